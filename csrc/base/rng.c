@@ -1,0 +1,52 @@
+#include "base/rng.h"
+
+static uint64_t splitmix64(uint64_t *x)
+{
+    uint64_t z = (*x += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static uint64_t rotl(uint64_t x, int k)
+{
+    return (x << k) | (x >> (64 - k));
+}
+
+void plb_rng_init(plb_rng_t *self, uint64_t seed)
+{
+    for (int i = 0; i < 4; i++) {
+        self->s[i] = splitmix64(&seed);
+    }
+}
+
+uint64_t plb_rng_next(plb_rng_t *self)
+{
+    uint64_t *s = self->s;
+    const uint64_t result = rotl(s[0] + s[3], 23) + s[0];
+    const uint64_t t = s[1] << 17;
+    s[2] ^= s[0];
+    s[3] ^= s[1];
+    s[1] ^= s[2];
+    s[0] ^= s[3];
+    s[2] ^= t;
+    s[3] = rotl(s[3], 45);
+    return result;
+}
+
+double plb_rng_uniform(plb_rng_t *self)
+{
+    return (double)(plb_rng_next(self) >> 11) * 0x1.0p-53;
+}
+
+uint64_t plb_rng_below(plb_rng_t *self, uint64_t n)
+{
+    unsigned __int128 m = (unsigned __int128)plb_rng_next(self) * n;
+    if ((uint64_t)m < n) {
+        const uint64_t reject = (0 - n) % n;
+        while ((uint64_t)m < reject) {
+            m = (unsigned __int128)plb_rng_next(self) * n;
+        }
+    }
+    return (uint64_t)(m >> 64);
+}

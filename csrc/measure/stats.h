@@ -1,0 +1,54 @@
+/* The minimal statistics of one iteration (Menon 3.4) and the operator that merges them.
+ *
+ * Menon reduces average load, maximum load and minimum utilization per iteration; the reducer
+ * here also carries what the cost model needs (3.5, eq. 3.6) and checks that all contributions
+ * speak of the same iteration.  The merge is associative and commutative to the last bit: sums of
+ * seconds are exact (exact.h), the rest are integers, maxima and minima.
+ */
+#ifndef PLB_MEASURE_STATS_H
+#define PLB_MEASURE_STATS_H
+
+#include <stdint.h>
+
+#include "measure/exact.h"
+
+/* X(name, C type, rule, unit, help); the struct, the merge and Python's names come from this
+ * table.  Rules: SUM, MAX, MIN, SAME (differing contributions: PLB_STATS_MIXED is noted),
+ * AT_MAX (goes with load_max; ties: the lowest). */
+#define PLB_STATS(X)                                                                              \
+    X(kind, int64_t, SAME, "", "which collective step this is")                                   \
+    X(iteration, int64_t, SAME, "", "iteration that the figures speak of")                        \
+    X(arguments, int64_t, SAME, "", "fingerprint of what must be equal on all ranks")             \
+    X(n_ranks, int64_t, SUM, "", "ranks that contributed")                                        \
+    X(n_objects, int64_t, SUM, "", "objects")                                                     \
+    X(load_sum, plb_exact_t, SUM, "s", "total load of the objects")                               \
+    X(idle_sum, plb_exact_t, SUM, "s", "total idle time of the ranks")                            \
+    X(load_max, double, MAX, "s", "load of the most loaded rank")                                 \
+    X(load_max_rank, int64_t, AT_MAX, "", "that rank")                                            \
+    X(utilization_min, double, MIN, "", "lowest load / (load + idle) of a rank (Menon eq. 3.2)")  \
+    X(messages, int64_t, SUM, "", "messages between objects on different ranks")                  \
+    X(message_bytes, int64_t, SUM, "B", "their bytes")                                            \
+    X(time_max, double, MAX, "s", "longest iteration, as the rank's clock saw it")                \
+    X(cost_max, double, MAX, "s", "time that the last balancing took, on its slowest rank")       \
+    X(failed_rank, int64_t, MIN, "", "lowest rank that failed, or INT64_MAX")
+
+enum { PLB_STATS_MIXED = 1 };
+
+typedef struct plb_stats {
+#define X(name, type, rule, unit, help) type name;
+    PLB_STATS(X)
+#undef X
+    int64_t flags; /* PLB_STATS_MIXED where contributions differed in a SAME field */
+} plb_stats_t;
+
+/** The neutral element but for the SAME fields, which the caller sets. */
+void plb_stats_init(plb_stats_t *self);
+
+/** self <- self + other.  Where a SAME field differs, self keeps the larger and is flagged. */
+void plb_stats_merge(plb_stats_t *self, const plb_stats_t *other);
+
+/** Menon eq. 3.2 as it is meant: load / (load + idle); the thesis prints the idle fraction.
+ *  1 where there is neither. */
+double plb_utilization(double load, double idle);
+
+#endif

@@ -1,0 +1,63 @@
+/* For writers of strategies: what a strategy is, and what it may use.
+ *
+ * A strategy is a pure function from a snapshot to a placement.  It is one file in this folder
+ * and one entry in the table of registry.c; Python, the command line and the docs read the table.
+ */
+#ifndef PLB_PLACE_STRATEGY_H
+#define PLB_PLACE_STRATEGY_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "measure/snapshot.h"
+
+/* Menon 2.2: does the strategy give any importance to the present placement? */
+typedef enum plb_family {
+    PLB_COMPREHENSIVE, /* from scratch */
+    PLB_REFINEMENT,    /* few changes to what is there */
+} plb_family_t;
+
+/* What a strategy looks at (bits); the rest of the snapshot does not change its answer. */
+enum {
+    PLB_LOOKS_LOAD = 1,
+    PLB_LOOKS_COMM = 2,
+    PLB_LOOKS_BYTES = 4,
+    PLB_LOOKS_COORDS = 8,
+    PLB_LOOKS_NODES = 16,
+    PLB_LOOKS_SPEED = 32,
+    PLB_LOOKS_MEMORY = 64,
+};
+
+typedef struct plb_param {
+    const char *name, *unit, *help;
+    double fallback, least, most; /* default and closed range */
+} plb_param_t;
+
+typedef struct plb_opts {
+    const double *params; /* one value for each entry of the strategy's table, in its order */
+    uint64_t seed;
+    plb_tick_fn tick; /* or NULL; nonzero ends the strategy with that code */
+    void *tick_arg;
+} plb_opts_t;
+
+typedef struct plb_strategy plb_strategy_t;
+struct plb_strategy {
+    const char *name, *help, *source; /* source: paper and section */
+    plb_family_t family;
+    unsigned looks_at;
+    const plb_param_t *params;
+    int n_params;
+    /** Write a rank for each object into out[n_objects].  `in` has been checked.  `self` gives a
+     *  callable of another language its state (`user`). */
+    int (*run)(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
+               int32_t *out, plb_err_t *err);
+    void *user;
+};
+
+/** The table, ended by NULL. */
+extern const plb_strategy_t *const plb_strategies[];
+
+/** By name, or NULL. */
+const plb_strategy_t *plb_strategy_find(const char *name);
+
+#endif

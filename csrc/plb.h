@@ -1,0 +1,19 @@
+/* The C core of pylb, for users of the library.  Decisions are pure functions here; MPI, files
+ * and Python are shells around them. */
+#ifndef PLB_H
+#define PLB_H
+
+#define PLB_VERSION "0.1.0"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "explore/trace.h"
+#include "measure/clock.h"
+#include "measure/exact.h"
+#include "measure/metrics.h"
+#include "measure/snapshot.h"
+#include "measure/stats.h"
+#include "place/strategy.h"
+
+#endif

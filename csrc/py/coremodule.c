@@ -1,0 +1,35 @@
+/* pylb._core: the C core without MPI; imports anywhere. */
+#define PLB_PY_MAIN
+#include "views.h"
+
+static int core_exec(PyObject *module)
+{
+    if (PyArray_ImportNumPyAPI() < 0) {
+        return -1;
+    }
+    if (PyModule_AddStringConstant(module, "version", PLB_VERSION) != 0) {
+        return -1;
+    }
+    return plb_py_add_measure(module) || plb_py_add_place(module) ? -1 : 0;
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, core_exec},
+#ifdef Py_mod_multiple_interpreters
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "pylb._core",
+    .m_doc = "The C core of pylb: measure, decide, place, move, explore.",
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__core(void);
+PyMODINIT_FUNC PyInit__core(void)
+{
+    return PyModuleDef_Init(&definition);
+}

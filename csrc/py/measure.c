@@ -1,0 +1,168 @@
+/* Room measure: metrics, rank times, the merge of the minimal statistics. */
+#include <math.h>
+
+#include "views.h"
+
+static PyObject *metrics_dict(const plb_metrics_t *m)
+{
+    PyObject *out = PyDict_New();
+    if (out == NULL) {
+        return NULL;
+    }
+#define X(name, unit, help)                                                                       \
+    {                                                                                             \
+        PyObject *value = PyFloat_FromDouble(m->name);                                            \
+        if (value == NULL || PyDict_SetItemString(out, #name, value) != 0) {                      \
+            Py_XDECREF(value);                                                                    \
+            Py_DECREF(out);                                                                       \
+            return NULL;                                                                          \
+        }                                                                                         \
+        Py_DECREF(value);                                                                         \
+    }
+    PLB_METRICS(X)
+#undef X
+    return out;
+}
+
+PyDoc_STRVAR(metrics_doc, "metrics(time)\n--\n\nEvery metric of time[p], as a dict.");
+static PyObject *metrics(PyObject *module, PyObject *time)
+{
+    (void)module;
+    plb_py_held_t held = {0};
+    PyObject *out = NULL;
+    PyArrayObject *a = plb_py_hold(&held, time, NPY_FLOAT64, 1);
+    if (a != NULL && PyArray_SIZE(a) > 0) {
+        const double *t = PyArray_DATA(a);
+        plb_metrics_t m;
+        plb_metrics_of(t, (int32_t)PyArray_SIZE(a), &m);
+        out = metrics_dict(&m);
+    } else if (!PyErr_Occurred()) {
+        PyErr_SetString(PyExc_ValueError, "time is empty: expected one entry for each rank");
+    }
+    plb_py_release(&held);
+    return out;
+}
+
+PyDoc_STRVAR(metrics_table_doc,
+             "metrics_table()\n--\n\n(name, unit, help) of every metric, in order.");
+static PyObject *metrics_table(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    PyObject *out = PyList_New(0);
+#define X(name, unit, help)                                                                       \
+    if (out != NULL) {                                                                            \
+        PyObject *row = Py_BuildValue("sss", #name, unit, help);                                  \
+        if (row == NULL || PyList_Append(out, row) != 0) {                                        \
+            Py_CLEAR(out);                                                                        \
+        }                                                                                         \
+        Py_XDECREF(row);                                                                          \
+    }
+    PLB_METRICS(X)
+#undef X
+    return out;
+}
+
+PyDoc_STRVAR(rank_times_doc,
+             "rank_times(snapshot, rank=None)\n--\n\n"
+             "Seconds of each rank in an iteration under the placement `rank`.");
+static PyObject *rank_times(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *object, *rank = Py_None, *out = NULL;
+    if (!PyArg_ParseTuple(args, "O|O", &object, &rank)) {
+        return NULL;
+    }
+    plb_py_held_t held = {0};
+    plb_snapshot_t snapshot;
+    plb_err_t err;
+    if (plb_py_snapshot(&held, object, &snapshot) != 0) {
+        goto out;
+    }
+    PyArrayObject *where = plb_py_hold(&held, rank, NPY_INT32, 1);
+    if (PyErr_Occurred()) {
+        goto out;
+    }
+    if (where != NULL) {
+        if (PyArray_SIZE(where) != snapshot.n_objects) {
+            PyErr_Format(PyExc_ValueError, "placement has %zd entries: expected %lld, one for each "
+                         "object", PyArray_SIZE(where), (long long)snapshot.n_objects);
+            goto out;
+        }
+        int ret = plb_snapshot_check_placement(&snapshot, PyArray_DATA(where), &err);
+        if (ret != PLB_OK) {
+            plb_py_raise(ret, &err);
+            goto out;
+        }
+    }
+    npy_intp p = snapshot.n_ranks;
+    out = PyArray_SimpleNew(1, &p, NPY_FLOAT64);
+    if (out != NULL) {
+        plb_snapshot_rank_times(&snapshot, where == NULL ? NULL : PyArray_DATA(where),
+                                PyArray_DATA((PyArrayObject *)out));
+    }
+out:
+    plb_py_release(&held);
+    return out;
+}
+
+PyDoc_STRVAR(check_snapshot_doc,
+             "check_snapshot(snapshot)\n--\n\nRaise for the first value that is out of place.");
+static PyObject *check_snapshot(PyObject *module, PyObject *object)
+{
+    (void)module;
+    plb_py_held_t held = {0};
+    plb_snapshot_t snapshot;
+    plb_err_t err;
+    int ret = PLB_OK;
+    if (plb_py_snapshot(&held, object, &snapshot) == 0) {
+        ret = plb_snapshot_check(&snapshot, &err);
+        if (ret != PLB_OK) {
+            plb_py_raise(ret, &err);
+        }
+    }
+    plb_py_release(&held);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(exact_sum_doc,
+             "exact_sum(values)\n--\n\n"
+             "Sum of values in [0, 1e30], rounded once: the statistics' own sum of seconds.");
+static PyObject *exact_sum(PyObject *module, PyObject *values)
+{
+    (void)module;
+    plb_py_held_t held = {0};
+    PyObject *out = NULL;
+    PyArrayObject *a = plb_py_hold(&held, values, NPY_FLOAT64, 1);
+    if (a != NULL) {
+        const double *x = PyArray_DATA(a);
+        plb_exact_t sum = {{0}};
+        npy_intp i, n = PyArray_SIZE(a);
+        for (i = 0; i < n && x[i] >= 0.0 && x[i] <= 1e30; i++) {
+            plb_exact_add(&sum, x[i]);
+        }
+        if (i == n) {
+            out = PyFloat_FromDouble(plb_exact_value(&sum));
+        } else {
+            PyErr_Format(PyExc_ValueError, "values[%zd]: expected 0 ... 1e30", i);
+        }
+    }
+    plb_py_release(&held);
+    return out;
+}
+
+static PyMethodDef methods[] = {
+    {"metrics", metrics, METH_O, metrics_doc},
+    {"metrics_table", metrics_table, METH_NOARGS, metrics_table_doc},
+    {"rank_times", rank_times, METH_VARARGS, rank_times_doc},
+    {"check_snapshot", check_snapshot, METH_O, check_snapshot_doc},
+    {"exact_sum", exact_sum, METH_O, exact_sum_doc},
+    {0},
+};
+
+int plb_py_add_measure(PyObject *module)
+{
+    return PyModule_AddFunctions(module, methods);
+}

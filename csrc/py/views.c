@@ -1,0 +1,117 @@
+/* The one place where NumPy arrays become C views and back. */
+#include "views.h"
+
+PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int ndim)
+{
+    if (object == Py_None) {
+        return NULL;
+    }
+    if (held->n == PLB_PY_MAX_HELD) {
+        PyErr_SetString(PyExc_SystemError, "plb_py_hold: too many arrays");
+        return NULL;
+    }
+    PyArrayObject *a =
+        (PyArrayObject *)PyArray_FROMANY(object, type, ndim, ndim, NPY_ARRAY_IN_ARRAY);
+    if (a != NULL) {
+        held->array[held->n++] = a;
+    }
+    return a;
+}
+
+void plb_py_release(plb_py_held_t *held)
+{
+    for (int i = 0; i < held->n; i++) {
+        Py_DECREF(held->array[i]);
+    }
+    held->n = 0;
+}
+
+/* Attribute `name` as a view of n elements; *data stays NULL where it is None. */
+static int attribute(plb_py_held_t *held, PyObject *object, const char *name, int type, npy_intp n,
+                     const void **data)
+{
+    PyObject *value = PyObject_GetAttrString(object, name);
+    if (value == NULL) {
+        return -1;
+    }
+    PyArrayObject *a = plb_py_hold(held, value, type, 0);
+    Py_DECREF(value);
+    if (a == NULL) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    if (PyArray_SIZE(a) != n) {
+        PyErr_Format(PyExc_ValueError, "%s has %zd entries: expected %zd", name, PyArray_SIZE(a),
+                     n);
+        return -1;
+    }
+    *data = PyArray_DATA(a);
+    return 0;
+}
+
+static int64_t integer(PyObject *object, const char *name)
+{
+    PyObject *value = PyObject_GetAttrString(object, name);
+    const int64_t n = value ? PyLong_AsLongLong(value) : -1;
+    Py_XDECREF(value);
+    return n;
+}
+
+int plb_py_snapshot(plb_py_held_t *held, PyObject *object, plb_snapshot_t *out)
+{
+    *out = (plb_snapshot_t){0};
+    out->n_objects = integer(object, "n_objects");
+    out->n_ranks = (int32_t)integer(object, "n_ranks");
+    out->n_components = (int32_t)integer(object, "n_components");
+    out->n_edges = integer(object, "n_edges");
+    if (PyErr_Occurred()) {
+        return -1;
+    }
+    const npy_intp n = out->n_objects, p = out->n_ranks, m = out->n_edges;
+#define VIEW(name, type, count)                                                                   \
+    (attribute(held, object, #name, type, count, (const void **)&out->name) != 0)
+    return VIEW(load, NPY_FLOAT64, n * out->n_components) || VIEW(rank, NPY_INT32, n) ||
+                   VIEW(key, NPY_INT64, n) || VIEW(bytes, NPY_INT64, n) ||
+                   VIEW(memory, NPY_INT64, n) || VIEW(migratable, NPY_BOOL, n) ||
+                   VIEW(coords, NPY_FLOAT64, n * 3) || VIEW(edge_src, NPY_INT32, m) ||
+                   VIEW(edge_dst, NPY_INT32, m) || VIEW(edge_bytes, NPY_FLOAT64, m) ||
+                   VIEW(edge_messages, NPY_FLOAT64, m) || VIEW(speed, NPY_FLOAT64, p) ||
+                   VIEW(background, NPY_FLOAT64, p) || VIEW(memory_limit, NPY_INT64, p) ||
+                   VIEW(node, NPY_INT32, p)
+               ? -1
+               : 0;
+#undef VIEW
+}
+
+static void free_capsule(PyObject *capsule)
+{
+    plb_free(PyCapsule_GetPointer(capsule, NULL));
+}
+
+PyObject *plb_py_take(void *data, npy_intp n, int type)
+{
+    PyObject *owner = PyCapsule_New(data, NULL, free_capsule);
+    if (owner == NULL) {
+        plb_free(data);
+        return NULL;
+    }
+    PyObject *array = PyArray_SimpleNewFromData(1, &n, type, data);
+    if (array == NULL) {
+        Py_DECREF(owner);
+        return NULL;
+    }
+    if (PyArray_SetBaseObject((PyArrayObject *)array, owner) != 0) { /* steals owner */
+        Py_DECREF(array);
+        return NULL;
+    }
+    PyArray_CLEARFLAGS((PyArrayObject *)array, NPY_ARRAY_WRITEABLE);
+    return array;
+}
+
+int plb_py_tick(void *arg)
+{
+    PyThreadState **state = arg;
+    PyEval_RestoreThread(*state);
+    const int stop = PyErr_CheckSignals();
+    *state = PyEval_SaveThread();
+    return stop ? PLB_ERR_INTERRUPTED : PLB_OK;
+}

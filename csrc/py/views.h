@@ -1,0 +1,54 @@
+/* The shells' common part: NumPy arrays as C views, C arrays as NumPy arrays, codes as exceptions.
+ *
+ * Every file of this folder includes this header first; module files define PLB_PY_MAIN before.
+ */
+#ifndef PLB_PY_VIEWS_H
+#define PLB_PY_VIEWS_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#define PY_ARRAY_UNIQUE_SYMBOL plb_array_api
+#ifndef PLB_PY_MAIN
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+
+#include "plb.h"
+
+/** Turn a failed call into the Python exception of pylb.errors; returns NULL.  An exception that
+ *  is already pending (KeyboardInterrupt, a callback's own) is left alone. */
+PyObject *plb_py_raise(int code, const plb_err_t *err);
+
+/* Up to this many arrays are held while C looks at them. */
+enum { PLB_PY_MAX_HELD = 24 };
+typedef struct plb_py_held {
+    PyArrayObject *array[PLB_PY_MAX_HELD];
+    int n;
+} plb_py_held_t;
+
+/** C-contiguous, aligned view of `object` as numpy type `type` with `ndim` dimensions (0: any), a
+ *  copy only where dtype or layout asks; None gives NULL without error.  The array is kept in
+ *  `held` until plb_py_release.  On error NULL with an exception: test PyErr_Occurred(). */
+PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int ndim);
+void plb_py_release(plb_py_held_t *held);
+
+/** View a pylb.Snapshot (or any object with its attributes).  0, or -1 with an exception. */
+int plb_py_snapshot(plb_py_held_t *held, PyObject *object, plb_snapshot_t *out);
+
+/** New one-dimensional array that takes over `data` (of plb_malloc), also on failure. */
+PyObject *plb_py_take(void *data, npy_intp n, int type);
+
+/** For plb_opts_t: lets Ctrl-C end a long local loop.  `arg` is the PyThreadState that
+ *  PyEval_SaveThread gave, by address. */
+int plb_py_tick(void *arg);
+
+/** Each file adds its functions to the module. */
+int plb_py_add_measure(PyObject *module);
+int plb_py_add_place(PyObject *module);
+
+/** A strategy by name from the table, or made of a Python callable.  0, or -1 with an exception.
+ *  A callable is called as f(snapshot, **params) with a pylb.Snapshot of copies and returns a rank
+ *  for each object.  `object` must outlive `out`. */
+int plb_py_strategy(PyObject *object, plb_strategy_t *out);
+
+#endif

@@ -1,0 +1,25 @@
+"""pylb: dynamic load balancing for iterative parallel programs.
+
+Measure, decide, place, move: the same C core decides under mpiexec, in a replay of a recorded run
+and in a simulation.
+"""
+
+from pylb import errors
+from pylb._version import __version__
+from pylb.metrics import Metrics
+from pylb.place import Placement, place
+from pylb.snapshot import Edges, Snapshot
+from pylb.strategies import Strategy, strategies, strategy
+
+__all__ = [
+    "Edges",
+    "Metrics",
+    "Placement",
+    "Snapshot",
+    "Strategy",
+    "__version__",
+    "errors",
+    "place",
+    "strategies",
+    "strategy",
+]

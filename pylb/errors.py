@@ -1,0 +1,72 @@
+"""Every error that pylb raises, each also a Python built-in of its kind.
+
+The C core returns a code and a message (``csrc/base/err.h``); ``BY_CODE`` gives each code its
+class.
+"""
+
+from __future__ import annotations
+
+
+class PylbError(Exception):
+    """Base of all errors of pylb."""
+
+
+class DomainError(PylbError, ValueError):
+    """A value is out of its domain: NaN, negative, not in the allowed range."""
+
+
+class OutOfRangeError(PylbError, IndexError, ValueError):
+    """An index, most often a rank, is out of range."""
+
+
+class UnknownKeyError(PylbError, KeyError):
+    """No such object, or twice the same."""
+
+    def __str__(self) -> str:  # KeyError would show the repr of the message
+        return str(self.args[0]) if self.args else ""
+
+
+class InfeasibleError(PylbError, ValueError):
+    """No placement keeps to the constraints; the message says by how much."""
+
+
+class FormatError(PylbError, ValueError):
+    """A file is truncated, corrupt, or not what it claims to be."""
+
+
+class MPIError(PylbError, RuntimeError):
+    """MPI reported an error."""
+
+
+class StateError(PylbError, RuntimeError):
+    """Called in the wrong state, for instance after the loop has ended."""
+
+
+class UnknownStrategyError(PylbError, ValueError):
+    """No strategy (or trigger) of that name; the message has the nearest names."""
+
+
+class StrategyError(PylbError, RuntimeError):
+    """A strategy written in Python raised, or returned something that is no placement."""
+
+
+class RemoteError(PylbError, RuntimeError):
+    """Another rank failed; the message says which one and how."""
+
+
+class MissingPartError(PylbError, ImportError):
+    """An optional part is absent; the message has the one command that brings it."""
+
+
+BY_CODE: dict[int, type[BaseException]] = {
+    -1: MemoryError,
+    -2: DomainError,
+    -3: OutOfRangeError,
+    -4: UnknownKeyError,
+    -5: InfeasibleError,
+    -6: FormatError,
+    -7: MPIError,
+    -8: KeyboardInterrupt,
+    -9: StrategyError,
+    -10: StateError,
+}

@@ -1,0 +1,47 @@
+"""Metrics of imbalance, each under the name of its definition."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from numpy.typing import ArrayLike
+
+from pylb import _core
+
+
+class Metrics(NamedTuple):
+    """Every metric of the times of the ranks in one iteration.
+
+    Attributes
+    ----------
+    max, mean, min, std : float
+        Seconds; `max` is the time of the iteration, `std` is divided by p.
+    max_over_mean : float
+        max/mean, 1 is perfect (Charm++'s ratio; lambda in the literature).
+    percent : float
+        100 (max/mean - 1) (vt and LBAF give it as the fraction I).
+    efficiency : float
+        mean/max (load balance of POP and TALP).
+    idle_mean : float
+        Mean over the ranks of max - time, seconds (Dasgupta 2013, eq. 1).
+    idle_max : float
+        max - min, seconds (Dasgupta 2013, eq. 2).
+    """
+
+    max: float
+    mean: float
+    min: float
+    std: float
+    max_over_mean: float
+    percent: float
+    efficiency: float
+    idle_mean: float
+    idle_max: float
+
+    @classmethod
+    def of(cls, time: ArrayLike) -> Metrics:
+        """Metrics of `time`, (p,) seconds of each rank.
+
+        Where nothing runs at all the ratios are 1: nobody waits for anybody.
+        """
+        return cls(**_core.metrics(time))

@@ -1,0 +1,107 @@
+"""One call of one strategy on one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pylb import _core
+from pylb.metrics import Metrics
+from pylb.snapshot import I32, Snapshot
+from pylb.strategies import Strategy, find
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Placement:
+    """What a strategy decided, and what it is worth.
+
+    Attributes
+    ----------
+    rank : (n,) int32
+        The new rank of each object.
+    before, after : Metrics
+        Of the snapshot's own placement and of the new one.
+    migrations : int
+        Objects that change their rank.
+    bytes : int
+        What those migrations send, in bytes; 0 where the snapshot has no sizes.
+    seconds : float
+        Time that the strategy took.
+    strategy : str
+    seed : int
+        With the same snapshot, parameters and seed the strategy gives the same placement.
+    """
+
+    rank: I32
+    before: Metrics
+    after: Metrics
+    migrations: int
+    bytes: int
+    seconds: float
+    strategy: str
+    seed: int
+
+    def __repr__(self) -> str:
+        return (
+            f"<Placement by {self.strategy}: max/mean {self.before.max_over_mean:.4g} -> "
+            f"{self.after.max_over_mean:.4g}, {self.migrations} migrations "
+            f"({self.bytes} bytes), {self.seconds * 1e3:.3g} ms>"
+        )
+
+
+def place(
+    snapshot: Snapshot,
+    strategy: str | Strategy | Callable[..., Any],
+    *,
+    seed: int = 0,
+    **params: Any,
+) -> Placement:
+    """Place the objects of a snapshot anew.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    strategy : str or callable
+        A name of `pylb.strategies()`, or a function ``f(snapshot, **params)`` that returns a rank
+        for each object.
+    seed : int
+        For strategies that draw random numbers.
+    **params
+        The strategy's own; ``pylb.strategies()[name].params`` lists them.
+
+    Returns
+    -------
+    Placement
+
+    Raises
+    ------
+    UnknownStrategyError, DomainError
+        No such strategy or parameter, or a parameter out of range.
+    InfeasibleError
+        Memory limits that no placement found keeps to; the message says by how much.
+    StrategyError
+        A Python strategy raised, or returned no placement.
+
+    Examples
+    --------
+    >>> plan = pylb.place(snap, "GreedyLB")
+    >>> plan.after.max_over_mean, plan.migrations
+    """
+    entry = find(strategy)
+    values = [] if entry.call else entry.values(params)
+    rank, seconds = _core.place(snapshot, entry.bound(params), values, seed)
+    rank.flags.writeable = False
+    moved = rank != snapshot.rank
+    return Placement(
+        rank=rank,
+        before=snapshot.metrics,
+        after=Metrics.of(_core.rank_times(snapshot, rank)),
+        migrations=int(np.count_nonzero(moved)),
+        bytes=0 if snapshot.bytes is None else int(snapshot.bytes[moved].sum()),
+        seconds=seconds,
+        strategy=entry.name,
+        seed=seed,
+    )
