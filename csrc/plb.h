@@ -5,6 +5,7 @@
 
 #define PLB_VERSION "0.1.0"
 
+#include "base/cpu.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/rng.h"

@@ -2,15 +2,24 @@
 #define PLB_PY_MAIN
 #include "views.h"
 
+/* One file of this folder each. */
+static int (*const rooms[])(PyObject *) = {
+    plb_py_add_base,
+    plb_py_add_measure,
+    plb_py_add_place,
+};
+
 static int core_exec(PyObject *module)
 {
     if (PyArray_ImportNumPyAPI() < 0) {
         return -1;
     }
-    if (PyModule_AddStringConstant(module, "version", PLB_VERSION) != 0) {
-        return -1;
+    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
+        if (rooms[i](module) != 0) {
+            return -1;
+        }
     }
-    return plb_py_add_measure(module) || plb_py_add_place(module) ? -1 : 0;
+    return 0;
 }
 
 static PyModuleDef_Slot slots[] = {

@@ -43,6 +43,7 @@ PyObject *plb_py_take(void *data, npy_intp n, int type);
 int plb_py_tick(void *arg);
 
 /** Each file adds its functions to the module. */
+int plb_py_add_base(PyObject *module);
 int plb_py_add_measure(PyObject *module);
 int plb_py_add_place(PyObject *module);
 

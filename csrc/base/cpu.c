@@ -1,0 +1,39 @@
+#include "base/cpu.h"
+
+const char *plb_cpu_simd(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_cpu_init(); /* constructors of other libraries may call us before libgcc's ran */
+    if (__builtin_cpu_supports("avx512f")) {
+        return "avx512";
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        return "avx2";
+    }
+    if (__builtin_cpu_supports("avx")) {
+        return "avx";
+    }
+    return __builtin_cpu_supports("sse4.2") ? "sse4.2" : "sse2";
+#else
+    return plb_cpu_compiled(); /* other processors are not asked: no code here differs by it */
+#endif
+}
+
+const char *plb_cpu_compiled(void)
+{
+#if defined(__AVX512F__)
+    return "avx512";
+#elif defined(__AVX2__)
+    return "avx2";
+#elif defined(__AVX__)
+    return "avx";
+#elif defined(__SSE4_2__)
+    return "sse4.2";
+#elif defined(__SSE2__)
+    return "sse2";
+#elif defined(__ARM_NEON)
+    return "neon";
+#else
+    return "none";
+#endif
+}

@@ -1,0 +1,26 @@
+"""The C core, ``csrc/py``: one block for each room's file."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+# base.c
+version: Final[str]
+compiler: Final[str]
+
+def simd() -> dict[str, str]: ...
+
+# measure.c
+def metrics(time: ArrayLike, /) -> dict[str, float]: ...
+def metrics_table() -> list[tuple[str, str, str]]: ...
+def rank_times(snapshot: Any, rank: ArrayLike | None = None, /) -> NDArray[np.float64]: ...
+def check_snapshot(snapshot: Any, /) -> None: ...
+def exact_sum(values: ArrayLike, /) -> float: ...
+
+# place.c
+def strategies() -> list[tuple[str, str, int, str, str, list[tuple[Any, ...]]]]: ...
+def place(
+    snapshot: Any, strategy: Any, params: Sequence[float], seed: int, /
+) -> tuple[NDArray[np.int32], float]: ...

@@ -1,0 +1,77 @@
+"""The command ``pylb``: its subcommands, its errors, its exit codes.
+
+A subcommand is a module of this package with `HELP`, `EXAMPLES`, `add_arguments(parser)` and
+`run(args) -> exit code`, listed in `COMMANDS`.  Only data goes to standard output; an error is one
+line on standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+from pylb._version import __version__
+from pylb.cli import info
+from pylb.errors import PylbError
+
+USAGE_ERROR = 2
+INTERRUPTED = 130  # 128 + SIGINT, as shells give it
+BROKEN_PIPE = 141  # 128 + SIGPIPE
+
+
+class Command(Protocol):
+    """What a module of this package offers."""
+
+    __name__: str
+    HELP: str
+    EXAMPLES: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the command's own arguments."""
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do the work and return the exit code."""
+
+
+COMMANDS: tuple[Command, ...] = (info,)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="pylb", description="Dynamic load balancing for iterative parallel programs."
+    )
+    parser.add_argument("--version", action="version", version=f"pylb {__version__}")
+    subparsers = parser.add_subparsers(metavar="command", required=True)
+    for command in COMMANDS:
+        sub = subparsers.add_parser(
+            command.__name__.rpartition(".")[2],
+            help=command.HELP,
+            description=command.HELP,
+            epilog=f"examples:\n{command.EXAMPLES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.add_arguments(sub)
+        sub.set_defaults(run=command.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    args = build_parser().parse_args(argv)
+    try:
+        code: int = args.run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output is gone; nor may the interpreter's last flush complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (PylbError, OSError) as error:
+        print(f"pylb: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    return code

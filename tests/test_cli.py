@@ -1,0 +1,167 @@
+"""The command line's frame, its tables and ``pylb info``."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import pylb
+from pylb import parts
+from pylb.cli import main as cli
+from pylb.cli import table
+from pylb.errors import MissingPartError
+
+
+def pylb_command(*words, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "pylb", *words], capture_output=True, text=True, **options
+    )
+
+
+def test_version():
+    done = pylb_command("--version")
+    assert (done.returncode, done.stdout) == (0, f"pylb {pylb.__version__}\n")
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda c: c.__name__)
+def test_help_names_every_command_and_shows_examples(command, capsys):
+    name = command.__name__.rpartition(".")[2]
+    with pytest.raises(SystemExit) as leaving:
+        cli.main(["--help"])
+    assert leaving.value.code == 0
+    assert command.HELP in " ".join(capsys.readouterr().out.split())
+    with pytest.raises(SystemExit):
+        cli.main([name, "--help"])
+    shown = capsys.readouterr().out
+    assert f"  pylb {name}" in shown
+    assert all(line in shown for line in command.EXAMPLES.splitlines())
+
+
+@pytest.mark.parametrize("words", [[], ["no-such-command"], ["info", "--no-such-option"]])
+def test_wrong_usage_is_exit_code_2_with_nothing_on_stdout(words):
+    done = pylb_command(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "usage: pylb" in done.stderr
+
+
+def raising(error):
+    def run(args):
+        raise error
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (pylb.errors.DomainError("rank is -1"), 2, "pylb: rank is -1\n"),
+        (FileNotFoundError(2, "No such file", "x"), 2, "pylb: [Errno 2] No such file: 'x'\n"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_errors_become_one_line_and_an_exit_code(error, code, said, monkeypatch, capsys):
+    monkeypatch.setattr(cli.info, "run", raising(error))
+    assert cli.main(["info"]) == code
+    assert capsys.readouterr() == ("", said)
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as closed:
+        done = subprocess.run(
+            [sys.executable, "-m", "pylb", "info", "--json"],
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def shown(*args, **options):
+    out = io.StringIO()
+    table.show(*args, file=out, **options)
+    return out.getvalue()
+
+
+def test_plain_table_aligns_numbers_right_and_text_left():
+    rows = [("GreedyLB", 1.23456789, 7, "12,000"), ("none", None, np.int64(100), "5%")]
+    assert shown(["strategy", "ratio", "moved", "bytes"], rows, title="A run") == (
+        "A run\n"
+        "strategy  ratio  moved   bytes\n"
+        "--------  -----  -----  ------\n"
+        "GreedyLB  1.235      7  12,000\n"
+        "none               100      5%\n"
+    )
+
+
+def test_plain_table_without_rows_or_head():
+    assert shown(["a", "bc"], []) == "a  bc\n-  --\n"
+    assert shown(["", ""], [("x", True), ("long", "y")]) == "x     True\nlong  y\n"
+
+
+def test_table_with_a_row_of_wrong_length_is_an_error():
+    with pytest.raises(ValueError, match="2 cells"):
+        shown(["a", "b"], [(1, 2), (1,)])
+
+
+def test_rich_draws_on_a_terminal():
+    pytest.importorskip("rich")
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    out = Terminal()
+    table.show(["name", "n"], [("[bold]x", 5)], file=out)
+    assert "[bold]x" in out.getvalue()  # a cell is never markup
+    assert "─" in out.getvalue()
+
+
+def test_info_json_tells_what_is_here():
+    done = pylb_command("info", "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert found["version"] == pylb.__version__
+    assert found["numpy"] == np.__version__
+    assert set(found["simd"]) == {"cpu", "compiled"}
+    assert [p["name"] for p in found["parts"]] == list(parts.PARTS)
+    assert all(
+        p["command"].startswith(("pip install ", "apt-get install ")) for p in found["parts"]
+    )
+    if found["mpi"]["pylb"] and found["mpi"]["mpi4py"]:
+        assert found["mpi"]["agree"] is True
+
+
+def test_info_shows_the_command_of_a_missing_part_only(monkeypatch, capsys):
+    def part(name, find):
+        return name, parts.Part(name, "nothing", f"pip install {name.lower()}", find)
+
+    def absent():
+        raise ModuleNotFoundError("No module named 'absent'")
+
+    def broken():
+        raise ImportError("libx.so: no such file")
+
+    table = dict([part("Absent", absent), part("Broken", broken), part("There", lambda: "1.2")])
+    monkeypatch.setattr("pylb.info.PARTS", table)
+    assert cli.main(["info"]) == 0
+    lines = capsys.readouterr().out.splitlines()[-3:]
+    assert lines[0].split() == ["Absent", "missing", "pip", "install", "absent"]
+    assert "libx.so: no such file" in lines[1]
+    assert lines[2].split() == ["There", "1.2"]
+
+
+def test_require_imports_or_names_the_command(monkeypatch):
+    part = parts.Part("Absent", "nothing", "pip install absent", str, "pylb_no_such_module")
+    monkeypatch.setitem(parts.PARTS, "Absent", part)
+    with pytest.raises(MissingPartError, match=r"Absent is missing.*nothing: pip install absent"):
+        parts.require("Absent")
+    monkeypatch.setitem(
+        parts.PARTS, "There", parts.Part("There", "nothing", "pip install there", str, "json")
+    )
+    assert parts.require("There") is json
