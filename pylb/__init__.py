@@ -10,6 +10,7 @@ from pylb.metrics import Metrics
 from pylb.place import Placement, place
 from pylb.snapshot import Edges, Snapshot
 from pylb.strategies import Strategy, strategies, strategy
+from pylb.triggers import Trigger, triggers
 
 __all__ = [
     "Edges",
@@ -17,9 +18,11 @@ __all__ = [
     "Placement",
     "Snapshot",
     "Strategy",
+    "Trigger",
     "__version__",
     "errors",
     "place",
     "strategies",
     "strategy",
+    "triggers",
 ]

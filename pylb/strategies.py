@@ -36,6 +36,35 @@ class Param(NamedTuple):
     help: str
 
 
+def values_of(owner: str, params: tuple[Param, ...], given: Mapping[str, float]) -> list[float]:
+    """`given` in the order of `params`, defaults for the rest, ranges checked.
+
+    Raises
+    ------
+    DomainError
+        `owner` has no such parameter, or a value is no number or out of range.
+    """
+    names = [p.name for p in params]
+    for name in given:
+        if name not in names:
+            raise DomainError(
+                f"{owner} has no parameter {name!r}: expected {', '.join(names) or 'none'}"
+                + nearest(name, names)
+            )
+    out = []
+    for p in params:
+        unit = f" {p.unit}" if p.unit else ""
+        expected = f"expected {p.least:g} ... {p.most:g}{unit}"
+        try:
+            value = float(given.get(p.name, p.default))
+        except (TypeError, ValueError):
+            raise DomainError(f"{p.name} is {given[p.name]!r}: {expected}") from None
+        if not p.least <= value <= p.most:
+            raise DomainError(f"{p.name} is {value:g}: {expected}")
+        out.append(value)
+    return out
+
+
 @dataclass(frozen=True)
 class Strategy:
     """A strategy: an entry of the table, or a Python callable.
@@ -63,23 +92,7 @@ class Strategy:
 
     def values(self, given: Mapping[str, float]) -> list[float]:
         """`given` in the order of the table, defaults for the rest, ranges checked."""
-        names = [p.name for p in self.params]
-        for name in given:
-            if name not in names:
-                raise DomainError(
-                    f"{self.name} has no parameter {name!r}: expected {', '.join(names) or 'none'}"
-                    + nearest(name, names)
-                )
-        out = []
-        for p in self.params:
-            value = float(given.get(p.name, p.default))
-            if not p.least <= value <= p.most:
-                unit = f" {p.unit}" if p.unit else ""
-                raise DomainError(
-                    f"{p.name} is {value:g}: expected {p.least:g} ... {p.most:g}{unit}"
-                )
-            out.append(value)
-        return out
+        return values_of(self.name, self.params, given)
 
     def bound(self, given: Mapping[str, Any]) -> Any:
         """What the C core takes: the name, or the callable with its parameters filled in."""

@@ -7,6 +7,7 @@ static int (*const rooms[])(PyObject *) = {
     plb_py_add_base,
     plb_py_add_measure,
     plb_py_add_place,
+    plb_py_add_decide,
 };
 
 static int core_exec(PyObject *module)

@@ -94,17 +94,23 @@ static PyObject *param_row(const plb_param_t *p)
     return Py_BuildValue("sddds" "s", p->name, p->fallback, p->least, p->most, p->unit, p->help);
 }
 
-static PyObject *strategy_row(const plb_strategy_t *s)
+PyObject *plb_py_params(const plb_param_t *params, int n)
 {
-    PyObject *params = PyTuple_New(s->n_params);
-    for (int i = 0; params != NULL && i < s->n_params; i++) {
-        PyObject *row = param_row(&s->params[i]);
+    PyObject *out = PyTuple_New(n);
+    for (int i = 0; out != NULL && i < n; i++) {
+        PyObject *row = param_row(&params[i]);
         if (row == NULL) {
-            Py_CLEAR(params);
+            Py_CLEAR(out);
         } else {
-            PyTuple_SET_ITEM(params, i, row);
+            PyTuple_SET_ITEM(out, i, row);
         }
     }
+    return out;
+}
+
+static PyObject *strategy_row(const plb_strategy_t *s)
+{
+    PyObject *params = plb_py_params(s->params, s->n_params);
     const char *family = s->family == PLB_COMPREHENSIVE ? "comprehensive" : "refinement";
     return params ? Py_BuildValue("ssIssN", s->name, family, s->looks_at, s->help, s->source,
                                   params)

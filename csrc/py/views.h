@@ -46,6 +46,13 @@ int plb_py_tick(void *arg);
 int plb_py_add_base(PyObject *module);
 int plb_py_add_measure(PyObject *module);
 int plb_py_add_place(PyObject *module);
+int plb_py_add_decide(PyObject *module);
+
+/** (name, default, least, most, unit, help) of each parameter, a new tuple. */
+PyObject *plb_py_params(const plb_param_t *params, int n);
+
+/** The trigger inside a pylb.Trigger, or NULL with an exception. */
+plb_trigger_t *plb_py_trigger(PyObject *object);
 
 /** A strategy by name from the table, or made of a Python callable.  0, or -1 with an exception.
  *  A callable is called as f(snapshot, **params) with a pylb.Snapshot of copies and returns a rank

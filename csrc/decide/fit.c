@@ -1,0 +1,33 @@
+#include "decide/fit.h"
+
+void plb_fit_init(plb_fit_t *self, double memory)
+{
+    self->keep = 1.0 - 1.0 / memory;
+    plb_fit_restart(self);
+}
+
+void plb_fit_restart(plb_fit_t *self)
+{
+    *self = (plb_fit_t){.keep = self->keep};
+}
+
+void plb_fit_add(plb_fit_t *self, double x, double y)
+{
+    self->n++;
+    self->weight = self->keep * self->weight + 1.0;
+    const double dx = x - self->mean_x, dy = y - self->mean_y;
+    self->mean_x += dx / self->weight;
+    self->mean_y += dy / self->weight;
+    self->sxx = self->keep * self->sxx + dx * (x - self->mean_x);
+    self->sxy = self->keep * self->sxy + dx * (y - self->mean_y);
+}
+
+double plb_fit_slope(const plb_fit_t *self)
+{
+    return self->sxx > 0.0 ? self->sxy / self->sxx : 0.0;
+}
+
+double plb_fit_at(const plb_fit_t *self, double x)
+{
+    return self->mean_y + plb_fit_slope(self) * (x - self->mean_x);
+}

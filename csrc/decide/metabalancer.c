@@ -1,0 +1,175 @@
+/* metabalancer: the fitted period of Menon 3.5.1-3.5.3 and the dynamic trigger of 3.5.5.
+ *
+ * The period: plb_period_tau, refined at each iteration.
+ *
+ * The dynamic trigger: max/mean beyond `threshold`.  The thesis leaves open what keeps it from
+ * firing for ever at an imbalance that cannot be removed, and from overruling a long period that
+ * was fitted to a slow growth.  Here it is
+ *   - relative to the shifted average of 3.5.3: max > threshold * residual * mean;
+ *   - confirmed by `patience` iterations in a row (1: the thesis), because one iteration may have
+ *     been disturbed; what is not confirmed does not enter the lines either;
+ *   - once the cost of a balancing is known, only for what the fitted line did not foresee, or
+ *     where the imbalance has already cost as much as a balancing would (for a linear growth from
+ *     zero that is the very iteration of eq. 3.5: m tau^2 / 2 = theta).
+ * Before the first balancing its cost is unknown, and the threshold alone decides.
+ *
+ * The residual is the worse of what the strategy promised and of what came true: the median of
+ * the first three ratios after the balancing, so that neither a disturbed first iteration nor the
+ * growth itself is taken for it.
+ */
+#include <math.h>
+
+#include "decide/period.h"
+#include "decide/trigger.h"
+
+enum { THRESHOLD, PATIENCE, LEAST, MEMORY, N_PARAMS };
+enum { FIRST_RATIOS = 3 };
+
+typedef struct metabalancer {
+    plb_period_t period;
+    double cost;     /* NAN: not known */
+    double promised; /* max/mean after the last balancing, as the strategy saw it */
+    double ratio[FIRST_RATIOS];
+    double sum_max, sum_mean; /* since the last balancing */
+    int64_t n;                /* observations since then */
+    int64_t beyond;           /* of them the last so many in a row beyond the threshold */
+} metabalancer_t;
+
+static void restart(metabalancer_t *s, double promised)
+{
+    plb_period_restart(&s->period);
+    s->promised = promised;
+    s->sum_max = s->sum_mean = 0.0;
+    s->n = s->beyond = 0;
+}
+
+static void init(plb_trigger_t *self)
+{
+    metabalancer_t *s = self->state;
+    plb_period_init(&s->period, self->params[MEMORY]);
+    s->cost = NAN;
+    restart(s, 1.0);
+}
+
+static double median3(const double *x)
+{
+    return fmax(fmin(x[0], x[1]), fmin(fmax(x[0], x[1]), x[2]));
+}
+
+/* Before the first balancing nothing was left over by one. */
+static double residual(const metabalancer_t *s)
+{
+    return isnan(s->cost) || s->n < FIRST_RATIOS ? s->promised
+                                                 : fmax(s->promised, median3(s->ratio));
+}
+
+static void count(metabalancer_t *s, const plb_observation_t *o)
+{
+    if (s->n < FIRST_RATIOS) {
+        s->ratio[s->n] = o->mean > 0.0 ? o->max / o->mean : 1.0;
+    }
+    s->n++;
+    s->sum_max += o->max;
+    s->sum_mean += o->mean;
+}
+
+/* Is this iteration one that the dynamic trigger would fire at?  Called before the iteration
+ * enters the lines: they say what was to be expected. */
+static plb_reason_t dynamic(const plb_trigger_t *self, const metabalancer_t *s, double x,
+                            const plb_observation_t *o, const plb_verdict_t *v)
+{
+    const double threshold = self->params[THRESHOLD];
+    if (!(o->max > threshold * v->residual * o->mean)) {
+        return PLB_REASON_EARLY;
+    }
+    if (isnan(s->cost)) {
+        return PLB_REASON_FIRST;
+    }
+    if (s->period.max.n >= 2 && o->max > threshold * plb_fit_at(&s->period.max, x)) {
+        return PLB_REASON_SUDDEN;
+    }
+    return v->excess >= s->cost ? PLB_REASON_PAYS : PLB_REASON_EARLY;
+}
+
+static void describe(const metabalancer_t *s, double last, plb_verdict_t *v)
+{
+    if (s->period.max.n < 2) {
+        return;
+    }
+    v->max_slope = plb_fit_slope(&s->period.max);
+    v->max_offset = plb_fit_at(&s->period.max, 0.0);
+    v->mean_slope = plb_fit_slope(&s->period.mean);
+    v->mean_offset = plb_fit_at(&s->period.mean, 0.0);
+    v->growth = plb_period_growth(&s->period, v->residual);
+    if (!isnan(s->cost)) {
+        v->tau = plb_period_tau(s->cost, v->growth);
+        v->next = last + fmax(1.0, floor(v->tau + 0.5));
+    }
+}
+
+static plb_reason_t by_period(const metabalancer_t *s, const plb_observation_t *o,
+                              const plb_verdict_t *v)
+{
+    if (isnan(s->cost)) {
+        return PLB_REASON_WITHIN;
+    }
+    if (!(v->growth > 0.0)) {
+        return PLB_REASON_FLAT;
+    }
+    return (double)o->iteration >= v->next ? PLB_REASON_PERIOD : PLB_REASON_EARLY;
+}
+
+static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
+{
+    metabalancer_t *s = self->state;
+    const double x = (double)(o->iteration - self->last);
+    count(s, o);
+    v->cost = s->cost;
+    v->residual = residual(s);
+    v->excess = s->sum_max - v->residual * s->sum_mean;
+    const plb_reason_t reason = dynamic(self, s, x, o, v);
+    s->beyond = reason == PLB_REASON_EARLY ? 0 : s->beyond + 1;
+    const bool confirmed = (double)s->beyond >= self->params[PATIENCE];
+    if (s->beyond == 0 || confirmed || reason == PLB_REASON_PAYS) {
+        plb_period_add(&s->period, x, o->max, o->mean);
+    }
+    describe(s, (double)self->last, v);
+    if ((double)s->n < self->params[LEAST]) {
+        v->reason = PLB_REASON_FEW;
+    } else if (s->beyond == 0) {
+        v->reason = by_period(s, o, v);
+    } else {
+        v->reason = confirmed ? reason : PLB_REASON_SUSPECT;
+    }
+}
+
+/* The cost follows what is measured, halfway each time: one balancing may have been disturbed. */
+static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
+{
+    metabalancer_t *s = self->state;
+    s->cost = isnan(s->cost) ? cost : 0.5 * (s->cost + cost);
+    restart(s, max_over_mean);
+}
+
+static const plb_param_t params[N_PARAMS] = {
+    [THRESHOLD] = {"threshold", "", "max/mean beyond which the dynamic trigger fires (3.5.5)", 1.1,
+                   1, 1e6},
+    [PATIENCE] = {"patience", "iterations",
+                  "in a row beyond the threshold before it fires; 1 is the thesis", 2, 1, 1e6},
+    [LEAST] = {"least", "iterations", "observed after a balancing before the next decision", 3, 2,
+               1e6},
+    [MEMORY] = {"memory", "iterations", "about how many count in the fitted lines", 100, 2, 1e9},
+};
+
+const plb_trigger_kind_t plb_trigger_metabalancer = {
+    .name = "metabalancer",
+    .help = "when the ideal period fitted to the growing imbalance is over, or at once for a "
+            "sudden imbalance",
+    .source = "Menon 2012, 3.5.1-3.5.3, 3.5.5, eq. 3.3-3.5",
+    .params = params,
+    .n_params = N_PARAMS,
+    .state_size = sizeof(metabalancer_t),
+    .init = init,
+    .observe = observe,
+    .balanced = balanced,
+};

@@ -1,0 +1,28 @@
+/* periodic: every so many iterations, whatever the loads say. */
+#include <math.h>
+
+#include "decide/trigger.h"
+
+static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
+{
+    const double every = self->params[0];
+    v->tau = every;
+    v->next = (double)self->last + every;
+    v->reason = (double)o->iteration >= v->next ? PLB_REASON_EVERY : PLB_REASON_EARLY;
+    if (v->reason == PLB_REASON_EVERY) {
+        self->last = o->iteration; /* the rhythm holds though nobody balances (shadow) */
+    }
+}
+
+static const plb_param_t params[] = {
+    {"every", "iterations", "iterations from one balancing to the next", 10, 1, 1e15},
+};
+
+const plb_trigger_kind_t plb_trigger_periodic = {
+    .name = "periodic",
+    .help = "every so many iterations",
+    .source = "the practice that Menon 2012 (3.5.2) compares with",
+    .params = params,
+    .n_params = 1,
+    .observe = observe,
+};

@@ -1,0 +1,145 @@
+#include "decide/trigger.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+extern const plb_trigger_kind_t plb_trigger_periodic, plb_trigger_metabalancer;
+
+const plb_trigger_kind_t *const plb_triggers[] = {
+    &plb_trigger_periodic,
+    &plb_trigger_metabalancer,
+    NULL,
+};
+
+const plb_trigger_kind_t *plb_trigger_find(const char *name)
+{
+    for (const plb_trigger_kind_t *const *k = plb_triggers; *k != NULL; k++) {
+        if (strcmp((*k)->name, name) == 0) {
+            return *k;
+        }
+    }
+    return NULL;
+}
+
+const char *plb_reason_words(plb_reason_t reason)
+{
+    static const char *const words[] = {
+#define X(name, text) text,
+        PLB_REASONS(X)
+#undef X
+    };
+    return words[reason];
+}
+
+static plb_verdict_t unknown(plb_reason_t reason)
+{
+    plb_verdict_t v = {.balance = false, .reason = reason};
+#define X(name, unit, help) v.name = NAN;
+    PLB_VERDICT(X)
+#undef X
+    return v;
+}
+
+static int check_params(const plb_trigger_kind_t *kind, const double *params, plb_err_t *err)
+{
+    for (int i = 0; i < kind->n_params; i++) {
+        const plb_param_t *p = &kind->params[i];
+        if (!(params[i] >= p->least && params[i] <= p->most)) {
+            return PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected %g ... %g %s", p->name,
+                            params[i], p->least, p->most, p->unit);
+        }
+    }
+    return PLB_OK;
+}
+
+int plb_trigger_init(plb_trigger_t *self, const plb_trigger_kind_t *kind, const double *params,
+                     plb_err_t *err)
+{
+    *self = (plb_trigger_t){.kind = kind, .verdict = unknown(PLB_REASON_START)};
+    int ret = check_params(kind, params, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    PLB_NEW(self->params, kind->n_params);
+    memcpy(self->params, params, (size_t)kind->n_params * sizeof *params);
+    self->state = plb_calloc(1, kind->state_size);
+    if (self->state == NULL) {
+        ret = PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: the state of trigger %s", kind->name);
+        goto out;
+    }
+    if (kind->init != NULL) {
+        kind->init(self);
+    }
+out:
+    if (ret != PLB_OK) {
+        plb_trigger_free(self);
+    }
+    return ret;
+}
+
+void plb_trigger_free(plb_trigger_t *self)
+{
+    plb_free(self->params);
+    plb_free(self->state);
+    self->params = NULL;
+    self->state = NULL;
+}
+
+static int check_seconds(const char *name, double x, plb_err_t *err)
+{
+    return x >= 0.0 && x <= 1e30 /* false for NaN */
+               ? PLB_OK
+               : PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected seconds, zero or more", name, x);
+}
+
+int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err_t *err)
+{
+    int ret;
+    if ((ret = check_seconds("max", o->max, err)) || (ret = check_seconds("mean", o->mean, err))) {
+        return ret;
+    }
+    if (self->started && o->iteration <= self->seen) {
+        return PLB_FAIL(err, PLB_ERR_STATE,
+                        "iteration is %lld: expected more than %lld, the last "
+                        "one observed",
+                        (long long)o->iteration, (long long)self->seen);
+    }
+    if (!self->started) {
+        self->started = true;
+        self->last = o->iteration - 1;
+    }
+    self->seen = o->iteration;
+    if (o->iteration <= self->last) { /* it ran under the placement before */
+        self->verdict.balance = false;
+        self->verdict.reason = PLB_REASON_STALE;
+        return PLB_OK;
+    }
+    self->verdict = unknown(PLB_REASON_START);
+    self->kind->observe(self, o, &self->verdict);
+    self->verdict.balance = self->verdict.reason >= PLB_REASON_EVERY;
+    return PLB_OK;
+}
+
+int plb_trigger_balanced(plb_trigger_t *self, int64_t iteration, double cost, double max_over_mean,
+                         plb_err_t *err)
+{
+    int ret = check_seconds("cost", cost, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    if (!(max_over_mean >= 1.0 - 1e-9 && max_over_mean <= 1e30)) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "max_over_mean is %g: expected 1 or more",
+                        max_over_mean);
+    }
+    if (!self->started) {
+        self->started = true;
+        self->seen = iteration;
+    }
+    self->last = iteration;
+    if (self->kind->balanced != NULL) {
+        self->kind->balanced(self, cost, max_over_mean < 1.0 ? 1.0 : max_over_mean);
+    }
+    return PLB_OK;
+}

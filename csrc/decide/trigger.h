@@ -1,0 +1,115 @@
+/* Triggers: when to balance.  A table, like the strategies'.
+ *
+ * A trigger is a state machine without input or output.  It is told of every iteration
+ * (plb_trigger_observe) and of every balancing (plb_trigger_balanced), and answers each iteration
+ * with a verdict.  It never reads a clock: the same calls give the same verdicts, so that all
+ * ranks, a replay and a simulation decide alike.
+ */
+#ifndef PLB_DECIDE_TRIGGER_H
+#define PLB_DECIDE_TRIGGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "place/strategy.h"
+
+/* What a trigger is told of one iteration.  The iterations' numbers rise; gaps are legal. */
+typedef struct plb_observation {
+    int64_t iteration;
+    double max, mean; /* seconds: of the ranks' times */
+} plb_observation_t;
+
+/* X(name, why, in words).  Those that balance stand last, from PLB_REASON_EVERY on. */
+#define PLB_REASONS(X)                                                                            \
+    X(START, "nothing was observed yet")                                                          \
+    X(FEW, "too few iterations since the last balancing")                                         \
+    X(STALE, "an iteration from before the last balancing")                                       \
+    X(WITHIN, "the cost of a balancing is not known yet, and the imbalance is within the "        \
+              "threshold")                                                                        \
+    X(FLAT, "the imbalance does not grow")                                                        \
+    X(EARLY, "the period is not over")                                                            \
+    X(SUSPECT, "the imbalance is beyond the threshold; it may be a spike")                        \
+    X(EVERY, "the given number of iterations is over")                                            \
+    X(PERIOD, "the ideal period is over")                                                         \
+    X(FIRST, "the imbalance is beyond the threshold, and no balancing was tried yet")             \
+    X(SUDDEN, "the imbalance is beyond the threshold and beyond what its growth explains")        \
+    X(PAYS, "the imbalance is beyond the threshold and has cost as much as a balancing")
+
+typedef enum plb_reason {
+#define X(name, words) PLB_REASON_##name,
+    PLB_REASONS(X)
+#undef X
+} plb_reason_t;
+
+/** The reason in words. */
+const char *plb_reason_words(plb_reason_t reason);
+
+/* X(name, unit, help).  What a verdict rests on; NAN where it is not known. */
+#define PLB_VERDICT(X)                                                                            \
+    X(tau, "iterations", "ideal period; infinite where the imbalance does not grow")              \
+    X(next, "iteration", "at whose end the next balancing is due; infinite: none in sight")       \
+    X(max_slope, "s", "growth of the maximum per iteration")                                      \
+    X(max_offset, "s", "its line at the last balancing")                                          \
+    X(mean_slope, "s", "growth of the mean per iteration (Menon eq. 3.4, a)")                     \
+    X(mean_offset, "s", "its line at the last balancing (c_a)")                                   \
+    X(growth, "s", "growth of the maximum over residual times the mean (eq. 3.3, m)")             \
+    X(residual, "", "max/mean that the last balancing could not even out (3.5.3)")                \
+    X(excess, "s", "what the imbalance beyond the residual has cost since the last balancing")    \
+    X(cost, "s", "of one balancing (theta)")
+
+typedef struct plb_verdict {
+    bool balance; /* at the end of this iteration */
+    plb_reason_t reason;
+#define X(name, unit, help) double name;
+    PLB_VERDICT(X)
+#undef X
+} plb_verdict_t;
+
+typedef struct plb_trigger plb_trigger_t;
+
+/* One entry of the table. */
+typedef struct plb_trigger_kind {
+    const char *name, *help, *source;
+    const plb_param_t *params;
+    int n_params;
+    size_t state_size;
+    void (*init)(plb_trigger_t *self); /* or NULL; the state is zeroed */
+    /** Fill the verdict; it comes with every figure unknown. */
+    void (*observe)(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v);
+    void (*balanced)(plb_trigger_t *self, double cost, double max_over_mean); /* or NULL */
+} plb_trigger_kind_t;
+
+struct plb_trigger {
+    const plb_trigger_kind_t *kind;
+    double *params; /* owned; n_params values */
+    void *state;    /* owned; the kind's own */
+    int64_t seen;   /* last iteration observed */
+    int64_t last;   /* iteration of the last balancing, or the one before the first observed */
+    bool started;   /* something was observed */
+    plb_verdict_t verdict; /* the last one */
+};
+
+/** The table, ended by NULL. */
+extern const plb_trigger_kind_t *const plb_triggers[];
+
+/** By name, or NULL. */
+const plb_trigger_kind_t *plb_trigger_find(const char *name);
+
+/** `params`: n_params values in the order of the table, copied, checked against their ranges. */
+int plb_trigger_init(plb_trigger_t *self, const plb_trigger_kind_t *kind, const double *params,
+                     plb_err_t *err);
+void plb_trigger_free(plb_trigger_t *self);
+
+/** An iteration is over; the verdict is in self->verdict.  An observation from before the last
+ *  balancing (it was in flight) changes nothing.  PLB_ERR_VALUE: a time is NaN, infinite or
+ *  negative; PLB_ERR_STATE: the iteration does not rise. */
+int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err_t *err);
+
+/** A balancing took place at the end of `iteration`, cost `cost` seconds, and promises
+ *  max_over_mean >= 1 on the loads that it saw. */
+int plb_trigger_balanced(plb_trigger_t *self, int64_t iteration, double cost, double max_over_mean,
+                         plb_err_t *err);
+
+#endif

@@ -1,0 +1,223 @@
+/* Room decide: the table of triggers, and a trigger as a Python object. */
+#include "views.h"
+
+typedef struct trigger_object {
+    PyObject ob_base;
+    plb_trigger_t core;
+} trigger_object_t;
+
+plb_trigger_t *plb_py_trigger(PyObject *object)
+{
+    PyObject *module = PyImport_ImportModule("pylb._core");
+    PyObject *type = module ? PyObject_GetAttrString(module, "Trigger") : NULL;
+    const int is = type ? PyObject_IsInstance(object, type) : -1;
+    Py_XDECREF(type);
+    Py_XDECREF(module);
+    if (is == 0) {
+        PyErr_Format(PyExc_TypeError, "trigger is %R: expected a pylb.Trigger", object);
+    }
+    return is == 1 ? &((trigger_object_t *)object)->core : NULL;
+}
+
+static PyObject *trigger_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"name", "params", NULL};
+    const char *name;
+    PyObject *params;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO", names, &name, &params)) {
+        return NULL;
+    }
+    const plb_trigger_kind_t *kind = plb_trigger_find(name);
+    if (kind == NULL) {
+        return PyErr_Format(PyExc_ValueError, "trigger %s is not in the table", name);
+    }
+    plb_py_held_t held = {0};
+    plb_err_t err;
+    trigger_object_t *self = NULL;
+    PyArrayObject *values = plb_py_hold(&held, params, NPY_FLOAT64, 1);
+    if (values != NULL && PyArray_SIZE(values) == kind->n_params) {
+        self = (trigger_object_t *)type->tp_alloc(type, 0);
+        const int ret =
+            self ? plb_trigger_init(&self->core, kind, PyArray_DATA(values), &err) : PLB_OK;
+        if (ret != PLB_OK) {
+            plb_py_raise(ret, &err);
+            Py_CLEAR(self);
+        }
+    } else if (!PyErr_Occurred()) {
+        PyErr_Format(PyExc_ValueError, "%s takes %d parameters", kind->name, kind->n_params);
+    }
+    plb_py_release(&held);
+    return (PyObject *)self;
+}
+
+static void trigger_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    plb_trigger_free(&((trigger_object_t *)object)->core);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+PyDoc_STRVAR(observe_doc,
+             "observe(iteration, max, mean)\n--\n\n"
+             "An iteration is over; max and mean are of the ranks' seconds.  True: balance now.\n"
+             "Iterations' numbers rise; one from before the last balancing changes nothing.");
+static PyObject *trigger_observe(PyObject *object, PyObject *args)
+{
+    plb_trigger_t *self = &((trigger_object_t *)object)->core;
+    long long iteration;
+    plb_observation_t o;
+    plb_err_t err;
+    if (!PyArg_ParseTuple(args, "Ldd", &iteration, &o.max, &o.mean)) {
+        return NULL;
+    }
+    o.iteration = iteration;
+    const int ret = plb_trigger_observe(self, &o, &err);
+    return ret == PLB_OK ? PyBool_FromLong(self->verdict.balance) : plb_py_raise(ret, &err);
+}
+
+PyDoc_STRVAR(
+    balanced_doc,
+    "balanced(iteration, cost, max_over_mean)\n--\n\n"
+    "A balancing took place at the end of `iteration`, cost `cost` seconds, and promises\n"
+    "max_over_mean on the loads that it saw.");
+static PyObject *trigger_balanced(PyObject *object, PyObject *args)
+{
+    plb_trigger_t *self = &((trigger_object_t *)object)->core;
+    long long iteration;
+    double cost, max_over_mean;
+    plb_err_t err;
+    if (!PyArg_ParseTuple(args, "Ldd", &iteration, &cost, &max_over_mean)) {
+        return NULL;
+    }
+    const int ret = plb_trigger_balanced(self, iteration, cost, max_over_mean, &err);
+    if (ret != PLB_OK) {
+        return plb_py_raise(ret, &err);
+    }
+    Py_RETURN_NONE;
+}
+
+/* Put `value` (stolen, may be NULL) under `name`. */
+static int put(PyObject *dict, const char *name, PyObject *value)
+{
+    const int failed = value == NULL || PyDict_SetItemString(dict, name, value) != 0;
+    Py_XDECREF(value);
+    return failed;
+}
+
+PyDoc_STRVAR(state_doc, "state()\n--\n\n"
+                        "The last verdict and what it rests on, as a dict; nan is not known.");
+static PyObject *trigger_state(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    const plb_trigger_t *self = &((trigger_object_t *)object)->core;
+    const plb_verdict_t *v = &self->verdict;
+    PyObject *out = PyDict_New();
+    if (out == NULL) {
+        return NULL;
+    }
+    int failed = put(out, "trigger", PyUnicode_FromString(self->kind->name)) ||
+                 put(out, "balance", PyBool_FromLong(v->balance)) ||
+                 put(out, "reason", PyUnicode_FromString(plb_reason_words(v->reason))) ||
+                 put(out, "iteration", PyLong_FromLongLong(self->seen)) ||
+                 put(out, "last", PyLong_FromLongLong(self->last));
+#define X(name, unit, help) failed = failed || put(out, #name, PyFloat_FromDouble(v->name));
+    PLB_VERDICT(X)
+#undef X
+    if (failed) {
+        Py_CLEAR(out);
+    }
+    return out;
+}
+
+static PyObject *trigger_name(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyUnicode_FromString(((trigger_object_t *)object)->core.kind->name);
+}
+
+static PyObject *trigger_params(PyObject *object, void *unused)
+{
+    (void)unused;
+    const plb_trigger_t *self = &((trigger_object_t *)object)->core;
+    PyObject *out = PyDict_New();
+    for (int i = 0; out != NULL && i < self->kind->n_params; i++) {
+        if (put(out, self->kind->params[i].name, PyFloat_FromDouble(self->params[i]))) {
+            Py_CLEAR(out);
+        }
+    }
+    return out;
+}
+
+static PyObject *trigger_repr(PyObject *object)
+{
+    PyObject *params = trigger_params(object, NULL);
+    const plb_trigger_t *self = &((trigger_object_t *)object)->core;
+    PyObject *out =
+        params ? PyUnicode_FromFormat("<Trigger %s %R>", self->kind->name, params) : NULL;
+    Py_XDECREF(params);
+    return out;
+}
+
+static PyMethodDef trigger_methods[] = {
+    {"observe", trigger_observe, METH_VARARGS, observe_doc},
+    {"balanced", trigger_balanced, METH_VARARGS, balanced_doc},
+    {"state", trigger_state, METH_NOARGS, state_doc},
+    {0},
+};
+
+static PyGetSetDef trigger_getset[] = {
+    {"name", trigger_name, NULL, "Name in the table.", NULL},
+    {"params", trigger_params, NULL, "Its parameters, a dict.", NULL},
+    {0},
+};
+
+PyDoc_STRVAR(trigger_doc,
+             "Trigger(name, params)\n--\n\n"
+             "When to balance: a state machine that is told of iterations and balancings.\n"
+             "params: one value for each parameter of the table.  Use pylb.triggers.make.");
+static PyType_Slot trigger_slots[] = {
+    {Py_tp_doc, (void *)trigger_doc},
+    {Py_tp_new, trigger_new},
+    {Py_tp_dealloc, trigger_dealloc},
+    {Py_tp_methods, trigger_methods},
+    {Py_tp_getset, trigger_getset},
+    {Py_tp_repr, trigger_repr},
+    {0, NULL},
+};
+
+static PyType_Spec trigger_spec = {
+    .name = "pylb._core.Trigger",
+    .basicsize = sizeof(trigger_object_t),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = trigger_slots,
+};
+
+PyDoc_STRVAR(table_doc, "triggers()\n--\n\n(name, help, source, params) of every trigger.");
+static PyObject *table(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    PyObject *out = PyList_New(0);
+    for (const plb_trigger_kind_t *const *k = plb_triggers; out != NULL && *k != NULL; k++) {
+        PyObject *row = Py_BuildValue("sssN", (*k)->name, (*k)->help, (*k)->source,
+                                      plb_py_params((*k)->params, (*k)->n_params));
+        if (row == NULL || PyList_Append(out, row) != 0) {
+            Py_CLEAR(out);
+        }
+        Py_XDECREF(row);
+    }
+    return out;
+}
+
+static PyMethodDef methods[] = {
+    {"triggers", table, METH_NOARGS, table_doc},
+    {0},
+};
+
+int plb_py_add_decide(PyObject *module)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, &trigger_spec, NULL);
+    const int failed = type == NULL || PyModule_AddType(module, (PyTypeObject *)type) != 0;
+    Py_XDECREF(type);
+    return failed || PyModule_AddFunctions(module, methods) != 0 ? -1 : 0;
+}

@@ -1,0 +1,295 @@
+"""Room decide: line fits, the ideal period, triggers; against plain Python twins."""
+
+import math
+import random
+import statistics
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pylb
+from pylb.errors import DomainError, StateError, UnknownStrategyError
+from pylb.triggers import make
+
+
+class Twin:
+    """metabalancer written plainly: all observations kept, weighted least squares by numpy."""
+
+    def __init__(self, threshold=1.1, patience=2, least=3, memory=100):
+        self.threshold, self.patience, self.least = threshold, patience, least
+        self.keep = 1 - 1 / memory
+        self.cost = None
+        self.last = None
+        self.restart(1.0)
+
+    def restart(self, promised):
+        self.promised, self.seen, self.fitted, self.beyond = promised, [], [], 0
+
+    def line(self, column):
+        x = np.array([row[0] for row in self.fitted], dtype=float)
+        y = np.array([row[column] for row in self.fitted])
+        w = self.keep ** np.arange(len(x))[::-1]
+        slope, at_zero = np.linalg.lstsq(
+            np.sqrt(w)[:, None] * np.stack([x - x[-1], np.ones_like(x)], 1), np.sqrt(w) * y
+        )[0]
+        return slope, at_zero - slope * x[-1]
+
+    def dynamic(self, x, high, mean, residual, excess):
+        if not high > self.threshold * residual * mean:
+            return False
+        if self.cost is None:
+            return True
+        if len(self.fitted) >= 2:
+            slope, at_zero = self.line(1)
+            if high > self.threshold * (slope * x + at_zero):
+                return True
+        return "pays" if excess >= self.cost else False
+
+    def observe(self, iteration, high, mean):
+        if self.last is None:
+            self.last = iteration - 1
+        if iteration <= self.last:
+            return False
+        x = iteration - self.last
+        self.seen.append((high, mean))
+        residual = self.promised
+        if self.cost is not None and len(self.seen) >= 3:
+            residual = max(residual, statistics.median(h / m for h, m in self.seen[:3]))
+        excess = sum(h for h, _ in self.seen) - residual * sum(m for _, m in self.seen)
+        fires = self.dynamic(x, high, mean, residual, excess)
+        self.beyond = self.beyond + 1 if fires else 0
+        confirmed = self.beyond >= self.patience
+        if not fires or confirmed or fires == "pays":
+            self.fitted.append((x, high, mean))
+        if len(self.seen) < self.least:
+            return False
+        if fires:
+            return confirmed
+        if self.cost is None or len(self.fitted) < 2:
+            return False
+        growth = self.line(1)[0] - residual * self.line(2)[0]
+        if growth <= 0:
+            return False
+        self.tau = math.sqrt(2 * self.cost / growth)
+        return x >= max(1, math.floor(self.tau + 0.5))
+
+    def balanced(self, iteration, cost, max_over_mean):
+        self.last = iteration
+        self.cost = cost if self.cost is None else (self.cost + cost) / 2
+        self.restart(max_over_mean)
+
+
+def run(trigger, imbalance, n, cost, mean=1.0, promise=1.0):
+    """Iterations at whose end `trigger` balanced, where max/mean is imbalance(i, k), k iterations
+    after the last balancing."""
+    out, last = [], -1
+    for i in range(n):
+        if trigger.observe(i, mean * imbalance(i, i - last), mean):
+            out.append(i)
+            last = i
+            trigger.balanced(i, cost, promise)
+    return out
+
+
+def test_the_table_names_parameters_with_range_and_help():
+    table = pylb.triggers()
+    assert list(table) == ["periodic", "metabalancer"]
+    for kind in table.values():
+        assert kind.help
+        assert "Menon" in kind.source
+        for p in kind.params:
+            assert p.least <= p.default <= p.most
+            assert p.help
+
+
+@pytest.mark.parametrize(("every", "due"), [(1, [0, 1, 2, 3, 4, 5, 6]), (3, [2, 5]), (9, [])])
+def test_periodic_is_due_at_the_end_of_each_so_many(every, due):
+    assert run(make(every=every), lambda i, k: 1.0, 7, 0.0) == due
+    silent = make(every=every)  # nobody balances
+    assert [i for i in range(7) if silent.observe(i, 1.0, 1.0)] == due
+
+
+@pytest.mark.parametrize("cost", [0.5, 5.0, 50.0, 500.0])
+@pytest.mark.parametrize("growth", [0.001, 0.01, 0.1])
+@pytest.mark.parametrize("memory", [10, 1000])
+def test_linear_growth_gives_the_period_of_eq_3_5(cost, growth, memory):
+    tau = math.sqrt(2 * cost / growth)
+    trigger = make(trigger="metabalancer", memory=memory)
+    trigger.balanced(-1, cost, 1.0)
+    due = run(trigger, lambda i, k: 1 + growth * k, int(10 * tau) + 20, cost)
+    assert len(due) >= 9
+    assert np.all(np.abs(np.diff([-1, *due]) - tau) <= 1)
+
+
+def test_growing_mean_is_not_taken_for_imbalance():
+    """3.5.3: the average is shifted by the imbalance that stays; both lines grow."""
+    trigger = make(trigger="metabalancer")
+    trigger.balanced(-1, 8.0, 1.5)
+    for i in range(300):
+        mean = 1 + 0.01 * i
+        assert not trigger.observe(i, 1.5 * mean, mean)
+    state = trigger.state()
+    assert state["growth"] == pytest.approx(0, abs=1e-12)
+    assert state["max_slope"] == pytest.approx(0.015)
+    assert state["mean_slope"] == pytest.approx(0.01)
+    assert state["mean_offset"] == pytest.approx(0.99)
+    assert state["residual"] == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("promise", [1.0, 1.6])
+@pytest.mark.parametrize("cost", [0.0, 0.01, 100.0])
+def test_constant_imbalance_that_stays_is_balanced_once(promise, cost):
+    due = run(make(trigger="metabalancer"), lambda i, k: 1.6, 500, cost, promise=promise)
+    assert due == [2]
+
+
+def test_noisy_imbalance_that_stays_is_not_balanced_all_the_time():
+    rng = random.Random(1)
+    due = run(make(trigger="metabalancer"), lambda i, k: 1.5 + rng.gauss(0, 0.05), 1000, 1.0)
+    assert len(due) < 30
+
+
+def test_a_spike_is_confirmed_first():
+    def spike(i, k):
+        return 3.0 if i == 50 else 1.0
+
+    for patience, due in [(2, []), (1, [50])]:
+        trigger = make(trigger="metabalancer", patience=patience)
+        trigger.balanced(-1, 1.0, 1.0)
+        assert run(trigger, spike, 200, 1.0) == due
+    assert trigger.state()["reason"] == "the imbalance does not grow"
+
+
+def test_a_step_is_balanced_within_two_iterations_though_balancing_is_dear():
+    for patience, due in [(1, [50]), (2, [51]), (4, [53])]:
+        trigger = make(trigger="metabalancer", patience=patience)
+        trigger.balanced(-1, 1e6, 1.0)
+        last = due[0]
+        assert run(trigger, lambda i, k: 1.5 if 50 <= i <= last else 1.0, 200, 1e6) == due  # noqa: B023
+
+
+def test_saturated_imbalance_is_balanced_once_it_has_cost_as_much_as_a_balancing():
+    """It grows in a few iterations and stays: the fitted period is too long or infinite."""
+    trigger = make(trigger="metabalancer", memory=10)
+    trigger.balanced(-1, 20.0, 1.0)
+    due = run(trigger, lambda i, k: 1 + 0.25 * min(k, 40) / 40, 120, 20.0)
+    assert due
+    assert 80 <= due[0] <= 105
+
+
+def test_before_the_first_balancing_the_threshold_alone_decides():
+    grows = make(trigger="metabalancer")
+    due = run(grows, lambda i, k: 1 + 0.01 * k, 30, 1e9)
+    assert due == [11]  # 1.11 at iteration 10, confirmed by 1.12
+    within = make(trigger="metabalancer", threshold=1.5)
+    assert run(within, lambda i, k: 1.4, 100, 1.0) == []
+    assert "not known yet" in within.state()["reason"]
+    assert math.isnan(within.state()["cost"])
+
+
+def test_cost_follows_what_is_measured():
+    trigger = make(trigger="metabalancer")
+    for i, cost in enumerate([8.0, 4.0, 4.0]):
+        trigger.balanced(i, cost, 1.0)
+    trigger.observe(3, 1.0, 1.0)
+    assert trigger.state()["cost"] == 5.0
+
+
+def test_observations_from_before_the_balancing_change_nothing():
+    trigger, plain = make(trigger="metabalancer"), make(trigger="metabalancer")
+    for t in (trigger, plain):
+        t.observe(0, 1.0, 1.0)
+        t.balanced(4, 1.0, 1.0)
+    for i in range(1, 5):
+        assert not trigger.observe(i, 100.0, 1.0)
+        assert "before the last balancing" in trigger.state()["reason"]
+    for i in range(5, 30):
+        assert trigger.observe(i, 1 + 0.01 * i, 1.0) == plain.observe(i, 1 + 0.01 * i, 1.0)
+        np.testing.assert_equal(trigger.state(), plain.state())
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0.0, 0.02, 0.3]),
+    st.sampled_from([0.0, 0.003, 0.05]),
+    st.sampled_from([0.1, 3.0, 100.0]),
+    st.sampled_from([0, 10**9]),
+)
+def test_metabalancer_agrees_with_the_twin(seed, noise, growth, cost, origin):
+    rng = random.Random(seed)
+    trigger, twin = make(trigger="metabalancer"), Twin()
+    k = 0
+    for i in range(origin, origin + 150):
+        k += 1
+        mean = 1 + 0.1 * rng.random()
+        step = 0.6 if rng.random() < 0.02 else 0.0
+        high = mean * (1 + growth * k + noise * rng.random() + step)
+        verdict = trigger.observe(i, high, mean)
+        assert verdict == twin.observe(i, high, mean), trigger.state()
+        if verdict:
+            k = 0
+            promise, paid = 1 + 0.1 * rng.random(), cost * (0.5 + rng.random())
+            trigger.balanced(i, paid, promise)
+            twin.balanced(i, paid, promise)
+
+
+def test_the_same_calls_give_the_same_verdicts():
+    def states():
+        rng, trigger = random.Random(3), make(trigger="metabalancer")
+        for i in range(300):
+            if trigger.observe(i, 1 + rng.random(), 1.0):
+                trigger.balanced(i, 0.5, 1.1)
+            yield trigger.state()
+
+    np.testing.assert_equal(list(states()), list(states()))
+
+
+def test_no_load_at_all_and_iterations_left_out():
+    trigger = make(trigger="metabalancer")
+    assert not any(trigger.observe(i, 0.0, 0.0) for i in range(0, 100, 7))
+
+
+def test_bad_arguments():
+    for given_, match in [
+        ({}, "expected exactly one"),
+        ({"every": 1, "trigger": "periodic"}, "expected exactly one"),
+        ({"every": 0}, "every is 0"),
+        ({"every": 2.5}, r"every is 2\.5"),
+        ({"every": True}, "every is True"),
+        ({"trigger": "metabalancer", "threshold": 0.5}, r"threshold is 0\.5: expected 1"),
+        ({"trigger": "metabalancer", "threshold": math.nan}, "threshold is nan"),
+        ({"trigger": "metabalancer", "patience": "x"}, "patience is 'x'"),
+        ({"trigger": "metabalancer", "tresh": 2}, "no parameter 'tresh'.*threshold"),
+    ]:
+        with pytest.raises(DomainError, match=match):
+            make(**given_)
+    with pytest.raises(UnknownStrategyError, match="did you mean metabalancer"):
+        make(trigger="metabalancr")
+    with pytest.raises(UnknownStrategyError, match="expected a name"):
+        make(trigger=3)
+
+
+def test_bad_observations_change_nothing():
+    trigger = make(trigger="metabalancer")
+    trigger.observe(5, 1.0, 1.0)
+    before = trigger.state()
+    for args in [(6, math.nan, 1.0), (6, 1.0, math.inf), (6, -1.0, 1.0)]:
+        with pytest.raises(DomainError, match="expected seconds"):
+            trigger.observe(*args)
+    with pytest.raises(StateError, match="iteration is 5: expected more than 5"):
+        trigger.observe(5, 1.0, 1.0)
+    with pytest.raises(DomainError, match="cost is nan"):
+        trigger.balanced(5, math.nan, 1.0)
+    with pytest.raises(DomainError, match=r"max_over_mean is 0\.5"):
+        trigger.balanced(5, 1.0, 0.5)
+    np.testing.assert_equal(trigger.state(), before)
+
+
+def test_repr_and_params():
+    trigger = make(every=4)
+    assert repr(trigger) == "<Trigger periodic {'every': 4.0}>"
+    assert trigger.name == "periodic"
+    assert make(trigger="metabalancer", threshold=2).params["threshold"] == 2.0
