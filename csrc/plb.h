@@ -7,17 +7,21 @@
 
 #include "base/cpu.h"
 #include "base/err.h"
+#include "base/heap.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "decide/fit.h"
 #include "decide/period.h"
 #include "decide/trigger.h"
+#include "base/sort.h"
 #include "explore/trace.h"
 #include "measure/clock.h"
 #include "measure/exact.h"
 #include "measure/metrics.h"
 #include "measure/snapshot.h"
 #include "measure/stats.h"
+#include "place/problem.h"
+#include "place/refine.h"
 #include "place/strategy.h"
 
 #endif

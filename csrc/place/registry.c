@@ -4,9 +4,13 @@
 #include "place/strategy.h"
 
 extern const plb_strategy_t plb_strategy_none;
+extern const plb_strategy_t plb_strategy_greedy;
+extern const plb_strategy_t plb_strategy_refine;
 
 const plb_strategy_t *const plb_strategies[] = {
     &plb_strategy_none,
+    &plb_strategy_greedy,
+    &plb_strategy_refine,
     NULL,
 };
 

@@ -1,0 +1,92 @@
+/* A d-ary heap of (key, id): the least key on top, ties the lowest id, so that the order of pops
+ * depends on nothing but what is in it.  A max-heap is one of negated keys.
+ *
+ * Four children a node: half the depth of a binary heap, and one node's children are 64 bytes.
+ * The items belong to the caller, who has made room for all that are pushed.
+ */
+#ifndef PLB_BASE_HEAP_H
+#define PLB_BASE_HEAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { PLB_HEAP_ARITY = 4 };
+
+typedef struct plb_heap_item {
+    double key;
+    int32_t id;
+} plb_heap_item_t;
+
+typedef struct plb_heap {
+    plb_heap_item_t *item; /* the top is item[0] */
+    int32_t n;
+} plb_heap_t;
+
+static inline bool plb_heap_before(plb_heap_item_t a, plb_heap_item_t b)
+{
+    return a.key < b.key || (a.key == b.key && a.id < b.id);
+}
+
+/** Put `moving` where item `at` is, and let it sink to its place. */
+static inline void plb_heap_sink(plb_heap_t *self, int32_t at, plb_heap_item_t moving)
+{
+    plb_heap_item_t *item = self->item;
+    for (;;) {
+        const int64_t first = (int64_t)PLB_HEAP_ARITY * at + 1;
+        if (first >= self->n) {
+            break;
+        }
+        const int64_t end = first + PLB_HEAP_ARITY < self->n ? first + PLB_HEAP_ARITY : self->n;
+        int64_t least = first;
+        for (int64_t i = first + 1; i < end; i++) {
+            least = plb_heap_before(item[i], item[least]) ? i : least;
+        }
+        if (!plb_heap_before(item[least], moving)) {
+            break;
+        }
+        item[at] = item[least];
+        at = (int32_t)least;
+    }
+    item[at] = moving;
+}
+
+/** Order the n items that the caller has written. */
+static inline void plb_heap_build(plb_heap_t *self)
+{
+    for (int32_t at = (self->n + PLB_HEAP_ARITY - 2) / PLB_HEAP_ARITY; at-- > 0;) {
+        plb_heap_sink(self, at, self->item[at]);
+    }
+}
+
+static inline void plb_heap_push(plb_heap_t *self, double key, int32_t id)
+{
+    const plb_heap_item_t moving = {key, id};
+    int32_t at = self->n++;
+    while (at > 0) {
+        const int32_t parent = (at - 1) / PLB_HEAP_ARITY;
+        if (!plb_heap_before(moving, self->item[parent])) {
+            break;
+        }
+        self->item[at] = self->item[parent];
+        at = parent;
+    }
+    self->item[at] = moving;
+}
+
+/** Give the top, which must exist, another key. */
+static inline void plb_heap_rekey(plb_heap_t *self, double key)
+{
+    plb_heap_sink(self, 0, (plb_heap_item_t){key, self->item[0].id});
+}
+
+/** Take the top, which must exist. */
+static inline plb_heap_item_t plb_heap_pop(plb_heap_t *self)
+{
+    const plb_heap_item_t top = self->item[0];
+    if (--self->n > 0) {
+        plb_heap_sink(self, 0, self->item[self->n]);
+    }
+    return top;
+}
+
+#endif

@@ -1,0 +1,394 @@
+/* RefineLB: overloaded ranks give objects to those with room, few of them.
+ *
+ * Menon 2.2 and 2.3.1: a rank is overloaded above `overload` times the average; only overloaded
+ * ranks are examined, and nobody who receives becomes overloaded.  Dasgupta's algorithm 1: a
+ * max-heap of donors; here also one of receivers, by the load that they can still take.
+ *
+ *   here: allowed[r], the load that rank r may have    there: avg_load
+ *   allowed[r] = (overload * average - background[r]) * speed[r], and the average is the time at
+ *   which all ranks would end together; with equal speeds that is the mean of their times.
+ *
+ * The most loaded donor (ties: the lowest rank) gives to the rank with most room (ties: the
+ * lowest): the smallest object that ends its excess in one move if that fits, otherwise the
+ * largest that fits (ties: the lowest index).  When the most loaded donor has nothing that fits
+ * anywhere the iteration cannot become shorter, so that every further move would be for nothing:
+ * the end.  A donor that is below the threshold may receive.
+ */
+#include "place/refine.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/mem.h"
+#include "base/sort.h"
+
+enum { TICK = 1 << 14 };
+
+/* Excess below this fraction of the threshold is rounding of sums: no reason to move, and what a
+ * receiver may exceed the threshold by stays below what any donor had. */
+static const double SLACK = 1e-9;
+
+typedef struct refiner {
+    const plb_problem_t *problem;
+    const plb_snapshot_t *in;
+    int32_t *rank;
+    double threshold;  /* seconds */
+    double *load;      /* [p] */
+    double *allowed;   /* [p] load */
+    int64_t *room;     /* [p] bytes of memory left, or NULL */
+    plb_heap_t donor;    /* key: -seconds */
+    plb_heap_t receiver; /* key: -(allowed - load) */
+    plb_heap_item_t *aside; /* [p] receivers without memory for the object at hand */
+    int32_t n_aside;
+
+    /* What donors may give: those of rank r are start[r] ... start[r + 1] - 1, lightest first. */
+    int64_t *start;
+    int32_t *object;
+    double *weight;
+    int32_t *next, *prev; /* nearest entry at or behind (before) that is still there, halved as
+                           * they are followed */
+} refiner_t;
+
+static double seconds(const refiner_t *self, int32_t r)
+{
+    const double background = self->in->background == NULL ? 0.0 : self->in->background[r];
+    return background + self->load[r] / plb_speed(self->in, r);
+}
+
+static bool overloaded(const refiner_t *self, int32_t r)
+{
+    return seconds(self, r) > self->threshold * (1.0 + SLACK);
+}
+
+static double spare(const refiner_t *self, int32_t r)
+{
+    return self->allowed[r] - self->load[r];
+}
+
+static bool fits(const refiner_t *self, int32_t r, double weight)
+{
+    return self->load[r] + weight <= self->allowed[r];
+}
+
+static void set_threshold(refiner_t *self, double overload)
+{
+    const plb_snapshot_t *in = self->in;
+    double work = 0.0, speed = 0.0;
+    memset(self->load, 0, (size_t)in->n_ranks * sizeof *self->load);
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        self->load[self->rank[i]] += in->load[i];
+    }
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        const double background = in->background == NULL ? 0.0 : in->background[r];
+        work += self->load[r] + background * plb_speed(in, r);
+        speed += plb_speed(in, r);
+    }
+    self->threshold = overload * (work / speed);
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        const double background = in->background == NULL ? 0.0 : in->background[r];
+        self->allowed[r] = (self->threshold - background) * plb_speed(in, r);
+    }
+}
+
+static void find_ranks(refiner_t *self)
+{
+    for (int32_t r = 0; r < self->in->n_ranks; r++) {
+        if (overloaded(self, r)) {
+            self->donor.item[self->donor.n++] = (plb_heap_item_t){-seconds(self, r), r};
+        } else if (spare(self, r) > 0.0) {
+            self->receiver.item[self->receiver.n++] = (plb_heap_item_t){-spare(self, r), r};
+        }
+    }
+    plb_heap_build(&self->donor);
+    plb_heap_build(&self->receiver);
+}
+
+/* Could moving this object help?  Weightless ones do not, nor those that fit nowhere. */
+static bool useful(const refiner_t *self, int64_t i)
+{
+    return self->in->load[i] > 0.0 && fits(self, self->receiver.item[0].id, self->in->load[i]) &&
+           overloaded(self, self->rank[i]) && plb_may_migrate(self->in, i);
+}
+
+/* List what the donors may give: gathered, sorted at once, dealt out to their ranks. */
+static int list_objects(refiner_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t n = 0;
+    int32_t *which = NULL, *order = NULL;
+    double *weight = NULL, *sorted = NULL;
+    const int32_t p = self->in->n_ranks;
+    PLB_NEW0(self->start, p + 2);
+    for (int64_t i = 0; i < self->in->n_objects; i++) {
+        n += useful(self, i);
+    }
+    PLB_NEW(which, n);
+    PLB_NEW(order, n);
+    PLB_NEW(weight, n);
+    PLB_NEW(sorted, n);
+    PLB_NEW(self->object, n);
+    PLB_NEW(self->weight, n);
+    PLB_NEW(self->next, n + 1);
+    PLB_NEW(self->prev, n + 1);
+    n = 0;
+    for (int64_t i = 0; i < self->in->n_objects; i++) {
+        if (useful(self, i)) {
+            self->start[self->rank[i] + 2]++;
+            weight[n] = self->in->load[i];
+            which[n++] = (int32_t)i;
+        }
+    }
+    ret = plb_sort_order(weight, n, PLB_ASCENDING, order, sorted, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    for (int32_t r = 0; r <= p; r++) {
+        self->start[r + 1] += self->start[r];
+    }
+    for (int64_t k = 0; k < n; k++) { /* start[r + 1] moves from the begin of r to its end */
+        const int32_t i = which[order[k]];
+        const int64_t at = self->start[self->rank[i] + 1]++;
+        self->object[at] = i;
+        self->weight[at] = sorted[k];
+        self->next[at] = self->prev[at] = (int32_t)at;
+    }
+out:
+    plb_free(which);
+    plb_free(order);
+    plb_free(weight);
+    plb_free(sorted);
+    return ret;
+}
+
+/* ---- one move ------------------------------------------------------------------------------- */
+
+/* An entry that is gone links to its neighbour; links are halved on the way.  `prev` is shifted
+ * by one, so that 0 means none. */
+static int64_t at_or_behind(refiner_t *self, int64_t k, int64_t end)
+{
+    while (k < end && self->next[k] != k) {
+        const int64_t hop = self->next[k];
+        self->next[k] = hop < end ? self->next[hop] : (int32_t)hop;
+        k = hop;
+    }
+    return k;
+}
+
+static int64_t at_or_before(refiner_t *self, int64_t k, int64_t begin)
+{
+    while (k >= begin && self->prev[k] != k) {
+        const int64_t hop = self->prev[k];
+        self->prev[k] = hop >= begin ? self->prev[hop] : (int32_t)hop;
+        k = hop;
+    }
+    return k;
+}
+
+static void take(refiner_t *self, int64_t k)
+{
+    self->next[k] = (int32_t)(k + 1);
+    self->prev[k] = (int32_t)(k - 1);
+}
+
+/* The first entry of a donor that ends its excess alone. */
+static int64_t first_enough(const refiner_t *self, int32_t donor)
+{
+    int64_t low = self->start[donor], high = self->start[donor + 1];
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (self->load[donor] - self->weight[middle] <= self->allowed[donor]) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
+/* Behind the last entry of a donor that fits on rank r. */
+static int64_t end_of_fitting(const refiner_t *self, int32_t donor, int32_t r)
+{
+    int64_t low = self->start[donor], high = self->start[donor + 1];
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (fits(self, r, self->weight[middle])) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static void come_back(refiner_t *self)
+{
+    while (self->n_aside > 0) {
+        const plb_heap_item_t back = self->aside[--self->n_aside];
+        if (self->room[back.id] >= self->problem->least) {
+            plb_heap_push(&self->receiver, back.key, back.id);
+        }
+    }
+}
+
+/* Bring a rank that can take entry k to the top of the receivers; those with more room for load
+ * but none for its memory step aside. */
+static bool find_receiver(refiner_t *self, int64_t k)
+{
+    while (self->receiver.n > 0 && fits(self, self->receiver.item[0].id, self->weight[k])) {
+        if (self->room == NULL ||
+            self->room[self->receiver.item[0].id] >= self->in->memory[self->object[k]]) {
+            return true;
+        }
+        self->aside[self->n_aside++] = plb_heap_pop(&self->receiver);
+    }
+    come_back(self);
+    return false;
+}
+
+/* What the donor should give; its receiver is then on top.  -1: nothing fits anywhere. */
+static int64_t choose(refiner_t *self, int32_t donor)
+{
+    const int64_t begin = self->start[donor], end = self->start[donor + 1];
+    if (self->receiver.n == 0) {
+        return -1;
+    }
+    const int64_t fitting = end_of_fitting(self, donor, self->receiver.item[0].id);
+    const int64_t enough = first_enough(self, donor);
+    for (int64_t k = at_or_behind(self, enough, end); k < fitting;
+         k = at_or_behind(self, k + 1, end)) {
+        if (find_receiver(self, k)) {
+            return k;
+        }
+    }
+    const int64_t last = (enough < fitting ? enough : fitting) - 1;
+    for (int64_t k = at_or_before(self, last, begin); k >= begin;
+         k = at_or_before(self, k - 1, begin)) {
+        if (find_receiver(self, k)) {
+            return k;
+        }
+    }
+    return -1;
+}
+
+static void move(refiner_t *self, int32_t donor, int64_t k)
+{
+    const int32_t to = self->receiver.item[0].id, i = self->object[k];
+    take(self, k);
+    self->rank[i] = to;
+    self->load[donor] -= self->weight[k];
+    self->load[to] += self->weight[k];
+    if (self->room != NULL) {
+        self->room[donor] += self->in->memory[i];
+        self->room[to] -= self->in->memory[i];
+    }
+    plb_heap_rekey(&self->receiver, -spare(self, to));
+    come_back(self);
+    if (overloaded(self, donor)) {
+        plb_heap_rekey(&self->donor, -seconds(self, donor));
+    } else {
+        plb_heap_pop(&self->donor);
+        plb_heap_push(&self->receiver, -spare(self, donor), donor);
+    }
+}
+
+static int move_all(refiner_t *self, const plb_opts_t *opts)
+{
+    int ret = PLB_OK;
+    for (int64_t step = 1; ret == PLB_OK && self->donor.n > 0; step++) {
+        const int32_t donor = self->donor.item[0].id;
+        const int64_t k = choose(self, donor);
+        if (k < 0) {
+            break;
+        }
+        move(self, donor, k);
+        if (step % TICK == 0 && opts->tick != NULL) {
+            ret = opts->tick(opts->tick_arg);
+        }
+    }
+    return ret;
+}
+
+static int memory_left(refiner_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = self->in->n_ranks;
+    if (self->problem->room == NULL) {
+        return PLB_OK;
+    }
+    PLB_NEW(self->room, p);
+    PLB_NEW(self->aside, p);
+    memcpy(self->room, self->problem->room, (size_t)p * sizeof *self->room);
+    for (int64_t k = 0; k < self->problem->n; k++) {
+        const int32_t i = plb_problem_object(self->problem, k);
+        self->room[self->rank[i]] -= self->in->memory[i];
+    }
+out:
+    return ret;
+}
+
+int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank,
+               const plb_opts_t *opts, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = problem->in->n_ranks;
+    refiner_t self = {.problem = problem, .in = problem->in, .rank = rank};
+    PLB_NEW(self.load, p);
+    PLB_NEW(self.allowed, p);
+    PLB_NEW(self.donor.item, p);
+    PLB_NEW(self.receiver.item, p);
+    set_threshold(&self, overload);
+    find_ranks(&self);
+    if (self.donor.n == 0 || self.receiver.n == 0) {
+        goto out;
+    }
+    ret = memory_left(&self, err);
+    ret = ret == PLB_OK ? list_objects(&self, err) : ret;
+    ret = ret == PLB_OK ? move_all(&self, opts) : ret;
+out:
+    plb_free(self.load);
+    plb_free(self.allowed);
+    plb_free(self.donor.item);
+    plb_free(self.receiver.item);
+    plb_free(self.room);
+    plb_free(self.aside);
+    plb_free(self.start);
+    plb_free(self.object);
+    plb_free(self.weight);
+    plb_free(self.next);
+    plb_free(self.prev);
+    return ret;
+}
+
+static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
+               int32_t *out, plb_err_t *err)
+{
+    plb_problem_t problem;
+    (void)self;
+    int ret = plb_problem_init(&problem, in, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
+    ret = plb_problem_repair(&problem, out, opts, err);
+    ret = ret == PLB_OK ? plb_refine(&problem, opts->params[0], out, opts, err) : ret;
+    plb_problem_free(&problem);
+    return ret;
+}
+
+static const plb_param_t params[] = {
+    {"overload", "x average", "a rank above this multiple of the average gives objects away",
+     PLB_REFINE_OVERLOAD, 1.0, 1e6},
+};
+
+const plb_strategy_t plb_strategy_refine = {
+    .name = "RefineLB",
+    .help = "objects from overloaded ranks to those with room, few migrations",
+    .source = "Menon 2.2, 2.3.1; Dasgupta algorithm 1",
+    .family = PLB_REFINEMENT,
+    .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
+    .params = params,
+    .n_params = 1,
+    .run = run,
+};

@@ -1,0 +1,15 @@
+/* Refinement of a placement, for RefineLB and for strategies that end with it. */
+#ifndef PLB_PLACE_REFINE_H
+#define PLB_PLACE_REFINE_H
+
+#include "place/problem.h"
+
+/* Menon 2.3.1: "typically set as 1.003 times the average load". */
+#define PLB_REFINE_OVERLOAD 1.003
+
+/** Move objects from overloaded ranks, changing rank[n_objects], which keeps to the memory limits
+ *  before and after. */
+int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank,
+               const plb_opts_t *opts, plb_err_t *err);
+
+#endif
