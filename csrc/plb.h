@@ -15,6 +15,7 @@
 #include "decide/trigger.h"
 #include "base/sort.h"
 #include "explore/trace.h"
+#include "explore/vt.h"
 #include "measure/clock.h"
 #include "measure/exact.h"
 #include "measure/metrics.h"

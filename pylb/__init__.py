@@ -10,6 +10,7 @@ from pylb.metrics import Metrics
 from pylb.place import Placement, place
 from pylb.snapshot import Edges, Snapshot
 from pylb.strategies import Strategy, strategies, strategy
+from pylb.trace import Trace
 from pylb.triggers import Trigger, triggers
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Placement",
     "Snapshot",
     "Strategy",
+    "Trace",
     "Trigger",
     "__version__",
     "errors",

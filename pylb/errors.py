@@ -34,6 +34,10 @@ class FormatError(PylbError, ValueError):
     """A file is truncated, corrupt, or not what it claims to be."""
 
 
+class MissingFileError(PylbError, FileNotFoundError):
+    """A folder or file is not there, or a run lacks the files of some ranks."""
+
+
 class MPIError(PylbError, RuntimeError):
     """MPI reported an error."""
 

@@ -47,6 +47,7 @@ int plb_py_add_base(PyObject *module);
 int plb_py_add_measure(PyObject *module);
 int plb_py_add_place(PyObject *module);
 int plb_py_add_decide(PyObject *module);
+int plb_py_add_vt(PyObject *module);
 
 /** (name, default, least, most, unit, help) of each parameter, a new tuple. */
 PyObject *plb_py_params(const plb_param_t *params, int n);

@@ -1,0 +1,5 @@
+"""Recorded runs."""
+
+from pylb.trace.trace import Trace
+
+__all__ = ["Trace"]

@@ -1,0 +1,274 @@
+"""A recorded run: the phases of a program one behind the other."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb.errors import FormatError
+from pylb.snapshot import F64, I32, I64, Edges, Snapshot
+from pylb.trace import vt
+
+Bool = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace:
+    """The phases of a run as a struct of arrays; ``trace[i]`` is phase i as a `Snapshot`.
+
+    An entity is an object of the whole run, numbered once; a task is one entity in one phase.
+    Arrays over tasks and edges hold the phases one behind the other: those of phase i are
+    ``task_ptr[i]:task_ptr[i + 1]``.  All arrays are read-only views of the C core's.
+
+    Attributes
+    ----------
+    n_ranks : int
+    phase_id : (m,) int64
+        As recorded, increasing.
+    entity_key : (n,) int64
+        The id that the record gives the object, or its ``seq_id``.  vt's ids are unsigned: 2**63
+        and above keep their bits and read as negative.  A key is unique unless the record has the
+        same number as ``id`` and as ``seq_id``, or for entities of several types.
+    entity_migratable : (n,) bool
+    entity_home : (n,) int32
+    entity_collection : (n,) int64
+        -1: in no collection.
+    task_ptr : (m + 1,) int64
+    task_entity : (t,) int32
+        In each phase in order of the ranks, then of the record; each entity at most once.
+    task_rank : (t,) int32
+        As recorded.
+    task_load : (t,) float64
+        Seconds.
+    task_bytes : (t,) int64 or None
+        What a migration sends: ``task_serialized_bytes``, else ``task_footprint_bytes``, else 0.
+        None where no task has either.
+    task_memory : (t,) int64 or None
+        ``task_footprint_bytes``, else ``task_working_bytes``, else 0.
+    edge_ptr : (m + 1,) int64
+    edge_src, edge_dst : (e,) int32
+        Entities, both of them tasks of the phase.
+    edge_bytes, edge_messages : (e,) float64
+    dangling_edges : int
+        Communications with an end that is no task of their phase (a node, or an object without a
+        task).  They are in `communications()` and in what `write` writes, but no edges.
+    skipped : tuple of int
+        Ids of phases that the run left out of its record.
+    speed, background : (p,) float64 or None
+        As in a snapshot; a record of vt has neither.
+    """
+
+    n_ranks: int
+    phase_id: I64
+    entity_key: I64
+    entity_migratable: Bool
+    entity_home: I32
+    entity_collection: I64
+    task_ptr: I64
+    task_entity: I32
+    task_rank: I32
+    task_load: F64
+    task_bytes: I64 | None
+    task_memory: I64 | None
+    edge_ptr: I64
+    edge_src: I32
+    edge_dst: I32
+    edge_bytes: F64
+    edge_messages: F64
+    speed: F64 | None = None
+    background: F64 | None = None
+    dangling_edges: int = 0
+    skipped: tuple[int, ...] = ()
+    _run: vt.Run | None = None
+
+    # ---- reading ----------------------------------------------------------------------------
+
+    @classmethod
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        stem: str | None = None,
+        threads: int | None = None,
+    ) -> Trace:
+        """Read a run that vt recorded (LBDatafile JSON, plain or Brotli, one file a rank).
+
+        Parameters
+        ----------
+        path : path
+            A folder, a prefix ``folder/stem`` of the files, or one of them.
+        stem : str, optional
+            Which run of the folder.  Default: the one with the shortest stem, with a warning if
+            there are others.
+        threads : int, optional
+            Files that are read at the same time.  Default: one a core, at most 8.
+
+        Raises
+        ------
+        MissingFileError
+            Nothing there, or the files of some ranks are missing.
+        FormatError
+            A file is truncated, corrupt or no LBDatafile (with file, byte and line), or the ranks
+            disagree on the phases.
+        MissingPartError
+            A file is compressed and the module brotli is absent.
+
+        Examples
+        --------
+        >>> trace = pylb.Trace.read("run/")
+        >>> trace[3].metrics.max_over_mean
+        """
+        return cls._of_run(vt.read(vt.files(path, stem), threads))
+
+    @staticmethod
+    def stems(folder: str | os.PathLike[str]) -> list[str]:
+        """The stems of the runs in a folder, shortest first."""
+        return list(vt.stems(folder))
+
+    @classmethod
+    def _of_run(cls, run: vt.Run) -> Trace:
+        a = run.arrays
+        inside = (a["comm_src"] >= 0) & (a["comm_dst"] >= 0)
+        keep: Any = slice(None) if inside.all() else np.flatnonzero(inside)
+        ptr = np.concatenate([[0], np.cumsum(inside)])[a["comm_ptr"]]
+        return cls(
+            n_ranks=len(run.scans),
+            phase_id=_frozen(run.phase_id),
+            entity_key=a["entity_key"],
+            entity_migratable=a["entity_migratable"],
+            entity_home=a["entity_home"],
+            entity_collection=a["entity_collection"],
+            task_ptr=a["task_ptr"],
+            task_entity=a["task_entity"],
+            task_rank=a["task_rank"],
+            task_load=a["task_load"],
+            task_bytes=_sizes(a, "task_serialized_bytes", "task_footprint_bytes"),
+            task_memory=_sizes(a, "task_footprint_bytes", "task_working_bytes"),
+            edge_ptr=_frozen(ptr.astype(np.int64, copy=False)),
+            edge_src=_frozen(a["comm_src"][keep]),
+            edge_dst=_frozen(a["comm_dst"][keep]),
+            edge_bytes=_frozen(a["comm_bytes"][keep]),
+            edge_messages=_frozen(a["comm_messages"][keep]),
+            dangling_edges=int(len(inside) - np.count_nonzero(inside)),
+            skipped=tuple(run.skipped),
+            _run=run,
+        )
+
+    # ---- phases -----------------------------------------------------------------------------
+
+    @property
+    def n_phases(self) -> int:
+        """Number of phases, m."""
+        return len(self.phase_id)
+
+    @property
+    def n_entities(self) -> int:
+        """Number of objects that have a task anywhere, n."""
+        return len(self.entity_key)
+
+    def __len__(self) -> int:
+        return self.n_phases
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        return (self._snapshot(i) for i in range(self.n_phases))
+
+    @overload
+    def __getitem__(self, index: slice) -> Trace: ...
+
+    @overload
+    def __getitem__(self, index: int) -> Snapshot: ...
+
+    def __getitem__(self, index: int | slice) -> Snapshot | Trace:
+        """Phase `index` as a snapshot, or the phases of a slice as a trace."""
+        if isinstance(index, slice):
+            return self._part(np.arange(self.n_phases)[index])
+        i = operator.index(index)
+        if not -self.n_phases <= i < self.n_phases:
+            raise IndexError(f"phase {i}: the trace has {self.n_phases}")
+        return self._snapshot(i % self.n_phases)
+
+    def _snapshot(self, i: int) -> Snapshot:
+        t = slice(int(self.task_ptr[i]), int(self.task_ptr[i + 1]))
+        e = slice(int(self.edge_ptr[i]), int(self.edge_ptr[i + 1]))
+        entity = self.task_entity[t]
+        index = np.empty(self.n_entities, np.int32)
+        index[entity] = np.arange(len(entity), dtype=np.int32)
+        return Snapshot(
+            load=self.task_load[t],
+            rank=self.task_rank[t],
+            n_ranks=self.n_ranks,
+            edges=Edges(
+                index[self.edge_src[e]],
+                index[self.edge_dst[e]],
+                self.edge_bytes[e],
+                self.edge_messages[e],
+            ),
+            bytes=None if self.task_bytes is None else self.task_bytes[t],
+            memory=None if self.task_memory is None else self.task_memory[t],
+            migratable=self.entity_migratable[entity],
+            key=self.entity_key[entity],
+            speed=self.speed,
+            background=self.background,
+        )
+
+    def _part(self, phases: I64) -> Trace:
+        """The trace of these phases only; entities keep their numbers."""
+        task_ptr, tasks = _rows(self.task_ptr, phases)
+        edge_ptr, edges = _rows(self.edge_ptr, phases)
+        of_tasks = ("task_entity", "task_rank", "task_load", "task_bytes", "task_memory")
+        of_edges = ("edge_src", "edge_dst", "edge_bytes", "edge_messages")
+        part = {name: _pick(getattr(self, name), tasks) for name in of_tasks}
+        part.update({name: _pick(getattr(self, name), edges) for name in of_edges})
+        return replace(
+            self,
+            phase_id=_pick(self.phase_id, phases),
+            task_ptr=task_ptr,
+            edge_ptr=edge_ptr,
+            **part,
+        )
+
+    def __repr__(self) -> str:
+        dangling = f", {self.dangling_edges} dangling" if self.dangling_edges else ""
+        return (
+            f"<Trace: {self.n_phases} phases on {self.n_ranks} ranks, {self.n_entities} objects, "
+            f"{len(self.task_load)} tasks, {len(self.edge_src)} edges{dangling}>"
+        )
+
+
+def _frozen(a: Any) -> Any:
+    a.flags.writeable = False
+    return a
+
+
+def _sizes(arrays: dict[str, Any], first: str, second: str) -> I64 | None:
+    """Bytes of each task: `first` where recorded, else `second`, else 0; None if nowhere."""
+    columns = [arrays[name] for name in (first, second) if name in arrays]
+    if not columns:
+        return None
+    out = columns[0] if len(columns) == 1 else np.where(np.isnan(columns[0]), *columns[::-1])
+    if np.nanmax(out, initial=0) >= 2.0**63:
+        raise FormatError(f"{first} or {second} is {np.nanmax(out):g}: expected below 2**63")
+    whole: I64 = np.ceil(np.nan_to_num(out)).astype(np.int64)
+    whole.flags.writeable = False
+    return whole
+
+
+def _rows(ptr: I64, phases: I64) -> tuple[I64, Any]:
+    """Bounds and rows of these phases: a slice where they follow one another, else an index."""
+    sizes = np.diff(ptr)[phases]
+    bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    if len(phases) and np.all(np.diff(phases) == 1):
+        return _frozen(bounds), slice(int(ptr[phases[0]]), int(ptr[phases[-1] + 1]))
+    starts = ptr[:-1][phases]
+    rows = np.arange(bounds[-1]) + np.repeat(starts - bounds[:-1], sizes)
+    return _frozen(bounds), rows
+
+
+def _pick(a: Any, rows: Any) -> Any:
+    return None if a is None else _frozen(a[rows])
