@@ -8,15 +8,18 @@ from pylb import errors
 from pylb._version import __version__
 from pylb.metrics import Metrics
 from pylb.place import Placement, place
+from pylb.replay import Decision, Replay, replay
 from pylb.snapshot import Edges, Snapshot
 from pylb.strategies import Strategy, strategies, strategy
 from pylb.trace import Trace
 from pylb.triggers import Trigger, triggers
 
 __all__ = [
+    "Decision",
     "Edges",
     "Metrics",
     "Placement",
+    "Replay",
     "Snapshot",
     "Strategy",
     "Trace",
@@ -24,6 +27,7 @@ __all__ = [
     "__version__",
     "errors",
     "place",
+    "replay",
     "strategies",
     "strategy",
     "triggers",

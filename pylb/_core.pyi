@@ -46,3 +46,19 @@ VT_USER: Final[tuple[str, ...]]
 def vt_scan(text: Any, name: str, /) -> Any: ...
 def vt_head(scan: Any, /) -> tuple[bytes | None, list[int]]: ...
 def vt_merge(scans: list[Any], source: ArrayLike, /) -> dict[str, Any]: ...
+
+# replay.c
+def replay(
+    trace: Any,
+    strategy: Any,
+    params: Sequence[float],
+    seed: int,
+    trigger: Trigger | None,
+    foresight: bool,
+    cost: float,
+    migration_alpha: float,
+    migration_beta: float,
+    alpha: float,
+    beta: float,
+    /,
+) -> tuple[NDArray[np.int32], dict[str, NDArray[np.float64]], list[tuple[Any, ...]]]: ...

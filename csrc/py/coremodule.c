@@ -9,6 +9,7 @@ static int (*const rooms[])(PyObject *) = {
     plb_py_add_place,
     plb_py_add_decide,
     plb_py_add_vt,
+    plb_py_add_replay,
 };
 
 static int core_exec(PyObject *module)

@@ -72,7 +72,8 @@ static int run_callable(const plb_strategy_t *self, const plb_snapshot_t *in,
 int plb_py_strategy(PyObject *object, plb_strategy_t *out)
 {
     if (!PyUnicode_Check(object)) {
-        *out = (plb_strategy_t){.name = "python", .run = run_callable, .user = object};
+        *out = (plb_strategy_t){
+            .name = "python", .looks_at = ~0u, .run = run_callable, .user = object};
         return 0;
     }
     const char *name = PyUnicode_AsUTF8(object);

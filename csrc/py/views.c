@@ -82,6 +82,36 @@ int plb_py_snapshot(plb_py_held_t *held, PyObject *object, plb_snapshot_t *out)
 #undef VIEW
 }
 
+int plb_py_trace(plb_py_held_t *held, PyObject *object, plb_trace_t *out)
+{
+    *out = (plb_trace_t){0};
+    out->n_phases = integer(object, "n_phases");
+    out->n_ranks = (int32_t)integer(object, "n_ranks");
+    PyObject *key = PyErr_Occurred() ? NULL : PyObject_GetAttrString(object, "entity_key");
+    out->n_entities = key ? PyObject_Length(key) : -1;
+    Py_XDECREF(key);
+    if (PyErr_Occurred()) {
+        return -1;
+    }
+    const npy_intp m = out->n_phases, p = out->n_ranks, n_entities = out->n_entities;
+#define VIEW(name, type, count)                                                                   \
+    (attribute(held, object, #name, type, count, (const void **)&out->name) != 0)
+    if (VIEW(entity_key, NPY_INT64, n_entities) || VIEW(entity_migratable, NPY_BOOL, n_entities) ||
+        VIEW(task_ptr, NPY_INT64, m + 1) || VIEW(edge_ptr, NPY_INT64, m + 1) ||
+        VIEW(speed, NPY_FLOAT64, p) || VIEW(background, NPY_FLOAT64, p)) {
+        return -1;
+    }
+    const npy_intp tasks = out->task_ptr[m], edges = out->edge_ptr[m];
+    return VIEW(task_entity, NPY_INT32, tasks) || VIEW(task_rank, NPY_INT32, tasks) ||
+                   VIEW(task_load, NPY_FLOAT64, tasks) || VIEW(task_bytes, NPY_INT64, tasks) ||
+                   VIEW(task_memory, NPY_INT64, tasks) || VIEW(edge_src, NPY_INT32, edges) ||
+                   VIEW(edge_dst, NPY_INT32, edges) || VIEW(edge_bytes, NPY_FLOAT64, edges) ||
+                   VIEW(edge_messages, NPY_FLOAT64, edges)
+               ? -1
+               : 0;
+#undef VIEW
+}
+
 static void free_capsule(PyObject *capsule)
 {
     plb_free(PyCapsule_GetPointer(capsule, NULL));

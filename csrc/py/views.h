@@ -35,6 +35,9 @@ void plb_py_release(plb_py_held_t *held);
 /** View a pylb.Snapshot (or any object with its attributes).  0, or -1 with an exception. */
 int plb_py_snapshot(plb_py_held_t *held, PyObject *object, plb_snapshot_t *out);
 
+/** View a pylb.Trace (or any object with its arrays as attributes).  0, or -1 with an exception. */
+int plb_py_trace(plb_py_held_t *held, PyObject *object, plb_trace_t *out);
+
 /** New one-dimensional array that takes over `data` (of plb_malloc), also on failure. */
 PyObject *plb_py_take(void *data, npy_intp n, int type);
 
@@ -48,6 +51,7 @@ int plb_py_add_measure(PyObject *module);
 int plb_py_add_place(PyObject *module);
 int plb_py_add_decide(PyObject *module);
 int plb_py_add_vt(PyObject *module);
+int plb_py_add_replay(PyObject *module);
 
 /** (name, default, least, most, unit, help) of each parameter, a new tuple. */
 PyObject *plb_py_params(const plb_param_t *params, int n);

@@ -1,0 +1,391 @@
+"""Replay against a plain Python twin, to the last bit."""
+
+import heapq
+import math
+import os
+import signal
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pylb
+from pylb.errors import (
+    DomainError,
+    OutOfRangeError,
+    StateError,
+    StrategyError,
+    UnknownStrategyError,
+)
+from pylb.triggers import make
+
+
+def lpt(snapshot):
+    """Longest processing time first: the largest load to the rank that would end first; ties: the
+    lowest index, the lowest rank.  Objects that may not migrate are placed before all others."""
+    load, p = snapshot.load, snapshot.n_ranks
+    may = np.ones(len(load), bool) if snapshot.migratable is None else snapshot.migratable
+    rank, total = snapshot.rank.copy(), [0.0] * p
+    for i in np.flatnonzero(~may):
+        total[rank[i]] += load[i]
+    heap = [(total[r], r) for r in range(p)]
+    heapq.heapify(heap)
+    for i in sorted(np.flatnonzero(may), key=lambda i: (-load[i], i)):
+        t, r = heap[0]
+        rank[i] = r
+        heapq.heapreplace(heap, (t + load[i], r))
+    return rank
+
+
+def rotate(snapshot):
+    """Every object that may migrate goes to the next rank."""
+    may = True if snapshot.migratable is None else snapshot.migratable
+    return np.where(may, (snapshot.rank + 1) % snapshot.n_ranks, snapshot.rank)
+
+
+def rank_times(trace, i, rank, alpha, beta, speed, background):
+    """Seconds of each rank in phase i, added one by one in the order of tasks and edges."""
+    p = trace.n_ranks
+    first, end = trace.task_ptr[i : i + 2]
+    load, messages, volume = [0.0] * p, [0.0] * p, [0.0] * p
+    for k in range(first, end):
+        load[rank[k - first]] += float(trace.task_load[k])
+    out = [(background[r] if background is not None else 0.0)
+           + load[r] / (speed[r] if speed is not None else 1.0) for r in range(p)]
+    at = dict(zip(trace.task_entity[first:end].tolist(), rank, strict=True))
+    for k in range(*trace.edge_ptr[i : i + 2]):
+        a, b = at.get(int(trace.edge_src[k])), at.get(int(trace.edge_dst[k]))
+        if a is not None and b is not None and a != b:
+            messages[a] += 1.0 if trace.edge_messages is None else float(trace.edge_messages[k])
+            volume[a] += float(trace.edge_bytes[k])
+    if alpha > 0 or beta > 0:
+        out = [t + (alpha * m + beta * v) for t, m, v in zip(out, messages, volume, strict=True)]
+    return out
+
+
+def snapshot_of(trace, i, rank, speed, background):
+    first, end = trace.task_ptr[i : i + 2]
+    entity = trace.task_entity[first:end]
+    index = {int(e): k for k, e in enumerate(entity)}
+    edges = [k for k in range(*trace.edge_ptr[i : i + 2])
+             if int(trace.edge_src[k]) in index and int(trace.edge_dst[k]) in index]
+    messages = np.ones(len(edges)) if trace.edge_messages is None else trace.edge_messages[edges]
+    return pylb.Snapshot(
+        load=trace.task_load[first:end],
+        rank=np.array(rank, np.int32),
+        n_ranks=trace.n_ranks,
+        edges=pylb.Edges([index[int(trace.edge_src[k])] for k in edges],
+                         [index[int(trace.edge_dst[k])] for k in edges],
+                         trace.edge_bytes[edges], messages),
+        bytes=None if trace.task_bytes is None else trace.task_bytes[first:end],
+        migratable=trace.entity_migratable[entity],
+        key=trace.entity_key[entity],
+        speed=speed,
+        background=background,
+    )
+
+
+def twin(trace, strategy, trigger, *, cost, alpha=0.0, beta=0.0, foresight=False, speed=None,
+         background=None, **params):
+    """The replay written plainly.  Returns iteration times, decisions and the placement."""
+    speed = trace.speed if speed is None else speed
+    background = trace.background if background is None else background
+    held, balanced = {}, False
+    times, decisions, ranks = [], [], []
+    for i in range(trace.n_phases):
+        first, end = trace.task_ptr[i : i + 2]
+        rank = []
+        for k in range(first, end):
+            e = int(trace.task_entity[k])
+            if balanced and trace.entity_migratable[e]:
+                rank.append(held.setdefault(e, int(trace.task_rank[k])))
+            else:
+                rank.append(int(trace.task_rank[k]))
+
+        def metrics(rank, i=i):
+            return pylb.Metrics.of(
+                rank_times(trace, i, rank, alpha, beta, speed, background)
+            )
+
+        m = metrics(rank)
+        if trigger is not None and trigger.observe(i, m.max, m.mean):
+            reason = trigger.state()["reason"]
+            snapshot = snapshot_of(trace, i, rank, speed, background)
+            plan = pylb.place(snapshot, strategy, **params)
+            after = metrics(plan.rank.tolist())
+            applied = foresight or i + 1 < trace.n_phases
+            decisions.append((i, reason, m.max_over_mean, after.max_over_mean, plan.migrations,
+                              plan.bytes, cost if applied else 0.0, applied))
+            if applied:
+                trigger.balanced(i, cost, after.max_over_mean)
+                balanced = True
+                for k, r in zip(range(first, end), plan.rank.tolist(), strict=True):
+                    if trace.entity_migratable[trace.task_entity[k]]:
+                        held[int(trace.task_entity[k])] = r
+            if foresight:
+                rank, m = plan.rank.tolist(), after
+        times.append(m)
+        ranks += rank
+    return times, decisions, ranks
+
+
+def check_against_twin(trace, strategy, *, every=None, trigger=None, **more):
+    def when():
+        return None if every is None and trigger is None else make(every=every, trigger=trigger)
+
+    more.setdefault("cost", 0.25)
+    run = pylb.replay(trace, strategy, every=every, trigger=trigger, **more)
+    times, decisions, ranks = twin(trace, strategy, when(), **more)
+    for name in pylb.Metrics._fields:
+        np.testing.assert_array_equal(run.metrics[name], [getattr(m, name) for m in times])
+    assert [(*d[:6], *d[7:]) for d in run.decisions] == decisions
+    assert run.rank.tolist() == ranks
+    assert run.iteration_seconds == np.sum([m.max for m in times])
+    assert run.time == run.iteration_seconds + math.fsum(d[6] for d in decisions)
+    return run
+
+
+def make_trace(n_ranks, task_entity, task_rank, task_load, task_ptr, n_entities, **more):
+    """The arrays of a trace."""
+    m = len(task_ptr) - 1
+    given_ = dict(
+        n_ranks=n_ranks, n_phases=m, phase_id=np.arange(m),
+        entity_key=np.arange(n_entities) * 10, entity_migratable=np.ones(n_entities, bool),
+        task_ptr=np.array(task_ptr), task_entity=np.array(task_entity, np.int32),
+        task_rank=np.array(task_rank, np.int32), task_load=np.array(task_load, float),
+        task_bytes=None, task_memory=None, edge_ptr=np.zeros(m + 1, np.int64),
+        edge_src=np.zeros(0, np.int32), edge_dst=np.zeros(0, np.int32), edge_bytes=np.zeros(0),
+        edge_messages=None, speed=None, background=None,
+    )
+    return SimpleNamespace(**(given_ | more))
+
+
+def random_trace(rng, n_ranks, n_entities, n_phases, *, whole=False):
+    """Entities come, go and come back; some may not migrate; they move in the recording too."""
+    entity, rank, ptr = [], [], [0]
+    for _ in range(n_phases):
+        here = np.flatnonzero(rng.random(n_entities) < (1.0 if whole else 0.7))
+        entity += rng.permutation(here).tolist()
+        rank += rng.integers(0, n_ranks, len(here)).tolist()
+        ptr.append(len(entity))
+    n_edges = rng.integers(0, 3 * n_entities + 1, n_phases)
+    m = int(n_edges.sum())
+    return make_trace(
+        n_ranks, entity, rank, rng.exponential(1.0, len(entity)), ptr, n_entities,
+        entity_migratable=rng.random(n_entities) < 0.8,
+        task_bytes=rng.integers(0, 1000, len(entity)),
+        edge_ptr=np.concatenate([[0], np.cumsum(n_edges)]),
+        edge_src=rng.integers(0, n_entities, m).astype(np.int32),
+        edge_dst=rng.integers(0, n_entities, m).astype(np.int32),
+        edge_bytes=rng.exponential(100.0, m),
+        edge_messages=rng.integers(1, 5, m).astype(float) if rng.random() < 0.5 else None,
+        speed=rng.uniform(0.5, 2.0, n_ranks) if rng.random() < 0.5 else None,
+        background=rng.uniform(0.0, 1.0, n_ranks) if rng.random() < 0.5 else None,
+    )
+
+
+STRATEGIES = [name for name in ("GreedyLB", "RefineLB") if name in pylb.strategies()]
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_ranks=st.integers(1, 6),
+    n_entities=st.integers(0, 30),
+    n_phases=st.integers(0, 12),
+    strategy=st.sampled_from([lpt, rotate, *STRATEGIES]),
+    when=st.sampled_from([{"every": 1}, {"every": 3}, {"trigger": "metabalancer"}]),
+    traffic=st.sampled_from([(0.0, 0.0), (0.1, 0.0), (0.0, 1e-3), (0.3, 1e-2)]),
+    foresight=st.booleans(),
+)
+def test_agrees_with_the_twin(seed, n_ranks, n_entities, n_phases, strategy, when, traffic,
+                              foresight):
+    trace = random_trace(np.random.default_rng(seed), n_ranks, n_entities, n_phases)
+    alpha, beta = traffic
+    check_against_twin(trace, strategy, **when, alpha=alpha, beta=beta, foresight=foresight)
+
+
+# ---- semantics, one case each -----------------------------------------------------------------
+
+
+def two_ranks(n_phases=3):
+    """Two objects on rank 0 of two, in each phase; loads 1 and 1."""
+    return make_trace(2, [0, 1] * n_phases, [0, 0] * n_phases, [1.0, 1.0] * n_phases,
+                      np.arange(n_phases + 1) * 2, 2)
+
+
+def test_a_balancing_holds_from_the_next_phase_on():
+    run = pylb.replay(two_ranks(), lpt, every=1, cost=0.5)
+    assert run.iteration_time.tolist() == [2, 1, 1]
+    assert run.rank.tolist() == [0, 0, 0, 1, 0, 1]
+    assert [d.applied for d in run.decisions] == [True, True, False]
+    assert [d.migrations for d in run.decisions] == [1, 0, 0]
+    assert [(d.before, d.after) for d in run.decisions] == [(2, 1), (1, 1), (1, 1)]
+    assert run.balancing_seconds == 1.0
+    assert run.time == 5.0
+    assert run.migrations == 1
+    recorded = pylb.replay(two_ranks(), "none")
+    assert recorded.time == 6.0
+    assert recorded.decisions == []
+    assert run.speedup_over(recorded) == 1.2
+
+
+def test_foresight_holds_for_the_phase_itself():
+    run = pylb.replay(two_ranks(1), lpt, every=1, cost=0.5, foresight=True)
+    assert run.iteration_time.tolist() == [1]
+    assert run.decisions[0].applied
+    assert run.time == 1.5
+
+
+def test_the_last_phase_is_computed_and_costs_nothing():
+    run = pylb.replay(two_ranks(1), lpt, every=1, cost=0.5)
+    (decision,) = run.decisions
+    assert (decision.applied, decision.after, decision.cost) == (False, 1.0, 0.0)
+    assert run.time == 2.0
+    assert run.migrations == 0
+
+
+def test_new_entities_start_where_they_were_recorded_and_stay():
+    trace = make_trace(3, [0, 0, 1, 0, 1], [0, 0, 2, 0, 1], np.ones(5), [0, 1, 3, 5], 2)
+    run = pylb.replay(trace, rotate, every=10)
+    assert run.rank.tolist() == [0, 0, 2, 0, 1]  # never balanced: as recorded
+    run = pylb.replay(trace, rotate, every=1)
+    assert run.rank.tolist() == [0, 1, 2, 2, 0]
+    once = pylb.replay(trace, lambda s: rotate(s) if s.n_objects == 1 else s.rank, every=1)
+    assert once.rank.tolist() == [0, 1, 2, 1, 2]  # object 1 stays on 2 though recorded on 1
+
+
+def test_entities_that_may_not_migrate_follow_the_recording():
+    trace = make_trace(2, [0, 1] * 3, [0, 0, 1, 0, 0, 1], np.ones(6), [0, 2, 4, 6], 2,
+                       entity_migratable=np.array([False, True]))
+    run = pylb.replay(trace, rotate, every=1)
+    assert run.rank.tolist()[0::2] == [0, 1, 0]
+
+
+def test_measured_cost_counts_strategy_migrations_and_bytes():
+    trace = two_ranks()
+    trace.task_bytes = np.full(6, 100)
+    run = pylb.replay(trace, lpt, every=2, migration_alpha=2.0, migration_beta=0.25)
+    (decision,) = run.decisions
+    assert decision.seconds > 0
+    assert decision.cost == decision.seconds + 2.0 + 25.0
+    assert run.bytes == 100
+
+
+def test_traffic_is_that_to_other_ranks():
+    trace = make_trace(2, [0, 1], [0, 1], [1.0, 1.0], [0, 2], 2, edge_ptr=np.array([0, 3]),
+                       edge_src=np.array([0, 0, 1], np.int32),
+                       edge_dst=np.array([1, 0, 0], np.int32),
+                       edge_bytes=np.array([10.0, 1000.0, 40.0]),
+                       edge_messages=np.array([2.0, 50.0, 1.0]))
+    run = pylb.replay(trace, "none", alpha=0.5, beta=0.01)
+    assert run.iteration_time[0] == 1 + (0.5 * 2 + 0.01 * 10)
+    assert run.metrics["min"][0] == 1 + (0.5 * 1 + 0.01 * 40)
+
+
+def test_speed_and_background_given():
+    run = pylb.replay(two_ranks(1), "none", speed=[2.0, 1.0], background=[0.25, 0.0])
+    assert run.iteration_time.tolist() == [1.25]
+
+
+def test_a_trigger_of_ones_own_parameters():
+    trigger = make(trigger="metabalancer", threshold=3.0)
+    run = pylb.replay(two_ranks(9), lpt, trigger=trigger)
+    assert run.decisions == []
+    assert "threshold" in trigger.state()["reason"]
+    with pytest.raises(StateError, match="iteration is 0"):
+        pylb.replay(two_ranks(9), lpt, trigger=trigger)
+
+
+def test_repr_says_what_it_was():
+    text = repr(pylb.replay(two_ranks(), lpt, every=1, cost=0.5))
+    assert text == ("<Replay by lpt, every 1: 3 phases in 5 s, of it balancing 1 s, mean max/mean "
+                    "1.333, 2 balancings, 1 migrations>")
+    assert "recorded placement" in repr(pylb.replay(two_ranks(), "none"))
+
+
+# ---- bad input --------------------------------------------------------------------------------
+
+
+def test_bad_arguments():
+    trace = two_ranks()
+    for more, match in [
+        ({}, "exactly one"),
+        ({"every": 1, "trigger": "periodic"}, "exactly one"),
+        ({"every": 0}, "every is 0"),
+        ({"every": 1, "cost": -1.0}, "cost is -1.0: expected seconds"),
+        ({"every": 1, "alpha": math.nan}, "alpha is nan"),
+        ({"every": 1, "beta": "x"}, "beta is 'x'"),
+        ({"every": 1, "speed": [1.0]}, r"speed has shape \(1,\): expected \(2,\)"),
+        ({"every": 1, "speed": [1.0, 0.0]}, r"speed\[1\] is 0"),
+        ({"every": 1, "background": [1.0, math.inf]}, r"background\[1\] is inf"),
+    ]:
+        with pytest.raises(DomainError, match=match):
+            pylb.replay(trace, lpt, **more)
+    with pytest.raises(UnknownStrategyError, match="did you mean none"):
+        pylb.replay(trace, "non", every=1)
+    with pytest.raises(UnknownStrategyError, match="did you mean metabalancer"):
+        pylb.replay(trace, "none", trigger="metabalance")
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "value", "error", "match"),
+    [
+        ("task_load", 3, math.nan, DomainError, r"task_load\[3\] is nan"),
+        ("task_load", 0, -1.0, DomainError, r"task_load\[0\] is -1"),
+        ("task_rank", 2, 2, OutOfRangeError, r"task_rank\[2\] is 2: expected 0 \.\.\. 1"),
+        ("task_rank", 2, -1, OutOfRangeError, r"task_rank\[2\] is -1"),
+        ("task_entity", 5, 7, OutOfRangeError, r"task_entity\[5\] is 7"),
+        ("task_ptr", 0, 1, DomainError, r"task_ptr\[0\] is 1: expected 0"),
+        ("task_ptr", 2, 1, DomainError, r"task_ptr\[2\] is 1: expected 2 or more"),
+    ],
+)
+def test_bad_traces(name, index, value, error, match):
+    trace = two_ranks()
+    getattr(trace, name)[index] = value
+    with pytest.raises(error, match=match):
+        pylb.replay(trace, "none")
+
+
+def test_arrays_of_wrong_length():
+    trace = two_ranks()
+    trace.task_load = np.ones(5)
+    with pytest.raises(ValueError, match="task_load has 5 entries: expected 6"):
+        pylb.replay(trace, "none")
+
+
+def test_strategies_that_fail():
+    def raises(snapshot):
+        raise RuntimeError("no idea")
+
+    def short(snapshot):
+        return [0]
+
+    def moves_all(snapshot):
+        return (snapshot.rank + 1) % snapshot.n_ranks
+
+    trace = two_ranks()
+    with pytest.raises(StrategyError, match="'raises' raised RuntimeError: no idea"):
+        pylb.replay(trace, raises, every=1)
+    with pytest.raises(StrategyError, match="expected 2 ranks"):
+        pylb.replay(trace, short, every=1)
+    trace.entity_migratable = np.array([True, False])
+    with pytest.raises(StrategyError, match="object 1, which may not migrate"):
+        pylb.replay(trace, moves_all, every=1)
+
+
+def test_ctrl_c_ends_it():
+    """One call that would take many seconds: 1,000 phases of two tasks on 2,000,000 ranks."""
+    trace = two_ranks(1000)
+    trace.n_ranks = 2_000_000
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    start = time.perf_counter()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        pylb.replay(trace, "none")
+    timer.join()
+    assert time.perf_counter() - start < 2
