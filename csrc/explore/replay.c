@@ -26,15 +26,16 @@ static int check_ptr(const char *name, const int64_t *ptr, int64_t n, plb_err_t 
     return PLB_OK;
 }
 
-/* One pass without branches, which the compiler vectorises; a second one only for the message. */
-static int check_index(const char *name, const int32_t *x, int64_t n, int64_t limit,
+/* Elements i0 ... end - 1: one pass without branches, which the compiler vectorises; a second one
+ * only for the message. */
+static int check_index(const char *name, const int32_t *x, int64_t i0, int64_t end, int64_t limit,
                        plb_err_t *err)
 {
     uint32_t most = 0;
-    for (int64_t i = 0; x != NULL && i < n; i++) {
+    for (int64_t i = i0; x != NULL && i < end; i++) {
         most = (uint32_t)x[i] > most ? (uint32_t)x[i] : most;
     }
-    for (int64_t i = 0; x != NULL && most >= limit && i < n; i++) {
+    for (int64_t i = i0; x != NULL && most >= limit && i < end; i++) {
         if (x[i] < 0 || x[i] >= limit) {
             return PLB_FAIL(err, PLB_ERR_RANGE, "%s[%lld] is %d: expected 0 ... %lld", name,
                             (long long)i, x[i], (long long)limit - 1);
@@ -43,13 +44,14 @@ static int check_index(const char *name, const int32_t *x, int64_t n, int64_t li
     return PLB_OK;
 }
 
-static int check_f64(const char *name, const double *x, int64_t n, double least, plb_err_t *err)
+static int check_f64(const char *name, const double *x, int64_t i0, int64_t end, double least,
+                     plb_err_t *err)
 {
     int bad = 0;
-    for (int64_t i = 0; x != NULL && i < n; i++) {
+    for (int64_t i = i0; x != NULL && i < end; i++) {
         bad |= !(x[i] >= least) | !(x[i] <= 1e30); /* true for NaN */
     }
-    for (int64_t i = 0; bad && i < n; i++) {
+    for (int64_t i = i0; bad && i < end; i++) {
         if (!(x[i] >= least && x[i] <= 1e30)) {
             return PLB_FAIL(err, PLB_ERR_VALUE, "%s[%lld] is %g: expected a finite number, %s",
                             name, (long long)i, x[i], least > 0 ? "above zero" : "zero or more");
@@ -58,9 +60,9 @@ static int check_f64(const char *name, const double *x, int64_t n, double least,
     return PLB_OK;
 }
 
-static int check_i64(const char *name, const int64_t *x, int64_t n, plb_err_t *err)
+static int check_i64(const char *name, const int64_t *x, int64_t i0, int64_t end, plb_err_t *err)
 {
-    for (int64_t i = 0; x != NULL && i < n; i++) {
+    for (int64_t i = i0; x != NULL && i < end; i++) {
         if (x[i] < 0) {
             return PLB_FAIL(err, PLB_ERR_VALUE, "%s[%lld] is %lld: expected zero or more bytes",
                             name, (long long)i, (long long)x[i]);
@@ -69,30 +71,38 @@ static int check_i64(const char *name, const int64_t *x, int64_t n, plb_err_t *e
     return PLB_OK;
 }
 
-int plb_trace_check(const plb_trace_t *t, plb_err_t *err)
+/* What does not belong to one phase. */
+static int check_frame(const plb_trace_t *t, plb_err_t *err)
 {
     int ret;
     if (t->n_ranks < 1) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more", t->n_ranks);
     }
     if ((ret = check_ptr("task_ptr", t->task_ptr, t->n_phases, err)) ||
-        (ret = check_ptr("edge_ptr", t->edge_ptr, t->n_phases, err))) {
+        (ret = check_ptr("edge_ptr", t->edge_ptr, t->n_phases, err)) ||
+        (ret = check_f64("speed", t->speed, 0, t->n_ranks, 1e-30, err))) {
         return ret;
     }
-    const int64_t n = t->task_ptr[t->n_phases], m = t->edge_ptr[t->n_phases];
-    if ((ret = check_index("task_entity", t->task_entity, n, t->n_entities, err)) ||
-        (ret = check_index("task_rank", t->task_rank, n, t->n_ranks, err)) ||
-        (ret = check_f64("task_load", t->task_load, n, 0.0, err)) ||
-        (ret = check_i64("task_bytes", t->task_bytes, n, err)) ||
-        (ret = check_i64("task_memory", t->task_memory, n, err)) ||
-        (ret = check_index("edge_src", t->edge_src, m, t->n_entities, err)) ||
-        (ret = check_index("edge_dst", t->edge_dst, m, t->n_entities, err)) ||
-        (ret = check_f64("edge_bytes", t->edge_bytes, m, 0.0, err)) ||
-        (ret = check_f64("edge_messages", t->edge_messages, m, 0.0, err)) ||
-        (ret = check_f64("speed", t->speed, t->n_ranks, 1e-30, err))) {
+    return check_f64("background", t->background, 0, t->n_ranks, 0.0, err);
+}
+
+/* Just before the phase is run, so that its arrays are in the cache then. */
+static int check_phase(const plb_trace_t *t, int64_t i, plb_err_t *err)
+{
+    int ret;
+    const int64_t a = t->task_ptr[i], b = t->task_ptr[i + 1];
+    const int64_t c = t->edge_ptr[i], d = t->edge_ptr[i + 1];
+    if ((ret = check_index("task_entity", t->task_entity, a, b, t->n_entities, err)) ||
+        (ret = check_index("task_rank", t->task_rank, a, b, t->n_ranks, err)) ||
+        (ret = check_f64("task_load", t->task_load, a, b, 0.0, err)) ||
+        (ret = check_i64("task_bytes", t->task_bytes, a, b, err)) ||
+        (ret = check_i64("task_memory", t->task_memory, a, b, err)) ||
+        (ret = check_index("edge_src", t->edge_src, c, d, t->n_entities, err)) ||
+        (ret = check_index("edge_dst", t->edge_dst, c, d, t->n_entities, err)) ||
+        (ret = check_f64("edge_bytes", t->edge_bytes, c, d, 0.0, err))) {
         return ret;
     }
-    return check_f64("background", t->background, t->n_ranks, 0.0, err);
+    return check_f64("edge_messages", t->edge_messages, c, d, 0.0, err);
 }
 
 /* ---- one phase ------------------------------------------------------------------------------ */
@@ -354,9 +364,12 @@ static int phase(runner_t *self, int64_t i, plb_err_t *err)
     const plb_replay_opts_t *o = self->opts;
     const plb_trace_t *t = self->trace;
     plb_metrics_t *m = &self->out->metrics[i];
+    int ret = check_phase(t, i, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
     settle(self, i);
     *m = measure(self, i, self->out->rank + t->task_ptr[i]);
-    int ret = PLB_OK;
     if (o->trigger != NULL) {
         const plb_observation_t seen = {.iteration = i, .max = m->max, .mean = m->mean};
         ret = plb_trigger_observe(o->trigger, &seen, err);
@@ -378,9 +391,12 @@ static void name_phase(plb_err_t *err, int64_t i)
 int plb_replay_run(plb_replay_t *self, const plb_trace_t *trace, const plb_replay_opts_t *opts,
                    plb_err_t *err)
 {
-    int ret = PLB_OK;
     *self = (plb_replay_t){0};
     runner_t runner = {.trace = trace, .opts = opts, .out = self};
+    int ret = check_frame(trace, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
     PLB_NEW(self->metrics, trace->n_phases);
     PLB_NEW(self->rank, trace->task_ptr[trace->n_phases]);
     PLB_NEW(self->decisions, trace->n_phases);

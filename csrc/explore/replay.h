@@ -54,10 +54,7 @@ typedef struct plb_replay { /* owned */
     int64_t n_decisions;
 } plb_replay_t;
 
-/** Check every value of a trace that a replay reads. */
-int plb_trace_check(const plb_trace_t *trace, plb_err_t *err);
-
-/** Run through all phases of a checked trace.  O(tasks + edges) beside the strategy. */
+/** Run through all phases, checking what it reads.  O(tasks + edges) beside the strategy. */
 int plb_replay_run(plb_replay_t *self, const plb_trace_t *trace, const plb_replay_opts_t *opts,
                    plb_err_t *err);
 

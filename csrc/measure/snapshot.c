@@ -71,8 +71,8 @@ int plb_snapshot_check_placement(const plb_snapshot_t *s, const int32_t *rank, p
         if (!s->migratable[i] && rank[i] != s->rank[i]) {
             return PLB_FAIL(err, PLB_ERR_VALUE,
                             "placement[%lld] is %d: object %lld may not migrate from rank %d",
-                            (long long)i, rank[i],
-                            (long long)(s->key == NULL ? i : s->key[i]), s->rank[i]);
+                            (long long)i, rank[i], (long long)(s->key == NULL ? i : s->key[i]),
+                            s->rank[i]);
         }
     }
     return PLB_OK;
@@ -84,9 +84,18 @@ void plb_snapshot_rank_times(const plb_snapshot_t *s, const int32_t *rank, doubl
         rank = s->rank;
     }
     memset(time, 0, (size_t)s->n_ranks * sizeof *time);
+    /* Neighbours often share a rank: its sum stays in a register until the rank changes. */
+    int32_t r0 = 0;
+    double sum = 0.0;
     for (int64_t i = 0; i < s->n_objects; i++) {
-        time[rank[i]] += s->load[i * s->n_components];
+        if (rank[i] != r0) {
+            time[r0] = sum;
+            r0 = rank[i];
+            sum = time[r0];
+        }
+        sum += s->load[i * s->n_components];
     }
+    time[r0] = sum;
     for (int32_t r = 0; r < s->n_ranks; r++) {
         time[r] = (s->background == NULL ? 0.0 : s->background[r]) + time[r] / plb_speed(s, r);
     }

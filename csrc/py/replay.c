@@ -62,10 +62,7 @@ static int run(plb_replay_t *replay, const plb_trace_t *trace, plb_replay_opts_t
     PyThreadState *state = PyEval_SaveThread();
     opts->tick = plb_py_tick;
     opts->tick_arg = &state;
-    int ret = plb_trace_check(trace, err);
-    if (ret == PLB_OK) {
-        ret = plb_replay_run(replay, trace, opts, err);
-    }
+    const int ret = plb_replay_run(replay, trace, opts, err);
     PyEval_RestoreThread(state);
     return ret;
 }
