@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +17,9 @@ from pylb.errors import DomainError
 from pylb.snapshot import F64, I32
 from pylb.strategies import Strategy, find
 from pylb.triggers import Trigger, make
+
+if TYPE_CHECKING:
+    from pylb.trace import Trace
 
 
 class Decision(NamedTuple):
@@ -121,18 +125,8 @@ class Replay:
         )
 
 
-class _Arrays:
-    """The arrays of a trace with other speeds and background."""
-
-    def __init__(self, trace: Any, speed: Any, background: Any) -> None:
-        self._trace, self.speed, self.background = trace, speed, background
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._trace, name)
-
-
 def replay(
-    trace: Any,
+    trace: Trace,
     strategy: str | Strategy | Callable[..., Any] = "GreedyLB",
     *,
     every: int | None = None,
@@ -228,19 +222,17 @@ def _trigger(entry: Strategy, every: int | None, trigger: Any) -> Trigger | None
 
 
 def _check_seconds(name: str, value: Any) -> None:
-    if value is not None and not (isinstance(value, Real) and 0 <= value < math.inf):
+    if value is not None and not (isinstance(value, Real) and 0 <= float(value) < math.inf):
         raise DomainError(f"{name} is {value!r}: expected seconds, zero or more")
 
 
-def _with(trace: Any, speed: ArrayLike | None, background: ArrayLike | None) -> Any:
-    if speed is None and background is None:
-        return trace
-    return _Arrays(
-        trace,
-        trace.speed if speed is None else _of_ranks("speed", speed, trace.n_ranks),
-        trace.background if background is None else _of_ranks("background", background,
-                                                              trace.n_ranks),
-    )
+def _with(trace: Trace, speed: ArrayLike | None, background: ArrayLike | None) -> Trace:
+    given: dict[str, Any] = {
+        name: _of_ranks(name, value, trace.n_ranks)
+        for name, value in [("speed", speed), ("background", background)]
+        if value is not None
+    }
+    return dataclasses.replace(trace, **given) if given else trace
 
 
 def _of_ranks(name: str, value: ArrayLike, n_ranks: int) -> F64:

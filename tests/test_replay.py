@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ def rank_times(trace, i, rank, alpha, beta, speed, background):
     for k in range(*trace.edge_ptr[i : i + 2]):
         a, b = at.get(int(trace.edge_src[k])), at.get(int(trace.edge_dst[k]))
         if a is not None and b is not None and a != b:
-            messages[a] += 1.0 if trace.edge_messages is None else float(trace.edge_messages[k])
+            messages[a] += float(trace.edge_messages[k])
             volume[a] += float(trace.edge_bytes[k])
     if alpha > 0 or beta > 0:
         out = [t + (alpha * m + beta * v) for t, m, v in zip(out, messages, volume, strict=True)]
@@ -73,14 +73,13 @@ def snapshot_of(trace, i, rank, speed, background):
     index = {int(e): k for k, e in enumerate(entity)}
     edges = [k for k in range(*trace.edge_ptr[i : i + 2])
              if int(trace.edge_src[k]) in index and int(trace.edge_dst[k]) in index]
-    messages = np.ones(len(edges)) if trace.edge_messages is None else trace.edge_messages[edges]
     return pylb.Snapshot(
         load=trace.task_load[first:end],
         rank=np.array(rank, np.int32),
         n_ranks=trace.n_ranks,
         edges=pylb.Edges([index[int(trace.edge_src[k])] for k in edges],
                          [index[int(trace.edge_dst[k])] for k in edges],
-                         trace.edge_bytes[edges], messages),
+                         trace.edge_bytes[edges], trace.edge_messages[edges]),
         bytes=None if trace.task_bytes is None else trace.task_bytes[first:end],
         migratable=trace.entity_migratable[entity],
         key=trace.entity_key[entity],
@@ -134,12 +133,10 @@ def twin(trace, strategy, trigger, *, cost, alpha=0.0, beta=0.0, foresight=False
 
 
 def check_against_twin(trace, strategy, *, every=None, trigger=None, **more):
-    def when():
-        return None if every is None and trigger is None else make(every=every, trigger=trigger)
-
+    when = None if every is None and trigger is None else make(every=every, trigger=trigger)
     more.setdefault("cost", 0.25)
     run = pylb.replay(trace, strategy, every=every, trigger=trigger, **more)
-    times, decisions, ranks = twin(trace, strategy, when(), **more)
+    times, decisions, ranks = twin(trace, strategy, when, **more)
     for name in pylb.Metrics._fields:
         np.testing.assert_array_equal(run.metrics[name], [getattr(m, name) for m in times])
     assert [(*d[:6], *d[7:]) for d in run.decisions] == decisions
@@ -150,18 +147,27 @@ def check_against_twin(trace, strategy, *, every=None, trigger=None, **more):
 
 
 def make_trace(n_ranks, task_entity, task_rank, task_load, task_ptr, n_entities, **more):
-    """The arrays of a trace."""
+    """A trace of these tasks, without edges unless `more` has them."""
     m = len(task_ptr) - 1
-    given_ = dict(
-        n_ranks=n_ranks, n_phases=m, phase_id=np.arange(m),
-        entity_key=np.arange(n_entities) * 10, entity_migratable=np.ones(n_entities, bool),
-        task_ptr=np.array(task_ptr), task_entity=np.array(task_entity, np.int32),
-        task_rank=np.array(task_rank, np.int32), task_load=np.array(task_load, float),
-        task_bytes=None, task_memory=None, edge_ptr=np.zeros(m + 1, np.int64),
-        edge_src=np.zeros(0, np.int32), edge_dst=np.zeros(0, np.int32), edge_bytes=np.zeros(0),
-        edge_messages=None, speed=None, background=None,
-    )
-    return SimpleNamespace(**(given_ | more))
+    arrays = {
+        "phase_id": np.arange(m),
+        "entity_key": np.arange(n_entities) * 10,
+        "entity_migratable": np.ones(n_entities, bool),
+        "entity_home": np.zeros(n_entities, np.int32),
+        "entity_collection": np.full(n_entities, -1),
+        "task_ptr": np.array(task_ptr),
+        "task_entity": np.array(task_entity, np.int32),
+        "task_rank": np.array(task_rank, np.int32),
+        "task_load": np.array(task_load, float),
+        "task_bytes": None,
+        "task_memory": None,
+        "edge_ptr": np.zeros(m + 1, np.int64),
+        "edge_src": np.zeros(0, np.int32),
+        "edge_dst": np.zeros(0, np.int32),
+        "edge_bytes": np.zeros(0),
+        "edge_messages": np.zeros(0),
+    }
+    return pylb.Trace(n_ranks, **(arrays | more))
 
 
 def random_trace(rng, n_ranks, n_entities, n_phases, *, whole=False):
@@ -182,13 +188,10 @@ def random_trace(rng, n_ranks, n_entities, n_phases, *, whole=False):
         edge_src=rng.integers(0, n_entities, m).astype(np.int32),
         edge_dst=rng.integers(0, n_entities, m).astype(np.int32),
         edge_bytes=rng.exponential(100.0, m),
-        edge_messages=rng.integers(1, 5, m).astype(float) if rng.random() < 0.5 else None,
+        edge_messages=rng.integers(1, 5, m).astype(float),
         speed=rng.uniform(0.5, 2.0, n_ranks) if rng.random() < 0.5 else None,
         background=rng.uniform(0.0, 1.0, n_ranks) if rng.random() < 0.5 else None,
     )
-
-
-STRATEGIES = [name for name in ("GreedyLB", "RefineLB") if name in pylb.strategies()]
 
 
 @settings(max_examples=80, deadline=None, derandomize=True)
@@ -197,7 +200,7 @@ STRATEGIES = [name for name in ("GreedyLB", "RefineLB") if name in pylb.strategi
     n_ranks=st.integers(1, 6),
     n_entities=st.integers(0, 30),
     n_phases=st.integers(0, 12),
-    strategy=st.sampled_from([lpt, rotate, *STRATEGIES]),
+    strategy=st.sampled_from([lpt, rotate, "GreedyLB", "RefineLB"]),
     when=st.sampled_from([{"every": 1}, {"every": 3}, {"trigger": "metabalancer"}]),
     traffic=st.sampled_from([(0.0, 0.0), (0.1, 0.0), (0.0, 1e-3), (0.3, 1e-2)]),
     foresight=st.booleans(),
@@ -207,6 +210,86 @@ def test_agrees_with_the_twin(seed, n_ranks, n_entities, n_phases, strategy, whe
     trace = random_trace(np.random.default_rng(seed), n_ranks, n_entities, n_phases)
     alpha, beta = traffic
     check_against_twin(trace, strategy, **when, alpha=alpha, beta=beta, foresight=foresight)
+
+
+# ---- the recorded runs ------------------------------------------------------------------------
+
+RUNS = ["nolb-8color-16nodes-data", "nolb-8color-16nodes-11firstphases",
+        "synthetic-blocks/synthetic-dataset-blocks",
+        "synthetic-blocks/synthetic-dataset-blocks-alpha0"]
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def recorded(request, data):
+    return pylb.Trace.read(data / request.param)
+
+
+@pytest.mark.parametrize("foresight", [False, True])
+@pytest.mark.parametrize("when", [{"every": 1}, {"every": 5}, {"trigger": "metabalancer"}])
+@pytest.mark.parametrize("strategy", [lpt, "GreedyLB", "RefineLB"])
+def test_recorded_runs_agree_with_the_twin(recorded, strategy, when, foresight):
+    check_against_twin(recorded, strategy, **when, foresight=foresight)
+
+
+def test_recorded_runs_as_recorded(recorded):
+    run = check_against_twin(recorded, "none")
+    np.testing.assert_array_equal(run.rank, recorded.task_rank)
+
+
+def test_recorded_runs_with_traffic_agree_with_the_twin(recorded):
+    check_against_twin(recorded, "GreedyLB", every=1, alpha=1e-5, beta=1e-9)
+
+
+@pytest.mark.parametrize("foresight", [False, True])
+def test_greedy_is_lpt_and_within_its_guarantee(recorded, foresight):
+    """LPT's guarantee, with p ranks of speed 1 of which r starts at b_r (what may not migrate).
+
+    Let object j of load l be the last that is placed on the rank which ends up with the maximum,
+    at time s.  Every rank is then at s or later, so s <= (total - what is placed from j on) / p
+    <= mean - l / p, and the maximum is s + l <= mean + (1 - 1/p) l; or nothing was added to that
+    rank and the maximum is max b_r.  So max <= max(max b_r, mean + (1 - 1/p) l).
+    Where all b_r are 0 Graham (1969) has max <= (4/3 - 1/(3p)) opt; opt is not known, but at
+    least the bound max(mean, max b_r, l_max + min b_r), and at least l_p + l_(p+1) of the sorted
+    loads, as two of the largest p + 1 share a rank.
+    """
+    greedy = pylb.replay(recorded, "GreedyLB", every=1, foresight=foresight)
+    plain = pylb.replay(recorded, lpt, every=1, foresight=foresight)
+    np.testing.assert_array_equal(greedy.rank, plain.rank)
+    p = recorded.n_ranks
+    assert len(greedy.decisions) == recorded.n_phases
+    for snapshot, d in zip(recorded, greedy.decisions, strict=True):
+        load, may = snapshot.load, snapshot.migratable
+        fixed = np.bincount(snapshot.rank[~may], load[~may], p)
+        mean = load.sum() / p
+        largest = load[may].max()
+        highest = d.after * mean
+        assert highest <= max(fixed.max(), mean + (1 - 1 / p) * largest) * (1 + 1e-12)
+        bound = max(mean, fixed.max(), largest + fixed.min())
+        if not fixed.any():
+            shared = np.sort(np.append(load, [0.0] * (p + 1)))[::-1][p - 1 : p + 1].sum()
+            assert highest <= (4 / 3 - 1 / (3 * p)) * max(bound, shared) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("run", "phases", "before", "after", "migrations"),
+    [
+        ("nolb-8color-16nodes-data", [0], 4.947, 4.2845, 251),
+        ("nolb-8color-16nodes-data", range(1, 10), 1.023, 0.0124, 247),
+        ("nolb-8color-16nodes-11firstphases", range(11), 0.725, 0.480, 249),
+        ("synthetic-blocks", [0], 1.0, 0.0, 9),
+    ],
+)
+def test_published_figures_of_lpt(data, run, phases, before, after, migrations):
+    """Each phase from its recorded placement: what the folders' README says LPT gives."""
+    stem = "synthetic-dataset-blocks" if run == "synthetic-blocks" else None
+    trace = pylb.Trace.read(data / run, stem=stem)
+    decisions = [
+        pylb.replay(trace[i : i + 1], "GreedyLB", every=1, foresight=True).decisions[0]
+        for i in phases
+    ]
+    assert np.mean([d.before - 1 for d in decisions]) == pytest.approx(before, abs=6e-4)
+    assert np.mean([d.after - 1 for d in decisions]) == pytest.approx(after, abs=6e-4)
+    assert np.mean([d.migrations for d in decisions]) == pytest.approx(migrations, abs=0.6)
 
 
 # ---- semantics, one case each -----------------------------------------------------------------
@@ -267,8 +350,7 @@ def test_entities_that_may_not_migrate_follow_the_recording():
 
 
 def test_measured_cost_counts_strategy_migrations_and_bytes():
-    trace = two_ranks()
-    trace.task_bytes = np.full(6, 100)
+    trace = replace(two_ranks(), task_bytes=np.full(6, 100))
     run = pylb.replay(trace, lpt, every=2, migration_alpha=2.0, migration_beta=0.25)
     (decision,) = run.decisions
     assert decision.seconds > 0
@@ -352,8 +434,7 @@ def test_bad_traces(name, index, value, error, match):
 
 
 def test_arrays_of_wrong_length():
-    trace = two_ranks()
-    trace.task_load = np.ones(5)
+    trace = replace(two_ranks(), task_load=np.ones(5))
     with pytest.raises(ValueError, match="task_load has 5 entries: expected 6"):
         pylb.replay(trace, "none")
 
@@ -373,15 +454,14 @@ def test_strategies_that_fail():
         pylb.replay(trace, raises, every=1)
     with pytest.raises(StrategyError, match="expected 2 ranks"):
         pylb.replay(trace, short, every=1)
-    trace.entity_migratable = np.array([True, False])
+    trace = replace(trace, entity_migratable=np.array([True, False]))
     with pytest.raises(StrategyError, match="object 1, which may not migrate"):
         pylb.replay(trace, moves_all, every=1)
 
 
 def test_ctrl_c_ends_it():
     """One call that would take many seconds: 1,000 phases of two tasks on 2,000,000 ranks."""
-    trace = two_ranks(1000)
-    trace.n_ranks = 2_000_000
+    trace = replace(two_ranks(1000), n_ranks=2_000_000)
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     start = time.perf_counter()
     timer.start()

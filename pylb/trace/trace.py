@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pylb.errors import FormatError
+from pylb.replay import Replay, replay
 from pylb.snapshot import F64, I32, I64, Edges, Snapshot
 from pylb.trace import vt
 
@@ -160,6 +162,16 @@ class Trace:
             _run=run,
         )
 
+    def replay(self, strategy: Any = "GreedyLB", **options: Any) -> Replay:
+        """Run through the phases under other placements: `pylb.replay` of this trace.
+
+        Examples
+        --------
+        >>> run = trace.replay("GreedyLB", every=5)
+        >>> run.speedup_over(trace.replay("none"))
+        """
+        return replay(self, strategy, **options)
+
     # ---- phases -----------------------------------------------------------------------------
 
     @property
@@ -225,7 +237,7 @@ class Trace:
         of_edges = ("edge_src", "edge_dst", "edge_bytes", "edge_messages")
         part = {name: _pick(getattr(self, name), tasks) for name in of_tasks}
         part.update({name: _pick(getattr(self, name), edges) for name in of_edges})
-        return replace(
+        return dataclasses.replace(
             self,
             phase_id=_pick(self.phase_id, phases),
             task_ptr=task_ptr,
