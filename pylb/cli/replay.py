@@ -1,0 +1,179 @@
+"""``pylb replay``: a recorded run under other placements."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pylb.cli import table
+from pylb.errors import StrategyError, UnknownStrategyError
+from pylb.replay import Replay
+from pylb.strategies import Strategy, find
+from pylb.trace import Trace
+
+HELP = "replay a recorded run under other placements"
+EXAMPLES = """\
+  pylb replay run/
+  pylb replay run/ --strategy GreedyLB,RefineLB,none --every 1,5
+  pylb replay run/ --trigger metabalancer --cost 0.2 --json
+  pylb replay run/ --strategy mine.py:my_strategy --foresight
+
+columns: seconds of the phases and of the balancings (LB), speed-up of both together over the
+recorded placement, mean max/mean of the phases, mean max/mean that the strategy reached on the
+loads it saw (placed), balancings, objects and bytes moved
+"""
+
+ONE_PHASE = (
+    "pylb: the run has one phase, and a balancing at its end has nothing to act on; --foresight "
+    "shows what a placement for its own loads gives"
+)
+
+COLUMNS = {
+    "strategy": "strategy",
+    "trigger": "balance",
+    "iteration_seconds": "phases s",
+    "balancing_seconds": "LB s",
+    "speedup": "speed-up",
+    "max_over_mean": "max/mean",
+    "max_over_mean_placed": "placed",
+    "balancings": "LBs",
+    "migrations": "moves",
+    "bytes": "bytes",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``pylb replay``."""
+    parser.add_argument("run_folder", metavar="DIR", help="folder of the run's files, or one file")
+    parser.add_argument("--stem", help="which run of the folder")
+    parser.add_argument(
+        "--strategy", default="none,GreedyLB,RefineLB", metavar="A,B,...",
+        help="names, or file.py:function for one of your own (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--every", metavar="N,M,...", type=_counts,
+        help="phases from one balancing to the next (default: 1, unless --trigger is given)",
+    )
+    parser.add_argument("--trigger", metavar="A,B,...", type=_words, help="triggers by name")
+    parser.add_argument(
+        "--foresight", action="store_true",
+        help="balance at the start of a phase with its own loads, as with a perfect prediction",
+    )
+    parser.add_argument(
+        "--cost", type=float, help="seconds of each balancing (default: what the strategy takes)"
+    )
+    parser.add_argument("--alpha", type=float, default=0.0, help="seconds per message (default: 0)")
+    parser.add_argument("--beta", type=float, default=0.0, help="seconds per byte (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="for strategies that draw numbers")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Replay the run under every strategy and trigger asked for, one row each."""
+    strategies = [_strategy(word) for word in _words(args.strategy)]
+    trace = _read(args.run_folder, args.stem)
+    if trace.n_phases == 1 and not args.foresight:
+        print(ONE_PHASE, file=sys.stderr)
+    options = {name: getattr(args, name) for name in ("alpha", "beta", "cost", "foresight", "seed")}
+    rows = list(_rows(trace, strategies, _whens(args), options))
+    if args.json:
+        head = {"run": args.run_folder, "n_ranks": trace.n_ranks, "n_phases": trace.n_phases,
+                "n_objects": trace.n_entities, "options": options}
+        print(json.dumps(head | {"rows": rows}, indent=2, allow_nan=False))
+    else:
+        phases = "1 phase" if trace.n_phases == 1 else f"{trace.n_phases} phases"
+        title = f"{args.run_folder}: {phases} on {trace.n_ranks} ranks"
+        table.show(list(COLUMNS.values()), [[row[k] for k in COLUMNS] for row in rows], title=title)
+    return 0
+
+
+def _read(folder: str, stem: str | None) -> Trace:
+    """The run; what the reader warns of goes to standard error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trace = Trace.read(folder, stem=stem)
+    for warning in caught:
+        print(f"pylb: {warning.message}", file=sys.stderr)
+    return trace
+
+
+def _rows(
+    trace: Trace, strategies: list[Strategy], whens: list[dict[str, Any]], options: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    recorded = trace.replay("none", **options)
+    for strategy in strategies:
+        if strategy.name == "none":
+            yield _row(recorded, recorded)
+            continue
+        for when in whens:
+            yield _row(trace.replay(strategy, **when, **options), recorded)
+
+
+def _row(replay: Replay, recorded: Replay) -> dict[str, Any]:
+    return {
+        "strategy": replay.strategy,
+        "trigger": replay.trigger or None,
+        "iteration_seconds": replay.iteration_seconds,
+        "balancing_seconds": replay.balancing_seconds,
+        "speedup": replay.speedup_over(recorded),
+        "max_over_mean": _mean(replay.metrics["max_over_mean"]),
+        "max_over_mean_placed": _mean([d.after for d in replay.decisions]),
+        "balancings": len(replay.balancings),
+        "migrations": replay.migrations,
+        "bytes": replay.bytes,
+    }
+
+
+def _mean(values: Any) -> float | None:
+    return math.fsum(values) / len(values) if len(values) else None
+
+
+def _whens(args: argparse.Namespace) -> list[dict[str, Any]]:
+    every = args.every or ([] if args.trigger else [1])
+    return [{"every": n} for n in every] + [{"trigger": name} for name in args.trigger or []]
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _counts(text: str) -> list[int]:
+    try:
+        out = [int(word) for word in _words(text)]
+    except ValueError:
+        out = []
+    if not out or min(out) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected numbers of phases, 1 or more")
+    return out
+
+
+def _strategy(word: str) -> Strategy:
+    """A strategy by name, or the function of a file: ``mine.py:my_strategy``."""
+    path, colon, name = word.rpartition(":")
+    if not (colon and path.endswith(".py")):
+        return find(word)
+    return find(_function(Path(path), name))
+
+
+def _function(path: Path, name: str) -> Callable[..., Any]:
+    if not path.is_file():
+        raise UnknownStrategyError(f"strategy {path}:{name}: there is no file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None  # it ends in .py
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as why:
+        raise StrategyError(f"{path} raised {type(why).__name__}: {why}") from why
+    call = getattr(module, name, None)
+    if not callable(call):
+        raise UnknownStrategyError(f"strategy {path}:{name}: {path} has no function {name!r}")
+    return call  # type: ignore[no-any-return]

@@ -1,0 +1,142 @@
+"""``pylb replay``."""
+
+import json
+
+import numpy as np
+import pytest
+
+import pylb
+from pylb.cli import main as cli
+
+
+@pytest.fixture(scope="module")
+def folder(data):
+    return str(data / "nolb-8color-16nodes-data")
+
+
+@pytest.fixture(scope="module")
+def one_phase(data):
+    return str(data / "synthetic-blocks")
+
+
+def rows_of(capsys, *words):
+    assert cli.main(["replay", *words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_one_row_for_each_strategy_and_trigger_none_once(folder, capsys):
+    found = rows_of(capsys, folder, "--strategy", "GreedyLB,RefineLB,none", "--every", "1,5",
+                    "--trigger", "metabalancer", "--cost", "0.001")
+    assert [(r["strategy"], r["trigger"]) for r in found["rows"]] == [
+        ("GreedyLB", "every 1"), ("GreedyLB", "every 5"), ("GreedyLB", "metabalancer"),
+        ("RefineLB", "every 1"), ("RefineLB", "every 5"), ("RefineLB", "metabalancer"),
+        ("none", None),
+    ]
+    assert (found["n_phases"], found["n_ranks"], found["n_objects"]) == (10, 32, 480)
+
+
+def test_figures_are_those_of_the_library(folder, capsys):
+    words = ["--every", "5", "--cost", "0.01", "--alpha", "1e-5", "--beta", "1e-9"]
+    found = rows_of(capsys, folder, "--strategy", "GreedyLB", *words)
+    trace = pylb.Trace.read(folder)
+    options = {"cost": 0.01, "alpha": 1e-5, "beta": 1e-9}
+    run = trace.replay("GreedyLB", every=5, **options)
+    assert len(run.decisions) == 2
+    assert found["rows"] == [{
+        "strategy": "GreedyLB",
+        "trigger": "every 5",
+        "iteration_seconds": run.iteration_seconds,
+        "balancing_seconds": 0.01,
+        "speedup": trace.replay("none", **options).time / run.time,
+        "max_over_mean": pytest.approx(np.mean(run.metrics["max_over_mean"])),
+        "max_over_mean_placed": pytest.approx(np.mean([d.after for d in run.decisions])),
+        "balancings": 1,
+        "migrations": run.decisions[0].migrations,
+        "bytes": run.decisions[0].bytes,
+    }]
+    assert found["options"] == {**options, "foresight": False, "seed": 0}
+
+
+def test_the_table_has_the_same_rows(folder, capsys):
+    assert cli.main(["replay", folder, "--strategy", "GreedyLB,none", "--every", "5"]) == 0
+    title, head, rule, greedy, none = capsys.readouterr().out.splitlines()
+    assert title == f"{folder}: 10 phases on 32 ranks"
+    assert head.split()[:2] == ["strategy", "balance"]
+    assert set(rule) == {"-", " "}
+    assert greedy.startswith("GreedyLB  every 5 ")
+    assert none.startswith("none ")
+
+
+def test_default_is_every_phase_and_a_trigger_replaces_it(folder, capsys):
+    rows = rows_of(capsys, folder)["rows"]
+    assert [(r["strategy"], r["trigger"]) for r in rows] == [
+        ("none", None), ("GreedyLB", "every 1"), ("RefineLB", "every 1")
+    ]
+    rows = rows_of(capsys, folder, "--strategy", "GreedyLB", "--trigger", "metabalancer")["rows"]
+    assert [r["trigger"] for r in rows] == ["metabalancer"]
+
+
+def test_one_phase_teaches_nothing_and_says_so(one_phase, capsys):
+    stem = ["--stem", "synthetic-dataset-blocks"]
+    assert cli.main(["replay", one_phase, *stem, "--strategy", "GreedyLB", "--json"]) == 0
+    out, err = capsys.readouterr()
+    (row,) = json.loads(out)["rows"]
+    assert "--foresight" in err
+    assert (row["balancings"], row["speedup"], row["max_over_mean_placed"]) == (0, 1.0, 1.0)
+    assert cli.main(["replay", one_phase, *stem, "--strategy", "GreedyLB", "--json",
+                     "--foresight", "--cost", "0"]) == 0
+    out, err = capsys.readouterr()
+    (row,) = json.loads(out)["rows"]
+    assert err == ""
+    assert (row["balancings"], row["speedup"], row["max_over_mean"]) == (1, 2.0, 1.0)
+
+
+def test_several_runs_in_a_folder_are_told_on_stderr(one_phase, capsys):
+    assert cli.main(["replay", one_phase, "--json", "--foresight"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["n_phases"] == 1
+    assert err.startswith("pylb: ")
+    assert "synthetic-dataset-blocks-alpha0" in err
+
+
+def test_a_strategy_of_ones_own_file(folder, capsys, tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text("def stay(snapshot):\n    return snapshot.rank\n")
+    (row,) = rows_of(capsys, folder, "--strategy", f"{mine}:stay")["rows"]
+    assert (row["strategy"], row["balancings"], row["migrations"]) == ("stay", 9, 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--strategy", "GredyLB"], "did you mean GreedyLB"),
+        (["--trigger", "metabalance"], "did you mean metabalancer"),
+        (["--strategy", "absent.py:f"], "there is no file absent.py"),
+        (["--cost", "-1"], "cost is -1.0"),
+        (["--stem", "no-such"], "no-such"),
+    ],
+)
+def test_errors_are_one_line_and_exit_code_2(folder, capsys, words, said):
+    assert cli.main(["replay", folder, *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_file_that_fails_or_has_no_such_function(folder, capsys, tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text("x = 1 / 0\n")
+    assert cli.main(["replay", folder, "--strategy", f"{mine}:f"]) == 2
+    assert "raised ZeroDivisionError" in capsys.readouterr().err
+    mine.write_text("x = 1\n")
+    assert cli.main(["replay", folder, "--strategy", f"{mine}:f"]) == 2
+    assert "has no function 'f'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("every", ["0", "x", "1,-2", ","])
+def test_every_is_checked(capsys, every):
+    with pytest.raises(SystemExit) as leaving:
+        cli.main(["replay", "run", "--every", every])
+    assert leaving.value.code == 2
+    assert "expected numbers of phases" in capsys.readouterr().err
