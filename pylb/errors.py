@@ -58,6 +58,10 @@ class RemoteError(PylbError, RuntimeError):
     """Another rank failed; the message says which one and how."""
 
 
+class NotAllowedError(PylbError, PermissionError):
+    """The operating system does not allow it here; the message says what would."""
+
+
 class MissingPartError(PylbError, ImportError):
     """An optional part is absent; the message has the one command that brings it."""
 

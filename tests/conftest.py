@@ -1,9 +1,20 @@
 """Fixtures for all tests."""
 
 import os
+import shlex
+import shutil
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+# More ranks than cores, also as root: what Open MPI asks for, and MPICH does not mind.
+os.environ.setdefault("OMPI_MCA_rmaps_base_oversubscribe", "1")
+os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+if os.geteuid() == 0:
+    os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
+    os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +25,19 @@ def data():
     if not path.is_dir():
         pytest.skip(f"no folder {path}: set PYLB_DATA")
     return path
+
+
+@pytest.fixture(scope="session")
+def mpiexec():
+    """The words that start MPI ranks, of the MPI that mpi4py is built with.
+
+    PYLB_MPIEXEC, else the mpiexec beside this Python (PyPI's MPICH), else the one on the PATH.
+    """
+    if find_spec("mpi4py") is None:
+        pytest.skip("no mpi4py")
+    beside = Path(sys.executable).with_name("mpiexec")
+    given = os.environ.get("PYLB_MPIEXEC") or (beside if beside.exists() else "mpiexec")
+    words = shlex.split(str(given))
+    if shutil.which(words[0]) is None:
+        pytest.skip(f"no {words[0]}")
+    return words

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from pylb._version import __version__
-from pylb.cli import info, replay
+from pylb.cli import info, lab, replay
 from pylb.errors import PylbError
 
 USAGE_ERROR = 2
@@ -36,7 +36,7 @@ class Command(Protocol):
         """Do the work and return the exit code."""
 
 
-COMMANDS: tuple[Command, ...] = (info, replay)
+COMMANDS: tuple[Command, ...] = (info, lab, replay)
 
 
 def build_parser() -> argparse.ArgumentParser:

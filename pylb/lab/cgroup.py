@@ -1,0 +1,238 @@
+"""The lab's control groups: where they may be, how they are read, how they go."""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from pylb.errors import NotAllowedError
+from pylb.lab.shares import Limit, Usage
+
+PREFIX = "pylb-lab-"
+ADVICE = (
+    "run as root, or in a delegated cgroup v2: "
+    "systemd-run --user --scope -p Delegate=yes pylb lab ..."
+)
+PATIENCE = 5.0  # seconds until killed processes have left their groups
+
+
+class Mount(NamedTuple):
+    """One mounted hierarchy: `root` of it is seen at `point`."""
+
+    point: Path
+    root: str
+    kind: str
+    controllers: frozenset[str]
+
+
+def mounts(mountinfo: str) -> list[Mount]:
+    """The cgroup hierarchies in the text of /proc/self/mountinfo (its fields: proc(5))."""
+    out = []
+    for line in mountinfo.splitlines():
+        left, _, right = line.partition(" - ")
+        kind, _, options = right.split(" ", 2)
+        if kind in ("cgroup", "cgroup2"):
+            root, point = left.split(" ")[3:5]
+            out.append(Mount(Path(point), root, kind, frozenset(options.split(","))))
+    return out
+
+
+def own_paths(cgroup: str) -> dict[str, str]:
+    """Controller to path, from the text of /proc/self/cgroup; the key of version 2 is empty."""
+    out = {}
+    for line in cgroup.splitlines():
+        _, names, path = line.split(":", 2)
+        out.update(dict.fromkeys(names.split(","), path))
+    return out
+
+
+def _own(mount: Mount, path: str) -> Path:
+    return mount.point / os.path.relpath(path, mount.root)
+
+
+def parents(mountinfo: str, cgroup: str) -> list[Path]:
+    """The directories in which a lab makes its own: one in each hierarchy that it needs.
+
+    Version 1 wherever it has the processor, as the controller of version 2 is then not usable.
+
+    Raises
+    ------
+    NotAllowedError
+        Neither version offers the processor, or no directory may be written.
+    """
+    seen, own = mounts(mountinfo), own_paths(cgroup)
+    found = {}
+    for name in ("cpu", "cpuacct"):
+        for mount in seen:
+            if mount.kind == "cgroup" and name in mount.controllers and name in own:
+                found[name] = _own(mount, own[name])
+    if len(found) == 2:
+        return sorted(set(found.values()))
+    for mount in seen:
+        if mount.kind == "cgroup2" and "" in own:
+            return [_delegated(mount.point, _own(mount, own[""]))]
+    raise NotAllowedError(f"no cgroup hierarchy with the controller cpu is mounted: {ADVICE}")
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        return path.read_text().split()
+    except OSError:
+        return []
+
+
+def _delegated(top: Path, own: Path) -> Path:
+    """The nearest directory from `own` up to `top` whose children can have the controller cpu.
+
+    Version 2 lets a group have either processes or children with controllers, except at the real
+    root; a group that holds nobody but us is made free by stepping into a child of it.
+    """
+    for folder in (own, *own.parents):
+        if "cpu" in _words(folder / "cgroup.controllers") and os.access(folder, os.W_OK):
+            if "cpu" in _words(folder / "cgroup.subtree_control"):
+                return folder
+            inside = _words(folder / "cgroup.procs")
+            real_root = not (folder / "cgroup.type").exists()
+            if real_root or set(inside) <= {str(os.getpid())}:
+                if inside and not real_root:
+                    (folder / "pylb").mkdir(exist_ok=True)
+                    (folder / "pylb/cgroup.procs").write_text(str(os.getpid()))
+                (folder / "cgroup.subtree_control").write_text("+cpu")
+                return folder
+        if folder == top:
+            break
+    raise NotAllowedError(f"no group from {own} upwards may be divided: {ADVICE}")
+
+
+class Groups:
+    """One lab's directories: `base`\\ s, and in each of them a group for each rank and the rest.
+
+    The first is locked as long as the lab lives; one that is not locked was left by a lab that
+    was killed.
+
+    Raises
+    ------
+    NotAllowedError
+        A directory cannot be made.
+    """
+
+    def __init__(self, where: Sequence[Path]) -> None:
+        remove_stale(where)
+        for attempt in itertools.count():
+            self.bases = [folder / f"{PREFIX}{os.getpid()}-{attempt}" for folder in where]
+            try:
+                self.bases[0].mkdir()
+                self._lock = os.open(self.bases[0], os.O_RDONLY | os.O_DIRECTORY)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise NotAllowedError(
+                    f"cannot make {self.bases[0]} ({error.strerror}): {ADVICE}"
+                ) from error
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            if self.bases[0].exists():  # else another lab took it for a stale one just now
+                break
+            os.close(self._lock)
+        try:
+            for base in self.bases:
+                base.mkdir(exist_ok=True)
+                if (base / "cgroup.subtree_control").exists():
+                    (base / "cgroup.subtree_control").write_text("+cpu")
+        except OSError as error:
+            self.remove()
+            raise NotAllowedError(f"cannot use {base} ({error.strerror}): {ADVICE}") from error
+
+    def usage(self, limits: Sequence[Limit]) -> list[Usage]:
+        """What each rank has used so far."""
+        ranks = sorted(int(p.name.removeprefix("rank")) for p in self.bases[0].glob("rank*"))
+        return [self._usage(rank, limits[rank % len(limits)]) for rank in ranks]
+
+    def _usage(self, rank: int, limit: Limit) -> Usage:
+        groups = [base / f"rank{rank}" for base in self.bases]
+        words = [w for g in groups for w in _words(g / "cpu.stat")]
+        stat = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+        usage = [w for g in groups for w in _words(g / "cpuacct.usage")]
+        return Usage(
+            rank,
+            limit,
+            cpu_seconds=1e-9 * int(usage[0]) if usage else 1e-6 * stat["usage_usec"],
+            periods=stat["nr_periods"],
+            throttled=stat["nr_throttled"],
+            throttled_seconds=1e-9 * stat["throttled_time"]
+            if "throttled_time" in stat
+            else 1e-6 * stat["throttled_usec"],
+        )
+
+    def kill(self) -> None:
+        """Kill whatever is left in the groups, and wait until it is gone."""
+        _kill(self.bases)
+
+    def remove(self) -> None:
+        """Kill what is left and remove the directories; twice is fine."""
+        if self._lock >= 0:
+            _remove(self.bases)
+            os.close(self._lock)
+            self._lock = -1
+
+
+def remove_stale(where: Sequence[Path]) -> None:
+    """Remove what labs left that were killed themselves."""
+    for folder in where[0].glob(f"{PREFIX}*"):
+        try:
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError:
+            continue  # another lab is faster, or it is not ours
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove([parent / folder.name for parent in where])
+        except OSError:
+            pass  # its lab lives, or it is another user's
+        finally:
+            os.close(lock)
+
+
+def _groups(bases: Sequence[Path]) -> list[Path]:
+    return [group for base in bases for group in base.glob("*/")]
+
+
+def _pids(bases: Sequence[Path]) -> set[int]:
+    return {int(pid) for group in _groups(bases) for pid in _words(group / "cgroup.procs")}
+
+
+def _until_gone(bases: Sequence[Path]) -> Iterator[None]:
+    """Pause and try again, as long as patience lasts; killed processes take a moment to leave."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        yield
+        time.sleep(0.005)
+
+
+def _kill(bases: Sequence[Path]) -> None:
+    for _ in _until_gone(bases):
+        pids = _pids(bases)
+        if not pids:
+            return
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _remove(bases: Sequence[Path]) -> None:
+    """Groups first, then their base: a directory of the kernel's goes without its files."""
+    _kill(bases)
+    for folder in [*_groups(bases), *bases]:
+        for _ in _until_gone(bases):
+            try:
+                folder.rmdir()
+            except FileNotFoundError:
+                break
+            except OSError:
+                continue
+            break

@@ -1,0 +1,95 @@
+"""Where the program stands in an mpiexec command line."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from pylb.errors import DomainError
+
+# Options of Open MPI's (4 and 5) and MPICH's mpiexec that take values, without their dashes.
+TWO_VALUES = frozenset("mca gmca omca pmca prtemca pmixmca genv env".split())
+ONE_VALUE = frozenset(
+    # both
+    "n np c host hosts H hostfile machinefile wdir wd path map-by bind-to timeout "
+    # Open MPI
+    "N npernode npersocket x prefix rank-by cpu-set cpu-list cpus-per-proc cpus-per-rank am tune "
+    "output-filename output stdin report-uri server-wait-time max-restarts rf rankfile slot-list "
+    "s preload-files ompi-server default-hostfile dvm personality runtime-options display "
+    # Hydra
+    "f genvlist envlist launcher launcher-exec bootstrap bootstrap-exec membind rmk ppn perhost "
+    "iface outfile-pattern errfile-pattern prepend-pattern demux nameserver arch ranks-per-proc "
+    "usize topolib localhost order-nodes gpus-per-proc gpu-subdevs-per-proc "
+    "ckpointlib ckpoint-prefix ckpoint-num ckpoint-interval".split()
+)
+FROM_FILE = frozenset("app configfile file".split())
+FLAGS = frozenset(
+    "oversubscribe nooversubscribe use-hwthread-cpus v verbose q quiet tag-output timestamp-output "
+    "display-map display-allocation report-bindings allow-run-as-root l prepend-rank genvall "
+    "genvnone envall envnone nolocal rr hybrid-hosts info print-all-exitcodes "
+    "disable-auto-cleanup disable-hostname-propagation".split()
+)
+
+
+def is_mpiexec(word: str) -> bool:
+    """Whether a command starts MPI's ranks: mpiexec, mpirun, mpiexec.hydra, ..."""
+    return (
+        re.fullmatch(r"(mpiexec|mpirun|orterun|prterun)(\.\w+)?", PurePath(word).name) is not None
+    )
+
+
+def insert_before_programs(command: Sequence[str], launcher: Sequence[str]) -> list[str]:
+    """An mpiexec command with `launcher` put before its program, or before each of them.
+
+    Parameters
+    ----------
+    command : sequence of str
+        ``mpiexec options program arguments``, perhaps with ``: options program arguments`` again.
+    launcher : sequence of str
+
+    Raises
+    ------
+    DomainError
+        There is no program, or it cannot be told from the value of an option unknown here.
+
+    Examples
+    --------
+    >>> insert_before_programs("mpiexec -n 2 ./a : -n 1 ./b".split(), ["hold"])
+    ['mpiexec', '-n', '2', 'hold', './a', ':', '-n', '1', 'hold', './b']
+    """
+    out = [command[0]]
+    start = 1
+    while True:
+        stop = next((i for i in range(start, len(command)) if command[i] == ":"), len(command))
+        program = start + _program(command[start:stop])
+        out += [*command[start:program], *launcher, *command[program:stop]]
+        if stop == len(command):
+            return out
+        out.append(":")
+        start = stop + 1
+
+
+def _program(words: Sequence[str]) -> int:
+    """Index of the program in one part of the command line."""
+    i, unknown = 0, ""
+    while i < len(words) and words[i].startswith("-"):
+        name, equals, _ = words[i].lstrip("-").partition("=")
+        if name in FROM_FILE:
+            raise DomainError(f"{words[i]} takes the programs from a file: name them instead")
+        if not (equals or name in ONE_VALUE or name in TWO_VALUES or name in FLAGS):
+            unknown = words[i]
+        i += 1
+        if not equals:
+            i += (name in ONE_VALUE) + 2 * (name in TWO_VALUES)
+    if i >= len(words):
+        raise DomainError(
+            f"no program in {' '.join(words)!r}: expected one after mpiexec's options"
+        )
+    if unknown and shutil.which(words[i]) is None:
+        raise DomainError(
+            f"{words[i]!r} is no program: if it is the value of {unknown}, join them as "
+            f"{unknown}={words[i]}"
+        )
+    return i

@@ -1,0 +1,65 @@
+"""Step into a group, then become the program.  Run by path, without pylb, for a quick start.
+
+Usage: ``python -I -S join.py BASES NAME LIMITS program arguments``
+
+BASES
+    The lab's directories, one in each hierarchy, ``:`` between.
+NAME
+    The group: ``rest`` has no limit; ``rank`` is ``rank<r>`` with r as mpiexec tells it.
+LIMITS
+    ``quota/period,...`` in microseconds, cyclic by rank.
+
+The group exists before the program does and is inherited by whatever it starts, so that no
+instruction of the program runs without its limit.
+"""
+
+import os
+import sys
+
+# Open MPI, any launcher that speaks PMIx, MPICH's Hydra; 0 where the lab itself starts the program.
+RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PYLB_LAB_RANK")
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def _limit(group: str, quota: str, period: str) -> None:
+    if os.path.exists(f"{group}/cpu.max"):
+        _write(f"{group}/cpu.max", f"{quota} {period}")
+    elif os.path.exists(f"{group}/cpu.cfs_quota_us"):
+        _write(f"{group}/cpu.cfs_period_us", period)
+        _write(f"{group}/cpu.cfs_quota_us", quota)
+
+
+def _join(bases: list[str], name: str, limits: list[str]) -> None:
+    rank = None
+    if name == "rank":
+        rank = next((int(os.environ[v]) for v in RANK_VARIABLES if v in os.environ), None)
+        if rank is None:
+            sys.exit("pylb lab: this mpiexec does not tell its ranks who they are")
+        name = f"rank{rank}"
+    for group in (f"{base}/{name}" for base in bases):
+        os.makedirs(group, exist_ok=True)
+        if rank is not None:
+            _limit(group, *limits[rank % len(limits)].split("/"))
+        _write(f"{group}/cgroup.procs", str(os.getpid()))
+
+
+def main(argv: list[str]) -> None:
+    """Join and exec; returns never."""
+    bases, name, limits, *command = argv
+    try:
+        _join(bases.split(":"), name, limits.split(","))
+    except OSError as error:
+        sys.exit(f"pylb lab: cannot hold {command[0]!r} to its share: {error}")
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        print(f"pylb lab: cannot run {command[0]!r}: {error.strerror}", file=sys.stderr)
+        sys.exit(127 if isinstance(error, FileNotFoundError) else 126)  # as shells do
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

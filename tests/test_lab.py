@@ -1,0 +1,335 @@
+"""The lab: shares, command lines, and ranks that are really held to what they were given."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pylb.errors import DomainError, NotAllowedError
+from pylb.lab import Lab, Limit, cgroup, shares
+from pylb.lab.command import insert_before_programs, is_mpiexec
+
+BUSY = "import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
+
+
+# --- shares ---------------------------------------------------------------------------------
+
+
+def test_shares_and_periods_are_read():
+    assert shares.parse_shares("0.25,0.5, 1") == [0.25, 0.5, 1.0]
+    assert [shares.parse_period(t) for t in ("5ms", "2500us", "0.1s")] == [5000, 2500, 100000]
+
+
+@pytest.mark.parametrize("text", ["", "a", "0.5;0.5", "0.5,"])
+def test_shares_that_are_no_numbers(text):
+    with pytest.raises(DomainError, match="share is"):
+        shares.parse_shares(text)
+
+
+@pytest.mark.parametrize("text", ["", "5", "ms", "5 min", "-5ms", "5e3us"])
+def test_periods_without_number_or_unit(text):
+    with pytest.raises(DomainError, match=r"period is .*expected a time with its unit"):
+        shares.parse_period(text)
+
+
+def test_limits_are_the_kernels():
+    assert shares.limits([0.25, 1.5], 2) == [Limit(1250, 5000), Limit(7500, 5000)]
+    # a quota below 1 ms is refused by the kernel: the period grows instead
+    assert shares.limits([0.1, 0.001], 2) == [Limit(1000, 10_000), Limit(1000, 1_000_000)]
+    assert shares.limits([0.5], 2, 20_000) == [Limit(10_000, 20_000)]
+
+
+@pytest.mark.parametrize(
+    ("given", "period", "said"),
+    [
+        ([], None, "shares is empty"),
+        ([0.0], None, r"share is 0: expected 0.001 ... 2 cores"),
+        ([-1.0], None, "share is -1"),
+        ([2.5], None, "share is 2.5"),
+        ([float("nan")], None, "share is nan"),
+        ([float("inf")], None, "share is inf"),
+        ([0.5], 999, r"period is 0.999 ms: expected 1 ... 1000 ms"),
+        ([0.5], 1_000_001, "period is 1000.001 ms"),
+        ([0.1], 5000, r"period is 5 ms: a share of 0.1 needs at least 10 ms"),
+    ],
+)
+def test_limits_out_of_range(given, period, said):
+    with pytest.raises(DomainError, match=said):
+        shares.limits(given, 2, period)
+
+
+# --- command lines --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("word", ["mpiexec", "/usr/bin/mpirun", "mpiexec.hydra", "mpirun.openmpi"])
+def test_mpiexec_is_recognised(word):
+    assert is_mpiexec(word)
+
+
+@pytest.mark.parametrize("word", ["python", "./mpiexec_test", "mpiexecutor", "run-mpiexec"])
+def test_other_programs_are_not_mpiexec(word):
+    assert not is_mpiexec(word)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mpiexec @ ./a",
+        "mpiexec -n 8 @ python prog.py -n 3",
+        "mpirun --oversubscribe --map-by core -np 2 @ ./a x",
+        "mpirun --mca btl self,tcp -x PATH --bind-to none @ ./a",
+        "mpirun --map-by=node --np 4 @ ./a --mca not ours",
+        "mpiexec -genv A 1 -env B 2 -l -ppn 2 -launcher fork @ ./a",
+        "mpiexec -n 2 @ ./a : -n 1 -host h @ ./b c : @ ./d",
+        "mpiexec -n 2 --new-option @ python prog.py",
+        "mpiexec -n 2 --new-option=value @ python prog.py",
+    ],
+)
+def test_the_launcher_stands_before_each_program(command):
+    words = command.split()
+    expected = [part for word in words for part in (["hold", "it"] if word == "@" else [word])]
+    given = [word for word in words if word != "@"]
+    assert insert_before_programs(given, ["hold", "it"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("mpiexec", "no program"),
+        ("mpiexec -n 2", "no program"),
+        ("mpiexec -n 2 ./a :", "no program"),
+        ("mpiexec -configfile f", "takes the programs from a file"),
+        ("mpirun --app f", "takes the programs from a file"),
+        ("mpiexec --new-option no-such-program a", r"join them as --new-option=no-such-program"),
+    ],
+)
+def test_commands_whose_program_cannot_be_told(command, said):
+    with pytest.raises(DomainError, match=said):
+        insert_before_programs(command.split(), ["hold"])
+
+
+# --- where the groups go --------------------------------------------------------------------
+
+V1 = """\
+30 20 0:26 / /sys/fs/cgroup ro - tmpfs tmpfs ro
+31 30 0:27 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct
+32 30 0:28 / /sys/fs/cgroup/memory rw,nosuid - cgroup cgroup rw,memory
+33 30 0:29 / /sys/fs/cgroup/unified rw,nosuid - cgroup2 cgroup2 rw
+"""
+
+
+def test_version_1_together_and_apart():
+    own = "4:cpu,cpuacct:/user\n3:memory:/x\n0::/y\n"
+    assert cgroup.parents(V1, own) == [Path("/sys/fs/cgroup/cpu,cpuacct/user")]
+    apart = (
+        "31 30 0:27 /docker/7 /cg/cpu rw - cgroup cgroup rw,cpu\n"
+        "32 30 0:28 / /cg/cpuacct rw - cgroup cgroup rw,cpuacct\n"
+    )
+    own = "4:cpu:/docker/7\n3:cpuacct:/a\n"
+    assert cgroup.parents(apart, own) == [Path("/cg/cpu"), Path("/cg/cpuacct/a")]
+
+
+@pytest.mark.parametrize("mountinfo", ["", V1.splitlines(keepends=True)[2]])
+def test_no_hierarchy_with_the_processor(mountinfo):
+    with pytest.raises(NotAllowedError, match="run as root, or in a delegated cgroup v2"):
+        cgroup.parents(mountinfo, "3:memory:/x\n")
+
+
+def version_2(top, *groups):
+    """The files of a delegated tree: path, controllers, those of the children, processes."""
+    for path, controllers, children, processes in groups:
+        folder = top / path
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "cgroup.controllers").write_text(controllers)
+        (folder / "cgroup.subtree_control").write_text(children)
+        (folder / "cgroup.procs").write_text(processes)
+        (folder / "cgroup.type").write_text("domain\n")
+    return f"33 30 0:29 / {top} rw - cgroup2 cgroup2 rw\n"
+
+
+def test_version_2_takes_the_nearest_group_that_is_divided(tmp_path):
+    info = version_2(
+        tmp_path,
+        ("user", "cpu memory", "cpu memory", ""),
+        ("user/app", "cpu memory", "cpu", ""),
+        ("user/app/shell", "cpu", "", f"1\n{os.getpid()}\n"),
+    )
+    assert cgroup.parents(info, "0::/user/app/shell\n") == [tmp_path / "user/app"]
+
+
+def test_version_2_divides_a_group_of_its_own(tmp_path):
+    info = version_2(tmp_path, ("scope", "cpu", "", f"{os.getpid()}\n"))
+    assert cgroup.parents(info, "0::/scope\n") == [tmp_path / "scope"]
+    assert (tmp_path / "scope/cgroup.subtree_control").read_text() == "+cpu"
+    assert (tmp_path / "scope/pylb/cgroup.procs").read_text() == str(os.getpid())
+
+
+def test_version_2_without_delegation_is_refused(tmp_path):
+    info = version_2(
+        tmp_path, ("user", "memory", "memory", ""), ("user/shell", "memory", "", "1\n")
+    )
+    with pytest.raises(NotAllowedError, match=r"user/shell upwards.*Delegate=yes"):
+        cgroup.parents(info, "0::/user/shell\n")
+
+
+# --- for real -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def where():
+    """The directories in which labs are made here; none left in them afterwards."""
+    try:
+        with Lab([0.5]) as lab:
+            folders = [base.parent for base in lab._groups.bases]
+    except NotAllowedError as error:
+        pytest.skip(str(error))
+    yield folders
+    assert left(folders) == []
+
+
+def left(folders):
+    return [path for folder in folders for path in folder.glob(f"{cgroup.PREFIX}*")]
+
+
+def pylb_lab(*words, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "pylb", "lab", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("share", [0.25, 0.1])
+def test_a_busy_loop_gets_its_share(where, share):
+    with Lab([share]) as lab:
+        assert lab.run([sys.executable, "-S", "-c", BUSY.format(2)]) == 0
+        (use,) = lab.usage()
+    assert use.limit.share == share
+    assert use.cpu_seconds / lab.seconds == pytest.approx(share, abs=0.05)
+    assert use.throttled > 0.5 * use.periods > 0
+    assert use.throttled_seconds == pytest.approx((1 - share) * lab.seconds, abs=0.3 * lab.seconds)
+
+
+def test_children_share_one_limit(where):
+    prog = (
+        "import os, subprocess, sys\n"
+        f"busy = [sys.executable, '-S', '-c', {BUSY.format(1.5)!r}]\n"
+        "a, b = subprocess.Popen(busy), subprocess.Popen(busy)\na.wait(), b.wait()"
+    )
+    with Lab([0.3]) as lab:
+        assert lab.run([sys.executable, "-S", "-c", prog]) == 0
+        (use,) = lab.usage()
+    assert use.cpu_seconds / lab.seconds == pytest.approx(0.3, abs=0.06)
+
+
+def test_the_commands_exit_code_and_output_are_its_own(where):
+    prog = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(7)"
+    lab = pylb_lab("--share", "1", "--quiet", "--", sys.executable, "-c", prog)
+    assert lab.communicate(timeout=60) == ("out\n", "err\n")
+    assert lab.returncode == 7
+    lab = pylb_lab("--share", "1", "--", sys.executable, "-c", "import os; os.kill(os.getpid(), 9)")
+    out, err = lab.communicate(timeout=60)
+    assert (lab.returncode, out) == (128 + 9, "")
+    assert err.startswith("pylb lab: ")
+    assert left(where) == []
+
+
+def test_a_program_that_does_not_exist(where):
+    lab = pylb_lab("--share", "1", "--quiet", "--", "./no-such-program")
+    out, err = lab.communicate(timeout=60)
+    assert (lab.returncode, out) == (127, "")
+    assert err == "pylb lab: cannot run './no-such-program': No such file or directory\n"
+
+
+def test_several_shares_need_mpiexec(where):
+    lab = pylb_lab("--share", "1,0.5", "--", "true")
+    out, err = lab.communicate(timeout=60)
+    assert (lab.returncode, out) == (2, "")
+    assert err.startswith("pylb: 2 shares for 'true'")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_everything(where, number):
+    # the program starts another one, in a session of its own, and neither minds being asked
+    deaf = "import signal, time\nfor s in (1, 2, 15): signal.signal(s, signal.SIG_IGN)\n"
+    prog = deaf + (
+        "import subprocess, sys, os\n"
+        f"other = subprocess.Popen([sys.executable, '-c', {deaf + 'time.sleep(60)'!r}],"
+        " start_new_session=True)\n"
+        "print(os.getpid(), other.pid, flush=True)\ntime.sleep(60)"
+    )
+    lab = pylb_lab("--share", "1", "--quiet", "--", sys.executable, "-c", prog)
+    pids = [int(word) for word in lab.stdout.readline().split()]
+    assert len(pids) == 2
+    lab.send_signal(number)
+    time.sleep(0.1)
+    lab.send_signal(number)  # the second time without mercy
+    assert lab.communicate(timeout=30) == ("", "")
+    assert lab.returncode == 128 + number
+    assert not any(map(alive, pids))
+    assert left(where) == []
+
+
+def test_a_program_that_obeys_ends_at_once(where):
+    prog = "import time; print('up', flush=True); time.sleep(60)"
+    lab = pylb_lab("--share", "1", "--quiet", "--", sys.executable, "-c", prog)
+    assert lab.stdout.readline() == "up\n"
+    start = time.monotonic()
+    lab.terminate()
+    lab.communicate(timeout=30)
+    assert lab.returncode == 128 + signal.SIGTERM
+    assert time.monotonic() - start < 2
+
+
+def test_what_the_program_leaves_behind_is_killed(where):
+    prog = (
+        "import subprocess, sys\n"
+        "other = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'],"
+        " stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\nprint(other.pid)"
+    )
+    lab = pylb_lab("--share", "1", "--quiet", "--", sys.executable, "-c", prog)
+    out, err = lab.communicate(timeout=30)
+    assert (lab.returncode, err) == (0, "")
+    assert not alive(int(out))
+
+
+def test_the_next_lab_removes_what_a_killed_one_left(where):
+    prog = "import time, os; print(os.getpid(), flush=True); time.sleep(60)"
+    killed = pylb_lab("--share", "1", "--", sys.executable, "-c", prog)
+    pid = int(killed.stdout.readline())
+    killed.kill()
+    killed.wait()
+    assert alive(pid)
+    stale = left(where)
+    assert stale
+    living = Lab([1.0])
+    with Lab([0.5]):  # must not take the living one for a stale one
+        assert living._groups.bases[0].exists()
+    assert not any(path.exists() for path in stale)
+    assert not alive(pid)
+    living.close()
+    living.close()
+    killed.communicate()
+
+
+def test_ranks_are_held_each_to_its_own_share(where, mpiexec):
+    with Lab([0.2, 0.4]) as lab:
+        assert lab.run([*mpiexec, "-n", "3", sys.executable, "-S", "-c", BUSY.format(3)]) == 0
+        usage = lab.usage()
+    assert [use.rank for use in usage] == [0, 1, 2]
+    used = [use.cpu_seconds for use in usage]
+    # before the ranks start and after they end, time passes for mpiexec alone
+    assert used == pytest.approx([0.2 * 3, 0.4 * 3, 0.2 * 3], rel=0.25)
