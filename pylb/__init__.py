@@ -4,7 +4,7 @@ Measure, decide, place, move: the same C core decides under mpiexec, in a replay
 and in a simulation.
 """
 
-from pylb import errors
+from pylb import errors, plots
 from pylb._version import __version__
 from pylb.metrics import Metrics
 from pylb.place import Placement, place
@@ -27,6 +27,7 @@ __all__ = [
     "__version__",
     "errors",
     "place",
+    "plots",
     "replay",
     "strategies",
     "strategy",

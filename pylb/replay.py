@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -67,6 +68,9 @@ class Replay:
         Where each task ran, in the order of ``trace.task_rank``.
     strategy, trigger : str
         Trigger: empty where there was none.
+    foresight : bool
+    trace : Trace
+        The run, with the speeds and background that it was replayed with.
     """
 
     metrics: dict[str, F64]
@@ -74,6 +78,8 @@ class Replay:
     rank: I32
     strategy: str
     trigger: str
+    foresight: bool
+    trace: Trace
 
     @property
     def iteration_time(self) -> F64:
@@ -99,6 +105,22 @@ class Replay:
     def balancings(self) -> list[Decision]:
         """The decisions that were applied."""
         return [d for d in self.decisions if d.applied]
+
+    @property
+    def balanced_after(self) -> list[int]:
+        """Phases at whose end a balancing was applied; -1: before the first."""
+        return [d.phase - self.foresight for d in self.balancings]
+
+    @property
+    def rank_times(self) -> F64:
+        """Seconds of each rank in each phase, (m, p), without those of messages."""
+        t = self.trace
+        out = np.empty((t.n_phases, t.n_ranks))
+        for i, (first, end) in enumerate(pairwise(t.task_ptr.tolist())):
+            out[i] = np.bincount(self.rank[first:end], t.task_load[first:end], t.n_ranks)
+        if t.speed is not None:
+            out /= t.speed
+        return out if t.background is None else t.background + out
 
     @property
     def migrations(self) -> int:
@@ -198,8 +220,9 @@ def replay(
                         ("migration_beta", migration_beta), ("alpha", alpha), ("beta", beta)]:
         _check_seconds(name, value)
     when = _trigger(entry, every, trigger)
+    trace = _with(trace, speed, background)
     rank, metrics, decisions = _core.replay(
-        _with(trace, speed, background), entry.bound(params), values, seed, when, foresight,
+        trace, entry.bound(params), values, seed, when, foresight,
         math.nan if cost is None else cost, migration_alpha, migration_beta, alpha, beta,
     )
     return Replay(
@@ -208,6 +231,8 @@ def replay(
         rank=rank,
         strategy=entry.name,
         trigger="" if when is None else f"every {every}" if every else when.name,
+        foresight=foresight,
+        trace=trace,
     )
 
 

@@ -374,6 +374,21 @@ def test_speed_and_background_given():
     assert run.iteration_time.tolist() == [1.25]
 
 
+def test_rank_times_of_a_replay_are_those_of_its_snapshots(recorded):
+    p = recorded.n_ranks
+    run = recorded.replay("GreedyLB", every=2, speed=np.linspace(1, 2, p), background=np.arange(p))
+    assert run.rank_times.shape == (recorded.n_phases, p)
+    np.testing.assert_array_equal(run.rank_times.max(axis=1), run.iteration_time)
+    plain = recorded.replay("none")
+    np.testing.assert_array_equal(plain.rank_times, [s.rank_times for s in recorded])
+
+
+def test_balanced_after_names_the_phase_before_the_new_placement():
+    trace = two_ranks(4)
+    assert pylb.replay(trace, lpt, every=2).balanced_after == [1]
+    assert pylb.replay(trace, lpt, every=2, foresight=True).balanced_after == [0, 2]
+
+
 def test_a_trigger_of_ones_own_parameters():
     trigger = make(trigger="metabalancer", threshold=3.0)
     run = pylb.replay(two_ranks(9), lpt, trigger=trigger)

@@ -1,0 +1,125 @@
+"""Pictures: what is drawn is what was given."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from pylb import plots
+from pylb.errors import DomainError, MissingPartError
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt  # noqa: E402
+from matplotlib.colors import to_hex  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def close():
+    yield
+    for number in plt.get_fignums():
+        plt.figure(number).canvas.draw()  # whatever matplotlib warns of is an error
+    plt.close("all")
+
+
+def marks(ax):
+    """Where balancings are marked."""
+    (line,) = [line for line in ax.lines if line.get_marker() == "v"]
+    return line.get_xdata().tolist()
+
+
+def test_heat_map_shows_each_rank_and_iteration():
+    times = np.random.default_rng(0).random((7, 10))
+    ax = plots.rank_loads(times, [2, 4])
+    (image,) = ax.images
+    np.testing.assert_array_equal(image.get_array(), times.T)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("iteration", "rank")
+    assert ax.get_xlim() == (-0.5, 6.5)
+    assert ax.get_ylim() == (-0.5, 9.5)
+    assert marks(ax) == [2.5, 4.5]
+    assert len(ax.lines) == 3
+    assert image.get_cmap().name == "cividis"
+
+
+def test_heat_map_relative_to_the_mean_of_the_iteration():
+    times = np.array([[1.0, 3.0], [10.0, 30.0], [0.0, 0.0]])
+    (image,) = plots.rank_loads(times, relative=True).images
+    np.testing.assert_array_equal(image.get_array(), [[0.5, 0.5, 1.0], [1.5, 1.5, 1.0]])
+
+
+def test_heat_map_of_many_ranks_keeps_the_slowest():
+    times = np.ones((2500, 1003))
+    times[1234, 777] = 9.0
+    ax = plots.rank_loads(times, np.arange(0, 2500, 50))
+    (image,) = ax.images
+    cells = image.get_array()
+    rows, columns = -(-1003 // plots.MOST_ROWS), -(-2500 // plots.MOST_COLUMNS)
+    assert cells.shape == (-(-1003 // rows), -(-2500 // columns))
+    assert cells[777 // rows, 1234 // columns] == 9.0
+    assert np.count_nonzero(cells == 9.0) == 1
+    assert ax.get_ylabel() == f"rank (largest of each {rows})"
+    assert ax.get_ylim() == (-0.5, 1002.5)
+    assert len(marks(ax)) == 50
+    assert len(ax.lines) == 1  # so many balancings are marked above the picture only
+
+
+def test_imbalance_draws_both_lines_and_the_marks():
+    high, low = np.array([2.0, 3.0, 1.5]), np.array([1.0, 1.5, 1.25])
+    ax = plots.imbalance(high, low, [1])
+    drawn = {line.get_label(): list(line.get_ydata()) for line in ax.lines}
+    assert drawn["maximum"] == high.tolist()
+    assert drawn["mean"] == low.tolist()
+    assert marks(ax) == [1.5]
+    assert ax.get_ylim() == (0.0, pytest.approx(3.15))
+    shown = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert shown == ["waiting", "maximum", "mean", "balancing"]
+
+
+def test_few_ranks_are_bars_in_their_order():
+    ax = plots.before_after([3.0, 1.0], [2.0, 2.0])
+    heights = [[bar.get_height() for bar in group] for group in ax.containers]
+    assert heights == [[3.0, 1.0], [2.0, 2.0]]
+    shown = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert {"before, max/mean 1.5", "after, max/mean 1"} < set(shown)
+
+
+def test_many_ranks_are_sorted_curves():
+    before = np.random.default_rng(0).random(1000)
+    ax = plots.before_after(before, np.full(1000, 0.5))
+    assert len(ax.containers) == 0
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), np.sort(before)[::-1])
+
+
+def test_the_colours_are_those_of_okabe_and_ito():
+    ax = plots.imbalance([1.0], [1.0])
+    assert [to_hex(line.get_color()).upper() for line in ax.lines] == ["#D55E00", "#0072B2"]
+
+
+def test_axes_given_are_used():
+    _, axes = plt.subplots(3)
+    assert plots.rank_loads(np.ones((2, 2)), ax=axes[0]) is axes[0]
+    assert plots.imbalance([1], [1], ax=axes[1]) is axes[1]
+    assert plots.before_after([1], [1], ax=axes[2]) is axes[2]
+
+
+def test_nothing_ran_at_all():
+    plots.rank_loads(np.zeros((3, 2)))
+    plots.imbalance(np.zeros(3), np.zeros(3))
+    plots.before_after(np.zeros(3), np.zeros(3))
+
+
+def test_bad_input():
+    with pytest.raises(DomainError, match=r"times has shape \(3,\): expected 2 axes"):
+        plots.rank_loads([1, 2, 3])
+    with pytest.raises(DomainError, match=r"times has shape \(0, 4\)"):
+        plots.rank_loads(np.ones((0, 4)))
+    with pytest.raises(DomainError, match="expected the same"):
+        plots.imbalance([1, 2], [1])
+    with pytest.raises(DomainError, match="expected the same"):
+        plots.before_after([1, 2], [1])
+
+
+def test_without_matplotlib_the_error_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingPartError, match=r"pip install .*pylb\[plot\]"):
+        plots.imbalance([1], [1])
