@@ -46,6 +46,17 @@ VT_USER: Final[tuple[str, ...]]
 def vt_scan(text: Any, name: str, /) -> Any: ...
 def vt_head(scan: Any, /) -> tuple[bytes | None, list[int]]: ...
 def vt_merge(scans: list[Any], source: ArrayLike, /) -> dict[str, Any]: ...
+def vt_plan(
+    scans: list[Any],
+    n_entities: int,
+    source: ArrayLike,
+    task_entity: ArrayLike,
+    comm_src: ArrayLike,
+    comm_dst: ArrayLike,
+    rank: ArrayLike,
+    /,
+) -> Any: ...
+def vt_write(plan: Any, rank: int, /) -> bytes: ...
 
 # replay.c
 def replay(

@@ -85,6 +85,18 @@ static int check_phases(const plb_vt_scan_t *file, const plb_vt_scan_t *first, p
     return PLB_OK;
 }
 
+static int check_source(const plb_vt_scan_t *file, const int64_t *source, int64_t n_phases,
+                        plb_err_t *err)
+{
+    for (int64_t i = 0; i < n_phases; i++) {
+        if (source[i] < 0 || source[i] >= file->n_phases) {
+            return PLB_FAIL(err, PLB_ERR_RANGE, "source[%lld] is %lld: expected 0 ... %lld",
+                            (long long)i, (long long)source[i], (long long)file->n_phases - 1);
+        }
+    }
+    return PLB_OK;
+}
+
 static int check_nodes(const plb_vt_scan_t *file, int32_t n_files, plb_err_t *err)
 {
     for (int64_t i = 0; i < file->n_tasks; i++) {
@@ -113,7 +125,7 @@ typedef struct merger {
     plb_err_t *err;
 } merger_t;
 
-static bool is_initial_task(const plb_vt_phase_t *phase, const plb_vt_task_t *task)
+bool plb_vt_is_initial(const plb_vt_phase_t *phase, const plb_vt_task_t *task)
 {
     const plb_vt_entity_t *e = &task->entity;
     return phase->id == 0 && task->time == 0.0 && e->name.id == 0 && e->name.kind == PLB_VT_ID &&
@@ -195,7 +207,7 @@ static int add_phase(merger_t *self, int64_t i, int64_t source)
         const plb_vt_scan_t *file = self->files[f];
         const plb_vt_phase_t *phase = &file->phases[source];
         for (int64_t k = phase->task_begin; k < phase->task_end; k++) {
-            const int ret = is_initial_task(phase, &file->tasks[k])
+            const int ret = plb_vt_is_initial(phase, &file->tasks[k])
                                 ? PLB_OK
                                 : add_task(self, i, f, &file->tasks[k]);
             if (ret != PLB_OK) {
@@ -279,17 +291,10 @@ int plb_vt_merge(plb_vt_run_t *self, const plb_vt_scan_t *const *files, int32_t 
     int ret = PLB_OK;
     *self = (plb_vt_run_t){.n_bounds = n_phases + 1};
     merger_t m = {.run = self, .files = files, .n_files = n_files, .err = err};
-    for (int64_t i = 0; i < n_phases; i++) {
-        if (source[i] < 0 || source[i] >= files[0]->n_phases) {
-            ret = PLB_FAIL(err, PLB_ERR_RANGE, "source[%lld] is %lld: expected 0 ... %lld",
-                           (long long)i, (long long)source[i],
-                           (long long)files[0]->n_phases - 1);
-            goto out;
-        }
-    }
     for (int32_t f = 0; f < n_files; f++) {
         if ((ret = check_rank(files[f], f, err)) != PLB_OK ||
             (ret = check_phases(files[f], files[0], err)) != PLB_OK ||
+            (ret = check_source(files[f], source, n_phases, err)) != PLB_OK ||
             (ret = check_nodes(files[f], n_files, err)) != PLB_OK) {
             goto out;
         }

@@ -184,6 +184,119 @@ static PyObject *merge(PyObject *module, PyObject *args)
     return out;
 }
 
+/* ---- another placement ---------------------------------------------------------------------- */
+
+typedef struct held_plan {
+    plb_vt_plan_t plan;
+    const plb_vt_scan_t **files;
+    PyObject *list; /* keeps the scans */
+} held_plan_t;
+
+static const char plan_name[] = "pylb._core.vt_plan";
+
+static void free_plan(PyObject *capsule)
+{
+    held_plan_t *held = PyCapsule_GetPointer(capsule, plan_name);
+    plb_vt_plan_free(&held->plan);
+    plb_free(held->files);
+    Py_XDECREF(held->list);
+    plb_free(held);
+}
+
+static int make_plan(held_plan_t *out, plb_py_held_t *held, PyObject *args)
+{
+    PyObject *object[5];
+    Py_ssize_t n_entities;
+    PyArrayObject *array[5]; /* source, task_entity, comm_src, comm_dst, rank */
+    if (!PyArg_ParseTuple(args, "O!nOOOOO", &PyList_Type, &out->list, &n_entities, &object[0],
+                          &object[1], &object[2], &object[3], &object[4])) {
+        out->list = NULL;
+        return -1;
+    }
+    Py_INCREF(out->list);
+    for (int i = 0; i < 5; i++) {
+        array[i] = plb_py_hold(held, object[i], i == 0 ? NPY_INT64 : NPY_INT32, 1);
+        if (array[i] == NULL) {
+            return -1;
+        }
+    }
+    out->files = scans_of(out->list);
+    if (out->files == NULL) {
+        return -1;
+    }
+    const plb_vt_run_t run = {.n_entities = n_entities,
+                              .task_entity = PyArray_DATA(array[1]),
+                              .comm_src = PyArray_DATA(array[2]),
+                              .comm_dst = PyArray_DATA(array[3])};
+    const int32_t n_files = (int32_t)PyList_GET_SIZE(out->list);
+    plb_err_t err;
+    int ret;
+    Py_BEGIN_ALLOW_THREADS
+    ret = plb_vt_plan_init(&out->plan, out->files, n_files, PyArray_DATA(array[0]),
+                           PyArray_SIZE(array[0]), &run, PyArray_DATA(array[4]), &err);
+    Py_END_ALLOW_THREADS
+    if (ret != PLB_OK) {
+        plb_py_raise(ret, &err);
+    }
+    return ret;
+}
+
+PyDoc_STRVAR(plan_doc,
+             "vt_plan(scans, n_entities, source, task_entity, comm_src, comm_dst, rank)\n--\n\n"
+             "How the run of these scans is written under the placement rank[tasks].");
+static PyObject *plan(PyObject *module, PyObject *args)
+{
+    (void)module;
+    held_plan_t *out = plb_calloc(1, sizeof *out);
+    if (out == NULL) {
+        return PyErr_NoMemory();
+    }
+    PyObject *capsule = PyCapsule_New(out, plan_name, free_plan);
+    if (capsule == NULL) {
+        plb_free(out);
+        return NULL;
+    }
+    plb_py_held_t held = {0};
+    if (make_plan(out, &held, args) != 0) {
+        Py_CLEAR(capsule);
+    }
+    plb_py_release(&held);
+    return capsule;
+}
+
+PyDoc_STRVAR(write_doc, "vt_write(plan, rank)\n--\n\n"
+                        "The text of one rank's file, bytes.  The GIL is released.");
+static PyObject *write_text(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *capsule;
+    int r;
+    if (!PyArg_ParseTuple(args, "Oi", &capsule, &r)) {
+        return NULL;
+    }
+    const held_plan_t *held = PyCapsule_GetPointer(capsule, plan_name);
+    if (held == NULL) {
+        return NULL;
+    }
+    if (r < 0 || r >= held->plan.n_files) {
+        return PyErr_Format(PyExc_IndexError, "rank is %d: expected 0 ... %d", r,
+                            (int)held->plan.n_files - 1);
+    }
+    char *text = NULL;
+    size_t size = 0;
+    plb_err_t err;
+    int ret;
+    Py_BEGIN_ALLOW_THREADS
+    ret = plb_vt_write(&held->plan, r, &text, &size, &err);
+    Py_END_ALLOW_THREADS
+    if (ret != PLB_OK) {
+        return plb_py_raise(ret, &err);
+    }
+    PyObject *bytes = PyBytes_FromStringAndSize(text, (Py_ssize_t)size);
+    plb_free(text);
+    return bytes;
+}
+
 static PyObject *texts(const char *const *names, size_t n)
 {
     PyObject *out = PyTuple_New((Py_ssize_t)n);
@@ -202,6 +315,8 @@ static PyMethodDef methods[] = {
     {"vt_scan", scan, METH_VARARGS, scan_doc},
     {"vt_head", head, METH_O, head_doc},
     {"vt_merge", merge, METH_VARARGS, merge_doc},
+    {"vt_plan", plan, METH_VARARGS, plan_doc},
+    {"vt_write", write_text, METH_VARARGS, write_doc},
     {0},
 };
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 import dataclasses
 import operator
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from pylb.errors import FormatError
+from pylb import _core
+from pylb.errors import DomainError, FormatError, MissingPartError, OutOfRangeError
 from pylb.replay import Replay, replay
 from pylb.snapshot import F64, I32, I64, Edges, Snapshot
-from pylb.trace import vt
+from pylb.trace import made, vt
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Bool = NDArray[np.bool_]
 
@@ -88,6 +93,7 @@ class Trace:
     dangling_edges: int = 0
     skipped: tuple[int, ...] = ()
     _run: vt.Run | None = None
+    _phases: I64 | None = None
 
     # ---- reading ----------------------------------------------------------------------------
 
@@ -128,6 +134,25 @@ class Trace:
         """
         return cls._of_run(vt.read(vt.files(path, stem), threads))
 
+    @classmethod
+    def from_snapshots(cls, snapshots: Iterable[Snapshot]) -> Trace:
+        """A trace whose phases are these snapshots, with their objects in the same order.
+
+        Objects are the same from phase to phase by their `key`.  `coords`, `memory_limit` and
+        `node` are not kept.
+
+        Raises
+        ------
+        DomainError
+            No snapshots; several loads an object; numbers of ranks, `speed` or `background` that
+            differ between the snapshots.
+        UnknownKeyError
+            A key occurs twice in one snapshot.
+        """
+        fields = made.arrays(list(snapshots))
+        owned = {k: _frozen(v.view()) if hasattr(v, "view") else v for k, v in fields.items()}
+        return cls(**owned)
+
     @staticmethod
     def stems(folder: str | os.PathLike[str]) -> list[str]:
         """The stems of the runs in a folder, shortest first."""
@@ -160,6 +185,7 @@ class Trace:
             dangling_edges=int(len(inside) - np.count_nonzero(inside)),
             skipped=tuple(run.skipped),
             _run=run,
+            _phases=np.arange(len(run.phase_id)),
         )
 
     def replay(self, strategy: Any = "GreedyLB", **options: Any) -> Replay:
@@ -199,11 +225,16 @@ class Trace:
     def __getitem__(self, index: int | slice) -> Snapshot | Trace:
         """Phase `index` as a snapshot, or the phases of a slice as a trace."""
         if isinstance(index, slice):
+            if (index.step or 1) < 0:
+                raise DomainError(f"step of the slice is {index.step}: a trace runs forward")
             return self._part(np.arange(self.n_phases)[index])
-        i = operator.index(index)
+        return self._snapshot(self._index(index))
+
+    def _index(self, phase: int) -> int:
+        i = operator.index(phase)
         if not -self.n_phases <= i < self.n_phases:
-            raise IndexError(f"phase {i}: the trace has {self.n_phases}")
-        return self._snapshot(i % self.n_phases)
+            raise OutOfRangeError(f"phase is {i}: expected 0 ... {self.n_phases - 1}")
+        return i % self.n_phases
 
     def _snapshot(self, i: int) -> Snapshot:
         t = slice(int(self.task_ptr[i]), int(self.task_ptr[i + 1]))
@@ -231,8 +262,8 @@ class Trace:
 
     def _part(self, phases: I64) -> Trace:
         """The trace of these phases only; entities keep their numbers."""
-        task_ptr, tasks = _rows(self.task_ptr, phases)
-        edge_ptr, edges = _rows(self.edge_ptr, phases)
+        task_ptr, tasks = vt.rows(self.task_ptr, phases)
+        edge_ptr, edges = vt.rows(self.edge_ptr, phases)
         of_tasks = ("task_entity", "task_rank", "task_load", "task_bytes", "task_memory")
         of_edges = ("edge_src", "edge_dst", "edge_bytes", "edge_messages")
         part = {name: _pick(getattr(self, name), tasks) for name in of_tasks}
@@ -240,10 +271,173 @@ class Trace:
         return dataclasses.replace(
             self,
             phase_id=_pick(self.phase_id, phases),
-            task_ptr=task_ptr,
-            edge_ptr=edge_ptr,
+            task_ptr=_frozen(task_ptr),
+            edge_ptr=_frozen(edge_ptr),
+            dangling_edges=self._dangling(phases),
+            _phases=None if self._phases is None else self._phases[phases],
             **part,
         )
+
+    def _dangling(self, phases: I64) -> int:
+        if self._run is None or self._phases is None:
+            return 0
+        comms = np.diff(self._run.arrays["comm_ptr"])[self._phases[phases]]
+        return int(comms.sum() - np.diff(self.edge_ptr)[phases].sum())
+
+    # ---- writing ----------------------------------------------------------------------------
+
+    def write(
+        self,
+        folder: str | os.PathLike[str],
+        stem: str = "data",
+        *,
+        compress: bool = False,
+        rank: ArrayLike | None = None,
+    ) -> list[Path]:
+        """Write the run as vt does, one file ``<stem>.<rank>.json`` for each rank.
+
+        A trace that was read keeps everything: unknown keys, spellings of numbers, subphases,
+        attributes, metadata.  As recorded, each file's text is the same to the byte.
+
+        Parameters
+        ----------
+        folder : path
+            Made where it does not exist.  Each file is replaced as a whole.
+        stem : str
+        compress : bool
+            With Brotli, under the same name.
+        rank : (t,) array of int, optional
+            Another placement, a rank for each task of the trace.  A task goes into the file of its
+            rank, with ``node`` replaced; a communication goes with the end that it was recorded
+            with (vt records messages with their sender, broadcasts with the receiver).
+
+        Returns
+        -------
+        list of Path
+
+        Raises
+        ------
+        DomainError, OutOfRangeError
+            A placement of the wrong length, with a rank that is none, or that moves an object
+            which may not migrate; a run of more ranks under this name in the folder.
+        """
+        where = self.task_rank if rank is None else self._placement(rank)
+        if self._run is None or self._phases is None:
+            text = made.texts(self, where)
+        else:
+            text = vt.texts(self._run, self._phases, self.task_entity, where)
+        return vt.write(folder, stem, self.n_ranks, text, compress)
+
+    def _placement(self, rank: ArrayLike) -> I32:
+        given = np.asarray(rank)
+        if given.dtype.kind not in "iu" or given.shape != self.task_rank.shape:
+            raise DomainError(
+                f"rank has shape {given.shape} and dtype {given.dtype}: expected "
+                f"{self.task_rank.shape} integers, one for each task"
+            )
+        bad = np.flatnonzero((given < 0) | (given >= self.n_ranks))
+        if len(bad):
+            raise OutOfRangeError(
+                f"rank[{bad[0]}] is {given[bad[0]]}: expected 0 ... {self.n_ranks - 1}"
+            )
+        pinned = ~self.entity_migratable[self.task_entity]
+        bad = np.flatnonzero(pinned & (given != self.task_rank))
+        if len(bad):
+            raise DomainError(
+                f"rank[{bad[0]}] is {given[bad[0]]}: object "
+                f"{self.entity_key[self.task_entity[bad[0]]]} may not migrate from rank "
+                f"{self.task_rank[bad[0]]}"
+            )
+        return given.astype(np.int32)
+
+    # ---- other forms ------------------------------------------------------------------------
+
+    def tasks(self, phase: int | None = None) -> pd.DataFrame:
+        """The tasks as a pandas DataFrame, one row each.
+
+        Columns are the phase's id, `rank`, `key`, `load` in seconds, what the record says of the
+        entity, `bytes` and `memory`, and the numbers of ``user_defined`` that occur (NaN where a
+        task has none).  Number columns are views of the trace's arrays where they can be.
+
+        Parameters
+        ----------
+        phase : int, optional
+            Only phase number `phase`, as in ``trace[phase]``.  Default: all.
+
+        Raises
+        ------
+        MissingPartError
+            pandas is absent.
+        """
+        trace = self if phase is None else self._one(phase)
+        entity = trace.task_entity
+        columns: dict[str, Any] = {
+            "phase": np.repeat(trace.phase_id, np.diff(trace.task_ptr)),
+            "rank": trace.task_rank,
+            "key": trace.entity_key[entity],
+            "load": trace.task_load,
+            "migratable": trace.entity_migratable[entity],
+            "home": trace.entity_home[entity],
+            "collection": trace.entity_collection[entity],
+        }
+        for name in ("bytes", "memory"):
+            if getattr(trace, f"task_{name}") is not None:
+                columns[name] = getattr(trace, f"task_{name}")
+        if trace._run is not None and trace._phases is not None:
+            arrays = trace._run.arrays
+            _, tasks = vt.rows(arrays["task_ptr"], trace._phases)
+            columns.update({k: arrays[k][tasks] for k in _core.VT_USER if k in arrays})
+        return _pandas().DataFrame(columns, copy=False)
+
+    def communications(self, phase: int | None = None) -> pd.DataFrame:
+        """The communications as a pandas DataFrame, one row each, dangling ones included.
+
+        Columns are the phase's id, `type`, `rank` (whose file has it), `from` and `to` (keys as
+        recorded) with `from_type` and `to_type`, `src` and `dst` (entities of the trace; -1 where
+        that end is no task of the phase), `bytes` and `messages`.
+
+        Parameters
+        ----------
+        phase : int, optional
+            Only phase number `phase`, as in ``trace[phase]``.  Default: all.
+
+        Raises
+        ------
+        MissingPartError
+            pandas is absent.
+        """
+        pandas = _pandas()
+        trace = self if phase is None else self._one(phase)
+        if trace._run is None or trace._phases is None:
+            return pandas.DataFrame(trace._edge_columns(), copy=False)
+        arrays = trace._run.arrays
+        ptr, comms = vt.rows(arrays["comm_ptr"], trace._phases)
+        part = {k[5:]: a[comms] for k, a in arrays.items() if k.startswith("comm_")}
+        columns: dict[str, Any] = {"phase": np.repeat(trace.phase_id, np.diff(ptr))}
+        for name in ("type", "rank", "from", "from_type", "to", "to_type", "src", "dst"):
+            columns[name] = part[name]
+            if name.endswith("type"):
+                texts = _core.VT_COMM_TYPES if name == "type" else _core.VT_ENTITY_TYPES
+                columns[name] = pandas.Categorical.from_codes(part[name], list(texts))
+        columns |= {"bytes": part["bytes"], "messages": part["messages"]}
+        return pandas.DataFrame(columns, copy=False)
+
+    def _one(self, phase: int) -> Trace:
+        i = self._index(phase)
+        return self._part(np.arange(i, i + 1))
+
+    def _edge_columns(self) -> dict[str, Any]:
+        """`communications` of a trace that was not read: its edges."""
+        phase = np.repeat(np.arange(self.n_phases), np.diff(self.edge_ptr))
+        return {
+            "phase": self.phase_id[phase],
+            "from": self.entity_key[self.edge_src],
+            "to": self.entity_key[self.edge_dst],
+            "src": self.edge_src,
+            "dst": self.edge_dst,
+            "bytes": self.edge_bytes,
+            "messages": self.edge_messages,
+        }
 
     def __repr__(self) -> str:
         dangling = f", {self.dangling_edges} dangling" if self.dangling_edges else ""
@@ -271,16 +465,13 @@ def _sizes(arrays: dict[str, Any], first: str, second: str) -> I64 | None:
     return whole
 
 
-def _rows(ptr: I64, phases: I64) -> tuple[I64, Any]:
-    """Bounds and rows of these phases: a slice where they follow one another, else an index."""
-    sizes = np.diff(ptr)[phases]
-    bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    if len(phases) and np.all(np.diff(phases) == 1):
-        return _frozen(bounds), slice(int(ptr[phases[0]]), int(ptr[phases[-1] + 1]))
-    starts = ptr[:-1][phases]
-    rows = np.arange(bounds[-1]) + np.repeat(starts - bounds[:-1], sizes)
-    return _frozen(bounds), rows
-
-
 def _pick(a: Any, rows: Any) -> Any:
     return None if a is None else _frozen(a[rows])
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise MissingPartError("this needs pandas: pip install pandas") from None
+    return pandas
