@@ -11,7 +11,7 @@ import mmap
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -192,8 +192,7 @@ def _decompressed(path: Path, text: Any) -> bytes:
 
 def read(paths: list[Path], threads: int | None = None) -> Run:
     """Read the files of one run, `threads` at a time (default: one a core, at most 8)."""
-    with ThreadPoolExecutor(_threads(threads, len(paths))) as pool:
-        texts, scans = map(list, zip(*pool.map(scan, paths), strict=True))
+    texts, scans = map(list, zip(*_map(scan, paths, threads), strict=True))
     heads = [_phases(str(path), *_core.vt_head(s)) for path, s in zip(paths, scans, strict=True)]
     arrays = _core.vt_merge(scans, heads[0][1])
     for path, head in zip(paths, heads, strict=True):
@@ -206,12 +205,15 @@ def read(paths: list[Path], threads: int | None = None) -> Run:
     return Run(texts, scans, phase_id, where, skipped, arrays)
 
 
-def _threads(threads: int | None, n_files: int) -> int:
+def _map(call: Callable[[Any], Any], items: Sequence[Any], threads: int | None = None) -> list[Any]:
     if threads is None:
         threads = min(8, len(os.sched_getaffinity(0)))
     elif threads < 1:
         raise DomainError(f"threads is {threads}: expected 1 or more")
-    return min(threads, n_files)
+    if min(threads, len(items)) == 1:
+        return list(map(call, items))
+    with ThreadPoolExecutor(min(threads, len(items))) as pool:
+        return list(pool.map(call, items))
 
 
 def _phases(name: str, metadata: bytes | None, ids: list[int]) -> tuple[list[int], ...]:
@@ -321,8 +323,7 @@ def write(
         finally:
             part.unlink(missing_ok=True)
 
-    with ThreadPoolExecutor(_threads(None, n_ranks)) as pool:
-        list(pool.map(one, range(n_ranks)))
+    _map(one, range(n_ranks))
     return paths
 
 

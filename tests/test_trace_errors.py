@@ -1,0 +1,332 @@
+"""What reading says of files that are no run: every message names the file."""
+
+import json
+import random
+import sys
+
+import numpy as np
+import pytest
+
+import pylb
+from pylb.errors import (
+    DomainError,
+    FormatError,
+    MissingFileError,
+    MissingPartError,
+    OutOfRangeError,
+    PylbError,
+    StateError,
+    UnknownKeyError,
+)
+
+brotli = pytest.importorskip("brotli")
+
+ENTITY = '{"type": "object", "id": %d, "home": 0, "migratable": true}'
+
+
+def task(key=5, node=0, time="1.5", entity=None, more=""):
+    entity = ENTITY % key if entity is None else entity
+    return f'{{"entity": {entity}, "node": {node}, "resource": "cpu", "time": {time}{more}}}'
+
+
+def phase(*tasks, number=0, more=""):
+    return f'{{"id": {number}, "tasks": [{", ".join(tasks)}]{more}}}'
+
+
+def text(*phases, head='"type": "LBDatafile"'):
+    return f'{{{head}, "phases": [{", ".join(phases)}]}}'
+
+
+def put(folder, *texts, stem="data"):
+    for r, t in enumerate(texts):
+        data = t.encode() if isinstance(t, str) else t
+        (folder / f"{stem}.{r}.json").write_bytes(data)
+    return folder
+
+
+GOOD = text(phase(task()))
+COMM = (
+    ', "communications": [{"type": "SendRecv", "bytes": 1.0, "messages": 1, "from": %s, "to": %s}]'
+)
+
+
+def test_the_good_file_is_good(tmp_path):
+    assert pylb.Trace.read(put(tmp_path, GOOD)).task_load.tolist() == [1.5]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty"),
+        (b" \n", "neither JSON nor"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "neither JSON nor"),
+        (b"<!DOCTYPE html><html></html>", "neither JSON nor"),
+        (b"[1, 2, 3]", "neither JSON nor"),
+        (b"{}", "without 'phases'"),
+        (b'{"name": "x", "version": 1}', "without 'phases'"),
+        (b'{"phases": {}}', "phases: expected an array, found '{'"),
+        (b'{"phases": []} x', "expected nothing after the object, found 'x'"),
+        (b'{"type": "LBStatsfile", "phases": []}', "expected 'LBDatafile'"),
+        (b'{"metadata": {"type": "x"}, "phases": []}', "expected 'LBDatafile'"),
+        (b'{"metadata": {"rank": 3}, "phases": []}', "metadata.rank is 3: expected 0"),
+        (b'{"metadata": [], "phases": []}', "metadata: expected an object"),
+        (b'{"phases": [{"tasks": []}]}', "phase without 'id'"),
+        (b'{"phases": [{"id": 1}, {"id": 1}]}', "increasing ids"),
+        (b'{"phases": [{"id": 1.0}]}', "phase id is 1.0: expected an integer"),
+        (b'{"a": ' + b"[" * 200 + b"]" * 200 + b"}", "more than 128"),
+        (b'{"a": "\xff"}', "expected UTF-8"),
+        (b'{"a": "\xed\xa0\x80"}', "expected UTF-8"),
+        (b'{"a": "\n"}', "control character"),
+        (b'{"a": "\\x"}', "after \\"),
+        (b'{"a": "\\u12g4"}', "four hexadecimal digits"),
+        (b'{"a": 01, "phases": []}', "expected ',' or '}', found '1'"),
+        (b'{"a": 1., "phases": []}', "a digit after '.'"),
+        (b'{"a": 1e, "phases": []}', "exponent"),
+        (b'{"a": nul, "phases": []}', "a JSON value"),
+        (b'{"a" 1, "phases": []}', "':' after the key"),
+        (b'{"a": 1, b: 2}', "string in double quotes"),
+        (b'{"phases": [],}', "string in double quotes"),
+        (b'{"phases": [], "phases": []}', "has 'phases' twice"),
+        (text(phase(task(time="-1.0"))), "task time is -1: expected a number, zero or more"),
+        (text(phase(task(time="NaN"))), "task time: expected a number, found 'N'"),
+        (text(phase(task(time="Infinity"))), "task time: expected a number, found 'I'"),
+        (text(phase(task(time="1e999"))), "task time is inf"),
+        (text(phase(task(time='"1"'))), "task time: expected a number"),
+        (text(phase(task(node=1))), "task node is 1: expected 0 ... 0, a rank of the run"),
+        (text(phase(task(node=-1))), "task node is -1"),
+        (text(phase(task(node="0.0"))), "task node is 0.0: expected an integer"),
+        (text(phase('{"node": 0, "time": 1.0}')), "task without 'entity'"),
+        (text(phase(task(entity='{"type": "object"}'))), "entity of a task without 'home'"),
+        (
+            text(phase(task(entity='{"type": "object", "home": 0, "migratable": true}'))),
+            "without 'id' or 'seq_id'",
+        ),
+        (text(phase(task(entity=ENTITY.replace("true", "1") % 2))), "expected true or false"),
+        (text(phase(task(entity=ENTITY.replace("%d", "2.5")))), "entity id is 2.5"),
+        (text(phase(task(), task())), "object 5 is twice in one phase"),
+        (
+            text(phase(task(more=', "user_defined": {"task_serialized_bytes": -1.0}'))),
+            "task_serialized_bytes is -1",
+        ),
+        (
+            text(phase(task(more=', "user_defined": {"task_serialized_bytes": 1e19}'))),
+            "expected below 2**63",
+        ),
+        (text(phase(task(), more=', "communications": [{}]')), "communication without 'type'"),
+        (text(phase(task(), more=COMM % ("{}", "{}"))), "entity of a communication without"),
+    ],
+)
+def test_one_file(tmp_path, content, said):
+    with pytest.raises(FormatError) as info:
+        pylb.Trace.read(put(tmp_path, content))
+    assert said in str(info.value)
+    assert "data.0.json" in str(info.value) or "below 2**63" in said
+
+
+def test_the_place_of_an_error_is_given(tmp_path):
+    bad = '{"phases": [\n  {"id": 0,\n   "tasks": 7}]}'
+    at = bad.index("7")
+    with pytest.raises(FormatError, match=rf"data\.0\.json, byte {at}, line 3: tasks: expected"):
+        pylb.Trace.read(put(tmp_path, bad))
+
+
+def test_truncated_files(tmp_path, data):
+    packed = (data / "nolb-8color-16nodes-data" / "data.7.json").read_bytes()
+    plain = brotli.decompress(packed)
+    for whole in (packed, plain):
+        cuts = range(0, len(whole), len(whole) // 40)
+        for cut in [*cuts, len(whole) - 1]:
+            with pytest.raises(FormatError, match=r"cut\.json"):
+                (tmp_path / "cut.json").write_bytes(whole[:cut])
+                pylb.Trace.read(tmp_path / "cut.json")
+
+
+def test_mutated_files_never_crash(tmp_path):
+    user = ', "user_defined": {"shared_id": 1, "task_footprint_bytes": 8e2, "k": [null, false]}'
+    ends = ENTITY % 5, '{"type": "node", "id": 0}'
+    seed = text(
+        phase(task(5, more=user), task(6, time="0.0018230750000043372"), more=COMM % ends),
+        phase(task(5, entity=ENTITY.replace("id", "seq_id") % 7), number=3),
+        head='"metadata": {"rank": 0, "k": "a\\u00e9\\n\u20ac", "phases": {"skipped": {"list": [1],'
+        ' "range": []}, "identical_to_previous": {"list": [5], "range": [[7, 8]]}}}',
+    ).encode()
+    draw = random.Random(3)
+    good = 0
+    path = tmp_path / "data.0.json"
+    for _ in range(2500):
+        mutant = bytearray(seed)
+        for _ in range(draw.choice([1, 1, 1, 2, 5])):
+            mutate(mutant, draw)
+        path.write_bytes(mutant)
+        try:
+            trace = pylb.Trace.read(path)
+        except PylbError:
+            continue
+        good += 1
+        json.loads(bytes(mutant))  # what is read is JSON
+        trace.communications()
+        [snap.metrics for snap in trace[:9]]
+    assert 50 < good < 2000
+
+
+def mutate(mutant, draw):
+    at = draw.randrange(len(mutant))
+    kind = draw.randrange(5)
+    if kind == 0:
+        mutant[at] = draw.randrange(256)
+    elif kind == 1:
+        mutant[at] ^= 1 << draw.randrange(8)
+    elif kind == 2:
+        del mutant[at : at + draw.randrange(1, 9)]
+    elif kind == 3:
+        start = draw.randrange(len(mutant))
+        mutant[at:at] = mutant[start : start + draw.randrange(1, 30)]
+    else:
+        mutant[at:at] = draw.choice([b'"', b"{", b"]", b",", b"-", b"9" * 30, b"e9", b"\\"])
+
+
+# ---- several files --------------------------------------------------------------------------
+
+
+def test_no_folder_no_run(tmp_path):
+    with pytest.raises(MissingFileError, match="nowhere: no such folder, file or run"):
+        pylb.Trace.read(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match="no LBDatafile in it"):
+        pylb.Trace.read(tmp_path)
+    put(tmp_path, GOOD)
+    with pytest.raises(MissingFileError, match="did you mean data"):
+        pylb.Trace.read(tmp_path, stem="date")
+    with pytest.raises(DomainError, match="stem"):
+        pylb.Trace.read(tmp_path / "data.0.json", stem="data")
+    with pytest.raises(DomainError, match="threads is 0"):
+        pylb.Trace.read(tmp_path, threads=0)
+
+
+def test_missing_ranks_are_named(tmp_path):
+    put(tmp_path, GOOD, GOOD, GOOD, GOOD)
+    (tmp_path / "data.2.json").unlink()
+    with pytest.raises(MissingFileError, match=r"3 of 4 files: rank 2 missing"):
+        pylb.Trace.read(tmp_path)
+    (tmp_path / "data.4000000000.json").write_text(GOOD)
+    with pytest.raises(MissingFileError, match=r"rank 2, 4, 5, 6, .*, \.\.\. missing"):
+        pylb.Trace.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (text(phase(number=0), phase(number=1)), "data.1.json has 2, .*data.0.json has 1"),
+        (text(phase(number=4)), "phase 4 in .*data.1.json, phase 0 in .*data.0.json"),
+        (text(), "data.1.json has 0"),
+        (text(phase(task())), "object 5 is twice in one phase: in .*0.json and in .*1.json"),
+        (
+            text(
+                phase(),
+                head='"metadata": {"phases": {"skipped": {"list": [7], "range": []}}}',
+            ),
+            "metadata.phases of .*data.1.json and of .*data.0.json differ",
+        ),
+    ],
+)
+def test_ranks_that_disagree(tmp_path, other, said):
+    with pytest.raises(FormatError, match=said):
+        pylb.Trace.read(put(tmp_path, GOOD, other))
+
+
+@pytest.mark.parametrize(
+    "phases",
+    [
+        "7",
+        '{"skipped": 7}',
+        '{"skipped": {"list": ["a"], "range": []}}',
+        '{"skipped": {"list": [-1], "range": []}}',
+        '{"skipped": {"list": [1e400], "range": []}}',
+        '{"identical_to_previous": {"list": [], "range": [[1]]}}',
+        '{"identical_to_previous": {"list": [], "range": [[1, 9999999999]]}}',
+        '{"identical_to_previous": {"list": [1], "range": []}}',
+    ],
+)
+def test_bad_lists_of_phases(tmp_path, phases):
+    file = text(phase(number=3), head=f'"metadata": {{"phases": {phases}}}')
+    with pytest.raises(FormatError, match=r"data\.0\.json: metadata\.phases"):
+        pylb.Trace.read(put(tmp_path, file))
+
+
+def test_brotli_is_optional(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "brotli", None)
+    assert len(pylb.Trace.read(put(tmp_path, GOOD))) == 1
+    with pytest.raises(MissingPartError, match=r"pip install 'pylb\[io\]'"):
+        pylb.Trace.read(tmp_path).write(tmp_path, compress=True)
+    put(tmp_path, b"\x0b\x02\x80")
+    with pytest.raises(MissingPartError, match=r"data\.0\.json.*pip install 'pylb\[io\]'"):
+        pylb.Trace.read(tmp_path)
+
+
+def test_pandas_is_optional(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    trace = pylb.Trace.read(put(tmp_path, GOOD))
+    for ask in (trace.tasks, trace.communications):
+        with pytest.raises(MissingPartError, match="pip install pandas"):
+            ask()
+
+
+# ---- using a trace --------------------------------------------------------------------------
+
+
+def two_ranks(folder):
+    pinned = ENTITY.replace("true", "false") % 6
+    return put(folder, text(phase(task(5), task(6, entity=pinned))), text(phase()))
+
+
+def test_bad_placements(tmp_path):
+    trace = pylb.Trace.read(two_ranks(tmp_path))
+    for bad in ([0], [0.0, 1.0], [[0, 1]], "01"):
+        with pytest.raises(DomainError, match="expected \\(2,\\) integers"):
+            trace.write(tmp_path / "out", rank=bad)
+    with pytest.raises(OutOfRangeError, match=r"rank\[0\] is 2: expected 0 \.\.\. 1"):
+        trace.write(tmp_path / "out", rank=[2, 0])
+    with pytest.raises(DomainError, match="object 6 may not migrate from rank 0"):
+        trace.write(tmp_path / "out", rank=[0, 1])
+    assert not (tmp_path / "out").exists()
+
+
+def test_bad_targets(tmp_path):
+    trace = pylb.Trace.read(two_ranks(tmp_path))
+    put(tmp_path / "..", stem="x")
+    for bad in ("", "a/b"):
+        with pytest.raises(DomainError, match="stem"):
+            trace.write(tmp_path, bad)
+    (tmp_path / "data.2.json").write_text(GOOD)
+    with pytest.raises(DomainError, match="with rank 2: writing 2 ranks over it"):
+        trace.write(tmp_path)
+
+
+def test_a_file_that_changed_meanwhile(tmp_path):
+    trace = pylb.Trace.read(two_ranks(tmp_path))
+    (tmp_path / "data.1.json").write_text("")
+    with pytest.raises(StateError, match="changed its size"):
+        trace.write(tmp_path / "out")
+
+
+def test_bad_phases(tmp_path):
+    trace = pylb.Trace.read(two_ranks(tmp_path))
+    for ask in (trace.__getitem__, trace.tasks, trace.communications):
+        with pytest.raises(OutOfRangeError, match="phase is 1: expected 0"):
+            ask(1)
+    with pytest.raises(DomainError, match="runs forward"):
+        trace[::-1]
+
+
+def test_bad_snapshots():
+    snap = pylb.Snapshot([1.0, 2.0], [0, 1])
+    with pytest.raises(DomainError, match="empty"):
+        pylb.Trace.from_snapshots([])
+    for other, said in [
+        (pylb.Snapshot([[1.0, 2.0]], [0]), r"snapshots\[1\] has 2 loads"),
+        (pylb.Snapshot([1.0], [2]), r"snapshots\[1\] has 3 ranks: expected 2"),
+        (pylb.Snapshot([1.0], [1], speed=np.ones(2)), "another speed"),
+    ]:
+        with pytest.raises(DomainError, match=said):
+            pylb.Trace.from_snapshots([snap, other])
+    with pytest.raises(UnknownKeyError, match=r"snapshots\[0\] has the key 4 more than once"):
+        pylb.Trace.from_snapshots([pylb.Snapshot([1.0, 2.0], [0, 0], key=[4, 4])])
