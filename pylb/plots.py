@@ -23,6 +23,7 @@ BLUE, ORANGE, VERMILLION, GREY = "#0072B2", "#E69F00", "#D55E00", "#666666"
 MOST_ROWS, MOST_COLUMNS = 250, 1000  # of a heat map: about what a figure has pixels for
 MOST_LINES = 12  # balancings marked by a line across the picture, not by a mark above it alone
 MOST_BARS = 40  # ranks drawn as bars
+POWERS = [2.0**k for k in range(-3, 40)]  # of two: ticks of a logarithmic scale
 
 
 def rank_loads(
@@ -45,7 +46,8 @@ def rank_loads(
         Iterations at whose end a balancing took place: ``run.balanced_after``.
     relative : bool
         Divide by the mean over the ranks of the same iteration, so that 1 is in balance however
-        the whole load changes.
+        the whole load changes, and let the colours follow the logarithm: twice and half the mean
+        are equally far from it.
     ax : Axes, optional
         Default: of a new figure.
 
@@ -75,13 +77,17 @@ def rank_loads(
         origin="lower",
         interpolation="nearest",
         cmap="cividis",
-        vmin=0.0,
+        norm=_norm(cells, relative),
         extent=(-0.5, cells.shape[1] * columns - 0.5, -0.5, cells.shape[0] * rows - 0.5),
     )
     ax.set_xlim(-0.5, m - 0.5)
     ax.set_ylim(-0.5, p - 0.5)
-    label = "time of rank / mean" if relative else "seconds of the rank"
-    ax.figure.colorbar(image, ax=ax, label=label, pad=0.02)
+    bar: Any = ax.figure.colorbar(image, ax=ax, pad=0.02)
+    bar.set_label("time of rank / mean" if relative else "seconds of the rank")
+    if relative:
+        bar.set_ticks([power for power in POWERS if bar.vmin <= power <= bar.vmax])
+        bar.minorticks_off()
+        bar.formatter = "{x:g}"
     ax.set_xlabel("iteration" + (f" (largest of each {columns})" if columns > 1 else ""))
     ax.set_ylabel("rank" + (f" (largest of each {rows})" if rows > 1 else ""))
     _whole_ticks(ax.xaxis)
@@ -202,6 +208,16 @@ def _largest(data: F64, rows: int, columns: int) -> F64:
     """The maximum of each block of so many rows and columns; the last ones may be smaller."""
     out = np.maximum.reduceat(data, np.arange(0, data.shape[0], rows), axis=0)
     return np.asarray(np.maximum.reduceat(out, np.arange(0, data.shape[1], columns), axis=1))
+
+
+def _norm(cells: F64, relative: bool) -> Any:
+    """How values become colours; below an eighth of the mean all are alike."""
+    from matplotlib.colors import LogNorm, Normalize
+
+    high = float(cells.max())
+    if not relative:
+        return Normalize(0.0, high or 1.0)
+    return LogNorm(min(max(float(cells.min()), 0.125), 0.5), max(high, 2.0), clip=True)
 
 
 def _mark(ax: Any, balanced_after: Sequence[int], colour: str) -> None:

@@ -47,6 +47,13 @@ def test_heat_map_relative_to_the_mean_of_the_iteration():
     np.testing.assert_array_equal(image.get_array(), [[0.5, 0.5, 1.0], [1.5, 1.5, 1.0]])
 
 
+def test_relative_colours_are_logarithmic_around_the_mean():
+    (image,) = plots.rank_loads([[0.5, 1.5, 1.0]], relative=True).images
+    low, even, high = image.norm([0.5, 1.0, 2.0])
+    assert (low, high) == (0.0, 1.0)
+    assert even == pytest.approx(0.5)
+
+
 def test_heat_map_of_many_ranks_keeps_the_slowest():
     times = np.ones((2500, 1003))
     times[1234, 777] = 9.0

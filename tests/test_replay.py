@@ -21,6 +21,7 @@ from pylb.errors import (
     StrategyError,
     UnknownStrategyError,
 )
+from pylb.trace import hotspot
 from pylb.triggers import make
 
 
@@ -403,6 +404,42 @@ def test_repr_says_what_it_was():
     assert text == ("<Replay by lpt, every 1: 3 phases in 5 s, of it balancing 1 s, mean max/mean "
                     "1.333, 2 balancings, 1 migrations>")
     assert "recorded placement" in repr(pylb.replay(two_ranks(), "none"))
+
+
+# ---- generated runs ---------------------------------------------------------------------------
+
+
+def test_hotspot_travels_round_the_ring():
+    trace = hotspot(4, 40, 10, peak=8.0, width=0.1, turns=0.5, noise=0.0)
+    loads = trace.task_load.reshape(10, 40)
+    assert loads.argmax(axis=1).tolist() == [2 * i for i in range(10)]
+    assert loads[0, 0] == pytest.approx(9e-3)
+    assert loads[0, 4] == pytest.approx(1e-3 * (1 + 8 * math.exp(-0.5)))
+    assert loads[0, 4] == pytest.approx(loads[0, 36])
+    assert trace[0].rank.tolist() == [i // 10 for i in range(40)]
+    neighbours = {(i, (i + d) % 40) for i in range(40) for d in (-1, 1)}
+    assert set(zip(trace[3].edge_src.tolist(), trace[3].edge_dst.tolist(), strict=True)) == (
+        neighbours
+    )
+
+
+def test_hotspot_is_the_same_for_the_same_seed():
+    one, same, other = (hotspot(seed=s).task_load for s in (1, 1, 2))
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, other)
+
+
+def test_balancing_a_hotspot_pays():
+    trace = hotspot(8, 128, 40)
+    run = check_against_twin(trace, "GreedyLB", every=2, cost=1e-3)
+    assert run.speedup_over(trace.replay("none")) > 1.5
+
+
+def test_hotspot_needs_ranks_objects_phases_and_a_width():
+    for more, match in [({"n_ranks": 0}, "n_ranks is 0"), ({"n_objects": -1}, "n_objects is -1"),
+                        ({"n_phases": 0}, "n_phases is 0"), ({"width": 0.0}, r"width is 0\.0")]:
+        with pytest.raises(DomainError, match=match):
+            hotspot(**more)
 
 
 # ---- bad input --------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
-"""Recorded runs."""
+"""Recorded runs, and generated ones."""
 
+from pylb.trace.synthetic import hotspot
 from pylb.trace.trace import Trace
 
-__all__ = ["Trace"]
+__all__ = ["Trace", "hotspot"]
