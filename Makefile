@@ -1,0 +1,90 @@
+# `make help` lists the goals.
+#
+# MPI=openmpi (Debian's; .venv), mpich (PyPI's; .venv-mpich) or none (.venv-none).
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.PHONY: demo test bench lint asan docs setup clean help
+
+MPI ?= openmpi
+VENV := .venv$(if $(filter-out openmpi,$(MPI)),-$(MPI))
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+OUT := out
+DATA := $(or $(PYLB_DATA),$(wildcard ../shared/data))
+SOURCES := setup.py $(shell find csrc -name '*.[ch]') \
+	$(if $(filter-out openmpi,$(MPI)),$(shell find pylb -name '*.py*' -not -path '*/__pycache__/*'))
+
+ifeq ($(filter $(MPI),openmpi mpich none),)
+$(error MPI is $(MPI): expected openmpi, mpich or none)
+endif
+
+# Open MPI starts more ranks than cores, and runs as root, only when it is told to.
+export OMPI_MCA_rmaps_base_oversubscribe := 1
+export OMPI_MCA_mpi_yield_when_idle := 1
+ifeq ($(shell id -u),0)
+export OMPI_ALLOW_RUN_AS_ROOT := 1
+export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
+endif
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+# --- set-up: each stamp is made anew when what it depends on has changed -----------------------
+$(VENV)/.packages: tools/setup.sh
+	@tools/setup.sh packages $(MPI)
+	@mkdir -p $(VENV) && touch $@
+
+$(VENV)/.installed: $(VENV)/.packages pyproject.toml tools/requirements.py
+	@tools/setup.sh venv $(MPI) $(VENV)
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.installed $(SOURCES)
+	@tools/setup.sh build $(MPI) $(VENV)
+	@touch $@
+
+setup: $(VENV)/.built ## Debian's packages, the virtual environment, the build (MPI=openmpi|mpich|none)
+
+# --- what people run --------------------------------------------------------------------------
+demo: $(VENV)/.built ## a recorded run replayed, then a solver that balances itself
+	@mkdir -p $(OUT)
+	@$(PY) examples/replay_demo.py $(DATA)
+	@$(or $(wildcard $(BIN)/mpiexec),mpiexec) -n 2 $(PY) examples/jacobi2d.py --compare --plot $(OUT)/jacobi2d.png
+
+# The tests run in the environment's own folder, so that they import what was installed there and
+# not the sources beside them.
+test: $(VENV)/.built ## all tests (MPI=openmpi|mpich|none)
+	@cd $(VENV) && PATH="$$PWD/bin:$$PATH" PYLB_DATA="$(abspath $(DATA))" \
+		bin/pytest -c ../pyproject.toml --rootdir .. ../tests
+
+bench: $(VENV)/.built ## every benchmark in benchmarks/
+	@for file in benchmarks/*.py; do echo "== $$file"; $(PY) "$$file"; done
+
+$(VENV)/.lint: $(VENV)/.built
+	@$(PY) -m pip install -qq --disable-pip-version-check $$($(PY) tools/requirements.py lint)
+	@touch $@
+
+lint: $(VENV)/.lint ## ruff, clang-format, mypy, stubtest, compiler warnings as errors
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $$(find csrc tests/c -name '*.[ch]')
+	$(BIN)/mypy
+	$(PY) -m mypy.stubtest pylb._core $(if $(filter-out none,$(MPI)),pylb._mpi)
+	@echo "compiler warnings as errors"
+	@PLB_WERROR=1 $(PY) setup.py -q build --build-base $(OUT)/werror build_ext --force >$(OUT)/werror.log 2>&1 \
+		|| { grep -E 'error|warning' $(OUT)/werror.log; exit 1; }
+
+asan: $(VENV)/.packages ## the C tests under sanitizers and valgrind
+	$(MAKE) -C tests/c asan
+	$(MAKE) -C tests/c valgrind
+
+$(VENV)/.docs: $(VENV)/.built
+	@$(PY) -m pip install -qq --disable-pip-version-check $$($(PY) tools/requirements.py docs)
+	@touch $@
+
+docs: $(VENV)/.docs ## the documentation, in docs/_build/html
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+
+clean: ## everything that make made
+	rm -rf .venv .venv-mpich .venv-none build dist $(OUT) docs/_build *.egg-info pylb/*.so
+	find . -name __pycache__ -prune -exec rm -rf {} +

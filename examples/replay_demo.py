@@ -1,0 +1,67 @@
+"""A recorded run under three strategies: what would balancing have gained?
+
+usage: python examples/replay_demo.py [DATA]
+
+DATA is a folder with recorded runs of real applications (one folder each); without it a run is
+generated: blocks of a field through which a hot spot moves, in vt's LBDatafile format.
+"""
+
+import json
+import math
+import sys
+import tempfile
+from pathlib import Path
+
+from pylb.cli.main import main as pylb
+
+RECORDED = "nolb-8color-16nodes-data"
+RANKS, PHASES, BLOCKS = 16, 40, 512
+
+
+def load(block: int, phase: int) -> float:
+    """Seconds of a block: ten times the base where the hot spot is, once around in all phases."""
+    distance = abs(block / BLOCKS - phase / PHASES) % 1.0
+    return 1e-3 * (1 + 9 * math.exp(-((min(distance, 1 - distance) / 0.05) ** 2)))
+
+
+def generate(folder: Path) -> None:
+    """Write one file for each rank, blocks dealt out in order."""
+    for rank in range(RANKS):
+        mine = range(rank * BLOCKS // RANKS, (rank + 1) * BLOCKS // RANKS)
+        phases = [
+            {
+                "id": phase,
+                "tasks": [
+                    {
+                        "entity": {"home": rank, "id": b, "migratable": True, "type": "object"},
+                        "node": rank,
+                        "resource": "cpu",
+                        "time": load(b, phase),
+                    }
+                    for b in mine
+                ],
+            }
+            for phase in range(PHASES)
+        ]
+        record = {"metadata": {"rank": rank, "type": "LBDatafile"}, "phases": phases}
+        (folder / f"run.{rank}.json").write_text(json.dumps(record))
+
+
+def replay(folder: Path) -> int:
+    """Every strategy, balancing after each phase and after every fifth."""
+    words = ["--strategy", "none,GreedyLB,RefineLB", "--every", "1,5"]
+    return pylb(["replay", str(folder), *words])
+
+
+def main(argv: list[str]) -> int:
+    """Replay the recorded run of `DATA`, or a generated one."""
+    recorded = Path(argv[0], RECORDED) if argv else None
+    if recorded is not None and recorded.is_dir():
+        return replay(recorded)
+    with tempfile.TemporaryDirectory() as folder:
+        generate(Path(folder))
+        return replay(Path(folder))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

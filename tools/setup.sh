@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# What `make` needs: Debian's packages where they are missing, a virtual environment, the build.
+#
+# usage: tools/setup.sh packages openmpi|mpich|none
+#        tools/setup.sh venv     openmpi|mpich|none DIR
+#        tools/setup.sh build    openmpi|mpich|none DIR
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+step=$1 mpi=$2 venv=${3:-}
+packages=()
+
+# want TEST PACKAGE...: the packages are missing where the test fails
+want() {
+    local test=$1
+    shift
+    bash -c "$test" >/dev/null 2>&1 || packages+=("$@")
+}
+
+install_packages() {
+    want 'cc -E -include stdio.h - </dev/null' build-essential
+    want 'python3 -m ensurepip --version' python3 python3-venv
+    want 'python3 -c "import sysconfig; open(sysconfig.get_path(\"include\") + \"/Python.h\")"' \
+        python3-dev
+    want 'cc -E -include stdarg.h -include stddef.h -include stdint.h -include setjmp.h \
+        -include cmocka.h - </dev/null' libcmocka-dev
+    if [ "$mpi" = openmpi ]; then
+        want 'command -v mpicc && command -v mpiexec' libopenmpi-dev openmpi-bin
+    fi
+    if [ ${#packages[@]} -eq 0 ]; then
+        return
+    fi
+    local line="apt-get install -y --no-install-recommends ${packages[*]}"
+    local become=()
+    if [ "$(id -u)" -ne 0 ]; then
+        become=(sudo -n)
+    fi
+    if ! command -v apt-get >/dev/null || ! "${become[@]}" true 2>/dev/null; then
+        echo "setup: missing here: ${packages[*]}; as root, run: $line" >&2
+        exit 1
+    fi
+    echo "setup: $line" >&2
+    "${become[@]}" apt-get update -q >&2
+    "${become[@]}" env DEBIAN_FRONTEND=noninteractive $line -q >&2
+}
+
+make_venv() {
+    local lines requirements
+    lines=$(python3 tools/requirements.py "$mpi")
+    mapfile -t requirements <<<"$lines"
+    echo "setup: $venv: ${requirements[*]}" >&2
+    [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+    "$venv/bin/python" -m pip install -qq --disable-pip-version-check "${requirements[@]}" >&2
+}
+
+# Each environment builds in its own folder: objects of one MPI must not meet those of another.
+build() {
+    local here extra=() build
+    here=$(pwd)
+    build=$(realpath "$venv")/build
+    mkdir -p "$build"
+    printf '[build]\nbuild_base = %s\n' "$build" >"$build/setup.cfg"
+    export DIST_EXTRA_CONFIG="$build/setup.cfg"
+    case $mpi in
+    openmpi) extra=(-e) ;; # the one to work in
+    mpich) export MPICC="$here/$venv/bin/mpicc" ;;
+    none) export PYLB_MPI=0 ;;
+    esac
+    echo "setup: building into $venv" >&2
+    "$venv/bin/python" -m pip install -qq --disable-pip-version-check --no-deps \
+        --no-build-isolation --force-reinstall "${extra[@]}" . >&2
+}
+
+case $step in
+packages) install_packages ;;
+venv) make_venv ;;
+build) build ;;
+esac
