@@ -8,6 +8,7 @@
 #include "base/cpu.h"
 #include "base/err.h"
 #include "base/heap.h"
+#include "base/item.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/sort.h"

@@ -1,5 +1,5 @@
-/* A d-ary heap of (key, id): the least key on top, ties the lowest id, so that the order of pops
- * depends on nothing but what is in it.  A max-heap is one of negated keys.
+/* A d-ary heap of items: the first in their order on top, so that the order of pops depends on
+ * nothing but what is in it.  A max-heap is one of negated keys.
  *
  * Four children a node: half the depth of a binary heap, and one node's children are 64 bytes.
  * The items belong to the caller, who has made room for all that are pushed.
@@ -7,30 +7,19 @@
 #ifndef PLB_BASE_HEAP_H
 #define PLB_BASE_HEAP_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/item.h"
 
 enum { PLB_HEAP_ARITY = 4 };
 
-typedef struct plb_heap_item {
-    double key;
-    int32_t id;
-} plb_heap_item_t;
-
 typedef struct plb_heap {
-    plb_heap_item_t *item; /* the top is item[0] */
+    plb_item_t *item; /* the top is item[0] */
     int32_t n;
 } plb_heap_t;
 
-static inline bool plb_heap_before(plb_heap_item_t a, plb_heap_item_t b)
-{
-    return a.key < b.key || (a.key == b.key && a.id < b.id);
-}
-
 /** Put `moving` where item `at` is, and let it sink to its place. */
-static inline void plb_heap_sink(plb_heap_t *self, int32_t at, plb_heap_item_t moving)
+static inline void plb_heap_sink(plb_heap_t *self, int32_t at, plb_item_t moving)
 {
-    plb_heap_item_t *item = self->item;
+    plb_item_t *item = self->item;
     for (;;) {
         const int64_t first = (int64_t)PLB_HEAP_ARITY * at + 1;
         if (first >= self->n) {
@@ -39,9 +28,9 @@ static inline void plb_heap_sink(plb_heap_t *self, int32_t at, plb_heap_item_t m
         const int64_t end = first + PLB_HEAP_ARITY < self->n ? first + PLB_HEAP_ARITY : self->n;
         int64_t least = first;
         for (int64_t i = first + 1; i < end; i++) {
-            least = plb_heap_before(item[i], item[least]) ? i : least;
+            least = plb_item_before(item[i], item[least]) ? i : least;
         }
-        if (!plb_heap_before(item[least], moving)) {
+        if (!plb_item_before(item[least], moving)) {
             break;
         }
         item[at] = item[least];
@@ -58,13 +47,12 @@ static inline void plb_heap_build(plb_heap_t *self)
     }
 }
 
-static inline void plb_heap_push(plb_heap_t *self, double key, int32_t id)
+static inline void plb_heap_push(plb_heap_t *self, plb_item_t moving)
 {
-    const plb_heap_item_t moving = {key, id};
     int32_t at = self->n++;
     while (at > 0) {
         const int32_t parent = (at - 1) / PLB_HEAP_ARITY;
-        if (!plb_heap_before(moving, self->item[parent])) {
+        if (!plb_item_before(moving, self->item[parent])) {
             break;
         }
         self->item[at] = self->item[parent];
@@ -76,13 +64,13 @@ static inline void plb_heap_push(plb_heap_t *self, double key, int32_t id)
 /** Give the top, which must exist, another key. */
 static inline void plb_heap_rekey(plb_heap_t *self, double key)
 {
-    plb_heap_sink(self, 0, (plb_heap_item_t){key, self->item[0].id});
+    plb_heap_sink(self, 0, (plb_item_t){key, self->item[0].id});
 }
 
 /** Take the top, which must exist. */
-static inline plb_heap_item_t plb_heap_pop(plb_heap_t *self)
+static inline plb_item_t plb_heap_pop(plb_heap_t *self)
 {
-    const plb_heap_item_t top = self->item[0];
+    const plb_item_t top = self->item[0];
     if (--self->n > 0) {
         plb_heap_sink(self, 0, self->item[self->n]);
     }

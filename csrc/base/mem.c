@@ -3,6 +3,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+
+enum { HUGE_BLOCK = 1 << 22 };
 
 /* Counts down to the allocation that a test wants to fail; -1: none.  The only global of the
  * core, and nothing but tests writes it. */
@@ -24,9 +27,20 @@ static bool refused(size_t n, size_t size)
     return atomic_fetch_sub(&fail_at, 1) == 0;
 }
 
+/* Large blocks are worth huge pages: fewer faults when they are first touched, fewer misses of
+ * the address cache where they are touched all over.  Only an advice: its failure is none. */
+static void *advised(void *p, size_t bytes)
+{
+    if (p != NULL && bytes >= HUGE_BLOCK) {
+        const uintptr_t page = 4096, begin = ((uintptr_t)p + page - 1) / page * page;
+        (void)madvise((void *)begin, (uintptr_t)p + bytes - begin, MADV_HUGEPAGE);
+    }
+    return p;
+}
+
 void *plb_malloc(size_t n, size_t size)
 {
-    return refused(n, size) ? NULL : malloc(n * size + (n * size == 0));
+    return refused(n, size) ? NULL : advised(malloc(n * size + (n * size == 0)), n * size);
 }
 
 void *plb_calloc(size_t n, size_t size)

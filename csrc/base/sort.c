@@ -1,167 +1,269 @@
-/* Least significant digit radix sort of packed words.
- *
- * A word is (key << index bits) | index.  The key is the distance of a double's monotone integer
- * image from the first in the order, cut to KEY_BITS significant bits: three passes over 8 bytes
- * an element instead of six over 12.  Elements whose cut keys agree are few; each such run is
- * ordered afterwards by what was cut off: short ones by insertion, long ones by another radix
- * sort, which spends its bits on the run's own, at least 2^KEY_BITS times narrower range.
- */
 #include "base/sort.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/mem.h"
 
 enum {
     DIGIT_BITS = 11,
-    BINS = 1 << DIGIT_BITS,
-    DIGITS = 3,
-    KEY_BITS = DIGIT_BITS * DIGITS, /* 33: with 31 bits of index 64 */
-    SHORT_RUN = 32,
+    PARTS = 1 << DIGIT_BITS,
+    FEW = 16,       /* items that insertion sorts fastest */
+    FEW_LOADS = 4096, /* not worth a pass of the radix sort */
+    CROWD = 32,     /* items in one bin that insertion would take too long for */
+    MOST_DEPTH = 8, /* of bins in bins; then by merging */
 };
 
-typedef struct sorter {
-    const double *x;
-    plb_direction_t direction;
-    int index_bits;
-    uint64_t index_mask;
-    uint64_t *scratch;
-    uint32_t count[DIGITS][BINS];
-} sorter_t;
+/* ---- items: interpolation into bins, then insertion ----------------------------------------- */
+
+/* From `from` to `to`, which may be the same. */
+static void insertion(const plb_item_t *from, int64_t n, plb_item_t *to)
+{
+    if (n < 1) {
+        return;
+    }
+    plb_item_t last = to[0] = from[0];
+    for (int64_t i = 1; i < n; i++) {
+        const plb_item_t here = from[i];
+        if (plb_item_before(last, here)) {
+            to[i] = last = here;
+            continue;
+        }
+        int64_t j = i;
+        for (; j > 0 && plb_item_before(here, to[j - 1]); j--) {
+            to[j] = to[j - 1];
+        }
+        to[j] = here;
+        last = to[i];
+    }
+}
+
+static bool ordered(const plb_item_t *item, int64_t n)
+{
+    int64_t i = 1;
+    while (i < n && !plb_item_before(item[i], item[i - 1])) {
+        i++;
+    }
+    return i >= n;
+}
+
+static void merge(const plb_item_t *a, const plb_item_t *a_end, const plb_item_t *b,
+                  const plb_item_t *b_end, plb_item_t *to)
+{
+    while (a < a_end && b < b_end) {
+        *to++ = plb_item_before(*b, *a) ? *b++ : *a++;
+    }
+    memcpy(to, a, (size_t)(a_end - a) * sizeof *to);
+    memcpy(to + (a_end - a), b, (size_t)(b_end - b) * sizeof *to);
+}
+
+static void merge_sort(plb_item_t *item, int64_t n, plb_item_t *spare)
+{
+    plb_item_t *from = item, *to = spare;
+    for (int64_t width = 1; width < n; width *= 2) {
+        for (int64_t i = 0; i < n; i += 2 * width) {
+            const int64_t middle = i + width < n ? i + width : n;
+            const int64_t end = middle + width < n ? middle + width : n;
+            merge(from + i, from + middle, from + middle, from + end, to + i);
+        }
+        plb_item_t *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != item) {
+        memcpy(item, from, (size_t)n * sizeof *item);
+    }
+}
+
+/* Counts to places; the largest count. */
+static uint32_t starts(uint32_t *count, int64_t n)
+{
+    uint32_t sum = 0, most = 0;
+    for (int64_t b = 0; b < n; b++) {
+        const uint32_t here = count[b];
+        count[b] = sum;
+        sum += here;
+        most = here > most ? here : most;
+    }
+    return most;
+}
+
+static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
+                       uint32_t *bin, int depth);
+
+/* Items in ascending bins, some bins crowded: those are sorted on their own, by their own range,
+ * so that items far from the others cost one more round and not the order of the rest. */
+static void sort_crowds(plb_item_t *item, int64_t n, double low, double scale, plb_item_t *spare,
+                        uint32_t *bin, int depth)
+{
+    for (int64_t begin = 0, end; begin < n; begin = end) {
+        const int64_t which = (int64_t)((item[begin].key - low) * scale);
+        double least = item[begin].key, most = least;
+        for (end = begin + 1; end < n && (int64_t)((item[end].key - low) * scale) == which; end++) {
+            least = item[end].key < least ? item[end].key : least;
+            most = item[end].key > most ? item[end].key : most;
+        }
+        if (end - begin > CROWD) {
+            sort_items(item + begin, end - begin, least, most, spare, bin, depth + 1);
+        }
+    }
+}
+
+static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
+                       uint32_t *bin, int depth)
+{
+    const int64_t n_bins = 2 * n;
+    const double scale = (double)(n_bins - 1) / (high - low);
+    if (n <= FEW) {
+        insertion(item, n, item);
+        return;
+    }
+    if (depth > MOST_DEPTH || !(scale <= 1e300)) { /* or all are equal, but for tiny numbers */
+        if (!ordered(item, n)) {
+            merge_sort(item, n, spare);
+        }
+        return;
+    }
+    memset(bin, 0, (size_t)n_bins * sizeof *bin);
+    for (int64_t i = 0; i < n; i++) {
+        bin[(int64_t)((item[i].key - low) * scale)]++;
+    }
+    const uint32_t most = starts(bin, n_bins);
+    for (int64_t i = 0; i < n; i++) {
+        spare[bin[(int64_t)((item[i].key - low) * scale)]++] = item[i];
+    }
+    if (most > CROWD) {
+        memcpy(item, spare, (size_t)n * sizeof *item);
+        sort_crowds(item, n, low, scale, spare, bin, depth);
+        insertion(item, n, item);
+    } else {
+        insertion(spare, n, item);
+    }
+}
+
+void plb_sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
+                    uint32_t *bin)
+{
+    sort_items(item, n, low, high, spare, bin, 0);
+}
+
+/* ---- loads: one pass by their leading bits, then each part as items ------------------------- */
 
 /* An unsigned integer that is ordered as the doubles are. */
 static inline uint64_t image(double x)
 {
     uint64_t bits;
-    x += 0.0; /* -0.0 to 0.0 */
     memcpy(&bits, &x, sizeof bits);
     return bits ^ ((uint64_t)((int64_t)bits >> 63) | UINT64_C(1) << 63);
 }
 
-static inline uint64_t image_at(const sorter_t *self, uint64_t word)
+static double from_image(uint64_t bits)
 {
-    const uint64_t i = image(self->x[word & self->index_mask]);
-    return self->direction == PLB_ASCENDING ? i : ~i;
+    double x;
+    bits ^= (uint64_t)((int64_t)~bits >> 63) | UINT64_C(1) << 63;
+    memcpy(&x, &bits, sizeof x);
+    return x;
 }
 
-/* Give each word of the run its key; returns the bits that were cut off. */
-static int make_keys(const sorter_t *self, uint64_t *a, int64_t n)
+/* The key of a load; 0.0 is added so that -0.0 becomes 0.0. */
+static inline double key_of(double x, double sign)
 {
-    uint64_t low = UINT64_MAX, high = 0;
+    return sign * x + 0.0;
+}
+
+/* Four lanes, so that the comparisons do not wait for each other. */
+static void range_of(const double *x, int64_t n, double *low, double *high)
+{
+    double least[4], most[4];
+    for (int k = 0; k < 4; k++) {
+        least[k] = most[k] = x[0];
+    }
+    for (int64_t i = 0; i < n; i += 4) {
+        for (int k = 0; k < 4; k++) {
+            const double v = x[i + k < n ? i + k : n - 1];
+            least[k] = v < least[k] ? v : least[k];
+            most[k] = v > most[k] ? v : most[k];
+        }
+    }
+    *low = least[0];
+    *high = most[0];
+    for (int k = 1; k < 4; k++) {
+        *low = least[k] < *low ? least[k] : *low;
+        *high = most[k] > *high ? most[k] : *high;
+    }
+}
+
+typedef struct parts {
+    uint64_t first; /* image of the least key */
+    int shift;      /* from the distance to it to the part */
+    uint32_t end[PARTS];
+    uint32_t largest;
+} parts_t;
+
+static inline uint64_t part_of(const parts_t *self, double key)
+{
+    return (image(key) - self->first) >> self->shift;
+}
+
+static void split(parts_t *self, const double *x, int64_t n, double sign, double low, double high)
+{
+    const uint64_t range = image(high) - image(low);
+    const int used = range == 0 || n < FEW_LOADS ? 0 : 64 - __builtin_clzll(range);
+    self->first = image(low);
+    self->shift = n < FEW_LOADS ? 63 : used > DIGIT_BITS ? used - DIGIT_BITS : 0;
+    memset(self->end, 0, sizeof self->end);
     for (int64_t i = 0; i < n; i++) {
-        const uint64_t v = image_at(self, a[i]);
-        low = v < low ? v : low;
-        high = v > high ? v : high;
+        self->end[part_of(self, key_of(x[i], sign))]++;
     }
-    const int used = high == low ? 0 : 64 - __builtin_clzll(high - low);
-    const int cut = used > KEY_BITS ? used - KEY_BITS : 0;
-    for (int64_t i = 0; i < n; i++) {
-        const uint64_t key = (image_at(self, a[i]) - low) >> cut;
-        a[i] = key << self->index_bits | (a[i] & self->index_mask);
-    }
-    return cut;
+    self->largest = starts(self->end, PARTS);
 }
 
-/* One stable pass; false where all words have the same digit and nothing was done. */
-static bool pass(const uint64_t *from, uint64_t *to, int64_t n, int shift, uint32_t *count)
+static void sort_parts(const parts_t *self, plb_item_t *item, double low, double high,
+                       plb_item_t *spare, uint32_t *bin)
 {
-    if (count[from[0] >> shift & (BINS - 1)] == n) {
-        return false;
-    }
-    uint32_t sum = 0;
-    for (int b = 0; b < BINS; b++) {
-        const uint32_t here = count[b];
-        count[b] = sum;
-        sum += here;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        to[count[from[i] >> shift & (BINS - 1)]++] = from[i];
-    }
-    return true;
-}
-
-static void sort_keys(sorter_t *self, uint64_t *a, int64_t n)
-{
-    memset(self->count, 0, sizeof self->count);
-    for (int64_t i = 0; i < n; i++) {
-        const uint64_t key = a[i] >> self->index_bits;
-        for (int d = 0; d < DIGITS; d++) {
-            self->count[d][key >> (d * DIGIT_BITS) & (BINS - 1)]++;
+    uint32_t begin = 0;
+    for (uint64_t part = 0; part < PARTS; part++) {
+        const uint64_t first = self->first + (part << self->shift);
+        const uint64_t last = first + ((UINT64_C(1) << self->shift) - 1);
+        const double least = part == 0 ? low : from_image(first);
+        const double most = last > first && last < image(high) ? from_image(last) : high;
+        if (self->end[part] > begin) {
+            plb_sort_items(item + begin, self->end[part] - begin, least, most, spare, bin);
         }
-    }
-    uint64_t *from = a, *to = self->scratch;
-    for (int d = 0; d < DIGITS; d++) {
-        if (pass(from, to, n, self->index_bits + d * DIGIT_BITS, self->count[d])) {
-            uint64_t *swap = from;
-            from = to;
-            to = swap;
-        }
-    }
-    if (from != a) {
-        memcpy(a, from, (size_t)n * sizeof *a);
+        begin = self->end[part];
     }
 }
 
-static void insertion(const sorter_t *self, uint64_t *a, int64_t n)
-{
-    for (int64_t i = 1; i < n; i++) {
-        const uint64_t word = a[i], value = image_at(self, word);
-        int64_t j = i;
-        for (; j > 0 && image_at(self, a[j - 1]) > value; j--) {
-            a[j] = a[j - 1];
-        }
-        a[j] = word;
-    }
-}
-
-static void sort_run(sorter_t *self, uint64_t *a, int64_t n)
-{
-    if (n <= SHORT_RUN) {
-        insertion(self, a, n);
-        return;
-    }
-    const int cut = make_keys(self, a, n);
-    sort_keys(self, a, n);
-    for (int64_t i = 0, end; cut > 0 && i < n; i = end) {
-        const uint64_t key = a[i] >> self->index_bits;
-        for (end = i + 1; end < n && a[end] >> self->index_bits == key; end++) {
-        }
-        if (end > i + 1) {
-            sort_run(self, a + i, end - i);
-        }
-    }
-}
-
-int plb_sort_order(const double *x, int64_t n, plb_direction_t direction, int32_t *order,
-                   double *sorted, plb_err_t *err)
+int plb_sort_loads(const double *x, int64_t n, plb_direction_t direction, plb_item_t **out,
+                   plb_err_t *err)
 {
     int ret = PLB_OK;
-    uint64_t *a = NULL;
-    sorter_t *self = NULL;
-    PLB_NEW(self, 1);
-    self->scratch = NULL;
-    PLB_NEW(a, n);
-    PLB_NEW(self->scratch, n);
-    self->x = x;
-    self->direction = direction;
-    self->index_bits = n < 2 ? 1 : 64 - __builtin_clzll((uint64_t)n - 1);
-    self->index_mask = (UINT64_C(1) << self->index_bits) - 1;
+    const double sign = direction == PLB_ASCENDING ? 1.0 : -1.0;
+    parts_t *parts = NULL;
+    plb_item_t *item = NULL, *spare = NULL;
+    uint32_t *bin = NULL;
+    double low = 0.0, high = 0.0;
+    PLB_NEW(item, n);
+    PLB_NEW(parts, 1);
+    if (n > 0) {
+        range_of(x, n, &low, &high);
+    }
+    const double a = key_of(low, sign), b = key_of(high, sign);
+    low = a < b ? a : b;
+    high = a < b ? b : a;
+    split(parts, x, n, sign, low, high);
+    PLB_NEW(spare, parts->largest);
+    PLB_NEW(bin, 2 * (int64_t)parts->largest);
     for (int64_t i = 0; i < n; i++) {
-        a[i] = (uint64_t)i;
+        const double key = key_of(x[i], sign);
+        item[parts->end[part_of(parts, key)]++] = (plb_item_t){key, (int32_t)i};
     }
-    sort_run(self, a, n);
-    for (int64_t i = 0; i < n; i++) {
-        order[i] = (int32_t)(a[i] & self->index_mask);
-    }
-    for (int64_t i = 0; sorted != NULL && i < n; i++) {
-        sorted[i] = x[order[i]];
-    }
+    sort_parts(parts, item, low, high, spare, bin);
+    *out = item;
+    item = NULL;
 out:
-    if (self != NULL) {
-        plb_free(self->scratch);
-    }
-    plb_free(self);
-    plb_free(a);
+    plb_free(item);
+    plb_free(parts);
+    plb_free(spare);
+    plb_free(bin);
     return ret;
 }

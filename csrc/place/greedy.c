@@ -7,7 +7,8 @@
  * Ties, so that everybody gets the same placement: of equal objects the lowest index comes first;
  * of ranks where it would end at the same time, the one that has less, then the lowest.
  */
-#include <stddef.h>
+#include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/heap.h"
@@ -30,8 +31,8 @@ typedef struct fleet {
     const plb_snapshot_t *in;
     int n_classes;
     plb_heap_t heap[MAX_CLASSES];
-    plb_heap_item_t *item;  /* [p] of all heaps */
-    plb_heap_item_t *aside; /* [p] taken out while they have no room for the object at hand */
+    plb_item_t *item;  /* [p] of all heaps */
+    plb_item_t *aside; /* [p] taken out while they have no room for the object at hand */
     int32_t *class_of;      /* [p] */
     int32_t n_aside;
     int64_t *room; /* [p] or NULL */
@@ -46,37 +47,34 @@ static void fleet_free(fleet_t *self)
 }
 
 /* order[p]: ranks by ascending speed. */
-static void number_classes(fleet_t *self, const int32_t *order)
+static void number_classes(fleet_t *self, const plb_item_t *order)
 {
-    const double *speed = self->in->speed;
     const int32_t p = self->in->n_ranks;
     int64_t distinct = 1, at = 0;
     for (int32_t k = 1; k < p; k++) {
-        distinct += speed[order[k]] != speed[order[k - 1]];
+        distinct += order[k].key != order[k - 1].key;
     }
     self->n_classes = (int)(distinct < MAX_CLASSES ? distinct : MAX_CLASSES);
     for (int32_t k = 0; k < p; k++) {
-        at += k > 0 && speed[order[k]] != speed[order[k - 1]];
-        self->class_of[order[k]] = (int32_t)(at * self->n_classes / distinct);
+        at += k > 0 && order[k].key != order[k - 1].key;
+        self->class_of[order[k].id] = (int32_t)(at * self->n_classes / distinct);
     }
 }
 
 static int make_classes(fleet_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
-    int32_t *order = NULL;
+    plb_item_t *order = NULL;
     const int32_t p = self->in->n_ranks;
     if (self->in->speed == NULL) {
         memset(self->class_of, 0, (size_t)p * sizeof *self->class_of);
         self->n_classes = 1;
         return PLB_OK;
     }
-    PLB_NEW(order, p);
-    ret = plb_sort_order(self->in->speed, p, PLB_ASCENDING, order, NULL, err);
+    ret = plb_sort_loads(self->in->speed, p, PLB_ASCENDING, &order, err);
     if (ret == PLB_OK) {
         number_classes(self, order);
     }
-out:
     plb_free(order);
     return ret;
 }
@@ -109,7 +107,7 @@ static int fleet_init(fleet_t *self, const plb_problem_t *problem, plb_err_t *er
         const double background = in->background == NULL ? 0.0 : in->background[r];
         plb_heap_t *heap = &self->heap[self->class_of[r]];
         heap->item[heap->n++] =
-            (plb_heap_item_t){background + problem->fixed[r] / plb_speed(in, r), r};
+            (plb_item_t){background + problem->fixed[r] / plb_speed(in, r), r};
     }
     for (int c = 0; c < self->n_classes; c++) {
         plb_heap_build(&self->heap[c]);
@@ -133,9 +131,9 @@ static void make_way(fleet_t *self, int64_t memory)
 static void come_back(fleet_t *self, int64_t least)
 {
     while (self->n_aside > 0) {
-        const plb_heap_item_t back = self->aside[--self->n_aside];
+        const plb_item_t back = self->aside[--self->n_aside];
         if (self->room[back.id] >= least) {
-            plb_heap_push(&self->heap[self->class_of[back.id]], back.key, back.id);
+            plb_heap_push(&self->heap[self->class_of[back.id]], back);
         }
     }
 }
@@ -148,10 +146,10 @@ static int elect(const fleet_t *self, double load, double *finish)
         if (self->heap[c].n == 0) {
             continue;
         }
-        const plb_heap_item_t top = self->heap[c].item[0];
+        const plb_item_t top = self->heap[c].item[0];
         const double time = top.key + load / plb_speed(self->in, top.id);
         if (best < 0 || time < *finish ||
-            (time == *finish && plb_heap_before(top, self->heap[best].item[0]))) {
+            (time == *finish && plb_item_before(top, self->heap[best].item[0]))) {
             best = c;
             *finish = time;
         }
@@ -159,48 +157,170 @@ static int elect(const fleet_t *self, double load, double *finish)
     return best;
 }
 
-/* Place order[n], the heaviest first. */
-static int place_all(fleet_t *self, const plb_problem_t *problem, const int32_t *order,
-                     const double *load, int32_t *rank, const plb_opts_t *opts)
+/* Place object[n], the heaviest first: keys are negated loads. */
+static int place_one_by_one(const plb_problem_t *problem, const plb_item_t *object, int32_t *rank,
+                            const plb_opts_t *opts, plb_err_t *err)
 {
-    int ret = PLB_OK;
+    fleet_t self;
+    int ret = fleet_init(&self, problem, err);
     for (int64_t k = 0; ret == PLB_OK && k < problem->n; k++) {
-        const int32_t i = plb_problem_object(problem, order[k]);
+        const int32_t i = plb_problem_object(problem, object[k].id);
         double finish = 0.0;
-        if (self->room != NULL) {
-            make_way(self, self->in->memory[i]);
+        if (self.room != NULL) {
+            make_way(&self, self.in->memory[i]);
         }
-        const int c = elect(self, load[k], &finish);
+        const int c = elect(&self, -object[k].key, &finish);
         if (c < 0) {
-            return STUCK;
+            ret = STUCK;
+            break;
         }
-        rank[i] = self->heap[c].item[0].id;
-        plb_heap_rekey(&self->heap[c], finish);
-        if (self->room != NULL) {
-            self->room[rank[i]] -= self->in->memory[i];
-            come_back(self, problem->least);
+        rank[i] = self.heap[c].item[0].id;
+        plb_heap_rekey(&self.heap[c], finish);
+        if (self.room != NULL) {
+            self.room[rank[i]] -= self.in->memory[i];
+            come_back(&self, problem->least);
         }
         if (k % TICK == TICK - 1 && opts->tick != NULL) {
             ret = opts->tick(opts->tick_arg);
         }
     }
+    fleet_free(&self);
     return ret;
 }
 
-/* order[n], sorted[n]: which of the objects that may migrate, and their loads, heaviest first. */
-static int sort_loads(const plb_problem_t *problem, int32_t *order, double *sorted,
-                      plb_err_t *err)
+/* ---- ranks of one speed, no limits: LPT in rounds ------------------------------------------- */
+
+/* The ranks, least loaded first, and scratch to sort them again. */
+typedef struct line {
+    plb_item_t *rank, *spare;
+    uint32_t *bin;
+    int32_t p;
+} line_t;
+
+/* Hand out object[0 ... n-1] to the ranks in line, one each, for as long as the next in line has
+ * less than all who got something in this round: then it is the least loaded rank of all, and the
+ * answer that of a heap.  Returns how many; these are then in order among themselves.
+ *
+ * What is handed out differs by no more than the round's first object from its last, and ranks
+ * that are further apart keep their order.  So the line falls into sections that are sorted on
+ * their own.  (Sums are rounded monotonically: the test with rounded sums is safe.) */
+static int32_t hand_out(line_t *self, const plb_item_t *object, int64_t n,
+                        const plb_problem_t *problem, int32_t *out)
+{
+    plb_item_t *line = self->rank;
+    const int32_t end = n < self->p ? (int32_t)n : self->p;
+    const double heaviest = -object[0].key, lightest = -object[end - 1].key;
+    plb_item_t least = {INFINITY, INT32_MAX};
+    double low = INFINITY, high = -INFINITY, reach = -INFINITY;
+    int32_t begin = 0, k = 0;
+    for (; k < end && plb_item_before(line[k], least); k++) {
+        plb_item_t here = line[k];
+        if (here.key + lightest > reach && k > begin) {
+            plb_sort_items(line + begin, k - begin, low, high, self->spare, self->bin);
+            begin = k;
+            low = INFINITY;
+            high = -INFINITY;
+        }
+        reach = here.key + heaviest;
+        here.key -= object[k].key;
+        out[plb_problem_object(problem, object[k].id)] = here.id;
+        line[k] = here;
+        least = plb_item_before(here, least) ? here : least;
+        low = here.key < low ? here.key : low;
+        high = here.key > high ? here.key : high;
+    }
+    plb_sort_items(line + begin, k - begin, low, high, self->spare, self->bin);
+    return k;
+}
+
+/* The first k in line have got something: bring all in order again. */
+static void line_up(line_t *self, int32_t k)
+{
+    plb_item_t *a = self->rank;
+    if (k == self->p || plb_item_before(a[k - 1], a[k])) {
+        return;
+    }
+    memcpy(self->spare, a, (size_t)k * sizeof *a);
+    int32_t from = 0, at = 0, old = k;
+    while (from < k) { /* writes stay behind what is still to be read */
+        a[at++] = old < self->p && plb_item_before(a[old], self->spare[from])
+                      ? a[old++]
+                      : self->spare[from++];
+    }
+}
+
+static int line_init(line_t *self, const plb_problem_t *problem, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *in = problem->in;
+    double low = INFINITY, high = 0.0;
+    *self = (line_t){.p = in->n_ranks};
+    PLB_NEW(self->rank, self->p);
+    PLB_NEW(self->spare, self->p);
+    PLB_NEW(self->bin, 2 * (int64_t)self->p);
+    for (int32_t r = 0; r < self->p; r++) {
+        const double background = in->background == NULL ? 0.0 : in->background[r];
+        const double key = background + problem->fixed[r] / plb_speed(in, r);
+        self->rank[r] = (plb_item_t){key, r};
+        low = key < low ? key : low;
+        high = key > high ? key : high;
+    }
+    plb_sort_items(self->rank, self->p, low, high, self->spare, self->bin);
+out:
+    return ret;
+}
+
+static int place_in_rounds(const plb_problem_t *problem, plb_item_t *object, int32_t *rank,
+                           const plb_opts_t *opts, plb_err_t *err)
+{
+    line_t line;
+    const double speed = plb_speed(problem->in, 0);
+    int ret = line_init(&line, problem, err);
+    for (int64_t k = 0; speed != 1.0 && k < problem->n; k++) {
+        object[k].key /= speed;
+    }
+    int64_t next_tick = TICK;
+    for (int64_t done = 0; ret == PLB_OK && done < problem->n;) {
+        const int32_t k = hand_out(&line, object + done, problem->n - done, problem, rank);
+        line_up(&line, k);
+        done += k;
+        if (done >= next_tick && opts->tick != NULL) {
+            ret = opts->tick(opts->tick_arg);
+            next_tick = done + TICK;
+        }
+    }
+    plb_free(line.rank);
+    plb_free(line.spare);
+    plb_free(line.bin);
+    return ret;
+}
+
+static bool one_speed(const plb_snapshot_t *in)
+{
+    for (int32_t r = 1; in->speed != NULL && r < in->n_ranks; r++) {
+        if (in->speed[r] != in->speed[0]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- the strategy --------------------------------------------------------------------------- */
+
+/* *out: a new array of those of the objects that may migrate, by their position among these,
+ * heaviest first; keys are negated loads. */
+static int sort_objects(const plb_problem_t *problem, plb_item_t **out, plb_err_t *err)
 {
     int ret = PLB_OK;
     double *load = NULL;
     if (problem->object == NULL) {
-        return plb_sort_order(problem->in->load, problem->n, PLB_DESCENDING, order, sorted, err);
+        return plb_sort_loads(problem->in->load, problem->n, PLB_DESCENDING, out, err);
     }
     PLB_NEW(load, problem->n);
     for (int64_t k = 0; k < problem->n; k++) {
         load[k] = problem->in->load[problem->object[k]];
     }
-    ret = plb_sort_order(load, problem->n, PLB_DESCENDING, order, sorted, err);
+    ret = plb_sort_loads(load, problem->n, PLB_DESCENDING, out, err);
 out:
     plb_free(load);
     return ret;
@@ -209,32 +329,27 @@ out:
 static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                int32_t *out, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    plb_problem_t problem = {0};
-    fleet_t fleet = {0};
-    int32_t *order = NULL;
-    double *load = NULL;
+    plb_problem_t problem;
+    plb_item_t *object = NULL;
     (void)self;
-    ret = plb_problem_init(&problem, in, err);
+    int ret = plb_problem_init(&problem, in, err);
     if (ret != PLB_OK) {
-        goto out;
+        return ret;
     }
-    PLB_NEW(order, problem.n);
-    PLB_NEW(load, problem.n);
     if (problem.object != NULL) {
         memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     }
-    ret = sort_loads(&problem, order, load, err);
-    ret = ret == PLB_OK ? fleet_init(&fleet, &problem, err) : ret;
-    ret = ret == PLB_OK ? place_all(&fleet, &problem, order, load, out, opts) : ret;
+    ret = sort_objects(&problem, &object, err);
+    if (ret == PLB_OK && problem.room == NULL && one_speed(in)) {
+        ret = place_in_rounds(&problem, object, out, opts, err);
+    } else if (ret == PLB_OK) {
+        ret = place_one_by_one(&problem, object, out, opts, err);
+    }
     if (ret == STUCK) { /* the order of loads left no room: by memory first, then by load */
         ret = plb_problem_pack(&problem, out, opts, err);
         ret = ret == PLB_OK ? plb_refine(&problem, PLB_REFINE_OVERLOAD, out, opts, err) : ret;
     }
-out:
-    plb_free(order);
-    plb_free(load);
-    fleet_free(&fleet);
+    plb_free(object);
     plb_problem_free(&problem);
     return ret;
 }

@@ -115,9 +115,9 @@ void plb_problem_free(plb_problem_t *self)
 
 /* ---- by memory alone ------------------------------------------------------------------------ */
 
-/* order[n]: objects that may migrate, the largest memory first.  Doubles round sizes beyond 2^53,
- * which only the order of near-equal giants notices. */
-static int by_memory(const plb_problem_t *self, int32_t *order, plb_err_t *err)
+/* *out: a new array of the objects that may migrate, the largest memory first.  Doubles round
+ * sizes beyond 2^53, which only the order of near-equal giants notices. */
+static int by_memory(const plb_problem_t *self, plb_item_t **out, plb_err_t *err)
 {
     int ret = PLB_OK;
     double *memory = NULL;
@@ -125,9 +125,9 @@ static int by_memory(const plb_problem_t *self, int32_t *order, plb_err_t *err)
     for (int64_t k = 0; k < self->n; k++) {
         memory[k] = (double)self->in->memory[plb_problem_object(self, k)];
     }
-    ret = plb_sort_order(memory, self->n, PLB_DESCENDING, order, NULL, err);
+    ret = plb_sort_loads(memory, self->n, PLB_DESCENDING, out, err);
     for (int64_t k = 0; ret == PLB_OK && k < self->n; k++) {
-        order[k] = plb_problem_object(self, order[k]);
+        (*out)[k].id = plb_problem_object(self, (*out)[k].id);
     }
 out:
     plb_free(memory);
@@ -218,14 +218,13 @@ int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t 
     const int64_t *memory = self->in->memory;
     const int64_t last_step = self->n + STEPS;
     bins_t bins = {0};
-    int32_t *order = NULL;
+    plb_item_t *order = NULL;
     int64_t placed = 0, failed = -1, failed_most = 0;
-    PLB_NEW(order, self->n);
-    ret = by_memory(self, order, err);
+    ret = by_memory(self, &order, err);
     ret = ret == PLB_OK ? bins_init(&bins, self->room, self->in->n_ranks, err) : ret;
     int32_t last = -1;
     for (int64_t step = 0; ret == PLB_OK && placed < self->n; step++) {
-        const int32_t i = order[placed];
+        const int32_t i = order[placed].id;
         const int32_t r = next_bin(&bins, last, memory[i]);
         if (r >= 0) {
             bins_set(&bins, r, bins.most[bins.size + r] - memory[i]);
@@ -241,14 +240,14 @@ int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t 
                 ret = does_not_fit(self, (int32_t)failed, failed_most, err);
                 break;
             }
-            last = rank[order[--placed]];
-            bins_set(&bins, last, bins.most[bins.size + last] + memory[order[placed]]);
+            const int32_t back = order[--placed].id;
+            last = rank[back];
+            bins_set(&bins, last, bins.most[bins.size + last] + memory[back]);
         }
         if (step % TICK == TICK - 1 && opts->tick != NULL) {
             ret = opts->tick(opts->tick_arg);
         }
     }
-out:
     plb_free(order);
     plb_free(bins.most);
     return ret;
@@ -256,34 +255,35 @@ out:
 
 /* Take the largest objects from ranks above their limits; they go to the front of order[].
  * Returns how many. */
-static int64_t evict(const plb_problem_t *self, const int32_t *rank, int64_t *room, int32_t *order)
+static int64_t evict(const plb_problem_t *self, const int32_t *rank, int64_t *room,
+                     plb_item_t *order)
 {
     int64_t out = 0;
     for (int64_t k = 0; k < self->n; k++) {
-        const int32_t i = order[k];
+        const int32_t i = order[k].id;
         if (room[rank[i]] < 0) {
             room[rank[i]] += self->in->memory[i];
-            order[out++] = i;
+            order[out++] = order[k];
         }
     }
     return out;
 }
 
 /* Each to the rank with most room; false where one does not fit. */
-static bool settle(const plb_problem_t *self, const int32_t *object, int64_t n, int64_t *room,
+static bool settle(const plb_problem_t *self, const plb_item_t *object, int64_t n, int64_t *room,
                    plb_heap_t *heap, int32_t *rank)
 {
     for (heap->n = 0; heap->n < self->in->n_ranks; heap->n++) {
-        heap->item[heap->n] = (plb_heap_item_t){-(double)room[heap->n], heap->n};
+        heap->item[heap->n] = (plb_item_t){-(double)room[heap->n], heap->n};
     }
     plb_heap_build(heap);
     for (int64_t k = 0; k < n; k++) {
-        const int32_t r = heap->item[0].id;
-        if (room[r] < self->in->memory[object[k]]) {
+        const int32_t r = heap->item[0].id, i = object[k].id;
+        if (room[r] < self->in->memory[i]) {
             return false;
         }
-        rank[object[k]] = r;
-        room[r] -= self->in->memory[object[k]];
+        rank[i] = r;
+        room[r] -= self->in->memory[i];
         plb_heap_rekey(heap, -(double)room[r]);
     }
     return true;
@@ -296,7 +296,7 @@ int plb_problem_repair(const plb_problem_t *self, int32_t *rank, const plb_opts_
     const int32_t p = self->in->n_ranks;
     bool kept = true;
     int64_t *room = NULL;
-    int32_t *order = NULL;
+    plb_item_t *order = NULL;
     plb_heap_t heap = {0};
     if (self->room == NULL) {
         return PLB_OK;
@@ -313,9 +313,8 @@ int plb_problem_repair(const plb_problem_t *self, int32_t *rank, const plb_opts_
     if (kept) {
         goto out;
     }
-    PLB_NEW(order, self->n);
     PLB_NEW(heap.item, p);
-    ret = by_memory(self, order, err);
+    ret = by_memory(self, &order, err);
     if (ret == PLB_OK &&
         !settle(self, order, evict(self, rank, room, order), room, &heap, rank)) {
         ret = plb_problem_pack(self, rank, opts, err);

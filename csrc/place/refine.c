@@ -40,7 +40,7 @@ typedef struct refiner {
     int64_t *room;     /* [p] bytes of memory left, or NULL */
     plb_heap_t donor;    /* key: -seconds */
     plb_heap_t receiver; /* key: -(allowed - load) */
-    plb_heap_item_t *aside; /* [p] receivers without memory for the object at hand */
+    plb_item_t *aside; /* [p] receivers without memory for the object at hand */
     int32_t n_aside;
 
     /* What donors may give: those of rank r are start[r] ... start[r + 1] - 1, lightest first. */
@@ -96,9 +96,9 @@ static void find_ranks(refiner_t *self)
 {
     for (int32_t r = 0; r < self->in->n_ranks; r++) {
         if (overloaded(self, r)) {
-            self->donor.item[self->donor.n++] = (plb_heap_item_t){-seconds(self, r), r};
+            self->donor.item[self->donor.n++] = (plb_item_t){-seconds(self, r), r};
         } else if (spare(self, r) > 0.0) {
-            self->receiver.item[self->receiver.n++] = (plb_heap_item_t){-spare(self, r), r};
+            self->receiver.item[self->receiver.n++] = (plb_item_t){-spare(self, r), r};
         }
     }
     plb_heap_build(&self->donor);
@@ -117,17 +117,16 @@ static int list_objects(refiner_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     int64_t n = 0;
-    int32_t *which = NULL, *order = NULL;
-    double *weight = NULL, *sorted = NULL;
+    int32_t *which = NULL;
+    double *weight = NULL;
+    plb_item_t *sorted = NULL;
     const int32_t p = self->in->n_ranks;
     PLB_NEW0(self->start, p + 2);
     for (int64_t i = 0; i < self->in->n_objects; i++) {
         n += useful(self, i);
     }
     PLB_NEW(which, n);
-    PLB_NEW(order, n);
     PLB_NEW(weight, n);
-    PLB_NEW(sorted, n);
     PLB_NEW(self->object, n);
     PLB_NEW(self->weight, n);
     PLB_NEW(self->next, n + 1);
@@ -140,7 +139,7 @@ static int list_objects(refiner_t *self, plb_err_t *err)
             which[n++] = (int32_t)i;
         }
     }
-    ret = plb_sort_order(weight, n, PLB_ASCENDING, order, sorted, err);
+    ret = plb_sort_loads(weight, n, PLB_ASCENDING, &sorted, err);
     if (ret != PLB_OK) {
         goto out;
     }
@@ -148,15 +147,14 @@ static int list_objects(refiner_t *self, plb_err_t *err)
         self->start[r + 1] += self->start[r];
     }
     for (int64_t k = 0; k < n; k++) { /* start[r + 1] moves from the begin of r to its end */
-        const int32_t i = which[order[k]];
+        const int32_t i = which[sorted[k].id];
         const int64_t at = self->start[self->rank[i] + 1]++;
         self->object[at] = i;
-        self->weight[at] = sorted[k];
+        self->weight[at] = sorted[k].key;
         self->next[at] = self->prev[at] = (int32_t)at;
     }
 out:
     plb_free(which);
-    plb_free(order);
     plb_free(weight);
     plb_free(sorted);
     return ret;
@@ -225,9 +223,9 @@ static int64_t end_of_fitting(const refiner_t *self, int32_t donor, int32_t r)
 static void come_back(refiner_t *self)
 {
     while (self->n_aside > 0) {
-        const plb_heap_item_t back = self->aside[--self->n_aside];
+        const plb_item_t back = self->aside[--self->n_aside];
         if (self->room[back.id] >= self->problem->least) {
-            plb_heap_push(&self->receiver, back.key, back.id);
+            plb_heap_push(&self->receiver, back);
         }
     }
 }
@@ -289,7 +287,7 @@ static void move(refiner_t *self, int32_t donor, int64_t k)
         plb_heap_rekey(&self->donor, -seconds(self, donor));
     } else {
         plb_heap_pop(&self->donor);
-        plb_heap_push(&self->receiver, -spare(self, donor), donor);
+        plb_heap_push(&self->receiver, (plb_item_t){-spare(self, donor), donor});
     }
 }
 

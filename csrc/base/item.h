@@ -1,0 +1,19 @@
+/* A number that belongs to something: what heaps and sorts order. */
+#ifndef PLB_BASE_ITEM_H
+#define PLB_BASE_ITEM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct plb_item {
+    double key;
+    int32_t id;
+} plb_item_t;
+
+/** By key, ties the lowest id: a total order where ids differ. */
+static inline bool plb_item_before(plb_item_t a, plb_item_t b)
+{
+    return a.key < b.key || (a.key == b.key && a.id < b.id);
+}
+
+#endif
