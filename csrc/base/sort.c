@@ -5,11 +5,11 @@
 #include "base/mem.h"
 
 enum {
-    DIGIT_BITS = 11,
+    DIGIT_BITS = 12,
     PARTS = 1 << DIGIT_BITS,
     FEW = 16,       /* items that insertion sorts fastest */
     FEW_LOADS = 4096, /* not worth a pass of the radix sort */
-    CROWD = 32,     /* items in one bin that insertion would take too long for */
+    CROWD = 16,     /* items in one bin that insertion would take too long for */
     MOST_DEPTH = 8, /* of bins in bins; then by merging */
 };
 
@@ -195,6 +195,7 @@ static void range_of(const double *x, int64_t n, double *low, double *high)
 typedef struct parts {
     uint64_t first; /* image of the least key */
     int shift;      /* from the distance to it to the part */
+    uint64_t n; /* parts in use */
     uint32_t end[PARTS];
     uint32_t largest;
 } parts_t;
@@ -207,21 +208,22 @@ static inline uint64_t part_of(const parts_t *self, double key)
 static void split(parts_t *self, const double *x, int64_t n, double sign, double low, double high)
 {
     const uint64_t range = image(high) - image(low);
-    const int used = range == 0 || n < FEW_LOADS ? 0 : 64 - __builtin_clzll(range);
+    const int used = range == 0 ? 0 : 64 - __builtin_clzll(range);
     self->first = image(low);
     self->shift = n < FEW_LOADS ? 63 : used > DIGIT_BITS ? used - DIGIT_BITS : 0;
-    memset(self->end, 0, sizeof self->end);
+    self->n = part_of(self, high) + 1;
+    memset(self->end, 0, self->n * sizeof *self->end);
     for (int64_t i = 0; i < n; i++) {
         self->end[part_of(self, key_of(x[i], sign))]++;
     }
-    self->largest = starts(self->end, PARTS);
+    self->largest = starts(self->end, (int64_t)self->n);
 }
 
 static void sort_parts(const parts_t *self, plb_item_t *item, double low, double high,
                        plb_item_t *spare, uint32_t *bin)
 {
     uint32_t begin = 0;
-    for (uint64_t part = 0; part < PARTS; part++) {
+    for (uint64_t part = 0; part < self->n; part++) {
         const uint64_t first = self->first + (part << self->shift);
         const uint64_t last = first + ((UINT64_C(1) << self->shift) - 1);
         const double least = part == 0 ? low : from_image(first);

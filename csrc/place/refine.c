@@ -16,6 +16,7 @@
  */
 #include "place/refine.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -43,18 +44,26 @@ typedef struct refiner {
     plb_item_t *aside; /* [p] receivers without memory for the object at hand */
     int32_t n_aside;
 
-    /* What donors may give: those of rank r are start[r] ... start[r + 1] - 1, lightest first. */
-    int64_t *start;
-    int32_t *object;
-    double *weight;
-    int32_t *next, *prev; /* nearest entry at or behind (before) that is still there, halved as
-                           * they are followed */
+    /* What donor r may give is give[start[r] ... end[r] - 1]: key is the load.  In order of loads
+     * (ties: of objects) once r has been sorted, which happens when its turn comes first. */
+    int32_t *on; /* [p] objects on a rank */
+    int64_t *start, *end;
+    plb_item_t *give;
+    uint8_t *sorted;      /* [p] */
+    int32_t *next, *prev; /* nearest entry at or behind (before) that is still there; links over
+                           * several that are gone are shortened as they are followed */
+    plb_item_t *spare;    /* scratch to sort the longest list */
+    uint32_t *bin;
 } refiner_t;
+
+static double background(const refiner_t *self, int32_t r)
+{
+    return self->in->background == NULL ? 0.0 : self->in->background[r];
+}
 
 static double seconds(const refiner_t *self, int32_t r)
 {
-    const double background = self->in->background == NULL ? 0.0 : self->in->background[r];
-    return background + self->load[r] / plb_speed(self->in, r);
+    return background(self, r) + self->load[r] / plb_speed(self->in, r);
 }
 
 static bool overloaded(const refiner_t *self, int32_t r)
@@ -72,23 +81,34 @@ static bool fits(const refiner_t *self, int32_t r, double weight)
     return self->load[r] + weight <= self->allowed[r];
 }
 
+/* Load and number of the objects of each rank.  Neighbours in the list often live together; their
+ * sum is kept in a register instead of waiting for memory at each addition. */
+static void add_loads(refiner_t *self)
+{
+    const plb_snapshot_t *in = self->in;
+    for (int64_t i = 0; i < in->n_objects;) {
+        const int32_t r = self->rank[i];
+        const int64_t begin = i;
+        double sum = self->load[r];
+        for (; i < in->n_objects && self->rank[i] == r; i++) {
+            sum += in->load[i];
+        }
+        self->load[r] = sum;
+        self->on[r] += (int32_t)(i - begin);
+    }
+}
+
 static void set_threshold(refiner_t *self, double overload)
 {
     const plb_snapshot_t *in = self->in;
     double work = 0.0, speed = 0.0;
-    memset(self->load, 0, (size_t)in->n_ranks * sizeof *self->load);
-    for (int64_t i = 0; i < in->n_objects; i++) {
-        self->load[self->rank[i]] += in->load[i];
-    }
     for (int32_t r = 0; r < in->n_ranks; r++) {
-        const double background = in->background == NULL ? 0.0 : in->background[r];
-        work += self->load[r] + background * plb_speed(in, r);
+        work += self->load[r] + background(self, r) * plb_speed(in, r);
         speed += plb_speed(in, r);
     }
     self->threshold = overload * (work / speed);
     for (int32_t r = 0; r < in->n_ranks; r++) {
-        const double background = in->background == NULL ? 0.0 : in->background[r];
-        self->allowed[r] = (self->threshold - background) * plb_speed(in, r);
+        self->allowed[r] = (self->threshold - background(self, r)) * plb_speed(in, r);
     }
 }
 
@@ -105,65 +125,55 @@ static void find_ranks(refiner_t *self)
     plb_heap_build(&self->receiver);
 }
 
-/* Could moving this object help?  Weightless ones do not, nor those that fit nowhere. */
-static bool useful(const refiner_t *self, int64_t i)
-{
-    return self->in->load[i] > 0.0 && fits(self, self->receiver.item[0].id, self->in->load[i]) &&
-           overloaded(self, self->rank[i]) && plb_may_migrate(self->in, i);
-}
-
-/* List what the donors may give: gathered, sorted at once, dealt out to their ranks. */
+/* List what the donors may give, by donor: what may migrate, has a load and fits somewhere. */
 static int list_objects(refiner_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     int64_t n = 0;
-    int32_t *which = NULL;
-    double *weight = NULL;
-    plb_item_t *sorted = NULL;
-    const int32_t p = self->in->n_ranks;
-    PLB_NEW0(self->start, p + 2);
-    for (int64_t i = 0; i < self->in->n_objects; i++) {
-        n += useful(self, i);
+    int32_t longest = 0;
+    const plb_snapshot_t *in = self->in;
+    const int32_t p = in->n_ranks, roomiest = self->receiver.item[0].id;
+    PLB_NEW(self->start, p);
+    PLB_NEW(self->end, p);
+    PLB_NEW0(self->sorted, p);
+    for (int32_t r = 0; r < p; r++) {
+        const int32_t here = overloaded(self, r) ? self->on[r] : 0;
+        self->start[r] = self->end[r] = n;
+        n += here;
+        self->on[r] = here;
+        longest = here > longest ? here : longest;
     }
-    PLB_NEW(which, n);
-    PLB_NEW(weight, n);
-    PLB_NEW(self->object, n);
-    PLB_NEW(self->weight, n);
-    PLB_NEW(self->next, n + 1);
-    PLB_NEW(self->prev, n + 1);
-    n = 0;
-    for (int64_t i = 0; i < self->in->n_objects; i++) {
-        if (useful(self, i)) {
-            self->start[self->rank[i] + 2]++;
-            weight[n] = self->in->load[i];
-            which[n++] = (int32_t)i;
+    PLB_NEW(self->give, n);
+    PLB_NEW(self->next, n);
+    PLB_NEW(self->prev, n);
+    PLB_NEW(self->spare, longest);
+    PLB_NEW(self->bin, 2 * (int64_t)longest);
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        const int32_t r = self->rank[i];
+        if (self->on[r] > 0 && in->load[i] > 0.0 && fits(self, roomiest, in->load[i]) &&
+            plb_may_migrate(in, i)) {
+            self->give[self->end[r]++] = (plb_item_t){in->load[i], (int32_t)i};
         }
     }
-    ret = plb_sort_loads(weight, n, PLB_ASCENDING, &sorted, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
-    for (int32_t r = 0; r <= p; r++) {
-        self->start[r + 1] += self->start[r];
-    }
-    for (int64_t k = 0; k < n; k++) { /* start[r + 1] moves from the begin of r to its end */
-        const int32_t i = which[sorted[k].id];
-        const int64_t at = self->start[self->rank[i] + 1]++;
-        self->object[at] = i;
-        self->weight[at] = sorted[k].key;
-        self->next[at] = self->prev[at] = (int32_t)at;
-    }
 out:
-    plb_free(which);
-    plb_free(weight);
-    plb_free(sorted);
     return ret;
+}
+
+static void sort_list(refiner_t *self, int32_t donor)
+{
+    const int64_t begin = self->start[donor], end = self->end[donor];
+    double low = INFINITY, high = 0.0;
+    for (int64_t k = begin; k < end; k++) {
+        low = self->give[k].key < low ? self->give[k].key : low;
+        high = self->give[k].key > high ? self->give[k].key : high;
+        self->next[k] = self->prev[k] = (int32_t)k;
+    }
+    plb_sort_items(self->give + begin, end - begin, low, high, self->spare, self->bin);
+    self->sorted[donor] = 1;
 }
 
 /* ---- one move ------------------------------------------------------------------------------- */
 
-/* An entry that is gone links to its neighbour; links are halved on the way.  `prev` is shifted
- * by one, so that 0 means none. */
 static int64_t at_or_behind(refiner_t *self, int64_t k, int64_t end)
 {
     while (k < end && self->next[k] != k) {
@@ -193,10 +203,10 @@ static void take(refiner_t *self, int64_t k)
 /* The first entry of a donor that ends its excess alone. */
 static int64_t first_enough(const refiner_t *self, int32_t donor)
 {
-    int64_t low = self->start[donor], high = self->start[donor + 1];
+    int64_t low = self->start[donor], high = self->end[donor];
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if (self->load[donor] - self->weight[middle] <= self->allowed[donor]) {
+        if (self->load[donor] - self->give[middle].key <= self->allowed[donor]) {
             high = middle;
         } else {
             low = middle + 1;
@@ -208,10 +218,10 @@ static int64_t first_enough(const refiner_t *self, int32_t donor)
 /* Behind the last entry of a donor that fits on rank r. */
 static int64_t end_of_fitting(const refiner_t *self, int32_t donor, int32_t r)
 {
-    int64_t low = self->start[donor], high = self->start[donor + 1];
+    int64_t low = self->start[donor], high = self->end[donor];
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if (fits(self, r, self->weight[middle])) {
+        if (fits(self, r, self->give[middle].key)) {
             low = middle + 1;
         } else {
             high = middle;
@@ -234,9 +244,9 @@ static void come_back(refiner_t *self)
  * but none for its memory step aside. */
 static bool find_receiver(refiner_t *self, int64_t k)
 {
-    while (self->receiver.n > 0 && fits(self, self->receiver.item[0].id, self->weight[k])) {
+    while (self->receiver.n > 0 && fits(self, self->receiver.item[0].id, self->give[k].key)) {
         if (self->room == NULL ||
-            self->room[self->receiver.item[0].id] >= self->in->memory[self->object[k]]) {
+            self->room[self->receiver.item[0].id] >= self->in->memory[self->give[k].id]) {
             return true;
         }
         self->aside[self->n_aside++] = plb_heap_pop(&self->receiver);
@@ -248,9 +258,12 @@ static bool find_receiver(refiner_t *self, int64_t k)
 /* What the donor should give; its receiver is then on top.  -1: nothing fits anywhere. */
 static int64_t choose(refiner_t *self, int32_t donor)
 {
-    const int64_t begin = self->start[donor], end = self->start[donor + 1];
+    const int64_t begin = self->start[donor], end = self->end[donor];
     if (self->receiver.n == 0) {
         return -1;
+    }
+    if (!self->sorted[donor]) {
+        sort_list(self, donor);
     }
     const int64_t fitting = end_of_fitting(self, donor, self->receiver.item[0].id);
     const int64_t enough = first_enough(self, donor);
@@ -272,11 +285,11 @@ static int64_t choose(refiner_t *self, int32_t donor)
 
 static void move(refiner_t *self, int32_t donor, int64_t k)
 {
-    const int32_t to = self->receiver.item[0].id, i = self->object[k];
+    const int32_t to = self->receiver.item[0].id, i = self->give[k].id;
     take(self, k);
     self->rank[i] = to;
-    self->load[donor] -= self->weight[k];
-    self->load[to] += self->weight[k];
+    self->load[donor] -= self->give[k].key;
+    self->load[to] += self->give[k].key;
     if (self->room != NULL) {
         self->room[donor] += self->in->memory[i];
         self->room[to] -= self->in->memory[i];
@@ -332,10 +345,12 @@ int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank,
     int ret = PLB_OK;
     const int32_t p = problem->in->n_ranks;
     refiner_t self = {.problem = problem, .in = problem->in, .rank = rank};
-    PLB_NEW(self.load, p);
+    PLB_NEW0(self.load, p);
+    PLB_NEW0(self.on, p);
     PLB_NEW(self.allowed, p);
     PLB_NEW(self.donor.item, p);
     PLB_NEW(self.receiver.item, p);
+    add_loads(&self);
     set_threshold(&self, overload);
     find_ranks(&self);
     if (self.donor.n == 0 || self.receiver.n == 0) {
@@ -351,11 +366,15 @@ out:
     plb_free(self.receiver.item);
     plb_free(self.room);
     plb_free(self.aside);
+    plb_free(self.on);
     plb_free(self.start);
-    plb_free(self.object);
-    plb_free(self.weight);
+    plb_free(self.end);
+    plb_free(self.give);
+    plb_free(self.sorted);
     plb_free(self.next);
     plb_free(self.prev);
+    plb_free(self.spare);
+    plb_free(self.bin);
     return ret;
 }
 
