@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from pylb import _core
 from pylb.metrics import Metrics
 from pylb.snapshot import I32, Snapshot
@@ -92,15 +90,15 @@ def place(
     """
     entry = find(strategy)
     values = [] if entry.call else entry.values(params)
-    rank, seconds = _core.place(snapshot, entry.bound(params), values, seed)
-    rank.flags.writeable = False
-    moved = rank != snapshot.rank
+    rank, before, after, migrations, nbytes, seconds = _core.place(
+        snapshot, entry.bound(params), values, seed
+    )
     return Placement(
         rank=rank,
-        before=snapshot.metrics,
-        after=Metrics.of(_core.rank_times(snapshot, rank)),
-        migrations=int(np.count_nonzero(moved)),
-        bytes=0 if snapshot.bytes is None else int(snapshot.bytes[moved].sum()),
+        before=Metrics(**before),
+        after=Metrics(**after),
+        migrations=migrations,
+        bytes=nbytes,
         seconds=seconds,
         strategy=entry.name,
         seed=seed,

@@ -30,7 +30,12 @@ static int check_i64(const char *name, const int64_t *x, int64_t n, plb_err_t *e
 static int check_index(const char *name, const int32_t *x, int64_t n, int64_t limit,
                        plb_err_t *err)
 {
+    const uint32_t above = limit < INT32_MAX ? (uint32_t)limit : INT32_MAX;
+    uint32_t most = 0; /* negative ones are large as unsigned; no exit, so that this is vector code */
     for (int64_t i = 0; x != NULL && i < n; i++) {
+        most = (uint32_t)x[i] > most ? (uint32_t)x[i] : most;
+    }
+    for (int64_t i = 0; most >= above && x != NULL && i < n; i++) {
         if (x[i] < 0 || x[i] >= limit) {
             return PLB_FAIL(err, PLB_ERR_RANGE, "%s[%lld] is %d: expected 0 ... %lld", name,
                             (long long)i, x[i], (long long)limit - 1);
@@ -99,4 +104,23 @@ void plb_snapshot_rank_times(const plb_snapshot_t *s, const int32_t *rank, doubl
     for (int32_t r = 0; r < s->n_ranks; r++) {
         time[r] = (s->background == NULL ? 0.0 : s->background[r]) + time[r] / plb_speed(s, r);
     }
+}
+
+int plb_snapshot_compare(const plb_snapshot_t *s, const int32_t *rank, plb_change_t *out,
+                         plb_err_t *err)
+{
+    int ret = plb_snapshot_check_placement(s, rank, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    out->migrations = out->bytes = 0;
+    for (int64_t i = 0; i < s->n_objects; i++) {
+        out->migrations += rank[i] != s->rank[i];
+    }
+    for (int64_t i = 0; s->bytes != NULL && i < s->n_objects; i++) {
+        out->bytes += rank[i] != s->rank[i] ? s->bytes[i] : 0;
+    }
+    plb_snapshot_rank_times(s, NULL, out->before);
+    plb_snapshot_rank_times(s, rank, out->after);
+    return PLB_OK;
 }

@@ -58,4 +58,14 @@ static inline int plb_may_migrate(const plb_snapshot_t *self, int64_t i)
  *  whoever adds them that way.  First component only. */
 void plb_snapshot_rank_times(const plb_snapshot_t *self, const int32_t *rank, double *time);
 
+typedef struct plb_change {
+    double *before, *after; /* [n_ranks] seconds, the caller's */
+    int64_t migrations, bytes;
+} plb_change_t;
+
+/** Check a placement and say what it changes: rank times, objects that move, bytes that they
+ *  send (0 where the snapshot has no sizes). */
+int plb_snapshot_compare(const plb_snapshot_t *self, const int32_t *rank, plb_change_t *out,
+                         plb_err_t *err);
+
 #endif

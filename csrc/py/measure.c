@@ -3,7 +3,7 @@
 
 #include "views.h"
 
-static PyObject *metrics_dict(const plb_metrics_t *m)
+PyObject *plb_py_metrics(const plb_metrics_t *m)
 {
     PyObject *out = PyDict_New();
     if (out == NULL) {
@@ -35,7 +35,7 @@ static PyObject *metrics(PyObject *module, PyObject *time)
         const double *t = PyArray_DATA(a);
         plb_metrics_t m;
         plb_metrics_of(t, (int32_t)PyArray_SIZE(a), &m);
-        out = metrics_dict(&m);
+        out = plb_py_metrics(&m);
     } else if (!PyErr_Occurred()) {
         PyErr_SetString(PyExc_ValueError, "time is empty: expected one entry for each rank");
     }

@@ -134,10 +134,46 @@ static PyObject *table(PyObject *module, PyObject *unused)
     return out;
 }
 
+/* Run the strategy and measure what it decided, without the GIL. */
+typedef struct call {
+    plb_snapshot_t snapshot;
+    plb_strategy_t strategy;
+    const double *params;
+    uint64_t seed;
+    int32_t *rank;
+    plb_change_t change;
+    plb_metrics_t before, after;
+    double seconds;
+} call_t;
+
+static int run_and_measure(call_t *self, PyThreadState **state, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = self->snapshot.n_ranks;
+    const plb_opts_t opts = {self->params, self->seed, plb_py_tick, state};
+    PLB_NEW(self->rank, self->snapshot.n_objects);
+    PLB_NEW(self->change.before, p);
+    PLB_NEW(self->change.after, p);
+    const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
+    ret = self->strategy.run(&self->strategy, &self->snapshot, &opts, self->rank, err);
+    self->seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
+    ret = ret == PLB_OK ? plb_snapshot_compare(&self->snapshot, self->rank, &self->change, err)
+                        : ret;
+    if (ret == PLB_OK) {
+        plb_metrics_of(self->change.before, p, &self->before);
+        plb_metrics_of(self->change.after, p, &self->after);
+    }
+out:
+    plb_free(self->change.before);
+    plb_free(self->change.after);
+    return ret;
+}
+
 PyDoc_STRVAR(place_doc,
              "place(snapshot, strategy, params, seed)\n--\n\n"
              "Run one strategy (name or callable; params in the order of its table).  Returns\n"
-             "(rank, seconds); the GIL is released while a strategy of the table runs.");
+             "(rank, before, after, migrations, bytes, seconds), metrics as dicts; the GIL is\n"
+             "released while a strategy of the table runs.");
 static PyObject *place(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -147,42 +183,34 @@ static PyObject *place(PyObject *module, PyObject *args)
         return NULL;
     }
     plb_py_held_t held = {0};
-    plb_snapshot_t snapshot;
-    plb_strategy_t strategy;
     plb_err_t err = {0, ""};
     PyArrayObject *values = NULL;
-    PyObject *rank = NULL;
-    if (plb_py_strategy(which, &strategy) != 0 ||
-        plb_py_snapshot(&held, object, &snapshot) != 0 ||
+    call_t call = {.seed = seed};
+    if (plb_py_strategy(which, &call.strategy) != 0 ||
+        plb_py_snapshot(&held, object, &call.snapshot) != 0 ||
         (values = plb_py_hold(&held, params, NPY_FLOAT64, 1)) == NULL) {
         goto out;
     }
-    if (strategy.run != run_callable && PyArray_SIZE(values) != strategy.n_params) {
-        PyErr_Format(PyExc_ValueError, "%s takes %d parameters: %zd given", strategy.name,
-                     strategy.n_params, PyArray_SIZE(values));
+    if (call.strategy.run != run_callable && PyArray_SIZE(values) != call.strategy.n_params) {
+        PyErr_Format(PyExc_ValueError, "%s takes %d parameters: %zd given", call.strategy.name,
+                     call.strategy.n_params, PyArray_SIZE(values));
         goto out;
     }
-    npy_intp n = (npy_intp)snapshot.n_objects;
-    rank = PyArray_SimpleNew(1, &n, NPY_INT32);
-    if (rank == NULL) {
-        goto out;
-    }
+    call.params = PyArray_DATA(values);
     PyThreadState *state = PyEval_SaveThread();
-    const plb_opts_t opts = {PyArray_DATA(values), seed, plb_py_tick, &state};
-    const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
-    int ret = strategy.run(&strategy, &snapshot, &opts, PyArray_DATA((PyArrayObject *)rank), &err);
-    const double seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
+    const int ret = run_and_measure(&call, &state, &err);
     PyEval_RestoreThread(state);
-    if (ret == PLB_OK) {
-        ret = plb_snapshot_check_placement(&snapshot, PyArray_DATA((PyArrayObject *)rank), &err);
-    }
-    if (ret == PLB_OK) {
-        result = Py_BuildValue("Od", rank, seconds);
-    } else {
+    if (ret != PLB_OK) {
+        plb_free(call.rank);
         plb_py_raise(ret, &err);
+        goto out;
     }
+    result = Py_BuildValue("NNNLLd",
+                           plb_py_take(call.rank, (npy_intp)call.snapshot.n_objects, NPY_INT32),
+                           plb_py_metrics(&call.before), plb_py_metrics(&call.after),
+                           (long long)call.change.migrations, (long long)call.change.bytes,
+                           call.seconds);
 out:
-    Py_XDECREF(rank);
     plb_py_release(&held);
     return result;
 }

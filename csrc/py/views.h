@@ -41,6 +41,9 @@ int plb_py_trace(plb_py_held_t *held, PyObject *object, plb_trace_t *out);
 /** New one-dimensional array that takes over `data` (of plb_malloc), also on failure. */
 PyObject *plb_py_take(void *data, npy_intp n, int type);
 
+/** Every metric by name, a new dict. */
+PyObject *plb_py_metrics(const plb_metrics_t *metrics);
+
 /** For plb_opts_t: lets Ctrl-C end a long local loop.  `arg` is the PyThreadState that
  *  PyEval_SaveThread gave, by address. */
 int plb_py_tick(void *arg);
