@@ -26,16 +26,16 @@ static int check_ptr(const char *name, const int64_t *ptr, int64_t n, plb_err_t 
     return PLB_OK;
 }
 
-/* Elements i0 ... end - 1: one pass without branches, which the compiler vectorises; a second one
- * only for the message. */
+/* Elements i0 ... end - 1.  One pass without branches, which any compiler vectorises: the sign bit
+ * of `doubt` is set where an x or limit - 1 - x is negative.  The second pass decides. */
 static int check_index(const char *name, const int32_t *x, int64_t i0, int64_t end, int64_t limit,
                        plb_err_t *err)
 {
-    uint32_t most = 0;
-    for (int64_t i = i0; x != NULL && i < end; i++) {
-        most = (uint32_t)x[i] > most ? (uint32_t)x[i] : most;
+    uint32_t doubt = 0;
+    for (int64_t i = i0; i < end; i++) {
+        doubt |= (uint32_t)x[i] | ((uint32_t)(limit - 1) - (uint32_t)x[i]);
     }
-    for (int64_t i = i0; x != NULL && most >= limit && i < end; i++) {
+    for (int64_t i = i0; doubt >> 31 && i < end; i++) {
         if (x[i] < 0 || x[i] >= limit) {
             return PLB_FAIL(err, PLB_ERR_RANGE, "%s[%lld] is %d: expected 0 ... %lld", name,
                             (long long)i, x[i], (long long)limit - 1);
@@ -47,17 +47,27 @@ static int check_index(const char *name, const int32_t *x, int64_t i0, int64_t e
 static int check_f64(const char *name, const double *x, int64_t i0, int64_t end, double least,
                      plb_err_t *err)
 {
-    int bad = 0;
     for (int64_t i = i0; x != NULL && i < end; i++) {
-        bad |= !(x[i] >= least) | !(x[i] <= 1e30); /* true for NaN */
-    }
-    for (int64_t i = i0; bad && i < end; i++) {
-        if (!(x[i] >= least && x[i] <= 1e30)) {
+        if (!(x[i] >= least && x[i] <= 1e30)) { /* also false for NaN */
             return PLB_FAIL(err, PLB_ERR_VALUE, "%s[%lld] is %g: expected a finite number, %s",
                             name, (long long)i, x[i], least > 0 ? "above zero" : "zero or more");
         }
     }
     return PLB_OK;
+}
+
+/* The same for the long arrays: doubles that are not negative are ordered as their bits are. */
+static int check_seconds(const char *name, const double *x, int64_t i0, int64_t end,
+                         plb_err_t *err)
+{
+    const double most = 1e30;
+    uint64_t limit, bits, doubt = 0;
+    memcpy(&limit, &most, sizeof limit);
+    for (int64_t i = i0; i < end; i++) {
+        memcpy(&bits, &x[i], sizeof bits);
+        doubt |= bits | (limit - bits);
+    }
+    return doubt >> 63 ? check_f64(name, x, i0, end, 0.0, err) : PLB_OK;
 }
 
 static int check_i64(const char *name, const int64_t *x, int64_t i0, int64_t end, plb_err_t *err)
@@ -87,22 +97,37 @@ static int check_frame(const plb_trace_t *t, plb_err_t *err)
 }
 
 /* Just before the phase is run, so that its arrays are in the cache then. */
-static int check_phase(const plb_trace_t *t, int64_t i, plb_err_t *err)
+static int check_tasks(const plb_trace_t *t, int64_t i, plb_err_t *err)
 {
     int ret;
     const int64_t a = t->task_ptr[i], b = t->task_ptr[i + 1];
-    const int64_t c = t->edge_ptr[i], d = t->edge_ptr[i + 1];
     if ((ret = check_index("task_entity", t->task_entity, a, b, t->n_entities, err)) ||
-        (ret = check_index("task_rank", t->task_rank, a, b, t->n_ranks, err)) ||
-        (ret = check_f64("task_load", t->task_load, a, b, 0.0, err)) ||
-        (ret = check_i64("task_bytes", t->task_bytes, a, b, err)) ||
-        (ret = check_i64("task_memory", t->task_memory, a, b, err)) ||
-        (ret = check_index("edge_src", t->edge_src, c, d, t->n_entities, err)) ||
-        (ret = check_index("edge_dst", t->edge_dst, c, d, t->n_entities, err)) ||
-        (ret = check_f64("edge_bytes", t->edge_bytes, c, d, 0.0, err))) {
+        (ret = check_index("task_rank", t->task_rank, a, b, t->n_ranks, err))) {
         return ret;
     }
-    return check_f64("edge_messages", t->edge_messages, c, d, 0.0, err);
+    return check_seconds("task_load", t->task_load, a, b, err);
+}
+
+/* What only a balancing reads. */
+static int check_sizes(const plb_trace_t *t, int64_t i, plb_err_t *err)
+{
+    const int64_t a = t->task_ptr[i], b = t->task_ptr[i + 1];
+    const int ret = check_i64("task_bytes", t->task_bytes, a, b, err);
+    return ret != PLB_OK ? ret : check_i64("task_memory", t->task_memory, a, b, err);
+}
+
+/* Where traffic counts, or the strategy looks at it. */
+static int check_edges(const plb_trace_t *t, int64_t i, plb_err_t *err)
+{
+    int ret;
+    const int64_t a = t->edge_ptr[i], b = t->edge_ptr[i + 1];
+    if ((ret = check_index("edge_src", t->edge_src, a, b, t->n_entities, err)) ||
+        (ret = check_index("edge_dst", t->edge_dst, a, b, t->n_entities, err)) ||
+        (ret = check_seconds("edge_bytes", t->edge_bytes, a, b, err))) {
+        return ret;
+    }
+    return t->edge_messages == NULL ? PLB_OK
+                                    : check_seconds("edge_messages", t->edge_messages, a, b, err);
 }
 
 /* ---- one phase ------------------------------------------------------------------------------ */
@@ -184,6 +209,11 @@ static void settle(runner_t *self, int64_t i)
     }
 }
 
+static bool counts_traffic(const plb_replay_opts_t *opts)
+{
+    return opts->alpha > 0.0 || opts->beta > 0.0;
+}
+
 /* time += alpha * messages + beta * bytes of what each rank sends to others. */
 static void add_traffic(runner_t *self, int64_t i, const int32_t *rank)
 {
@@ -233,7 +263,7 @@ static plb_metrics_t measure(runner_t *self, int64_t i, const int32_t *rank)
     plb_metrics_t out;
     const plb_snapshot_t s = snapshot_of(self, i, rank);
     plb_snapshot_rank_times(&s, NULL, self->time);
-    if (self->opts->alpha > 0.0 || self->opts->beta > 0.0) {
+    if (counts_traffic(self->opts)) {
         add_traffic(self, i, rank);
     }
     plb_metrics_of(self->time, self->trace->n_ranks, &out);
@@ -287,13 +317,20 @@ static int ask(runner_t *self, int64_t i, plb_decision_t *d, plb_err_t *err)
     const plb_replay_opts_t *o = self->opts;
     const int32_t *rank = self->out->rank + self->trace->task_ptr[i];
     plb_snapshot_t s = snapshot_of(self, i, rank);
+    int ret = check_sizes(self->trace, i, err);
+    if (ret == PLB_OK && o->strategy->looks_at & PLB_LOOKS_COMM) {
+        ret = check_edges(self->trace, i, err);
+    }
+    if (ret != PLB_OK) {
+        return ret;
+    }
     add_objects(self, i, &s);
     if (o->strategy->looks_at & PLB_LOOKS_COMM) {
         add_edges(self, i, &s);
     }
     const plb_opts_t opts = {o->params, o->seed, o->tick, o->tick_arg};
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
-    int ret = o->strategy->run(o->strategy, &s, &opts, self->answer, err);
+    ret = o->strategy->run(o->strategy, &s, &opts, self->answer, err);
     d->seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
     if (ret == PLB_OK) {
         ret = plb_snapshot_check_placement(&s, self->answer, err);
@@ -364,7 +401,10 @@ static int phase(runner_t *self, int64_t i, plb_err_t *err)
     const plb_replay_opts_t *o = self->opts;
     const plb_trace_t *t = self->trace;
     plb_metrics_t *m = &self->out->metrics[i];
-    int ret = check_phase(t, i, err);
+    int ret = check_tasks(t, i, err);
+    if (ret == PLB_OK && counts_traffic(o)) {
+        ret = check_edges(t, i, err);
+    }
     if (ret != PLB_OK) {
         return ret;
     }

@@ -1,0 +1,96 @@
+"""How fast a run is replayed, against the same written with NumPy.
+
+    python benchmarks/replay.py [--objects 10000] [--phases 1000] [--ranks 60] [--json out.json]
+
+Both replay a generated run (a hot spot that travels through a ring of objects) with GreedyLB every
+so many phases, and must agree to the last bit.  The strategy is the same call in both; "bare" is
+the replay without any balancing.  Each figure is the least of several repeats, taken in turn.
+"""
+
+import argparse
+import json
+import time
+
+import numpy as np
+
+import pylb
+
+
+def with_numpy(trace, every):
+    """Iteration times: gather, where, bincount and maximum, phase by phase."""
+    held = np.full(trace.n_entities, -1, np.int32)
+    out = np.empty(trace.n_phases)
+    for i in range(trace.n_phases):
+        tasks = slice(trace.task_ptr[i], trace.task_ptr[i + 1])
+        entity, load = trace.task_entity[tasks], trace.task_load[tasks]
+        recorded = trace.task_rank[tasks]
+        here = held[entity]
+        new = here < 0
+        rank = np.where(new, recorded, here)
+        if i >= every:
+            fresh = new & trace.entity_migratable[entity]
+            held[entity[fresh]] = recorded[fresh]
+        out[i] = np.bincount(rank, load, trace.n_ranks).max()
+        if every and (i + 1) % every == 0:
+            plan = pylb.place(trace[i].with_rank(rank), "GreedyLB")
+            may = trace.entity_migratable[entity]
+            held[entity[may]] = plan.rank[may]
+    return out
+
+
+def with_pylb(trace, every):
+    run = trace.replay("GreedyLB", every=every) if every else trace.replay("none")
+    return run.iteration_time
+
+
+def least(repeats, **calls):
+    """The least seconds of each call, repeats taken in turn; and what it returned last."""
+    best, results = dict.fromkeys(calls, float("inf")), {}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            results[name] = call()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best, results
+
+
+def measure(trace, every, repeats):
+    best, results = least(
+        repeats, pylb=lambda: with_pylb(trace, every), numpy=lambda: with_numpy(trace, every)
+    )
+    np.testing.assert_array_equal(results["pylb"], results["numpy"])
+    tasks = len(trace.task_load)
+    return {
+        "every": every,
+        "pylb_seconds": best["pylb"],
+        "numpy_seconds": best["numpy"],
+        "pylb_tasks_per_second": tasks / best["pylb"],
+        "ratio": best["numpy"] / best["pylb"],
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--objects", type=int, default=10_000)
+    parser.add_argument("--phases", type=int, default=1_000)
+    parser.add_argument("--ranks", type=int, default=60)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--json", metavar="FILE", help="write the figures there too")
+    args = parser.parse_args()
+    trace = pylb.trace.hotspot(args.ranks, args.objects, args.phases)
+    rows = [measure(trace, every, args.repeats) for every in (0, 100, 10, 1)]
+    print(trace)
+    print(f"{'balancing':>10} {'pylb ms':>9} {'NumPy ms':>9} {'10^6 tasks/s':>13} {'ratio':>6}")
+    for row in rows:
+        print(
+            f"{'every ' + str(row['every']) if row['every'] else 'bare':>10} "
+            f"{1e3 * row['pylb_seconds']:9.1f} {1e3 * row['numpy_seconds']:9.1f} "
+            f"{1e-6 * row['pylb_tasks_per_second']:13.1f} {row['ratio']:6.2f}"
+        )
+    if args.json:
+        with open(args.json, "w") as file:
+            json.dump({"arguments": vars(args), "rows": rows}, file, indent=2)
+
+
+if __name__ == "__main__":
+    main()
