@@ -21,8 +21,8 @@ import numpy as np
 
 import pylb
 
-SUBPHASES = 1
-COMMS_PER_TASK = 0.25
+SUBPHASES = 2
+COMMS_PER_TASK = 0.3
 
 
 def entity(i, home):

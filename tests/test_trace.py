@@ -1,11 +1,16 @@
 """Recorded runs against a plain loader (json, dicts and loops)."""
 
+import copy
 import json
 import re
+import tempfile
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pylb
 
@@ -30,8 +35,9 @@ class Twin:
         for i in range(len(self.ranks[0]["phases"])):
             tasks, comms = [], []
             for rank in self.ranks:
-                tasks += rank["phases"][i].get("tasks", [])
-                comms += rank["phases"][i].get("communications", [])
+                phase = rank["phases"][i]
+                tasks += [t for t in phase.get("tasks", []) if not self.initial(phase, t)]
+                comms += phase.get("communications", [])
             self.phases.append((tasks, comms))
         for tasks, _ in self.phases:
             for task in tasks:
@@ -42,6 +48,17 @@ class Twin:
         kind = next((k for k in ("id", "seq_id") if k in entity), None)
         return (entity["type"], kind, entity.get(kind))
 
+    @staticmethod
+    def initial(phase, task):
+        """Whether it is the task that vt appends to phase 0 of each rank."""
+        entity = task["entity"]
+        return (
+            (phase["id"], task["time"], entity.get("id")) == (0, 0, 0)
+            and not entity["migratable"]
+            and not entity.keys() & {"collection_id", "objgroup_id"}
+            and "user_defined" not in task
+        )
+
     def edges(self, i):
         tasks, comms = self.phases[i]
         here = {self.name(t["entity"]) for t in tasks}
@@ -49,6 +66,40 @@ class Twin:
             ends = self.name(c["from"]), self.name(c["to"])
             if here.issuperset(ends):
                 yield *(self.number[e] for e in ends), c["bytes"], c["messages"]
+
+
+    def moved(self, rank):
+        """The files under another placement: what stays, then what comes, in file order."""
+        out = copy.deepcopy(self.ranks)
+        rank = iter(rank)
+        for i in range(len(self.phases)):
+            was, now, come = {}, {}, []
+            for r, file in enumerate(self.ranks):
+                stay = []
+                for task in file["phases"][i].get("tasks", []):
+                    node = task["node"]
+                    if not self.initial(file["phases"][i], task):
+                        node = next(rank)
+                        was[self.name(task["entity"])] = r
+                        now[self.name(task["entity"])] = r if node == task["node"] else node
+                    to = r if node == task["node"] else node
+                    (stay if to == r else come).append(("tasks", to, {**task, "node": node}))
+                put(out[r]["phases"][i], "tasks", stay)
+            for r, file in enumerate(self.ranks):
+                stay = []
+                for c in file["phases"][i].get("communications", []):
+                    ends = [self.name(c["from"]), self.name(c["to"])]
+                    to = next((now[e] for e in ends if was.get(e) == r), r)
+                    (stay if to == r else come).append(("communications", to, c))
+                put(out[r]["phases"][i], "communications", stay)
+            for key, to, item in come:
+                out[to]["phases"][i].setdefault(key, []).append(item)
+        return out
+
+
+def put(phase, key, items):
+    if key in phase:
+        phase[key] = [item for _, _, item in items]
 
 
 def sizes(tasks, *names):
@@ -128,3 +179,392 @@ def test_snapshots_of_real_runs(data, folder, stem):
             for a, b, x, y in zip(src, dst, nbytes.tolist(), messages.tolist(), strict=True)
         ]
         assert given == list(twin.edges(i))
+
+
+# ---- generated runs -------------------------------------------------------------------------
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner,
+                                                                max_size=2),
+    max_leaves=4,
+)  # fmt: skip
+seconds = st.floats(0, 1e30) | st.sampled_from([0.0, 5e-324, 0.1, 1.0, 2.2080000121604826e-06])
+number = st.integers(0, 5) | st.sampled_from([2**63 - 1, 4325376060])
+
+
+@st.composite
+def entities(draw, known):
+    out = {"type": "object", draw(st.sampled_from(["id", "seq_id"])): draw(number)}
+    name = Twin.name(out)
+    if name not in known:
+        known[name] = {"home": draw(st.integers(0, 9)), "migratable": draw(st.booleans())}
+        if draw(st.booleans()):
+            known[name]["collection_id"] = draw(number)
+    return {**out, **known[name], **draw(st.dictionaries(st.just("index"), anything))}
+
+
+@st.composite
+def tasks(draw, known, rank):
+    out = {"entity": draw(entities(known)), "node": rank, "time": draw(seconds)}
+    if draw(st.booleans()):
+        names = ["task_serialized_bytes", "task_footprint_bytes", "task_working_bytes", "x"]
+        size = st.integers(0, 2**53)
+        out["user_defined"] = draw(st.dictionaries(st.sampled_from(names), size))
+    return {**out, **draw(st.dictionaries(st.sampled_from(["subphases", "\u20ac", ""]), anything))}
+
+
+@st.composite
+def comms(draw, known):
+    ends = [draw(entities(known)) for _ in range(2)]
+    if draw(st.integers(0, 5)) == 0:
+        ends[0] = {"type": "node", "id": 0}
+    types = st.sampled_from(["SendRecv", "Broadcast", "CollectionToNode", "new"])
+    return {
+        "type": draw(types),
+        "from": ends[0],
+        "to": ends[1],
+        "bytes": draw(seconds),
+        "messages": draw(st.integers(0, 2**40)),
+    }
+
+
+@st.composite
+def runs(draw):
+    """The files of a run as dicts."""
+    n_ranks = draw(st.integers(1, 3))
+    ids = sorted(draw(st.sets(st.integers(0, 1) | st.integers(0, 2**40), max_size=2)))
+    known = {}
+    ranks = [{"phases": [{"id": i} for i in ids]} for _ in range(n_ranks)]
+    for i, _ in enumerate(ids):
+        seen = set()
+        for r, file in enumerate(ranks):
+            phase = file["phases"][i]
+            if draw(st.booleans()):
+                drawn = draw(st.lists(tasks(known, r), max_size=4))
+                names = [Twin.name(t["entity"]) for t in drawn]
+                phase["tasks"] = [
+                    t for t, n in zip(drawn, names, strict=True) if not (n in seen or seen.add(n))
+                ]
+            if draw(st.booleans()):
+                phase["communications"] = draw(st.lists(comms(known), max_size=3))
+            if phase["id"] == 0 and draw(st.booleans()):
+                entity = {"type": "object", "id": 0, "home": 0, "migratable": False}
+                initial = {"entity": entity, "node": r, "resource": "cpu", "time": 0.0}
+                if not any(t["entity"].get("id") == 0 for t in phase.get("tasks", [])):
+                    phase.setdefault("tasks", []).append(initial)
+    if draw(st.booleans()):
+        for r, file in enumerate(ranks):
+            file["metadata"] = {"rank": r, **draw(st.dictionaries(st.just("attributes"), anything))}
+    return ranks
+
+
+def dump(ranks, folder, style, stem="data"):
+    for r, file in enumerate(ranks):
+        text = json.dumps(file, **style).encode()
+        (Path(folder) / f"{stem}.{r}.json").write_bytes(text)
+
+
+styles = st.sampled_from(
+    [
+        {"separators": (",", ":")},
+        {"indent": 2, "ensure_ascii": False},
+        {"sort_keys": True},
+        {"indent": "\t", "sort_keys": True, "separators": (" , ", " : ")},
+    ]
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(runs(), styles)
+def test_generated_runs_agree_with_the_plain_loader(ranks, style):
+    with tempfile.TemporaryDirectory() as folder:
+        dump(ranks, folder, style)
+        trace = pylb.Trace.read(folder)
+        agree(trace, Twin(paths_of(folder, "data")))
+        assert len(trace) == len(list(trace))
+
+
+@settings(deadline=None, max_examples=60)
+@given(runs(), styles, st.data())
+def test_generated_runs_under_another_placement(ranks, style, data):
+    with tempfile.TemporaryDirectory() as folder:
+        dump(ranks, folder, style)
+        trace = pylb.Trace.read(folder)
+        drawn = data.draw(st.lists(st.integers(0, trace.n_ranks - 1), min_size=len(trace.task_rank),
+                                   max_size=len(trace.task_rank)))  # fmt: skip
+        free = trace.entity_migratable[trace.task_entity]
+        rank = np.where(free, np.array(drawn, int), trace.task_rank)
+        written = trace.write(Path(folder, "out"), "moved", rank=rank)
+        assert [load(p) for p in written] == Twin(paths_of(folder, "data")).moved(rank.tolist())
+        again = trace.write(Path(folder, "out"), "same")
+        sources = paths_of(folder, "data")
+        assert [p.read_bytes() for p in again] == [p.read_bytes() for p in sources]
+
+
+@settings(deadline=None, max_examples=400)
+@given(
+    st.integers(0, 10 ** 40) | st.integers(0, 2**64),
+    st.integers(-60, 45),
+    st.sampled_from(["e", "E", "e+", ".", "0e", "00.00e"]),
+)  # fmt: skip
+def test_numbers_are_rounded_as_python_does(digits, exponent, form):
+    text = f"{digits}"
+    if form == ".":
+        text = text.rjust(max(1, -exponent) + 1, "0")
+        text = f"{text[: -max(1, -exponent)]}.{text[-max(1, -exponent) :]}"
+    elif form.endswith("+"):
+        text += f"{form}{abs(exponent)}"
+    else:
+        text += f"{form}{exponent}"
+    text = re.sub(r"^0+(?=\d)", "", text)
+    task = f'{{"entity": {{"type": "object", "id": 1, "home": 0, "migratable": true}}, "node": 0, '
+    file = f'{{"phases": [{{"id": 0, "tasks": [{task}"time": {text}}}]}}]}}'
+    assert json.loads(file)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "one.json")
+        path.write_text(file)
+        if float(text) <= 1e30:
+            assert pylb.Trace.read(path).task_load[0] == float(text)
+        else:
+            with pytest.raises(pylb.errors.FormatError, match="at most 1e30"):
+                pylb.Trace.read(path)
+
+
+# ---- writing --------------------------------------------------------------------------------
+
+
+def plain(path):
+    raw = path.read_bytes()
+    try:
+        return brotli.decompress(raw)
+    except brotli.error:
+        return raw
+
+
+@pytest.mark.parametrize("compress", [False, True])
+@pytest.mark.parametrize(("folder", "stem"), REAL)
+def test_real_runs_are_written_to_the_byte(data, tmp_path, folder, stem, compress):
+    trace = pylb.Trace.read(data / folder, stem=stem)
+    written = trace.write(tmp_path, stem, compress=compress)
+    sources = paths_of(data / folder, stem)
+    assert [plain(p) for p in written] == [plain(p) for p in sources]
+    assert compress == (written[0].read_bytes() != plain(written[0]))
+    agree(pylb.Trace.read(tmp_path), Twin(sources))
+
+
+@pytest.mark.parametrize(("folder", "stem"), REAL)
+def test_real_runs_under_another_placement(data, tmp_path, folder, stem):
+    trace = pylb.Trace.read(data / folder, stem=stem)
+    twin = Twin(paths_of(data / folder, stem))
+    draw = np.random.default_rng(1).integers(0, trace.n_ranks, len(trace.task_rank))
+    rank = np.where(trace.entity_migratable[trace.task_entity], draw, trace.task_rank)
+    written = trace.write(tmp_path, rank=rank)
+    assert [load(p) for p in written] == twin.moved(rank.tolist())
+    moved = pylb.Trace.read(tmp_path)
+    assert moved.dangling_edges == trace.dangling_edges
+    for before, after in zip(trace, moved, strict=True):
+        assert sorted(before.load) == sorted(after.load)
+        assert after.n_edges == before.n_edges
+    there = trace.task_ptr[1]
+    assert np.allclose(trace[0].with_rank(rank[:there]).rank_times, moved[0].rank_times)
+
+
+def test_writing_over_what_was_read(data, tmp_path):
+    source = data / "nolb-8color-16nodes-data"
+    for compress in (False, True):  # plain text is read in place
+        pylb.Trace.read(source).write(tmp_path, compress=compress)
+        trace = pylb.Trace.read(tmp_path)
+        trace.write(tmp_path, compress=compress)
+        assert [plain(p) for p in paths_of(tmp_path, "data")] == [
+            plain(p) for p in paths_of(source, "data")
+        ]
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(p.name for p in source.iterdir())
+
+
+def test_part_of_a_run(data, tmp_path):
+    source = data / "nolb-8color-16nodes-11firstphases"
+    trace = pylb.Trace.read(source)
+    twin = Twin(paths_of(source, "data"))
+    for part in (slice(3, 7), slice(0, None, 4), slice(10, None), slice(5, 5)):
+        cut = trace[part]
+        assert len(cut) == len(range(11)[part])
+        expected = copy.deepcopy(twin.ranks)
+        for file in expected:
+            file["phases"] = file["phases"][part]
+        written = cut.write(tmp_path)
+        assert [load(p) for p in written] == expected
+        for a, b in zip(cut, pylb.Trace.read(tmp_path), strict=True):
+            assert a.load.tolist() == b.load.tolist()
+            assert a.edges.src.tolist() == b.edges.src.tolist()
+        assert cut.dangling_edges == (62 if part.start == 0 else 0)
+
+
+# ---- what the format has beyond tasks -------------------------------------------------------
+
+
+def entity(number, **more):
+    return {"type": "object", "id": number, "home": 0, "migratable": True, **more}
+
+
+def task(number, time=1.0, node=0, **more):
+    return {"entity": entity(number), "node": node, "resource": "cpu", "time": time, **more}
+
+
+def test_phases_that_repeat_the_one_before(tmp_path):
+    listed = {
+        "skipped": {"list": [9], "range": [[20, 22]]},
+        "identical_to_previous": {"list": [4], "range": [[6, 7], [3, 4]]},
+    }
+    phases = [{"id": 2, "tasks": [task(1)]}, {"id": 5, "tasks": [task(1, 3.0)]}]
+    file = {"metadata": {"phases": listed}, "phases": phases}
+    dump([file, {**file, "phases": [{"id": 2}, {"id": 5}]}], tmp_path, {})
+    trace = pylb.Trace.read(tmp_path)
+    assert trace.phase_id.tolist() == [2, 3, 4, 5, 6, 7]
+    assert trace.task_load.tolist() == [1, 1, 1, 3, 3, 3]
+    assert trace.skipped == (9, 20, 21, 22)
+    written = trace.write(tmp_path / "out", rank=[0, 0, 0, 1, 1, 1])
+    assert [len(load(p)["phases"][1].get("tasks", [])) for p in written] == [0, 1]
+    assert pylb.Trace.read(tmp_path / "out").task_rank.tolist() == [0, 0, 0, 1, 1, 1]
+    with pytest.raises(pylb.errors.DomainError, match="identical to phase 2"):
+        trace.write(tmp_path / "out", rank=[0, 1, 0, 0, 0, 0])
+    with pytest.raises(pylb.errors.DomainError, match="only all phases"):
+        trace[2:].write(tmp_path / "out")
+
+
+def test_the_task_that_vt_appends(tmp_path):
+    initial = {**task(0, 0.0), "entity": entity(0, migratable=False)}
+    files = [
+        {"phases": [{"id": 0, "tasks": [task(r + 1, 2.0, r), {**initial, "node": r}]}]}
+        for r in range(2)
+    ]
+    dump(files, tmp_path, {})
+    trace = pylb.Trace.read(tmp_path)
+    assert trace.entity_key.tolist() == [1, 2]
+    written = trace.write(tmp_path / "out", rank=[1, 0])
+    assert [len(load(p)["phases"][0]["tasks"]) for p in written] == [2, 2]
+
+
+def test_ids_of_64_bits(tmp_path):
+    numbers = [2**64 - 1, 2**63, 2**63 - 1, -5]
+    dump([{"phases": [{"id": 0, "tasks": [task(n) for n in numbers]}]}], tmp_path, {})
+    assert pylb.Trace.read(tmp_path).entity_key.tolist() == [-1, -(2**63), 2**63 - 1, -5]
+
+
+def test_every_way_to_name_a_run(data):
+    folder = data / "synthetic-blocks"
+    stems = ["synthetic-dataset-blocks", "synthetic-dataset-blocks-alpha0"]
+    assert pylb.Trace.stems(folder) == stems
+    with pytest.warns(UserWarning, match="stem='synthetic-dataset-blocks-alpha0'") as caught:
+        short = pylb.Trace.read(folder)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for path in (folder / stems[1], folder / f"{stems[1]}.2.json"):
+            assert pylb.Trace.read(path)._run.texts[0][:40] != short._run.texts[0][:40] or (
+                b"rank_alpha" in pylb.Trace.read(path)._run.texts[0][:100]
+            )
+        one = pylb.Trace.read(folder, stem=stems[0])
+    assert one.task_load.tolist() == short.task_load.tolist()
+
+
+def test_arrays_are_views_and_read_only(data):
+    trace = pylb.Trace.read(data / "nolb-8color-16nodes-data")
+    for name, value in vars(trace).items():
+        if isinstance(value, np.ndarray) and not name.startswith("_"):
+            assert not value.flags.writeable, name
+    assert trace.edge_bytes.base is not None
+    part = trace[2:4]
+    assert np.shares_memory(part.task_load, trace.task_load)
+    assert np.shares_memory(part[0].load, trace.task_load)
+
+
+def test_tasks_as_a_frame(data):
+    pytest.importorskip("pandas")
+    trace = pylb.Trace.read(data / "synthetic-blocks", stem="synthetic-dataset-blocks")
+    twin = Twin(paths_of(data / "synthetic-blocks", "synthetic-dataset-blocks"))
+    frame = trace.tasks()
+    rows = [t for tasks, _ in twin.phases for t in tasks]
+    assert frame["load"].tolist() == [t["time"] for t in rows]
+    assert frame["key"].tolist() == [t["entity"]["seq_id"] for t in rows]
+    for name in ("shared_id", "shared_bytes", "home_rank"):
+        assert frame[name].tolist() == [t["user_defined"][name] for t in rows]
+    assert np.shares_memory(frame["load"].to_numpy(), trace.task_load)
+    assert repr(trace) == "<Trace: 1 phases on 4 ranks, 9 objects, 9 tasks, 8 edges>"
+
+
+def test_communications_as_a_frame(data):
+    pytest.importorskip("pandas")
+    source = data / "nolb-8color-16nodes-11firstphases"
+    trace = pylb.Trace.read(source)
+    twin = Twin(paths_of(source, "data"))
+    for phase in (0, -1):
+        frame = trace.communications(phase)
+        rows = twin.phases[phase][1]
+        assert frame["type"].tolist() == [c["type"] for c in rows]
+        assert frame["from"].tolist() == [c["from"]["id"] for c in rows]
+        assert frame["to_type"].tolist() == [c["to"]["type"] for c in rows]
+        assert frame["messages"].tolist() == [c["messages"] for c in rows]
+        assert set(frame["phase"]) == {phase % 11}
+    assert (trace.communications()[["src", "dst"]] < 0).any(axis=1).sum() == 62
+
+
+# ---- traces that nobody recorded ------------------------------------------------------------
+
+
+def made():
+    draw = np.random.default_rng(5)
+    out = []
+    for i in range(3):
+        n = 6 + i
+        edges = draw.integers(0, n, 9), draw.integers(0, n, 9), draw.random(9), draw.random(9) * 8
+        out.append(
+            pylb.Snapshot(
+                load=draw.random(n),
+                rank=draw.integers(0, 3, n),
+                n_ranks=3,
+                key=draw.permutation(20)[:n],
+                edges=None if i == 1 else edges,
+                bytes=None if i == 2 else draw.integers(0, 99, n),
+                memory=draw.integers(0, 99, n),
+                speed=[1.0, 2.0, 3.0],
+            )
+        )
+    return out
+
+
+def test_snapshots_come_back_out_of_a_trace():
+    snaps = made()
+    trace = pylb.Trace.from_snapshots(iter(snaps))
+    assert trace.phase_id.tolist() == [0, 1, 2]
+    for a, b in zip(snaps, trace, strict=True):
+        for name in ("load", "rank", "key", "memory", "speed"):
+            assert getattr(a, name).tolist() == getattr(b, name).tolist()
+        assert b.bytes.tolist() == ([0] * b.n_objects if a.bytes is None else a.bytes.tolist())
+        if a.edges is not None:
+            assert [c.tolist() for c in a.edges] == [c.tolist() for c in b.edges]
+    assert trace.tasks()["memory"].tolist() == trace.task_memory.tolist()
+    assert trace.communications(1).empty
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_made_traces_are_written_and_read(tmp_path, compress):
+    trace = pylb.Trace.from_snapshots(made())
+    for rank in (None, (trace.task_rank + 1) % 3):
+        written = trace.write(tmp_path, compress=compress, rank=rank)
+        again = pylb.Trace.read(tmp_path)
+        agree(again, Twin(written))
+        where = trace.task_rank if rank is None else rank
+        for i, (a, b) in enumerate(zip(trace, again, strict=True)):
+            moved = a.with_rank(where[trace.task_ptr[i] : trace.task_ptr[i + 1]])
+            assert rows_of(moved) == rows_of(b)
+        again.write(tmp_path / "again", compress=compress)
+
+
+def rows_of(snap):
+    columns = snap.key, snap.load, snap.rank, snap.bytes, snap.memory, snap.migratable
+    objects = sorted(zip(*(c.tolist() for c in columns), strict=True))
+    src, dst, *sizes = snap.edges
+    ends = snap.key[src], snap.key[dst]
+    return objects, sorted(zip(*(c.tolist() for c in (*ends, *sizes)), strict=True))

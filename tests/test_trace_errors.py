@@ -153,7 +153,7 @@ def test_mutated_files_never_crash(tmp_path):
     draw = random.Random(3)
     good = 0
     path = tmp_path / "data.0.json"
-    for _ in range(2500):
+    for _ in range(2000):
         mutant = bytearray(seed)
         for _ in range(draw.choice([1, 1, 1, 2, 5])):
             mutate(mutant, draw)
@@ -164,9 +164,8 @@ def test_mutated_files_never_crash(tmp_path):
             continue
         good += 1
         json.loads(bytes(mutant))  # what is read is JSON
-        trace.communications()
-        [snap.metrics for snap in trace[:9]]
-    assert 50 < good < 2000
+        assert [len(snap.rank_times) for snap in trace[:3]] == [1] * min(3, len(trace))
+    assert 50 < good < 1500
 
 
 def mutate(mutant, draw):

@@ -129,7 +129,7 @@ bool plb_vt_is_initial(const plb_vt_phase_t *phase, const plb_vt_task_t *task)
 {
     const plb_vt_entity_t *e = &task->entity;
     return phase->id == 0 && task->time == 0.0 && e->name.id == 0 && e->name.kind == PLB_VT_ID &&
-           !e->migratable && e->collection == -1 && e->objgroup == -1;
+           !e->migratable && e->collection == -1 && e->objgroup == -1 && task->user < 0;
 }
 
 static void new_entity(merger_t *self, const plb_vt_entity_t *e)

@@ -183,7 +183,9 @@ int plb_vt_plan_init(plb_vt_plan_t *self, const plb_vt_scan_t *const *files, int
     for (int64_t i = 0; ret == PLB_OK && i < n_phases; i++) {
         ret = plan_phase(&p, source[i]);
     }
-    qsort(self->moves, (size_t)self->n_moves, sizeof *self->moves, compare);
+    if (self->n_moves > 0) {
+        qsort(self->moves, (size_t)self->n_moves, sizeof *self->moves, compare);
+    }
 out:
     plb_free(p.was);
     plb_free(p.now);
