@@ -36,36 +36,41 @@ def entity(i, home):
     }
 
 
+def task(draw, i, rank):
+    seconds = draw.lognormvariate(-6, 1)
+    return {
+        "entity": entity(i, rank),
+        "node": rank,
+        "resource": "cpu",
+        "subphases": [{"id": s, "time": seconds / SUBPHASES} for s in range(SUBPHASES)],
+        "time": seconds,
+    }
+
+
+def communication(draw, i, n, rank, ranks):
+    return {
+        "bytes": float(draw.randrange(64, 1 << 16)),
+        "from": entity(i, rank),
+        "messages": draw.randrange(1, 30),
+        "to": entity(draw.randrange(n), (rank + 1) % ranks),
+        "type": "SendRecv",
+    }
+
+
 def text(rank, args):
-    """One rank's file: every task of vt's keys, communications between neighbours."""
+    """One rank's file: tasks and communications to a neighbour, with the keys that vt writes."""
     draw = random.Random(rank)
-    per_phase = args.tasks // (args.ranks * args.phases)
-    phases = []
-    for phase in range(args.phases):
-        tasks, comms = [], []
-        for i in range(per_phase):
-            seconds = draw.lognormvariate(-6, 1)
-            parts = [{"id": s, "time": seconds / SUBPHASES} for s in range(SUBPHASES)]
-            tasks.append(
-                {
-                    "entity": entity(i, rank),
-                    "node": rank,
-                    "resource": "cpu",
-                    "subphases": parts,
-                    "time": seconds,
-                }
-            )
-        for i in range(int(per_phase * COMMS_PER_TASK)):
-            comms.append(
-                {
-                    "bytes": float(draw.randrange(64, 1 << 16)),
-                    "from": entity(i, rank),
-                    "messages": draw.randrange(1, 30),
-                    "to": entity(draw.randrange(per_phase), (rank + 1) % args.ranks),
-                    "type": "SendRecv",
-                }
-            )
-        phases.append({"communications": comms, "id": phase, "tasks": tasks})
+    n = args.tasks // (args.ranks * args.phases)
+    phases = [
+        {
+            "communications": [
+                communication(draw, i, n, rank, args.ranks) for i in range(int(n * COMMS_PER_TASK))
+            ],
+            "id": phase,
+            "tasks": [task(draw, i, rank) for i in range(n)],
+        }
+        for phase in range(args.phases)
+    ]
     file = {"metadata": {"rank": rank, "type": "LBDatafile"}, "phases": phases}
     return json.dumps({**file, "type": "LBDatafile"}, separators=(",", ":")).encode()
 

@@ -67,7 +67,6 @@ class Twin:
             if here.issuperset(ends):
                 yield *(self.number[e] for e in ends), c["bytes"], c["messages"]
 
-
     def moved(self, rank):
         """The files under another placement: what stays, then what comes, in file order."""
         out = copy.deepcopy(self.ranks)
@@ -319,7 +318,7 @@ def test_numbers_are_rounded_as_python_does(digits, exponent, form):
     else:
         text += f"{form}{exponent}"
     text = re.sub(r"^0+(?=\d)", "", text)
-    task = f'{{"entity": {{"type": "object", "id": 1, "home": 0, "migratable": true}}, "node": 0, '
+    task = '{"entity": {"type": "object", "id": 1, "home": 0, "migratable": true}, "node": 0, '
     file = f'{{"phases": [{{"id": 0, "tasks": [{task}"time": {text}}}]}}]}}'
     assert json.loads(file)
     with tempfile.TemporaryDirectory() as folder:

@@ -136,8 +136,8 @@ def test_truncated_files(tmp_path, data):
     for whole in (packed, plain):
         cuts = range(0, len(whole), len(whole) // 40)
         for cut in [*cuts, len(whole) - 1]:
+            (tmp_path / "cut.json").write_bytes(whole[:cut])
             with pytest.raises(FormatError, match=r"cut\.json"):
-                (tmp_path / "cut.json").write_bytes(whole[:cut])
                 pylb.Trace.read(tmp_path / "cut.json")
 
 
