@@ -22,7 +22,7 @@ import numpy as np
 import pylb
 
 SUBPHASES = 2
-COMMS_PER_TASK = 0.3
+COMMS_PER_TASK = 0.34
 
 
 def entity(i, home):

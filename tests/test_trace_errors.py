@@ -130,6 +130,17 @@ def test_the_place_of_an_error_is_given(tmp_path):
         pylb.Trace.read(put(tmp_path, bad))
 
 
+def test_names_of_files(tmp_path):
+    folder = tmp_path / ("long" * 50)
+    folder.mkdir()
+    with pytest.raises(FormatError, match=r"longlong/data\.0\.json, byte 1, line 1"):
+        pylb.Trace.read(put(folder, "{ 7"))
+    strange = tmp_path / "\udcff.json"  # not UTF-8
+    strange.write_text("{ 7")
+    with pytest.raises(FormatError, match="\ufffd\\.json, byte 2"):
+        pylb.Trace.read(strange)
+
+
 def test_truncated_files(tmp_path, data):
     packed = (data / "nolb-8color-16nodes-data" / "data.7.json").read_bytes()
     plain = brotli.decompress(packed)

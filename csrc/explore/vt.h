@@ -99,7 +99,7 @@ typedef struct plb_vt_phase {
 typedef struct plb_vt_scan {
     const char *text; /* not owned */
     size_t size;
-    char name[256]; /* of the file, for messages */
+    char name[192]; /* of the file, or the end of it, for messages */
     int64_t rank;   /* metadata.rank, or -1 */
     plb_span_t metadata, phases_text;
     int64_t n_phases, n_tasks, n_comms, n_user;
@@ -120,11 +120,8 @@ void plb_vt_scan_free(plb_vt_scan_t *self);
 #define PLB_VT_RUN(X)                                                                             \
     X(entity_key, int64_t, entities) /* id or seq_id */                                           \
     X(entity_migratable, bool, entities)                                                          \
-    X(entity_type, uint8_t, entities)                                                             \
-    X(entity_kind, uint8_t, entities)                                                             \
     X(entity_home, int32_t, entities)                                                             \
     X(entity_collection, int64_t, entities)                                                       \
-    X(entity_objgroup, int64_t, entities)                                                         \
     X(task_ptr, int64_t, bounds) /* of the phases: n_phases + 1 */                                \
     X(task_entity, int32_t, tasks)                                                                \
     X(task_rank, int32_t, tasks)                                                                  \

@@ -139,12 +139,9 @@ static void new_entity(merger_t *self, const plb_vt_entity_t *e)
     self->names.name[i] = e->name;
     self->seen[i] = -1;
     run->entity_key[i] = e->name.id;
-    run->entity_type[i] = e->name.type;
-    run->entity_kind[i] = e->name.kind;
     run->entity_migratable[i] = e->migratable;
     run->entity_home[i] = e->home;
     run->entity_collection[i] = e->collection;
-    run->entity_objgroup[i] = e->objgroup;
 }
 
 static int add_task(merger_t *self, int64_t phase, int32_t file, const plb_vt_task_t *task)

@@ -350,7 +350,8 @@ int plb_vt_scan(plb_vt_scan_t *self, const char *text, size_t size, const char *
                                      PLB_KEY("phases", true)};
     static const plb_shape_t shape = {"LBDatafile", keys, 3, file_field};
     *self = (plb_vt_scan_t){.text = text, .size = size, .rank = -1};
-    snprintf(self->name, sizeof self->name, "%s", name);
+    const size_t length = strlen(name), room = sizeof self->name - 1;
+    snprintf(self->name, sizeof self->name, "%s", length > room ? name + length - room : name);
     plb_json_t j;
     plb_json_init(&j, text, size, self->name, err);
     reader_t reader = {.scan = self};

@@ -140,12 +140,13 @@ def _complete(stem: str, ranks: dict[int, Path]) -> list[Path]:
 
 def scan(path: Path) -> tuple[Any, Any]:
     """The text of one file, mapped or decompressed, and the C core's index of it."""
+    name = os.fsencode(path).decode(errors="replace")
     text = _mapped(path)
     if not _looks_like_json(text):
         text = _decompressed(path, text)
-        return text, _core.vt_scan(text, str(path))
+        return text, _core.vt_scan(text, name)
     try:
-        return text, _core.vt_scan(text, str(path))
+        return text, _core.vt_scan(text, name)
     except FormatError:
         # A Brotli stream may begin like JSON; then the JSON error is of no use.
         try:
@@ -154,7 +155,7 @@ def scan(path: Path) -> tuple[Any, Any]:
             text = None
         if text is None:
             raise
-        return text, _core.vt_scan(text, str(path))
+        return text, _core.vt_scan(text, name)
 
 
 def _mapped(path: Path) -> Any:
