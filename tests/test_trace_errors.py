@@ -133,7 +133,7 @@ def test_the_place_of_an_error_is_given(tmp_path):
 def test_names_of_files(tmp_path):
     folder = tmp_path / ("long" * 50)
     folder.mkdir()
-    with pytest.raises(FormatError, match=r"longlong/data\.0\.json, byte 1, line 1"):
+    with pytest.raises(FormatError, match=r"longlong/data\.0\.json, byte 2, line 1"):
         pylb.Trace.read(put(folder, "{ 7"))
     strange = tmp_path / "\udcff.json"  # not UTF-8
     strange.write_text("{ 7")

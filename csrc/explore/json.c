@@ -10,8 +10,7 @@
 void plb_json_init(plb_json_t *self, const char *text, size_t size, const char *name,
                    plb_err_t *err)
 {
-    *self = (plb_json_t){
-        .text = text, .at = text, .end = text + size, .name = name, .err = err};
+    *self = (plb_json_t){.text = text, .at = text, .end = text + size, .name = name, .err = err};
 }
 
 int plb_json_fail(const plb_json_t *self, const char *at, const char *fmt, ...)
@@ -33,7 +32,8 @@ int plb_json_fail(const plb_json_t *self, const char *at, const char *fmt, ...)
 static int unexpected(const plb_json_t *self, const char *what, const char *expected)
 {
     if (self->at == self->end) {
-        return plb_json_fail(self, self->at, "%s: the file ends here, expected %s", what, expected);
+        return plb_json_fail(self, self->at, "%s: the file ends here, expected %s", what,
+                             expected);
     }
     const unsigned char c = (unsigned char)*self->at;
     if (c > ' ' && c < 0x7f) {
@@ -226,8 +226,8 @@ int plb_json_double(plb_json_t *self, const char *what, double least, double *ou
         *out = -*out;
     }
     if (!(*out >= least && *out <= 1e30)) {
-        return plb_json_fail(self, x.begin, "%s is %g: expected a number%s, at most 1e30", what, *out,
-                             least == 0 ? ", zero or more" : "");
+        return plb_json_fail(self, x.begin, "%s is %g: expected a number%s, at most 1e30", what,
+                             *out, least == 0 ? ", zero or more" : "");
     }
     return PLB_OK;
 }

@@ -33,8 +33,8 @@ static int grow(void **data, int64_t *room, int64_t n, size_t size, plb_err_t *e
 }
 
 #define GROW(scan, array, err)                                                                    \
-    grow((void **)&(scan)->array, &(scan)->array##_room, (scan)->n_##array, sizeof *(scan)->array, \
-         err)
+    grow((void **)&(scan)->array, &(scan)->array##_room, (scan)->n_##array,                       \
+         sizeof *(scan)->array, err)
 
 /* The value at the cursor, checked and skipped, and where it stands. */
 static int span_of_value(plb_json_t *j, plb_span_t *out)
@@ -321,9 +321,9 @@ static int file_type(plb_json_t *j)
 
 static int metadata_field(plb_json_t *j, int key, void *into)
 {
-    return key == 0 ? file_type(j)
-                    : plb_json_int(j, "metadata rank", 0, INT32_MAX,
-                                   &((reader_t *)into)->scan->rank);
+    return key == 0
+               ? file_type(j)
+               : plb_json_int(j, "metadata rank", 0, INT32_MAX, &((reader_t *)into)->scan->rank);
 }
 
 static int file_field(plb_json_t *j, int key, void *into)

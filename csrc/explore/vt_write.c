@@ -303,10 +303,10 @@ static void put_list(const plb_vt_plan_t *self, out_t *out, int32_t r, int64_t p
     const bool any = list->begin < list->end;
     plb_span_t lead = {0, 0}, tail = {0, 0};
     if (any) {
-        const plb_span_t first = list->comm ? file->comms[list->begin].text
-                                            : file->tasks[list->begin].text;
-        const plb_span_t last = list->comm ? file->comms[list->end - 1].text
-                                           : file->tasks[list->end - 1].text;
+        const plb_span_t first =
+            list->comm ? file->comms[list->begin].text : file->tasks[list->begin].text;
+        const plb_span_t last =
+            list->comm ? file->comms[list->end - 1].text : file->tasks[list->end - 1].text;
         lead = (plb_span_t){list->text.begin + 1, first.begin};
         tail = (plb_span_t){last.end, list->text.end - 1};
     }

@@ -17,10 +17,11 @@ static void free_scan(PyObject *capsule)
     plb_free(held);
 }
 
-PyDoc_STRVAR(scan_doc,
-             "vt_scan(text, name)\n--\n\n"
-             "Index of one rank's LBDatafile, a capsule that keeps `text` (a buffer); `name` goes\n"
-             "into messages.  The GIL is released.");
+PyDoc_STRVAR(
+    scan_doc,
+    "vt_scan(text, name, /)\n--\n\n"
+    "Index of one rank's LBDatafile, a capsule that keeps `text` (a buffer); `name` goes\n"
+    "into messages.  The GIL is released.");
 static PyObject *scan(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -45,10 +46,10 @@ static PyObject *scan(PyObject *module, PyObject *args)
     }
     plb_err_t err;
     int ret;
-    Py_BEGIN_ALLOW_THREADS
-    ret = plb_vt_scan(&held->scan, held->text.buf, (size_t)held->text.len, name, &err);
-    Py_END_ALLOW_THREADS
-    if (ret != PLB_OK) {
+    Py_BEGIN_ALLOW_THREADS ret =
+        plb_vt_scan(&held->scan, held->text.buf, (size_t)held->text.len, name, &err);
+    Py_END_ALLOW_THREADS if (ret != PLB_OK)
+    {
         Py_DECREF(capsule);
         return plb_py_raise(ret, &err);
     }
@@ -61,7 +62,7 @@ static const plb_vt_scan_t *scan_of(PyObject *capsule)
     return held == NULL ? NULL : &held->scan;
 }
 
-PyDoc_STRVAR(head_doc, "vt_head(scan)\n--\n\n"
+PyDoc_STRVAR(head_doc, "vt_head(scan, /)\n--\n\n"
                        "(text of the metadata or None, ids of the phases) of one rank.");
 static PyObject *head(PyObject *module, PyObject *capsule)
 {
@@ -155,7 +156,7 @@ static const plb_vt_scan_t **scans_of(PyObject *list)
 }
 
 PyDoc_STRVAR(merge_doc,
-             "vt_merge(scans, source)\n--\n\n"
+             "vt_merge(scans, source, /)\n--\n\n"
              "Join the scans of ranks 0 ... n-1; phase i of the run is phase source[i] of the\n"
              "files.  Returns a dict of read-only arrays, see csrc/explore/vt.h.");
 static PyObject *merge(PyObject *module, PyObject *args)
@@ -173,10 +174,9 @@ static PyObject *merge(PyObject *module, PyObject *args)
         plb_vt_run_t run;
         plb_err_t err;
         int ret;
-        Py_BEGIN_ALLOW_THREADS
-        ret = plb_vt_merge(&run, files, n_files, PyArray_DATA(phases), PyArray_SIZE(phases), &err);
-        Py_END_ALLOW_THREADS
-        out = ret == PLB_OK ? run_dict(&run) : plb_py_raise(ret, &err);
+        Py_BEGIN_ALLOW_THREADS ret =
+            plb_vt_merge(&run, files, n_files, PyArray_DATA(phases), PyArray_SIZE(phases), &err);
+        Py_END_ALLOW_THREADS out = ret == PLB_OK ? run_dict(&run) : plb_py_raise(ret, &err);
         plb_vt_run_free(&run);
     }
     plb_free(files);
@@ -231,18 +231,18 @@ static int make_plan(held_plan_t *out, plb_py_held_t *held, PyObject *args)
     const int32_t n_files = (int32_t)PyList_GET_SIZE(out->list);
     plb_err_t err;
     int ret;
-    Py_BEGIN_ALLOW_THREADS
-    ret = plb_vt_plan_init(&out->plan, out->files, n_files, PyArray_DATA(array[0]),
-                           PyArray_SIZE(array[0]), &run, PyArray_DATA(array[4]), &err);
-    Py_END_ALLOW_THREADS
-    if (ret != PLB_OK) {
+    Py_BEGIN_ALLOW_THREADS ret =
+        plb_vt_plan_init(&out->plan, out->files, n_files, PyArray_DATA(array[0]),
+                         PyArray_SIZE(array[0]), &run, PyArray_DATA(array[4]), &err);
+    Py_END_ALLOW_THREADS if (ret != PLB_OK)
+    {
         plb_py_raise(ret, &err);
     }
     return ret;
 }
 
 PyDoc_STRVAR(plan_doc,
-             "vt_plan(scans, n_entities, source, task_entity, comm_src, comm_dst, rank)\n--\n\n"
+             "vt_plan(scans, n_entities, source, task_entity, comm_src, comm_dst, rank, /)\n--\n\n"
              "How the run of these scans is written under the placement rank[tasks].");
 static PyObject *plan(PyObject *module, PyObject *args)
 {
@@ -264,7 +264,7 @@ static PyObject *plan(PyObject *module, PyObject *args)
     return capsule;
 }
 
-PyDoc_STRVAR(write_doc, "vt_write(plan, rank)\n--\n\n"
+PyDoc_STRVAR(write_doc, "vt_write(plan, rank, /)\n--\n\n"
                         "The text of one rank's file, bytes.  The GIL is released.");
 static PyObject *write_text(PyObject *module, PyObject *args)
 {
@@ -286,10 +286,9 @@ static PyObject *write_text(PyObject *module, PyObject *args)
     size_t size = 0;
     plb_err_t err;
     int ret;
-    Py_BEGIN_ALLOW_THREADS
-    ret = plb_vt_write(&held->plan, r, &text, &size, &err);
-    Py_END_ALLOW_THREADS
-    if (ret != PLB_OK) {
+    Py_BEGIN_ALLOW_THREADS ret = plb_vt_write(&held->plan, r, &text, &size, &err);
+    Py_END_ALLOW_THREADS if (ret != PLB_OK)
+    {
         return plb_py_raise(ret, &err);
     }
     PyObject *bytes = PyBytes_FromStringAndSize(text, (Py_ssize_t)size);
@@ -312,12 +311,9 @@ static PyObject *texts(const char *const *names, size_t n)
 }
 
 static PyMethodDef methods[] = {
-    {"vt_scan", scan, METH_VARARGS, scan_doc},
-    {"vt_head", head, METH_O, head_doc},
-    {"vt_merge", merge, METH_VARARGS, merge_doc},
-    {"vt_plan", plan, METH_VARARGS, plan_doc},
-    {"vt_write", write_text, METH_VARARGS, write_doc},
-    {0},
+    {"vt_scan", scan, METH_VARARGS, scan_doc},         {"vt_head", head, METH_O, head_doc},
+    {"vt_merge", merge, METH_VARARGS, merge_doc},      {"vt_plan", plan, METH_VARARGS, plan_doc},
+    {"vt_write", write_text, METH_VARARGS, write_doc}, {0},
 };
 
 /* The tuples that give the codes of entity_type, comm_type and the user columns their texts. */

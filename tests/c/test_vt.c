@@ -12,16 +12,20 @@
 #include "plb.h"
 
 static const char rank0[] =
-    "{\"type\": \"LBDatafile\", \"metadata\": {\"type\": \"LBDatafile\", \"rank\": 0, \"k\": \"\\u00e9\"},\n"
+    "{\"type\": \"LBDatafile\", \"metadata\": {\"type\": \"LBDatafile\", \"rank\": 0, \"k\": "
+    "\"\\u00e9\"},\n"
     " \"phases\": [{\"id\": 0, \"tasks\": [\n"
-    "  {\"entity\": {\"type\": \"object\", \"id\": 4325376060, \"home\": 0, \"migratable\": true,\n"
+    "  {\"entity\": {\"type\": \"object\", \"id\": 4325376060, \"home\": 0, \"migratable\": "
+    "true,\n"
     "    \"collection_id\": 7, \"index\": [0, 1]}, \"node\": 0, \"resource\": \"cpu\",\n"
     "   \"time\": 0.0018230750000043372, \"subphases\": [{\"id\": 0, \"time\": 1e-3}],\n"
-    "   \"user_defined\": {\"shared_id\": 3, \"task_footprint_bytes\": 800.5, \"x\": [null, false]}},\n"
+    "   \"user_defined\": {\"shared_id\": 3, \"task_footprint_bytes\": 800.5, \"x\": [null, "
+    "false]}},\n"
     "  {\"entity\": {\"type\": \"object\", \"seq_id\": 2, \"home\": 1, \"migratable\": false},\n"
     "   \"node\": 0, \"resource\": \"cpu\", \"time\": 123456789012345678901234567890e-25}],\n"
     "  \"communications\": [{\"type\": \"SendRecv\", \"bytes\": 64.0, \"messages\": 1,\n"
-    "   \"from\": {\"type\": \"object\", \"id\": 4325376060}, \"to\": {\"type\": \"node\", \"id\": 1}}]},\n"
+    "   \"from\": {\"type\": \"object\", \"id\": 4325376060}, \"to\": {\"type\": \"node\", "
+    "\"id\": 1}}]},\n"
     "  {\"id\": 3, \"lb_iterations\": []}]}";
 
 static const char rank1[] =
@@ -164,9 +168,8 @@ static size_t mutate(char *text, size_t size, plb_rng_t *rng)
         memmove(text + at, text + at + n, size - at - n);
         return size - n;
     default: /* copy a piece over another place */
-        memmove(text + at, text + from, size - (at > from ? at : from) < n
-                                            ? size - (at > from ? at : from)
-                                            : n);
+        memmove(text + at, text + from,
+                size - (at > from ? at : from) < n ? size - (at > from ? at : from) : n);
         return size;
     }
 }
