@@ -19,6 +19,9 @@ ifeq ($(filter $(MPI),openmpi mpich none),)
 $(error MPI is $(MPI): expected openmpi, mpich or none)
 endif
 
+# For a build in which a failure of pylb._mpi is a failure.
+WITH_MPI := $(if $(filter none,$(MPI)),PYLB_MPI=0,MPICC=$(or $(wildcard $(BIN)/mpicc),mpicc))
+
 # Open MPI starts more ranks than cores, and runs as root, only when it is told to.
 export OMPI_MCA_rmaps_base_oversubscribe := 1
 export OMPI_MCA_mpi_yield_when_idle := 1
@@ -69,10 +72,10 @@ lint: $(VENV)/.lint ## ruff, clang-format, mypy, stubtest, compiler warnings as 
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $$(find csrc tests/c -name '*.[ch]')
 	$(BIN)/mypy
-	$(PY) -m mypy.stubtest pylb._core $(if $(filter-out none,$(MPI)),pylb._mpi)
-	@echo "compiler warnings as errors"
-	@PLB_WERROR=1 $(PY) setup.py -q build --build-base $(OUT)/werror build_ext --force >$(OUT)/werror.log 2>&1 \
-		|| { grep -E 'error|warning' $(OUT)/werror.log; exit 1; }
+	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml pylb._core $(if $(filter-out none,$(MPI)),pylb._mpi)
+	@mkdir -p $(OUT)
+	PLB_WERROR=1 $(WITH_MPI) $(PY) setup.py -q build --build-base $(OUT)/werror build_ext --force \
+		>$(OUT)/werror.log 2>&1 || { grep -E 'error|warning' $(OUT)/werror.log; exit 1; }
 
 asan: $(VENV)/.packages ## the C tests under sanitizers and valgrind
 	$(MAKE) -C tests/c asan

@@ -4,7 +4,7 @@ from pylb import __version__
 
 project = "pylb"
 author = "the pylb authors"
-copyright = "the pylb authors"  # noqa: A001
+copyright = "the pylb authors"
 release = version = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc"]

@@ -167,7 +167,7 @@ class Snapshot:
 
     def with_rank(self, rank: ArrayLike) -> Snapshot:
         """The same objects under another placement, (n,) array of int."""
-        return replace(self, rank=rank)
+        return replace(self, rank=_array("rank", rank, np.int32))
 
     def __repr__(self) -> str:
         m = self.metrics
@@ -196,9 +196,10 @@ def _array(name: str, value: ArrayLike, dtype: Any, shape: tuple[int, ...] | Non
     """`value` as a contiguous array of `dtype`, a copy only where that asks for one."""
     try:
         given = np.asarray(value)
-        if np.issubdtype(dtype, np.integer) and given.dtype.kind not in "iub":
-            if given.size and not (given.dtype.kind == "f" and np.all(given == np.rint(given))):
-                raise TypeError(f"its dtype is {given.dtype}")
+        whole = given.dtype.kind in "iub" or not given.size
+        whole = whole or (given.dtype.kind == "f" and bool(np.all(given == np.rint(given))))
+        if np.issubdtype(dtype, np.integer) and not whole:
+            raise TypeError(f"its dtype is {given.dtype}")
         out = np.ascontiguousarray(given, dtype=dtype)
     except (TypeError, ValueError, OverflowError) as why:
         raise DomainError(f"{name}: expected an array of {np.dtype(dtype).name}; {why}") from None

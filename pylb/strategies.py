@@ -150,7 +150,7 @@ def strategy(
         return functools.partial(strategy, name=name, family=family)
     if family not in ("comprehensive", "refinement"):
         raise DomainError(f"family is {family!r}: expected 'comprehensive' or 'refinement'")
-    entry = _of_callable(call, name or getattr(call, "__name__", "python"), family)
+    entry = _of_callable(call, name or str(getattr(call, "__name__", "python")), family)
     known = _registry.get(entry.name)
     if known is not None and known.call is None:
         raise DomainError(f"name is {entry.name!r}: that is a strategy of pylb itself")
