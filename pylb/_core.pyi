@@ -1,7 +1,7 @@
 """The C core, ``csrc/py``: one block for each room's file."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +28,7 @@ def place(
 # decide.c
 def triggers() -> list[tuple[str, str, str, tuple[tuple[Any, ...], ...]]]: ...
 
+@final
 class Trigger:
     def __new__(cls, name: str, params: ArrayLike) -> Trigger: ...
     @property

@@ -228,8 +228,16 @@ def _mark(ax: Any, balanced_after: Sequence[int], colour: str) -> None:
     if at.size <= MOST_LINES:
         for x in at:
             ax.axvline(x, color=colour, linewidth=0.8, linestyle=(0, (4, 2)))
-    ax.plot(at, np.full(at.size, 1.015), "v", color="black", markersize=4, clip_on=False,
-            transform=ax.get_xaxis_transform(), label="balancing")
+    ax.plot(
+        at,
+        np.full(at.size, 1.015),
+        "v",
+        color="black",
+        markersize=4,
+        clip_on=False,
+        transform=ax.get_xaxis_transform(),
+        label="balancing",
+    )
 
 
 def _legend(ax: Any) -> None:

@@ -134,7 +134,9 @@ class Replay:
 
     def speedup_over(self, other: Replay) -> float:
         """time of `other` / time of this run; 1 where neither takes any time."""
-        return 1.0 if other.time == self.time else other.time / self.time
+        if other.time == self.time:
+            return 1.0
+        return other.time / self.time if self.time > 0 else math.inf
 
     def __repr__(self) -> str:
         by = f"{self.strategy}, {self.trigger}" if self.trigger else "recorded placement"
@@ -216,14 +218,28 @@ def replay(
     """
     entry = find(strategy)
     values = [] if entry.call else entry.values(params)
-    for name, value in [("cost", cost), ("migration_alpha", migration_alpha),
-                        ("migration_beta", migration_beta), ("alpha", alpha), ("beta", beta)]:
+    for name, value in [
+        ("cost", cost),
+        ("migration_alpha", migration_alpha),
+        ("migration_beta", migration_beta),
+        ("alpha", alpha),
+        ("beta", beta),
+    ]:
         _check_seconds(name, value)
     when = _trigger(entry, every, trigger)
     trace = _with(trace, speed, background)
     rank, metrics, decisions = _core.replay(
-        trace, entry.bound(params), values, seed, when, foresight,
-        math.nan if cost is None else cost, migration_alpha, migration_beta, alpha, beta,
+        trace,
+        entry.bound(params),
+        values,
+        seed,
+        when,
+        foresight,
+        math.nan if cost is None else cost,
+        migration_alpha,
+        migration_beta,
+        alpha,
+        beta,
     )
     return Replay(
         metrics=metrics,

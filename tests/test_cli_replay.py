@@ -25,11 +25,25 @@ def rows_of(capsys, *words):
 
 
 def test_one_row_for_each_strategy_and_trigger_none_once(folder, capsys):
-    found = rows_of(capsys, folder, "--strategy", "GreedyLB,RefineLB,none", "--every", "1,5",
-                    "--trigger", "metabalancer", "--cost", "0.001")
+    found = rows_of(
+        capsys,
+        folder,
+        "--strategy",
+        "GreedyLB,RefineLB,none",
+        "--every",
+        "1,5",
+        "--trigger",
+        "metabalancer",
+        "--cost",
+        "0.001",
+    )
     assert [(r["strategy"], r["trigger"]) for r in found["rows"]] == [
-        ("GreedyLB", "every 1"), ("GreedyLB", "every 5"), ("GreedyLB", "metabalancer"),
-        ("RefineLB", "every 1"), ("RefineLB", "every 5"), ("RefineLB", "metabalancer"),
+        ("GreedyLB", "every 1"),
+        ("GreedyLB", "every 5"),
+        ("GreedyLB", "metabalancer"),
+        ("RefineLB", "every 1"),
+        ("RefineLB", "every 5"),
+        ("RefineLB", "metabalancer"),
         ("none", None),
     ]
     assert (found["n_phases"], found["n_ranks"], found["n_objects"]) == (10, 32, 480)
@@ -42,18 +56,20 @@ def test_figures_are_those_of_the_library(folder, capsys):
     options = {"cost": 0.01, "alpha": 1e-5, "beta": 1e-9}
     run = trace.replay("GreedyLB", every=5, **options)
     assert len(run.decisions) == 2
-    assert found["rows"] == [{
-        "strategy": "GreedyLB",
-        "trigger": "every 5",
-        "iteration_seconds": run.iteration_seconds,
-        "balancing_seconds": 0.01,
-        "speedup": trace.replay("none", **options).time / run.time,
-        "max_over_mean": pytest.approx(np.mean(run.metrics["max_over_mean"])),
-        "max_over_mean_placed": pytest.approx(np.mean([d.after for d in run.decisions])),
-        "balancings": 1,
-        "migrations": run.decisions[0].migrations,
-        "bytes": run.decisions[0].bytes,
-    }]
+    assert found["rows"] == [
+        {
+            "strategy": "GreedyLB",
+            "trigger": "every 5",
+            "iteration_seconds": run.iteration_seconds,
+            "balancing_seconds": 0.01,
+            "speedup": trace.replay("none", **options).time / run.time,
+            "max_over_mean": pytest.approx(np.mean(run.metrics["max_over_mean"])),
+            "max_over_mean_placed": pytest.approx(np.mean([d.after for d in run.decisions])),
+            "balancings": 1,
+            "migrations": run.decisions[0].migrations,
+            "bytes": run.decisions[0].bytes,
+        }
+    ]
     assert found["options"] == {**options, "foresight": False, "seed": 0}
 
 
@@ -70,7 +86,9 @@ def test_the_table_has_the_same_rows(folder, capsys):
 def test_default_is_every_phase_and_a_trigger_replaces_it(folder, capsys):
     rows = rows_of(capsys, folder)["rows"]
     assert [(r["strategy"], r["trigger"]) for r in rows] == [
-        ("none", None), ("GreedyLB", "every 1"), ("RefineLB", "every 1")
+        ("none", None),
+        ("GreedyLB", "every 1"),
+        ("RefineLB", "every 1"),
     ]
     rows = rows_of(capsys, folder, "--strategy", "GreedyLB", "--trigger", "metabalancer")["rows"]
     assert [r["trigger"] for r in rows] == ["metabalancer"]
@@ -83,8 +101,22 @@ def test_one_phase_teaches_nothing_and_says_so(one_phase, capsys):
     (row,) = json.loads(out)["rows"]
     assert "--foresight" in err
     assert (row["balancings"], row["speedup"], row["max_over_mean_placed"]) == (0, 1.0, 1.0)
-    assert cli.main(["replay", one_phase, *stem, "--strategy", "GreedyLB", "--json",
-                     "--foresight", "--cost", "0"]) == 0
+    assert (
+        cli.main(
+            [
+                "replay",
+                one_phase,
+                *stem,
+                "--strategy",
+                "GreedyLB",
+                "--json",
+                "--foresight",
+                "--cost",
+                "0",
+            ]
+        )
+        == 0
+    )
     out, err = capsys.readouterr()
     (row,) = json.loads(out)["rows"]
     assert err == ""

@@ -28,9 +28,7 @@ def executed(path, monkeypatch, data):
 
 
 def printed(cells):
-    return "".join(
-        output.get("text", "") for cell in cells for output in cell.get("outputs", [])
-    )
+    return "".join(output.get("text", "") for cell in cells for output in cell.get("outputs", []))
 
 
 def pictures(cells):

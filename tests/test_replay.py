@@ -55,8 +55,11 @@ def rank_times(trace, i, rank, alpha, beta, speed, background):
     load, messages, volume = [0.0] * p, [0.0] * p, [0.0] * p
     for k in range(first, end):
         load[rank[k - first]] += float(trace.task_load[k])
-    out = [(background[r] if background is not None else 0.0)
-           + load[r] / (speed[r] if speed is not None else 1.0) for r in range(p)]
+    out = [
+        (background[r] if background is not None else 0.0)
+        + load[r] / (speed[r] if speed is not None else 1.0)
+        for r in range(p)
+    ]
     at = dict(zip(trace.task_entity[first:end].tolist(), rank, strict=True))
     for k in range(*trace.edge_ptr[i : i + 2]):
         a, b = at.get(int(trace.edge_src[k])), at.get(int(trace.edge_dst[k]))
@@ -72,15 +75,21 @@ def snapshot_of(trace, i, rank, speed, background):
     first, end = trace.task_ptr[i : i + 2]
     entity = trace.task_entity[first:end]
     index = {int(e): k for k, e in enumerate(entity)}
-    edges = [k for k in range(*trace.edge_ptr[i : i + 2])
-             if int(trace.edge_src[k]) in index and int(trace.edge_dst[k]) in index]
+    edges = [
+        k
+        for k in range(*trace.edge_ptr[i : i + 2])
+        if int(trace.edge_src[k]) in index and int(trace.edge_dst[k]) in index
+    ]
     return pylb.Snapshot(
         load=trace.task_load[first:end],
         rank=np.array(rank, np.int32),
         n_ranks=trace.n_ranks,
-        edges=pylb.Edges([index[int(trace.edge_src[k])] for k in edges],
-                         [index[int(trace.edge_dst[k])] for k in edges],
-                         trace.edge_bytes[edges], trace.edge_messages[edges]),
+        edges=pylb.Edges(
+            [index[int(trace.edge_src[k])] for k in edges],
+            [index[int(trace.edge_dst[k])] for k in edges],
+            trace.edge_bytes[edges],
+            trace.edge_messages[edges],
+        ),
         bytes=None if trace.task_bytes is None else trace.task_bytes[first:end],
         migratable=trace.entity_migratable[entity],
         key=trace.entity_key[entity],
@@ -89,8 +98,19 @@ def snapshot_of(trace, i, rank, speed, background):
     )
 
 
-def twin(trace, strategy, trigger, *, cost, alpha=0.0, beta=0.0, foresight=False, speed=None,
-         background=None, **params):
+def twin(
+    trace,
+    strategy,
+    trigger,
+    *,
+    cost,
+    alpha=0.0,
+    beta=0.0,
+    foresight=False,
+    speed=None,
+    background=None,
+    **params,
+):
     """The replay written plainly.  Returns iteration times, decisions and the placement."""
     speed = trace.speed if speed is None else speed
     background = trace.background if background is None else background
@@ -107,9 +127,7 @@ def twin(trace, strategy, trigger, *, cost, alpha=0.0, beta=0.0, foresight=False
                 rank.append(int(trace.task_rank[k]))
 
         def metrics(rank, i=i):
-            return pylb.Metrics.of(
-                rank_times(trace, i, rank, alpha, beta, speed, background)
-            )
+            return pylb.Metrics.of(rank_times(trace, i, rank, alpha, beta, speed, background))
 
         m = metrics(rank)
         if trigger is not None and trigger.observe(i, m.max, m.mean):
@@ -118,8 +136,18 @@ def twin(trace, strategy, trigger, *, cost, alpha=0.0, beta=0.0, foresight=False
             plan = pylb.place(snapshot, strategy, **params)
             after = metrics(plan.rank.tolist())
             applied = foresight or i + 1 < trace.n_phases
-            decisions.append((i, reason, m.max_over_mean, after.max_over_mean, plan.migrations,
-                              plan.bytes, cost if applied else 0.0, applied))
+            decisions.append(
+                (
+                    i,
+                    reason,
+                    m.max_over_mean,
+                    after.max_over_mean,
+                    plan.migrations,
+                    plan.bytes,
+                    cost if applied else 0.0,
+                    applied,
+                )
+            )
             if applied:
                 trigger.balanced(i, cost, after.max_over_mean)
                 balanced = True
@@ -182,7 +210,12 @@ def random_trace(rng, n_ranks, n_entities, n_phases, *, whole=False):
     n_edges = rng.integers(0, 3 * n_entities + 1, n_phases)
     m = int(n_edges.sum())
     return make_trace(
-        n_ranks, entity, rank, rng.exponential(1.0, len(entity)), ptr, n_entities,
+        n_ranks,
+        entity,
+        rank,
+        rng.exponential(1.0, len(entity)),
+        ptr,
+        n_entities,
         entity_migratable=rng.random(n_entities) < 0.8,
         task_bytes=rng.integers(0, 1000, len(entity)),
         edge_ptr=np.concatenate([[0], np.cumsum(n_edges)]),
@@ -206,8 +239,9 @@ def random_trace(rng, n_ranks, n_entities, n_phases, *, whole=False):
     traffic=st.sampled_from([(0.0, 0.0), (0.1, 0.0), (0.0, 1e-3), (0.3, 1e-2)]),
     foresight=st.booleans(),
 )
-def test_agrees_with_the_twin(seed, n_ranks, n_entities, n_phases, strategy, when, traffic,
-                              foresight):
+def test_agrees_with_the_twin(
+    seed, n_ranks, n_entities, n_phases, strategy, when, traffic, foresight
+):
     trace = random_trace(np.random.default_rng(seed), n_ranks, n_entities, n_phases)
     alpha, beta = traffic
     check_against_twin(trace, strategy, **when, alpha=alpha, beta=beta, foresight=foresight)
@@ -215,9 +249,12 @@ def test_agrees_with_the_twin(seed, n_ranks, n_entities, n_phases, strategy, whe
 
 # ---- the recorded runs ------------------------------------------------------------------------
 
-RUNS = ["nolb-8color-16nodes-data", "nolb-8color-16nodes-11firstphases",
-        "synthetic-blocks/synthetic-dataset-blocks",
-        "synthetic-blocks/synthetic-dataset-blocks-alpha0"]
+RUNS = [
+    "nolb-8color-16nodes-data",
+    "nolb-8color-16nodes-11firstphases",
+    "synthetic-blocks/synthetic-dataset-blocks",
+    "synthetic-blocks/synthetic-dataset-blocks-alpha0",
+]
 
 
 @pytest.fixture(scope="module", params=RUNS)
@@ -298,8 +335,14 @@ def test_published_figures_of_lpt(data, run, phases, before, after, migrations):
 
 def two_ranks(n_phases=3):
     """Two objects on rank 0 of two, in each phase; loads 1 and 1."""
-    return make_trace(2, [0, 1] * n_phases, [0, 0] * n_phases, [1.0, 1.0] * n_phases,
-                      np.arange(n_phases + 1) * 2, 2)
+    return make_trace(
+        2,
+        [0, 1] * n_phases,
+        [0, 0] * n_phases,
+        [1.0, 1.0] * n_phases,
+        np.arange(n_phases + 1) * 2,
+        2,
+    )
 
 
 def test_a_balancing_holds_from_the_next_phase_on():
@@ -344,8 +387,15 @@ def test_new_entities_start_where_they_were_recorded_and_stay():
 
 
 def test_entities_that_may_not_migrate_follow_the_recording():
-    trace = make_trace(2, [0, 1] * 3, [0, 0, 1, 0, 0, 1], np.ones(6), [0, 2, 4, 6], 2,
-                       entity_migratable=np.array([False, True]))
+    trace = make_trace(
+        2,
+        [0, 1] * 3,
+        [0, 0, 1, 0, 0, 1],
+        np.ones(6),
+        [0, 2, 4, 6],
+        2,
+        entity_migratable=np.array([False, True]),
+    )
     run = pylb.replay(trace, rotate, every=1)
     assert run.rank.tolist()[0::2] == [0, 1, 0]
 
@@ -360,11 +410,19 @@ def test_measured_cost_counts_strategy_migrations_and_bytes():
 
 
 def test_traffic_is_that_to_other_ranks():
-    trace = make_trace(2, [0, 1], [0, 1], [1.0, 1.0], [0, 2], 2, edge_ptr=np.array([0, 3]),
-                       edge_src=np.array([0, 0, 1], np.int32),
-                       edge_dst=np.array([1, 0, 0], np.int32),
-                       edge_bytes=np.array([10.0, 1000.0, 40.0]),
-                       edge_messages=np.array([2.0, 50.0, 1.0]))
+    trace = make_trace(
+        2,
+        [0, 1],
+        [0, 1],
+        [1.0, 1.0],
+        [0, 2],
+        2,
+        edge_ptr=np.array([0, 3]),
+        edge_src=np.array([0, 0, 1], np.int32),
+        edge_dst=np.array([1, 0, 0], np.int32),
+        edge_bytes=np.array([10.0, 1000.0, 40.0]),
+        edge_messages=np.array([2.0, 50.0, 1.0]),
+    )
     run = pylb.replay(trace, "none", alpha=0.5, beta=0.01)
     assert run.iteration_time[0] == 1 + (0.5 * 2 + 0.01 * 10)
     assert run.metrics["min"][0] == 1 + (0.5 * 1 + 0.01 * 40)
@@ -401,8 +459,10 @@ def test_a_trigger_of_ones_own_parameters():
 
 def test_repr_says_what_it_was():
     text = repr(pylb.replay(two_ranks(), lpt, every=1, cost=0.5))
-    assert text == ("<Replay by lpt, every 1: 3 phases in 5 s, of it balancing 1 s, mean max/mean "
-                    "1.333, 2 balancings, 1 migrations>")
+    assert text == (
+        "<Replay by lpt, every 1: 3 phases in 5 s, of it balancing 1 s, mean max/mean "
+        "1.333, 2 balancings, 1 migrations>"
+    )
     assert "recorded placement" in repr(pylb.replay(two_ranks(), "none"))
 
 
@@ -436,8 +496,12 @@ def test_balancing_a_hotspot_pays():
 
 
 def test_hotspot_needs_ranks_objects_phases_and_a_width():
-    for more, match in [({"n_ranks": 0}, "n_ranks is 0"), ({"n_objects": -1}, "n_objects is -1"),
-                        ({"n_phases": 0}, "n_phases is 0"), ({"width": 0.0}, r"width is 0\.0")]:
+    for more, match in [
+        ({"n_ranks": 0}, "n_ranks is 0"),
+        ({"n_objects": -1}, "n_objects is -1"),
+        ({"n_phases": 0}, "n_phases is 0"),
+        ({"width": 0.0}, r"width is 0\.0"),
+    ]:
         with pytest.raises(DomainError, match=match):
             hotspot(**more)
 

@@ -13,7 +13,10 @@ void plb_fit_restart(plb_fit_t *self)
 
 void plb_fit_add(plb_fit_t *self, double x, double y)
 {
-    self->n++;
+    if (self->n++ == 0) {
+        self->origin = x;
+    }
+    x -= self->origin;
     self->weight = self->keep * self->weight + 1.0;
     const double dx = x - self->mean_x, dy = y - self->mean_y;
     self->mean_x += dx / self->weight;
@@ -29,5 +32,5 @@ double plb_fit_slope(const plb_fit_t *self)
 
 double plb_fit_at(const plb_fit_t *self, double x)
 {
-    return self->mean_y + plb_fit_slope(self) * (x - self->mean_x);
+    return self->mean_y + plb_fit_slope(self) * (x - self->origin - self->mean_x);
 }

@@ -1,8 +1,8 @@
 /* A running least-squares line: O(1) per observation, in time and in memory.
  *
- * Weighted sums are kept around the running means (Welford 1962, West 1979), so that nothing is
- * lost to cancellation however far x is from zero.  Older observations fade: the weight of one
- * that is k observations old is (1 - 1/memory)^k.
+ * Weighted sums are kept around the running means (Welford 1962, West 1979) and x is counted from
+ * the first one seen, so that nothing is lost to cancellation however far x is from zero.  Older
+ * observations fade: the weight of one that is k observations old is (1 - 1/memory)^k.
  */
 #ifndef PLB_DECIDE_FIT_H
 #define PLB_DECIDE_FIT_H
@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 typedef struct plb_fit {
-    double keep; /* factor on the weights at each new observation, 0 < keep <= 1 */
+    double keep;   /* factor on the weights at each new observation, 0 < keep <= 1 */
+    double origin; /* the first x; mean_x counts from there */
     double weight, mean_x, mean_y, sxx, sxy;
     int64_t n;
 } plb_fit_t;

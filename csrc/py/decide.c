@@ -59,7 +59,7 @@ static void trigger_dealloc(PyObject *object)
 }
 
 PyDoc_STRVAR(observe_doc,
-             "observe(iteration, max, mean)\n--\n\n"
+             "observe($self, iteration, max, mean, /)\n--\n\n"
              "An iteration is over; max and mean are of the ranks' seconds.  True: balance now.\n"
              "Iterations' numbers rise; one from before the last balancing changes nothing.");
 static PyObject *trigger_observe(PyObject *object, PyObject *args)
@@ -78,7 +78,7 @@ static PyObject *trigger_observe(PyObject *object, PyObject *args)
 
 PyDoc_STRVAR(
     balanced_doc,
-    "balanced(iteration, cost, max_over_mean)\n--\n\n"
+    "balanced($self, iteration, cost, max_over_mean, /)\n--\n\n"
     "A balancing took place at the end of `iteration`, cost `cost` seconds, and promises\n"
     "max_over_mean on the loads that it saw.");
 static PyObject *trigger_balanced(PyObject *object, PyObject *args)
@@ -105,7 +105,7 @@ static int put(PyObject *dict, const char *name, PyObject *value)
     return failed;
 }
 
-PyDoc_STRVAR(state_doc, "state()\n--\n\n"
+PyDoc_STRVAR(state_doc, "state($self, /)\n--\n\n"
                         "The last verdict and what it rests on, as a dict; nan is not known.");
 static PyObject *trigger_state(PyObject *object, PyObject *unused)
 {

@@ -70,7 +70,7 @@ static int run(plb_replay_t *replay, const plb_trace_t *trace, plb_replay_opts_t
 PyDoc_STRVAR(
     replay_doc,
     "replay(trace, strategy, params, seed, trigger, foresight, cost, migration_alpha,\n"
-    "       migration_beta, alpha, beta)\n--\n\n"
+    "       migration_beta, alpha, beta, /)\n--\n\n"
     "Run through all phases.  Strategy: name or callable; trigger: fresh, or None; cost:\n"
     "nan is measured.  Returns (rank, metrics as dict of arrays, decisions).");
 static PyObject *replay(PyObject *module, PyObject *args)

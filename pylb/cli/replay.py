@@ -54,16 +54,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_folder", metavar="DIR", help="folder of the run's files, or one file")
     parser.add_argument("--stem", help="which run of the folder")
     parser.add_argument(
-        "--strategy", default="none,GreedyLB,RefineLB", metavar="A,B,...",
+        "--strategy",
+        default="none,GreedyLB,RefineLB",
+        metavar="A,B,...",
         help="names, or file.py:function for one of your own (default: %(default)s)",
     )
     parser.add_argument(
-        "--every", metavar="N,M,...", type=_counts,
+        "--every",
+        metavar="N,M,...",
+        type=_counts,
         help="phases from one balancing to the next (default: 1, unless --trigger is given)",
     )
     parser.add_argument("--trigger", metavar="A,B,...", type=_words, help="triggers by name")
     parser.add_argument(
-        "--foresight", action="store_true",
+        "--foresight",
+        action="store_true",
         help="balance at the start of a phase with its own loads, as with a perfect prediction",
     )
     parser.add_argument(
@@ -84,8 +89,13 @@ def run(args: argparse.Namespace) -> int:
     options = {name: getattr(args, name) for name in ("alpha", "beta", "cost", "foresight", "seed")}
     rows = list(_rows(trace, strategies, _whens(args), options))
     if args.json:
-        head = {"run": args.run_folder, "n_ranks": trace.n_ranks, "n_phases": trace.n_phases,
-                "n_objects": trace.n_entities, "options": options}
+        head = {
+            "run": args.run_folder,
+            "n_ranks": trace.n_ranks,
+            "n_phases": trace.n_phases,
+            "n_objects": trace.n_entities,
+            "options": options,
+        }
         print(json.dumps(head | {"rows": rows}, indent=2, allow_nan=False))
     else:
         phases = "1 phase" if trace.n_phases == 1 else f"{trace.n_phases} phases"
