@@ -1,6 +1,7 @@
 """Recorded runs against a plain loader (json, dicts and loops)."""
 
 import copy
+import dataclasses
 import json
 import re
 import tempfile
@@ -67,6 +68,14 @@ class Twin:
             if here.issuperset(ends):
                 yield *(self.number[e] for e in ends), c["bytes"], c["messages"]
 
+    def types(self, i):
+        tasks, comms = self.phases[i]
+        here = {self.name(t["entity"]) for t in tasks}
+        known = set(pylb.Trace.COMM_TYPES)
+        for c in comms:
+            if here.issuperset([self.name(c["from"]), self.name(c["to"])]):
+                yield c["type"] if c["type"] in known else "other"
+
     def moved(self, rank):
         """The files under another placement: what stays, then what comes, in file order."""
         out = copy.deepcopy(self.ranks)
@@ -132,6 +141,8 @@ def agree(trace, twin):
         e = slice(trace.edge_ptr[i], trace.edge_ptr[i + 1])
         columns = trace.edge_src[e], trace.edge_dst[e], trace.edge_bytes[e], trace.edge_messages[e]
         assert list(zip(*(c.tolist() for c in columns), strict=True)) == list(twin.edges(i))
+        types = [trace.COMM_TYPES[c] for c in trace.edge_type[e]]
+        assert types == list(twin.types(i))
     n = sum(len(c) for _, c in twin.phases)
     assert trace.dangling_edges == n - len(trace.edge_src)
 
@@ -567,3 +578,20 @@ def rows_of(snap):
     src, dst, *sizes = snap.edges
     ends = snap.key[src], snap.key[dst]
     return objects, sorted(zip(*(c.tolist() for c in (*ends, *sizes)), strict=True))
+
+
+def test_generated_traces_are_written_and_read(tmp_path):
+    trace = pylb.trace.hotspot(n_ranks=3, n_objects=9, n_phases=4)
+    again = pylb.Trace.read(tmp_path) if trace.write(tmp_path) else None
+    for a, b in zip(trace, again, strict=True):
+        assert rows_of(a) == rows_of(b)
+
+
+def test_changed_tasks_are_not_written_as_recorded(data, tmp_path):
+    trace = pylb.Trace.read(data / "nolb-8color-16nodes-data")
+    changed = dataclasses.replace(trace, task_load=trace.task_load * 2)
+    with pytest.raises(pylb.errors.DomainError, match="task_load is not as recorded"):
+        changed.write(tmp_path)
+    pylb.Trace.from_snapshots(changed).write(tmp_path)
+    doubled = pylb.Trace.read(tmp_path)
+    assert sorted(doubled.task_load) == sorted(changed.task_load)

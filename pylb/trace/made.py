@@ -117,7 +117,15 @@ def texts(trace: Trace, rank: I32) -> Callable[[int], bytes]:
     An edge is written by the rank of its sender.
     """
     entities = [
-        json.dumps({"collection_id": c, "home": h, "id": k, "migratable": m, "type": "object"})
+        json.dumps(
+            {
+                "collection_id": max(c, COLLECTION),
+                "home": h,
+                "id": k,
+                "migratable": m,
+                "type": "object",
+            }
+        )
         for c, h, k, m in zip(
             trace.entity_collection.tolist(),
             trace.entity_home.tolist(),
@@ -162,17 +170,24 @@ def _phase(trace: Trace, i: int, r: int, rank: I32, sender: I32, entities: list[
         trace.edge_dst[edges].tolist(),
         trace.edge_bytes[edges].tolist(),
         trace.edge_messages[edges].tolist(),
+        _types(trace, edges),
         strict=True,
     )
     edge_texts = [
-        f'{{"type": "SendRecv", "bytes": {size!r}, "messages": {_whole(messages)}, '
+        f'{{"type": "{kind}", "bytes": {size!r}, "messages": {_whole(messages)}, '
         f'"from": {entities[src]}, "to": {entities[dst]}}}'
-        for src, dst, size, messages in ends
+        for src, dst, size, messages, kind in ends
     ]
     return (
         f'{{"id": {trace.phase_id[i]}, "tasks": [{", ".join(task_texts)}], '
         f'"communications": [{", ".join(edge_texts)}]}}'
     )
+
+
+def _types(trace: Trace, edges: I64) -> list[str]:
+    if trace.edge_type is None:
+        return ["SendRecv"] * len(edges)
+    return [trace.COMM_TYPES[code] for code in trace.edge_type[edges]]
 
 
 def _user(trace: Trace, tasks: I64) -> list[str]:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,6 +62,8 @@ class Trace:
     edge_src, edge_dst : (e,) int32
         Entities, both of them tasks of the phase.
     edge_bytes, edge_messages : (e,) float64
+    edge_type : (e,) uint8 or None
+        Index into `COMM_TYPES`.  None: every edge is a SendRecv.
     dangling_edges : int
         Communications with an end that is no task of their phase (a node, or an object without a
         task).  They are in `communications()` and in what `write` writes, but no edges.
@@ -88,12 +90,15 @@ class Trace:
     edge_dst: I32
     edge_bytes: F64
     edge_messages: F64
+    edge_type: NDArray[np.uint8] | None = None
     speed: F64 | None = None
     background: F64 | None = None
     dangling_edges: int = 0
     skipped: tuple[int, ...] = ()
     _run: vt.Run | None = None
     _phases: I64 | None = None
+
+    COMM_TYPES: ClassVar[tuple[str, ...]] = _core.VT_COMM_TYPES
 
     # ---- reading ----------------------------------------------------------------------------
 
@@ -182,6 +187,7 @@ class Trace:
             edge_dst=_frozen(a["comm_dst"][keep]),
             edge_bytes=_frozen(a["comm_bytes"][keep]),
             edge_messages=_frozen(a["comm_messages"][keep]),
+            edge_type=_frozen(a["comm_type"][keep]),
             dangling_edges=int(len(inside) - np.count_nonzero(inside)),
             skipped=tuple(run.skipped),
             _run=run,
@@ -265,7 +271,7 @@ class Trace:
         task_ptr, tasks = vt.rows(self.task_ptr, phases)
         edge_ptr, edges = vt.rows(self.edge_ptr, phases)
         of_tasks = ("task_entity", "task_rank", "task_load", "task_bytes", "task_memory")
-        of_edges = ("edge_src", "edge_dst", "edge_bytes", "edge_messages")
+        of_edges = ("edge_src", "edge_dst", "edge_bytes", "edge_messages", "edge_type")
         part = {name: _pick(getattr(self, name), tasks) for name in of_tasks}
         part.update({name: _pick(getattr(self, name), edges) for name in of_edges})
         return dataclasses.replace(
@@ -325,8 +331,19 @@ class Trace:
         if self._run is None or self._phases is None:
             text = made.texts(self, where)
         else:
+            self._check_recorded(self._run.arrays, self._phases)
             text = vt.texts(self._run, self._phases, self.task_entity, where)
         return vt.write(folder, stem, self.n_ranks, text, compress)
+
+    def _check_recorded(self, arrays: dict[str, Any], phases: I64) -> None:
+        """The text of a record can only be written with the tasks that it has."""
+        _, tasks = vt.rows(arrays["task_ptr"], phases)
+        for name in ("task_entity", "task_rank", "task_load"):
+            if not np.array_equal(getattr(self, name), arrays[name][tasks]):
+                raise DomainError(
+                    f"{name} is not as recorded: expected a placement as rank=; other changes are "
+                    f"written by Trace.from_snapshots(trace).write(...)"
+                )
 
     def _placement(self, rank: ArrayLike) -> I32:
         given = np.asarray(rank)
