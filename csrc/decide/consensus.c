@@ -1,0 +1,438 @@
+#include "decide/consensus.h"
+
+#include "base/mem.h"
+
+/* Parts that the explorer takes out to see what they are for (tests/c/interleave.c). */
+#ifndef PLB_ABLATE
+#define PLB_ABLATE(part) false
+#endif
+
+static int64_t min_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t max_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Of a reach: 2k stands at AtSync(k), 2k - 1 runs k. */
+static int64_t finished(int64_t reach)
+{
+    return reach >> 1;
+}
+
+static int64_t begun(int64_t reach)
+{
+    return (reach + 1) >> 1;
+}
+
+static bool stands(int64_t reach)
+{
+    return (reach & 1) == 0;
+}
+
+/* ---- the root ---- */
+
+void plb_consensus_root_init(plb_consensus_root_t *self, int64_t n_ranks, int64_t lag)
+{
+    *self = (plb_consensus_root_t){
+        .n_ranks = n_ranks, .lag = lag, .tentative = PLB_NEVER, .final = PLB_NEVER};
+}
+
+bool plb_consensus_root_ready(const plb_consensus_root_t *self)
+{
+    return self->tentative == PLB_NEVER || PLB_ABLATE(HOLD);
+}
+
+/* Rule 4 (to extend needs no round) and rule 5 (with a lag nothing does). */
+static void take_wish(plb_consensus_root_t *self, int64_t wish, plb_decision_t *out)
+{
+    const int64_t first = self->seen + max_of(self->lag, 1);
+    const int64_t period = max_of(wish, first);
+    if (period == self->final) {
+        return;
+    }
+    if (self->lag > 0 || period > self->final) {
+        self->final = period;
+        *out = (plb_decision_t){PLB_DECIDE_FINAL, self->round, period};
+    } else {
+        self->tentative = period;
+        *out = (plb_decision_t){PLB_DECIDE_TENTATIVE, ++self->round, period};
+    }
+}
+
+int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int64_t n_ended,
+                             int64_t wish, plb_decision_t *out, plb_err_t *err)
+{
+    *out = (plb_decision_t){.kind = PLB_DECIDE_NOTHING};
+    if (!plb_consensus_root_ready(self) || iteration != self->seen + 1) {
+        return PLB_FAIL(err, PLB_ERR_STATE,
+                        "statistics of iteration %lld came after those of %lld, round %lld is %s",
+                        (long long)iteration, (long long)self->seen, (long long)self->round,
+                        plb_consensus_root_ready(self) ? "closed" : "open");
+    }
+    if (wish < 1 && wish != PLB_WISH_NONE) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "period %lld: expected an iteration from 1 on",
+                        (long long)wish);
+    }
+    self->seen = iteration;
+    const bool due = PLB_ABLATE(EQUAL) ? self->final == iteration : self->final <= iteration;
+    if (n_ended > 0 && !(due && PLB_ABLATE(ENDED))) { /* rule 6 */
+        if (n_ended >= self->n_ranks) {
+            *out = (plb_decision_t){PLB_DECIDE_OVER, self->round, iteration};
+        } else if (self->final != PLB_NEVER && !PLB_ABLATE(ENDED)) {
+            *out = (plb_decision_t){PLB_DECIDE_FINAL, self->round, PLB_NEVER};
+            self->final = PLB_NEVER;
+        }
+    } else if (due) { /* rule 3 */
+        *out = (plb_decision_t){PLB_DECIDE_BALANCE, self->round, self->final};
+        self->final = PLB_NEVER;
+    } else if (wish != PLB_WISH_NONE && self->tentative == PLB_NEVER) {
+        take_wish(self, wish, out);
+    }
+    return PLB_OK;
+}
+
+int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_t reach,
+                               plb_decision_t *out, plb_err_t *err)
+{
+    *out = (plb_decision_t){.kind = PLB_DECIDE_NOTHING};
+    if (self->tentative == PLB_NEVER || round != self->round) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "maximum of round %lld: round %lld is %s",
+                        (long long)round, (long long)self->round,
+                        self->tentative == PLB_NEVER ? "closed" : "open");
+    }
+    /* Rules 1 and 4. */
+    self->final = min_of(self->final, max_of(self->tentative, begun(reach)));
+    self->tentative = PLB_NEVER;
+    *out = (plb_decision_t){PLB_DECIDE_FINAL, round, self->final};
+    return PLB_OK;
+}
+
+/* ---- a rank ---- */
+
+static plb_action_t *act(plb_actions_t *out, plb_action_kind_t kind, int64_t first)
+{
+    plb_action_t *a = &out->act[out->n++];
+    *a = (plb_action_t){.kind = kind, .first = first, .last = first};
+    return a;
+}
+
+/* Of all objects: the least iteration finished, how many are no further, the greatest reach. */
+typedef struct extent {
+    int64_t slowest, n_slowest, reach;
+} extent_t;
+
+static extent_t measure(const plb_consensus_t *self)
+{
+    extent_t x = {.slowest = PLB_NEVER, .n_slowest = 0, .reach = 2 * self->contributed};
+    for (int64_t i = 0; i < self->capacity; i++) {
+        const int64_t reach = self->reach[i];
+        if (reach < 0) {
+            continue;
+        }
+        x.reach = max_of(x.reach, reach);
+        if (finished(reach) < x.slowest) {
+            x.slowest = finished(reach);
+            x.n_slowest = 0;
+        }
+        x.n_slowest += finished(reach) == x.slowest;
+    }
+    return x;
+}
+
+/* Contribute what can be contributed.  The objects are looked through once an iteration of the
+ * slowest: amortised a constant an AtSync.  A rank without objects to run follows the others:
+ * it contributes i + 1 on seeing i, but not past its limit, where objects may come to it. */
+static void settle(plb_consensus_t *self, plb_actions_t *out)
+{
+    int64_t upto = self->contributed;
+    if (self->n_objects > 0 && self->n_behind == 0) {
+        const extent_t x = measure(self);
+        upto = x.slowest;
+        self->n_behind = x.n_slowest;
+    }
+    if ((self->n_objects == 0 || upto >= self->end) && !self->done) {
+        upto = max_of(upto, min_of(self->seen + 1, self->limit));
+    }
+    if (upto > self->contributed) {
+        act(out, PLB_ACT_STATS, self->contributed + 1)->last = upto;
+        self->contributed = upto;
+    }
+}
+
+static int check_slot(const plb_consensus_t *self, int64_t slot, plb_err_t *err)
+{
+    if (slot < 0 || slot >= self->capacity || self->reach[slot] < 0) {
+        return PLB_FAIL(err, PLB_ERR_KEY, "slot %lld: no object of the %lld on this rank",
+                        (long long)slot, (long long)self->n_objects);
+    }
+    return PLB_OK;
+}
+
+int plb_consensus_init(plb_consensus_t *self, int64_t lag, int64_t end, plb_err_t *err)
+{
+    *self = (plb_consensus_t){.lag = lag, .limit = PLB_NEVER, .final = PLB_NEVER, .end = end};
+    if (lag < 0 || end < 0) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "lag %lld, end %lld: expected neither below 0",
+                        (long long)lag, (long long)end);
+    }
+    return PLB_OK;
+}
+
+void plb_consensus_free(plb_consensus_t *self)
+{
+    plb_free(self->reach);
+    self->reach = NULL;
+    self->capacity = self->n_objects = 0;
+}
+
+static int grow(plb_consensus_t *self, plb_err_t *err)
+{
+    const int64_t capacity = max_of(4, 2 * self->capacity);
+    int64_t *reach = plb_realloc(self->reach, (size_t)capacity, sizeof *reach);
+    if (reach == NULL) {
+        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld objects in the consensus",
+                        (long long)capacity);
+    }
+    for (int64_t i = self->capacity; i < capacity; i++) {
+        reach[i] = -1 - (i + 1);
+    }
+    self->free = self->capacity;
+    self->reach = reach;
+    self->capacity = capacity;
+    return PLB_OK;
+}
+
+int plb_consensus_add(plb_consensus_t *self, int64_t iteration, int64_t *slot, plb_actions_t *out,
+                      plb_err_t *err)
+{
+    out->n = 0;
+    if (iteration < self->contributed || iteration > min_of(self->limit, self->end)) {
+        return PLB_FAIL(err, PLB_ERR_STATE,
+                        "an object at iteration %lld cannot join: statistics are contributed up "
+                        "to %lld, the limit is %lld",
+                        (long long)iteration, (long long)self->contributed,
+                        (long long)min_of(self->limit, self->end));
+    }
+    if (self->free == self->capacity) {
+        const int ret = grow(self, err);
+        if (ret != PLB_OK) {
+            return ret;
+        }
+    }
+    *slot = self->free;
+    self->free = -1 - self->reach[*slot];
+    self->reach[*slot] = 2 * iteration;
+    self->n_objects++;
+    self->n_behind += iteration <= self->contributed;
+    settle(self, out);
+    return PLB_OK;
+}
+
+int plb_consensus_remove(plb_consensus_t *self, int64_t slot, plb_actions_t *out, plb_err_t *err)
+{
+    out->n = 0;
+    const int ret = check_slot(self, slot, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    self->n_objects--;
+    self->n_behind -= finished(self->reach[slot]) <= self->contributed;
+    self->reach[slot] = -1 - self->free;
+    self->free = slot;
+    settle(self, out);
+    return PLB_OK;
+}
+
+int plb_consensus_reached(plb_consensus_t *self, int64_t slot, plb_actions_t *out, plb_err_t *err)
+{
+    out->n = 0;
+    const int ret = check_slot(self, slot, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    if (stands(self->reach[slot])) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "slot %lld stands at AtSync(%lld) already",
+                        (long long)slot, (long long)finished(self->reach[slot]));
+    }
+    self->n_behind -= finished(self->reach[slot]++) <= self->contributed;
+    settle(self, out);
+    return PLB_OK;
+}
+
+plb_answer_t plb_consensus_answer(const plb_consensus_t *self, int64_t slot)
+{
+    const int64_t reach = self->reach[slot], at = finished(reach);
+    if (!stands(reach)) {
+        return PLB_ANSWER_GO;
+    }
+    if (at >= self->end) {
+        return PLB_ANSWER_END;
+    }
+    if (at >= self->limit) {
+        return self->open || at < self->final ? PLB_ANSWER_PAUSE : PLB_ANSWER_BALANCE;
+    }
+    const bool lags = self->lag > 0 && at - self->lag > self->seen;
+    return lags ? PLB_ANSWER_PAUSE : PLB_ANSWER_GO;
+}
+
+int plb_consensus_ask(plb_consensus_t *self, int64_t slot, plb_answer_t *answer, plb_err_t *err)
+{
+    const int ret = check_slot(self, slot, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    if (!stands(self->reach[slot])) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "slot %lld runs iteration %lld: it does not stand",
+                        (long long)slot, (long long)begun(self->reach[slot]));
+    }
+    *answer = plb_consensus_answer(self, slot);
+    self->reach[slot] += *answer == PLB_ANSWER_GO;
+    return PLB_OK;
+}
+
+int plb_consensus_end(plb_consensus_t *self, int64_t iteration, plb_actions_t *out,
+                      plb_err_t *err)
+{
+    out->n = 0;
+    const int64_t past = max_of(self->contributed, begun(measure(self).reach));
+    if (iteration < past) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "the run cannot end at iteration %lld: %lld has begun",
+                        (long long)iteration, (long long)past);
+    }
+    self->end = iteration;
+    settle(self, out);
+    return PLB_OK;
+}
+
+bool plb_consensus_ended(const plb_consensus_t *self, int64_t iteration)
+{
+    return iteration >= self->end;
+}
+
+/* Rule 2. */
+static int decide_tentative(plb_consensus_t *self, const plb_decision_t *decision,
+                            plb_actions_t *out, plb_err_t *err)
+{
+    if (self->open || decision->round != self->round + 1) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "round %lld opens while round %lld is %s",
+                        (long long)decision->round, (long long)self->round,
+                        self->open ? "open" : "closed");
+    }
+    const int64_t reach = measure(self).reach;
+    self->round = decision->round;
+    self->open = true;
+    if (!PLB_ABLATE(PAUSE)) {
+        self->limit = min_of(self->final, max_of(decision->iteration, begun(reach)));
+    }
+    act(out, PLB_ACT_MAXIMUM, reach)->round = self->round;
+    return PLB_OK;
+}
+
+static int decide_final(plb_consensus_t *self, const plb_decision_t *decision, bool *more,
+                        plb_err_t *err)
+{
+    const int64_t furthest = begun(measure(self).reach);
+    if (furthest > decision->iteration && !PLB_ABLATE(PAUSE)) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "iteration %lld has begun, past the final one, %lld",
+                        (long long)furthest, (long long)decision->iteration);
+    }
+    *more = *more || decision->iteration > self->limit;
+    self->final = self->limit = decision->iteration;
+    self->open = false;
+    return PLB_OK;
+}
+
+static int decide_balance(plb_consensus_t *self, const plb_decision_t *decision,
+                          plb_actions_t *out, plb_err_t *err)
+{
+    const extent_t x = measure(self);
+    const int64_t at = decision->iteration;
+    if (self->final != at || self->contributed < at ||
+        ((x.slowest < at || x.reach > 2 * at) && !PLB_ABLATE(PAUSE))) {
+        return PLB_FAIL(err, PLB_ERR_STATE,
+                        "balancing at iteration %lld: the final one known is %lld, objects are "
+                        "between %lld and %lld",
+                        (long long)at, (long long)self->final, (long long)x.slowest,
+                        (long long)begun(x.reach));
+    }
+    self->balancing = true;
+    act(out, PLB_ACT_BALANCE, at);
+    return PLB_OK;
+}
+
+static int decide(plb_consensus_t *self, const plb_decision_t *decision, bool *more,
+                  plb_actions_t *out, plb_err_t *err)
+{
+    switch (decision->kind) {
+    case PLB_DECIDE_TENTATIVE:
+        return decide_tentative(self, decision, out, err);
+    case PLB_DECIDE_FINAL:
+        return decide_final(self, decision, more, err);
+    case PLB_DECIDE_BALANCE:
+        return decide_balance(self, decision, out, err);
+    case PLB_DECIDE_OVER:
+        self->done = true;
+        act(out, PLB_ACT_DONE, decision->iteration);
+        break;
+    case PLB_DECIDE_NOTHING:
+        break;
+    }
+    return PLB_OK;
+}
+
+int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_decision_t *decision,
+                        plb_actions_t *out, plb_err_t *err)
+{
+    out->n = 0;
+    if (iteration != self->seen + 1 || iteration > self->contributed) {
+        return PLB_FAIL(err, PLB_ERR_STATE,
+                        "statistics of iteration %lld: known up to %lld, contributed up to %lld",
+                        (long long)iteration, (long long)self->seen,
+                        (long long)self->contributed);
+    }
+    self->seen = iteration;
+    bool more = self->lag > 0;
+    /* The decision first: what the statistics set free must keep to it. */
+    const int ret = decide(self, decision, &more, out, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    settle(self, out);
+    if (more && !self->done) {
+        act(out, PLB_ACT_RESUME, self->limit);
+    }
+    return PLB_OK;
+}
+
+int plb_consensus_decide(plb_consensus_t *self, const plb_decision_t *decision,
+                         plb_actions_t *out, plb_err_t *err)
+{
+    out->n = 0;
+    bool more = false;
+    const int ret = decide(self, decision, &more, out, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    settle(self, out);
+    if (more) {
+        act(out, PLB_ACT_RESUME, self->limit);
+    }
+    return PLB_OK;
+}
+
+int plb_consensus_balanced(plb_consensus_t *self, plb_actions_t *out, plb_err_t *err)
+{
+    out->n = 0;
+    if (!self->balancing) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "no balancing was asked for");
+    }
+    self->balancing = false;
+    self->final = self->limit = PLB_NEVER;
+    settle(self, out);
+    act(out, PLB_ACT_RESUME, PLB_NEVER);
+    return PLB_OK;
+}

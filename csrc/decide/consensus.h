@@ -1,0 +1,180 @@
+/* Consensus on the iteration at which all objects balance (Menon 3.6.1, figure 3.5) and the
+ * change of an announced period (3.6.2): state machines without input or output.
+ *
+ * Objects run iterations 1, 2, ...; at the end of each they reach AtSync.  Statistics of every
+ * iteration are reduced without a barrier, so that objects may be at different iterations when a
+ * period is decided.  Two machines find the iteration that is right for all of them:
+ *
+ *   plb_consensus_root_t   takes the statistics of each iteration, in order, with what the trigger
+ *                          wishes, and the reduced maxima; gives decisions
+ *   plb_consensus_t        one rank: takes its objects' AtSync, the statistics and the decisions;
+ *                          gives actions
+ *
+ * Where the reductions give their results to all ranks, a root stands on every rank: fed with
+ * the same results in the same order each decides the same, and nothing is broadcast.  This is
+ * why it takes no statistics while a maximum is on its way: which of the two a rank sees first is
+ * chance.  Or one root, as in the thesis, broadcasts what it made of each result, in order.
+ *
+ * The written rules (letters of the thesis; M is the greatest iteration that any object has
+ * begun, T the tentative period, F the final one):
+ *
+ *   1. F = T if M <= T, else M.  An object that is exactly at T, running it or standing at its
+ *      AtSync, has not passed it: it balances there.
+ *   2. From its contribution on a rank lets no object past max(T, its own maximum), nor past an
+ *      older F: F is never below that, so that nobody can pass F before it is known.  An object
+ *      there stands in the pause state.
+ *   3. All objects stand at AtSync(F) until the statistics of F are known, then they balance:
+ *      these statistics are the proof that everybody is there.
+ *   4. Until then F may be extended, by the decision alone: no object has passed the old F, those
+ *      that stand there go on.  To reduce F is a round of its own, with T < F, and gives
+ *      min(F, max(T, M)).
+ *   5. Bounded lag D > 0 (for ranks that may block in the application's own receive, where the
+ *      pause state would deadlock): at AtSync(k) an object waits for the statistics of k - D, and
+ *      T >= i + D where i is the iteration whose statistics gave T.  Then M <= i + D <= T on
+ *      every rank that sees the statistics of i, so that T is final at once, in both directions:
+ *      no maximum, no second reduction.
+ *   6. Once a rank has ended, nobody balances any more in this run (a final iteration at or past
+ *      the end of the run included).  The statistics say how many ranks have ended, so that all
+ *      learn it at the same iteration.  A rank that has ended goes on serving, and contributes
+ *      empty statistics, until those of some iteration say that all have.
+ *
+ * Iterations are compared with <= and >=, never with =.
+ */
+#ifndef PLB_DECIDE_CONSENSUS_H
+#define PLB_DECIDE_CONSENSUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define PLB_NEVER INT64_MAX /* the iteration that does not come */
+
+typedef enum plb_decision_kind {
+    PLB_DECIDE_NOTHING,
+    PLB_DECIDE_TENTATIVE, /* round `round` opens with period `iteration` */
+    PLB_DECIDE_FINAL,     /* the final period is `iteration`; PLB_NEVER: there is none */
+    PLB_DECIDE_BALANCE,   /* all objects stand at `iteration`: balance */
+    PLB_DECIDE_OVER,      /* all ranks have ended: no more statistics, nothing more to decide */
+} plb_decision_kind_t;
+
+typedef struct plb_decision {
+    plb_decision_kind_t kind;
+    int64_t round, iteration;
+} plb_decision_t;
+
+/* ---- the root ---- */
+
+typedef struct plb_consensus_root {
+    int64_t n_ranks;
+    int64_t lag;              /* D; 0: none */
+    int64_t seen;             /* statistics taken up to here */
+    int64_t round;            /* rounds opened */
+    int64_t tentative, final; /* T of the open round and F, or PLB_NEVER */
+} plb_consensus_root_t;
+
+#define PLB_WISH_NONE INT64_C(-1) /* the trigger leaves the period as it is */
+
+void plb_consensus_root_init(plb_consensus_root_t *self, int64_t n_ranks, int64_t lag);
+
+/** Whether it takes statistics; where not, it waits for the maximum of its open round. */
+bool plb_consensus_root_ready(const plb_consensus_root_t *self);
+
+/** The statistics of `iteration` are reduced (in order: 1, 2, ...); `n_ended` ranks had ended.
+ *  `wish` is the period that the trigger wants now, PLB_NEVER to drop one, PLB_WISH_NONE; one
+ *  that comes too early is raised to the first iteration that is still free. */
+int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int64_t n_ended,
+                             int64_t wish, plb_decision_t *out, plb_err_t *err);
+
+/** The maximum of round `round` is reduced; `reach` as the ranks contributed it. */
+int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_t reach,
+                               plb_decision_t *out, plb_err_t *err);
+
+/* ---- a rank ---- */
+
+typedef enum plb_action_kind {
+    PLB_ACT_STATS,   /* contribute the statistics of the iterations `first` ... `last` */
+    PLB_ACT_MAXIMUM, /* contribute `first` to the maximum of round `round` */
+    PLB_ACT_RESUME,  /* objects that stand at an AtSync may ask again */
+    PLB_ACT_BALANCE, /* balance at iteration `first`, then plb_consensus_balanced */
+    PLB_ACT_DONE,    /* all ranks have ended: nothing more will come */
+} plb_action_kind_t;
+
+typedef struct plb_action {
+    plb_action_kind_t kind;
+    int64_t round, first, last;
+} plb_action_t;
+
+#define PLB_MAX_ACTIONS 8 /* one event never causes more */
+
+/** Belongs to the caller; every event starts with an empty one. */
+typedef struct plb_actions {
+    int n;
+    plb_action_t act[PLB_MAX_ACTIONS];
+} plb_actions_t;
+
+typedef enum plb_answer {
+    PLB_ANSWER_GO,      /* begin the next iteration */
+    PLB_ANSWER_PAUSE,   /* stand, serve the balancer, ask again after PLB_ACT_RESUME */
+    PLB_ANSWER_BALANCE, /* the same, at the final iteration, unless it is extended yet */
+    PLB_ANSWER_END,     /* this was the last iteration of the run */
+} plb_answer_t;
+
+typedef struct plb_consensus {
+    int64_t *reach;           /* [capacity], owned: 2k stands at AtSync(k), 2k - 1 runs k;
+                                 below zero: a free slot, -1 - the next free one */
+    int64_t capacity, free;   /* first free slot, `capacity` if none */
+    int64_t n_objects;        /* on this rank */
+    int64_t n_behind;         /* of these, not yet through iteration `contributed` + 1 */
+    int64_t lag;              /* D; 0: none */
+    int64_t contributed;      /* statistics posted up to here */
+    int64_t seen;             /* statistics known up to here */
+    int64_t round;            /* rounds contributed to */
+    int64_t limit, final;     /* no object goes past `limit` <= `final` */
+    int64_t end;              /* last iteration of this rank, or PLB_NEVER while unknown */
+    bool open;                /* contributed to a round whose outcome is not known */
+    bool balancing, done;
+} plb_consensus_t;
+
+/** A rank without objects before iteration 1.  `end` is its last iteration if that is known,
+ *  else PLB_NEVER.  Memory: 8 bytes an object. */
+int plb_consensus_init(plb_consensus_t *self, int64_t lag, int64_t end, plb_err_t *err);
+void plb_consensus_free(plb_consensus_t *self);
+
+/** An object that has finished `iteration` joins, standing there; its slot is its name.  A
+ *  rank-level program adds one object at 0 for the rank as a whole. */
+int plb_consensus_add(plb_consensus_t *self, int64_t iteration, int64_t *slot, plb_actions_t *out,
+                      plb_err_t *err);
+
+/** An object leaves, wherever it is. */
+int plb_consensus_remove(plb_consensus_t *self, int64_t slot, plb_actions_t *out, plb_err_t *err);
+
+/** A running object finished its iteration: it stands at AtSync.  Next it asks. */
+int plb_consensus_reached(plb_consensus_t *self, int64_t slot, plb_actions_t *out, plb_err_t *err);
+
+/** May the standing object go on?  After PLB_ANSWER_GO it runs its next iteration. */
+int plb_consensus_ask(plb_consensus_t *self, int64_t slot, plb_answer_t *answer, plb_err_t *err);
+
+/** The same question without consequence; PLB_ANSWER_GO also for an object that runs. */
+plb_answer_t plb_consensus_answer(const plb_consensus_t *self, int64_t slot);
+
+/** The last iteration of this rank turns out to be `iteration`, not before any that it has
+ *  contributed.  A rank that fails removes its objects first. */
+int plb_consensus_end(plb_consensus_t *self, int64_t iteration, plb_actions_t *out,
+                      plb_err_t *err);
+
+/** Whether its statistics of `iteration` count this rank as ended. */
+bool plb_consensus_ended(const plb_consensus_t *self, int64_t iteration);
+
+/** The statistics of `iteration` are known, and what the root made of them. */
+int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_decision_t *decision,
+                        plb_actions_t *out, plb_err_t *err);
+
+/** What the root made of a maximum. */
+int plb_consensus_decide(plb_consensus_t *self, const plb_decision_t *decision,
+                         plb_actions_t *out, plb_err_t *err);
+
+/** The balancing that PLB_ACT_BALANCE asked for is over; objects have been removed and added. */
+int plb_consensus_balanced(plb_consensus_t *self, plb_actions_t *out, plb_err_t *err);
+
+#endif

@@ -1,0 +1,112 @@
+/* A small system that runs the consensus machines of csrc/decide/consensus.c, for the explorer
+ * and the random walks of interleave.c.
+ *
+ * Objects on a line or ring, dealt to ranks in blocks.  An object finishes iteration k when its
+ * neighbours have begun k: their messages of k are sent at its begin and received at its end.
+ * The results of reductions become known to a rank at any later moment at which it serves the
+ * balancer, each kind in its own order.  Every step makes some counter greater and none smaller,
+ * so that each run is finite: one that cannot go on has either ended or hangs.
+ *
+ * Two kinds of program: one whose waiting is done by pylb (served: a rank always serves), and one
+ * with the application's own blocking receives (blocked: a rank begins the iteration with all
+ * its objects, sends, then receives and ends them one after the other; it serves at AtSync only).
+ */
+#ifndef CONSENSUS_MODEL_H
+#define CONSENSUS_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* What can be left out of csrc/decide/consensus.c. */
+enum {
+    ABLATE_PAUSE = 1, /* no pause state: objects go on while the final period is unknown */
+    ABLATE_HOLD = 2,  /* statistics are taken while a round is open */
+    ABLATE_EQUAL = 4, /* the iteration of the statistics is compared with the final one by = */
+    ABLATE_ENDED = 8, /* a final iteration at or past the end of the run is balanced */
+};
+extern unsigned model_ablated;
+#define PLB_ABLATE(part) ((model_ablated & ABLATE_##part) != 0)
+
+#include "decide/consensus.h"
+
+enum { MAX_RANKS = 8, MAX_OBJECTS = 16, MAX_ITERATIONS = 40, MAX_LOG = 64 };
+
+#define WISH_UNSET INT64_C(-2) /* nobody has seen these statistics yet */
+
+typedef struct model {
+    int ranks, objects, iterations; /* objects a rank */
+    int lag;
+    int early;       /* rank 0 ends so many iterations before the others */
+    int changes;     /* the trigger may wish anything at any iteration, so many times */
+    int churn;       /* so many times an object leaves or joins again, at any moment */
+    int64_t script[MAX_ITERATIONS + 2]; /* or it wishes this at iteration i */
+    bool ring;
+    bool blocked;
+    bool central;    /* one root that broadcasts; else a root on every rank */
+    bool known_end;  /* ranks know their last iteration from the start */
+    bool migrate;    /* at a balancing the first object of each rank goes to the next */
+    bool quit;       /* a rank that has ended serves no more */
+    bool hangs;      /* look for hangs only: who is past a balancing is let go on */
+    bool one_comm;   /* both kinds of reduction on one communicator */
+} model_t;
+
+typedef struct system {
+    plb_consensus_t rank[MAX_RANKS];
+    plb_consensus_root_t root[MAX_RANKS];
+    int64_t reach[MAX_RANKS][MAX_OBJECTS]; /* the storage of rank[].reach */
+    int64_t wish[MAX_ITERATIONS + 2];
+    int64_t top[2];         /* maximum contributed to round n, at n % 2 */
+    uint64_t posted;        /* one_comm: kind of the n-th reduction, bit n: maximum */
+    int changes, churn;     /* left */
+    int n_log, read[MAX_RANKS];
+    plb_decision_t log[MAX_LOG];
+    bool of_stats[MAX_LOG]; /* this decision was made of statistics, else of a maximum */
+    int8_t owner[MAX_OBJECTS], slot[MAX_OBJECTS]; /* slot -1: has left */
+    bool serving[MAX_RANKS];
+} system_t;
+
+typedef enum step_kind {
+    STEP_REACH,    /* object `who` reaches AtSync */
+    STEP_GO,       /* object `who` begins its next iteration */
+    STEP_START,    /* blocked: rank `who` begins the next iteration with all its objects */
+    STEP_ENTER,    /* blocked: rank `who` leaves AtSync for the receives of its next object */
+    STEP_STATS,    /* a root on every rank: rank `who` sees the next statistics; the trigger wishes `wish` */
+    STEP_MAXIMUM,  /* the root, on rank `who`, sees the maximum of its open round */
+    STEP_ROOT,     /* central: the root sees the next statistics; the trigger wishes `wish` */
+    STEP_DECISION, /* central: rank `who` gets the next decision */
+    STEP_BALANCED, /* all ranks have balanced */
+    STEP_LEAVE,    /* object `who` leaves */
+    STEP_JOIN,     /* object `who` joins again */
+    N_STEP_KINDS,
+} step_kind_t;
+
+typedef struct step {
+    uint8_t kind;
+    int8_t who;
+    int16_t wish; /* -1: none; MAX_ITERATIONS + 1: PLB_NEVER */
+} step_t;
+
+enum { MAX_STEPS = 256 };
+
+void system_init(const model_t *m, system_t *s);
+void system_copy(system_t *to, const system_t *from);
+
+/** All steps that are possible; their number. */
+int system_steps(const model_t *m, const system_t *s, step_t steps[MAX_STEPS]);
+
+/** Take a step and say it on `say` unless NULL.  Not PLB_OK: what the protocol promises is
+ *  violated, `err` says how. */
+int system_take(const model_t *m, system_t *s, step_t step, FILE *say, plb_err_t *err);
+
+/** No step is possible: PLB_OK if the run has ended as it should. */
+int system_check_end(const model_t *m, const system_t *s, plb_err_t *err);
+
+void system_print(const model_t *m, const system_t *s, FILE *out);
+
+/** The state in a few words, one-to-one for what can be reached. */
+enum { STATE_WORDS = 4 };
+void system_pack(const model_t *m, const system_t *s, uint64_t key[STATE_WORDS]);
+void system_unpack(const model_t *m, system_t *s, const uint64_t key[STATE_WORDS]);
+
+#endif

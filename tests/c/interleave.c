@@ -1,0 +1,410 @@
+/* Every interleaving of a small system (breadth first, so that the first violation has a shortest
+ * trace), or random runs of a larger one.  Usage: interleave [name=value ...], see OPTIONS.
+ *
+ * The last line of the output is
+ *   result=ok|violation|deadlock states=... steps=... depth=... seconds=...
+ * and before it stand, after a violation or a deadlock, the steps that lead there.  Exit status:
+ * 0 ok, 1 violation or deadlock, 2 wrong usage or no room.
+ *
+ * No reduction of the interleavings is used: any step of one rank may change what another does.
+ */
+#include "consensus_model.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/rng.h"
+
+typedef struct settings {
+    model_t m;
+    int64_t runs;   /* 0: explore; else so many random runs */
+    int64_t vary;   /* random runs: sizes and variants are drawn anew for each */
+    uint64_t seed;
+    int64_t most;   /* states */
+    int all;        /* go on after a violation or a deadlock, and count them */
+} settings_t;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- every interleaving ---- */
+
+typedef struct node {
+    uint64_t key[STATE_WORDS];
+    uint32_t parent;
+    step_t step;
+} node_t;
+
+typedef struct visited {
+    node_t *node;
+    uint32_t *slot; /* open addressing; index + 1 of a node, 0 free */
+    size_t n, room, n_slots;
+} visited_t;
+
+static uint64_t hash(const uint64_t key[STATE_WORDS])
+{
+    uint64_t h = 0x9e3779b97f4a7c15u;
+    for (int i = 0; i < STATE_WORDS; i++) {
+        h = (h ^ key[i]) * 0xff51afd7ed558ccdu;
+        h ^= h >> 32;
+    }
+    return h;
+}
+
+static void *must(void *p)
+{
+    if (p == NULL) {
+        fprintf(stderr, "interleave: out of memory\n");
+        exit(2);
+    }
+    return p;
+}
+
+static void rehash(visited_t *v)
+{
+    v->n_slots = v->n_slots == 0 ? 1 << 16 : 2 * v->n_slots;
+    free(v->slot);
+    v->slot = must(calloc(v->n_slots, sizeof *v->slot));
+    for (size_t i = 0; i < v->n; i++) {
+        size_t at = hash(v->node[i].key) & (v->n_slots - 1);
+        while (v->slot[at] != 0) {
+            at = (at + 1) & (v->n_slots - 1);
+        }
+        v->slot[at] = (uint32_t)i + 1;
+    }
+}
+
+static void visit(visited_t *v, const uint64_t key[STATE_WORDS], uint32_t parent, step_t step)
+{
+    if (2 * (v->n + 1) > v->n_slots) {
+        rehash(v);
+    }
+    size_t at = hash(key) & (v->n_slots - 1);
+    for (; v->slot[at] != 0; at = (at + 1) & (v->n_slots - 1)) {
+        if (memcmp(v->node[v->slot[at] - 1].key, key, sizeof v->node[0].key) == 0) {
+            return;
+        }
+    }
+    if (v->n == v->room) {
+        v->room = v->room == 0 ? 1 << 12 : 2 * v->room;
+        v->node = must(realloc(v->node, v->room * sizeof *v->node));
+    }
+    node_t *node = &v->node[v->n++];
+    memcpy(node->key, key, sizeof node->key);
+    node->parent = parent;
+    node->step = step;
+    v->slot[at] = (uint32_t)v->n;
+}
+
+/* Say the steps from the first state to node `last`, then `step` unless NULL. */
+static int tell(const model_t *m, const visited_t *v, uint32_t last, const step_t *step)
+{
+    uint32_t path[512];
+    int n = 0;
+    for (uint32_t i = last; i != 0; i = v->node[i].parent) {
+        path[n++] = i;
+    }
+    system_t s;
+    plb_err_t err;
+    system_init(m, &s);
+    for (int i = n - 1; i >= 0; i--) {
+        printf("%3d  ", n - i);
+        system_take(m, &s, v->node[path[i]].step, stdout, &err);
+    }
+    if (step != NULL) {
+        printf("%3d  ", n + 1);
+        system_take(m, &s, *step, stdout, &err);
+    }
+    system_print(m, &s, stdout);
+    return n + (step != NULL);
+}
+
+static int report(const char *result, size_t states, uint64_t steps, int depth, double since)
+{
+    printf("result=%s states=%zu steps=%" PRIu64 " depth=%d seconds=%.2f\n", result, states, steps,
+           depth, now() - since);
+    return strcmp(result, "ok") == 0 ? 0 : 1;
+}
+
+typedef struct search {
+    visited_t visited;
+    const char *result;
+    uint64_t n_steps, n_violations, n_deadlocks;
+    int depth; /* of the first violation or deadlock, else of the longest run */
+} search_t;
+
+/* Something is wrong at node `i`, or on taking `step` from it; the first is told. */
+static void found(search_t *f, const model_t *m, uint32_t i, const step_t *step,
+                  const plb_err_t *err)
+{
+    if (f->n_violations + f->n_deadlocks == 0) {
+        f->result = step != NULL ? "violation" : "deadlock";
+        f->depth = tell(m, &f->visited, i, step);
+        printf("%s\n", err->text);
+    }
+    f->n_violations += step != NULL;
+    f->n_deadlocks += step == NULL;
+}
+
+static void expand(search_t *f, const model_t *m, uint32_t i)
+{
+    system_t s, next;
+    step_t steps[MAX_STEPS];
+    uint64_t key[STATE_WORDS];
+    plb_err_t err;
+    system_unpack(m, &s, f->visited.node[i].key);
+    const int n = system_steps(m, &s, steps);
+    if (n == 0 && system_check_end(m, &s, &err) != PLB_OK) {
+        found(f, m, i, NULL, &err);
+    }
+    for (int j = 0; j < n; j++) {
+        system_copy(&next, &s);
+        f->n_steps++;
+        if (system_take(m, &next, steps[j], NULL, &err) != PLB_OK) {
+            found(f, m, i, &steps[j], &err);
+        } else {
+            system_pack(m, &next, key);
+            visit(&f->visited, key, i, steps[j]);
+        }
+    }
+}
+
+static int explore(const settings_t *set)
+{
+    const double since = now();
+    search_t f = {.result = "ok"};
+    visited_t *v = &f.visited;
+    system_t s;
+    uint64_t key[STATE_WORDS];
+    system_init(&set->m, &s);
+    system_pack(&set->m, &s, key);
+    visit(v, key, 0, (step_t){0});
+    for (uint32_t i = 0; i < v->n && (set->all || strcmp(f.result, "ok") == 0); i++) {
+        if (v->n > (size_t)set->most) {
+            fprintf(stderr, "interleave: more than %" PRId64 " states\n", set->most);
+            exit(2);
+        }
+        expand(&f, &set->m, i);
+    }
+    for (uint32_t i = (uint32_t)v->n - 1; strcmp(f.result, "ok") == 0 && i != 0;
+         i = v->node[i].parent) {
+        f.depth++;
+    }
+    if (set->all) {
+        printf("violations=%" PRIu64 " deadlocks=%" PRIu64 "\n", f.n_violations, f.n_deadlocks);
+    }
+    free(v->node);
+    free(v->slot);
+    return report(f.result, v->n, f.n_steps, f.depth, since);
+}
+
+/* ---- random runs ---- */
+
+static int draw(plb_rng_t *rng, int low, int high)
+{
+    return low + (int)plb_rng_below(rng, (uint64_t)(high - low + 1));
+}
+
+static void draw_model(model_t *m, plb_rng_t *rng)
+{
+    m->ranks = draw(rng, 1, 5);
+    m->objects = draw(rng, 1, 3);
+    m->iterations = draw(rng, 1, 12);
+    m->ring = draw(rng, 0, 1);
+    m->lag = draw(rng, 0, 3);
+    m->blocked = m->lag > 0 && draw(rng, 0, 1);
+    m->central = m->lag == 0 && draw(rng, 0, 3) == 0;
+    m->known_end = draw(rng, 0, 1);
+    m->changes = draw(rng, 0, 6);
+    m->early = draw(rng, 0, 3) == 0 ? draw(rng, 0, m->iterations) : 0;
+    m->migrate = m->known_end && !m->blocked && m->early == 0 && draw(rng, 0, 1);
+    m->churn = m->known_end && !m->blocked && draw(rng, 0, 3) == 0 ? draw(rng, 1, 4) : 0;
+}
+
+/* Half of the runs take any step with equal chance.  The others give each kind of step on each
+ * rank a priority and take the highest, so that one rank or one kind can lag far behind, and now
+ * and then draw a priority anew (Burckhardt et al. 2010, probabilistic concurrency testing). */
+typedef struct order {
+    bool fair;
+    uint32_t priority[N_STEP_KINDS][MAX_RANKS];
+} order_t;
+
+static void draw_order(order_t *order, plb_rng_t *rng)
+{
+    order->fair = plb_rng_next(rng) & 1;
+    for (int k = 0; k < N_STEP_KINDS && !order->fair; k++) {
+        for (int r = 0; r < MAX_RANKS; r++) {
+            order->priority[k][r] = (uint32_t)plb_rng_next(rng);
+        }
+    }
+}
+
+static int choose(order_t *order, const system_t *s, const step_t *steps, int n, plb_rng_t *rng)
+{
+    if (order->fair) {
+        return (int)plb_rng_below(rng, (uint64_t)n);
+    }
+    const uint64_t bits = plb_rng_next(rng);
+    if ((bits & 15) == 0) {
+        order->priority[(bits >> 4) % N_STEP_KINDS][(bits >> 12) % MAX_RANKS] =
+            (uint32_t)(bits >> 32);
+    }
+    int best = 0;
+    uint32_t highest = 0;
+    const int first = (int)((bits >> 16) % (uint64_t)n); /* ties: any object, any wish */
+    for (int i = 0; i < n; i++) {
+        const step_t *t = &steps[(first + i) % n];
+        const bool of_object = t->kind == STEP_REACH || t->kind == STEP_GO ||
+                               t->kind == STEP_LEAVE || t->kind == STEP_JOIN;
+        const uint32_t p = order->priority[t->kind][of_object ? s->owner[t->who] : t->who];
+        if (p >= highest) {
+            highest = p;
+            best = (first + i) % n;
+        }
+    }
+    return best;
+}
+
+static const char *run_once(const model_t *m, uint64_t seed, FILE *say, uint64_t *n_steps,
+                            plb_err_t *err)
+{
+    plb_rng_t rng;
+    order_t order;
+    system_t s;
+    step_t steps[MAX_STEPS];
+    int n;
+    plb_rng_init(&rng, seed);
+    draw_order(&order, &rng);
+    system_init(m, &s);
+    while ((n = system_steps(m, &s, steps)) > 0) {
+        ++*n_steps;
+        if (system_take(m, &s, steps[choose(&order, &s, steps, n, &rng)], say, err) != PLB_OK) {
+            return "violation";
+        }
+    }
+    return system_check_end(m, &s, err) == PLB_OK ? "ok" : "deadlock";
+}
+
+static int wander(const settings_t *set)
+{
+    const double since = now();
+    plb_rng_t rng;
+    model_t m = set->m;
+    uint64_t n_steps = 0;
+    plb_err_t err;
+    plb_rng_init(&rng, set->seed);
+    for (int64_t i = 0; i < set->runs; i++) {
+        if (set->vary) {
+            draw_model(&m, &rng);
+        }
+        const uint64_t seed = plb_rng_next(&rng), before = n_steps;
+        const char *result = run_once(&m, seed, NULL, &n_steps, &err);
+        if (strcmp(result, "ok") != 0) {
+            const int depth = (int)(n_steps - before);
+            printf("ranks=%d objects=%d iterations=%d lag=%d ring=%d blocked=%d central=%d "
+                   "known=%d early=%d changes=%d churn=%d migrate=%d\n",
+                   m.ranks, m.objects, m.iterations, m.lag, m.ring, m.blocked, m.central,
+                   m.known_end, m.early, m.changes, m.churn, m.migrate);
+            run_once(&m, seed, stdout, &n_steps, &err);
+            printf("%s\n", err.text);
+            return report(result, (size_t)i, n_steps, depth, since);
+        }
+    }
+    return report("ok", (size_t)set->runs, n_steps, 0, since);
+}
+
+/* ---- command line ---- */
+
+/* X(name, where, default, least, most, help) */
+#define OPTIONS(X)                                                                                \
+    X("ranks", set->m.ranks, 2, 1, MAX_RANKS, "ranks")                                            \
+    X("objects", set->m.objects, 1, 1, MAX_OBJECTS, "objects on each rank")                       \
+    X("iterations", set->m.iterations, 5, 1, MAX_ITERATIONS, "iterations (explored: at most 6)")  \
+    X("lag", set->m.lag, 0, 0, 100, "bounded lag D, 0: none")                                     \
+    X("ring", set->m.ring, 0, 0, 1, "neighbours in a ring, else a line")                          \
+    X("blocked", set->m.blocked, 0, 0, 1, "ranks block in the application's receives")            \
+    X("central", set->m.central, 0, 0, 1, "one root that broadcasts its decisions")               \
+    X("known", set->m.known_end, 1, 0, 1, "ranks know their last iteration from the start")       \
+    X("early", set->m.early, 0, 0, MAX_ITERATIONS, "rank 0 ends so many iterations early")        \
+    X("changes", set->m.changes, 0, 0, 7, "so many wishes of the trigger, any, at any time")      \
+    X("churn", set->m.churn, 0, 0, 7, "so many objects leave or join again, at any time")         \
+    X("migrate", set->m.migrate, 0, 0, 1, "objects change their rank at a balancing")             \
+    X("quit", set->m.quit, 0, 0, 1, "a rank that has ended serves no more")                       \
+    X("hangs", set->m.hangs, 0, 0, 1, "look for hangs only")                                      \
+    X("all", set->all, 0, 0, 1, "explore on after the first violation or deadlock")               \
+    X("one_comm", set->m.one_comm, 0, 0, 1, "both kinds of reduction on one communicator")        \
+    X("ablate", model_ablated, 0, 0, 15, "1 pause, 2 hold, 4 comparison, 8 ended; a sum")         \
+    X("runs", set->runs, 0, 0, INT64_MAX, "random runs instead of an exploration")                \
+    X("vary", set->vary, 0, 0, 1, "random runs: draw everything else anew for each")              \
+    X("seed", set->seed, 1, 0, INT64_MAX, "of the random runs")                                   \
+    X("most", set->most, 100000000, 1, UINT32_MAX, "states, before the exploration gives up")
+
+static int usage(const char *word)
+{
+    settings_t *set = NULL;
+    (void)set;
+    fprintf(stderr, "interleave: cannot use %s\nname=value, where name is one of\n", word);
+#define X(name, where, usual, least, greatest, help)                                              \
+    fprintf(stderr, "  %-12s%s (%lld)\n", name, help, (long long)(usual));
+    OPTIONS(X)
+#undef X
+    fprintf(stderr, "  %-12s%s\n", "wish=I:T", "the trigger wishes T at the statistics of I");
+    return 2;
+}
+
+static bool set_option(settings_t *set, const char *word)
+{
+    const char *equals = strchr(word, '=');
+    char *rest = NULL;
+    if (equals == NULL) {
+        return false;
+    }
+    const size_t n = (size_t)(equals - word);
+    const long long value = strtoll(equals + 1, &rest, 10);
+    if (n == 4 && strncmp(word, "wish", n) == 0 && *rest == ':') {
+        char *end = NULL;
+        const long long wish = strtoll(rest + 1, &end, 10);
+        if (value < 1 || value > MAX_ITERATIONS || wish < 1 || wish > MAX_ITERATIONS) {
+            return false;
+        }
+        set->m.script[value] = wish;
+        return *end == '\0';
+    }
+#define X(name, where, usual, least, greatest, help)                                              \
+    if (n == strlen(name) && strncmp(word, name, n) == 0 && value >= (long long)(least) &&        \
+        value <= (long long)(greatest)) {                                                         \
+        where = (__typeof__(where))value;                                                         \
+        return *rest == '\0' && rest != equals + 1;                                               \
+    }
+    OPTIONS(X)
+#undef X
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    settings_t settings, *set = &settings;
+    memset(set, 0, sizeof *set);
+#define X(name, where, usual, least, greatest, help) where = usual;
+    OPTIONS(X)
+#undef X
+    for (int i = 0; i < MAX_ITERATIONS + 2; i++) {
+        set->m.script[i] = PLB_WISH_NONE;
+    }
+    for (int i = 1; i < argc; i++) {
+        if (!set_option(set, argv[i])) {
+            return usage(argv[i]);
+        }
+    }
+    if (set->m.ranks * set->m.objects > MAX_OBJECTS || set->m.early > set->m.iterations ||
+        (set->runs == 0 && (set->m.iterations > 6 || set->m.ranks > 4))) {
+        return usage("these sizes");
+    }
+    return set->runs > 0 ? wander(set) : explore(set);
+}
