@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/sort.h"
+#include "decide/consensus.h"
 #include "decide/fit.h"
 #include "decide/period.h"
 #include "decide/trigger.h"

@@ -17,6 +17,8 @@ static int64_t max_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+#define MOST_ITERATIONS (INT64_C(1) << 61) /* twice that is a number still */
+
 /* Of a reach: 2k stands at AtSync(k), 2k - 1 runs k. */
 static int64_t finished(int64_t reach)
 {
@@ -35,7 +37,7 @@ static bool stands(int64_t reach)
 
 /* ---- the root ---- */
 
-void plb_consensus_root_init(plb_consensus_root_t *self, int64_t n_ranks, int64_t lag)
+void plb_consensus_root_init(plb_consensus_root_t *self, int64_t n_ranks, int32_t lag)
 {
     *self = (plb_consensus_root_t){
         .n_ranks = n_ranks, .lag = lag, .tentative = PLB_NEVER, .final = PLB_NEVER};
@@ -104,8 +106,8 @@ int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_
                         (long long)round, (long long)self->round,
                         self->tentative == PLB_NEVER ? "closed" : "open");
     }
-    /* Rules 1 and 4. */
-    self->final = min_of(self->final, max_of(self->tentative, begun(reach)));
+    /* Rule 1.  An older final period is at least that: T is less, nobody has passed it. */
+    self->final = max_of(self->tentative, begun(reach));
     self->tentative = PLB_NEVER;
     *out = (plb_decision_t){PLB_DECIDE_FINAL, round, self->final};
     return PLB_OK;
@@ -172,12 +174,12 @@ static int check_slot(const plb_consensus_t *self, int64_t slot, plb_err_t *err)
     return PLB_OK;
 }
 
-int plb_consensus_init(plb_consensus_t *self, int64_t lag, int64_t end, plb_err_t *err)
+int plb_consensus_init(plb_consensus_t *self, int32_t lag, int64_t end, plb_err_t *err)
 {
     *self = (plb_consensus_t){.lag = lag, .limit = PLB_NEVER, .final = PLB_NEVER, .end = end};
     if (lag < 0 || end < 0) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "lag %lld, end %lld: expected neither below 0",
-                        (long long)lag, (long long)end);
+        return PLB_FAIL(err, PLB_ERR_VALUE, "lag %d, end %lld: expected neither below 0", lag,
+                        (long long)end);
     }
     return PLB_OK;
 }
@@ -206,16 +208,23 @@ static int grow(plb_consensus_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
+/* How far an object may be: where one that keeps to the rules could have come. */
+static int64_t furthest(const plb_consensus_t *self)
+{
+    const int64_t most = min_of(min_of(self->limit, self->end), MOST_ITERATIONS);
+    return self->lag > 0 ? min_of(most, self->seen + 1 + self->lag) : most;
+}
+
 int plb_consensus_add(plb_consensus_t *self, int64_t iteration, int64_t *slot, plb_actions_t *out,
                       plb_err_t *err)
 {
     out->n = 0;
-    if (iteration < self->contributed || iteration > min_of(self->limit, self->end)) {
+    if (iteration < self->contributed || iteration > furthest(self)) {
         return PLB_FAIL(err, PLB_ERR_STATE,
-                        "an object at iteration %lld cannot join: statistics are contributed up "
-                        "to %lld, the limit is %lld",
+                        "an object at iteration %lld cannot join: expected one from %lld, up to "
+                        "which statistics are contributed, to %lld",
                         (long long)iteration, (long long)self->contributed,
-                        (long long)min_of(self->limit, self->end));
+                        (long long)furthest(self));
     }
     if (self->free == self->capacity) {
         const int ret = grow(self, err);
@@ -273,7 +282,7 @@ plb_answer_t plb_consensus_answer(const plb_consensus_t *self, int64_t slot)
         return PLB_ANSWER_END;
     }
     if (at >= self->limit) {
-        return self->open || at < self->final ? PLB_ANSWER_PAUSE : PLB_ANSWER_BALANCE;
+        return at < self->final ? PLB_ANSWER_PAUSE : PLB_ANSWER_BALANCE;
     }
     const bool lags = self->lag > 0 && at - self->lag > self->seen;
     return lags ? PLB_ANSWER_PAUSE : PLB_ANSWER_GO;
@@ -294,8 +303,7 @@ int plb_consensus_ask(plb_consensus_t *self, int64_t slot, plb_answer_t *answer,
     return PLB_OK;
 }
 
-int plb_consensus_end(plb_consensus_t *self, int64_t iteration, plb_actions_t *out,
-                      plb_err_t *err)
+int plb_consensus_end(plb_consensus_t *self, int64_t iteration, plb_actions_t *out, plb_err_t *err)
 {
     out->n = 0;
     const int64_t past = max_of(self->contributed, begun(measure(self).reach));
@@ -326,7 +334,7 @@ static int decide_tentative(plb_consensus_t *self, const plb_decision_t *decisio
     self->round = decision->round;
     self->open = true;
     if (!PLB_ABLATE(PAUSE)) {
-        self->limit = min_of(self->final, max_of(decision->iteration, begun(reach)));
+        self->limit = max_of(decision->iteration, begun(reach));
     }
     act(out, PLB_ACT_MAXIMUM, reach)->round = self->round;
     return PLB_OK;
@@ -335,10 +343,10 @@ static int decide_tentative(plb_consensus_t *self, const plb_decision_t *decisio
 static int decide_final(plb_consensus_t *self, const plb_decision_t *decision, bool *more,
                         plb_err_t *err)
 {
-    const int64_t furthest = begun(measure(self).reach);
-    if (furthest > decision->iteration && !PLB_ABLATE(PAUSE)) {
+    const int64_t most = begun(measure(self).reach);
+    if (most > decision->iteration && !PLB_ABLATE(PAUSE)) {
         return PLB_FAIL(err, PLB_ERR_STATE, "iteration %lld has begun, past the final one, %lld",
-                        (long long)furthest, (long long)decision->iteration);
+                        (long long)most, (long long)decision->iteration);
     }
     *more = *more || decision->iteration > self->limit;
     self->final = self->limit = decision->iteration;
@@ -391,8 +399,7 @@ int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_deci
     if (iteration != self->seen + 1 || iteration > self->contributed) {
         return PLB_FAIL(err, PLB_ERR_STATE,
                         "statistics of iteration %lld: known up to %lld, contributed up to %lld",
-                        (long long)iteration, (long long)self->seen,
-                        (long long)self->contributed);
+                        (long long)iteration, (long long)self->seen, (long long)self->contributed);
     }
     self->seen = iteration;
     bool more = self->lag > 0;
@@ -408,8 +415,8 @@ int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_deci
     return PLB_OK;
 }
 
-int plb_consensus_decide(plb_consensus_t *self, const plb_decision_t *decision,
-                         plb_actions_t *out, plb_err_t *err)
+int plb_consensus_decide(plb_consensus_t *self, const plb_decision_t *decision, plb_actions_t *out,
+                         plb_err_t *err)
 {
     out->n = 0;
     bool more = false;

@@ -20,14 +20,14 @@
  *
  *   1. F = T if M <= T, else M.  An object that is exactly at T, running it or standing at its
  *      AtSync, has not passed it: it balances there.
- *   2. From its contribution on a rank lets no object past max(T, its own maximum), nor past an
- *      older F: F is never below that, so that nobody can pass F before it is known.  An object
- *      there stands in the pause state.
+ *   2. From its contribution on a rank lets no object past max(T, its own maximum): F is never
+ *      below that, so that nobody can pass F before it is known.  An object there stands in the
+ *      pause state.
  *   3. All objects stand at AtSync(F) until the statistics of F are known, then they balance:
  *      these statistics are the proof that everybody is there.
  *   4. Until then F may be extended, by the decision alone: no object has passed the old F, those
- *      that stand there go on.  To reduce F is a round of its own, with T < F, and gives
- *      min(F, max(T, M)).
+ *      that stand there go on.  To reduce F is a round of its own with T < F; M <= F, so that
+ *      max(T, M) is at most the old F.
  *   5. Bounded lag D > 0 (for ranks that may block in the application's own receive, where the
  *      pause state would deadlock): at AtSync(k) an object waits for the statistics of k - D, and
  *      T >= i + D where i is the iteration whose statistics gave T.  Then M <= i + D <= T on
@@ -67,7 +67,7 @@ typedef struct plb_decision {
 
 typedef struct plb_consensus_root {
     int64_t n_ranks;
-    int64_t lag;              /* D; 0: none */
+    int32_t lag;              /* D; 0: none */
     int64_t seen;             /* statistics taken up to here */
     int64_t round;            /* rounds opened */
     int64_t tentative, final; /* T of the open round and F, or PLB_NEVER */
@@ -75,7 +75,7 @@ typedef struct plb_consensus_root {
 
 #define PLB_WISH_NONE INT64_C(-1) /* the trigger leaves the period as it is */
 
-void plb_consensus_root_init(plb_consensus_root_t *self, int64_t n_ranks, int64_t lag);
+void plb_consensus_root_init(plb_consensus_root_t *self, int64_t n_ranks, int32_t lag);
 
 /** Whether it takes statistics; where not, it waits for the maximum of its open round. */
 bool plb_consensus_root_ready(const plb_consensus_root_t *self);
@@ -121,28 +121,29 @@ typedef enum plb_answer {
 } plb_answer_t;
 
 typedef struct plb_consensus {
-    int64_t *reach;           /* [capacity], owned: 2k stands at AtSync(k), 2k - 1 runs k;
-                                 below zero: a free slot, -1 - the next free one */
-    int64_t capacity, free;   /* first free slot, `capacity` if none */
-    int64_t n_objects;        /* on this rank */
-    int64_t n_behind;         /* of these, not yet through iteration `contributed` + 1 */
-    int64_t lag;              /* D; 0: none */
-    int64_t contributed;      /* statistics posted up to here */
-    int64_t seen;             /* statistics known up to here */
-    int64_t round;            /* rounds contributed to */
-    int64_t limit, final;     /* no object goes past `limit` <= `final` */
-    int64_t end;              /* last iteration of this rank, or PLB_NEVER while unknown */
-    bool open;                /* contributed to a round whose outcome is not known */
+    int64_t *reach;         /* [capacity], owned: 2k stands at AtSync(k), 2k - 1 runs k;
+                               below zero: a free slot, -1 - the next free one */
+    int64_t capacity, free; /* first free slot, `capacity` if none */
+    int64_t n_objects;      /* on this rank */
+    int64_t n_behind;       /* of these, not yet through iteration `contributed` + 1 */
+    int32_t lag;            /* D; 0: none */
+    int64_t contributed;    /* statistics posted up to here */
+    int64_t seen;           /* statistics known up to here */
+    int64_t round;          /* rounds contributed to */
+    int64_t limit, final;   /* no object goes past `limit` <= `final` */
+    int64_t end;            /* last iteration of this rank, or PLB_NEVER while unknown */
+    bool open;              /* contributed to a round whose outcome is not known */
     bool balancing, done;
 } plb_consensus_t;
 
 /** A rank without objects before iteration 1.  `end` is its last iteration if that is known,
  *  else PLB_NEVER.  Memory: 8 bytes an object. */
-int plb_consensus_init(plb_consensus_t *self, int64_t lag, int64_t end, plb_err_t *err);
+int plb_consensus_init(plb_consensus_t *self, int32_t lag, int64_t end, plb_err_t *err);
 void plb_consensus_free(plb_consensus_t *self);
 
-/** An object that has finished `iteration` joins, standing there; its slot is its name.  A
- *  rank-level program adds one object at 0 for the rank as a whole. */
+/** An object that has finished `iteration` joins, standing there; its slot is its name.  It must
+ *  not be behind the statistics that are contributed, nor further than one that has kept to the
+ *  rules could be.  A rank-level program adds one object at 0 for the rank as a whole. */
 int plb_consensus_add(plb_consensus_t *self, int64_t iteration, int64_t *slot, plb_actions_t *out,
                       plb_err_t *err);
 
@@ -171,8 +172,8 @@ int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_deci
                         plb_actions_t *out, plb_err_t *err);
 
 /** What the root made of a maximum. */
-int plb_consensus_decide(plb_consensus_t *self, const plb_decision_t *decision,
-                         plb_actions_t *out, plb_err_t *err);
+int plb_consensus_decide(plb_consensus_t *self, const plb_decision_t *decision, plb_actions_t *out,
+                         plb_err_t *err);
 
 /** The balancing that PLB_ACT_BALANCE asked for is over; objects have been removed and added. */
 int plb_consensus_balanced(plb_consensus_t *self, plb_actions_t *out, plb_err_t *err);

@@ -131,12 +131,18 @@ static bool maximum_complete(const model_t *m, const system_t *s, int64_t round)
     return true;
 }
 
-/* Ranks that had ended when they contributed to an iteration. */
-static int64_t n_ended(const model_t *m, int64_t iteration)
+/* Whether a rank had ended when it contributed to an iteration.  One that learns of its end when
+ * it is there, or fails, has contributed to that iteration before. */
+static bool had_ended(const model_t *m, const system_t *s, int r, int64_t iteration)
+{
+    return iteration > s->failed[r] || iteration >= last_of(m, r) + !m->known_end;
+}
+
+static int64_t n_ended(const model_t *m, const system_t *s, int64_t iteration)
 {
     int64_t n = 0;
     for (int r = 0; r < m->ranks; r++) {
-        n += iteration >= last_of(m, r) + !m->known_end;
+        n += had_ended(m, s, r, iteration);
     }
     return n;
 }
@@ -149,9 +155,9 @@ static bool enters_balancing(const system_t *s, int r, int64_t at)
 }
 
 /* Rule 6 at these statistics. */
-static bool voided(const model_t *m, int64_t iteration)
+static bool voided(const model_t *m, const system_t *s, int64_t iteration)
 {
-    return n_ended(m, iteration) > 0 && !PLB_ABLATE(ENDED);
+    return n_ended(m, s, iteration) > 0 && !PLB_ABLATE(ENDED);
 }
 
 static bool can_take_stats(const model_t *m, const system_t *s, int r)
@@ -160,7 +166,7 @@ static bool can_take_stats(const model_t *m, const system_t *s, int r)
     const plb_consensus_root_t *root = &s->root[r];
     return serves(m, s, r) && !s->rank[r].balancing && complete(m, s, next) &&
            plb_consensus_root_ready(root) &&
-           (root->final > next || voided(m, next) || enters_balancing(s, r, next));
+           (root->final > next || voided(m, s, next) || enters_balancing(s, r, next));
 }
 
 static bool can_take_root(const model_t *m, const system_t *s)
@@ -186,10 +192,18 @@ static bool all_balancing(const model_t *m, const system_t *s)
     return true;
 }
 
-static bool can_join(const model_t *m, const system_t *s, int g)
+static bool can_join(const system_t *s, int g, int ahead)
 {
     const plb_consensus_t *rank = &s->rank[s->owner[g]];
-    return !present(s, g) && !rank->done && rank->contributed < last_of(m, s->owner[g]);
+    return !present(s, g) && !rank->done && rank->contributed < rank->end &&
+           rank->contributed + ahead <= furthest(rank);
+}
+
+static bool can_fail(const model_t *m, const system_t *s, int r)
+{
+    const plb_consensus_t *rank = &s->rank[r];
+    return !rank->done && !rank->balancing && s->failed[r] == PLB_NEVER &&
+           rank->contributed < last_of(m, r);
 }
 
 static void push(step_t *steps, int *n, step_kind_t kind, int who, int wish)
@@ -213,10 +227,11 @@ static void push_stats(const model_t *m, const system_t *s, step_kind_t kind, in
         return;
     }
     push(steps, n, kind, who, (int)PLB_WISH_NONE);
-    if (s->changes == 0 || n_ended(m, i) > 0 || root->final <= i) {
+    if (s->changes == 0 || n_ended(m, s, i) > 0 || root->final <= i) {
         return;
     }
-    for (int64_t t = i + (m->lag > 1 ? m->lag : 1); t <= m->iterations + 1; t++) {
+    /* From i on: one that comes too early is among them. */
+    for (int64_t t = i; t <= m->iterations + 1; t++) {
         if (t != root->final) {
             push(steps, n, kind, who, (int)t);
         }
@@ -238,8 +253,10 @@ static void push_objects(const model_t *m, const system_t *s, step_t *steps, int
         if (s->churn > 0 && present(s, g) && !s->rank[s->owner[g]].done) {
             push(steps, n, STEP_LEAVE, g, 0);
         }
-        if (s->churn > 0 && can_join(m, s, g)) {
-            push(steps, n, STEP_JOIN, g, 0);
+        for (int ahead = 0; s->churn > 0 && ahead < 2; ahead++) {
+            if (can_join(s, g, ahead)) {
+                push(steps, n, STEP_JOIN, g, ahead);
+            }
         }
     }
 }
@@ -250,6 +267,9 @@ int system_steps(const model_t *m, const system_t *s, step_t steps[MAX_STEPS])
     push_objects(m, s, steps, &n);
     for (int r = 0; r < m->ranks; r++) {
         const plb_consensus_root_t *root = &s->root[r];
+        if (s->fails > 0 && can_fail(m, s, r)) {
+            push(steps, &n, STEP_FAIL, r, 0);
+        }
         if (m->blocked && can_start(m, s, r)) {
             push(steps, &n, STEP_START, r, 0);
         }
@@ -311,9 +331,8 @@ static int post(const model_t *m, system_t *s, int r, int index, bool maximum, p
     }
     const bool other = s->posted >> index & 1;
     if (index < most && other != maximum) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "reduction %d is %s on rank %d and %s on another rank", index + 1,
-                        maximum ? "a maximum" : "statistics", r,
+        return PLB_FAIL(err, PLB_ERR_STATE, "reduction %d is %s on rank %d and %s on another rank",
+                        index + 1, maximum ? "a maximum" : "statistics", r,
                         other ? "a maximum" : "statistics");
     }
     s->posted = (s->posted & ~(UINT64_C(1) << index)) | (uint64_t)maximum << index;
@@ -388,8 +407,7 @@ static int perform(const model_t *m, system_t *s, int r, before_t was, int arriv
         if (a->kind == PLB_ACT_STATS) {
             for (int64_t k = a->first; k <= a->last && ret == PLB_OK; k++) {
                 ret = post(m, s, r, index++, false, err);
-                assert(plb_consensus_ended(&s->rank[r], k) ==
-                       (k >= last_of(m, r) + !m->known_end));
+                assert(plb_consensus_ended(&s->rank[r], k) == had_ended(m, s, r, k));
             }
         } else if (a->kind == PLB_ACT_MAXIMUM) {
             contribute_maximum(m, s, r, a);
@@ -505,7 +523,7 @@ static int take_stats(const model_t *m, system_t *s, int r, int wish, FILE *say,
     if (say != NULL) {
         fprintf(say, "rank %d: sees the statistics of %lld", r, (long long)i);
     }
-    ret = plb_consensus_root_stats(&s->root[r], i, n_ended(m, i), want, &decision, err);
+    ret = plb_consensus_root_stats(&s->root[r], i, n_ended(m, s, i), want, &decision, err);
     if (say != NULL) {
         say_wish(say, want);
         say_decision(say, &decision);
@@ -548,12 +566,17 @@ static int take_maximum(const model_t *m, system_t *s, int r, FILE *say, plb_err
 {
     plb_consensus_root_t *root = &s->root[r];
     plb_decision_t decision;
-    const int64_t top = s->top[root->round & 1];
+    const int64_t top = s->top[root->round & 1], tentative = root->tentative;
     if (say != NULL) {
         fprintf(say, "%s %d: sees the maximum %lld", m->central ? "root on rank" : "rank", r,
                 (long long)begun(top));
     }
     const int ret = plb_consensus_root_maximum(root, root->round, top, &decision, err);
+    if (ret == PLB_OK && decision.iteration != max_of(tentative, begun(top))) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "final period %lld of tentative %lld, maximum %lld",
+                        (long long)decision.iteration, (long long)tentative,
+                        (long long)begun(top));
+    }
     if (ret != PLB_OK || !m->central) {
         return ret == PLB_OK ? hand_over(m, s, r, &decision, false, say, err) : ret;
     }
@@ -567,7 +590,7 @@ static int take_root(const model_t *m, system_t *s, int wish, FILE *say, plb_err
     const int64_t i = s->root[0].seen + 1, want = fix_wish(s, i, wish);
     plb_decision_t decision;
     const int ret =
-        plb_consensus_root_stats(&s->root[0], i, n_ended(m, i), want, &decision, err);
+        plb_consensus_root_stats(&s->root[0], i, n_ended(m, s, i), want, &decision, err);
     if (say != NULL) {
         fprintf(say, "root on rank 0: sees the statistics of %lld", (long long)i);
         say_wish(say, want);
@@ -645,7 +668,8 @@ static int take_churn(const model_t *m, system_t *s, step_t step, FILE *say, plb
     if (step.kind == STEP_LEAVE) {
         ret = plb_consensus_remove(&s->rank[r], s->slot[g], &out, err);
     } else {
-        ret = plb_consensus_add(&s->rank[r], s->rank[r].contributed, &slot, &out, err);
+        const int64_t at = s->rank[r].contributed + step.wish;
+        ret = plb_consensus_add(&s->rank[r], at, &slot, &out, err);
     }
     s->slot[g] = (int8_t)slot;
     if (say != NULL) {
@@ -653,6 +677,29 @@ static int take_churn(const model_t *m, system_t *s, step_t step, FILE *say, plb
                 step.kind == STEP_LEAVE ? "leaves" : "joins again");
     }
     return ret == PLB_OK ? perform(m, s, r, was, g, &out, say, err) : ret;
+}
+
+static int take_fail(const model_t *m, system_t *s, int r, FILE *say, plb_err_t *err)
+{
+    plb_actions_t out;
+    int ret = PLB_OK;
+    if (say != NULL) {
+        fprintf(say, "rank %d: fails", r);
+    }
+    s->fails--;
+    s->serving[r] = true;
+    for (int g = 0; g < n_objects(m) && ret == PLB_OK; g++) {
+        if (s->owner[g] == r && present(s, g)) {
+            const before_t was = before(m, s, r);
+            ret = plb_consensus_remove(&s->rank[r], s->slot[g], &out, err);
+            s->slot[g] = -1;
+            ret = ret == PLB_OK ? perform(m, s, r, was, -1, &out, say, err) : ret;
+        }
+    }
+    const before_t was = before(m, s, r);
+    s->failed[r] = s->rank[r].contributed;
+    ret = ret == PLB_OK ? plb_consensus_end(&s->rank[r], s->failed[r], &out, err) : ret;
+    return ret == PLB_OK ? perform(m, s, r, was, -1, &out, say, err) : ret;
 }
 
 static int take(const model_t *m, system_t *s, step_t step, FILE *say, plb_err_t *err)
@@ -684,6 +731,8 @@ static int take(const model_t *m, system_t *s, step_t step, FILE *say, plb_err_t
     case STEP_LEAVE:
     case STEP_JOIN:
         return take_churn(m, s, step, say, err);
+    case STEP_FAIL:
+        return take_fail(m, s, who, say, err);
     case N_STEP_KINDS:
         break;
     }
@@ -723,12 +772,13 @@ static void give_storage(const model_t *m, system_t *s, int r)
 
 void system_init(const model_t *m, system_t *s)
 {
-    *s = (system_t){.changes = m->changes, .churn = m->churn};
+    *s = (system_t){.changes = m->changes, .churn = m->churn, .fails = m->fails};
     for (int r = 0; r < m->ranks; r++) {
         plb_consensus_root_init(&s->root[r], m->ranks, m->lag);
         plb_consensus_init(&s->rank[r], m->lag, m->known_end ? last_of(m, r) : PLB_NEVER, NULL);
         give_storage(m, s, r);
         s->serving[r] = true;
+        s->failed[r] = PLB_NEVER;
     }
     for (int g = 0; g < n_objects(m); g++) {
         plb_actions_t out;
@@ -876,7 +926,7 @@ static uint64_t open_top(const model_t *m, const system_t *s, int parity)
     return 0;
 }
 
-static void pack_rank(const system_t *s, int r, bits_t *b)
+static void pack_rank(const model_t *m, const system_t *s, int r, bits_t *b)
 {
     const plb_consensus_t *rank = &s->rank[r];
     put_iteration(b, rank->contributed);
@@ -889,6 +939,9 @@ static void pack_rank(const system_t *s, int r, bits_t *b)
     put(b, rank->done, 1);
     put(b, rank->end != PLB_NEVER, 1);
     put(b, s->serving[r], 1);
+    if (m->fails > 0) {
+        put_iteration(b, s->failed[r]);
+    }
 }
 
 static void unpack_rank(const model_t *m, system_t *s, int r, bits_t *b)
@@ -906,6 +959,8 @@ static void unpack_rank(const model_t *m, system_t *s, int r, bits_t *b)
     rank->done = get(b, 1);
     rank->end = get(b, 1) ? last_of(m, r) : PLB_NEVER;
     s->serving[r] = get(b, 1);
+    s->failed[r] = m->fails > 0 ? get_iteration(b) : PLB_NEVER;
+    rank->end = min_of(rank->end, s->failed[r]);
 }
 
 /* Central: the root, and of its decisions those that somebody has yet to read. */
@@ -954,7 +1009,7 @@ void system_pack(const model_t *m, const system_t *s, uint64_t key[STATE_WORDS])
     bits_t b = {key, 0};
     memset(key, 0, STATE_WORDS * sizeof *key);
     for (int r = 0; r < m->ranks; r++) {
-        pack_rank(s, r, &b);
+        pack_rank(m, s, r, &b);
         if (!m->central) {
             put_iteration(&b, s->root[r].tentative);
         }
@@ -966,14 +1021,14 @@ void system_pack(const model_t *m, const system_t *s, uint64_t key[STATE_WORDS])
         }
     }
     for (int64_t i = 1; m->changes > 0 && !m->central && i <= m->iterations + 1; i++) {
-        /* 0: nobody has seen it; 1: no wish; else the wish, at least 2 */
         const int64_t w = wish_matters(m, s, i) ? s->wish[i] : WISH_UNSET;
-        put_iteration(&b, w == WISH_UNSET ? 0 : w == PLB_WISH_NONE ? 1 : w == WISH_NEVER ? PLB_NEVER : w);
+        put_iteration(&b, w == WISH_NEVER ? PLB_NEVER : w - WISH_UNSET);
     }
     put(&b, open_top(m, s, 0), 4);
     put(&b, open_top(m, s, 1), 4);
     put(&b, (uint64_t)s->changes, 3);
     put(&b, (uint64_t)s->churn, 3);
+    put(&b, (uint64_t)s->fails, 3);
     if (m->one_comm) {
         put(&b, s->posted, 16);
     }
@@ -1020,13 +1075,14 @@ void system_unpack(const model_t *m, system_t *s, const uint64_t key[STATE_WORDS
         s->wish[i] = WISH_UNSET;
         if (m->changes > 0 && !m->central && i >= 1 && i <= m->iterations + 1) {
             const int64_t w = get_iteration(&b);
-            s->wish[i] = w == 0 ? WISH_UNSET : w == 1 ? PLB_WISH_NONE : w == PLB_NEVER ? WISH_NEVER : w;
+            s->wish[i] = w == PLB_NEVER ? WISH_NEVER : w + WISH_UNSET;
         }
     }
     s->top[0] = (int64_t)get(&b, 4);
     s->top[1] = (int64_t)get(&b, 4);
     s->changes = (int)get(&b, 3);
     s->churn = (int)get(&b, 3);
+    s->fails = (int)get(&b, 3);
     if (m->one_comm) {
         s->posted = get(&b, 16);
     }

@@ -37,18 +37,19 @@ enum { MAX_RANKS = 8, MAX_OBJECTS = 16, MAX_ITERATIONS = 40, MAX_LOG = 64 };
 typedef struct model {
     int ranks, objects, iterations; /* objects a rank */
     int lag;
-    int early;       /* rank 0 ends so many iterations before the others */
-    int changes;     /* the trigger may wish anything at any iteration, so many times */
-    int churn;       /* so many times an object leaves or joins again, at any moment */
+    int early;   /* rank 0 ends so many iterations before the others */
+    int changes; /* the trigger may wish anything at any iteration, so many times */
+    int churn;   /* so many times an object leaves or joins again, at any moment */
+    int fails;   /* so many ranks fail: all their objects are gone, they have ended */
     int64_t script[MAX_ITERATIONS + 2]; /* or it wishes this at iteration i */
     bool ring;
     bool blocked;
-    bool central;    /* one root that broadcasts; else a root on every rank */
-    bool known_end;  /* ranks know their last iteration from the start */
-    bool migrate;    /* at a balancing the first object of each rank goes to the next */
-    bool quit;       /* a rank that has ended serves no more */
-    bool hangs;      /* look for hangs only: who is past a balancing is let go on */
-    bool one_comm;   /* both kinds of reduction on one communicator */
+    bool central;   /* one root that broadcasts; else a root on every rank */
+    bool known_end; /* ranks know their last iteration from the start */
+    bool migrate;   /* at a balancing the first object of each rank goes to the next */
+    bool quit;      /* a rank that has ended serves no more */
+    bool hangs;     /* look for hangs only: who is past a balancing is let go on */
+    bool one_comm;  /* both kinds of reduction on one communicator */
 } model_t;
 
 typedef struct system {
@@ -56,9 +57,10 @@ typedef struct system {
     plb_consensus_root_t root[MAX_RANKS];
     int64_t reach[MAX_RANKS][MAX_OBJECTS]; /* the storage of rank[].reach */
     int64_t wish[MAX_ITERATIONS + 2];
-    int64_t top[2];         /* maximum contributed to round n, at n % 2 */
-    uint64_t posted;        /* one_comm: kind of the n-th reduction, bit n: maximum */
-    int changes, churn;     /* left */
+    int64_t top[2];            /* maximum contributed to round n, at n % 2 */
+    uint64_t posted;           /* one_comm: kind of the n-th reduction, bit n: maximum */
+    int changes, churn, fails; /* left */
+    int64_t failed[MAX_RANKS]; /* statistics that the rank posted before it failed */
     int n_log, read[MAX_RANKS];
     plb_decision_t log[MAX_LOG];
     bool of_stats[MAX_LOG]; /* this decision was made of statistics, else of a maximum */
@@ -71,23 +73,25 @@ typedef enum step_kind {
     STEP_GO,       /* object `who` begins its next iteration */
     STEP_START,    /* blocked: rank `who` begins the next iteration with all its objects */
     STEP_ENTER,    /* blocked: rank `who` leaves AtSync for the receives of its next object */
-    STEP_STATS,    /* a root on every rank: rank `who` sees the next statistics; the trigger wishes `wish` */
+    STEP_STATS,    /* a root on every rank: rank `who` sees the next statistics; the trigger wishes
+                      `wish` */
     STEP_MAXIMUM,  /* the root, on rank `who`, sees the maximum of its open round */
     STEP_ROOT,     /* central: the root sees the next statistics; the trigger wishes `wish` */
     STEP_DECISION, /* central: rank `who` gets the next decision */
     STEP_BALANCED, /* all ranks have balanced */
     STEP_LEAVE,    /* object `who` leaves */
     STEP_JOIN,     /* object `who` joins again */
+    STEP_FAIL,     /* rank `who` fails */
     N_STEP_KINDS,
 } step_kind_t;
 
 typedef struct step {
     uint8_t kind;
     int8_t who;
-    int16_t wish; /* -1: none; MAX_ITERATIONS + 1: PLB_NEVER */
+    int16_t wish; /* -1: none; MAX_ITERATIONS + 1: PLB_NEVER.  Joins: iterations ahead */
 } step_t;
 
-enum { MAX_STEPS = 256 };
+enum { MAX_STEPS = 512 };
 
 void system_init(const model_t *m, system_t *s);
 void system_copy(system_t *to, const system_t *from);

@@ -19,11 +19,11 @@
 
 typedef struct settings {
     model_t m;
-    int64_t runs;   /* 0: explore; else so many random runs */
-    int64_t vary;   /* random runs: sizes and variants are drawn anew for each */
+    int64_t runs; /* 0: explore; else so many random runs */
+    int64_t vary; /* random runs: sizes and variants are drawn anew for each */
     uint64_t seed;
-    int64_t most;   /* states */
-    int all;        /* go on after a violation or a deadlock, and count them */
+    int64_t most; /* states */
+    int all;      /* go on after a violation or a deadlock, and count them */
 } settings_t;
 
 static double now(void)
@@ -213,9 +213,9 @@ static int draw(plb_rng_t *rng, int low, int high)
 
 static void draw_model(model_t *m, plb_rng_t *rng)
 {
-    m->ranks = draw(rng, 1, 5);
-    m->objects = draw(rng, 1, 3);
-    m->iterations = draw(rng, 1, 12);
+    m->ranks = draw(rng, 1, 6);
+    m->objects = draw(rng, 1, m->ranks > 5 ? 2 : 3);
+    m->iterations = draw(rng, 1, 14);
     m->ring = draw(rng, 0, 1);
     m->lag = draw(rng, 0, 3);
     m->blocked = m->lag > 0 && draw(rng, 0, 1);
@@ -224,6 +224,7 @@ static void draw_model(model_t *m, plb_rng_t *rng)
     m->changes = draw(rng, 0, 6);
     m->early = draw(rng, 0, 3) == 0 ? draw(rng, 0, m->iterations) : 0;
     m->migrate = m->known_end && !m->blocked && m->early == 0 && draw(rng, 0, 1);
+    m->fails = draw(rng, 0, 5) == 0;
     m->churn = m->known_end && !m->blocked && draw(rng, 0, 3) == 0 ? draw(rng, 1, 4) : 0;
 }
 
@@ -308,9 +309,9 @@ static int wander(const settings_t *set)
         if (strcmp(result, "ok") != 0) {
             const int depth = (int)(n_steps - before);
             printf("ranks=%d objects=%d iterations=%d lag=%d ring=%d blocked=%d central=%d "
-                   "known=%d early=%d changes=%d churn=%d migrate=%d\n",
+                   "known=%d early=%d changes=%d churn=%d fails=%d migrate=%d\n",
                    m.ranks, m.objects, m.iterations, m.lag, m.ring, m.blocked, m.central,
-                   m.known_end, m.early, m.changes, m.churn, m.migrate);
+                   m.known_end, m.early, m.changes, m.churn, m.fails, m.migrate);
             run_once(&m, seed, stdout, &n_steps, &err);
             printf("%s\n", err.text);
             return report(result, (size_t)i, n_steps, depth, since);
@@ -334,6 +335,7 @@ static int wander(const settings_t *set)
     X("early", set->m.early, 0, 0, MAX_ITERATIONS, "rank 0 ends so many iterations early")        \
     X("changes", set->m.changes, 0, 0, 7, "so many wishes of the trigger, any, at any time")      \
     X("churn", set->m.churn, 0, 0, 7, "so many objects leave or join again, at any time")         \
+    X("fails", set->m.fails, 0, 0, 7, "so many ranks fail, at any time")                          \
     X("migrate", set->m.migrate, 0, 0, 1, "objects change their rank at a balancing")             \
     X("quit", set->m.quit, 0, 0, 1, "a rank that has ended serves no more")                       \
     X("hangs", set->m.hangs, 0, 0, 1, "look for hangs only")                                      \

@@ -1,0 +1,380 @@
+/* The written rules of csrc/decide/consensus.h, one by one; their interplay is explored by
+ * interleave.c. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "decide/consensus.h"
+
+static plb_actions_t out;
+static plb_err_t err;
+
+static const plb_decision_t nothing = {.kind = PLB_DECIDE_NOTHING};
+
+#define OK(call) assert_int_equal((call), PLB_OK)
+
+static void assert_fails(int ret, int code, const char *text)
+{
+    assert_int_equal(ret, code);
+    if (strstr(err.text, text) == NULL) {
+        fail_msg("\"%s\" does not say \"%s\"", err.text, text);
+    }
+}
+
+static const plb_action_t *action(plb_action_kind_t kind)
+{
+    for (int i = 0; i < out.n; i++) {
+        if (out.act[i].kind == kind) {
+            return &out.act[i];
+        }
+    }
+    return NULL;
+}
+
+static plb_answer_t ask(plb_consensus_t *rank, int64_t slot)
+{
+    plb_answer_t answer;
+    OK(plb_consensus_ask(rank, slot, &answer, &err));
+    return answer;
+}
+
+/* The object stands at `iteration` afterwards. */
+static void run_to(plb_consensus_t *rank, int64_t slot, int64_t iteration)
+{
+    while (rank->reach[slot] < 2 * iteration) {
+        assert_int_equal(ask(rank, slot), PLB_ANSWER_GO);
+        OK(plb_consensus_reached(rank, slot, &out, &err));
+    }
+}
+
+static void see(plb_consensus_t *rank, int64_t iteration)
+{
+    OK(plb_consensus_stats(rank, iteration, &nothing, &out, &err));
+}
+
+static void decide(plb_consensus_t *rank, plb_decision_kind_t kind, int64_t round, int64_t at)
+{
+    OK(plb_consensus_decide(rank, &(plb_decision_t){kind, round, at}, &out, &err));
+}
+
+static plb_consensus_t rank_with(int n_objects, int32_t lag)
+{
+    plb_consensus_t rank;
+    OK(plb_consensus_init(&rank, lag, PLB_NEVER, &err));
+    for (int64_t i = 0, slot; i < n_objects; i++) {
+        OK(plb_consensus_add(&rank, 0, &slot, &out, &err));
+        assert_int_equal(slot, i);
+        assert_int_equal(out.n, 0);
+    }
+    return rank;
+}
+
+/* What the root makes of tentative period 5 and a greatest reach. */
+static int64_t final_of_5(int64_t reach)
+{
+    plb_consensus_root_t root;
+    plb_decision_t decision;
+    plb_consensus_root_init(&root, 2, 0);
+    OK(plb_consensus_root_stats(&root, 1, 0, 5, &decision, &err));
+    assert_int_equal(decision.kind, PLB_DECIDE_TENTATIVE);
+    assert_int_equal(decision.iteration, 5);
+    assert_false(plb_consensus_root_ready(&root));
+    OK(plb_consensus_root_maximum(&root, decision.round, reach, &decision, &err));
+    assert_int_equal(decision.kind, PLB_DECIDE_FINAL);
+    assert_true(plb_consensus_root_ready(&root));
+    return decision.iteration;
+}
+
+static void test_exactly_at_the_period(void **state)
+{
+    (void)state;
+    assert_int_equal(final_of_5(2 * 2), 5);     /* all before it */
+    assert_int_equal(final_of_5(2 * 5 - 1), 5); /* somebody runs it */
+    assert_int_equal(final_of_5(2 * 5), 5);     /* somebody stands at it */
+    assert_int_equal(final_of_5(2 * 6 - 1), 6); /* somebody has passed it */
+    assert_int_equal(final_of_5(2 * 8), 8);
+}
+
+static void test_pause_at_the_limit(void **state)
+{
+    (void)state;
+    plb_consensus_t rank = rank_with(2, 0);
+    run_to(&rank, 0, 3);
+    run_to(&rank, 1, 1);
+    decide(&rank, PLB_DECIDE_TENTATIVE, 1, 2);
+    assert_int_equal(action(PLB_ACT_MAXIMUM)->first, 2 * 3);
+    assert_int_equal(action(PLB_ACT_MAXIMUM)->round, 1);
+    assert_int_equal(ask(&rank, 0), PLB_ANSWER_PAUSE); /* at its own maximum, 3 */
+    run_to(&rank, 1, 3);                               /* past the tentative period */
+    assert_int_equal(ask(&rank, 1), PLB_ANSWER_PAUSE);
+    decide(&rank, PLB_DECIDE_FINAL, 1, 4); /* somebody elsewhere was at 4 */
+    assert_non_null(action(PLB_ACT_RESUME));
+    run_to(&rank, 0, 4);
+    assert_int_equal(ask(&rank, 0), PLB_ANSWER_BALANCE);
+    run_to(&rank, 1, 4);
+    for (int64_t i = 1; i < 4; i++) {
+        see(&rank, i);
+        assert_null(action(PLB_ACT_BALANCE));
+    }
+    OK(plb_consensus_stats(&rank, 4, &(plb_decision_t){PLB_DECIDE_BALANCE, 1, 4}, &out, &err));
+    assert_int_equal(action(PLB_ACT_BALANCE)->first, 4);
+    assert_int_equal(ask(&rank, 1), PLB_ANSWER_BALANCE);
+    OK(plb_consensus_balanced(&rank, &out, &err));
+    assert_non_null(action(PLB_ACT_RESUME));
+    run_to(&rank, 0, 9);
+    plb_consensus_free(&rank);
+}
+
+static void test_final_below_a_begun_iteration_is_refused(void **state)
+{
+    (void)state;
+    plb_consensus_t rank = rank_with(1, 0);
+    run_to(&rank, 0, 3);
+    assert_fails(
+        plb_consensus_decide(&rank, &(plb_decision_t){PLB_DECIDE_FINAL, 0, 2}, &out, &err),
+        PLB_ERR_STATE, "iteration 3 has begun, past the final one, 2");
+    assert_fails(
+        plb_consensus_decide(&rank, &(plb_decision_t){PLB_DECIDE_BALANCE, 0, 3}, &out, &err),
+        PLB_ERR_STATE, "balancing at iteration 3");
+    assert_fails(
+        plb_consensus_decide(&rank, &(plb_decision_t){PLB_DECIDE_TENTATIVE, 2, 9}, &out, &err),
+        PLB_ERR_STATE, "round 2 opens while round 0 is closed");
+    plb_consensus_free(&rank);
+}
+
+static void test_extension_needs_no_round_reduction_does(void **state)
+{
+    (void)state;
+    plb_consensus_root_t root;
+    plb_decision_t d;
+    plb_consensus_root_init(&root, 2, 0);
+    OK(plb_consensus_root_stats(&root, 1, 0, 5, &d, &err));
+    OK(plb_consensus_root_maximum(&root, 1, 4, &d, &err));
+    OK(plb_consensus_root_stats(&root, 2, 0, 5, &d, &err));
+    assert_int_equal(d.kind, PLB_DECIDE_NOTHING);
+    OK(plb_consensus_root_stats(&root, 3, 0, 8, &d, &err));
+    assert_int_equal(d.kind, PLB_DECIDE_FINAL);
+    assert_int_equal(d.iteration, 8);
+    OK(plb_consensus_root_stats(&root, 4, 0, 3, &d, &err)); /* raised to 5 */
+    assert_int_equal(d.kind, PLB_DECIDE_TENTATIVE);
+    assert_int_equal(d.iteration, 5);
+    OK(plb_consensus_root_maximum(&root, 2, 2 * 6, &d, &err));
+    assert_int_equal(d.iteration, 6);
+    OK(plb_consensus_root_stats(&root, 5, 0, PLB_NEVER, &d, &err));
+    assert_int_equal(d.kind, PLB_DECIDE_FINAL);
+    assert_int_equal(d.iteration, PLB_NEVER);
+    OK(plb_consensus_root_stats(&root, 6, 0, PLB_NEVER, &d, &err));
+    assert_int_equal(d.kind, PLB_DECIDE_NOTHING);
+}
+
+static void test_who_stands_at_an_extended_period_goes_on(void **state)
+{
+    (void)state;
+    plb_consensus_t rank = rank_with(1, 0);
+    decide(&rank, PLB_DECIDE_FINAL, 0, 2);
+    run_to(&rank, 0, 2);
+    assert_int_equal(ask(&rank, 0), PLB_ANSWER_BALANCE);
+    decide(&rank, PLB_DECIDE_FINAL, 0, 4);
+    assert_non_null(action(PLB_ACT_RESUME));
+    run_to(&rank, 0, 4);
+    plb_consensus_free(&rank);
+}
+
+static void test_bounded_lag(void **state)
+{
+    (void)state;
+    plb_consensus_t rank = rank_with(1, 2);
+    run_to(&rank, 0, 3); /* AtSync(1) and (2) wait for nothing */
+    assert_int_equal(ask(&rank, 0), PLB_ANSWER_PAUSE);
+    see(&rank, 1);
+    assert_non_null(action(PLB_ACT_RESUME));
+    run_to(&rank, 0, 4);
+    assert_int_equal(ask(&rank, 0), PLB_ANSWER_PAUSE);
+    plb_consensus_free(&rank);
+
+    plb_consensus_root_t root;
+    plb_decision_t d;
+    plb_consensus_root_init(&root, 2, 2);
+    OK(plb_consensus_root_stats(&root, 1, 0, 2, &d, &err)); /* raised to 1 + D, final at once */
+    assert_int_equal(d.kind, PLB_DECIDE_FINAL);
+    assert_int_equal(d.iteration, 3);
+    OK(plb_consensus_root_stats(&root, 2, 0, 9, &d, &err));
+    assert_int_equal(d.iteration, 9);
+    OK(plb_consensus_root_stats(&root, 3, 0, 5, &d, &err)); /* reduced at once */
+    assert_int_equal(d.kind, PLB_DECIDE_FINAL);
+    assert_int_equal(d.iteration, 5);
+    OK(plb_consensus_root_stats(&root, 4, 0, PLB_WISH_NONE, &d, &err));
+    OK(plb_consensus_root_stats(&root, 5, 0, 7, &d, &err)); /* the wish comes too late */
+    assert_int_equal(d.kind, PLB_DECIDE_BALANCE);
+    assert_int_equal(d.iteration, 5);
+}
+
+static void test_statistics_when_the_last_object_is_through(void **state)
+{
+    (void)state;
+    plb_consensus_t rank = rank_with(3, 0);
+    run_to(&rank, 0, 5);
+    run_to(&rank, 1, 2);
+    assert_int_equal(rank.contributed, 0);
+    run_to(&rank, 2, 1);
+    assert_int_equal(action(PLB_ACT_STATS)->first, 1);
+    assert_int_equal(action(PLB_ACT_STATS)->last, 1);
+    OK(plb_consensus_remove(&rank, 2, &out, &err));
+    assert_int_equal(action(PLB_ACT_STATS)->last, 2);
+    OK(plb_consensus_remove(&rank, 1, &out, &err));
+    assert_int_equal(action(PLB_ACT_STATS)->first, 3);
+    assert_int_equal(action(PLB_ACT_STATS)->last, 5);
+    plb_consensus_free(&rank);
+}
+
+static void test_rank_without_objects_follows(void **state)
+{
+    (void)state;
+    plb_consensus_t rank = rank_with(1, 0);
+    OK(plb_consensus_remove(&rank, 0, &out, &err));
+    assert_int_equal(action(PLB_ACT_STATS)->last, 1);
+    see(&rank, 1);
+    assert_int_equal(action(PLB_ACT_STATS)->last, 2);
+    decide(&rank, PLB_DECIDE_FINAL, 0, 3);
+    see(&rank, 2);
+    see(&rank, 3);
+    assert_int_equal(rank.contributed, 3); /* objects may come at 3 */
+    decide(&rank, PLB_DECIDE_BALANCE, 0, 3);
+    assert_int_equal(action(PLB_ACT_BALANCE)->first, 3);
+    int64_t slot;
+    OK(plb_consensus_add(&rank, 3, &slot, &out, &err));
+    OK(plb_consensus_balanced(&rank, &out, &err));
+    assert_null(action(PLB_ACT_STATS));
+    run_to(&rank, slot, 4);
+    assert_int_equal(action(PLB_ACT_STATS)->first, 4);
+    plb_consensus_free(&rank);
+}
+
+static void test_end_of_the_run(void **state)
+{
+    (void)state;
+    plb_consensus_root_t root;
+    plb_decision_t d;
+    plb_consensus_root_init(&root, 2, 1);
+    OK(plb_consensus_root_stats(&root, 1, 0, 9, &d, &err));
+    OK(plb_consensus_root_stats(&root, 2, 1, 9, &d, &err)); /* a rank has ended: no more plans */
+    assert_int_equal(d.kind, PLB_DECIDE_FINAL);
+    assert_int_equal(d.iteration, PLB_NEVER);
+    OK(plb_consensus_root_stats(&root, 3, 1, 9, &d, &err));
+    assert_int_equal(d.kind, PLB_DECIDE_NOTHING);
+    OK(plb_consensus_root_stats(&root, 4, 2, PLB_WISH_NONE, &d, &err));
+    assert_int_equal(d.kind, PLB_DECIDE_OVER);
+
+    plb_consensus_t rank = rank_with(1, 0);
+    run_to(&rank, 0, 2);
+    assert_false(plb_consensus_ended(&rank, 3));
+    OK(plb_consensus_end(&rank, 2, &out, &err));
+    assert_int_equal(ask(&rank, 0), PLB_ANSWER_END);
+    see(&rank, 1);
+    assert_null(action(PLB_ACT_STATS));
+    see(&rank, 2); /* the others may go on: it serves */
+    assert_int_equal(action(PLB_ACT_STATS)->first, 3);
+    assert_true(plb_consensus_ended(&rank, 3));
+    OK(plb_consensus_stats(&rank, 3, &(plb_decision_t){PLB_DECIDE_OVER, 0, 3}, &out, &err));
+    assert_int_equal(out.n, 1);
+    assert_non_null(action(PLB_ACT_DONE));
+    plb_consensus_free(&rank);
+}
+
+static void test_slots_are_used_again(void **state)
+{
+    (void)state;
+    plb_consensus_t rank = rank_with(1000, 0);
+    assert_int_equal(rank.n_objects, 1000);
+    int64_t slot;
+    OK(plb_consensus_remove(&rank, 17, &out, &err));
+    OK(plb_consensus_remove(&rank, 500, &out, &err));
+    OK(plb_consensus_add(&rank, 0, &slot, &out, &err));
+    assert_int_equal(slot, 500);
+    OK(plb_consensus_add(&rank, 0, &slot, &out, &err));
+    assert_int_equal(slot, 17);
+    OK(plb_consensus_add(&rank, 0, &slot, &out, &err));
+    assert_int_equal(slot, 1000);
+    plb_consensus_free(&rank);
+    plb_consensus_free(&rank);
+}
+
+static void test_out_of_memory_changes_nothing(void **state)
+{
+    (void)state;
+    plb_consensus_t rank = rank_with(4, 0);
+    int64_t slot;
+    plb_mem_fail_at(0);
+    assert_fails(plb_consensus_add(&rank, 0, &slot, &out, &err), PLB_ERR_NOMEM, "8 objects");
+    plb_mem_fail_at(-1);
+    assert_int_equal(rank.n_objects, 4);
+    OK(plb_consensus_add(&rank, 0, &slot, &out, &err));
+    assert_int_equal(slot, 4);
+    plb_consensus_free(&rank);
+}
+
+static void test_wrong_use(void **state)
+{
+    (void)state;
+    plb_consensus_t rank, bad;
+    plb_consensus_root_t root;
+    plb_answer_t answer;
+    plb_decision_t d;
+    int64_t slot;
+    assert_fails(plb_consensus_init(&bad, -1, 5, &err), PLB_ERR_VALUE, "lag -1");
+    plb_consensus_free(&bad);
+    rank = rank_with(1, 1);
+    assert_fails(plb_consensus_reached(&rank, 1, &out, &err), PLB_ERR_KEY, "slot 1");
+    assert_fails(plb_consensus_remove(&rank, -1, &out, &err), PLB_ERR_KEY, "slot -1");
+    assert_fails(plb_consensus_ask(&rank, 3, &answer, &err), PLB_ERR_KEY, "slot 3");
+    assert_fails(plb_consensus_reached(&rank, 0, &out, &err), PLB_ERR_STATE,
+                 "stands at AtSync(0)");
+    assert_int_equal(ask(&rank, 0), PLB_ANSWER_GO);
+    assert_fails(plb_consensus_ask(&rank, 0, &answer, &err), PLB_ERR_STATE, "runs iteration 1");
+    OK(plb_consensus_reached(&rank, 0, &out, &err));
+    run_to(&rank, 0, 2);
+    assert_fails(plb_consensus_add(&rank, 1, &slot, &out, &err), PLB_ERR_STATE, "from 2");
+    assert_fails(plb_consensus_add(&rank, 3, &slot, &out, &err), PLB_ERR_STATE, "to 2");
+    assert_fails(plb_consensus_end(&rank, 1, &out, &err), PLB_ERR_STATE, "2 has begun");
+    assert_fails(plb_consensus_stats(&rank, 2, &nothing, &out, &err), PLB_ERR_STATE,
+                 "statistics of iteration 2: known up to 0");
+    assert_fails(plb_consensus_balanced(&rank, &out, &err), PLB_ERR_STATE, "no balancing");
+    plb_consensus_free(&rank);
+
+    plb_consensus_root_init(&root, 2, 0);
+    assert_fails(plb_consensus_root_stats(&root, 2, 0, 5, &d, &err), PLB_ERR_STATE,
+                 "statistics of iteration 2 came after those of 0");
+    assert_fails(plb_consensus_root_stats(&root, 1, 0, 0, &d, &err), PLB_ERR_VALUE, "period 0");
+    assert_fails(plb_consensus_root_maximum(&root, 0, 2, &d, &err), PLB_ERR_STATE,
+                 "round 0 is closed");
+    OK(plb_consensus_root_stats(&root, 1, 0, 5, &d, &err));
+    assert_fails(plb_consensus_root_stats(&root, 2, 0, 5, &d, &err), PLB_ERR_STATE,
+                 "round 1 is open");
+    assert_fails(plb_consensus_root_maximum(&root, 2, 2, &d, &err), PLB_ERR_STATE,
+                 "maximum of round 2");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exactly_at_the_period),
+        cmocka_unit_test(test_pause_at_the_limit),
+        cmocka_unit_test(test_final_below_a_begun_iteration_is_refused),
+        cmocka_unit_test(test_extension_needs_no_round_reduction_does),
+        cmocka_unit_test(test_who_stands_at_an_extended_period_goes_on),
+        cmocka_unit_test(test_bounded_lag),
+        cmocka_unit_test(test_statistics_when_the_last_object_is_through),
+        cmocka_unit_test(test_rank_without_objects_follows),
+        cmocka_unit_test(test_end_of_the_run),
+        cmocka_unit_test(test_slots_are_used_again),
+        cmocka_unit_test(test_out_of_memory_changes_nothing),
+        cmocka_unit_test(test_wrong_use),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
