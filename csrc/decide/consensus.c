@@ -49,7 +49,7 @@ bool plb_consensus_root_ready(const plb_consensus_root_t *self)
 }
 
 /* Rule 4 (to extend needs no round) and rule 5 (with a lag nothing does). */
-static void take_wish(plb_consensus_root_t *self, int64_t wish, plb_decision_t *out)
+static void take_wish(plb_consensus_root_t *self, int64_t wish, plb_ruling_t *out)
 {
     const int64_t first = self->seen + max_of(self->lag, 1);
     const int64_t period = max_of(wish, first);
@@ -58,17 +58,17 @@ static void take_wish(plb_consensus_root_t *self, int64_t wish, plb_decision_t *
     }
     if (self->lag > 0 || period > self->final) {
         self->final = period;
-        *out = (plb_decision_t){PLB_DECIDE_FINAL, self->round, period};
+        *out = (plb_ruling_t){PLB_RULING_FINAL, self->round, period};
     } else {
         self->tentative = period;
-        *out = (plb_decision_t){PLB_DECIDE_TENTATIVE, ++self->round, period};
+        *out = (plb_ruling_t){PLB_RULING_TENTATIVE, ++self->round, period};
     }
 }
 
 int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int64_t n_ended,
-                             int64_t wish, plb_decision_t *out, plb_err_t *err)
+                             int64_t wish, plb_ruling_t *out, plb_err_t *err)
 {
-    *out = (plb_decision_t){.kind = PLB_DECIDE_NOTHING};
+    *out = (plb_ruling_t){.kind = PLB_RULING_NOTHING};
     if (!plb_consensus_root_ready(self) || iteration != self->seen + 1) {
         return PLB_FAIL(err, PLB_ERR_STATE,
                         "statistics of iteration %lld came after those of %lld, round %lld is %s",
@@ -83,13 +83,13 @@ int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int6
     const bool due = PLB_ABLATE(EQUAL) ? self->final == iteration : self->final <= iteration;
     if (n_ended > 0 && !(due && PLB_ABLATE(ENDED))) { /* rule 6 */
         if (n_ended >= self->n_ranks) {
-            *out = (plb_decision_t){PLB_DECIDE_OVER, self->round, iteration};
+            *out = (plb_ruling_t){PLB_RULING_OVER, self->round, iteration};
         } else if (self->final != PLB_NEVER && !PLB_ABLATE(ENDED)) {
-            *out = (plb_decision_t){PLB_DECIDE_FINAL, self->round, PLB_NEVER};
+            *out = (plb_ruling_t){PLB_RULING_FINAL, self->round, PLB_NEVER};
             self->final = PLB_NEVER;
         }
     } else if (due) { /* rule 3 */
-        *out = (plb_decision_t){PLB_DECIDE_BALANCE, self->round, self->final};
+        *out = (plb_ruling_t){PLB_RULING_BALANCE, self->round, self->final};
         self->final = PLB_NEVER;
     } else if (wish != PLB_WISH_NONE && self->tentative == PLB_NEVER) {
         take_wish(self, wish, out);
@@ -98,9 +98,9 @@ int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int6
 }
 
 int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_t reach,
-                               plb_decision_t *out, plb_err_t *err)
+                               plb_ruling_t *out, plb_err_t *err)
 {
-    *out = (plb_decision_t){.kind = PLB_DECIDE_NOTHING};
+    *out = (plb_ruling_t){.kind = PLB_RULING_NOTHING};
     if (self->tentative == PLB_NEVER || round != self->round) {
         return PLB_FAIL(err, PLB_ERR_STATE, "maximum of round %lld: round %lld is %s",
                         (long long)round, (long long)self->round,
@@ -109,7 +109,7 @@ int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_
     /* Rule 1.  An older final period is at least that: T is less, nobody has passed it. */
     self->final = max_of(self->tentative, begun(reach));
     self->tentative = PLB_NEVER;
-    *out = (plb_decision_t){PLB_DECIDE_FINAL, round, self->final};
+    *out = (plb_ruling_t){PLB_RULING_FINAL, round, self->final};
     return PLB_OK;
 }
 
@@ -322,43 +322,43 @@ bool plb_consensus_ended(const plb_consensus_t *self, int64_t iteration)
 }
 
 /* Rule 2. */
-static int decide_tentative(plb_consensus_t *self, const plb_decision_t *decision,
-                            plb_actions_t *out, plb_err_t *err)
+static int hear_tentative(plb_consensus_t *self, const plb_ruling_t *ruling, plb_actions_t *out,
+                          plb_err_t *err)
 {
-    if (self->open || decision->round != self->round + 1) {
+    if (self->open || ruling->round != self->round + 1) {
         return PLB_FAIL(err, PLB_ERR_STATE, "round %lld opens while round %lld is %s",
-                        (long long)decision->round, (long long)self->round,
+                        (long long)ruling->round, (long long)self->round,
                         self->open ? "open" : "closed");
     }
     const int64_t reach = measure(self).reach;
-    self->round = decision->round;
+    self->round = ruling->round;
     self->open = true;
     if (!PLB_ABLATE(PAUSE)) {
-        self->limit = max_of(decision->iteration, begun(reach));
+        self->limit = max_of(ruling->iteration, begun(reach));
     }
     act(out, PLB_ACT_MAXIMUM, reach)->round = self->round;
     return PLB_OK;
 }
 
-static int decide_final(plb_consensus_t *self, const plb_decision_t *decision, bool *more,
-                        plb_err_t *err)
+static int hear_final(plb_consensus_t *self, const plb_ruling_t *ruling, bool *more,
+                      plb_err_t *err)
 {
     const int64_t most = begun(measure(self).reach);
-    if (most > decision->iteration && !PLB_ABLATE(PAUSE)) {
+    if (most > ruling->iteration && !PLB_ABLATE(PAUSE)) {
         return PLB_FAIL(err, PLB_ERR_STATE, "iteration %lld has begun, past the final one, %lld",
-                        (long long)most, (long long)decision->iteration);
+                        (long long)most, (long long)ruling->iteration);
     }
-    *more = *more || decision->iteration > self->limit;
-    self->final = self->limit = decision->iteration;
+    *more = *more || ruling->iteration > self->limit;
+    self->final = self->limit = ruling->iteration;
     self->open = false;
     return PLB_OK;
 }
 
-static int decide_balance(plb_consensus_t *self, const plb_decision_t *decision,
-                          plb_actions_t *out, plb_err_t *err)
+static int hear_balance(plb_consensus_t *self, const plb_ruling_t *ruling, plb_actions_t *out,
+                        plb_err_t *err)
 {
     const extent_t x = measure(self);
-    const int64_t at = decision->iteration;
+    const int64_t at = ruling->iteration;
     if (self->final != at || self->contributed < at ||
         ((x.slowest < at || x.reach > 2 * at) && !PLB_ABLATE(PAUSE))) {
         return PLB_FAIL(err, PLB_ERR_STATE,
@@ -372,27 +372,27 @@ static int decide_balance(plb_consensus_t *self, const plb_decision_t *decision,
     return PLB_OK;
 }
 
-static int decide(plb_consensus_t *self, const plb_decision_t *decision, bool *more,
-                  plb_actions_t *out, plb_err_t *err)
+static int hear(plb_consensus_t *self, const plb_ruling_t *ruling, bool *more, plb_actions_t *out,
+                plb_err_t *err)
 {
-    switch (decision->kind) {
-    case PLB_DECIDE_TENTATIVE:
-        return decide_tentative(self, decision, out, err);
-    case PLB_DECIDE_FINAL:
-        return decide_final(self, decision, more, err);
-    case PLB_DECIDE_BALANCE:
-        return decide_balance(self, decision, out, err);
-    case PLB_DECIDE_OVER:
+    switch (ruling->kind) {
+    case PLB_RULING_TENTATIVE:
+        return hear_tentative(self, ruling, out, err);
+    case PLB_RULING_FINAL:
+        return hear_final(self, ruling, more, err);
+    case PLB_RULING_BALANCE:
+        return hear_balance(self, ruling, out, err);
+    case PLB_RULING_OVER:
         self->done = true;
-        act(out, PLB_ACT_DONE, decision->iteration);
+        act(out, PLB_ACT_DONE, ruling->iteration);
         break;
-    case PLB_DECIDE_NOTHING:
+    case PLB_RULING_NOTHING:
         break;
     }
     return PLB_OK;
 }
 
-int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_decision_t *decision,
+int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_ruling_t *ruling,
                         plb_actions_t *out, plb_err_t *err)
 {
     out->n = 0;
@@ -403,8 +403,8 @@ int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_deci
     }
     self->seen = iteration;
     bool more = self->lag > 0;
-    /* The decision first: what the statistics set free must keep to it. */
-    const int ret = decide(self, decision, &more, out, err);
+    /* The ruling first: what the statistics set free must keep to it. */
+    const int ret = hear(self, ruling, &more, out, err);
     if (ret != PLB_OK) {
         return ret;
     }
@@ -415,12 +415,12 @@ int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_deci
     return PLB_OK;
 }
 
-int plb_consensus_decide(plb_consensus_t *self, const plb_decision_t *decision, plb_actions_t *out,
-                         plb_err_t *err)
+int plb_consensus_maximum(plb_consensus_t *self, const plb_ruling_t *ruling, plb_actions_t *out,
+                          plb_err_t *err)
 {
     out->n = 0;
     bool more = false;
-    const int ret = decide(self, decision, &more, out, err);
+    const int ret = hear(self, ruling, &more, out, err);
     if (ret != PLB_OK) {
         return ret;
     }

@@ -6,8 +6,8 @@
  * period is decided.  Two machines find the iteration that is right for all of them:
  *
  *   plb_consensus_root_t   takes the statistics of each iteration, in order, with what the trigger
- *                          wishes, and the reduced maxima; gives decisions
- *   plb_consensus_t        one rank: takes its objects' AtSync, the statistics and the decisions;
+ *                          wishes, and the reduced maxima; gives rulings
+ *   plb_consensus_t        one rank: takes its objects' AtSync, the statistics and the rulings;
  *                          gives actions
  *
  * Where the reductions give their results to all ranks, a root stands on every rank: fed with
@@ -25,7 +25,7 @@
  *      pause state.
  *   3. All objects stand at AtSync(F) until the statistics of F are known, then they balance:
  *      these statistics are the proof that everybody is there.
- *   4. Until then F may be extended, by the decision alone: no object has passed the old F, those
+ *   4. Until then F may be extended, by the ruling alone: no object has passed the old F, those
  *      that stand there go on.  To reduce F is a round of its own with T < F; M <= F, so that
  *      max(T, M) is at most the old F.
  *   5. Bounded lag D > 0 (for ranks that may block in the application's own receive, where the
@@ -50,18 +50,18 @@
 
 #define PLB_NEVER INT64_MAX /* the iteration that does not come */
 
-typedef enum plb_decision_kind {
-    PLB_DECIDE_NOTHING,
-    PLB_DECIDE_TENTATIVE, /* round `round` opens with period `iteration` */
-    PLB_DECIDE_FINAL,     /* the final period is `iteration`; PLB_NEVER: there is none */
-    PLB_DECIDE_BALANCE,   /* all objects stand at `iteration`: balance */
-    PLB_DECIDE_OVER,      /* all ranks have ended: no more statistics, nothing more to decide */
-} plb_decision_kind_t;
+typedef enum plb_ruling_kind {
+    PLB_RULING_NOTHING,
+    PLB_RULING_TENTATIVE, /* round `round` opens with period `iteration` */
+    PLB_RULING_FINAL,     /* the final period is `iteration`; PLB_NEVER: there is none */
+    PLB_RULING_BALANCE,   /* all objects stand at `iteration`: balance */
+    PLB_RULING_OVER,      /* all ranks have ended: no more statistics, nothing more to decide */
+} plb_ruling_kind_t;
 
-typedef struct plb_decision {
-    plb_decision_kind_t kind;
+typedef struct plb_ruling {
+    plb_ruling_kind_t kind;
     int64_t round, iteration;
-} plb_decision_t;
+} plb_ruling_t;
 
 /* ---- the root ---- */
 
@@ -84,11 +84,11 @@ bool plb_consensus_root_ready(const plb_consensus_root_t *self);
  *  `wish` is the period that the trigger wants now, PLB_NEVER to drop one, PLB_WISH_NONE; one
  *  that comes too early is raised to the first iteration that is still free. */
 int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int64_t n_ended,
-                             int64_t wish, plb_decision_t *out, plb_err_t *err);
+                             int64_t wish, plb_ruling_t *out, plb_err_t *err);
 
 /** The maximum of round `round` is reduced; `reach` as the ranks contributed it. */
 int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_t reach,
-                               plb_decision_t *out, plb_err_t *err);
+                               plb_ruling_t *out, plb_err_t *err);
 
 /* ---- a rank ---- */
 
@@ -168,12 +168,12 @@ int plb_consensus_end(plb_consensus_t *self, int64_t iteration, plb_actions_t *o
 bool plb_consensus_ended(const plb_consensus_t *self, int64_t iteration);
 
 /** The statistics of `iteration` are known, and what the root made of them. */
-int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_decision_t *decision,
+int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_ruling_t *ruling,
                         plb_actions_t *out, plb_err_t *err);
 
 /** What the root made of a maximum. */
-int plb_consensus_decide(plb_consensus_t *self, const plb_decision_t *decision, plb_actions_t *out,
-                         plb_err_t *err);
+int plb_consensus_maximum(plb_consensus_t *self, const plb_ruling_t *ruling, plb_actions_t *out,
+                          plb_err_t *err);
 
 /** The balancing that PLB_ACT_BALANCE asked for is over; objects have been removed and added. */
 int plb_consensus_balanced(plb_consensus_t *self, plb_actions_t *out, plb_err_t *err);

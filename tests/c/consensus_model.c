@@ -148,7 +148,7 @@ static int64_t n_ended(const model_t *m, const system_t *s, int64_t iteration)
 }
 
 /* A rank enters a balancing when its objects stand.  Where the pause state is there, this holds
- * whenever the decision comes; system_take sees to that. */
+ * whenever the ruling comes; system_take sees to that. */
 static bool enters_balancing(const system_t *s, int r, int64_t at)
 {
     return measure(&s->rank[r]).slowest >= at && stands(measure(&s->rank[r]).reach);
@@ -175,11 +175,11 @@ static bool can_take_root(const model_t *m, const system_t *s)
            plb_consensus_root_ready(&s->root[0]);
 }
 
-static bool can_decide(const model_t *m, const system_t *s, int r)
+static bool can_hear(const model_t *m, const system_t *s, int r)
 {
-    const plb_decision_t *next = &s->log[s->read[r]];
+    const plb_ruling_t *next = &s->log[s->read[r]];
     return s->read[r] < s->n_log && serves(m, s, r) && !s->rank[r].balancing &&
-           (next->kind != PLB_DECIDE_BALANCE || enters_balancing(s, r, next->iteration));
+           (next->kind != PLB_RULING_BALANCE || enters_balancing(s, r, next->iteration));
 }
 
 static bool all_balancing(const model_t *m, const system_t *s)
@@ -283,8 +283,8 @@ int system_steps(const model_t *m, const system_t *s, step_t steps[MAX_STEPS])
             maximum_complete(m, s, root->round)) {
             push(steps, &n, STEP_MAXIMUM, r, 0);
         }
-        if (m->central && can_decide(m, s, r)) {
-            push(steps, &n, STEP_DECISION, r, 0);
+        if (m->central && can_hear(m, s, r)) {
+            push(steps, &n, STEP_RULING, r, 0);
         }
     }
     const plb_consensus_root_t *root = &s->root[0];
@@ -425,9 +425,9 @@ static int perform(const model_t *m, system_t *s, int r, before_t was, int arriv
     return ret;
 }
 
-static void say_decision(FILE *say, const plb_decision_t *d)
+static void say_ruling(FILE *say, const plb_ruling_t *d)
 {
-    if (say == NULL || d->kind == PLB_DECIDE_NOTHING || d->kind == PLB_DECIDE_OVER) {
+    if (say == NULL || d->kind == PLB_RULING_NOTHING || d->kind == PLB_RULING_OVER) {
         return;
     }
     if (d->iteration == PLB_NEVER) {
@@ -435,8 +435,8 @@ static void say_decision(FILE *say, const plb_decision_t *d)
         return;
     }
     fprintf(say, "; %s %lld",
-            d->kind == PLB_DECIDE_TENTATIVE ? "tentative period"
-            : d->kind == PLB_DECIDE_FINAL   ? "final period"
+            d->kind == PLB_RULING_TENTATIVE ? "tentative period"
+            : d->kind == PLB_RULING_FINAL   ? "final period"
                                             : "balancing is due at",
             (long long)d->iteration);
 }
@@ -517,43 +517,43 @@ static int take_stats(const model_t *m, system_t *s, int r, int wish, FILE *say,
 {
     const int64_t i = s->rank[r].seen + 1, want = fix_wish(s, i, wish);
     const before_t was = before(m, s, r);
-    plb_decision_t decision;
+    plb_ruling_t ruling;
     plb_actions_t out;
     int ret;
     if (say != NULL) {
         fprintf(say, "rank %d: sees the statistics of %lld", r, (long long)i);
     }
-    ret = plb_consensus_root_stats(&s->root[r], i, n_ended(m, s, i), want, &decision, err);
+    ret = plb_consensus_root_stats(&s->root[r], i, n_ended(m, s, i), want, &ruling, err);
     if (say != NULL) {
         say_wish(say, want);
-        say_decision(say, &decision);
+        say_ruling(say, &ruling);
     }
     if (ret == PLB_OK) {
-        ret = plb_consensus_stats(&s->rank[r], i, &decision, &out, err);
+        ret = plb_consensus_stats(&s->rank[r], i, &ruling, &out, err);
     }
     return ret == PLB_OK ? perform(m, s, r, was, -1, &out, say, err) : ret;
 }
 
-static int hand_over(const model_t *m, system_t *s, int r, const plb_decision_t *decision,
+static int hand_over(const model_t *m, system_t *s, int r, const plb_ruling_t *ruling,
                      bool of_stats, FILE *say, plb_err_t *err)
 {
     const before_t was = before(m, s, r);
     plb_actions_t out;
     plb_consensus_t *rank = &s->rank[r];
-    say_decision(say, decision);
-    const int ret = of_stats ? plb_consensus_stats(rank, rank->seen + 1, decision, &out, err)
-                             : plb_consensus_decide(rank, decision, &out, err);
+    say_ruling(say, ruling);
+    const int ret = of_stats ? plb_consensus_stats(rank, rank->seen + 1, ruling, &out, err)
+                             : plb_consensus_maximum(rank, ruling, &out, err);
     return ret == PLB_OK ? perform(m, s, r, was, -1, &out, say, err) : ret;
 }
 
-static void broadcast(system_t *s, const plb_decision_t *decision, bool of_stats)
+static void broadcast(system_t *s, const plb_ruling_t *ruling, bool of_stats)
 {
     assert(s->n_log < MAX_LOG);
-    s->log[s->n_log] = *decision;
+    s->log[s->n_log] = *ruling;
     s->of_stats[s->n_log++] = of_stats;
 }
 
-static int take_decision(const model_t *m, system_t *s, int r, FILE *say, plb_err_t *err)
+static int take_ruling(const model_t *m, system_t *s, int r, FILE *say, plb_err_t *err)
 {
     const int i = s->read[r]++;
     if (say != NULL) {
@@ -565,38 +565,36 @@ static int take_decision(const model_t *m, system_t *s, int r, FILE *say, plb_er
 static int take_maximum(const model_t *m, system_t *s, int r, FILE *say, plb_err_t *err)
 {
     plb_consensus_root_t *root = &s->root[r];
-    plb_decision_t decision;
+    plb_ruling_t ruling;
     const int64_t top = s->top[root->round & 1], tentative = root->tentative;
     if (say != NULL) {
         fprintf(say, "%s %d: sees the maximum %lld", m->central ? "root on rank" : "rank", r,
                 (long long)begun(top));
     }
-    const int ret = plb_consensus_root_maximum(root, root->round, top, &decision, err);
-    if (ret == PLB_OK && decision.iteration != max_of(tentative, begun(top))) {
+    const int ret = plb_consensus_root_maximum(root, root->round, top, &ruling, err);
+    if (ret == PLB_OK && ruling.iteration != max_of(tentative, begun(top))) {
         return PLB_FAIL(err, PLB_ERR_STATE, "final period %lld of tentative %lld, maximum %lld",
-                        (long long)decision.iteration, (long long)tentative,
-                        (long long)begun(top));
+                        (long long)ruling.iteration, (long long)tentative, (long long)begun(top));
     }
     if (ret != PLB_OK || !m->central) {
-        return ret == PLB_OK ? hand_over(m, s, r, &decision, false, say, err) : ret;
+        return ret == PLB_OK ? hand_over(m, s, r, &ruling, false, say, err) : ret;
     }
-    say_decision(say, &decision);
-    broadcast(s, &decision, false);
+    say_ruling(say, &ruling);
+    broadcast(s, &ruling, false);
     return PLB_OK;
 }
 
 static int take_root(const model_t *m, system_t *s, int wish, FILE *say, plb_err_t *err)
 {
     const int64_t i = s->root[0].seen + 1, want = fix_wish(s, i, wish);
-    plb_decision_t decision;
-    const int ret =
-        plb_consensus_root_stats(&s->root[0], i, n_ended(m, s, i), want, &decision, err);
+    plb_ruling_t ruling;
+    const int ret = plb_consensus_root_stats(&s->root[0], i, n_ended(m, s, i), want, &ruling, err);
     if (say != NULL) {
         fprintf(say, "root on rank 0: sees the statistics of %lld", (long long)i);
         say_wish(say, want);
-        say_decision(say, &decision);
+        say_ruling(say, &ruling);
     }
-    broadcast(s, &decision, true);
+    broadcast(s, &ruling, true);
     return ret;
 }
 
@@ -724,8 +722,8 @@ static int take(const model_t *m, system_t *s, step_t step, FILE *say, plb_err_t
         return take_maximum(m, s, who, say, err);
     case STEP_ROOT:
         return take_root(m, s, step.wish, say, err);
-    case STEP_DECISION:
-        return take_decision(m, s, who, say, err);
+    case STEP_RULING:
+        return take_ruling(m, s, who, say, err);
     case STEP_BALANCED:
         return take_balanced(m, s, say, err);
     case STEP_LEAVE:
@@ -963,7 +961,7 @@ static void unpack_rank(const model_t *m, system_t *s, int r, bits_t *b)
     rank->end = min_of(rank->end, s->failed[r]);
 }
 
-/* Central: the root, and of its decisions those that somebody has yet to read. */
+/* Central: the root, and of its rulings those that somebody has yet to read. */
 static void pack_central(const model_t *m, const system_t *s, bits_t *b)
 {
     int first = s->n_log;
@@ -997,7 +995,7 @@ static void unpack_central(const model_t *m, system_t *s, bits_t *b)
         s->read[r] = (int)get(b, 4);
     }
     for (int i = 0; i < s->n_log; i++) {
-        s->log[i].kind = (plb_decision_kind_t)get(b, 3);
+        s->log[i].kind = (plb_ruling_kind_t)get(b, 3);
         s->of_stats[i] = get(b, 1);
         s->log[i].round = (int64_t)get(b, 3);
         s->log[i].iteration = get_iteration(b);

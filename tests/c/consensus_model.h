@@ -62,8 +62,8 @@ typedef struct system {
     int changes, churn, fails; /* left */
     int64_t failed[MAX_RANKS]; /* statistics that the rank posted before it failed */
     int n_log, read[MAX_RANKS];
-    plb_decision_t log[MAX_LOG];
-    bool of_stats[MAX_LOG]; /* this decision was made of statistics, else of a maximum */
+    plb_ruling_t log[MAX_LOG];
+    bool of_stats[MAX_LOG]; /* this ruling was made of statistics, else of a maximum */
     int8_t owner[MAX_OBJECTS], slot[MAX_OBJECTS]; /* slot -1: has left */
     bool serving[MAX_RANKS];
 } system_t;
@@ -77,7 +77,7 @@ typedef enum step_kind {
                       `wish` */
     STEP_MAXIMUM,  /* the root, on rank `who`, sees the maximum of its open round */
     STEP_ROOT,     /* central: the root sees the next statistics; the trigger wishes `wish` */
-    STEP_DECISION, /* central: rank `who` gets the next decision */
+    STEP_RULING,   /* central: rank `who` gets the next ruling */
     STEP_BALANCED, /* all ranks have balanced */
     STEP_LEAVE,    /* object `who` leaves */
     STEP_JOIN,     /* object `who` joins again */

@@ -330,7 +330,7 @@ static int wander(const settings_t *set)
     X("lag", set->m.lag, 0, 0, 100, "bounded lag D, 0: none")                                     \
     X("ring", set->m.ring, 0, 0, 1, "neighbours in a ring, else a line")                          \
     X("blocked", set->m.blocked, 0, 0, 1, "ranks block in the application's receives")            \
-    X("central", set->m.central, 0, 0, 1, "one root that broadcasts its decisions")               \
+    X("central", set->m.central, 0, 0, 1, "one root that broadcasts its rulings")                 \
     X("known", set->m.known_end, 1, 0, 1, "ranks know their last iteration from the start")       \
     X("early", set->m.early, 0, 0, MAX_ITERATIONS, "rank 0 ends so many iterations early")        \
     X("changes", set->m.changes, 0, 0, 7, "so many wishes of the trigger, any, at any time")      \

@@ -15,7 +15,7 @@
 static plb_actions_t out;
 static plb_err_t err;
 
-static const plb_decision_t nothing = {.kind = PLB_DECIDE_NOTHING};
+static const plb_ruling_t nothing = {.kind = PLB_RULING_NOTHING};
 
 #define OK(call) assert_int_equal((call), PLB_OK)
 
@@ -58,9 +58,9 @@ static void see(plb_consensus_t *rank, int64_t iteration)
     OK(plb_consensus_stats(rank, iteration, &nothing, &out, &err));
 }
 
-static void decide(plb_consensus_t *rank, plb_decision_kind_t kind, int64_t round, int64_t at)
+static void hear(plb_consensus_t *rank, plb_ruling_kind_t kind, int64_t round, int64_t at)
 {
-    OK(plb_consensus_decide(rank, &(plb_decision_t){kind, round, at}, &out, &err));
+    OK(plb_consensus_maximum(rank, &(plb_ruling_t){kind, round, at}, &out, &err));
 }
 
 static plb_consensus_t rank_with(int n_objects, int32_t lag)
@@ -79,16 +79,16 @@ static plb_consensus_t rank_with(int n_objects, int32_t lag)
 static int64_t final_of_5(int64_t reach)
 {
     plb_consensus_root_t root;
-    plb_decision_t decision;
+    plb_ruling_t ruling;
     plb_consensus_root_init(&root, 2, 0);
-    OK(plb_consensus_root_stats(&root, 1, 0, 5, &decision, &err));
-    assert_int_equal(decision.kind, PLB_DECIDE_TENTATIVE);
-    assert_int_equal(decision.iteration, 5);
+    OK(plb_consensus_root_stats(&root, 1, 0, 5, &ruling, &err));
+    assert_int_equal(ruling.kind, PLB_RULING_TENTATIVE);
+    assert_int_equal(ruling.iteration, 5);
     assert_false(plb_consensus_root_ready(&root));
-    OK(plb_consensus_root_maximum(&root, decision.round, reach, &decision, &err));
-    assert_int_equal(decision.kind, PLB_DECIDE_FINAL);
+    OK(plb_consensus_root_maximum(&root, ruling.round, reach, &ruling, &err));
+    assert_int_equal(ruling.kind, PLB_RULING_FINAL);
     assert_true(plb_consensus_root_ready(&root));
-    return decision.iteration;
+    return ruling.iteration;
 }
 
 static void test_exactly_at_the_period(void **state)
@@ -107,13 +107,13 @@ static void test_pause_at_the_limit(void **state)
     plb_consensus_t rank = rank_with(2, 0);
     run_to(&rank, 0, 3);
     run_to(&rank, 1, 1);
-    decide(&rank, PLB_DECIDE_TENTATIVE, 1, 2);
+    hear(&rank, PLB_RULING_TENTATIVE, 1, 2);
     assert_int_equal(action(PLB_ACT_MAXIMUM)->first, 2 * 3);
     assert_int_equal(action(PLB_ACT_MAXIMUM)->round, 1);
     assert_int_equal(ask(&rank, 0), PLB_ANSWER_PAUSE); /* at its own maximum, 3 */
     run_to(&rank, 1, 3);                               /* past the tentative period */
     assert_int_equal(ask(&rank, 1), PLB_ANSWER_PAUSE);
-    decide(&rank, PLB_DECIDE_FINAL, 1, 4); /* somebody elsewhere was at 4 */
+    hear(&rank, PLB_RULING_FINAL, 1, 4); /* somebody elsewhere was at 4 */
     assert_non_null(action(PLB_ACT_RESUME));
     run_to(&rank, 0, 4);
     assert_int_equal(ask(&rank, 0), PLB_ANSWER_BALANCE);
@@ -122,7 +122,7 @@ static void test_pause_at_the_limit(void **state)
         see(&rank, i);
         assert_null(action(PLB_ACT_BALANCE));
     }
-    OK(plb_consensus_stats(&rank, 4, &(plb_decision_t){PLB_DECIDE_BALANCE, 1, 4}, &out, &err));
+    OK(plb_consensus_stats(&rank, 4, &(plb_ruling_t){PLB_RULING_BALANCE, 1, 4}, &out, &err));
     assert_int_equal(action(PLB_ACT_BALANCE)->first, 4);
     assert_int_equal(ask(&rank, 1), PLB_ANSWER_BALANCE);
     OK(plb_consensus_balanced(&rank, &out, &err));
@@ -136,14 +136,13 @@ static void test_final_below_a_begun_iteration_is_refused(void **state)
     (void)state;
     plb_consensus_t rank = rank_with(1, 0);
     run_to(&rank, 0, 3);
+    assert_fails(plb_consensus_maximum(&rank, &(plb_ruling_t){PLB_RULING_FINAL, 0, 2}, &out, &err),
+                 PLB_ERR_STATE, "iteration 3 has begun, past the final one, 2");
     assert_fails(
-        plb_consensus_decide(&rank, &(plb_decision_t){PLB_DECIDE_FINAL, 0, 2}, &out, &err),
-        PLB_ERR_STATE, "iteration 3 has begun, past the final one, 2");
-    assert_fails(
-        plb_consensus_decide(&rank, &(plb_decision_t){PLB_DECIDE_BALANCE, 0, 3}, &out, &err),
+        plb_consensus_maximum(&rank, &(plb_ruling_t){PLB_RULING_BALANCE, 0, 3}, &out, &err),
         PLB_ERR_STATE, "balancing at iteration 3");
     assert_fails(
-        plb_consensus_decide(&rank, &(plb_decision_t){PLB_DECIDE_TENTATIVE, 2, 9}, &out, &err),
+        plb_consensus_maximum(&rank, &(plb_ruling_t){PLB_RULING_TENTATIVE, 2, 9}, &out, &err),
         PLB_ERR_STATE, "round 2 opens while round 0 is closed");
     plb_consensus_free(&rank);
 }
@@ -152,35 +151,35 @@ static void test_extension_needs_no_round_reduction_does(void **state)
 {
     (void)state;
     plb_consensus_root_t root;
-    plb_decision_t d;
+    plb_ruling_t d;
     plb_consensus_root_init(&root, 2, 0);
     OK(plb_consensus_root_stats(&root, 1, 0, 5, &d, &err));
     OK(plb_consensus_root_maximum(&root, 1, 4, &d, &err));
     OK(plb_consensus_root_stats(&root, 2, 0, 5, &d, &err));
-    assert_int_equal(d.kind, PLB_DECIDE_NOTHING);
+    assert_int_equal(d.kind, PLB_RULING_NOTHING);
     OK(plb_consensus_root_stats(&root, 3, 0, 8, &d, &err));
-    assert_int_equal(d.kind, PLB_DECIDE_FINAL);
+    assert_int_equal(d.kind, PLB_RULING_FINAL);
     assert_int_equal(d.iteration, 8);
     OK(plb_consensus_root_stats(&root, 4, 0, 3, &d, &err)); /* raised to 5 */
-    assert_int_equal(d.kind, PLB_DECIDE_TENTATIVE);
+    assert_int_equal(d.kind, PLB_RULING_TENTATIVE);
     assert_int_equal(d.iteration, 5);
     OK(plb_consensus_root_maximum(&root, 2, 2 * 6, &d, &err));
     assert_int_equal(d.iteration, 6);
     OK(plb_consensus_root_stats(&root, 5, 0, PLB_NEVER, &d, &err));
-    assert_int_equal(d.kind, PLB_DECIDE_FINAL);
+    assert_int_equal(d.kind, PLB_RULING_FINAL);
     assert_int_equal(d.iteration, PLB_NEVER);
     OK(plb_consensus_root_stats(&root, 6, 0, PLB_NEVER, &d, &err));
-    assert_int_equal(d.kind, PLB_DECIDE_NOTHING);
+    assert_int_equal(d.kind, PLB_RULING_NOTHING);
 }
 
 static void test_who_stands_at_an_extended_period_goes_on(void **state)
 {
     (void)state;
     plb_consensus_t rank = rank_with(1, 0);
-    decide(&rank, PLB_DECIDE_FINAL, 0, 2);
+    hear(&rank, PLB_RULING_FINAL, 0, 2);
     run_to(&rank, 0, 2);
     assert_int_equal(ask(&rank, 0), PLB_ANSWER_BALANCE);
-    decide(&rank, PLB_DECIDE_FINAL, 0, 4);
+    hear(&rank, PLB_RULING_FINAL, 0, 4);
     assert_non_null(action(PLB_ACT_RESUME));
     run_to(&rank, 0, 4);
     plb_consensus_free(&rank);
@@ -199,19 +198,19 @@ static void test_bounded_lag(void **state)
     plb_consensus_free(&rank);
 
     plb_consensus_root_t root;
-    plb_decision_t d;
+    plb_ruling_t d;
     plb_consensus_root_init(&root, 2, 2);
     OK(plb_consensus_root_stats(&root, 1, 0, 2, &d, &err)); /* raised to 1 + D, final at once */
-    assert_int_equal(d.kind, PLB_DECIDE_FINAL);
+    assert_int_equal(d.kind, PLB_RULING_FINAL);
     assert_int_equal(d.iteration, 3);
     OK(plb_consensus_root_stats(&root, 2, 0, 9, &d, &err));
     assert_int_equal(d.iteration, 9);
     OK(plb_consensus_root_stats(&root, 3, 0, 5, &d, &err)); /* reduced at once */
-    assert_int_equal(d.kind, PLB_DECIDE_FINAL);
+    assert_int_equal(d.kind, PLB_RULING_FINAL);
     assert_int_equal(d.iteration, 5);
     OK(plb_consensus_root_stats(&root, 4, 0, PLB_WISH_NONE, &d, &err));
     OK(plb_consensus_root_stats(&root, 5, 0, 7, &d, &err)); /* the wish comes too late */
-    assert_int_equal(d.kind, PLB_DECIDE_BALANCE);
+    assert_int_equal(d.kind, PLB_RULING_BALANCE);
     assert_int_equal(d.iteration, 5);
 }
 
@@ -241,11 +240,11 @@ static void test_rank_without_objects_follows(void **state)
     assert_int_equal(action(PLB_ACT_STATS)->last, 1);
     see(&rank, 1);
     assert_int_equal(action(PLB_ACT_STATS)->last, 2);
-    decide(&rank, PLB_DECIDE_FINAL, 0, 3);
+    hear(&rank, PLB_RULING_FINAL, 0, 3);
     see(&rank, 2);
     see(&rank, 3);
     assert_int_equal(rank.contributed, 3); /* objects may come at 3 */
-    decide(&rank, PLB_DECIDE_BALANCE, 0, 3);
+    hear(&rank, PLB_RULING_BALANCE, 0, 3);
     assert_int_equal(action(PLB_ACT_BALANCE)->first, 3);
     int64_t slot;
     OK(plb_consensus_add(&rank, 3, &slot, &out, &err));
@@ -260,16 +259,16 @@ static void test_end_of_the_run(void **state)
 {
     (void)state;
     plb_consensus_root_t root;
-    plb_decision_t d;
+    plb_ruling_t d;
     plb_consensus_root_init(&root, 2, 1);
     OK(plb_consensus_root_stats(&root, 1, 0, 9, &d, &err));
     OK(plb_consensus_root_stats(&root, 2, 1, 9, &d, &err)); /* a rank has ended: no more plans */
-    assert_int_equal(d.kind, PLB_DECIDE_FINAL);
+    assert_int_equal(d.kind, PLB_RULING_FINAL);
     assert_int_equal(d.iteration, PLB_NEVER);
     OK(plb_consensus_root_stats(&root, 3, 1, 9, &d, &err));
-    assert_int_equal(d.kind, PLB_DECIDE_NOTHING);
+    assert_int_equal(d.kind, PLB_RULING_NOTHING);
     OK(plb_consensus_root_stats(&root, 4, 2, PLB_WISH_NONE, &d, &err));
-    assert_int_equal(d.kind, PLB_DECIDE_OVER);
+    assert_int_equal(d.kind, PLB_RULING_OVER);
 
     plb_consensus_t rank = rank_with(1, 0);
     run_to(&rank, 0, 2);
@@ -281,7 +280,7 @@ static void test_end_of_the_run(void **state)
     see(&rank, 2); /* the others may go on: it serves */
     assert_int_equal(action(PLB_ACT_STATS)->first, 3);
     assert_true(plb_consensus_ended(&rank, 3));
-    OK(plb_consensus_stats(&rank, 3, &(plb_decision_t){PLB_DECIDE_OVER, 0, 3}, &out, &err));
+    OK(plb_consensus_stats(&rank, 3, &(plb_ruling_t){PLB_RULING_OVER, 0, 3}, &out, &err));
     assert_int_equal(out.n, 1);
     assert_non_null(action(PLB_ACT_DONE));
     plb_consensus_free(&rank);
@@ -325,7 +324,7 @@ static void test_wrong_use(void **state)
     plb_consensus_t rank, bad;
     plb_consensus_root_t root;
     plb_answer_t answer;
-    plb_decision_t d;
+    plb_ruling_t d;
     int64_t slot;
     assert_fails(plb_consensus_init(&bad, -1, 5, &err), PLB_ERR_VALUE, "lag -1");
     plb_consensus_free(&bad);
