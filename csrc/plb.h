@@ -6,6 +6,7 @@
 #define PLB_VERSION "0.1.0"
 
 #include "base/cpu.h"
+#include "base/csr.h"
 #include "base/err.h"
 #include "base/heap.h"
 #include "base/item.h"

@@ -9,10 +9,10 @@
  *   which all ranks would end together; with equal speeds that is the mean of their times.
  *
  * The most loaded donor (ties: the lowest rank) gives to the rank with most room (ties: the
- * lowest): the smallest object that ends its excess in one move if that fits, otherwise the
- * largest that fits (ties: the lowest index).  When the most loaded donor has nothing that fits
- * anywhere the iteration cannot become shorter, so that every further move would be for nothing:
- * the end.  A donor that is below the threshold may receive.
+ * lowest): of its objects in order of load (ties: of index) the first that ends its excess in one
+ * move, if that fits, otherwise the last that fits.  When the most loaded donor has nothing that
+ * fits anywhere the iteration cannot become shorter, so that every further move would be for
+ * nothing: the end.  A donor that is below the threshold may receive.
  */
 #include "place/refine.h"
 

@@ -1,0 +1,232 @@
+/* Room base: sort, heap, compressed rows, random numbers, memory. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plb.h"
+
+static plb_err_t err;
+
+/* ---- sort ------------------------------------------------------------------------------------ */
+
+/* What a sort must give: each index once, and each item before the next. */
+static void assert_sorted(const double *x, const plb_item_t *item, int64_t n, double sign)
+{
+    uint8_t *seen = plb_calloc((size_t)n, 1);
+    for (int64_t k = 0; k < n; k++) {
+        assert_in_range(item[k].id, 0, n - 1);
+        assert_false(seen[item[k].id]++);
+        assert_true(item[k].key == sign * x[item[k].id]);
+        assert_true(k == 0 || plb_item_before(item[k - 1], item[k]));
+    }
+    plb_free(seen);
+}
+
+static void check_both(const double *x, int64_t n)
+{
+    plb_item_t *item;
+    assert_int_equal(plb_sort_loads(x, n, PLB_ASCENDING, &item, &err), PLB_OK);
+    assert_sorted(x, item, n, 1.0);
+    plb_free(item);
+    assert_int_equal(plb_sort_loads(x, n, PLB_DESCENDING, &item, &err), PLB_OK);
+    assert_sorted(x, item, n, -1.0);
+    plb_free(item);
+}
+
+static double draw(plb_rng_t *rng, int kind, int64_t i)
+{
+    const double u = plb_rng_uniform(rng);
+    switch (kind) {
+    case 0: return u;
+    case 1: return -log(1.0 - u);
+    case 2: return exp(40.0 * u);                                     /* 17 decades */
+    case 3: return (double)(int64_t)(4.0 * u);                        /* many equal */
+    case 4: return 1.0;                                               /* all equal */
+    case 5: return 1.0 + 0x1p-52 * (double)(int64_t)(1000.0 * u);     /* neighbours */
+    case 6: return i == 7 ? 1e30 : u * 1e-9;                          /* one far away */
+    case 7: return u < 0.5 ? -u : i % 3 ? u : -0.0;                   /* both signs, both zeros */
+    case 8: return 0x1p-1074 * (double)(int64_t)(1e4 * u);            /* subnormal */
+    default: return ldexp(1.0, (int)(2000.0 * u) - 1000);             /* all exponents */
+    }
+}
+
+static void sort_orders_any_distribution(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {0, 1, 2, 3, 15, 16, 17, 100, 1000, 4095, 4096, 20000};
+    double *x = plb_malloc(20000, sizeof *x);
+    plb_rng_t rng;
+    plb_rng_init(&rng, 1);
+    for (int kind = 0; kind < 10; kind++) {
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+            for (int64_t i = 0; i < sizes[s]; i++) {
+                x[i] = draw(&rng, kind, i);
+            }
+            check_both(x, sizes[s]);
+        }
+    }
+    plb_free(x);
+}
+
+static void sort_keeps_equal_values_by_index(void **state)
+{
+    (void)state;
+    const double x[] = {2, 1, 2, 0.0, -0.0, 1};
+    const int32_t expected[] = {0, 2, 1, 5, 3, 4};
+    plb_item_t *item;
+    assert_int_equal(plb_sort_loads(x, 6, PLB_DESCENDING, &item, &err), PLB_OK);
+    for (int k = 0; k < 6; k++) {
+        assert_int_equal(item[k].id, expected[k]);
+    }
+    plb_free(item);
+}
+
+/* ---- heap ------------------------------------------------------------------------------------ */
+
+static void heap_pops_in_order_with_ties_by_id(void **state)
+{
+    (void)state;
+    enum { N = 500 };
+    plb_item_t item[N];
+    plb_heap_t heap = {item, 0};
+    plb_rng_t rng;
+    plb_rng_init(&rng, 2);
+    for (int32_t i = 0; i < N; i++) {
+        plb_heap_push(&heap, (plb_item_t){(double)plb_rng_below(&rng, 20), i});
+    }
+    plb_item_t last = plb_heap_pop(&heap);
+    while (heap.n > 0) {
+        const plb_item_t next = plb_heap_pop(&heap);
+        assert_true(plb_item_before(last, next));
+        last = next;
+    }
+}
+
+static void heap_is_built_and_rekeyed(void **state)
+{
+    (void)state;
+    plb_item_t item[] = {{5, 0}, {4, 1}, {3, 2}, {2, 3}, {1, 4}, {0, 5}, {0, 6}};
+    plb_heap_t heap = {item, 7};
+    plb_heap_build(&heap);
+    assert_int_equal(heap.item[0].id, 5);
+    plb_heap_rekey(&heap, 10.0);
+    static const int32_t expected[] = {6, 4, 3, 2, 1, 0, 5};
+    for (int k = 0; k < 7; k++) {
+        assert_int_equal(plb_heap_pop(&heap).id, expected[k]);
+    }
+}
+
+/* ---- compressed rows ------------------------------------------------------------------------- */
+
+static void csr_keeps_the_order_of_the_list(void **state)
+{
+    (void)state;
+    const int32_t src[] = {2, 0, 2, 0, 3, 0}, dst[] = {0, 1, 3, 2, 3, 1};
+    plb_csr_t csr;
+    assert_int_equal(plb_csr_init(&csr, 5, src, dst, 6, &err), PLB_OK);
+    static const int64_t start[] = {0, 3, 3, 5, 6, 6}, edge[] = {1, 3, 5, 0, 2, 4};
+    assert_memory_equal(csr.start, start, sizeof start);
+    assert_memory_equal(csr.edge, edge, sizeof edge);
+    for (int k = 0; k < 6; k++) {
+        assert_int_equal(csr.to[k], dst[csr.edge[k]]);
+    }
+    plb_csr_free(&csr);
+    plb_csr_free(&csr); /* twice is fine */
+}
+
+static void csr_names_an_end_out_of_range(void **state)
+{
+    (void)state;
+    const int32_t src[] = {0, 1}, dst[] = {1, 2};
+    plb_csr_t csr;
+    assert_int_equal(plb_csr_init(&csr, 2, src, dst, 2, &err), PLB_ERR_RANGE);
+    assert_string_equal(err.text, "edge 1 is 1 -> 2: expected 0 ... 1");
+    assert_int_equal(plb_csr_init(&csr, 0, NULL, NULL, 0, &err), PLB_OK);
+    assert_int_equal(csr.start[0], 0);
+    plb_csr_free(&csr);
+}
+
+/* ---- random numbers and memory --------------------------------------------------------------- */
+
+static void rng_repeats_and_keeps_its_range(void **state)
+{
+    (void)state;
+    plb_rng_t a, b, c;
+    plb_rng_init(&a, 7);
+    plb_rng_init(&b, 7);
+    plb_rng_init(&c, 8);
+    double sum = 0.0;
+    int same = 0;
+    for (int i = 0; i < 10000; i++) {
+        const double u = plb_rng_uniform(&a);
+        assert_true(u >= 0.0 && u < 1.0 && u == plb_rng_uniform(&b));
+        same += u == plb_rng_uniform(&c);
+        sum += u;
+        assert_true(plb_rng_below(&a, 3) == plb_rng_below(&b, 3));
+        assert_true(plb_rng_below(&c, 3) < 3);
+    }
+    assert_int_equal(same, 0);
+    assert_true(fabs(sum / 10000 - 0.5) < 0.01); /* 3.5 standard deviations of the mean */
+}
+
+static void memory_refuses_overflow_and_on_demand(void **state)
+{
+    (void)state;
+    assert_null(plb_malloc(SIZE_MAX / 4, 8));
+    assert_null(plb_calloc(SIZE_MAX / 4, 8));
+    void *p = plb_malloc(0, 8);
+    assert_non_null(p);
+    plb_mem_fail_at(1);
+    void *q = plb_malloc(1, 1);
+    assert_non_null(q);
+    assert_null(plb_malloc(1, 1));
+    plb_free(p);
+    p = plb_malloc((size_t)5 << 20, 1); /* a large block is memory like any other */
+    assert_non_null(p);
+    memset(p, 1, (size_t)5 << 20);
+    plb_free(p);
+    plb_free(q);
+}
+
+static void failed_allocations_are_errors_without_leaks(void **state)
+{
+    (void)state;
+    static const double x[] = {3, 1, 2};
+    static const int32_t ends[] = {0, 1, 2};
+    for (int64_t at = 0;; at++) {
+        plb_item_t *item = NULL;
+        plb_csr_t csr = {0};
+        plb_mem_fail_at(at);
+        const int sorted = plb_sort_loads(x, 3, PLB_ASCENDING, &item, &err);
+        const int rows = plb_csr_init(&csr, 3, ends, ends, 3, &err);
+        plb_mem_fail_at(-1);
+        plb_free(item);
+        plb_csr_free(&csr);
+        if (sorted == PLB_OK && rows == PLB_OK) {
+            assert_true(at >= 7);
+            break;
+        }
+        assert_true(sorted == PLB_ERR_NOMEM || rows == PLB_ERR_NOMEM);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sort_orders_any_distribution),
+        cmocka_unit_test(sort_keeps_equal_values_by_index),
+        cmocka_unit_test(heap_pops_in_order_with_ties_by_id),
+        cmocka_unit_test(heap_is_built_and_rekeyed),
+        cmocka_unit_test(csr_keeps_the_order_of_the_list),
+        cmocka_unit_test(csr_names_an_end_out_of_range),
+        cmocka_unit_test(rng_repeats_and_keeps_its_range),
+        cmocka_unit_test(memory_refuses_overflow_and_on_demand),
+        cmocka_unit_test(failed_allocations_are_errors_without_leaks),
+    };
+    return cmocka_run_group_tests_name("base", tests, NULL, NULL);
+}

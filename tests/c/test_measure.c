@@ -1,0 +1,154 @@
+/* Room measure: exact sums, the merge of the statistics, comparison of placements. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plb.h"
+
+static plb_err_t err;
+
+enum { MANY = 12 };
+
+static plb_stats_t contribution(plb_rng_t *rng, int64_t rank)
+{
+    plb_stats_t s;
+    plb_stats_init(&s);
+    const double load = ldexp(plb_rng_uniform(rng), (int)plb_rng_below(rng, 60) - 30);
+    s.kind = 1;
+    s.iteration = 42;
+    s.arguments = -5;
+    s.n_ranks = 1;
+    s.n_objects = (int64_t)plb_rng_below(rng, 100);
+    plb_exact_add(&s.load_sum, load);
+    plb_exact_add(&s.idle_sum, plb_rng_uniform(rng));
+    s.load_max = rank % 3 == 0 ? 1e12 : load; /* several at the maximum */
+    s.load_max_rank = rank;
+    s.utilization_min = plb_rng_uniform(rng);
+    s.messages = (int64_t)plb_rng_below(rng, 1000);
+    s.message_bytes = s.messages * 8;
+    s.time_max = plb_rng_uniform(rng);
+    s.cost_max = plb_rng_uniform(rng);
+    return s;
+}
+
+/* Merge random pairs until one is left: any order, any tree. */
+static plb_stats_t merged(plb_stats_t *part, int n, plb_rng_t *rng)
+{
+    for (; n > 1; n--) {
+        const int i = (int)plb_rng_below(rng, (uint64_t)n);
+        const plb_stats_t taken = part[i];
+        part[i] = part[n - 1];
+        plb_stats_merge(&part[plb_rng_below(rng, (uint64_t)(n - 1))], &taken);
+    }
+    return part[0];
+}
+
+static void merge_does_not_depend_on_order_or_tree(void **state)
+{
+    (void)state;
+    plb_rng_t rng;
+    plb_rng_init(&rng, 3);
+    plb_stats_t all[MANY], work[MANY];
+    for (int r = 0; r < MANY; r++) {
+        all[r] = contribution(&rng, r);
+    }
+    memcpy(work, all, sizeof all);
+    const plb_stats_t expected = merged(work, MANY, &rng);
+    assert_int_equal(expected.n_ranks, MANY);
+    assert_int_equal(expected.load_max_rank, 0); /* ties: the lowest */
+    assert_int_equal(expected.failed_rank, INT64_MAX);
+    assert_int_equal(expected.flags, 0);
+    for (int trial = 0; trial < 200; trial++) {
+        memcpy(work, all, sizeof all);
+        const plb_stats_t again = merged(work, MANY, &rng);
+        assert_memory_equal(&again, &expected, sizeof again);
+    }
+}
+
+static void merge_notes_ranks_that_disagree(void **state)
+{
+    (void)state;
+    plb_rng_t rng;
+    plb_rng_init(&rng, 4);
+    plb_stats_t a = contribution(&rng, 0), b = contribution(&rng, 1);
+    b.iteration = 43;
+    b.failed_rank = 1;
+    plb_stats_t c = b;
+    plb_stats_merge(&c, &a);
+    plb_stats_merge(&a, &b);
+    assert_memory_equal(&a, &c, sizeof a);
+    assert_int_equal(a.flags, PLB_STATS_MIXED);
+    assert_int_equal(a.iteration, 43);
+    assert_int_equal(a.failed_rank, 1);
+}
+
+static void exact_sums_merge_as_they_add(void **state)
+{
+    (void)state;
+    plb_exact_t a = {{0}}, b = {{0}}, one = {{0}};
+    plb_rng_t rng;
+    plb_rng_init(&rng, 5);
+    for (int i = 0; i < 1000; i++) {
+        const double x = ldexp(plb_rng_uniform(&rng), (int)plb_rng_below(&rng, 160) - 80);
+        plb_exact_add(i % 2 ? &a : &b, x);
+        plb_exact_add(&one, x);
+    }
+    plb_exact_merge(&a, &b);
+    assert_memory_equal(&a, &one, sizeof a);
+    plb_exact_t huge = {{0}};
+    plb_exact_add(&huge, 1e30);
+    plb_exact_add(&huge, 1.0);
+    assert_true(plb_exact_value(&huge) == 1e30);
+    plb_exact_t zero = {{0}};
+    assert_true(plb_exact_value(&zero) == 0.0);
+}
+
+static void utilization_is_load_over_all(void **state)
+{
+    (void)state;
+    assert_true(plb_utilization(3.0, 1.0) == 0.75);
+    assert_true(plb_utilization(0.0, 0.0) == 1.0);
+    assert_true(plb_utilization(0.0, 2.0) == 0.0);
+}
+
+static void a_placement_is_compared(void **state)
+{
+    (void)state;
+    const double load[] = {1, 2, 4}, speed[] = {1, 2}, background[] = {0.5, 0};
+    const int32_t rank[] = {0, 0, 1}, other[] = {1, 0, 0}, wrong[] = {0, 2, 0};
+    const int64_t bytes[] = {10, 100, 1000};
+    const uint8_t fixed[] = {0, 1, 1};
+    double before[2], after[2];
+    plb_snapshot_t in = {.n_objects = 3, .n_ranks = 2, .n_components = 1, .load = load,
+                         .rank = rank, .bytes = bytes, .speed = speed, .background = background};
+    plb_change_t change = {.before = before, .after = after};
+    assert_int_equal(plb_snapshot_compare(&in, other, &change, &err), PLB_OK);
+    assert_int_equal(change.migrations, 2);
+    assert_int_equal(change.bytes, 1010);
+    assert_true(before[0] == 3.5 && before[1] == 2.0);
+    assert_true(after[0] == 6.5 && after[1] == 0.5);
+    in.bytes = NULL;
+    assert_int_equal(plb_snapshot_compare(&in, other, &change, &err), PLB_OK);
+    assert_int_equal(change.bytes, 0);
+    assert_int_equal(plb_snapshot_compare(&in, wrong, &change, &err), PLB_ERR_RANGE);
+    assert_string_equal(err.text, "placement[1] is 2: expected 0 ... 1");
+    in.migratable = fixed;
+    assert_int_equal(plb_snapshot_compare(&in, other, &change, &err), PLB_ERR_VALUE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(merge_does_not_depend_on_order_or_tree),
+        cmocka_unit_test(merge_notes_ranks_that_disagree),
+        cmocka_unit_test(exact_sums_merge_as_they_add),
+        cmocka_unit_test(utilization_is_load_over_all),
+        cmocka_unit_test(a_placement_is_compared),
+    };
+    return cmocka_run_group_tests_name("measure", tests, NULL, NULL);
+}

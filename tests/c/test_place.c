@@ -1,0 +1,191 @@
+/* Room place: every strategy of the table under failing allocations, interrupts and limits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plb.h"
+
+enum { N = 200, P = 7 };
+
+/* One problem with everything in it: speeds, background, fixed objects, memory. */
+typedef struct fixture {
+    double load[N], speed[P], background[P], params[8];
+    int32_t rank[N], out[N];
+    int64_t memory[N], limit[P];
+    uint8_t migratable[N];
+    plb_snapshot_t snapshot;
+    plb_opts_t opts;
+    plb_err_t err;
+} fixture_t;
+
+static void fill(fixture_t *f, const plb_strategy_t *strategy, int variant)
+{
+    plb_rng_t rng;
+    plb_rng_init(&rng, 11);
+    memset(f, 0, sizeof *f);
+    for (int i = 0; i < N; i++) {
+        f->load[i] = plb_rng_uniform(&rng);
+        f->rank[i] = (int32_t)(i * 2 / N);
+        f->memory[i] = 10 + (int64_t)plb_rng_below(&rng, 90);
+        f->migratable[i] = i % 10 != 0;
+    }
+    for (int r = 0; r < P; r++) {
+        f->speed[r] = 1.0 + 0.5 * (r % 3);
+        f->background[r] = 0.25 * r;
+        f->limit[r] = 2100;
+    }
+    for (int k = 0; k < strategy->n_params; k++) {
+        f->params[k] = strategy->params[k].fallback;
+    }
+    f->snapshot = (plb_snapshot_t){
+        .n_objects = N, .n_ranks = P, .n_components = 1, .load = f->load, .rank = f->rank};
+    if (variant & 1) {
+        f->snapshot.speed = f->speed;
+        f->snapshot.background = f->background;
+    }
+    if (variant & 2) {
+        f->snapshot.memory = f->memory;
+        f->snapshot.memory_limit = f->limit;
+    }
+    if (variant & 4) {
+        f->snapshot.migratable = f->migratable;
+    }
+    f->opts.params = f->params;
+}
+
+static int run(fixture_t *f, const plb_strategy_t *strategy)
+{
+    return strategy->run(strategy, &f->snapshot, &f->opts, f->out, &f->err);
+}
+
+static void every_strategy_survives_failed_allocations(void **state)
+{
+    (void)state;
+    fixture_t f;
+    for (const plb_strategy_t *const *s = plb_strategies; *s != NULL; s++) {
+        for (int variant = 0; variant < 8; variant++) {
+            int ret = PLB_ERR_NOMEM;
+            for (int64_t at = 0; ret != PLB_OK; at++) {
+                fill(&f, *s, variant);
+                plb_mem_fail_at(at);
+                ret = run(&f, *s);
+                plb_mem_fail_at(-1);
+                assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
+            }
+            assert_int_equal(plb_snapshot_check_placement(&f.snapshot, f.out, &f.err), PLB_OK);
+        }
+    }
+}
+
+static void limits_are_kept_from_a_placement_that_breaks_them(void **state)
+{
+    (void)state;
+    fixture_t f;
+    const char *const names[] = {"GreedyLB", "RefineLB"};
+    for (int k = 0; k < 2; k++) {
+        const plb_strategy_t *s = plb_strategy_find(names[k]);
+        fill(&f, s, 7);
+        assert_int_equal(run(&f, s), PLB_OK);
+        int64_t used[P] = {0};
+        for (int i = 0; i < N; i++) {
+            used[f.out[i]] += f.memory[i];
+        }
+        for (int r = 0; r < P; r++) {
+            assert_true(used[r] <= f.limit[r]);
+        }
+    }
+}
+
+/* Greedy by load fills the ranks such that the last object fits nowhere; a placement exists. */
+static void a_stuck_order_of_loads_is_packed_instead(void **state)
+{
+    (void)state;
+    const double load[] = {5, 4, 1};
+    const int64_t memory[] = {3, 3, 6}, limit[] = {6, 6};
+    const int32_t rank[] = {0, 0, 1};
+    int32_t out[3];
+    plb_err_t err;
+    const plb_opts_t opts = {0};
+    const plb_snapshot_t in = {.n_objects = 3, .n_ranks = 2, .n_components = 1, .load = load,
+                               .rank = rank, .memory = memory, .memory_limit = limit};
+    const plb_strategy_t *s = plb_strategy_find("GreedyLB");
+    assert_int_equal(s->run(s, &in, &opts, out, &err), PLB_OK);
+    assert_true(out[0] == out[1] && out[2] == 1 - out[0]);
+}
+
+/* First fit puts 4 + 4 and 3 + 3 + 3 and has no room for the last 3; going back it finds
+ * 4 + 3 + 3 twice. */
+static void packing_goes_back(void **state)
+{
+    (void)state;
+    const double load[] = {1, 1, 1, 1, 1, 1};
+    const int64_t memory[] = {4, 4, 3, 3, 3, 3}, limit[] = {10, 10};
+    const int32_t rank[] = {0, 0, 0, 0, 0, 0};
+    int32_t out[6];
+    plb_err_t err;
+    const plb_opts_t opts = {0};
+    const plb_snapshot_t in = {.n_objects = 6, .n_ranks = 2, .n_components = 1, .load = load,
+                               .rank = rank, .memory = memory, .memory_limit = limit};
+    plb_problem_t problem;
+    assert_int_equal(plb_problem_init(&problem, &in, &err), PLB_OK);
+    assert_int_equal(plb_problem_pack(&problem, out, &opts, &err), PLB_OK);
+    int64_t used[2] = {0, 0};
+    for (int i = 0; i < 6; i++) {
+        used[out[i]] += memory[i];
+    }
+    assert_int_equal(used[0], 10);
+    assert_int_equal(used[1], 10);
+    plb_problem_free(&problem);
+}
+
+static int interrupt(void *arg)
+{
+    ++*(int *)arg;
+    return PLB_ERR_INTERRUPTED;
+}
+
+static void a_tick_ends_a_long_run(void **state)
+{
+    (void)state;
+    enum { MANY = 1 << 18, RANKS = 64 };
+    double *load = plb_malloc(MANY, sizeof *load);
+    int32_t *rank = plb_calloc(MANY, sizeof *rank), *out = plb_malloc(MANY, sizeof *out);
+    double speed[RANKS];
+    plb_err_t err;
+    for (int i = 0; i < MANY; i++) {
+        load[i] = 1.0 + i % 17;
+    }
+    for (int r = 0; r < RANKS; r++) {
+        speed[r] = 1.0 + r % 2;
+    }
+    const double params[] = {1.003};
+    const char *const names[] = {"GreedyLB", "RefineLB"};
+    for (int k = 0; k < 4; k++) {
+        int ticks = 0;
+        const plb_opts_t opts = {.params = params, .tick = interrupt, .tick_arg = &ticks};
+        const plb_snapshot_t in = {.n_objects = MANY, .n_ranks = RANKS, .n_components = 1,
+                                   .load = load, .rank = rank, .speed = k & 1 ? speed : NULL};
+        const plb_strategy_t *s = plb_strategy_find(names[k / 2]);
+        assert_int_equal(s->run(s, &in, &opts, out, &err), PLB_ERR_INTERRUPTED);
+        assert_int_equal(ticks, 1);
+    }
+    plb_free(load);
+    plb_free(rank);
+    plb_free(out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_strategy_survives_failed_allocations),
+        cmocka_unit_test(limits_are_kept_from_a_placement_that_breaks_them),
+        cmocka_unit_test(a_stuck_order_of_loads_is_packed_instead),
+        cmocka_unit_test(packing_goes_back),
+        cmocka_unit_test(a_tick_ends_a_long_run),
+    };
+    return cmocka_run_group_tests_name("place", tests, NULL, NULL);
+}

@@ -1,0 +1,107 @@
+"""Room measure: every metric by its definition, exact sums, rank times."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pylb
+from pylb import _core
+from pylb.errors import DomainError, OutOfRangeError
+
+SETTINGS = settings(derandomize=True, deadline=None, max_examples=200)
+
+
+def test_metrics_by_hand():
+    m = pylb.Metrics.of([4.0, 2.0, 1.0, 1.0])
+    assert m.max == 4.0
+    assert m.mean == 2.0
+    assert m.min == 1.0
+    assert m.std == pytest.approx(math.sqrt(1.5), rel=1e-15)
+    assert m.max_over_mean == 2.0
+    assert m.percent == 100.0
+    assert m.efficiency == 0.5
+    assert m.idle_mean == 2.0  # Dasgupta eq. 1: (0 + 2 + 3 + 3) / 4
+    assert m.idle_max == 3.0  # eq. 2
+
+
+def test_where_nothing_runs_nobody_waits():
+    m = pylb.Metrics.of([0.0, 0.0])
+    assert (m.max_over_mean, m.percent, m.efficiency, m.idle_max) == (1.0, 0.0, 1.0, 0.0)
+
+
+def test_no_ranks_is_an_error():
+    with pytest.raises(ValueError, match="time is empty"):
+        pylb.Metrics.of([])
+
+
+@SETTINGS
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=50))
+def test_metrics_are_numpys(time):
+    m, t = pylb.Metrics.of(time), np.asarray(time)
+    assert m.max == t.max()
+    assert m.min == t.min()
+    assert m.mean == pytest.approx(t.mean(), rel=1e-12)
+    assert m.std == pytest.approx(t.std(), rel=1e-9, abs=1e-9 * t.max())
+    assert m.idle_mean == pytest.approx((t.max() - t).mean(), rel=1e-9, abs=1e-9 * t.max())
+    assert m.idle_max == t.max() - t.min()
+    if t.max() > 1e-300:
+        assert m.max_over_mean == pytest.approx(t.max() / t.mean(), rel=1e-12)
+        assert m.efficiency == pytest.approx(1 / m.max_over_mean, rel=1e-12)
+        assert m.percent == pytest.approx(100 * (m.max_over_mean - 1), rel=1e-12)
+
+
+def test_the_table_of_metrics_is_the_tuple():
+    assert tuple(row[0] for row in _core.metrics_table()) == pylb.Metrics._fields
+
+
+@SETTINGS
+@given(st.lists(st.one_of(st.just(0.0), st.floats(1e-30, 1e30)), max_size=60))
+def test_exact_sums_are_fsum(values):
+    assert _core.exact_sum(values) == math.fsum(values)
+    assert _core.exact_sum(values[::-1]) == math.fsum(values)
+
+
+def test_exact_sums_round_ties_to_even():
+    for tail in ([2.0**-53], [2.0**-53, 2.0**-150], [2.0**-52, 2.0**-53]):
+        assert _core.exact_sum([1.0, *tail]) == math.fsum([1.0, *tail])
+
+
+@pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf, 2e30])
+def test_exact_sums_refuse(bad):
+    with pytest.raises(ValueError, match=r"values\[1\]"):
+        _core.exact_sum([1.0, bad])
+
+
+def test_rank_times_with_speed_and_background():
+    s = pylb.Snapshot(
+        [1.0, 2.0, 4.0], [0, 0, 1], n_ranks=3, speed=[1, 2, 1], background=[0.5, 0, 3]
+    )
+    assert s.rank_times.tolist() == [3.5, 2.0, 3.0]
+    assert s.metrics.max == 3.5
+    assert _core.rank_times(s, [2, 2, 1]).tolist() == [0.5, 2.0, 6.0]
+    assert s.with_rank([2, 2, 1]).rank_times.tolist() == [0.5, 2.0, 6.0]
+
+
+def test_rank_times_add_in_the_order_of_the_objects():
+    rng = np.random.default_rng(0)
+    load, rank = rng.lognormal(0, 3, 5_000), rng.integers(0, 7, 5_000)
+    expected = [0.0] * 7
+    for w, r in zip(load.tolist(), rank.tolist(), strict=True):
+        expected[r] += w
+    assert pylb.Snapshot(load, rank, n_ranks=7).rank_times.tolist() == expected
+    order = np.argsort(rank, kind="stable")
+    s = pylb.Snapshot(load[order], rank[order], n_ranks=7)
+    assert s.rank_times.tolist() == expected
+
+
+def test_rank_times_refuse_a_wrong_placement():
+    s = pylb.Snapshot([1.0, 1.0], [0, 0], n_ranks=2, migratable=[False, True])
+    with pytest.raises(OutOfRangeError, match=r"placement\[1\] is 2: expected 0 \.\.\. 1"):
+        _core.rank_times(s, [0, 2])
+    with pytest.raises(ValueError, match="placement has 1 entries: expected 2"):
+        _core.rank_times(s, [0])
+    with pytest.raises(DomainError, match="object 0 may not migrate from rank 0"):
+        _core.rank_times(s, [1, 0])

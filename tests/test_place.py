@@ -1,0 +1,389 @@
+"""Room place: GreedyLB and RefineLB against their twins, limits, and what is refused."""
+
+import heapq
+
+import numpy as np
+import pytest
+import twins
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import pylb
+from pylb.errors import (
+    DomainError,
+    InfeasibleError,
+    OutOfRangeError,
+    StrategyError,
+    UnknownStrategyError,
+)
+
+SETTINGS = settings(derandomize=True, deadline=None, max_examples=150)
+
+LOADS = st.one_of(
+    st.integers(0, 5).map(float),
+    st.floats(0, 100, allow_subnormal=False),
+    st.sampled_from([0.0, 1.0, 1.0 + 2**-52, 1e-9]),
+)
+
+
+@st.composite
+def snapshots(draw, memory=False, most=40, ranks=6):
+    """Small problems with any of speeds, background, fixed objects and memory limits."""
+    p = draw(st.integers(1, ranks))
+    n = draw(st.integers(0, most))
+    some = {}
+    if draw(st.booleans()):
+        some["speed"] = draw(arrays(np.float64, p, elements=st.sampled_from([0.5, 1.0, 3.0])))
+    if draw(st.booleans()):
+        some["background"] = draw(arrays(np.float64, p, elements=st.floats(0, 50)))
+    if draw(st.booleans()):
+        some["migratable"] = draw(arrays(np.bool_, n))
+    if memory:
+        some["memory"] = draw(arrays(np.int64, n, elements=st.integers(0, 9)))
+        some["memory_limit"] = draw(arrays(np.int64, p, elements=st.integers(0, 30)))
+    load = draw(arrays(np.float64, n, elements=LOADS))
+    rank = draw(arrays(np.int32, n, elements=st.integers(0, p - 1)))
+    return pylb.Snapshot(load, rank, n_ranks=p, **some)
+
+
+def keeps_its_word(s, plan):
+    """What holds of every placement: fixed objects, limits, and the figures beside it."""
+    q = twins.Plain(s)
+    assert all(q.movable[i] or plan.rank[i] == q.rank[i] for i in range(q.n))
+    assert min(q.room(plan.rank.tolist())) >= 0
+    assert plan.migrations == int(np.count_nonzero(plan.rank != s.rank))
+    assert plan.before == s.metrics
+    assert plan.after == pylb.Metrics.of(q.times(plan.rank.tolist()))
+
+
+# ---- GreedyLB ------------------------------------------------------------------------------
+
+
+@SETTINGS
+@given(snapshots())
+def test_greedy_is_the_twin(s):
+    plan = pylb.place(s, "GreedyLB")
+    assert plan.rank.tolist() == twins.greedy(s)
+    keeps_its_word(s, plan)
+
+
+@SETTINGS
+@given(snapshots(memory=True))
+def test_greedy_with_limits_is_the_twin_until_it_is_stuck(s):
+    expected = twins.greedy(s)
+    try:
+        plan = pylb.place(s, "GreedyLB")
+    except InfeasibleError:
+        assert expected is None
+        return
+    keeps_its_word(s, plan)
+    if expected is not None:
+        assert plan.rank.tolist() == expected
+
+
+@SETTINGS
+@given(snapshots(memory=True, most=7, ranks=3), st.sampled_from(["GreedyLB", "RefineLB"]))
+def test_infeasible_is_said_exactly_where_nothing_is_feasible(s, name):
+    if twins.Plain(s).feasible():
+        keeps_its_word(s, pylb.place(s, name))
+    else:
+        with pytest.raises(InfeasibleError, match=r"\d"):
+            pylb.place(s, name)
+
+
+def loads_of(kind, n, rng):
+    return {
+        "uniform": lambda: rng.random(n),
+        "lognormal": lambda: rng.lognormal(0, 1, n),
+        "exponential": lambda: rng.exponential(1.0, n),
+        "pareto": lambda: rng.pareto(0.5, n),
+        "integers": lambda: rng.integers(0, 4, n).astype(float),
+        "equal": lambda: np.ones(n),
+        "narrow": lambda: 1.0 + 1e-12 * rng.random(n),
+        "one giant": lambda: np.where(np.arange(n) == n // 2, 1e20, rng.random(n)),
+        "two kinds": lambda: np.where(rng.random(n) < 0.01, 1000.0, 1e-3 * rng.random(n)),
+    }[kind]()
+
+
+def lpt(load, p, background=None):
+    """The heap of ranks that GreedyLB with ranks of one speed is."""
+    heap = [(0.0 if background is None else float(background[r]), r) for r in range(p)]
+    heapq.heapify(heap)
+    out = np.empty(len(load), np.int32)
+    values = load.tolist()
+    for i in np.argsort(-load, kind="stable").tolist():
+        time, r = heap[0]
+        out[i] = r
+        heapq.heapreplace(heap, (time + values[i], r))
+    return out
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "uniform",
+        "lognormal",
+        "exponential",
+        "pareto",
+        "integers",
+        "equal",
+        "narrow",
+        "one giant",
+        "two kinds",
+    ],
+)
+@pytest.mark.parametrize(("n", "p"), [(30_000, 3), (30_000, 100), (30_000, 4_000), (900, 1_000)])
+def test_greedy_in_rounds_is_the_heap_to_the_last_bit(kind, n, p):
+    rng = np.random.default_rng(n + p)
+    load = loads_of(kind, n, rng)
+    s = pylb.Snapshot(load, np.zeros(n, int), n_ranks=p)
+    assert np.array_equal(pylb.place(s, "GreedyLB").rank, lpt(load, p))
+    background = np.where(rng.random(p) < 0.3, load.mean() * n / p * rng.random(p), 0.0)
+    s = pylb.Snapshot(load, np.zeros(n, int), n_ranks=p, background=background)
+    assert np.array_equal(pylb.place(s, "GreedyLB").rank, lpt(load, p, background))
+
+
+@SETTINGS
+@given(snapshots(most=7, ranks=3))
+def test_greedy_keeps_the_bound_of_lpt(s):
+    s = pylb.Snapshot(s.load, s.rank, n_ranks=s.n_ranks)
+    bound = 4 / 3 - 1 / (3 * s.n_ranks)  # Graham 1969
+    best = optimum(s.load, s.n_ranks)
+    assert pylb.place(s, "GreedyLB").after.max <= bound * best * (1 + 1e-12)
+
+
+def optimum(load, p):
+    """The least possible maximum, by trying all."""
+    sums = {(0.0,) * p}
+    for w in load:
+        sums = {tuple(sorted((*t[:r], t[r] + w, *t[r + 1 :]))) for t in sums for r in range(p)}
+    return min(max(t) for t in sums)
+
+
+def test_more_speeds_than_classes_still_end_near_each_other():
+    rng = np.random.default_rng(5)
+    speed = rng.uniform(1, 4, 300)
+    s = pylb.Snapshot(rng.random(30_000), rng.integers(0, 300, 30_000), n_ranks=300, speed=speed)
+    plan = pylb.place(s, "GreedyLB")
+    keeps_its_word(s, plan)
+    best = s.load.sum() / speed.sum()
+    # One object on one rank is the resolution; ranks of a class differ by 1/64 of the spread.
+    assert plan.after.max <= 1.05 * best + 1.0 / speed.min() / 10
+
+
+# ---- RefineLB ------------------------------------------------------------------------------
+
+
+@SETTINGS
+@given(snapshots(), st.sampled_from([1.0, 1.003, 1.2, 2.0]))
+def test_refine_is_the_twin(s, overload):
+    plan = pylb.place(s, "RefineLB", overload=overload)
+    assert plan.rank.tolist() == twins.refine(s, overload)
+    keeps_its_word(s, plan)
+
+
+@SETTINGS
+@given(snapshots(memory=True))
+def test_refine_with_limits_is_the_twin_where_they_are_kept(s):
+    assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
+    plan = pylb.place(s, "RefineLB")
+    assert plan.rank.tolist() == twins.refine(s)
+    keeps_its_word(s, plan)
+    assert plan.after.max <= plan.before.max
+
+
+@SETTINGS
+@given(snapshots(), st.floats(1.0, 1.5))
+def test_refine_never_raises_the_maximum_nor_overloads_a_receiver(s, overload):
+    plan = pylb.place(s, "RefineLB", overload=overload)
+    assert plan.after.max <= plan.before.max
+    q = twins.Plain(s)
+    limit = twins.threshold(q, overload, q.sums(q.rank))
+    before, after = q.times(q.rank), q.times(plan.rank.tolist())
+    for r in range(q.p):
+        if after[r] > before[r]:
+            assert after[r] <= limit * (1 + 1e-9)
+
+
+def test_refine_moves_few_where_the_imbalance_is_moderate():
+    rng = np.random.default_rng(3)
+    n, p = 20_000, 64
+    s = pylb.Snapshot(rng.exponential(1.0, n), np.arange(n) * p // n, n_ranks=p)
+    greedy, refined = pylb.place(s, "GreedyLB"), pylb.place(s, "RefineLB")
+    assert refined.migrations < greedy.migrations / 3
+    assert refined.after.max_over_mean <= 1.003
+
+
+def test_refine_leaves_alone_what_is_balanced():
+    plan = pylb.place(pylb.Snapshot([1.0, 1.0], [0, 1]), "RefineLB")
+    assert plan.migrations == 0
+    assert plan.rank.tolist() == [0, 1]
+
+
+def test_refine_gives_the_one_object_that_ends_the_excess():
+    s = pylb.Snapshot([4.0, 3.0, 2.0, 1.0, 2.0], [0, 0, 0, 0, 1], n_ranks=2)
+    plan = pylb.place(s, "RefineLB")  # 10 and 2, threshold 6.018: 4 ends it
+    assert plan.rank.tolist() == [1, 0, 0, 0, 1]
+
+
+# ---- both ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["GreedyLB", "RefineLB", "none"])
+def test_the_same_call_gives_the_same_placement(name):
+    rng = np.random.default_rng(1)
+    s = pylb.Snapshot(
+        rng.random(5_000), rng.integers(0, 50, 5_000), n_ranks=50, bytes=rng.integers(0, 100, 5_000)
+    )
+    first, second = pylb.place(s, name), pylb.place(s, name)
+    assert np.array_equal(first.rank, second.rank)
+    assert not first.rank.flags.writeable
+    assert first.bytes == int(s.bytes[first.rank != s.rank].sum())
+    assert first.seconds >= 0
+    assert first.strategy == name
+
+
+@pytest.mark.parametrize("name", ["GreedyLB", "RefineLB"])
+def test_infeasible_says_by_how_many_bytes(name):
+    kinds = [
+        ({"memory": [5, 5], "memory_limit": [4, 5]}, "1 bytes more than memory_limit has in total"),
+        ({"memory": [9, 1], "memory_limit": [4, 6]}, r"object 0 needs 9 bytes: 3 more .*rank 1: 6"),
+        (
+            {"memory": [7, 1], "memory_limit": [4, 9], "migratable": [False, True]},
+            "rank 0: the objects that may not migrate take 3 bytes more than its memory_limit of 4",
+        ),
+    ]
+    for kind, message in kinds:
+        with pytest.raises(InfeasibleError, match=message):
+            pylb.place(pylb.Snapshot([1.0, 1.0], [0, 1], **kind), name)
+    s = pylb.Snapshot([1.0] * 3, [0, 0, 1], memory=[4, 4, 4], memory_limit=[6, 7], key=[7, 8, 9])
+    with pytest.raises(InfeasibleError, match=r"object 9 needs 4 bytes, 1 more than any rank"):
+        pylb.place(s, name)
+
+
+def test_limits_without_memory_limit_nothing():
+    s = pylb.Snapshot([1.0, 1.0], [0, 0], n_ranks=2, memory_limit=[0, 0])
+    assert pylb.place(s, "GreedyLB").after.max == 1.0
+
+
+@pytest.mark.parametrize("name", ["GreedyLB", "RefineLB"])
+def test_loads_of_several_components_are_refused(name):
+    s = pylb.Snapshot([[1.0, 2.0]], [0], n_ranks=2)
+    with pytest.raises(DomainError, match="load has 2 components an object: expected 1"):
+        pylb.place(s, name)
+
+
+@pytest.mark.parametrize("name", ["GreedyLB", "RefineLB"])
+def test_nothing_to_place(name):
+    plan = pylb.place(pylb.Snapshot([], [], n_ranks=3), name)
+    assert plan.rank.shape == (0,)
+    assert plan.after.max == 0.0
+
+
+# ---- strategies and parameters ---------------------------------------------------------------
+
+
+def test_unknown_strategy_has_the_nearest_names():
+    s = pylb.Snapshot([1.0], [0])
+    with pytest.raises(UnknownStrategyError, match="did you mean GreedyLB"):
+        pylb.place(s, "gredylb")
+    with pytest.raises(UnknownStrategyError, match="expected a name or a callable"):
+        pylb.place(s, 3)
+
+
+def test_parameters_are_checked():
+    s = pylb.Snapshot([1.0], [0])
+    with pytest.raises(DomainError, match=r"overload is 0\.5: expected 1 \.\.\. 1e\+06 x average"):
+        pylb.place(s, "RefineLB", overload=0.5)
+    with pytest.raises(DomainError, match="overload is nan"):
+        pylb.place(s, "RefineLB", overload=float("nan"))
+    with pytest.raises(DomainError, match=r"no parameter 'overlod'.*did you mean overload"):
+        pylb.place(s, "RefineLB", overlod=1.1)
+    with pytest.raises(DomainError, match="GreedyLB has no parameter 'overload': expected none"):
+        pylb.place(s, "GreedyLB", overload=1.1)
+
+
+def test_the_table_says_what_strategies_are():
+    table = pylb.strategies()
+    assert table["GreedyLB"].family == "comprehensive"
+    assert table["RefineLB"].family == "refinement"
+    assert table["RefineLB"].params[0][:2] == ("overload", 1.003)
+    assert "memory" in table["GreedyLB"].looks_at
+
+
+def test_a_callable_is_a_strategy():
+    s = pylb.Snapshot([1.0, 2.0, 3.0], [0, 0, 0], n_ranks=2)
+    plan = pylb.place(s, lambda snap, shift=0: (np.arange(snap.n_objects) + shift) % 2, shift=1)
+    assert plan.rank.tolist() == [1, 0, 1]
+    assert plan.migrations == 2
+    assert plan.strategy == "<lambda>"
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ([0, 1], r"expected 3 ranks.*its shape is \(2,\)"),
+        ([0.0, 1.0, 1.0], "its dtype is float64"),
+        (None, "returned NoneType"),
+        ([0, 1, 2], "put object 2 on rank 2: expected 0 ... 1"),
+        ([0, -1, 1], "put object 1 on rank -1"),
+        ([1, 1, 1], "moved object 0, which may not migrate"),
+    ],
+)
+def test_a_wrong_answer_of_a_callable_is_named(answer, message):
+    s = pylb.Snapshot([1.0] * 3, [0, 0, 0], n_ranks=2, migratable=[False, True, True])
+    with pytest.raises(StrategyError, match=message):
+        pylb.place(s, lambda snap: answer)
+
+
+def test_an_error_of_a_callable_is_chained():
+    def broken(snap):
+        raise RuntimeError("not today")
+
+    with pytest.raises(StrategyError, match="'broken' raised RuntimeError: not today") as caught:
+        pylb.place(pylb.Snapshot([1.0], [0]), broken)
+    assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+def test_a_callable_cannot_be_changed_by_what_it_gets():
+    s = pylb.Snapshot([1.0, 2.0], [0, 0], n_ranks=2)
+
+    def greedy_hands(snap):
+        snap.load[:] = 7.0
+        return snap.rank
+
+    pylb.place(s, greedy_hands)
+    assert s.load.tolist() == [1.0, 2.0]
+
+
+# ---- snapshots -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"load": [np.nan, 1.0]}, DomainError, r"load\[0\] is nan"),
+        ({"load": [1.0, np.inf]}, DomainError, r"load\[1\] is inf"),
+        ({"load": [1.0, -1.0]}, DomainError, r"load\[1\] is -1"),
+        ({"load": [1.0]}, DomainError, r"rank has shape \(2,\): expected \(1,\)"),
+        ({"load": "ab"}, DomainError, "load: expected an array of float64"),
+        ({"rank": [0, 5]}, OutOfRangeError, r"rank\[1\] is 5: expected 0 \.\.\. 1"),
+        ({"rank": [0, -1]}, OutOfRangeError, r"rank\[1\] is -1"),
+        ({"rank": [0, 0.5]}, DomainError, "rank: expected an array of int32"),
+        ({"rank": [0, 2**40]}, DomainError, "does not fit into 32 bits"),
+        ({"n_ranks": -1}, DomainError, "n_ranks is -1"),
+        ({"speed": [1.0, 0.0]}, DomainError, r"speed\[1\] is 0"),
+        ({"speed": [1.0]}, DomainError, r"speed has shape \(1,\): expected \(2,\)"),
+        ({"background": [0.0, np.nan]}, DomainError, r"background\[1\] is nan"),
+        ({"memory": [1, -1]}, DomainError, r"memory\[1\] is -1"),
+        ({"bytes": [-3, 1]}, DomainError, r"bytes\[0\] is -3"),
+        ({"memory_limit": [1, -1]}, DomainError, r"memory_limit\[1\] is -1"),
+        ({"edges": ([0], [2], [1.0])}, OutOfRangeError, r"edge_dst\[0\] is 2"),
+        ({"edges": ([0], [1], [-1.0])}, DomainError, r"edge_bytes\[0\] is -1"),
+    ],
+)
+def test_bad_snapshots_are_named(change, error, message):
+    fields = {"load": [1.0, 1.0], "rank": [0, 1], "n_ranks": 2} | change
+    with pytest.raises(error, match=message):
+        pylb.Snapshot(**fields)
