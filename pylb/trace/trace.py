@@ -127,8 +127,8 @@ class Trace:
         MissingFileError
             Nothing there, or the files of some ranks are missing.
         FormatError
-            A file is truncated, corrupt or no LBDatafile (with file, byte and line), or the ranks
-            disagree on the phases.
+            A file is truncated, corrupt or no LBDatafile (with byte and line of its JSON), or the
+            ranks disagree on the phases.
         MissingPartError
             A file is compressed and the module brotli is absent.
 
