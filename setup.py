@@ -71,7 +71,8 @@ def mpi_extension():
     print(f"pylb: building pylb._mpi with {mpicc}", file=sys.stderr)
     out = extension(
         "pylb._mpi",
-        sources("base", "measure", "mpi") + ["csrc/py/mpimodule.c", "csrc/py/errors.c"],
+        sources("base", "measure", "mpi")
+        + [f"csrc/py/{f}.c" for f in ("mpimodule", "errors", "stats", "views")],
         include=[mpi4py.get_include()],
         compile_args=[w for w in words if w.startswith(("-I", "-D"))],
         link_args=[w for w in words if not w.startswith(("-I", "-D"))],

@@ -9,17 +9,22 @@ from pylb._version import __version__
 from pylb.metrics import Metrics
 from pylb.place import Placement, place
 from pylb.replay import Decision, Replay, replay
+from pylb.runtime import Balancer, Iterations, Receipt, Report
 from pylb.snapshot import Edges, Snapshot
 from pylb.strategies import Strategy, strategies, strategy
 from pylb.trace import Trace
 from pylb.triggers import Trigger, triggers
 
 __all__ = [
+    "Balancer",
     "Decision",
     "Edges",
+    "Iterations",
     "Metrics",
     "Placement",
+    "Receipt",
     "Replay",
+    "Report",
     "Snapshot",
     "Strategy",
     "Trace",

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Final, final
 
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -74,3 +77,13 @@ def replay(
     beta: float,
     /,
 ) -> tuple[NDArray[np.int32], dict[str, NDArray[np.float64]], list[tuple[Any, ...]]]: ...
+
+# recorder.c
+def stats(sample: tuple[Any, ...], /) -> tuple[Any, ...]: ...
+def stats_table() -> list[tuple[str, str, str]]: ...
+
+class Recorder:
+    def __new__(
+        cls, items: tuple[Any, ...], seconds: NDArray[np.float64], clock: str
+    ) -> Recorder: ...
+    def __iter__(self) -> Iterator[Any]: ...

@@ -54,6 +54,10 @@ class StrategyError(PylbError, RuntimeError):
     """A strategy written in Python raised, or returned something that is no placement."""
 
 
+class SerializationError(PylbError, TypeError):
+    """An object that has to migrate cannot be pickled or restored; nothing has moved."""
+
+
 class RemoteError(PylbError, RuntimeError):
     """Another rank failed; the message says which one and how."""
 

@@ -8,6 +8,7 @@ static int (*const rooms[])(PyObject *) = {
     plb_py_add_measure,
     plb_py_add_place,
     plb_py_add_decide,
+    plb_py_add_recorder,
     plb_py_add_vt,
     plb_py_add_replay,
 };

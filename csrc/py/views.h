@@ -53,6 +53,7 @@ int plb_py_add_base(PyObject *module);
 int plb_py_add_measure(PyObject *module);
 int plb_py_add_place(PyObject *module);
 int plb_py_add_decide(PyObject *module);
+int plb_py_add_recorder(PyObject *module);
 int plb_py_add_vt(PyObject *module);
 int plb_py_add_replay(PyObject *module);
 
@@ -66,5 +67,12 @@ plb_trigger_t *plb_py_trigger(PyObject *object);
  *  A callable is called as f(snapshot, **params) with a pylb.Snapshot of copies and returns a rank
  *  for each object.  `object` must outlive `out`. */
 int plb_py_strategy(PyObject *object, plb_strategy_t *out);
+
+/** A rank's contribution to the statistics, a tuple: kind, iteration, arguments, failed, n_objects,
+ *  loads (array), idle, messages, message_bytes, time, cost.  0, or -1 with an exception. */
+int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out);
+
+/** A record as a tuple: the fields of PLB_STATS in order, then whether it is mixed. */
+PyObject *plb_py_stats(const plb_stats_t *record);
 
 #endif

@@ -1,0 +1,29 @@
+/* Polite waiting: ranks may be more than cores, or be held to a share of one by a quota, and then
+ * a rank that spins takes time from the one that it waits for. */
+#ifndef PLB_MPI_WAIT_H
+#define PLB_MPI_WAIT_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum {
+    PLB_WAIT_SPIN_NS = 30000,      /* about twice a small Iallreduce between two cores */
+    PLB_WAIT_YIELD_NS = 100000,    /* then give the core away, but stay runnable */
+    PLB_WAIT_SLEEP_NS = 20000,     /* then sleep, at first this long */
+    PLB_WAIT_MOST_NS = 200000,     /* and at most this long: what a late arrival may cost */
+    PLB_WAIT_TICK_NS = 20000000,   /* look for signals this often */
+};
+
+typedef struct plb_wait {
+    int64_t start, ticked, sleep;
+    plb_tick_fn tick; /* or NULL */
+    void *arg;
+} plb_wait_t;
+
+void plb_wait_begin(plb_wait_t *self, plb_tick_fn tick, void *arg);
+
+/** Between two tests that said no.  What the tick returned where that is not zero. */
+int plb_wait_pause(plb_wait_t *self);
+
+#endif

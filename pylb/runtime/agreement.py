@@ -1,0 +1,165 @@
+"""All ranks do the same thing next, or all of them learn why not.
+
+Every collective step carries what must be equal on all ranks (which step, of which iteration, with
+which arguments) and whether the rank has failed.  So a rank that is elsewhere, was given other
+arguments or has raised is an error on all ranks of that very step, never a hang.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import IntEnum
+from typing import Any
+
+from pylb import errors
+from pylb.errors import DomainError, PylbError, RemoteError, StateError
+from pylb.runtime.transport import NOBODY, Sample, Sends, Stats, Transport
+
+
+class Kind(IntEnum):
+    """The collective steps; where ranks differ the record keeps the largest."""
+
+    START = 1
+    FIRST_MESSAGES = 2
+    SYNC = 3
+    GATHER = 4
+    PLACE = 5
+    PACK = 6
+    MIGRATE = 7
+    COMMIT = 8
+    RECORDS = 9
+    EXIT = 10
+
+
+PLACES = {
+    Kind.START: "at the start of iterate()",
+    Kind.FIRST_MESSAGES: "at the start of iterate(), with messages",
+    Kind.SYNC: "at the end of iteration {}",
+    Kind.GATHER: "balancing after iteration {}",
+    Kind.PLACE: "placing objects after iteration {}",
+    Kind.PACK: "packing objects after iteration {}",
+    Kind.MIGRATE: "migrating objects after iteration {}",
+    Kind.COMMIT: "committing a migration after iteration {}",
+    Kind.RECORDS: "gathering records of {} iterations",
+    Kind.EXIT: "ending its program",
+}
+
+
+class Agreement:
+    """The steps of all ranks of one communicator.
+
+    Attributes
+    ----------
+    transport : Transport
+    ended : str
+        Why there can be no more steps; empty while there can.
+    at : str
+        What this rank was doing, for messages of errors.
+    place : (kind, iteration, arguments)
+        The last step.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+        self.ended = ""
+        self.at = "before the first iteration"
+        self.place = (Kind.START, 0, "")
+
+    def step(
+        self,
+        kind: Kind,
+        iteration: int,
+        arguments: tuple[int, str] = (0, ""),
+        sends: Sends | None = None,
+        error: Exception | None = None,
+        **figures: Any,
+    ) -> tuple[Stats, Sends]:
+        """One collective step.
+
+        Parameters
+        ----------
+        arguments : (fingerprint, words)
+            What must be equal on all ranks.
+        error : Exception, optional
+            Raised here before the step: this rank has failed, and all ranks raise.
+        **figures
+            More fields of `Sample`.
+
+        Raises
+        ------
+        Exception
+            `error` itself, or on the other ranks pylb's error of the same class, else RemoteError.
+        StateError, DomainError, RemoteError
+            The ranks are in different places, have different arguments, one has ended.
+        """
+        if self.ended:
+            raise StateError(f"this communicator can no longer be used: {self.ended}")
+        self.place = (kind, iteration, arguments[1])
+        sample = Sample(kind, iteration, arguments[0], error is not None, **figures)
+        sends = self.told(error) if error is not None else sends or []
+        record, received = self.transport.step(sample, sends)
+        stats = Stats._make(record)
+        if error is not None:
+            raise error
+        if stats.failed_rank != NOBODY or stats.mixed:
+            self.raise_for(stats, received)
+        return stats, received
+
+    def told(self, error: BaseException) -> Sends:
+        """What the other ranks are sent of an error of this one."""
+        text = str(error) if isinstance(error, PylbError) else f"{type(error).__name__}: {error}"
+        told = [json.dumps([type(error).__name__, text, self.at]).encode()]
+        t = self.transport
+        return [(rank, told) for rank in range(t.size) if rank != t.rank]
+
+    def raise_for(self, stats: Stats, received: Sends) -> None:
+        """Raise what this record of a step says; all ranks are here with the same one."""
+        leaving = stats.kind == Kind.EXIT
+        if stats.failed_rank != NOBODY:
+            raise self._failure(stats.failed_rank, received, leaving)
+        raise self._difference(leaving)
+
+    def _failure(self, rank: int, received: Sends, leaving: bool) -> Exception:
+        name, text, at = json.loads(bytes(dict(received)[rank][0]))
+        known = getattr(errors, name, None)
+        is_ours = isinstance(known, type) and issubclass(known, PylbError)
+        if leaving:
+            self.ended = f"rank {rank} failed: {text}"
+        if is_ours and not leaving:
+            return known(f"rank {rank}: {text}")  # type: ignore[no-any-return,misc]
+        return RemoteError(f"rank {rank}: {text}" + (f" ({at})" if leaving else ""))
+
+    def _difference(self, leaving: bool) -> Exception:
+        kind, iteration, arguments = self.place
+        mine = [kind, iteration, arguments, self.at]
+        places = [json.loads(b) for b in self.transport.allgather(json.dumps(mine).encode())]
+        gone = [r for r, place in enumerate(places) if place[0] == Kind.EXIT]
+        if gone:
+            here = next(r for r in range(len(places)) if r not in gone)
+            self.ended = f"rank {gone[0]} ended its program {places[gone[0]][3]}"
+            return RemoteError(
+                f"rank {gone[0]} ended its program {places[gone[0]][3]}, "
+                f"while rank {here} is {_words(places[here])}"
+            )
+        if len({tuple(place[:2]) for place in places}) > 1:
+            return StateError("ranks are in different places: " + _by_rank(map(_words, places)))
+        return DomainError(
+            "arguments differ between ranks: " + _by_rank(place[2] for place in places)
+        )
+
+
+def _words(place: Any) -> str:
+    kind, iteration, arguments, _ = place
+    return PLACES[kind].format(iteration) + (f" ({arguments})" if kind == Kind.START else "")
+
+
+def _by_rank(texts: Any) -> str:
+    """'rank 0, 2: this; rank 1: that', at most four of them."""
+    ranks: dict[str, list[int]] = {}
+    for rank, text in enumerate(texts):
+        ranks.setdefault(text, []).append(rank)
+    shown = [
+        f"rank {', '.join(map(str, who[:4]))}{' ...' if len(who) > 4 else ''}: {text}"
+        for text, who in list(ranks.items())[:4]
+    ]
+    return "; ".join(shown) + ("; ..." if len(ranks) > 4 else "")

@@ -1,0 +1,501 @@
+"""The Balancer: what a program talks to."""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pylb.errors import DomainError, StateError, UnknownKeyError
+from pylb.runtime.agreement import Agreement, Kind
+from pylb.runtime.messages import Mailbox
+from pylb.runtime.migration import Balancing
+from pylb.runtime.objects import Directory, Item, Store, key_of
+from pylb.runtime.parcel import pack, size_of, unpack
+from pylb.runtime.receipts import Receipt
+from pylb.runtime.report import Iterations, Report, check_suffix
+from pylb.runtime.transport import Sends, Serial, Stats
+from pylb.snapshot import F64
+from pylb.strategies import find
+from pylb.triggers import make
+
+
+class Balancer:
+    """The objects of a parallel program, their messages, and their balancing.
+
+    A program gives its objects to the balancer (`add`), then runs its iterations in
+    ``for it in lb.iterate(n)`` and its objects in ``for key, block in lb.local()``.  Each body of
+    the inner loop is timed: that is the object's load.  At the end of each pass of the outer loop
+    the ranks exchange the objects' messages and the statistics of the iteration in one collective
+    step; where the trigger says so the objects are placed anew and moved.
+
+    Results do not depend on the placement as long as the objects only talk through messages: an
+    object's inbox is sorted by (source, order of sending), wherever the sender lives.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm, optional
+        The ranks; pylb works on a duplicate of its own.  None: one rank, without MPI.
+    strategy : str or callable
+        Where objects go: a name of `pylb.strategies()`, or a function of a snapshot.
+    every : int, optional
+        Balance after every so many iterations.
+    trigger : str, optional
+        When to balance: a name of `pylb.triggers()`.  Default: ``"metabalancer"``.
+    mode : {"on", "off"}
+        "off" measures, but never balances.
+    clock : {"wall", "cpu"}
+        By which the objects are timed.  "cpu" leaves out what other processes took.
+    load : callable, optional
+        ``load(key, block)``: the load of an object in the pass, in seconds or any other unit,
+        instead of the measured time.
+    seed : int
+        For strategies that draw random numbers.
+    strategy_params, trigger_params : mapping, optional
+        Parameters of the strategy and of the trigger.
+
+    Attributes
+    ----------
+    rank, n_ranks : int
+    iterations : Iterations
+        Time, max, mean and max/mean of every iteration so far, the same on every rank.
+    history : list of Receipt
+        One for each balancing, the same on every rank.
+
+    Raises
+    ------
+    MPIError
+        The communicator was freed; pylb and mpi4py use different MPIs.
+    UnknownStrategyError, DomainError
+        No such strategy or trigger; a parameter that is out of its domain.
+
+    Notes
+    -----
+    `iterate`, `report` to a file and `rank_loads` are collective.  A rank whose program raises,
+    ends or leaves the loop early ends the others with an error that says so; where they do not
+    come to the balancer within ``PYLB_ABORT_AFTER`` seconds (10) the failing rank aborts all.
+
+    Examples
+    --------
+    >>> lb = pylb.Balancer(MPI.COMM_WORLD, strategy="GreedyLB", every=10)
+    >>> for key in range(lb.rank, 64, lb.n_ranks):
+    ...     lb.add(key, Block(key))
+    >>> for it in lb.iterate(100):
+    ...     for key, block in lb.local():
+    ...         block.update(lb.inbox(key))
+    ...         lb.send((key + 1) % 64, key, block.edge)
+    >>> print(lb.report())
+    """
+
+    def __init__(
+        self,
+        comm: Any = None,
+        *,
+        strategy: str | Callable[..., Any] = "GreedyLB",
+        every: int | None = None,
+        trigger: str | None = None,
+        mode: str = "on",
+        clock: str = "wall",
+        load: Callable[[int, Any], float] | None = None,
+        seed: int = 0,
+        strategy_params: Mapping[str, Any] | None = None,
+        trigger_params: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._agreement = _agreement(comm)  # first: from here on an error reaches all ranks
+        self._transport = self._agreement.transport
+        if every is None and trigger is None:
+            trigger = "metabalancer"
+        self._strategy = find(strategy)
+        self._strategy_params = dict(strategy_params or {})
+        if self._strategy.call is None:
+            self._strategy.values(self._strategy_params)
+        self._trigger = make(every=every, trigger=trigger, **dict(trigger_params or {}))
+        self._mode = _one_of("mode", mode, ("on", "off"))
+        self._load = load
+        self._seed = operator.index(seed)
+        self._words = (
+            f"strategy={self._strategy.name!r}, strategy_params={self._strategy_params}, "
+            f"trigger={self._trigger.name!r}, trigger_params={self._trigger.params}, "
+            f"mode={mode!r}, clock={clock!r}, load={'given' if load else None}, seed={seed}"
+        )
+        self._store = Store(_one_of("clock", clock, ("wall", "cpu")))
+        self._new: list[int] = []  # keys that the other ranks do not know yet
+        self._mailbox = Mailbox()
+        self._directory = Directory()
+        self._in_loop = False
+        self._due = False  # a balancing that the last pass of a loop has left to the next loop
+        self._done = 0  # iterations
+        self._rows: list[tuple[float, float, float]] = []
+        self._loads: list[float] = []  # of this rank
+        self._history: list[Receipt] = []
+        self._idle = self._seconds = 0.0
+        self._resumed = 0.0
+
+    # ---- objects -----------------------------------------------------------------------------
+
+    @property
+    def rank(self) -> int:
+        """This rank."""
+        return self._transport.rank
+
+    @property
+    def n_ranks(self) -> int:
+        """Number of ranks."""
+        return self._transport.size
+
+    def add(
+        self,
+        key: int,
+        block: Any,
+        *,
+        nbytes: int = 0,
+        memory: int | None = None,
+        migratable: bool = True,
+    ) -> None:
+        """Give an object to the balancer, on the rank where it shall begin.
+
+        Parameters
+        ----------
+        key : int
+            Its name, 64 bits, the same wherever it lives; no other object has it.
+        block : object
+            Anything that can be pickled.  The balancer's from now on: after a migration the
+            object is another one.
+        nbytes : int
+            What a migration sends; 0: as measured when it migrates.
+        memory : int, optional
+            Bytes that it occupies.
+        migratable : bool
+            False: it stays on this rank.
+
+        Raises
+        ------
+        UnknownKeyError
+            There is an object of that key.  Where that is on another rank, all ranks raise at the
+            start of the loop.
+        StateError
+            Called within ``iterate``.
+        """
+        if self._in_loop:
+            raise StateError("add() within iterate(): objects are added between loops")
+        key = key_of(key)
+        if key in self._store.items or key in self._directory.rank_of:
+            rank = self._directory.rank_of.get(key, self.rank)
+            raise UnknownKeyError(
+                f"key {key} was added twice: on rank {rank} and on rank {self.rank}"
+            )
+        for name, value in (("nbytes", nbytes), ("memory", memory)):
+            if value is not None and operator.index(value) < 0:
+                raise DomainError(f"{name} is {value}: expected zero or more bytes")
+        self._store.items[key] = Item(
+            key, block, operator.index(nbytes), -1 if memory is None else operator.index(memory),
+            bool(migratable),
+        )
+        self._new.append(key)
+
+    def local(self) -> Iterator[tuple[int, Any]]:
+        """The objects of this rank, (key, object), in increasing order of key; each body is timed.
+
+        Several loops in one pass add up.
+        """
+        if self._new:
+            self._store.arrange()
+        return iter(self._store.recorder)
+
+    def rank_of(self, key: int) -> int:
+        """The rank where an object lives.
+
+        Raises
+        ------
+        UnknownKeyError
+            No such object; one that was added elsewhere is known from the next loop on.
+        """
+        key = key_of(key)
+        rank = self._directory.rank_of.get(key)
+        if rank is None:
+            if key not in self._store.items:
+                raise UnknownKeyError(f"key {key}: no such object")
+            rank = self.rank
+        return rank
+
+    # ---- messages ----------------------------------------------------------------------------
+
+    def send(self, target: int, source: int, data: Any, *, copy: bool = True) -> None:
+        """Send `data` from object `source`, which lives here, to object `target`, anywhere.
+
+        It is in the target's inbox in the next pass.
+
+        Parameters
+        ----------
+        data : object
+            Anything that can be pickled.  Its value at this moment is sent.
+        copy : bool
+            False: the caller promises that neither sender nor receiver will modify it, and saves
+            the copy.
+
+        Raises
+        ------
+        UnknownKeyError
+            No such target (before the first loop: at its start), or the source lives elsewhere.
+        """
+        if source not in self._store.items:
+            raise UnknownKeyError(f"source {source}: no such object on rank {self.rank}")
+        if self._in_loop and target not in self._directory.rank_of:
+            raise UnknownKeyError(
+                f"target {target} of a message from object {source}: no such object"
+            )
+        self._mailbox.post(key_of(target, "target"), key_of(source, "source"), data, copy)
+
+    def inbox(self, key: int) -> list[tuple[int, Any]]:
+        """The messages that were sent to an object of this rank in the previous pass.
+
+        Returns
+        -------
+        list of (source, data)
+            Sorted by source, and the messages of one source in the order of sending.
+
+        Raises
+        ------
+        UnknownKeyError
+            No such object on this rank.
+        """
+        if key not in self._store.items:
+            raise UnknownKeyError(f"key {key}: no such object on rank {self.rank}")
+        return self._mailbox.inbox.get(key, [])
+
+    # ---- the loop ----------------------------------------------------------------------------
+
+    def iterate(self, n: int) -> Iterator[int]:
+        """Run `n` iterations: ``for it in lb.iterate(n)``.  Collective, with the same `n`.
+
+        A later call goes on counting where the last one ended.
+
+        Raises
+        ------
+        UnknownKeyError
+            A key was added on two ranks; a message sent before the loop has no target.
+        DomainError
+            The ranks were given different arguments; a load of the user's own is NaN or negative.
+        StateError
+            The ranks are in different places; a loop is under way.
+        RemoteError
+            Another rank has failed or ended.
+        SerializationError
+            An object that has to migrate cannot be pickled; nothing has moved.
+        StrategyError
+            A strategy of the user's own has raised or returned no placement.
+        """
+        try:
+            count = operator.index(n)
+        except TypeError:
+            count = -1
+        if count < 0:
+            raise DomainError(f"n is {n!r}: expected a number of iterations, 0 or more")
+        return self._iterate(count)
+
+    def _iterate(self, n: int) -> Iterator[int]:
+        if self._in_loop:
+            raise StateError("iterate() within iterate(): a loop is under way")
+        begin = time.perf_counter()
+        self._in_loop = True
+        try:
+            self._start(n)
+            for left in range(n - 1, -1, -1):
+                self._agreement.at = f"in iteration {self._done}"
+                yield self._done
+                self._at_sync(is_last=left == 0)
+            self._agreement.at = f"after iteration {self._done - 1}"
+        finally:
+            self._in_loop = False
+            self._seconds += time.perf_counter() - begin
+
+    def _start(self, n: int) -> None:
+        """Agree on the arguments, learn the new objects, deliver what was sent before."""
+        words = f"iterate({n}), {self._words}"
+        digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
+        arguments = (int.from_bytes(digest, "big") >> 1, words)
+        stats, _ = self._agreement.step(
+            Kind.START, self._done, arguments, n_objects=len(self._new),
+            messages=len(self._mailbox.outbox),
+        )
+        if stats.n_objects:
+            new = self._transport.allgather(np.array(self._new, np.int64))
+            keys = [np.frombuffer(b, np.int64) for b in new]
+            try:
+                self._directory.add(keys)
+            except UnknownKeyError:
+                for key in self._new:
+                    del self._store.items[key]
+                self._new = []
+                raise
+            self._new = []
+            self._store.arrange()
+        if stats.messages:
+            self._exchange(Kind.FIRST_MESSAGES)
+        if self._due:
+            self._balance()
+        self._store.seconds.fill(0.0)
+        self._resumed = time.perf_counter()
+
+    def _at_sync(self, is_last: bool) -> None:
+        """The end of a pass: exchange messages and statistics, decide, balance."""
+        passed = time.perf_counter() - self._resumed
+        stats = self._exchange(Kind.SYNC, passed)
+        mean = stats.load_sum / stats.n_ranks
+        self._rows.append((stats.time_max, stats.load_max, mean))
+        self._due = self._trigger.observe(self._done, stats.load_max, mean)
+        self._due = self._due and self._mode == "on"
+        self._done += 1
+        if self._due and not is_last:
+            self._balance()
+        self._resumed = time.perf_counter()
+
+    def _exchange(self, kind: Kind, passed: float = 0.0) -> Stats:
+        """Deliver the messages of all ranks; in the same step, the statistics of a pass."""
+        error: Exception | None = None
+        sends: Sends = []
+        own: list[Any] = []
+        loads, nbytes, messages = self._store.seconds, 0, 0
+        try:
+            if kind == Kind.SYNC and self._load is not None:
+                self._ask_loads(self._load)
+            outgoing = self._mailbox.collect(self._directory.rank_of)
+            own = outgoing.pop(self.rank, own)
+            sends = [(rank, pack(mail)) for rank, mail in outgoing.items()]
+            messages = sum(map(len, outgoing.values()))
+            nbytes = sum(size_of(parts) for _, parts in sends)
+        except Exception as why:
+            error = why
+            loads = np.zeros(0)
+            self._mailbox.outbox = []
+        begin = time.perf_counter()
+        stats, received = self._agreement.step(
+            kind, self._done, sends=sends, error=error, n_objects=len(self._store.items),
+            loads=loads, idle=self._idle, messages=messages, message_bytes=nbytes, time=passed,
+        )
+        self._idle = time.perf_counter() - begin
+        self._mailbox.deliver([own, *(unpack(parts) for _, parts in received)])
+        if kind == Kind.SYNC:
+            self._loads.append(float(loads.sum()))
+            self._store.end_pass()
+        return stats
+
+    def _ask_loads(self, load: Callable[[int, Any], float]) -> None:
+        for i, (key, item) in enumerate(self._store.items.items()):
+            value = float(load(key, item.value))
+            if not 0.0 <= value <= 1e30:
+                raise DomainError(
+                    f"load of object {key} is {value}: expected a finite number, zero or more"
+                )
+            self._store.seconds[i] = value
+
+    def _balance(self) -> None:
+        """Balance after the iteration that was last observed; all ranks do."""
+        self._due = False
+        self._settle()
+        state = self._trigger.state()
+        iteration = self._done - 1
+        outcome = Balancing(
+            self._agreement, self._store, self._mailbox, self._directory, self._strategy,
+            self._strategy_params, self._seed, iteration,
+        ).run()
+        self._trigger.balanced(iteration, outcome.cost, outcome.predicted)
+        _, most, mean = self._rows[-1]
+        self._history.append(
+            Receipt(
+                iteration=iteration,
+                reason=state["reason"],
+                strategy=self._strategy.name,
+                tau=state["tau"],
+                max_over_mean=most / mean if mean > 0 else 1.0,
+                realised=float("nan"),
+                **outcome._asdict(),
+            )
+        )
+
+    # ---- what happened -----------------------------------------------------------------------
+
+    @property
+    def iterations(self) -> Iterations:
+        """Figures of every iteration so far, the same on every rank."""
+        return Iterations.of(self._rows)
+
+    @property
+    def history(self) -> list[Receipt]:
+        """A receipt for each balancing, the same on every rank."""
+        self._settle()
+        return list(self._history)
+
+    def _settle(self) -> None:
+        """What the last balancing was worth so far."""
+        if self._history:
+            since = self._rows[self._history[-1].iteration + 1 :]
+            mean = sum(row[2] for row in since)
+            if mean > 0:
+                self._history[-1].realised = sum(row[1] for row in since) / mean
+
+    def rank_loads(self) -> F64:
+        """The load of every rank in every iteration, (iterations, p) float64.  Collective."""
+        self._agreement.step(Kind.RECORDS, self._done)
+        every = self._transport.allgather(np.array(self._loads))
+        return np.stack([np.frombuffer(b, np.float64) for b in every], axis=1)
+
+    def report(self, path: str | Path | None = None) -> Report:
+        """What the run was like so far.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Rank 0 also writes it there, as JSON (``.json``) or text (``.txt``).
+
+        Raises
+        ------
+        DomainError
+            Another suffix.
+        """
+        it = self.iterations
+        mean = float(it.mean.sum())
+        report = Report(
+            n_ranks=self.n_ranks,
+            n_objects=len(self._directory.keys),
+            iterations=len(it.time),
+            strategy=self._strategy.name,
+            trigger=self._trigger.name,
+            seconds=self._seconds,
+            iteration_seconds=float(it.time.sum()),
+            mean_max_over_mean=float(it.max.sum()) / mean if mean > 0 else 1.0,
+            balancing_seconds=sum(r.cost for r in self._history),
+            migrations=sum(r.migrations for r in self._history),
+            bytes=sum(r.bytes for r in self._history),
+            history=tuple(self.history),
+        )
+        if path is not None:
+            check_suffix(path)
+            if self.rank == 0:
+                report.write(path)
+        return report
+
+    def __repr__(self) -> str:
+        return (
+            f"<Balancer: rank {self.rank} of {self.n_ranks}, {len(self._store.items)} objects "
+            f"here, {self._done} iterations, {len(self._history)} balancings>"
+        )
+
+
+def _agreement(comm: Any) -> Agreement:
+    if comm is None:
+        return Agreement(Serial())
+    from pylb.runtime.transport_mpi import agreement_on
+
+    return agreement_on(comm)
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise DomainError(f"{name} is {value!r}: expected {' or '.join(map(repr, allowed))}")
+    return value

@@ -1,0 +1,109 @@
+"""How a rank leaves: whatever ends its program, the other ranks learn it.
+
+An uncaught exception and the interpreter's end both join the collective step that the others are
+in.  Where the others do not come after a failure (they may be blocked in a receive of their own),
+the program is aborted: better than a hang.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+import time
+from typing import Any
+
+from pylb.errors import PylbError
+from pylb.runtime.agreement import Agreement, Kind
+from pylb.runtime.transport import NOBODY, Remote, Sample, Stats
+
+_watched: list[Watched] = []
+_process = 0
+ABORT_AFTER = float(os.environ.get("PYLB_ABORT_AFTER", "10"))  # seconds
+
+
+class Watched(Agreement):
+    """The agreement of several ranks: they shall not wait in vain for one whose program ends."""
+
+    transport: Remote
+
+    def __init__(self, transport: Remote) -> None:
+        super().__init__(transport)
+        if transport.size > 1:
+            _watch(self)
+
+    def begin_exit(self, error: BaseException | None) -> None:
+        """Join the step that the others are in or will come to, as one who ends."""
+        self.place = (Kind.EXIT, 0, "")
+        sample = Sample(Kind.EXIT, 0, 0, error is not None)
+        self.transport.begin(sample, self.told(error) if error is not None else [])
+
+    def exit_over(self, error: BaseException | None, seconds: float) -> str | None:
+        """Wait a while for the others: None if they have not come, else what is to be said."""
+        leaving = self.place[0] == Kind.EXIT
+        answer = self.transport.wait(seconds)
+        if answer is None:
+            return None
+        stats = Stats._make(answer[0])
+        if not leaving and not stats.mixed and stats.failed_rank == NOBODY:
+            self.begin_exit(error)  # a step that a signal had interrupted is over now
+            return None
+        self.ended = "this program has ended"
+        if error is None and (stats.failed_rank != NOBODY or stats.mixed):
+            try:
+                self.raise_for(stats, answer[1])
+            except PylbError as why:
+                return str(why)
+        return ""
+
+
+def _watch(agreement: Watched) -> None:
+    global _process
+    if not _watched:
+        _process = os.getpid()
+        original = sys.excepthook
+
+        def hook(kind: Any, error: BaseException, trace: Any) -> None:
+            original(kind, error, trace)
+            leave(error)
+
+        sys.excepthook = hook
+        atexit.register(leave, None)
+    _watched.append(agreement)
+
+
+def leave(error: BaseException | None) -> None:
+    """Join the others' steps, for the last time, on every communicator at once."""
+    from mpi4py import MPI
+
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.flush()
+    if os.getpid() != _process or MPI.Is_finalized():
+        return
+    waiting = [a for a in _watched if not a.ended]
+    for agreement in waiting:
+        if not agreement.transport.pending:
+            agreement.begin_exit(error)
+    limit = time.monotonic() + ABORT_AFTER
+    while waiting:
+        for agreement in list(waiting):
+            said = agreement.exit_over(error, 1e-3)
+            if said is not None:
+                waiting.remove(agreement)
+                if said:
+                    print(f"pylb: rank {agreement.transport.rank}: {said}", file=sys.stderr)
+        if error is not None and waiting and time.monotonic() > limit:
+            _abort(error)
+
+
+def _abort(error: BaseException) -> None:
+    from mpi4py import MPI
+
+    print(
+        f"pylb: rank {MPI.COMM_WORLD.rank} failed ({type(error).__name__}: {error}) and the other "
+        f"ranks did not come within {ABORT_AFTER:g} s (PYLB_ABORT_AFTER): aborting all",
+        file=sys.stderr,
+        flush=True,
+    )
+    MPI.COMM_WORLD.Abort(1)

@@ -1,0 +1,78 @@
+"""Object-to-object messages of one rank: what leaves, what has come, and who talks to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from pylb.errors import UnknownKeyError
+from pylb.runtime import parcel
+
+Message = tuple[int, int, Any]  # target, source, data
+
+
+class Mailbox:
+    """Outgoing and incoming messages of one rank.
+
+    Attributes
+    ----------
+    outbox : list of (target, source, data)
+        Sent in this pass.
+    inbox : dict of list of (source, data)
+        By target: what was sent in the previous pass, sorted by (source, order of sending).
+    graph : dict of [bytes, messages]
+        By (source, target), since it was last cleared.
+    """
+
+    def __init__(self) -> None:
+        self.outbox: list[Message] = []
+        self.inbox: dict[int, list[tuple[int, Any]]] = {}
+        self.graph: dict[tuple[int, int], list[int]] = {}
+
+    def post(self, target: int, source: int, data: Any, copy: bool) -> None:
+        """Take a message of this pass."""
+        if copy:
+            data = parcel.freeze(data)
+        self.outbox.append((target, source, data))
+        edge = self.graph.setdefault((source, target), [0, 0])
+        edge[0] += parcel.weight(data)
+        edge[1] += 1
+
+    def collect(self, rank_of: Mapping[int, int]) -> dict[int, list[Message]]:
+        """The messages of the pass by the rank that they go to; the outbox is left as it is.
+
+        Raises
+        ------
+        UnknownKeyError
+            A target that does not exist.
+        """
+        out: dict[int, list[Message]] = {}
+        for message in self.outbox:
+            try:
+                rank = rank_of[message[0]]
+            except KeyError:
+                raise UnknownKeyError(
+                    f"target {message[0]} of a message from object {message[1]}: no such object"
+                ) from None
+            out.setdefault(rank, []).append(message)
+        return out
+
+    def deliver(self, arrived: list[list[Message]]) -> None:
+        """Make the messages of all ranks the inboxes of the next pass."""
+        self.outbox = []
+        self.inbox = {}
+        for messages in arrived:
+            for target, source, data in messages:
+                self.inbox.setdefault(target, []).append((source, parcel.thaw(data)))
+        for received in self.inbox.values():
+            if len(received) > 1:
+                # One source's messages came in one list, and sorting is stable.
+                received.sort(key=itemgetter(0))
+
+    def edges(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """(m, 4) int64: source, target, bytes and messages since the last clearing."""
+        rows = [(s, t, b, n) for (s, t), (b, n) in self.graph.items()]
+        return np.array(rows, dtype=np.int64).reshape(-1, 4)

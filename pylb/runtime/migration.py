@@ -1,0 +1,237 @@
+"""One balancing: gather the load database, place the objects anew, move them.
+
+Every part ends with an agreement of all ranks, and the objects stay where they are until the last
+one: whatever goes wrong before it is an error on all ranks, and nothing is lost.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb.errors import SerializationError
+from pylb.place import Placement, place
+from pylb.runtime import parcel
+from pylb.runtime.agreement import Agreement, Kind
+from pylb.runtime.messages import Mailbox
+from pylb.runtime.objects import Directory, Item, Store
+from pylb.runtime.transport import Sends
+from pylb.snapshot import I32, Edges, Snapshot
+from pylb.strategies import Strategy
+
+
+class Outcome(NamedTuple):
+    """What a balancing did, the same on all ranks; seconds on the rank where it took longest."""
+
+    before: float
+    predicted: float
+    migrations: int
+    bytes: int
+    seconds_statistics: float
+    seconds_strategy: float
+    seconds_migration: float
+    cost: float
+
+
+class Figures(NamedTuple):
+    """What rank 0 tells of its placement."""
+
+    before: float
+    after: float
+    statistics: float
+    strategy: float
+
+
+class Arrived(NamedTuple):
+    """An object that another rank has sent, with its inbox."""
+
+    item: Item
+    inbox: list[tuple[int, Any]]
+
+
+@dataclass
+class Balancing:
+    """The parts of one balancing on one rank, in their order: `run`."""
+
+    agreement: Agreement
+    store: Store
+    mailbox: Mailbox
+    directory: Directory
+    strategy: Strategy
+    params: dict[str, Any]
+    seed: int
+    iteration: int
+
+    def run(self) -> Outcome:
+        """Balance.  Collective.
+
+        Raises
+        ------
+        Exception
+            Of the strategy, or of an object that cannot be pickled, on all ranks.
+        """
+        start = time.perf_counter()
+        rank, figures = self._placement()
+        moving = time.perf_counter()
+        nbytes = self._migrate(rank)
+        end = time.perf_counter()
+        stats, _ = self.agreement.step(
+            Kind.COMMIT, self.iteration, message_bytes=nbytes, time=end - moving, cost=end - start
+        )
+        migrations = int(np.count_nonzero(rank != self.directory.rank))
+        self.directory.move(rank)
+        self.store.arrange()
+        self.mailbox.graph.clear()
+        return Outcome(
+            figures.before, figures.after, migrations, stats.message_bytes, figures.statistics,
+            figures.strategy, stats.time_max, stats.cost_max,
+        )
+
+    # ---- where to ----------------------------------------------------------------------------
+
+    def _placement(self) -> tuple[I32, Figures]:
+        """Rank 0 gathers and decides, all learn it."""
+        start = time.perf_counter()
+        mine = self._database()
+        is_root = self.agreement.transport.rank == 0
+        sends = [] if is_root else [(0, parcel.pack(mine))]
+        _, received = self.agreement.step(Kind.GATHER, self.iteration, sends=sends)
+        answer = np.zeros(len(Figures._fields) * 8 + len(self.directory.keys) * 4, np.uint8)
+        error = None
+        if is_root:
+            try:
+                whole = [mine, *(parcel.unpack(parts) for _, parts in received)]
+                snapshot = self._snapshot(whole)
+                gathered = time.perf_counter() - start
+                self._write(answer, place(
+                    snapshot, self.strategy, seed=self.seed, **self.params
+                ), gathered)
+            except Exception as why:
+                error = why
+        self.agreement.step(Kind.PLACE, self.iteration, error=error)
+        self.agreement.transport.bcast(answer, 0)
+        head = len(Figures._fields) * 8
+        figures = Figures(*answer[:head].view(np.float64).tolist())
+        return answer[head:].view(np.int32), figures
+
+    @staticmethod
+    def _write(answer: NDArray[np.uint8], plan: Placement, gathered: float) -> None:
+        figures = Figures(
+            plan.before.max_over_mean, plan.after.max_over_mean, gathered, plan.seconds
+        )
+        head = 8 * len(figures)
+        answer[:head].view(np.float64)[:] = figures
+        answer[head:].view(np.int32)[:] = plan.rank
+
+    def _database(self) -> tuple[Any, ...]:
+        """This rank's part of the load database."""
+        items = self.store.items.values()
+        facts = np.array([item.facts() for item in items], np.int64).reshape(-1, 4)
+        passes = max(self.store.passes, 1)
+        return facts, self.store.window / passes, self.mailbox.edges(), passes
+
+    def _snapshot(self, whole: list[tuple[Any, ...]]) -> Snapshot:
+        """All parts, in order of key: the same on any number of ranks."""
+        facts = np.concatenate([part[0] for part in whole])
+        order = np.argsort(facts[:, 0])
+        key, nbytes, memory, migratable = (np.ascontiguousarray(c) for c in facts[order].T)
+        edges = np.concatenate([part[2] / [1, 1, part[3], part[3]] for part in whole])
+        ends = np.concatenate([part[2][:, :2] for part in whole])
+        by = np.lexsort((ends[:, 1], ends[:, 0]))
+        return Snapshot(
+            load=np.concatenate([part[1] for part in whole])[order],
+            rank=self.directory.rank,
+            n_ranks=self.agreement.transport.size,
+            key=key,
+            bytes=nbytes,
+            memory=np.maximum(memory, 0) if np.any(memory >= 0) else None,
+            migratable=migratable.astype(bool),
+            edges=Edges(
+                np.searchsorted(key, ends[by, 0]).astype(np.int32),
+                np.searchsorted(key, ends[by, 1]).astype(np.int32),
+                edges[by, 2],
+                edges[by, 3],
+            ),
+        )
+
+    # ---- the move ----------------------------------------------------------------------------
+
+    def _migrate(self, rank: I32) -> int:
+        """Send each leaving object once, straight to its new owner; bytes sent by this rank.
+
+        The objects leave the store when all have arrived everywhere.
+        """
+        leaving = self._leaving(rank)
+        sends: Sends = []
+        error: Exception | None = None
+        try:
+            sends = [(to, self._pack(items)) for to, items in leaving.items()]
+        except Exception as why:
+            error = why
+        self.agreement.step(Kind.PACK, self.iteration, error=error)
+        _, received = self.agreement.step(Kind.MIGRATE, self.iteration, sends=sends)
+        arrived: list[Arrived] = []
+        try:
+            arrived = [a for _, parts in received for a in _unpack(parts)]
+        except Exception as why:
+            error = why
+        # A second look: an object may well be pickled and yet not be restored.
+        self.agreement.step(Kind.PACK, self.iteration, error=error)
+        for items in leaving.values():
+            for item in items:
+                del self.store.items[item.key]
+                self.mailbox.inbox.pop(item.key, None)
+        for item, inbox in arrived:
+            self.store.items[item.key] = item
+            if inbox:
+                self.mailbox.inbox[item.key] = inbox
+        return sum(parcel.size_of(parts) for _, parts in sends)
+
+    def _leaving(self, rank: I32) -> dict[int, list[Item]]:
+        """This rank's objects that go elsewhere, by their new rank."""
+        me = self.agreement.transport.rank
+        out: dict[int, list[Item]] = {}
+        for i in np.flatnonzero((self.directory.rank == me) & (rank != me)).tolist():
+            item = self.store.items[int(self.directory.keys[i])]
+            out.setdefault(int(rank[i]), []).append(item)
+        return out
+
+    def _pack(self, items: list[Item]) -> parcel.Parts:
+        """A parcel: the facts and the number of parts of each object, then the parts of all."""
+        index: list[tuple[tuple[int, int, int, bool], int]] = []
+        parts: parcel.Parts = [b""]
+        for item in items:
+            try:
+                mine = parcel.pack((item.value, self.mailbox.inbox.get(item.key, [])))
+            except Exception as why:
+                raise SerializationError(
+                    f"object {item.key} ({type(item.value).__qualname__}) cannot be pickled: "
+                    f"{type(why).__name__}: {why}; nothing has moved"
+                ) from why
+            index.append((item.facts(), len(mine)))
+            parts += mine
+        parts[0] = pickle.dumps(index, protocol=5)
+        return parts
+
+
+def _unpack(parts: parcel.Parts) -> list[Arrived]:
+    out = []
+    at = 1
+    for (key, nbytes, memory, migratable), n in pickle.loads(parts[0]):
+        mine = parts[at : at + n]
+        at += n
+        try:
+            value, inbox = parcel.unpack(mine)
+        except Exception as why:
+            raise SerializationError(
+                f"object {key} cannot be restored on its new rank: {type(why).__name__}: {why}; "
+                "nothing has moved"
+            ) from why
+        size = nbytes or parcel.size_of(mine)
+        out.append(Arrived(Item(key, value, size, memory, migratable), inbox))
+    return out

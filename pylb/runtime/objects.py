@@ -1,0 +1,130 @@
+"""The objects of one rank, and where all objects live."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pylb import _core
+from pylb.errors import DomainError, UnknownKeyError
+from pylb.snapshot import F64, I32, I64
+
+
+@dataclass
+class Item:
+    """An object of this rank and what is known of it.
+
+    Attributes
+    ----------
+    nbytes : int
+        What a migration sends: as the user said, else what the last migration sent, else 0.
+    memory : int
+        What it occupies; -1: nobody said.
+    """
+
+    key: int
+    value: Any
+    nbytes: int = 0
+    memory: int = -1
+    migratable: bool = True
+
+    def facts(self) -> tuple[int, int, int, bool]:
+        """Everything but the object itself."""
+        return self.key, self.nbytes, self.memory, self.migratable
+
+
+def key_of(key: Any, name: str = "key") -> int:
+    """`key` as int64."""
+    try:
+        out = operator.index(key)
+    except TypeError:
+        raise DomainError(f"{name} is {key!r}: expected an integer") from None
+    if not -(2**63) <= out < 2**63:
+        raise DomainError(f"{name} is {out}: expected an integer of 64 bits")
+    return out
+
+
+class Store:
+    """The objects of this rank, in order of key, with the clock on them.
+
+    Attributes
+    ----------
+    items : dict of Item
+        By key, ascending once `arrange` was called.
+    recorder : _core.Recorder
+        Gives (key, object) and adds what the loop's body takes to `seconds`.
+    seconds : (n,) float64
+        Loads of the pass so far.
+    window : (n,) float64
+        Sum of the loads of `passes` passes since the last change of the objects.
+    """
+
+    def __init__(self, clock: str) -> None:
+        self.clock = clock
+        self.items: dict[int, Item] = {}
+        self.arrange()
+
+    def arrange(self) -> None:
+        """After a change of the objects: order them by key, forget their loads."""
+        self.items = dict(sorted(self.items.items()))
+        self.seconds: F64 = np.zeros(len(self.items))
+        self.window: F64 = np.zeros(len(self.items))
+        self.passes = 0
+        self.recorder = _core.Recorder(
+            tuple((key, item.value) for key, item in self.items.items()), self.seconds, self.clock
+        )
+
+    def end_pass(self) -> None:
+        """The loads of the pass go to the window."""
+        self.window += self.seconds
+        self.passes += 1
+        self.seconds.fill(0.0)
+
+
+class Directory:
+    """Where every object lives; the same on all ranks.
+
+    Attributes
+    ----------
+    keys : (n,) int64
+        Of all objects, ascending.
+    rank : (n,) int32
+        Where they live.
+    rank_of : dict
+        The same, by key.
+    """
+
+    def __init__(self) -> None:
+        self.keys: I64 = np.zeros(0, np.int64)
+        self.rank: I32 = np.zeros(0, np.int32)
+        self.rank_of: dict[int, int] = {}
+
+    def add(self, keys: list[I64]) -> None:
+        """Take in the new keys of each rank.
+
+        Raises
+        ------
+        UnknownKeyError
+            A key that there is already; names both ranks.  Nothing is taken in then.
+        """
+        ranks = [np.full(len(k), r, np.int32) for r, k in enumerate(keys)]
+        every = np.concatenate([self.keys, *keys])
+        rank = np.concatenate([self.rank, *ranks])
+        order = np.argsort(every, kind="stable")
+        every, rank = every[order], rank[order]
+        twice = np.flatnonzero(every[1:] == every[:-1])
+        if len(twice):
+            i = twice[0]
+            raise UnknownKeyError(
+                f"key {every[i]} was added twice: on rank {rank[i]} and on rank {rank[i + 1]}"
+            )
+        self.keys = every
+        self.move(rank)
+
+    def move(self, rank: I32) -> None:
+        """Objects live there from now on."""
+        self.rank = rank
+        self.rank_of = dict(zip(self.keys.tolist(), rank.tolist(), strict=True))

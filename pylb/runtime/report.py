@@ -1,0 +1,134 @@
+"""The record of a run and the report on it."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb.cli import table
+from pylb.errors import DomainError
+from pylb.runtime.receipts import Receipt
+from pylb.snapshot import F64
+
+SUFFIXES = (".json", ".txt")
+
+
+class Iterations(NamedTuple):
+    """Figures of every iteration so far, the same on every rank.
+
+    Attributes
+    ----------
+    time : (n,) float64
+        Seconds that the pass took on the rank where it took longest.
+    max, mean : (n,) float64
+        Seconds: load of the most loaded rank, mean load of the ranks.
+    max_over_mean : (n,) float64
+        1 is perfect, also where there is no load.
+    """
+
+    time: F64
+    max: F64
+    mean: F64
+    max_over_mean: F64
+
+    @classmethod
+    def of(cls, rows: list[tuple[float, float, float]]) -> Iterations:
+        """From (time, max, mean) of each iteration."""
+        a = np.array(rows, dtype=np.float64).reshape(-1, 3)
+        time, most, mean = (np.ascontiguousarray(a[:, i]) for i in range(3))
+        ratio = np.divide(most, mean, out=np.ones_like(most), where=mean > 0)
+        return cls(time, most, mean, ratio)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run was like.  ``print(report)`` shows it, ``report.to_dict()`` is ready for JSON.
+
+    Attributes
+    ----------
+    n_ranks, n_objects, iterations : int
+    strategy, trigger : str
+    seconds : float
+        In the loops, on this rank.
+    iteration_seconds : float
+        Sum of the iterations' times.
+    mean_max_over_mean : float
+        Sum of the maxima over the sum of the means of all iterations.
+    balancing_seconds : float
+        Sum of the balancings' costs.
+    migrations, bytes : int
+    history : tuple of Receipt
+    """
+
+    n_ranks: int
+    n_objects: int
+    iterations: int
+    strategy: str
+    trigger: str
+    seconds: float
+    iteration_seconds: float
+    mean_max_over_mean: float
+    balancing_seconds: float
+    migrations: int
+    bytes: int
+    history: tuple[Receipt, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every field by name; figures that are not known are None."""
+        out = {**self.__dict__, "history": [r.to_dict() for r in self.history]}
+        for receipt in out["history"]:
+            for name, value in receipt.items():
+                if isinstance(value, float) and not math.isfinite(value):
+                    receipt[name] = None
+        return out
+
+    def __str__(self) -> str:
+        out = io.StringIO()
+        rows: list[list[Any]] = [
+            ["ranks", self.n_ranks, ""],
+            ["objects", self.n_objects, ""],
+            ["strategy", self.strategy, ""],
+            ["trigger", self.trigger, ""],
+            ["iterations", self.iterations, ""],
+            ["time in the loops", self.seconds, "s"],
+            ["time of the iterations", self.iteration_seconds, "s"],
+            ["max/mean over all iterations", self.mean_max_over_mean, ""],
+            ["balancings", len(self.history), ""],
+            ["time of the balancings", self.balancing_seconds, "s"],
+            ["migrations", self.migrations, ""],
+            ["moved", self.bytes, "B"],
+        ]
+        table.show(["", "", ""], rows, title="Run", file=out)
+        if self.history:
+            out.write("\n")
+            table.show(
+                ["after", "max/mean", "predicted", "realised", "migrations", "cost s", "reason"],
+                [
+                    [r.iteration, r.max_over_mean, r.predicted, r.realised, r.migrations, r.cost,
+                     r.reason]
+                    for r in self.history
+                ],
+                title="Balancings",
+                file=out,
+            )
+        return out.getvalue()
+
+    def write(self, path: str | Path) -> None:
+        """Write ``.json`` or ``.txt``, as the suffix says."""
+        suffix = check_suffix(path)
+        text = json.dumps(self.to_dict(), indent=1) + "\n" if suffix == ".json" else str(self)
+        Path(path).write_text(text)
+
+
+def check_suffix(path: str | Path) -> str:
+    """The suffix of `path`, or DomainError with those that can be written."""
+    suffix = Path(path).suffix
+    if suffix not in SUFFIXES:
+        raise DomainError(f"path is {str(path)!r}: expected a suffix of {', '.join(SUFFIXES)}")
+    return suffix

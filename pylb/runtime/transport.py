@@ -1,0 +1,101 @@
+"""What the runtime needs of a machine, and the machine of one rank."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb import _core
+
+Sends = list[tuple[int, list[Any]]]  # (rank, buffers), at most one entry for each rank
+NOBODY = 2**63 - 1  # failed_rank where none has failed
+NO_LOADS = np.zeros(0)
+
+
+class Stats(NamedTuple):
+    """The merged record of a step, field by field as in ``csrc/measure/stats.h``."""
+
+    kind: int
+    iteration: int
+    arguments: int
+    n_ranks: int
+    n_objects: int
+    load_sum: float
+    idle_sum: float
+    load_max: float
+    load_max_rank: int
+    utilization_min: float
+    messages: int
+    message_bytes: int
+    time_max: float
+    cost_max: float
+    failed_rank: int
+    mixed: bool
+
+
+class Sample(NamedTuple):
+    """What a rank contributes to a step.
+
+    Attributes
+    ----------
+    loads : (n,) float64
+        Seconds of each of its objects.
+    idle, time, cost : float
+        Seconds.
+    """
+
+    kind: int
+    iteration: int
+    arguments: int
+    failed: bool = False
+    n_objects: int = 0
+    loads: NDArray[np.float64] = NO_LOADS
+    idle: float = 0.0
+    messages: int = 0
+    message_bytes: int = 0
+    time: float = 0.0
+    cost: float = 0.0
+
+
+class Transport(Protocol):
+    """Collective operations over all ranks; each waits politely."""
+
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    def step(self, sample: Sample, sends: Sends, /) -> tuple[tuple[Any, ...], Sends]: ...
+    def bcast(self, array: Any, root: int, /) -> None: ...
+    def allgather(self, data: Any, /) -> list[bytes]: ...
+
+
+class Remote(Transport, Protocol):
+    """Also in two halves, for a rank that no longer knows whether the others will come."""
+
+    @property
+    def pending(self) -> bool:
+        """Whether a step was begun and is not over."""
+        ...
+
+    def begin(self, sample: Sample, sends: Sends, /) -> None: ...
+    def wait(self, seconds: float, /) -> tuple[tuple[Any, ...], Sends] | None: ...
+
+
+class Serial:
+    """One rank, no MPI."""
+
+    rank = 0
+    size = 1
+
+    def step(self, sample: Sample, sends: Sends, /) -> tuple[tuple[Any, ...], Sends]:
+        """The rank's own record; there is nobody to send to."""
+        return _core.stats(sample), []
+
+    def bcast(self, array: Any, root: int, /) -> None:
+        """Nothing to do."""
+
+    def allgather(self, data: Any, /) -> list[bytes]:
+        """The rank's own."""
+        return [bytes(data)]
