@@ -1,10 +1,7 @@
 """The C core, ``csrc/py``: one block for each room's file."""
 
-from collections.abc import Sequence
-from typing import Any, Final, final
-
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,6 +79,7 @@ def replay(
 def stats(sample: tuple[Any, ...], /) -> tuple[Any, ...]: ...
 def stats_table() -> list[tuple[str, str, str]]: ...
 
+@final
 class Recorder:
     def __new__(
         cls, items: tuple[Any, ...], seconds: NDArray[np.float64], clock: str
