@@ -131,6 +131,8 @@ def test_version_1_together_and_apart():
     )
     own = "4:cpu:/docker/7\n3:cpuacct:/a\n"
     assert cgroup.parents(apart, own) == [Path("/cg/cpu"), Path("/cg/cpuacct/a")]
+    hidden = "4:cpu:/host/9\n3:cpuacct:/\n"
+    assert cgroup.parents(apart, hidden) == [Path("/cg/cpu"), Path("/cg/cpuacct")]
 
 
 @pytest.mark.parametrize("mountinfo", ["", V1.splitlines(keepends=True)[2]])

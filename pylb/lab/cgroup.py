@@ -54,7 +54,9 @@ def own_paths(cgroup: str) -> dict[str, str]:
 
 
 def _own(mount: Mount, path: str) -> Path:
-    return mount.point / os.path.relpath(path, mount.root)
+    below = os.path.relpath(path, mount.root)
+    # In a container the path may be that of the host, which is not to be seen from here.
+    return mount.point if below.startswith("..") else mount.point / below
 
 
 def parents(mountinfo: str, cgroup: str) -> list[Path]:
@@ -91,23 +93,28 @@ def _words(path: Path) -> list[str]:
 def _delegated(top: Path, own: Path) -> Path:
     """The nearest directory from `own` up to `top` whose children can have the controller cpu.
 
-    Version 2 lets a group have either processes or children with controllers, except at the real
-    root; a group that holds nobody but us is made free by stepping into a child of it.
+    Those that are divided already come first.  Version 2 lets a group have either processes or
+    children with controllers, except at the real root; a group that holds nobody but us is made
+    free by stepping into a child of it.
     """
-    for folder in (own, *own.parents):
-        if "cpu" in _words(folder / "cgroup.controllers") and os.access(folder, os.W_OK):
-            if "cpu" in _words(folder / "cgroup.subtree_control"):
-                return folder
-            inside = _words(folder / "cgroup.procs")
-            real_root = not (folder / "cgroup.type").exists()
-            if real_root or set(inside) <= {str(os.getpid())}:
-                if inside and not real_root:
-                    (folder / "pylb").mkdir(exist_ok=True)
-                    (folder / "pylb/cgroup.procs").write_text(str(os.getpid()))
-                (folder / "cgroup.subtree_control").write_text("+cpu")
-                return folder
-        if folder == top:
-            break
+    up_to_top = itertools.takewhile(lambda f: f != top.parent, (own, *own.parents))
+    folders = [
+        folder
+        for folder in up_to_top
+        if os.access(folder, os.W_OK) and "cpu" in _words(folder / "cgroup.controllers")
+    ]
+    for folder in folders:
+        if "cpu" in _words(folder / "cgroup.subtree_control"):
+            return folder
+    for folder in folders:
+        inside = _words(folder / "cgroup.procs")
+        real_root = not (folder / "cgroup.type").exists()
+        if real_root or set(inside) <= {str(os.getpid())}:
+            if inside and not real_root:
+                (folder / "pylb").mkdir(exist_ok=True)
+                (folder / "pylb/cgroup.procs").write_text(str(os.getpid()))
+            (folder / "cgroup.subtree_control").write_text("+cpu")
+            return folder
     raise NotAllowedError(f"no group from {own} upwards may be divided: {ADVICE}")
 
 
