@@ -77,7 +77,8 @@ lint: $(VENV)/.lint ## ruff, clang-format, mypy, stubtest, compiler warnings as 
 	PLB_WERROR=1 $(WITH_MPI) $(PY) setup.py -q build --build-base $(OUT)/werror build_ext --force \
 		>$(OUT)/werror.log 2>&1 || { grep -E 'error|warning' $(OUT)/werror.log; exit 1; }
 
-asan: $(VENV)/.packages ## the C tests under sanitizers and valgrind
+asan: ## the C tests under sanitizers and valgrind
+	@tools/setup.sh packages asan
 	$(MAKE) -C tests/c asan
 	$(MAKE) -C tests/c valgrind
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What `make` needs: Debian's packages where they are missing, a virtual environment, the build.
 #
-# usage: tools/setup.sh packages openmpi|mpich|none
+# usage: tools/setup.sh packages openmpi|mpich|none|asan
 #        tools/setup.sh venv     openmpi|mpich|none DIR
 #        tools/setup.sh build    openmpi|mpich|none DIR
 set -euo pipefail
@@ -26,6 +26,9 @@ install_packages() {
         -include cmocka.h - </dev/null' libcmocka-dev
     if [ "$mpi" = openmpi ]; then
         want 'command -v mpicc && command -v mpiexec' libopenmpi-dev openmpi-bin
+    fi
+    if [ "$mpi" = asan ]; then
+        want 'command -v valgrind' valgrind
     fi
     if [ ${#packages[@]} -eq 0 ]; then
         return
