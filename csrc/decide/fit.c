@@ -1,5 +1,7 @@
 #include "decide/fit.h"
 
+#include <math.h>
+
 void plb_fit_init(plb_fit_t *self, double memory)
 {
     self->keep = 1.0 - 1.0 / memory;
@@ -23,6 +25,7 @@ void plb_fit_add(plb_fit_t *self, double x, double y)
     self->mean_y += dy / self->weight;
     self->sxx = self->keep * self->sxx + dx * (x - self->mean_x);
     self->sxy = self->keep * self->sxy + dx * (y - self->mean_y);
+    self->syy = self->keep * self->syy + dy * (y - self->mean_y);
 }
 
 double plb_fit_slope(const plb_fit_t *self)
@@ -33,4 +36,14 @@ double plb_fit_slope(const plb_fit_t *self)
 double plb_fit_at(const plb_fit_t *self, double x)
 {
     return self->mean_y + plb_fit_slope(self) * (x - self->origin - self->mean_x);
+}
+
+double plb_fit_spread(const plb_fit_t *self)
+{
+    if (self->n < 3) {
+        return INFINITY;
+    }
+    const double left = self->syy - plb_fit_slope(self) * self->sxy;
+    const double n = (double)self->n;
+    return left > 0.0 ? sqrt(left / self->weight * (n / (n - 2.0))) : 0.0;
 }

@@ -12,7 +12,7 @@
 typedef struct plb_fit {
     double keep;   /* factor on the weights at each new observation, 0 < keep <= 1 */
     double origin; /* the first x; mean_x counts from there */
-    double weight, mean_x, mean_y, sxx, sxy;
+    double weight, mean_x, mean_y, sxx, sxy, syy;
     int64_t n;
 } plb_fit_t;
 
@@ -29,5 +29,9 @@ double plb_fit_slope(const plb_fit_t *self);
 
 /** The line at x. */
 double plb_fit_at(const plb_fit_t *self, double x);
+
+/** Standard deviation of the observations from the line, for n - 2 degrees of freedom; infinite
+ *  where fewer than three were seen. */
+double plb_fit_spread(const plb_fit_t *self);
 
 #endif

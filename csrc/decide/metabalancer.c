@@ -1,21 +1,24 @@
 /* metabalancer: the fitted period of Menon 3.5.1-3.5.3 and the dynamic trigger of 3.5.5.
  *
- * The period: plb_period_tau, refined at each iteration.
+ * The period: plb_period_tau, refined at each iteration.  Where the imbalance grows linearly it
+ * has cost m tau^2 / 2 = theta when the period is over; where it has not cost even half of that
+ * (theta / 2 is the case of a quadratic growth at its best moment) the slope was noise, and the
+ * period is not taken to be over.
  *
  * The dynamic trigger: max/mean beyond `threshold`.  The thesis leaves open what keeps it from
- * firing for ever at an imbalance that cannot be removed, and from overruling a long period that
- * was fitted to a slow growth.  Here it is
+ * firing for ever at an imbalance that cannot be removed, at noise, and from overruling a long
+ * period that was fitted to a slow growth.  Here it is
  *   - relative to the shifted average of 3.5.3: max > threshold * residual * mean;
  *   - confirmed by `patience` iterations in a row (1: the thesis), because one iteration may have
  *     been disturbed; what is not confirmed does not enter the lines either;
- *   - once the cost of a balancing is known, only for what the fitted line did not foresee, or
- *     where the imbalance has already cost as much as a balancing would (for a linear growth from
- *     zero that is the very iteration of eq. 3.5: m tau^2 / 2 = theta).
+ *   - once the cost of a balancing is known, only for what is far above the fitted line of ten or
+ *     more iterations, in proportion and against the spread around it (a parabola stays within
+ *     four spreads of its line from there on), or where the imbalance has already cost as much as
+ *     a balancing would.
  * Before the first balancing its cost is unknown, and the threshold alone decides.
  *
- * The residual is the worse of what the strategy promised and of what came true: the median of
- * the first three ratios after the balancing, so that neither a disturbed first iteration nor the
- * growth itself is taken for it.
+ * The residual is the worse of what the strategy promised and of what came true in the first three
+ * iterations after the balancing.
  */
 #include <math.h>
 
@@ -23,7 +26,8 @@
 #include "decide/trigger.h"
 
 enum { THRESHOLD, PATIENCE, LEAST, MEMORY, N_PARAMS };
-enum { FIRST_RATIOS = 3 };
+enum { FIRST_RATIOS = 3, LINE = 10, SPREADS = 4 };
+static const double PAID = 0.5; /* of the cost, before a period can be over */
 
 typedef struct metabalancer {
     plb_period_t period;
@@ -51,16 +55,20 @@ static void init(plb_trigger_t *self)
     restart(s, 1.0);
 }
 
-static double median3(const double *x)
+/* Of the first three ratios: the lower one of their median, which one disturbed iteration does not
+ * move, and of their line's value at the balancing, which growth does not move. */
+static double left_over(const double *r)
 {
-    return fmax(fmin(x[0], x[1]), fmin(fmax(x[0], x[1]), x[2]));
+    const double median = fmax(fmin(r[0], r[1]), fmin(fmax(r[0], r[1]), r[2]));
+    const double at_zero = (r[0] + r[1] + r[2]) / 3.0 - (r[2] - r[0]);
+    return fmin(median, at_zero);
 }
 
 /* Before the first balancing nothing was left over by one. */
 static double residual(const metabalancer_t *s)
 {
     return isnan(s->cost) || s->n < FIRST_RATIOS ? s->promised
-                                                 : fmax(s->promised, median3(s->ratio));
+                                                 : fmax(s->promised, left_over(s->ratio));
 }
 
 static void count(metabalancer_t *s, const plb_observation_t *o)
@@ -85,7 +93,9 @@ static plb_reason_t dynamic(const plb_trigger_t *self, const metabalancer_t *s, 
     if (isnan(s->cost)) {
         return PLB_REASON_FIRST;
     }
-    if (s->period.max.n >= 2 && o->max > threshold * plb_fit_at(&s->period.max, x)) {
+    const double expected = plb_fit_at(&s->period.max, x);
+    if (s->period.max.n >= LINE && o->max > threshold * expected &&
+        o->max > expected + SPREADS * plb_fit_spread(&s->period.max)) {
         return PLB_REASON_SUDDEN;
     }
     return v->excess >= s->cost ? PLB_REASON_PAYS : PLB_REASON_EARLY;
@@ -116,7 +126,20 @@ static plb_reason_t by_period(const metabalancer_t *s, const plb_observation_t *
     if (!(v->growth > 0.0)) {
         return PLB_REASON_FLAT;
     }
-    return (double)o->iteration >= v->next ? PLB_REASON_PERIOD : PLB_REASON_EARLY;
+    return (double)o->iteration >= v->next && v->excess >= PAID * s->cost ? PLB_REASON_PERIOD
+                                                                          : PLB_REASON_EARLY;
+}
+
+/* What the figures say once there are enough of them. */
+static plb_reason_t reason_of(const plb_trigger_t *self, const plb_observation_t *o,
+                              plb_reason_t sudden, const plb_verdict_t *v)
+{
+    const metabalancer_t *s = self->state;
+    if (s->beyond > 0 && (double)s->beyond >= self->params[PATIENCE]) {
+        return sudden;
+    }
+    const plb_reason_t period = by_period(s, o, v);
+    return s->beyond == 0 || period == PLB_REASON_PERIOD ? period : PLB_REASON_SUSPECT;
 }
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
@@ -127,20 +150,14 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     v->cost = s->cost;
     v->residual = residual(s);
     v->excess = s->sum_max - v->residual * s->sum_mean;
-    const plb_reason_t reason = dynamic(self, s, x, o, v);
-    s->beyond = reason == PLB_REASON_EARLY ? 0 : s->beyond + 1;
-    const bool confirmed = (double)s->beyond >= self->params[PATIENCE];
-    if (s->beyond == 0 || confirmed || reason == PLB_REASON_PAYS) {
+    const plb_reason_t sudden = dynamic(self, s, x, o, v);
+    s->beyond = sudden == PLB_REASON_EARLY ? 0 : s->beyond + 1;
+    if (s->beyond == 0 || (double)s->beyond >= self->params[PATIENCE]) {
         plb_period_add(&s->period, x, o->max, o->mean);
     }
     describe(s, (double)self->last, v);
-    if ((double)s->n < self->params[LEAST]) {
-        v->reason = PLB_REASON_FEW;
-    } else if (s->beyond == 0) {
-        v->reason = by_period(s, o, v);
-    } else {
-        v->reason = confirmed ? reason : PLB_REASON_SUSPECT;
-    }
+    v->reason =
+        (double)s->n < self->params[LEAST] ? PLB_REASON_FEW : reason_of(self, o, sudden, v);
 }
 
 /* The cost follows what is measured, halfway each time: one balancing may have been disturbed. */
