@@ -106,4 +106,8 @@ def _show_rich(
         table.add_column(Text(name), justify="right" if to_right else "left")
     for row in rows:
         table.add_row(*map(Text, row))
-    Console(file=out).print(table)
+    console = Console(file=out)
+    # A cell is never broken or cut: a line that is too long is the terminal's to wrap.
+    needed = console.measure(table, options=console.options.update(max_width=10_000)).maximum
+    console.width = max(console.width, needed)
+    console.print(table)
