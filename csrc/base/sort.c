@@ -192,26 +192,38 @@ static void range_of(const double *x, int64_t n, double *low, double *high)
     }
 }
 
-typedef struct parts {
-    uint64_t first; /* image of the least key */
-    int shift;      /* from the distance to it to the part */
-    uint64_t n; /* parts in use */
-    uint32_t end[PARTS];
+struct plb_parts {
+    double low, high; /* of all keys */
+    uint64_t first;   /* image of low */
+    int shift;        /* from the distance to it to the part */
+    uint64_t n, next; /* parts in use; the first that is not sorted */
     uint32_t largest;
-} parts_t;
+    plb_item_t *spare; /* [largest] */
+    uint32_t *bin;     /* [2 largest] */
+    uint32_t end[PARTS];
+};
 
-static inline uint64_t part_of(const parts_t *self, double key)
+static inline uint64_t part_of(const struct plb_parts *self, double key)
 {
     return (image(key) - self->first) >> self->shift;
 }
 
-static void split(parts_t *self, const double *x, int64_t n, double sign, double low, double high)
+/* Choose the parts and count their items; end[] is then where each begins. */
+static void split(struct plb_parts *self, const double *x, int64_t n, double sign)
 {
-    const uint64_t range = image(high) - image(low);
+    double low = 0.0, high = 0.0;
+    if (n > 0) {
+        range_of(x, n, &low, &high);
+    }
+    const double a = key_of(low, sign), b = key_of(high, sign);
+    self->low = a < b ? a : b;
+    self->high = a < b ? b : a;
+    self->first = image(self->low);
+    const uint64_t range = image(self->high) - self->first;
     const int used = range == 0 ? 0 : 64 - __builtin_clzll(range);
-    self->first = image(low);
     self->shift = n < FEW_LOADS ? 63 : used > DIGIT_BITS ? used - DIGIT_BITS : 0;
-    self->n = part_of(self, high) + 1;
+    self->n = part_of(self, self->high) + 1;
+    self->next = 0;
     memset(self->end, 0, self->n * sizeof *self->end);
     for (int64_t i = 0; i < n; i++) {
         self->end[part_of(self, key_of(x[i], sign))]++;
@@ -219,53 +231,61 @@ static void split(parts_t *self, const double *x, int64_t n, double sign, double
     self->largest = starts(self->end, (int64_t)self->n);
 }
 
-static void sort_parts(const parts_t *self, plb_item_t *item, double low, double high,
-                       plb_item_t *spare, uint32_t *bin)
-{
-    uint32_t begin = 0;
-    for (uint64_t part = 0; part < self->n; part++) {
-        const uint64_t first = self->first + (part << self->shift);
-        const uint64_t last = first + ((UINT64_C(1) << self->shift) - 1);
-        const double least = part == 0 ? low : from_image(first);
-        const double most = last > first && last < image(high) ? from_image(last) : high;
-        if (self->end[part] > begin) {
-            plb_sort_items(item + begin, self->end[part] - begin, least, most, spare, bin);
-        }
-        begin = self->end[part];
-    }
-}
-
-int plb_sort_loads(const double *x, int64_t n, plb_direction_t direction, plb_item_t **out,
+int plb_loads_init(plb_loads_t *self, const double *x, int64_t n, plb_direction_t direction,
                    plb_err_t *err)
 {
     int ret = PLB_OK;
     const double sign = direction == PLB_ASCENDING ? 1.0 : -1.0;
-    parts_t *parts = NULL;
-    plb_item_t *item = NULL, *spare = NULL;
-    uint32_t *bin = NULL;
-    double low = 0.0, high = 0.0;
-    PLB_NEW(item, n);
-    PLB_NEW(parts, 1);
-    if (n > 0) {
-        range_of(x, n, &low, &high);
-    }
-    const double a = key_of(low, sign), b = key_of(high, sign);
-    low = a < b ? a : b;
-    high = a < b ? b : a;
-    split(parts, x, n, sign, low, high);
-    PLB_NEW(spare, parts->largest);
-    PLB_NEW(bin, 2 * (int64_t)parts->largest);
+    *self = (plb_loads_t){.n = n};
+    PLB_NEW(self->item, n);
+    PLB_NEW(self->parts, 1);
+    struct plb_parts *parts = self->parts;
+    parts->spare = NULL;
+    parts->bin = NULL;
+    split(parts, x, n, sign);
+    PLB_NEW(parts->spare, parts->largest);
+    PLB_NEW(parts->bin, 2 * (int64_t)parts->largest);
     for (int64_t i = 0; i < n; i++) {
         const double key = key_of(x[i], sign);
-        item[parts->end[part_of(parts, key)]++] = (plb_item_t){key, (int32_t)i};
+        self->item[parts->end[part_of(parts, key)]++] = (plb_item_t){key, (int32_t)i};
     }
-    sort_parts(parts, item, low, high, spare, bin);
-    *out = item;
-    item = NULL;
 out:
-    plb_free(item);
-    plb_free(parts);
-    plb_free(spare);
-    plb_free(bin);
+    if (ret != PLB_OK) {
+        plb_loads_free(self);
+    }
     return ret;
+}
+
+static void sort_part(plb_loads_t *self, uint64_t part)
+{
+    const struct plb_parts *parts = self->parts;
+    const uint64_t first = parts->first + (part << parts->shift);
+    const uint64_t last = first + ((UINT64_C(1) << parts->shift) - 1);
+    const double low = part == 0 ? parts->low : from_image(first);
+    const double high =
+        last > first && last < image(parts->high) ? from_image(last) : parts->high;
+    plb_sort_items(self->item + self->ready, parts->end[part] - self->ready, low, high,
+                   parts->spare, parts->bin);
+}
+
+void plb_loads_sort(plb_loads_t *self, int64_t upto)
+{
+    while (self->ready < upto) {
+        const uint64_t part = self->parts->next++;
+        if (self->parts->end[part] > self->ready) {
+            sort_part(self, part);
+            self->ready = self->parts->end[part];
+        }
+    }
+}
+
+void plb_loads_free(plb_loads_t *self)
+{
+    if (self->parts != NULL) {
+        plb_free(self->parts->spare);
+        plb_free(self->parts->bin);
+    }
+    plb_free(self->parts);
+    plb_free(self->item);
+    *self = (plb_loads_t){0};
 }

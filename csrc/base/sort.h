@@ -11,10 +11,21 @@
 
 typedef enum plb_direction { PLB_ASCENDING, PLB_DESCENDING } plb_direction_t;
 
-/** Order x[n], finite, n < 2^31: *out is a new array of n items (x, index), or (-x, index) for the
- *  descending order; equal values by index, lowest first. */
-int plb_sort_loads(const double *x, int64_t n, plb_direction_t direction, plb_item_t **out,
+/* Loads in order, on demand: whoever takes them from the front finds them in the cache. */
+typedef struct plb_loads {
+    plb_item_t *item; /* [n] (x, index), or (-x, index) for the descending order; equal values by
+                       * index, lowest first */
+    int64_t n, ready; /* item[0 ... ready-1] are in their places */
+    struct plb_parts *parts;
+} plb_loads_t;
+
+/** Get ready to order x[n], finite, n < 2^31.  Owns its arrays, borrows nothing. */
+int plb_loads_init(plb_loads_t *self, const double *x, int64_t n, plb_direction_t direction,
                    plb_err_t *err);
+
+/** Order at least the first `upto` <= n. */
+void plb_loads_sort(plb_loads_t *self, int64_t upto);
+void plb_loads_free(plb_loads_t *self);
 
 /** Order item[n], whose keys lie in [low, high].  Scratch: spare[n] and bin[2 n].  All
  *  ids differ. */

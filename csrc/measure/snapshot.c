@@ -83,6 +83,14 @@ int plb_snapshot_check_placement(const plb_snapshot_t *s, const int32_t *rank, p
     return PLB_OK;
 }
 
+/* Sums of loads to times of ranks. */
+static void to_seconds(const plb_snapshot_t *s, double *time)
+{
+    for (int32_t r = 0; r < s->n_ranks; r++) {
+        time[r] = (s->background == NULL ? 0.0 : s->background[r]) + time[r] / plb_speed(s, r);
+    }
+}
+
 void plb_snapshot_rank_times(const plb_snapshot_t *s, const int32_t *rank, double *time)
 {
     if (rank == NULL) {
@@ -101,9 +109,7 @@ void plb_snapshot_rank_times(const plb_snapshot_t *s, const int32_t *rank, doubl
         sum += s->load[i * s->n_components];
     }
     time[r0] = sum;
-    for (int32_t r = 0; r < s->n_ranks; r++) {
-        time[r] = (s->background == NULL ? 0.0 : s->background[r]) + time[r] / plb_speed(s, r);
-    }
+    to_seconds(s, time);
 }
 
 int plb_snapshot_compare(const plb_snapshot_t *s, const int32_t *rank, plb_change_t *out,
@@ -113,14 +119,25 @@ int plb_snapshot_compare(const plb_snapshot_t *s, const int32_t *rank, plb_chang
     if (ret != PLB_OK) {
         return ret;
     }
+    memset(out->before, 0, (size_t)s->n_ranks * sizeof *out->before);
+    memset(out->after, 0, (size_t)s->n_ranks * sizeof *out->after);
     out->migrations = out->bytes = 0;
+    int32_t r0 = 0;
+    double sum = 0.0;
     for (int64_t i = 0; i < s->n_objects; i++) {
-        out->migrations += rank[i] != s->rank[i];
+        const double load = s->load[i * s->n_components];
+        if (s->rank[i] != r0) { /* as in plb_snapshot_rank_times */
+            out->before[r0] = sum;
+            r0 = s->rank[i];
+            sum = out->before[r0];
+        }
+        sum += load;
+        out->after[rank[i]] += load;
+        out->migrations += rank[i] != r0;
+        out->bytes += s->bytes != NULL && rank[i] != r0 ? s->bytes[i] : 0;
     }
-    for (int64_t i = 0; s->bytes != NULL && i < s->n_objects; i++) {
-        out->bytes += rank[i] != s->rank[i] ? s->bytes[i] : 0;
-    }
-    plb_snapshot_rank_times(s, NULL, out->before);
-    plb_snapshot_rank_times(s, rank, out->after);
+    out->before[r0] = sum;
+    to_seconds(s, out->before);
+    to_seconds(s, out->after);
     return PLB_OK;
 }

@@ -64,18 +64,19 @@ static void number_classes(fleet_t *self, const plb_item_t *order)
 static int make_classes(fleet_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
-    plb_item_t *order = NULL;
+    plb_loads_t order = {0};
     const int32_t p = self->in->n_ranks;
     if (self->in->speed == NULL) {
         memset(self->class_of, 0, (size_t)p * sizeof *self->class_of);
         self->n_classes = 1;
         return PLB_OK;
     }
-    ret = plb_sort_loads(self->in->speed, p, PLB_ASCENDING, &order, err);
+    ret = plb_loads_init(&order, self->in->speed, p, PLB_ASCENDING, err);
     if (ret == PLB_OK) {
-        number_classes(self, order);
+        plb_loads_sort(&order, p);
+        number_classes(self, order.item);
     }
-    plb_free(order);
+    plb_loads_free(&order);
     return ret;
 }
 
@@ -157,12 +158,14 @@ static int elect(const fleet_t *self, double load, double *finish)
     return best;
 }
 
-/* Place object[n], the heaviest first: keys are negated loads. */
-static int place_one_by_one(const plb_problem_t *problem, const plb_item_t *object, int32_t *rank,
+/* Place the loads, the heaviest first: keys are negated. */
+static int place_one_by_one(const plb_problem_t *problem, plb_loads_t *loads, int32_t *rank,
                             const plb_opts_t *opts, plb_err_t *err)
 {
     fleet_t self;
+    const plb_item_t *object = loads->item;
     int ret = fleet_init(&self, problem, err);
+    plb_loads_sort(loads, loads->n);
     for (int64_t k = 0; ret == PLB_OK && k < problem->n; k++) {
         const int32_t i = plb_problem_object(problem, object[k].id);
         double finish = 0.0;
@@ -270,18 +273,25 @@ out:
     return ret;
 }
 
-static int place_in_rounds(const plb_problem_t *problem, plb_item_t *object, int32_t *rank,
+/* Have the next round's loads in order, as seconds on a rank of that speed. */
+static void get_ready(plb_loads_t *loads, int64_t upto, double speed)
+{
+    int64_t k = loads->ready;
+    plb_loads_sort(loads, upto < loads->n ? upto : loads->n);
+    for (; speed != 1.0 && k < loads->ready; k++) {
+        loads->item[k].key /= speed;
+    }
+}
+
+static int place_in_rounds(const plb_problem_t *problem, plb_loads_t *loads, int32_t *rank,
                            const plb_opts_t *opts, plb_err_t *err)
 {
     line_t line;
-    const double speed = plb_speed(problem->in, 0);
     int ret = line_init(&line, problem, err);
-    for (int64_t k = 0; speed != 1.0 && k < problem->n; k++) {
-        object[k].key /= speed;
-    }
     int64_t next_tick = TICK;
-    for (int64_t done = 0; ret == PLB_OK && done < problem->n;) {
-        const int32_t k = hand_out(&line, object + done, problem->n - done, problem, rank);
+    for (int64_t done = 0; ret == PLB_OK && done < loads->n;) {
+        get_ready(loads, done + line.p, plb_speed(problem->in, 0));
+        const int32_t k = hand_out(&line, loads->item + done, loads->n - done, problem, rank);
         line_up(&line, k);
         done += k;
         if (done >= next_tick && opts->tick != NULL) {
@@ -307,20 +317,19 @@ static bool one_speed(const plb_snapshot_t *in)
 
 /* ---- the strategy --------------------------------------------------------------------------- */
 
-/* *out: a new array of those of the objects that may migrate, by their position among these,
- * heaviest first; keys are negated loads. */
-static int sort_objects(const plb_problem_t *problem, plb_item_t **out, plb_err_t *err)
+/* The loads of the objects that may migrate, by their position among these. */
+static int list_loads(const plb_problem_t *problem, plb_loads_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
     double *load = NULL;
     if (problem->object == NULL) {
-        return plb_sort_loads(problem->in->load, problem->n, PLB_DESCENDING, out, err);
+        return plb_loads_init(out, problem->in->load, problem->n, PLB_DESCENDING, err);
     }
     PLB_NEW(load, problem->n);
     for (int64_t k = 0; k < problem->n; k++) {
         load[k] = problem->in->load[problem->object[k]];
     }
-    ret = plb_sort_loads(load, problem->n, PLB_DESCENDING, out, err);
+    ret = plb_loads_init(out, load, problem->n, PLB_DESCENDING, err);
 out:
     plb_free(load);
     return ret;
@@ -330,7 +339,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
                int32_t *out, plb_err_t *err)
 {
     plb_problem_t problem;
-    plb_item_t *object = NULL;
+    plb_loads_t loads = {0};
     (void)self;
     int ret = plb_problem_init(&problem, in, err);
     if (ret != PLB_OK) {
@@ -339,17 +348,17 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     if (problem.object != NULL) {
         memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     }
-    ret = sort_objects(&problem, &object, err);
+    ret = list_loads(&problem, &loads, err);
     if (ret == PLB_OK && problem.room == NULL && one_speed(in)) {
-        ret = place_in_rounds(&problem, object, out, opts, err);
+        ret = place_in_rounds(&problem, &loads, out, opts, err);
     } else if (ret == PLB_OK) {
-        ret = place_one_by_one(&problem, object, out, opts, err);
+        ret = place_one_by_one(&problem, &loads, out, opts, err);
     }
     if (ret == STUCK) { /* the order of loads left no room: by memory first, then by load */
         ret = plb_problem_pack(&problem, out, opts, err);
         ret = ret == PLB_OK ? plb_refine(&problem, PLB_REFINE_OVERLOAD, out, opts, err) : ret;
     }
-    plb_free(object);
+    plb_loads_free(&loads);
     plb_problem_free(&problem);
     return ret;
 }

@@ -115,9 +115,9 @@ void plb_problem_free(plb_problem_t *self)
 
 /* ---- by memory alone ------------------------------------------------------------------------ */
 
-/* *out: a new array of the objects that may migrate, the largest memory first.  Doubles round
+/* *out: the objects that may migrate, the largest memory first.  Doubles round
  * sizes beyond 2^53, which only the order of near-equal giants notices. */
-static int by_memory(const plb_problem_t *self, plb_item_t **out, plb_err_t *err)
+static int by_memory(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
     double *memory = NULL;
@@ -125,9 +125,13 @@ static int by_memory(const plb_problem_t *self, plb_item_t **out, plb_err_t *err
     for (int64_t k = 0; k < self->n; k++) {
         memory[k] = (double)self->in->memory[plb_problem_object(self, k)];
     }
-    ret = plb_sort_loads(memory, self->n, PLB_DESCENDING, out, err);
-    for (int64_t k = 0; ret == PLB_OK && k < self->n; k++) {
-        (*out)[k].id = plb_problem_object(self, (*out)[k].id);
+    ret = plb_loads_init(out, memory, self->n, PLB_DESCENDING, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    plb_loads_sort(out, self->n);
+    for (int64_t k = 0; k < self->n; k++) {
+        out->item[k].id = plb_problem_object(self, out->item[k].id);
     }
 out:
     plb_free(memory);
@@ -218,13 +222,13 @@ int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t 
     const int64_t *memory = self->in->memory;
     const int64_t last_step = self->n + STEPS;
     bins_t bins = {0};
-    plb_item_t *order = NULL;
+    plb_loads_t order = {0};
     int64_t placed = 0, failed = -1, failed_most = 0;
     ret = by_memory(self, &order, err);
     ret = ret == PLB_OK ? bins_init(&bins, self->room, self->in->n_ranks, err) : ret;
     int32_t last = -1;
     for (int64_t step = 0; ret == PLB_OK && placed < self->n; step++) {
-        const int32_t i = order[placed].id;
+        const int32_t i = order.item[placed].id;
         const int32_t r = next_bin(&bins, last, memory[i]);
         if (r >= 0) {
             bins_set(&bins, r, bins.most[bins.size + r] - memory[i]);
@@ -240,7 +244,7 @@ int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t 
                 ret = does_not_fit(self, (int32_t)failed, failed_most, err);
                 break;
             }
-            const int32_t back = order[--placed].id;
+            const int32_t back = order.item[--placed].id;
             last = rank[back];
             bins_set(&bins, last, bins.most[bins.size + last] + memory[back]);
         }
@@ -248,7 +252,7 @@ int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t 
             ret = opts->tick(opts->tick_arg);
         }
     }
-    plb_free(order);
+    plb_loads_free(&order);
     plb_free(bins.most);
     return ret;
 }
@@ -296,7 +300,7 @@ int plb_problem_repair(const plb_problem_t *self, int32_t *rank, const plb_opts_
     const int32_t p = self->in->n_ranks;
     bool kept = true;
     int64_t *room = NULL;
-    plb_item_t *order = NULL;
+    plb_loads_t order = {0};
     plb_heap_t heap = {0};
     if (self->room == NULL) {
         return PLB_OK;
@@ -316,12 +320,12 @@ int plb_problem_repair(const plb_problem_t *self, int32_t *rank, const plb_opts_
     PLB_NEW(heap.item, p);
     ret = by_memory(self, &order, err);
     if (ret == PLB_OK &&
-        !settle(self, order, evict(self, rank, room, order), room, &heap, rank)) {
+        !settle(self, order.item, evict(self, rank, room, order.item), room, &heap, rank)) {
         ret = plb_problem_pack(self, rank, opts, err);
     }
 out:
     plb_free(room);
-    plb_free(order);
+    plb_loads_free(&order);
     plb_free(heap.item);
     return ret;
 }

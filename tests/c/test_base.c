@@ -29,13 +29,19 @@ static void assert_sorted(const double *x, const plb_item_t *item, int64_t n, do
 
 static void check_both(const double *x, int64_t n)
 {
-    plb_item_t *item;
-    assert_int_equal(plb_sort_loads(x, n, PLB_ASCENDING, &item, &err), PLB_OK);
-    assert_sorted(x, item, n, 1.0);
-    plb_free(item);
-    assert_int_equal(plb_sort_loads(x, n, PLB_DESCENDING, &item, &err), PLB_OK);
-    assert_sorted(x, item, n, -1.0);
-    plb_free(item);
+    plb_loads_t loads;
+    assert_int_equal(plb_loads_init(&loads, x, n, PLB_ASCENDING, &err), PLB_OK);
+    plb_loads_sort(&loads, n);
+    assert_sorted(x, loads.item, n, 1.0);
+    plb_loads_free(&loads);
+    assert_int_equal(plb_loads_init(&loads, x, n, PLB_DESCENDING, &err), PLB_OK);
+    for (int64_t upto = 0; upto < n; upto += 1 + n / 5) { /* in steps, as it is asked for */
+        plb_loads_sort(&loads, upto);
+        assert_true(loads.ready >= upto);
+    }
+    plb_loads_sort(&loads, n);
+    assert_sorted(x, loads.item, n, -1.0);
+    plb_loads_free(&loads);
 }
 
 static double draw(plb_rng_t *rng, int kind, int64_t i)
@@ -78,12 +84,13 @@ static void sort_keeps_equal_values_by_index(void **state)
     (void)state;
     const double x[] = {2, 1, 2, 0.0, -0.0, 1};
     const int32_t expected[] = {0, 2, 1, 5, 3, 4};
-    plb_item_t *item;
-    assert_int_equal(plb_sort_loads(x, 6, PLB_DESCENDING, &item, &err), PLB_OK);
+    plb_loads_t loads;
+    assert_int_equal(plb_loads_init(&loads, x, 6, PLB_DESCENDING, &err), PLB_OK);
+    plb_loads_sort(&loads, 6);
     for (int k = 0; k < 6; k++) {
-        assert_int_equal(item[k].id, expected[k]);
+        assert_int_equal(loads.item[k].id, expected[k]);
     }
-    plb_free(item);
+    plb_loads_free(&loads);
 }
 
 /* ---- heap ------------------------------------------------------------------------------------ */
@@ -199,13 +206,13 @@ static void failed_allocations_are_errors_without_leaks(void **state)
     static const double x[] = {3, 1, 2};
     static const int32_t ends[] = {0, 1, 2};
     for (int64_t at = 0;; at++) {
-        plb_item_t *item = NULL;
+        plb_loads_t loads = {0};
         plb_csr_t csr = {0};
         plb_mem_fail_at(at);
-        const int sorted = plb_sort_loads(x, 3, PLB_ASCENDING, &item, &err);
+        const int sorted = plb_loads_init(&loads, x, 3, PLB_ASCENDING, &err);
         const int rows = plb_csr_init(&csr, 3, ends, ends, 3, &err);
         plb_mem_fail_at(-1);
-        plb_free(item);
+        plb_loads_free(&loads);
         plb_csr_free(&csr);
         if (sorted == PLB_OK && rows == PLB_OK) {
             assert_true(at >= 7);
