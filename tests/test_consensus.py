@@ -88,6 +88,7 @@ SMALL = [
     "changes=1 ranks=3 churn=2 migrate=1 iterations=4",
     "changes=2 lag=1 churn=2 iterations=4",
     "changes=1 fails=1 known=0",
+    "changes=1 fails=1 migrate=1",
     "changes=1 fails=2 ranks=3 iterations=3",
     "changes=2 lag=1 one_comm=1 ranks=3",
 ]

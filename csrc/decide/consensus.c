@@ -316,6 +316,17 @@ int plb_consensus_end(plb_consensus_t *self, int64_t iteration, plb_actions_t *o
     return PLB_OK;
 }
 
+void plb_consensus_fail(plb_consensus_t *self, plb_actions_t *out)
+{
+    out->n = 0;
+    for (int64_t i = 0; i < self->capacity; i++) {
+        self->reach[i] = -1 - (i + 1);
+    }
+    self->free = self->n_objects = self->n_behind = 0;
+    self->end = min_of(self->end, self->contributed);
+    settle(self, out);
+}
+
 bool plb_consensus_ended(const plb_consensus_t *self, int64_t iteration)
 {
     return iteration >= self->end;

@@ -159,10 +159,14 @@ int plb_consensus_ask(plb_consensus_t *self, int64_t slot, plb_answer_t *answer,
 /** The same question without consequence; PLB_ANSWER_GO also for an object that runs. */
 plb_answer_t plb_consensus_answer(const plb_consensus_t *self, int64_t slot);
 
-/** The last iteration of this rank turns out to be `iteration`, not before any that it has
- *  contributed.  A rank that fails removes its objects first. */
+/** The last iteration of this rank turns out to be `iteration`, not before any that has begun. */
 int plb_consensus_end(plb_consensus_t *self, int64_t iteration, plb_actions_t *out,
                       plb_err_t *err);
+
+/** The rank fails: it has no objects any more, whatever they were at, and has ended.  It serves
+ *  on.  Where its statistics of the final iteration had been contributed the balancing still
+ *  takes place: it must be given no objects there. */
+void plb_consensus_fail(plb_consensus_t *self, plb_actions_t *out);
 
 /** Whether its statistics of `iteration` count this rank as ended. */
 bool plb_consensus_ended(const plb_consensus_t *self, int64_t iteration);

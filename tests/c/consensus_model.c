@@ -628,7 +628,7 @@ static int migrate(const model_t *m, system_t *s, plb_err_t *err)
     }
     /* Half of the ranks give, so that ranks without objects come about. */
     for (int r = 0; r < m->ranks; r += 2) {
-        if (first[r] >= 0) {
+        if (first[r] >= 0 && s->failed[(r + 1) % m->ranks] == PLB_NEVER) {
             const int ret = move_object(m, s, first[r], s->rank[r].final, err);
             if (ret != PLB_OK) {
                 return ret;
@@ -679,25 +679,19 @@ static int take_churn(const model_t *m, system_t *s, step_t step, FILE *say, plb
 
 static int take_fail(const model_t *m, system_t *s, int r, FILE *say, plb_err_t *err)
 {
+    const before_t was = before(m, s, r);
     plb_actions_t out;
-    int ret = PLB_OK;
     if (say != NULL) {
         fprintf(say, "rank %d: fails", r);
     }
     s->fails--;
     s->serving[r] = true;
-    for (int g = 0; g < n_objects(m) && ret == PLB_OK; g++) {
-        if (s->owner[g] == r && present(s, g)) {
-            const before_t was = before(m, s, r);
-            ret = plb_consensus_remove(&s->rank[r], s->slot[g], &out, err);
-            s->slot[g] = -1;
-            ret = ret == PLB_OK ? perform(m, s, r, was, -1, &out, say, err) : ret;
-        }
-    }
-    const before_t was = before(m, s, r);
     s->failed[r] = s->rank[r].contributed;
-    ret = ret == PLB_OK ? plb_consensus_end(&s->rank[r], s->failed[r], &out, err) : ret;
-    return ret == PLB_OK ? perform(m, s, r, was, -1, &out, say, err) : ret;
+    for (int g = 0; g < n_objects(m); g++) {
+        s->slot[g] = s->owner[g] == r ? -1 : s->slot[g];
+    }
+    plb_consensus_fail(&s->rank[r], &out);
+    return perform(m, s, r, was, -1, &out, say, err);
 }
 
 static int take(const model_t *m, system_t *s, step_t step, FILE *say, plb_err_t *err)

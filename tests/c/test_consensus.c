@@ -286,6 +286,26 @@ static void test_end_of_the_run(void **state)
     plb_consensus_free(&rank);
 }
 
+static void test_rank_that_fails(void **state)
+{
+    (void)state;
+    plb_consensus_t rank = rank_with(3, 0);
+    run_to(&rank, 0, 2);
+    run_to(&rank, 1, 1);
+    run_to(&rank, 2, 1);
+    assert_int_equal(ask(&rank, 0), PLB_ANSWER_GO);
+    see(&rank, 1);
+    plb_consensus_fail(&rank, &out);
+    assert_int_equal(rank.n_objects, 0);
+    assert_int_equal(action(PLB_ACT_STATS)->first, 2);
+    assert_int_equal(action(PLB_ACT_STATS)->last, 2);
+    assert_true(plb_consensus_ended(&rank, 2));
+    hear(&rank, PLB_RULING_FINAL, 0, 4);
+    see(&rank, 2);
+    assert_int_equal(action(PLB_ACT_STATS)->last, 3); /* it serves on */
+    plb_consensus_free(&rank);
+}
+
 static void test_slots_are_used_again(void **state)
 {
     (void)state;
@@ -371,6 +391,7 @@ int main(void)
         cmocka_unit_test(test_statistics_when_the_last_object_is_through),
         cmocka_unit_test(test_rank_without_objects_follows),
         cmocka_unit_test(test_end_of_the_run),
+        cmocka_unit_test(test_rank_that_fails),
         cmocka_unit_test(test_slots_are_used_again),
         cmocka_unit_test(test_out_of_memory_changes_nothing),
         cmocka_unit_test(test_wrong_use),
