@@ -7,6 +7,7 @@ and in a simulation.
 from pylb import errors, plots
 from pylb._version import __version__
 from pylb.metrics import Metrics
+from pylb.optimum import GeneratedRun, Imbalance, Optimum, optimum
 from pylb.place import Placement, place
 from pylb.replay import Decision, Replay, replay
 from pylb.runtime import Balancer, Iterations, Receipt, Report
@@ -19,8 +20,11 @@ __all__ = [
     "Balancer",
     "Decision",
     "Edges",
+    "GeneratedRun",
+    "Imbalance",
     "Iterations",
     "Metrics",
+    "Optimum",
     "Placement",
     "Receipt",
     "Replay",
@@ -31,6 +35,7 @@ __all__ = [
     "Trigger",
     "__version__",
     "errors",
+    "optimum",
     "place",
     "plots",
     "replay",

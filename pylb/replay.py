@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from pylb import _core
 from pylb.errors import DomainError
+from pylb.optimum import Optimum, regret
 from pylb.snapshot import F64, I32
 from pylb.strategies import Strategy, find
 from pylb.triggers import Trigger, make
@@ -137,6 +138,10 @@ class Replay:
         if other.time == self.time:
             return 1.0
         return other.time / self.time if self.time > 0 else math.inf
+
+    def regret(self, best: Optimum) -> float:
+        """Time beyond that of the best schedule, as a part of the latter: 0.02 is 2 % slower."""
+        return regret(self.time, best)
 
     def __repr__(self) -> str:
         by = f"{self.strategy}, {self.trigger}" if self.trigger else "recorded placement"

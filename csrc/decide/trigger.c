@@ -5,12 +5,16 @@
 
 #include "base/mem.h"
 
-extern const plb_trigger_kind_t plb_trigger_periodic, plb_trigger_metabalancer;
+extern const plb_trigger_kind_t plb_trigger_periodic, plb_trigger_threshold, plb_trigger_menon,
+    plb_trigger_procassini, plb_trigger_marquez, plb_trigger_zhai, plb_trigger_boulmier,
+    plb_trigger_metabalancer, plb_trigger_auto;
 
 const plb_trigger_kind_t *const plb_triggers[] = {
-    &plb_trigger_periodic,
-    &plb_trigger_metabalancer,
-    NULL,
+    &plb_trigger_periodic, &plb_trigger_threshold,
+    &plb_trigger_menon,    &plb_trigger_procassini,
+    &plb_trigger_marquez,  &plb_trigger_zhai,
+    &plb_trigger_boulmier, &plb_trigger_metabalancer,
+    &plb_trigger_auto,     NULL,
 };
 
 const plb_trigger_kind_t *plb_trigger_find(const char *name)
@@ -57,7 +61,8 @@ static int check_params(const plb_trigger_kind_t *kind, const double *params, pl
 int plb_trigger_init(plb_trigger_t *self, const plb_trigger_kind_t *kind, const double *params,
                      plb_err_t *err)
 {
-    *self = (plb_trigger_t){.kind = kind, .verdict = unknown(PLB_REASON_START)};
+    *self = (plb_trigger_t){
+        .kind = kind, .end = INT64_MAX, .cost = NAN, .verdict = unknown(PLB_REASON_START)};
     int ret = check_params(kind, params, err);
     if (ret != PLB_OK) {
         goto out;
@@ -94,6 +99,23 @@ static int check_seconds(const char *name, double x, plb_err_t *err)
                : PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected seconds, zero or more", name, x);
 }
 
+int plb_trigger_expect(plb_trigger_t *self, int64_t end, double cost, plb_err_t *err)
+{
+    const int ret = isnan(cost) ? PLB_OK : check_seconds("cost", cost, err);
+    if (ret == PLB_OK) {
+        self->end = end;
+        self->cost = cost;
+    }
+    return ret;
+}
+
+static void count(plb_cycle_t *self, const plb_observation_t *o)
+{
+    self->n++;
+    self->u = fmax(o->max - o->mean, 0.0);
+    self->U += self->u;
+}
+
 int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err_t *err)
 {
     int ret;
@@ -116,7 +138,9 @@ int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err
         self->verdict.reason = PLB_REASON_STALE;
         return PLB_OK;
     }
+    count(&self->cycle, o);
     self->verdict = unknown(PLB_REASON_START);
+    self->verdict.cost = self->cost;
     self->kind->observe(self, o, &self->verdict);
     self->verdict.balance = self->verdict.reason >= PLB_REASON_EVERY;
     return PLB_OK;
@@ -138,8 +162,11 @@ int plb_trigger_balanced(plb_trigger_t *self, int64_t iteration, double cost, do
         self->seen = iteration;
     }
     self->last = iteration;
+    /* halfway to what is measured: one balancing may have been disturbed */
+    self->cost = isnan(self->cost) ? cost : 0.5 * (self->cost + cost);
     if (self->kind->balanced != NULL) {
         self->kind->balanced(self, cost, max_over_mean < 1.0 ? 1.0 : max_over_mean);
     }
+    self->cycle = (plb_cycle_t){0};
     return PLB_OK;
 }

@@ -31,10 +31,15 @@ typedef struct plb_observation {
     X(FLAT, "the imbalance does not grow")                                                        \
     X(EARLY, "the period is not over")                                                            \
     X(SUSPECT, "the imbalance is beyond the threshold; it may be a spike")                        \
+    X(GAIN, "the iterations left would not repay a balancing")                                    \
     X(EVERY, "the given number of iterations is over")                                            \
     X(PERIOD, "the ideal period is over")                                                         \
     X(FIRST, "the imbalance is beyond the threshold, and no balancing was tried yet")             \
     X(SUDDEN, "the imbalance is beyond the threshold and beyond what its growth explains")        \
+    X(UNBALANCED, "a rank is beyond the tolerance")                                               \
+    X(LOSS, "the imbalance since the last balancing has cost as much as a balancing")             \
+    X(RATE, "the imbalance costs more than the average iteration since the last balancing")       \
+    X(REPAYS, "balanced iterations would repay a balancing")                                      \
     X(PAYS, "the imbalance is beyond the threshold and has cost as much as a balancing")
 
 typedef enum plb_reason {
@@ -57,6 +62,9 @@ const char *plb_reason_words(plb_reason_t reason);
     X(growth, "s", "growth of the maximum over residual times the mean (eq. 3.3, m)")             \
     X(residual, "", "max/mean that the last balancing could not even out (3.5.3)")                \
     X(excess, "s", "what the imbalance beyond the residual has cost since the last balancing")    \
+    X(level, "s", "excess of an iteration that is expected to stay")                              \
+    X(rate, "s", "least average cost of an iteration that there is evidence of")                  \
+    X(gain, "s", "expected of a balancing over the iterations left")                              \
     X(cost, "s", "of one balancing (theta)")
 
 typedef struct plb_verdict {
@@ -66,6 +74,13 @@ typedef struct plb_verdict {
     PLB_VERDICT(X)
 #undef X
 } plb_verdict_t;
+
+/* What has happened since the last balancing, in the letters of Boulmier 2021. */
+typedef struct plb_cycle {
+    int64_t n; /* tau: iterations observed */
+    double u;  /* max - mean of the last one, seconds */
+    double U;  /* their sum */
+} plb_cycle_t;
 
 typedef struct plb_trigger plb_trigger_t;
 
@@ -88,6 +103,9 @@ struct plb_trigger {
     int64_t seen;   /* last iteration observed */
     int64_t last;   /* iteration of the last balancing, or the one before the first observed */
     bool started;   /* something was observed */
+    int64_t end;    /* the number behind the last iteration; INT64_MAX: not known */
+    double cost;    /* of the next balancing, as far as is known; NAN: nothing is */
+    plb_cycle_t cycle;
     plb_verdict_t verdict; /* the last one */
 };
 
@@ -101,6 +119,11 @@ const plb_trigger_kind_t *plb_trigger_find(const char *name);
 int plb_trigger_init(plb_trigger_t *self, const plb_trigger_kind_t *kind, const double *params,
                      plb_err_t *err);
 void plb_trigger_free(plb_trigger_t *self);
+
+/** What is known before the run: `end`, the number behind the last iteration, INT64_MAX where it
+ *  is not known; `cost`, the seconds that a balancing is expected to take, NAN where it is not
+ *  known.  PLB_ERR_VALUE: cost is infinite or negative. */
+int plb_trigger_expect(plb_trigger_t *self, int64_t end, double cost, plb_err_t *err);
 
 /** An iteration is over; the verdict is in self->verdict.  An observation from before the last
  *  balancing (it was in flight) changes nothing.  PLB_ERR_VALUE: a time is NaN, infinite or

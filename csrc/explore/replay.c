@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "explore/runner.h"
 #include "measure/clock.h"
 
 /* Ctrl-C is looked for each time that about so many tasks and ranks were run through. */
@@ -82,7 +83,7 @@ static int check_i64(const char *name, const int64_t *x, int64_t i0, int64_t end
 }
 
 /* What does not belong to one phase. */
-static int check_frame(const plb_trace_t *t, plb_err_t *err)
+int plb_runner_check(const plb_trace_t *t, plb_err_t *err)
 {
     int ret;
     if (t->n_ranks < 1) {
@@ -97,7 +98,7 @@ static int check_frame(const plb_trace_t *t, plb_err_t *err)
 }
 
 /* Just before the phase is run, so that its arrays are in the cache then. */
-static int check_tasks(const plb_trace_t *t, int64_t i, plb_err_t *err)
+int plb_runner_check_tasks(const plb_trace_t *t, int64_t i, plb_err_t *err)
 {
     int ret;
     const int64_t a = t->task_ptr[i], b = t->task_ptr[i + 1];
@@ -132,22 +133,6 @@ static int check_edges(const plb_trace_t *t, int64_t i, plb_err_t *err)
 
 /* ---- one phase ------------------------------------------------------------------------------ */
 
-typedef struct runner {
-    const plb_trace_t *trace;
-    const plb_replay_opts_t *opts;
-    plb_replay_t *out;
-    bool balanced;   /* at least once */
-    int32_t *held;   /* [n_entities] rank given by a balancing, or -1: as recorded */
-    int32_t *at;     /* [n_entities] -1 between two uses */
-    int32_t *answer; /* [largest phase] */
-    int64_t *key;    /* [largest phase], as the next */
-    uint8_t *movable;
-    int32_t *src, *dst; /* [most edges], both ends tasks of the phase */
-    double *edge_bytes, *edge_messages;
-    double *time, *messages, *bytes; /* [n_ranks] */
-    int64_t since_tick;
-} runner_t;
-
 static int64_t largest(const int64_t *ptr, int64_t n)
 {
     int64_t most = 0;
@@ -157,7 +142,7 @@ static int64_t largest(const int64_t *ptr, int64_t n)
     return most;
 }
 
-static void runner_free(runner_t *self)
+void plb_runner_free(plb_runner_t *self)
 {
     void *owned[] = {self->held,          self->at,   self->answer,   self->key,
                      self->movable,       self->src,  self->dst,      self->edge_bytes,
@@ -167,7 +152,7 @@ static void runner_free(runner_t *self)
     }
 }
 
-static int runner_init(runner_t *self, plb_err_t *err)
+int plb_runner_init(plb_runner_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     const plb_trace_t *t = self->trace;
@@ -191,7 +176,7 @@ out:
 }
 
 /* Where the tasks of phase i are, into out->rank. */
-static void settle(runner_t *self, int64_t i)
+static void settle(plb_runner_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
     int32_t *rank = self->out->rank;
@@ -215,7 +200,7 @@ static bool counts_traffic(const plb_replay_opts_t *opts)
 }
 
 /* time += alpha * messages + beta * bytes of what each rank sends to others. */
-static void add_traffic(runner_t *self, int64_t i, const int32_t *rank)
+static void add_traffic(plb_runner_t *self, int64_t i, const int32_t *rank)
 {
     const plb_trace_t *t = self->trace;
     const int64_t first = t->task_ptr[i], end = t->task_ptr[i + 1];
@@ -240,7 +225,7 @@ static void add_traffic(runner_t *self, int64_t i, const int32_t *rank)
 }
 
 /* Phase i as a snapshot without edges, under `rank` of its tasks. */
-static plb_snapshot_t snapshot_of(const runner_t *self, int64_t i, const int32_t *rank)
+static plb_snapshot_t snapshot_of(const plb_runner_t *self, int64_t i, const int32_t *rank)
 {
     const plb_trace_t *t = self->trace;
     const int64_t first = t->task_ptr[i];
@@ -258,7 +243,7 @@ static plb_snapshot_t snapshot_of(const runner_t *self, int64_t i, const int32_t
 }
 
 /* The metrics of phase i under `rank` of its tasks. */
-static plb_metrics_t measure(runner_t *self, int64_t i, const int32_t *rank)
+static plb_metrics_t measure(plb_runner_t *self, int64_t i, const int32_t *rank)
 {
     plb_metrics_t out;
     const plb_snapshot_t s = snapshot_of(self, i, rank);
@@ -272,7 +257,7 @@ static plb_metrics_t measure(runner_t *self, int64_t i, const int32_t *rank)
 
 /* ---- one balancing -------------------------------------------------------------------------- */
 
-static void add_objects(runner_t *self, int64_t i, plb_snapshot_t *s)
+static void add_objects(plb_runner_t *self, int64_t i, plb_snapshot_t *s)
 {
     const plb_trace_t *t = self->trace;
     for (int64_t k = 0; k < s->n_objects; k++) {
@@ -285,7 +270,7 @@ static void add_objects(runner_t *self, int64_t i, plb_snapshot_t *s)
 }
 
 /* The edges of phase i between tasks of the phase, by index of task. */
-static void add_edges(runner_t *self, int64_t i, plb_snapshot_t *s)
+static void add_edges(plb_runner_t *self, int64_t i, plb_snapshot_t *s)
 {
     const plb_trace_t *t = self->trace;
     const int32_t *entity = t->task_entity + t->task_ptr[i];
@@ -311,11 +296,10 @@ static void add_edges(runner_t *self, int64_t i, plb_snapshot_t *s)
     s->edge_messages = self->edge_messages;
 }
 
-/* Ask the strategy for phase i; the new ranks are in self->answer. */
-static int ask(runner_t *self, int64_t i, plb_decision_t *d, plb_err_t *err)
+int plb_runner_ask(plb_runner_t *self, int64_t i, const int32_t *rank, plb_decision_t *d,
+                   plb_err_t *err)
 {
     const plb_replay_opts_t *o = self->opts;
-    const int32_t *rank = self->out->rank + self->trace->task_ptr[i];
     plb_snapshot_t s = snapshot_of(self, i, rank);
     int ret = check_sizes(self->trace, i, err);
     if (ret == PLB_OK && o->strategy->looks_at & PLB_LOOKS_COMM) {
@@ -344,7 +328,7 @@ static int ask(runner_t *self, int64_t i, plb_decision_t *d, plb_err_t *err)
     return ret;
 }
 
-static void apply(runner_t *self, int64_t i)
+static void apply(plb_runner_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
     const int64_t first = t->task_ptr[i], end = t->task_ptr[i + 1];
@@ -358,13 +342,13 @@ static void apply(runner_t *self, int64_t i)
 }
 
 /* Phase i has run (or with foresight: would run) as self->out->metrics[i] says. */
-static int balance(runner_t *self, int64_t i, plb_reason_t reason, plb_err_t *err)
+static int balance(plb_runner_t *self, int64_t i, plb_reason_t reason, plb_err_t *err)
 {
     const plb_replay_opts_t *o = self->opts;
     plb_metrics_t *present = &self->out->metrics[i];
     plb_decision_t *d = &self->out->decisions[self->out->n_decisions];
     *d = (plb_decision_t){.phase = i, .reason = reason, .before = present->max_over_mean};
-    int ret = ask(self, i, d, err);
+    int ret = plb_runner_ask(self, i, self->out->rank + self->trace->task_ptr[i], d, err);
     if (ret != PLB_OK) {
         return ret;
     }
@@ -386,7 +370,7 @@ static int balance(runner_t *self, int64_t i, plb_reason_t reason, plb_err_t *er
     return plb_trigger_balanced(o->trigger, i, d->cost, d->after, err);
 }
 
-static int tick(runner_t *self, int64_t steps)
+static int tick(plb_runner_t *self, int64_t steps)
 {
     self->since_tick += steps;
     if (self->opts->tick == NULL || self->since_tick < STEPS_PER_TICK) {
@@ -396,12 +380,12 @@ static int tick(runner_t *self, int64_t steps)
     return self->opts->tick(self->opts->tick_arg);
 }
 
-static int phase(runner_t *self, int64_t i, plb_err_t *err)
+static int phase(plb_runner_t *self, int64_t i, plb_err_t *err)
 {
     const plb_replay_opts_t *o = self->opts;
     const plb_trace_t *t = self->trace;
     plb_metrics_t *m = &self->out->metrics[i];
-    int ret = check_tasks(t, i, err);
+    int ret = plb_runner_check_tasks(t, i, err);
     if (ret == PLB_OK && counts_traffic(o)) {
         ret = check_edges(t, i, err);
     }
@@ -432,15 +416,19 @@ int plb_replay_run(plb_replay_t *self, const plb_trace_t *trace, const plb_repla
                    plb_err_t *err)
 {
     *self = (plb_replay_t){0};
-    runner_t runner = {.trace = trace, .opts = opts, .out = self};
-    int ret = check_frame(trace, err);
+    plb_runner_t runner = {.trace = trace, .opts = opts, .out = self};
+    int ret = plb_runner_check(trace, err);
     if (ret != PLB_OK) {
         goto out;
     }
     PLB_NEW(self->metrics, trace->n_phases);
     PLB_NEW(self->rank, trace->task_ptr[trace->n_phases]);
     PLB_NEW(self->decisions, trace->n_phases);
-    ret = runner_init(&runner, err);
+    ret = plb_runner_init(&runner, err);
+    if (ret == PLB_OK && opts->trigger != NULL) {
+        const double cost = isnan(opts->cost) ? opts->trigger->cost : opts->cost;
+        ret = plb_trigger_expect(opts->trigger, trace->n_phases, cost, err);
+    }
     for (int64_t i = 0; ret == PLB_OK && i < trace->n_phases; i++) {
         ret = phase(&runner, i, err);
         if (ret != PLB_OK && ret != PLB_ERR_INTERRUPTED) {
@@ -448,7 +436,7 @@ int plb_replay_run(plb_replay_t *self, const plb_trace_t *trace, const plb_repla
         }
     }
 out:
-    runner_free(&runner);
+    plb_runner_free(&runner);
     if (ret != PLB_OK) {
         plb_replay_free(self);
     }

@@ -11,6 +11,7 @@ static int (*const rooms[])(PyObject *) = {
     plb_py_add_recorder,
     plb_py_add_vt,
     plb_py_add_replay,
+    plb_py_add_optimum,
 };
 
 static int core_exec(PyObject *module)

@@ -97,6 +97,30 @@ static PyObject *trigger_balanced(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(expect_doc,
+             "expect($self, end, cost, /)\n--\n\n"
+             "What is known before the run: the number behind the last iteration, or None; the\n"
+             "seconds that a balancing is expected to take, nan where they are not known.");
+static PyObject *trigger_expect(PyObject *object, PyObject *args)
+{
+    PyObject *end;
+    double cost;
+    plb_err_t err;
+    if (!PyArg_ParseTuple(args, "Od", &end, &cost)) {
+        return NULL;
+    }
+    const long long last = end == Py_None ? INT64_MAX : PyLong_AsLongLong(end);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    const int ret =
+        plb_trigger_expect(&((trigger_object_t *)object)->core, (int64_t)last, cost, &err);
+    if (ret != PLB_OK) {
+        return plb_py_raise(ret, &err);
+    }
+    Py_RETURN_NONE;
+}
+
 /* Put `value` (stolen, may be NULL) under `name`. */
 static int put(PyObject *dict, const char *name, PyObject *value)
 {
@@ -160,6 +184,7 @@ static PyObject *trigger_repr(PyObject *object)
 }
 
 static PyMethodDef trigger_methods[] = {
+    {"expect", trigger_expect, METH_VARARGS, expect_doc},
     {"observe", trigger_observe, METH_VARARGS, observe_doc},
     {"balanced", trigger_balanced, METH_VARARGS, balanced_doc},
     {"state", trigger_state, METH_NOARGS, state_doc},

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core
 from pylb.errors import DomainError, FormatError, MissingPartError, OutOfRangeError
+from pylb.optimum import Optimum, optimum
 from pylb.replay import Replay, replay
 from pylb.snapshot import F64, I32, I64, Edges, Snapshot
 from pylb.trace import made, vt
@@ -203,6 +204,16 @@ class Trace:
         >>> run.speedup_over(trace.replay("none"))
         """
         return replay(self, strategy, **options)
+
+    def optimum(self, strategy: Any = "GreedyLB", **options: Any) -> Optimum:
+        """The best schedule of balancings, of all: `pylb.optimum` of this trace.
+
+        Examples
+        --------
+        >>> best = trace.optimum("GreedyLB", cost=0.1)
+        >>> trace.replay("GreedyLB", trigger="auto", cost=0.1).regret(best)
+        """
+        return optimum(self, strategy, **options)
 
     # ---- phases -----------------------------------------------------------------------------
 

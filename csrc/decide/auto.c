@@ -1,0 +1,278 @@
+/* auto: balance when an iteration costs more than a well kept one would.
+ *
+ * u is the imbalance of an iteration (max - mean), U its sum since the last balancing, theta the
+ * cost of a balancing, tau the iterations since the last one.  By renewal reward the best moment
+ * of a process that starts afresh with each balancing is when u exceeds the least average cost
+ * per iteration that can be reached (for rising paths that rule is optimal).  auto takes for that
+ * rate the least of what it has evidence of:
+ *   - (theta + U) / tau: this cycle, ended now; alone this is boulmier;
+ *   - the same of the cycles behind us, faded, times `past`: after a sudden step the present
+ *     cycle alone may never reach u, however often such steps have been repaired before;
+ *   - (cut * theta + U as it would be, had a balancing cut the cycle in two) / tau, for the best
+ *     place of the cut.  A step shortly after a balancing leaves boulmier waiting for ever; here
+ *     it is the ski rental's bound.  For a linear growth a cut at half of the cycle comes to
+ *     cut * theta + m tau^2 / 4, so that from cut = 1.5 on it does not act before sqrt(2 theta /
+ * m). What is compared with the rate is not u itself but the imbalance that can be expected to
+ * stay:
+ *   - the least of the last three iterations, moved up along their trend: no spike;
+ *   - the mean of the last patience * theta / u iterations, likewise: what is to repay theta in
+ *     theta / u iterations has stayed for a part of them;
+ *   - times the share that earlier imbalances have kept.  At each moment t of a cycle a balancing
+ *     could have taken place; with the e(t + j) that followed it would have gained
+ *     e(t + j) - |e(t + j) - e(t)| in iteration t + j, e(t) if the imbalance stayed or rose, less
+ *     if it went back by itself (noise, periodic programs).  The ratio of what was gained to what
+ *     was hoped for is counted for horizons of 4, 8, ... iterations.
+ * e is u over `base`, what balancing cannot remove: the worse of the strategy's promise and of
+ * the median of the first three iterations after it.
+ *
+ * Last, the gain over the iterations left must exceed theta, and `doubt` * theta as long as no
+ * balancing has shown that there is anything to gain.  Where the end of the run is not known, as
+ * many iterations are expected as have been seen.  An imbalance that is there from the first
+ * iteration on is the initial placement's, and is tried at once if it would repay trial * theta.
+ * A theta that is not known is learned from a first balancing, at max/mean beyond `threshold`.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "decide/trigger.h"
+
+enum { PATIENCE, PAST, CUT, TRUST, DOUBT, TRIAL, THRESHOLD, N_PARAMS };
+enum { FIRST = 3, TREND = 8, RING = 1024, HORIZONS = 8, SHORTEST = 4, SAMPLES = 8 };
+static const double FADE = 0.8; /* weight of a cycle against the one after it */
+
+typedef struct state {
+    double sum[RING];   /* U up to and with the n-th iteration of the cycle, at n % RING */
+    double level[RING]; /* the least of its last three u */
+    double u[FIRST];    /* the last three, at n % FIRST */
+    double first[FIRST];
+    double promised, residual; /* max/mean that the last balancing promised, and left */
+    double mean;               /* of the last iteration */
+    double rate;               /* the last one computed */
+    double hoped[HORIZONS], gained[HORIZONS];
+    double paid, iterations; /* faded sums over the cycles behind us: theta + U, tau */
+    int64_t balancings, seen;
+} state_t;
+
+static void init(plb_trigger_t *self)
+{
+    state_t *s = self->state;
+    s->residual = 1.0;
+}
+
+static double median3(const double *x)
+{
+    return fmax(fmin(x[0], x[1]), fmin(fmax(x[0], x[1]), x[2]));
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static double excess(const state_t *s, double u)
+{
+    return fmax(u - (s->residual - 1.0) * s->mean, 0.0);
+}
+
+/* Sum of u over the last k iterations. */
+static double sum_of(const state_t *s, int64_t n, int64_t k)
+{
+    return s->sum[n % RING] - (k < n ? s->sum[(n - k) % RING] : 0.0);
+}
+
+/* How far the level has risen in the last k < n iterations. */
+static double rise(const state_t *s, int64_t n, int64_t k)
+{
+    return fmax(s->level[n % RING] - s->level[(n - k) % RING], 0.0);
+}
+
+/* The n-th iteration of the cycle enters the records. */
+static void record(state_t *s, const plb_cycle_t *c, const plb_observation_t *o)
+{
+    const int64_t n = c->n;
+    s->seen++;
+    s->mean = o->mean;
+    s->u[n % FIRST] = c->u;
+    if (n <= FIRST) {
+        s->first[n - 1] = c->u;
+    }
+    double low = c->u;
+    for (int64_t k = 1; k < least(n, FIRST); k++) {
+        low = fmin(low, s->u[(n - k) % FIRST]);
+    }
+    s->sum[n % RING] = c->U;
+    s->level[n % RING] = low;
+    if (n <= FIRST && s->balancings > 0 && o->mean > 0.0) { /* what has come true */
+        const double left = n < FIRST ? low : median3(s->first);
+        s->residual = fmax(s->promised, 1.0 + left / o->mean);
+    }
+}
+
+/* What balancings SHORTEST << i iterations ago would have gained since, of what they would have
+ * hoped for.  Only imbalances near the rate count: others would not have been balanced. */
+static void replay(state_t *s, int64_t n)
+{
+    for (int i = 0; i < HORIZONS; i++) {
+        const int64_t span = (int64_t)SHORTEST << i;
+        const int64_t stride = span > SAMPLES ? span / SAMPLES : 1;
+        if (n <= span || n % stride != 0) {
+            continue;
+        }
+        const double e0 = excess(s, s->level[(n - span) % RING]);
+        if (!(e0 > 0.0 && e0 >= 0.6 * excess(s, s->rate))) {
+            continue;
+        }
+        double gain = 0.0;
+        for (int64_t k = 1; k <= span; k += stride) {
+            const double e = excess(s, s->level[(n - span + k) % RING]);
+            gain += e - fabs(e - e0);
+        }
+        s->gained[i] += gain * (double)(stride * stride);
+        s->hoped[i] += e0 * (double)(span * stride);
+    }
+}
+
+/* The share of an excess e that is expected to be there while it repays theta. */
+static double share(const state_t *s, double e, double theta, double left, double trust)
+{
+    const double horizon = fmin(theta / e, left);
+    int i = 0;
+    while (i + 1 < HORIZONS && (double)((int64_t)SHORTEST << i) < horizon) {
+        i++;
+    }
+    while (i > 0 && s->hoped[i] <= 0.0) { /* no evidence so far ahead */
+        i--;
+    }
+    const double before = trust * theta;
+    return before + s->hoped[i] > 0.0 ? fmax((before + s->gained[i]) / (before + s->hoped[i]), 0.0)
+                                      : 1.0;
+}
+
+/* The imbalance of the last three iterations without spikes, along its trend; of fewer where
+ * to wait for them would cost more than a balancing. */
+static double settled(const state_t *s, int64_t n, double theta)
+{
+    /* level lags by FIRST - 1 iterations of a growth, except at the start of the cycle */
+    const int64_t span = least(n - 1, TREND), lag = n - span < FIRST ? FIRST - (n - span) : 0;
+    const double slope = span > lag ? rise(s, n, span) / (double)(span - lag) : 0.0;
+    double out = s->u[n % FIRST];
+    for (int64_t k = 1; k < least(n, FIRST) && (double)k * excess(s, out) < theta; k++) {
+        out = fmin(out, s->u[(n - k) % FIRST] + (double)k * slope);
+    }
+    return out;
+}
+
+/* The excess that is expected to stay. */
+static double expected(const plb_trigger_t *self, int64_t n, double left)
+{
+    const state_t *s = self->state;
+    const double theta = self->cost, now = settled(s, n, theta), e = excess(s, now);
+    if (!(e > 0.0)) {
+        return 0.0;
+    }
+    const double span = self->params[PATIENCE] * theta / e;
+    const int64_t k = span < (double)least(n, RING - 1) ? (int64_t)span : least(n, RING - 1);
+    double stays = now;
+    if (k > 0) {
+        const double trend = k < n ? 0.5 * rise(s, n, k) : 0.0;
+        stays = fmin(now, sum_of(s, n, k) / (double)k + trend);
+    }
+    return excess(s, stays) * share(s, e, theta, left, self->params[TRUST]);
+}
+
+/* The least average cost per iteration that there is evidence of. */
+static double best_rate(const plb_trigger_t *self, int64_t n)
+{
+    const state_t *s = self->state;
+    const double theta = self->cost, U = self->cycle.U, base = (s->residual - 1.0) * s->mean;
+    double out = theta + U;
+    for (int64_t k = 1; k < least(n, RING); k += k < 8 ? 1 : k / 4) { /* cut k iterations ago */
+        const double since = sum_of(s, n, k), e = excess(s, s->level[(n - k) % RING]);
+        const double loss = fmax(since - (double)k * e, (double)k * base);
+        out = fmin(out, self->params[CUT] * theta + U - since + loss);
+    }
+    out /= (double)n;
+    return s->iterations > 0.0 ? fmin(out, self->params[PAST] * s->paid / s->iterations) : out;
+}
+
+/* Before anything is known of the cost of a balancing. */
+static plb_reason_t without_cost(const plb_trigger_t *self, const plb_observation_t *o)
+{
+    const state_t *s = self->state;
+    const double most = (self->params[THRESHOLD] - 1.0) * o->mean;
+    return s->level[self->cycle.n % RING] > most ? PLB_REASON_FIRST : PLB_REASON_WITHIN;
+}
+
+static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
+{
+    state_t *s = self->state;
+    const double *p = self->params, theta = self->cost;
+    const int64_t n = self->cycle.n;
+    record(s, &self->cycle, o);
+    replay(s, n);
+    v->excess = self->cycle.U;
+    v->residual = s->residual;
+    if (n < FIRST && !((double)n * excess(s, s->level[n]) >= theta)) {
+        v->reason = PLB_REASON_FEW;
+        return;
+    }
+    if (isnan(theta)) {
+        v->reason = without_cost(self, o);
+        return;
+    }
+    const double left = self->end == INT64_MAX ? (double)s->seen
+                                               : fmax((double)(self->end - o->iteration - 1), 0.0);
+    const int64_t k = least(least(n - 1, RING - 1), (int64_t)fmin(left, RING));
+    const double growth = k > 0 ? rise(s, n, k) / (double)k : 0.0;
+    v->level = expected(self, n, left);
+    v->rate = s->rate = best_rate(self, n);
+    v->gain = v->level * left + 0.5 * growth * left * left;
+    const bool trial = s->balancings == 0 && n <= FIRST && s->level[n] > 0.0;
+    if (trial && s->level[n] * left >= p[TRIAL] * theta) {
+        v->reason = PLB_REASON_FIRST;
+    } else if (v->level < excess(s, v->rate)) {
+        v->reason = PLB_REASON_EARLY;
+    } else {
+        const double need = (s->balancings > 0 ? 1.0 : p[DOUBT]) * theta;
+        v->reason = v->level > 0.0 && v->gain >= need ? PLB_REASON_RATE : PLB_REASON_GAIN;
+    }
+}
+
+static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
+{
+    (void)cost;
+    state_t *s = self->state;
+    s->balancings++;
+    s->promised = s->residual = max_over_mean;
+    s->paid = FADE * s->paid + self->cost + self->cycle.U;
+    s->iterations = FADE * s->iterations + (double)self->cycle.n;
+}
+
+static const plb_param_t params[N_PARAMS] = {
+    [PATIENCE] = {"patience", "",
+                  "part of the iterations that an imbalance needs to repay a balancing, for which "
+                  "it has been there",
+                  0.4, 0, 1e6},
+    [PAST] = {"past", "", "the rate of the cycles behind counts so many times", 1.2, 0, 1e6},
+    [CUT] = {"cut", "", "cost of a cycle cut in two, in balancings", 2, 1, 1e6},
+    [TRUST] = {"trust", "", "that an imbalance stays: worth the evidence of so many balancings", 3,
+               0, 1e6},
+    [DOUBT] = {"doubt", "", "gain that the first balancing must promise, in balancings", 2, 0,
+               1e6},
+    [TRIAL] = {"trial", "", "and the one of the initial placement", 4, 0, 1e6},
+    [THRESHOLD] = {"threshold", "",
+                   "max/mean beyond which it balances while the cost is not known", 1.1, 1, 1e6},
+};
+
+const plb_trigger_kind_t plb_trigger_auto = {
+    .name = "auto",
+    .help = "when the imbalance that is expected to stay costs more per iteration than the best "
+            "cycle that there is evidence of, and repays a balancing",
+    .source = "ours: renewal reward as in Boulmier 2021 (arXiv 2104.01688), ski rental",
+    .params = params,
+    .n_params = N_PARAMS,
+    .state_size = sizeof(state_t),
+    .init = init,
+    .observe = observe,
+    .balanced = balanced,
+};

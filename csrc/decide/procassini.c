@@ -1,0 +1,53 @@
+/* procassini: T e / e_lb + C < speedup T.
+ *
+ * T is the time of `batch` iterations like this one, e their efficiency mean/max, e_lb the one
+ * that a balancing has given so far: the left side is what they would take balanced.  Before the
+ * first balancing e_lb is 1, and a cost that is not known is taken for zero. */
+#include "decide/trigger.h"
+
+#include <math.h>
+
+enum { SPEEDUP, BATCH, N_PARAMS };
+
+typedef struct procassini {
+    double efficiency; /* sum over the balancings of mean/max right after them */
+    int64_t n;
+} procassini_t;
+
+static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
+{
+    procassini_t *s = self->state;
+    const double present = o->max > 0.0 ? o->mean / o->max : 1.0;
+    const double cost = isnan(self->cost) ? 0.0 : self->cost;
+    const double after = s->n > 0 ? s->efficiency / (double)s->n : 1.0;
+    const double time = self->params[BATCH] * o->max;
+    v->residual = 1.0 / after;
+    v->reason = time * present / after + cost < self->params[SPEEDUP] * time ? PLB_REASON_REPAYS
+                                                                             : PLB_REASON_EARLY;
+}
+
+static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
+{
+    (void)cost;
+    procassini_t *s = self->state;
+    s->efficiency += 1.0 / max_over_mean;
+    s->n++;
+}
+
+static const plb_param_t params[N_PARAMS] = {
+    [SPEEDUP] = {"speedup", "", "share of the present time that the balanced one must be below", 1,
+                 0, 1e6},
+    [BATCH] = {"batch", "iterations", "that are to repay a balancing", 100, 1, 1e15},
+};
+
+const plb_trigger_kind_t plb_trigger_procassini = {
+    .name = "procassini",
+    .help =
+        "when a batch of balanced iterations and a balancing take less time than the batch now",
+    .source = "Procassini 2005, as in Boulmier 2021 (arXiv 2104.01688)",
+    .params = params,
+    .n_params = N_PARAMS,
+    .state_size = sizeof(procassini_t),
+    .observe = observe,
+    .balanced = balanced,
+};

@@ -1,0 +1,20 @@
+/* threshold: the imbalance of this iteration alone. */
+#include "decide/trigger.h"
+
+static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
+{
+    v->reason = o->max > self->params[0] * o->mean ? PLB_REASON_UNBALANCED : PLB_REASON_WITHIN;
+}
+
+static const plb_param_t params[] = {
+    {"threshold", "", "max/mean of an iteration beyond which it balances", 1.1, 1, 1e6},
+};
+
+const plb_trigger_kind_t plb_trigger_threshold = {
+    .name = "threshold",
+    .help = "whenever max/mean of an iteration is beyond a threshold",
+    .source = "Menon 2012, 3.5.5, without anything else",
+    .params = params,
+    .n_params = 1,
+    .observe = observe,
+};

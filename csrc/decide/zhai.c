@@ -1,0 +1,59 @@
+/* zhai: the sum of (median of the last three iteration times - reference) >= C.
+ *
+ * The reference is the mean of the first `reference` iteration times after the balancing; the
+ * average load plays no part.  A cost that is not known is taken for zero, as in menon. */
+#include "decide/trigger.h"
+
+#include <math.h>
+
+enum { LAST = 3 };
+
+typedef struct zhai {
+    double time[LAST]; /* ring */
+    double reference;  /* sum of the first so many */
+    double loss;
+} zhai_t;
+
+static double median3(const double *x)
+{
+    return fmax(fmin(x[0], x[1]), fmin(fmax(x[0], x[1]), x[2]));
+}
+
+static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
+{
+    zhai_t *s = self->state;
+    const int64_t n = self->cycle.n, first = (int64_t)self->params[0];
+    s->time[n % LAST] = o->max;
+    if (n <= first) {
+        s->reference += o->max;
+    }
+    if (n < LAST || n <= first) {
+        v->reason = PLB_REASON_FEW;
+        return;
+    }
+    const double cost = isnan(self->cost) ? 0.0 : self->cost;
+    s->loss += median3(s->time) - s->reference / (double)first;
+    v->excess = s->loss;
+    v->reason = s->loss > 0.0 && s->loss >= cost ? PLB_REASON_LOSS : PLB_REASON_EARLY;
+}
+
+static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
+{
+    (void)cost, (void)max_over_mean;
+    *(zhai_t *)self->state = (zhai_t){0};
+}
+
+static const plb_param_t params[] = {
+    {"reference", "iterations", "after a balancing whose mean is the reference", 3, 1, 1e6},
+};
+
+const plb_trigger_kind_t plb_trigger_zhai = {
+    .name = "zhai",
+    .help = "when iterations slower than those after the last balancing have cost as much as one",
+    .source = "Zhai 2018, as in Boulmier 2021 (arXiv 2104.01688)",
+    .params = params,
+    .n_params = 1,
+    .state_size = sizeof(zhai_t),
+    .observe = observe,
+    .balanced = balanced,
+};

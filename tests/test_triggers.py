@@ -1,0 +1,323 @@
+"""Room decide: the triggers of the table, each against a plain Python twin, and auto."""
+
+import math
+import random
+import statistics
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pylb
+from pylb.errors import DomainError
+from pylb.triggers import make
+
+NAMES = ["threshold", "menon", "procassini", "marquez", "zhai", "boulmier", "auto"]
+
+
+class Twin:
+    """What all twins keep: every observation since the last balancing."""
+
+    def __init__(self, end=None, cost=None):
+        self.end, self.cost, self.total = end, cost, 0
+        self.cycles, self.promises = [], []
+        self.high, self.mean = [], []
+
+    def observe(self, iteration, high, mean):
+        self.iteration = iteration
+        self.total += 1
+        self.high.append(high)
+        self.mean.append(mean)
+        return self.decide()
+
+    def balanced(self, iteration, cost, promise):
+        self.cost = cost if self.cost is None else (self.cost + cost) / 2
+        self.cycles.append((self.cost, sum(self.u), len(self.high)))
+        self.promises.append(promise)
+        self.high, self.mean = [], []
+
+    @property
+    def u(self):
+        return [max(h - m, 0.0) for h, m in zip(self.high, self.mean, strict=True)]
+
+    @property
+    def theta(self):
+        return self.cost or 0.0
+
+
+class Threshold(Twin):
+    def decide(self):
+        return self.high[-1] > 1.1 * self.mean[-1]
+
+
+class Marquez(Twin):
+    def decide(self):
+        return self.high[-1] > 1.65 * self.mean[-1]
+
+
+class Menon(Twin):
+    def decide(self):
+        return 0 < sum(self.u) >= self.theta
+
+
+class Boulmier(Twin):
+    def decide(self):
+        u = self.u
+        return u[-1] > 0 and u[-1] * len(u) - sum(u) >= self.theta
+
+
+class Procassini(Twin):
+    def decide(self):
+        high, mean = self.high[-1], self.mean[-1]
+        after = statistics.fmean(1 / p for p in self.promises) if self.promises else 1.0
+        efficiency = mean / high if high > 0 else 1.0
+        return 100 * high * efficiency / after + self.theta < 100 * high
+
+
+class Zhai(Twin):
+    def decide(self):
+        if len(self.high) < 4:
+            return False
+        reference = statistics.fmean(self.high[:3])
+        loss = sum(
+            statistics.median(self.high[i - 2 : i + 1]) - reference
+            for i in range(3, len(self.high))
+        )
+        return 0 < loss >= self.theta
+
+
+class Auto(Twin):
+    """The rules of auto.c, with everything computed anew from all observations."""
+
+    def __init__(self, end=None, cost=None):
+        super().__init__(end, cost)
+        self.rate, self.residual = 0.0, 1.0
+        self.hoped, self.gained = [0.0] * 8, [0.0] * 8
+
+    def balanced(self, iteration, cost, promise):
+        super().balanced(iteration, cost, promise)
+        self.residual = promise
+
+    def excess(self, u):
+        return max(u - (self.residual - 1) * self.mean[-1], 0.0)
+
+    def rise(self, k):
+        return max(self.level[-1] - self.level[-1 - k], 0.0)
+
+    def replay(self):
+        n, level = len(self.level), self.level
+        for i in range(8):
+            span = 4 << i
+            stride = max(span // 8, 1)
+            if n <= span or n % stride:
+                continue
+            e0 = self.excess(level[n - 1 - span])
+            if e0 <= 0 or e0 < 0.6 * self.excess(self.rate):
+                continue
+            for k in range(1, span + 1, stride):
+                e = self.excess(level[n - 1 - span + k])
+                self.gained[i] += (e - abs(e - e0)) * stride**2
+            self.hoped[i] += e0 * span * stride
+
+    def expected(self, left):
+        u, n = self.u, len(self.level)
+        span = min(n - 1, 8)
+        lag = max(3 - (n - span), 0)
+        slope = self.rise(span) / (span - lag) if span > lag else 0.0
+        now = u[-1]
+        for k in range(1, min(n, 3)):
+            if k * self.excess(now) >= self.cost:
+                break
+            now = min(now, u[-1 - k] + k * slope)
+        e = self.excess(now)
+        if e <= 0:
+            return 0.0
+        k = int(min(0.4 * self.cost / e, n, 1023))
+        stays = now
+        if k:
+            trend = self.rise(k) / 2 if k < n else 0.0
+            stays = min(now, sum(u[-k:]) / k + trend)
+        horizon, i = min(self.cost / e, left), 0
+        while i < 7 and 4 << i < horizon:
+            i += 1
+        while i > 0 and self.hoped[i] <= 0:
+            i -= 1
+        trust, share = 3 * self.cost, 1.0
+        if trust + self.hoped[i] > 0:
+            share = max((trust + self.gained[i]) / (trust + self.hoped[i]), 0.0)
+        return self.excess(stays) * share
+
+    def best_rate(self):
+        u, n = self.u, len(self.level)
+        base = (self.residual - 1) * self.mean[-1]
+        rates, k = [self.cost + sum(u)], 1
+        while k < min(n, 1024):
+            loss = max(sum(u[-k:]) - k * self.excess(self.level[-1 - k]), k * base)
+            rates.append(2 * self.cost + sum(u[:-k]) + loss)
+            k += 1 if k < 8 else k // 4
+        rate = min(rates) / n
+        paid = iterations = 0.0
+        for cost, U, tau in self.cycles:
+            paid, iterations = 0.8 * paid + cost + U, 0.8 * iterations + tau
+        return min(rate, 1.2 * paid / iterations) if self.cycles else rate
+
+    def decide(self):
+        u = self.u
+        n = len(u)
+        self.level = [min(u[max(0, i - 2) : i + 1]) for i in range(n)]
+        if n <= 3 and self.cycles and self.mean[-1] > 0:
+            left = statistics.median(u) if n == 3 else min(u)
+            self.residual = max(self.promises[-1], 1 + left / self.mean[-1])
+        self.replay()
+        if n < 3 and (self.cost is None or n * self.excess(self.level[-1]) < self.cost):
+            return False
+        if self.cost is None:
+            return self.level[-1] > (1.1 - 1) * self.mean[-1]
+        left = self.total if self.end is None else max(self.end - self.iteration - 1, 0)
+        k = min(n - 1, 1023, left)
+        growth = self.rise(k) / k if k else 0.0
+        expected = self.expected(left)
+        self.rate = self.best_rate()
+        if n <= 3 and not self.cycles and 0 < self.level[-1] * left >= 4 * self.cost:
+            return True
+        gain = expected * left + growth * left**2 / 2
+        need = (1 if self.cycles else 2) * self.cost
+        return expected >= self.excess(self.rate) and expected > 0 and gain >= need
+
+
+TWINS = {t.__name__.lower(): t for t in (Threshold, Marquez, Menon, Boulmier, Procassini, Zhai)}
+TWINS["auto"] = Auto
+
+
+def series(rng, kind, n, size):
+    """A state to which a placement fits less and less, over n iterations."""
+    x, out = 0.0, []
+    for i in range(n):
+        if kind == "linear":
+            x = size * i / n
+        elif kind == "steps":
+            x += size * rng.random() if rng.random() < 0.05 else 0.0
+        elif kind == "walk":
+            x += rng.gauss(0, size / math.sqrt(n))
+        else:
+            x = size * math.sin(i / 7)
+        out.append(x)
+    return out
+
+
+@pytest.mark.parametrize("name", TWINS)
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["linear", "steps", "walk", "wave"]),
+    st.sampled_from([0.05, 0.7, 3.0]),
+    st.sampled_from([1e-5, 0.05]),  # ties are left to rounding
+    st.sampled_from([None, 0.0, 0.3, 5.0, 60.0]),
+    st.booleans(),
+)
+def test_each_trigger_decides_as_its_plain_twin(name, seed, kind, size, noise, cost, ends):
+    rng = random.Random(seed)
+    n, mean, residual = 220, 0.5, rng.choice([1.0, 1.2])
+    state = series(rng, kind, n, size)
+    trigger, twin = make(trigger=name), TWINS[name](n if ends else None, cost)
+    trigger.expect(n if ends else None, math.nan if cost is None else cost)
+    fits = 0.0
+    for i in range(n):
+        high = mean * (residual + abs(state[i] - fits) + abs(rng.gauss(0, noise)))
+        says = trigger.observe(i, high, mean)
+        assert says == twin.observe(i, high, mean), (i, trigger.state())
+        if says and i + 1 < n:
+            fits = state[i]
+            paid = (5.0 if cost is None else cost) * rng.choice([1.0, 1.5])
+            trigger.balanced(i, paid, residual)
+            twin.balanced(i, paid, residual)
+
+
+def test_what_is_known_beforehand_is_checked():
+    trigger = make(trigger="auto")
+    for cost in (-1.0, math.inf):
+        with pytest.raises(DomainError, match="cost"):
+            trigger.expect(10, cost)
+    trigger.expect(None, 3.0)
+    trigger.observe(0, 1.0, 1.0)
+    assert trigger.state()["cost"] == 3.0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_imbalance_no_balancing(name):
+    for cost in (None, 0.0, 1.0):
+        trigger = make(trigger=name)
+        trigger.expect(100, math.nan if cost is None else cost)
+        assert not any(trigger.observe(i, 0.5, 0.5) for i in range(100))
+        assert not any(trigger.observe(i, 0.0, 0.0) for i in range(100, 200))
+
+
+@pytest.mark.parametrize("cost", [0.01, 1.0, 20.0])
+def test_auto_gives_up_on_an_imbalance_that_stays(cost):
+    """Whatever the strategy promises: 1.4 remains 1.4."""
+    program = pylb.Imbalance(1.0, [0.4] * 1000)
+    assert len(program.run("auto", cost=cost).iterations) <= 1
+    assert len(program.run("menon", cost=cost).iterations) > 18
+
+
+def test_auto_repairs_a_step_early_in_a_cycle_which_boulmier_never_does():
+    """u * tau < theta at the step, and it stays so."""
+    step = [0.0] * 20 + [0.5] * 480
+    program = pylb.Imbalance(1.0, drift=step)
+    best = program.optimum(cost=20.0)
+    assert best.iterations.tolist() == [20]
+    assert len(program.run("boulmier", cost=20.0).iterations) == 0
+    run = program.run("auto", cost=20.0)
+    assert len(run.iterations) == 1
+    assert run.regret(best) < 0.07
+
+
+def test_auto_repairs_the_next_steps_at_once():
+    """What the cycles behind have cost is what it learns from."""
+    state = [0.5 * (i // 50) for i in range(1000)]
+    run = pylb.Imbalance(1.0, drift=state).run("auto", cost=10.0)
+    late = [int(i) % 50 for i in run.iterations]
+    assert len(late) == 19
+    assert max(late[3:]) <= 9
+
+
+@pytest.mark.parametrize("cost", [1.5, 30.0])
+def test_auto_does_not_take_a_spike_for_an_imbalance(cost):
+    spikes = [1.0 if i % 97 == 50 else 0.0 for i in range(1000)]
+    assert len(pylb.Imbalance(1.0, noise=spikes).run("auto", cost=cost).iterations) == 0
+
+
+def test_a_spike_beyond_the_cost_of_a_balancing_costs_no_more_than_one():
+    """To wait for a second iteration like it would be dearer than to be wrong."""
+    spikes = [100.0 if i % 97 == 50 else 0.0 for i in range(1000)]
+    run = pylb.Imbalance(1.0, noise=spikes).run("auto", cost=0.5)
+    assert len(run.iterations) <= 10
+
+
+def test_auto_leaves_alone_what_goes_back_by_itself():
+    wave = [0.3 * math.sin(i / 10) for i in range(2000)]
+    program = pylb.Imbalance(1.0, drift=wave)
+    best = program.optimum(cost=20.0)
+    assert program.run("boulmier", cost=20.0).regret(best) > 0.05
+    assert program.run("auto", cost=20.0).regret(best) < 0.03
+
+
+def test_auto_balances_an_unfit_first_placement_at_once():
+    program = pylb.Imbalance(1.0, iterations=200, start=0.8, drift=[0.0] * 200)
+    assert program.run("auto", cost=5.0).iterations.tolist() == [2]
+    assert program.run("auto", cost=0.5).iterations.tolist() == [0]
+
+
+def test_auto_does_not_balance_what_the_iterations_left_cannot_repay():
+    step = [0.0] * 180 + [0.5] * 20
+    assert len(pylb.Imbalance(1.0, drift=step).run("auto", cost=12.0).iterations) == 0
+    assert len(pylb.Imbalance(1.0, drift=step).run("auto", cost=2.0).iterations) == 1
+
+
+def test_auto_does_not_depend_on_the_unit_of_time():
+    rng = random.Random(5)
+    state = series(rng, "walk", 600, 1.0)
+    runs = [pylb.Imbalance(2.0**k, drift=state).run("auto", cost=12 * 2.0**k) for k in (-12, 0, 9)]
+    assert len(runs[0].iterations) >= 2
+    assert runs[0].iterations.tolist() == runs[1].iterations.tolist()
+    assert runs[2].iterations.tolist() == runs[1].iterations.tolist()
