@@ -143,7 +143,7 @@ def verdicts(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="no heapq, few cases and repeats")
-    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--json", metavar="FILE", default="out/place.json")
     args = parser.parse_args()
     objects = [10**4, 10**6] if args.quick else [10**4, 10**5, 10**6]

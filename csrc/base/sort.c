@@ -7,10 +7,10 @@
 enum {
     DIGIT_BITS = 12,
     PARTS = 1 << DIGIT_BITS,
-    FEW = 16,       /* items that insertion sorts fastest */
+    FEW = 16,         /* items that insertion sorts fastest */
     FEW_LOADS = 4096, /* not worth a pass of the radix sort */
-    CROWD = 16,     /* items in one bin that insertion would take too long for */
-    MOST_DEPTH = 8, /* of bins in bins; then by merging */
+    CROWD = 16,       /* items in one bin that insertion would take too long for */
+    MOST_DEPTH = 1,   /* of bins in bins; then by merging */
 };
 
 /* ---- items: interpolation into bins, then insertion ----------------------------------------- */
@@ -90,20 +90,20 @@ static uint32_t starts(uint32_t *count, int64_t n)
 static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
                        uint32_t *bin, int depth);
 
-/* Items in ascending bins, some bins crowded: those are sorted on their own, by their own range,
- * so that items far from the others cost one more round and not the order of the rest. */
-static void sort_crowds(plb_item_t *item, int64_t n, double low, double scale, plb_item_t *spare,
-                        uint32_t *bin, int depth)
+/* Items in their bins, some bins crowded: those are sorted on their own, by their own range, so
+ * that items far from the others cost one more round and not the order of the rest. */
+static void sort_crowds(plb_item_t *item, int64_t n_bins, plb_item_t *spare, uint32_t *end,
+                        int depth)
 {
-    for (int64_t begin = 0, end; begin < n; begin = end) {
-        const int64_t which = (int64_t)((item[begin].key - low) * scale);
-        double least = item[begin].key, most = least;
-        for (end = begin + 1; end < n && (int64_t)((item[end].key - low) * scale) == which; end++) {
-            least = item[end].key < least ? item[end].key : least;
-            most = item[end].key > most ? item[end].key : most;
-        }
-        if (end - begin > CROWD) {
-            sort_items(item + begin, end - begin, least, most, spare, bin, depth + 1);
+    uint32_t begin = 0;
+    for (int64_t b = 0; b < n_bins; begin = end[b++]) {
+        if (end[b] - begin > CROWD) {
+            double low = item[begin].key, high = low;
+            for (uint32_t i = begin + 1; i < end[b]; i++) {
+                low = item[i].key < low ? item[i].key : low;
+                high = item[i].key > high ? item[i].key : high;
+            }
+            sort_items(item + begin, end[b] - begin, low, high, spare, end + n_bins, depth + 1);
         }
     }
 }
@@ -132,12 +132,9 @@ static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb
         spare[bin[(int64_t)((item[i].key - low) * scale)]++] = item[i];
     }
     if (most > CROWD) {
-        memcpy(item, spare, (size_t)n * sizeof *item);
-        sort_crowds(item, n, low, scale, spare, bin, depth);
-        insertion(item, n, item);
-    } else {
-        insertion(spare, n, item);
+        sort_crowds(spare, n_bins, item, bin, depth);
     }
+    insertion(spare, n, item);
 }
 
 void plb_sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
@@ -199,7 +196,7 @@ struct plb_parts {
     uint64_t n, next; /* parts in use; the first that is not sorted */
     uint32_t largest;
     plb_item_t *spare; /* [largest] */
-    uint32_t *bin;     /* [2 largest] */
+    uint32_t *bin;     /* [4 largest] */
     uint32_t end[PARTS];
 };
 
@@ -244,7 +241,7 @@ int plb_loads_init(plb_loads_t *self, const double *x, int64_t n, plb_direction_
     parts->bin = NULL;
     split(parts, x, n, sign);
     PLB_NEW(parts->spare, parts->largest);
-    PLB_NEW(parts->bin, 2 * (int64_t)parts->largest);
+    PLB_NEW(parts->bin, 4 * (int64_t)parts->largest);
     for (int64_t i = 0; i < n; i++) {
         const double key = key_of(x[i], sign);
         self->item[parts->end[part_of(parts, key)]++] = (plb_item_t){key, (int32_t)i};
@@ -262,8 +259,7 @@ static void sort_part(plb_loads_t *self, uint64_t part)
     const uint64_t first = parts->first + (part << parts->shift);
     const uint64_t last = first + ((UINT64_C(1) << parts->shift) - 1);
     const double low = part == 0 ? parts->low : from_image(first);
-    const double high =
-        last > first && last < image(parts->high) ? from_image(last) : parts->high;
+    const double high = last > first && last < image(parts->high) ? from_image(last) : parts->high;
     plb_sort_items(self->item + self->ready, parts->end[part] - self->ready, low, high,
                    parts->spare, parts->bin);
 }

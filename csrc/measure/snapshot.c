@@ -31,7 +31,8 @@ static int check_index(const char *name, const int32_t *x, int64_t n, int64_t li
                        plb_err_t *err)
 {
     const uint32_t above = limit < INT32_MAX ? (uint32_t)limit : INT32_MAX;
-    uint32_t most = 0; /* negative ones are large as unsigned; no exit, so that this is vector code */
+    uint32_t most =
+        0; /* negative ones are large as unsigned; no exit, so that this is vector code */
     for (int64_t i = 0; x != NULL && i < n; i++) {
         most = (uint32_t)x[i] > most ? (uint32_t)x[i] : most;
     }

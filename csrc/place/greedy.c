@@ -33,7 +33,7 @@ typedef struct fleet {
     plb_heap_t heap[MAX_CLASSES];
     plb_item_t *item;  /* [p] of all heaps */
     plb_item_t *aside; /* [p] taken out while they have no room for the object at hand */
-    int32_t *class_of;      /* [p] */
+    int32_t *class_of; /* [p] */
     int32_t n_aside;
     int64_t *room; /* [p] or NULL */
 } fleet_t;
@@ -107,8 +107,7 @@ static int fleet_init(fleet_t *self, const plb_problem_t *problem, plb_err_t *er
     for (int32_t r = 0; r < p; r++) {
         const double background = in->background == NULL ? 0.0 : in->background[r];
         plb_heap_t *heap = &self->heap[self->class_of[r]];
-        heap->item[heap->n++] =
-            (plb_item_t){background + problem->fixed[r] / plb_speed(in, r), r};
+        heap->item[heap->n++] = (plb_item_t){background + problem->fixed[r] / plb_speed(in, r), r};
     }
     for (int c = 0; c < self->n_classes; c++) {
         plb_heap_build(&self->heap[c]);
@@ -204,27 +203,26 @@ typedef struct line {
  * less than all who got something in this round: then it is the least loaded rank of all, and the
  * answer that of a heap.  Returns how many; these are then in order among themselves.
  *
- * What is handed out differs by no more than the round's first object from its last, and ranks
- * that are further apart keep their order.  So the line falls into sections that are sorted on
- * their own.  (Sums are rounded monotonically: the test with rounded sums is safe.) */
+ * Who has so much that even with the round's lightest object it ends behind all before it keeps
+ * its place: there the line falls into sections that are sorted on their own.  (Sums are rounded
+ * monotonically: the test with rounded sums is safe.) */
 static int32_t hand_out(line_t *self, const plb_item_t *object, int64_t n,
                         const plb_problem_t *problem, int32_t *out)
 {
     plb_item_t *line = self->rank;
     const int32_t end = n < self->p ? (int32_t)n : self->p;
-    const double heaviest = -object[0].key, lightest = -object[end - 1].key;
+    const double lightest = -object[end - 1].key;
     plb_item_t least = {INFINITY, INT32_MAX};
-    double low = INFINITY, high = -INFINITY, reach = -INFINITY;
+    double low = INFINITY, high = -INFINITY;
     int32_t begin = 0, k = 0;
     for (; k < end && plb_item_before(line[k], least); k++) {
         plb_item_t here = line[k];
-        if (here.key + lightest > reach && k > begin) {
+        if (here.key + lightest > high && k > begin) {
             plb_sort_items(line + begin, k - begin, low, high, self->spare, self->bin);
             begin = k;
             low = INFINITY;
             high = -INFINITY;
         }
-        reach = here.key + heaviest;
         here.key -= object[k].key;
         out[plb_problem_object(problem, object[k].id)] = here.id;
         line[k] = here;
@@ -260,7 +258,7 @@ static int line_init(line_t *self, const plb_problem_t *problem, plb_err_t *err)
     *self = (line_t){.p = in->n_ranks};
     PLB_NEW(self->rank, self->p);
     PLB_NEW(self->spare, self->p);
-    PLB_NEW(self->bin, 2 * (int64_t)self->p);
+    PLB_NEW(self->bin, 4 * (int64_t)self->p);
     for (int32_t r = 0; r < self->p; r++) {
         const double background = in->background == NULL ? 0.0 : in->background[r];
         const double key = background + problem->fixed[r] / plb_speed(in, r);

@@ -138,7 +138,8 @@ out:
     return ret;
 }
 
-/* Bins in a tree of maxima: the children of node v are 2v and 2v + 1, the leaves start at `size`. */
+/* Bins in a tree of maxima: the children of node v are 2v and 2v + 1, the leaves start at `size`.
+ */
 typedef struct bins {
     int64_t *most;
     int32_t size, n;
@@ -208,10 +209,11 @@ static int32_t next_bin(const bins_t *bins, int32_t last, int64_t need)
 static int does_not_fit(const plb_problem_t *self, int32_t object, int64_t most, plb_err_t *err)
 {
     const int64_t need = self->in->memory[object];
-    return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
-                    "no placement found that keeps memory_limit: object %lld needs %lld bytes, %lld "
-                    "more than any rank has left when the larger ones are placed",
-                    key_of(self->in, object), (long long)need, (long long)(need - most));
+    return PLB_FAIL(
+        err, PLB_ERR_INFEASIBLE,
+        "no placement found that keeps memory_limit: object %lld needs %lld bytes, %lld "
+        "more than any rank has left when the larger ones are placed",
+        key_of(self->in, object), (long long)need, (long long)(need - most));
 }
 
 int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,

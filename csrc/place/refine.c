@@ -35,13 +35,13 @@ typedef struct refiner {
     const plb_problem_t *problem;
     const plb_snapshot_t *in;
     int32_t *rank;
-    double threshold;  /* seconds */
-    double *load;      /* [p] */
-    double *allowed;   /* [p] load */
-    int64_t *room;     /* [p] bytes of memory left, or NULL */
+    double threshold;    /* seconds */
+    double *load;        /* [p] */
+    double *allowed;     /* [p] load */
+    int64_t *room;       /* [p] bytes of memory left, or NULL */
     plb_heap_t donor;    /* key: -seconds */
     plb_heap_t receiver; /* key: -(allowed - load) */
-    plb_item_t *aside; /* [p] receivers without memory for the object at hand */
+    plb_item_t *aside;   /* [p] receivers without memory for the object at hand */
     int32_t n_aside;
 
     /* What donor r may give is give[start[r] ... end[r] - 1]: key is the load.  In order of loads
@@ -147,7 +147,7 @@ static int list_objects(refiner_t *self, plb_err_t *err)
     PLB_NEW(self->next, n);
     PLB_NEW(self->prev, n);
     PLB_NEW(self->spare, longest);
-    PLB_NEW(self->bin, 2 * (int64_t)longest);
+    PLB_NEW(self->bin, 4 * (int64_t)longest);
     for (int64_t i = 0; i < in->n_objects; i++) {
         const int32_t r = self->rank[i];
         if (self->on[r] > 0 && in->load[i] > 0.0 && fits(self, roomiest, in->load[i]) &&

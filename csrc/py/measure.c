@@ -62,9 +62,8 @@ static PyObject *metrics_table(PyObject *module, PyObject *unused)
     return out;
 }
 
-PyDoc_STRVAR(rank_times_doc,
-             "rank_times(snapshot, rank=None)\n--\n\n"
-             "Seconds of each rank in an iteration under the placement `rank`.");
+PyDoc_STRVAR(rank_times_doc, "rank_times(snapshot, rank=None)\n--\n\n"
+                             "Seconds of each rank in an iteration under the placement `rank`.");
 static PyObject *rank_times(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -84,8 +83,10 @@ static PyObject *rank_times(PyObject *module, PyObject *args)
     }
     if (where != NULL) {
         if (PyArray_SIZE(where) != snapshot.n_objects) {
-            PyErr_Format(PyExc_ValueError, "placement has %zd entries: expected %lld, one for each "
-                         "object", PyArray_SIZE(where), (long long)snapshot.n_objects);
+            PyErr_Format(PyExc_ValueError,
+                         "placement has %zd entries: expected %lld, one for each "
+                         "object",
+                         PyArray_SIZE(where), (long long)snapshot.n_objects);
             goto out;
         }
         int ret = plb_snapshot_check_placement(&snapshot, PyArray_DATA(where), &err);

@@ -12,8 +12,7 @@ static PyObject *copy_of(const void *data, npy_intp n, int type)
     }
     PyObject *a = PyArray_SimpleNew(1, &n, type);
     if (a != NULL) {
-        memcpy(PyArray_DATA((PyArrayObject *)a), data,
-               (size_t)PyArray_NBYTES((PyArrayObject *)a));
+        memcpy(PyArray_DATA((PyArrayObject *)a), data, (size_t)PyArray_NBYTES((PyArrayObject *)a));
     }
     return a;
 }
@@ -66,7 +65,8 @@ static int run_callable(const plb_strategy_t *self, const plb_snapshot_t *in,
     PyGILState_STATE state = PyGILState_Ensure();
     const int failed = ask(self->user, in, out);
     PyGILState_Release(state);
-    return failed ? PLB_FAIL(err, PLB_ERR_CALLBACK, "the strategy's own error is pending") : PLB_OK;
+    return failed ? PLB_FAIL(err, PLB_ERR_CALLBACK, "the strategy's own error is pending")
+                  : PLB_OK;
 }
 
 int plb_py_strategy(PyObject *object, plb_strategy_t *out)
@@ -92,7 +92,9 @@ int plb_py_strategy(PyObject *object, plb_strategy_t *out)
 
 static PyObject *param_row(const plb_param_t *p)
 {
-    return Py_BuildValue("sddds" "s", p->name, p->fallback, p->least, p->most, p->unit, p->help);
+    return Py_BuildValue("sddds"
+                         "s",
+                         p->name, p->fallback, p->least, p->most, p->unit, p->help);
 }
 
 PyObject *plb_py_params(const plb_param_t *params, int n)
@@ -113,9 +115,9 @@ static PyObject *strategy_row(const plb_strategy_t *s)
 {
     PyObject *params = plb_py_params(s->params, s->n_params);
     const char *family = s->family == PLB_COMPREHENSIVE ? "comprehensive" : "refinement";
-    return params ? Py_BuildValue("ssIssN", s->name, family, s->looks_at, s->help, s->source,
-                                  params)
-                  : NULL;
+    return params
+               ? Py_BuildValue("ssIssN", s->name, family, s->looks_at, s->help, s->source, params)
+               : NULL;
 }
 
 PyDoc_STRVAR(table_doc, "strategies()\n--\n\n"
@@ -205,11 +207,10 @@ static PyObject *place(PyObject *module, PyObject *args)
         plb_py_raise(ret, &err);
         goto out;
     }
-    result = Py_BuildValue("NNNLLd",
-                           plb_py_take(call.rank, (npy_intp)call.snapshot.n_objects, NPY_INT32),
-                           plb_py_metrics(&call.before), plb_py_metrics(&call.after),
-                           (long long)call.change.migrations, (long long)call.change.bytes,
-                           call.seconds);
+    result = Py_BuildValue(
+        "NNNLLd", plb_py_take(call.rank, (npy_intp)call.snapshot.n_objects, NPY_INT32),
+        plb_py_metrics(&call.before), plb_py_metrics(&call.after),
+        (long long)call.change.migrations, (long long)call.change.bytes, call.seconds);
 out:
     plb_py_release(&held);
     return result;

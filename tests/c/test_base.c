@@ -12,7 +12,8 @@
 
 static plb_err_t err;
 
-/* ---- sort ------------------------------------------------------------------------------------ */
+/* ---- sort ------------------------------------------------------------------------------------
+ */
 
 /* What a sort must give: each index once, and each item before the next. */
 static void assert_sorted(const double *x, const plb_item_t *item, int64_t n, double sign)
@@ -48,16 +49,26 @@ static double draw(plb_rng_t *rng, int kind, int64_t i)
 {
     const double u = plb_rng_uniform(rng);
     switch (kind) {
-    case 0: return u;
-    case 1: return -log(1.0 - u);
-    case 2: return exp(40.0 * u);                                     /* 17 decades */
-    case 3: return (double)(int64_t)(4.0 * u);                        /* many equal */
-    case 4: return 1.0;                                               /* all equal */
-    case 5: return 1.0 + 0x1p-52 * (double)(int64_t)(1000.0 * u);     /* neighbours */
-    case 6: return i == 7 ? 1e30 : u * 1e-9;                          /* one far away */
-    case 7: return u < 0.5 ? -u : i % 3 ? u : -0.0;                   /* both signs, both zeros */
-    case 8: return 0x1p-1074 * (double)(int64_t)(1e4 * u);            /* subnormal */
-    default: return ldexp(1.0, (int)(2000.0 * u) - 1000);             /* all exponents */
+    case 0:
+        return u;
+    case 1:
+        return -log(1.0 - u);
+    case 2:
+        return exp(40.0 * u); /* 17 decades */
+    case 3:
+        return (double)(int64_t)(4.0 * u); /* many equal */
+    case 4:
+        return 1.0; /* all equal */
+    case 5:
+        return 1.0 + 0x1p-52 * (double)(int64_t)(1000.0 * u); /* neighbours */
+    case 6:
+        return i == 7 ? 1e30 : u * 1e-9; /* one far away */
+    case 7:
+        return u < 0.5 ? -u : i % 3 ? u : -0.0; /* both signs, both zeros */
+    case 8:
+        return 0x1p-1074 * (double)(int64_t)(1e4 * u); /* subnormal */
+    default:
+        return ldexp(1.0, (int)(2000.0 * u) - 1000); /* all exponents */
     }
 }
 
@@ -93,7 +104,8 @@ static void sort_keeps_equal_values_by_index(void **state)
     plb_loads_free(&loads);
 }
 
-/* ---- heap ------------------------------------------------------------------------------------ */
+/* ---- heap ------------------------------------------------------------------------------------
+ */
 
 static void heap_pops_in_order_with_ties_by_id(void **state)
 {
@@ -128,7 +140,8 @@ static void heap_is_built_and_rekeyed(void **state)
     }
 }
 
-/* ---- compressed rows ------------------------------------------------------------------------- */
+/* ---- compressed rows -------------------------------------------------------------------------
+ */
 
 static void csr_keeps_the_order_of_the_list(void **state)
 {
@@ -158,7 +171,8 @@ static void csr_names_an_end_out_of_range(void **state)
     plb_csr_free(&csr);
 }
 
-/* ---- random numbers and memory --------------------------------------------------------------- */
+/* ---- random numbers and memory ---------------------------------------------------------------
+ */
 
 static void rng_repeats_and_keeps_its_range(void **state)
 {

@@ -124,8 +124,14 @@ static void a_placement_is_compared(void **state)
     const int64_t bytes[] = {10, 100, 1000};
     const uint8_t fixed[] = {0, 1, 1};
     double before[2], after[2];
-    plb_snapshot_t in = {.n_objects = 3, .n_ranks = 2, .n_components = 1, .load = load,
-                         .rank = rank, .bytes = bytes, .speed = speed, .background = background};
+    plb_snapshot_t in = {.n_objects = 3,
+                         .n_ranks = 2,
+                         .n_components = 1,
+                         .load = load,
+                         .rank = rank,
+                         .bytes = bytes,
+                         .speed = speed,
+                         .background = background};
     plb_change_t change = {.before = before, .after = after};
     assert_int_equal(plb_snapshot_compare(&in, other, &change, &err), PLB_OK);
     assert_int_equal(change.migrations, 2);

@@ -110,8 +110,13 @@ static void a_stuck_order_of_loads_is_packed_instead(void **state)
     int32_t out[3];
     plb_err_t err;
     const plb_opts_t opts = {0};
-    const plb_snapshot_t in = {.n_objects = 3, .n_ranks = 2, .n_components = 1, .load = load,
-                               .rank = rank, .memory = memory, .memory_limit = limit};
+    const plb_snapshot_t in = {.n_objects = 3,
+                               .n_ranks = 2,
+                               .n_components = 1,
+                               .load = load,
+                               .rank = rank,
+                               .memory = memory,
+                               .memory_limit = limit};
     const plb_strategy_t *s = plb_strategy_find("GreedyLB");
     assert_int_equal(s->run(s, &in, &opts, out, &err), PLB_OK);
     assert_true(out[0] == out[1] && out[2] == 1 - out[0]);
@@ -128,8 +133,13 @@ static void packing_goes_back(void **state)
     int32_t out[6];
     plb_err_t err;
     const plb_opts_t opts = {0};
-    const plb_snapshot_t in = {.n_objects = 6, .n_ranks = 2, .n_components = 1, .load = load,
-                               .rank = rank, .memory = memory, .memory_limit = limit};
+    const plb_snapshot_t in = {.n_objects = 6,
+                               .n_ranks = 2,
+                               .n_components = 1,
+                               .load = load,
+                               .rank = rank,
+                               .memory = memory,
+                               .memory_limit = limit};
     plb_problem_t problem;
     assert_int_equal(plb_problem_init(&problem, &in, &err), PLB_OK);
     assert_int_equal(plb_problem_pack(&problem, out, &opts, &err), PLB_OK);
@@ -167,8 +177,12 @@ static void a_tick_ends_a_long_run(void **state)
     for (int k = 0; k < 4; k++) {
         int ticks = 0;
         const plb_opts_t opts = {.params = params, .tick = interrupt, .tick_arg = &ticks};
-        const plb_snapshot_t in = {.n_objects = MANY, .n_ranks = RANKS, .n_components = 1,
-                                   .load = load, .rank = rank, .speed = k & 1 ? speed : NULL};
+        const plb_snapshot_t in = {.n_objects = MANY,
+                                   .n_ranks = RANKS,
+                                   .n_components = 1,
+                                   .load = load,
+                                   .rank = rank,
+                                   .speed = k & 1 ? speed : NULL};
         const plb_strategy_t *s = plb_strategy_find(names[k / 2]);
         assert_int_equal(s->run(s, &in, &opts, out, &err), PLB_ERR_INTERRUPTED);
         assert_int_equal(ticks, 1);
