@@ -84,12 +84,12 @@ class Block:
         np.copyto(work.right, inner)
         work.right += plate.dt * self._heating(work)
         scale = 0.5 * plate.dt / plate.h**2
-        for sweep in range(1, 1001):
+        for _ in range(1000):
+            self.sweeps += 1
             change = _sweep(self.t, work, scale)
             if change < plate.tolerance:
                 break
         self.step += 1
-        self.sweeps += sweep
 
     def _heating(self, work: _Workspace) -> np.ndarray:
         """Power of the source in each cell at the block's time step, a Gaussian spot."""

@@ -1,11 +1,12 @@
 """Collective steps over MPI, ``csrc/py/mpimodule.c``."""
 
-from typing import Any
+from typing import Any, final
 
 from pylb.runtime.transport import Sample, Sends
 
 def library_version() -> str: ...
 
+@final
 class Comm:
     def __new__(cls, comm: Any) -> Comm: ...
     @property

@@ -222,9 +222,25 @@ def _edges(edges: Any) -> Edges:
     )
 
 
-def from_core(n_ranks: int, n_components: int, load: F64, rank: I32, key: Any, nbytes: Any,
-              memory: Any, migratable: Any, coords: Any, src: Any, dst: Any, edge_bytes: Any,
-              edge_messages: Any, speed: Any, background: Any, limit: Any, node: Any) -> Snapshot:
+def from_core(
+    n_ranks: int,
+    n_components: int,
+    load: F64,
+    rank: I32,
+    key: Any,
+    nbytes: Any,
+    memory: Any,
+    migratable: Any,
+    coords: Any,
+    src: Any,
+    dst: Any,
+    edge_bytes: Any,
+    edge_messages: Any,
+    speed: Any,
+    background: Any,
+    limit: Any,
+    node: Any,
+) -> Snapshot:
     """A snapshot of arrays that the C core hands to a strategy written in Python."""
     return Snapshot(
         load=load if n_components == 1 else load.reshape(-1, n_components),

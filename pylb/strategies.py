@@ -234,6 +234,4 @@ def _check(name: str, rank: Any, snapshot: Snapshot) -> None:
     if snapshot.migratable is not None:
         bad = np.flatnonzero(~snapshot.migratable & (rank != snapshot.rank))
         if len(bad):
-            raise StrategyError(
-                f"strategy {name!r} moved object {bad[0]}, which may not migrate"
-            )
+            raise StrategyError(f"strategy {name!r} moved object {bad[0]}, which may not migrate")

@@ -85,7 +85,7 @@ def test_other_programs_are_not_mpiexec(word):
         "mpirun --map-by=node --np 4 @ ./a --mca not ours",
         "mpiexec -genv A 1 -env B 2 -l -ppn 2 -launcher fork @ ./a",
         "mpiexec -n 2 @ ./a : -n 1 -host h @ ./b c : @ ./d",
-        "mpiexec -n 2 --new-option @ python prog.py",
+        "mpiexec -n 2 --new-option @ sh prog.sh",
         "mpiexec -n 2 --new-option=value @ python prog.py",
     ],
 )

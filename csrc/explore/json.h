@@ -43,7 +43,10 @@ typedef struct plb_key {
     bool required;
 } plb_key_t;
 
-#define PLB_KEY(name, required) {name, sizeof name - 1, required}
+#define PLB_KEY(name, required)                                                                   \
+    {                                                                                             \
+        name, sizeof name - 1, required                                                           \
+    }
 
 /** Reads the value of key number `key`; `into` is the caller's. */
 typedef int (*plb_json_field_fn)(plb_json_t *self, int key, void *into);

@@ -22,7 +22,7 @@ static void sum_int(int64_t *a, const int64_t *b)
 }
 
 #define SUM_OF(p) _Generic((p), plb_exact_t * : sum_exact, int64_t * : sum_int)
-#define MERGE_SUM(f) SUM_OF(&self->f)(&self->f, &other->f)
+#define MERGE_SUM(f) SUM_OF (&self->f)(&self->f, &other->f)
 #define MERGE_MAX(f) self->f = other->f > self->f ? other->f : self->f
 #define MERGE_MIN(f) self->f = other->f < self->f ? other->f : self->f
 #define MERGE_AT_MAX(f) ((void)0) /* done before load_max is merged */

@@ -6,9 +6,9 @@
 #include "measure/clock.h"
 
 enum {
-    INLINE = 16 << 10,    /* parts up to here go into the head: cheaper to copy than to send */
-    HEAD_MOST = 1 << 20,  /* as long as the head stays below this */
-    PIECE = 1 << 30,      /* counts of MPI are int */
+    INLINE = 16 << 10,   /* parts up to here go into the head: cheaper to copy than to send */
+    HEAD_MOST = 1 << 20, /* as long as the head stays below this */
+    PIECE = 1 << 30,     /* counts of MPI are int */
 };
 
 /* ---- which parts go where ---------------------------------------------------------------- */

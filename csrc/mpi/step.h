@@ -1,9 +1,9 @@
 /* One collective step: messages to those ranks that one has something for, and the reduction of
  * one record of statistics, together.
  *
- * The sparse exchange is NBX (Hoefler, Siebert and Lumsdaine, PPoPP 2010, algorithm 2): synchronous
- * sends, then a nonblocking barrier, receiving all the while.  Differs: the barrier is the
- * Iallreduce of the record, so that a step costs one collective; and only the small head of a
+ * The sparse exchange is NBX (Hoefler, Siebert and Lumsdaine, PPoPP 2010, algorithm 2):
+ * synchronous sends, then a nonblocking barrier, receiving all the while.  Differs: the barrier is
+ * the Iallreduce of the record, so that a step costs one collective; and only the small head of a
  * parcel is sent synchronously, its large parts follow as plain sends that the head announces.
  * When the reduction is complete, every head has been received on every rank, and every rank holds
  * the same record.
@@ -34,7 +34,12 @@ typedef struct plb_requests {
     int n, room;
 } plb_requests_t;
 
-typedef enum plb_phase { PLB_STEP_IDLE, PLB_STEP_SENDING, PLB_STEP_REDUCING, PLB_STEP_DRAINING } plb_phase_t;
+typedef enum plb_phase {
+    PLB_STEP_IDLE,
+    PLB_STEP_SENDING,
+    PLB_STEP_REDUCING,
+    PLB_STEP_DRAINING
+} plb_phase_t;
 
 typedef struct plb_step {
     plb_comm_t *comm;

@@ -8,11 +8,11 @@
 #include "base/err.h"
 
 enum {
-    PLB_WAIT_SPIN_NS = 30000,      /* about twice a small Iallreduce between two cores */
-    PLB_WAIT_YIELD_NS = 100000,    /* then give the core away, but stay runnable */
-    PLB_WAIT_SLEEP_NS = 20000,     /* then sleep, at first this long */
-    PLB_WAIT_MOST_NS = 200000,     /* and at most this long: what a late arrival may cost */
-    PLB_WAIT_TICK_NS = 20000000,   /* look for signals this often */
+    PLB_WAIT_SPIN_NS = 30000,    /* about twice a small Iallreduce between two cores */
+    PLB_WAIT_YIELD_NS = 100000,  /* then give the core away, but stay runnable */
+    PLB_WAIT_SLEEP_NS = 20000,   /* then sleep, at first this long */
+    PLB_WAIT_MOST_NS = 200000,   /* and at most this long: what a late arrival may cost */
+    PLB_WAIT_TICK_NS = 20000000, /* look for signals this often */
 };
 
 typedef struct plb_wait {

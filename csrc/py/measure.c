@@ -24,7 +24,7 @@ PyObject *plb_py_metrics(const plb_metrics_t *m)
     return out;
 }
 
-PyDoc_STRVAR(metrics_doc, "metrics(time)\n--\n\nEvery metric of time[p], as a dict.");
+PyDoc_STRVAR(metrics_doc, "metrics(time, /)\n--\n\nEvery metric of time[p], as a dict.");
 static PyObject *metrics(PyObject *module, PyObject *time)
 {
     (void)module;
@@ -62,7 +62,7 @@ static PyObject *metrics_table(PyObject *module, PyObject *unused)
     return out;
 }
 
-PyDoc_STRVAR(rank_times_doc, "rank_times(snapshot, rank=None)\n--\n\n"
+PyDoc_STRVAR(rank_times_doc, "rank_times(snapshot, rank=None, /)\n--\n\n"
                              "Seconds of each rank in an iteration under the placement `rank`.");
 static PyObject *rank_times(PyObject *module, PyObject *args)
 {
@@ -107,7 +107,7 @@ out:
 }
 
 PyDoc_STRVAR(check_snapshot_doc,
-             "check_snapshot(snapshot)\n--\n\nRaise for the first value that is out of place.");
+             "check_snapshot(snapshot, /)\n--\n\nRaise for the first value that is out of place.");
 static PyObject *check_snapshot(PyObject *module, PyObject *object)
 {
     (void)module;
@@ -129,7 +129,7 @@ static PyObject *check_snapshot(PyObject *module, PyObject *object)
 }
 
 PyDoc_STRVAR(exact_sum_doc,
-             "exact_sum(values)\n--\n\n"
+             "exact_sum(values, /)\n--\n\n"
              "Sum of values in [0, 1e30], rounded once: the statistics' own sum of seconds.");
 static PyObject *exact_sum(PyObject *module, PyObject *values)
 {

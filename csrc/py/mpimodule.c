@@ -7,8 +7,7 @@
 #include "mpi/step.h"
 
 typedef struct comm_object {
-    PyObject_HEAD
-    plb_comm_t core;
+    PyObject_HEAD plb_comm_t core;
     plb_step_t step;
     Py_buffer *held; /* the parts that are being sent */
     Py_ssize_t n_held;
@@ -150,7 +149,8 @@ static PyObject *wait_for(comm_object_t *self, int64_t timeout_ns)
     plb_err_t err = {0, ""};
     bool done = false;
     if (self->step.phase == PLB_STEP_IDLE) {
-        return plb_py_raise(PLB_FAIL(&err, PLB_ERR_STATE, "no collective step is under way"), &err);
+        return plb_py_raise(PLB_FAIL(&err, PLB_ERR_STATE, "no collective step is under way"),
+                            &err);
     }
     self->state = PyEval_SaveThread();
     const int ret = plb_step_wait(&self->step, timeout_ns, plb_py_tick, &self->state, &done, &err);
@@ -173,7 +173,7 @@ static PyObject *wait_for(comm_object_t *self, int64_t timeout_ns)
 }
 
 PyDoc_STRVAR(step_doc,
-             "step(sample, sends)\n--\n\n"
+             "step($self, sample, sends, /)\n--\n\n"
              "One collective step: begin and wait.  Returns (record, received): the merged\n"
              "statistics and a list of (source, [uint8 arrays]).");
 static PyObject *comm_step(PyObject *object, PyObject *args)
@@ -182,7 +182,7 @@ static PyObject *comm_step(PyObject *object, PyObject *args)
     return begin(self, args) == 0 ? wait_for(self, -1) : NULL;
 }
 
-PyDoc_STRVAR(begin_doc, "begin(sample, sends)\n--\n\n"
+PyDoc_STRVAR(begin_doc, "begin($self, sample, sends, /)\n--\n\n"
                         "Begin a collective step; sends is a list of (rank, [buffers]), at most\n"
                         "one for each rank.");
 static PyObject *comm_begin(PyObject *object, PyObject *args)
@@ -193,7 +193,7 @@ static PyObject *comm_begin(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(wait_doc, "wait(seconds)\n--\n\n"
+PyDoc_STRVAR(wait_doc, "wait($self, seconds, /)\n--\n\n"
                        "Wait for the step under way: (record, received), or None when the time\n"
                        "is over first.");
 static PyObject *comm_wait(PyObject *object, PyObject *seconds)
@@ -204,7 +204,7 @@ static PyObject *comm_wait(PyObject *object, PyObject *seconds)
 
 /* ---- plain collectives ---------------------------------------------------------------------- */
 
-PyDoc_STRVAR(bcast_doc, "bcast(array, root)\n--\n\n"
+PyDoc_STRVAR(bcast_doc, "bcast($self, array, root, /)\n--\n\n"
                         "Fill `array` (contiguous, the same size everywhere) with that of root.");
 static PyObject *comm_bcast(PyObject *object, PyObject *args)
 {
@@ -216,10 +216,8 @@ static PyObject *comm_bcast(PyObject *object, PyObject *args)
         return NULL;
     }
     int ret;
-    Py_BEGIN_ALLOW_THREADS
-    ret = plb_comm_bcast(&self->core, view.buf, view.len, root, &err);
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&view);
+    Py_BEGIN_ALLOW_THREADS ret = plb_comm_bcast(&self->core, view.buf, view.len, root, &err);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&view);
     if (ret != PLB_OK) {
         return plb_py_raise(ret, &err);
     }
@@ -242,8 +240,9 @@ static PyObject *cut(const char *all, const int64_t *size, int n)
     return out;
 }
 
-PyDoc_STRVAR(allgather_doc,
-             "allgather(data)\n--\n\nEach rank's bytes, a list; 2 GiB at most together.");
+PyDoc_STRVAR(
+    allgather_doc,
+    "allgather($self, data, /)\n--\n\nEach rank's bytes, a list; 2 GiB at most together.");
 static PyObject *comm_allgather(PyObject *object, PyObject *arg)
 {
     comm_object_t *self = (comm_object_t *)object;
@@ -256,8 +255,7 @@ static PyObject *comm_allgather(PyObject *object, PyObject *arg)
     if (PyObject_GetBuffer(arg, &mine, PyBUF_SIMPLE) != 0) {
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS
-    PLB_NEW(size, self->core.size);
+    Py_BEGIN_ALLOW_THREADS PLB_NEW(size, self->core.size);
     if ((ret = plb_comm_sizes(&self->core, mine.len, size, err)) != PLB_OK) {
         goto out;
     }
@@ -267,8 +265,8 @@ static PyObject *comm_allgather(PyObject *object, PyObject *arg)
     PLB_NEW(all, total);
     ret = plb_comm_allgather(&self->core, mine.buf, size, all, err);
 out:;
-    Py_END_ALLOW_THREADS
-    out = ret == PLB_OK ? cut(all, size, self->core.size) : plb_py_raise(ret, err);
+    Py_END_ALLOW_THREADS out =
+        ret == PLB_OK ? cut(all, size, self->core.size) : plb_py_raise(ret, err);
     plb_free(all);
     plb_free(size);
     PyBuffer_Release(&mine);
@@ -351,9 +349,8 @@ static PyGetSetDef comm_getset[] = {
 PyDoc_STRVAR(comm_doc, "Comm(comm)\n--\n\n"
                        "pylb's own duplicate of a communicator of mpi4py.  Collective.");
 static PyType_Slot comm_slots[] = {
-    {Py_tp_doc, (void *)comm_doc},   {Py_tp_new, comm_new},
-    {Py_tp_dealloc, comm_dealloc},   {Py_tp_methods, comm_methods},
-    {Py_tp_getset, comm_getset},     {0, NULL},
+    {Py_tp_doc, (void *)comm_doc}, {Py_tp_new, comm_new},       {Py_tp_dealloc, comm_dealloc},
+    {Py_tp_methods, comm_methods}, {Py_tp_getset, comm_getset}, {0, NULL},
 };
 
 static PyType_Spec comm_spec = {

@@ -172,7 +172,7 @@ out:
 }
 
 PyDoc_STRVAR(place_doc,
-             "place(snapshot, strategy, params, seed)\n--\n\n"
+             "place(snapshot, strategy, params, seed, /)\n--\n\n"
              "Run one strategy (name or callable; params in the order of its table).  Returns\n"
              "(rank, before, after, migrations, bytes, seconds), metrics as dicts; the GIL is\n"
              "released while a strategy of the table runs.");

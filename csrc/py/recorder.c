@@ -4,16 +4,14 @@
 #include "views.h"
 
 typedef struct recorder {
-    PyObject_HEAD
-    plb_clock_t clock;
+    PyObject_HEAD plb_clock_t clock;
     PyObject *items;        /* tuple of the objects' (key, object) */
     PyArrayObject *seconds; /* [n] float64, of the pass so far */
 } recorder_t;
 
 /* One `for` loop.  It owns what it writes to, so that nothing that happens meanwhile can hurt. */
 typedef struct loop {
-    PyObject_HEAD
-    PyObject *items;
+    PyObject_HEAD PyObject *items;
     PyArrayObject *seconds;
     plb_clock_t clock;
     Py_ssize_t next; /* the object before this one is being timed */
@@ -78,9 +76,8 @@ static int loop_clear(PyObject *object)
 }
 
 static PyType_Slot loop_slots[] = {
-    {Py_tp_iter, PyObject_SelfIter},   {Py_tp_iternext, loop_next},
-    {Py_tp_dealloc, loop_dealloc},     {Py_tp_traverse, loop_traverse},
-    {Py_tp_clear, loop_clear},         {0, NULL},
+    {Py_tp_iter, PyObject_SelfIter}, {Py_tp_iternext, loop_next}, {Py_tp_dealloc, loop_dealloc},
+    {Py_tp_traverse, loop_traverse}, {Py_tp_clear, loop_clear},   {0, NULL},
 };
 
 static PyType_Spec loop_spec = {
@@ -105,8 +102,9 @@ static PyObject *recorder_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     PyArrayObject *a = (PyArrayObject *)seconds;
     if (PyArray_TYPE(a) != NPY_FLOAT64 || !PyArray_ISCARRAY(a) ||
         PyArray_SIZE(a) != PyTuple_GET_SIZE(items)) {
-        PyErr_SetString(PyExc_ValueError,
-                        "seconds: expected a contiguous float64 array with an entry for each item");
+        PyErr_SetString(
+            PyExc_ValueError,
+            "seconds: expected a contiguous float64 array with an entry for each item");
         return NULL;
     }
     recorder_t *self = (recorder_t *)type->tp_alloc(type, 0);
@@ -158,13 +156,16 @@ static PyObject *recorder_iter(PyObject *object)
 }
 
 PyDoc_STRVAR(recorder_doc,
-             "Recorder(items, seconds, clock)\n--\n\n"
+             "Recorder(items, seconds, clock, /)\n--\n\n"
              "Iterating gives the items (a tuple) in order and adds to seconds[i] the time that\n"
              "the loop's body took with item i, by the clock \"wall\" or \"cpu\".");
 static PyType_Slot recorder_slots[] = {
-    {Py_tp_doc, (void *)recorder_doc},   {Py_tp_new, recorder_new},
-    {Py_tp_dealloc, recorder_dealloc},   {Py_tp_traverse, recorder_traverse},
-    {Py_tp_clear, recorder_clear},       {Py_tp_iter, recorder_iter},
+    {Py_tp_doc, (void *)recorder_doc},
+    {Py_tp_new, recorder_new},
+    {Py_tp_dealloc, recorder_dealloc},
+    {Py_tp_traverse, recorder_traverse},
+    {Py_tp_clear, recorder_clear},
+    {Py_tp_iter, recorder_iter},
     {0, NULL},
 };
 
@@ -175,8 +176,9 @@ static PyType_Spec recorder_spec = {
     .slots = recorder_slots,
 };
 
-PyDoc_STRVAR(stats_doc, "stats(sample)\n--\n\nThe record of one rank alone, as pylb._mpi's steps "
-                        "return it.");
+PyDoc_STRVAR(stats_doc,
+             "stats(sample, /)\n--\n\nThe record of one rank alone, as pylb._mpi's steps "
+             "return it.");
 static PyObject *stats(PyObject *module, PyObject *sample)
 {
     (void)module;
@@ -192,7 +194,7 @@ static PyObject *stats_table(PyObject *module, PyObject *unused)
     PyObject *out = PyList_New(0);
 #define X(name, type, rule, unit, help)                                                           \
     if (out != NULL) {                                                                            \
-        PyObject *row = Py_BuildValue("sss", #name, unit, help);                              \
+        PyObject *row = Py_BuildValue("sss", #name, unit, help);                                  \
         if (row == NULL || PyList_Append(out, row) != 0) {                                        \
             Py_CLEAR(out);                                                                        \
         }                                                                                         \
@@ -213,8 +215,8 @@ int plb_py_add_recorder(PyObject *module)
 {
     loop_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &loop_spec, NULL);
     PyObject *type = PyType_FromModuleAndSpec(module, &recorder_spec, NULL);
-    const int failed = loop_type == NULL || type == NULL ||
-                       PyModule_AddType(module, (PyTypeObject *)type) != 0;
+    const int failed =
+        loop_type == NULL || type == NULL || PyModule_AddType(module, (PyTypeObject *)type) != 0;
     Py_XDECREF(type);
     return failed || PyModule_AddFunctions(module, methods) != 0 ? -1 : 0;
 }

@@ -77,7 +77,7 @@ PyObject *plb_py_stats(const plb_stats_t *s)
 #define X(name, type, rule, unit, help) FROM(&s->name),
         PLB_STATS(X)
 #undef X
-        PyBool_FromLong(s->flags & PLB_STATS_MIXED),
+            PyBool_FromLong(s->flags & PLB_STATS_MIXED),
     };
     const Py_ssize_t n = sizeof values / sizeof *values;
     PyObject *out = PyTuple_New(n);

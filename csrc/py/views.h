@@ -35,7 +35,8 @@ void plb_py_release(plb_py_held_t *held);
 /** View a pylb.Snapshot (or any object with its attributes).  0, or -1 with an exception. */
 int plb_py_snapshot(plb_py_held_t *held, PyObject *object, plb_snapshot_t *out);
 
-/** View a pylb.Trace (or any object with its arrays as attributes).  0, or -1 with an exception. */
+/** View a pylb.Trace (or any object with its arrays as attributes).  0, or -1 with an exception.
+ */
 int plb_py_trace(plb_py_held_t *held, PyObject *object, plb_trace_t *out);
 
 /** New one-dimensional array that takes over `data` (of plb_malloc), also on failure. */
@@ -69,8 +70,9 @@ plb_trigger_t *plb_py_trigger(PyObject *object);
  *  for each object.  `object` must outlive `out`. */
 int plb_py_strategy(PyObject *object, plb_strategy_t *out);
 
-/** A rank's contribution to the statistics, a tuple: kind, iteration, arguments, failed, n_objects,
- *  loads (array), idle, messages, message_bytes, time, cost.  0, or -1 with an exception. */
+/** A rank's contribution to the statistics, a tuple: kind, iteration, arguments, failed,
+ * n_objects, loads (array), idle, messages, message_bytes, time, cost.  0, or -1 with an
+ * exception. */
 int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out);
 
 /** A record as a tuple: the fields of PLB_STATS in order, then whether it is mixed. */

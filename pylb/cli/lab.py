@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     with Lab(parse_shares(args.share), period_us=period) as lab:
         code = lab.run(args.command)
         usage = lab.usage()
-    if not args.quiet:
+    if usage and not args.quiet:
         _show(usage, lab.seconds)
     return code
 

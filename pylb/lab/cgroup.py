@@ -20,6 +20,9 @@ ADVICE = (
     "run as root, or in a delegated cgroup v2: "
     "systemd-run --user --scope -p Delegate=yes pylb lab ..."
 )
+# The largest weights of versions 1 and 2.  Ranks get their shares although others want the cores
+# too; those cannot starve, as the shares are limits.
+WEIGHTS = {"cpu.shares": "262144", "cpu.weight": "10000"}
 PATIENCE = 5.0  # seconds until killed processes have left their groups
 
 
@@ -150,6 +153,9 @@ class Groups:
         try:
             for base in self.bases:
                 base.mkdir(exist_ok=True)
+                for name, most in WEIGHTS.items():
+                    if (base / name).exists():
+                        (base / name).write_text(most)
                 if (base / "cgroup.subtree_control").exists():
                     (base / "cgroup.subtree_control").write_text("+cpu")
         except OSError as error:
