@@ -36,7 +36,7 @@ class Plate:
         A block has settled when no cell changes by more than this in a sweep.
     """
 
-    def __init__(self, blocks: int, size: int, period: int = 300, tolerance: float = 1e-5):
+    def __init__(self, blocks: int, size: int, period: int = 600, tolerance: float = 1e-5):
         self.blocks, self.size, self.period, self.tolerance = blocks, size, period, tolerance
         self.h = 1.0 / (blocks * size)
         self.dt = 2e-3

@@ -32,7 +32,7 @@ except ImportError:  # one rank, without MPI
     WORLD = None
 
 
-FIXED = 20  # iterations, the fixed period of --compare
+FIXED = 5  # iterations, the fixed period of --compare
 WARM_UP = 3  # iterations before the first run is timed
 
 
@@ -171,9 +171,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--blocks", type=int, default=12, help="along a side (%(default)s)")
-    parser.add_argument("--size", type=int, default=32, help="cells a block side (%(default)s)")
-    parser.add_argument("--iterations", type=int, default=120, help="time steps (%(default)s)")
+    parser.add_argument("--blocks", type=int, default=16, help="along a side (%(default)s)")
+    parser.add_argument("--size", type=int, default=24, help="cells a block side (%(default)s)")
+    parser.add_argument("--iterations", type=int, default=200, help="time steps (%(default)s)")
     parser.add_argument("--strategy", default="GreedyLB", help="(%(default)s)")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--every", type=int, help="balance after every so many iterations")
