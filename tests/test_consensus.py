@@ -11,39 +11,29 @@ import re
 import shlex
 import shutil
 import subprocess
-import sysconfig
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-BASE = ["csrc/base/err.c", "csrc/base/mem.c", "csrc/base/rng.c"]
+SOURCES = [f"tests/c/{name}.c" for name in ("interleave", "consensus_model")]
+SOURCES += [f"csrc/base/{name}.c" for name in ("err", "mem", "rng")]
 
 full = pytest.mark.skipif(not os.environ.get("PYLB_EXPLORE"), reason="PYLB_EXPLORE=1 is not set")
-
-
-def compile_c(out, *sources, libraries=(), include=()):
-    """A program of C sources, with the compiler that Python was built with, or `cc`."""
-    words = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
-    if shutil.which(words[0]) is None:
-        words = ["cc"]
-    if shutil.which(words[0]) is None:
-        pytest.skip("no C compiler")
-    folders = [f"-I{ROOT / folder}" for folder in ("csrc", *include)]
-    flags = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", *folders]
-    files = [str(ROOT / s) for s in sources]
-    command = [words[0], *flags, *files, "-o", str(out), *libraries]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return out
 
 
 @pytest.fixture(scope="module")
 def interleave(tmp_path_factory):
     """Run the explorer with options; gives (result, states, depth, all that it printed)."""
-    sources = ["tests/c/interleave.c", "tests/c/consensus_model.c", *BASE]
-    path = tmp_path_factory.mktemp("consensus") / "interleave"
-    program = compile_c(path, *sources, include=["tests/c"])
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    if shutil.which(compiler[0]) is None:
+        pytest.skip(f"no C compiler {compiler[0]}")
+    program = tmp_path_factory.mktemp("consensus") / "interleave"
+    flags = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror"]
+    folders = [f"-I{ROOT / folder}" for folder in ("csrc", "tests/c")]
+    words = [*compiler, *flags, *folders, *SOURCES, "-o", program]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
 
     def run(options, timeout=60):
         words = [str(program), *options.split()]
@@ -56,15 +46,6 @@ def interleave(tmp_path_factory):
         return found[1], int(found[2]), int(found[3]), done.stdout
 
     return run
-
-
-def test_rules_one_by_one(tmp_path):
-    if not list(Path("/usr/include").glob("cmocka.h")):
-        pytest.skip("no cmocka.h: apt install libcmocka-dev")
-    sources = ["tests/c/test_consensus.c", "csrc/decide/consensus.c", *BASE]
-    program = compile_c(tmp_path / "rules", *sources, libraries=["-lcmocka"])
-    done = subprocess.run([str(program)], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 # ---- what must hold ----
