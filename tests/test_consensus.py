@@ -93,7 +93,7 @@ def test_bounded_lag_with_blocking_receives(interleave, lag, ranks, extra):
 
 def test_three_ranks_two_objects_five_iterations(interleave):
     """With a lag any changes; without, one that is fixed (see the full exploration)."""
-    for options in ["lag=1 changes=2", "lag=2 changes=1", "wish=1:4 wish=3:5", "wish=1:5 wish=2:3"]:
+    for options in ["lag=1 changes=2", "wish=1:5 wish=2:3"]:
         result, states, _, text = interleave(f"ranks=3 objects=2 iterations=5 {options}")
         assert result == "ok", text
         assert states > 100_000
