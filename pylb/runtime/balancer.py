@@ -19,7 +19,7 @@ from pylb.runtime.objects import Directory, Item, Store, key_of
 from pylb.runtime.parcel import pack, size_of, unpack
 from pylb.runtime.receipts import Receipt
 from pylb.runtime.report import Iterations, Report, check_suffix
-from pylb.runtime.transport import Sends, Serial, Stats
+from pylb.runtime.transport import NO_LOADS, Sends, Serial, Stats
 from pylb.snapshot import F64
 from pylb.strategies import find
 from pylb.triggers import make
@@ -326,13 +326,7 @@ class Balancer:
         if stats.n_objects:
             new = self._transport.allgather(np.array(self._new, np.int64))
             keys = [np.frombuffer(b, np.int64) for b in new]
-            try:
-                self._directory.add(keys)
-            except UnknownKeyError:
-                for key in self._new:
-                    del self._store.items[key]
-                self._new = []
-                raise
+            self._directory.add(keys)
             self._new = []
             self._store.arrange()
         if stats.messages:
@@ -371,8 +365,7 @@ class Balancer:
             nbytes = sum(size_of(parts) for _, parts in sends)
         except Exception as why:
             error = why
-            loads = np.zeros(0)
-            self._mailbox.outbox = []
+            loads = NO_LOADS
         begin = time.perf_counter()
         stats, received = self._agreement.step(
             kind, self._done, sends=sends, error=error, n_objects=len(self._store.items),

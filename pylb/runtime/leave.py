@@ -49,13 +49,16 @@ class Watched(Agreement):
         if not leaving and not stats.mixed and stats.failed_rank == NOBODY:
             self.begin_exit(error)  # a step that a signal had interrupted is over now
             return None
-        self.ended = "this program has ended"
-        if error is None and (stats.failed_rank != NOBODY or stats.mixed):
+        said = ""
+        if stats.failed_rank != self.transport.rank and (
+            stats.failed_rank != NOBODY or stats.mixed
+        ):
             try:
                 self.raise_for(stats, answer[1])
             except PylbError as why:
-                return str(why)
-        return ""
+                said = str(why)
+        self.ended = "this program has ended"
+        return said if error is None else ""
 
 
 def _watch(agreement: Watched) -> None:
@@ -86,24 +89,28 @@ def leave(error: BaseException | None) -> None:
         if not agreement.transport.pending:
             agreement.begin_exit(error)
     limit = time.monotonic() + ABORT_AFTER
+    told = ""  # once, however many communicators there are
     while waiting:
         for agreement in list(waiting):
-            said = agreement.exit_over(error, 1e-3)
+            try:
+                said = agreement.exit_over(error, 1e-3)
+            except Exception as why:  # nothing more can be agreed on
+                _abort(f"{type(error or why).__name__}: {error or why}")
             if said is not None:
                 waiting.remove(agreement)
-                if said:
-                    print(f"pylb: rank {agreement.transport.rank}: {said}", file=sys.stderr)
+                told = told or said
         if error is not None and waiting and time.monotonic() > limit:
-            _abort(error)
+            _abort(
+                f"{type(error).__name__}: {error}; the other ranks did not come within "
+                f"{ABORT_AFTER:g} s (PYLB_ABORT_AFTER)"
+            )
+    if told:
+        print(f"pylb: rank {MPI.COMM_WORLD.rank}: {told}", file=sys.stderr)
 
 
-def _abort(error: BaseException) -> None:
+def _abort(text: str) -> None:
     from mpi4py import MPI
 
-    print(
-        f"pylb: rank {MPI.COMM_WORLD.rank} failed ({type(error).__name__}: {error}) and the other "
-        f"ranks did not come within {ABORT_AFTER:g} s (PYLB_ABORT_AFTER): aborting all",
-        file=sys.stderr,
-        flush=True,
-    )
+    rank = MPI.COMM_WORLD.rank
+    print(f"pylb: rank {rank}: {text}; aborting all ranks", file=sys.stderr, flush=True)
     MPI.COMM_WORLD.Abort(1)

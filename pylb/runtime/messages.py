@@ -34,34 +34,33 @@ class Mailbox:
 
     def post(self, target: int, source: int, data: Any, copy: bool) -> None:
         """Take a message of this pass."""
-        if copy:
-            data = parcel.freeze(data)
-        self.outbox.append((target, source, data))
-        edge = self.graph.setdefault((source, target), [0, 0])
-        edge[0] += parcel.weight(data)
-        edge[1] += 1
+        self.outbox.append((target, source, parcel.freeze(data) if copy else data))
 
     def collect(self, rank_of: Mapping[int, int]) -> dict[int, list[Message]]:
-        """The messages of the pass by the rank that they go to; the outbox is left as it is.
+        """The messages of the pass by the rank that they go to; the outbox keeps them.
 
         Raises
         ------
         UnknownKeyError
-            A target that does not exist.
+            A target that does not exist; that message is dropped.
         """
         out: dict[int, list[Message]] = {}
-        for message in self.outbox:
-            try:
-                rank = rank_of[message[0]]
-            except KeyError:
+        for i, message in enumerate(self.outbox):
+            rank = rank_of.get(message[0])
+            if rank is None:
+                del self.outbox[i]
                 raise UnknownKeyError(
                     f"target {message[0]} of a message from object {message[1]}: no such object"
-                ) from None
+                )
             out.setdefault(rank, []).append(message)
         return out
 
     def deliver(self, arrived: list[list[Message]]) -> None:
         """Make the messages of all ranks the inboxes of the next pass."""
+        for target, source, data in self.outbox:
+            edge = self.graph.setdefault((source, target), [0, 0])
+            edge[0] += parcel.weight(data)
+            edge[1] += 1
         self.outbox = []
         self.inbox = {}
         for messages in arrived:

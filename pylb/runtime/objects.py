@@ -59,20 +59,25 @@ class Store:
     seconds : (n,) float64
         Loads of the pass so far.
     window : (n,) float64
-        Sum of the loads of `passes` passes since the last change of the objects.
+        Sum of the loads of `passes` passes since the last balancing.
     """
 
     def __init__(self, clock: str) -> None:
         self.clock = clock
         self.items: dict[int, Item] = {}
+        self._order: list[int] = []
+        self.window: F64 = np.zeros(0)
+        self.passes = 0
         self.arrange()
 
     def arrange(self) -> None:
-        """After a change of the objects: order them by key, forget their loads."""
+        """After a change of the objects: order them by key; those that were here keep their loads.
+        """
+        known = dict(zip(self._order, self.window.tolist(), strict=True))
         self.items = dict(sorted(self.items.items()))
+        self._order = list(self.items)
+        self.window = np.array([known.get(key, 0.0) for key in self._order])
         self.seconds: F64 = np.zeros(len(self.items))
-        self.window: F64 = np.zeros(len(self.items))
-        self.passes = 0
         self.recorder = _core.Recorder(
             tuple((key, item.value) for key, item in self.items.items()), self.seconds, self.clock
         )
@@ -82,6 +87,11 @@ class Store:
         self.window += self.seconds
         self.passes += 1
         self.seconds.fill(0.0)
+
+    def forget(self) -> None:
+        """The window begins anew."""
+        self.window.fill(0.0)
+        self.passes = 0
 
 
 class Directory:

@@ -1,0 +1,329 @@
+"""Cases that hold on any number of ranks: ``mpiexec -n 3 python tests/mpi/cases.py``.
+
+Each runs on COMM_SELF, COMM_WORLD and a duplicate.  Rank 0 prints what must not depend on the
+number of ranks, as JSON.
+"""
+
+import json
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import numpy as np
+import programs
+from mpi4py import MPI
+
+import pylb
+from pylb import errors
+
+
+def raised(error, text, call):
+    """`call` raises exactly this on this rank."""
+    try:
+        call()
+    except error as why:
+        assert type(why) is error, repr(why)  # noqa: PT017
+        missing = [w for w in ((text,) if isinstance(text, str) else text) if w not in str(why)]
+        assert not missing, f"{missing} not in {why}"  # noqa: PT017
+        return
+    raise AssertionError(f"no {error.__name__}")
+
+
+def loop(lb, n):
+    for _ in lb.iterate(n):
+        for _, _ in lb.local():
+            pass
+
+
+def fill(lb, n=12, block=None):
+    for key in range(n):
+        if key % lb.n_ranks == lb.rank:
+            lb.add(key, np.full(3, key) if block is None else block)
+    return lb
+
+
+# ---- what works ------------------------------------------------------------------------------
+
+
+def random_programs(comm):
+    out = []
+    for seed in range(5):
+        n = [1, 7, 13, 20, 40][seed]
+        lb, mine = programs.run_balanced(comm, seed, n, 6, load=lambda key, block: key % 5)
+        every = {}
+        for states in comm.allgather(mine):
+            assert not every.keys() & states.keys(), "an object lives twice"
+            every.update(states)
+        assert every == programs.run_twin(seed, n, 6)
+        out.append([every[key] for key in sorted(every)])
+        assert sum(map(len, comm.allgather(lb.history))) == 5 * comm.size
+    return out
+
+
+def same_on_all_ranks(comm):
+    lb = fill(pylb.Balancer(comm, every=3, load=lambda key, block: 1.0 + key))
+    loop(lb, 10)
+    histories = comm.allgather([r.to_dict() for r in lb.history])
+    assert all(repr(h) == repr(histories[0]) for h in histories)
+    assert [r.iteration for r in lb.history] == [2, 5, 8]
+    rows = comm.allgather([x.tolist() for x in lb.iterations])
+    assert all(r == rows[0] for r in rows)
+    loads = lb.rank_loads()
+    assert loads.shape == (10, comm.size)
+    assert np.array_equal(loads.max(axis=1), lb.iterations.max)
+    assert np.array_equal(loads.sum(axis=1), np.full(10, 78.0))
+    receipt = lb.history[0]
+    assert receipt.max_over_mean == lb.iterations.max_over_mean[2]
+    assert receipt.realised == receipt.predicted == lb.iterations.max_over_mean[3]
+    assert receipt.cost >= receipt.seconds_migration >= 0
+    return None
+
+
+def deferred_balancing(comm):
+    """A balancing that is due after the last pass takes place when the program goes on."""
+    lb = fill(pylb.Balancer(comm, every=2, load=lambda key, block: 1.0))
+    loop(lb, 2)
+    assert lb.history == []
+    lb.add(100 + lb.rank, "new")
+    loop(lb, 1)
+    assert [r.iteration for r in lb.history] == [1]
+    assert lb.report().n_objects == 12 + comm.size
+    return None
+
+
+def off_and_pinned(comm):
+    lb = fill(pylb.Balancer(comm, every=1, mode="off"))
+    loop(lb, 4)
+    assert lb.history == []
+    lb = pylb.Balancer(comm, strategy="GreedyLB", every=1, load=lambda key, block: 9.0 - key)
+    for key in range(8):
+        if lb.rank == 0:
+            lb.add(key, key, migratable=key % 2 == 0, memory=5, nbytes=7)
+    loop(lb, 3)
+    assert all(lb.rank_of(key) == 0 for key in range(1, 8, 2))
+    assert comm.size == 1 or any(lb.rank_of(key) != 0 for key in range(0, 8, 2))
+    return None
+
+
+def communication_is_seen(comm):
+    seen = []
+
+    def look(snapshot):
+        seen.append(snapshot)
+        return snapshot.rank
+
+    lb = fill(pylb.Balancer(comm, strategy=look, every=2))
+    for _ in lb.iterate(3):
+        for key, _ in lb.local():
+            lb.send((key + 1) % 12, key, np.zeros(key))
+            lb.send((key + 1) % 12, key, b"12")
+    if lb.rank == 0:
+        s = seen[0]
+        assert list(s.edge_src) == list(range(12))
+        assert list(s.edge_dst) == [(k + 1) % 12 for k in range(12)]
+        assert list(s.edge_bytes) == [8 * k + 2 for k in range(12)]
+        assert list(s.edge_messages) == [2] * 12
+    return None
+
+
+def first_messages_and_no_copy(comm):
+    lb = fill(pylb.Balancer(comm, every=1))
+    for key, block in lb.local():
+        lb.send(11 - key, key, block, copy=False)
+    for it in lb.iterate(3):
+        for key, _ in lb.local():
+            expected = [(11 - key, [11 - key] * 3)] if it == 0 else []
+            assert [(s, d.tolist()) for s, d in lb.inbox(key)] == expected
+    return None
+
+
+def leaving_together(comm):
+    """All ranks break out of a loop and go on in another."""
+    lb = fill(pylb.Balancer(comm, every=1))
+    for it in lb.iterate(10):
+        if it == 2:
+            break
+    seen = list(lb.iterate(2))
+    assert seen == [2, 3]
+    return None
+
+
+def reports(comm):
+    lb = fill(pylb.Balancer(comm, every=1))
+    loop(lb, 3)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("run.json", "run.txt"):
+            lb.report(Path(folder, name))
+            assert Path(folder, name).exists() == (lb.rank == 0)
+        if lb.rank == 0:
+            d = json.loads(Path(folder, "run.json").read_text())
+            assert d["iterations"] == 3
+            assert len(d["history"]) == 2
+            assert "Balancings" in Path(folder, "run.txt").read_text()
+        raised(errors.DomainError, (".json", ".html"), lambda: lb.report("run.html"))
+    return None
+
+
+# ---- bad input -------------------------------------------------------------------------------
+
+
+def duplicate_keys(comm):
+    lb = pylb.Balancer(comm, every=1)
+    lb.add(5, "x")
+    raised(errors.UnknownKeyError, ("key 5", f"rank {lb.rank}"), lambda: lb.add(5, "y"))
+    if comm.size > 1:
+        text = ("key 5", "on rank 0", "on rank 1")
+        raised(errors.UnknownKeyError, text, lambda: loop(lb, 1))
+    return None
+
+
+def unknown_keys(comm):
+    lb = fill(pylb.Balancer(comm, mode="off"))
+    mine = lb.rank if lb.rank < 12 else None
+    if lb.rank == 0:
+        lb.send(999, mine, "x")
+    text = ("target 999", "object 0") + (() if lb.rank == 0 else ("rank 0: ",))
+    raised(errors.UnknownKeyError, text, lambda: loop(lb, 1))
+    raised(errors.UnknownKeyError, "source 77", lambda: lb.send(0, 77, "x"))
+    raised(errors.UnknownKeyError, "key 77", lambda: lb.inbox(77))
+    raised(errors.UnknownKeyError, "key 77", lambda: lb.rank_of(77))
+    for _ in lb.iterate(2):
+        raised(errors.UnknownKeyError, "target 78", lambda: lb.send(78, mine, "x"))
+        raised(errors.StateError, "within iterate", lambda: lb.add(50, "x"))
+        raised(errors.StateError, "under way", lambda: loop(lb, 1))
+    return None
+
+
+def cannot_be_pickled(comm):
+    """Named, before anything has moved; the program may go on."""
+    if comm.size == 1:
+        return None
+    lb = pylb.Balancer(comm, every=1, strategy=lambda s: (s.rank + 1) % s.n_ranks)
+    fill(lb)
+    if lb.rank == 1:
+        lb.add(500, threading.Lock())
+    before = [key for key, _ in lb.local()]
+    text = ("object 500", "lock", "nothing has moved") + (() if lb.rank == 1 else ("rank 1: ",))
+    raised(errors.SerializationError, text, lambda: loop(lb, 3))
+    assert [key for key, _ in lb.local()] == before
+    assert all(lb.rank_of(key) == lb.rank for key in before)
+    return None
+
+
+class Stubborn:
+    """Can be pickled, not restored."""
+
+    def __reduce__(self):
+        return int, ("no number",)
+
+
+def cannot_be_restored(comm):
+    if comm.size == 1:
+        return None
+    lb = pylb.Balancer(comm, every=1, strategy=lambda s: (s.rank + 1) % s.n_ranks)
+    fill(lb)
+    if lb.rank == 0:
+        lb.add(500, Stubborn())
+    before = [key for key, _ in lb.local()]
+    raised(errors.SerializationError, ("object 500", "no number"), lambda: loop(lb, 3))
+    assert [key for key, _ in lb.local()] == before
+    return None
+
+
+def bad_strategies(comm):
+    def raises(snapshot):
+        raise ZeroDivisionError("oh")
+
+    for strategy, words in (
+        (raises, ("raises", "ZeroDivisionError: oh")),
+        (lambda s: [0], "12 ranks"),
+        (lambda s: np.full(12, s.n_ranks), "expected 0 ..."),
+        (lambda s: "x", "12 ranks"),
+    ):
+        lb = fill(pylb.Balancer(comm, every=1, strategy=strategy))
+        raised(errors.StrategyError, words, lambda lb=lb: loop(lb, 2))
+    return None
+
+
+def bad_loads(comm):
+    for value in (float("nan"), float("inf"), -1.0):
+        lb = fill(pylb.Balancer(comm, every=1, load=lambda k, b, v=value: v if k == 4 else 1.0))
+        raised(errors.DomainError, ("object 4", str(value)), lambda lb=lb: loop(lb, 2))
+    return None
+
+
+def different_arguments(comm):
+    if comm.size == 1:
+        return None
+    lb = fill(pylb.Balancer(comm, every=1))
+    text = ("rank 0: iterate(3)", "iterate(4)")
+    raised(errors.DomainError, text, lambda: loop(lb, 3 if lb.rank == 0 else 4))
+    lb = fill(pylb.Balancer(comm, every=2 if comm.rank == 1 else 1))
+    raised(errors.DomainError, "'every': 2", lambda: loop(lb, 3))
+    return None
+
+
+def different_places(comm):
+    if comm.size == 1:
+        return None
+    lb = fill(pylb.Balancer(comm, every=1))
+    loop(lb, 2)
+    if comm.rank == 0:
+        text = ("gathering records", "start of iterate")
+        raised(errors.StateError, text, lb.rank_loads)
+    else:
+        raised(errors.StateError, "gathering records", lambda: loop(lb, 3))
+    return None
+
+
+def bad_arguments(comm):
+    make = pylb.Balancer
+    raised(errors.UnknownStrategyError, "GreedyLB", lambda: make(comm, strategy="GredyLB"))
+    raised(errors.UnknownStrategyError, "metabal", lambda: make(comm, trigger="metabalance"))
+    raised(errors.DomainError, "every", lambda: make(comm, every=0))
+    raised(errors.DomainError, "every", lambda: make(comm, every=3, trigger="periodic"))
+    raised(errors.DomainError, "mode", lambda: make(comm, mode="maybe"))
+    raised(errors.DomainError, "clock", lambda: make(comm, clock="sun"))
+    raised(errors.DomainError, "no parameter", lambda: make(comm, strategy_params={"x": 1}))
+    raised(errors.DomainError, "n is -1", lambda: make(comm).iterate(-1))
+    raised(errors.DomainError, "n is 1.5", lambda: make(comm).iterate(1.5))
+    raised(errors.DomainError, "key is 'a'", lambda: make(comm).add("a", 1))
+    raised(errors.DomainError, "64 bits", lambda: make(comm).add(1 << 70, 1))
+    raised(errors.DomainError, "nbytes is -1", lambda: make(comm).add(1, 1, nbytes=-1))
+    return None
+
+
+def freed_communicator(comm):
+    own = comm.Dup()
+    lb = fill(pylb.Balancer(own, every=1))
+    own.Free()
+    loop(lb, 3)  # on pylb's own duplicate
+    raised(errors.MPIError, "COMM_NULL", lambda: pylb.Balancer(own))
+    raised(errors.DomainError, "communicator", lambda: pylb.Balancer("world"))
+    return None
+
+
+CASES = (
+    random_programs, same_on_all_ranks, deferred_balancing, off_and_pinned, communication_is_seen,
+    first_messages_and_no_copy, leaving_together, reports, duplicate_keys, unknown_keys,
+    cannot_be_pickled, cannot_be_restored, bad_strategies, bad_loads, different_arguments,
+    different_places, bad_arguments, freed_communicator,
+)
+
+
+def main():
+    world = MPI.COMM_WORLD
+    out = {}
+    for case in CASES:
+        if world.rank == 0:
+            print(case.__name__, file=sys.stderr, flush=True)
+        answers = [case(comm) for comm in (MPI.COMM_SELF, world, world.Dup())]
+        assert answers[0] == answers[1] == answers[2]
+        out[case.__name__] = answers[0]
+    if world.rank == 0:
+        print(json.dumps(out))
+
+
+if __name__ == "__main__":
+    main()

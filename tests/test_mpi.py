@@ -1,0 +1,67 @@
+"""The runtime under mpiexec: the programs of tests/mpi, each on several numbers of ranks."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent / "mpi"
+ROOT = Path(__file__).resolve().parents[1]
+_answers = {}
+
+
+def launch(mpiexec, ranks, *words, **environment):
+    """Run a program of tests/mpi; never longer than 60 s."""
+    path = os.pathsep.join([str(ROOT), str(HERE), os.environ.get("PYTHONPATH", "")])
+    process = subprocess.Popen(
+        [*mpiexec, "-n", str(ranks), sys.executable, "-W", "error", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path, **environment},
+    )
+    try:
+        out, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    return process.returncode, out, said
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_cases(mpiexec, ranks):
+    code, out, said = launch(mpiexec, ranks, str(HERE / "cases.py"))
+    assert code == 0, said
+    _answers[ranks] = json.loads(out.splitlines()[-1])
+    assert len({json.dumps(a) for a in _answers.values()}) == 1  # the same on all numbers of ranks
+
+
+@pytest.mark.parametrize(
+    ("case", "says"),
+    [
+        ("raise", "RemoteError: rank 2: ValueError: block 7 is broken (in iteration 3)"),
+        ("interrupt", "RemoteError: rank 2: KeyboardInterrupt"),
+        ("exit", "RemoteError: rank 2 ended its program in iteration 3, while rank 0 is at the"),
+        ("break", "RemoteError: rank 2 ended its program in iteration 3, while rank 0 is at the"),
+        ("constructor", "RemoteError: rank 2: no strategy 'nonsense'"),
+        ("afterwards", "pylb: rank 0: rank 2: ValueError: after the loop"),
+        ("one loop more", "RemoteError: rank 2 ended its program after iteration 5"),
+        ("all raise", "ValueError: everybody"),
+        ("blocked", "nobody hears me; the other ranks did not come within 1 s"),
+        ("signal", "the other ranks did not come within 1 s"),
+    ],
+)
+def test_every_rank_ends_and_says_why(mpiexec, case, says):
+    code, _, said = launch(mpiexec, 3, str(HERE / "endings.py"), case, PYLB_ABORT_AFTER="1")
+    assert code != 0
+    assert says in said
+
+
+def test_a_good_end_says_nothing(mpiexec):
+    code, out, said = launch(mpiexec, 3, str(HERE / "endings.py"), "fine")
+    assert code == 0
+    assert sorted(out.splitlines()) == [f"rank {r} is through" for r in range(3)]
+    assert "pylb" not in said
