@@ -3,23 +3,22 @@
 
 #include "views.h"
 
-/* Loads of this rank's objects: their exact sum, and the plain sum that is the rank's load. */
+/* Loads of this rank's objects.  The rank's load is their exact sum rounded, not a plain sum, so
+ * that the maximum over the ranks is never below the mean. */
 static int add_loads(plb_stats_t *s, PyObject *loads)
 {
     plb_py_held_t held = {0};
     PyArrayObject *a = plb_py_hold(&held, loads, NPY_FLOAT64, 1);
     const npy_intp n = a ? PyArray_SIZE(a) : 0;
     const double *x = a ? PyArray_DATA(a) : NULL;
-    double sum = 0.0;
     for (npy_intp i = 0; i < n; i++) {
         if (!(x[i] >= 0.0 && x[i] <= 1e30)) {
             PyErr_Format(PyExc_ValueError, "loads[%zd]: expected 0 ... 1e30 seconds", i);
             break;
         }
         plb_exact_add(&s->load_sum, x[i]);
-        sum += x[i];
     }
-    s->load_max = sum;
+    s->load_max = plb_exact_value(&s->load_sum);
     plb_py_release(&held);
     return PyErr_Occurred() ? -1 : 0;
 }

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pylb import _core
 from pylb.errors import DomainError, StateError, UnknownKeyError
 from pylb.runtime.agreement import Agreement, Kind
 from pylb.runtime.messages import Mailbox
@@ -374,7 +375,7 @@ class Balancer:
         self._idle = time.perf_counter() - begin
         self._mailbox.deliver([own, *(unpack(parts) for _, parts in received)])
         if kind == Kind.SYNC:
-            self._loads.append(float(loads.sum()))
+            self._loads.append(_core.exact_sum(loads))
             self._store.end_pass()
         return stats
 

@@ -128,8 +128,9 @@ class Directory:
         twice = np.flatnonzero(every[1:] == every[:-1])
         if len(twice):
             i = twice[0]
+            first, second = sorted(rank[i : i + 2].tolist())
             raise UnknownKeyError(
-                f"key {every[i]} was added twice: on rank {rank[i]} and on rank {rank[i + 1]}"
+                f"key {every[i]} was added twice: on rank {first} and on rank {second}"
             )
         self.keys = every
         self.move(rank)

@@ -1,0 +1,179 @@
+"""What the runtime costs: an object in the loop, an iteration's bookkeeping, a migration.
+
+    mpiexec -n 2 python benchmarks/overhead.py [--json overhead.json]
+
+Without mpiexec the program starts itself on two ranks.  Every figure is the least of several
+repeats, and a ratio compares figures of one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+import pylb
+from pylb.cli import table
+
+comm = MPI.COMM_WORLD
+RECORD = 208  # bytes: the size of the statistics of an iteration, plb_stats_t
+
+
+def least(call: Callable[[], float], repeats: int) -> float:
+    """The least of several answers, on the rank where it is largest."""
+    answers = []
+    for _ in range(repeats):
+        comm.Barrier()
+        answers.append(comm.allreduce(call(), op=MPI.MAX))
+    return min(answers)
+
+
+def per_object(n: int = 100_000) -> dict[str, float]:
+    """Seconds an object: the bare loop, lb.local(), two readings of the clock."""
+    lb = pylb.Balancer()
+    for key in range(n):
+        lb.add(key, None)
+    list(lb.iterate(0))
+    pairs = list(lb.local())
+    clock = time.perf_counter_ns
+
+    def bare() -> float:
+        start = clock()
+        for _key, _block in pairs:
+            pass
+        return 1e-9 * (clock() - start) / n
+
+    def timed() -> float:
+        start = clock()
+        for _key, _block in lb.local():
+            pass
+        return 1e-9 * (clock() - start) / n
+
+    def two_clocks() -> float:
+        start = clock()
+        for _key, _block in pairs:
+            clock()
+            clock()
+        return 1e-9 * (clock() - start) / n
+
+    loop = least(bare, 15)
+    return {
+        "bare loop": loop,
+        "lb.local()": least(timed, 15) - loop,
+        "two clocks": least(two_clocks, 15) - loop,
+    }
+
+
+def per_iteration(n: int = 2000) -> dict[str, float]:
+    """Seconds an iteration: Iallreduce of a record and Test until done, an empty iteration."""
+    a, b = np.zeros(RECORD, np.uint8), np.zeros(RECORD, np.uint8)
+
+    def bare() -> float:
+        start = time.perf_counter()
+        for _ in range(n):
+            request = comm.Iallreduce(a, b, op=MPI.MAX)
+            while not request.Test():
+                pass
+        return (time.perf_counter() - start) / n
+
+    lb = pylb.Balancer(comm, every=1_000_000)
+    lb.add(comm.rank, None)
+
+    def balanced() -> float:
+        start = time.perf_counter()
+        for _ in lb.iterate(n):
+            pass
+        return (time.perf_counter() - start) / n
+
+    return {"Iallreduce and Test": least(bare, 7), "iteration": least(balanced, 7)}
+
+
+def migration(total: int = 100_000_000, arrays: int = 10) -> dict[str, float]:
+    """Seconds to move `total` bytes from rank 0 to rank 1 into new arrays."""
+    size = total // arrays // 8
+    blocks = [np.full(size, float(i)) for i in range(arrays)]
+
+    def raw() -> float:
+        comm.Barrier()
+        start = time.perf_counter()
+        if comm.rank == 0:
+            MPI.Request.Waitall([comm.Isend(x, 1, i) for i, x in enumerate(blocks)])
+        elif comm.rank == 1:
+            new = [np.empty(size) for _ in range(arrays)]
+            MPI.Request.Waitall([comm.Irecv(x, 0, i) for i, x in enumerate(new)])
+        return time.perf_counter() - start
+
+    def pickled() -> float:
+        comm.Barrier()
+        start = time.perf_counter()
+        if comm.rank == 0:
+            comm.send(blocks, 1)
+        elif comm.rank == 1:
+            comm.recv(source=0)
+        return time.perf_counter() - start
+
+    def moved() -> float:
+        lb = pylb.Balancer(
+            comm, every=1, strategy=lambda s: np.ones(s.n_objects, int), load=lambda k, b: 1.0
+        )
+        if lb.rank == 0:
+            for key, block in enumerate(blocks):
+                lb.add(key, block)
+        list(lb.iterate(2))
+        return lb.history[0].seconds_migration
+
+    return {
+        "Isend and Irecv": least(raw, 9),
+        "comm.send": least(pickled, 5),
+        "migration": least(moved, 9),
+    }
+
+
+def results() -> list[dict[str, Any]]:
+    """Each figure with what it is compared to; `most` is the target where there is one."""
+    i, m, o = per_iteration(), migration(), per_object()
+    rows = [
+        ("object in lb.local()", o["lb.local()"], "two clocks", o["two clocks"], 1.5),
+        ("iteration", i["iteration"], "Iallreduce and Test", i["Iallreduce and Test"], None),
+        ("migration of 100 MB", m["migration"], "Isend and Irecv", m["Isend and Irecv"], 1.15),
+        ("migration of 100 MB", m["migration"], "comm.send", m["comm.send"], None),
+    ]
+    return [
+        {"what": what, "seconds": s, "against": against, "against_seconds": base,
+         "ratio": s / base, "most": most, "met": None if most is None else s <= most * base}
+        for what, s, against, base, most in rows
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", help="also write the figures there")
+    options = parser.parse_args()
+    if comm.size == 1:
+        command = ["mpiexec", "-n", "2", sys.executable, *sys.argv]
+        raise SystemExit(subprocess.run(command, check=False).returncode)
+    rows = results()
+    if comm.rank == 0:
+        names = {True: "yes", False: "NO", None: ""}
+        table.show(
+            ["what", "µs", "against", "µs", "ratio", "at most", "met"],
+            [
+                [r["what"], 1e6 * r["seconds"], r["against"], 1e6 * r["against_seconds"],
+                 r["ratio"], r["most"], names[r["met"]]]
+                for r in rows
+            ],
+        )
+        if options.json:
+            with open(options.json, "w") as file:
+                json.dump(rows, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

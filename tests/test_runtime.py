@@ -1,0 +1,244 @@
+"""The runtime on one rank without MPI, and its parts."""
+
+import math
+import pickle
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pylb
+from pylb import _core
+from pylb.errors import DomainError, SerializationError, StateError, StrategyError, UnknownKeyError
+from pylb.runtime import parcel
+from pylb.runtime.agreement import Agreement, Kind
+from pylb.runtime.migration import Balancing
+from pylb.runtime.objects import Directory
+from pylb.runtime.transport import Serial, Stats
+
+sys.path.insert(0, str(Path(__file__).parent / "mpi"))
+import programs  # the programs that also run under mpiexec
+
+
+def spend(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_programs_agree_with_their_twin(seed):
+    n = [1, 2, 3, 10, 17, 30, 41, 60][seed]
+    lb, states = programs.run_balanced(None, seed, n, 6)
+    assert states == programs.run_twin(seed, n, 6)
+    assert len(lb.history) == 5
+
+
+def test_the_record_has_the_fields_of_the_table():
+    assert Stats._fields == (*(row[0] for row in _core.stats_table()), "mixed")
+
+
+def test_loads_are_the_time_of_the_bodies():
+    lb = pylb.Balancer(mode="off")
+    for key in range(4):
+        lb.add(key, key)
+    for _ in lb.iterate(3):
+        for key, _ in lb.local():
+            spend(1e-3 * key)
+        spend(5e-3)  # outside: nobody's
+    assert np.all(lb.iterations.max >= 6e-3)
+    assert np.all(lb.iterations.time >= 11e-3)
+    assert np.all(lb.iterations.max <= lb.iterations.time - 5e-3)
+    assert np.array_equal(lb.iterations.max_over_mean, np.ones(3))
+
+
+def test_a_loop_that_is_left_stops_the_clock():
+    seconds = np.zeros(3)
+    recorder = _core.Recorder(("a", "b", "c"), seconds, "wall")
+    for item in recorder:
+        spend(1e-3)
+        if item == "b":
+            break
+    after = seconds.copy()
+    spend(1e-3)
+    assert after[0] >= 1e-3
+    assert after[1] >= 1e-3
+    assert after[2] == 0.0
+
+    def fail():
+        for _ in recorder:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert seconds[0] >= after[0]
+    assert seconds[1] == after[1]
+    assert list(recorder) == ["a", "b", "c"]
+
+
+def test_the_cpu_clock_does_not_see_sleep():
+    seconds = np.zeros(2)
+    for i in _core.Recorder((0, 1), seconds, "cpu"):
+        if i:
+            time.sleep(0.02)
+        else:
+            spend(0.005)
+    assert seconds[1] < 0.01
+    assert seconds[0] > 0.001
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.zeros(0),
+        np.arange(10**5).reshape(10, -1),
+        np.asfortranarray(np.random.default_rng(0).random((30, 40))),
+        np.zeros(999, programs.RECORD),
+        np.arange(10**4)[::3],
+        np.array([None, {}], dtype=object),
+        {"a": [np.ones(5000, np.float32), b"x" * 9999], "b": np.float64(3)},
+        np.broadcast_to(np.arange(3000), (2, 3000)),
+    ],
+)
+def test_parcels_keep_values_layouts_and_writeability(value):
+    parts = [bytearray(p) for p in parcel.pack(value)]
+    twin = pickle.loads(pickle.dumps(value, protocol=5))
+    got = parcel.unpack(parts)
+    assert type(got) is type(twin)
+    if isinstance(got, np.ndarray):
+        assert got.dtype == twin.dtype
+        assert got.flags.fnc == twin.flags.fnc
+        assert got.flags.writeable == twin.flags.writeable
+        assert np.array_equal(got, twin)
+    else:
+        assert repr(got) == repr(twin)
+
+
+def test_large_arrays_are_not_copied():
+    a = np.arange(10**5)
+    parts = parcel.pack({"a": a})
+    assert len(parts) == 2
+    assert np.shares_memory(np.frombuffer(parts[1], a.dtype), a)
+
+
+def test_what_is_sent_is_the_value_at_that_moment():
+    for data in (np.ones(3), [1, 2], {"a": np.ones(2)}):
+        frozen = parcel.freeze(data)
+        before = repr(data)
+        data.clear() if not isinstance(data, np.ndarray) else data.fill(7)
+        assert repr(parcel.thaw(frozen)) == before
+    a = np.random.default_rng(1).random((3, 4, 5)).transpose(2, 0, 1)
+    frozen = parcel.freeze(a)
+    there = parcel.unpack(parcel.pack(frozen))
+    assert frozen.strides == there.strides  # so that sums over it have the same bits anywhere
+
+
+def test_the_directory_names_both_ranks():
+    directory = Directory()
+    directory.add([np.array([3, 1]), np.array([2])])
+    assert directory.keys.tolist() == [1, 2, 3]
+    assert directory.rank.tolist() == [0, 1, 0]
+    with pytest.raises(UnknownKeyError, match="key 2 was added twice: on rank 0 and on rank 1"):
+        directory.add([np.array([2]), np.array([9])])
+    assert directory.keys.tolist() == [1, 2, 3]
+
+
+def test_messages_reach_the_next_pass_in_order():
+    lb = pylb.Balancer(every=2)
+    for key in (5, 1, 3):
+        lb.add(key, None)
+    lb.send(1, 5, "first")
+    lb.send(1, 3, "a")
+    lb.send(1, 3, "b")
+    seen = []
+    for it in lb.iterate(3):
+        for key, _ in lb.local():
+            seen.append((it, key, lb.inbox(key)))
+            if it == 1:
+                lb.send(key, key, it)
+    assert seen[0] == (0, 1, [(3, "a"), (3, "b"), (5, "first")])
+    assert [s[1] for s in seen[:3]] == [1, 3, 5]
+    assert all(s[2] == [] for s in seen[1:6])
+    assert [s[2] for s in seen[6:]] == [[(1, 1)], [(3, 1)], [(5, 1)]]
+
+
+def test_errors_on_one_rank():
+    lb = pylb.Balancer(every=1)
+    lb.add(np.int64(3), "x")
+    with pytest.raises(UnknownKeyError, match="key 3 was added twice"):
+        lb.add(3, "y")
+    with pytest.raises(UnknownKeyError, match="source 4"):
+        lb.send(3, 4, None)
+    with pytest.raises(DomainError, match=r"n is 2\.5"):
+        lb.iterate(2.5)
+    lb.send(8, 3, None)
+    with pytest.raises(UnknownKeyError, match="target 8"):
+        list(lb.iterate(1))
+    assert list(lb.iterate(2)) == [0, 1]
+    for _ in lb.iterate(1):
+        with pytest.raises(StateError, match="within iterate"):
+            lb.add(9, "z")
+        with pytest.raises(StateError, match="under way"):
+            next(lb.iterate(1))
+
+
+def test_a_strategy_that_raises_leaves_the_program_usable():
+    def bad(snapshot):
+        raise OSError("no")
+
+    lb = pylb.Balancer(strategy=bad, every=2)
+    lb.add(1, "x")
+    with pytest.raises(StrategyError, match="'bad' raised OSError: no"):
+        list(lb.iterate(5))
+    assert list(lb.iterate(1)) == [2]
+    assert lb.history == []
+
+
+def test_nan_loads_are_named():
+    lb = pylb.Balancer(load=lambda key, block: math.nan)
+    lb.add(77, "x")
+    with pytest.raises(DomainError, match="load of object 77 is nan"):
+        list(lb.iterate(1))
+
+
+def test_the_default_trigger_decides():
+    lb = pylb.Balancer(load=lambda key, block: 1.0)
+    lb.add(1, "x")
+    list(lb.iterate(20))
+    report = lb.report()
+    assert report.trigger == "metabalancer"
+    assert report.history == ()
+    assert report.iterations == 20
+    assert "max/mean over all iterations" in str(report)
+
+
+def test_reports_are_written_by_suffix(tmp_path):
+    lb = pylb.Balancer(every=1)
+    lb.add(1, "x")
+    list(lb.iterate(3))
+    assert lb.rank_loads().shape == (3, 1)
+    lb.report(tmp_path / "run.json")
+    lb.report(tmp_path / "run.txt")
+    assert '"migrations": 0' in (tmp_path / "run.json").read_text()
+    with pytest.raises(DomainError, match=r"expected a suffix of \.json, \.txt"):
+        lb.report(tmp_path / "run.html")
+    assert [r.iteration for r in lb.history] == [0, 1]
+
+
+def test_an_ended_agreement_says_why():
+    agreement = Agreement(Serial())
+    agreement.ended = "rank 3 failed"
+    with pytest.raises(StateError, match="rank 3 failed"):
+        agreement.step(Kind.SYNC, 0)
+
+
+def test_the_key_that_cannot_be_pickled_is_named():
+    lb = pylb.Balancer()
+    lb.add(4, lambda: None)
+    balancing = Balancing(
+        lb._agreement, lb._store, lb._mailbox, lb._directory, lb._strategy, {}, 0, 0
+    )
+    with pytest.raises(SerializationError, match=r"object 4 .function. cannot be pickled"):
+        balancing._pack(list(lb._store.items.values()))
