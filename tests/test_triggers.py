@@ -94,10 +94,6 @@ class Auto(Twin):
         self.rate, self.residual = 0.0, 1.0
         self.hoped, self.gained = [0.0] * 8, [0.0] * 8
 
-    def balanced(self, iteration, cost, promise):
-        super().balanced(iteration, cost, promise)
-        self.residual = promise
-
     def excess(self, u):
         return max(u - (self.residual - 1) * self.mean[-1], 0.0)
 
@@ -165,11 +161,13 @@ class Auto(Twin):
         u = self.u
         n = len(u)
         self.level = [min(u[max(0, i - 2) : i + 1]) for i in range(n)]
-        if n <= 3 and self.cycles and self.mean[-1] > 0:
-            left = statistics.median(u) if n == 3 else min(u)
-            self.residual = max(self.promises[-1], 1 + left / self.mean[-1])
+        if self.cycles and self.mean[-1] > 0:
+            left = min(u) if n < 3 else statistics.median(u) if n == 3 else max(u[-3:])
+            ratio = 1 + left / self.mean[-1]
+            self.residual = ratio if n <= 3 else min(self.residual, ratio)
         self.replay()
-        if n < 3 and (self.cost is None or n * self.excess(self.level[-1]) < self.cost):
+        early = self.cost is None or n * self.excess(self.level[-1]) < self.cost
+        if self.total == 1 or (n < 3 and early):
             return False
         if self.cost is None:
             return self.level[-1] > (1.1 - 1) * self.mean[-1]
@@ -298,14 +296,33 @@ def test_auto_leaves_alone_what_goes_back_by_itself():
     wave = [0.3 * math.sin(i / 10) for i in range(2000)]
     program = pylb.Imbalance(1.0, drift=wave)
     best = program.optimum(cost=20.0)
-    assert program.run("boulmier", cost=20.0).regret(best) > 0.05
-    assert program.run("auto", cost=20.0).regret(best) < 0.03
+    assert len(best.iterations) == 0
+    regret = {t: program.run(t, cost=20.0).regret(best) for t in ("menon", "boulmier", "auto")}
+    assert regret["auto"] < min(regret["menon"], regret["boulmier"]) / 2
 
 
 def test_auto_balances_an_unfit_first_placement_at_once():
     program = pylb.Imbalance(1.0, iterations=200, start=0.8, drift=[0.0] * 200)
     assert program.run("auto", cost=5.0).iterations.tolist() == [2]
-    assert program.run("auto", cost=0.5).iterations.tolist() == [0]
+    assert program.run("auto", cost=0.5).iterations.tolist() == [1]
+
+
+def test_auto_does_not_take_a_warm_up_iteration_for_an_imbalance():
+    for cost in (0.01, 1.0, 10.0):
+        program = pylb.Imbalance(1.0, noise=[5.0] + [0.0] * 99)
+        assert len(program.run("auto", cost=cost).iterations) == 0
+
+
+@pytest.mark.parametrize("promise", [1.0, 1.2, 9.0])
+def test_auto_believes_what_comes_true_and_not_the_promise(promise):
+    trigger = make(trigger="auto")
+    trigger.expect(1000, 2.0)
+    for i in range(40):
+        trigger.observe(i, 1.5, 1.0)
+    trigger.balanced(39, 2.0, promise)
+    due = [i for i in range(40, 300) if trigger.observe(i, 1.2 if i < 100 else 1.7, 1.0)]
+    assert trigger.state()["residual"] == pytest.approx(1.2)
+    assert 101 <= due[0] <= 108
 
 
 def test_auto_does_not_balance_what_the_iterations_left_cannot_repay():

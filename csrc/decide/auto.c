@@ -22,13 +22,13 @@
  *     e(t + j) - |e(t + j) - e(t)| in iteration t + j, e(t) if the imbalance stayed or rose, less
  *     if it went back by itself (noise, periodic programs).  The ratio of what was gained to what
  *     was hoped for is counted for horizons of 4, 8, ... iterations.
- * e is u over `base`, what balancing cannot remove: the worse of the strategy's promise and of
- * the median of the first three iterations after it.
+ * e is u over what balancing cannot remove: the median of the first three iterations after it,
+ * and less where three in a row were below that later.  The strategy's promise does not count.
  *
  * Last, the gain over the iterations left must exceed theta, and `doubt` * theta as long as no
  * balancing has shown that there is anything to gain.  Where the end of the run is not known, as
  * many iterations are expected as have been seen.  An imbalance that is there from the first
- * iteration on is the initial placement's, and is tried at once if it would repay trial * theta.
+ * iterations on is the initial placement's, and is tried at once if it would repay trial * theta.
  * A theta that is not known is learned from a first balancing, at max/mean beyond `threshold`.
  */
 #include <math.h>
@@ -45,9 +45,9 @@ typedef struct state {
     double level[RING]; /* the least of its last three u */
     double u[FIRST];    /* the last three, at n % FIRST */
     double first[FIRST];
-    double promised, residual; /* max/mean that the last balancing promised, and left */
-    double mean;               /* of the last iteration */
-    double rate;               /* the last one computed */
+    double residual; /* max/mean that the last balancing left */
+    double mean;     /* of the last iteration */
+    double rate;     /* the last one computed */
     double hoped[HORIZONS], gained[HORIZONS];
     double paid, iterations; /* faded sums over the cycles behind us: theta + U, tau */
     int64_t balancings, seen;
@@ -62,6 +62,11 @@ static void init(plb_trigger_t *self)
 static double median3(const double *x)
 {
     return fmax(fmin(x[0], x[1]), fmin(fmax(x[0], x[1]), x[2]));
+}
+
+static double most3(const double *x)
+{
+    return fmax(fmax(x[0], x[1]), x[2]);
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -102,9 +107,9 @@ static void record(state_t *s, const plb_cycle_t *c, const plb_observation_t *o)
     }
     s->sum[n % RING] = c->U;
     s->level[n % RING] = low;
-    if (n <= FIRST && s->balancings > 0 && o->mean > 0.0) { /* what has come true */
-        const double left = n < FIRST ? low : median3(s->first);
-        s->residual = fmax(s->promised, 1.0 + left / o->mean);
+    if (s->balancings > 0 && o->mean > 0.0) { /* what has come true */
+        const double left = n < FIRST ? low : n == FIRST ? median3(s->first) : most3(s->u);
+        s->residual = n <= FIRST ? 1.0 + left / o->mean : fmin(s->residual, 1.0 + left / o->mean);
     }
 }
 
@@ -212,7 +217,8 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     replay(s, n);
     v->excess = self->cycle.U;
     v->residual = s->residual;
-    if (n < FIRST && !((double)n * excess(s, s->level[n]) >= theta)) {
+    /* what the first iteration shows may be the program's warming up */
+    if (s->seen == 1 || (n < FIRST && !((double)n * excess(s, s->level[n]) >= theta))) {
         v->reason = PLB_REASON_FEW;
         return;
     }
@@ -240,10 +246,9 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
 
 static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
 {
-    (void)cost;
+    (void)cost, (void)max_over_mean;
     state_t *s = self->state;
     s->balancings++;
-    s->promised = s->residual = max_over_mean;
     s->paid = FADE * s->paid + self->cost + self->cycle.U;
     s->iterations = FADE * s->iterations + (double)self->cycle.n;
 }
