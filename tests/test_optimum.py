@@ -181,6 +181,7 @@ def random_trace(rng, n_phases, changing):
     n, p = int(rng.integers(3, 9)), int(rng.integers(2, 4))
     load = rng.exponential(1.0, n)
     movable = rng.random(n) < 0.8
+    wander = rng.random() < 0.3
     snapshots = []
     for _ in range(n_phases):
         load = load * rng.lognormal(0.0, 0.4, n)
@@ -188,7 +189,7 @@ def random_trace(rng, n_phases, changing):
         snapshots.append(
             pylb.Snapshot(
                 load[here],
-                here % p,
+                (here + wander * rng.integers(p)) % p,
                 p,
                 key=here,
                 migratable=movable[here],

@@ -1,17 +1,33 @@
-/* The rows of a recorded run: the placement of each start, run forward to the end. */
+/* The rows of a recorded run: the placement of each start, run forward to the end.
+ *
+ * Where every phase has the same objects in the same order, the loads are laid out by blocks of
+ * phases, [block][object][phase of the block], and each rank's objects are added block by block:
+ * the inner loop runs over phases that do not depend on each other, and all rows of a group use
+ * the block while it is in the cache.  Sums are in the order of the tasks either way.
+ */
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/parallel.h"
 #include "explore/optimum.h"
 #include "explore/runner.h"
 
+enum { PHASES = 16 };            /* of a block: eight SSE registers */
+enum { MOST_BLOCKED = 1 << 25 }; /* loads: 256 MiB */
+
 typedef struct rows {
     plb_runner_t runner;
     int n_parts;
-    int32_t *held;        /* [rows of a block, n_entities] rank, or -1: as recorded */
-    double *rank_time;    /* [n_parts, n_ranks] */
-    int64_t first, count; /* the present block */
+    int32_t *held;     /* [rows of a group, n_entities] rank, or -1: as recorded */
+    double *rank_time; /* [n_parts, n_ranks] */
+    /* where all phases are alike, else NULL: */
+    double *blocked;   /* [blocks, n_tasks, PHASES] loads */
+    int32_t *recorded; /* [n_tasks] rank in all phases, or -1 */
+    int32_t *order;    /* [rows of a group, n_tasks] tasks by rank */
+    int32_t *rank_ptr; /* [rows of a group, n_ranks + 1] into it; [0] is -1: not to be had */
+    /* the present group: */
+    int64_t first, count;
     double *t;
 } rows_t;
 
@@ -62,20 +78,151 @@ static double phase_time(const plb_trace_t *t, int64_t i, bool balanced, int32_t
     return most;
 }
 
-/* Every n_parts-th row of the block. */
+static void run_row(rows_t *self, int64_t k, double *time)
+{
+    const plb_trace_t *t = self->runner.trace;
+    const int64_t s = self->first + k;
+    int32_t *held = self->held + k * t->n_entities;
+    for (int64_t i = s; i < t->n_phases; i++) {
+        self->t[k * t->n_phases + i] = phase_time(t, i, s > 0, held, time);
+    }
+}
+
+/* ---- phases that are alike --------------------------------------------------------------------
+ */
+
+static int64_t tasks_of(const plb_trace_t *t)
+{
+    return t->task_ptr[1];
+}
+
+static bool alike(const plb_trace_t *t)
+{
+    const int64_t n = tasks_of(t);
+    bool same = n * t->n_phases <= MOST_BLOCKED;
+    for (int64_t i = 0; same && i < t->n_phases; i++) {
+        same = t->task_ptr[i + 1] - t->task_ptr[i] == n &&
+               memcmp(t->task_entity + t->task_ptr[i], t->task_entity,
+                      (size_t)n * sizeof *t->task_entity) == 0;
+    }
+    return same;
+}
+
+static int lay_out(rows_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_trace_t *t = self->runner.trace;
+    const int64_t n = tasks_of(t), blocks = (t->n_phases + PHASES - 1) / PHASES;
+    PLB_NEW0(self->blocked, blocks * n * PHASES);
+    PLB_NEW(self->recorded, n);
+    PLB_NEW(self->order, PLB_OPTIMUM_BLOCK * n);
+    PLB_NEW(self->rank_ptr, PLB_OPTIMUM_BLOCK * ((int64_t)t->n_ranks + 1));
+    for (int64_t k = 0; k < n; k++) {
+        self->recorded[k] = t->task_rank[k];
+    }
+    for (int64_t i = 0; i < t->n_phases; i++) {
+        double *block = self->blocked + i / PHASES * n * PHASES + i % PHASES;
+        for (int64_t k = 0; k < n; k++) {
+            block[k * PHASES] = t->task_load[i * n + k];
+            if (t->task_rank[i * n + k] != self->recorded[k]) {
+                self->recorded[k] = -1;
+            }
+        }
+    }
+out:
+    return ret;
+}
+
+/* Row k's tasks by rank, in their order. */
+static void sort_row(rows_t *self, int64_t k)
+{
+    const plb_trace_t *t = self->runner.trace;
+    const int64_t n = tasks_of(t);
+    const int32_t *held = self->held + k * t->n_entities;
+    int32_t *ptr = self->rank_ptr + k * ((int64_t)t->n_ranks + 1);
+    int32_t *order = self->order + k * n;
+    memset(ptr, 0, ((size_t)t->n_ranks + 1) * sizeof *ptr);
+    for (int64_t j = 0; j < n; j++) {
+        const int32_t own = held[t->task_entity[j]], r = own < 0 ? self->recorded[j] : own;
+        if (r < 0) {
+            ptr[0] = -1;
+            return;
+        }
+        ptr[r + 1]++;
+    }
+    for (int32_t r = 0; r < t->n_ranks; r++) {
+        ptr[r + 1] += ptr[r];
+    }
+    for (int64_t j = 0; j < n; j++) { /* ptr[r] runs to the end of r, the start of r + 1 */
+        const int32_t own = held[t->task_entity[j]], r = own < 0 ? self->recorded[j] : own;
+        order[ptr[r]++] = (int32_t)j;
+    }
+    memmove(ptr + 1, ptr, (size_t)t->n_ranks * sizeof *ptr);
+    ptr[0] = 0;
+}
+
+/* Seconds of the phases of a block, under row k, into most[PHASES]. */
+static void run_block(const rows_t *self, int64_t k, const double *block, double *most)
+{
+    const plb_trace_t *t = self->runner.trace;
+    const int32_t *ptr = self->rank_ptr + k * ((int64_t)t->n_ranks + 1);
+    const int32_t *order = self->order + k * tasks_of(t);
+    for (int i = 0; i < PHASES; i++) {
+        most[i] = 0.0;
+    }
+    for (int32_t r = 0; r < t->n_ranks; r++) {
+        double sum[PHASES] = {0.0};
+        for (int32_t j = ptr[r]; j < ptr[r + 1]; j++) {
+            const double *load = block + (int64_t)order[j] * PHASES;
+            for (int i = 0; i < PHASES; i++) {
+                sum[i] += load[i];
+            }
+        }
+        const double speed = t->speed == NULL ? 1.0 : t->speed[r];
+        const double background = t->background == NULL ? 0.0 : t->background[r];
+        for (int i = 0; i < PHASES; i++) {
+            const double all = background + sum[i] / speed;
+            most[i] = all > most[i] ? all : most[i];
+        }
+    }
+}
+
+static bool is_sorted(const rows_t *self, int64_t k)
+{
+    return self->blocked != NULL &&
+           self->rank_ptr[k * ((int64_t)self->runner.trace->n_ranks + 1)] == 0;
+}
+
+/* Every n_parts-th row of the group. */
 static void run_part(void *arg, int part, int n_parts)
 {
     rows_t *self = arg;
     const plb_trace_t *t = self->runner.trace;
-    double *time = self->rank_time + (int64_t)part * t->n_ranks;
     for (int64_t k = part; k < self->count; k += n_parts) {
-        const int64_t s = self->first + k;
-        int32_t *held = self->held + k * t->n_entities;
-        for (int64_t i = s; i < t->n_phases; i++) {
-            self->t[k * t->n_phases + i] = phase_time(t, i, s > 0, held, time);
+        if (self->blocked != NULL) {
+            sort_row(self, k);
+        }
+        if (!is_sorted(self, k)) {
+            run_row(self, k, self->rank_time + (int64_t)part * t->n_ranks);
+        }
+    }
+    for (int64_t i0 = self->first / PHASES * PHASES; self->blocked != NULL && i0 < t->n_phases;
+         i0 += PHASES) {
+        const int64_t end = i0 + PHASES < t->n_phases ? i0 + PHASES : t->n_phases;
+        for (int64_t k = part; k < self->count; k += n_parts) {
+            const int64_t begin = self->first + k > i0 ? self->first + k : i0;
+            if (begin < end && is_sorted(self, k)) {
+                double most[PHASES];
+                run_block(self, k, self->blocked + i0 * tasks_of(t), most);
+                memcpy(self->t + k * t->n_phases + begin, most + (begin - i0),
+                       (size_t)(end - begin) * sizeof *most);
+            }
         }
     }
 }
+
+/* ---- the rows ---------------------------------------------------------------------------------
+ */
 
 static int trace_rows(void *user, int64_t first, int64_t count, double *t, plb_err_t *err)
 {
@@ -115,10 +262,17 @@ int plb_optimum_of_trace(plb_optimum_t *self, const plb_trace_t *trace,
     }
     PLB_NEW(rows.held, PLB_OPTIMUM_BLOCK * trace->n_entities);
     PLB_NEW(rows.rank_time, rows.n_parts * trace->n_ranks);
+    if (alike(trace) && (ret = lay_out(&rows, err)) != PLB_OK) {
+        goto out;
+    }
     ret = plb_optimum_find(self, trace->n_phases, opts, trace_rows, &rows, err);
 out:
     plb_runner_free(&rows.runner);
     plb_free(rows.held);
     plb_free(rows.rank_time);
+    plb_free(rows.blocked);
+    plb_free(rows.recorded);
+    plb_free(rows.order);
+    plb_free(rows.rank_ptr);
     return ret;
 }
