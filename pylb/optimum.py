@@ -168,12 +168,13 @@ class Imbalance:
         every: int | None = None,
         **params: Any,
     ) -> GeneratedRun:
-        """Run under a trigger, which knows the number of iterations and the cost beforehand.
+        """Run under a trigger.
 
         Parameters
         ----------
         trigger : str or Trigger, optional
-            A name of `pylb.triggers()`, or a fresh trigger; or give `every`.
+            A name of `pylb.triggers()`, which is then told the number of iterations and the cost;
+            or a fresh trigger, which knows what it was told (`Trigger.expect`).  Or give `every`.
         cost : float
             Seconds that each balancing costs.
         every : int, optional
@@ -186,7 +187,7 @@ class Imbalance:
             when = trigger
         else:
             when = make(every=every, trigger=trigger, **params)  # type: ignore[arg-type]
-        when.expect(self.iterations, cost)
+            when.expect(self.iterations, cost)
         time, iterations = _core.program_run(self, when, cost)
         return GeneratedRun(time, iterations, cost)
 

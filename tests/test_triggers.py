@@ -94,6 +94,10 @@ class Auto(Twin):
         self.rate, self.residual = 0.0, 1.0
         self.hoped, self.gained = [0.0] * 8, [0.0] * 8
 
+    @property
+    def theta(self):
+        return 30 * self.mean[-1] if self.cost is None else self.cost
+
     def excess(self, u):
         return max(u - (self.residual - 1) * self.mean[-1], 0.0)
 
@@ -122,23 +126,23 @@ class Auto(Twin):
         slope = self.rise(span) / (span - lag) if span > lag else 0.0
         now = u[-1]
         for k in range(1, min(n, 3)):
-            if k * self.excess(now) >= self.cost:
+            if k * self.excess(now) >= self.theta:
                 break
             now = min(now, u[-1 - k] + k * slope)
         e = self.excess(now)
         if e <= 0:
             return 0.0
-        k = int(min(0.4 * self.cost / e, n, 1023))
+        k = int(min(0.4 * self.theta / e, n, 1023))
         stays = now
         if k:
             trend = self.rise(k) / 2 if k < n else 0.0
             stays = min(now, sum(u[-k:]) / k + trend)
-        horizon, i = min(self.cost / e, left), 0
+        horizon, i = min(self.theta / e, left), 0
         while i < 7 and 4 << i < horizon:
             i += 1
         while i > 0 and self.hoped[i] <= 0:
             i -= 1
-        trust, share = 3 * self.cost, 1.0
+        trust, share = 3 * self.theta, 1.0
         if trust + self.hoped[i] > 0:
             share = max((trust + self.gained[i]) / (trust + self.hoped[i]), 0.0)
         return self.excess(stays) * share
@@ -146,10 +150,10 @@ class Auto(Twin):
     def best_rate(self):
         u, n = self.u, len(self.level)
         base = (self.residual - 1) * self.mean[-1]
-        rates, k = [self.cost + sum(u)], 1
+        rates, k = [self.theta + sum(u)], 1
         while k < min(n, 1024):
             loss = max(sum(u[-k:]) - k * self.excess(self.level[-1 - k]), k * base)
-            rates.append(2 * self.cost + sum(u[:-k]) + loss)
+            rates.append(2 * self.theta + sum(u[:-k]) + loss)
             k += 1 if k < 8 else k // 4
         rate = min(rates) / n
         paid = iterations = 0.0
@@ -166,20 +170,18 @@ class Auto(Twin):
             ratio = 1 + left / self.mean[-1]
             self.residual = ratio if n <= 3 else min(self.residual, ratio)
         self.replay()
-        early = self.cost is None or n * self.excess(self.level[-1]) < self.cost
+        early = n * self.excess(self.level[-1]) < self.theta
         if self.total == 1 or (n < 3 and early):
             return False
-        if self.cost is None:
-            return self.level[-1] > (1.1 - 1) * self.mean[-1]
         left = self.total if self.end is None else max(self.end - self.iteration - 1, 0)
         k = min(n - 1, 1023, left)
         growth = self.rise(k) / k if k else 0.0
         expected = self.expected(left)
         self.rate = self.best_rate()
-        if n <= 3 and not self.cycles and 0 < self.level[-1] * left >= 4 * self.cost:
+        if n <= 3 and not self.cycles and 0 < self.level[-1] * left >= 4 * self.theta:
             return True
         gain = expected * left + growth * left**2 / 2
-        need = (1 if self.cycles else 2) * self.cost
+        need = (1 if self.cycles else 2) * self.theta
         return expected >= self.excess(self.rate) and expected > 0 and gain >= need
 
 

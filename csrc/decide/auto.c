@@ -29,14 +29,14 @@
  * balancing has shown that there is anything to gain.  Where the end of the run is not known, as
  * many iterations are expected as have been seen.  An imbalance that is there from the first
  * iterations on is the initial placement's, and is tried at once if it would repay trial * theta.
- * A theta that is not known is learned from a first balancing, at max/mean beyond `threshold`.
+ * As long as theta is not known it is taken for `guess` balanced iterations.
  */
 #include <math.h>
 #include <string.h>
 
 #include "decide/trigger.h"
 
-enum { PATIENCE, PAST, CUT, TRUST, DOUBT, TRIAL, THRESHOLD, N_PARAMS };
+enum { PATIENCE, PAST, CUT, TRUST, DOUBT, TRIAL, GUESS, N_PARAMS };
 enum { FIRST = 3, TREND = 8, RING = 1024, HORIZONS = 8, SHORTEST = 4, SAMPLES = 8 };
 static const double FADE = 0.8; /* weight of a cycle against the one after it */
 
@@ -72,6 +72,13 @@ static double most3(const double *x)
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
+}
+
+/* theta, or a guess before the first balancing. */
+static double cost_of(const plb_trigger_t *self)
+{
+    const state_t *s = self->state;
+    return isnan(self->cost) ? self->params[GUESS] * s->mean : self->cost;
 }
 
 static double excess(const state_t *s, double u)
@@ -171,7 +178,7 @@ static double settled(const state_t *s, int64_t n, double theta)
 static double expected(const plb_trigger_t *self, int64_t n, double left)
 {
     const state_t *s = self->state;
-    const double theta = self->cost, now = settled(s, n, theta), e = excess(s, now);
+    const double theta = cost_of(self), now = settled(s, n, theta), e = excess(s, now);
     if (!(e > 0.0)) {
         return 0.0;
     }
@@ -189,7 +196,7 @@ static double expected(const plb_trigger_t *self, int64_t n, double left)
 static double best_rate(const plb_trigger_t *self, int64_t n)
 {
     const state_t *s = self->state;
-    const double theta = self->cost, U = self->cycle.U, base = (s->residual - 1.0) * s->mean;
+    const double theta = cost_of(self), U = self->cycle.U, base = (s->residual - 1.0) * s->mean;
     double out = theta + U;
     for (int64_t k = 1; k < least(n, RING); k += k < 8 ? 1 : k / 4) { /* cut k iterations ago */
         const double since = sum_of(s, n, k), e = excess(s, s->level[(n - k) % RING]);
@@ -200,30 +207,19 @@ static double best_rate(const plb_trigger_t *self, int64_t n)
     return s->iterations > 0.0 ? fmin(out, self->params[PAST] * s->paid / s->iterations) : out;
 }
 
-/* Before anything is known of the cost of a balancing. */
-static plb_reason_t without_cost(const plb_trigger_t *self, const plb_observation_t *o)
-{
-    const state_t *s = self->state;
-    const double most = (self->params[THRESHOLD] - 1.0) * o->mean;
-    return s->level[self->cycle.n % RING] > most ? PLB_REASON_FIRST : PLB_REASON_WITHIN;
-}
-
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
 {
     state_t *s = self->state;
-    const double *p = self->params, theta = self->cost;
+    const double *p = self->params;
     const int64_t n = self->cycle.n;
     record(s, &self->cycle, o);
+    const double theta = cost_of(self);
     replay(s, n);
     v->excess = self->cycle.U;
     v->residual = s->residual;
     /* what the first iteration shows may be the program's warming up */
     if (s->seen == 1 || (n < FIRST && !((double)n * excess(s, s->level[n]) >= theta))) {
         v->reason = PLB_REASON_FEW;
-        return;
-    }
-    if (isnan(theta)) {
-        v->reason = without_cost(self, o);
         return;
     }
     const double left = self->end == INT64_MAX ? (double)s->seen
@@ -265,8 +261,8 @@ static const plb_param_t params[N_PARAMS] = {
     [DOUBT] = {"doubt", "", "gain that the first balancing must promise, in balancings", 2, 0,
                1e6},
     [TRIAL] = {"trial", "", "and the one of the initial placement", 4, 0, 1e6},
-    [THRESHOLD] = {"threshold", "",
-                   "max/mean beyond which it balances while the cost is not known", 1.1, 1, 1e6},
+    [GUESS] = {"guess", "iterations", "that a balancing is taken to cost before the first one", 30,
+               0, 1e9},
 };
 
 const plb_trigger_kind_t plb_trigger_auto = {

@@ -1,0 +1,426 @@
+"""How close the triggers come to the best schedule of balancings.
+
+    python benchmarks/triggers.py [--seeds 200] [--first 20000] [--bounds 40] [--json out.json]
+
+1. Generated programs: families of imbalance, balancing cheap, medium and dear, perfect and
+   imperfect strategies.  Figures are regrets in percent: time beyond that of the best schedule,
+   which is found by dynamic programming over all of them.  Every trigger is told what a balancing
+   costs and when the run ends; "auto, end unknown" and "auto, cost unknown" are not.  "best
+   period" is the best fixed period of each program, known only afterwards.
+2. With --bounds n, what is the least that any rule can lose where the process that generates the
+   imbalance is random: the rule that knows the process and all its parameters, and is optimal for
+   it (dynamic programming over its states), on n seeds of a family.
+3. The published synthetic model (Boulmier 2021, arXiv 2104.01688).
+4. A generated run of objects, and the recorded runs of PYLB_DATA (default ../shared/data).
+
+The seeds 0 ... 99 and 1000 ... 1199 were used to tune `auto`; the default ones were not.
+"""
+
+import argparse
+import collections
+import json
+import math
+import multiprocessing
+import os
+from pathlib import Path
+
+import numpy as np
+
+import pylb
+from pylb.triggers import make
+
+FAMILIES = (
+    "constant", "sublinear", "linear", "sigmoid", "steps", "walk", "noise", "periodic",
+)  # fmt: skip
+COSTS = {"cheap": 1.0, "medium": 10.0, "dear": 100.0}  # balanced iterations
+TRIGGERS = [name for name in pylb.triggers() if name != "periodic"]
+HANDICAPPED = ["auto, end unknown", "auto, cost unknown"]
+
+
+# ---- families -------------------------------------------------------------------------------
+
+
+def log_uniform(rng, low, high):
+    return math.exp(rng.uniform(math.log(low), math.log(high)))
+
+
+def autoregressive(rng, n, rho, deviation):
+    shocks = rng.normal(0, deviation * math.sqrt(1 - rho**2), n)
+    out, x = np.empty(n), rng.normal(0, deviation)
+    for i in range(n):
+        x = rho * x + shocks[i]
+        out[i] = x
+    return out
+
+
+class Program:
+    """One program of a family: half of the seeds grow with the iterations since the last
+    balancing, the other half with the iterations of the run, where the family allows both."""
+
+    def __init__(self, family, seed):
+        rng = np.random.default_rng([seed, FAMILIES.index(family)])
+        self.family, self.seed = family, seed
+        self.n = n = int(rng.integers(300, 1001))
+        self.size = size = log_uniform(rng, 0.05, 1.0)  # max/mean - 1 that is reached
+        self.renews = seed % 2 == 0
+        self.parts = {}
+        self.known = {}  # parameters of a random process, for the bounds
+        getattr(self, family)(rng, n, size, np.arange(n))
+        white = rng.choice([0.0, 0.01, 0.05])
+        noise = np.abs(rng.normal(0, white, n)) if white else np.zeros(n)
+        if seed % 4 == 3:  # spikes
+            noise += (rng.random(n) < 0.01) * rng.uniform(0.5, 2, n)
+        self.parts["noise"] = self.parts.get("noise", 0.0) + noise
+        self.floor = rng.uniform(0.05, 0.3)
+
+    def _both(self, curve):
+        self.parts["growth" if self.renews else "drift"] = curve
+
+    def constant(self, rng, n, size, k):
+        """What no balancing removes, or a first placement that does not fit."""
+        if self.renews:
+            self.parts["growth"] = np.full(n, size)
+        else:
+            self.parts.update(drift=np.zeros(n), start=size)
+
+    def sublinear(self, rng, n, size, k):
+        self._both(size * ((k + 1) / n) ** rng.uniform(0.25, 0.75))
+
+    def linear(self, rng, n, size, k):
+        self._both(size * (k + 1) / n * log_uniform(rng, 0.5, 5))
+
+    def sigmoid(self, rng, n, size, k):
+        if self.renews:
+            middle = log_uniform(rng, 0.05 * n, 0.6 * n)
+            width = middle * rng.uniform(0.08, 0.3)
+        else:
+            middle, width = rng.uniform(0.1, 0.9) * n, n * rng.uniform(0.01, 0.1)
+        curve = size / (1 + np.exp(-(k - middle) / width))
+        self._both(curve)
+        self.parts["start"] = curve[0]
+
+    def steps(self, rng, n, size, k):
+        gap = log_uniform(rng, 15, n / 1.5)
+        jumps = (rng.random(n) < 1 / gap) * size * rng.exponential(1, n)
+        self.parts["drift"] = np.cumsum(jumps * rng.choice([-1, 1], n))
+        self.known = {"gap": gap, "jump": size}
+
+    def walk(self, rng, n, size, k):
+        path = np.cumsum(rng.normal(0, size / math.sqrt(n), n))
+        times = log_uniform(rng, 0.5, 3)
+        self.parts["drift"] = path * times
+        self.known = {"step": size / math.sqrt(n) * times}
+
+    def noise(self, rng, n, size, k):
+        """Autocorrelated: on top of a linear growth, or as the state itself."""
+        rho = 1 - log_uniform(rng, 0.005, 0.3)
+        if self.renews:
+            self.parts["growth"] = size * (k + 1) / n * log_uniform(rng, 0.5, 5)
+            self.parts["noise"] = autoregressive(rng, n, rho, log_uniform(rng, 0.02, 0.2))
+        else:
+            self.parts["drift"] = autoregressive(rng, n, rho, size / 2)
+            self.known = {"rho": rho, "deviation": size / 2}
+
+    def periodic(self, rng, n, size, k):
+        period, phase = log_uniform(rng, 15, n / 2), rng.uniform(0, 2 * math.pi)
+        if self.renews:
+            self.parts["growth"] = size / 2 * (1 - np.cos(2 * math.pi * (k + 1) / period))
+        else:
+            wave = size / 2 * np.sin(2 * math.pi * k / period + phase)
+            self.parts.update(drift=wave, start=wave[0])
+
+    def imbalance(self, perfect):
+        residual = 0.0 if perfect else self.floor
+        return pylb.Imbalance(1.0, iterations=self.n, residual=residual, **self.parts)
+
+
+# ---- regrets --------------------------------------------------------------------------------
+
+
+def periods(n):
+    """All short ones, then in steps of 3 percent."""
+    k = 1
+    while k < n:
+        yield k
+        k = k + 1 if k < 40 else int(k * 1.03) + 1
+
+
+def handicapped(**known):
+    """A fresh auto that is told only this."""
+    trigger = make(trigger="auto")
+    trigger.expect(known.get("end"), known.get("cost", math.nan))
+    return trigger
+
+
+def regrets(task):
+    """{(cost, strategy): {trigger: regret}} of one program."""
+    family, seed = task
+    program, out = Program(family, seed), {}
+    for perfect in (True, False):
+        run = program.imbalance(perfect)
+        for name, cost in COSTS.items():
+            best = run.optimum(cost)
+            row = {t: run.run(t, cost=cost).regret(best) for t in TRIGGERS}
+            for t, trigger in (
+                ("auto, end unknown", handicapped(cost=cost)),
+                ("auto, cost unknown", handicapped(end=program.n)),
+            ):
+                row[t] = run.run(trigger, cost=cost).regret(best)
+            row["best period"] = min(
+                run.run(every=k, cost=cost).regret(best) for k in periods(program.n)
+            )
+            out[name, "perfect" if perfect else "imperfect"] = row
+    return family, out
+
+
+def collect(pool, seeds):
+    """{trigger: {(family, cost, strategy): [regret of each seed]}}."""
+    out = collections.defaultdict(lambda: collections.defaultdict(list))
+    tasks = [(family, seed) for family in FAMILIES for seed in seeds]
+    for family, cells in pool.imap_unordered(regrets, tasks, chunksize=8):
+        for (cost, strategy), row in cells.items():
+            for trigger, regret in row.items():
+                out[trigger][family, cost, strategy].append(100 * regret)
+    return out
+
+
+def mean_of(cells, family=None, cost=None):
+    return float(
+        np.mean(
+            [
+                x
+                for (f, c, _), values in cells.items()
+                if family in (None, f) and cost in (None, c)
+                for x in values
+            ]
+        )
+    )
+
+
+def summary(cells):
+    """Figures of one trigger."""
+    worst = max(
+        ((f, c) for f in FAMILIES for c in COSTS), key=lambda at: mean_of(cells, at[0], at[1])
+    )
+    return {
+        "families": {f: mean_of(cells, f) for f in FAMILIES},
+        "mean": mean_of(cells),
+        "worst_cell": {"family": worst[0], "cost": worst[1], "regret": mean_of(cells, *worst)},
+        "worst_program": max(max(values) for values in cells.values()),
+    }
+
+
+def print_table(rows):
+    print(f"{'mean regret, %':19}" + "".join(f"{f:>10}" for f in FAMILIES), end="")
+    print(f"{'all':>8}  worst family and cost  worst program")
+    for trigger, row in rows.items():
+        cell = row["worst_cell"]
+        print(f"{trigger:19}" + "".join(f"{x:10.2f}" for x in row["families"].values()), end="")
+        print(
+            f"{row['mean']:8.2f}{cell['regret']:8.2f} {cell['family']}, {cell['cost']}"
+            f"{row['worst_program']:11.1f}"
+        )
+
+
+# ---- what no rule can beat ------------------------------------------------------------------
+
+
+def levels_of_state(kernel, state, cost, n):
+    """For each number of iterations left the state from which on the optimal rule balances, for
+    an imbalance |state| that moves by `kernel` and is zero after a balancing."""
+    middle = len(state) // 2
+    value, out = np.zeros(len(state)), np.full(n, np.inf)
+    for left in range(n):
+        balanced = cost + value[middle]
+        above = np.flatnonzero(value[middle:] > balanced)
+        if len(above):
+            out[left] = state[middle + above[0]]
+        value = kernel @ (np.abs(state) + np.minimum(value, balanced))
+    return out
+
+
+def rows_to_one(kernel):
+    return kernel / kernel.sum(1, keepdims=True)
+
+
+def knows_increments(program, cost):
+    """Optimal rule for steps and walks, as f(left, state, fits)."""
+    known, n = program.known, program.n
+    if program.family == "walk":
+        step = known["step"]
+        state = np.linspace(-1, 1, 401) * min(4 * step * math.sqrt(n), max(8 * step, cost))
+        kernel = np.exp(-0.5 * ((state[:, None] - state) / step) ** 2)
+    else:
+        gap, jump = known["gap"], known["jump"]
+        state = np.linspace(-1, 1, 401) * min(
+            6 * jump * max(1, math.sqrt(n / gap)), cost + 6 * jump
+        )
+        kernel = np.exp(-np.abs(state[:, None] - state) / jump)
+        kernel = (1 - 1 / gap) * np.eye(401) + rows_to_one(kernel) / gap
+    level = levels_of_state(rows_to_one(kernel), state, cost, n)
+    return lambda left, x, fits: abs(x - fits) >= level[left]
+
+
+def knows_autoregression(program, cost):
+    """The same for a state that returns by itself: what counts is the state and what it was at
+    the last balancing."""
+    rho, deviation = program.known["rho"], program.known["deviation"]
+    grid = np.linspace(-4, 4, 121) * deviation
+    kernel = (grid - rho * grid[:, None]) / (deviation * math.sqrt(1 - rho**2))
+    kernel = rows_to_one(np.exp(-0.5 * kernel**2))
+    apart = np.abs(grid[:, None] - grid)
+    value, pays = np.zeros((121, 121)), []
+    for _ in range(program.n):
+        balanced = cost + np.diagonal(value)[:, None]
+        pays.append(value > balanced)
+        value = kernel @ (apart + np.minimum(value, balanced))
+
+    def at(x):
+        return int(np.clip(round((x / deviation + 4) * 15), 0, 120))
+
+    return lambda left, x, fits: pays[left][at(x), at(fits)]
+
+
+def bound(task):
+    """(family, cost, regret) of the rule that knows the process, one program."""
+    family, seed, name = task
+    program, cost = Program(family, seed), COSTS[name]
+    knows = knows_autoregression if family == "noise" else knows_increments
+    rule, out = knows(program, cost), []
+    for perfect in (True, False):
+        run = program.imbalance(perfect)
+        total = fits = 0.0
+        for i, x in enumerate(run.drift):
+            total += 1 + max(0.0, run.residual + abs(x - fits) + run.noise[i])
+            if i + 1 < program.n and rule(program.n - 1 - i, x, fits):
+                total, fits = total + cost, x
+        out.append(100 * (total / run.optimum(cost).time - 1))
+    return family, name, out
+
+
+def bounds(pool, seeds):
+    """{family: {cost: mean regret}}; of the family noise only the random states."""
+    tasks = [
+        (family, seed, cost)
+        for family in ("steps", "walk", "noise")
+        for seed in seeds
+        for cost in COSTS
+        if family != "noise" or seed % 2
+    ]
+    out = collections.defaultdict(lambda: collections.defaultdict(list))
+    for family, cost, values in pool.imap_unordered(bound, tasks):
+        out[family][cost] += values
+    return {f: {c: float(np.mean(x)) for c, x in row.items()} for f, row in out.items()}
+
+
+# ---- published model and recorded runs ------------------------------------------------------
+
+PUBLISHED = {
+    "0.1": lambda k: 0.1,
+    "1/(0.4k+1)": lambda k: 1 / (0.4 * k + 1),
+    "0.02k": lambda k: 0.02 * k,
+    "0.8-0.1(k mod 17)": lambda k: 0.8 - 0.1 * (k % 17),
+}
+
+
+def published():
+    out = {}
+    for name, rate in PUBLISHED.items():
+        program = pylb.Imbalance.from_rates(0.52, rate, 500)
+        best = program.optimum(52.0)
+        out[name] = {"optimum": best.time, "balancings": len(best.iterations)}
+        out[name] |= {t: 100 * program.run(t, cost=52.0).regret(best) for t in TRIGGERS}
+    return out
+
+
+def recorded_runs():
+    yield "hot spot, 8 ranks, 96 objects", pylb.trace.hotspot(8, 96, 200)
+    yield "hot spot, 16 ranks, 256 objects", pylb.trace.hotspot(16, 256, 1000)
+    root = Path(__file__).resolve().parents[1]
+    data = Path(os.environ.get("PYLB_DATA", root / ".." / "shared" / "data"))
+    for folder in sorted(p for p in data.glob("*") if p.is_dir()):
+        for stem in pylb.Trace.stems(folder):
+            yield f"{folder.name}/{stem}", pylb.Trace.read(folder, stem=stem)
+
+
+def recorded():
+    """{run: {cost in mean phases: {trigger: regret}}}."""
+    out = {}
+    for name, trace in recorded_runs():
+        if trace.n_phases < 3:
+            continue
+        mean = float(trace.replay("none").metrics["mean"].mean())
+        out[name] = {}
+        for share in (0.1, 1.0, 10.0):
+            best = trace.optimum("GreedyLB", cost=share * mean)
+            out[name][share] = {"balancings": len(best.iterations)} | {
+                t: 100 * trace.replay("GreedyLB", trigger=t, cost=share * mean).regret(best)
+                for t in TRIGGERS
+            }
+    return out
+
+
+# ---- all of it ------------------------------------------------------------------------------
+
+
+def print_runs(title, rows):
+    print(f"\n{title}: regret, %\n{'':47}" + "".join(f"{t:>13}" for t in TRIGGERS))
+    for name, row in rows:
+        print(f"{name:47}" + "".join(f"{row[t]:13.2f}" for t in TRIGGERS))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=200, help="programs of each family")
+    parser.add_argument("--first", type=int, default=20_000, help="first seed")
+    parser.add_argument("--bounds", type=int, default=0, help="seeds for what no rule can beat")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
+    parser.add_argument("--json", metavar="FILE", help="write the figures there too")
+    args = parser.parse_args()
+    seeds = range(args.first, args.first + args.seeds)
+    with multiprocessing.Pool(args.jobs) as pool:
+        cells = collect(pool, seeds)
+        order = ["best period", *TRIGGERS, *HANDICAPPED]
+        families = {t: summary(cells[t]) for t in order}
+        print(f"{args.seeds} programs of each family, 3 costs, 2 strategies")
+        print_table(families)
+        least = bounds(pool, seeds[: args.bounds]) if args.bounds else {}
+    for family, row in least.items():
+        print(
+            f"the rule that knows the process, {family}: "
+            + ", ".join(f"{cost} {row[cost]:.2f}" for cost in COSTS)
+        )
+    model, runs = published(), recorded()
+    print_runs(
+        "published model",
+        [(f"{n}: {r['optimum']:.2f} s, {r['balancings']} balancings", r) for n, r in model.items()],
+    )
+    print_runs(
+        "runs, GreedyLB",
+        [(f"{n}, cost {share}", r) for n, row in runs.items() for share, r in row.items()],
+    )
+    if args.json:
+        per_cell = {
+            t: [
+                {"family": f, "cost": c, "strategy": s, "regret": float(np.mean(x))}
+                for (f, c, s), x in sorted(cells[t].items())
+            ]
+            for t in order
+        }
+        with open(args.json, "w") as file:
+            json.dump(
+                {
+                    "arguments": vars(args),
+                    "families": families,
+                    "cells": per_cell,
+                    "bounds": least,
+                    "published": model,
+                    "runs": runs,
+                },
+                file,
+                indent=2,
+            )
+
+
+if __name__ == "__main__":
+    main()
