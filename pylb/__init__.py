@@ -14,10 +14,11 @@ from pylb.runtime import Balancer, Iterations, Receipt, Report
 from pylb.snapshot import Edges, Snapshot
 from pylb.strategies import Strategy, strategies, strategy
 from pylb.trace import Trace
-from pylb.triggers import Trigger, triggers
+from pylb.triggers import Cycle, Trigger, triggers
 
 __all__ = [
     "Balancer",
+    "Cycle",
     "Decision",
     "Edges",
     "GeneratedRun",

@@ -1,6 +1,6 @@
 """The C core, ``csrc/py``: one block for each room's file."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, final
 
 import numpy as np
@@ -30,7 +30,7 @@ def triggers() -> list[tuple[str, str, str, tuple[tuple[Any, ...], ...]]]: ...
 
 @final
 class Trigger:
-    def __new__(cls, name: str, params: ArrayLike) -> Trigger: ...
+    def __new__(cls, name: str | Callable[..., Any], params: ArrayLike) -> Trigger: ...
     @property
     def name(self) -> str: ...
     @property

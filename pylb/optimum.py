@@ -16,7 +16,7 @@ from pylb import _core
 from pylb.errors import DomainError
 from pylb.snapshot import F64
 from pylb.strategies import Strategy, find
-from pylb.triggers import Trigger, make
+from pylb.triggers import Cycle, Trigger, make
 
 if TYPE_CHECKING:
     from pylb.trace import Trace
@@ -162,7 +162,7 @@ class Imbalance:
 
     def run(
         self,
-        trigger: str | Trigger | None = None,
+        trigger: str | Trigger | Callable[[Cycle], bool] | None = None,
         *,
         cost: float,
         every: int | None = None,
@@ -172,9 +172,10 @@ class Imbalance:
 
         Parameters
         ----------
-        trigger : str or Trigger, optional
-            A name of `pylb.triggers()`, which is then told the number of iterations and the cost;
-            or a fresh trigger, which knows what it was told (`Trigger.expect`).  Or give `every`.
+        trigger : str, callable or Trigger, optional
+            A name of `pylb.triggers()` or a function of a `Cycle`, which are told the number of
+            iterations and the cost; or a fresh trigger, which knows what it was told
+            (`Trigger.expect`).  Or give `every`.
         cost : float
             Seconds that each balancing costs.
         every : int, optional
@@ -183,10 +184,10 @@ class Imbalance:
             The trigger's own.
         """
         cost = _cost(cost)
-        if isinstance(trigger, Trigger) and every is None and not params:
+        if isinstance(trigger, Trigger):
             when = trigger
         else:
-            when = make(every=every, trigger=trigger, **params)  # type: ignore[arg-type]
+            when = make(every=every, trigger=trigger, **params)
             when.expect(self.iterations, cost)
         time, iterations = _core.program_run(self, when, cost)
         return GeneratedRun(time, iterations, cost)

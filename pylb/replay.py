@@ -18,7 +18,7 @@ from pylb.errors import DomainError
 from pylb.optimum import Optimum, regret
 from pylb.snapshot import F64, I32
 from pylb.strategies import Strategy, find
-from pylb.triggers import Trigger, make
+from pylb.triggers import Cycle, Trigger, make
 
 if TYPE_CHECKING:
     from pylb.trace import Trace
@@ -159,7 +159,7 @@ def replay(
     strategy: str | Strategy | Callable[..., Any] = "GreedyLB",
     *,
     every: int | None = None,
-    trigger: str | Trigger | None = None,
+    trigger: str | Trigger | Callable[[Cycle], bool] | None = None,
     cost: float | None = None,
     migration_alpha: float = 0.0,
     migration_beta: float = 0.0,
@@ -184,9 +184,10 @@ def replay(
         As in `pylb.place`.  ``"none"`` never balances: the placement is the recorded one.
     every : int, optional
         Phases from one balancing to the next.
-    trigger : str or Trigger, optional
-        A name of `pylb.triggers()`, or a fresh one of `pylb.triggers.make`.  Exactly one of
-        `every` and `trigger` is given, unless the strategy is ``"none"``.
+    trigger : str, callable or Trigger, optional
+        A name of `pylb.triggers()`, a function of a `Cycle`, or a fresh one of
+        `pylb.triggers.make`; it is told the number of phases, and `cost`.  Exactly one of `every`
+        and `trigger` is given, unless the strategy is ``"none"``.
     cost : float, optional
         Seconds that each balancing costs.  Default: what the strategy took here, plus
         ``migration_alpha`` seconds for each object moved and ``migration_beta`` for each byte.

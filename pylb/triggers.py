@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pylb import _core
@@ -21,6 +22,35 @@ class TriggerKind(NamedTuple):
     params: tuple[Param, ...]
 
 
+class Cycle(NamedTuple):
+    """What a trigger that is a function of one's own is asked with, after each iteration.
+
+    Attributes
+    ----------
+    iteration : int
+        The one that is over.
+    max, mean : float
+        Seconds: of the ranks' times in it.
+    n : int
+        Iterations since the last balancing.
+    u, U : float
+        Seconds: max - mean of this iteration, and their sum since the last balancing.
+    cost : float
+        Seconds that a balancing is expected to cost; nan where that is not known.
+    left : float
+        Iterations left; inf where that is not known.
+    """
+
+    iteration: int
+    max: float
+    mean: float
+    n: int
+    u: float
+    U: float
+    cost: float
+    left: float
+
+
 _table = {
     name: TriggerKind(name, text, source, tuple(Param(*p) for p in params))
     for name, text, source, params in _core.triggers()
@@ -32,15 +62,22 @@ def triggers() -> dict[str, TriggerKind]:
     return dict(_table)
 
 
-def make(*, every: int | None = None, trigger: str | None = None, **params: Any) -> Trigger:
+def make(
+    *,
+    every: int | None = None,
+    trigger: str | Callable[[Cycle], bool] | None = None,
+    **params: Any,
+) -> Trigger:
     """A new trigger that has seen nothing yet.
 
     Parameters
     ----------
     every : int, optional
         Iterations from one balancing to the next: the trigger ``periodic``.
-    trigger : str, optional
-        A name of `pylb.triggers()`.  Exactly one of `every` and `trigger` is given.
+    trigger : str or callable, optional
+        A name of `pylb.triggers()`, or a function that is asked with a `Cycle` after each
+        iteration and answers whether to balance; it must answer alike on all ranks.  Exactly one
+        of `every` and `trigger` is given.
     **params
         The trigger's own; ``pylb.triggers()[name].params`` lists them.
 
@@ -63,8 +100,10 @@ def make(*, every: int | None = None, trigger: str | None = None, **params: Any)
         )
     if every is not None:
         return _make("periodic", {"every": _count(every), **params})
+    if callable(trigger):
+        return _of_callable(trigger, params)
     if not isinstance(trigger, str):
-        raise UnknownStrategyError(f"trigger is {trigger!r}: expected a name")
+        raise UnknownStrategyError(f"trigger is {trigger!r}: expected a name or a function")
     if trigger not in _table:
         raise UnknownStrategyError(
             f"no trigger {trigger!r}: there are {', '.join(sorted(_table))}"
@@ -75,6 +114,12 @@ def make(*, every: int | None = None, trigger: str | None = None, **params: Any)
 
 def _make(name: str, params: dict[str, Any]) -> Trigger:
     return Trigger(name, values_of(name, _table[name].params, params))
+
+
+def _of_callable(function: Callable[[Cycle], bool], params: dict[str, Any]) -> Trigger:
+    if params:
+        raise DomainError(f"{next(iter(params))}: a function takes no parameters")
+    return Trigger(lambda *row: function(Cycle(*row)), [])
 
 
 def _count(every: Any) -> int:

@@ -1,8 +1,10 @@
 """Room decide: the triggers of the table, each against a plain Python twin, and auto."""
 
+import gc
 import math
 import random
 import statistics
+import weakref
 
 import pytest
 from hypothesis import given, settings
@@ -239,6 +241,7 @@ def test_what_is_known_beforehand_is_checked():
         with pytest.raises(DomainError, match="cost"):
             trigger.expect(10, cost)
     trigger.expect(None, 3.0)
+    trigger.expect(20, math.nan)  # nothing new of the cost
     trigger.observe(0, 1.0, 1.0)
     assert trigger.state()["cost"] == 3.0
 
@@ -340,3 +343,68 @@ def test_auto_does_not_depend_on_the_unit_of_time():
     assert len(runs[0].iterations) >= 2
     assert runs[0].iterations.tolist() == runs[1].iterations.tolist()
     assert runs[2].iterations.tolist() == runs[1].iterations.tolist()
+
+
+# ---- functions of one's own ------------------------------------------------------------------
+
+
+def test_a_function_is_a_trigger():
+    seen = []
+
+    def boulmier(cycle):
+        seen.append(cycle)
+        return cycle.u * cycle.n - cycle.U >= cycle.cost
+
+    program = pylb.Imbalance.from_rates(0.52, lambda k: 0.1, 500)
+    run = program.run(boulmier, cost=52.0)
+    assert run.iterations.tolist() == program.run("boulmier", cost=52.0).iterations.tolist()
+    assert [c.iteration for c in seen] == list(range(500))
+    assert [c.left for c in seen] == list(range(499, -1, -1))
+    assert seen[1] == (1, pytest.approx(0.572), 0.52, 2, pytest.approx(0.052),
+                       pytest.approx(0.052), 52.0, 498.0)  # fmt: skip
+    trigger = make(trigger=boulmier)
+    assert not trigger.observe(0, 1.0, 1.0)
+    assert math.isnan(seen[-1].cost)
+    assert seen[-1].left == math.inf
+    trace = pylb.trace.hotspot(4, 32, 40)
+    ours, theirs = (trace.replay("GreedyLB", trigger=t, cost=0.01) for t in (boulmier, "boulmier"))
+    assert [d.phase for d in ours.decisions] == [d.phase for d in theirs.decisions]
+    assert len(ours.decisions) > 0
+    assert "function" in ours.decisions[0].reason
+
+
+def test_what_a_function_raises_comes_through():
+    def fails(cycle):
+        if cycle.iteration == 7:
+            raise ZeroDivisionError("mine")
+        return False
+
+    class Vague:
+        def __bool__(self):
+            raise TypeError("neither")
+
+    for run in (
+        lambda t: pylb.Imbalance(1.0, [0.1] * 10).run(t, cost=1.0),
+        lambda t: pylb.trace.hotspot(2, 8, 10).replay("GreedyLB", trigger=t),
+    ):
+        with pytest.raises(ZeroDivisionError, match="mine"):
+            run(fails)
+        with pytest.raises(TypeError, match="neither"):
+            run(lambda cycle: Vague())
+    with pytest.raises(DomainError, match="depth"):
+        make(trigger=fails, depth=3)
+
+
+def test_a_trigger_keeps_its_function_and_lets_it_go():
+    class Function:
+        def __call__(self, cycle):
+            return False
+
+    function = Function()
+    held = weakref.ref(function)
+    trigger = make(trigger=function)
+    del function
+    assert not trigger.observe(0, 2.0, 1.0)
+    del trigger
+    gc.collect()
+    assert held() is None

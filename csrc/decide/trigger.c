@@ -104,7 +104,7 @@ int plb_trigger_expect(plb_trigger_t *self, int64_t end, double cost, plb_err_t 
     const int ret = isnan(cost) ? PLB_OK : check_seconds("cost", cost, err);
     if (ret == PLB_OK) {
         self->end = end;
-        self->cost = cost;
+        self->cost = isnan(cost) ? self->cost : cost;
     }
     return ret;
 }
@@ -142,6 +142,9 @@ int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err
     self->verdict = unknown(PLB_REASON_START);
     self->verdict.cost = self->cost;
     self->kind->observe(self, o, &self->verdict);
+    if (self->failed != PLB_OK) {
+        return PLB_FAIL(err, self->failed, "trigger %s has failed", self->kind->name);
+    }
     self->verdict.balance = self->verdict.reason >= PLB_REASON_EVERY;
     return PLB_OK;
 }

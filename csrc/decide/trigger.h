@@ -39,6 +39,7 @@ typedef struct plb_observation {
     X(UNBALANCED, "a rank is beyond the tolerance")                                               \
     X(LOSS, "the imbalance since the last balancing has cost as much as a balancing")             \
     X(RATE, "the imbalance costs more than the average iteration since the last balancing")       \
+    X(ASKED, "the function that was given says so")                                               \
     X(REPAYS, "balanced iterations would repay a balancing")                                      \
     X(PAYS, "the imbalance is beyond the threshold and has cost as much as a balancing")
 
@@ -106,6 +107,7 @@ struct plb_trigger {
     int64_t end;    /* the number behind the last iteration; INT64_MAX: not known */
     double cost;    /* of the next balancing, as far as is known; NAN: nothing is */
     plb_cycle_t cycle;
+    int failed;            /* code of an error of a kind that can fail; else PLB_OK */
     plb_verdict_t verdict; /* the last one */
 };
 
@@ -121,13 +123,14 @@ int plb_trigger_init(plb_trigger_t *self, const plb_trigger_kind_t *kind, const 
 void plb_trigger_free(plb_trigger_t *self);
 
 /** What is known before the run: `end`, the number behind the last iteration, INT64_MAX where it
- *  is not known; `cost`, the seconds that a balancing is expected to take, NAN where it is not
- *  known.  PLB_ERR_VALUE: cost is infinite or negative. */
+ *  is not known; `cost`, the seconds that a balancing is expected to take, NAN where nothing new
+ * is known of it.  PLB_ERR_VALUE: cost is infinite or negative. */
 int plb_trigger_expect(plb_trigger_t *self, int64_t end, double cost, plb_err_t *err);
 
 /** An iteration is over; the verdict is in self->verdict.  An observation from before the last
  *  balancing (it was in flight) changes nothing.  PLB_ERR_VALUE: a time is NaN, infinite or
- *  negative; PLB_ERR_STATE: the iteration does not rise. */
+ *  negative; PLB_ERR_STATE: the iteration does not rise; or what a kind of another language left
+ * in self->failed. */
 int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err_t *err);
 
 /** A balancing took place at the end of `iteration`, cost `cost` seconds, and promises

@@ -426,8 +426,7 @@ int plb_replay_run(plb_replay_t *self, const plb_trace_t *trace, const plb_repla
     PLB_NEW(self->decisions, trace->n_phases);
     ret = plb_runner_init(&runner, err);
     if (ret == PLB_OK && opts->trigger != NULL) {
-        const double cost = isnan(opts->cost) ? opts->trigger->cost : opts->cost;
-        ret = plb_trigger_expect(opts->trigger, trace->n_phases, cost, err);
+        ret = plb_trigger_expect(opts->trigger, trace->n_phases, opts->cost, err);
     }
     for (int64_t i = 0; ret == PLB_OK && i < trace->n_phases; i++) {
         ret = phase(&runner, i, err);

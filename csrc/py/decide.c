@@ -19,17 +19,61 @@ plb_trigger_t *plb_py_trigger(PyObject *object)
     return is == 1 ? &((trigger_object_t *)object)->core : NULL;
 }
 
+/* ---- a Python callable as a trigger --------------------------------------------------------- */
+
+/* The state is the callable itself, owned. */
+static void observe_callable(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
+{
+    PyObject *const call = *(PyObject **)self->state;
+    const plb_cycle_t *c = &self->cycle;
+    const double left =
+        self->end == INT64_MAX ? Py_HUGE_VAL : (double)(self->end - 1 - o->iteration);
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *answer =
+        PyObject_CallFunction(call, "LddLdddd", (long long)o->iteration, o->max, o->mean,
+                              (long long)c->n, c->u, c->U, self->cost, left);
+    const int says = answer == NULL ? -1 : PyObject_IsTrue(answer);
+    Py_XDECREF(answer);
+    PyGILState_Release(state);
+    self->failed = says < 0 ? PLB_ERR_CALLBACK : PLB_OK;
+    v->excess = c->U;
+    v->reason = says > 0 ? PLB_REASON_ASKED : PLB_REASON_EARLY;
+}
+
+static const plb_trigger_kind_t kind_callable = {
+    .name = "python",
+    .help = "a function of one's own",
+    .source = "",
+    .state_size = sizeof(PyObject *),
+    .observe = observe_callable,
+};
+
+/* The kind of that name, the one of callables, or NULL with an exception. */
+static const plb_trigger_kind_t *kind_of(PyObject *which)
+{
+    if (PyCallable_Check(which)) {
+        return &kind_callable;
+    }
+    const char *name = PyUnicode_AsUTF8(which);
+    const plb_trigger_kind_t *kind = name ? plb_trigger_find(name) : NULL;
+    if (kind == NULL && name != NULL) {
+        PyErr_Format(PyExc_ValueError, "trigger %s is not in the table", name);
+    }
+    return kind;
+}
+
+/* ---- the type ------------------------------------------------------------------------------- */
+
 static PyObject *trigger_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"name", "params", NULL};
-    const char *name;
-    PyObject *params;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO", names, &name, &params)) {
+    PyObject *which, *params;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO", names, &which, &params)) {
         return NULL;
     }
-    const plb_trigger_kind_t *kind = plb_trigger_find(name);
+    const plb_trigger_kind_t *kind = kind_of(which);
     if (kind == NULL) {
-        return PyErr_Format(PyExc_ValueError, "trigger %s is not in the table", name);
+        return NULL;
     }
     plb_py_held_t held = {0};
     plb_err_t err;
@@ -42,6 +86,8 @@ static PyObject *trigger_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
         if (ret != PLB_OK) {
             plb_py_raise(ret, &err);
             Py_CLEAR(self);
+        } else if (self != NULL && kind == &kind_callable) {
+            *(PyObject **)self->core.state = Py_NewRef(which);
         }
     } else if (!PyErr_Occurred()) {
         PyErr_Format(PyExc_ValueError, "%s takes %d parameters", kind->name, kind->n_params);
@@ -53,7 +99,11 @@ static PyObject *trigger_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 static void trigger_dealloc(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
-    plb_trigger_free(&((trigger_object_t *)object)->core);
+    plb_trigger_t *self = &((trigger_object_t *)object)->core;
+    if (self->kind == &kind_callable && self->state != NULL) {
+        Py_XDECREF(*(PyObject **)self->state);
+    }
+    plb_trigger_free(self);
     type->tp_free(object);
     Py_DECREF(type);
 }
@@ -200,7 +250,8 @@ static PyGetSetDef trigger_getset[] = {
 PyDoc_STRVAR(trigger_doc,
              "Trigger(name, params)\n--\n\n"
              "When to balance: a state machine that is told of iterations and balancings.\n"
-             "params: one value for each parameter of the table.  Use pylb.triggers.make.");
+             "name: of the table, or a callable.  params: one value for each parameter of the\n"
+             "table, none for a callable.  Use pylb.triggers.make.");
 static PyType_Slot trigger_slots[] = {
     {Py_tp_doc, (void *)trigger_doc},
     {Py_tp_new, trigger_new},
