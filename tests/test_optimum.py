@@ -236,6 +236,14 @@ def test_a_run_that_is_never_balanced_costs_what_was_recorded():
     assert len(best.iterations) == 0
 
 
+def test_a_run_without_phases_and_one_with_a_single_one():
+    trace = pylb.trace.hotspot(2, 4, 3)
+    assert trace[0:0].optimum(cost=1.0).time == 0.0
+    alone = trace[2:3].optimum(cost=0.0)
+    assert alone.time == pytest.approx(trace[2:3].replay("none").time, rel=1e-12)
+    assert len(alone.iterations) == 0
+
+
 def test_a_callable_and_its_errors():
     trace = pylb.trace.hotspot(4, 32, 20)
 

@@ -36,7 +36,7 @@ typedef struct plb_optimum_opts {
     void *tick_arg;
 } plb_optimum_opts_t;
 
-/** Of schedules alike in time one whose last balancings are late.  n > 0. */
+/** Of schedules alike in time one whose last balancings are late. */
 int plb_optimum_find(plb_optimum_t *self, int64_t n, const plb_optimum_opts_t *opts,
                      plb_rows_fn rows, void *user, plb_err_t *err);
 

@@ -98,6 +98,9 @@ static int64_t tasks_of(const plb_trace_t *t)
 
 static bool alike(const plb_trace_t *t)
 {
+    if (t->n_phases == 0) {
+        return false;
+    }
     const int64_t n = tasks_of(t);
     bool same = n * t->n_phases <= MOST_BLOCKED;
     for (int64_t i = 0; same && i < t->n_phases; i++) {
@@ -256,8 +259,7 @@ int plb_optimum_of_trace(plb_optimum_t *self, const plb_trace_t *trace,
     for (int64_t i = 0; ret == PLB_OK && i < trace->n_phases; i++) {
         ret = plb_runner_check_tasks(trace, i, err);
     }
-    if (ret != PLB_OK || trace->n_phases == 0 ||
-        (ret = plb_runner_init(&rows.runner, err)) != PLB_OK) {
+    if (ret != PLB_OK || (ret = plb_runner_init(&rows.runner, err)) != PLB_OK) {
         goto out;
     }
     PLB_NEW(rows.held, PLB_OPTIMUM_BLOCK * trace->n_entities);
