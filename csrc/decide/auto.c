@@ -11,9 +11,8 @@
  *   - (cut * theta + U as it would be, had a balancing cut the cycle in two) / tau, for the best
  *     place of the cut.  A step shortly after a balancing leaves boulmier waiting for ever; here
  *     it is the ski rental's bound.  For a linear growth a cut at half of the cycle comes to
- *     cut * theta + m tau^2 / 4, so that from cut = 1.5 on it does not act before sqrt(2 theta /
- * m). What is compared with the rate is not u itself but the imbalance that can be expected to
- * stay:
+ *     cut * theta + m tau^2 / 4: from cut = 1.5 on it does not act before tau = sqrt(2 theta / m).
+ * What is compared with the rate is not u itself but the imbalance that can be expected to stay:
  *   - the least of the last three iterations, moved up along their trend: no spike;
  *   - the mean of the last patience * theta / u iterations, likewise: what is to repay theta in
  *     theta / u iterations has stayed for a part of them;
@@ -21,7 +20,7 @@
  *     could have taken place; with the e(t + j) that followed it would have gained
  *     e(t + j) - |e(t + j) - e(t)| in iteration t + j, e(t) if the imbalance stayed or rose, less
  *     if it went back by itself (noise, periodic programs).  The ratio of what was gained to what
- *     was hoped for is counted for horizons of 4, 8, ... iterations.
+ *     was hoped for is counted for horizons of 4, 8, ... iterations, and fades with each cycle.
  * e is u over what balancing cannot remove: the median of the first three iterations after it,
  * and less where three in a row were below that later.  The strategy's promise does not count.
  *
@@ -233,7 +232,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     if (trial && s->level[n] * left >= p[TRIAL] * theta) {
         v->reason = PLB_REASON_FIRST;
     } else if (v->level < excess(s, v->rate)) {
-        v->reason = PLB_REASON_EARLY;
+        v->reason = PLB_REASON_CHEAP;
     } else {
         const double need = (s->balancings > 0 ? 1.0 : p[DOUBT]) * theta;
         v->reason = v->level > 0.0 && v->gain >= need ? PLB_REASON_RATE : PLB_REASON_GAIN;
@@ -247,6 +246,10 @@ static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
     s->balancings++;
     s->paid = FADE * s->paid + self->cost + self->cycle.U;
     s->iterations = FADE * s->iterations + (double)self->cycle.n;
+    for (int i = 0; i < HORIZONS; i++) {
+        s->hoped[i] *= FADE;
+        s->gained[i] *= FADE;
+    }
 }
 
 static const plb_param_t params[N_PARAMS] = {

@@ -14,7 +14,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     const double cost = isnan(self->cost) ? 0.0 : self->cost;
     v->excess = c->U;
     v->reason =
-        c->u > 0.0 && c->u * (double)c->n - c->U >= cost ? PLB_REASON_RATE : PLB_REASON_EARLY;
+        c->u > 0.0 && c->u * (double)c->n - c->U >= cost ? PLB_REASON_RATE : PLB_REASON_CHEAP;
 }
 
 const plb_trigger_kind_t plb_trigger_boulmier = {

@@ -31,6 +31,7 @@ typedef struct plb_observation {
     X(FLAT, "the imbalance does not grow")                                                        \
     X(EARLY, "the period is not over")                                                            \
     X(SUSPECT, "the imbalance is beyond the threshold; it may be a spike")                        \
+    X(CHEAP, "the imbalance costs less than an average iteration of the best cycle would")        \
     X(GAIN, "the iterations left would not repay a balancing")                                    \
     X(EVERY, "the given number of iterations is over")                                            \
     X(PERIOD, "the ideal period is over")                                                         \
@@ -38,7 +39,7 @@ typedef struct plb_observation {
     X(SUDDEN, "the imbalance is beyond the threshold and beyond what its growth explains")        \
     X(UNBALANCED, "a rank is beyond the tolerance")                                               \
     X(LOSS, "the imbalance since the last balancing has cost as much as a balancing")             \
-    X(RATE, "the imbalance costs more than the average iteration since the last balancing")       \
+    X(RATE, "the imbalance costs more than an average iteration of the best cycle would")         \
     X(ASKED, "the function that was given says so")                                               \
     X(REPAYS, "balanced iterations would repay a balancing")                                      \
     X(PAYS, "the imbalance is beyond the threshold and has cost as much as a balancing")
