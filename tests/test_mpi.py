@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
+import pylb
+
 HERE = Path(__file__).parent / "mpi"
-ROOT = Path(__file__).resolve().parents[1]
+PYLB = Path(pylb.__file__).resolve().parents[1]  # the same pylb for the ranks
 _answers = {}
 
 
 def launch(mpiexec, ranks, *words, **environment):
     """Run a program of tests/mpi; never longer than 60 s."""
-    path = os.pathsep.join([str(ROOT), str(HERE), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(PYLB), str(HERE), os.environ.get("PYTHONPATH", "")])
     process = subprocess.Popen(
         [*mpiexec, "-n", str(ranks), sys.executable, "-W", "error", *words],
         stdin=subprocess.DEVNULL,
