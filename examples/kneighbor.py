@@ -1,0 +1,212 @@
+"""A ring of objects that talk to their neighbours, and an imbalance that comes suddenly.
+
+    mpiexec -n 2 python examples/kneighbor.py --compare
+    mpiexec -n 2 python examples/kneighbor.py --compare --k 4 --bytes 1000000 --ms 0.2
+
+After kNeighbor, the micro-benchmark of Menon 2012 (figures 3.4 and 3.7).  In every iteration each
+object computes, and sends a message to its k neighbours on both sides of the ring.  From a given
+iteration on, the objects that began on a part of the ranks compute several times as long: printed
+is how soon that was balanced, and what it was worth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import runs
+
+import pylb
+from pylb.cli.table import show
+
+
+@dataclass(frozen=True)
+class Ring:
+    """The parameters.
+
+    Attributes
+    ----------
+    objects : int
+        On the whole ring.
+    k : int
+        Neighbours on each side that an object talks to.
+    nbytes : int
+        Of a message, a multiple of 8.
+    work : int
+        Steps that an object computes in an iteration (`Node.compute`).
+    start : int
+        Iteration at which the imbalance appears.
+    share : float
+        Part of the ring, from its beginning, that is heavy from then on.
+    factor : int
+        How many times as much a heavy object computes.
+    """
+
+    objects: int
+    k: int
+    nbytes: int
+    work: int
+    start: int
+    share: float
+    factor: int
+
+    def __post_init__(self) -> None:
+        if not 0 < 2 * self.k < self.objects:
+            raise SystemExit(f"k is {self.k}: expected 1 or more, and 2k below {self.objects}")
+        if self.nbytes < 8 or self.nbytes % 8:
+            raise SystemExit(f"bytes is {self.nbytes}: expected a multiple of 8")
+
+    def neighbours(self, key: int) -> list[int]:
+        """The k objects on either side, nearest first."""
+        return [(key + d) % self.objects for i in range(1, self.k + 1) for d in (-i, i)]
+
+    def steps(self, key: int, iteration: int) -> int:
+        """What an object has to compute in an iteration."""
+        is_heavy = iteration >= self.start and key < self.share * self.objects
+        return self.work * (self.factor if is_heavy else 1)
+
+
+class Node:
+    """One object: a vector under the logistic map, coupled to its neighbours' vectors."""
+
+    LENGTH = 1000
+
+    def __init__(self, key: int):
+        self.x = np.linspace(0.1, 0.9, self.LENGTH) / (1.0 + 0.01 * key)
+
+    def receive(self, messages: list[tuple[int, np.ndarray]]) -> None:
+        """Drift a little towards the first value of each neighbour."""
+        if messages:
+            mean = sum(float(data[0]) for _, data in messages) / len(messages)
+            self.x += 0.1 * (mean - self.x)
+
+    def compute(self, steps: int) -> None:
+        """x <- 3.9 x (1 - x), so many times; stays within 0 and 1."""
+        for _ in range(steps):
+            self.x *= 3.9 - 3.9 * self.x
+
+
+def solve(comm: Any, ring: Ring, iterations: int, **balancing: Any) -> runs.Run:
+    """Run the ring under the balancing that the keywords of `pylb.Balancer` ask for."""
+    lb = pylb.Balancer(comm, **balancing)
+    for key in initial_nodes(ring, lb.rank, lb.n_ranks):
+        lb.add(key, Node(key))
+    for it in lb.iterate(iterations):
+        for key, node in lb.local():
+            node.receive(lb.inbox(key))
+            node.compute(ring.steps(key, it))
+            message = np.resize(node.x, ring.nbytes // 8)
+            for neighbour in ring.neighbours(key):
+                lb.send(neighbour, key, message, copy=False)
+    state = runs.gather(comm, {key: node.x.tobytes() for key, node in lb.local()})
+    return runs.Run.of(lb, state.values())
+
+
+def initial_nodes(ring: Ring, rank: int, n_ranks: int) -> range:
+    """Keys of the objects that start on a rank: a stretch of the ring."""
+    n = ring.objects
+    return range(n * rank // n_ranks, n * (rank + 1) // n_ranks)
+
+
+def calibrate(comm: Any, seconds: float) -> int:
+    """Steps that an object computes in about so many seconds; the same on all ranks."""
+    node, steps = Node(0), 1000
+    elapsed = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        node.compute(steps)
+        elapsed.append(time.perf_counter() - begin)
+    work = max(1, round(steps * seconds / min(elapsed)))
+    return comm.bcast(work) if comm is not None else work
+
+
+@dataclass
+class Reaction:
+    """What a run did about the imbalance; of each spell, means over its iterations.
+
+    Attributes
+    ----------
+    after : int or None
+        Iterations that had seen the imbalance when it was first balanced; None: it never was.
+    ratio : list of float
+        max/mean before the imbalance, from then to its balancing, and afterwards.
+    seconds : list of float
+        An iteration's time in these spells.
+    """
+
+    after: int | None
+    ratio: list[float | None]
+    seconds: list[float | None]
+
+    @classmethod
+    def of(cls, run: runs.Run, start: int) -> Reaction:
+        """The reaction to an imbalance that appeared at iteration `start`."""
+        it = run.iterations
+        first = next((i for i in run.balanced_after if i >= start), None)
+        end = len(it.time) if first is None else first + 1
+        spells = [slice(0, start), slice(start, end), slice(end, None)]
+        return cls(
+            None if first is None else end - start,
+            [_mean(it.max[s], it.mean[s].sum()) for s in spells],
+            [_mean(it.time[s], len(it.time[s])) for s in spells],
+        )
+
+
+def _mean(values: np.ndarray, by: float) -> float | None:
+    return float(values.sum() / by) if by > 0 else None
+
+
+def print_reactions(made: dict[str, runs.Run], ring: Ring) -> None:
+    """One row a run: how soon, max/mean and time of an iteration before, between and after."""
+    rows = []
+    for name, run in made.items():
+        r = Reaction.of(run, ring.start)
+        milliseconds = [None if s is None else 1e3 * s for s in r.seconds]
+        rows.append([name, r.after, *r.ratio, *milliseconds])
+    title = (
+        f"{100 * ring.share:.4g} % of the ring compute {ring.factor} times as long from iteration "
+        f"{ring.start} on"
+    )
+    ratios = ["max/mean before", "unbalanced", "balanced"]
+    times = ["ms/iteration before", "unbalanced", "balanced"]
+    show(["run", "balanced after", *ratios, *times], rows, title=title)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    add = parser.add_argument
+    add("--objects", type=int, default=16, help="on each rank (%(default)s)")
+    add("--k", type=int, default=2, help="neighbours on each side (%(default)s)")
+    add("--bytes", type=int, default=8192, help="of a message (%(default)s)")
+    add("--ms", type=float, default=1.0, help="an object computes (%(default)s)")
+    add("--work", type=int, help="steps that an object computes, instead of --ms")
+    add("--start", type=int, default=50, help="iteration of the imbalance (%(default)s)")
+    add("--share", type=float, default=0.5, help="of the ring becomes heavy (%(default)s)")
+    add("--factor", type=int, default=4, help="times as much work there (%(default)s)")
+    add("--iterations", type=int, default=100, help="(%(default)s)")
+    return runs.arguments(parser)
+
+
+def main() -> None:
+    args = arguments()
+    n_ranks = 1 if runs.WORLD is None else runs.WORLD.size
+    work = args.work or calibrate(runs.WORLD, 1e-3 * args.ms)
+    ring = Ring(
+        args.objects * n_ranks, args.k, args.bytes, work, args.start, args.share, args.factor
+    )
+    made = runs.make(args, args.iterations, functools.partial(solve, runs.WORLD, ring))
+    if runs.is_root():
+        runs.print_runs(made, "objects")
+        print(f"each computes {ring.work} steps and sends {2 * ring.k} messages of {ring.nbytes} B")
+        print()
+        print_reactions(made, ring)
+        if args.plot:
+            runs.plot(made, args.plot)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""What the driver scripts share: a run's outcome, the comparison of several, its table, its picture.
+
+Each script has a function ``solve(iterations, **balancing)`` that runs its program once, under the
+balancing that the keywords of `pylb.Balancer` ask for, and returns a `Run`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pylb
+from pylb.cli.table import show
+
+try:
+    from mpi4py import MPI
+
+    WORLD = MPI.COMM_WORLD
+except ImportError:  # one rank, without MPI
+    WORLD = None
+
+FIXED = 5  # iterations, the fixed period of --compare
+WARM_UP = 3  # iterations before the first run is timed
+
+
+@dataclass
+class Run:
+    """What one run of a program gave; the same on every rank."""
+
+    report: pylb.Report
+    iterations: pylb.Iterations
+    rank_loads: np.ndarray  # (iterations, ranks) seconds
+    fingerprint: str
+
+    @classmethod
+    def of(cls, lb: pylb.Balancer, state: Iterable[bytes]) -> Run:
+        """The run that `lb` has made, and the state in which it left the program's objects."""
+        return cls(lb.report(), lb.iterations, lb.rank_loads(), fingerprint(state))
+
+    @property
+    def bound(self) -> float:
+        """Seconds that no placement can beat: the mean load, and what the balancing cost."""
+        return float(self.iterations.mean.sum()) + self.report.balancing_seconds
+
+    @property
+    def balanced_after(self) -> list[int]:
+        """Iterations at whose end the objects were balanced."""
+        return [receipt.iteration for receipt in self.report.history]
+
+    @property
+    def periods(self) -> list[int]:
+        """Iterations from the beginning to the first balancing, from there to the second, ..."""
+        return np.diff([-1, *self.balanced_after]).tolist()
+
+
+def gather(comm: Any, mine: dict[int, Any]) -> dict[int, Any]:
+    """What all ranks hold, in order of the keys; on every rank."""
+    parts = comm.allgather(mine) if comm is not None else [mine]
+    return dict(sorted((key, value) for part in parts for key, value in part.items()))
+
+
+def fingerprint(state: Iterable[bytes]) -> str:
+    """SHA-256 of a state, shortened: equal only if every bit is."""
+    digest = hashlib.sha256()
+    for part in state:
+        digest.update(part)
+    return digest.hexdigest()[:16]
+
+
+def arguments(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The command line, with the options that all drivers have."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--strategy", default="GreedyLB", help="(%(default)s)")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--every", type=int, help="balance after every so many iterations")
+    how.add_argument("--trigger", help="when to balance (metabalancer)")
+    how.add_argument("--compare", action="store_true", help="unbalanced, fixed and chosen period")
+    parser.add_argument("--plot", metavar="FILE", help="draw the loads of the ranks")
+    return parser.parse_args()
+
+
+def make(args: argparse.Namespace, iterations: int, solve: Callable[..., Run]) -> dict[str, Run]:
+    """The runs that the command line asks for, by name: one, or three to compare."""
+    if args.compare:
+        return compare(iterations, solve, strategy=args.strategy)
+    name = f"every {args.every}" if args.every else args.trigger or "metabalancer"
+    way = {"every": args.every, "trigger": args.trigger}
+    return {name: solve(iterations, strategy=args.strategy, **way)}
+
+
+def compare(iterations: int, solve: Callable[..., Run], **balancing: Any) -> dict[str, Run]:
+    """The same program unbalanced, with a fixed period, and with the period that pylb chooses."""
+    ways: dict[str, dict[str, Any]] = {
+        "unbalanced": {"mode": "off"},
+        f"every {FIXED}": {"every": FIXED},
+        "metabalancer": {"trigger": "metabalancer"},
+    }
+    solve(min(WARM_UP, iterations), mode="off")
+    runs = {}
+    for name, way in ways.items():
+        say(f"{name}: {iterations} iterations ...")
+        runs[name] = solve(iterations, **balancing, **way)
+    if len({run.fingerprint for run in runs.values()}) != 1:
+        raise SystemExit("the solutions differ: " + ", ".join(r.fingerprint for r in runs.values()))
+    return runs
+
+
+def is_root() -> bool:
+    """Whether this rank speaks for all."""
+    return WORLD is None or WORLD.rank == 0
+
+
+def say(text: str) -> None:
+    """Progress, on rank 0, beside the output."""
+    if is_root():
+        print(text, file=sys.stderr, flush=True)
+
+
+def print_runs(runs: dict[str, Run], objects: str) -> None:
+    """One row a run: time, speed-up, imbalance, migrations, the periods."""
+    first = next(iter(runs.values())).report.seconds
+    rows = [
+        [
+            name,
+            run.report.seconds,
+            first / run.report.seconds,
+            run.report.mean_max_over_mean,
+            len(run.report.history),
+            run.report.migrations,
+            run.report.balancing_seconds,
+            run.bound,
+            run.report.seconds / run.bound,
+        ]
+        for name, run in runs.items()
+    ]
+    columns = ["run", "time s", "speed-up", "max/mean", "LBs", "moves", "LB s"]
+    report = next(iter(runs.values())).report
+    title = f"{report.n_objects} {objects} on {report.n_ranks} ranks, {report.iterations} iterations"
+    show([*columns, "bound s", "/bound"], rows, title=title)
+    print("bound: mean load of the ranks and the measured cost of the balancings")
+    for name, run in runs.items():
+        if run.periods:
+            print(f"periods of {name}: {', '.join(map(str, run.periods))}")
+    print(f"fingerprint of the solution, the same in all runs: {run.fingerprint}")
+
+
+def plot(runs: dict[str, Run], path: str) -> None:
+    """Loads of the ranks over the iterations of each run, balancings marked."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    from pylb import plots
+
+    figure, axes = plt.subplots(
+        len(runs), 2, figsize=(11, 2.6 * len(runs)), squeeze=False, layout="constrained"
+    )
+    top = max(run.rank_loads.max() for run in runs.values())
+    for (left, right), (name, run) in zip(axes, runs.items(), strict=True):
+        plots.rank_loads(run.rank_loads, run.balanced_after, ax=left)
+        left.images[0].set_clim(0.0, top)
+        left.set_title(f"{name}: {run.report.seconds:.1f} s", loc="left")
+        plots.imbalance(run.iterations.max, run.iterations.mean, run.balanced_after, ax=right)
+        right.set_ylim(0.0, 1.05 * top)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+    print(f"picture: {path}")
