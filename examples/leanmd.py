@@ -1,0 +1,117 @@
+"""Molecular dynamics that balances itself: a drop of Lennard-Jones liquid in its vapour.
+
+    mpiexec -n 2 python examples/leanmd.py --compare
+    mpiexec -n 2 python examples/leanmd.py --compare --away 2
+
+After leanmd, the mini-application of Charm++ (Menon 2012, figures 2.1 and 3.6).  The objects are
+cells of atoms and computes of the forces between two cells (lennardjones.py has their physics).
+Where the drop is computes have much to do, in the vapour next to nothing.  A time step takes two
+iterations, positions out and forces back, and a third one where atoms change cells.  The energy is
+conserved, and the trajectory's fingerprint is the same for every number of ranks, balanced or not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import runs
+from lennardjones import Cell, Fluid
+
+import pylb
+from pylb.cli.table import show
+
+
+@dataclass
+class Trajectory(runs.Run):
+    """A run, and what became of the conserved quantities."""
+
+    energy: np.ndarray  # (steps + 1, 2) kinetic and potential
+    momentum: np.ndarray  # (3,) at the end
+    n_atoms: int
+
+    @property
+    def total(self) -> np.ndarray:
+        """Energy after each time step, (steps + 1,)."""
+        return self.energy.sum(axis=1)
+
+    @property
+    def drift(self) -> float:
+        """Largest deviation of the total energy from its first value, in parts of that."""
+        return float(np.abs(self.total / self.total[0] - 1.0).max())
+
+
+def solve(
+    comm: Any, fluid: Fluid, atoms: np.ndarray, steps: int, **balancing: Any
+) -> Trajectory:
+    """Run the dynamics under the balancing that the keywords of `pylb.Balancer` ask for."""
+    lb = pylb.Balancer(comm, **balancing)
+    for key, part in fluid.objects(atoms, initial_cells(fluid, lb.rank, lb.n_ranks)):
+        lb.add(key, part)
+    phases = fluid.phases(steps)
+    for _, phase in zip(lb.iterate(len(phases)), phases, strict=True):
+        for key, part in lb.local():
+            for target, data in part.act(phase, lb.inbox(key)):
+                lb.send(target, key, data, copy=False)
+    cells = {key: part for key, part in lb.local() if isinstance(part, Cell)}
+    for key, cell in cells.items():
+        cell.end_step(lb.inbox(key))
+    return trajectory(comm, lb, cells)
+
+
+def trajectory(comm: Any, lb: pylb.Balancer, cells: dict[int, Cell]) -> Trajectory:
+    """The run that `lb` has made, from the cells of this rank at its end."""
+    mine = {k: (c.state(), c.energy, c.v.sum(axis=1), len(c.ids)) for k, c in cells.items()}
+    states, energy, momentum, n_atoms = zip(*runs.gather(comm, mine).values(), strict=True)
+    run = runs.Run.of(lb, states)
+    sums = np.sum(energy, axis=0), np.sum(momentum, axis=0), sum(n_atoms)
+    return Trajectory(run.report, run.iterations, run.rank_loads, run.fingerprint, *sums)
+
+
+def initial_cells(fluid: Fluid, rank: int, n_ranks: int) -> range:
+    """Keys of the cells that start on a rank with their computes: a slab of the box."""
+    n = fluid.n_cells
+    return range(n * rank // n_ranks, n * (rank + 1) // n_ranks)
+
+
+def print_energy(run: Trajectory, fluid: Fluid) -> None:
+    """The conserved quantities at some steps, of each atom."""
+    steps = np.unique(np.linspace(0, len(run.energy) - 1, 6).astype(int))
+    rows = []
+    for i in steps:
+        kinetic, potential = run.energy[i] / run.n_atoms
+        rows.append([int(i), fluid.dt * i, 2.0 / 3.0 * kinetic, kinetic, potential,
+                     f"{run.total[i] / run.n_atoms:.7f}"])
+    head = ["step", "time", "temperature", "kinetic", "potential", "total"]
+    show(head, rows, title=f"energy of an atom, {run.n_atoms} atoms, in reduced units")
+    print(f"total energy: within {run.drift:.1e} of its first value")
+    print(f"momentum at the end: {np.abs(run.momentum).max():.1e}")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    add = parser.add_argument
+    add("--cells", type=int, default=4, help="along a side of the box (%(default)s)")
+    add("--away", type=int, choices=(1, 2), default=1, help="cells as wide as the cut-off, or half")
+    add("--steps", type=int, default=60, help="time steps (%(default)s)")
+    return runs.arguments(parser)
+
+
+def main() -> None:
+    args = arguments()
+    fluid = Fluid(args.cells, args.away)
+    how = functools.partial(solve, runs.WORLD, fluid, fluid.drop())
+    made = runs.make(args, args.steps, how)
+    if runs.is_root():
+        runs.print_runs(made, "cells and computes")
+        print()
+        print_energy(next(iter(made.values())), fluid)
+        if args.plot:
+            runs.plot(made, args.plot)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,285 @@
+"""Cells of atoms and the forces between them: the physics of leanmd.py, without any parallelism.
+
+Molecular dynamics of a Lennard-Jones fluid in a periodic box, in reduced units (the atoms' mass,
+diameter and well depth are 1).  The potential is cut off with its force shifted, so that both are
+continuous and the total energy is conserved:
+
+    U(r) = u(r) - u(c) - (r - c) u'(c)  for r < c,    u(r) = 4 (r^-12 - r^-6)
+
+As in Charm++'s leanmd (Mehta 2004) the box is cut into cells of atoms, and each pair of
+neighbouring cells has an object that computes the forces between them, each cell another one for
+those among its own atoms.  Cells send positions, computes send forces back, and a cell steps its
+atoms with velocity Verlet.  Where cells are as wide as the cut-off a cell has 26 neighbours; where
+they are half as wide along the first axis (`away` = 2) it has 44 (Menon 2012, table 2.1).
+
+A cell adds up forces in the order of the computes' keys, and has its atoms in the order of their
+numbers, so the trajectory is the same to the last bit wherever the objects live.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+STEP, LEAVE, ARRIVE, FORCES = "step", "leave", "arrive", "forces"  # phases of a time step
+Messages = list[tuple[int, np.ndarray]]  # (key of the other object, data)
+ID, X, V, PER_ATOM = 0, slice(1, 4), slice(4, 7), 7  # rows of atoms that change their cell
+
+
+class Fluid:
+    """The geometry: a grid of cells, and the computes between them.
+
+    Keys: the cells come first, in C order of the grid, then the computes of the first cell, of the
+    second, ...; a compute belongs to the cell from which its other one lies in forward direction.
+
+    Parameters
+    ----------
+    cells : int
+        Along a side of the box; `away` times as many along the first axis.
+    away : {1, 2}
+        Cells that the cut-off reaches along the first axis.
+    cutoff, skin : float
+        Radius c beyond which atoms do not interact; how much wider than it cells are, so that
+        atoms may be a little outside of them.
+    dt : float
+    every : int
+        Time steps after which atoms change cells.
+    """
+
+    def __init__(
+        self,
+        cells: int,
+        away: int = 1,
+        cutoff: float = 4.0,
+        skin: float = 0.5,
+        dt: float = 0.004,
+        every: int = 10,
+    ):
+        if cells < 3 or away not in (1, 2):
+            raise ValueError(f"{cells} cells, away {away}: expected 3 or more, and 1 or 2")
+        self.away, self.cutoff, self.skin, self.dt, self.every = away, cutoff, skin, dt, every
+        self.grid = (cells * away, cells, cells)
+        self.side = (cutoff + skin) / np.array([away, 1.0, 1.0])
+        self.box = self.side * self.grid
+        self.n_cells = int(np.prod(self.grid))
+        reach = (range(-away, away + 1), range(-1, 2), range(-1, 2))
+        self.around = list(itertools.product(*reach))
+        self.forward = self.around[len(self.around) // 2 :]  # the cell itself is the first
+        self.n_objects = self.n_cells * (1 + len(self.forward))
+
+    def phases(self, steps: int) -> list[str]:
+        """What happens in each pass of so many time steps, and before them for the first forces."""
+        passes = [ARRIVE, FORCES]
+        for i in range(1, steps + 1):
+            passes += [LEAVE, ARRIVE, FORCES] if i % self.every == 0 else [STEP, FORCES]
+        return passes
+
+    def neighbour(self, cell: int, offset: tuple[int, ...]) -> int:
+        """Key of the cell at an offset, through the box's sides."""
+        place = np.add(np.unravel_index(cell, self.grid), offset)
+        return int(np.ravel_multi_index(tuple(place), self.grid, mode="wrap"))
+
+    def compute(self, cell: int, direction: int) -> int:
+        """Key of the compute between a cell and the one in a forward direction."""
+        return self.n_cells + cell * len(self.forward) + direction
+
+    def pair(self, compute: int) -> tuple[int, int]:
+        """The two cells of a compute, the same one twice where it is a cell's own."""
+        cell, direction = divmod(compute - self.n_cells, len(self.forward))
+        return cell, self.neighbour(cell, self.forward[direction])
+
+    def shift(self, compute: int) -> np.ndarray:
+        """What a compute adds to its second cell's positions to have the nearest image; (3,)."""
+        cell, direction = divmod(compute - self.n_cells, len(self.forward))
+        place = np.add(np.unravel_index(cell, self.grid), self.forward[direction])
+        return np.floor_divide(place, self.grid) * self.box
+
+    def computes(self, cell: int) -> list[int]:
+        """Keys of all computes that need a cell's positions."""
+        mine = [self.compute(cell, i) for i in range(len(self.forward))]
+        for i, offset in enumerate(self.forward[1:], 1):
+            mine.append(self.compute(self.neighbour(cell, tuple(-d for d in offset)), i))
+        return mine
+
+    def cell_of(self, x: np.ndarray) -> np.ndarray:
+        """Keys of the cells in which positions (3, n) inside the box lie; (n,)."""
+        place = (x / self.side[:, None]).astype(np.int64)
+        return np.ravel_multi_index(tuple(place), self.grid, mode="clip")
+
+    def wrap(self, x: np.ndarray) -> np.ndarray:
+        """Positions (3, n) brought back into the box."""
+        box = self.box[:, None]
+        return x - np.floor(x / box) * box
+
+    def drop(self, seed: int = 0, temperature: float = 0.7) -> np.ndarray:
+        """A drop of liquid in its vapour, away from the box's middle: all atoms, (7, n).
+
+        The drop is a cubic lattice at first, the vapour has every tenth of its sites.  The
+        velocities are normal, without a common drift.
+        """
+        rng = np.random.default_rng(seed)
+        axes = [(np.arange(n) + 0.5) / n for n in (self.box / 1.12).astype(int)]
+        place = np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")])  # in the box, 0-1
+        off = place - np.array([[0.25], [0.5], [0.5]])
+        off -= np.round(off)
+        in_drop = (off**2).sum(axis=0) < 0.3**2
+        place = place[:, in_drop | (rng.random(place.shape[1]) < 0.1)]
+        v = rng.normal(0.0, np.sqrt(temperature), place.shape)
+        v -= v.mean(axis=1, keepdims=True)
+        ids = np.arange(place.shape[1])[None, :]
+        return np.concatenate([ids, place * self.box[:, None], v])
+
+    def objects(self, atoms: np.ndarray, keys: range) -> Iterator[tuple[int, Cell | Compute]]:
+        """The cells of these keys with their atoms, and the computes that belong to them."""
+        home = self.cell_of(atoms[X])
+        for cell in keys:
+            yield cell, Cell(self, cell, atoms[:, home == cell])
+            for i in range(len(self.forward)):
+                key = self.compute(cell, i)
+                yield key, Compute(self, key)
+
+
+class Cell:
+    """The atoms of one cell.
+
+    Attributes
+    ----------
+    ids : (n,) float64
+        The atoms' numbers, ascending.
+    x, v : (3, n) float64
+        Positions, of atoms that have just left also outside the cell (never wrapped), velocities.
+    energy : list of (kinetic, potential)
+        At the start and after each time step; a pair's potential energy is shared by its atoms.
+    """
+
+    def __init__(self, fluid: Fluid, key: int, atoms: np.ndarray):
+        self.fluid, self.key = fluid, key
+        self.low = np.array(np.unravel_index(key, fluid.grid))[:, None] * fluid.side[:, None]
+        self.computes = fluid.computes(key)
+        self.near = sorted({fluid.neighbour(key, offset) for offset in fluid.around})
+        self.energy: list[tuple[float, float]] = []
+        self.take(atoms)
+
+    def take(self, atoms: np.ndarray) -> None:
+        """These atoms, (7, n), are the cell's from now on."""
+        atoms = atoms[:, np.argsort(atoms[ID])]
+        self.ids, self.x, self.v = (np.ascontiguousarray(atoms[rows]) for rows in (ID, X, V))
+
+    def act(self, phase: str, inbox: Messages) -> Messages:
+        """Do a phase of a time step with what has come; what is to be sent."""
+        if phase in (STEP, LEAVE):
+            self.end_step(inbox)
+            self.begin_step()
+        elif phase == ARRIVE and inbox:  # nothing before the first step
+            self.take(np.concatenate([atoms for _, atoms in inbox], axis=1))
+        if phase == LEAVE:
+            return self.leave()
+        return [] if phase == FORCES else [(compute, self.x) for compute in self.computes]
+
+    def end_step(self, forces: Messages) -> None:
+        """Second half of a step of velocity Verlet, of which the forces have come."""
+        total = np.zeros((4, len(self.ids)))
+        for _, force in forces:
+            total += force
+        self.kick = 0.5 * self.fluid.dt * total[:3]
+        if self.energy:  # the first forces are those at the start
+            self.v += self.kick
+        self.energy.append((0.5 * float((self.v**2).sum()), float(total[3].sum())))
+
+    def begin_step(self) -> None:
+        """First half of the next step."""
+        self.v += self.kick
+        self.x = self.x + self.fluid.dt * self.v  # not in place: computes may still have the old
+        self.check()
+
+    def check(self) -> None:
+        """No atom is further outside than the computes can see."""
+        beyond = np.maximum(self.low - self.x, self.x - self.low - self.fluid.side[:, None])
+        if beyond.size and beyond.max() > 0.5 * self.fluid.skin:
+            raise RuntimeError(
+                f"cell {self.key}: an atom is {beyond.max():.3g} outside, more than half the skin "
+                f"of {self.fluid.skin}: atoms must change cells more often"
+            )
+
+    def leave(self) -> Messages:
+        """All atoms, each to the cell where it is now; each neighbour is sent something."""
+        x = self.fluid.wrap(self.x)
+        home = self.fluid.cell_of(x)
+        atoms = np.concatenate([self.ids[None, :], x, self.v])
+        return [(cell, atoms[:, home == cell]) for cell in self.near]
+
+    def state(self) -> bytes:
+        """Every bit of its atoms."""
+        return b"".join(a.tobytes() for a in (self.ids, self.x, self.v))
+
+
+class Compute:
+    """The forces between the atoms of two cells, or among those of one."""
+
+    def __init__(self, fluid: Fluid, key: int):
+        self.pair, self.cutoff = fluid.pair(key), fluid.cutoff
+        self.shift = fluid.shift(key)
+
+    def act(self, phase: str, inbox: Messages) -> Messages:
+        """In the phase of forces: positions have come, forces are sent back."""
+        if phase != FORCES:
+            return []
+        positions = dict(inbox)
+        first, second = self.pair
+        if first == second:
+            on_a, on_b = interact(positions[first], positions[first], self.cutoff, is_self=True)
+            return [(first, on_a + on_b)]
+        beyond = positions[second] + self.shift[:, None]
+        return list(zip(self.pair, interact(positions[first], beyond, self.cutoff), strict=True))
+
+
+def interact(
+    a: np.ndarray, b: np.ndarray, cutoff: float, *, is_self: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Forces between atoms at `a` (3, n) and at `b` (3, m).
+
+    Parameters
+    ----------
+    is_self : bool
+        `a` and `b` are the same atoms: each pair counts once.
+
+    Returns
+    -------
+    (4, n), (4, m) float64
+        On each atom the force, and its half of the potential energy.
+    """
+    n, m = a.shape[1], b.shape[1]
+    d = a[:, :, None] - b[:, None, :]
+    square = np.einsum("kij,kij->ij", d, d)
+    near = square < cutoff * cutoff
+    pairs = np.flatnonzero(np.triu(near, 1) if is_self else near)
+    if not len(pairs):
+        return np.zeros((4, n)), np.zeros((4, m))
+    square, d = square.ravel()[pairs], d.reshape(3, -1)[:, pairs]
+    r = np.sqrt(square)
+    u, f = potential(square)
+    u_cut, f_cut = _at(cutoff)
+    rows = np.empty((4, len(pairs)))
+    np.multiply(d, (f - f_cut) / r, out=rows[:3])
+    np.multiply(0.5, u - u_cut + (r - cutoff) * f_cut, out=rows[3])
+    i, j = np.divmod(pairs, m)
+    on_a = np.stack([np.bincount(i, row, n) for row in rows])
+    on_b = np.stack([np.bincount(j, row, m) for row in rows])
+    np.negative(on_b[:3], out=on_b[:3])
+    return on_a, on_b
+
+
+def potential(square: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lennard-Jones potential u and force -u' at squared distances."""
+    s = 1.0 / square
+    s3 = s * s * s
+    return 4.0 * (s3 - 1.0) * s3, (48.0 * s3 - 24.0) * s3 * np.sqrt(s)
+
+
+@functools.cache
+def _at(r: float) -> tuple[float, float]:
+    u, f = potential(np.array([r * r]))
+    return float(u[0]), float(f[0])
