@@ -71,11 +71,19 @@ class Ring:
 
 
 class Node:
-    """One object: a vector under the logistic map, coupled to its neighbours' vectors."""
+    """One object: a vector under the logistic map, coupled to its neighbours' vectors.
+
+    Attributes
+    ----------
+    x : (1000,) float64
+    steps : int
+        Computed in the last iteration.
+    """
 
     LENGTH = 1000
 
     def __init__(self, key: int):
+        self.steps = 0
         self.x = np.linspace(0.1, 0.9, self.LENGTH) / (1.0 + 0.01 * key)
 
     def receive(self, messages: list[tuple[int, np.ndarray]]) -> None:
@@ -86,6 +94,7 @@ class Node:
 
     def compute(self, steps: int) -> None:
         """x <- 3.9 x (1 - x), so many times; stays within 0 and 1."""
+        self.steps = steps
         for _ in range(steps):
             self.x *= 3.9 - 3.9 * self.x
 

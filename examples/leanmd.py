@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import runs
-from lennardjones import Cell, Fluid
+from lennardjones import ID, Cell, Fluid, V
 
 import pylb
 from pylb.cli.table import show
@@ -30,8 +30,7 @@ class Trajectory(runs.Run):
     """A run, and what became of the conserved quantities."""
 
     energy: np.ndarray  # (steps + 1, 2) kinetic and potential
-    momentum: np.ndarray  # (3,) at the end
-    n_atoms: int
+    atoms: np.ndarray  # (7, n) at the end: numbers, positions, velocities
 
     @property
     def total(self) -> np.ndarray:
@@ -39,14 +38,17 @@ class Trajectory(runs.Run):
         return self.energy.sum(axis=1)
 
     @property
+    def momentum(self) -> np.ndarray:
+        """Of all atoms at the end, (3,)."""
+        return self.atoms[V].sum(axis=1)
+
+    @property
     def drift(self) -> float:
         """Largest deviation of the total energy from its first value, in parts of that."""
         return float(np.abs(self.total / self.total[0] - 1.0).max())
 
 
-def solve(
-    comm: Any, fluid: Fluid, atoms: np.ndarray, steps: int, **balancing: Any
-) -> Trajectory:
+def solve(comm: Any, fluid: Fluid, atoms: np.ndarray, steps: int, **balancing: Any) -> Trajectory:
     """Run the dynamics under the balancing that the keywords of `pylb.Balancer` ask for."""
     lb = pylb.Balancer(comm, **balancing)
     for key, part in fluid.objects(atoms, initial_cells(fluid, lb.rank, lb.n_ranks)):
@@ -64,11 +66,12 @@ def solve(
 
 def trajectory(comm: Any, lb: pylb.Balancer, cells: dict[int, Cell]) -> Trajectory:
     """The run that `lb` has made, from the cells of this rank at its end."""
-    mine = {k: (c.state(), c.energy, c.v.sum(axis=1), len(c.ids)) for k, c in cells.items()}
-    states, energy, momentum, n_atoms = zip(*runs.gather(comm, mine).values(), strict=True)
-    run = runs.Run.of(lb, states)
-    sums = np.sum(energy, axis=0), np.sum(momentum, axis=0), sum(n_atoms)
-    return Trajectory(run.report, run.iterations, run.rank_loads, run.fingerprint, *sums)
+    mine = {key: (cell.atoms(), cell.energy) for key, cell in cells.items()}
+    parts, energy = zip(*runs.gather(comm, mine).values(), strict=True)
+    atoms = np.concatenate(parts, axis=1)
+    atoms = atoms[:, np.argsort(atoms[ID])]
+    run = runs.Run.of(lb, [atoms.tobytes()])
+    return Trajectory(**vars(run), energy=np.sum(energy, axis=0), atoms=atoms)
 
 
 def initial_cells(fluid: Fluid, rank: int, n_ranks: int) -> range:
@@ -79,14 +82,15 @@ def initial_cells(fluid: Fluid, rank: int, n_ranks: int) -> range:
 
 def print_energy(run: Trajectory, fluid: Fluid) -> None:
     """The conserved quantities at some steps, of each atom."""
+    n = run.atoms.shape[1]
     steps = np.unique(np.linspace(0, len(run.energy) - 1, 6).astype(int))
     rows = []
     for i in steps:
-        kinetic, potential = run.energy[i] / run.n_atoms
-        rows.append([int(i), fluid.dt * i, 2.0 / 3.0 * kinetic, kinetic, potential,
-                     f"{run.total[i] / run.n_atoms:.7f}"])
+        kinetic, potential = run.energy[i] / n
+        total = f"{run.total[i] / n:.7f}"
+        rows.append([int(i), fluid.dt * i, 2.0 / 3.0 * kinetic, kinetic, potential, total])
     head = ["step", "time", "temperature", "kinetic", "potential", "total"]
-    show(head, rows, title=f"energy of an atom, {run.n_atoms} atoms, in reduced units")
+    show(head, rows, title=f"energy of an atom, {n} atoms, in reduced units")
     print(f"total energy: within {run.drift:.1e} of its first value")
     print(f"momentum at the end: {np.abs(run.momentum).max():.1e}")
 

@@ -26,7 +26,7 @@ import numpy as np
 
 STEP, LEAVE, ARRIVE, FORCES = "step", "leave", "arrive", "forces"  # phases of a time step
 Messages = list[tuple[int, np.ndarray]]  # (key of the other object, data)
-ID, X, V, PER_ATOM = 0, slice(1, 4), slice(4, 7), 7  # rows of atoms that change their cell
+ID, X, V = 0, slice(1, 4), slice(4, 7)  # rows of atoms, (7, n): numbers, positions, velocities
 
 
 class Fluid:
@@ -53,7 +53,7 @@ class Fluid:
         self,
         cells: int,
         away: int = 1,
-        cutoff: float = 4.0,
+        cutoff: float = 5.0,
         skin: float = 0.5,
         dt: float = 0.004,
         every: int = 10,
@@ -71,7 +71,7 @@ class Fluid:
         self.n_objects = self.n_cells * (1 + len(self.forward))
 
     def phases(self, steps: int) -> list[str]:
-        """What happens in each pass of so many time steps, and before them for the first forces."""
+        """What happens in each pass: first forces, then so many time steps."""
         passes = [ARRIVE, FORCES]
         for i in range(1, steps + 1):
             passes += [LEAVE, ARRIVE, FORCES] if i % self.every == 0 else [STEP, FORCES]
@@ -117,7 +117,7 @@ class Fluid:
     def drop(self, seed: int = 0, temperature: float = 0.7) -> np.ndarray:
         """A drop of liquid in its vapour, away from the box's middle: all atoms, (7, n).
 
-        The drop is a cubic lattice at first, the vapour has every tenth of its sites.  The
+        The drop is a cubic lattice at first, the vapour has every fiftieth of its sites.  The
         velocities are normal, without a common drift.
         """
         rng = np.random.default_rng(seed)
@@ -126,7 +126,7 @@ class Fluid:
         off = place - np.array([[0.25], [0.5], [0.5]])
         off -= np.round(off)
         in_drop = (off**2).sum(axis=0) < 0.3**2
-        place = place[:, in_drop | (rng.random(place.shape[1]) < 0.1)]
+        place = place[:, in_drop | (rng.random(place.shape[1]) < 0.02)]
         v = rng.normal(0.0, np.sqrt(temperature), place.shape)
         v -= v.mean(axis=1, keepdims=True)
         ids = np.arange(place.shape[1])[None, :]
@@ -206,14 +206,13 @@ class Cell:
 
     def leave(self) -> Messages:
         """All atoms, each to the cell where it is now; each neighbour is sent something."""
-        x = self.fluid.wrap(self.x)
-        home = self.fluid.cell_of(x)
-        atoms = np.concatenate([self.ids[None, :], x, self.v])
+        atoms = self.atoms()
+        home = self.fluid.cell_of(atoms[X])
         return [(cell, atoms[:, home == cell]) for cell in self.near]
 
-    def state(self) -> bytes:
-        """Every bit of its atoms."""
-        return b"".join(a.tobytes() for a in (self.ids, self.x, self.v))
+    def atoms(self) -> np.ndarray:
+        """Its atoms, (7, n), in the box."""
+        return np.concatenate([self.ids[None, :], self.fluid.wrap(self.x), self.v])
 
 
 class Compute:

@@ -1,4 +1,4 @@
-"""What the driver scripts share: a run's outcome, the comparison of several, its table, its picture.
+"""What the driver scripts share: the outcome of a run, and several compared, as table and picture.
 
 Each script has a function ``solve(iterations, **balancing)`` that runs its program once, under the
 balancing that the keywords of `pylb.Balancer` ask for, and returns a `Run`.
@@ -142,7 +142,9 @@ def print_runs(runs: dict[str, Run], objects: str) -> None:
     ]
     columns = ["run", "time s", "speed-up", "max/mean", "LBs", "moves", "LB s"]
     report = next(iter(runs.values())).report
-    title = f"{report.n_objects} {objects} on {report.n_ranks} ranks, {report.iterations} iterations"
+    title = (
+        f"{report.n_objects} {objects} on {report.n_ranks} ranks, {report.iterations} iterations"
+    )
     show([*columns, "bound s", "/bound"], rows, title=title)
     print("bound: mean load of the ranks and the measured cost of the balancings")
     for name, run in runs.items():
