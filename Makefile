@@ -57,7 +57,7 @@ demo: $(VENV)/.built ## a recorded run replayed, then a solver that balances its
 # The tests run in the environment's own folder, so that they import what was installed there and
 # not the sources beside them.
 test: $(VENV)/.built ## all tests (MPI=openmpi|mpich|none)
-	@cd $(VENV) && PATH="$$PWD/bin:$$PATH" PYLB_DATA="$(abspath $(DATA))" \
+	@cd $(VENV) && PATH="$$PWD/bin:$$PATH" $(if $(DATA),PYLB_DATA="$(abspath $(DATA))") \
 		bin/pytest -c ../pyproject.toml --rootdir .. ../tests
 
 bench: $(VENV)/.built ## every benchmark in benchmarks/
