@@ -17,6 +17,7 @@
 #include "decide/consensus.h"
 #include "decide/fit.h"
 #include "decide/period.h"
+#include "decide/select.h"
 #include "decide/trigger.h"
 #include "explore/optimum.h"
 #include "explore/program.h"

@@ -11,6 +11,7 @@ from pylb.optimum import GeneratedRun, Imbalance, Optimum, optimum
 from pylb.place import Placement, place
 from pylb.replay import Decision, Replay, replay
 from pylb.runtime import Balancer, Iterations, Receipt, Report
+from pylb.selection import Choice, Selector
 from pylb.snapshot import Edges, Snapshot
 from pylb.strategies import Strategy, strategies, strategy
 from pylb.trace import Trace
@@ -18,6 +19,7 @@ from pylb.triggers import Cycle, Trigger, triggers
 
 __all__ = [
     "Balancer",
+    "Choice",
     "Cycle",
     "Decision",
     "Edges",
@@ -30,6 +32,7 @@ __all__ = [
     "Receipt",
     "Replay",
     "Report",
+    "Selector",
     "Snapshot",
     "Strategy",
     "Trace",

@@ -40,6 +40,30 @@ class Trigger:
     def balanced(self, iteration: int, cost: float, max_over_mean: float, /) -> None: ...
     def state(self) -> dict[str, Any]: ...
 
+# select.c
+def selection() -> tuple[tuple[Any, ...], ...]: ...
+
+@final
+class Selector:
+    def __new__(
+        cls, candidates: list[tuple[bool, int]], alpha: float, beta: float, params: ArrayLike
+    ) -> Selector: ...
+    def observe(
+        self,
+        max: float,
+        mean: float,
+        total: float,
+        utilization: float,
+        messages: int,
+        bytes: int,
+        /,
+    ) -> bool: ...
+    def balanced(
+        self, candidate: int, before: float, after: float, cost: float, migrations: int, /
+    ) -> None: ...
+    def choice(self) -> dict[str, Any]: ...
+    def records(self) -> list[tuple[int, float, float, float, int]]: ...
+
 # vt.c
 VT_ENTITY_TYPES: Final[tuple[str, ...]]
 VT_COMM_TYPES: Final[tuple[str, ...]]

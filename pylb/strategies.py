@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,6 +80,8 @@ class Strategy:
     params : tuple of Param
     call : callable or None
         None for those of the C core.
+    selectable : bool
+        Whether `pylb.Selector` may pick it without being told its name.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Strategy:
     source: str
     params: tuple[Param, ...] = ()
     call: Callable[..., Any] | None = None
+    selectable: bool = True
 
     def values(self, given: Mapping[str, float]) -> list[float]:
         """`given` in the order of the table, defaults for the rest, ranges checked."""
@@ -122,6 +125,7 @@ def strategy(
     *,
     name: str | None = None,
     family: str = "comprehensive",
+    looks_at: Iterable[str] | None = None,
 ) -> Any:
     """Make a Python function a strategy, usable by name wherever a built-in one is.
 
@@ -133,11 +137,15 @@ def strategy(
     name : str, optional
         Default: the function's own.
     family : {"comprehensive", "refinement"}
+    looks_at : iterable of str, optional
+        What of the snapshot changes the answer: some of load, communication, bytes, coords,
+        nodes, speed, memory.  A function that says so takes part in the selection of strategies
+        (`pylb.Selector`); default: it is used by name only.
 
     Raises
     ------
     DomainError
-        The name belongs to a strategy of the C core, or there is no such family.
+        The name belongs to a strategy of the C core, or there is no such family or word.
 
     Examples
     --------
@@ -147,10 +155,12 @@ def strategy(
     >>> pylb.place(snap, "round_robin")
     """
     if call is None:
-        return functools.partial(strategy, name=name, family=family)
+        return functools.partial(strategy, name=name, family=family, looks_at=looks_at)
     if family not in ("comprehensive", "refinement"):
         raise DomainError(f"family is {family!r}: expected 'comprehensive' or 'refinement'")
     entry = _of_callable(call, name or str(getattr(call, "__name__", "python")), family)
+    if looks_at is not None:
+        entry = replace(entry, looks_at=_looks(looks_at), selectable=True)
     known = _registry.get(entry.name)
     if known is not None and known.call is None:
         raise DomainError(f"name is {entry.name!r}: that is a strategy of pylb itself")
@@ -160,7 +170,15 @@ def strategy(
 
 def _of_callable(call: Callable[..., Any], name: str, family: str = "comprehensive") -> Strategy:
     text = (getattr(call, "__doc__", None) or "").strip().split("\n")[0]
-    return Strategy(name, family, tuple(LOOKS_AT), text, "Python", call=call)
+    return Strategy(name, family, tuple(LOOKS_AT), text, "Python", call=call, selectable=False)
+
+
+def _looks(words: Iterable[str]) -> tuple[str, ...]:
+    given = [words] if isinstance(words, str) else list(words)
+    for word in given:
+        if word not in LOOKS_AT:
+            raise DomainError(f"looks_at has {word!r}: expected words of {', '.join(LOOKS_AT)}")
+    return tuple(word for word in LOOKS_AT if word in given)
 
 
 def find(which: str | Strategy | Callable[..., Any]) -> Strategy:

@@ -1,0 +1,333 @@
+#include "decide/select.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+const plb_param_t plb_selection_params[] = {
+#define X(name, unit, fallback, least, most, help) {#name, unit, help, fallback, least, most},
+    PLB_SELECTION(X)
+#undef X
+};
+
+const char *plb_need_words(plb_need_t need)
+{
+    static const char *const words[] = {
+#define X(name, text) text,
+        PLB_NEEDS(X)
+#undef X
+    };
+    return words[need];
+}
+
+const char *plb_lead_words(plb_lead_t lead)
+{
+    static const char *const words[] = {
+#define X(name, text) text,
+        PLB_LEADS(X)
+#undef X
+    };
+    return words[lead];
+}
+
+const char *plb_family_name(plb_family_t family)
+{
+    return family == PLB_REFINEMENT ? "refinement" : "comprehensive";
+}
+
+const char *plb_kind_name(plb_kind_t kind)
+{
+    return kind == PLB_COMMUNICATION ? "communication" : "computation";
+}
+
+/* ---- candidates ---- */
+
+static bool selectable(const plb_candidate_t *c)
+{
+    return (c->looks_at & (PLB_LOOKS_LOAD | PLB_LOOKS_COMM)) != 0;
+}
+
+static plb_kind_t kind_of(const plb_candidate_t *c)
+{
+    return c->looks_at & PLB_LOOKS_COMM ? PLB_COMMUNICATION : PLB_COMPUTATION;
+}
+
+static bool belongs(const plb_selector_t *self, int32_t i, plb_kind_t kind, plb_family_t family)
+{
+    const plb_candidate_t *c = &self->candidates[i];
+    return selectable(c) && kind_of(c) == kind && c->family == family;
+}
+
+/* The first candidate of the cell that was tried (or was not), or -1. */
+static int32_t first(const plb_selector_t *self, plb_kind_t kind, plb_family_t family, bool tried)
+{
+    for (int32_t i = 0; i < self->n; i++) {
+        if (belongs(self, i, kind, family) && (self->records[i].n > 0) == tried) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static bool has(const plb_selector_t *self, plb_kind_t kind, plb_family_t family)
+{
+    return first(self, kind, family, true) >= 0 || first(self, kind, family, false) >= 0;
+}
+
+/* Rule 5 among those that were tried, or -1.  Ties: the cheapest, then the first in the table. */
+static int32_t best(const plb_selector_t *self, plb_kind_t kind, plb_family_t family)
+{
+    int32_t found = first(self, kind, family, true);
+    for (int32_t i = found + 1; found >= 0 && i < self->n; i++) {
+        const plb_outcome_t *a = &self->records[i].last, *b = &self->records[found].last;
+        if (belongs(self, i, kind, family) && self->records[i].n > 0 &&
+            (a->after < b->after || (a->after == b->after && a->cost < b->cost))) {
+            found = i;
+        }
+    }
+    return found;
+}
+
+static int32_t pick(const plb_selector_t *self, plb_kind_t kind, plb_family_t family)
+{
+    const int32_t tried = best(self, kind, family);
+    if (tried >= 0 && self->records[tried].last.after <= self->params[PLB_SELECTION_imbalance]) {
+        return tried;
+    }
+    const int32_t untried = first(self, kind, family, false);
+    return untried >= 0 ? untried : tried;
+}
+
+/* ---- the choice ---- */
+
+/* Rules 2 to 4: what history says where both families are there. */
+static plb_lead_t lead(const plb_selector_t *self, plb_kind_t kind)
+{
+    const int32_t from_scratch = best(self, kind, PLB_COMPREHENSIVE);
+    const int32_t refine = best(self, kind, PLB_REFINEMENT);
+    if (from_scratch < 0) {
+        return PLB_LEAD_FIRST;
+    }
+    if (refine < 0) {
+        return PLB_LEAD_NEXT;
+    }
+    const double *params = self->params;
+    const plb_outcome_t *c = &self->records[from_scratch].last, *r = &self->records[refine].last;
+    const bool tired = (double)self->in_row[kind] >= params[PLB_SELECTION_again];
+    const bool poor = r->after > params[PLB_SELECTION_tolerance] * c->after;
+    const bool dear = r->cost > params[PLB_SELECTION_dearer] * c->cost && r->after >= c->after;
+    if (self->latest[kind] == PLB_COMPREHENSIVE && tired && (poor || dear)) {
+        return PLB_LEAD_REFINE_AGAIN;
+    }
+    if (poor || dear) {
+        return poor ? PLB_LEAD_POOR : PLB_LEAD_DEAR;
+    }
+    if (self->latest[kind] == PLB_REFINEMENT && tired &&
+        r->after > params[PLB_SELECTION_imbalance]) {
+        return PLB_LEAD_COMPREHENSIVE_AGAIN;
+    }
+    return PLB_LEAD_COMPARABLE;
+}
+
+static plb_family_t family_of(plb_lead_t why)
+{
+    return why == PLB_LEAD_NEXT || why == PLB_LEAD_COMPARABLE || why == PLB_LEAD_REFINE_AGAIN
+               ? PLB_REFINEMENT
+               : PLB_COMPREHENSIVE;
+}
+
+/* Fill who is to balance, for choice.kind. */
+static void choose(plb_selector_t *self)
+{
+    plb_choice_t *out = &self->choice;
+    const plb_kind_t kind = out->kind;
+    const plb_kind_t other = kind == PLB_COMMUNICATION ? PLB_COMPUTATION : PLB_COMMUNICATION;
+    const bool any = has(self, kind, PLB_COMPREHENSIVE) || has(self, kind, PLB_REFINEMENT);
+    out->used = any ? kind : other;
+    if (!has(self, out->used, PLB_COMPREHENSIVE) || !has(self, out->used, PLB_REFINEMENT)) {
+        out->lead = PLB_LEAD_ONLY;
+        out->family = has(self, out->used, PLB_REFINEMENT) ? PLB_REFINEMENT : PLB_COMPREHENSIVE;
+    } else {
+        out->lead = lead(self, out->used);
+        out->family = family_of(out->lead);
+    }
+    out->candidate = pick(self, out->used, out->family);
+}
+
+/* Figure 3.8. */
+static plb_need_t need_of(const plb_selector_t *self, const plb_workload_t *w, bool intensive)
+{
+    if (w->max > self->params[PLB_SELECTION_imbalance] * w->mean) {
+        return intensive ? PLB_NEED_IMBALANCED_COMMUNICATION : PLB_NEED_IMBALANCED;
+    }
+    if (w->utilization >= self->params[PLB_SELECTION_utilization]) {
+        return PLB_NEED_BALANCED;
+    }
+    return intensive ? PLB_NEED_IDLE_COMMUNICATION : PLB_NEED_IDLE;
+}
+
+/* ---- what comes in ---- */
+
+static int check_amount(const char *name, double x, const char *unit, plb_err_t *err)
+{
+    return x >= 0.0 && x <= 1e30 /* false for NaN */
+               ? PLB_OK
+               : PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected %s, zero or more", name, x,
+                          unit);
+}
+
+static int check_count(const char *name, int64_t x, plb_err_t *err)
+{
+    return x >= 0 ? PLB_OK
+                  : PLB_FAIL(err, PLB_ERR_VALUE, "%s is %lld: expected zero or more", name,
+                             (long long)x);
+}
+
+static int check_ratio(const char *name, double x, plb_err_t *err)
+{
+    return x >= 1.0 - 1e-9 && x <= 1e30
+               ? PLB_OK
+               : PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected max/mean, 1 or more", name, x);
+}
+
+static int check_params(const double *params, plb_err_t *err)
+{
+    for (int i = 0; i < PLB_N_SELECTION; i++) {
+        const plb_param_t *p = &plb_selection_params[i];
+        if (!(params[i] >= p->least && params[i] <= p->most)) {
+            return PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected %g ... %g %s", p->name,
+                            params[i], p->least, p->most, p->unit);
+        }
+    }
+    return PLB_OK;
+}
+
+static int check_candidates(const plb_candidate_t *candidates, int32_t n, plb_err_t *err)
+{
+    for (int32_t i = 0; i < n; i++) {
+        if (selectable(&candidates[i])) {
+            return PLB_OK;
+        }
+    }
+    return PLB_FAIL(err, PLB_ERR_VALUE,
+                    "of %d strategies none looks at load or communication: expected one or more",
+                    (int)n);
+}
+
+int plb_selector_init(plb_selector_t *self, const plb_candidate_t *candidates, int32_t n,
+                      double alpha, double beta, const double *params, plb_err_t *err)
+{
+    *self = (plb_selector_t){.n = n, .alpha = alpha, .beta = beta};
+    int ret;
+    if ((ret = check_amount("alpha", alpha, "seconds", err)) ||
+        (ret = check_amount("beta", beta, "seconds per byte", err)) ||
+        (ret = check_params(params, err)) || (ret = check_candidates(candidates, n, err))) {
+        goto out;
+    }
+    memcpy(self->params, params, sizeof self->params);
+    PLB_NEW(self->candidates, n);
+    memcpy(self->candidates, candidates, (size_t)n * sizeof *candidates);
+    PLB_NEW0(self->records, n);
+    self->choice.max_over_mean = self->choice.utilization = 1.0;
+    choose(self);
+out:
+    if (ret != PLB_OK) {
+        plb_selector_free(self);
+    }
+    return ret;
+}
+
+void plb_selector_free(plb_selector_t *self)
+{
+    plb_free(self->candidates);
+    plb_free(self->records);
+    self->candidates = NULL;
+    self->records = NULL;
+}
+
+static int check_workload(const plb_workload_t *w, plb_err_t *err)
+{
+    int ret;
+    if ((ret = check_amount("max", w->max, "seconds", err)) ||
+        (ret = check_amount("mean", w->mean, "seconds", err)) ||
+        (ret = check_amount("total", w->total, "seconds", err)) ||
+        (ret = check_count("messages", w->messages, err)) ||
+        (ret = check_count("bytes", w->bytes, err))) {
+        return ret;
+    }
+    if (w->max < w->mean * (1.0 - 1e-9)) { /* rounding of a mean over many ranks */
+        return PLB_FAIL(err, PLB_ERR_VALUE, "max is %g: expected no less than the mean, %g",
+                        w->max, w->mean);
+    }
+    return w->utilization >= 0.0 && w->utilization <= 1.0
+               ? PLB_OK
+               : PLB_FAIL(err, PLB_ERR_VALUE, "utilization is %g: expected 0 ... 1",
+                          w->utilization);
+}
+
+int plb_selector_observe(plb_selector_t *self, const plb_workload_t *w, plb_err_t *err)
+{
+    const int ret = check_workload(w, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    plb_choice_t *out = &self->choice;
+    const double seconds = self->alpha * (double)w->messages + self->beta * (double)w->bytes;
+    const bool intensive =
+        seconds > 0.0 && seconds >= self->params[PLB_SELECTION_communication] * w->total;
+    out->max_over_mean = w->mean > 0.0 ? w->max / w->mean : 1.0;
+    out->utilization = w->utilization;
+    out->communication_s = seconds;
+    out->communication = seconds > 0.0 ? seconds / w->total : 0.0;
+    out->kind = intensive ? PLB_COMMUNICATION : PLB_COMPUTATION;
+    out->need = need_of(self, w, intensive);
+    out->needed = out->need >= PLB_NEED_IDLE_COMMUNICATION;
+    choose(self);
+    return PLB_OK;
+}
+
+static int check_outcome(const plb_outcome_t *o, plb_err_t *err)
+{
+    int ret;
+    if ((ret = check_ratio("before", o->before, err)) ||
+        (ret = check_ratio("after", o->after, err)) ||
+        (ret = check_amount("cost", o->cost, "seconds", err))) {
+        return ret;
+    }
+    return check_count("migrations", o->migrations, err);
+}
+
+static void remember(plb_record_t *self, const plb_outcome_t *o)
+{
+    const double cost = self->n > 0 ? 0.5 * (self->last.cost + o->cost) : o->cost;
+    self->last = *o;
+    self->last.cost = cost;
+    self->n++;
+}
+
+int plb_selector_balanced(plb_selector_t *self, int32_t candidate, const plb_outcome_t *outcome,
+                          plb_err_t *err)
+{
+    if (candidate < 0 || candidate >= self->n) {
+        return PLB_FAIL(err, PLB_ERR_RANGE, "candidate is %d: expected 0 ... %d", (int)candidate,
+                        (int)self->n - 1);
+    }
+    const plb_candidate_t *c = &self->candidates[candidate];
+    if (!selectable(c)) {
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "candidate is %d: expected one that looks at load or communication",
+                        (int)candidate);
+    }
+    const int ret = check_outcome(outcome, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    const plb_kind_t kind = kind_of(c);
+    const bool more = self->in_row[kind] > 0 && self->latest[kind] == c->family;
+    self->in_row[kind] = more ? self->in_row[kind] + 1 : 1;
+    self->latest[kind] = c->family;
+    remember(&self->records[candidate], outcome);
+    choose(self);
+    return PLB_OK;
+}

@@ -1,0 +1,190 @@
+/* Strategy selection: Menon 3.7, figure 3.8, eq. 3.6.  A state machine without input or output.
+ *
+ * It is told of every iteration (plb_selector_observe) and of what every balancing achieved
+ * (plb_selector_balanced); each iteration it answers whether anything is out of balance, and which
+ * of the candidates a balancing should use now.  The candidates' families and what they look at
+ * come from the table of strategies: one that looks at communication is a communication strategy,
+ * any other a computation strategy, and one that looks at neither load nor communication is none.
+ *
+ * The path through figure 3.8:
+ *
+ *   max/mean <= imbalance, utilization >= `utilization`        in balance
+ *   alpha m_n + beta m_v >= communication * total load         communication strategy  (3.6)
+ *   else: max/mean > imbalance                                 computation strategy
+ *   else                                                       idle time that none of them cures
+ *
+ *   here: messages, bytes     there: m_n, m_v
+ *
+ * The written rules:
+ *
+ *   1. A strategy is named also where nothing is out of balance, for a trigger that balances all
+ *      the same.  The thesis says "at least 10 %" (3.7.1) and "more than 10 %" (3.7.3): at least.
+ *   2. The first balancing of each kind is comprehensive, those after it refinements (3.7.2).
+ *      Differs: of each kind, where the thesis has of the run, because a placement that was made
+ *      without a look at communication gives a communication refinement nothing to keep.
+ *   3. Refinements performed poorly where the last one left more than `tolerance` times the
+ *      max/mean that the last comprehensive one left, or where they cost more than `dearer` times
+ *      as much and the last one left no less.  Then comprehensive strategies follow.
+ *   4. Evidence ages: after `again` comprehensive ones in a row a refinement gets another chance;
+ *      after `again` refinements in a row of which the last left more than `imbalance`, a
+ *      comprehensive one.
+ *   5. Among candidates of one kind and family: the tried one whose last try left the least
+ *      max/mean; of these the cheapest, then the first in the table.  While that least is beyond
+ *      `imbalance`, or none was tried, the first untried one.
+ *   6. Where no candidate is of the kind, the other kind; where none of that kind is of the
+ *      family, its other family.
+ */
+#ifndef PLB_DECIDE_SELECT_H
+#define PLB_DECIDE_SELECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "place/strategy.h"
+
+typedef enum plb_kind {
+    PLB_COMPUTATION,   /* evens out the load */
+    PLB_COMMUNICATION, /* keeps objects that talk together */
+} plb_kind_t;
+
+/* X(name, in words): the path through figure 3.8.  Those that need a strategy stand last, from
+ * PLB_NEED_IDLE_COMMUNICATION on. */
+#define PLB_NEEDS(X)                                                                              \
+    X(START, "nothing was observed yet")                                                          \
+    X(BALANCED, "the load is balanced and no rank is idle for long")                              \
+    X(IDLE, "ranks are idle, but neither imbalance nor communication explains it")                \
+    X(IDLE_COMMUNICATION, "the load is balanced, but ranks are idle and communication is "        \
+                          "intensive")                                                            \
+    X(IMBALANCED_COMMUNICATION, "the load is imbalanced and communication is intensive")          \
+    X(IMBALANCED, "the load is imbalanced and communication is not intensive")
+
+typedef enum plb_need {
+#define X(name, words) PLB_NEED_##name,
+    PLB_NEEDS(X)
+#undef X
+} plb_need_t;
+
+/* X(name, in words): why this family. */
+#define PLB_LEADS(X)                                                                              \
+    X(FIRST, "the first balancing of its kind is comprehensive")                                  \
+    X(NEXT, "a comprehensive one came first, refinements follow")                                 \
+    X(COMPARABLE, "refinements do about as well as comprehensive ones")                           \
+    X(POOR, "the last refinement left more imbalance than the last comprehensive one")            \
+    X(DEAR, "refinements cost more than comprehensive ones and the last left no less imbalance")  \
+    X(REFINE_AGAIN, "after several comprehensive ones a refinement gets another chance")          \
+    X(COMPREHENSIVE_AGAIN, "after several refinements imbalance is left: a comprehensive one "    \
+                           "gets another chance")                                                 \
+    X(ONLY, "no strategy of the other family is registered for this kind")
+
+typedef enum plb_lead {
+#define X(name, words) PLB_LEAD_##name,
+    PLB_LEADS(X)
+#undef X
+} plb_lead_t;
+
+const char *plb_need_words(plb_need_t need);
+const char *plb_lead_words(plb_lead_t lead);
+
+/** "comprehensive" or "refinement"; "computation" or "communication". */
+const char *plb_family_name(plb_family_t family);
+const char *plb_kind_name(plb_kind_t kind);
+
+/* X(name, unit, default, least, most, help and source). */
+#define PLB_SELECTION(X)                                                                          \
+    X(imbalance, "", 1.1, 1.0, 1e6, "max/mean beyond which the load is imbalanced (Menon 3.7.1)") \
+    X(utilization, "", 0.7, 0.0, 1.0,                                                             \
+      "of the least utilized rank; below it ranks are idle (Charm++, MetaBalancer.C)")            \
+    X(communication, "", 0.1, 0.0, 1e6,                                                           \
+      "share of the total load at which communication is intensive (Menon 3.7.1)")                \
+    X(tolerance, "", 1.05, 1.0, 1e6,                                                              \
+      "max/mean left by a refinement over that left by a comprehensive one, up to which they "    \
+      "are comparable (ours: half of what imbalance lets pass)")                                  \
+    X(dearer, "", 2.0, 1.0, 1e6,                                                                  \
+      "cost of refinements over that of comprehensive ones, up to which they are comparable "     \
+      "(ours: costs are averages of few and noisy)")                                              \
+    X(again, "balancings", 5, 1, 1e6,                                                             \
+      "of one family in a row, after which the other is looked at again (ours)")
+
+enum {
+#define X(name, unit, fallback, least, most, help) PLB_SELECTION_##name,
+    PLB_SELECTION(X)
+#undef X
+        PLB_N_SELECTION
+};
+
+/** The table, PLB_N_SELECTION entries. */
+extern const plb_param_t plb_selection_params[];
+
+/* What may be selected: an entry of the table of strategies, or one of another language. */
+typedef struct plb_candidate {
+    plb_family_t family;
+    unsigned looks_at;
+} plb_candidate_t;
+
+/* What a selector is told of one iteration. */
+typedef struct plb_workload {
+    double max, mean;        /* seconds: of the ranks' loads */
+    double total;            /* seconds: load of all ranks */
+    double utilization;      /* of the least utilized rank, 0 ... 1 (Menon eq. 3.2) */
+    int64_t messages, bytes; /* between objects on different ranks */
+} plb_workload_t;
+
+/* What a balancing achieved.  `before` and `after`: time of the longest rank over the mean load,
+ * 1 or more; for a communication strategy with the time of its messages. */
+typedef struct plb_outcome {
+    double before, after;
+    double cost; /* seconds */
+    int64_t migrations;
+} plb_outcome_t;
+
+/* What is remembered of a candidate. */
+typedef struct plb_record {
+    int64_t n;          /* balancings */
+    plb_outcome_t last; /* but cost: halfway from the one before to what was measured, since one
+                           balancing may have been disturbed */
+} plb_record_t;
+
+typedef struct plb_choice {
+    bool needed;            /* figure 3.8 ends at a strategy */
+    plb_need_t need;        /* why */
+    plb_kind_t kind;        /* that the iteration asks for */
+    plb_kind_t used;        /* of the candidate: the other one where the kind has none */
+    plb_family_t family;    /* of the candidate */
+    plb_lead_t lead;        /* why */
+    int32_t candidate;      /* its index */
+    double max_over_mean;   /* 1 where there is no load */
+    double utilization;     /* as observed */
+    double communication_s; /* eq. 3.6, seconds */
+    double communication;   /* over the total load; 0 where there is neither */
+} plb_choice_t;
+
+typedef struct plb_selector {
+    plb_candidate_t *candidates; /* owned; n of them */
+    plb_record_t *records;       /* owned; one each */
+    int32_t n;
+    double alpha, beta; /* seconds per message, seconds per byte */
+    double params[PLB_N_SELECTION];
+    plb_family_t latest[2]; /* of each kind, family of the last balancing */
+    int64_t in_row[2];      /* of each kind, balancings of that family in a row */
+    plb_choice_t choice;    /* the last one */
+} plb_selector_t;
+
+/** `candidates` (copied) in the order of the table; `params`: PLB_N_SELECTION values.
+ *  PLB_ERR_VALUE: no candidate looks at load or communication; alpha or beta is no time; a
+ *  parameter is out of its range. */
+int plb_selector_init(plb_selector_t *self, const plb_candidate_t *candidates, int32_t n,
+                      double alpha, double beta, const double *params, plb_err_t *err);
+void plb_selector_free(plb_selector_t *self);
+
+/** An iteration is over; the answer is in self->choice.  PLB_ERR_VALUE (nothing changes): a time
+ *  is NaN, infinite or negative, max < mean, utilization is not 0 ... 1, a count is negative. */
+int plb_selector_observe(plb_selector_t *self, const plb_workload_t *w, plb_err_t *err);
+
+/** A balancing with `candidate`, chosen here or not, took place.  The choice is made anew, for
+ *  the iteration observed last.  PLB_ERR_RANGE: no such candidate; PLB_ERR_VALUE: it is not
+ *  selectable, or the outcome is none. */
+int plb_selector_balanced(plb_selector_t *self, int32_t candidate, const plb_outcome_t *outcome,
+                          plb_err_t *err);
+
+#endif

@@ -1,0 +1,125 @@
+"""What messages cost: alpha and beta of Menon eq. 3.6, given, fitted or measured."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pylb import parts
+from pylb.errors import DomainError
+
+SIZES = (8, 1 << 10, 1 << 15, 1 << 20)
+REPEATS = 20
+
+
+class Network(NamedTuple):
+    """Cost of messages between ranks; ``pylb.Selector(*network)`` takes it.
+
+    Attributes
+    ----------
+    alpha : float
+        Seconds per message.
+    beta : float
+        Seconds per byte.
+    """
+
+    alpha: float
+    beta: float
+
+    def seconds(self, messages: int, bytes: int) -> float:
+        """alpha m_n + beta m_v (Menon eq. 3.6)."""
+        return self.alpha * messages + self.beta * bytes
+
+    @classmethod
+    def fit(cls, bytes: ArrayLike, seconds: ArrayLike) -> Network:
+        """The line that is closest to measured messages, neither part of it negative.
+
+        The relative errors are least in squares: sizes span decades, and absolute ones would
+        leave alpha to the noise of the largest messages.
+
+        Parameters
+        ----------
+        bytes, seconds : array_like, (n,)
+            Size and time of each message; n >= 2, sizes not all the same, seconds > 0.
+
+        Raises
+        ------
+        DomainError
+        """
+        x, y = np.asarray(bytes, dtype=np.float64), np.asarray(seconds, dtype=np.float64)
+        if x.ndim != 1 or x.shape != y.shape:
+            raise DomainError(
+                f"bytes and seconds have shapes {x.shape} and {y.shape}: expected (n,) of both"
+            )
+        if not (np.isfinite(x) & (x >= 0) & np.isfinite(y) & (y > 0)).all():
+            raise DomainError("bytes or seconds has a value that is no size or no time above zero")
+        if len(np.unique(x)) < 2:
+            raise DomainError(f"bytes has {len(np.unique(x))} different sizes: expected 2 or more")
+        design, ones = np.stack([1 / y, x / y], 1), np.ones_like(y)
+        alpha, beta = np.linalg.lstsq(design, ones)[0]
+        if alpha < 0:
+            alpha, beta = 0.0, design[:, 1].sum() / (design[:, 1] ** 2).sum()
+        elif beta < 0:
+            alpha, beta = design[:, 0].sum() / (design[:, 0] ** 2).sum(), 0.0
+        return cls(float(alpha), float(beta))
+
+
+def measure_network(comm: Any) -> Network:
+    """Measure alpha and beta between the ranks of an mpi4py communicator; the same on all ranks.
+
+    Each rank of the lower half plays ping-pong with one of the upper half, all pairs at once, so
+    that messages cross nodes where there are several, and contend as a program's own do.  Of each
+    size and pair the fastest of some repeats counts, since only delays disturb it; the mean over
+    the pairs is fitted.  Some milliseconds.  Collective; may block.
+
+    On one rank no message costs anything.
+
+    Raises
+    ------
+    DomainError
+        `comm` is no intracommunicator of mpi4py.
+    MissingPartError
+        mpi4py is missing.
+    """
+    parts.require("mpi4py")
+    from mpi4py import MPI
+
+    if not isinstance(comm, MPI.Intracomm):
+        raise DomainError(f"comm is {comm!r}: expected an intracommunicator of mpi4py")
+    if comm.size == 1:
+        return Network(0.0, 0.0)
+    own = comm.Dup()
+    try:
+        pairs = own.gather(_ping_pong(own, MPI.Wtime))
+        fitted = None
+        if pairs is not None:
+            seconds = np.mean([row for row in pairs if row is not None], axis=0)
+            fitted = Network.fit(SIZES, seconds)
+        return Network(*own.bcast(fitted))
+    finally:
+        own.Free()
+
+
+def _ping_pong(comm: Any, clock: Any) -> list[float] | None:
+    """Seconds of one message of each size, on the ranks of the lower half; None on the others."""
+    half = comm.size // 2
+    below = comm.rank < half
+    if comm.rank >= 2 * half:  # of an odd number the last one looks on
+        return None
+    partner = comm.rank + half if below else comm.rank - half
+    out = []
+    for size in SIZES:
+        data, times = np.zeros(size, dtype=np.uint8), []
+        for _ in range(REPEATS):
+            start = clock()
+            if below:
+                comm.Send(data, partner)
+                comm.Recv(data, partner)
+            else:
+                comm.Recv(data, partner)
+                comm.Send(data, partner)
+            times.append((clock() - start) / 2)
+        out.append(max(min(times), 1e-9))  # a clock may be coarser than a message is long
+    return out if below else None

@@ -1,0 +1,405 @@
+"""Room decide: the selection of strategies (Menon 3.7), against a plain Python twin."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pylb
+from pylb.errors import DomainError, UnknownStrategyError
+from pylb.selection import PARAMS
+from pylb.strategies import Strategy, _registry
+
+ALPHA, BETA = 1e-3, 1e-6
+
+
+def named(name, family, *looks_at):
+    """A strategy that is only a name and what it claims to be."""
+    return Strategy(name, family, looks_at, "", "")
+
+
+FULL = [
+    named("Stay", "refinement"),
+    named("Greedy", "comprehensive", "load", "speed"),
+    named("Refine", "refinement", "load"),
+    named("RefineSwap", "refinement", "load"),
+    named("Metis", "comprehensive", "load", "communication"),
+    named("Scotch", "comprehensive", "communication"),
+    named("ScotchRefine", "refinement", "load", "communication"),
+]
+BALANCED = {"max": 1.05, "mean": 1.0, "total": 8.0, "utilization": 0.9, "messages": 0, "bytes": 0}
+IMBALANCED = {**BALANCED, "max": 1.5, "utilization": 0.6}
+CHATTY = {"messages": 500, "bytes": 400_000}  # 0.9 s of 8 s
+
+
+def selector(strategies=FULL, **params):
+    return pylb.Selector(ALPHA, BETA, strategies=strategies, **params)
+
+
+def done(selector, strategy, after, cost=1.0, before=2.0, migrations=3):
+    selector.balanced(strategy, before=before, after=after, cost=cost, migrations=migrations)
+    return selector.choice
+
+
+class Twin:
+    """The selection written plainly: everything that happened is kept and read anew."""
+
+    def __init__(self, strategies, **params):
+        self.strategies, self.p, self.past = strategies, params, []
+
+    def kind(self, s):
+        return "communication" if "communication" in s.looks_at else "computation"
+
+    def cell(self, kind, family):
+        return [
+            s
+            for s in self.strategies
+            if set(s.looks_at) & {"load", "communication"}
+            and (self.kind(s), s.family) == (kind, family)
+        ]
+
+    def tries(self, s):
+        return [(after, cost) for t, after, cost in self.past if t is s]
+
+    def left(self, s):
+        """(after, cost) of the last try, the cost halved with those before."""
+        tries = self.tries(s)
+        cost = tries[0][1]
+        for _, measured in tries[1:]:
+            cost = 0.5 * (cost + measured)
+        return tries[-1][0], cost
+
+    def best(self, cell):
+        return min((s for s in cell if self.tries(s)), key=self.left, default=None)
+
+    def pick(self, cell):
+        best = self.best(cell)
+        if best is not None and self.left(best)[0] <= self.p["imbalance"]:
+            return best
+        return next((s for s in cell if not self.tries(s)), best)
+
+    def row(self, kind):
+        families = [s.family for s, _, _ in self.past if self.kind(s) == kind]
+        n = 0
+        while n < len(families) and families[-1 - n] == families[-1]:
+            n += 1
+        return (families[-1], n >= self.p["again"]) if families else (None, False)
+
+    def family(self, kind):
+        comp, ref = (self.best(self.cell(kind, f)) for f in ("comprehensive", "refinement"))
+        if comp is None:
+            return "comprehensive"
+        if ref is None:
+            return "refinement"
+        (c, c_cost), (r, r_cost) = self.left(comp), self.left(ref)
+        worse = r > self.p["tolerance"] * c or (r >= c and r_cost > self.p["dearer"] * c_cost)
+        last, tired = self.row(kind)
+        if worse:
+            return "refinement" if tired and last == "comprehensive" else "comprehensive"
+        again = tired and last == "refinement" and r > self.p["imbalance"]
+        return "comprehensive" if again else "refinement"
+
+    def observe(self, *, max, mean, total, utilization, messages, bytes):
+        seconds = ALPHA * messages + BETA * bytes
+        intensive = seconds > 0 and seconds >= self.p["communication"] * total
+        imbalanced = max > self.p["imbalance"] * mean
+        idle = utilization < self.p["utilization"]
+        self.wants = "communication" if intensive else "computation"
+        self.needed = imbalanced or (idle and intensive)
+
+    def choice(self):
+        kind = self.wants
+        if not self.cell(kind, "comprehensive") + self.cell(kind, "refinement"):
+            kind = {"computation": "communication", "communication": "computation"}[kind]
+        present = [f for f in ("comprehensive", "refinement") if self.cell(kind, f)]
+        family = present[0] if len(present) == 1 else self.family(kind)
+        return self.needed, self.wants, kind, family, self.pick(self.cell(kind, family)).name
+
+
+@pytest.mark.parametrize(
+    ("load", "need", "needed", "strategy"),
+    [
+        ({}, "balanced and no rank is idle", False, "Greedy"),
+        (CHATTY, "balanced and no rank is idle", False, "Metis"),
+        ({"utilization": 0.6}, "neither imbalance nor communication", False, "Greedy"),
+        ({"utilization": 0.6, **CHATTY}, "idle and communication is intensive", True, "Metis"),
+        ({"max": 1.5}, "imbalanced and communication is not", True, "Greedy"),
+        ({"max": 1.5, "utilization": 0.5}, "imbalanced and communication is not", True, "Greedy"),
+        ({"max": 1.5, **CHATTY}, "imbalanced and communication is intensive", True, "Metis"),
+        ({"max": 0.0, "mean": 0.0, "total": 0.0, "utilization": 1.0}, "balanced", False, "Greedy"),
+    ],
+)
+def test_each_path_of_figure_3_8(load, need, needed, strategy):
+    choice = selector().observe(**{**BALANCED, **load})
+    assert need in choice.need
+    assert (choice.needed, choice.strategy, choice.family) == (needed, strategy, "comprehensive")
+    assert choice.need in choice.reason
+    assert choice.lead in choice.reason
+
+
+def test_figures_3_6_and_3_7():
+    """leanmd (imbalanced, few messages): GreedyLB; kNeighbor (large messages): MetisLB."""
+    leanmd = selector().observe(1.8, 1.0, total=64.0, utilization=0.5, messages=2000, bytes=10**6)
+    assert (leanmd.strategy, leanmd.kind) == ("Greedy", "computation")
+    assert leanmd.communication == pytest.approx(3 / 64)
+    assert leanmd.max_over_mean == 1.8
+    kneighbor = selector().observe(1.0, 1.0, total=4.0, utilization=0.4, messages=64, bytes=2**22)
+    assert (kneighbor.strategy, kneighbor.kind) == ("Metis", "communication")
+    assert kneighbor.communication_s == pytest.approx(64 * ALPHA + 2**22 * BETA)
+
+
+def test_on_the_thresholds_themselves():
+    s = pylb.Selector(0.25, 0.0, strategies=FULL, imbalance=1.25, utilization=0.5)
+    edge = {**BALANCED, "max": 1.25, "utilization": 0.5}
+    assert not s.observe(**edge).needed
+    assert s.observe(**{**edge, "max": math.nextafter(1.25, 2)}).needed
+    assert s.observe(**{**edge, "utilization": 0.49}).need.startswith("ranks are idle")
+    ten = {**edge, "total": 5.0, "utilization": 0.4}  # 0.5 s of messages are 10 %
+    assert s.observe(**{**ten, "messages": 2}).kind == "communication"
+    assert s.observe(**{**ten, "messages": 2, "total": 5.001}).kind == "computation"
+
+
+def test_comprehensive_first_of_each_kind_then_refinement():
+    s = selector()
+    assert s.choice.need == "nothing was observed yet"
+    assert s.observe(**IMBALANCED).strategy == "Greedy"
+    assert done(s, "Greedy", 1.02).strategy == "Refine"
+    assert "refinements follow" in s.choice.lead
+    assert done(s, "Refine", 1.03).strategy == "Refine"
+    assert "about as well" in s.choice.lead
+    talks = s.observe(**{**IMBALANCED, **CHATTY})
+    assert (talks.strategy, talks.lead) == ("Metis", selector().choice.lead)
+    assert done(s, "Metis", 1.0).strategy == "ScotchRefine"
+    assert s.observe(**IMBALANCED).strategy == "Refine"
+
+
+def test_poor_refinements_give_way_and_get_another_chance():
+    s = selector(again=3)
+    s.observe(**IMBALANCED)
+    done(s, "Greedy", 1.0)
+    assert done(s, "Refine", 1.05).family == "refinement"  # on the tolerance: comparable
+    choice = done(s, "Refine", 1.06)
+    assert (choice.strategy, choice.lead) == (
+        "Greedy",
+        "the last refinement left more imbalance than the last comprehensive one",
+    )
+    done(s, "Greedy", 1.0)
+    assert done(s, "Greedy", 1.0).strategy == "Greedy"
+    again = done(s, "Greedy", 1.0)
+    assert again.strategy == "Refine"
+    assert "another chance" in again.lead
+    assert done(s, "Refine", 1.2).strategy == "Greedy"
+    for _ in range(3):
+        choice = done(s, "Greedy", 1.0)
+    assert choice.strategy == "RefineSwap"  # Refine leaves too much, and there is another one
+    assert done(s, "RefineSwap", 1.0).strategy == "RefineSwap"
+
+
+def test_dear_refinements_give_way_unless_they_leave_less():
+    s = selector()
+    s.observe(**IMBALANCED)
+    done(s, "Greedy", 1.02, cost=1.0)
+    assert done(s, "Refine", 1.02, cost=2.0).family == "refinement"  # twice is comparable
+    choice = done(s, "Refine", 1.02, cost=2.5)  # on average 2.25
+    assert choice.family == "comprehensive"
+    assert "cost more" in choice.lead
+    assert s.history()["Refine"].cost == 2.25
+    assert done(s, "Refine", 1.01, cost=9.0).family == "refinement"
+
+
+def test_where_nothing_helps_it_looks_again_now_and_then():
+    """One object is too heavy: every strategy leaves 1.5.  A comprehensive one is tried after each
+    five refinements, since the loads may have changed."""
+    s = selector()
+    used = []
+    for _ in range(20):
+        choice = s.observe(**IMBALANCED)
+        used.append(choice.strategy)
+        done(s, choice.strategy, 1.5)
+    assert used == [
+        "Greedy",
+        *["Refine", "RefineSwap", "Refine", "Refine", "Refine"],
+        *["Greedy", *["Refine"] * 5] * 2,
+        *["Greedy", "Refine"],
+    ]
+
+
+def test_a_strategy_that_goes_on_to_leave_little_ends_the_trials():
+    s = selector()
+    s.observe(**{**IMBALANCED, **CHATTY})
+    done(s, "Metis", 1.3)
+    assert done(s, "ScotchRefine", 1.5).strategy == "Scotch"
+    choice = done(s, "Scotch", 1.3, cost=0.5)  # as good, and cheaper
+    assert choice.strategy == "Scotch"
+    assert done(s, "Metis", 1.3, cost=0.0).strategy == "Metis"  # all equal: first in the table
+    assert s.history()["Metis"] == (2, 2.0, 1.3, 0.5, 3)
+
+
+@pytest.mark.parametrize(
+    ("names", "load", "picked", "reason"),
+    [
+        (["Greedy", "Refine"], CHATTY, "Greedy", "no communication strategy is registered"),
+        (["Metis", "ScotchRefine"], {}, "Metis", "no computation strategy is registered"),
+        (["Refine", "Metis"], {}, "Refine", "no strategy of the other family is registered"),
+        (["Refine", "Metis"], CHATTY, "Metis", "no strategy of the other family is registered"),
+    ],
+)
+def test_what_is_not_registered_is_stood_in_for(names, load, picked, reason):
+    s = selector([x for x in FULL if x.name in names])
+    choice = s.observe(**{**IMBALANCED, **load})
+    assert choice.needed
+    assert choice.strategy == picked
+    assert reason in choice.reason
+
+
+def test_strategies_added_later_take_part():
+    known = dict(_registry)
+    assert set(pylb.Selector(ALPHA, BETA).strategies) == {
+        name
+        for name, s in known.items()
+        if s.call is None and {"load", "communication"} & set(s.looks_at)
+    }
+    try:
+
+        @pylb.strategy(family="refinement", looks_at=("communication", "load"))
+        def keep_neighbours(snapshot):
+            return snapshot.rank
+
+        @pylb.strategy
+        def says_nothing(snapshot):
+            return snapshot.rank
+
+        assert pylb.strategies()["keep_neighbours"].looks_at == ("load", "communication")
+        s = pylb.Selector(ALPHA, BETA)
+        assert "says_nothing" not in s.strategies
+        assert "keep_neighbours" in s.strategies
+        only = pylb.Selector(ALPHA, BETA, strategies=["GreedyLB", "RefineLB", keep_neighbours])
+        choice = only.observe(**{**IMBALANCED, **CHATTY})
+        assert (choice.strategy, choice.used) == ("keep_neighbours", "communication")
+        with pytest.raises(DomainError, match="looks_at has 'loads'"):
+            pylb.strategy(says_nothing, looks_at="loads")
+    finally:
+        _registry.clear()
+        _registry.update(known)
+
+
+PALETTE = [
+    named(f"s{i}", family, *looks)
+    for i, (family, looks) in enumerate(
+        (family, looks)
+        for looks in (["load"], ["load", "communication"], ["bytes"], ["communication"], ["load"])
+        for family in ("comprehensive", "refinement")
+    )
+]
+# few different values, so that ties and thresholds are met
+WORKLOAD = st.fixed_dictionaries(
+    {
+        "max": st.sampled_from([1.0, 1.1, 1.25, 3.0]),
+        "mean": st.sampled_from([0.0, 0.5, 1.0]),
+        "total": st.sampled_from([0.0, 1.0, 10.0]),
+        "utilization": st.sampled_from([0.0, 0.69, 0.7, 1.0]),
+        "messages": st.sampled_from([0, 1, 1000, 2**40]),
+        "bytes": st.sampled_from([0, 10**5, 10**6]),
+    }
+)
+OUTCOME = st.tuples(
+    st.integers(0, 99),
+    st.booleans(),
+    st.sampled_from([1.0, 1.04, 1.05, 1.1, 1.2, 1.5]),
+    st.sampled_from([0.0, 0.5, 1.0, 3.0]),
+)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    st.lists(st.sampled_from(PALETTE), min_size=1, max_size=8, unique=True),
+    st.integers(1, 3),
+    st.lists(st.tuples(WORKLOAD, OUTCOME), max_size=40),
+)
+def test_agrees_with_the_twin(strategies, again, events):
+    usable = [s for s in strategies if set(s.looks_at) & {"load", "communication"}]
+    if not usable:
+        with pytest.raises(DomainError, match="none looks at load or communication"):
+            selector(strategies)
+        return
+    s = selector(strategies, again=again)
+    twin = Twin(strategies, **s.params)
+    for load, (other, follow, after, cost) in events:
+        choice = s.observe(**load)
+        twin.observe(**load)
+        assert twin.choice() == (
+            choice.needed,
+            choice.kind,
+            choice.used,
+            choice.family,
+            choice.strategy,
+        )
+        name = choice.strategy if follow else usable[other % len(usable)].name
+        done(s, name, after, cost)
+        twin.past.append((s.strategies[name], after, cost))
+        assert s.choice[1:3] == twin.choice()[4:2:-1]
+
+
+def test_the_table_names_parameters_with_range_help_and_source():
+    assert {p.name: p.default for p in PARAMS} == {
+        "imbalance": 1.1,
+        "utilization": 0.7,
+        "communication": 0.1,
+        "tolerance": 1.05,
+        "dearer": 2.0,
+        "again": 5.0,
+    }
+    for p in PARAMS:
+        assert p.least <= p.default <= p.most
+        assert any(source in p.help for source in ("Menon", "Charm++", "ours"))
+    assert selector(again=7).params["again"] == 7.0
+
+
+def test_bad_arguments():
+    for call, match in [
+        (lambda: pylb.Selector(-1.0, 0.0), "alpha is -1"),
+        (lambda: pylb.Selector(0.0, math.inf), "beta is inf"),
+        (lambda: selector(imbalance=0.9), r"imbalance is 0\.9: expected 1"),
+        (lambda: selector(tolerence=1.1), "did you mean tolerance"),
+        (lambda: selector([]), "of 0 strategies none looks at"),
+        (lambda: selector(["none"]), "of 1 strategies none looks at"),
+        (lambda: selector(["GreedyLB", "GreedyLB"]), "expected each once"),
+    ]:
+        with pytest.raises(DomainError, match=match):
+            call()
+    with pytest.raises(UnknownStrategyError, match="did you mean GreedyLB"):
+        selector(["GreedLB"])
+
+
+def test_bad_events_change_nothing():
+    s = selector()
+    s.observe(**IMBALANCED)
+    before = s.choice, s.history()
+    for wrong, match in [
+        ({"max": math.nan}, "max is nan: expected seconds"),
+        ({"mean": -1.0}, "mean is -1"),
+        ({"total": math.inf}, "total is inf"),
+        ({"max": 0.5}, r"max is 0\.5: expected no less than the mean, 1"),
+        ({"utilization": 1.5}, r"utilization is 1\.5: expected 0 \.\.\. 1"),
+        ({"utilization": math.nan}, "utilization is nan"),
+        ({"messages": -1}, "messages is -1"),
+        ({"bytes": -1}, "bytes is -1"),
+    ]:
+        with pytest.raises(DomainError, match=match):
+            s.observe(**{**IMBALANCED, **wrong})
+    good = {"before": 1.5, "after": 1.0, "cost": 1.0, "migrations": 1}
+    for wrong, match in [
+        ({"before": 0.5}, r"before is 0\.5: expected max/mean"),
+        ({"after": math.nan}, "after is nan"),
+        ({"cost": math.nan}, "cost is nan: expected seconds"),
+        ({"migrations": -1}, "migrations is -1"),
+    ]:
+        with pytest.raises(DomainError, match=match):
+            s.balanced("Greedy", **{**good, **wrong})
+    with pytest.raises(DomainError, match="strategy is 'Gready': expected one of"):
+        s.balanced("Gready", **good)
+    with pytest.raises(DomainError, match="expected one that looks at load or communication"):
+        s.balanced("Stay", **good)
+    np.testing.assert_equal((s.choice, s.history()), before)
