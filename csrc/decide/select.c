@@ -324,8 +324,7 @@ int plb_selector_balanced(plb_selector_t *self, int32_t candidate, const plb_out
         return ret;
     }
     const plb_kind_t kind = kind_of(c);
-    const bool more = self->in_row[kind] > 0 && self->latest[kind] == c->family;
-    self->in_row[kind] = more ? self->in_row[kind] + 1 : 1;
+    self->in_row[kind] = self->latest[kind] == c->family ? self->in_row[kind] + 1 : 1;
     self->latest[kind] = c->family;
     remember(&self->records[candidate], outcome);
     choose(self);
