@@ -170,7 +170,7 @@ def _mean(values: np.ndarray, by: float) -> float | None:
 
 
 def print_reactions(made: dict[str, runs.Run], ring: Ring) -> None:
-    """One row a run: how soon, max/mean and time of an iteration before, between and after."""
+    """One row a run: how soon, and each spell's max/mean and time of an iteration."""
     rows = []
     for name, run in made.items():
         r = Reaction.of(run, ring.start)
@@ -180,9 +180,9 @@ def print_reactions(made: dict[str, runs.Run], ring: Ring) -> None:
         f"{100 * ring.share:.4g} % of the ring compute {ring.factor} times as long from iteration "
         f"{ring.start} on"
     )
-    ratios = ["max/mean before", "unbalanced", "balanced"]
-    times = ["ms/iteration before", "unbalanced", "balanced"]
-    show(["run", "balanced after", *ratios, *times], rows, title=title)
+    ratios = ["max/mean: before", "until LB", "after LB"]
+    times = ["ms/iteration: before", "until LB", "after LB"]
+    show(["run", "LB after iterations", *ratios, *times], rows, title=title)
 
 
 def arguments() -> argparse.Namespace:
