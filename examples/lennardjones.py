@@ -70,12 +70,11 @@ class Fluid:
         self.forward = self.around[len(self.around) // 2 :]  # the cell itself is the first
         self.n_objects = self.n_cells * (1 + len(self.forward))
 
-    def phases(self, steps: int) -> list[str]:
-        """What happens in each pass: first forces, then so many time steps."""
-        passes = [ARRIVE, FORCES]
-        for i in range(1, steps + 1):
-            passes += [LEAVE, ARRIVE, FORCES] if i % self.every == 0 else [STEP, FORCES]
-        return passes
+    def phases(self, step: int) -> list[str]:
+        """What happens in a time step; step 0 gives the first forces."""
+        if step == 0:
+            return [ARRIVE, FORCES]
+        return [LEAVE, ARRIVE, FORCES] if step % self.every == 0 else [STEP, FORCES]
 
     def neighbour(self, cell: int, offset: tuple[int, ...]) -> int:
         """Key of the cell at an offset, through the box's sides."""

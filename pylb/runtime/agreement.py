@@ -21,19 +21,21 @@ class Kind(IntEnum):
 
     START = 1
     FIRST_MESSAGES = 2
-    SYNC = 3
-    GATHER = 4
-    PLACE = 5
-    PACK = 6
-    MIGRATE = 7
-    COMMIT = 8
-    RECORDS = 9
-    EXIT = 10
+    MESSAGES = 3
+    SYNC = 4
+    GATHER = 5
+    PLACE = 6
+    PACK = 7
+    MIGRATE = 8
+    COMMIT = 9
+    RECORDS = 10
+    EXIT = 11
 
 
 PLACES = {
     Kind.START: "at the start of iterate()",
     Kind.FIRST_MESSAGES: "at the start of iterate(), with messages",
+    Kind.MESSAGES: "exchanging messages in iteration {}",
     Kind.SYNC: "at the end of iteration {}",
     Kind.GATHER: "balancing after iteration {}",
     Kind.PLACE: "placing objects after iteration {}",

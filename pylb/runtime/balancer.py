@@ -77,7 +77,7 @@ class Balancer:
 
     Notes
     -----
-    `iterate`, `report` to a file and `rank_loads` are collective.  A rank whose program raises,
+    `iterate`, `exchange`, `report` to a file and `rank_loads` are collective.  A rank whose program raises,
     ends or leaves the loop early ends the others with an error that says so; where they do not
     come to the balancer within ``PYLB_ABORT_AFTER`` seconds (10) the failing rank aborts all.
 
@@ -229,7 +229,7 @@ class Balancer:
     def send(self, target: int, source: int, data: Any, *, copy: bool = True) -> None:
         """Send `data` from object `source`, which lives here, to object `target`, anywhere.
 
-        It is in the target's inbox in the next pass.
+        It is in the target's inbox in the next pass, or after the next `exchange`.
 
         Parameters
         ----------
@@ -253,7 +253,7 @@ class Balancer:
         self._mailbox.post(key_of(target, "target"), key_of(source, "source"), data, copy)
 
     def inbox(self, key: int) -> list[tuple[int, Any]]:
-        """The messages that were sent to an object of this rank in the previous pass.
+        """The messages that were sent to an object of this rank before the last exchange.
 
         Returns
         -------
@@ -268,6 +268,23 @@ class Balancer:
         if key not in self._store.items:
             raise UnknownKeyError(f"key {key}: no such object on rank {self.rank}")
         return self._mailbox.inbox.get(key, [])
+
+    def exchange(self) -> None:
+        """Deliver the messages that were sent so far, in the middle of a pass.  Collective.
+
+        For an iteration of several phases, one of which needs what the objects have sent in the one
+        before: the phases' loads add up to one iteration's.
+
+        Raises
+        ------
+        StateError
+            Called outside of ``iterate``; the ranks are in different places.
+        RemoteError
+            Another rank has failed or ended.
+        """
+        if not self._in_loop:
+            raise StateError("exchange() outside of iterate(): it delivers in the middle of a pass")
+        self._exchange(Kind.MESSAGES)
 
     # ---- the loop ----------------------------------------------------------------------------
 
@@ -372,7 +389,8 @@ class Balancer:
             kind, self._done, sends=sends, error=error, n_objects=len(self._store.items),
             loads=loads, idle=self._idle, messages=messages, message_bytes=nbytes, time=passed,
         )
-        self._idle = time.perf_counter() - begin
+        waited = time.perf_counter() - begin
+        self._idle = waited if kind == Kind.SYNC else self._idle + waited
         self._mailbox.deliver([own, *(unpack(parts) for _, parts in received)])
         if kind == Kind.SYNC:
             self._loads.append(_core.exact_sum(loads))
