@@ -77,9 +77,9 @@ class Balancer:
 
     Notes
     -----
-    `iterate`, `exchange`, `report` to a file and `rank_loads` are collective.  A rank whose program raises,
-    ends or leaves the loop early ends the others with an error that says so; where they do not
-    come to the balancer within ``PYLB_ABORT_AFTER`` seconds (10) the failing rank aborts all.
+    `iterate`, `exchange`, `report` to a file and `rank_loads` are collective.  A rank whose program
+    raises, ends or leaves the loop early ends the others with an error that says so; where they do
+    not come to the balancer within ``PYLB_ABORT_AFTER`` seconds (10) the failing rank aborts all.
 
     Examples
     --------

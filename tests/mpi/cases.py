@@ -138,6 +138,39 @@ def first_messages_and_no_copy(comm):
     return None
 
 
+def phases_of_a_pass(comm):
+    """Messages that are exchanged within a pass; its loops' loads are one iteration's."""
+    lb = fill(pylb.Balancer(comm, every=2))
+    for it in lb.iterate(5):
+        for key, _ in lb.local():
+            lb.send((key + 1) % 12, key, 10 * it)
+        lb.exchange()
+        for key, _ in lb.local():
+            assert lb.inbox(key) == [((key - 1) % 12, 10 * it)]
+            lb.send((key + 5) % 12, key, "over")
+        lb.exchange()
+        assert all(lb.inbox(key) == [((key - 5) % 12, "over")] for key, _ in lb.local())
+    assert all(lb.inbox(key) == [] for key, _ in lb.local())
+    assert len(lb.iterations.time) == 5
+    assert [r.iteration for r in lb.history] == [1, 3]
+    raised(errors.StateError, "exchange() outside of iterate()", lb.exchange)
+    return None
+
+
+def an_exchange_too_many(comm):
+    lb = fill(pylb.Balancer(comm, every=1))
+
+    def differ():
+        for _ in lb.iterate(3):
+            if comm.rank == 0:
+                lb.exchange()
+
+    if comm.size > 1:
+        words = ("exchanging messages in iteration 0", "at the end of iteration 0")
+        raised(errors.StateError, words, differ)
+    return None
+
+
 def leaving_together(comm):
     """All ranks break out of a loop and go on in another."""
     lb = fill(pylb.Balancer(comm, every=1))
@@ -306,7 +339,8 @@ def freed_communicator(comm):
 
 CASES = (
     random_programs, same_on_all_ranks, deferred_balancing, off_and_pinned, communication_is_seen,
-    first_messages_and_no_copy, leaving_together, reports, duplicate_keys, unknown_keys,
+    first_messages_and_no_copy, phases_of_a_pass, an_exchange_too_many, leaving_together, reports,
+    duplicate_keys, unknown_keys,
     cannot_be_pickled, cannot_be_restored, bad_strategies, bad_loads, different_arguments,
     different_places, bad_arguments, freed_communicator,
 )
