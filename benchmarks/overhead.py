@@ -152,8 +152,15 @@ def results() -> list[dict[str, Any]]:
         ("migration of 100 MB", m["migration"], "comm.send", m["comm.send"], None),
     ]
     return [
-        {"what": what, "seconds": s, "against": against, "against_seconds": base,
-         "ratio": s / base, "most": most, "met": None if most is None else s <= most * base}
+        {
+            "what": what,
+            "seconds": s,
+            "against": against,
+            "against_seconds": base,
+            "ratio": s / base,
+            "most": most,
+            "met": None if most is None else s <= most * base,
+        }
         for what, s, against, base, most in rows
     ]
 
@@ -170,8 +177,15 @@ def main() -> None:
         table.show(
             ["what", "µs", "against", "µs", "ratio", "at most", "met"],
             [
-                [r["what"], 1e6 * r["seconds"], r["against"], 1e6 * r["against_seconds"],
-                 r["ratio"], r["most"], names[r["met"]]]
+                [
+                    r["what"],
+                    1e6 * r["seconds"],
+                    r["against"],
+                    1e6 * r["against_seconds"],
+                    r["ratio"],
+                    r["most"],
+                    names[r["met"]],
+                ]
                 for r in rows
             ],
         )

@@ -194,7 +194,10 @@ class Balancer:
             if value is not None and operator.index(value) < 0:
                 raise DomainError(f"{name} is {value}: expected zero or more bytes")
         self._store.items[key] = Item(
-            key, block, operator.index(nbytes), -1 if memory is None else operator.index(memory),
+            key,
+            block,
+            operator.index(nbytes),
+            -1 if memory is None else operator.index(memory),
             bool(migratable),
         )
         self._new.append(key)
@@ -338,7 +341,10 @@ class Balancer:
         digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
         arguments = (int.from_bytes(digest, "big") >> 1, words)
         stats, _ = self._agreement.step(
-            Kind.START, self._done, arguments, n_objects=len(self._new),
+            Kind.START,
+            self._done,
+            arguments,
+            n_objects=len(self._new),
             messages=len(self._mailbox.outbox),
         )
         if stats.n_objects:
@@ -386,8 +392,16 @@ class Balancer:
             loads = NO_LOADS
         begin = time.perf_counter()
         stats, received = self._agreement.step(
-            kind, self._done, sends=sends, error=error, n_objects=len(self._store.items),
-            loads=loads, idle=self._idle, messages=messages, message_bytes=nbytes, time=passed,
+            kind,
+            self._done,
+            sends=sends,
+            error=error,
+            n_objects=len(self._store.items),
+            loads=loads,
+            idle=self._idle,
+            messages=messages,
+            message_bytes=nbytes,
+            time=passed,
         )
         waited = time.perf_counter() - begin
         self._idle = waited if kind == Kind.SYNC else self._idle + waited
@@ -413,8 +427,14 @@ class Balancer:
         state = self._trigger.state()
         iteration = self._done - 1
         outcome = Balancing(
-            self._agreement, self._store, self._mailbox, self._directory, self._strategy,
-            self._strategy_params, self._seed, iteration,
+            self._agreement,
+            self._store,
+            self._mailbox,
+            self._directory,
+            self._strategy,
+            self._strategy_params,
+            self._seed,
+            iteration,
         ).run()
         self._trigger.balanced(iteration, outcome.cost, outcome.predicted)
         _, most, mean = self._rows[-1]

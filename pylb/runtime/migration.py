@@ -89,8 +89,14 @@ class Balancing:
         self.store.forget()
         self.mailbox.graph.clear()
         return Outcome(
-            figures.before, figures.after, migrations, stats.message_bytes, figures.statistics,
-            figures.strategy, stats.time_max, stats.cost_max,
+            figures.before,
+            figures.after,
+            migrations,
+            stats.message_bytes,
+            figures.statistics,
+            figures.strategy,
+            stats.time_max,
+            stats.cost_max,
         )
 
     # ---- where to ----------------------------------------------------------------------------
@@ -109,9 +115,9 @@ class Balancing:
                 whole = [mine, *(parcel.unpack(parts) for _, parts in received)]
                 snapshot = self._snapshot(whole)
                 gathered = time.perf_counter() - start
-                self._write(answer, place(
-                    snapshot, self.strategy, seed=self.seed, **self.params
-                ), gathered)
+                self._write(
+                    answer, place(snapshot, self.strategy, seed=self.seed, **self.params), gathered
+                )
             except Exception as why:
                 error = why
         self.agreement.step(Kind.PLACE, self.iteration, error=error)

@@ -71,8 +71,7 @@ class Store:
         self.arrange()
 
     def arrange(self) -> None:
-        """After a change of the objects: order them by key; those that were here keep their loads.
-        """
+        """After a change of the objects: order by key; those that were here keep their loads."""
         known = dict(zip(self._order, self.window.tolist(), strict=True))
         self.items = dict(sorted(self.items.items()))
         self._order = list(self.items)

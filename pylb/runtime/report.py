@@ -110,8 +110,15 @@ class Report:
             table.show(
                 ["after", "max/mean", "predicted", "realised", "migrations", "cost s", "reason"],
                 [
-                    [r.iteration, r.max_over_mean, r.predicted, r.realised, r.migrations, r.cost,
-                     r.reason]
+                    [
+                        r.iteration,
+                        r.max_over_mean,
+                        r.predicted,
+                        r.realised,
+                        r.migrations,
+                        r.cost,
+                        r.reason,
+                    ]
                     for r in self.history
                 ],
                 title="Balancings",

@@ -338,11 +338,26 @@ def freed_communicator(comm):
 
 
 CASES = (
-    random_programs, same_on_all_ranks, deferred_balancing, off_and_pinned, communication_is_seen,
-    first_messages_and_no_copy, phases_of_a_pass, an_exchange_too_many, leaving_together, reports,
-    duplicate_keys, unknown_keys,
-    cannot_be_pickled, cannot_be_restored, bad_strategies, bad_loads, different_arguments,
-    different_places, bad_arguments, freed_communicator,
+    random_programs,
+    same_on_all_ranks,
+    deferred_balancing,
+    off_and_pinned,
+    communication_is_seen,
+    first_messages_and_no_copy,
+    phases_of_a_pass,
+    an_exchange_too_many,
+    leaving_together,
+    reports,
+    duplicate_keys,
+    unknown_keys,
+    cannot_be_pickled,
+    cannot_be_restored,
+    bad_strategies,
+    bad_loads,
+    different_arguments,
+    different_places,
+    bad_arguments,
+    freed_communicator,
 )
 
 

@@ -135,9 +135,11 @@ def run_twin(seed, n, iterations):
         for key in sorted(state):
             state[key] = digest(state[key], inbox[key])
             for target, data in messages(seed, state[key], n):
-                kept = data.copy(order="F" if data.flags.fnc else "C") if (
-                    type(data) is np.ndarray and not data.dtype.hasobject
-                ) else pickle.loads(pickle.dumps(data, protocol=5))
+                kept = (
+                    data.copy(order="F" if data.flags.fnc else "C")
+                    if (type(data) is np.ndarray and not data.dtype.hasobject)
+                    else pickle.loads(pickle.dumps(data, protocol=5))
+                )
                 following[target].append((key, kept))
         inbox = following
     return state
