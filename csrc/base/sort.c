@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/mem.h"
 
 enum {
@@ -16,7 +17,7 @@ enum {
 /* ---- items: interpolation into bins, then insertion ----------------------------------------- */
 
 /* From `from` to `to`, which may be the same. */
-static void insertion(const plb_item_t *from, int64_t n, plb_item_t *to)
+static inline void insertion(const plb_item_t *from, int64_t n, plb_item_t *to)
 {
     if (n < 1) {
         return;
@@ -108,6 +109,7 @@ static void sort_crowds(plb_item_t *item, int64_t n_bins, plb_item_t *spare, uin
     }
 }
 
+PLB_MULTIVERSION
 static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
                        uint32_t *bin, int depth)
 {
@@ -228,6 +230,7 @@ static void split(struct plb_parts *self, const double *x, int64_t n, double sig
     self->largest = starts(self->end, (int64_t)self->n);
 }
 
+PLB_MULTIVERSION
 int plb_loads_init(plb_loads_t *self, const double *x, int64_t n, plb_direction_t direction,
                    plb_err_t *err)
 {

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/heap.h"
 #include "base/mem.h"
 #include "base/sort.h"
@@ -206,6 +207,7 @@ typedef struct line {
  * Who has so much that even with the round's lightest object it ends behind all before it keeps
  * its place: there the line falls into sections that are sorted on their own.  (Sums are rounded
  * monotonically: the test with rounded sums is safe.) */
+PLB_MULTIVERSION
 static int32_t hand_out(line_t *self, const plb_item_t *object, int64_t n,
                         const plb_problem_t *problem, int32_t *out)
 {
