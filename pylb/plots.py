@@ -124,9 +124,7 @@ def imbalance(
         The two have not one axis of the same length, or are empty.
     """
     ax = _axes(ax)
-    high, low = _checked("maximum", maximum, 1), _checked("mean", mean, 1)
-    if high.shape != low.shape:
-        raise DomainError(f"maximum has shape {high.shape} and mean {low.shape}: expected the same")
+    high, low = _pair(maximum=maximum, mean=mean)
     x = np.arange(len(high))
     marker = "o" if len(x) <= MOST_BARS else ""
     ax.fill_between(x, low, high, color=ORANGE, alpha=0.2, linewidth=0, label="waiting")
@@ -162,9 +160,7 @@ def before_after(before: ArrayLike, after: ArrayLike, *, ax: Axes | None = None)
         The two have not one axis of the same length, or are empty.
     """
     ax = _axes(ax)
-    old, new = _checked("before", before, 1), _checked("after", after, 1)
-    if old.shape != new.shape:
-        raise DomainError(f"before has shape {old.shape} and after {new.shape}: expected the same")
+    old, new = _pair(before=before, after=after)
     x = np.arange(len(old))
     labels = [f"{name}, max/mean {_ratio(t):.3g}" for name, t in [("before", old), ("after", new)]]
     if len(x) <= MOST_BARS:
@@ -197,6 +193,14 @@ def _checked(name: str, values: ArrayLike, ndim: int) -> F64:
     if out.ndim != ndim or out.size == 0:
         raise DomainError(f"{name} has shape {out.shape}: expected {ndim} axes, none of them empty")
     return out
+
+
+def _pair(**values: ArrayLike) -> tuple[F64, F64]:
+    """Two arrays of one axis and the same length, by the names of their arguments."""
+    (one, a), (other, b) = ((name, _checked(name, v, 1)) for name, v in values.items())
+    if a.shape != b.shape:
+        raise DomainError(f"{one} has shape {a.shape} and {other} {b.shape}: expected the same")
+    return a, b
 
 
 def _ratio(times: F64) -> float:
