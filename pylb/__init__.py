@@ -12,7 +12,7 @@ from pylb.place import Placement, place
 from pylb.replay import Decision, Replay, replay
 from pylb.runtime import Balancer, Iterations, Receipt, Report
 from pylb.selection import Choice, Selector
-from pylb.snapshot import Edges, Snapshot
+from pylb.snapshot import Edges, Multicasts, Snapshot
 from pylb.strategies import Strategy, strategies, strategy
 from pylb.trace import Trace
 from pylb.triggers import Cycle, Trigger, triggers
@@ -27,6 +27,7 @@ __all__ = [
     "Imbalance",
     "Iterations",
     "Metrics",
+    "Multicasts",
     "Optimum",
     "Placement",
     "Receipt",

@@ -37,6 +37,30 @@ class Edges(NamedTuple):
     messages: ArrayLike | None = None
 
 
+class Multicasts(NamedTuple):
+    """What one object sends to several at once, per iteration: the hyperedges of the program.
+
+    Attributes
+    ----------
+    src : (c,) int32
+        Index of the sending object of each multicast.
+    start : (c + 1,) int64
+        The receivers of multicast e are ``dst[start[e]:start[e + 1]]``.
+    dst : (start[-1],) int32
+        Indices of the receiving objects; the sender may be among them.
+    nbytes : (c,) float64
+        Bytes of the message per iteration, however many receive it.
+    messages : (c,) float64 or None
+        Messages per iteration; None is one each.
+    """
+
+    src: ArrayLike
+    start: ArrayLike
+    dst: ArrayLike
+    nbytes: ArrayLike
+    messages: ArrayLike | None = None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Snapshot:
     """Loads, places and communication of all objects, and what the ranks are like.
@@ -54,6 +78,8 @@ class Snapshot:
         Default: the highest rank named, plus one.
     edges : Edges or (src, dst, nbytes[, messages]), optional
         Communication per iteration between objects (by index).
+    multicasts : Multicasts or (src, start, dst, nbytes[, messages]), optional
+        What is sent to several objects at once.  None of it is in `edges` too.
     bytes : (n,) array of int, optional
         What the migration of an object sends, in bytes.
     memory : (n,) array of int, optional
@@ -71,7 +97,11 @@ class Snapshot:
     memory_limit : (p,) array of int, optional
         Bytes of objects that fit on a rank.
     node : (p,) array of int, optional
-        Node of each rank.
+        Node of each rank.  Default: each rank is a node.
+    block : (n,) array of int, optional
+        Which block of data an object shares with others, an index into `block_bytes`; -1: none.
+    block_bytes : (b,) array of int, optional
+        Memory of each block; a rank holds a block once, however many of its objects share it.
 
     Raises
     ------
@@ -100,6 +130,9 @@ class Snapshot:
     background: F64 | None = None
     memory_limit: I64 | None = None
     node: I32 | None = None
+    multicasts: Any = None
+    block: I32 | None = None
+    block_bytes: I64 | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -112,7 +145,11 @@ class Snapshot:
             put(self, "n_ranks", int(self.rank.max()) + 1 if n else 1)
         put(self, "n_ranks", operator.index(self.n_ranks))
         put(self, "edges", None if self.edges is None else _edges(self.edges))
-        for name, dtype, shape in _optional(n, self.n_ranks):
+        if self.multicasts is not None:
+            put(self, "multicasts", _multicasts(self.multicasts))
+        if (self.block is None) != (self.block_bytes is None):
+            raise DomainError("block and block_bytes: expected both or none of them")
+        for name, dtype, shape in _optional(n, self.n_ranks, self.n_blocks):
             value = getattr(self, name)
             if value is not None:
                 put(self, name, _array(name, value, dtype, shape))
@@ -156,6 +193,46 @@ class Snapshot:
         return None if self.edges is None else self.edges.messages
 
     @property
+    def n_multicasts(self) -> int:
+        """Number of multicasts."""
+        return 0 if self.multicasts is None else len(self.multicasts.src)
+
+    @property
+    def n_pins(self) -> int:
+        """Number of receivers of all multicasts together."""
+        return 0 if self.multicasts is None else len(self.multicasts.dst)
+
+    @property
+    def multicast_src(self) -> I32 | None:
+        """Sending object of each multicast, (c,) int32."""
+        return None if self.multicasts is None else self.multicasts.src
+
+    @property
+    def multicast_start(self) -> I64 | None:
+        """Where the receivers of each multicast begin in `multicast_dst`, (c + 1,) int64."""
+        return None if self.multicasts is None else self.multicasts.start
+
+    @property
+    def multicast_dst(self) -> I32 | None:
+        """Receiving objects of all multicasts, (pins,) int32."""
+        return None if self.multicasts is None else self.multicasts.dst
+
+    @property
+    def multicast_bytes(self) -> F64 | None:
+        """Bytes per iteration of each multicast, (c,) float64."""
+        return None if self.multicasts is None else self.multicasts.nbytes
+
+    @property
+    def multicast_messages(self) -> F64 | None:
+        """Messages per iteration of each multicast, (c,) float64; None is one each."""
+        return None if self.multicasts is None else self.multicasts.messages
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks of data that objects share."""
+        return 0 if self.block_bytes is None else np.size(self.block_bytes)
+
+    @property
     def rank_times(self) -> F64:
         """Seconds of each rank in one iteration, (p,) float64."""
         return _core.rank_times(self)
@@ -177,7 +254,7 @@ class Snapshot:
         )
 
 
-def _optional(n: int, p: int) -> list[tuple[str, Any, tuple[int, ...]]]:
+def _optional(n: int, p: int, b: int) -> list[tuple[str, Any, tuple[int, ...]]]:
     """Name, dtype and shape of each field that may be absent."""
     return [
         ("bytes", np.int64, (n,)),
@@ -189,6 +266,8 @@ def _optional(n: int, p: int) -> list[tuple[str, Any, tuple[int, ...]]]:
         ("background", np.float64, (p,)),
         ("memory_limit", np.int64, (p,)),
         ("node", np.int32, (p,)),
+        ("block", np.int32, (n,)),
+        ("block_bytes", np.int64, (b,)),
     ]
 
 
@@ -222,38 +301,31 @@ def _edges(edges: Any) -> Edges:
     )
 
 
-def from_core(
-    n_ranks: int,
-    n_components: int,
-    load: F64,
-    rank: I32,
-    key: Any,
-    nbytes: Any,
-    memory: Any,
-    migratable: Any,
-    coords: Any,
-    src: Any,
-    dst: Any,
-    edge_bytes: Any,
-    edge_messages: Any,
-    speed: Any,
-    background: Any,
-    limit: Any,
-    node: Any,
-) -> Snapshot:
+def _multicasts(multicasts: Any) -> Multicasts:
+    src, start, dst, nbytes, messages = (*multicasts, None)[:5]
+    c = np.size(src)
+    src = _array("multicasts.src", src, np.int32, (c,))
+    dst = _array("multicasts.dst", dst, np.int32, (np.size(dst),))
+    return Multicasts(
+        src,
+        _array("multicasts.start", start, np.int64, (c + 1,)),
+        dst,
+        _array("multicasts.nbytes", nbytes, np.float64, (c,)),
+        None if messages is None else _array("multicasts.messages", messages, np.float64, (c,)),
+    )
+
+
+def from_core(n_ranks: int, n_components: int, arrays: dict[str, Any]) -> Snapshot:
     """A snapshot of arrays that the C core hands to a strategy written in Python."""
+    load, coords = arrays.pop("load"), arrays.pop("coords")
+    edges = Edges(*(arrays.pop(f"edge_{name}") for name in ("src", "dst", "bytes", "messages")))
+    of_multicasts = ("src", "start", "dst", "bytes", "messages")
+    multicasts = Multicasts(*(arrays.pop(f"multicast_{name}") for name in of_multicasts))
     return Snapshot(
         load=load if n_components == 1 else load.reshape(-1, n_components),
-        rank=rank,
         n_ranks=n_ranks,
-        edges=None if src is None else Edges(src, dst, edge_bytes, edge_messages),
-        bytes=nbytes,
-        memory=memory,
-        migratable=migratable,
-        key=key,
+        edges=None if edges.src is None else edges,
+        multicasts=None if multicasts.src is None else multicasts,
         coords=None if coords is None else coords.reshape(-1, 3),
-        speed=speed,
-        background=background,
-        memory_limit=limit,
-        node=node,
+        **arrays,
     )

@@ -381,9 +381,53 @@ def test_a_callable_cannot_be_changed_by_what_it_gets():
         ({"memory_limit": [1, -1]}, DomainError, r"memory_limit\[1\] is -1"),
         ({"edges": ([0], [2], [1.0])}, OutOfRangeError, r"edge_dst\[0\] is 2"),
         ({"edges": ([0], [1], [-1.0])}, DomainError, r"edge_bytes\[0\] is -1"),
+        ({"multicasts": ([0], [0, 2], [1], [9.0])}, DomainError, r"start\[1\] is 2: expected 0"),
+        ({"multicasts": ([0], [0, 1], [1, 1], [9.0])}, DomainError, "expected 2, the receivers"),
+        ({"multicasts": ([0], [1, 1], [1], [9.0])}, DomainError, r"start\[0\] is 1: expected 0"),
+        ({"multicasts": ([0], [0], [1], [9.0])}, DomainError, r"start has shape \(1,\): expected"),
+        ({"multicasts": ([2], [0, 1], [1], [9.0])}, OutOfRangeError, r"multicast_src\[0\] is 2"),
+        ({"multicasts": ([0], [0, 1], [-1], [9.0])}, OutOfRangeError, r"multicast_dst\[0\] is -1"),
+        ({"multicasts": ([0], [0, 1], [1], [-9])}, DomainError, r"multicast_bytes\[0\] is -9"),
+        (
+            {"multicasts": ([0], [0, 1], [1], [9.0], [np.nan])},
+            DomainError,
+            r"multicast_messages\[0\] is nan",
+        ),
+        ({"block": [0, 1], "block_bytes": [5]}, OutOfRangeError, r"block\[1\] is 1: expected 0"),
+        ({"block": [0, -2], "block_bytes": [5]}, OutOfRangeError, r"block\[1\] is -2"),
+        ({"block": [0, -1], "block_bytes": [-5]}, DomainError, r"block_bytes\[0\] is -5"),
+        ({"block": [0, -1]}, DomainError, "expected both or none"),
     ],
 )
 def test_bad_snapshots_are_named(change, error, message):
     fields = {"load": [1.0, 1.0], "rank": [0, 1], "n_ranks": 2} | change
     with pytest.raises(error, match=message):
         pylb.Snapshot(**fields)
+
+
+def test_a_callable_sees_every_array():
+    arrays = {
+        "load": [[1.0, 2.0], [3.0, 4.0]],
+        "rank": [0, 1],
+        "n_ranks": 2,
+        "edges": ([0], [1], [8.0], [2.0]),
+        "multicasts": ([1, 0], [0, 2, 2], [0, 1], [16.0, 0.0], [3.0, 1.0]),
+        "bytes": [1, 2],
+        "memory": [3, 4],
+        "migratable": [True, False],
+        "key": [5, 6],
+        "coords": [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]],
+        "speed": [1.0, 2.0],
+        "background": [0.0, 0.5],
+        "memory_limit": [70, 80],
+        "node": [0, 0],
+        "block": [0, -1],
+        "block_bytes": [9],
+    }
+    seen = []
+    s = pylb.Snapshot(**arrays)
+    pylb.place(s, lambda snap: (seen.append(snap), snap.rank)[1])
+    for name in arrays:
+        given, got = getattr(s, name), getattr(seen[0], name)
+        for a, b in zip(given, got, strict=True) if isinstance(given, tuple) else [(given, got)]:
+            np.testing.assert_array_equal(a, b)

@@ -45,6 +45,52 @@ static int check_index(const char *name, const int32_t *x, int64_t n, int64_t li
     return PLB_OK;
 }
 
+/* Receivers of each multicast, in order and to the end. */
+static int check_start(const plb_snapshot_t *s, plb_err_t *err)
+{
+    const int64_t *start = s->multicast_start, n = s->n_multicasts;
+    for (int64_t e = 0; start != NULL && e <= n; e++) {
+        const int64_t least = e == 0 ? 0 : start[e - 1];
+        const int64_t most = e == 0 ? 0 : s->n_pins;
+        if (start[e] < least || start[e] > most) {
+            return PLB_FAIL(err, PLB_ERR_VALUE,
+                            "multicast_start[%lld] is %lld: expected %lld ... %lld", (long long)e,
+                            (long long)start[e], (long long)least, (long long)most);
+        }
+    }
+    if (start != NULL && start[n] != s->n_pins) {
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "multicast_start[%lld] is %lld: expected %lld, the receivers given",
+                        (long long)n, (long long)start[n], (long long)s->n_pins);
+    }
+    return PLB_OK;
+}
+
+static int check_multicasts(const plb_snapshot_t *s, plb_err_t *err)
+{
+    int ret;
+    const int64_t m = s->n_multicasts, n = s->n_objects;
+    if ((ret = check_index("multicast_src", s->multicast_src, m, n, err)) ||
+        (ret = check_start(s, err)) ||
+        (ret = check_index("multicast_dst", s->multicast_dst, s->n_pins, n, err)) ||
+        (ret = check_f64("multicast_bytes", s->multicast_bytes, m, 0.0, err))) {
+        return ret;
+    }
+    return check_f64("multicast_messages", s->multicast_messages, m, 0.0, err);
+}
+
+static int check_blocks(const plb_snapshot_t *s, plb_err_t *err)
+{
+    for (int64_t i = 0; s->block != NULL && i < s->n_objects; i++) {
+        if (s->block[i] < -1 || s->block[i] >= s->n_blocks) {
+            return PLB_FAIL(err, PLB_ERR_RANGE,
+                            "block[%lld] is %d: expected 0 ... %d, -1 for none", (long long)i,
+                            s->block[i], s->n_blocks - 1);
+        }
+    }
+    return check_i64("block_bytes", s->block_bytes, s->n_blocks, err);
+}
+
 int plb_snapshot_check(const plb_snapshot_t *s, plb_err_t *err)
 {
     int ret;
@@ -59,6 +105,7 @@ int plb_snapshot_check(const plb_snapshot_t *s, plb_err_t *err)
         (ret = check_index("edge_dst", s->edge_dst, s->n_edges, s->n_objects, err)) ||
         (ret = check_f64("edge_bytes", s->edge_bytes, s->n_edges, 0.0, err)) ||
         (ret = check_f64("edge_messages", s->edge_messages, s->n_edges, 0.0, err)) ||
+        (ret = check_multicasts(s, err)) || (ret = check_blocks(s, err)) ||
         (ret = check_f64("speed", s->speed, s->n_ranks, 1e-30, err)) ||
         (ret = check_f64("background", s->background, s->n_ranks, 0.0, err)) ||
         (ret = check_i64("memory_limit", s->memory_limit, s->n_ranks, err))) {

@@ -31,6 +31,20 @@ typedef struct plb_snapshot {
     const int32_t *edge_src, *edge_dst;
     const double *edge_bytes, *edge_messages; /* edge_messages may be NULL: one each */
 
+    /* What one object sends to several at once, per iteration: hyperedges. */
+    int64_t n_multicasts, n_pins;
+    const int32_t *multicast_src;     /* [n_multicasts] who sends */
+    const int64_t *multicast_start;   /* [n_multicasts + 1] receivers of multicast e: from start[e]
+                                       * to start[e + 1] - 1 in multicast_dst */
+    const int32_t *multicast_dst;     /* [n_pins] who receives */
+    const double *multicast_bytes;    /* [n_multicasts] of the message, whoever receives it */
+    const double *multicast_messages; /* [n_multicasts] or NULL: one each */
+
+    /* Data that objects share: a rank holds a block once, however many of its objects read it. */
+    int32_t n_blocks;
+    const int32_t *block;       /* [n_objects] or NULL; -1: none */
+    const int64_t *block_bytes; /* [n_blocks] of memory */
+
     const double *speed;         /* [n_ranks] or NULL */
     const double *background;    /* [n_ranks] or NULL: seconds beside the objects */
     const int64_t *memory_limit; /* [n_ranks] or NULL */

@@ -83,6 +83,11 @@ int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *e
                         "load has %d components an object: expected 1 for this strategy",
                         in->n_components);
     }
+    if (in->block != NULL && in->memory_limit != NULL) {
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "block is given, with memory_limit: expected no shared blocks for this "
+                        "strategy");
+    }
     PLB_NEW0(self->fixed, in->n_ranks);
     if (in->memory != NULL && in->memory_limit != NULL) {
         PLB_NEW(self->room, in->n_ranks);

@@ -17,26 +17,35 @@ static PyObject *copy_of(const void *data, npy_intp n, int type)
     return a;
 }
 
+/* Copies of the snapshot's arrays, by name. */
+static PyObject *copies(const plb_snapshot_t *s)
+{
+    const npy_intp n = (npy_intp)s->n_objects, d = s->n_components, p = s->n_ranks;
+    const npy_intp m = (npy_intp)s->n_edges, c = (npy_intp)s->n_multicasts;
+    const npy_intp pins = (npy_intp)s->n_pins, b = s->n_blocks;
+    PyObject *out = PyDict_New();
+#define COPY(name, type, count)                                                                   \
+    if (out != NULL) {                                                                            \
+        PyObject *a = copy_of(s->name, count, type);                                              \
+        if (a == NULL || PyDict_SetItemString(out, #name, a) != 0) {                              \
+            Py_CLEAR(out);                                                                        \
+        }                                                                                         \
+        Py_XDECREF(a);                                                                            \
+    }
+    PLB_PY_SNAPSHOT(COPY)
+#undef COPY
+    return out;
+}
+
 static PyObject *python_snapshot(const plb_snapshot_t *s)
 {
-    const npy_intp n = (npy_intp)s->n_objects, m = (npy_intp)s->n_edges, p = s->n_ranks;
-    PyObject *module = PyImport_ImportModule("pylb.snapshot");
-    PyObject *make = module ? PyObject_GetAttrString(module, "from_core") : NULL;
-    PyObject *out = NULL;
-    if (make != NULL) {
-        out = PyObject_CallFunction(
-            make, "iiNNNNNNNNNNNNNNN", (int)s->n_ranks, (int)s->n_components,
-            copy_of(s->load, n * s->n_components, NPY_FLOAT64), copy_of(s->rank, n, NPY_INT32),
-            copy_of(s->key, n, NPY_INT64), copy_of(s->bytes, n, NPY_INT64),
-            copy_of(s->memory, n, NPY_INT64), copy_of(s->migratable, n, NPY_BOOL),
-            copy_of(s->coords, n * 3, NPY_FLOAT64), copy_of(s->edge_src, m, NPY_INT32),
-            copy_of(s->edge_dst, m, NPY_INT32), copy_of(s->edge_bytes, m, NPY_FLOAT64),
-            copy_of(s->edge_messages, m, NPY_FLOAT64), copy_of(s->speed, p, NPY_FLOAT64),
-            copy_of(s->background, p, NPY_FLOAT64), copy_of(s->memory_limit, p, NPY_INT64),
-            copy_of(s->node, p, NPY_INT32));
-    }
-    Py_XDECREF(make);
+    PyObject *arrays = copies(s);
+    PyObject *module = arrays ? PyImport_ImportModule("pylb.snapshot") : NULL;
+    PyObject *out = module ? PyObject_CallMethod(module, "from_core", "iiO", (int)s->n_ranks,
+                                                 (int)s->n_components, arrays)
+                           : NULL;
     Py_XDECREF(module);
+    Py_XDECREF(arrays);
     return out;
 }
 

@@ -63,23 +63,21 @@ int plb_py_snapshot(plb_py_held_t *held, PyObject *object, plb_snapshot_t *out)
     out->n_ranks = (int32_t)integer(object, "n_ranks");
     out->n_components = (int32_t)integer(object, "n_components");
     out->n_edges = integer(object, "n_edges");
+    out->n_multicasts = integer(object, "n_multicasts");
+    out->n_pins = integer(object, "n_pins");
+    out->n_blocks = (int32_t)integer(object, "n_blocks");
     if (PyErr_Occurred()) {
         return -1;
     }
-    const npy_intp n = out->n_objects, p = out->n_ranks, m = out->n_edges;
+    const npy_intp n = out->n_objects, d = out->n_components, p = out->n_ranks, m = out->n_edges;
+    const npy_intp c = out->n_multicasts, pins = out->n_pins, b = out->n_blocks;
 #define VIEW(name, type, count)                                                                   \
-    (attribute(held, object, #name, type, count, (const void **)&out->name) != 0)
-    return VIEW(load, NPY_FLOAT64, n * out->n_components) || VIEW(rank, NPY_INT32, n) ||
-                   VIEW(key, NPY_INT64, n) || VIEW(bytes, NPY_INT64, n) ||
-                   VIEW(memory, NPY_INT64, n) || VIEW(migratable, NPY_BOOL, n) ||
-                   VIEW(coords, NPY_FLOAT64, n * 3) || VIEW(edge_src, NPY_INT32, m) ||
-                   VIEW(edge_dst, NPY_INT32, m) || VIEW(edge_bytes, NPY_FLOAT64, m) ||
-                   VIEW(edge_messages, NPY_FLOAT64, m) || VIEW(speed, NPY_FLOAT64, p) ||
-                   VIEW(background, NPY_FLOAT64, p) || VIEW(memory_limit, NPY_INT64, p) ||
-                   VIEW(node, NPY_INT32, p)
-               ? -1
-               : 0;
+    if (attribute(held, object, #name, type, count, (const void **)&out->name) != 0) {            \
+        return -1;                                                                                \
+    }
+    PLB_PY_SNAPSHOT(VIEW)
 #undef VIEW
+    return 0;
 }
 
 int plb_py_trace(plb_py_held_t *held, PyObject *object, plb_trace_t *out)

@@ -20,7 +20,7 @@
 PyObject *plb_py_raise(int code, const plb_err_t *err);
 
 /* Up to this many arrays are held while C looks at them. */
-enum { PLB_PY_MAX_HELD = 24 };
+enum { PLB_PY_MAX_HELD = 32 };
 typedef struct plb_py_held {
     PyArrayObject *array[PLB_PY_MAX_HELD];
     int n;
@@ -31,6 +31,32 @@ typedef struct plb_py_held {
  *  `held` until plb_py_release.  On error NULL with an exception: test PyErr_Occurred(). */
 PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int ndim);
 void plb_py_release(plb_py_held_t *held);
+
+/* X(name, type, count): the arrays of a snapshot, for n objects with d loads each, p ranks, m
+ * edges, c multicasts with `pins` receivers in all, and b shared blocks. */
+#define PLB_PY_SNAPSHOT(X)                                                                        \
+    X(load, NPY_FLOAT64, n *d)                                                                    \
+    X(rank, NPY_INT32, n)                                                                         \
+    X(key, NPY_INT64, n)                                                                          \
+    X(bytes, NPY_INT64, n)                                                                        \
+    X(memory, NPY_INT64, n)                                                                       \
+    X(migratable, NPY_BOOL, n)                                                                    \
+    X(coords, NPY_FLOAT64, n * 3)                                                                 \
+    X(edge_src, NPY_INT32, m)                                                                     \
+    X(edge_dst, NPY_INT32, m)                                                                     \
+    X(edge_bytes, NPY_FLOAT64, m)                                                                 \
+    X(edge_messages, NPY_FLOAT64, m)                                                              \
+    X(multicast_src, NPY_INT32, c)                                                                \
+    X(multicast_start, NPY_INT64, c + 1)                                                          \
+    X(multicast_dst, NPY_INT32, pins)                                                             \
+    X(multicast_bytes, NPY_FLOAT64, c)                                                            \
+    X(multicast_messages, NPY_FLOAT64, c)                                                         \
+    X(block, NPY_INT32, n)                                                                        \
+    X(block_bytes, NPY_INT64, b)                                                                  \
+    X(speed, NPY_FLOAT64, p)                                                                      \
+    X(background, NPY_FLOAT64, p)                                                                 \
+    X(memory_limit, NPY_INT64, p)                                                                 \
+    X(node, NPY_INT32, p)
 
 /** View a pylb.Snapshot (or any object with its attributes).  0, or -1 with an exception. */
 int plb_py_snapshot(plb_py_held_t *held, PyObject *object, plb_snapshot_t *out);
