@@ -1,4 +1,4 @@
-/* Room measure: metrics, rank times, the merge of the minimal statistics. */
+/* Room measure: clocks, metrics, rank times, exact sums. */
 #include <math.h>
 
 #include "views.h"
@@ -154,7 +154,61 @@ static PyObject *exact_sum(PyObject *module, PyObject *values)
     return out;
 }
 
+PyDoc_STRVAR(clock_doc, "clock()\n--\n\n"
+                        "Seconds of a clock that never steps back: of the machine, or of the\n"
+                        "virtual rank that this thread is.");
+static PyObject *clock_(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyFloat_FromDouble(1e-9 * (double)plb_clock_ns(PLB_CLOCK_WALL));
+}
+
+PyDoc_STRVAR(
+    clock_enter_doc,
+    "clock_enter(source, seconds, pace, /)\n--\n\n"
+    "From here on this thread's time is its own: `seconds` now, and `pace` times as fast\n"
+    "as source, \"wall\", \"cpu\" or \"none\".");
+static PyObject *clock_enter(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *source;
+    double seconds, pace;
+    if (!PyArg_ParseTuple(args, "sdd", &source, &seconds, &pace)) {
+        return NULL;
+    }
+    plb_clock_enter(*source == 'w'   ? PLB_CLOCK_WALL
+                    : *source == 'c' ? PLB_CLOCK_CPU
+                                     : PLB_CLOCK_NONE,
+                    llround(1e9 * seconds), pace);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(clock_leave_doc, "clock_leave()\n--\n\n"
+                              "This thread's time is the machine's again; answers its own.");
+static PyObject *clock_leave(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyFloat_FromDouble(1e-9 * (double)plb_clock_leave());
+}
+
+PyDoc_STRVAR(clock_declare_doc, "clock_declare(seconds, /)\n--\n\n"
+                                "So much of this thread's own time passes now.");
+static PyObject *clock_declare(PyObject *module, PyObject *seconds)
+{
+    (void)module;
+    const double s = PyFloat_AsDouble(seconds);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    plb_clock_declare(llround(1e9 * s));
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
+    {"clock", clock_, METH_NOARGS, clock_doc},
+    {"clock_enter", clock_enter, METH_VARARGS, clock_enter_doc},
+    {"clock_leave", clock_leave, METH_NOARGS, clock_leave_doc},
+    {"clock_declare", clock_declare, METH_O, clock_declare_doc},
     {"metrics", metrics, METH_O, metrics_doc},
     {"metrics_table", metrics_table, METH_NOARGS, metrics_table_doc},
     {"rank_times", rank_times, METH_VARARGS, rank_times_doc},

@@ -176,14 +176,28 @@ static PyType_Spec recorder_spec = {
     .slots = recorder_slots,
 };
 
-PyDoc_STRVAR(stats_doc,
-             "stats(sample, /)\n--\n\nThe record of one rank alone, as pylb._mpi's steps "
-             "return it.");
-static PyObject *stats(PyObject *module, PyObject *sample)
+PyDoc_STRVAR(stats_doc, "stats(samples, /)\n--\n\n"
+                        "The merged record of the samples of ranks 0, 1, ... (a list), as\n"
+                        "pylb._mpi's steps return it.");
+static PyObject *stats(PyObject *module, PyObject *samples)
 {
     (void)module;
-    plb_stats_t record;
-    return plb_py_sample(sample, 0, &record) == 0 ? plb_py_stats(&record) : NULL;
+    plb_stats_t all, record;
+    if (!PyList_Check(samples) || PyList_GET_SIZE(samples) == 0) {
+        PyErr_SetString(PyExc_ValueError, "samples: expected a list of one or more");
+        return NULL;
+    }
+    for (Py_ssize_t rank = 0; rank < PyList_GET_SIZE(samples); rank++) {
+        if (plb_py_sample(PyList_GET_ITEM(samples, rank), (int)rank, &record) != 0) {
+            return NULL;
+        }
+        if (rank == 0) {
+            all = record;
+        } else {
+            plb_stats_merge(&all, &record);
+        }
+    }
+    return plb_py_stats(&all);
 }
 
 PyDoc_STRVAR(stats_table_doc,

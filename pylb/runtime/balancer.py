@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import operator
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -322,7 +321,7 @@ class Balancer:
     def _iterate(self, n: int) -> Iterator[int]:
         if self._in_loop:
             raise StateError("iterate() within iterate(): a loop is under way")
-        begin = time.perf_counter()
+        begin = _core.clock()
         self._in_loop = True
         try:
             self._start(n)
@@ -333,7 +332,7 @@ class Balancer:
             self._agreement.at = f"after iteration {self._done - 1}"
         finally:
             self._in_loop = False
-            self._seconds += time.perf_counter() - begin
+            self._seconds += _core.clock() - begin
 
     def _start(self, n: int) -> None:
         """Agree on the arguments, learn the new objects, deliver what was sent before."""
@@ -358,11 +357,11 @@ class Balancer:
         if self._due:
             self._balance()
         self._store.seconds.fill(0.0)
-        self._resumed = time.perf_counter()
+        self._resumed = _core.clock()
 
     def _at_sync(self, is_last: bool) -> None:
         """The end of a pass: exchange messages and statistics, decide, balance."""
-        passed = time.perf_counter() - self._resumed
+        passed = _core.clock() - self._resumed
         stats = self._exchange(Kind.SYNC, passed)
         mean = stats.load_sum / stats.n_ranks
         self._rows.append((stats.time_max, stats.load_max, mean))
@@ -371,7 +370,7 @@ class Balancer:
         self._done += 1
         if self._due and not is_last:
             self._balance()
-        self._resumed = time.perf_counter()
+        self._resumed = _core.clock()
 
     def _exchange(self, kind: Kind, passed: float = 0.0) -> Stats:
         """Deliver the messages of all ranks; in the same step, the statistics of a pass."""
@@ -390,7 +389,7 @@ class Balancer:
         except Exception as why:
             error = why
             loads = NO_LOADS
-        begin = time.perf_counter()
+        begin = _core.clock()
         stats, received = self._agreement.step(
             kind,
             self._done,
@@ -403,7 +402,7 @@ class Balancer:
             message_bytes=nbytes,
             time=passed,
         )
-        waited = time.perf_counter() - begin
+        waited = _core.clock() - begin
         self._idle = waited if kind == Kind.SYNC else self._idle + waited
         self._mailbox.deliver([own, *(unpack(parts) for _, parts in received)])
         if kind == Kind.SYNC:

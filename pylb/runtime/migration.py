@@ -7,13 +7,13 @@ one: whatever goes wrong before it is an error on all ranks, and nothing is lost
 from __future__ import annotations
 
 import pickle
-import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pylb import _core
 from pylb.errors import SerializationError
 from pylb.place import Placement, place
 from pylb.runtime import parcel
@@ -75,11 +75,11 @@ class Balancing:
         Exception
             Of the strategy, or of an object that cannot be pickled, on all ranks.
         """
-        start = time.perf_counter()
+        start = _core.clock()
         rank, figures = self._placement()
-        moving = time.perf_counter()
+        moving = _core.clock()
         nbytes = self._migrate(rank)
-        end = time.perf_counter()
+        end = _core.clock()
         stats, _ = self.agreement.step(
             Kind.COMMIT, self.iteration, message_bytes=nbytes, time=end - moving, cost=end - start
         )
@@ -103,7 +103,7 @@ class Balancing:
 
     def _placement(self) -> tuple[I32, Figures]:
         """Rank 0 gathers and decides, all learn it."""
-        start = time.perf_counter()
+        start = _core.clock()
         mine = self._database()
         is_root = self.agreement.transport.rank == 0
         sends = [] if is_root else [(0, parcel.pack(mine))]
@@ -114,7 +114,7 @@ class Balancing:
             try:
                 whole = [mine, *(parcel.unpack(parts) for _, parts in received)]
                 snapshot = self._snapshot(whole)
-                gathered = time.perf_counter() - start
+                gathered = _core.clock() - start
                 self._write(
                     answer, place(snapshot, self.strategy, seed=self.seed, **self.params), gathered
                 )

@@ -91,7 +91,7 @@ class Serial:
 
     def step(self, sample: Sample, sends: Sends, /) -> tuple[tuple[Any, ...], Sends]:
         """The rank's own record; there is nobody to send to."""
-        return _core.stats(sample), []
+        return _core.stats([sample]), []
 
     def bcast(self, array: Any, root: int, /) -> None:
         """Nothing to do."""

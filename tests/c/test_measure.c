@@ -1,4 +1,4 @@
-/* Room measure: exact sums, the merge of the statistics, comparison of placements. */
+/* Room measure: clocks, exact sums, the merge of the statistics, comparison of placements. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -147,6 +147,38 @@ static void a_placement_is_compared(void **state)
     assert_int_equal(plb_snapshot_compare(&in, other, &change, &err), PLB_ERR_VALUE);
 }
 
+static void burn(int64_t ns)
+{
+    const int64_t end = plb_clock_real_ns(PLB_CLOCK_WALL) + ns;
+    while (plb_clock_real_ns(PLB_CLOCK_WALL) < end) {
+    }
+}
+
+static void a_threads_own_time_passes_in_its_frames(void **state)
+{
+    (void)state;
+    plb_clock_enter(PLB_CLOCK_NONE, 1000, 1.0);
+    burn(1000000);
+    assert_int_equal(plb_clock_ns(PLB_CLOCK_WALL), 1000);
+    plb_clock_declare(77);
+    assert_int_equal(plb_clock_ns(PLB_CLOCK_WALL), 1077);
+    assert_int_equal(plb_clock_leave(), 1077);
+    assert_true(plb_clock_ns(PLB_CLOCK_WALL) > 1000000000); /* the machine's again */
+
+    plb_clock_enter(PLB_CLOCK_WALL, 5000, 4.0);
+    const int64_t cpu = plb_clock_ns(PLB_CLOCK_CPU);
+    burn(1000000);
+    plb_clock_declare(10000000);
+    assert_true(plb_clock_ns(PLB_CLOCK_CPU) >= cpu + 10000000);
+    assert_true(plb_clock_leave() >= 5000 + 4000000 + 10000000);
+    burn(1000000);
+    plb_clock_enter(PLB_CLOCK_CPU, 0, 0.5);
+    const int64_t own = plb_clock_ns(PLB_CLOCK_CPU);
+    assert_in_range(own, 0, 500000); /* what passed between the frames does not count */
+    assert_true(plb_clock_ns(PLB_CLOCK_WALL) >= own);
+    plb_clock_leave();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +187,7 @@ int main(void)
         cmocka_unit_test(exact_sums_merge_as_they_add),
         cmocka_unit_test(utilization_is_load_over_all),
         cmocka_unit_test(a_placement_is_compared),
+        cmocka_unit_test(a_threads_own_time_passes_in_its_frames),
     };
     return cmocka_run_group_tests_name("measure", tests, NULL, NULL);
 }
