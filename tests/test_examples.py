@@ -11,10 +11,13 @@ from test_mpi import HERE, launch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 with pytest.MonkeyPatch.context() as patch:
     patch.setitem(sys.modules, "mpi4py", None)  # one rank: this process does not start MPI
+    import flow
     import jacobi2d
     import kneighbor
+    import lbtest
     import leanmd
     import lennardjones
+    import multizone
     import runs
     from lennardjones import Fluid
 
@@ -137,6 +140,102 @@ def test_bad_rings_are_errors(monkeypatch, words, says):
         kneighbor.main()
 
 
+# ---- lbtest ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("graph", "degrees"),
+    [("ring", {2}), ("mesh", {4}), ("cube", {6}), ("random", set(range(2, 20)))],
+)
+def test_graphs_of_lbtest(graph, degrees):
+    program = lbtest.Program.draw(graph, 120, (0.5, 2.0), (100, 900), degree=6, seed=3)
+    a, b = program.pairs.T
+    assert np.all(a < b)
+    assert len({*map(tuple, program.pairs.tolist())}) == len(a)
+    degree = np.bincount(program.pairs.ravel(), minlength=120)
+    assert set(degree.tolist()) <= degrees
+    assert graph != "random" or 5.0 < degree.mean() < 6.1
+    assert 0.5 <= program.load.min() < 0.6 < 1.9 < program.load.max() <= 2.0
+    assert 100 <= program.nbytes.min() < 150 < 850 < program.nbytes.max() <= 900
+    sent = {(i, j): size for i, to in enumerate(program.sends) for j, size in to}
+    assert len(sent) == 2 * len(a)
+    assert all(sent[j, i] == size for (i, j), size in sent.items())
+    again = lbtest.Program.draw(graph, 120, (0.5, 2.0), (100, 900), 6, ordered=True, seed=3)
+    assert np.array_equal(again.pairs, program.pairs)
+    assert np.array_equal(again.load, np.sort(program.load)[::-1])
+
+
+def test_lbtest_as_a_snapshot():
+    program = lbtest.Program.draw("cube", 64, (1.0, 1.0), (8, 8))
+    snapshot = program.snapshot(4)
+    assert snapshot.metrics.max_over_mean == 1.0
+    assert snapshot.n_edges == 2 * 3 * 64
+    assert np.array_equal(np.bincount(snapshot.rank), [16] * 4)
+
+
+def test_lbtest_wants_ranges(monkeypatch):
+    monkeypatch.setattr(sys, "argv", "lbtest --ms 2 1".split())
+    with pytest.raises(SystemExit, match=r"load is .* expected a range"):
+        lbtest.main()
+
+
+# ---- multizone -------------------------------------------------------------------------------
+
+
+def test_zones_are_those_of_bt_mz():
+    for name, largest in {"S": 18, "B": 72}.items():  # NPB 3.3.1: problem_size of the class
+        problem = multizone.CLASSES[name]
+        assert max(w for box in problem.boxes for w in box.size) == largest
+    for name, problem in multizone.CLASSES.items():
+        cells = [box.n_cells for box in problem.boxes]
+        assert sum(cells) == np.prod(problem.cells)
+        assert max(cells) / min(cells) == pytest.approx(9.0 if name == "S" else 20.25, rel=0.2)
+        for key in range(problem.n_zones):
+            for side, other in problem.neighbours(key).items():
+                assert problem.neighbours(other)[flow.OPPOSITE[side]] == key
+
+
+def test_flow_comes_closer_to_the_exact_solution():
+    errors = []
+    for n in (12, 24):  # to the same time
+        problem = multizone.Problem((n, n, n // 2), 2, 3.0)
+        errors.append(multizone.solve(None, problem, n * n // 24, mode="off").error)
+    assert errors[1] < 0.15
+    assert 1.7 < errors[0] / errors[1] < 4.5  # first order at the zones' borders, else second
+
+
+def test_implicit_step_against_a_dense_matrix():
+    rng = np.random.default_rng(1)
+    box = flow.Box((0, 0, 0), (4, 3, 2), (12, 10, 8))
+    speed = rng.normal(size=box.size)
+    given = rng.normal(size=(5, *box.size))
+    for axis, n in enumerate(box.size):
+        h = 1.0 / box.whole[axis]
+        expected = np.empty_like(given)
+        for line in np.ndindex(*(m for i, m in enumerate(box.size) if i != axis)):
+            at = (*line[:axis], slice(None), *line[axis:])
+            matrix = np.eye(n)
+            for i in range(n):
+                for j, slope in ((i - 1, -1.0), (i + 1, 1.0)):
+                    matrix[i, i] += box.dt * flow.NU / h**2
+                    if 0 <= j < n:
+                        matrix[i, j] = box.dt * (slope * speed[at][i] / (2 * h) - flow.NU / h**2)
+            expected[(slice(None), *at)] = np.linalg.solve(matrix, given[(slice(None), *at)].T).T
+        got = flow._implicit(given.copy(), speed, axis, box)
+        assert np.allclose(got, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_explicit_part_is_the_time_derivative():
+    errors = []
+    for n in (16, 32):
+        zone = flow.Zone(flow.Box((1, 2, 0), (n // 2, n // 4, n), (n, n, n)))
+        zone._reflect()
+        box, eps = zone.box, 1e-6
+        slope = (box.exact(eps) - box.exact(-eps)) / (2.0 * eps)
+        errors.append(np.abs(flow._explicit(zone.q, box) / box.dt - slope).mean())
+    assert 3.0 < errors[0] / errors[1] < 5.0  # second order
+
+
 # ---- all -------------------------------------------------------------------------------------
 
 
@@ -145,6 +244,12 @@ def test_bad_rings_are_errors(monkeypatch, words, says):
     [
         (jacobi2d, "--blocks 2 --size 8 --iterations 6", ["4 blocks on 1 ranks, 6 iterations"]),
         (kneighbor, "--work 2 --iterations 8 --start 4", ["4 times as long from", "16 obj"]),
+        (lbtest, "--steps 1 9 --graph cube --iterations 6", ["graph: cube, 32 pairs", "16 obj"]),
+        (
+            multizone,
+            "--size S --steps 4",
+            ["4 zones", "216 to 1944, 3456 in all", "error: at most"],
+        ),
         (leanmd, "--cells 3 --steps 3", ["energy of an atom", "total energy: within", "405 cells"]),
     ],
 )
@@ -179,7 +284,7 @@ def test_results_do_not_depend_on_the_ranks(mpiexec, ranks):
     fingerprints, reaction = json.loads(out.splitlines()[-1])
     _fingerprints.append(fingerprints)
     assert fingerprints[0::2] == fingerprints[1::2]  # unbalanced and balanced
-    assert len(set(fingerprints)) == 4
+    assert len(set(fingerprints)) == 6
     assert fingerprints == _fingerprints[0]
     if ranks > 1:  # the sudden imbalance was seen and removed (Menon 2012, figure 3.4)
         assert reaction["after"] <= 3

@@ -15,7 +15,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 
 import jacobi2d
 import kneighbor
+import lbtest
 import leanmd
+import multizone
 from heat import Plate
 from lennardjones import Fluid
 
@@ -32,6 +34,15 @@ def molecules(away, way):
     return leanmd.solve(WORLD, fluid, fluid.drop(), 4, **way)
 
 
+def zones(way):
+    return multizone.solve(WORLD, multizone.CLASSES["S"], 6, **way)
+
+
+def graph(way):
+    program = lbtest.Program.draw("random", 20, (1, 60), (8, 4000), ordered=True)
+    return lbtest.solve(WORLD, program, 8, **way)
+
+
 RING = kneighbor.Ring(objects=24, k=3, nbytes=4000, work=2, start=20, share=0.25, factor=4)
 
 
@@ -43,10 +54,12 @@ def ring(way):
 runs = [
     *(jacobi(way) for way in (UNBALANCED, BALANCED)),
     *(molecules(away, way) for away in (1, 2) for way in (UNBALANCED, BALANCED)),
+    *(zones(way) for way in (UNBALANCED, BALANCED)),
+    *(graph(way) for way in (UNBALANCED, BALANCED)),
     *(ring(way) for way in (UNBALANCED, {"trigger": "metabalancer"})),
 ]
 moved = [run.report.migrations for run in runs]
-assert moved[0::2] == [0] * 4
+assert moved[0::2] == [0] * 6
 assert WORLD.size == 1 or all(moved[1::2]), moved
 if WORLD.rank == 0:
     reaction = kneighbor.Reaction.of(runs[-1], RING.start)
