@@ -14,6 +14,7 @@
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "base/sort.h"
+#include "base/wait.h"
 #include "decide/consensus.h"
 #include "decide/fit.h"
 #include "decide/period.h"

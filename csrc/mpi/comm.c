@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/wait.h"
 #include "measure/stats.h"
-#include "mpi/wait.h"
 
 int plb_mpi_fail(plb_err_t *err, int code, const char *call, const char *file, int line)
 {

@@ -16,9 +16,9 @@
 
 #include <stdbool.h>
 
+#include "base/wait.h"
 #include "measure/stats.h"
 #include "mpi/comm.h"
-#include "mpi/wait.h"
 
 typedef struct plb_parcel {
     int peer, n;

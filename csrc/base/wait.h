@@ -1,7 +1,7 @@
 /* Polite waiting: ranks may be more than cores, or be held to a share of one by a quota, and then
  * a rank that spins takes time from the one that it waits for. */
-#ifndef PLB_MPI_WAIT_H
-#define PLB_MPI_WAIT_H
+#ifndef PLB_BASE_WAIT_H
+#define PLB_BASE_WAIT_H
 
 #include <stdint.h>
 

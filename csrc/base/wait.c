@@ -1,4 +1,4 @@
-#include "mpi/wait.h"
+#include "base/wait.h"
 
 #include <sched.h>
 #include <time.h>
