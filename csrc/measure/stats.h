@@ -19,8 +19,10 @@
     X(kind, int64_t, SAME, "", "which collective step this is")                                   \
     X(iteration, int64_t, SAME, "", "iteration that the figures speak of")                        \
     X(arguments, int64_t, SAME, "", "fingerprint of what must be equal on all ranks")             \
-    X(n_ranks, int64_t, SUM, "", "ranks that contributed")                                        \
+    X(n_ranks, int64_t, SUM, "", "ranks that ran this iteration")                                 \
     X(n_objects, int64_t, SUM, "", "objects")                                                     \
+    X(n_changed, int64_t, SUM, "", "objects added or removed since the last step")                \
+    X(n_ended, int64_t, SUM, "", "ranks that had ended their loop")                               \
     X(load_sum, plb_exact_t, SUM, "s", "total load of the objects")                               \
     X(idle_sum, plb_exact_t, SUM, "s", "total idle time of the ranks")                            \
     X(load_max, double, MAX, "s", "load of the most loaded rank")                                 \

@@ -25,13 +25,13 @@ static int add_loads(plb_stats_t *s, PyObject *loads)
 
 int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
 {
-    long long kind, iteration, arguments, n_objects, messages, bytes;
+    long long kind, iteration, arguments, n_objects, messages, bytes, changed;
     double idle, time, cost;
     int failed;
     PyObject *loads;
     plb_stats_init(out);
-    if (!PyArg_ParseTuple(sample, "LLLpLOdLLdd", &kind, &iteration, &arguments, &failed,
-                          &n_objects, &loads, &idle, &messages, &bytes, &time, &cost) ||
+    if (!PyArg_ParseTuple(sample, "LLLpLOdLLddL", &kind, &iteration, &arguments, &failed,
+                          &n_objects, &loads, &idle, &messages, &bytes, &time, &cost, &changed) ||
         add_loads(out, loads) != 0) {
         return -1;
     }
@@ -40,6 +40,7 @@ int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
     out->arguments = arguments;
     out->n_ranks = 1;
     out->n_objects = n_objects;
+    out->n_changed = changed;
     out->messages = messages;
     out->message_bytes = bytes;
     out->load_max_rank = rank;

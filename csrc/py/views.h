@@ -98,8 +98,8 @@ plb_trigger_t *plb_py_trigger(PyObject *object);
 int plb_py_strategy(PyObject *object, plb_strategy_t *out);
 
 /** A rank's contribution to the statistics, a tuple: kind, iteration, arguments, failed,
- * n_objects, loads (array), idle, messages, message_bytes, time, cost.  0, or -1 with an
- * exception. */
+ *  n_objects, loads (array), idle, messages, message_bytes, time, cost, n_changed.  0, or -1 with
+ *  an exception. */
 int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out);
 
 /** A record as a tuple: the fields of PLB_STATS in order, then whether it is mixed. */

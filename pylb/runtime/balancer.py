@@ -15,7 +15,7 @@ from pylb.errors import DomainError, StateError, UnknownKeyError
 from pylb.runtime.agreement import Agreement, Kind
 from pylb.runtime.messages import Mailbox
 from pylb.runtime.migration import Balancing
-from pylb.runtime.objects import Directory, Item, Store, key_of
+from pylb.runtime.objects import Changes, Directory, Item, Store, key_of
 from pylb.runtime.parcel import pack, size_of, unpack
 from pylb.runtime.receipts import Receipt
 from pylb.runtime.report import Iterations, Report, check_suffix
@@ -124,7 +124,7 @@ class Balancer:
             f"mode={mode!r}, clock={clock!r}, load={'given' if load else None}, seed={seed}"
         )
         self._store = Store(_one_of("clock", clock, ("wall", "cpu")))
-        self._new: list[int] = []  # keys that the other ranks do not know yet
+        self._changes = Changes()
         self._mailbox = Mailbox()
         self._directory = Directory()
         self._in_loop = False
@@ -178,13 +178,13 @@ class Balancer:
         UnknownKeyError
             There is an object of that key.  Where that is on another rank, all ranks raise at the
             start of the loop.
-        StateError
-            Called within ``iterate``.
+
+        Notes
+        -----
+        Within ``iterate`` it takes part from the next pass on.
         """
-        if self._in_loop:
-            raise StateError("add() within iterate(): objects are added between loops")
         key = key_of(key)
-        if key in self._store.items or key in self._directory.rank_of:
+        if self._lives(key):
             rank = self._directory.rank_of.get(key, self.rank)
             raise UnknownKeyError(
                 f"key {key} was added twice: on rank {rank} and on rank {self.rank}"
@@ -192,21 +192,53 @@ class Balancer:
         for name, value in (("nbytes", nbytes), ("memory", memory)):
             if value is not None and operator.index(value) < 0:
                 raise DomainError(f"{name} is {value}: expected zero or more bytes")
-        self._store.items[key] = Item(
+        self._changes.new[key] = Item(
             key,
             block,
             operator.index(nbytes),
             -1 if memory is None else operator.index(memory),
             bool(migratable),
         )
-        self._new.append(key)
+        if not self._in_loop:
+            self._store.items[key] = self._changes.new[key]
+
+    def remove(self, key: int) -> Any:
+        """Take an object of this rank away from the balancer, with the messages to it.
+
+        Within ``iterate`` it goes at the end of the pass.
+
+        Returns
+        -------
+        object
+            The object.
+
+        Raises
+        ------
+        UnknownKeyError
+            No such object on this rank.
+        """
+        key = key_of(key)
+        item = self._changes.new.pop(key, None)
+        if item is None:
+            if key in self._changes.gone or key not in self._store.items:
+                raise UnknownKeyError(f"key {key}: no such object on rank {self.rank}")
+            item = self._store.items[key]
+            self._changes.gone.add(key)
+        if not self._in_loop:
+            del self._store.items[key]
+        return item.value
+
+    def _lives(self, key: int) -> bool:
+        changes = self._changes
+        known = key in self._store.items or key in self._directory.rank_of
+        return key in changes.new or (known and key not in changes.gone)
 
     def local(self) -> Iterator[tuple[int, Any]]:
         """The objects of this rank, (key, object), in increasing order of key; each body is timed.
 
         Several loops in one pass add up.
         """
-        if self._new:
+        if self._changes and not self._in_loop:
             self._store.arrange()
         return iter(self._store.recorder)
 
@@ -343,21 +375,33 @@ class Balancer:
             Kind.START,
             self._done,
             arguments,
-            n_objects=len(self._new),
+            n_changed=len(self._changes),
             messages=len(self._mailbox.outbox),
         )
-        if stats.n_objects:
-            new = self._transport.allgather(np.array(self._new, np.int64))
-            keys = [np.frombuffer(b, np.int64) for b in new]
-            self._directory.add(keys)
-            self._new = []
-            self._store.arrange()
+        if stats.n_changed:
+            self._learn()
         if stats.messages:
             self._exchange(Kind.FIRST_MESSAGES)
         if self._due:
             self._balance()
         self._store.seconds.fill(0.0)
         self._resumed = _core.clock()
+
+    def _learn(self) -> None:
+        """The objects that were added and removed, on all ranks, and all ranks know it.
+
+        Raises
+        ------
+        UnknownKeyError
+            A key was added on two ranks.
+        """
+        changes, self._changes = self._changes, Changes()
+        self._store.change(changes)
+        new, gone = changes.share(self._transport)
+        self._mailbox.forget(gone)
+        self._directory.remove(gone)
+        self._directory.add(new)
+        self._store.arrange()
 
     def _at_sync(self, is_last: bool) -> None:
         """The end of a pass: exchange messages and statistics, decide, balance."""
@@ -368,6 +412,8 @@ class Balancer:
         self._due = self._trigger.observe(self._done, stats.load_max, mean)
         self._due = self._due and self._mode == "on"
         self._done += 1
+        if stats.n_changed:
+            self._learn()
         if self._due and not is_last:
             self._balance()
         self._resumed = _core.clock()
@@ -401,6 +447,7 @@ class Balancer:
             messages=messages,
             message_bytes=nbytes,
             time=passed,
+            n_changed=len(self._changes) if kind == Kind.SYNC else 0,
         )
         waited = _core.clock() - begin
         self._idle = waited if kind == Kind.SYNC else self._idle + waited

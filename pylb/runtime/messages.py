@@ -71,6 +71,14 @@ class Mailbox:
                 # One source's messages came in one list, and sorting is stable.
                 received.sort(key=itemgetter(0))
 
+    def forget(self, keys: set[int]) -> None:
+        """Objects are gone: what was sent to them, and their part of the graph."""
+        if keys:
+            self.inbox = {k: v for k, v in self.inbox.items() if k not in keys}
+            self.graph = {
+                (s, t): e for (s, t), e in self.graph.items() if not (s in keys or t in keys)
+            }
+
     def edges(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """(m, 4) int64: source, target, bytes and messages since the last clearing."""
         rows = [(s, t, b, n) for (s, t), (b, n) in self.graph.items()]

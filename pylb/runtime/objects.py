@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from pylb import _core
 from pylb.errors import DomainError, UnknownKeyError
+from pylb.runtime.transport import Transport
 from pylb.snapshot import F64, I32, I64
 
 
@@ -47,6 +48,32 @@ def key_of(key: Any, name: str = "key") -> int:
     return out
 
 
+@dataclass
+class Changes:
+    """Objects of this rank that the other ranks do not know to have come or gone.
+
+    Attributes
+    ----------
+    new : dict of Item
+        By key.
+    gone : set of int
+    """
+
+    new: dict[int, Item] = field(default_factory=dict)
+    gone: set[int] = field(default_factory=set)
+
+    def __len__(self) -> int:
+        return len(self.new) + len(self.gone)
+
+    def share(self, transport: Transport) -> tuple[list[I64], set[int]]:
+        """The new keys of each rank, and all keys that are gone.  Collective."""
+        mine = np.array([len(self.new), *self.new, *self.gone], np.int64)
+        every = [np.frombuffer(b, np.int64) for b in transport.allgather(mine)]
+        new = [keys[1 : 1 + keys[0]] for keys in every]
+        gone = [keys[1 + keys[0] :] for keys in every]
+        return new, set(np.concatenate(gone).tolist())
+
+
 class Store:
     """The objects of this rank, in order of key, with the clock on them.
 
@@ -80,6 +107,12 @@ class Store:
         self.recorder = _core.Recorder(
             tuple((key, item.value) for key, item in self.items.items()), self.seconds, self.clock
         )
+
+    def change(self, changes: Changes) -> None:
+        """Objects come and go; `arrange` afterwards."""
+        for key in changes.gone:
+            self.items.pop(key, None)
+        self.items.update(changes.new)
 
     def end_pass(self) -> None:
         """The loads of the pass go to the window."""
@@ -133,6 +166,13 @@ class Directory:
             )
         self.keys = every
         self.move(rank)
+
+    def remove(self, keys: set[int]) -> None:
+        """Objects are gone."""
+        if keys:
+            stays = ~np.isin(self.keys, list(keys))
+            self.keys = self.keys[stays]
+            self.move(self.rank[stays])
 
     def move(self, rank: I32) -> None:
         """Objects live there from now on."""

@@ -22,6 +22,8 @@ class Stats(NamedTuple):
     arguments: int
     n_ranks: int
     n_objects: int
+    n_changed: int
+    n_ended: int
     load_sum: float
     idle_sum: float
     load_max: float
@@ -57,6 +59,7 @@ class Sample(NamedTuple):
     message_bytes: int = 0
     time: float = 0.0
     cost: float = 0.0
+    n_changed: int = 0
 
 
 class Transport(Protocol):

@@ -171,6 +171,52 @@ def an_exchange_too_many(comm):
     return None
 
 
+def coming_and_going(comm):
+    """Objects are born in a pass and live from the next one on; they go at the end of a pass."""
+    lb = fill(pylb.Balancer(comm, every=2, load=lambda key, block: 1.0 + key % 3))
+    alive = []
+    for it in lb.iterate(8):
+        keys = [key for key, _ in lb.local()]
+        alive.append(sorted(key for here in comm.allgather(keys) for key in here))
+        for key, block in lb.local():
+            lb.send((key + 1) % 12 if it == 0 else key, key, it)
+            assert it == 0 or all(data == it - 1 for _, data in lb.inbox(key))
+            if it == 3 and key < 6:
+                lb.add(100 + key, block)
+            if it == 5 and (key == 3 or key >= 100):
+                assert lb.remove(key) is block
+                raised(errors.UnknownKeyError, f"key {key}", lambda key=key: lb.remove(key))
+                if key == 104:
+                    lb.add(104, "again")
+    first = list(range(12))
+    assert alive[:4] == [first] * 4
+    assert alive[4:6] == [first + [100 + k for k in range(6)]] * 2
+    assert alive[6:] == [[k for k in first if k != 3] + [104]] * 2
+    assert len(lb.history) == 3
+    assert lb.report().n_objects == 12
+    raised(errors.UnknownKeyError, "key 3", lambda: lb.rank_of(3))
+    here = lb.rank_of(104) == lb.rank
+    raised(errors.UnknownKeyError, "key 77: no such object on rank", lambda: lb.remove(77))
+    if here:
+        assert lb.remove(104) == "again"  # between loops at once
+    assert 104 not in [key for key, _ in lb.local()]
+    loop(lb, 1)
+    assert lb.report().n_objects == 11
+    return None
+
+
+def born_twice(comm):
+    lb = fill(pylb.Balancer(comm, every=1))
+
+    def bear():
+        for _ in lb.iterate(2):
+            lb.add(50, "x")
+
+    if comm.size > 1:
+        raised(errors.UnknownKeyError, ("key 50", "on rank 0", "on rank 1"), bear)
+    return None
+
+
 def leaving_together(comm):
     """All ranks break out of a loop and go on in another."""
     lb = fill(pylb.Balancer(comm, every=1))
@@ -223,7 +269,6 @@ def unknown_keys(comm):
     raised(errors.UnknownKeyError, "key 77", lambda: lb.rank_of(77))
     for _ in lb.iterate(2):
         raised(errors.UnknownKeyError, "target 78", lambda: lb.send(78, mine, "x"))
-        raised(errors.StateError, "within iterate", lambda: lb.add(50, "x"))
         raised(errors.StateError, "under way", lambda: loop(lb, 1))
     return None
 
@@ -346,6 +391,8 @@ CASES = (
     first_messages_and_no_copy,
     phases_of_a_pass,
     an_exchange_too_many,
+    coming_and_going,
+    born_twice,
     leaving_together,
     reports,
     duplicate_keys,
