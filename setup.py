@@ -1,23 +1,27 @@
 """Build of the C core.  Project data stands in pyproject.toml.
 
 pylb._core needs a C compiler and NumPy, nothing else.  pylb._mpi is built where an MPI compiler
-is found (MPICC, else mpicc on the PATH) and left out, saying so, where there is none.
+is found (MPICC, else mpicc on the PATH), pylb._metis, pylb._scotch and pylb._zoltan where their
+library is (pkg-config, else the plain name); what is left out is said.
 
-Environment: MPICC=path; PYLB_MPI=0 leaves pylb._mpi out; PLB_DEBUG=1 no optimisation;
-PLB_SANITIZE=1 address and undefined-behaviour sanitizers; PLB_WERROR=1 warnings are errors.
+Environment: MPICC=path; PYLB_MPI=0 leaves pylb._mpi and pylb._zoltan out; PLB_DEBUG=1 no
+optimisation; PLB_SANITIZE=1 address and undefined-behaviour sanitizers; PLB_WERROR=1 warnings are
+errors.
 """
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy
 from setuptools import Extension, setup
 
-ROOMS = ["base", "measure", "decide", "place", "move", "machine", "explore"]
+ROOMS = ["base", "measure", "decide", "partition", "place", "move", "machine", "explore"]
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Wmissing-declarations"]
 
 
@@ -52,40 +56,121 @@ def extension(name, files, include=(), compile_args=(), link_args=()):
     )
 
 
-def mpi_extension():
-    """The extension for MPI, or None with a line that says why not."""
+def say(text):
+    print(f"pylb: {text}", file=sys.stderr)
+
+
+def mpi_words():
+    """(mpicc, its compile and link words), or None with a line that says why not."""
     if os.environ.get("PYLB_MPI") == "0":
         return None
     mpicc = os.environ.get("MPICC") or shutil.which("mpicc")
     if not mpicc:
-        print("pylb: no mpicc found: building without pylb._mpi", file=sys.stderr)
+        say("no mpicc found: building without MPI")
         return None
     try:
-        import mpi4py
+        import mpi4py  # noqa: F401
 
         shown = subprocess.run([mpicc, "-show"], capture_output=True, text=True, check=True)
     except (ImportError, OSError, subprocess.CalledProcessError) as why:
-        print(f"pylb: {why}: building without pylb._mpi", file=sys.stderr)
+        say(f"{why}: building without MPI")
         return None
-    words = shlex.split(shown.stdout)[1:]
-    print(f"pylb: building pylb._mpi with {mpicc}", file=sys.stderr)
+    return mpicc, shlex.split(shown.stdout)[1:]
+
+
+def split_words(words):
+    """Words for the compiler and those for the linker."""
+    compiling = [w for w in words if w.startswith(("-I", "-D"))]
+    return compiling, [w for w in words if w not in compiling]
+
+
+def mpi_extension(mpicc, words):
+    """The extension for MPI."""
+    import mpi4py
+
+    say(f"building pylb._mpi with {mpicc}")
+    compile_args, link_args = split_words(words)
     out = extension(
         "pylb._mpi",
         sources("base", "measure", "mpi")
         + [f"csrc/py/{f}.c" for f in ("mpimodule", "errors", "stats", "views")],
         include=[mpi4py.get_include()],
-        compile_args=[w for w in words if w.startswith(("-I", "-D"))],
-        link_args=[w for w in words if not w.startswith(("-I", "-D"))],
+        compile_args=compile_args,
+        link_args=link_args,
     )
     # A broken MPI costs pylb._mpi, not the whole install, unless this MPI was asked for.
     out.optional = "MPICC" not in os.environ
     return out
 
 
+def pkg_config(package):
+    """Words of a package, or none."""
+    if not package or not shutil.which("pkg-config"):
+        return []
+    command = ["pkg-config", "--cflags", "--libs", package]
+    found = subprocess.run(command, capture_output=True, text=True)
+    return shlex.split(found.stdout) if found.returncode == 0 else []
+
+
+def links(header, words):
+    """Whether a program with this header can be built, and is loaded with one MPI at most."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = Path(folder, "probe.c"), Path(folder, "probe")
+        text = f"#include <stdio.h>\n#include <{header}>\nint main(void) {{ return 0; }}\n"
+        source.write_text(text)
+        compile_args, link_args = split_words(words)
+        cc = shlex.split(os.environ.get("CC", "cc"))
+        command = [*cc, *compile_args, str(source), "-o", str(program)]
+        command += ["-Wl,--no-as-needed", *link_args]
+        if subprocess.run(command, capture_output=True).returncode != 0:
+            return False
+        loaded = subprocess.run(["ldd", str(program)], capture_output=True, text=True).stdout
+    return len(set(re.findall(r"libmpi\w*\.so\.\d+", loaded))) <= 1
+
+
+# Module, header, name for pkg-config, plain words of compiler and linker.
+PARTITIONERS = [
+    ("metis", "metis.h", "metis", ["-lmetis"]),
+    ("scotch", "scotch.h", "scotch", ["-I/usr/include/scotch", "-lscotch"]),
+    ("zoltan", "zoltan.h", "zoltan", ["-I/usr/include/trilinos", "-ltrilinos_zoltan"]),
+    ("zoltan", "zoltan.h", "", ["-lzoltan"]),
+]
+
+
+def partitioner_extensions(mpi):
+    """Extensions of the partitioning libraries that are here."""
+    out = {}
+    for name, header, package, plain in PARTITIONERS:
+        if name in out or (name == "zoltan" and mpi is None):
+            continue
+        words = pkg_config(package) or plain
+        if name == "zoltan":
+            words = [*words, *mpi[1]]
+        if not links(header, words):
+            continue
+        say(f"building pylb._{name} with {' '.join(words)}")
+        compile_args, link_args = split_words(words)
+        out[name] = extension(
+            f"pylb._{name}",
+            [
+                f"csrc/{f}.c"
+                for f in ("base/err", "base/mem", f"partitioners/{name}", f"py/{name}module")
+            ],
+            compile_args=compile_args,
+            link_args=[*link_args, "-pthread"],
+        )
+        out[name].optional = True
+    for name in {name for name, *_ in PARTITIONERS} - set(out):
+        say(f"no {name} found that fits: building without pylb._{name}")
+    return list(out.values())
+
+
 def extensions():
-    core = [f for f in sources(*ROOMS, "py") if not f.endswith("mpimodule.c")]
-    mpi = mpi_extension()
-    return [extension("pylb._core", core, link_args=["-lm", "-pthread"]), *([mpi] if mpi else [])]
+    core = [f for f in sources(*ROOMS, "py") if not f.endswith("module.c")]
+    core += ["csrc/py/coremodule.c"]
+    mpi = mpi_words()
+    out = [extension("pylb._core", core, link_args=["-lm", "-pthread"])]
+    return [*out, *([mpi_extension(*mpi)] if mpi else []), *partitioner_extensions(mpi)]
 
 
 setup(ext_modules=extensions())

@@ -30,6 +30,7 @@
 #include "measure/metrics.h"
 #include "measure/snapshot.h"
 #include "measure/stats.h"
+#include "partition/partition.h"
 #include "place/problem.h"
 #include "place/refine.h"
 #include "place/strategy.h"

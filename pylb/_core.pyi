@@ -123,3 +123,29 @@ def program_run(
 def trace_optimum(
     trace: Any, strategy: Any, params: Sequence[float], seed: int, cost: float, /
 ) -> tuple[float, NDArray[np.int64]]: ...
+
+# partition.c
+def install(partitioner: Any, /) -> None: ...
+def partition(
+    library: str,
+    vertices: int,
+    parts: int,
+    *,
+    n_weights: int = 1,
+    n_dims: int = 0,
+    weight: ArrayLike | None = None,
+    share: ArrayLike | None = None,
+    start: ArrayLike | None = None,
+    to: ArrayLike | None = None,
+    edge_weight: ArrayLike | None = None,
+    net_start: ArrayLike | None = None,
+    pin: ArrayLike | None = None,
+    net_weight: ArrayLike | None = None,
+    coords: ArrayLike | None = None,
+    fixed: ArrayLike | None = None,
+    old: ArrayLike | None = None,
+    old_cost: ArrayLike | None = None,
+    imbalance: float = 1.03,
+    seed: int = 0,
+    options: list[str] = [],
+) -> NDArray[np.int32]: ...

@@ -70,6 +70,10 @@ class MissingPartError(PylbError, ImportError):
     """An optional part is absent; the message has the one command that brings it."""
 
 
+class PartitionerError(PylbError, RuntimeError):
+    """METIS, Scotch or Zoltan failed, or its answer is no partition."""
+
+
 BY_CODE: dict[int, type[BaseException]] = {
     -1: MemoryError,
     -2: DomainError,
@@ -81,4 +85,6 @@ BY_CODE: dict[int, type[BaseException]] = {
     -8: KeyboardInterrupt,
     -9: StrategyError,
     -10: StateError,
+    -11: MissingPartError,
+    -12: PartitionerError,
 }

@@ -7,14 +7,10 @@ Whatever needs an optional part takes it from here, so that its absence always r
 
 from __future__ import annotations
 
-import ctypes
-import ctypes.util
 import importlib
 import importlib.metadata
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 
 from pylb.errors import MissingPartError
@@ -54,38 +50,11 @@ def _python(name: str, what: str, purpose: str, module: str = "") -> Part:
     return Part(name, purpose, f"pip install {what}", find, module or name)
 
 
-def _library(*names: str) -> str:
-    for name in names:
-        found = ctypes.util.find_library(name)
-        if found:
-            return found
-    raise ModuleNotFoundError(f"no library {names[0]}")
+def _version(module: str) -> Callable[[], str]:
+    def find() -> str:
+        return str(importlib.import_module(module).version)
 
-
-def _defined(header: str, *macros: str) -> str:
-    """Values of the macros in a header of /usr/include, joined with dots."""
-    path = Path("/usr/include", header)
-    source = path.read_text(errors="replace") if path.exists() else ""
-    values = [re.search(rf"^#define {m}\s+([\d.]+)", source, re.MULTILINE) for m in macros]
-    return ".".join(v.group(1) for v in values if v) or "present"
-
-
-def _scotch() -> str:
-    library = ctypes.CDLL(_library("scotch-7.0", "scotch"))
-    numbers = [ctypes.c_int() for _ in range(3)]
-    library.SCOTCH_version(*map(ctypes.byref, numbers))
-    return ".".join(str(n.value) for n in numbers)
-
-
-def _metis() -> str:
-    _library("metis")
-    return _defined("metis.h", "METIS_VER_MAJOR", "METIS_VER_MINOR", "METIS_VER_SUBMINOR")
-
-
-def _zoltan() -> str:
-    # Zoltan_Initialize would tell its version too, but it starts MPI.
-    _library("trilinos_zoltan", "zoltan")
-    return _defined("trilinos/zoltan.h", "ZOLTAN_VERSION_NUMBER")
+    return find
 
 
 def _mpi() -> str:
@@ -95,6 +64,12 @@ def _mpi() -> str:
 def first_line(library: str) -> str:
     """An MPI's library string without what some append: MPICH adds its configure options."""
     return library.splitlines()[0].strip(" ,\0")
+
+
+def _partitioner(name: str, packages: str, purpose: str) -> Part:
+    module = f"pylb._{name.lower()}"
+    command = f"apt-get install -y {packages} && {REBUILD}"
+    return Part(name, purpose, command, _version(module), module)
 
 
 PARTS: dict[str, Part] = {
@@ -107,13 +82,12 @@ PARTS: dict[str, Part] = {
             _mpi,
             "pylb._mpi",
         ),
-        Part("Scotch", "partitioning graphs", "apt-get install -y libscotch-dev", _scotch),
-        Part("METIS", "partitioning graphs", "apt-get install -y libmetis-dev", _metis),
-        Part(
+        _partitioner("Scotch", "libscotch-dev", "partitioning graphs"),
+        _partitioner("METIS", "libmetis-dev", "partitioning graphs"),
+        _partitioner(
             "Zoltan",
+            "libopenmpi-dev libtrilinos-zoltan-dev",
             "partitioning graphs, hypergraphs and points",
-            "apt-get install -y libtrilinos-zoltan-dev",
-            _zoltan,
         ),
         _python("mpi4py", "'pylb[mpi]'", "balancing under mpiexec"),
         _python("h5py", "'pylb[io]'", "run records in HDF5"),

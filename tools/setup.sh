@@ -24,8 +24,13 @@ install_packages() {
         python3-dev
     want 'cc -E -include stdarg.h -include stddef.h -include stdint.h -include setjmp.h \
         -include cmocka.h - </dev/null' libcmocka-dev
+    if [ "$mpi" != asan ]; then
+        want 'cc -E -include stdint.h -include metis.h - </dev/null' libmetis-dev
+        want 'cc -E -include stdio.h -include scotch/scotch.h - </dev/null' libscotch-dev
+    fi
     if [ "$mpi" = openmpi ]; then
         want 'command -v mpicc && command -v mpiexec' libopenmpi-dev openmpi-bin
+        want 'test -e /usr/include/trilinos/zoltan.h' libtrilinos-zoltan-dev # linked with Open MPI
     fi
     if [ "$mpi" = asan ]; then
         want 'command -v valgrind' valgrind

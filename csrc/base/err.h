@@ -18,7 +18,9 @@
     X(MPI, -7, "MPI reported an error")                                                           \
     X(INTERRUPTED, -8, "interrupted by a signal")                                                 \
     X(CALLBACK, -9, "a callback failed; its own error is pending")                                \
-    X(STATE, -10, "called in the wrong state")
+    X(STATE, -10, "called in the wrong state")                                                    \
+    X(MISSING, -11, "an optional part is absent")                                                 \
+    X(LIBRARY, -12, "a library reported an error")
 
 typedef enum plb_code {
     PLB_OK = 0,

@@ -1,0 +1,442 @@
+#include "partition/partition.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* ---- the table of libraries ----------------------------------------------------------------- */
+
+enum { MAX_LIBRARIES = 8 };
+static const plb_partitioner_t *installed[MAX_LIBRARIES];
+
+int plb_partitioner_install(const plb_partitioner_t *self, plb_err_t *err)
+{
+    for (int i = 0; i < MAX_LIBRARIES; i++) {
+        if (installed[i] == NULL || strcmp(installed[i]->name, self->name) == 0) {
+            installed[i] = self;
+            return PLB_OK;
+        }
+    }
+    return PLB_FAIL(err, PLB_ERR_STATE, "no room for the partitioner %s", self->name);
+}
+
+const plb_partitioner_t *plb_partitioner_find(const char *name)
+{
+    for (int i = 0; i < MAX_LIBRARIES && installed[i] != NULL; i++) {
+        if (strcmp(installed[i]->name, name) == 0) {
+            return installed[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- is it a question? ------------------------------------------------------------------------
+ */
+
+/* Values in least ... most, and their sum, counted with a stride, below 2^31. */
+static int check_values(const char *name, const int32_t *x, int64_t n, int32_t stride,
+                        int32_t least, int32_t most, bool sum, plb_err_t *err)
+{
+    int64_t total = 0;
+    for (int64_t i = 0; x != NULL && i < n; i++) {
+        if (x[i * stride] < least || x[i * stride] > most) {
+            return PLB_FAIL(err, PLB_ERR_VALUE, "%s[%lld] is %d: expected %d ... %d", name,
+                            (long long)i, x[i * stride], least, most);
+        }
+        total += x[i * stride];
+    }
+    if (sum && total > INT32_MAX) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "%s: the sum is %lld: expected below 2^31", name,
+                        (long long)total);
+    }
+    return PLB_OK;
+}
+
+/* start[n + 1] ascends from 0. */
+static int check_start(const char *name, const int32_t *start, int32_t n, plb_err_t *err)
+{
+    if (start[0] != 0) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "%s[0] is %d: expected 0", name, start[0]);
+    }
+    for (int32_t i = 0; i < n; i++) {
+        if (start[i + 1] < start[i]) {
+            return PLB_FAIL(err, PLB_ERR_VALUE, "%s[%d] is %d: expected %d or more", name, i + 1,
+                            start[i + 1], start[i]);
+        }
+    }
+    return PLB_OK;
+}
+
+static int check_weights(const plb_partition_t *in, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    for (int32_t c = 0; ret == PLB_OK && in->weight != NULL && c < in->n_weights; c++) {
+        ret = check_values("weight", in->weight + c, in->n_vertices, in->n_weights, 0, INT32_MAX,
+                           true, err);
+    }
+    return ret;
+}
+
+static int check_shares(const plb_partition_t *in, plb_err_t *err)
+{
+    double sum = 0.0;
+    for (int32_t r = 0; in->share != NULL && r < in->n_parts; r++) {
+        if (!(in->share[r] >= 0.0 && in->share[r] <= 1e30)) {
+            return PLB_FAIL(err, PLB_ERR_VALUE, "share[%d] is %g: expected zero or more", r,
+                            in->share[r]);
+        }
+        sum += in->share[r];
+    }
+    return in->share == NULL || sum > 0.0
+               ? PLB_OK
+               : PLB_FAIL(err, PLB_ERR_VALUE, "share: all of them are zero");
+}
+
+static int check_graph(const plb_partition_t *in, plb_err_t *err)
+{
+    int ret = check_start("start", in->start, in->n_vertices, err);
+    const int64_t m = ret == PLB_OK ? in->start[in->n_vertices] : 0;
+    for (int32_t v = 0; ret == PLB_OK && v < in->n_vertices; v++) {
+        for (int32_t j = in->start[v]; j < in->start[v + 1]; j++) {
+            if (in->to[j] < 0 || in->to[j] >= in->n_vertices || in->to[j] == v) {
+                return PLB_FAIL(err, PLB_ERR_RANGE,
+                                "to[%d], an edge of vertex %d, is %d: expected another one of 0 "
+                                "... %d",
+                                j, v, in->to[j], in->n_vertices - 1);
+            }
+        }
+    }
+    return ret == PLB_OK
+               ? check_values("edge_weight", in->edge_weight, m, 1, 1, INT32_MAX, true, err)
+               : ret;
+}
+
+static int check_hypergraph(const plb_partition_t *in, plb_err_t *err)
+{
+    int ret = check_start("net_start", in->net_start, in->n_nets, err);
+    if (ret == PLB_OK) {
+        ret = check_values("pin", in->pin, in->net_start[in->n_nets], 1, 0, in->n_vertices - 1,
+                           false, err);
+    }
+    if (ret == PLB_OK) {
+        ret = check_values("net_weight", in->net_weight, in->n_nets, 1, 0, INT32_MAX, true, err);
+    }
+    return ret;
+}
+
+static int check_coords(const plb_partition_t *in, plb_err_t *err)
+{
+    for (int64_t i = 0; i < (int64_t)in->n_vertices * in->n_dims; i++) {
+        if (!isfinite(in->coords[i])) {
+            return PLB_FAIL(
+                err, PLB_ERR_VALUE, "coords[%lld, %lld] is %g: expected a finite number",
+                (long long)(i / in->n_dims), (long long)(i % in->n_dims), in->coords[i]);
+        }
+    }
+    return PLB_OK;
+}
+
+int plb_partition_check(const plb_partition_t *in, plb_err_t *err)
+{
+    int ret;
+    if (in->n_parts < 1) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "parts is %d: expected 1 or more", in->n_parts);
+    }
+    if (!(in->imbalance > 1.0 && in->imbalance <= 1e6)) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "imbalance is %g: expected above 1, as 1.03",
+                        in->imbalance);
+    }
+    if (in->seed < 0) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "seed is %d: expected zero or more", in->seed);
+    }
+    if ((ret = check_weights(in, err)) || (ret = check_shares(in, err)) ||
+        (ret = in->start == NULL ? PLB_OK : check_graph(in, err)) ||
+        (ret = in->net_start == NULL ? PLB_OK : check_hypergraph(in, err)) ||
+        (ret = check_coords(in, err)) ||
+        (ret = check_values("fixed", in->fixed, in->n_vertices, 1, -1, in->n_parts - 1, false,
+                            err)) ||
+        (ret = check_values("old", in->old, in->n_vertices, 1, -1, in->n_parts - 1, false, err))) {
+        return ret;
+    }
+    return check_values("old_cost", in->old_cost, in->n_vertices, 1, 0, INT32_MAX, true, err);
+}
+
+static int check_taken(const plb_partitioner_t *with, const plb_partition_t *in, plb_err_t *err)
+{
+    const struct {
+        unsigned bit;
+        bool asked;
+        const char *what;
+    } asked[] = {
+        {PLB_TAKES_GRAPH, in->start != NULL, "graphs"},
+        {PLB_TAKES_HYPERGRAPH, in->net_start != NULL, "hypergraphs"},
+        {PLB_TAKES_COORDS, in->n_dims > 0, "coordinates"},
+        {PLB_TAKES_WEIGHTS, in->n_weights > 1, "several weights of a vertex"},
+        {PLB_TAKES_FIXED, in->fixed != NULL, "fixed vertices"},
+        {PLB_TAKES_OLD, in->old != NULL, "an old partition"},
+    };
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        if (asked[i].asked && !(with->takes & asked[i].bit)) {
+            return PLB_FAIL(err, PLB_ERR_VALUE, "%s does not take %s", with->name, asked[i].what);
+        }
+    }
+    return PLB_OK;
+}
+
+/* ---- what a library need not see ---------------------------------------------------------------
+ */
+
+/* Parts that can have something, in order; fewer where there are fewer vertices, those with the
+ * lowest numbers. */
+typedef struct reduced {
+    plb_partition_t in;
+    int32_t *part_of, *index_of; /* the k-th part that is left; where it is among those, or -1 */
+    double *share;
+    int32_t *fixed, *old;
+    bool same; /* nothing was left out */
+} reduced_t;
+
+static void reduced_free(reduced_t *self)
+{
+    plb_free(self->part_of);
+    plb_free(self->index_of);
+    plb_free(self->share);
+    plb_free(self->fixed);
+    plb_free(self->old);
+}
+
+/* Which parts are left: part_of, index_of and in.n_parts.  Those that have fixed vertices stay. */
+static int choose_parts(reduced_t *self, const plb_partition_t *in, plb_err_t *err)
+{
+    enum { OUT = -1, IN = -2 };
+    int ret = PLB_OK;
+    int32_t left = 0, most = in->n_vertices < in->n_parts ? in->n_vertices : in->n_parts;
+    PLB_NEW(self->part_of, in->n_parts);
+    PLB_NEW(self->index_of, in->n_parts);
+    for (int32_t r = 0; r < in->n_parts; r++) {
+        self->index_of[r] = OUT;
+    }
+    for (int32_t v = 0; in->fixed != NULL && v < in->n_vertices; v++) {
+        if (in->fixed[v] >= 0 && self->index_of[in->fixed[v]] == OUT) {
+            self->index_of[in->fixed[v]] = IN;
+            left++;
+        }
+    }
+    for (int32_t r = 0; r < in->n_parts && left < most; r++) {
+        if (self->index_of[r] == OUT && (in->share == NULL || in->share[r] > 0.0)) {
+            self->index_of[r] = IN;
+            left++;
+        }
+    }
+    self->in.n_parts = 0;
+    for (int32_t r = 0; r < in->n_parts; r++) {
+        if (self->index_of[r] == IN) {
+            self->index_of[r] = self->in.n_parts;
+            self->part_of[self->in.n_parts++] = r;
+        }
+    }
+out:
+    return ret;
+}
+
+static void renumber(const int32_t *index_of, const int32_t *part, int32_t n, int32_t *out)
+{
+    for (int32_t v = 0; v < n; v++) {
+        out[v] = part[v] < 0 ? -1 : index_of[part[v]];
+    }
+}
+
+/* The same question for the parts that are left. */
+static int reduce(reduced_t *self, const plb_partition_t *in, plb_err_t *err)
+{
+    *self = (reduced_t){.in = *in};
+    int ret = choose_parts(self, in, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    self->same = self->in.n_parts == in->n_parts;
+    if (self->same) {
+        goto out;
+    }
+    if (in->share != NULL) {
+        PLB_NEW(self->share, self->in.n_parts);
+        double most = 0.0;
+        for (int32_t k = 0; k < self->in.n_parts; k++) {
+            self->share[k] = in->share[self->part_of[k]];
+            most = self->share[k] > most ? self->share[k] : most;
+        }
+        for (int32_t k = 0; k < self->in.n_parts; k++) { /* a part of fixed vertices only */
+            const double least = most > 0.0 ? 1e-6 * most : 1.0;
+            self->share[k] = self->share[k] > least ? self->share[k] : least;
+        }
+        self->in.share = self->share;
+    }
+    if (in->fixed != NULL) {
+        PLB_NEW(self->fixed, in->n_vertices);
+        renumber(self->index_of, in->fixed, in->n_vertices, self->fixed);
+        self->in.fixed = self->fixed;
+    }
+    if (in->old != NULL) {
+        PLB_NEW(self->old, in->n_vertices);
+        renumber(self->index_of, in->old, in->n_vertices, self->old);
+        self->in.old = self->old;
+    }
+out:
+    return ret;
+}
+
+static int64_t total_weight(const plb_partition_t *in)
+{
+    int64_t total = 0;
+    for (int64_t i = 0; in->weight != NULL && i < (int64_t)in->n_vertices * in->n_weights; i++) {
+        total += in->weight[i];
+    }
+    return in->weight == NULL ? in->n_vertices : total;
+}
+
+static bool is_connected_at_all(const plb_partition_t *in)
+{
+    return (in->start != NULL && in->start[in->n_vertices] > 0) ||
+           (in->net_start != NULL && in->net_start[in->n_nets] > 0) || in->n_dims > 0;
+}
+
+/* ---- what comes back -------------------------------------------------------------------------
+ */
+
+static int check_answer(const plb_partitioner_t *with, const plb_partition_t *in,
+                        const int32_t *part, plb_err_t *err)
+{
+    for (int32_t v = 0; v < in->n_vertices; v++) {
+        if (part[v] < 0 || part[v] >= in->n_parts) {
+            return PLB_FAIL(err, PLB_ERR_LIBRARY, "%s lost vertex %d: it is in part %d of %d",
+                            with->name, v, part[v], in->n_parts);
+        }
+        if (in->fixed != NULL && in->fixed[v] >= 0 && in->fixed[v] != part[v]) {
+            return PLB_FAIL(err, PLB_ERR_LIBRARY, "%s put vertex %d into part %d: fixed in %d",
+                            with->name, v, part[v], in->fixed[v]);
+        }
+    }
+    return PLB_OK;
+}
+
+/* The lightest vertex of part r that may leave, the lowest of those; -1: none. */
+static int32_t lightest(const plb_partition_t *in, const int32_t *part, int32_t r)
+{
+    int32_t best = -1;
+    for (int32_t v = 0; v < in->n_vertices; v++) {
+        if (part[v] != r || (in->fixed != NULL && in->fixed[v] >= 0)) {
+            continue;
+        }
+        if (best < 0 || (in->weight != NULL && in->weight[(int64_t)v * in->n_weights] <
+                                                   in->weight[(int64_t)best * in->n_weights])) {
+            best = v;
+        }
+    }
+    return best;
+}
+
+/* The part with most vertices that may leave. */
+static int32_t fullest(const int32_t *count, int32_t k)
+{
+    int32_t best = 0;
+    for (int32_t r = 1; r < k; r++) {
+        best = count[r] > count[best] ? r : best;
+    }
+    return best;
+}
+
+/* A part that came back empty gets one vertex of the part that has most. */
+static int fill_empty(const plb_partition_t *in, int32_t *part, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int32_t *count = NULL, *free_ones = NULL;
+    PLB_NEW0(count, in->n_parts);
+    PLB_NEW0(free_ones, in->n_parts);
+    for (int32_t v = 0; v < in->n_vertices; v++) {
+        count[part[v]]++;
+        free_ones[part[v]] += in->fixed == NULL || in->fixed[v] < 0;
+    }
+    for (int32_t r = 0; r < in->n_parts; r++) {
+        const int32_t from = count[r] > 0 ? -1 : fullest(free_ones, in->n_parts);
+        if (from >= 0 && free_ones[from] > 0 && count[from] > 1) {
+            part[lightest(in, part, from)] = r;
+            count[from]--;
+            free_ones[from]--;
+            count[r] = 1; /* and is not taken from */
+        }
+    }
+out:
+    plb_free(count);
+    plb_free(free_ones);
+    return ret;
+}
+
+/* ---- without a library -------------------------------------------------------------------------
+ */
+
+/* Nothing is connected: vertices in order to parts in order, each as full as its share. */
+static int by_order(const plb_partition_t *in, int32_t *part, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double *end = NULL;
+    PLB_NEW(end, in->n_parts);
+    double shares = 0.0, done = 0.0;
+    for (int32_t r = 0; r < in->n_parts; r++) {
+        end[r] = shares += in->share == NULL ? 1.0 : in->share[r];
+    }
+    const bool count = in->weight == NULL || total_weight(in) == 0;
+    const double total = count ? in->n_vertices : (double)total_weight(in) / in->n_weights;
+    for (int32_t v = 0, r = 0; v < in->n_vertices; v++) {
+        const double w = count ? 1.0 : in->weight[(int64_t)v * in->n_weights];
+        while (r < in->n_parts - 1 && (done + 0.5 * w) * shares > end[r] * total) {
+            r++;
+        }
+        part[v] = in->fixed != NULL && in->fixed[v] >= 0 ? in->fixed[v] : r;
+        done += w;
+    }
+out:
+    plb_free(end);
+    return ret;
+}
+
+static int ask(const plb_partitioner_t *with, const plb_partition_t *in, int32_t *part,
+               plb_err_t *err)
+{
+    plb_partition_t plain = *in;
+    if (in->n_parts == 1) {
+        memset(part, 0, (size_t)in->n_vertices * sizeof *part);
+        return PLB_OK;
+    }
+    if (total_weight(in) == 0) { /* each then counts 1: some divide by the sum */
+        plain.weight = NULL;
+        plain.n_weights = 1;
+    }
+    int ret = is_connected_at_all(in) ? with->run(&plain, part, err) : by_order(&plain, part, err);
+    if (ret == PLB_OK) {
+        ret = check_answer(with, in, part, err);
+    }
+    return ret == PLB_OK ? fill_empty(in, part, err) : ret;
+}
+
+int plb_partition_run(const plb_partitioner_t *with, const plb_partition_t *in, int32_t *part,
+                      plb_err_t *err)
+{
+    reduced_t reduced = {0};
+    int ret = plb_partition_check(in, err);
+    if (ret == PLB_OK) {
+        ret = check_taken(with, in, err);
+    }
+    if (ret != PLB_OK || in->n_vertices == 0) {
+        return ret;
+    }
+    ret = reduce(&reduced, in, err);
+    if (ret == PLB_OK) {
+        ret = ask(with, &reduced.in, part, err);
+    }
+    for (int32_t v = 0; ret == PLB_OK && !reduced.same && v < in->n_vertices; v++) {
+        part[v] = reduced.part_of[part[v]];
+    }
+    reduced_free(&reduced);
+    return ret;
+}

@@ -1,0 +1,79 @@
+/* One question to any partitioner: vertices, what connects them, and how many parts of what size.
+ *
+ * The libraries are thin files in csrc/partitioners/, each built into a Python module of its own
+ * that may be absent; plb_partitioner_install puts them into the table here.
+ */
+#ifndef PLB_PARTITION_PARTITION_H
+#define PLB_PARTITION_PARTITION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* What a partitioner can take (bits); the rest is refused, not ignored. */
+enum {
+    PLB_TAKES_GRAPH = 1,
+    PLB_TAKES_HYPERGRAPH = 2,
+    PLB_TAKES_COORDS = 4,
+    PLB_TAKES_WEIGHTS = 8, /* several of a vertex */
+    PLB_TAKES_FIXED = 16,
+    PLB_TAKES_OLD = 32, /* repartitioning: a present part of each vertex, cost of leaving it */
+};
+
+typedef struct plb_partition {
+    int32_t n_vertices, n_parts;
+    int32_t n_weights;     /* of each vertex */
+    const int32_t *weight; /* [n_vertices * n_weights], vertex-major, zero or more, each kind with
+                            * a sum below 2^31; NULL: 1 each */
+    const double *share;   /* [n_parts] of the weight, zero or more; NULL: equal shares */
+
+    const int32_t *start, *to;  /* a symmetric graph: the edges of v lead to to[start[v] ...
+                                 * start[v + 1] - 1], both directions of each; NULL: none */
+    const int32_t *edge_weight; /* beside `to`, above zero, sum below 2^31; NULL: 1 each */
+
+    int32_t n_nets; /* a hypergraph: the vertices of net e are pin[net_start[e] ...] */
+    const int32_t *net_start, *pin;
+    const int32_t *net_weight; /* [n_nets], zero or more, or NULL */
+
+    int32_t n_dims; /* 1 ... 3, 0: no coordinates */
+    const double *coords;
+
+    const int32_t *fixed; /* [n_vertices] the part that a vertex must get, or -1; or NULL */
+    const int32_t *old;   /* [n_vertices] present part, or -1: new; NULL: partition anew */
+    const int32_t
+        *old_cost; /* [n_vertices] of leaving it, in units of edge or net weight; NULL: 1 */
+
+    double imbalance;          /* largest part over its share, above 1 */
+    int32_t seed;              /* zero or more */
+    int n_options;             /* of the library, by its own names */
+    const char *const *option; /* [2 * n_options] name, value, name, value, ... */
+} plb_partition_t;
+
+typedef struct plb_partitioner {
+    const char *name; /* as in pylb.parts */
+    const char *version;
+    unsigned takes;
+    /** part[n_vertices]: `in` has been checked, every share is above zero, every part can have a
+     *  vertex, there is something to cut.  part[] may come back in any state on error. */
+    int (*run)(const plb_partition_t *in, int32_t *part, plb_err_t *err);
+} plb_partitioner_t;
+
+/** Put a library into the table, under its name; it must stay valid.  Not while others run. */
+int plb_partitioner_install(const plb_partitioner_t *self, plb_err_t *err);
+
+/** By name, or NULL: not installed. */
+const plb_partitioner_t *plb_partitioner_find(const char *name);
+
+/** Every value of a question: ranges, sums, the symmetry of the graph only in its number of edges.
+ *  Names array, index and value. */
+int plb_partition_check(const plb_partition_t *in, plb_err_t *err);
+
+/** Ask a library, with what it does badly taken out of its way: parts of no share, fewer vertices
+ *  than parts, nothing that has weight, nothing connected.  Then see that the answer is one: every
+ *  part in range, fixed vertices where they must be, no part empty that need not be. PLB_ERR_VALUE
+ *  where the library does not take what is asked, PLB_ERR_LIBRARY where it fails. */
+int plb_partition_run(const plb_partitioner_t *with, const plb_partition_t *in, int32_t *part,
+                      plb_err_t *err);
+
+#endif

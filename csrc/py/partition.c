@@ -1,0 +1,172 @@
+/* Room partition: the libraries that have been loaded, and one question to one of them. */
+#include "library.h"
+#include "views.h"
+
+PyDoc_STRVAR(install_doc, "install(partitioner, /)\n--\n\n"
+                          "Make a library known, by the capsule of its module.");
+static PyObject *install(PyObject *module, PyObject *capsule)
+{
+    (void)module;
+    plb_err_t err = {0, ""};
+    const plb_partitioner_t *library = PyCapsule_GetPointer(capsule, PLB_PY_PARTITIONER);
+    if (library == NULL) {
+        return NULL;
+    }
+    const int ret = plb_partitioner_install(library, &err);
+    if (ret != PLB_OK) {
+        return plb_py_raise(ret, &err);
+    }
+    Py_RETURN_NONE;
+}
+
+/* A list of str as name, value, ...; the strings stay those of the list. */
+static const char **texts(PyObject *list)
+{
+    const Py_ssize_t n = PyList_GET_SIZE(list);
+    const char **out = PyMem_New(const char *, n + 1);
+    for (Py_ssize_t i = 0; out != NULL && i < n; i++) {
+        out[i] = PyUnicode_AsUTF8(PyList_GET_ITEM(list, i));
+        if (out[i] == NULL) {
+            PyMem_Free(out);
+            return NULL;
+        }
+    }
+    if (out == NULL) {
+        PyErr_NoMemory();
+    }
+    return out;
+}
+
+/* data = view of `object`, n entries; None leaves it NULL. */
+static int view(plb_py_held_t *held, PyObject *object, const char *name, int type, int64_t n,
+                const void **data)
+{
+    PyArrayObject *a = plb_py_hold(held, object, type, 0);
+    if (a == NULL) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    if (PyArray_SIZE(a) != n) {
+        PyErr_Format(PyExc_ValueError, "%s has %zd entries: expected %lld", name, PyArray_SIZE(a),
+                     (long long)n);
+        return -1;
+    }
+    *data = PyArray_DATA(a);
+    return 0;
+}
+
+typedef struct arguments {
+    PyObject *weight, *share, *start, *to, *edge_weight, *net_start, *pin, *net_weight, *coords;
+    PyObject *fixed, *old, *old_cost, *options;
+} arguments_t;
+
+/* Entries of an array, 0 for None; -1 with an exception. */
+static int64_t entries(PyObject *object)
+{
+    return object == Py_None ? 0 : (int64_t)PyObject_Size(object);
+}
+
+static int fill(plb_py_held_t *held, const arguments_t *a, plb_partition_t *q)
+{
+    const int64_t n = q->n_vertices, k = q->n_parts, m = entries(a->to), pins = entries(a->pin);
+    const int64_t nets = a->net_start == Py_None ? 0 : entries(a->net_start) - 1;
+    if (PyErr_Occurred()) {
+        return -1;
+    }
+    q->n_nets = (int32_t)nets;
+#define VIEW(name, type, count)                                                                   \
+    if (view(held, a->name, #name, type, count, (const void **)&q->name) != 0) {                  \
+        return -1;                                                                                \
+    }
+    VIEW(weight, NPY_INT32, n * q->n_weights)
+    VIEW(share, NPY_FLOAT64, k)
+    VIEW(start, NPY_INT32, n + 1)
+    VIEW(to, NPY_INT32, m)
+    VIEW(edge_weight, NPY_INT32, m)
+    VIEW(net_start, NPY_INT32, nets + 1)
+    VIEW(pin, NPY_INT32, pins)
+    VIEW(net_weight, NPY_INT32, nets)
+    VIEW(coords, NPY_FLOAT64, n * q->n_dims)
+    VIEW(fixed, NPY_INT32, n)
+    VIEW(old, NPY_INT32, n)
+    VIEW(old_cost, NPY_INT32, n)
+#undef VIEW
+    if ((q->start != NULL && q->start[n] != m) ||
+        (q->net_start != NULL && q->net_start[nets] != pins)) {
+        PyErr_Format(PyExc_ValueError, "%s: expected its last entry to be the length of %s",
+                     q->start != NULL && q->start[n] != m ? "start" : "net_start",
+                     q->start != NULL && q->start[n] != m ? "to" : "pin");
+        return -1;
+    }
+    return 0;
+}
+
+PyDoc_STRVAR(
+    partition_doc,
+    "partition(library, vertices, parts, *, n_weights=1, n_dims=0, weight=None, share=None,\n"
+    "          start=None, to=None, edge_weight=None, net_start=None, pin=None,\n"
+    "          net_weight=None, coords=None, fixed=None, old=None, old_cost=None,\n"
+    "          imbalance=1.03, seed=0, options=[])\n--\n\n"
+    "The part of each vertex, from a library that has been installed; csrc/partition/partition.h\n"
+    "has the arguments.  Arrays of int32 (share and coords: float64) are not copied; options is\n"
+    "[name, value, ...].  The GIL is released.");
+static PyObject *partition(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    (void)module;
+    static char *names[] = {
+        "library", "vertices", "parts",       "n_weights", "n_dims", "weight",     "share",
+        "start",   "to",       "edge_weight", "net_start", "pin",    "net_weight", "coords",
+        "fixed",   "old",      "old_cost",    "imbalance", "seed",   "options",    NULL};
+    const char *name;
+    plb_partition_t q = {.n_weights = 1, .imbalance = 1.03};
+    PyObject *none = Py_None, *result = NULL;
+    arguments_t a = {none, none, none, none, none, none, none, none, none, none, none, none, NULL};
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "sii|$iiOOOOOOOOOOOOdiO!", names, &name, &q.n_vertices, &q.n_parts,
+            &q.n_weights, &q.n_dims, &a.weight, &a.share, &a.start, &a.to, &a.edge_weight,
+            &a.net_start, &a.pin, &a.net_weight, &a.coords, &a.fixed, &a.old, &a.old_cost,
+            &q.imbalance, &q.seed, &PyList_Type, &a.options)) {
+        return NULL;
+    }
+    plb_err_t error = {0, ""}, *err = &error;
+    plb_py_held_t held = {0};
+    int32_t *part = NULL;
+    int ret = PLB_OK;
+    const char **option = NULL;
+    const plb_partitioner_t *library = plb_partitioner_find(name);
+    if (library == NULL) {
+        ret = PLB_FAIL(err, PLB_ERR_MISSING, "%s has not been loaded", name);
+        goto out;
+    }
+    if ((a.options != NULL && (option = texts(a.options)) == NULL) || fill(&held, &a, &q) != 0) {
+        ret = PLB_ERR_CALLBACK;
+        goto out;
+    }
+    q.option = option;
+    q.n_options = a.options == NULL ? 0 : (int)(PyList_GET_SIZE(a.options) / 2);
+    PLB_NEW(part, q.n_vertices);
+    Py_BEGIN_ALLOW_THREADS;
+    ret = plb_partition_run(library, &q, part, err);
+    Py_END_ALLOW_THREADS;
+out:
+    if (ret == PLB_OK) {
+        result = plb_py_take(part, q.n_vertices, NPY_INT32);
+    } else {
+        plb_free(part);
+        plb_py_raise(ret, err);
+    }
+    PyMem_Free(option);
+    plb_py_release(&held);
+    return result;
+}
+
+static PyMethodDef methods[] = {
+    {"install", install, METH_O, install_doc},
+    {"partition", (PyCFunction)(void (*)(void))partition, METH_VARARGS | METH_KEYWORDS,
+     partition_doc},
+    {0},
+};
+
+int plb_py_add_partition(PyObject *module)
+{
+    return PyModule_AddFunctions(module, methods);
+}

@@ -1,0 +1,6 @@
+"""METIS, ``csrc/partitioners/metis.c``."""
+
+from typing import Any, Final
+
+version: Final[str]
+partitioner: Final[Any]

@@ -1,0 +1,248 @@
+"""METIS, Scotch and Zoltan as they are called: what they are asked, answer and refuse."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from pylb import _core, partitioners, parts
+from pylb.errors import DomainError, MissingPartError, OutOfRangeError
+
+
+@pytest.fixture(params=partitioners.NAMES)
+def library(request):
+    if not partitioners.available(request.param):
+        pytest.skip(f"pylb was built without {request.param}")
+    partitioners.load(request.param)
+    return request.param
+
+
+def only(library, *names):
+    if library not in names:
+        pytest.skip(f"{library} does not take that")
+
+
+def grid(*shape):
+    """Edges of a grid, both directions, as CSR: start, to."""
+    ids = np.arange(np.prod(shape)).reshape(shape)
+    pairs = []
+    for axis in range(len(shape)):
+        low, high = (np.delete(ids, at, axis).ravel() for at in (-1, 0))
+        pairs += [(low, high), (high, low)]
+    src, dst = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    order = np.lexsort((dst, src))
+    start = np.concatenate([[0], np.cumsum(np.bincount(src, minlength=ids.size))])
+    return start.astype(np.int32), dst[order].astype(np.int32)
+
+
+def closed(start, to):
+    """The hypergraph of a graph: each vertex and its neighbours are a net."""
+    n = len(start) - 1
+    nets = [np.append(to[start[v] : start[v + 1]], v) for v in range(n)]
+    return np.append(start[:1], np.cumsum([len(e) for e in nets])).astype(np.int32), np.concatenate(
+        nets
+    ).astype(np.int32)
+
+
+def cut(start, to, part):
+    return int(np.count_nonzero(np.repeat(part, np.diff(start)) != part[to])) // 2
+
+
+def test_a_grid_is_cut_well_and_evenly(library):
+    start, to = grid(24, 24)
+    part = _core.partition(library, 576, 4, start=start, to=to)
+    sizes = np.bincount(part, minlength=4)
+    assert sizes.max() <= 1.03 * 144 + 1
+    assert cut(start, to, part) <= 1.4 * 48
+
+
+def test_shares_and_weights_are_kept(library):
+    start, to = grid(24, 24)
+    rng = np.random.default_rng(0)
+    weight = rng.integers(1, 9, 576, dtype=np.int32)
+    share = np.array([4.0, 2.0, 1.0, 0.0, 1.0])
+    part = _core.partition(library, 576, 5, start=start, to=to, weight=weight, share=share)
+    load = np.bincount(part, weight, 5)
+    assert load[3] == 0
+    filled = share > 0
+    most = (load[filled] / (weight.sum() * share[filled] / 8)).max()
+    assert most <= 1.06
+
+
+def test_same_seed_same_answer_on_any_number_of_threads(library):
+    start, to = grid(20, 20, 5)
+
+    def ask(seed):
+        return _core.partition(library, 2000, 7, start=start, to=to, seed=seed).tolist()
+
+    once = [ask(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(ask, [0, 1, 2, 3, 3, 2, 1, 0])) == once + once[::-1]
+    assert any(answer != once[0] for answer in once[1:])
+
+
+def test_fixed_vertices_stay(library):
+    start, to = grid(16, 16)
+    fixed = np.full(256, -1, np.int32)
+    fixed[[0, 255, 128]] = [2, 1, 2]
+    if library == "METIS":
+        with pytest.raises(DomainError, match="METIS does not take fixed vertices"):
+            _core.partition(library, 256, 3, start=start, to=to, fixed=fixed)
+        return
+    part = _core.partition(library, 256, 3, start=start, to=to, fixed=fixed)
+    assert part[[0, 255, 128]].tolist() == [2, 1, 2]
+    assert np.bincount(part, minlength=3).max() <= 1.06 * 256 / 3
+
+
+def test_repartitioning_moves_less_the_more_it_costs(library):
+    only(library, "Scotch", "Zoltan")
+    start, to = grid(32, 32)
+    old = (np.arange(1024) // 32 // 8).astype(np.int32)  # four slabs
+    weight = np.where(np.arange(1024) < 256, 2, 1).astype(np.int32)  # the first is too heavy
+    moved = []
+    for cost in (0, 100):
+        part = _core.partition(
+            library,
+            1024,
+            4,
+            start=start,
+            to=to,
+            weight=weight,
+            old=old,
+            old_cost=np.full(1024, cost, np.int32),
+        )
+        load = np.bincount(part, weight, 4)
+        assert load.max() <= 1.06 * load.mean()
+        moved.append(int(np.count_nonzero(part != old)))
+    assert moved[1] <= moved[0]
+    assert moved[1] < 512
+
+
+def test_hypergraph_and_points(library):
+    start, pin = closed(*grid(16, 16))
+    xy = np.stack(np.divmod(np.arange(256), 16), axis=1).astype(float)
+    if library != "Zoltan":
+        with pytest.raises(DomainError, match="does not take hypergraphs"):
+            _core.partition(library, 256, 4, net_start=start, pin=pin)
+        with pytest.raises(DomainError, match="does not take coordinates"):
+            _core.partition(library, 256, 4, n_dims=2, coords=xy)
+        return
+    weight = np.ones(256, np.int32)
+    part = _core.partition(
+        library, 256, 4, net_start=start, pin=pin, net_weight=weight, weight=weight
+    )
+    assert np.bincount(part).max() <= 66
+    part = _core.partition(library, 256, 4, n_dims=2, coords=xy)
+    assert np.bincount(part).tolist() == [64] * 4
+    for k in range(4):  # boxes
+        assert np.prod(np.ptp(xy[part == k], axis=0) + 1) == 64
+    part = _core.partition(library, 256, 4, n_dims=2, coords=xy, options=["LB_METHOD", "HSFC"])
+    assert np.bincount(part).tolist() == [64] * 4
+
+
+# ---- what they do badly -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("parts_", [1, 2, 7, 12, 13, 50])
+def test_few_vertices_many_parts(library, parts_):
+    start, to = grid(3, 4)
+    part = _core.partition(library, 12, parts_, start=start, to=to)
+    assert part.min() >= 0
+    assert len(np.unique(part)) == min(parts_, 12)
+
+
+def test_nothing_connected_nothing_weighs_nothing_there(library):
+    none = np.zeros(0, np.int32)
+    part = _core.partition(library, 10, 5, start=np.zeros(11, np.int32), to=none)
+    assert np.bincount(part).tolist() == [2] * 5
+    assert len(_core.partition(library, 0, 5, start=np.zeros(1, np.int32), to=none)) == 0
+    start, to = grid(8, 8)
+    zeros = np.zeros(64, np.int32)
+    part = _core.partition(library, 64, 4, start=start, to=to, weight=zeros)
+    assert len(np.unique(part)) == 4
+
+
+def test_disconnected_graphs_and_vertices_without_weight(library):
+    start, to = grid(6, 6)
+    m = len(to)
+    start = np.concatenate([start, start[1:] + m, np.full(9, 2 * m)]).astype(np.int32)
+    to = np.concatenate([to, to + 36]).astype(np.int32)
+    weight = np.ones(81, np.int32)
+    weight[36:40] = 0
+    part = _core.partition(library, 81, 4, start=start, to=to, weight=weight)
+    load = np.bincount(part, weight, 4)
+    assert load.min() > 0
+    assert load.max() <= 1.25 * load.mean()
+
+
+def test_no_part_comes_back_empty(library):
+    rng = np.random.default_rng(1)
+    for n, k in ((40, 33), (64, 63), (100, 64)):
+        start, to = grid(n)
+        weight = rng.integers(0, 3, n, dtype=np.int32)
+        part = _core.partition(library, n, k, start=start, to=to, weight=weight)
+        assert len(np.unique(part)) == k
+
+
+def test_sums_at_the_edge_of_32_bits(library):
+    start, to = grid(50, 50)
+    m = len(to)
+    heavy = np.full(m, (2**31 - 1) // m, np.int32)
+    weight = np.full(2500, (2**31 - 1) // 2500, np.int32)
+    part = _core.partition(library, 2500, 4, start=start, to=to, edge_weight=heavy, weight=weight)
+    assert np.bincount(part).max() <= 1.06 * 625
+    with pytest.raises(DomainError, match=r"edge_weight: the sum is \d+: expected below 2\^31"):
+        _core.partition(library, 2500, 4, start=start, to=to, edge_weight=heavy + 1)
+
+
+# ---- what is refused ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "said"),
+    [
+        ({"imbalance": 1.0}, DomainError, "imbalance is 1: expected above 1"),
+        ({"imbalance": float("nan")}, DomainError, "imbalance is nan"),
+        ({"seed": -1}, DomainError, "seed is -1"),
+        ({"weight": np.array([1, -2, 1], np.int32)}, DomainError, r"weight\[1\] is -2"),
+        ({"share": np.array([0.0, 0.0])}, DomainError, "share: all of them are zero"),
+        ({"share": np.array([1.0, np.nan])}, DomainError, r"share\[1\] is nan"),
+        ({"to": np.array([1, 0, 3, 1], np.int32)}, OutOfRangeError, r"to\[2\], .* vertex 1, is 3"),
+        ({"to": np.array([0, 0, 2, 1], np.int32)}, OutOfRangeError, r"to\[0\]"),
+        ({"start": np.array([0, 3, 1, 4], np.int32)}, DomainError, r"start\[2\] is 1"),
+        ({"edge_weight": np.zeros(4, np.int32)}, DomainError, r"edge_weight\[0\] is 0"),
+        ({"options": ["NO_SUCH", "1"]}, DomainError, "NO_SUCH"),
+    ],
+)
+def test_wrong_input_is_named(library, wrong, error, said):
+    question = {"start": np.array([0, 1, 3, 4], np.int32), "to": np.array([1, 0, 2, 1], np.int32)}
+    with pytest.raises(error, match=said):
+        _core.partition(library, 3, 2, **{**question, **wrong})
+
+
+def test_nothing_is_printed(library):
+    """Not even where the library is unhappy; in a process of its own, for its whole output."""
+    script = (
+        "import numpy as np, pylb\n"
+        "from pylb import _core, partitioners\n"
+        f"partitioners.load({library!r})\n"
+        "start, to = np.array([0, 1, 2], np.int32), np.array([1, 0], np.int32)\n"
+        f"_core.partition({library!r}, 2, 2, start=start, to=to)\n"
+        "try:\n"
+        "    lone = np.array([0, 1, 1], np.int32)  # an edge without its other direction\n"
+        f"    _core.partition({library!r}, 2, 2, start=lone, to=to[:1])\n"
+        "except pylb.errors.PylbError:\n"
+        "    pass\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_missing_library_is_named_with_its_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pylb._metis", None)
+    with pytest.raises(MissingPartError, match="apt-get install -y libmetis-dev"):
+        partitioners.load("METIS")
+    with pytest.raises(ModuleNotFoundError):
+        parts.PARTS["METIS"].find()
