@@ -1,0 +1,1 @@
+"""What several benchmarks share: snapshots, other libraries, the quality of a placement."""

@@ -1,0 +1,160 @@
+"""The same placements by other libraries, called bare, where they are installed.
+
+pymetis and pyscotch (``pip install pymetis pyscotch``) get the graph in the form that they want;
+what brings it there is not timed.  LBAF (github.com/DARMA-tasking/LB-analysis-framework) reads the
+snapshot from LBDatafile JSON, as it does recorded runs; reading is not timed either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import io
+import logging
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import pylb
+
+Answer = tuple[float, np.ndarray]  # seconds, rank of each object
+WEIGHTS = 1000  # of an object of mean load, of an edge of mean size
+
+
+def installed(name: str) -> bool:
+    """Whether a Python package is there, without importing it."""
+    return importlib.util.find_spec(name) is not None
+
+
+def csr(snapshot: pylb.Snapshot) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The undirected graph of a snapshot: starts, neighbours, and integer weights of both kinds.
+
+    A multicast is an edge to each of its receivers.
+    """
+    from scipy.sparse import coo_array
+
+    n, parts = snapshot.n_objects, []
+    if snapshot.edges is not None:
+        parts.append(snapshot.edges[:3])
+    if snapshot.multicasts is not None:
+        src, start, dst, nbytes, _ = snapshot.multicasts
+        size = np.diff(start)
+        parts.append((np.repeat(src, size), dst, np.repeat(nbytes, size)))
+    src, dst, nbytes = (np.concatenate(column) for column in zip(*parts, strict=True))
+    keep = src != dst
+    src, dst, nbytes = src[keep], dst[keep], nbytes[keep]
+    both = (np.concatenate([src, dst]), np.concatenate([dst, src]))
+    graph = coo_array((np.tile(nbytes, 2), both), shape=(n, n)).tocsr()
+    return graph.indptr, graph.indices, _weights(snapshot.load), _weights(graph.data)
+
+
+def _weights(values: np.ndarray) -> np.ndarray:
+    values = values if values.ndim == 1 else values.sum(axis=1)
+    scale = WEIGHTS / values.mean() if values.mean() > 0 else 1.0
+    return np.maximum(1, np.rint(values * scale)).astype(np.int64)
+
+
+def metis(snapshot: pylb.Snapshot) -> Answer:
+    """METIS' k-way partitioning through pymetis."""
+    import pymetis
+
+    starts, neighbours, vertices, edges = csr(snapshot)
+    graph = pymetis.CSRAdjacency(starts, neighbours)
+    begin = time.perf_counter()
+    _, part = pymetis.part_graph(
+        snapshot.n_ranks,
+        adjacency=graph,
+        vweights=vertices,
+        eweights=edges,
+        recursive=False,
+        options=pymetis.Options(seed=1, ufactor=50),
+    )
+    return time.perf_counter() - begin, np.asarray(part)
+
+
+def scotch(snapshot: pylb.Snapshot) -> Answer:
+    """Scotch's default mapping through pyscotch."""
+    graph = _scotch_graph(snapshot)
+    begin = time.perf_counter()
+    part = graph.partition(snapshot.n_ranks)
+    return time.perf_counter() - begin, np.asarray(part)
+
+
+def scotch_repart(snapshot: pylb.Snapshot) -> Answer:
+    """Scotch's remapping from the present placement through pyscotch."""
+    graph = _scotch_graph(snapshot)
+    begin = time.perf_counter()
+    part = graph.repart(snapshot.n_ranks, snapshot.rank.astype(np.int64), emrat=1.0)
+    return time.perf_counter() - begin, np.asarray(part)
+
+
+def _scotch_graph(snapshot: pylb.Snapshot):
+    with contextlib.redirect_stderr(io.StringIO()):  # it greets
+        import pyscotch
+    starts, neighbours, vertices, edges = csr(snapshot)
+    graph = pyscotch.Graph()
+    graph.build(starts, neighbours, velotab=vertices, edlotab=edges)
+    pyscotch.random_reset()
+    return graph
+
+
+LBAF = {
+    "CentralizedPrefixOptimizer": {"do_second_stage": True},
+    "InformAndTransfer": {
+        "n_iterations": 8,
+        "n_rounds": 2,
+        "fanout": 2,
+        "order_strategy": "element_id",
+        "transfer_strategy": "Recursive",
+        "criterion": "Tempered",
+        "max_objects_per_transfer": 8,
+        "deterministic_transfer": True,
+    },
+}
+LBAF_MOST = 1000  # objects; ten times as many take LBAF minutes
+
+
+def lbaf(algorithm: str, snapshot: pylb.Snapshot) -> Answer:
+    """An algorithm of LBAF with the parameters of its own default configuration."""
+    from lbaf.Execution.lbsRuntime import Runtime
+    from lbaf.IO import lbsStatistics
+    from lbaf.IO.lbsVTDataReader import LoadReader
+    from lbaf.Model.lbsPhase import Phase
+
+    log = logging.getLogger("lbaf")
+    log.setLevel(logging.CRITICAL)
+    LoadReader.SCHEMA_VALIDATOR_CLASS = object  # else it loads one from the network, unused
+    lbsStatistics.initialize()
+    keys = snapshot.key if snapshot.key is not None else np.arange(snapshot.n_objects)
+    with tempfile.TemporaryDirectory() as folder:
+        pylb.Trace.from_snapshots([snapshot]).write(folder)
+        stem = str(Path(folder) / "data")
+        reader = LoadReader(stem, log, "json", check_schema=False)
+        phase = Phase(log, 0, reader=reader)
+        phase.populate_from_log(0)
+    work = {"name": "AffineCombination", "parameters": {"beta": 0.0, "gamma": 0.0, "delta": 0.0}}
+    how = {"name": algorithm, "phase_id": 0, "parameters": LBAF[algorithm]}
+    begin = time.perf_counter()
+    with contextlib.redirect_stdout(None):
+        done = Runtime({0: phase}, work, how, log).execute(0)
+    seconds = time.perf_counter() - begin
+    where = {o.get_id(): r.get_id() for r in done.get_ranks() for o in r.get_objects()}
+    return seconds, np.array([where[key] for key in keys.tolist()])
+
+
+def peers(snapshot: pylb.Snapshot) -> dict[str, Callable[[], Answer]]:
+    """The peers that are installed and can place this snapshot, by name."""
+    calls: dict[str, Callable[[pylb.Snapshot], Answer]] = {}
+    talks = snapshot.edges is not None or snapshot.multicasts is not None
+    if talks and installed("pymetis"):
+        calls["pymetis"] = metis
+    if talks and installed("pyscotch"):
+        calls["pyscotch"] = scotch
+        calls["pyscotch repart"] = scotch_repart
+    if snapshot.n_objects <= LBAF_MOST and installed("lbaf"):
+        calls.update({f"LBAF {name}": functools.partial(lbaf, name) for name in LBAF})
+    return {name: functools.partial(call, snapshot) for name, call in calls.items()}

@@ -1,0 +1,194 @@
+"""Every strategy on the same snapshots: time, balance, messages between ranks, migrations.
+
+    python benchmarks/strategies.py [--quick] [--only PATTERN] [--budget 20] [--json out/...]
+
+The strategies are those of `pylb.strategies()`, so new ones join by themselves; beside them, in the
+same run, the libraries called bare (pymetis, pyscotch) and LBAF, where they are installed.  A time
+is that of the whole call of `pylb.place`, checks and metrics included, the least of some repeats;
+of a library, that of the call with the graph already in its form.  What would take longer than the
+budget, judged by a smaller case of the same family, is left out and named.
+
+Snapshots: random loads, up to 10^6 objects and 16,384 ranks; challenging ones (all load on few
+ranks, loads over four decades, one object above the average); tori, random graphs and meshes; the
+multicasts of leanmd; recorded runs.  Columns: cut, the part of the bytes that goes between ranks;
+reach, the mean number of other ranks that a multicast goes to (connectivity - 1, by bytes).
+
+Checked: no refinement returns a placement worse than the one that it was given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import functools
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import cases, peers
+from common.cases import Case
+from common.quality import quality
+
+import pylb
+from pylb.cli.table import show
+
+REPEAT_SECONDS = 0.3  # spent on one strategy and case, if it is that fast
+MOST_REPEATS = 9
+
+
+def all_cases(quick: bool) -> Iterator[Case]:
+    """Cases of a family from small to large."""
+    sizes = [(10**3, 16), (10**5, 1024), (10**6, 64), (10**6, 1024), (10**6, 16_384)]
+    for kind in cases.LOADS:
+        for n, p in sizes[:2] if quick else sizes:
+            yield cases.loads(kind, n, p)
+    for n, p in ((10**4, 256), *(() if quick else ((10**6, 1024),))):
+        for name in ("few_ranks", "four_decades", "one_giant"):
+            make = getattr(cases, name)
+            yield Case(
+                f"challenging, {name.replace('_', ' ')}",
+                f"{n:,} / {p:,}",
+                lambda make=make, n=n, p=p: make(n, p),
+            )
+    for kind in ("cube", "random"):
+        for n, p in ((10**4, 64), *(() if quick else ((10**5, 1024), (10**6, 1024)))):
+            yield cases.graph(kind, n, p)
+    if (cases.DATA / "graphs").is_dir():
+        for name in ("4elt.graph", "delaunay_n15.graph"):
+            yield cases.mesh_file(name, 64)
+    for away in (1, 2):
+        yield cases.multicasts(away)
+    yield from cases.recorded()
+
+
+def measure(case: Case, budget: float, before: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row for each strategy and peer; `before` has the family's last row of each."""
+    snapshot = case.make()
+    rows = []
+    for name, call in candidates(snapshot).items():
+        last = before.get(name)
+        row: dict[str, Any] = {"name": name, "objects": snapshot.n_objects}
+        if last is not None and expected(last, snapshot.n_objects) > budget:
+            row.update(seconds=None, why=f"more than {budget:g} s expected")
+            rows.append(row)
+            continue
+        try:
+            row.update(outcome(snapshot, *repeat(call)))
+        except pylb.errors.PylbError as why:
+            row.update(seconds=None, why=str(why))
+        rows.append(row)
+        before[name] = row
+    return rows
+
+
+def candidates(snapshot: pylb.Snapshot) -> dict[str, Callable[[], peers.Answer]]:
+    """What is run on a snapshot: functions that return seconds and a placement."""
+    own = {name: functools.partial(placed, snapshot, name) for name in pylb.strategies()}
+    return {**own, **peers.peers(snapshot)}
+
+
+def placed(snapshot: pylb.Snapshot, name: str) -> peers.Answer:
+    """One call of pylb."""
+    begin = time.perf_counter()
+    plan = pylb.place(snapshot, name)
+    return time.perf_counter() - begin, plan.rank
+
+
+def expected(last: dict[str, Any], n: int) -> float:
+    """Seconds that a strategy may take, by what it took on a smaller case."""
+    if last["seconds"] is None:
+        return float("inf")
+    return last["seconds"] * n / last["objects"]
+
+
+def repeat(call: Callable[[], peers.Answer]) -> peers.Answer:
+    """The least seconds of some calls, and the placement."""
+    best, rank = call()
+    spent, done = best, 1
+    while spent + best < REPEAT_SECONDS and done < MOST_REPEATS:
+        seconds, _ = call()
+        best, spent, done = min(best, seconds), spent + seconds, done + 1
+    return best, rank
+
+
+def outcome(snapshot: pylb.Snapshot, seconds: float, rank: np.ndarray) -> dict[str, Any]:
+    """Figures of a placement."""
+    moved = rank != snapshot.rank
+    fixed = snapshot.migratable is not None and bool(np.any(moved & ~snapshot.migratable))
+    return {
+        "seconds": seconds,
+        "max_over_mean": snapshot.with_rank(rank).metrics.max_over_mean,
+        **quality(snapshot, rank)._asdict(),
+        "migrations": int(moved.sum()),
+        "moves_fixed_objects": fixed,
+    }
+
+
+def print_case(case: Case, snapshot: pylb.Snapshot, rows: list[dict[str, Any]]) -> None:
+    """One row a strategy, the fastest first."""
+    cells, left_out = [], []
+    for row in sorted(rows, key=lambda row: row["seconds"] or np.inf):
+        if row["seconds"] is None:
+            left_out.append(f"{row['name']} ({row['why']})")
+            continue
+        cells.append([
+            row["name"] + ("*" if row["moves_fixed_objects"] else ""),
+            f"{1e3 * row['seconds']:.2f}",
+            f"{row['max_over_mean']:.4f}",
+            None if row["cut"] is None else f"{row['cut']:.4f}",
+            None if row["connectivity"] is None else f"{row['connectivity']:.2f}",
+            f"{row['migrations']:,}",
+            f"{100.0 * row['migrations'] / row['objects']:.1f}",
+        ])  # fmt: skip
+    head = ["strategy", "ms", "max/mean", "cut", "reach", "migrations", "% moved"]
+    show(head, cells, title=f"{case.family}: {case.name}; {snapshot.n_objects:,} objects")
+    if any(row.get("moves_fixed_objects") for row in rows):
+        print("* moves objects that may not migrate")
+    for text in left_out:
+        print(f"left out: {text}")
+    print()
+
+
+def worse(rows: list[dict[str, Any]], before: float) -> list[str]:
+    """Refinements whose placement is worse than the one that they were given."""
+    families = {name: entry.family for name, entry in pylb.strategies().items()}
+    return [
+        row["name"]
+        for row in rows
+        if families.get(row["name"]) == "refinement"
+        and row["seconds"] is not None
+        and row["max_over_mean"] > before * (1.0 + 1e-12)
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small cases only")
+    parser.add_argument("--only", default="*", help="families, a pattern as of file names")
+    parser.add_argument("--budget", type=float, default=20.0, help="seconds a call (%(default)s)")
+    parser.add_argument("--json", metavar="FILE", default="out/strategies.json")
+    args = parser.parse_args()
+    results, found = [], []
+    before: dict[str, dict[str, dict[str, Any]]] = {}
+    for case in all_cases(args.quick):
+        if not fnmatch.fnmatch(case.family, args.only):
+            continue
+        snapshot = case.make()
+        rows = measure(case, args.budget, before.setdefault(case.family, {}))
+        print_case(case, snapshot, rows)
+        given = snapshot.metrics.max_over_mean
+        found += [f"{name} on {case.family}: {case.name}" for name in worse(rows, given)]
+        results.append({"family": case.family, "name": case.name, "before": given, "rows": rows})
+    for text in found:
+        print(f"MISSED: a refinement made it worse: {text}")
+    if not found:
+        print("met: no refinement returned a placement worse than the one that it was given")
+    Path(args.json).parent.mkdir(parents=True, exist_ok=True)
+    Path(args.json).write_text(json.dumps({"met": not found, "cases": results}, indent=2))
+
+
+if __name__ == "__main__":
+    main()
