@@ -17,6 +17,7 @@
 #include "base/wait.h"
 #include "decide/consensus.h"
 #include "decide/fit.h"
+#include "decide/ledger.h"
 #include "decide/period.h"
 #include "decide/select.h"
 #include "decide/trigger.h"

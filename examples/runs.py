@@ -52,7 +52,7 @@ class Run:
     @property
     def balanced_after(self) -> list[int]:
         """Iterations at whose end the objects were balanced."""
-        return [receipt.iteration for receipt in self.report.history]
+        return [receipt.iteration for receipt in self.report.history.balancings]
 
     @property
     def periods(self) -> list[int]:
@@ -132,7 +132,7 @@ def print_runs(runs: dict[str, Run], objects: str) -> None:
             run.report.seconds,
             first / run.report.seconds,
             run.report.mean_max_over_mean,
-            len(run.report.history),
+            len(run.report.history.balancings),
             run.report.migrations,
             run.report.balancing_seconds,
             run.bound,

@@ -9,8 +9,9 @@ from pylb._version import __version__
 from pylb.metrics import Metrics
 from pylb.optimum import GeneratedRun, Imbalance, Optimum, optimum
 from pylb.place import Placement, place
+from pylb.receipts import Alternative, History, Receipt
 from pylb.replay import Decision, Replay, replay
-from pylb.runtime import Balancer, Iterations, Receipt, Report
+from pylb.runtime import Balancer, Iterations, Report
 from pylb.selection import Choice, Selector
 from pylb.snapshot import Edges, Multicasts, Snapshot
 from pylb.strategies import Strategy, strategies, strategy
@@ -18,12 +19,14 @@ from pylb.trace import Trace
 from pylb.triggers import Cycle, Trigger, triggers
 
 __all__ = [
+    "Alternative",
     "Balancer",
     "Choice",
     "Cycle",
     "Decision",
     "Edges",
     "GeneratedRun",
+    "History",
     "Imbalance",
     "Iterations",
     "Metrics",

@@ -21,7 +21,8 @@ typedef struct plb_observation {
     double max, mean; /* seconds: of the ranks' times */
 } plb_observation_t;
 
-/* X(name, why, in words).  Those that balance stand last, from PLB_REASON_EVERY on. */
+/* X(name, why, in words).  Those that balance stand last, from PLB_REASON_EVERY on; before them,
+ * from PLB_REASON_SUSPECT on, those that weigh an imbalance and find it not worth a balancing. */
 #define PLB_REASONS(X)                                                                            \
     X(START, "nothing was observed yet")                                                          \
     X(FEW, "too few iterations since the last balancing")                                         \

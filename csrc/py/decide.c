@@ -210,6 +210,20 @@ static PyObject *trigger_name(PyObject *object, void *unused)
     return PyUnicode_FromString(((trigger_object_t *)object)->core.kind->name);
 }
 
+static PyObject *trigger_reason(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyUnicode_FromString(
+        plb_reason_words(((trigger_object_t *)object)->core.verdict.reason));
+}
+
+static PyObject *trigger_considered(PyObject *object, void *unused)
+{
+    (void)unused;
+    const plb_reason_t reason = ((trigger_object_t *)object)->core.verdict.reason;
+    return PyBool_FromLong(reason >= PLB_REASON_SUSPECT && reason < PLB_REASON_EVERY);
+}
+
 static PyObject *trigger_params(PyObject *object, void *unused)
 {
     (void)unused;
@@ -244,6 +258,8 @@ static PyMethodDef trigger_methods[] = {
 static PyGetSetDef trigger_getset[] = {
     {"name", trigger_name, NULL, "Name in the table.", NULL},
     {"params", trigger_params, NULL, "Its parameters, a dict.", NULL},
+    {"reason", trigger_reason, NULL, "Why the last verdict, in words.", NULL},
+    {"considered", trigger_considered, NULL, "It weighed a balancing, and held back.", NULL},
     {0},
 };
 

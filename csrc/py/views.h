@@ -81,6 +81,7 @@ int plb_py_add_measure(PyObject *module);
 int plb_py_add_place(PyObject *module);
 int plb_py_add_decide(PyObject *module);
 int plb_py_add_select(PyObject *module);
+int plb_py_add_ledger(PyObject *module);
 int plb_py_add_recorder(PyObject *module);
 int plb_py_add_vt(PyObject *module);
 int plb_py_add_replay(PyObject *module);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from html import escape
 from importlib.util import find_spec
 from typing import Any, TextIO
 
@@ -61,6 +62,15 @@ def show(
         _show_rich(columns, shown, right, title, out)
     else:
         _show_plain(columns, shown, right, title, out)
+
+
+def html(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """The same as an HTML table, for notebooks."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(text(cell))}</td>' for cell in row)}</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _show_plain(

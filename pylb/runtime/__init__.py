@@ -1,7 +1,6 @@
 """The runtime: a program's objects, its messages and its balancing, on one rank or under MPI."""
 
 from pylb.runtime.balancer import Balancer
-from pylb.runtime.receipts import Receipt
 from pylb.runtime.report import Iterations, Report
 
-__all__ = ["Balancer", "Iterations", "Receipt", "Report"]
+__all__ = ["Balancer", "Iterations", "Report"]

@@ -29,7 +29,8 @@ class Kind(IntEnum):
     MIGRATE = 8
     COMMIT = 9
     RECORDS = 10
-    EXIT = 11
+    WORTH = 11
+    EXIT = 12
 
 
 PLACES = {
@@ -43,6 +44,7 @@ PLACES = {
     Kind.MIGRATE: "migrating objects after iteration {}",
     Kind.COMMIT: "committing a migration after iteration {}",
     Kind.RECORDS: "gathering records of {} iterations",
+    Kind.WORTH: "weighing the last balancing, after iteration {}",
     Kind.EXIT: "ending its program",
 }
 

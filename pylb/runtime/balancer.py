@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 
 from pylb import _core
-from pylb.errors import DomainError, StateError, UnknownKeyError
+from pylb.errors import DomainError, OutOfRangeError, StateError, UnknownKeyError
+from pylb.receipts import History
 from pylb.runtime.agreement import Agreement, Kind
+from pylb.runtime.choosing import Fixed
+from pylb.runtime.deciding import ASKED_FOR, Decider
 from pylb.runtime.messages import Mailbox
 from pylb.runtime.migration import Balancing
 from pylb.runtime.objects import Changes, Directory, Item, Store, key_of
 from pylb.runtime.parcel import pack, size_of, unpack
-from pylb.runtime.receipts import Receipt
 from pylb.runtime.report import Iterations, Report, check_suffix
 from pylb.runtime.transport import NO_LOADS, Sends, Serial, Stats
+from pylb.runtime.worth import Worth
 from pylb.snapshot import F64
-from pylb.strategies import find
 from pylb.triggers import make
 
 
@@ -56,6 +58,9 @@ class Balancer:
         instead of the measured time.
     seed : int
         For strategies that draw random numbers.
+    give_up : bool, optional
+        Switch balancing off as long as it costs more than it saves, and look again now and then.
+        Default: unless `every`, or a function of one's own, says when to balance.
     strategy_params, trigger_params : mapping, optional
         Parameters of the strategy and of the trigger.
 
@@ -64,8 +69,8 @@ class Balancer:
     rank, n_ranks : int
     iterations : Iterations
         Time, max, mean and max/mean of every iteration so far, the same on every rank.
-    history : list of Receipt
-        One for each balancing, the same on every rank.
+    history : History
+        A receipt for each decision, the same on every rank.
 
     Raises
     ------
@@ -103,6 +108,7 @@ class Balancer:
         clock: str = "wall",
         load: Callable[[int, Any], float] | None = None,
         seed: int = 0,
+        give_up: bool | None = None,
         strategy_params: Mapping[str, Any] | None = None,
         trigger_params: Mapping[str, Any] | None = None,
     ) -> None:
@@ -110,29 +116,29 @@ class Balancer:
         self._transport = self._agreement.transport
         if every is None and trigger is None:
             trigger = "metabalancer"
-        self._strategy = find(strategy)
-        self._strategy_params = dict(strategy_params or {})
-        if self._strategy.call is None:
-            self._strategy.values(self._strategy_params)
-        self._trigger = make(every=every, trigger=trigger, **dict(trigger_params or {}))
+        when = make(every=every, trigger=trigger, **dict(trigger_params or {}))
+        chooser = Fixed(strategy, strategy_params or {})
+        gives_up = when.name not in ASKED_FOR if give_up is None else bool(give_up)
         self._mode = _one_of("mode", mode, ("on", "off"))
         self._load = load
-        self._seed = operator.index(seed)
+        self._decider = Decider(
+            when, chooser, seed=operator.index(seed), gives_up=gives_up, speaks=self.rank == 0
+        )
         self._words = (
-            f"strategy={self._strategy.name!r}, strategy_params={self._strategy_params}, "
-            f"trigger={self._trigger.name!r}, trigger_params={self._trigger.params}, "
-            f"mode={mode!r}, clock={clock!r}, load={'given' if load else None}, seed={seed}"
+            f"strategy={chooser.name!r}, strategy_params={dict(strategy_params or {})}, "
+            f"trigger={when.name!r}, trigger_params={when.params}, mode={mode!r}, "
+            f"clock={clock!r}, load={'given' if load else None}, seed={seed}, give_up={gives_up}"
         )
         self._store = Store(_one_of("clock", clock, ("wall", "cpu")))
         self._changes = Changes()
         self._mailbox = Mailbox()
         self._directory = Directory()
+        self._worth = Worth(self._agreement, self._store, self._directory)
         self._in_loop = False
         self._due = False  # a balancing that the last pass of a loop has left to the next loop
         self._done = 0  # iterations
         self._rows: list[tuple[float, float, float]] = []
         self._loads: list[float] = []  # of this rank
-        self._history: list[Receipt] = []
         self._idle = self._seconds = 0.0
         self._resumed = 0.0
 
@@ -361,6 +367,7 @@ class Balancer:
                 self._agreement.at = f"in iteration {self._done}"
                 yield self._done
                 self._at_sync(is_last=left == 0)
+            self._weigh()
             self._agreement.at = f"after iteration {self._done - 1}"
         finally:
             self._in_loop = False
@@ -382,6 +389,8 @@ class Balancer:
             self._learn()
         if stats.messages:
             self._exchange(Kind.FIRST_MESSAGES)
+        # Only the first loop tells the end: after it the program may go on as often as it likes.
+        self._decider.expect(n if self._done == 0 else None)
         if self._due:
             self._balance()
         self._store.seconds.fill(0.0)
@@ -409,14 +418,30 @@ class Balancer:
         stats = self._exchange(Kind.SYNC, passed)
         mean = stats.load_sum / stats.n_ranks
         self._rows.append((stats.time_max, stats.load_max, mean))
-        self._due = self._trigger.observe(self._done, stats.load_max, mean)
-        self._due = self._due and self._mode == "on"
         self._done += 1
         if stats.n_changed:
             self._learn()
+        self._due = self._mode == "on" and self._decide(stats)
         if self._due and not is_last:
             self._balance()
         self._resumed = _core.clock()
+
+    def _decide(self, stats: Stats) -> bool:
+        """Whether to balance after this iteration."""
+        asked = self._decider.observe(self._done - 1, stats)
+        if self._decider.judges(asked):
+            self._decider.judge(self._weigh())
+        return self._decider.allows(asked)
+
+    def _weigh(self) -> float:
+        """Seconds that the last balancing has saved so far, onto its receipt."""
+        last = self._decider.last
+        since = 0 if last is None else self._done - 1 - last.iteration
+        if last is None or since == last.iterations:
+            return 0.0 if last is None else last.gain
+        last.gain = self._worth.gain(self._done - 1)
+        last.iterations = since
+        return last.gain
 
     def _exchange(self, kind: Kind, passed: float = 0.0) -> Stats:
         """Deliver the messages of all ranks; in the same step, the statistics of a pass."""
@@ -469,32 +494,20 @@ class Balancer:
     def _balance(self) -> None:
         """Balance after the iteration that was last observed; all ranks do."""
         self._due = False
-        self._settle()
-        state = self._trigger.state()
-        iteration = self._done - 1
+        self._weigh()
+        self._worth.remember()
+        receipt, chosen = self._decider.balance()
         outcome = Balancing(
             self._agreement,
             self._store,
             self._mailbox,
             self._directory,
-            self._strategy,
-            self._strategy_params,
-            self._seed,
-            iteration,
+            chosen.strategy,
+            chosen.params,
+            receipt.seed,
+            receipt.iteration,
         ).run()
-        self._trigger.balanced(iteration, outcome.cost, outcome.predicted)
-        _, most, mean = self._rows[-1]
-        self._history.append(
-            Receipt(
-                iteration=iteration,
-                reason=state["reason"],
-                strategy=self._strategy.name,
-                tau=state["tau"],
-                max_over_mean=most / mean if mean > 0 else 1.0,
-                realised=float("nan"),
-                **outcome._asdict(),
-            )
-        )
+        self._decider.balanced(receipt, outcome)
 
     # ---- what happened -----------------------------------------------------------------------
 
@@ -504,18 +517,25 @@ class Balancer:
         return Iterations.of(self._rows)
 
     @property
-    def history(self) -> list[Receipt]:
-        """A receipt for each balancing, the same on every rank."""
-        self._settle()
-        return list(self._history)
+    def history(self) -> History:
+        """A receipt for each decision, the same on every rank: balancings, and where the trigger
+        weighed one and held back.
+        """
+        self._decider.settle()
+        return History(self._decider.history)
 
-    def _settle(self) -> None:
-        """What the last balancing was worth so far."""
-        if self._history:
-            since = self._rows[self._history[-1].iteration + 1 :]
-            mean = sum(row[2] for row in since)
-            if mean > 0:
-                self._history[-1].realised = sum(row[1] for row in since) / mean
+    def explain(self, i: int = -1) -> str:
+        """Decision number `i` of `history` in sentences.
+
+        Raises
+        ------
+        OutOfRangeError
+            There is no such decision.
+        """
+        history = self.history
+        if not -len(history) <= i < len(history):
+            raise OutOfRangeError(f"i is {i}: expected one of {len(history)} decisions")
+        return history[i].explain()
 
     def rank_loads(self) -> F64:
         """The load of every rank in every iteration, (iterations, p) float64.  Collective."""
@@ -538,19 +558,21 @@ class Balancer:
         """
         it = self.iterations
         mean = float(it.mean.sum())
+        history = self.history
+        done = history.balancings
         report = Report(
             n_ranks=self.n_ranks,
             n_objects=len(self._directory.keys),
             iterations=len(it.time),
-            strategy=self._strategy.name,
-            trigger=self._trigger.name,
+            strategy=self._decider.chooser.name,
+            trigger=self._decider.trigger.name,
             seconds=self._seconds,
             iteration_seconds=float(it.time.sum()),
             mean_max_over_mean=float(it.max.sum()) / mean if mean > 0 else 1.0,
-            balancing_seconds=sum(r.cost for r in self._history),
-            migrations=sum(r.migrations for r in self._history),
-            bytes=sum(r.bytes for r in self._history),
-            history=tuple(self.history),
+            balancing_seconds=sum(r.cost for r in done),
+            migrations=sum(r.migrations for r in done),
+            bytes=sum(r.bytes for r in done),
+            history=history,
         )
         if path is not None:
             check_suffix(path)
@@ -561,7 +583,7 @@ class Balancer:
     def __repr__(self) -> str:
         return (
             f"<Balancer: rank {self.rank} of {self.n_ranks}, {len(self._store.items)} objects "
-            f"here, {self._done} iterations, {len(self._history)} balancings>"
+            f"here, {self._done} iterations, {len(self._decider.history.balancings)} balancings>"
         )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from pylb.cli import table
 from pylb.errors import DomainError
-from pylb.runtime.receipts import Receipt
+from pylb.receipts import History
 from pylb.snapshot import F64
 
 SUFFIXES = (".json", ".txt")
@@ -63,7 +63,8 @@ class Report:
     balancing_seconds : float
         Sum of the balancings' costs.
     migrations, bytes : int
-    history : tuple of Receipt
+    history : History
+        A receipt for each decision.
     """
 
     n_ranks: int
@@ -77,16 +78,12 @@ class Report:
     balancing_seconds: float
     migrations: int
     bytes: int
-    history: tuple[Receipt, ...]
+    history: History
 
     def to_dict(self) -> dict[str, Any]:
         """Every field by name; figures that are not known are None."""
         out = {**self.__dict__, "history": [r.to_dict() for r in self.history]}
-        for receipt in out["history"]:
-            for name, value in receipt.items():
-                if isinstance(value, float) and not math.isfinite(value):
-                    receipt[name] = None
-        return out
+        return {k: _plain(v) for k, v in out.items()}
 
     def __str__(self) -> str:
         out = io.StringIO()
@@ -99,31 +96,14 @@ class Report:
             ["time in the loops", self.seconds, "s"],
             ["time of the iterations", self.iteration_seconds, "s"],
             ["max/mean over all iterations", self.mean_max_over_mean, ""],
-            ["balancings", len(self.history), ""],
+            ["balancings", len(self.history.balancings), ""],
             ["time of the balancings", self.balancing_seconds, "s"],
             ["migrations", self.migrations, ""],
             ["moved", self.bytes, "B"],
         ]
         table.show(["", "", ""], rows, title="Run", file=out)
         if self.history:
-            out.write("\n")
-            table.show(
-                ["after", "max/mean", "predicted", "realised", "migrations", "cost s", "reason"],
-                [
-                    [
-                        r.iteration,
-                        r.max_over_mean,
-                        r.predicted,
-                        r.realised,
-                        r.migrations,
-                        r.cost,
-                        r.reason,
-                    ]
-                    for r in self.history
-                ],
-                title="Balancings",
-                file=out,
-            )
+            out.write(f"\nDecisions\n{self.history}")
         return out.getvalue()
 
     def write(self, path: str | Path) -> None:
@@ -131,6 +111,15 @@ class Report:
         suffix = check_suffix(path)
         text = json.dumps(self.to_dict(), indent=1) + "\n" if suffix == ".json" else str(self)
         Path(path).write_text(text)
+
+
+def _plain(value: Any) -> Any:
+    """`value` for JSON, which has no nan and no infinity: None."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def check_suffix(path: str | Path) -> str:

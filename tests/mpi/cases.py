@@ -80,6 +80,48 @@ def same_on_all_ranks(comm):
     return None
 
 
+def realised_gain(comm):
+    """All on rank 0; then as even as it goes; then the loads change under the placement."""
+    growth = [1.0]
+    lb = pylb.Balancer(comm, every=3, load=lambda key, block: growth[0] * (1.0 + key % 2))
+    for key in range(20):
+        if lb.rank == 0:
+            lb.add(key, np.zeros(key))
+    for it in lb.iterate(8):
+        growth[0] = 1.0 + it
+        for _, _ in lb.local():
+            pass
+    first, second = lb.history
+    factors = [1.0 + it for it in range(8)]
+    most = lb.iterations.max
+    assert first.iterations == 3
+    assert np.isclose(first.gain, 30.0 * sum(factors[3:6]) - most[3:6].sum())
+    assert second.iterations == 2
+    assert np.isclose(second.gain, 0.0)  # GreedyLB leaves what cannot be better
+    assert first.before == comm.size
+    return None
+
+
+def gives_up(comm):
+    """Noise: whatever is done, the next iteration is as imbalanced as this one."""
+    rng = np.random.default_rng(5)
+    now = [None]
+    lb = pylb.Balancer(comm, trigger="threshold", load=lambda key, block: now[0][key])
+    for key in range(lb.rank, 4 * comm.size, comm.size):
+        lb.add(key, np.zeros(1000))
+    for _ in lb.iterate(40):
+        now[0] = 1e-7 * rng.random(4 * comm.size)
+        for _, _ in lb.local():
+            pass
+    done = lb.history.balancings
+    off = [r for r in lb.history if r.choice == "off"]
+    assert len(done) <= 4
+    assert comm.size == 1 or off[0].iteration > done[2].iteration
+    texts = comm.allgather([r.explain() for r in lb.history])
+    assert all(t == texts[0] for t in texts)
+    return None
+
+
 def deferred_balancing(comm):
     """A balancing that is due after the last pass takes place when the program goes on."""
     lb = fill(pylb.Balancer(comm, every=2, load=lambda key, block: 1.0))
@@ -239,7 +281,7 @@ def reports(comm):
             d = json.loads(Path(folder, "run.json").read_text())
             assert d["iterations"] == 3
             assert len(d["history"]) == 2
-            assert "Balancings" in Path(folder, "run.txt").read_text()
+            assert "Decisions" in Path(folder, "run.txt").read_text()
         raised(errors.DomainError, (".json", ".html"), lambda: lb.report("run.html"))
     return None
 
@@ -385,6 +427,8 @@ def freed_communicator(comm):
 CASES = (
     random_programs,
     same_on_all_ranks,
+    realised_gain,
+    gives_up,
     deferred_balancing,
     off_and_pinned,
     communication_is_seen,

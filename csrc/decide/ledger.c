@@ -1,0 +1,209 @@
+#include "decide/ledger.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+const plb_param_t plb_ledger_params[] = {
+#define X(name, unit, fallback, least, most, help) {#name, unit, help, fallback, least, most},
+    PLB_LEDGER(X)
+#undef X
+};
+
+enum { IN_A_ROW = 3 }; /* one iteration may be a spike */
+
+static int check_seconds(const char *name, double x, plb_err_t *err)
+{
+    return x >= 0.0 && x <= 1e30 /* false for NaN */
+               ? PLB_OK
+               : PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected seconds, zero or more", name, x);
+}
+
+int plb_ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_err_t *err)
+{
+    *self = (plb_ledger_t){.n = n, .strategy = -1, .warm_up = NAN};
+    for (int i = 0; i < PLB_N_LEDGER; i++) {
+        const plb_param_t *p = &plb_ledger_params[i];
+        if (!(params[i] >= p->least && params[i] <= p->most)) {
+            return PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected %g ... %g %s", p->name,
+                            params[i], p->least, p->most, p->unit);
+        }
+    }
+    memcpy(self->params, params, sizeof self->params);
+    int ret = PLB_OK;
+    PLB_NEW0(self->accounts, n);
+out:
+    return ret;
+}
+
+void plb_ledger_free(plb_ledger_t *self)
+{
+    plb_free(self->accounts);
+    self->accounts = NULL;
+}
+
+/* ---- costs ---- */
+
+/* What is not a number of seconds above zero was not reported. */
+static double reported(double x)
+{
+    return x > 0.0 ? x : 0.0; /* false for NaN */
+}
+
+static double cost_of(const plb_ledger_t *self, const plb_costs_t *c)
+{
+    const double parts = reported(c->statistics) + reported(c->strategy) + reported(c->migration);
+    const double cost = fmax(parts, reported(c->whole));
+    return cost > 0.0 ? cost : self->mean;
+}
+
+static double halfway(double known, double measured, bool first)
+{
+    return first ? measured : 0.5 * (known + measured);
+}
+
+double plb_ledger_theta(const plb_ledger_t *self, int32_t strategy)
+{
+    if (strategy < 0 || strategy >= self->n || self->accounts[strategy].n == 0) {
+        return NAN;
+    }
+    return self->accounts[strategy].cost + self->accounts[strategy].warm_up;
+}
+
+/* The first iterations against the longest of those after them: noise is no warm-up. */
+static void warmed_up(plb_ledger_t *self)
+{
+    const double *t = self->times;
+    double beyond = 0.0, later = 0.0;
+    for (int i = 0; i < PLB_WARM_UP; i++) {
+        beyond += t[i];
+        later = fmax(later, t[PLB_WARM_UP + i]);
+    }
+    beyond -= PLB_WARM_UP * later;
+    plb_account_t *account = &self->accounts[self->strategy];
+    self->warm_up = fmax(beyond, 0.0);
+    self->cost += self->open ? self->warm_up : 0.0;
+    account->warm_up = halfway(account->warm_up, self->warm_up, account->n == 1);
+}
+
+/* ---- what comes in ---- */
+
+int plb_ledger_observe(plb_ledger_t *self, double time, double max, double mean, plb_err_t *err)
+{
+    int ret;
+    if ((ret = check_seconds("time", time, err)) || (ret = check_seconds("max", max, err)) ||
+        (ret = check_seconds("mean", mean, err))) {
+        return ret;
+    }
+    self->mean = mean;
+    self->excess = fmax(max - mean, 0.0);
+    self->high = self->excess > self->params[PLB_LEDGER_rise] * self->beaten ? self->high + 1 : 0;
+    if (self->strategy >= 0 && self->n_times < 2 * PLB_WARM_UP) {
+        self->times[self->n_times++] = time;
+        if (self->n_times == 2 * PLB_WARM_UP) {
+            warmed_up(self);
+        }
+    }
+    return PLB_OK;
+}
+
+int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
+                        const plb_costs_t *costs, plb_err_t *err)
+{
+    if (strategy < 0 || strategy >= self->n) {
+        return PLB_FAIL(err, PLB_ERR_RANGE, "strategy is %d: expected 0 ... %d", (int)strategy,
+                        (int)self->n - 1);
+    }
+    const double *given[] = {&costs->statistics, &costs->strategy, &costs->migration,
+                             &costs->whole};
+    for (int i = 0; i < 4; i++) {
+        if (*given[i] < 0.0 || *given[i] > 1e30) {
+            return check_seconds("cost", *given[i], err);
+        }
+    }
+    plb_account_t *account = &self->accounts[strategy];
+    self->cost = cost_of(self, costs);
+    account->cost = halfway(account->cost, self->cost, account->n == 0);
+    account->n++;
+    self->open = true;
+    self->last = iteration;
+    self->strategy = strategy;
+    self->warm_up = NAN;
+    self->found = self->excess;
+    self->n_times = 0;
+    self->trial = self->off;
+    if (self->trial) {
+        self->until = iteration + self->pause;
+    }
+    return PLB_OK;
+}
+
+/* ---- on, off, trial ---- */
+
+static void switch_off(plb_ledger_t *self, int64_t iteration, double pause)
+{
+    self->off = true;
+    self->trial = false;
+    self->pause = pause < 1e15 ? (int64_t)ceil(pause) : (int64_t)1e15;
+    self->until = iteration + self->pause;
+    self->beaten = fmax(self->beaten, self->found);
+    self->high = 0;
+}
+
+static void switch_on(plb_ledger_t *self)
+{
+    self->off = self->trial = false;
+    self->paid = self->gained = self->beaten = 0.0;
+    self->judged = 0;
+}
+
+static double first_pause(const plb_ledger_t *self)
+{
+    const double *p = self->params, time = p[PLB_LEDGER_share] * self->mean;
+    return fmax(p[PLB_LEDGER_pause], time > 0.0 ? self->cost / time : 0.0);
+}
+
+bool plb_ledger_judges(const plb_ledger_t *self, int64_t iteration, bool asked)
+{
+    return self->open && (self->trial ? iteration >= self->until : asked);
+}
+
+int plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain, plb_err_t *err)
+{
+    if (!self->open) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "no balancing is to be judged");
+    }
+    if (!isfinite(gain)) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "gain is %g: expected seconds", gain);
+    }
+    const double fade = self->params[PLB_LEDGER_fade];
+    const bool pays = gain >= self->cost;
+    const bool trial = self->trial;
+    self->open = false;
+    if (trial && !pays) {
+        switch_off(self, iteration, 2.0 * (double)self->pause);
+        return PLB_OK;
+    }
+    if (trial) {
+        switch_on(self);
+    }
+    self->paid = fade * self->paid + self->cost;
+    self->gained = fade * self->gained + gain;
+    self->judged++;
+    if (!pays) {
+        self->beaten = fmax(self->beaten, self->found);
+    }
+    if ((double)self->judged >= self->params[PLB_LEDGER_tries] && self->gained < self->paid) {
+        switch_off(self, iteration, first_pause(self));
+    }
+    return PLB_OK;
+}
+
+bool plb_ledger_allows(const plb_ledger_t *self, int64_t iteration)
+{
+    if (!self->off) {
+        return true;
+    }
+    return !(self->trial && self->open) && (iteration >= self->until || self->high >= IN_A_ROW);
+}

@@ -1,0 +1,100 @@
+"""Which strategy a balancing takes: always the same one, or what the selection says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from pylb.runtime.transport import Stats
+from pylb.selection import Selector
+from pylb.strategies import Strategy, find
+
+
+class Chosen(NamedTuple):
+    """A strategy with its parameters, and why this one; empty where there was no choice."""
+
+    strategy: Strategy
+    params: dict[str, Any]
+    why: str
+
+
+class Chooser(Protocol):
+    """Tells the strategy of the next balancing."""
+
+    name: str
+    strategies: tuple[Strategy, ...]
+
+    def observe(self, stats: Stats) -> None:
+        """An iteration is over."""
+        ...
+
+    def choose(self) -> Chosen:
+        """What to balance with now."""
+        ...
+
+    def balanced(
+        self, name: str, before: float, after: float, cost: float, migrations: int
+    ) -> None:
+        """A balancing took place."""
+        ...
+
+
+class Fixed:
+    """One strategy, as the user said."""
+
+    def __init__(
+        self, strategy: str | Strategy | Callable[..., Any], params: Mapping[str, Any]
+    ) -> None:
+        entry = find(strategy)
+        if entry.call is None:
+            entry.values(params)
+        self.name = entry.name
+        self.strategies: tuple[Strategy, ...] = (entry,)
+        self._chosen = Chosen(entry, dict(params), "")
+
+    def observe(self, stats: Stats) -> None:
+        """Nothing to learn."""
+
+    def choose(self) -> Chosen:
+        """That one."""
+        return self._chosen
+
+    def balanced(
+        self, name: str, before: float, after: float, cost: float, migrations: int
+    ) -> None:
+        """Nothing to learn."""
+
+
+class Selected:
+    """The selection of Menon 3.7 among the registered strategies."""
+
+    name = "auto"
+
+    def __init__(self, alpha: float, beta: float, params: Mapping[str, Any]) -> None:
+        self.selector = Selector(alpha, beta, **params)
+        self.strategies = tuple(self.selector.strategies.values())
+
+    def observe(self, stats: Stats) -> None:
+        """What the iteration asks for."""
+        mean = stats.load_sum / stats.n_ranks
+        self.selector.observe(
+            max(stats.load_max, mean),  # of one rank the mean may be rounded up
+            mean,
+            total=stats.load_sum,
+            utilization=stats.utilization_min,
+            messages=stats.messages,
+            bytes=stats.message_bytes,
+        )
+
+    def choose(self) -> Chosen:
+        """What the last iteration asks for."""
+        choice = self.selector.choice
+        return Chosen(self.selector.strategies[choice.strategy], {}, choice.reason)
+
+    def balanced(
+        self, name: str, before: float, after: float, cost: float, migrations: int
+    ) -> None:
+        """The selection learns from its history."""
+        self.selector.balanced(
+            name, before=max(before, 1.0), after=max(after, 1.0), cost=cost, migrations=migrations
+        )

@@ -1,0 +1,204 @@
+/* Room decide, the ledger: memory, bad input, on, off and trial by hand.  tests/test_ledger.py
+ * holds it against a plain twin. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plb.h"
+
+static void defaults(double *params)
+{
+    for (int i = 0; i < PLB_N_LEDGER; i++) {
+        params[i] = plb_ledger_params[i].fallback;
+    }
+}
+
+static plb_ledger_t made(void)
+{
+    double params[PLB_N_LEDGER];
+    plb_ledger_t s;
+    plb_err_t err;
+    defaults(params);
+    assert_int_equal(plb_ledger_init(&s, 2, params, &err), PLB_OK);
+    return s;
+}
+
+static void observe(plb_ledger_t *s, int n, double time, double max, double mean)
+{
+    plb_err_t err;
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(plb_ledger_observe(s, time, max, mean, &err), PLB_OK);
+    }
+}
+
+static void balance(plb_ledger_t *s, int64_t iteration, double whole)
+{
+    plb_err_t err;
+    const plb_costs_t costs = {NAN, NAN, NAN, whole};
+    assert_int_equal(plb_ledger_balanced(s, iteration, 0, &costs, &err), PLB_OK);
+}
+
+static void judge(plb_ledger_t *s, int64_t iteration, double gain)
+{
+    plb_err_t err;
+    assert_true(plb_ledger_judges(s, iteration, true));
+    assert_int_equal(plb_ledger_judge(s, iteration, gain, &err), PLB_OK);
+    assert_false(plb_ledger_judges(s, iteration, true)); /* once */
+}
+
+/* Three balancings at the ends of iterations 10, 20 and 30 that save `gain` each. */
+static plb_ledger_t after_three(double gain)
+{
+    plb_ledger_t s = made();
+    observe(&s, 1, 1.5, 1.5, 1.0);
+    for (int64_t i = 10; i <= 30; i += 10) {
+        assert_true(plb_ledger_allows(&s, i));
+        balance(&s, i, 1.0);
+        judge(&s, i + 10, gain);
+    }
+    return s;
+}
+
+static void memory_and_parameters(void **state)
+{
+    (void)state;
+    double params[PLB_N_LEDGER];
+    plb_ledger_t s;
+    plb_err_t err;
+    defaults(params);
+    plb_mem_fail_at(0);
+    assert_int_equal(plb_ledger_init(&s, 2, params, &err), PLB_ERR_NOMEM);
+    plb_mem_fail_at(-1);
+    plb_ledger_free(&s);
+    plb_ledger_free(&s);
+    params[PLB_LEDGER_share] = 0.0;
+    assert_int_equal(plb_ledger_init(&s, 2, params, &err), PLB_ERR_VALUE);
+    assert_non_null(strstr(err.text, "share is 0"));
+    plb_ledger_free(&s);
+}
+
+static void bad_input_changes_nothing(void **state)
+{
+    (void)state;
+    plb_ledger_t s = made();
+    plb_err_t err;
+    assert_int_equal(plb_ledger_judge(&s, 1, 1.0, &err), PLB_ERR_STATE);
+    assert_int_equal(plb_ledger_observe(&s, NAN, 1, 1, &err), PLB_ERR_VALUE);
+    assert_int_equal(plb_ledger_observe(&s, 1, INFINITY, 1, &err), PLB_ERR_VALUE);
+    assert_int_equal(plb_ledger_observe(&s, 1, 1, -1, &err), PLB_ERR_VALUE);
+    const plb_costs_t fine = {0}, negative = {0, -1, 0, 0}, endless = {0, 0, 0, INFINITY};
+    assert_int_equal(plb_ledger_balanced(&s, 1, 2, &fine, &err), PLB_ERR_RANGE);
+    assert_int_equal(plb_ledger_balanced(&s, 1, -1, &fine, &err), PLB_ERR_RANGE);
+    assert_int_equal(plb_ledger_balanced(&s, 1, 0, &negative, &err), PLB_ERR_VALUE);
+    assert_int_equal(plb_ledger_balanced(&s, 1, 0, &endless, &err), PLB_ERR_VALUE);
+    assert_true(isnan(plb_ledger_theta(&s, 0)));
+    balance(&s, 1, 1.0);
+    assert_int_equal(plb_ledger_judge(&s, 2, NAN, &err), PLB_ERR_VALUE);
+    assert_true(plb_ledger_judges(&s, 2, true));
+    plb_ledger_free(&s);
+}
+
+static void no_strategy_is_free(void **state)
+{
+    (void)state;
+    plb_ledger_t s = made();
+    plb_err_t err;
+    observe(&s, 1, 2.0, 2.0, 0.25);
+    const plb_costs_t silent = {NAN, 0.0, NAN, 0.0}, parts = {1.0, 2.0, 3.0, 4.0},
+                      whole = {1.0, NAN, 0.0, 5.0};
+    assert_int_equal(plb_ledger_balanced(&s, 1, 0, &silent, &err), PLB_OK);
+    assert_true(plb_ledger_theta(&s, 0) == 0.25); /* a balanced iteration */
+    assert_int_equal(plb_ledger_balanced(&s, 2, 1, &parts, &err), PLB_OK);
+    assert_true(plb_ledger_theta(&s, 1) == 6.0);
+    assert_int_equal(plb_ledger_balanced(&s, 3, 1, &whole, &err), PLB_OK);
+    assert_true(plb_ledger_theta(&s, 1) == 5.5); /* halfway to 5 */
+    plb_ledger_free(&s);
+}
+
+static void first_iterations_belong_to_the_cost(void **state)
+{
+    (void)state;
+    plb_ledger_t s = made();
+    balance(&s, 0, 1.0);
+    observe(&s, 1, 4.0, 1.0, 1.0);
+    observe(&s, 2, 1.0, 1.0, 1.0);
+    assert_true(plb_ledger_theta(&s, 0) == 1.0);
+    observe(&s, 2, 1.0, 1.0, 1.0);
+    observe(&s, 1, 1.5, 1.0, 1.0);
+    assert_true(plb_ledger_theta(&s, 0) == 1.0 + (4.0 + 1.0 + 1.0 - 3 * 1.5));
+    assert_true(s.cost == 2.5);
+    balance(&s, 6, 1.0);
+    observe(&s, 9, 2.0, 1.0, 1.0); /* nothing to see: halfway to 0 */
+    assert_true(plb_ledger_theta(&s, 0) == 1.75);
+    plb_ledger_free(&s);
+}
+
+static void balancing_that_pays_stays_on(void **state)
+{
+    (void)state;
+    plb_ledger_t s = after_three(1.0);
+    assert_false(s.off);
+    assert_true(plb_ledger_allows(&s, 40));
+    plb_ledger_free(&s);
+}
+
+static void balancing_that_does_not_pay_is_looked_at_ever_more_rarely(void **state)
+{
+    (void)state;
+    plb_ledger_t s = after_three(0.9);
+    assert_true(s.off);
+    assert_int_equal(s.pause, 100); /* a balancing takes 1 % of 100 iterations */
+    int64_t until = 40 + 100;
+    for (int64_t pause = 100; pause <= 1600; pause *= 2) {
+        assert_int_equal(s.until, until);
+        assert_false(plb_ledger_allows(&s, until - 1));
+        assert_true(plb_ledger_allows(&s, until));
+        balance(&s, until, 1.0);
+        assert_false(plb_ledger_judges(&s, until + pause - 1, true)); /* it has its chance */
+        assert_false(plb_ledger_allows(&s, until + pause - 1));
+        judge(&s, until + pause, 0.9);
+        until += pause + 2 * pause;
+    }
+    balance(&s, until, 1.0);
+    judge(&s, until + s.pause, 1.0); /* this one pays */
+    assert_false(s.off);
+    assert_true(plb_ledger_allows(&s, until + s.pause));
+    plb_ledger_free(&s);
+}
+
+static void a_larger_imbalance_ends_the_pause(void **state)
+{
+    (void)state;
+    plb_ledger_t s = after_three(0.0); /* they were to remove 0.5 s */
+    observe(&s, 50, 1.0, 2.0, 1.0);    /* twice that is not beyond */
+    assert_false(plb_ledger_allows(&s, 90));
+    observe(&s, 2, 1.0, 2.1, 1.0); /* may be a spike */
+    observe(&s, 1, 1.0, 1.0, 1.0);
+    observe(&s, 2, 1.0, 2.1, 1.0);
+    assert_false(plb_ledger_allows(&s, 95));
+    observe(&s, 1, 1.0, 2.1, 1.0);
+    assert_true(plb_ledger_allows(&s, 96));
+    balance(&s, 96, 1.0);
+    assert_false(plb_ledger_allows(&s, 97)); /* a trial is under way */
+    plb_ledger_free(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_and_parameters),
+        cmocka_unit_test(bad_input_changes_nothing),
+        cmocka_unit_test(no_strategy_is_free),
+        cmocka_unit_test(first_iterations_belong_to_the_cost),
+        cmocka_unit_test(balancing_that_pays_stays_on),
+        cmocka_unit_test(balancing_that_does_not_pay_is_looked_at_ever_more_rarely),
+        cmocka_unit_test(a_larger_imbalance_ends_the_pause),
+    };
+    return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);
+}
