@@ -243,6 +243,33 @@ def test_a_busy_loop_gets_its_share(where, share):
     assert use.throttled_seconds > 0.5 * (1 - share) * 2
 
 
+RUNS = """
+import time
+first = start = last = time.perf_counter()
+longest = 0.0
+while last - first < 1.0:
+    now = time.perf_counter()
+    if now - last > 5e-4:  # it was stopped meanwhile
+        longest, start = max(longest, last - start), now
+    last = now
+print(longest)
+"""
+
+
+def real_time():
+    """Whether this process may give real-time priority."""
+    code = "import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))"
+    return subprocess.run([sys.executable, "-c", code], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def test_a_quota_is_not_overrun_for_long(where):
+    if not real_time():
+        pytest.skip("no process may have real-time priority here")
+    with pylb_lab("--quiet", "--share", "0.25", "--", sys.executable, "-S", "-c", RUNS) as child:
+        longest = float(child.communicate(timeout=60)[0])
+    assert longest < 2.5e-3  # the quota is 1.25 ms; up to a tick, 4 ms, without the metronome
+
+
 def test_children_share_one_limit(where):
     prog = (
         "import os, subprocess, sys\n"

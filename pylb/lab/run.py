@@ -19,6 +19,8 @@ from pylb.lab.command import insert_before_programs, is_mpiexec
 from pylb.lab.shares import Usage
 
 JOIN = Path(__file__).with_name("join.py")
+METRONOME = Path(__file__).with_name("metronome.py")
+BEAT_US = 500  # between two looks at the quotas; it takes 3 to 5 % of each core
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE = 5.0  # seconds between asking the command to end and killing it
 TYPED = 2.0  # seconds in which a command may have got Ctrl-C from the terminal itself
@@ -99,7 +101,11 @@ class Lab:
         env = os.environ if is_mpiexec(command[0]) else {**os.environ, "PYLB_LAB_RANK": "0"}
         start = time.perf_counter()
         try:
-            with _signals() as wake, subprocess.Popen(words, env=env) as child:
+            with (
+                _metronomes(),
+                _signals() as wake,
+                subprocess.Popen(words, env=env) as child,
+            ):
                 stopped = _wait(child, wake)
                 # Popen's own exit would wait without an end for a child that cannot be killed.
                 self._groups.kill()
@@ -112,6 +118,21 @@ class Lab:
     def usage(self) -> list[Usage]:
         """What each rank was allowed and what it took, by rank."""
         return self._groups.usage(self.limits)
+
+
+@contextmanager
+def _metronomes() -> Iterator[None]:
+    """On each core a process that makes the kernel look at the quotas; where that is allowed."""
+    beats = [
+        subprocess.Popen([sys.executable, "-I", "-S", str(METRONOME), str(core), str(BEAT_US)])
+        for core in sorted(os.sched_getaffinity(0))
+    ]
+    try:
+        yield
+    finally:
+        for beat in beats:
+            beat.kill()
+            beat.wait()
 
 
 @contextmanager
