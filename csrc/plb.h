@@ -27,6 +27,7 @@
 #include "explore/trace.h"
 #include "explore/vt.h"
 #include "measure/clock.h"
+#include "measure/estimate.h"
 #include "measure/exact.h"
 #include "measure/metrics.h"
 #include "measure/snapshot.h"

@@ -105,3 +105,71 @@ def test_rank_times_refuse_a_wrong_placement():
         _core.rank_times(s, [0])
     with pytest.raises(DomainError, match="object 0 may not migrate from rank 0"):
         _core.rank_times(s, [1, 0])
+
+
+class Estimate:
+    """Twin of csrc/measure/estimate.c for one object: Trigg and Leach's gain, a pass late."""
+
+    def __init__(self):
+        self.mean = self.error = self.spread = 0.0
+        self.passes = 0
+
+    def update(self, load):
+        self.passes += 1
+        if self.passes <= 2:
+            self.mean = load
+            return
+        e = load - self.mean
+        signal = abs(self.error) / self.spread if self.spread > 0 else 0.0
+        self.mean += max(signal, 0.1, 1 / (self.passes - 1)) * e
+        if self.passes == 3:
+            self.spread = abs(e)
+        self.error += 0.2 * (e - self.error)
+        self.spread += 0.2 * (abs(e) - self.spread)
+
+    def row(self):
+        return [self.mean, self.passes, self.error, self.spread]
+
+
+def estimated(loads):
+    """(4, n) table after the passes loads[i, n]."""
+    table = np.zeros((4, loads.shape[1]))
+    for row in loads:
+        _core.estimate(np.ascontiguousarray(row), table)
+    return table
+
+
+@SETTINGS
+@given(st.lists(st.lists(st.floats(0, 1e6), min_size=3, max_size=3), min_size=1, max_size=30))
+def test_estimates_are_those_of_the_twin(passes):
+    twins = [Estimate() for _ in range(3)]
+    for row in passes:
+        for twin, load in zip(twins, row, strict=True):
+            twin.update(load)
+    expected = np.array([twin.row() for twin in twins]).T
+    assert np.array_equal(estimated(np.array(passes)), expected)
+
+
+def test_the_first_pass_is_a_warming_up():
+    assert estimated(np.array([[9.0], [1.0]]))[0, 0] == 1.0
+    assert estimated(np.array([[9.0], [1.0], [2.0]]))[0, 0] == 1.5
+
+
+def test_an_estimate_follows_steps_and_drifts_not_spikes_and_noise():
+    rng = np.random.default_rng(0)
+    n = 200
+    noise = rng.uniform(0.9, 1.1, (60, n))
+    settled = estimated(noise)[0]
+    assert np.abs(settled - 1.0).std() < 0.6 * noise.std()
+    step = np.concatenate([noise, 3.0 * noise[:3]])
+    assert np.abs(estimated(step)[0] - 3.0).mean() < 0.3
+    assert np.abs(estimated(step[:-1])[0] - 3.0).mean() < 0.45  # two passes after it
+    spike = np.concatenate([noise, [5.0 * noise[0]], noise[1:3]])
+    assert np.abs(estimated(spike)[0] - 1.0).mean() < 0.6
+    drift = noise * np.linspace(1.0, 4.0, 60)[:, None]
+    assert np.abs(estimated(drift)[0] - 4.0).mean() < 0.4
+
+
+def test_estimate_refuses_other_arrays():
+    with pytest.raises(ValueError, match="expected contiguous float64 arrays of n and 4 x n"):
+        _core.estimate(np.zeros(3), np.zeros((4, 2)))

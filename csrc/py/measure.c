@@ -204,6 +204,29 @@ static PyObject *clock_declare(PyObject *module, PyObject *seconds)
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(estimate_doc,
+             "estimate(loads, table, /)\n--\n\n"
+             "The loads[n] of a pass enter the table[4, n] of what is known of the objects, in\n"
+             "place: estimated load, passes, and two rows of the estimator's own.");
+static PyObject *estimate(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyArrayObject *loads, *table;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyArray_Type, &loads, &PyArray_Type, &table)) {
+        return NULL;
+    }
+    if (PyArray_TYPE(loads) != NPY_FLOAT64 || PyArray_TYPE(table) != NPY_FLOAT64 ||
+        !PyArray_ISCARRAY_RO(loads) || !PyArray_ISCARRAY(table) ||
+        PyArray_SIZE(table) != PLB_ESTIMATE_ROWS * PyArray_SIZE(loads)) {
+        PyErr_Format(PyExc_ValueError,
+                     "loads, table: expected contiguous float64 arrays of n and %d x n",
+                     PLB_ESTIMATE_ROWS);
+        return NULL;
+    }
+    plb_estimate_update(PyArray_DATA(loads), PyArray_SIZE(loads), PyArray_DATA(table));
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"clock", clock_, METH_NOARGS, clock_doc},
     {"clock_enter", clock_enter, METH_VARARGS, clock_enter_doc},
@@ -214,6 +237,7 @@ static PyMethodDef methods[] = {
     {"rank_times", rank_times, METH_VARARGS, rank_times_doc},
     {"check_snapshot", check_snapshot, METH_O, check_snapshot_doc},
     {"exact_sum", exact_sum, METH_O, exact_sum_doc},
+    {"estimate", estimate, METH_VARARGS, estimate_doc},
     {0},
 };
 

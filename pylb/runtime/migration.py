@@ -86,7 +86,7 @@ class Balancing:
         migrations = int(np.count_nonzero(rank != self.directory.rank))
         self.directory.move(rank)
         self.store.arrange()
-        self.store.forget()
+        self.store.passes = 0
         self.mailbox.graph.clear()
         return Outcome(
             figures.before,
@@ -140,7 +140,7 @@ class Balancing:
         items = self.store.items.values()
         facts = np.array([item.facts() for item in items], np.int64).reshape(-1, 4)
         passes = max(self.store.passes, 1)
-        return facts, self.store.window / passes, self.mailbox.edges(), passes
+        return facts, self.store.estimates[0], self.mailbox.edges(), passes
 
     def _snapshot(self, whole: list[tuple[Any, ...]]) -> Snapshot:
         """All parts, in order of key: the same on any number of ranks."""
@@ -209,8 +209,8 @@ class Balancing:
         return out
 
     def _pack(self, items: list[Item]) -> parcel.Parts:
-        """A parcel: the facts and the number of parts of each object, then the parts of all."""
-        index: list[tuple[tuple[int, int, int, bool], int]] = []
+        """A parcel: what is known of each object and its number of parts, then all parts."""
+        index: list[tuple[tuple[int, int, int, bool], tuple[float, ...], int]] = []
         parts: parcel.Parts = [b""]
         for item in items:
             try:
@@ -220,7 +220,7 @@ class Balancing:
                     f"object {item.key} ({type(item.value).__qualname__}) cannot be pickled: "
                     f"{type(why).__name__}: {why}; nothing has moved"
                 ) from why
-            index.append((item.facts(), len(mine)))
+            index.append((item.facts(), self.store.past(item.key), len(mine)))
             parts += mine
         parts[0] = pickle.dumps(index, protocol=5)
         return parts
@@ -229,7 +229,7 @@ class Balancing:
 def _unpack(parts: parcel.Parts) -> list[Arrived]:
     out = []
     at = 1
-    for (key, nbytes, memory, migratable), n in pickle.loads(parts[0]):
+    for (key, nbytes, memory, migratable), past, n in pickle.loads(parts[0]):
         mine = parts[at : at + n]
         at += n
         try:
@@ -240,5 +240,5 @@ def _unpack(parts: parcel.Parts) -> list[Arrived]:
                 "nothing has moved"
             ) from why
         size = nbytes or parcel.size_of(mine)
-        out.append(Arrived(Item(key, value, size, memory, migratable), inbox))
+        out.append(Arrived(Item(key, value, size, memory, migratable, past), inbox))
     return out

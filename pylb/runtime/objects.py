@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,8 @@ from pylb import _core
 from pylb.errors import DomainError, UnknownKeyError
 from pylb.runtime.transport import Transport
 from pylb.snapshot import F64, I32, I64
+
+ESTIMATE_ROWS = 4  # csrc/measure/estimate.h
 
 
 @dataclass
@@ -24,6 +27,8 @@ class Item:
         What a migration sends: as the user said, else what the last migration sent, else 0.
     memory : int
         What it occupies; -1: nobody said.
+    past : tuple of float
+        What was known of its load where it was before (a column of `Store.estimates`).
     """
 
     key: int
@@ -31,6 +36,7 @@ class Item:
     nbytes: int = 0
     memory: int = -1
     migratable: bool = True
+    past: tuple[float, ...] = (0.0,) * ESTIMATE_ROWS
 
     def facts(self) -> tuple[int, int, int, bool]:
         """Everything but the object itself."""
@@ -85,24 +91,28 @@ class Store:
         Gives (key, object) and adds what the loop's body takes to `seconds`.
     seconds : (n,) float64
         Loads of the pass so far.
-    window : (n,) float64
-        Sum of the loads of `passes` passes since the last balancing.
+    estimates : (4, n) float64
+        What is known of the objects' loads, in the first row the load that is expected of each
+        (``csrc/measure/estimate.h``); it goes with an object that migrates.
+    passes : int
+        Since the last balancing.
     """
 
     def __init__(self, clock: str) -> None:
         self.clock = clock
         self.items: dict[int, Item] = {}
         self._order: list[int] = []
-        self.window: F64 = np.zeros(0)
+        self.estimates: F64 = np.zeros((ESTIMATE_ROWS, 0))
         self.passes = 0
         self.arrange()
 
     def arrange(self) -> None:
-        """After a change of the objects: order by key; those that were here keep their loads."""
-        known = dict(zip(self._order, self.window.tolist(), strict=True))
+        """After a change of the objects: order by key; what is known of their loads is kept."""
+        known = dict(zip(self._order, self.estimates.T.tolist(), strict=True))
         self.items = dict(sorted(self.items.items()))
         self._order = list(self.items)
-        self.window = np.array([known.get(key, 0.0) for key in self._order])
+        past = [known.get(key, item.past) for key, item in self.items.items()]
+        self.estimates = np.array(past).reshape(-1, ESTIMATE_ROWS).T.copy()
         self.seconds: F64 = np.zeros(len(self.items))
         self.recorder = _core.Recorder(
             tuple((key, item.value) for key, item in self.items.items()), self.seconds, self.clock
@@ -115,15 +125,14 @@ class Store:
         self.items.update(changes.new)
 
     def end_pass(self) -> None:
-        """The loads of the pass go to the window."""
-        self.window += self.seconds
+        """The loads of the pass enter the estimates."""
+        _core.estimate(self.seconds, self.estimates)
         self.passes += 1
         self.seconds.fill(0.0)
 
-    def forget(self) -> None:
-        """The window begins anew."""
-        self.window.fill(0.0)
-        self.passes = 0
+    def past(self, key: int) -> tuple[float, ...]:
+        """What is known of the load of an object that was here when `arrange` was called."""
+        return tuple(self.estimates[:, bisect_left(self._order, key)].tolist())
 
 
 class Directory:

@@ -169,6 +169,35 @@ def communication_is_seen(comm):
     return None
 
 
+def estimates_travel(comm):
+    """Loads are known across balancings, wherever the object was; a step is known two passes on."""
+    seen = []
+
+    def round_robin(snapshot):
+        seen.append(snapshot.load.tolist())
+        return (snapshot.rank + 1) % snapshot.n_ranks
+
+    def load(key, block):
+        step = 5.0 if key == 3 and block[0] >= 22 else 1.0
+        return step * (1 + key) + (100.0 if block[0] == 0 else 0.0)
+
+    lb = pylb.Balancer(comm, strategy=round_robin, trigger=lambda c: c.iteration >= 19, load=load)
+    for key in range(12):
+        if key % lb.n_ranks == lb.rank:
+            lb.add(key, [-1])
+    for it in lb.iterate(25):
+        for _, block in lb.local():
+            block[0] = it
+    assert [r.iteration for r in lb.history] == [19, 20, 21, 22, 23]
+    if lb.rank == 0:
+        assert seen[0] == [1.0 + key for key in range(12)]  # without the warming up
+        assert seen[:3] == seen[:1] * 3
+        before, after, soon = (loads[3] for loads in seen[2:])
+        assert before == 4.0
+        assert before < after < 8.0 < 12.0 < soon <= 20.0
+    return None
+
+
 def first_messages_and_no_copy(comm):
     lb = fill(pylb.Balancer(comm, every=1))
     for key, block in lb.local():
@@ -432,6 +461,7 @@ CASES = (
     deferred_balancing,
     off_and_pinned,
     communication_is_seen,
+    estimates_travel,
     first_messages_and_no_copy,
     phases_of_a_pass,
     an_exchange_too_many,

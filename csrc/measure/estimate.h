@@ -1,0 +1,28 @@
+/* What an object's next pass will take, from all of its passes so far, wherever they ran.
+ *
+ * Exponential smoothing whose gain is the tracking signal: |smoothed error| / smoothed |error|
+ * (Trigg and Leach, Operational Research Quarterly 18, 1967), that of the pass before (Shone, the
+ * same journal, 1967).  Noise gives a small gain; a drift or a step, errors of one sign, a large
+ * one; and a single spike passes, since the gain that it causes meets a normal load.  Means over
+ * the passes since the last balancing were the alternative: they hide a sudden step behind the
+ * passes before it, and rest on a pass or two where balancings are close.
+ */
+#ifndef PLB_MEASURE_ESTIMATE_H
+#define PLB_MEASURE_ESTIMATE_H
+
+#include <stdint.h>
+
+/* Rows of the table, [PLB_ESTIMATE_ROWS][n] float64; all zero for an object without a past. */
+enum {
+    PLB_ESTIMATE_MEAN,
+    PLB_ESTIMATE_PASSES,
+    PLB_ESTIMATE_ERROR,
+    PLB_ESTIMATE_SPREAD,
+    PLB_ESTIMATE_ROWS
+};
+
+/** The loads of a pass enter the table.  An object's first pass is its warming up: it counts only
+ *  until there is a second. */
+void plb_estimate_update(const double *load, int64_t n, double *table);
+
+#endif
