@@ -36,11 +36,11 @@ class Plate:
         A block has settled when no cell changes by more than this in a sweep.
     """
 
-    def __init__(self, blocks: int, size: int, period: int = 600, tolerance: float = 1e-5):
+    def __init__(self, blocks: int, size: int, period: int = 1200, tolerance: float = 1e-5):
         self.blocks, self.size, self.period, self.tolerance = blocks, size, period, tolerance
         self.h = 1.0 / (blocks * size)
         self.dt = 2e-3
-        self.power, self.radius = 500.0, 0.07
+        self.power, self.radius = 500.0, 0.12
 
     def source(self, step: int) -> tuple[float, float]:
         """Centre (row, column) of the source at a time step, on a circle about the middle."""

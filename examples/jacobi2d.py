@@ -46,7 +46,7 @@ def initial_blocks(plate: Plate, rank: int, n_ranks: int) -> range:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--blocks", type=int, default=16, help="along a side (%(default)s)")
-    parser.add_argument("--size", type=int, default=24, help="cells a block side (%(default)s)")
+    parser.add_argument("--size", type=int, default=32, help="cells a block side (%(default)s)")
     parser.add_argument("--iterations", type=int, default=200, help="time steps (%(default)s)")
     return runs.arguments(parser)
 
