@@ -113,18 +113,19 @@ class Fluid:
         box = self.box[:, None]
         return x - np.floor(x / box) * box
 
-    def drop(self, seed: int = 0, temperature: float = 0.7) -> np.ndarray:
+    def drop(self, seed: int = 0, temperature: float = 0.7, radius: float = 0.3) -> np.ndarray:
         """A drop of liquid in its vapour, away from the box's middle: all atoms, (7, n).
 
         The drop is a cubic lattice at first, the vapour has every fiftieth of its sites.  The
-        velocities are normal, without a common drift.
+        velocities are normal, without a common drift.  The radius is in lengths of the box; from
+        0.87 on there is nothing but liquid.
         """
         rng = np.random.default_rng(seed)
         axes = [(np.arange(n) + 0.5) / n for n in (self.box / 1.12).astype(int)]
         place = np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")])  # in the box, 0-1
         off = place - np.array([[0.25], [0.5], [0.5]])
         off -= np.round(off)
-        in_drop = (off**2).sum(axis=0) < 0.3**2
+        in_drop = (off**2).sum(axis=0) < radius**2
         place = place[:, in_drop | (rng.random(place.shape[1]) < 0.02)]
         v = rng.normal(0.0, np.sqrt(temperature), place.shape)
         v -= v.mean(axis=1, keepdims=True)
