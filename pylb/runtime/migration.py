@@ -86,7 +86,7 @@ class Balancing:
         migrations = int(np.count_nonzero(rank != self.directory.rank))
         self.directory.move(rank)
         self.store.arrange()
-        self.store.passes = 0
+        self.store.forget()
         self.mailbox.graph.clear()
         return Outcome(
             figures.before,

@@ -94,8 +94,8 @@ class Store:
     estimates : (4, n) float64
         What is known of the objects' loads, in the first row the load that is expected of each
         (``csrc/measure/estimate.h``); it goes with an object that migrates.
-    passes : int
-        Since the last balancing.
+    window : (n,) float64
+        Sum of the loads of `passes` passes since the last balancing.
     """
 
     def __init__(self, clock: str) -> None:
@@ -103,16 +103,19 @@ class Store:
         self.items: dict[int, Item] = {}
         self._order: list[int] = []
         self.estimates: F64 = np.zeros((ESTIMATE_ROWS, 0))
+        self.window: F64 = np.zeros(0)
         self.passes = 0
         self.arrange()
 
     def arrange(self) -> None:
         """After a change of the objects: order by key; what is known of their loads is kept."""
         known = dict(zip(self._order, self.estimates.T.tolist(), strict=True))
+        sums = dict(zip(self._order, self.window.tolist(), strict=True))
         self.items = dict(sorted(self.items.items()))
         self._order = list(self.items)
         past = [known.get(key, item.past) for key, item in self.items.items()]
         self.estimates = np.array(past).reshape(-1, ESTIMATE_ROWS).T.copy()
+        self.window = np.array([sums.get(key, 0.0) for key in self._order])
         self.seconds: F64 = np.zeros(len(self.items))
         self.recorder = _core.Recorder(
             tuple((key, item.value) for key, item in self.items.items()), self.seconds, self.clock
@@ -125,10 +128,16 @@ class Store:
         self.items.update(changes.new)
 
     def end_pass(self) -> None:
-        """The loads of the pass enter the estimates."""
+        """The loads of the pass enter the estimates and the window."""
         _core.estimate(self.seconds, self.estimates)
+        self.window += self.seconds
         self.passes += 1
         self.seconds.fill(0.0)
+
+    def forget(self) -> None:
+        """The window begins anew."""
+        self.window.fill(0.0)
+        self.passes = 0
 
     def past(self, key: int) -> tuple[float, ...]:
         """What is known of the load of an object that was here when `arrange` was called."""
