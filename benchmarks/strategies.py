@@ -10,7 +10,7 @@ budget, judged by a smaller case of the same family, is left out and named.
 
 Snapshots: random loads, up to 10^6 objects and 16,384 ranks; challenging ones (all load on few
 ranks, loads over four decades, one object above the average); tori, random graphs and meshes; the
-multicasts of leanmd; recorded runs.  Columns: cut, the part of the bytes that goes between ranks;
+multicasts of leanmd; recorded runs.  Columns: cut, the part of the edges' bytes between ranks;
 reach, the mean number of other ranks that a multicast goes to (connectivity - 1, by bytes).
 
 Checked: no refinement returns a placement worse than the one that it was given.

@@ -28,6 +28,7 @@
 #include "explore/vt.h"
 #include "measure/clock.h"
 #include "measure/estimate.h"
+#include "measure/evaluate.h"
 #include "measure/exact.h"
 #include "measure/metrics.h"
 #include "measure/snapshot.h"

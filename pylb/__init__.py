@@ -6,6 +6,7 @@ and in a simulation.
 
 from pylb import errors, plots
 from pylb._version import __version__
+from pylb.evaluation import Evaluation, evaluate
 from pylb.metrics import Metrics
 from pylb.optimum import GeneratedRun, Imbalance, Optimum, optimum
 from pylb.place import Placement, place
@@ -25,6 +26,7 @@ __all__ = [
     "Cycle",
     "Decision",
     "Edges",
+    "Evaluation",
     "GeneratedRun",
     "History",
     "Imbalance",
@@ -43,6 +45,7 @@ __all__ = [
     "Trigger",
     "__version__",
     "errors",
+    "evaluate",
     "optimum",
     "place",
     "plots",

@@ -1,4 +1,4 @@
-"""What a placement is worth in messages."""
+"""What a placement is worth in messages, as ratios that compare across cases."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ class Quality(NamedTuple):
     Attributes
     ----------
     cut : float or None
-        Bytes between ranks, as a part of all bytes between objects; a multicast counts as one
-        message to each of its receivers.
+        Bytes of edges between ranks, as a part of the bytes of all edges.
     connectivity : float or None
-        Bytes of multicasts between ranks if each rank gets a message once, as a part of the bytes
-        of all multicasts: the mean of (ranks reached - 1), weighted with bytes.
+        The same of multicasts, of which each rank gets one: the mean of (ranks reached - 1),
+        weighted with bytes.
     """
 
     cut: float | None
@@ -27,20 +26,11 @@ class Quality(NamedTuple):
 
 
 def quality(snapshot: pylb.Snapshot, rank: np.ndarray) -> Quality:
-    """Quality of the placement `rank` of a snapshot's objects."""
-    between = total = 0.0
-    if snapshot.edges is not None:
-        src, dst, nbytes, _ = snapshot.edges
-        between += nbytes[rank[src] != rank[dst]].sum()
-        total += nbytes.sum()
-    if snapshot.multicasts is None:
-        return Quality(float(between / total) if total else None, None)
-    src, start, dst, nbytes, _ = snapshot.multicasts
-    size = np.diff(start)
-    of = np.repeat(np.arange(len(src)), size)
-    between += nbytes[of][rank[src][of] != rank[dst]].sum()
-    total += (nbytes * size).sum()
-    ends = np.concatenate([of, np.arange(len(src))]), np.concatenate([rank[dst], rank[src]])
-    reached = np.unique(np.stack(ends, axis=1), axis=0)[:, 0]
-    beyond = np.bincount(reached, minlength=len(src)) - 1
-    return Quality(float(between / total), float((nbytes * beyond).sum() / nbytes.sum()))
+    """Quality of the placement `rank` of a snapshot's objects; `rank` may move any object."""
+    worth = pylb.evaluate(snapshot.with_rank(rank))
+    edges = 0.0 if snapshot.edges is None else snapshot.edges.nbytes.sum()
+    multicasts = 0.0 if snapshot.multicasts is None else snapshot.multicasts.nbytes.sum()
+    return Quality(
+        worth.cut / edges if edges else None,
+        worth.connectivity / multicasts if multicasts else None,
+    )

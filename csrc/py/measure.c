@@ -1,4 +1,4 @@
-/* Room measure: clocks, metrics, rank times, exact sums. */
+/* Room measure: clocks, metrics, rank times, evaluation, exact sums. */
 #include <math.h>
 
 #include "views.h"
@@ -62,46 +62,99 @@ static PyObject *metrics_table(PyObject *module, PyObject *unused)
     return out;
 }
 
+/* The arguments (snapshot, rank=None): views of both, `rank` NULL where it is None, checked. */
+static int snapshot_and_rank(PyObject *args, plb_py_held_t *held, plb_snapshot_t *snapshot,
+                             const int32_t **rank)
+{
+    PyObject *object, *given = Py_None;
+    if (!PyArg_ParseTuple(args, "O|O", &object, &given) ||
+        plb_py_snapshot(held, object, snapshot) != 0) {
+        return -1;
+    }
+    *rank = NULL;
+    PyArrayObject *where = plb_py_hold(held, given, NPY_INT32, 1);
+    if (where == NULL) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    if (PyArray_SIZE(where) != snapshot->n_objects) {
+        PyErr_Format(PyExc_ValueError,
+                     "placement has %zd entries: expected %lld, one for each object",
+                     PyArray_SIZE(where), (long long)snapshot->n_objects);
+        return -1;
+    }
+    plb_err_t err;
+    *rank = PyArray_DATA(where);
+    const int ret = plb_snapshot_check_placement(snapshot, *rank, &err);
+    if (ret != PLB_OK) {
+        plb_py_raise(ret, &err);
+    }
+    return ret == PLB_OK ? 0 : -1;
+}
+
 PyDoc_STRVAR(rank_times_doc, "rank_times(snapshot, rank=None, /)\n--\n\n"
                              "Seconds of each rank in an iteration under the placement `rank`.");
 static PyObject *rank_times(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *object, *rank = Py_None, *out = NULL;
-    if (!PyArg_ParseTuple(args, "O|O", &object, &rank)) {
-        return NULL;
-    }
     plb_py_held_t held = {0};
     plb_snapshot_t snapshot;
-    plb_err_t err;
-    if (plb_py_snapshot(&held, object, &snapshot) != 0) {
-        goto out;
+    const int32_t *rank;
+    PyObject *out = NULL;
+    if (snapshot_and_rank(args, &held, &snapshot, &rank) == 0) {
+        npy_intp p = snapshot.n_ranks;
+        out = PyArray_SimpleNew(1, &p, NPY_FLOAT64);
     }
-    PyArrayObject *where = plb_py_hold(&held, rank, NPY_INT32, 1);
-    if (PyErr_Occurred()) {
-        goto out;
-    }
-    if (where != NULL) {
-        if (PyArray_SIZE(where) != snapshot.n_objects) {
-            PyErr_Format(PyExc_ValueError,
-                         "placement has %zd entries: expected %lld, one for each "
-                         "object",
-                         PyArray_SIZE(where), (long long)snapshot.n_objects);
-            goto out;
-        }
-        int ret = plb_snapshot_check_placement(&snapshot, PyArray_DATA(where), &err);
-        if (ret != PLB_OK) {
-            plb_py_raise(ret, &err);
-            goto out;
-        }
-    }
-    npy_intp p = snapshot.n_ranks;
-    out = PyArray_SimpleNew(1, &p, NPY_FLOAT64);
     if (out != NULL) {
-        plb_snapshot_rank_times(&snapshot, where == NULL ? NULL : PyArray_DATA(where),
-                                PyArray_DATA((PyArrayObject *)out));
+        plb_snapshot_rank_times(&snapshot, rank, PyArray_DATA((PyArrayObject *)out));
     }
-out:
+    plb_py_release(&held);
+    return out;
+}
+
+static PyObject *of_double(double value)
+{
+    return PyFloat_FromDouble(value);
+}
+
+static PyObject *of_int64_t(int64_t value)
+{
+    return PyLong_FromLongLong(value);
+}
+
+static PyObject *evaluation_dict(const plb_evaluation_t *e)
+{
+    PyObject *out = PyDict_New();
+#define X(type, name, unit, help)                                                                 \
+    if (out != NULL) {                                                                            \
+        PyObject *value = of_##type(e->name);                                                     \
+        if (value == NULL || PyDict_SetItemString(out, #name, value) != 0) {                      \
+            Py_CLEAR(out);                                                                        \
+        }                                                                                         \
+        Py_XDECREF(value);                                                                        \
+    }
+    PLB_EVALUATION(X)
+#undef X
+    return out;
+}
+
+PyDoc_STRVAR(evaluate_doc, "evaluate(snapshot, rank=None, /)\n--\n\n"
+                           "Messages, memory and migrations of the placement `rank`, as a dict.");
+static PyObject *evaluate(PyObject *module, PyObject *args)
+{
+    (void)module;
+    plb_py_held_t held = {0};
+    plb_snapshot_t snapshot;
+    const int32_t *rank;
+    PyObject *out = NULL;
+    if (snapshot_and_rank(args, &held, &snapshot, &rank) == 0) {
+        plb_evaluation_t e;
+        plb_err_t err;
+        int ret;
+        Py_BEGIN_ALLOW_THREADS;
+        ret = plb_evaluate(&snapshot, rank, &e, &err);
+        Py_END_ALLOW_THREADS;
+        out = ret == PLB_OK ? evaluation_dict(&e) : plb_py_raise(ret, &err);
+    }
     plb_py_release(&held);
     return out;
 }
@@ -235,6 +288,7 @@ static PyMethodDef methods[] = {
     {"metrics", metrics, METH_O, metrics_doc},
     {"metrics_table", metrics_table, METH_NOARGS, metrics_table_doc},
     {"rank_times", rank_times, METH_VARARGS, rank_times_doc},
+    {"evaluate", evaluate, METH_VARARGS, evaluate_doc},
     {"check_snapshot", check_snapshot, METH_O, check_snapshot_doc},
     {"exact_sum", exact_sum, METH_O, exact_sum_doc},
     {"estimate", estimate, METH_VARARGS, estimate_doc},

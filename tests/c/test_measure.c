@@ -1,4 +1,5 @@
-/* Room measure: clocks, exact sums, the merge of the statistics, comparison of placements. */
+/* Room measure: clocks, exact sums, the merge of the statistics, comparison and evaluation of
+ * placements. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -147,6 +148,46 @@ static void a_placement_is_compared(void **state)
     assert_int_equal(plb_snapshot_compare(&in, other, &change, &err), PLB_ERR_VALUE);
 }
 
+static void an_evaluation_survives_any_failed_allocation(void **state)
+{
+    (void)state;
+    const double load[] = {1, 2, 4}, edge_bytes[] = {8, 16}, bytes[] = {32};
+    const int32_t rank[] = {0, 0, 1}, src[] = {0, 1}, dst[] = {2, 0}, from[] = {2};
+    const int32_t to[] = {0, 1, 2}, block[] = {0, 0, 0};
+    const int64_t start[] = {0, 3}, block_bytes[] = {100}, memory[] = {1, 2, 3};
+    const plb_snapshot_t in = {.n_objects = 3,
+                               .n_ranks = 2,
+                               .n_components = 1,
+                               .load = load,
+                               .rank = rank,
+                               .memory = memory,
+                               .n_edges = 2,
+                               .edge_src = src,
+                               .edge_dst = dst,
+                               .edge_bytes = edge_bytes,
+                               .n_multicasts = 1,
+                               .n_pins = 3,
+                               .multicast_src = from,
+                               .multicast_start = start,
+                               .multicast_dst = to,
+                               .multicast_bytes = bytes,
+                               .n_blocks = 1,
+                               .block = block,
+                               .block_bytes = block_bytes};
+    plb_evaluation_t out;
+    int failures = 0;
+    for (int ret = PLB_ERR_NOMEM; ret != PLB_OK; failures++) {
+        plb_mem_fail_at(failures);
+        ret = plb_evaluate(&in, NULL, &out, &err);
+        assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
+    }
+    plb_mem_fail_at(-1);
+    assert_in_range(failures, 10, 20);
+    assert_true(out.cut == 8.0 && out.connectivity == 32.0 && out.bytes_local == 48.0);
+    assert_true(out.link_max == 32.0 && out.link_src == 1 && out.link_dst == 0);
+    assert_int_equal(out.memory_max, 103);
+}
+
 static void burn(int64_t ns)
 {
     const int64_t end = plb_clock_real_ns(PLB_CLOCK_WALL) + ns;
@@ -187,6 +228,7 @@ int main(void)
         cmocka_unit_test(exact_sums_merge_as_they_add),
         cmocka_unit_test(utilization_is_load_over_all),
         cmocka_unit_test(a_placement_is_compared),
+        cmocka_unit_test(an_evaluation_survives_any_failed_allocation),
         cmocka_unit_test(a_threads_own_time_passes_in_its_frames),
     };
     return cmocka_run_group_tests_name("measure", tests, NULL, NULL);

@@ -1,0 +1,245 @@
+#include "measure/evaluate.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+/* Deliveries between ranks, gathered by rank. */
+typedef struct work {
+    const plb_snapshot_t *in;
+    const int32_t *rank;
+    plb_evaluation_t *out;
+    double *between; /* where bytes between ranks are added up: of edges, then of multicasts */
+    int64_t *out_start, *in_start; /* [p + 1] */
+    int64_t *out_next, *in_next;   /* [p] where the next one goes */
+    int32_t *to, *from;            /* [deliveries between ranks] */
+    double *bytes;                 /* of those in `to` */
+    double *received;              /* [p] */
+    double *pair;                  /* [p] from the rank at hand to each */
+    int64_t *mark;                 /* [p] */
+} work_t;
+
+typedef void (*delivery_fn)(work_t *self, int32_t src, int32_t dst, double bytes, double messages);
+
+/* Call `fn` for every delivery from rank to rank, always in the same order. */
+static inline void deliveries(work_t *self, delivery_fn fn)
+{
+    const plb_snapshot_t *in = self->in;
+    const int32_t *rank = self->rank;
+    self->between = &self->out->cut;
+    for (int64_t e = 0; e < in->n_edges; e++) {
+        fn(self, rank[in->edge_src[e]], rank[in->edge_dst[e]], in->edge_bytes[e],
+           in->edge_messages == NULL ? 1.0 : in->edge_messages[e]);
+    }
+    self->between = &self->out->connectivity;
+    memset(self->mark, 0xff, (size_t)in->n_ranks * sizeof *self->mark);
+    for (int64_t e = 0; e < in->n_multicasts; e++) {
+        const int32_t src = rank[in->multicast_src[e]];
+        const double messages = in->multicast_messages == NULL ? 1.0 : in->multicast_messages[e];
+        for (int64_t i = in->multicast_start[e]; i < in->multicast_start[e + 1]; i++) {
+            const int32_t dst = rank[in->multicast_dst[i]];
+            if (self->mark[dst] != e) {
+                self->mark[dst] = e;
+                fn(self, src, dst, in->multicast_bytes[e], messages);
+            }
+        }
+    }
+}
+
+static inline int32_t node_of(const plb_snapshot_t *in, int32_t r)
+{
+    return in->node == NULL ? r : in->node[r];
+}
+
+static void count(work_t *self, int32_t src, int32_t dst, double bytes, double messages)
+{
+    plb_evaluation_t *out = self->out;
+    if (src == dst) {
+        out->bytes_local += bytes;
+        out->messages_local += messages;
+        return;
+    }
+    self->out_start[src + 1]++;
+    self->in_start[dst + 1]++;
+    self->received[dst] += bytes;
+    *self->between += bytes;
+    if (node_of(self->in, src) == node_of(self->in, dst)) {
+        out->bytes_node += bytes;
+        out->messages_node += messages;
+    } else {
+        out->bytes_network += bytes;
+        out->messages_network += messages;
+    }
+}
+
+static void fill(work_t *self, int32_t src, int32_t dst, double bytes, double messages)
+{
+    (void)messages;
+    if (src != dst) {
+        const int64_t i = self->out_next[src]++;
+        self->to[i] = dst;
+        self->bytes[i] = bytes;
+        self->from[self->in_next[dst]++] = src;
+    }
+}
+
+/* Links and neighbours of rank r. */
+static void look_at(work_t *self, int32_t r)
+{
+    plb_evaluation_t *out = self->out;
+    const int64_t begin = self->out_start[r], end = self->out_start[r + 1];
+    int64_t neighbours = 0;
+    double sent = 0.0;
+    for (int64_t i = begin; i < end; i++) {
+        const int32_t o = self->to[i];
+        if (self->mark[o] != r) {
+            self->mark[o] = r;
+            self->pair[o] = 0.0;
+            neighbours++;
+        }
+        self->pair[o] += self->bytes[i];
+        sent += self->bytes[i];
+    }
+    for (int64_t i = begin; i < end; i++) { /* of equal ones: lowest sender, lowest receiver */
+        const int32_t o = self->to[i];
+        const double bytes = self->pair[o];
+        if (out->link_src < 0 || bytes > out->link_max ||
+            (bytes == out->link_max && out->link_src == r && o < out->link_dst)) {
+            out->link_max = bytes;
+            out->link_src = r;
+            out->link_dst = o;
+        }
+    }
+    for (int64_t i = self->in_start[r]; i < self->in_start[r + 1]; i++) {
+        neighbours += self->mark[self->from[i]] != r;
+        self->mark[self->from[i]] = r;
+    }
+    out->sent_max = sent > out->sent_max ? sent : out->sent_max;
+    out->received_max =
+        self->received[r] > out->received_max ? self->received[r] : out->received_max;
+    out->neighbours_mean += (double)neighbours / self->in->n_ranks;
+    out->neighbours_max = neighbours > out->neighbours_max ? neighbours : out->neighbours_max;
+}
+
+static void free_work(work_t *self)
+{
+    void *mine[] = {self->out_start, self->in_start, self->out_next, self->in_next, self->to,
+                    self->from,      self->bytes,    self->received, self->pair,    self->mark};
+    for (size_t i = 0; i < sizeof mine / sizeof *mine; i++) {
+        plb_free(mine[i]);
+    }
+}
+
+static void add_up(int64_t *start, int64_t *next, int32_t p)
+{
+    for (int32_t r = 0; r < p; r++) {
+        start[r + 1] += start[r];
+        next[r] = start[r];
+    }
+}
+
+static int messages(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t *out,
+                    plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = in->n_ranks;
+    work_t self = {.in = in, .rank = rank, .out = out};
+    PLB_NEW0(self.out_start, (int64_t)p + 1);
+    PLB_NEW0(self.in_start, (int64_t)p + 1);
+    PLB_NEW(self.out_next, p);
+    PLB_NEW(self.in_next, p);
+    PLB_NEW0(self.received, p);
+    PLB_NEW(self.pair, p);
+    PLB_NEW(self.mark, p);
+    deliveries(&self, count);
+    add_up(self.out_start, self.out_next, p);
+    add_up(self.in_start, self.in_next, p);
+    PLB_NEW(self.to, self.out_start[p]);
+    PLB_NEW(self.bytes, self.out_start[p]);
+    PLB_NEW(self.from, self.in_start[p]);
+    deliveries(&self, fill);
+    memset(self.mark, 0xff, (size_t)p * sizeof *self.mark);
+    for (int32_t r = 0; r < p; r++) {
+        look_at(&self, r);
+    }
+out:
+    free_work(&self);
+    return ret;
+}
+
+/* Add the shared blocks to what a rank uses, each once: rank by rank, so that its last holder
+ * tells. */
+static int blocks(const plb_snapshot_t *in, const int32_t *rank, int64_t *used, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = in->n_ranks;
+    int64_t *next = NULL, *object = NULL;
+    int32_t *holder = NULL;
+    PLB_NEW0(next, (int64_t)p + 1);
+    PLB_NEW(object, in->n_objects);
+    PLB_NEW(holder, in->n_blocks);
+    memset(holder, 0xff, (size_t)in->n_blocks * sizeof *holder);
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        next[rank[i] + 1]++;
+    }
+    for (int32_t r = 0; r < p; r++) {
+        next[r + 1] += next[r];
+    }
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        object[next[rank[i]]++] = i;
+    }
+    for (int64_t j = 0; j < in->n_objects; j++) {
+        const int32_t r = rank[object[j]], b = in->block[object[j]];
+        if (b >= 0 && holder[b] != r) {
+            holder[b] = r;
+            used[r] += in->block_bytes[b];
+        }
+    }
+out:
+    plb_free(next);
+    plb_free(object);
+    plb_free(holder);
+    return ret;
+}
+
+static int memory(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t *out,
+                  plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t *used = NULL;
+    PLB_NEW0(used, in->n_ranks);
+    for (int64_t i = 0; in->memory != NULL && i < in->n_objects; i++) {
+        used[rank[i]] += in->memory[i];
+    }
+    ret = in->block != NULL ? blocks(in, rank, used, err) : PLB_OK;
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        out->memory_max = used[r] > out->memory_max ? used[r] : out->memory_max;
+    }
+out:
+    plb_free(used);
+    return ret;
+}
+
+static void moves(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t *out)
+{
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        if (rank[i] != in->rank[i]) {
+            out->migrations++;
+            out->migration_bytes += in->bytes == NULL ? 0 : in->bytes[i];
+        }
+    }
+}
+
+int plb_evaluate(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t *out,
+                 plb_err_t *err)
+{
+    *out = (plb_evaluation_t){.link_src = -1, .link_dst = -1};
+    rank = rank == NULL ? in->rank : rank;
+    int ret;
+    if ((ret = plb_snapshot_check_placement(in, rank, err)) ||
+        (ret = messages(in, rank, out, err)) || (ret = memory(in, rank, out, err))) {
+        return ret;
+    }
+    moves(in, rank, out);
+    return PLB_OK;
+}

@@ -1,0 +1,46 @@
+/* What a placement is worth beside the ranks' times: messages, memory, migrations, in one pass.
+ *
+ * An edge is a delivery to the object's rank.  A multicast is one delivery to each rank that has
+ * receivers: there it is handed on.
+ */
+#ifndef PLB_MEASURE_EVALUATE_H
+#define PLB_MEASURE_EVALUATE_H
+
+#include "measure/snapshot.h"
+
+/* X(type, name, unit, help); types: double or int64_t.  Python's field names and docs come from
+ * here. */
+#define PLB_EVALUATION(X)                                                                         \
+    X(double, cut, "bytes", "of edges whose ends are on different ranks")                         \
+    X(double, connectivity, "bytes",                                                              \
+      "of multicasts, each times the number of ranks beside its sender's that it reaches: "       \
+      "connectivity - 1, weighted")                                                               \
+    X(double, bytes_local, "bytes", "delivered within a rank")                                    \
+    X(double, bytes_node, "bytes", "delivered between ranks of a node")                           \
+    X(double, bytes_network, "bytes", "delivered between nodes")                                  \
+    X(double, messages_local, "", "delivered within a rank")                                      \
+    X(double, messages_node, "", "delivered between ranks of a node")                             \
+    X(double, messages_network, "", "delivered between nodes")                                    \
+    X(double, sent_max, "bytes", "that a rank sends to others, at most")                          \
+    X(double, received_max, "bytes", "that a rank receives from others, at most")                 \
+    X(double, link_max, "bytes", "from one rank to another, at most")                             \
+    X(int64_t, link_src, "", "the rank that sends these; -1: no rank sends to another")           \
+    X(int64_t, link_dst, "", "the rank that receives them")                                       \
+    X(double, neighbours_mean, "", "ranks that a rank sends to or receives from, mean")           \
+    X(int64_t, neighbours_max, "", "and at most")                                                 \
+    X(int64_t, memory_max, "bytes", "of objects and shared blocks on a rank, at most")            \
+    X(int64_t, migrations, "", "objects that change their rank")                                  \
+    X(int64_t, migration_bytes, "bytes", "that they send; 0 where the snapshot has no sizes")
+
+typedef struct plb_evaluation {
+#define X(type, name, unit, help) type name;
+    PLB_EVALUATION(X)
+#undef X
+} plb_evaluation_t;
+
+/** Evaluate the placement `rank` (NULL: where the objects are now).  Linear in objects, edges,
+ *  receivers and ranks. */
+int plb_evaluate(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t *out,
+                 plb_err_t *err);
+
+#endif

@@ -1,0 +1,99 @@
+"""What a placement is worth: balance, messages, memory and migrations together."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pylb import _core
+from pylb.metrics import Metrics
+from pylb.snapshot import Snapshot, _array
+
+
+class Evaluation(NamedTuple):
+    """Everything that is known of a placement; bytes and messages are those of one iteration.
+
+    An edge of the snapshot is a delivery to the receiver's rank; a multicast is one delivery to
+    each rank that has receivers, where it is handed on.
+
+    Attributes
+    ----------
+    metrics : Metrics
+        Of the ranks' times.
+    cut : float
+        Bytes of edges whose ends are on different ranks.
+    connectivity : float
+        Bytes of multicasts, each times the number of ranks beside its sender's that it reaches:
+        connectivity - 1, weighted.
+    bytes_local, bytes_node, bytes_network : float
+        Delivered within a rank, between ranks of a node, and between nodes.
+    messages_local, messages_node, messages_network : float
+        The same in messages.
+    sent_max, received_max : float
+        Bytes that a rank sends to others and receives from others, at most.
+    link_max : float
+        Bytes from one rank to another, at most.
+    link_src, link_dst : int
+        These two ranks; -1 where no rank sends to another.
+    neighbours_mean : float
+        Ranks that a rank sends to or receives from.
+    neighbours_max : int
+    memory_max : int
+        Bytes on a rank, at most: its objects, and each block that they share once.
+    migrations : int
+        Objects that change their rank.
+    migration_bytes : int
+        What they send; 0 where the snapshot has no sizes.
+    """
+
+    metrics: Metrics
+    cut: float
+    connectivity: float
+    bytes_local: float
+    bytes_node: float
+    bytes_network: float
+    messages_local: float
+    messages_node: float
+    messages_network: float
+    sent_max: float
+    received_max: float
+    link_max: float
+    link_src: int
+    link_dst: int
+    neighbours_mean: float
+    neighbours_max: int
+    memory_max: int
+    migrations: int
+    migration_bytes: int
+
+
+def evaluate(snapshot: Snapshot, rank: ArrayLike | None = None) -> Evaluation:
+    """Evaluate a placement of a snapshot's objects.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    rank : (n,) array of int, optional
+        The rank of each object.  Default: where they are now.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    DomainError, OutOfRangeError
+        Not one rank for each object, or one that is none, or one that moves an object which may
+        not migrate.
+
+    Examples
+    --------
+    >>> plan = pylb.place(snap, "RefineLB")
+    >>> before, after = pylb.evaluate(snap), pylb.evaluate(snap, plan.rank)
+    >>> after.cut / before.cut
+    """
+    where = snapshot.rank if rank is None else _array("placement", rank, np.int32)
+    metrics = Metrics.of(_core.rank_times(snapshot, where))
+    return Evaluation(metrics, **_core.evaluate(snapshot, where))
