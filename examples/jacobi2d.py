@@ -2,6 +2,7 @@
 
     mpiexec -n 2 python examples/jacobi2d.py --compare
     pylb lab --share 0.25 -- mpiexec -n 8 python examples/jacobi2d.py --compare
+    python examples/jacobi2d.py --compare --virtual 64
 
 The plate is cut into many more blocks than there are ranks (heat.py has their physics).  Blocks
 near the source work longer, the source moves, and so the ranks' loads drift apart; pylb measures
@@ -12,7 +13,6 @@ ranks, balanced or not.
 from __future__ import annotations
 
 import argparse
-import functools
 from typing import Any
 
 import runs
@@ -54,7 +54,7 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     args = arguments()
     plate = Plate(args.blocks, args.size)
-    made = runs.make(args, args.iterations, functools.partial(solve, runs.WORLD, plate))
+    made = runs.make(args, args.iterations, solve, plate)
     if runs.is_root():
         runs.print_runs(made, "blocks")
         if args.plot:

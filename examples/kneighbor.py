@@ -12,7 +12,6 @@ is how soon that was balanced, and what it was worth.
 from __future__ import annotations
 
 import argparse
-import functools
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -202,12 +201,17 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     args = arguments()
-    n_ranks = 1 if runs.WORLD is None else runs.WORLD.size
     work = args.work or calibrate(runs.WORLD, 1e-3 * args.ms)
     ring = Ring(
-        args.objects * n_ranks, args.k, args.bytes, work, args.start, args.share, args.factor
+        args.objects * runs.n_ranks(args),
+        args.k,
+        args.bytes,
+        work,
+        args.start,
+        args.share,
+        args.factor,
     )
-    made = runs.make(args, args.iterations, functools.partial(solve, runs.WORLD, ring))
+    made = runs.make(args, args.iterations, solve, ring)
     if runs.is_root():
         runs.print_runs(made, "objects")
         print(f"each computes {ring.work} steps and sends {2 * ring.k} messages of {ring.nbytes} B")

@@ -166,7 +166,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     args = arguments()
-    n_ranks = 1 if runs.WORLD is None else runs.WORLD.size
+    n_ranks = runs.n_ranks(args)
     low, high = args.steps or args.ms
     if args.steps is None:
         millisecond = calibrate(runs.WORLD, 1e-3)
@@ -180,7 +180,7 @@ def main() -> None:
         args.sorted,
         args.seed,
     )
-    made = runs.make(args, args.iterations, functools.partial(solve, runs.WORLD, program))
+    made = runs.make(args, args.iterations, solve, program)
     if runs.is_root():
         runs.print_runs(made, "objects")
         steps, nbytes = program.load, program.nbytes

@@ -13,7 +13,6 @@ conserved, and the trajectory's fingerprint is the same for every number of rank
 from __future__ import annotations
 
 import argparse
-import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,8 +108,7 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     args = arguments()
     fluid = Fluid(args.cells, args.away)
-    how = functools.partial(solve, runs.WORLD, fluid, fluid.drop())
-    made = runs.make(args, args.steps, how)
+    made = runs.make(args, args.steps, solve, fluid, fluid.drop())
     if runs.is_root():
         runs.print_runs(made, "cells and computes")
         print()

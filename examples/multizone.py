@@ -137,7 +137,7 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     args = arguments()
     problem = CLASSES[args.size]
-    made = runs.make(args, args.steps, functools.partial(solve, runs.WORLD, problem))
+    made = runs.make(args, args.steps, solve, problem)
     if runs.is_root():
         runs.print_runs(made, "zones")
         cells = [box.n_cells for box in problem.boxes]

@@ -1,7 +1,7 @@
 """What the driver scripts share: the outcome of a run, and several compared, as table and picture.
 
-Each script has a function ``solve(iterations, **balancing)`` that runs its program once, under the
-balancing that the keywords of `pylb.Balancer` ask for, and returns a `Run`.
+Each script has a function ``solve(comm, ..., iterations, **balancing)`` that runs its program once,
+under the balancing that the keywords of `pylb.Balancer` ask for, and returns a `Run`.
 """
 
 from __future__ import annotations
@@ -83,11 +83,33 @@ def arguments(parser: argparse.ArgumentParser) -> argparse.Namespace:
     how.add_argument("--trigger", help="when to balance (metabalancer)")
     how.add_argument("--compare", action="store_true", help="unbalanced, fixed and chosen period")
     parser.add_argument("--plot", metavar="FILE", help="draw the loads of the ranks")
-    return parser.parse_args()
+    parser.add_argument("--virtual", metavar="P", type=int, help="on so many virtual ranks")
+    args = parser.parse_args()
+    if args.virtual is not None and n_ranks() > 1:
+        raise SystemExit("--virtual: expected one process, without mpiexec")
+    return args
 
 
-def make(args: argparse.Namespace, iterations: int, solve: Callable[..., Run]) -> dict[str, Run]:
-    """The runs that the command line asks for, by name: one, or three to compare."""
+def n_ranks(args: argparse.Namespace | None = None) -> int:
+    """On how many ranks the program runs."""
+    if args is not None and args.virtual is not None:
+        return int(args.virtual)
+    return 1 if WORLD is None else int(WORLD.size)
+
+
+def make(
+    args: argparse.Namespace, iterations: int, program: Callable[..., Run], *what: Any
+) -> dict[str, Run]:
+    """The runs that the command line asks for, by name: one, or three to compare.
+
+    ``program(comm, *what, iterations, **balancing)`` makes one of them.
+    """
+
+    def solve(n: int, **balancing: Any) -> Run:
+        if args.virtual is None:
+            return program(WORLD, *what, n, **balancing)
+        return pylb.VirtualCluster(args.virtual).run(program, *what, n, **balancing)[0]
+
     if args.compare:
         return compare(iterations, solve, strategy=args.strategy)
     name = f"every {args.every}" if args.every else args.trigger or "metabalancer"

@@ -18,6 +18,7 @@ from pylb.snapshot import Edges, Multicasts, Snapshot
 from pylb.strategies import Strategy, strategies, strategy
 from pylb.trace import Trace
 from pylb.triggers import Cycle, Trigger, triggers
+from pylb.virtual import VirtualCluster, VirtualComm
 
 __all__ = [
     "Alternative",
@@ -43,6 +44,8 @@ __all__ = [
     "Strategy",
     "Trace",
     "Trigger",
+    "VirtualCluster",
+    "VirtualComm",
     "__version__",
     "errors",
     "evaluate",

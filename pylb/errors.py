@@ -6,6 +6,8 @@ class.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class PylbError(Exception):
     """Base of all errors of pylb."""
@@ -62,6 +64,10 @@ class RemoteError(PylbError, RuntimeError):
     """Another rank failed; the message says which one and how."""
 
 
+class DeadlockError(PylbError, RuntimeError):
+    """No rank of a virtual cluster can go on; the message says what each waits for."""
+
+
 class NotAllowedError(PylbError, PermissionError):
     """The operating system does not allow it here; the message says what would."""
 
@@ -88,3 +94,15 @@ BY_CODE: dict[int, type[BaseException]] = {
     -11: MissingPartError,
     -12: PartitionerError,
 }
+
+
+def by_rank(texts: Iterable[str]) -> str:
+    """What is true of each rank, in a line: 'rank 0, 2: this; rank 1: that', at most four each."""
+    ranks: dict[str, list[int]] = {}
+    for rank, text in enumerate(texts):
+        ranks.setdefault(text, []).append(rank)
+    shown = [
+        f"rank {', '.join(map(str, who[:4]))}{' ...' if len(who) > 4 else ''}: {text}"
+        for text, who in list(ranks.items())[:4]
+    ]
+    return "; ".join(shown) + ("; ..." if len(ranks) > 4 else "")

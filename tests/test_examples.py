@@ -265,6 +265,18 @@ def test_comparisons(monkeypatch, capsys, tmp_path, example, words, shown):
     assert picture.stat().st_size > 10_000
 
 
+def test_virtual_ranks_come_to_the_same_solution(monkeypatch, capsys):
+    shown = []
+    for virtual in ("", "--virtual 1", "--virtual 7"):
+        words = f"jacobi2d.py --blocks 4 --size 8 --iterations 6 --every 2 {virtual}".split()
+        monkeypatch.setattr(sys, "argv", words)
+        jacobi2d.main()
+        shown.append(capsys.readouterr().out)
+    assert "16 blocks on 7 ranks, 6 iterations" in shown[2]
+    assert len({text.splitlines()[-1] for text in shown}) == 1
+    assert "fingerprint" in shown[0].splitlines()[-1]
+
+
 def test_runs_that_differ_are_an_error(monkeypatch):
     solutions = iter([[b"warm-up"], [b"one"], [b"one"], [b"another"]])
 

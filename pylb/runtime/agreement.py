@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Any
 
 from pylb import errors
-from pylb.errors import DomainError, PylbError, RemoteError, StateError
+from pylb.errors import DomainError, PylbError, RemoteError, StateError, by_rank
 from pylb.runtime.transport import NOBODY, Sample, Sends, Stats, Transport
 
 
@@ -146,24 +146,12 @@ class Agreement:
                 f"while rank {here} is {_words(places[here])}"
             )
         if len({tuple(place[:2]) for place in places}) > 1:
-            return StateError("ranks are in different places: " + _by_rank(map(_words, places)))
+            return StateError("ranks are in different places: " + by_rank(map(_words, places)))
         return DomainError(
-            "arguments differ between ranks: " + _by_rank(place[2] for place in places)
+            "arguments differ between ranks: " + by_rank(place[2] for place in places)
         )
 
 
 def _words(place: Any) -> str:
     kind, iteration, arguments, _ = place
     return PLACES[kind].format(iteration) + (f" ({arguments})" if kind == Kind.START else "")
-
-
-def _by_rank(texts: Any) -> str:
-    """'rank 0, 2: this; rank 1: that', at most four of them."""
-    ranks: dict[str, list[int]] = {}
-    for rank, text in enumerate(texts):
-        ranks.setdefault(text, []).append(rank)
-    shown = [
-        f"rank {', '.join(map(str, who[:4]))}{' ...' if len(who) > 4 else ''}: {text}"
-        for text, who in list(ranks.items())[:4]
-    ]
-    return "; ".join(shown) + ("; ..." if len(ranks) > 4 else "")

@@ -13,6 +13,7 @@ import numpy as np
 from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError, StateError, UnknownKeyError
 from pylb.receipts import History
+from pylb.runtime import transport_virtual
 from pylb.runtime.agreement import Agreement, Kind
 from pylb.runtime.choosing import Fixed
 from pylb.runtime.deciding import ASKED_FOR, Decider
@@ -25,6 +26,7 @@ from pylb.runtime.transport import NO_LOADS, Sends, Serial, Stats
 from pylb.runtime.worth import Worth
 from pylb.snapshot import F64
 from pylb.triggers import make
+from pylb.virtual.comm import VirtualComm
 
 
 class Balancer:
@@ -41,7 +43,7 @@ class Balancer:
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Comm, optional
+    comm : mpi4py.MPI.Comm or VirtualComm, optional
         The ranks; pylb works on a duplicate of its own.  None: one rank, without MPI.
     strategy : str or callable
         Where objects go: a name of `pylb.strategies()`, or a function of a snapshot.
@@ -590,6 +592,8 @@ class Balancer:
 def _agreement(comm: Any) -> Agreement:
     if comm is None:
         return Agreement(Serial())
+    if isinstance(comm, VirtualComm):
+        return transport_virtual.agreement_on(comm)
     from pylb.runtime.transport_mpi import agreement_on
 
     return agreement_on(comm)

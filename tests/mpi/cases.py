@@ -1,7 +1,7 @@
 """Cases that hold on any number of ranks: ``mpiexec -n 3 python tests/mpi/cases.py``.
 
-Each runs on COMM_SELF, COMM_WORLD and a duplicate.  Rank 0 prints what must not depend on the
-number of ranks, as JSON.
+Each runs on COMM_SELF, COMM_WORLD and a duplicate; tests/test_virtual.py runs them too.
+Rank 0 prints what must not depend on the number of ranks, as JSON.
 """
 
 import json
@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import programs
-from mpi4py import MPI
 
 import pylb
 from pylb import errors
@@ -483,6 +482,8 @@ CASES = (
 
 
 def main():
+    from mpi4py import MPI
+
     world = MPI.COMM_WORLD
     out = {}
     for case in CASES:

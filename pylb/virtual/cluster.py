@@ -1,0 +1,124 @@
+"""The same driver on p virtual ranks in one process."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pylb.errors import DomainError
+from pylb.machine import Network
+from pylb.snapshot import F64
+from pylb.virtual.comm import VirtualComm, World
+from pylb.virtual.scheduler import Scheduler
+
+CLUSTER = Network(alpha=1e-6, beta=1e-10)  # the order of magnitude of a present one
+CLOCKS = ("cpu", "wall", "none")
+MOST_RANKS = 10_000  # a rank is a thread
+
+
+class VirtualCluster:
+    """A parallel machine of `p` ranks in this process: the same program on more of them.
+
+    ``cluster.run(main)`` calls ``main(comm)`` on every rank, as ``mpiexec -n p`` would, and
+    ``pylb.Balancer(comm)`` works there unchanged.  One rank runs at a time, in an order that is
+    the same in every run, and each lives in its own virtual time: it passes while the rank runs,
+    so that loads, waits and iteration times are those of p processors.
+
+    Parameters
+    ----------
+    p : int
+        Ranks; some hundreds are well within reach, as each is a thread.
+    speed : array_like, (p,), optional
+        Of each rank: on one of speed 2 the same work takes half the time.  Default: all 1.
+    network : (alpha, beta)
+        What a message costs, in seconds and seconds per byte.  It occupies its sender for
+        alpha + beta bytes, and is there when they are over; a collective call takes as many rounds
+        of them as a binary tree of the ranks is deep, after the last rank has come.
+    clock : {"cpu", "wall", "none"}
+        What drives virtual time: the rank's processor time, so that nothing else on this machine
+        is in it, and no time spent asleep either; the clock; or nothing but messages and what the
+        program itself declares by ``comm.elapse(seconds)``, so that every figure is the same in
+        every run.
+
+    Attributes
+    ----------
+    seconds : (p,) float64
+        Virtual time at which each rank ended in the last run.
+
+    Raises
+    ------
+    DomainError
+        An argument is out of its domain.
+
+    Notes
+    -----
+    An error on one rank ends all, and `run` raises it.  Where no rank can go on, `run` raises
+    `pylb.errors.DeadlockError`, which says what each waits for.
+
+    Code that a rank runs between two waits has the process to itself; only what it puts into
+    variables that all ranks see, as those of modules, reaches the others.
+
+    Examples
+    --------
+    >>> def main(comm):
+    ...     lb = pylb.Balancer(comm)
+    ...     for key in range(lb.rank, 640, lb.n_ranks):
+    ...         lb.add(key, key)
+    ...     for it in lb.iterate(20):
+    ...         for key, _ in lb.local():
+    ...             comm.elapse(1e-3 * (1 + key % 7))
+    ...     return lb.report()
+    >>> cluster = pylb.VirtualCluster(64, clock="none")
+    >>> print(cluster.run(main)[0])
+    """
+
+    def __init__(
+        self,
+        p: int,
+        *,
+        speed: ArrayLike | None = None,
+        network: tuple[float, float] = CLUSTER,
+        clock: str = "cpu",
+    ) -> None:
+        try:
+            self.p = operator.index(p)
+        except TypeError:
+            self.p = 0
+        if not 1 <= self.p <= MOST_RANKS:
+            raise DomainError(f"p is {p!r}: expected a number of ranks, 1 ... {MOST_RANKS}")
+        self.speed: F64 = np.array(np.ones(self.p) if speed is None else speed, np.float64)
+        if self.speed.shape != (self.p,):
+            raise DomainError(f"speed has shape {self.speed.shape}: expected ({self.p},)")
+        if not (np.isfinite(self.speed) & (self.speed > 0)).all():
+            raise DomainError("speed has a value that is no speed above zero")
+        self.network = Network(*network)
+        if not all(0 <= x < 1e9 for x in self.network):
+            raise DomainError(f"network is {network}: expected seconds, zero or more")
+        if clock not in CLOCKS:
+            raise DomainError(f"clock is {clock!r}: expected {', '.join(map(repr, CLOCKS))}")
+        self.clock = clock
+        self.seconds: F64 = np.zeros(self.p)
+
+    def run(self, main: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Any]:
+        """``main(comm, *args, **kwargs)`` on every rank; what each returned, in order of rank.
+
+        Raises
+        ------
+        Exception
+            The first that a rank raised, with a note of which.
+        DeadlockError
+            No rank could go on.
+        """
+        scheduler = Scheduler((1.0 / self.speed).tolist(), self.clock)
+        world = World(scheduler, self.network)
+        try:
+            return scheduler.run(lambda rank: main(VirtualComm(world, rank), *args, **kwargs))
+        finally:
+            self.seconds = np.array([rank.now for rank in scheduler.ranks])
+
+    def __repr__(self) -> str:
+        return f"<VirtualCluster: {self.p} ranks, clock {self.clock!r}, {self.network}>"

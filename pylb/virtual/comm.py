@@ -1,0 +1,293 @@
+"""The communicator of a virtual rank: what mpi4py's lower-case methods do, in virtual time."""
+
+from __future__ import annotations
+
+import operator
+import pickle
+from collections import deque
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, NoReturn
+
+from pylb import _core
+from pylb.errors import DomainError, OutOfRangeError, StateError, by_rank
+from pylb.machine import Network
+from pylb.virtual.scheduler import Scheduler, Ticket
+
+Finish = Callable[[list[Any], list[float]], tuple[list[Any], list[float]]]
+
+
+class Meeting(Ticket):
+    """A collective call that ranks come to, each with something."""
+
+    def __init__(self, n_ranks: int):
+        super().__init__()
+        self.calls = [""] * n_ranks
+        self.values: list[Any] = [None] * n_ranks
+        self.times = [0.0] * n_ranks
+        self.n_here = 0
+
+
+class World:
+    """What the ranks of one communicator share.
+
+    Attributes
+    ----------
+    rounds : int
+        Of a collective call: a tree's depth.
+    """
+
+    def __init__(self, scheduler: Scheduler, network: Network):
+        self.scheduler, self.network = scheduler, network
+        self.size = len(scheduler.ranks)
+        self.rounds = (self.size - 1).bit_length()
+        self.meetings: dict[int, Meeting] = {}  # by how many calls a rank has made before
+        self.sent: dict[tuple[int, int, int], deque[tuple[bytes, float]]] = {}
+        self.awaited: dict[tuple[int, int, int], Ticket] = {}
+
+    def meet(
+        self, rank: int, turn: int, call: str, value: Any, finish: Finish, doing: str = ""
+    ) -> Any:
+        """Come to the collective call `turn` of this communicator with `value`; stand until all
+        have come.
+
+        Parameters
+        ----------
+        call : str
+            Which; the same on all ranks.
+        finish : callable
+            ``finish(values, times)``, of the last to come: what each rank gets, and when.
+        doing : str
+            What the rank waits for, in words; default: the call.
+        """
+        meeting = self.meetings.setdefault(turn, Meeting(self.size))
+        meeting.calls[rank], meeting.values[rank] = call, value
+        meeting.times[rank] = _core.clock()
+        meeting.n_here += 1
+        if meeting.n_here == self.size:
+            del self.meetings[turn]
+            if len(set(meeting.calls)) > 1:
+                raise StateError(f"ranks are in different calls: {by_rank(meeting.calls)}")
+            meeting.values, at = finish(meeting.values, meeting.times)
+            self.scheduler.happen(meeting, dict(enumerate(at)))
+        self.scheduler.wait(meeting, doing or call)
+        return meeting.values[rank]
+
+    def seconds(self, nbytes: int) -> float:
+        """That a message occupies its sender."""
+        return self.network.seconds(1, nbytes)
+
+    def together(self, times: list[float], nbytes: int = 0) -> list[float]:
+        """When a call is over for all that none can leave before the last has come."""
+        return [max(times) + self.rounds * self.seconds(nbytes)] * len(times)
+
+    def post(self, source: int, dest: int, tag: int, data: bytes) -> None:
+        """A message leaves; it is there when its sender has done with it."""
+        _core.clock_declare(self.seconds(len(data)))
+        way, at = (source, dest, tag), _core.clock()
+        self.sent.setdefault(way, deque()).append((data, at))
+        ticket = self.awaited.pop(way, None)
+        if ticket is not None:
+            self.scheduler.happen(ticket, {dest: at})
+
+    def take(self, source: int, dest: int, tag: int) -> bytes:
+        """The next message on that way; stand until it is there."""
+        way, ticket = (source, dest, tag), Ticket()
+        queue = self.sent.setdefault(way, deque())
+        if queue:
+            ticket.at = {dest: queue[0][1]}
+        else:
+            self.awaited[way] = ticket
+        self.scheduler.wait(ticket, f"recv(source={source}, tag={tag})")
+        return queue.popleft()[0]
+
+
+class VirtualComm:
+    """The communicator that `VirtualCluster` gives to each virtual rank.
+
+    It has mpi4py's methods for Python objects.  Messages are pickled: what is received is never
+    the sender's own.  Sends do not wait for their receive.
+
+    Attributes
+    ----------
+    rank, size : int
+    speed : float
+        Of this rank.
+    world : World
+        What it shares with the others.
+    attributes : dict
+        What others keep with it, as MPI's attributes.
+    """
+
+    def __init__(self, world: World, rank: int):
+        self.world, self._turn = world, 0
+        self.attributes: dict[str, Any] = {}
+        self.rank, self.size = rank, world.size
+        self.speed = 1.0 / world.scheduler.ranks[rank].pace
+
+    def Get_rank(self) -> int:
+        """This rank."""
+        return self.rank
+
+    def Get_size(self) -> int:
+        """Number of ranks."""
+        return self.size
+
+    @property
+    def network(self) -> Network:
+        """What messages cost."""
+        return self.world.network
+
+    # ---- time --------------------------------------------------------------------------------
+
+    @property
+    def time(self) -> float:
+        """Virtual seconds of this rank since the start."""
+        return _core.clock()
+
+    def elapse(self, seconds: float) -> None:
+        """Let the time pass that so many seconds of work take on this rank.
+
+        Parameters
+        ----------
+        seconds : float
+            On a rank of speed 1; zero or more.
+
+        Raises
+        ------
+        DomainError
+            It is negative or not finite.
+        """
+        if not 0.0 <= seconds < 1e9:
+            raise DomainError(f"seconds is {seconds!r}: expected 0 or more, and less than 1e9")
+        _core.clock_declare(seconds / self.speed)
+
+    # ---- point to point ----------------------------------------------------------------------
+
+    def send(self, obj: Any, dest: int, tag: int = 0) -> None:
+        """Send an object; it does not wait for the receive."""
+        self.world.post(self.rank, self._rank(dest, "dest"), tag, _pickle(obj))
+
+    def recv(self, source: int, tag: int = 0) -> Any:
+        """The next object from `source` with that tag; waits for it."""
+        return pickle.loads(self.world.take(self._rank(source, "source"), self.rank, tag))
+
+    def sendrecv(
+        self, sendobj: Any, dest: int, sendtag: int = 0, *, source: int, recvtag: int = 0
+    ) -> Any:
+        """Send an object, receive another."""
+        self.send(sendobj, dest, sendtag)
+        return self.recv(source, recvtag)
+
+    # ---- collective --------------------------------------------------------------------------
+
+    def barrier(self) -> None:
+        """Wait until all ranks are here."""
+        self.meet("barrier()", b"", lambda values, times: (values, self.world.together(times)))
+
+    def bcast(self, obj: Any = None, root: int = 0) -> Any:
+        """The root's object, on all ranks."""
+        root = self._rank(root, "root")
+
+        def finish(values: list[bytes], times: list[float]) -> Any:
+            data = values[root]
+            here = times[root] + self.world.rounds * self.world.seconds(len(data))
+            return [data] * self.size, [max(here, t) for t in times]
+
+        data = _pickle(obj) if self.rank == root else b""
+        data = self.meet(f"bcast(root={root})", data, finish)
+        return obj if self.rank == root else pickle.loads(data)
+
+    def allgather(self, sendobj: Any) -> list[Any]:
+        """The objects of all ranks, on all of them."""
+        return [pickle.loads(data) for data in self.allgather_bytes(_pickle(sendobj))]
+
+    def allgather_bytes(self, data: bytes) -> list[bytes]:
+        """The same of bytes as they are."""
+
+        def finish(values: list[bytes], times: list[float]) -> Any:
+            world = self.world
+            seconds = world.network.seconds(world.rounds, sum(map(len, values)))
+            return [values] * self.size, [max(times) + seconds] * self.size
+
+        return self.meet("allgather()", data, finish)  # type: ignore[no-any-return]
+
+    def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
+        """The objects of all ranks, on the root."""
+        root = self._rank(root, "root")
+
+        def finish(values: list[bytes], times: list[float]) -> Any:
+            world, at = self.world, list(times)
+            seconds = world.network.seconds(world.rounds, sum(map(len, values)))
+            at[root] = max(times) + seconds
+            return [values] * self.size, at
+
+        values = self.meet(f"gather(root={root})", _pickle(sendobj), finish)
+        return [pickle.loads(data) for data in values] if self.rank == root else None
+
+    def scatter(self, sendobj: Any = None, root: int = 0) -> Any:
+        """One of the root's `size` objects for each rank."""
+        root = self._rank(root, "root")
+        whole = None
+        if self.rank == root:
+            whole = [_pickle(obj) for obj in sendobj]
+            if len(whole) != self.size:
+                raise DomainError(f"sendobj has {len(whole)} objects: expected {self.size}")
+
+        def finish(values: list[Any], times: list[float]) -> Any:
+            world, parts = self.world, values[root]
+            here = times[root] + world.network.seconds(world.rounds, sum(map(len, parts)))
+            return parts, [max(here, t) for t in times]
+
+        return pickle.loads(self.meet(f"scatter(root={root})", whole, finish))
+
+    def allreduce(self, sendobj: Any, op: Callable[[Any, Any], Any] = operator.add) -> Any:
+        """The objects of all ranks, combined in order of the ranks; `op` may be one of MPI's."""
+
+        def finish(values: list[bytes], times: list[float]) -> Any:
+            data = _pickle(reduce(op, map(pickle.loads, values)))
+            return [data] * self.size, self.world.together(times, len(data))
+
+        return pickle.loads(self.meet("allreduce()", _pickle(sendobj), finish))
+
+    def reduce(
+        self, sendobj: Any, op: Callable[[Any, Any], Any] = operator.add, root: int = 0
+    ) -> Any:
+        """The same, on the root alone."""
+        values = self.gather(sendobj, root)
+        return None if values is None else reduce(op, values)
+
+    def meet(self, call: str, value: Any, finish: Finish, doing: str = "") -> Any:
+        """A collective call of one's own; see `World.meet`."""
+        self._turn += 1
+        return self.world.meet(self.rank, self._turn, call, value, finish, doing)
+
+    def duplicate(self) -> VirtualComm:
+        """The same ranks, other messages.  Collective."""
+
+        def finish(values: list[Any], times: list[float]) -> Any:
+            world = World(self.world.scheduler, self.world.network)
+            return [VirtualComm(world, r) for r in range(self.size)], self.world.together(times)
+
+        return self.meet("duplicate()", None, finish)  # type: ignore[no-any-return]
+
+    def _rank(self, rank: int, name: str) -> int:
+        number = operator.index(rank)
+        if not 0 <= number < self.size:
+            raise OutOfRangeError(f"{name} is {rank}: expected 0 ... {self.size - 1}")
+        return number
+
+    Barrier, Dup = barrier, duplicate
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(
+            f"a virtual communicator has no {name!r}: it has mpi4py's send, recv, sendrecv, "
+            "barrier, bcast, scatter, gather, allgather, reduce and allreduce"
+        )
+
+    def __repr__(self) -> str:
+        return f"<VirtualComm: rank {self.rank} of {self.size}>"
+
+
+def _pickle(obj: Any) -> bytes:
+    return pickle.dumps(obj, protocol=5)

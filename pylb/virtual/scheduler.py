@@ -1,0 +1,181 @@
+"""Ranks as threads of which one runs at a time, each in its own virtual time.
+
+A rank runs until it has to wait for another one; then the next rank that can go on does, in the
+order in which they became able to, and by rank where that was at once.  So the order is the same
+in every run.  A rank's time passes while it runs, at its speed; what it waits for says when it
+goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import ctypes
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pylb import _core
+from pylb.errors import DeadlockError, by_rank
+
+NOTICE = 0.05  # seconds between attempts to interrupt the rank that runs
+
+
+class Ended(BaseException):
+    """Another rank has failed: this one ends too.  No error of the program's: not caught by it."""
+
+
+class Ticket:
+    """What ranks wait for.
+
+    Attributes
+    ----------
+    at : mapping of int to float
+        When it has happened: the virtual time at which each rank can go on.
+    """
+
+    def __init__(self) -> None:
+        self.at: Mapping[int, float] | None = None
+        self.waiting: list[Rank] = []
+
+
+class Rank:
+    """One virtual rank.
+
+    Attributes
+    ----------
+    pace : float
+        Virtual seconds that pass in a second of the clock.
+    now : float
+        Its time while it does not run.
+    doing : str
+        What it waits for.
+    result : object
+        What its program returned.
+    """
+
+    def __init__(self, number: int, pace: float):
+        self.number, self.pace = number, pace
+        self.now = 0.0
+        self.doing = ""
+        self.ended = False
+        self.result: Any = None
+        self.ticket: Ticket | None = None
+        self.turn = threading.Lock()
+        self.turn.acquire()
+        self.thread: threading.Thread | None = None
+
+
+class Scheduler:
+    """Gives the turn from rank to rank.
+
+    Parameters
+    ----------
+    paces : list of float
+        Of each rank.
+    source : {"wall", "cpu", "none"}
+        The clock that drives virtual time.
+
+    Attributes
+    ----------
+    failure : BaseException or None
+        The first error of a rank, for which all of them end.
+    """
+
+    def __init__(self, paces: list[float], source: str):
+        self.ranks = [Rank(i, pace) for i, pace in enumerate(paces)]
+        self.source = source
+        self.failure: BaseException | None = None
+        self.ready = deque(self.ranks)
+        self.running: Rank | None = None
+        self.over = threading.Lock()
+
+    def run(self, program: Callable[[int], Any]) -> list[Any]:
+        """``program(rank)`` on every rank; what they return, or the first error of one."""
+        self.over.acquire()
+        for rank in self.ranks:
+            body = contextvars.copy_context().run
+            rank.thread = threading.Thread(
+                target=body, args=(self._live, rank, program), name=f"virtual rank {rank.number}"
+            )
+            rank.thread.daemon = True
+            rank.thread.start()
+        self._pass_turn()
+        try:
+            self.over.acquire()
+        except BaseException as why:  # Ctrl-C arrives in the main thread
+            self.failure = self.failure or why
+            while not self.over.acquire(timeout=NOTICE):
+                self._interrupt()
+        for rank in self.ranks:
+            if rank.thread is not None:
+                rank.thread.join()
+        if self.failure is not None:
+            raise self.failure
+        return [rank.result for rank in self.ranks]
+
+    def _live(self, rank: Rank, program: Callable[[int], Any]) -> None:
+        rank.turn.acquire()
+        try:
+            if self.failure is None:
+                _core.clock_enter(self.source, rank.now, rank.pace)
+                rank.result = program(rank.number)
+        except Ended:
+            pass
+        except BaseException as why:
+            if self.failure is None:
+                if sys.version_info >= (3, 11):
+                    why.add_note(f"on virtual rank {rank.number} of {len(self.ranks)}")
+                self.failure = why
+        rank.now = _core.clock_leave()
+        rank.ended = True
+        self._pass_turn()
+
+    # ---- the turn ----------------------------------------------------------------------------
+
+    def wait(self, ticket: Ticket, doing: str) -> None:
+        """Until the ticket's event has happened: the rank that runs stands, others run."""
+        rank = self.running
+        assert rank is not None
+        rank.now = _core.clock_leave()
+        if ticket.at is None:
+            rank.ticket, rank.doing = ticket, doing
+            ticket.waiting.append(rank)
+            self._pass_turn()
+            rank.turn.acquire()
+            if self.failure is not None:
+                raise Ended
+        assert ticket.at is not None
+        _core.clock_enter(self.source, max(rank.now, ticket.at[rank.number]), rank.pace)
+
+    def happen(self, ticket: Ticket, at: Mapping[int, float]) -> None:
+        """The ticket's event has happened; who waits for it can go on."""
+        ticket.at = at
+        self.ready.extend(sorted(ticket.waiting, key=lambda rank: rank.number))
+
+    def _pass_turn(self) -> None:
+        """To the next rank; where all end, to any that has not; where there is none, it is over."""
+        alive = [] if self.ready and self.failure is None else self._alive()
+        if alive and self.failure is None:
+            self.failure = self._deadlock()
+        if self.failure is not None:
+            following = alive[0] if alive else None
+        else:
+            following = self.ready.popleft() if self.ready else None
+        self.running = following
+        (self.over if following is None else following.turn).release()
+
+    def _alive(self) -> list[Rank]:
+        return [rank for rank in self.ranks if not rank.ended]
+
+    def _deadlock(self) -> DeadlockError:
+        doing = ["has ended" if r.ended else f"waits in {r.doing}" for r in self.ranks]
+        return DeadlockError(f"no rank can go on: {by_rank(doing)}")
+
+    def _interrupt(self) -> None:
+        """Raise in the rank that runs, which may be far from where it would wait."""
+        with contextlib.suppress(AttributeError):  # nobody does
+            ident = ctypes.c_ulong(self.running.thread.ident)  # type: ignore[union-attr,arg-type]
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(Ended))
