@@ -1,0 +1,168 @@
+"""What holds for every strategy of the table, on snapshots that are hard in different ways."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import pylb
+from pylb.errors import InfeasibleError, MissingPartError
+
+NAMES = list(pylb.strategies())
+
+
+def edges(rng, n, m, nbytes=None):
+    """Random edges, with loops, repetitions and objects that talk to nobody."""
+    ends = rng.integers(max(1, n // 2), size=(2, m))
+    return (*ends, rng.integers(1, 10_000, size=m) if nbytes is None else nbytes)
+
+
+def multicasts(rng, n, c):
+    start = np.concatenate([[0], np.cumsum(rng.integers(0, 12, size=c))])
+    return rng.integers(n, size=c), start, rng.integers(n, size=start[-1]), np.full(c, 512.0)
+
+
+def common():
+    """Everything that a snapshot may have, except memory limits."""
+    rng = np.random.default_rng(1)
+    n, p = 300, 12
+    return pylb.Snapshot(
+        rng.exponential(1.0, n),
+        rng.integers(p, size=n),
+        n_ranks=p,
+        edges=edges(rng, n, 900),
+        multicasts=multicasts(rng, n, 40),
+        bytes=rng.integers(1, 10**6, size=n),
+        migratable=rng.random(n) < 0.9,
+        key=rng.permutation(10 * n)[:n],
+        coords=rng.random((n, 3)),
+        speed=rng.uniform(0.5, 2.0, p),
+        background=rng.uniform(0.0, 5.0, p),
+        node=np.arange(p) // 4,
+    )
+
+
+def limited():
+    """Memory that just fits, with blocks that objects share."""
+    rng = np.random.default_rng(2)
+    n, p = 120, 6
+    rank = rng.integers(p, size=n)
+    memory = rng.integers(1, 100, size=n)
+    return pylb.Snapshot(
+        rng.random(n),
+        rank,
+        n_ranks=p,
+        edges=edges(rng, n, 300),
+        memory=memory,
+        memory_limit=np.full(p, int(1.3 * np.bincount(rank, memory, p).max())),
+    )
+
+
+def few_ranks():
+    """All load on a tenth of the ranks."""
+    rng = np.random.default_rng(3)
+    return pylb.Snapshot(
+        rng.random(800), rng.integers(4, size=800), n_ranks=40, edges=edges(rng, 800, 2400)
+    )
+
+
+def four_decades():
+    rng = np.random.default_rng(4)
+    load = 10.0 ** rng.uniform(-4, 0, 400)
+    return pylb.Snapshot(load, np.arange(400) // 20, n_ranks=20, edges=edges(rng, 400, 900))
+
+
+def one_giant():
+    """One object above the average of the ranks."""
+    rng = np.random.default_rng(5)
+    load = np.append(rng.random(200), 30.0)
+    return pylb.Snapshot(load, np.arange(201) // 13, n_ranks=16, edges=edges(rng, 201, 500))
+
+
+def nothing_runs():
+    rng = np.random.default_rng(6)
+    return pylb.Snapshot(np.zeros(30), np.arange(30) % 4, n_ranks=4, edges=edges(rng, 30, 60))
+
+
+def few_objects():
+    return pylb.Snapshot([3.0, 1.0, 2.0], [0, 0, 0], n_ranks=20, edges=([0, 1], [1, 2], [8.0, 8.0]))
+
+
+def extreme_numbers():
+    """Sums of weights that fit into no integer."""
+    rng = np.random.default_rng(7)
+    load = 1e-12 * rng.random(200)
+    load[:5] *= 1e20
+    nbytes = 10.0 ** rng.uniform(-3, 15, 600)
+    nbytes[::7] = 0.0
+    return pylb.Snapshot(
+        load,
+        np.arange(200) // 25,
+        n_ranks=8,
+        edges=edges(rng, 200, 600, nbytes),
+        bytes=rng.integers(0, 2**45, size=200),
+    )
+
+
+def one_rank():
+    return pylb.Snapshot(np.ones(10), np.zeros(10, int), n_ranks=1, edges=([0], [1], [1.0]))
+
+
+def nobody():
+    return pylb.Snapshot([], [], n_ranks=5)
+
+
+def all_fixed():
+    rng = np.random.default_rng(8)
+    return pylb.Snapshot(
+        rng.random(50), rng.integers(5, size=50), n_ranks=5, migratable=np.zeros(50, bool)
+    )
+
+
+HARD = [
+    common, limited, few_ranks, four_decades, one_giant, nothing_runs, few_objects,
+    extreme_numbers, one_rank, nobody, all_fixed,
+]  # fmt: skip
+
+
+def place(snapshot, name, **options):
+    try:
+        return pylb.place(snapshot, name, **options)
+    except MissingPartError as why:
+        pytest.skip(str(why))
+
+
+def arrays(snapshot):
+    """Copies of everything in a snapshot."""
+    values = [getattr(snapshot, field.name) for field in dataclasses.fields(snapshot)]
+    flat = [part for v in values for part in (v if isinstance(v, tuple) else (v,))]
+    return [part.copy() for part in flat if isinstance(part, np.ndarray)]
+
+
+@pytest.mark.parametrize("make", HARD, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_placement_is_valid_repeatable_and_leaves_the_snapshot_alone(name, make):
+    snapshot = make()
+    before = arrays(snapshot)
+    try:
+        plan = place(snapshot, name, seed=5)
+    except InfeasibleError:
+        assert make is limited
+        return
+    assert all(np.array_equal(a, b) for a, b in zip(before, arrays(snapshot), strict=True))
+    assert np.array_equal(plan.rank, place(make(), name, seed=5).rank)
+    assert plan.rank.shape == snapshot.rank.shape
+    assert np.all((plan.rank >= 0) & (plan.rank < snapshot.n_ranks))
+    if snapshot.migratable is not None:
+        assert np.array_equal(plan.rank[~snapshot.migratable], snapshot.rank[~snapshot.migratable])
+    if snapshot.memory_limit is not None:
+        used = np.bincount(plan.rank, snapshot.memory, snapshot.n_ranks)
+        assert np.all(used <= snapshot.memory_limit)
+
+
+@pytest.mark.parametrize("make", HARD, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("name", [n for n in NAMES if pylb.strategies()[n].family == "refinement"])
+def test_a_refinement_is_never_worse_than_what_it_was_given(name, make):
+    plan = place(make(), name)
+    assert plan.after.max <= plan.before.max * (1 + 1e-12)
+    assert plan.migrations == np.count_nonzero(plan.rank != make().rank)
