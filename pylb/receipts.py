@@ -93,6 +93,8 @@ class Receipt:
         Whether objects went to their new ranks; false in shadow mode, and where nothing came after.
     before, predicted : float
         max/mean of the loads that the strategy saw, on the old and on the new placement.
+    before_with_messages, predicted_with_messages : float
+        The same with the time of the messages that each rank sends to others (Menon eq. 3.6).
     realised : float
         max over mean of the iterations since, up to the next balancing.
     migrations, bytes : int
@@ -126,6 +128,8 @@ class Receipt:
     moved: bool = False
     before: float = NAN
     predicted: float = NAN
+    before_with_messages: float = NAN
+    predicted_with_messages: float = NAN
     realised: float = NAN
     migrations: int = 0
     bytes: int = 0

@@ -96,7 +96,7 @@ def _expected(r: Receipt) -> str:
     if not said:
         return ""
     left = "" if math.isinf(r.left) else f"; {count(r.left, 'iteration')} were left"
-    return f"To balance with {', with '.join(said)}{left}."
+    return f"To balance with {'; with '.join(said)}{left}."
 
 
 def _alternative(a: Alternative) -> str:

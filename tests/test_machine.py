@@ -84,3 +84,16 @@ def test_what_is_no_communicator():
     pytest.importorskip("mpi4py")
     with pytest.raises(DomainError, match="comm is 3: expected an intracommunicator"):
         measure_network(3)
+
+
+def test_messages_belong_to_the_time_of_their_sender():
+    edges = ([0, 0, 1, 2], [1, 2, 0, 2], [100.0, 1000.0, 10.0, 1e6], [1, 2, 4, 8])
+    snap = pylb.Snapshot(load=[1.0, 2.0, 3.0], rank=[0, 0, 1], n_ranks=3, edges=edges)
+    network = Network(0.5, 1e-3)
+    np.testing.assert_allclose(network.rank_times(snap), [3.0 + 2 * 0.5 + 1.0, 3.0, 0.0])
+    apart = snap.with_rank([0, 1, 2])
+    np.testing.assert_allclose(
+        network.rank_times(apart), [1.0 + 3 * 0.5 + 1.1, 2.0 + 4 * 0.5 + 0.01, 3.0]
+    )
+    alone = pylb.Snapshot(load=[1.0], rank=[0])
+    assert network.rank_times(alone).tolist() == [1.0]

@@ -7,14 +7,15 @@ import pytest
 
 import pylb
 from pylb import _core
-from pylb.errors import OutOfRangeError
-from pylb.runtime.choosing import Fixed
+from pylb.errors import DomainError, OutOfRangeError
+from pylb.machine import Network
+from pylb.runtime.choosing import Fixed, Selected
 from pylb.runtime.deciding import Decider
 from pylb.runtime.migration import Outcome
 from pylb.runtime.transport import Sample, Stats
 from pylb.triggers import make
 
-OUTCOME = Outcome(1.5, 1.0, 3, 1500, 0.1, 0.2, 0.3, 0.7)
+OUTCOME = Outcome(1.5, 1.0, 1.5, 1.0, 3, 1500, 0.1, 0.2, 0.3, 0.7)
 
 
 def stats(*loads, time=None):
@@ -114,6 +115,36 @@ def test_it_is_switched_on_again_where_it_pays(caplog):
     assert len(caplog.messages) == 2
     assert "pays again" in caplog.messages[1]
     assert d.history.balancings[-1].iteration == 399
+
+
+def test_auto_says_why_it_took_which_strategy():
+    chooser = Selected(None, {"imbalance": 1.2})
+    chooser.learn(Network(1e-3, 0.0))
+    d = Decider(make(every=1), chooser, seed=0, gives_up=False, speaks=False)
+    d.observe(0, stats(1.0, 3.0))
+    first = balance(d)
+    assert (first.strategy, "first balancing of its kind" in first.why) == ("GreedyLB", True)
+    assert {a.strategy for a in first.alternatives} == {"", *chooser.selector.strategies}
+    d.observe(1, stats(1.0, 3.0))
+    second = balance(d)
+    assert pylb.strategies()[second.strategy].family == "refinement"
+    assert f"{second.strategy} was taken because the load is imbalanced" in second.explain()
+    costs = {a.strategy: a.cost for a in second.alternatives}
+    assert costs["GreedyLB"] == 0.7
+    assert math.isnan(costs[second.strategy])
+    d.observe(2, stats(1.0, 3.0)._replace(messages=1000))
+    third = balance(d)
+    assert "communication is intensive" in third.why
+
+
+def test_auto_is_the_default():
+    lb = pylb.Balancer(every=1)
+    lb.add(1, "x")
+    list(lb.iterate(3))
+    assert lb.report().strategy == "auto"
+    assert lb.history[0].strategy == "GreedyLB"
+    with pytest.raises(DomainError, match=r"imbalance is 0\.5"):
+        pylb.Balancer(strategy_params={"imbalance": 0.5})
 
 
 def test_the_user_may_insist():

@@ -330,6 +330,12 @@ static PyObject *comm_pending(PyObject *object, void *unused)
     return PyBool_FromLong(((comm_object_t *)object)->step.phase != PLB_STEP_IDLE);
 }
 
+static PyObject *comm_comm(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyMPIComm_New(((comm_object_t *)object)->core.comm);
+}
+
 static PyMethodDef comm_methods[] = {
     {"step", comm_step, METH_VARARGS, step_doc},
     {"begin", comm_begin, METH_VARARGS, begin_doc},
@@ -340,6 +346,7 @@ static PyMethodDef comm_methods[] = {
 };
 
 static PyGetSetDef comm_getset[] = {
+    {"comm", comm_comm, NULL, "The duplicate, as mpi4py's; not to be freed.", NULL},
     {"rank", comm_rank, NULL, "This rank.", NULL},
     {"size", comm_size, NULL, "Number of ranks.", NULL},
     {"pending", comm_pending, NULL, "Whether a step is under way.", NULL},

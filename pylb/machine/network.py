@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from pylb import parts
 from pylb.errors import DomainError
+from pylb.snapshot import F64, Snapshot
 
 SIZES = (8, 1 << 10, 1 << 15, 1 << 20)
 REPEATS = 20
@@ -31,6 +32,20 @@ class Network(NamedTuple):
     def seconds(self, messages: int, bytes: int) -> float:
         """alpha m_n + beta m_v (Menon eq. 3.6)."""
         return self.alpha * messages + self.beta * bytes
+
+    def rank_times(self, snapshot: Snapshot) -> F64:
+        """Seconds of each rank in one iteration, with what it sends to other ranks, (p,)."""
+        s, times = snapshot, snapshot.rank_times
+        if s.edges is None:
+            return times
+        source, target = s.rank[s.edges.src], s.rank[s.edges.dst]
+        leaves = source != target
+        p, source = s.n_ranks, source[leaves]
+        messages = np.ones(s.n_edges) if s.edges.messages is None else s.edges.messages
+        n = np.bincount(source, messages[leaves], p)
+        sent = np.bincount(source, s.edges.nbytes[leaves], p)
+        out: F64 = times + self.alpha * n + self.beta * sent
+        return out
 
     @classmethod
     def fit(cls, bytes: ArrayLike, seconds: ArrayLike) -> Network:

@@ -13,6 +13,7 @@ from typing import Any
 
 from pylb import errors
 from pylb.errors import DomainError, PylbError, RemoteError, StateError, by_rank
+from pylb.machine import Network, measure_network
 from pylb.runtime.transport import NOBODY, Sample, Sends, Stats, Transport
 
 
@@ -68,6 +69,19 @@ class Agreement:
         self.ended = ""
         self.at = "before the first iteration"
         self.place = (Kind.START, 0, "")
+        self._network: Network | None = None
+
+    def network(self) -> Network:
+        """What messages between the ranks cost: measured, once.  Collective the first time."""
+        if self._network is None:
+            comm = getattr(self.transport, "comm", None)
+            if comm is None:
+                self._network = Network(0.0, 0.0)
+            elif hasattr(comm, "network"):  # a virtual one knows
+                self._network = Network(*comm.network)
+            else:
+                self._network = measure_network(comm)
+        return self._network
 
     def step(
         self,

@@ -15,7 +15,7 @@ from pylb.errors import DomainError, OutOfRangeError, StateError, UnknownKeyErro
 from pylb.receipts import History
 from pylb.runtime import transport_virtual
 from pylb.runtime.agreement import Agreement, Kind
-from pylb.runtime.choosing import Fixed
+from pylb.runtime.choosing import chooser
 from pylb.runtime.deciding import ASKED_FOR, Decider
 from pylb.runtime.messages import Mailbox
 from pylb.runtime.migration import Balancing
@@ -46,7 +46,8 @@ class Balancer:
     comm : mpi4py.MPI.Comm or VirtualComm, optional
         The ranks; pylb works on a duplicate of its own.  None: one rank, without MPI.
     strategy : str or callable
-        Where objects go: a name of `pylb.strategies()`, or a function of a snapshot.
+        Where objects go: a name of `pylb.strategies()`, or a function of a snapshot.  "auto":
+        chosen among the registered ones for each balancing, as `pylb.Selector` does.
     every : int, optional
         Balance after every so many iterations.
     trigger : str, optional
@@ -63,8 +64,10 @@ class Balancer:
     give_up : bool, optional
         Switch balancing off as long as it costs more than it saves, and look again now and then.
         Default: unless `every`, or a function of one's own, says when to balance.
+    network : (alpha, beta), optional
+        Seconds per message and per byte, for strategy "auto".  Default: measured in the first loop.
     strategy_params, trigger_params : mapping, optional
-        Parameters of the strategy and of the trigger.
+        Parameters of the strategy (of the selection, for "auto") and of the trigger.
 
     Attributes
     ----------
@@ -103,7 +106,7 @@ class Balancer:
         self,
         comm: Any = None,
         *,
-        strategy: str | Callable[..., Any] = "GreedyLB",
+        strategy: str | Callable[..., Any] = "auto",
         every: int | None = None,
         trigger: str | None = None,
         mode: str = "on",
@@ -111,6 +114,7 @@ class Balancer:
         load: Callable[[int, Any], float] | None = None,
         seed: int = 0,
         give_up: bool | None = None,
+        network: tuple[float, float] | None = None,
         strategy_params: Mapping[str, Any] | None = None,
         trigger_params: Mapping[str, Any] | None = None,
     ) -> None:
@@ -119,15 +123,15 @@ class Balancer:
         if every is None and trigger is None:
             trigger = "metabalancer"
         when = make(every=every, trigger=trigger, **dict(trigger_params or {}))
-        chooser = Fixed(strategy, strategy_params or {})
+        which = chooser(strategy, strategy_params or {}, network)
         gives_up = when.name not in ASKED_FOR if give_up is None else bool(give_up)
         self._mode = _one_of("mode", mode, ("on", "off"))
         self._load = load
         self._decider = Decider(
-            when, chooser, seed=operator.index(seed), gives_up=gives_up, speaks=self.rank == 0
+            when, which, seed=operator.index(seed), gives_up=gives_up, speaks=self.rank == 0
         )
         self._words = (
-            f"strategy={chooser.name!r}, strategy_params={dict(strategy_params or {})}, "
+            f"strategy={which.name!r}, strategy_params={dict(strategy_params or {})}, "
             f"trigger={when.name!r}, trigger_params={when.params}, mode={mode!r}, "
             f"clock={clock!r}, load={'given' if load else None}, seed={seed}, give_up={gives_up}"
         )
@@ -391,6 +395,8 @@ class Balancer:
             self._learn()
         if stats.messages:
             self._exchange(Kind.FIRST_MESSAGES)
+        if self._mode != "off" and self._decider.chooser.network is None:
+            self._decider.chooser.learn(self._agreement.network())
         # Only the first loop tells the end: after it the program may go on as often as it likes.
         self._decider.expect(n if self._done == 0 else None)
         if self._due:
@@ -508,6 +514,7 @@ class Balancer:
             chosen.params,
             receipt.seed,
             receipt.iteration,
+            self._decider.chooser.network,
         ).run()
         self._decider.balanced(receipt, outcome)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
+from pylb.machine import Network
 from pylb.runtime.transport import Stats
 from pylb.selection import Selector
 from pylb.strategies import Strategy, find
@@ -18,11 +19,27 @@ class Chosen(NamedTuple):
     why: str
 
 
+def chooser(
+    strategy: str | Strategy | Callable[..., Any],
+    params: Mapping[str, Any],
+    network: tuple[float, float] | None,
+) -> Chooser:
+    """For the arguments of a `Balancer`."""
+    if strategy != "auto":
+        return Fixed(strategy, params)
+    return Selected(None if network is None else Network(*network), params)
+
+
 class Chooser(Protocol):
     """Tells the strategy of the next balancing."""
 
     name: str
     strategies: tuple[Strategy, ...]
+    network: Network | None
+
+    def learn(self, network: Network) -> None:
+        """What messages cost; asked for before the first iteration, where `network` is None."""
+        ...
 
     def observe(self, stats: Stats) -> None:
         """An iteration is over."""
@@ -50,7 +67,11 @@ class Fixed:
             entry.values(params)
         self.name = entry.name
         self.strategies: tuple[Strategy, ...] = (entry,)
+        self.network: Network | None = Network(0.0, 0.0)
         self._chosen = Chosen(entry, dict(params), "")
+
+    def learn(self, network: Network) -> None:
+        """Nothing to learn."""
 
     def observe(self, stats: Stats) -> None:
         """Nothing to learn."""
@@ -70,9 +91,16 @@ class Selected:
 
     name = "auto"
 
-    def __init__(self, alpha: float, beta: float, params: Mapping[str, Any]) -> None:
-        self.selector = Selector(alpha, beta, **params)
+    def __init__(self, network: Network | None, params: Mapping[str, Any]) -> None:
+        self.network = network
+        self._params = dict(params)
+        self.selector = Selector(*(network or (0.0, 0.0)), **self._params)
         self.strategies = tuple(self.selector.strategies.values())
+
+    def learn(self, network: Network) -> None:
+        """What messages cost (eq. 3.6)."""
+        self.network = network
+        self.selector = Selector(*network, strategies=self.strategies, **self._params)
 
     def observe(self, stats: Stats) -> None:
         """What the iteration asks for."""

@@ -178,7 +178,11 @@ class Decider:
         )
         receipt.cost = self._ledger.state()["cost"]
         self.chooser.balanced(
-            name, outcome.before, outcome.predicted, receipt.cost, outcome.migrations
+            name,
+            outcome.before_with_messages,
+            outcome.predicted_with_messages,
+            receipt.cost,
+            outcome.migrations,
         )
         self.trigger.balanced(receipt.iteration, receipt.cost, outcome.predicted)
         self._left[name] = outcome.predicted

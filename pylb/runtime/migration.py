@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pylb import _core
 from pylb.errors import SerializationError
+from pylb.machine import Network
 from pylb.place import Placement, place
 from pylb.runtime import parcel
 from pylb.runtime.agreement import Agreement, Kind
@@ -30,6 +31,8 @@ class Outcome(NamedTuple):
 
     before: float
     predicted: float
+    before_with_messages: float
+    predicted_with_messages: float
     migrations: int
     bytes: int
     seconds_statistics: float
@@ -43,6 +46,8 @@ class Figures(NamedTuple):
 
     before: float
     after: float
+    before_with_messages: float
+    after_with_messages: float
     statistics: float
     strategy: float
 
@@ -66,6 +71,7 @@ class Balancing:
     params: dict[str, Any]
     seed: int
     iteration: int
+    network: Network | None = None
 
     def run(self) -> Outcome:
         """Balance.  Collective.
@@ -91,6 +97,8 @@ class Balancing:
         return Outcome(
             figures.before,
             figures.after,
+            figures.before_with_messages,
+            figures.after_with_messages,
             migrations,
             stats.message_bytes,
             figures.statistics,
@@ -115,9 +123,8 @@ class Balancing:
                 whole = [mine, *(parcel.unpack(parts) for _, parts in received)]
                 snapshot = self._snapshot(whole)
                 gathered = _core.clock() - start
-                self._write(
-                    answer, place(snapshot, self.strategy, seed=self.seed, **self.params), gathered
-                )
+                plan = place(snapshot, self.strategy, seed=self.seed, **self.params)
+                self._write(answer, plan, gathered, self._with_messages(snapshot, plan))
             except Exception as why:
                 error = why
         self.agreement.step(Kind.PLACE, self.iteration, error=error)
@@ -127,13 +134,24 @@ class Balancing:
         return answer[head:].view(np.int32), figures
 
     @staticmethod
-    def _write(answer: NDArray[np.uint8], plan: Placement, gathered: float) -> None:
-        figures = Figures(
-            plan.before.max_over_mean, plan.after.max_over_mean, gathered, plan.seconds
-        )
+    def _write(
+        answer: NDArray[np.uint8], plan: Placement, gathered: float, longest: tuple[float, float]
+    ) -> None:
+        ratios = plan.before.max_over_mean, plan.after.max_over_mean
+        figures = Figures(*ratios, *longest, gathered, plan.seconds)
         head = 8 * len(figures)
         answer[:head].view(np.float64)[:] = figures
         answer[head:].view(np.int32)[:] = plan.rank
+
+    def _with_messages(self, snapshot: Snapshot, plan: Placement) -> tuple[float, float]:
+        """Longest rank with its messages over the mean load, before and after."""
+        ratios = plan.before.max_over_mean, plan.after.max_over_mean
+        mean = plan.before.mean
+        if self.network is None or not any(self.network) or not mean > 0:
+            return ratios
+        both = (self.network.rank_times(s) for s in (snapshot, snapshot.with_rank(plan.rank)))
+        before, after = (float(times.max()) / mean for times in both)
+        return before, after
 
     def _database(self) -> tuple[Any, ...]:
         """This rank's part of the load database."""

@@ -121,6 +121,28 @@ def gives_up(comm):
     return None
 
 
+def selects(comm):
+    """The strategy is chosen; messages that cost nothing, or everything."""
+    for network, kind in ((None, "not intensive"), ((100.0, 0.0), "is intensive")):
+        lb = fill(
+            pylb.Balancer(comm, every=2, load=lambda key, block: 1.0 + key**2, network=network)
+        )
+        for _ in lb.iterate(8):
+            for key, _ in lb.local():
+                lb.send((key + 1) % 12, key, key)
+        found = comm.allgather([(r.strategy, r.why) for r in lb.history])
+        assert all(f == found[0] for f in found)
+        assert [pylb.strategies()[name].family for name, _ in found[0][:2]] == [
+            "comprehensive",
+            "refinement",
+        ]
+        assert comm.size == 1 or kind in found[0][0][1], found[0]
+        r = lb.history[0]
+        assert r.predicted_with_messages >= r.predicted
+        assert comm.size == 1 or (r.before_with_messages > 2 * r.before) == (network is not None)
+    return None
+
+
 def deferred_balancing(comm):
     """A balancing that is due after the last pass takes place when the program goes on."""
     lb = fill(pylb.Balancer(comm, every=2, load=lambda key, block: 1.0))
@@ -457,6 +479,7 @@ CASES = (
     same_on_all_ranks,
     realised_gain,
     gives_up,
+    selects,
     deferred_balancing,
     off_and_pinned,
     communication_is_seen,
