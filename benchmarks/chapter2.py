@@ -6,12 +6,13 @@ Figure 2.1: leanmd on 3, 5, 6 and 7 ranks under RefineLB and RefineSwapLB, a dro
 a box full of liquid as in the thesis; both strategies with their own idea of an overloaded rank,
 1.003 times the average, and with none, where RefineLB sooner or later finds no object that fits.
 The loads are measured, each object's median over a run on one rank.  Time of a step: that of the
-most loaded rank.
+most loaded rank.  Then the program itself, balanced every 10 steps, on virtual ranks.
 
 Figure 2.2: multizone, the zones of BT-MZ: class C on 32 and 64 ranks, class D on 128 and 256.  The
 load of a zone is measured.  A run of 5,000 steps is replayed that is balanced after every 1,000;
 measured loads differ by 1 % from one time to the next.  Time of the run: its steps, the strategy's
-own time, and the migrations.
+own time, and the migrations.  Then the program itself, class B balanced every 5 steps, on 16
+virtual ranks.
 
 Figure 2.3: lbtest on 64 to 512 ranks, 16 objects on each, loads from 0.2 to 1.8 ms, messages from 1
 to 8 KiB to each neighbour on a three-dimensional torus and on a random graph of mean degree 6.
@@ -54,7 +55,8 @@ PARTITIONERS = ("MetisLB", "ScotchLB", "ScotchRefineLB", "ZoltanLB")
 
 def strategies(*wanted: str) -> list[str]:
     """Those of the registry, or those wanted that it has."""
-    return [name for name in wanted or pylb.strategies() if name in pylb.strategies()]
+    known = pylb.strategies()
+    return [name for name in wanted or known if name in known]
 
 
 def check(what: str, met: bool, verdicts: list[dict[str, Any]]) -> None:
@@ -108,6 +110,48 @@ def figure_21(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any
             text += f"{swap / refine:.5f} of RefineLB{', which is stuck' if stuck else ''}"
             check(text, swap < refine if stuck else swap <= refine * (1 + 1e-12), verdicts)
     return rows
+
+
+def run_21(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """leanmd itself on virtual ranks: what a step takes after the first balancing."""
+    fluid, rows = Fluid(3), []
+    atoms = fluid.drop()
+    for p in (3,) if quick else (3, 5, 6, 7):
+        for name in strategies("none", "RefineLB", "RefineSwapLB"):
+            made = on_virtual_ranks(p, name, 10, leanmd.solve, fluid, atoms, 40)
+            rows.append({"ranks": p, "strategy": name, **made})
+    print_runs("Figure 2.1: leanmd on virtual ranks, a drop, 40 steps", rows, verdicts)
+    return rows
+
+
+def on_virtual_ranks(p: int, strategy: str, every: int, solve: Any, *args: Any) -> dict[str, Any]:
+    """Figures of a driver of examples/ on p virtual ranks; medians after the first balancing."""
+    cluster = pylb.VirtualCluster(p)
+    way = {"mode": "off"} if strategy == "none" else {"strategy": strategy, "every": every}
+    run = cluster.run(lambda comm: solve(comm, *args, clock="cpu", **way))[0]
+    of = run.iterations
+    return {
+        "step": float(np.median(of.time[every:])),
+        "max": float(np.median(of.max[every:])),
+        "mean": float(np.median(of.mean[every:])),
+        "migrations": run.report.migrations,
+        "fingerprint": run.fingerprint,
+    }
+
+
+def print_runs(title: str, rows: list[dict[str, Any]], verdicts: list[dict[str, Any]]) -> None:
+    """One row a strategy and number of ranks; all must have computed the same."""
+    shown = []
+    for r in rows:
+        base = next(o for o in rows if o["ranks"] == r["ranks"] and o["strategy"] == "none")
+        milliseconds = [f"{1e3 * r[name]:.3f}" for name in ("step", "max", "mean")]
+        ratio = f"{base['step'] / r['step']:.3f}"
+        shown.append([r["ranks"], r["strategy"], *milliseconds, ratio, r["migrations"]])
+    head = ["ranks", "strategy", "ms a step", "max load", "mean load", "speed-up", "migrations"]
+    show(head, shown, title=title)
+    same = len({r["fingerprint"] for r in rows}) == 1
+    check(f"{title}: the results are the same to the last bit", same, verdicts)
+    print()
 
 
 def print_21(rows: list[dict[str, Any]], objects: int) -> None:
@@ -220,6 +264,18 @@ def judge_22(where: str, by: dict[str, dict[str, Any]], verdicts: list[dict[str,
     check(text, mine["migrations"] < fewest, verdicts)
     text = f"{where}: ScotchRefineLB is {mine['speed_up']:.2f} times as fast as no balancing (1.5)"
     check(text, mine["speed_up"] >= 1.5, verdicts)
+
+
+def run_22(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """multizone itself on virtual ranks."""
+    size, p = ("W", 4) if quick else ("B", 16)
+    problem = multizone.CLASSES[size]
+    rows = [
+        {"ranks": p, "strategy": name, **on_virtual_ranks(p, name, 5, multizone.solve, problem, 20)}
+        for name in ["none", *(n for n in strategies() if n != "none")]
+    ]
+    print_runs(f"Figure 2.2: multizone on virtual ranks, class {size}, 20 steps", rows, verdicts)
+    return rows
 
 
 def long_run(snapshot: pylb.Snapshot, times: int, iterations: int) -> pylb.Trace:
@@ -408,6 +464,8 @@ FIGURES: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
     "2.3": (figure_23, draw_23),
 }
 
+RUNS: dict[str, Callable[..., Any]] = {"2.1": run_21, "2.2": run_22}
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -424,6 +482,8 @@ def main() -> None:
             path = args.out / f"figure_{name.replace('.', '_')}.png"
             picture(path, lambda axes, draw=draw, rows=rows: draw(rows, axes))
             print()
+            if name in RUNS:
+                made[f"{name}, run"] = RUNS[name](args.quick, verdicts)
     text = json.dumps({"verdicts": verdicts, "network": NETWORK, "figures": made}, indent=2)
     (args.out / "chapter2.json").write_text(text)
 
