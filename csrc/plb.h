@@ -34,8 +34,10 @@
 #include "measure/snapshot.h"
 #include "measure/stats.h"
 #include "partition/partition.h"
+#include "place/agent.h"
 #include "place/problem.h"
 #include "place/refine.h"
+#include "place/rounds.h"
 #include "place/strategy.h"
 
 #endif

@@ -17,6 +17,7 @@ from pylb.selection import Choice, Selector
 from pylb.snapshot import Edges, Multicasts, Snapshot
 from pylb.strategies import Strategy, strategies, strategy
 from pylb.trace import Trace
+from pylb.traffic import Traffic, traffic
 from pylb.triggers import Cycle, Trigger, triggers
 from pylb.virtual import VirtualCluster, VirtualComm
 
@@ -43,6 +44,7 @@ __all__ = [
     "Snapshot",
     "Strategy",
     "Trace",
+    "Traffic",
     "Trigger",
     "VirtualCluster",
     "VirtualComm",
@@ -55,5 +57,6 @@ __all__ = [
     "replay",
     "strategies",
     "strategy",
+    "traffic",
     "triggers",
 ]

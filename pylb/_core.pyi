@@ -26,7 +26,7 @@ def exact_sum(values: ArrayLike, /) -> float: ...
 def estimate(loads: NDArray[np.float64], table: NDArray[np.float64], /) -> None: ...
 
 # place.c
-def strategies() -> list[tuple[str, str, int, str, str, list[tuple[Any, ...]]]]: ...
+def strategies() -> list[tuple[str, str, int, str, str, list[tuple[Any, ...]], bool]]: ...
 def place(
     snapshot: Any, strategy: Any, params: Sequence[float], seed: int, /
 ) -> tuple[NDArray[np.int32], dict[str, float], dict[str, float], int, int, float]: ...
@@ -116,6 +116,47 @@ def vt_plan(
     /,
 ) -> Any: ...
 def vt_write(plan: Any, rank: int, /) -> bytes: ...
+
+# rounds.c
+def traffic(
+    snapshot: Any, strategy: str, params: Sequence[float], seed: int, /
+) -> tuple[NDArray[np.int32], int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
+
+@final
+class Agent:
+    def __new__(
+        cls,
+        strategy: str,
+        params: ArrayLike,
+        seed: int,
+        rank: int,
+        n_ranks: int,
+        neighbours: ArrayLike | None,
+        speed: float,
+        background: float,
+        memory_limit: int,
+        id: ArrayLike,
+        load: ArrayLike,
+        memory: ArrayLike | None,
+        migratable: ArrayLike | None,
+        edge_object: ArrayLike,
+        edge_peer_id: ArrayLike,
+        edge_peer_rank: ArrayLike,
+        edge_bytes: ArrayLike,
+        /,
+    ) -> Agent: ...
+    @property
+    def done(self) -> bool: ...
+    @property
+    def rank(self) -> NDArray[np.int32]: ...
+    @property
+    def times(self) -> tuple[float, float]: ...
+    def round(
+        self,
+        received: list[tuple[int, list[Any]]],
+        tally: tuple[float, float, float, float, int, int, int],
+        /,
+    ) -> tuple[list[tuple[int, list[Any]]], tuple[float, float, float, float, int, int, int]]: ...
 
 # replay.c
 def replay(

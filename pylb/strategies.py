@@ -82,6 +82,9 @@ class Strategy:
         None for those of the C core.
     selectable : bool
         Whether `pylb.Selector` may pick it without being told its name.
+    distributed : bool
+        No rank computes the placement alone: each decides on its own objects, in rounds of
+        messages.
     """
 
     name: str
@@ -92,6 +95,7 @@ class Strategy:
     params: tuple[Param, ...] = ()
     call: Callable[..., Any] | None = None
     selectable: bool = True
+    distributed: bool = False
 
     def values(self, given: Mapping[str, float]) -> list[float]:
         """`given` in the order of the table, defaults for the rest, ranges checked."""
@@ -106,9 +110,10 @@ class Strategy:
 
 def _table() -> dict[str, Strategy]:
     out = {}
-    for name, family, bits, text, source, params in _core.strategies():
+    for name, family, bits, text, source, params, distributed in _core.strategies():
         looks = tuple(k for k, bit in LOOKS_AT.items() if bits & bit)
-        out[name] = Strategy(name, family, looks, text, source, tuple(Param(*p) for p in params))
+        known = tuple(Param(*p) for p in params)
+        out[name] = Strategy(name, family, looks, text, source, known, distributed=distributed)
     return out
 
 

@@ -40,6 +40,8 @@ typedef struct plb_opts {
     void *tick_arg;
 } plb_opts_t;
 
+struct plb_agent_type; /* agent.h */
+
 typedef struct plb_strategy plb_strategy_t;
 struct plb_strategy {
     const char *name, *help, *source; /* source: paper and section */
@@ -52,6 +54,7 @@ struct plb_strategy {
     int (*run)(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                int32_t *out, plb_err_t *err);
     void *user;
+    const struct plb_agent_type *agent; /* of a distributed strategy, else NULL */
 };
 
 /** The table, ended by NULL. */

@@ -36,7 +36,7 @@ static void fill(fixture_t *f, const plb_strategy_t *strategy, int variant)
     for (int r = 0; r < P; r++) {
         f->speed[r] = 1.0 + 0.5 * (r % 3);
         f->background[r] = 0.25 * r;
-        f->limit[r] = 2100;
+        f->limit[r] = strategy->agent == NULL ? 2100 : 6300; /* those start within the limits */
     }
     for (int k = 0; k < strategy->n_params; k++) {
         f->params[k] = strategy->params[k].fallback;
