@@ -112,8 +112,16 @@ def _table() -> dict[str, Strategy]:
     out = {}
     for name, family, bits, text, source, params, distributed in _core.strategies():
         looks = tuple(k for k, bit in LOOKS_AT.items() if bits & bit)
-        known = tuple(Param(*p) for p in params)
-        out[name] = Strategy(name, family, looks, text, source, known, distributed=distributed)
+        out[name] = Strategy(
+            name,
+            family,
+            looks,
+            text,
+            source,
+            tuple(Param(*p) for p in params),
+            selectable=not distributed,  # the selection compares those that see everything
+            distributed=distributed,
+        )
     return out
 
 

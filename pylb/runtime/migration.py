@@ -21,6 +21,7 @@ from pylb.runtime import parcel
 from pylb.runtime.agreement import Agreement, Kind
 from pylb.runtime.messages import Mailbox
 from pylb.runtime.objects import Directory, Item, Store
+from pylb.runtime.rounds import place_in_rounds
 from pylb.runtime.transport import Sends
 from pylb.snapshot import I32, Edges, Snapshot
 from pylb.strategies import Strategy
@@ -110,6 +111,21 @@ class Balancing:
     # ---- where to ----------------------------------------------------------------------------
 
     def _placement(self) -> tuple[I32, Figures]:
+        """Where each object goes: rank 0 gathers and decides, or all do."""
+        return self._in_rounds() if self.strategy.distributed else self._gathered()
+
+    def _in_rounds(self) -> tuple[I32, Figures]:
+        """Each rank decides on its own objects."""
+        start = _core.clock()
+        facts = (self.store, self.mailbox, self.directory)
+        rank, before, after = place_in_rounds(
+            self.agreement, self.iteration, self.strategy, self.params, self.seed, facts
+        )
+        seconds = self.agreement.step(Kind.PLACE, self.iteration, time=_core.clock() - start)
+        # Not selected by "auto", so nobody asks for the messages' part.
+        return rank, Figures(before, after, before, after, 0.0, seconds[0].time_max)
+
+    def _gathered(self) -> tuple[I32, Figures]:
         """Rank 0 gathers and decides, all learn it."""
         start = _core.clock()
         mine = self._database()

@@ -4,7 +4,9 @@ Each runs on COMM_SELF, COMM_WORLD and a duplicate; tests/test_virtual.py runs t
 Rank 0 prints what must not depend on the number of ranks, as JSON.
 """
 
+import dataclasses
 import json
+import os
 import sys
 import tempfile
 import threading
@@ -216,6 +218,55 @@ def estimates_travel(comm):
         before, after, soon = (loads[3] for loads in seen[2:])
         assert before == 4.0
         assert before < after < 8.0 < 12.0 < soon <= 20.0
+    return None
+
+
+def placed(comm, strategy, n, **options):
+    """(old rank, new rank) of every object of a program with the same loads and messages."""
+    load = np.random.default_rng(n).lognormal(0.0, 1.0, n)
+    lb = pylb.Balancer(
+        comm, strategy=strategy, every=2, load=lambda key, block: load[key], seed=5, **options
+    )
+    for key in range(n):
+        if (key * key // 7) % (comm.size + 2) % comm.size == lb.rank:
+            lb.add(key, bytes(key), migratable=key % 11 != 3)
+    for _ in lb.iterate(2):
+        for key, _ in lb.local():
+            for step in (1, 7):
+                lb.send((key + step) % n, key, bytes(1 + key % 5))
+    old = [lb.rank_of(key) for key in range(n)]
+    loop(lb, 1)
+    return old, [lb.rank_of(key) for key in range(n)], lb.history
+
+
+def in_rounds(comm):
+    """A distributed strategy places as it does on virtual ranks, of what rank 0 alone would see."""
+    seen = []
+
+    def look(snapshot):
+        seen.append(snapshot)
+        return snapshot.rank
+
+    node = [rank // 2 for rank in range(comm.size)]
+    os.environ["PYLB_NODE"] = f"node{node[comm.rank]}"
+    for n in (0, 3, 40, 300):
+        placed(comm, look, n)
+        for name in [s.name for s in pylb.strategies().values() if s.distributed]:
+            old, new, (receipt, *_) = placed(comm, name, n)
+            if comm.rank == 0:
+                snapshot = dataclasses.replace(seen[-1], node=node)
+                plan = pylb.place(snapshot, name, seed=5)
+                assert np.array_equal(old, snapshot.rank)
+                assert np.array_equal(new, plan.rank), (name, n)
+                assert receipt.migrations == plan.migrations
+                assert np.isclose(receipt.before, plan.before.max_over_mean, rtol=1e-12)
+                assert np.isclose(receipt.predicted, plan.after.max_over_mean, rtol=1e-12)
+                assert n < 300 or comm.size == 1 or receipt.predicted < 1.05 < receipt.before
+    del os.environ["PYLB_NODE"]
+    bad = {"fan_out": 0}
+    raised(
+        errors.DomainError, "fan_out is 0", lambda: placed(comm, "GossipLB", 9, strategy_params=bad)
+    )
     return None
 
 
@@ -484,6 +535,7 @@ CASES = (
     off_and_pinned,
     communication_is_seen,
     estimates_travel,
+    in_rounds,
     first_messages_and_no_copy,
     phases_of_a_pass,
     an_exchange_too_many,

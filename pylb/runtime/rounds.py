@@ -1,0 +1,150 @@
+"""A placement that no rank computes alone: each runs the agent of its own objects, in rounds."""
+
+from __future__ import annotations
+
+import os
+import socket
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from pylb import _core
+from pylb.runtime.agreement import Agreement, Kind
+from pylb.runtime.messages import Mailbox
+from pylb.runtime.objects import Directory, Store
+from pylb.runtime.transport import Sends, Stats, Transport
+from pylb.snapshot import I32
+from pylb.strategies import Strategy
+
+Tally = tuple[float, float, float, float, int, int, int]  # two sums, two maxima, three counts
+
+
+def neighbours(transport: Transport) -> I32:
+    """The ranks of this rank's node, ascending, itself among them.  Collective.
+
+    A node is a host; ``PYLB_NODE`` in the environment is its name where the host's is not.
+    """
+    mine = os.environ.get("PYLB_NODE") or socket.gethostname()
+    names = transport.allgather(mine.encode())
+    return np.flatnonzero([name == mine.encode() for name in names]).astype(np.int32)
+
+
+def place_in_rounds(
+    agreement: Agreement,
+    iteration: int,
+    strategy: Strategy,
+    params: dict[str, Any],
+    seed: int,
+    facts: tuple[Store, Mailbox, Directory],
+) -> tuple[I32, float, float]:
+    """The new rank of every object, and max/mean before and after.  Collective.
+
+    The agents see nothing but their own objects, what they write to each other, and the tally of a
+    round.  Afterwards all ranks are told of the objects that move: the directory lists all.
+
+    Raises
+    ------
+    Exception
+        Of an agent, on all ranks.
+    """
+    agent: Any = None
+    received: Sends = []
+    tally: Tally = (0.0, 0.0, 0.0, 0.0, 0, 0, 0)
+    near = neighbours(agreement.transport)
+    while True:
+        sends: Sends = []
+        mine, error = tally, None
+        try:
+            if agent is None:
+                agent = _agent(agreement.transport, strategy, params, seed, facts, near)
+            sends, mine = agent.round(received, tally)
+        except Exception as why:
+            error = why
+        if error is None and agent.done:
+            break
+        stats, received = agreement.step(
+            Kind.PLACE,
+            iteration,
+            sends=sends,
+            error=error,
+            loads=np.array([mine[0]]),
+            idle=mine[1],
+            time=mine[2],
+            cost=mine[3],
+            n_objects=mine[4],
+            messages=mine[5],
+            message_bytes=mine[6],
+        )
+        received.sort(key=itemgetter(0))
+        tally = _tally(stats)
+    before, after = _max_over_mean(agreement, iteration, agent)
+    return _everywhere(agreement.transport, facts[2], agent.rank), before, after
+
+
+def _tally(s: Stats) -> Tally:
+    """The fields of a step's record that carry a tally."""
+    return (
+        s.load_sum, s.idle_sum, s.time_max, s.cost_max, s.n_objects, s.messages, s.message_bytes
+    )  # fmt: skip
+
+
+def _agent(
+    transport: Transport,
+    strategy: Strategy,
+    params: dict[str, Any],
+    seed: int,
+    facts: tuple[Store, Mailbox, Directory],
+    near: I32,
+) -> Any:
+    """The agent of this rank's part of the load database."""
+    store, mailbox, directory = facts
+    items = store.items.values()
+    passes = max(store.passes, 1)
+    keys = np.array([item.key for item in items], np.int64)
+    edges = mailbox.edges()
+    edges = edges[np.lexsort((edges[:, 1], edges[:, 0]))]
+    peers = np.searchsorted(directory.keys, edges[:, 1])
+    return _core.Agent(
+        strategy.name,
+        strategy.values(params),
+        seed,
+        transport.rank,
+        transport.size,
+        near,
+        1.0,
+        0.0,
+        -1,
+        np.searchsorted(directory.keys, keys),
+        store.estimates[0],
+        None,
+        np.array([item.migratable for item in items], bool),
+        np.searchsorted(keys, edges[:, 0]).astype(np.int32),
+        peers,
+        directory.rank[peers],
+        edges[:, 2] / passes,
+    )
+
+
+def _max_over_mean(agreement: Agreement, iteration: int, agent: Any) -> tuple[float, float]:
+    before, after = agent.times
+    stats, _ = agreement.step(
+        Kind.PLACE, iteration, loads=np.array([before]), idle=after, time=before, cost=after
+    )
+    p = agreement.transport.size
+    means = stats.load_sum / p, stats.idle_sum / p
+    longest = stats.time_max, stats.cost_max
+    figures = [most / mean if mean > 0 else 1.0 for most, mean in zip(longest, means, strict=True)]
+    return figures[0], figures[1]
+
+
+def _everywhere(transport: Transport, directory: Directory, own: I32) -> I32:
+    """The placement of all objects, of each rank's own."""
+    mine = np.flatnonzero(directory.rank == transport.rank)
+    moving = own != transport.rank
+    moves = np.stack([mine[moving], own[moving]]).astype(np.int64)
+    rank: I32 = directory.rank.copy()
+    for part in transport.allgather(moves):
+        which, to = np.frombuffer(part, np.int64).reshape(2, -1)
+        rank[which] = to
+    return rank
