@@ -51,7 +51,7 @@ class Balancer:
     every : int, optional
         Balance after every so many iterations.
     trigger : str, optional
-        When to balance: a name of `pylb.triggers()`.  Default: ``"metabalancer"``.
+        When to balance: a name of `pylb.triggers()`.  Default: ``"auto"``.
     mode : {"on", "off"}
         "off" measures, but never balances.
     clock : {"wall", "cpu"}
@@ -121,7 +121,7 @@ class Balancer:
         self._agreement = _agreement(comm)  # first: from here on an error reaches all ranks
         self._transport = self._agreement.transport
         if every is None and trigger is None:
-            trigger = "metabalancer"
+            trigger = "auto"
         when = make(every=every, trigger=trigger, **dict(trigger_params or {}))
         which = chooser(strategy, strategy_params or {}, network)
         gives_up = when.name not in ASKED_FOR if give_up is None else bool(give_up)
