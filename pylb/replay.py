@@ -156,7 +156,7 @@ class Replay:
 
 def replay(
     trace: Trace,
-    strategy: str | Strategy | Callable[..., Any] = "GreedyLB",
+    strategy: str | Strategy | Callable[..., Any] = "BestFitLB",
     *,
     every: int | None = None,
     trigger: str | Trigger | Callable[[Cycle], bool] | None = None,

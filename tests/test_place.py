@@ -83,7 +83,9 @@ def test_greedy_with_limits_is_the_twin_until_it_is_stuck(s):
 
 
 @SETTINGS
-@given(snapshots(memory=True, most=7, ranks=3), st.sampled_from(["GreedyLB", "RefineLB"]))
+@given(
+    snapshots(memory=True, most=7, ranks=3), st.sampled_from(["BestFitLB", "GreedyLB", "RefineLB"])
+)
 def test_infeasible_is_said_exactly_where_nothing_is_feasible(s, name):
     if twins.Plain(s).feasible():
         keeps_its_word(s, pylb.place(s, name))
@@ -227,10 +229,83 @@ def test_refine_gives_the_one_object_that_ends_the_excess():
     assert plan.rank.tolist() == [1, 0, 0, 0, 1]
 
 
-# ---- both ----------------------------------------------------------------------------------
+# ---- BestFitLB -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["GreedyLB", "RefineLB", "none"])
+@SETTINGS
+@given(snapshots(), st.sampled_from([0.0, 0.01, 0.2]))
+def test_bestfit_is_the_twin(s, tolerance):
+    plan = pylb.place(s, "BestFitLB", tolerance=tolerance)
+    assert plan.rank.tolist() == twins.BestFit(s, tolerance).place()
+    keeps_its_word(s, plan)
+
+
+@SETTINGS
+@given(snapshots(memory=True))
+def test_bestfit_with_limits_is_the_twin_where_they_are_kept(s):
+    assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
+    assume(twins.greedy(s) is not None)
+    plan = pylb.place(s, "BestFitLB")
+    assert plan.rank.tolist() == twins.BestFit(s).place()
+    keeps_its_word(s, plan)
+
+
+@SETTINGS
+@given(snapshots())
+def test_bestfit_is_never_worse_than_greedy_nor_than_before(s):
+    plan, greedy = pylb.place(s, "BestFitLB"), pylb.place(s, "GreedyLB")
+    assert plan.after.max <= plan.before.max
+    assert plan.after.max <= greedy.after.max * (1 + 1e-4)
+    if plan.after.max == plan.before.max:
+        assert plan.migrations == 0
+
+
+@pytest.mark.parametrize("kind", ["uniform", "lognormal", "exponential"])
+@pytest.mark.parametrize("where", ["in blocks", "scattered", "on a tenth"])
+def test_bestfit_has_the_balance_of_greedy_and_few_migrations(kind, where):
+    rng = np.random.default_rng(4)
+    n, p = 40_000, 160
+    load = loads_of(kind, n, rng)
+    rank = rng.integers(p, size=n) if where == "scattered" else np.arange(n) * p // n
+    load = np.where(rank < p // 10, 20 * load, load) if where == "on a tenth" else load
+    s = pylb.Snapshot(load, rank, n_ranks=p)
+    plan, greedy = pylb.place(s, "BestFitLB"), pylb.place(s, "GreedyLB")
+    keeps_its_word(s, plan)
+    assert plan.after.max <= greedy.after.max
+    assert plan.migrations < 1.35 * least_migrations(s) + 2 * p
+
+
+def least_migrations(s):
+    """Objects that have to leave ranks above the average, however they are placed."""
+    times, out = s.rank_times, 0
+    for r in np.flatnonzero(times > times.mean()):
+        heaviest = np.sort(s.load[s.rank == r])[::-1]
+        out += 1 + np.searchsorted(np.cumsum(heaviest), times[r] - times.mean())
+    return out
+
+
+def test_bestfit_gets_out_where_refine_is_stuck():
+    s = pylb.Snapshot([3.0, 3.0, 3.0, 2.0, 2.0], [0, 0, 0, 1, 1], n_ranks=2)  # 9 and 4, mean 6.5
+    assert pylb.place(s, "RefineLB").after.max == 9.0
+    plan = pylb.place(s, "BestFitLB")
+    assert plan.after.max == 7.0
+    assert plan.migrations == 1
+
+
+def test_the_tolerance_of_bestfit_saves_migrations():
+    rng = np.random.default_rng(6)
+    n, p = 20_000, 100
+    s = pylb.Snapshot(rng.random(n), np.arange(n) * p // n, n_ranks=p)
+    exact, loose = pylb.place(s, "BestFitLB"), pylb.place(s, "BestFitLB", tolerance=0.01)
+    assert loose.after.max_over_mean <= 1.01 * (1 + 1e-12)
+    assert loose.migrations < exact.migrations
+    assert pylb.place(s, "BestFitLB", tolerance=1.0).migrations == 0
+
+
+# ---- all -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["BestFitLB", "GreedyLB", "RefineLB", "none"])
 def test_the_same_call_gives_the_same_placement(name):
     rng = np.random.default_rng(1)
     s = pylb.Snapshot(
@@ -244,7 +319,7 @@ def test_the_same_call_gives_the_same_placement(name):
     assert first.strategy == name
 
 
-@pytest.mark.parametrize("name", ["GreedyLB", "RefineLB"])
+@pytest.mark.parametrize("name", ["BestFitLB", "GreedyLB", "RefineLB"])
 def test_infeasible_says_by_how_many_bytes(name):
     kinds = [
         ({"memory": [5, 5], "memory_limit": [4, 5]}, "1 bytes more than memory_limit has in total"),
@@ -267,14 +342,14 @@ def test_limits_without_memory_limit_nothing():
     assert pylb.place(s, "GreedyLB").after.max == 1.0
 
 
-@pytest.mark.parametrize("name", ["GreedyLB", "RefineLB"])
+@pytest.mark.parametrize("name", ["BestFitLB", "GreedyLB", "RefineLB"])
 def test_loads_of_several_components_are_refused(name):
     s = pylb.Snapshot([[1.0, 2.0]], [0], n_ranks=2)
     with pytest.raises(DomainError, match="load has 2 components an object: expected 1"):
         pylb.place(s, name)
 
 
-@pytest.mark.parametrize("name", ["GreedyLB", "RefineLB"])
+@pytest.mark.parametrize("name", ["BestFitLB", "GreedyLB", "RefineLB"])
 def test_nothing_to_place(name):
     plan = pylb.place(pylb.Snapshot([], [], n_ranks=3), name)
     assert plan.rank.shape == (0,)

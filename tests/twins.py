@@ -119,3 +119,287 @@ def refine(s, overload=1.003):
             receivers.append(d)
     assert first.issuperset(q.rank[i] for i in range(q.n) if rank[i] != q.rank[i])
     return rank
+
+
+class BestFit:
+    """BestFitLB, plainly: lists that are searched from end to end."""
+
+    def __init__(self, s, tolerance=None):
+        self.s, self.q = s, Plain(s)
+        q = self.q
+        self.fixed = q.sums(q.rank, [not m for m in q.movable])
+        n = sum(q.movable)
+        usual = min(0.05 * (q.p / (n + 1)) ** 2, 1e-4)
+        self.tolerance = tolerance or usual
+
+    def place(self):
+        q = self.q
+        rank, limit, before, most = self.fit(self.tolerance, None)
+        close = most <= limit * (1 + max(self.tolerance, 1e-4))
+        if not close:
+            rank, most = self.others(rank, most)
+        if most >= before:
+            return list(q.rank)
+        return rank if close else self.go_home(rank, most)
+
+    # ---- transfers -------------------------------------------------------------------------
+
+    def bound(self, loads):
+        q = self.q
+        floors = [b + f / v for b, f, v in zip(q.background, self.fixed, q.speed, strict=True)]
+        heaviest = max((w for w, m in zip(q.load, q.movable, strict=True) if m), default=0.0)
+        best = min(f + heaviest / v for f, v in zip(floors, q.speed, strict=True))
+        return max(threshold(q, 1.0, loads), max(floors), best)
+
+    def fit(self, tolerance, limit):
+        q = self.q
+        self.rank, self.load, self.room = list(q.rank), q.sums(q.rank), q.room(q.rank)
+        limit = limit or self.bound(self.load)
+        self.allowed = [(limit - b) * v for b, v in zip(q.background, q.speed, strict=True)]
+        share = max(0.0, 1 - threshold(q, 1.0, self.load) / limit) if limit else 0.0
+        self.slack = [tolerance * limit * v for v in q.speed]
+        self.spill = [share * limit * v for v in q.speed]
+        self.pushes = 4 * q.p + 64
+        before = most = max(self.seconds())
+        last, excess = float("inf"), self.excess()
+        while excess < last and most > limit * (1 + tolerance):
+            self.round()
+            most = max(self.seconds())
+            last, excess = 0.75 * excess, self.excess()
+        return self.rank, limit, before, most
+
+    def seconds(self):
+        q = self.q
+        return [b + x / v for b, x, v in zip(q.background, self.load, q.speed, strict=True)]
+
+    def gap(self, r):
+        return self.allowed[r] - self.load[r]
+
+    def excess(self):
+        out = 0.0
+        for r in range(self.q.p):
+            out -= min(self.gap(r), 0.0)
+        return out
+
+    def round(self):
+        q = self.q
+        donors = {r for r in range(q.p) if -self.gap(r) > self.slack[r]}
+        receivers = {r for r in range(q.p) if self.gap(r) > self.slack[r]}
+        if not donors or not receivers:
+            return
+        first = set(donors)
+        self.lists = {r: self.list(r) for r in first}
+        self.listed = False
+
+        def sort_in(r):
+            if -self.gap(r) > self.slack[r]:
+                donors.add(r)
+            elif self.gap(r) > self.slack[r]:
+                receivers.add(r)
+
+        while donors and receivers:
+            d = min(donors, key=lambda r: (self.gap(r), r))
+            donors.remove(d)
+            tried, given = [], False
+            while not given and len(tried) < 16 and receivers:
+                to = min(receivers, key=lambda r: (-self.gap(r), r))
+                receivers.remove(to)
+                tried.append(to)
+                given = self.transfer(d, to) or self.push(d, to)
+            for r in ([d] if given else []) + tried:
+                sort_in(r)
+
+    def list(self, r):
+        q = self.q
+        return sorted(
+            (q.load[i], i)
+            for i in range(q.n)
+            if self.rank[i] == r and q.movable[i] and q.load[i] > 0
+        )
+
+    def list_others(self):
+        if not self.listed:
+            self.listed = True
+            self.lists.update({r: self.list(r) for r in range(self.q.p) if r not in self.lists})
+
+    def fits(self, to, *items):
+        return self.room[to] >= sum(self.q.memory[i] for _, i in items)
+
+    def move(self, item, to):
+        w, i = item
+        source = self.rank[i]
+        self.lists[source].remove(item)
+        self.rank[i] = to
+        self.load[source] -= w
+        self.load[to] += w
+        self.room[source] += self.q.memory[i]
+        self.room[to] -= self.q.memory[i]
+
+    def at_most(self, d, to, load):
+        return next((x for x in reversed(self.lists[d]) if x[0] <= load and self.fits(to, x)), None)
+
+    def at_least(self, d, to, low, high):
+        fitting = (x for x in self.lists[d] if low <= x[0] <= high and self.fits(to, x))
+        return next(fitting, None)
+
+    def pair(self, d, to, low, high):
+        mine = self.lists[d]
+        upper = [x for x in mine if x[0] >= 0.5 * high]
+        lower = [x for x in mine if x[0] < 0.5 * high]
+        best = (0.0, [])
+        for a in upper:
+            b = next((x for x in reversed(lower) if a[0] + x[0] <= high), None)
+            if b is None or best[0] >= low:
+                break
+            if a[0] + b[0] > best[0] and self.fits(to, a, b):
+                best = (a[0] + b[0], [a, b])
+        return best
+
+    def exchange(self, d, to, low, high):
+        q, best = self.q, (0.0, [])
+        mine, theirs = self.lists[d], self.lists[to]
+        at = None
+        for b in theirs:
+            if not mine or b[0] < mine[0][0] - high:
+                continue
+            if best[0] >= low:
+                break
+            if at is None:
+                at = sum(x[0] <= high + b[0] for x in mine)
+            while at < len(mine) and mine[at][0] - b[0] <= high:
+                at += 1
+            more = q.memory[mine[at - 1][1]] - q.memory[b[1]] if at else 0
+            fits = self.room[to] >= more and self.room[d] >= -more
+            if at and mine[at - 1][0] - b[0] > best[0] and fits:
+                best = (mine[at - 1][0] - b[0], [mine[at - 1], b])
+        return best
+
+    def transfer(self, d, to):
+        given = False
+        while -self.gap(d) > self.slack[d] and self.gap(to) > self.slack[to] and self.lists[d]:
+            excess, gap = -self.gap(d), self.gap(to)
+            most, ends = gap + self.slack[to], excess <= gap
+            low = excess - self.slack[d] if ends else max(gap - self.spill[to], 0.5 * gap)
+            high = min(excess + self.spill[d], most) if ends else most
+            found, back = None, None
+            if low > 2 * self.lists[d][-1][0]:
+                found = self.one(self.at_most(d, to, high))
+            found = found or self.choose(d, to, ends, low, high, most)
+            if not found:
+                break
+            for item in found:
+                if self.rank[item[1]] == to:
+                    back = item
+            if back:
+                self.move(back, d)
+                found.remove(back)
+            for item in found:
+                self.move(item, to)
+            given = True
+        return given
+
+    @staticmethod
+    def one(item):
+        return [item] if item else None
+
+    def choose(self, d, to, ends, low, high, most):
+        one = self.at_least(d, to, low, high) if ends else None
+        one = one or self.at_most(d, to, high)
+        best = (one[0], [one]) if one else (0.0, [])
+        if best[0] >= low:
+            return best[1]
+        other = self.pair(d, to, low, high)
+        if other[0] < low:
+            self.list_others()
+            exchange = self.exchange(d, to, low, high)
+            other = exchange if exchange[0] > other[0] else other
+        best = other if other[0] > best[0] else best
+        more = self.at_least(d, to, high, most) if ends and best[0] < low else None
+        if more and (more[0] - high <= low - best[0] or not best[1]):
+            return [more]
+        return best[1]
+
+    def push(self, d, to):
+        self.list_others()
+        excess, gap = -self.gap(d), self.gap(to)
+        infinity = float("inf")
+        if self.pushes == 0:
+            return False
+        if excess <= gap:
+            item = self.at_least(d, to, excess, infinity)
+        else:
+            item = self.at_most(d, to, gap + 0.75 * excess)
+            if item is None:
+                item = self.at_least(d, to, 0.0, infinity)
+                if item and not (self.lists[to] and self.lists[to][0][0] < 0.5 * item[0]):
+                    item = None
+        if item is None:
+            return False
+        self.move(item, to)
+        self.pushes -= 1
+        return True
+
+    # ---- the others ------------------------------------------------------------------------
+
+    def others(self, rank, most):
+        q = self.q
+        placed = greedy(self.s)
+        assert placed is not None
+        placed = self.relabel(placed)
+        own, limit = most, min(most, max(q.times(placed)))
+        most = limit * (1 + 1e-12)
+        other, _, _, reached = self.fit(1e-12, limit)
+        if own <= most and reached > most:
+            return rank, most
+        if reached > most and self.s.memory is None:
+            other, reached = self.greedy_at_home(limit)
+        return (other if reached <= most else placed), most
+
+    def relabel(self, placed):
+        q = self.q
+        alike = len({*zip(q.speed, q.background, strict=True)}) == 1 and all(q.movable)
+        if not alike or (self.s.memory is not None and self.s.memory_limit is not None):
+            return placed
+        pairs = {}  # in the order in which they are met, rank by rank
+        for r in range(q.p):
+            for i in range(q.n):
+                if q.rank[i] == r:
+                    pairs[r, placed[i]] = pairs.get((r, placed[i]), 0) + 1
+        name = {}
+        for r, part in sorted(pairs, key=lambda pair: -pairs[pair]):
+            if part not in name and r not in name.values():
+                name[part] = r
+        left = [r for r in range(q.p) if r not in name.values()]
+        for part in range(q.p):
+            if part not in name:
+                name[part] = left.pop(0)
+        return [name[part] for part in placed]
+
+    def greedy_at_home(self, limit):
+        q = self.q
+        time = [b + f / v for b, f, v in zip(q.background, self.fixed, q.speed, strict=True)]
+        rank = list(q.rank)
+        for i in sorted((i for i in range(q.n) if q.movable[i]), key=lambda i: (-q.load[i], i)):
+            r = q.rank[i]
+            if time[r] + q.load[i] / q.speed[r] > limit:
+                r = min(range(q.p), key=lambda r: (time[r], r))
+            time[r] += q.load[i] / q.speed[r]
+            rank[i] = r
+        return rank, max(time)
+
+    def go_home(self, rank, most):
+        q = self.q
+        loads, room = q.sums(rank), q.room(rank)
+        moved = [i for i in range(q.n) if rank[i] != q.rank[i]]
+        for i in sorted(moved, key=lambda i: (q.load[i], i)):
+            h = q.rank[i]
+            if (
+                q.background[h] + (loads[h] + q.load[i]) / q.speed[h] <= most
+                and room[h] >= q.memory[i]
+            ):
+                loads[rank[i]] -= q.load[i]
+                loads[h] += q.load[i]
+                room[rank[i]] += q.memory[i]
+                room[h] -= q.memory[i]
+                rank[i] = h
+        return rank

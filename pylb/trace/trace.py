@@ -195,7 +195,7 @@ class Trace:
             _phases=np.arange(len(run.phase_id)),
         )
 
-    def replay(self, strategy: Any = "GreedyLB", **options: Any) -> Replay:
+    def replay(self, strategy: Any = "BestFitLB", **options: Any) -> Replay:
         """Run through the phases under other placements: `pylb.replay` of this trace.
 
         Examples

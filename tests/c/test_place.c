@@ -85,8 +85,8 @@ static void limits_are_kept_from_a_placement_that_breaks_them(void **state)
 {
     (void)state;
     fixture_t f;
-    const char *const names[] = {"GreedyLB", "RefineLB"};
-    for (int k = 0; k < 2; k++) {
+    const char *const names[] = {"BestFitLB", "GreedyLB", "RefineLB"};
+    for (int k = 0; k < 3; k++) {
         const plb_strategy_t *s = plb_strategy_find(names[k]);
         fill(&f, s, 7);
         assert_int_equal(run(&f, s), PLB_OK);

@@ -1,0 +1,101 @@
+#include "place/offers.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "base/sort.h"
+
+int plb_offers_init(plb_offers_t *self, const plb_ranks_t *ranks, const uint8_t *gives,
+                    double most, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t n = 0;
+    int32_t longest = 0;
+    const plb_snapshot_t *in = ranks->in;
+    const int32_t p = in->n_ranks;
+    *self = (plb_offers_t){0};
+    PLB_NEW(self->start, p);
+    PLB_NEW(self->end, p);
+    PLB_NEW0(self->sorted, p);
+    for (int32_t r = 0; r < p; r++) {
+        const int32_t here = gives[r] ? ranks->on[r] : 0;
+        self->start[r] = self->end[r] = n;
+        n += here;
+        longest = here > longest ? here : longest;
+    }
+    PLB_NEW(self->item, n);
+    PLB_NEW(self->next, n);
+    PLB_NEW(self->prev, n);
+    PLB_NEW(self->spare, longest);
+    PLB_NEW(self->bin, 4 * (int64_t)longest);
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        const int32_t r = ranks->rank[i];
+        if (gives[r] && in->load[i] > 0.0 && in->load[i] <= most && plb_may_migrate(in, i)) {
+            self->item[self->end[r]++] = (plb_item_t){in->load[i], (int32_t)i};
+        }
+    }
+out:
+    return ret;
+}
+
+void plb_offers_free(plb_offers_t *self)
+{
+    void *owned[] = {self->start, self->end,  self->item,  self->sorted,
+                     self->next,  self->prev, self->spare, self->bin};
+    for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) {
+        plb_free(owned[k]);
+    }
+    *self = (plb_offers_t){0};
+}
+
+void plb_offers_sort(plb_offers_t *self, int32_t r)
+{
+    const int64_t begin = self->start[r], end = self->end[r];
+    double low = INFINITY, high = 0.0;
+    if (self->sorted[r]) {
+        return;
+    }
+    for (int64_t k = begin; k < end; k++) {
+        low = self->item[k].key < low ? self->item[k].key : low;
+        high = self->item[k].key > high ? self->item[k].key : high;
+        self->next[k] = self->prev[k] = (int32_t)k;
+    }
+    plb_sort_items(self->item + begin, end - begin, low, high, self->spare, self->bin);
+    self->sorted[r] = 1;
+}
+
+int64_t plb_offers_from(const plb_offers_t *self, int32_t r, double load)
+{
+    int64_t low = self->start[r], high = self->end[r];
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (self->item[middle].key >= load) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
+int64_t plb_offers_up(plb_offers_t *self, int32_t r, int64_t k)
+{
+    const int64_t end = self->end[r];
+    while (k < end && self->next[k] != k) {
+        const int64_t hop = self->next[k];
+        self->next[k] = hop < end ? self->next[hop] : (int32_t)hop;
+        k = hop;
+    }
+    return k;
+}
+
+int64_t plb_offers_down(plb_offers_t *self, int32_t r, int64_t k)
+{
+    const int64_t begin = self->start[r];
+    while (k >= begin && self->prev[k] != k) {
+        const int64_t hop = self->prev[k];
+        self->prev[k] = hop >= begin ? self->prev[hop] : (int32_t)hop;
+        k = hop;
+    }
+    return k;
+}
