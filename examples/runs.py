@@ -80,8 +80,8 @@ def arguments(parser: argparse.ArgumentParser) -> argparse.Namespace:
     parser.add_argument("--strategy", default="GreedyLB", help="(%(default)s)")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--every", type=int, help="balance after every so many iterations")
-    how.add_argument("--trigger", help="when to balance (metabalancer)")
-    how.add_argument("--compare", action="store_true", help="unbalanced, fixed and chosen period")
+    how.add_argument("--trigger", help="when to balance (auto)")
+    how.add_argument("--compare", action="store_true", help="unbalanced, fixed period, chosen ones")
     parser.add_argument("--plot", metavar="FILE", help="draw the loads of the ranks")
     parser.add_argument("--virtual", metavar="P", type=int, help="on so many virtual ranks")
     args = parser.parse_args()
@@ -100,7 +100,7 @@ def n_ranks(args: argparse.Namespace | None = None) -> int:
 def make(
     args: argparse.Namespace, iterations: int, program: Callable[..., Run], *what: Any
 ) -> dict[str, Run]:
-    """The runs that the command line asks for, by name: one, or three to compare.
+    """The runs that the command line asks for, by name: one, or several to compare.
 
     ``program(comm, *what, iterations, **balancing)`` makes one of them.
     """
@@ -112,7 +112,7 @@ def make(
 
     if args.compare:
         return compare(iterations, solve, strategy=args.strategy)
-    name = f"every {args.every}" if args.every else args.trigger or "metabalancer"
+    name = f"every {args.every}" if args.every else args.trigger or "auto"
     way = {"every": args.every, "trigger": args.trigger}
     return {name: solve(iterations, strategy=args.strategy, **way)}
 
@@ -123,6 +123,7 @@ def compare(iterations: int, solve: Callable[..., Run], **balancing: Any) -> dic
         "unbalanced": {"mode": "off"},
         f"every {FIXED}": {"every": FIXED},
         "metabalancer": {"trigger": "metabalancer"},
+        "auto": {"trigger": "auto"},
     }
     solve(min(WARM_UP, iterations), mode="off")
     runs = {}

@@ -12,7 +12,7 @@ from pylb.optimum import GeneratedRun, Imbalance, Optimum, optimum
 from pylb.place import Placement, place
 from pylb.receipts import Alternative, History, Receipt
 from pylb.replay import Decision, Replay, replay
-from pylb.runtime import Balancer, Iterations, Report
+from pylb.runtime import AtSync, Balancer, Iterations, Report
 from pylb.selection import Choice, Selector
 from pylb.snapshot import Edges, Multicasts, Snapshot
 from pylb.strategies import Strategy, strategies, strategy
@@ -23,6 +23,7 @@ from pylb.virtual import VirtualCluster, VirtualComm
 
 __all__ = [
     "Alternative",
+    "AtSync",
     "Balancer",
     "Choice",
     "Cycle",

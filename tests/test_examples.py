@@ -278,7 +278,7 @@ def test_virtual_ranks_come_to_the_same_solution(monkeypatch, capsys):
 
 
 def test_runs_that_differ_are_an_error(monkeypatch):
-    solutions = iter([[b"warm-up"], [b"one"], [b"one"], [b"another"]])
+    solutions = iter([[b"warm-up"], [b"one"], [b"one"], [b"one"], [b"another"]])
 
     def solve(iterations, **way):
         lb = runs.pylb.Balancer(None, **way)

@@ -2,12 +2,24 @@
 #define PLB_PY_MAIN
 #include "views.h"
 
-/* One file of this folder each. */
+/* One file of this folder each, one a line. */
+/* clang-format off */
 static int (*const rooms[])(PyObject *) = {
-    plb_py_add_base,    plb_py_add_measure,   plb_py_add_place,  plb_py_add_decide,
-    plb_py_add_select,  plb_py_add_recorder,  plb_py_add_vt,     plb_py_add_replay,
-    plb_py_add_optimum, plb_py_add_partition, plb_py_add_ledger, plb_py_add_rounds,
+    plb_py_add_base,
+    plb_py_add_measure,
+    plb_py_add_place,
+    plb_py_add_decide,
+    plb_py_add_select,
+    plb_py_add_recorder,
+    plb_py_add_vt,
+    plb_py_add_replay,
+    plb_py_add_optimum,
+    plb_py_add_partition,
+    plb_py_add_ledger,
+    plb_py_add_rounds,
+    plb_py_add_atsync,
 };
+/* clang-format on */
 
 static int core_exec(PyObject *module)
 {

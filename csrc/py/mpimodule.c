@@ -4,11 +4,13 @@
 
 #include <mpi4py/mpi4py.h>
 
+#include "mpi/reduction.h"
 #include "mpi/step.h"
 
 typedef struct comm_object {
     PyObject_HEAD plb_comm_t core;
     plb_step_t step;
+    plb_reducer_t reducer;
     Py_buffer *held; /* the parts that are being sent */
     Py_ssize_t n_held;
     PyObject *received; /* list of (source, [parts]) of the step under way */
@@ -273,6 +275,39 @@ out:;
     return out;
 }
 
+/* ---- reductions that are under way --------------------------------------------------------- */
+
+static void drop_comm(PyObject *capsule)
+{
+    Py_XDECREF((PyObject *)PyCapsule_GetContext(capsule));
+}
+
+PyDoc_STRVAR(reduction_doc,
+             "reduction($self, depth, /)\n--\n\n"
+             "For pylb._core.AtSync: nonblocking reductions, `depth` of them at once, on two\n"
+             "communicators of their own.  Collective the first time; one user at a time.");
+static PyObject *comm_reduction(PyObject *object, PyObject *arg)
+{
+    comm_object_t *self = (comm_object_t *)object;
+    plb_err_t err = {0, ""};
+    const long depth = PyLong_AsLong(arg);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    int ret;
+    Py_BEGIN_ALLOW_THREADS ret = plb_reducer_reserve(&self->reducer, (int)depth, &err);
+    Py_END_ALLOW_THREADS if (ret != PLB_OK)
+    {
+        return plb_py_raise(ret, &err);
+    }
+    PyObject *capsule = PyCapsule_New(&self->reducer.face, PLB_PY_REDUCTION, drop_comm);
+    if (capsule != NULL && PyCapsule_SetContext(capsule, Py_NewRef(object)) != 0) {
+        Py_DECREF(object);
+        Py_CLEAR(capsule);
+    }
+    return capsule;
+}
+
 /* ---- the type ------------------------------------------------------------------------------- */
 
 static PyObject *comm_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -291,6 +326,7 @@ static PyObject *comm_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     const int ret = plb_comm_init(&self->core, *handle, &err);
     plb_step_init(&self->step, &self->core, take, self);
+    plb_reducer_init(&self->reducer, &self->core);
     if (ret != PLB_OK) {
         Py_DECREF(self);
         return plb_py_raise(ret, &err);
@@ -306,6 +342,9 @@ static void comm_dealloc(PyObject *object)
     if (self->step.phase == PLB_STEP_IDLE) { /* else MPI still reads these */
         release_held(self);
         plb_step_free(&self->step);
+    }
+    if (self->reducer.begun == self->reducer.taken) {
+        plb_reducer_free(&self->reducer);
     }
     Py_XDECREF(self->received);
     type->tp_free(object);
@@ -342,6 +381,7 @@ static PyMethodDef comm_methods[] = {
     {"wait", comm_wait, METH_O, wait_doc},
     {"bcast", comm_bcast, METH_VARARGS, bcast_doc},
     {"allgather", comm_allgather, METH_O, allgather_doc},
+    {"reduction", comm_reduction, METH_O, reduction_doc},
     {0},
 };
 

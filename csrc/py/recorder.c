@@ -3,15 +3,19 @@
  * The clock is read once an object: the end of one is the beginning of the next. */
 #include "views.h"
 
+struct loop;
+
 typedef struct recorder {
     PyObject_HEAD plb_clock_t clock;
     PyObject *items;        /* tuple of the objects' (key, object) */
     PyArrayObject *seconds; /* [n] float64, of the pass so far */
+    struct loop *running;   /* the one that times an object now, or NULL; borrowed */
 } recorder_t;
 
 /* One `for` loop.  It owns what it writes to, so that nothing that happens meanwhile can hurt. */
 typedef struct loop {
-    PyObject_HEAD PyObject *items;
+    PyObject_HEAD recorder_t *recorder;
+    PyObject *items;
     PyArrayObject *seconds;
     plb_clock_t clock;
     Py_ssize_t next; /* the object before this one is being timed */
@@ -31,6 +35,10 @@ static void loop_end(loop_t *self)
 {
     if (self->items != NULL) {
         stop_clock(self, plb_clock_ns(self->clock));
+        if (self->recorder->running == self) {
+            self->recorder->running = NULL;
+        }
+        Py_CLEAR(self->recorder);
         Py_CLEAR(self->items);
         Py_CLEAR(self->seconds);
     }
@@ -49,6 +57,7 @@ static PyObject *loop_next(PyObject *object)
     const int64_t now = plb_clock_ns(self->clock);
     stop_clock(self, now);
     self->last = now;
+    self->recorder->running = self;
     return Py_NewRef(PyTuple_GET_ITEM(self->items, self->next++));
 }
 
@@ -66,6 +75,7 @@ static int loop_traverse(PyObject *object, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(((loop_t *)object)->items);
+    Py_VISIT(((loop_t *)object)->recorder);
     return 0;
 }
 
@@ -145,6 +155,7 @@ static PyObject *recorder_iter(PyObject *object)
     recorder_t *self = (recorder_t *)object;
     loop_t *loop = PyObject_GC_New(loop_t, loop_type);
     if (loop != NULL) {
+        loop->recorder = (recorder_t *)Py_NewRef(object);
         loop->items = Py_NewRef(self->items);
         loop->seconds = (PyArrayObject *)Py_NewRef((PyObject *)self->seconds);
         loop->clock = self->clock;
@@ -153,6 +164,16 @@ static PyObject *recorder_iter(PyObject *object)
         PyObject_GC_Track((PyObject *)loop);
     }
     return (PyObject *)loop;
+}
+
+void plb_py_recorder_cut(PyObject *recorder)
+{
+    loop_t *loop = ((recorder_t *)recorder)->running;
+    if (loop != NULL) {
+        const int64_t now = plb_clock_ns(loop->clock);
+        stop_clock(loop, now);
+        loop->last = now;
+    }
 }
 
 PyDoc_STRVAR(recorder_doc,

@@ -84,6 +84,7 @@ int plb_py_add_decide(PyObject *module);
 int plb_py_add_select(PyObject *module);
 int plb_py_add_ledger(PyObject *module);
 int plb_py_add_recorder(PyObject *module);
+int plb_py_add_atsync(PyObject *module);
 int plb_py_add_vt(PyObject *module);
 int plb_py_add_replay(PyObject *module);
 int plb_py_add_optimum(PyObject *module);
@@ -94,6 +95,12 @@ PyObject *plb_py_params(const plb_param_t *params, int n);
 
 /** The trigger inside a pylb.Trigger, or NULL with an exception. */
 plb_trigger_t *plb_py_trigger(PyObject *object);
+
+/** Name of capsules that hold a plb_reduction_t. */
+#define PLB_PY_REDUCTION "pylb.reduction"
+
+/** What the loop over a pylb._core.Recorder has timed so far goes to its object now. */
+void plb_py_recorder_cut(PyObject *recorder);
 
 /** A strategy by name from the table, or made of a Python callable.  0, or -1 with an exception.
  *  A callable is called as f(snapshot, **params) with a pylb.Snapshot of copies and returns a rank

@@ -2,5 +2,6 @@
 
 from pylb.runtime.balancer import Balancer
 from pylb.runtime.report import Iterations, Report
+from pylb.runtime.running import AtSync
 
-__all__ = ["Balancer", "Iterations", "Report"]
+__all__ = ["AtSync", "Balancer", "Iterations", "Report"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from enum import IntEnum
-from typing import Any
+from typing import Any, Protocol
 
 from pylb import errors
 from pylb.errors import DomainError, PylbError, RemoteError, StateError, by_rank
@@ -31,7 +31,8 @@ class Kind(IntEnum):
     COMMIT = 9
     RECORDS = 10
     WORTH = 11
-    EXIT = 12
+    CHANGES = 12
+    EXIT = 13
 
 
 PLACES = {
@@ -46,8 +47,20 @@ PLACES = {
     Kind.COMMIT: "committing a migration after iteration {}",
     Kind.RECORDS: "gathering records of {} iterations",
     Kind.WORTH: "weighing the last balancing, after iteration {}",
+    Kind.CHANGES: "telling which objects have come and gone after iteration {}",
     Kind.EXIT: "ending its program",
 }
+
+
+class Loop(Protocol):
+    """A loop whose statistics are under way while the program goes on: `running.Running`."""
+
+    left: bool
+
+    def give_up(self, failed: bool) -> None: ...
+    def serve(self, seconds: float) -> bool: ...
+    def finish(self) -> None: ...
+    def close(self) -> None: ...
 
 
 class Agreement:
@@ -62,6 +75,9 @@ class Agreement:
         What this rank was doing, for messages of errors.
     place : (kind, iteration, arguments)
         The last step.
+    running : Loop, optional
+        An asynchronous loop on this communicator: whoever has left it helps the others to its
+        end before the next step.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -69,6 +85,7 @@ class Agreement:
         self.ended = ""
         self.at = "before the first iteration"
         self.place = (Kind.START, 0, "")
+        self.running: Loop | None = None
         self._network: Network | None = None
 
     def network(self) -> Network:
@@ -112,6 +129,8 @@ class Agreement:
         """
         if self.ended:
             raise StateError(f"this communicator can no longer be used: {self.ended}")
+        if self.running is not None and self.running.left:
+            self.running.finish()
         self.place = (kind, iteration, arguments[1])
         sample = Sample(kind, iteration, arguments[0], error is not None, **figures)
         sends = self.told(error) if error is not None else sends or []

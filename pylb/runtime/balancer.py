@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -15,13 +16,14 @@ from pylb.errors import DomainError, OutOfRangeError, StateError, UnknownKeyErro
 from pylb.receipts import History
 from pylb.runtime import transport_virtual
 from pylb.runtime.agreement import Agreement, Kind
+from pylb.runtime.asynchronous import Asynchronous
 from pylb.runtime.choosing import chooser
 from pylb.runtime.deciding import ASKED_FOR, Decider
 from pylb.runtime.messages import Mailbox
 from pylb.runtime.migration import Balancing
 from pylb.runtime.objects import Changes, Directory, Item, Store, key_of
 from pylb.runtime.parcel import pack, size_of, unpack
-from pylb.runtime.report import Iterations, Report, check_suffix
+from pylb.runtime.report import Iterations, Log, Report, Row, check_suffix
 from pylb.runtime.transport import NO_LOADS, Sends, Serial, Stats
 from pylb.runtime.worth import Worth
 from pylb.snapshot import F64
@@ -29,7 +31,7 @@ from pylb.triggers import make
 from pylb.virtual.comm import VirtualComm
 
 
-class Balancer:
+class Balancer(Asynchronous):
     """The objects of a parallel program, their messages, and their balancing.
 
     A program gives its objects to the balancer (`add`), then runs its iterations in
@@ -51,9 +53,14 @@ class Balancer:
     every : int, optional
         Balance after every so many iterations.
     trigger : str, optional
-        When to balance: a name of `pylb.triggers()`.  Default: ``"metabalancer"``.
+        When to balance: a name of `pylb.triggers()`.  Default: ``"auto"``.
     mode : {"on", "off"}
         "off" measures, but never balances.
+    lag : int or inf
+        0: at the end of each pass all ranks wait for one another, and messages are delivered.
+        D > 0: the statistics of a pass are reduced while the program goes on, and a rank waits
+        only for those of D passes ago; for programs that communicate on their own.  2 to 8 are
+        sensible.  inf: no limit; only for `begin` and `at_sync`.
     clock : {"wall", "cpu"}
         By which the objects are timed.  "cpu" leaves out what other processes took.
     load : callable, optional
@@ -110,6 +117,7 @@ class Balancer:
         every: int | None = None,
         trigger: str | None = None,
         mode: str = "on",
+        lag: float = 0,
         clock: str = "wall",
         load: Callable[[int, Any], float] | None = None,
         seed: int = 0,
@@ -121,11 +129,12 @@ class Balancer:
         self._agreement = _agreement(comm)  # first: from here on an error reaches all ranks
         self._transport = self._agreement.transport
         if every is None and trigger is None:
-            trigger = "metabalancer"
+            trigger = "auto"
         when = make(every=every, trigger=trigger, **dict(trigger_params or {}))
         which = chooser(strategy, strategy_params or {}, network)
         gives_up = when.name not in ASKED_FOR if give_up is None else bool(give_up)
         self._mode = _one_of("mode", mode, ("on", "off"))
+        self._lag = _lag_of(lag)
         self._load = load
         self._decider = Decider(
             when, which, seed=operator.index(seed), gives_up=gives_up, speaks=self.rank == 0
@@ -133,7 +142,8 @@ class Balancer:
         self._words = (
             f"strategy={which.name!r}, strategy_params={dict(strategy_params or {})}, "
             f"trigger={when.name!r}, trigger_params={when.params}, mode={mode!r}, "
-            f"clock={clock!r}, load={'given' if load else None}, seed={seed}, give_up={gives_up}"
+            f"clock={clock!r}, load={'given' if load else None}, seed={seed}, give_up={gives_up}, "
+            f"lag={self._lag}"
         )
         self._store = Store(_one_of("clock", clock, ("wall", "cpu")))
         self._changes = Changes()
@@ -143,7 +153,7 @@ class Balancer:
         self._in_loop = False
         self._due = False  # a balancing that the last pass of a loop has left to the next loop
         self._done = 0  # iterations
-        self._rows: list[tuple[float, float, float]] = []
+        self._rows = Log()
         self._loads: list[float] = []  # of this rank
         self._idle = self._seconds = 0.0
         self._resumed = 0.0
@@ -211,6 +221,7 @@ class Balancer:
             -1 if memory is None else operator.index(memory),
             bool(migratable),
         )
+        self._stale = self._in_loop
         if not self._in_loop:
             self._store.items[key] = self._changes.new[key]
 
@@ -231,11 +242,12 @@ class Balancer:
         """
         key = key_of(key)
         item = self._changes.new.pop(key, None)
+        if item is None and key not in self._changes.gone:
+            item = self._store.items.get(key)
         if item is None:
-            if key in self._changes.gone or key not in self._store.items:
-                raise UnknownKeyError(f"key {key}: no such object on rank {self.rank}")
-            item = self._store.items[key]
-            self._changes.gone.add(key)
+            raise UnknownKeyError(f"key {key}: no such object on rank {self.rank}")
+        self._changes.gone.add(key)
+        self._stale = self._in_loop
         if not self._in_loop:
             del self._store.items[key]
         return item.value
@@ -252,6 +264,8 @@ class Balancer:
         """
         if self._changes and not self._in_loop:
             self._store.arrange()
+        elif self._stale and self._running is not None and self._running.each:
+            self._join()
         return iter(self._store.recorder)
 
     def rank_of(self, key: int) -> int:
@@ -290,6 +304,7 @@ class Balancer:
         UnknownKeyError
             No such target (before the first loop: at its start), or the source lives elsewhere.
         """
+        self._delivers("send")
         if source not in self._store.items:
             raise UnknownKeyError(f"source {source}: no such object on rank {self.rank}")
         if self._in_loop and target not in self._directory.rank_of:
@@ -311,6 +326,7 @@ class Balancer:
         UnknownKeyError
             No such object on this rank.
         """
+        self._delivers("inbox")
         if key not in self._store.items:
             raise UnknownKeyError(f"key {key}: no such object on rank {self.rank}")
         return self._mailbox.inbox.get(key, [])
@@ -328,9 +344,17 @@ class Balancer:
         RemoteError
             Another rank has failed or ended.
         """
+        self._delivers("exchange")
         if not self._in_loop:
             raise StateError("exchange() outside of iterate(): it delivers in the middle of a pass")
         self._exchange(Kind.MESSAGES)
+
+    def _delivers(self, name: str) -> None:
+        if self._lag:
+            raise StateError(
+                f"{name}() with lag={self._lag}: only with lag=0 are messages delivered, at the "
+                "end of each pass"
+            )
 
     # ---- the loop ----------------------------------------------------------------------------
 
@@ -360,7 +384,12 @@ class Balancer:
             count = -1
         if count < 0:
             raise DomainError(f"n is {n!r}: expected a number of iterations, 0 or more")
-        return self._iterate(count)
+        if math.isinf(self._lag):
+            raise DomainError(
+                "iterate() with lag=inf: a rank that waits in a receive of its own would wait for "
+                "ever; expected a number, or begin() and at_sync(key)"
+            )
+        return self._passes(count) if self._lag else self._iterate(count)
 
     def _iterate(self, n: int) -> Iterator[int]:
         if self._in_loop:
@@ -425,7 +454,8 @@ class Balancer:
         passed = _core.clock() - self._resumed
         stats = self._exchange(Kind.SYNC, passed)
         mean = stats.load_sum / stats.n_ranks
-        self._rows.append((stats.time_max, stats.load_max, mean))
+        idle = stats.idle_sum / stats.n_ranks
+        self._rows.append(Row(stats.time_max, stats.load_max, mean, idle, stats.utilization_min))
         self._done += 1
         if stats.n_changed:
             self._learn()
@@ -491,20 +521,18 @@ class Balancer:
         return stats
 
     def _ask_loads(self, load: Callable[[int, Any], float]) -> None:
-        for i, (key, item) in enumerate(self._store.items.items()):
-            value = float(load(key, item.value))
-            if not 0.0 <= value <= 1e30:
-                raise DomainError(
-                    f"load of object {key} is {value}: expected a finite number, zero or more"
-                )
-            self._store.seconds[i] = value
+        for i, key in enumerate(self._store.items):
+            self._store.seconds[i] = self._given(load, key)
 
-    def _balance(self) -> None:
-        """Balance after the iteration that was last observed; all ranks do."""
+    def _balance(self, reason: str = "") -> None:
+        """Balance after the iteration that was last observed; all ranks do.
+
+        reason: of the decision, where it was an earlier iteration's.
+        """
         self._due = False
         self._weigh()
         self._worth.remember()
-        receipt, chosen = self._decider.balance()
+        receipt, chosen = self._decider.balance(reason)
         outcome = Balancing(
             self._agreement,
             self._store,
@@ -523,7 +551,8 @@ class Balancer:
     @property
     def iterations(self) -> Iterations:
         """Figures of every iteration so far, the same on every rank."""
-        return Iterations.of(self._rows)
+        self._take()
+        return Iterations.of(self._rows.table())
 
     @property
     def history(self) -> History:
@@ -604,6 +633,18 @@ def _agreement(comm: Any) -> Agreement:
     from pylb.runtime.transport_mpi import agreement_on
 
     return agreement_on(comm)
+
+
+def _lag_of(lag: Any) -> float:
+    if lag == math.inf:
+        return math.inf
+    try:
+        out = operator.index(lag)
+    except TypeError:
+        out = -1
+    if not 0 <= out < 2**20:
+        raise DomainError(f"lag is {lag!r}: expected a number of iterations, 0 or more, or inf")
+    return out
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:

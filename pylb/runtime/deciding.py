@@ -14,6 +14,7 @@ from pylb.runtime.choosing import Chooser, Chosen
 from pylb.runtime.migration import Outcome
 from pylb.runtime.transport import Stats
 from pylb.sentences import seconds
+from pylb.snapshot import F64
 from pylb.triggers import Trigger
 
 LEDGER = _core.ledger()
@@ -73,18 +74,40 @@ class Decider:
     def observe(self, iteration: int, stats: Stats) -> bool:
         """An iteration is over; whether the trigger asks for a balancing."""
         mean = stats.load_sum / stats.n_ranks
-        self._seen = (iteration, stats.load_max, mean)
-        self._since[0] += stats.load_max
-        self._since[1] += mean
-        self._since[2] += 1
         self.chooser.observe(stats)
-        self._ledger.observe(stats.time_max, stats.load_max, mean)
-        if self._last is not None and self._since[2] == WARMED_UP:
-            self._warmed_up(self._last)
+        self._note(iteration, stats.time_max, stats.load_max, mean)
         asked = self.trigger.observe(iteration, stats.load_max, mean)
         if self.trigger.considered:
             self._hold("hold", self.trigger.reason)
         return asked
+
+    def catch_up(self, first: int, rows: F64, n_ranks: int) -> None:
+        """Iterations from `first` on are over, and the trigger knows of them.
+
+        rows: as in a `Log`.  The choice of a strategy rests on the last one.
+        """
+        for i, (time, most, mean, _, _) in enumerate(rows.tolist(), first):
+            self._note(i, time, most, mean)
+        if len(rows):
+            _, most, mean, _, utilization = rows[-1].tolist()
+            nothing = Stats._make([0] * len(Stats._fields))
+            self.chooser.observe(
+                nothing._replace(
+                    n_ranks=n_ranks,
+                    load_max=most,
+                    load_sum=mean * n_ranks,
+                    utilization_min=utilization,
+                )
+            )
+
+    def _note(self, iteration: int, time: float, most: float, mean: float) -> None:
+        self._seen = (iteration, most, mean)
+        self._since[0] += most
+        self._since[1] += mean
+        self._since[2] += 1
+        self._ledger.observe(time, most, mean)
+        if self._last is not None and self._since[2] == WARMED_UP:
+            self._warmed_up(self._last)
 
     def judges(self, asked: bool) -> bool:
         """Whether `judge` is to be called now, with what the last balancing has saved."""
@@ -152,10 +175,13 @@ class Decider:
             held.until = self._seen[0]
             held.times += 1
 
-    def balance(self) -> tuple[Receipt, Chosen]:
-        """The receipt of a balancing that is to come, and what it takes."""
+    def balance(self, reason: str = "") -> tuple[Receipt, Chosen]:
+        """The receipt of a balancing that is to come, and what it takes.
+
+        reason: of the trigger when it decided, where that was earlier.
+        """
         chosen = self.chooser.choose()
-        receipt = self._receipt("balance", self.trigger.reason)
+        receipt = self._receipt("balance", reason or self.trigger.reason)
         receipt.strategy = chosen.strategy.name
         receipt.why = chosen.why
         return receipt, chosen

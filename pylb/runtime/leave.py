@@ -33,6 +33,13 @@ class Watched(Agreement):
         if transport.size > 1:
             _watch(self)
 
+    def stop(self, error: BaseException | None) -> None:
+        """First of all: this rank takes part in nothing of its own any more."""
+        if self.running is not None:
+            self.running.give_up(error is not None)
+        elif not self.transport.pending:
+            self.begin_exit(error)
+
     def begin_exit(self, error: BaseException | None) -> None:
         """Join the step that the others are in or will come to, as one who ends."""
         self.place = (Kind.EXIT, 0, "")
@@ -41,6 +48,11 @@ class Watched(Agreement):
 
     def exit_over(self, error: BaseException | None, seconds: float) -> str | None:
         """Wait a while for the others: None if they have not come, else what is to be said."""
+        if not self.transport.pending:  # a loop is under way that the others may be in
+            if self.running is None or self.running.serve(seconds):
+                self.running = None
+                self.begin_exit(error)
+            return None
         leaving = self.place[0] == Kind.EXIT
         answer = self.transport.wait(seconds)
         if answer is None:
@@ -86,8 +98,7 @@ def leave(error: BaseException | None) -> None:
         return
     waiting = [a for a in _watched if not a.ended]
     for agreement in waiting:
-        if not agreement.transport.pending:
-            agreement.begin_exit(error)
+        agreement.stop(error)
     limit = time.monotonic() + ABORT_AFTER
     told = ""  # once, however many communicators there are
     while waiting:

@@ -19,6 +19,47 @@ from pylb.snapshot import F64
 SUFFIXES = (".json", ".txt")
 
 
+class Row(NamedTuple):
+    """Figures of one iteration, as in `Iterations`."""
+
+    time: float
+    max: float
+    mean: float
+    idle: float
+    utilization: float
+
+
+class Log:
+    """A `Row` for each iteration so far."""
+
+    def __init__(self) -> None:
+        self._blocks: list[F64] = []
+        self._rows: list[Row] = []  # behind the blocks
+        self._n = 0
+
+    def __len__(self) -> int:
+        return self._n
+
+    def append(self, row: Row) -> None:
+        """One more iteration."""
+        self._rows.append(row)
+        self._n += 1
+
+    def extend(self, rows: F64) -> None:
+        """(m, 5): m more iterations."""
+        if self._rows:
+            self.table()
+        self._blocks.append(rows)
+        self._n += len(rows)
+
+    def table(self) -> F64:
+        """(n, 5), of all iterations."""
+        if self._rows or len(self._blocks) != 1:
+            last = np.array(self._rows, np.float64).reshape(-1, len(Row._fields))
+            self._blocks, self._rows = [np.concatenate([*self._blocks, last])], []
+        return self._blocks[0]
+
+
 class Iterations(NamedTuple):
     """Figures of every iteration so far, the same on every rank.
 
@@ -30,20 +71,26 @@ class Iterations(NamedTuple):
         Seconds: load of the most loaded rank, mean load of the ranks.
     max_over_mean : (n,) float64
         1 is perfect, also where there is no load.
+    idle : (n,) float64
+        Seconds, mean of the ranks: waiting for others at the end of the pass before; with a lag,
+        whatever passed between two AtSyncs while no object was timed.
+    utilization : (n,) float64
+        The lowest of a rank: load / (load + idle), Menon 2012, eq. 3.2.
     """
 
     time: F64
     max: F64
     mean: F64
     max_over_mean: F64
+    idle: F64
+    utilization: F64
 
     @classmethod
-    def of(cls, rows: list[tuple[float, float, float]]) -> Iterations:
-        """From (time, max, mean) of each iteration."""
-        a = np.array(rows, dtype=np.float64).reshape(-1, 3)
-        time, most, mean = (np.ascontiguousarray(a[:, i]) for i in range(3))
+    def of(cls, rows: F64) -> Iterations:
+        """From the table of a `Log`."""
+        time, most, mean, idle, utilization = (np.ascontiguousarray(c) for c in rows.T)
         ratio = np.divide(most, mean, out=np.ones_like(most), where=mean > 0)
-        return cls(time, most, mean, ratio)
+        return cls(time, most, mean, ratio, idle, utilization)
 
 
 @dataclass(frozen=True)

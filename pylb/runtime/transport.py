@@ -72,6 +72,9 @@ class Transport(Protocol):
     def step(self, sample: Sample, sends: Sends, /) -> tuple[tuple[Any, ...], Sends]: ...
     def bcast(self, array: Any, root: int, /) -> None: ...
     def allgather(self, data: Any, /) -> list[bytes]: ...
+    def reduction(self, depth: int, /) -> Any:
+        """For `_core.AtSync`: a capsule, or None on one rank.  Collective the first time."""
+        ...
 
 
 class Remote(Transport, Protocol):
@@ -102,3 +105,6 @@ class Serial:
     def allgather(self, data: Any, /) -> list[bytes]:
         """The rank's own."""
         return [bytes(data)]
+
+    def reduction(self, depth: int, /) -> None:
+        """What is contributed is the result."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pylb import _core
+from pylb.errors import StateError
 from pylb.runtime.agreement import PLACES, Agreement, Kind
 from pylb.runtime.parcel import size_of
 from pylb.runtime.transport import Sample, Sends
@@ -57,3 +58,7 @@ class Virtual:
     def allgather(self, data: Any, /) -> list[bytes]:
         """Each rank's bytes."""
         return self.comm.allgather_bytes(bytes(data))
+
+    def reduction(self, depth: int, /) -> Any:
+        """Virtual ranks take turns where they wait; a loop with a lag waits nowhere for long."""
+        raise StateError("a loop with lag > 0 cannot run on virtual ranks: expected lag=0")

@@ -1,0 +1,358 @@
+#include "decide/atsync.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static double seconds_of(int64_t ns)
+{
+    return ns > 0 ? 1e-9 * (double)ns : 0.0; /* a clock that stepped back counts as nothing */
+}
+
+static plb_atsync_part_t *part_of(const plb_atsync_t *self, int64_t iteration)
+{
+    return &self->part[iteration % (self->window + 2)];
+}
+
+static int64_t at(const plb_atsync_t *self, int64_t slot)
+{
+    return self->rank.reach[slot] >> 1;
+}
+
+bool plb_atsync_runs(const plb_atsync_t *self, int64_t slot)
+{
+    return (self->rank.reach[slot] & 1) != 0;
+}
+
+/* ---- begin and end ------------------------------------------------------------------------- */
+
+static int check_options(const plb_atsync_options_t *opt, const plb_reduction_t *net,
+                         int32_t window, plb_err_t *err)
+{
+    if (opt->n < 1 || opt->lag < 0 || net->depth < window + 2) {
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "%lld iterations, lag %d, %d reductions at once: expected 1, 0 and %d or "
+                        "more",
+                        (long long)opt->n, opt->lag, net->depth, window + 2);
+    }
+    return PLB_OK;
+}
+
+int plb_atsync_init(plb_atsync_t *self, const plb_atsync_options_t *opt,
+                    const plb_reduction_t *net, plb_trigger_t *trigger, int64_t now,
+                    plb_err_t *err)
+{
+    const int32_t window = opt->lag > 0 ? opt->lag : PLB_ATSYNC_WINDOW;
+    *self = (plb_atsync_t){.opt = *opt,
+                           .net = net,
+                           .trigger = trigger,
+                           .window = window,
+                           .mark = now,
+                           .whole = true,
+                           .failed_rank = INT64_MAX};
+    int ret = check_options(opt, net, window, err);
+    if (ret != PLB_OK || (ret = plb_consensus_init(&self->rank, opt->lag, opt->n, err))) {
+        goto out;
+    }
+    plb_consensus_root_init(&self->root, net->size, opt->lag);
+    PLB_NEW0(self->part, window + 2);
+out:
+    if (ret != PLB_OK) {
+        plb_atsync_free(self);
+    }
+    return ret;
+}
+
+void plb_atsync_free(plb_atsync_t *self)
+{
+    plb_consensus_free(&self->rank);
+    plb_free(self->part);
+    plb_free(self->row);
+    self->part = NULL;
+    self->row = NULL;
+    self->n_rows = self->capacity = 0;
+}
+
+/* ---- what the consensus asks for ----------------------------------------------------------- */
+
+/* What this rank did in an iteration.  Its time since the last one goes to the first of several
+ * that are contributed together. */
+static void describe(plb_atsync_t *self, int64_t iteration, int64_t now, plb_stats_t *s)
+{
+    plb_atsync_part_t *part = part_of(self, iteration);
+    const double span = seconds_of(now - self->mark), idle = fmax(span - self->busy, 0.0);
+    s->n_ranks = 1;
+    s->load_sum = part->load;
+    s->load_max = part->total = plb_exact_value(&part->load);
+    s->load_max_rank = self->net->rank;
+    plb_exact_add(&s->idle_sum, idle);
+    s->utilization_min = plb_utilization(s->load_max, idle);
+    s->time_max = fmax(span - self->waited, 0.0);
+}
+
+static int contribute(plb_atsync_t *self, int64_t iteration, int64_t now, plb_err_t *err)
+{
+    plb_stats_t s;
+    plb_stats_init(&s);
+    s.kind = self->opt.kind;
+    s.iteration = self->opt.first + iteration - 1;
+    s.n_objects = self->rank.n_objects;
+    s.n_ended = plb_consensus_ended(&self->rank, iteration);
+    s.failed_rank = self->failed ? self->net->rank : INT64_MAX;
+    if (iteration <= self->rank.end) { /* else it has left the loop before */
+        describe(self, iteration, now, &s);
+    }
+    self->mark = now;
+    self->busy = self->waited = 0.0;
+    return self->net->begin_stats(self->net->self, &s, err);
+}
+
+static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    for (int k = 0; k < self->acts.n && ret == PLB_OK; k++) {
+        const plb_action_t *a = &self->acts.act[k];
+        switch (a->kind) {
+        case PLB_ACT_STATS:
+            for (int64_t i = a->first; i <= a->last && ret == PLB_OK; i++) {
+                ret = contribute(self, i, now, err);
+            }
+            break;
+        case PLB_ACT_MAXIMUM:
+            self->maximum = true;
+            ret = self->net->begin_maximum(self->net->self, a->first, err);
+            break;
+        case PLB_ACT_BALANCE:
+            self->balance = true;
+            break;
+        case PLB_ACT_DONE:
+            self->done = true;
+            break;
+        case PLB_ACT_RESUME: /* who stands asks again anyway */
+            break;
+        }
+    }
+    return ret;
+}
+
+/* ---- what has come ------------------------------------------------------------------------- */
+
+/* The period that the trigger wishes; its iterations are those of the program, ours count from 1.
+ *
+ * A final iteration that comes before the first free one is kept where the wish is no later: to
+ * raise the wish would put the balancing off, iteration by iteration, for ever. */
+static int64_t wish_of(plb_atsync_t *self)
+{
+    const plb_verdict_t *v = &self->trigger->verdict;
+    const int64_t first = self->opt.first - 1, seen = self->rank.seen + 1;
+    const int64_t free = seen + (self->opt.lag > 0 ? self->opt.lag : 1);
+    int64_t wish = PLB_WISH_NONE;
+    if (!self->opt.balance || self->decided) {
+        return PLB_WISH_NONE;
+    }
+    if (v->balance && free < self->opt.n) {
+        self->decided = true;
+        self->decided_at = first + seen;
+        wish = seen;
+    } else if (v->next >= (double)(first + self->opt.n)) { /* infinite too */
+        wish = PLB_NEVER;
+    } else if (v->next > (double)(first + seen)) {
+        wish = (int64_t)ceil(v->next) - first;
+    }
+    self->why = *v;
+    return wish <= self->root.final && self->root.final <= free ? PLB_WISH_NONE : wish;
+}
+
+static int record(plb_atsync_t *self, const plb_stats_t *all, int64_t iteration, plb_err_t *err)
+{
+    if (self->n_rows == self->capacity) {
+        const int64_t capacity = 2 * self->capacity + 64;
+        plb_atsync_row_t *row = plb_realloc(self->row, (size_t)capacity, sizeof *row);
+        if (row == NULL) {
+            return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld rows", (long long)capacity);
+        }
+        self->row = row;
+        self->capacity = capacity;
+    }
+    self->row[self->n_rows++] = (plb_atsync_row_t){
+        .time = all->time_max,
+        .max = all->load_max,
+        .mean = plb_exact_value(&all->load_sum) / (double)all->n_ranks,
+        .idle = plb_exact_value(&all->idle_sum) / (double)all->n_ranks,
+        .utilization = all->utilization_min,
+        .load = part_of(self, iteration)->total,
+    };
+    return PLB_OK;
+}
+
+/* The trigger sees iterations that all ranks have run. */
+static int observe(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
+{
+    const plb_atsync_row_t *row = &self->row[self->n_rows - 1];
+    const plb_observation_t o = {all->iteration, row->max, row->mean};
+    return plb_trigger_observe(self->trigger, &o, err);
+}
+
+static int check(const plb_atsync_t *self, const plb_stats_t *all, int64_t iteration,
+                 plb_err_t *err)
+{
+    if (all->flags & PLB_STATS_MIXED || all->iteration != self->opt.first + iteration - 1) {
+        return PLB_FAIL(err, PLB_ERR_STATE,
+                        "statistics of iteration %lld: ranks spoke of different iterations, up "
+                        "to %lld",
+                        (long long)(self->opt.first + iteration - 1), (long long)all->iteration);
+    }
+    return PLB_OK;
+}
+
+static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err_t *err)
+{
+    int ret;
+    const int64_t iteration = self->rank.seen + 1;
+    int64_t wish = PLB_WISH_NONE;
+    plb_ruling_t ruling;
+    if ((ret = check(self, all, iteration, err)) != PLB_OK) {
+        return ret;
+    }
+    self->whole = self->whole && all->n_ranks == self->net->size;
+    if (all->n_ranks > 0 && (ret = record(self, all, iteration, err)) != PLB_OK) {
+        return ret;
+    }
+    if (self->whole) {
+        if ((ret = observe(self, all, err)) != PLB_OK) {
+            return ret;
+        }
+        wish = wish_of(self);
+    }
+    *part_of(self, iteration) = (plb_atsync_part_t){{{0}}, 0.0};
+    if (all->failed_rank < self->failed_rank) {
+        self->failed_rank = all->failed_rank;
+    }
+    if ((ret =
+             plb_consensus_root_stats(&self->root, iteration, all->n_ended, wish, &ruling, err)) ||
+        (ret = plb_consensus_stats(&self->rank, iteration, &ruling, &self->acts, err))) {
+        return ret;
+    }
+    return carry_out(self, now, err);
+}
+
+static int take_maximum(plb_atsync_t *self, int64_t now, plb_err_t *err)
+{
+    int ret;
+    int64_t reach;
+    bool done;
+    plb_ruling_t ruling;
+    if ((ret = self->net->test_maximum(self->net->self, &reach, &done, err)) || !done) {
+        return ret;
+    }
+    self->maximum = false;
+    if ((ret = plb_consensus_root_maximum(&self->root, self->root.round, reach, &ruling, err)) ||
+        (ret = plb_consensus_maximum(&self->rank, &ruling, &self->acts, err))) {
+        return ret;
+    }
+    return carry_out(self, now, err);
+}
+
+int plb_atsync_progress(plb_atsync_t *self, int64_t now, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    bool done = true;
+    plb_stats_t all;
+    while (done && !plb_atsync_over(self)) {
+        if (self->maximum && (ret = take_maximum(self, now, err)) != PLB_OK) {
+            return ret;
+        }
+        /* Roots on all ranks take what comes in one order: no statistics before the maximum. */
+        if (self->rank.seen == self->rank.contributed || !plb_consensus_root_ready(&self->root)) {
+            return PLB_OK;
+        }
+        if ((ret = self->net->test_stats(self->net->self, &all, &done, err)) != PLB_OK) {
+            return ret;
+        }
+        if (done && (ret = feed(self, &all, now, err)) != PLB_OK) {
+            return ret;
+        }
+    }
+    return ret;
+}
+
+/* ---- what the program does ----------------------------------------------------------------- */
+
+int plb_atsync_join(plb_atsync_t *self, int64_t *slot, int64_t now, plb_err_t *err)
+{
+    const int ret = plb_consensus_add(&self->rank, self->rank.contributed, slot, &self->acts, err);
+    return ret == PLB_OK ? carry_out(self, now, err) : ret;
+}
+
+int plb_atsync_leave(plb_atsync_t *self, int64_t slot, int64_t now, plb_err_t *err)
+{
+    const int ret = plb_consensus_remove(&self->rank, slot, &self->acts, err);
+    return ret == PLB_OK ? carry_out(self, now, err) : ret;
+}
+
+int plb_atsync_reached(plb_atsync_t *self, int64_t slot, const double *load, int64_t n,
+                       int64_t now, plb_err_t *err)
+{
+    const int ret = plb_consensus_reached(&self->rank, slot, &self->acts, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    plb_exact_t *const sum = &part_of(self, at(self, slot))->load;
+    for (int64_t i = 0; i < n; i++) {
+        plb_exact_add(sum, load[i]);
+        self->busy += load[i];
+    }
+    return carry_out(self, now, err);
+}
+
+int plb_atsync_ask(plb_atsync_t *self, int64_t slot, plb_atsync_answer_t *answer, plb_err_t *err)
+{
+    plb_answer_t says = PLB_ANSWER_PAUSE;
+    if (self->failed_rank != INT64_MAX) {
+        *answer = PLB_ATSYNC_FAILED;
+    } else if (self->balance) {
+        *answer = PLB_ATSYNC_BALANCE;
+    } else if (slot < 0) {
+        *answer = self->done ? PLB_ATSYNC_END : PLB_ATSYNC_PAUSE;
+    } else {
+        /* without a lag the window bounds what is under way */
+        if (at(self, slot) - self->window <= self->rank.seen) {
+            const int ret = plb_consensus_ask(&self->rank, slot, &says, err);
+            if (ret != PLB_OK) {
+                return ret;
+            }
+        }
+        *answer = says == PLB_ANSWER_GO    ? PLB_ATSYNC_GO
+                  : says == PLB_ANSWER_END ? PLB_ATSYNC_END
+                                           : PLB_ATSYNC_PAUSE;
+    }
+    return PLB_OK;
+}
+
+int plb_atsync_balanced(plb_atsync_t *self, int64_t now, plb_err_t *err)
+{
+    const int ret = plb_consensus_balanced(&self->rank, &self->acts, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    self->balance = self->decided = false;
+    self->mark = now;
+    self->busy = self->waited = 0.0;
+    return carry_out(self, now, err);
+}
+
+int plb_atsync_give_up(plb_atsync_t *self, bool failed, int64_t now, plb_err_t *err)
+{
+    self->failed = self->failed || failed;
+    if (plb_atsync_over(self)) {
+        return PLB_OK;
+    }
+    plb_consensus_fail(&self->rank, &self->acts);
+    return carry_out(self, now, err);
+}
+
+bool plb_atsync_over(const plb_atsync_t *self)
+{
+    return self->done || self->balance;
+}

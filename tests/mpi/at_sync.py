@@ -1,0 +1,316 @@
+"""Loops with a lag, on any number of ranks: ``mpiexec -n 3 python tests/mpi/at_sync.py [N]``.
+
+Programs that communicate on their own, with blocking calls between their AtSyncs.  N: iterations
+of the long one.
+"""
+
+import math
+import random
+import sys
+import time
+from collections import Counter
+from itertools import chain, pairwise
+
+import numpy as np
+from cases import raised
+from mpi4py import MPI
+
+import pylb
+from pylb import AtSync, errors
+
+LONG = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+
+
+def fill(lb, n=12):
+    for key in range(n):
+        if key % lb.n_ranks == lb.rank:
+            lb.add(key, np.full(3, float(key)))
+    return lb
+
+
+def halo(comm, it):
+    """What my neighbours are at, blocking."""
+    left, right = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size
+    assert comm.sendrecv(it, right, source=left) == it
+    assert comm.sendrecv(it, left, source=right) == it
+
+
+def same_everywhere(comm, lb, n):
+    """Ranks agree on everything, to the bit; returns the iterations that balanced."""
+    it = lb.iterations
+    assert len(it.time) == n
+    mine = [[x.tolist() for x in it], [r.to_dict() for r in lb.history]]
+    assert all(repr(x) == repr(mine) for x in comm.allgather(mine))
+    loads = lb.rank_loads()
+    assert np.array_equal(loads.max(axis=1), it.max)
+    assert np.allclose(loads.mean(axis=1), it.mean, rtol=1e-12)
+    return [r.iteration for r in lb.history.balancings]
+
+
+def blocking_halo_exchange(comm):
+    """Random delays, balancings at every period, objects that count their iterations."""
+    rng = random.Random(comm.rank)
+    n = LONG if comm.size > 1 else 100
+    lb = fill(pylb.Balancer(comm, lag=3, every=30, load=lambda key, block: 1.0 + key % 5))
+    for it in lb.iterate(n):
+        halo(comm, it)
+        for _, block in lb.local():
+            block[0] += 1
+        if rng.random() < 100 / LONG:
+            time.sleep(0.002 * rng.random())
+    done = same_everywhere(comm, lb, n)
+    assert done == list(range(29, n - 1, 30))
+    for key, block in lb.local():
+        assert block.tolist() == [key + n, key, key]
+    every = comm.allgather([key for key, _ in lb.local()])
+    assert sorted(chain(*every)) == list(range(12))
+
+
+def every_lag(comm):
+    """A period shorter than the lag is as long as the lag lets it be."""
+    for lag in (1, 2, 8):
+        lb = fill(pylb.Balancer(comm, lag=lag, every=2, load=lambda key, block: 1.0))
+        for it in lb.iterate(40):
+            halo(comm, it)
+        done = same_everywhere(comm, lb, 40)
+        assert done
+        assert all(2 <= b - a <= lag + 2 for a, b in pairwise(done))
+
+
+def decisions_stand(comm):
+    """What the trigger decides at i is balanced at i + D, whatever it says afterwards."""
+    lb = fill(pylb.Balancer(comm, lag=4, trigger=lambda c: c.iteration == 10))
+    for it in lb.iterate(30):
+        halo(comm, it)
+    assert same_everywhere(comm, lb, 30) == [14]
+    assert lb.history.balancings[0].reason == "the function that was given says so"
+
+
+def imbalance_is_found(comm):
+    """The default trigger, loads that drift apart."""
+    lb = fill(pylb.Balancer(comm, lag=2, give_up=False, load=lambda key, block: block[0]), 20)
+    for it in lb.iterate(60):
+        halo(comm, it)
+        for key, block in lb.local():
+            block[0] = 1.0 + (0.02 * it if key % comm.size == 0 else 0.0)
+    done = same_everywhere(comm, lb, 60)
+    assert done or comm.size == 1
+
+
+def loops_go_on(comm):
+    lb = fill(pylb.Balancer(comm, lag=2, every=1000))  # beyond the end: never
+    assert list(lb.iterate(5)) == [0, 1, 2, 3, 4]
+    assert list(lb.iterate(0)) == []
+    for it in lb.iterate(100):
+        if it == 7:
+            break  # everybody
+    assert list(lb.iterate(3)) == [7, 8, 9]
+    assert same_everywhere(comm, lb, 10) == []
+
+
+def one_leaves_early(comm):
+    """The others run to their end, without balancing; what follows is as if nothing had been."""
+    lb = fill(pylb.Balancer(comm, lag=2, every=3, load=lambda key, block: 1.0))
+    for it in lb.iterate(20):
+        if it == 8 and lb.rank == lb.n_ranks - 1:
+            break
+    assert [r.iteration for r in lb.history.balancings] == [2, 5]
+    seen = list(lb.iterate(4))
+    start = 8 if comm.size == 1 else 20
+    assert seen == list(range(start, start + 4))
+    assert len({repr(x) for x in comm.allgather([r.to_dict() for r in lb.history])}) == 1
+
+
+def nothing_to_do(comm):
+    """Zero load everywhere; one object; no object."""
+    for n in (12, 1, 0):
+        lb = fill(pylb.Balancer(comm, lag=2, load=lambda key, block: 0.0), n)
+        for it in lb.iterate(20):
+            halo(comm, it)
+        same_everywhere(comm, lb, 20)
+        assert lb.iterations.max.tolist() == [0.0] * 20
+        assert lb.iterations.max_over_mean.tolist() == [1.0] * 20
+
+
+def coming_and_going(comm):
+    lb = fill(pylb.Balancer(comm, lag=2, every=4, load=lambda key, block: 1.0))
+    alive = []
+    for it in lb.iterate(24):
+        halo(comm, it)
+        alive.append([key for key, _ in lb.local()])
+        if it == 5 and lb.rank == 0:
+            lb.add(100, np.zeros(3))
+            raised(errors.UnknownKeyError, "key 100", lambda: lb.add(100, None))
+        if it == 13:
+            for key, block in lb.local():
+                if key in (3, 100):
+                    assert lb.remove(key) is block
+                    raised(errors.UnknownKeyError, f"key {key}", lambda key=key: lb.remove(key))
+    sums = [sorted(chain(*parts)) for parts in zip(*comm.allgather(alive), strict=True)]
+    first = list(range(12))
+    assert sums[:6] == [first] * 6
+    assert sums[6:14] == [[*first, 100]] * 8
+    assert sums[14:] == [[key for key in first if key != 3]] * 10
+    assert lb.iterations.mean.tolist() == [
+        x / comm.size for x in [12.0] * 6 + [13.0] * 8 + [11.0] * 10
+    ]
+    assert same_everywhere(comm, lb, 24) == [3, 7, 11, 15, 19]
+    assert lb.report().n_objects == 11
+
+
+def idle_and_utilization(comm):
+    lb = fill(pylb.Balancer(comm, lag=2, mode="off"))
+    for it in lb.iterate(4):
+        halo(comm, it)
+        for _ in lb.local():
+            pass
+        time.sleep(0.01)
+    it = lb.iterations
+    assert all(it.idle >= 0.01)
+    assert all(it.utilization < 0.5)
+    assert all(it.time >= 0.01)
+
+
+def wrong_calls(comm):
+    lb = fill(pylb.Balancer(comm, lag=2))
+    raised(errors.StateError, "send() with lag=2", lambda: lb.send(0, lb.rank, 1))
+    raised(errors.StateError, "inbox() with lag=2", lambda: lb.inbox(0))
+    raised(errors.StateError, "no loop of begin()", lambda: lb.at_sync(0))
+    raised(errors.StateError, "no loop of begin()", lb.balance)
+    for _ in lb.iterate(3):
+        raised(errors.StateError, "exchange() with lag=2", lb.exchange)
+        raised(errors.StateError, "under way", lambda: list(lb.iterate(1)))
+        raised(errors.StateError, "no loop of begin()", lambda: lb.at_sync(0))
+        other = pylb.Balancer(comm, lag=2)
+        raised(errors.StateError, "another Balancer", lambda o=other: list(o.iterate(1)))
+    raised(errors.StateError, "begin() with lag=0", lambda: pylb.Balancer(comm).begin(3))
+    raised(errors.DomainError, "lag is -1", lambda: pylb.Balancer(comm, lag=-1))
+    raised(errors.DomainError, "lag is 1.5", lambda: pylb.Balancer(comm, lag=1.5))
+    raised(errors.DomainError, "lag=inf", lambda: pylb.Balancer(comm, lag=math.inf).iterate(3))
+    raised(errors.DomainError, "every", lambda: pylb.Balancer(comm, lag=2, every=0))
+    if comm.size > 1:
+        lb = fill(pylb.Balancer(comm, lag=2 + comm.rank % 2))
+        raised(errors.DomainError, ("lag=2", "lag=3"), lambda: list(lb.iterate(3)))
+
+
+# ---- objects at their own pace ---------------------------------------------------------------
+
+
+class Ring:
+    """Objects on a ring that send to both neighbours in each iteration, with messages of the
+    program's own; an object ends iteration k when its neighbours' of k have come.  What has not
+    been received yet goes with an object that moves.
+    """
+
+    def __init__(self, comm, lb, n, rng):
+        self.comm, self.lb, self.n, self.rng = comm.Dup(), lb, n, rng
+        self.under_way = []
+        self.asks = Counter()
+        self.spread = 0
+
+    def send(self, key, k):
+        for to in ((key - 1) % self.n, (key + 1) % self.n):
+            self.under_way.append(self.comm.isend((to, k), self.lb.rank_of(to)))
+        self.under_way = [request for request in self.under_way if not request.Test()]
+
+    def receive(self):
+        blocks = dict(self.lb.local())
+        while self.comm.iprobe():
+            to, k = self.comm.recv()
+            blocks[to]["came"][k] = blocks[to]["came"].get(k, 0) + 1
+
+    def run(self, n):
+        running = [key for key, _ in self.lb.local()]
+        for key in running:
+            self.send(key, 1)
+        standing, state = [], AtSync.PAUSE
+        while state is not AtSync.END:
+            self.receive()
+            for key, block in self.lb.local():
+                self.advance(key, block, running, standing)
+            for key in standing.copy():
+                self.go(key, self.lb.at_sync(key), running, standing)
+            ks = [block["k"] for _, block in self.lb.local()]
+            self.spread = max(self.spread, max(ks, default=0) - min(ks, default=0))
+            state = self.lb.at_sync()
+            if state is AtSync.BALANCE:
+                self.receive()  # all that was sent for iterations up to this one was consumed
+                self.lb.balance()
+                running, standing = [key for key, _ in self.lb.local()], []
+                for key, block in self.lb.local():
+                    self.send(key, block["k"] + 1)
+        MPI.Request.Waitall(self.under_way)
+        self.comm.Barrier()
+        assert not self.comm.iprobe()
+
+    def advance(self, key, block, running, standing):
+        """One iteration, if it is this object's turn and its messages are here."""
+        k = block["k"] + 1
+        if key not in running or block["came"].get(k, 0) < 2 or self.rng.random() < 0.3:
+            return
+        del block["came"][k]
+        block["k"] = k
+        running.remove(key)
+        standing.append(key)
+        self.go(key, self.lb.at_sync(key), running, standing)
+
+    def go(self, key, answer, running, standing):
+        self.asks[answer] += 1
+        if answer is AtSync.GO:
+            standing.remove(key)
+            running.append(key)
+            self.send(key, dict(self.lb.local())[key]["k"] + 1)
+        elif answer is AtSync.END:
+            standing.remove(key)
+
+
+def objects_at_their_own_pace(comm):
+    """With the consensus of the thesis (no lag), and with one; on one rank some are ahead."""
+    n, steps = 10, 60
+    spread = 0
+    for lag in (math.inf, 1, 4):
+        lb = pylb.Balancer(
+            comm, lag=lag, every=5, load=lambda key, block: 1.0 + key + block["k"] % 2
+        )
+        for key in range(lb.rank, n, lb.n_ranks):
+            lb.add(key, {"k": 0, "came": {}})
+        lb.begin(steps)
+        ring = Ring(comm, lb, n, random.Random(comm.rank))
+        ring.run(steps)
+        assert all(block["k"] == steps for _, block in lb.local())
+        done = same_everywhere(comm, lb, steps)
+        assert len(done) >= steps // (5 + 5) - 1
+        # Loads are counted by iteration, not by time: each iteration's sum is that of all objects.
+        total = [sum(1.0 + key + k % 2 for key in range(n)) for k in range(1, steps + 1)]
+        assert np.allclose(lb.iterations.mean * comm.size, total, rtol=1e-12)
+        spread = max(spread, ring.spread)
+        raised(errors.StateError, "no loop of begin()", lb.at_sync)
+    assert max(comm.allgather(spread)) >= 1
+
+
+CASES = (
+    every_lag,
+    decisions_stand,
+    imbalance_is_found,
+    loops_go_on,
+    one_leaves_early,
+    nothing_to_do,
+    coming_and_going,
+    idle_and_utilization,
+    wrong_calls,
+    objects_at_their_own_pace,
+    blocking_halo_exchange,
+)
+
+
+def main():
+    world = MPI.COMM_WORLD
+    for case in CASES:
+        if world.rank == 0:
+            print(case.__name__, file=sys.stderr, flush=True)
+        for comm in (MPI.COMM_SELF, world):
+            case(comm)
+
+
+if __name__ == "__main__":
+    main()
