@@ -241,3 +241,58 @@ def test_the_key_that_cannot_be_pickled_is_named():
     )
     with pytest.raises(SerializationError, match=r"object 4 .function. cannot be pickled"):
         balancing._pack(list(lb._store.items.values()))
+
+
+class OwnArray(np.ndarray):
+    pass
+
+
+MAIL = [
+    np.arange(6.0).reshape(2, 3),
+    np.asfortranarray(np.arange(6).reshape(2, 3)),
+    np.arange(12)[::2],
+    np.full((), 3.0, np.float32),
+    np.zeros((0, 3)),
+    np.array([True, False]),
+    np.array([1 + 2j]),
+    np.arange(3, dtype=">i4"),
+    np.array(["2026-11-21"], "M8[D]"),
+    np.array([(1, 2.0)], "i4,f8"),
+    np.array([{}, None]),
+    np.ones(1000),
+    np.ones(3).view(OwnArray),
+    3.5,
+    "text",
+    {"a": np.ones(3)},
+]
+
+
+def test_mail_arrives_as_it_was_sent():
+    messages = [(k, -k, data) for k, data in enumerate(MAIL)]
+    wire, others = _core.mail_pack(messages, parcel.OUT_OF_BAND)
+    assert len(others) == len(MAIL) - 6  # plain arrays do not go through pickle
+    got = parcel.unpack_mail([bytes(part) for part in parcel.pack_mail(messages)])
+    assert [m[:2] for m in got] == [m[:2] for m in messages]
+    for (_, _, data), sent in zip(got, MAIL, strict=True):
+        assert type(data) is type(sent)
+        if isinstance(sent, np.ndarray):
+            assert data.dtype == sent.dtype
+            assert data.flags.fnc == sent.flags.fnc
+            np.testing.assert_array_equal(data, sent)
+        elif not isinstance(sent, dict):
+            assert data == sent
+    first = got[0][2]
+    first += 1.0  # its own memory
+    assert _core.mail_unpack(wire, others)[0][2][0, 0] == 0.0
+    assert parcel.unpack_mail(parcel.pack_mail([])) == []
+
+
+def test_mail_that_was_cut():
+    wire, _ = _core.mail_pack([(1, 2, np.ones(3))], 2048)
+    for n in range(len(wire)):
+        with pytest.raises(ValueError, match="ends within"):
+            _core.mail_unpack(wire[:n], [])
+    with pytest.raises(ValueError, match="fewer than"):
+        _core.mail_unpack(_core.mail_pack([(1, 2, "x")], 2048)[0], [])
+    with pytest.raises(TypeError, match="expected"):
+        _core.mail_pack([(1, 2)], 2048)

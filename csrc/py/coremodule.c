@@ -18,6 +18,7 @@ static int (*const rooms[])(PyObject *) = {
     plb_py_add_ledger,
     plb_py_add_rounds,
     plb_py_add_atsync,
+    plb_py_add_mail,
 };
 /* clang-format on */
 

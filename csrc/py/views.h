@@ -85,6 +85,7 @@ int plb_py_add_select(PyObject *module);
 int plb_py_add_ledger(PyObject *module);
 int plb_py_add_recorder(PyObject *module);
 int plb_py_add_atsync(PyObject *module);
+int plb_py_add_mail(PyObject *module);
 int plb_py_add_vt(PyObject *module);
 int plb_py_add_replay(PyObject *module);
 int plb_py_add_optimum(PyObject *module);

@@ -22,7 +22,7 @@ from pylb.runtime.deciding import ASKED_FOR, Decider
 from pylb.runtime.messages import Mailbox
 from pylb.runtime.migration import Balancing
 from pylb.runtime.objects import Changes, Directory, Item, Store, key_of
-from pylb.runtime.parcel import pack, size_of, unpack
+from pylb.runtime.parcel import pack_mail, size_of, unpack_mail
 from pylb.runtime.report import Iterations, Log, Report, Row, check_suffix
 from pylb.runtime.transport import NO_LOADS, Sends, Serial, Stats
 from pylb.runtime.worth import Worth
@@ -492,7 +492,7 @@ class Balancer(Asynchronous):
                 self._ask_loads(self._load)
             outgoing = self._mailbox.collect(self._directory.rank_of)
             own = outgoing.pop(self.rank, own)
-            sends = [(rank, pack(mail)) for rank, mail in outgoing.items()]
+            sends = [(rank, pack_mail(mail)) for rank, mail in outgoing.items()]
             messages = sum(map(len, outgoing.values()))
             nbytes = sum(size_of(parts) for _, parts in sends)
         except Exception as why:
@@ -514,7 +514,7 @@ class Balancer(Asynchronous):
         )
         waited = _core.clock() - begin
         self._idle = waited if kind == Kind.SYNC else self._idle + waited
-        self._mailbox.deliver([own, *(unpack(parts) for _, parts in received)])
+        self._mailbox.deliver([own, *(unpack_mail(parts) for _, parts in received)])
         if kind == Kind.SYNC:
             self._loads.append(_core.exact_sum(loads))
             self._store.end_pass()

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from pylb import _core
+
 Parts = list[Any]  # of contiguous buffers: the pickle, then what is out of band
 OUT_OF_BAND = 2048  # bytes; below, a copy into the pickle is cheaper than a part of its own
 AS_THEY_ARE = {int, float, complex, bool, str, bytes, type(None)}
@@ -30,6 +32,17 @@ def pack(value: Any) -> Parts:
 def unpack(parts: Parts) -> Any:
     """The value of `pack`'s buffers; its arrays live in them."""
     return pickle.loads(parts[0], buffers=parts[1:])
+
+
+def pack_mail(messages: list[tuple[int, int, Any]]) -> Parts:
+    """Messages (target, source, data) as buffers: small arrays as their bytes, the rest pickled."""
+    wire, others = _core.mail_pack(messages, OUT_OF_BAND)
+    return [wire, *pack(others)] if others else [wire]
+
+
+def unpack_mail(parts: Parts) -> list[tuple[int, int, Any]]:
+    """The messages of `pack_mail`'s buffers."""
+    return _core.mail_unpack(parts[0], unpack(parts[1:]) if len(parts) > 1 else [])
 
 
 def size_of(parts: Parts) -> int:
