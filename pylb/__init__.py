@@ -16,7 +16,7 @@ from pylb.runtime import AtSync, Balancer, Iterations, Report
 from pylb.selection import Choice, Selector
 from pylb.snapshot import Edges, Multicasts, Snapshot
 from pylb.strategies import Strategy, strategies, strategy
-from pylb.trace import Trace
+from pylb.trace import RunRecord, Trace
 from pylb.traffic import Traffic, traffic
 from pylb.triggers import Cycle, Trigger, triggers
 from pylb.virtual import VirtualCluster, VirtualComm
@@ -41,6 +41,7 @@ __all__ = [
     "Receipt",
     "Replay",
     "Report",
+    "RunRecord",
     "Selector",
     "Snapshot",
     "Strategy",

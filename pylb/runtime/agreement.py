@@ -32,7 +32,8 @@ class Kind(IntEnum):
     RECORDS = 10
     WORTH = 11
     CHANGES = 12
-    EXIT = 13
+    RECORD = 13
+    EXIT = 14
 
 
 PLACES = {
@@ -48,6 +49,7 @@ PLACES = {
     Kind.RECORDS: "gathering records of {} iterations",
     Kind.WORTH: "weighing the last balancing, after iteration {}",
     Kind.CHANGES: "telling which objects have come and gone after iteration {}",
+    Kind.RECORD: "recording, after iteration {}",
     Kind.EXIT: "ending its program",
 }
 

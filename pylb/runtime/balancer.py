@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 import operator
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError, StateError, UnknownKeyError
 from pylb.receipts import History
 from pylb.runtime import transport_virtual
+from pylb.runtime.again import Again
 from pylb.runtime.agreement import Agreement, Kind
 from pylb.runtime.asynchronous import Asynchronous
 from pylb.runtime.choosing import chooser
@@ -23,12 +26,16 @@ from pylb.runtime.messages import Mailbox
 from pylb.runtime.migration import Balancing
 from pylb.runtime.objects import Changes, Directory, Item, Store, key_of
 from pylb.runtime.parcel import pack_mail, size_of, unpack_mail
+from pylb.runtime.recording import EVERY, Recording, Scribe
 from pylb.runtime.report import Iterations, Log, Report, Row, check_suffix
 from pylb.runtime.transport import NO_LOADS, Sends, Serial, Stats
 from pylb.runtime.worth import Worth
 from pylb.snapshot import F64
+from pylb.trace.h5 import SUFFIXES as RECORD_SUFFIXES
 from pylb.triggers import make
 from pylb.virtual.comm import VirtualComm
+
+log = logging.getLogger("pylb")
 
 
 class Balancer(Asynchronous):
@@ -73,6 +80,12 @@ class Balancer(Asynchronous):
         Default: unless `every`, or a function of one's own, says when to balance.
     network : (alpha, beta), optional
         Seconds per message and per byte, for strategy "auto".  Default: measured in the first loop.
+    record : bool or path
+        Keep the loads of all iterations in memory (64 MiB a rank) for `save`; or write them into
+        that file as they come, so that it is there whatever happens to the program.  With lag=0.
+    replay : path, optional
+        A run that `save` or `record` wrote: its balancings are done again, at the same iterations
+        and to the same placements, whatever the loads are now.
     strategy_params, trigger_params : mapping, optional
         Parameters of the strategy (of the selection, for "auto") and of the trigger.
 
@@ -93,9 +106,10 @@ class Balancer(Asynchronous):
 
     Notes
     -----
-    `iterate`, `exchange`, `report` to a file and `rank_loads` are collective.  A rank whose program
-    raises, ends or leaves the loop early ends the others with an error that says so; where they do
-    not come to the balancer within ``PYLB_ABORT_AFTER`` seconds (10) the failing rank aborts all.
+    `iterate`, `exchange`, `save`, `report` to a file and `rank_loads` are collective.  A rank whose
+    program raises, ends or leaves the loop early ends the others with an error that says so; where
+    they do not come to the balancer within ``PYLB_ABORT_AFTER`` seconds (10) the failing rank
+    aborts all.
 
     Examples
     --------
@@ -123,6 +137,8 @@ class Balancer(Asynchronous):
         seed: int = 0,
         give_up: bool | None = None,
         network: tuple[float, float] | None = None,
+        record: bool | str | os.PathLike[str] = True,
+        replay: str | os.PathLike[str] | None = None,
         strategy_params: Mapping[str, Any] | None = None,
         trigger_params: Mapping[str, Any] | None = None,
     ) -> None:
@@ -139,17 +155,36 @@ class Balancer(Asynchronous):
         self._decider = Decider(
             when, which, seed=operator.index(seed), gives_up=gives_up, speaks=self.rank == 0
         )
-        self._words = (
-            f"strategy={which.name!r}, strategy_params={dict(strategy_params or {})}, "
-            f"trigger={when.name!r}, trigger_params={when.params}, mode={mode!r}, "
-            f"clock={clock!r}, load={'given' if load else None}, seed={seed}, give_up={gives_up}, "
-            f"lag={self._lag}"
-        )
+        if self._lag and (replay is not None or not isinstance(record, bool)):
+            raise DomainError(f"lag is {lag}: expected 0 with record=path and with replay=path")
+        self._again = None if replay is None else Again(replay, self.n_ranks)
+        if self._again is not None:
+            self._decider = self._again
+        self._parameters = {
+            "strategy": which.name,
+            "strategy_params": dict(strategy_params or {}),
+            "trigger": when.name,
+            "trigger_params": when.params,
+            "mode": mode,
+            "clock": clock,
+            "load": "given" if load else None,
+            "seed": seed,
+            "give_up": gives_up,
+            "lag": self._lag,
+            "record": record is not False,
+            "replay": replay is not None,
+        }
+        self._words = ", ".join(f"{name}={value!r}" for name, value in self._parameters.items())
         self._store = Store(_one_of("clock", clock, ("wall", "cpu")))
         self._changes = Changes()
         self._mailbox = Mailbox()
         self._directory = Directory()
         self._worth = Worth(self._agreement, self._store, self._directory)
+        self._recording = Recording(self._agreement, self._store, self._mailbox)
+        self._scribe: Scribe | None = None
+        if not isinstance(record, bool):
+            self._scribe = Scribe(record, self._agreement, self._directory, self._parameters)
+        self._records = record is not False
         self._in_loop = False
         self._due = False  # a balancing that the last pass of a loop has left to the next loop
         self._done = 0  # iterations
@@ -403,6 +438,8 @@ class Balancer(Asynchronous):
                 yield self._done
                 self._at_sync(is_last=left == 0)
             self._weigh()
+            self._recording.cut()  # between loops objects come and go at once
+            self._write()
             self._agreement.at = f"after iteration {self._done - 1}"
         finally:
             self._in_loop = False
@@ -428,8 +465,13 @@ class Balancer(Asynchronous):
             self._decider.chooser.learn(self._agreement.network())
         # Only the first loop tells the end: after it the program may go on as often as it likes.
         self._decider.expect(n if self._done == 0 else None)
+        if self._again is not None:
+            self._again.check_length(self._done + n)
         if self._due:
             self._balance()
+        if self._again is not None and n:
+            self._again.check_objects(self._done, self._directory, self._directory.rank)
+        self._write()
         self._store.seconds.fill(0.0)
         self._resumed = _core.clock()
 
@@ -441,6 +483,7 @@ class Balancer(Asynchronous):
         UnknownKeyError
             A key was added on two ranks.
         """
+        self._recording.cut()
         changes, self._changes = self._changes, Changes()
         self._store.change(changes)
         new, gone = changes.share(self._transport)
@@ -462,6 +505,10 @@ class Balancer(Asynchronous):
         self._due = self._mode == "on" and self._decide(stats)
         if self._due and not is_last:
             self._balance()
+        if self._again is not None and stats.n_changed and not is_last:
+            self._again.check_objects(self._done, self._directory, self._directory.rank)
+        if self._done % EVERY == 0:
+            self._write()
         self._resumed = _core.clock()
 
     def _decide(self, stats: Stats) -> bool:
@@ -517,6 +564,8 @@ class Balancer(Asynchronous):
         self._mailbox.deliver([own, *(unpack_mail(parts) for _, parts in received)])
         if kind == Kind.SYNC:
             self._loads.append(_core.exact_sum(loads))
+            if self._records:
+                self._recording.keep()
             self._store.end_pass()
         return stats
 
@@ -530,7 +579,10 @@ class Balancer(Asynchronous):
         reason: of the decision, where it was an earlier iteration's.
         """
         self._due = False
+        if self._again is not None:
+            self._again.check_objects(self._done, self._directory)
         self._weigh()
+        self._recording.cut()
         self._worth.remember()
         receipt, chosen = self._decider.balance(reason)
         outcome = Balancing(
@@ -617,6 +669,50 @@ class Balancer(Asynchronous):
             if self.rank == 0:
                 report.write(path)
         return report
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the run so far: loads, placements, messages, receipts, parameters.  Collective.
+
+        `pylb.Trace.read` and `pylb.RunRecord.read` read it, ``Balancer(replay=path)`` balances as
+        it did.  HDF5, by h5py; rank 0 writes, and the file appears when it is complete.
+
+        Parameters
+        ----------
+        path : path
+            With the suffix ``.h5`` or ``.hdf5``.
+
+        Raises
+        ------
+        DomainError
+            Another suffix.
+        StateError
+            The balancer was made with ``record=False``, or writes into a file as it goes.
+        MissingPartError
+            h5py is absent.
+        OSError
+            It cannot be written.
+        """
+        if Path(path).suffix not in RECORD_SUFFIXES:
+            raise DomainError(f"path is {str(path)!r}: expected {' or '.join(RECORD_SUFFIXES)}")
+        if not self._records or self._scribe is not None:
+            where = f"goes into {self._scribe.path} as it comes" if self._scribe else "is not kept"
+            raise StateError(f"save(): the run {where}, as record= says")
+        if self._lag:
+            raise StateError(f"save() with lag={self._lag}: only with lag=0 is the run kept")
+        scribe = Scribe(path, self._agreement, self._directory, self._parameters)
+        saved = scribe.save(self._recording, self._rows.table(), self.history, self._done)
+        if self.rank == 0 and saved < self._done:
+            log.warning(
+                "pylb: %s has the first %d of %d iterations; record=path keeps all",
+                path,
+                saved,
+                self._done,
+            )
+
+    def _write(self) -> None:
+        """What has come since the last time, where the record is written as it comes."""
+        if self._scribe is not None:
+            self._scribe.write(self._recording, self._rows.table(), self.history, self._done)
 
     def __repr__(self) -> str:
         return (

@@ -18,7 +18,7 @@ from pylb.errors import DomainError, FormatError, MissingPartError, OutOfRangeEr
 from pylb.optimum import Optimum, optimum
 from pylb.replay import Replay, replay
 from pylb.snapshot import F64, I32, I64, Edges, Snapshot
-from pylb.trace import made, vt
+from pylb.trace import h5, made, vt
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,7 +111,8 @@ class Trace:
         stem: str | None = None,
         threads: int | None = None,
     ) -> Trace:
-        """Read a run that vt recorded (LBDatafile JSON, plain or Brotli, one file a rank).
+        """Read a run that vt recorded (LBDatafile JSON, plain or Brotli, one file a rank), or one
+        that `Balancer.save` wrote (HDF5).
 
         Parameters
         ----------
@@ -138,6 +139,8 @@ class Trace:
         >>> trace = pylb.Trace.read("run/")
         >>> trace[3].metrics.max_over_mean
         """
+        if h5.is_record(path):
+            return h5.read(path).trace
         return cls._of_run(vt.read(vt.files(path, stem), threads))
 
     @classmethod

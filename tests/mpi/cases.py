@@ -145,6 +145,46 @@ def selects(comm):
     return None
 
 
+def recorded_and_taken_again(comm):
+    """The record is the same on any number of ranks but for the places; so is the second run."""
+    path = Path(comm.bcast(tempfile.mkdtemp()), "run.h5")
+
+    def run(options):
+        lb = fill(pylb.Balancer(comm, load=lambda key, block: 1.0 + key * block[0], **options))
+        where = []
+        for it in lb.iterate(12):
+            for key, block in lb.local():
+                block[0] += 1
+                lb.send((key + 1) % 12, key, block)
+            where.append([lb.rank_of(key) for key in range(12)])
+            if it == 5 and lb.rank == 0:
+                lb.add(12, np.zeros(3))
+        return lb, where
+
+    first, places = run({"every": 3})
+    first.save(path)
+    if comm.rank == 0:
+        record = pylb.RunRecord.read(path)
+        assert np.array_equal(record.max, first.iterations.max)
+        assert repr(record.history) == repr(first.history)
+        for it, where in enumerate(places):
+            s = record.at(it)
+            assert s.rank.tolist()[:12] == where
+            assert len(s.key) == 12 + (it > 5)
+        loads = [s.load.tolist() for s in record.stretches]
+    second, again = run({"replay": path})
+    assert again == places
+    assert [r.iteration for r in second.history] == [r.iteration for r in first.history]
+    raised(
+        errors.DomainError,
+        "a record of another program",
+        lambda: loop(fill(pylb.Balancer(comm, replay=path), n=13), 2),
+    )
+    if comm.size > 1:
+        raised(errors.DomainError, "ranks", lambda: pylb.Balancer(replay=path))
+    return comm.bcast(loads if comm.rank == 0 else None)
+
+
 def deferred_balancing(comm):
     """A balancing that is due after the last pass takes place when the program goes on."""
     lb = fill(pylb.Balancer(comm, every=2, load=lambda key, block: 1.0))
@@ -530,6 +570,7 @@ CASES = (
     same_on_all_ranks,
     realised_gain,
     gives_up,
+    recorded_and_taken_again,
     selects,
     deferred_balancing,
     off_and_pinned,

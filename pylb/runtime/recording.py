@@ -1,0 +1,194 @@
+"""What a rank keeps of its objects' loads, and how rank 0 makes a run record of all ranks'."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb.receipts import History
+from pylb.runtime import parcel
+from pylb.runtime.agreement import Agreement, Kind
+from pylb.runtime.messages import Mailbox
+from pylb.runtime.objects import Directory, Store
+from pylb.snapshot import F64
+from pylb.trace.record import Stretch
+
+KEEP = 64 << 20  # bytes of loads that a rank keeps in memory
+EVERY = 64  # iterations from one writing to the next, where the record is written as it comes
+
+
+class Part(NamedTuple):
+    """One rank's part of a stretch: facts of its objects (n, 4), loads (k, n), edges (m, 4)."""
+
+    first: int
+    facts: Any
+    load: F64
+    edges: Any
+    passes: int
+
+
+class Recording:
+    """The loads of this rank's objects in every iteration that is not handed over yet.
+
+    Attributes
+    ----------
+    full : bool
+        No further iteration is kept: it would be more than `KEEP` bytes.
+    """
+
+    def __init__(self, agreement: Agreement, store: Store, mailbox: Mailbox) -> None:
+        self._agreement = agreement
+        self._store = store
+        self._mailbox = mailbox
+        self._parts: list[Part] = []
+        self._loads: list[F64] = []
+        self._first = 0
+        self._kept = 0
+        self.full = False
+
+    def keep(self) -> None:
+        """A pass is over."""
+        if not self.full:
+            self._loads.append(self._store.seconds.copy())
+            self._kept += self._store.seconds.nbytes
+            self.full = self._kept > KEEP
+
+    def cut(self) -> None:
+        """Something changes behind the last pass: the objects, where they are, who has asked."""
+        if not self._loads:
+            return
+        items = self._store.items.values()
+        facts = np.array([item.facts() for item in items], np.int64).reshape(-1, 4)
+        load = np.array(self._loads).reshape(len(self._loads), len(facts))
+        passes = max(self._store.passes, 1)
+        self._parts.append(Part(self._first, facts, load, self._mailbox.edges(), passes))
+        self._first += len(load)
+        self._loads = []
+
+    def gather(self, iteration: int, *, forget: bool) -> list[Stretch]:
+        """Everything that all ranks have kept, on rank 0; empty on the others.  Collective."""
+        self.cut()
+        is_root = self._agreement.transport.rank == 0
+        sends = [] if is_root else [(0, parcel.pack(self._parts))]
+        _, received = self._agreement.step(Kind.RECORD, iteration, sends=sends)
+        mine = self._parts
+        if forget:
+            self._parts, self._kept = [], 0
+        if not is_root:
+            return []
+        whole = [(0, mine), *((rank, parcel.unpack(parts)) for rank, parts in received)]
+        return _stretches(whole)
+
+
+def _stretches(whole: list[tuple[int, list[Part]]]) -> list[Stretch]:
+    """One for each cut; of the last ones only iterations that all ranks have kept."""
+    out = []
+    for parts in zip(*(mine for _, mine in whole), strict=False):
+        k = min(len(part.load) for part in parts)
+        if k:
+            out.append(_stretch([rank for rank, _ in whole], parts, k))
+        if k < max(len(part.load) for part in parts):
+            break
+    return out
+
+
+def _stretch(ranks: list[int], parts: tuple[Part, ...], k: int) -> Stretch:
+    facts = np.concatenate([part.facts for part in parts])
+    where = np.repeat(np.array(ranks, np.int32), [len(part.facts) for part in parts])
+    order = np.argsort(facts[:, 0])
+    key, nbytes, memory, migratable = (np.ascontiguousarray(c) for c in facts[order].T)
+    edges = np.concatenate([part.edges / [1, 1, part.passes, part.passes] for part in parts])
+    ends = np.concatenate([part.edges[:, :2] for part in parts])
+    by = np.lexsort((ends[:, 1], ends[:, 0]))
+    known = np.isin(ends[by], key).all(axis=1)  # an object may have gone since it was sent to
+    by = by[known]
+    return Stretch(
+        parts[0].first,
+        key,
+        where[order],
+        nbytes,
+        memory,
+        migratable.astype(bool),
+        np.concatenate([part.load[:k] for part in parts], axis=1)[:, order],
+        np.searchsorted(key, ends[by, 0]).astype(np.int32),
+        np.searchsorted(key, ends[by, 1]).astype(np.int32),
+        edges[by, 2],
+        edges[by, 3],
+    )
+
+
+class Scribe:
+    """Writes a recording to a file, at once or as it comes.  On all ranks; rank 0 has the file."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        agreement: Agreement,
+        directory: Directory,
+        parameters: dict[str, Any],
+    ) -> None:
+        self.path = Path(path)
+        self._directory = directory
+        self._agreement = agreement
+        self._parameters = parameters
+        self._writer: Any = None
+
+    def write(
+        self,
+        recording: Recording,
+        rows: F64,
+        history: History,
+        iteration: int,
+    ) -> None:
+        """Append what was recorded since; the file is then complete up to there.  Collective."""
+        stretches = recording.gather(iteration, forget=True)
+        self._on_root(lambda: self._append(stretches, rows, history), iteration)
+
+    def save(
+        self,
+        recording: Recording,
+        rows: F64,
+        history: History,
+        iteration: int,
+    ) -> int:
+        """Write all, and only then give it its name; the number of iterations.  Collective."""
+        stretches = recording.gather(iteration, forget=False)
+        self._on_root(lambda: self._whole(stretches, rows, history), iteration)
+        return sum(s.iterations for s in stretches)
+
+    def _on_root(self, call: Callable[[], None], iteration: int) -> None:
+        error: Exception | None = None
+        if self._agreement.transport.rank == 0:
+            try:
+                call()
+            except Exception as why:
+                error = why
+        self._agreement.step(Kind.RECORD, iteration, error=error)
+
+    def _append(self, stretches: list[Stretch], rows: F64, history: History) -> None:
+        from pylb.trace.h5 import Writer
+
+        if self._writer is None:
+            self._writer = Writer(
+                self.path,
+                self._agreement.transport.size,
+                self._parameters,
+                len(self._directory.keys),
+            )
+        for s in stretches:
+            self._writer.append(s, rows[s.first : s.first + s.iterations], history)
+        self._writer.receipts(history)
+
+    def _whole(self, stretches: list[Stretch], rows: F64, history: History) -> None:
+        path, self.path = self.path, self.path.with_name(f".{self.path.name}.part")
+        try:
+            self._append(stretches, rows, history)
+            self._writer.close()
+            self.path.replace(path)
+        finally:
+            self.path.unlink(missing_ok=True)
+            self.path = path

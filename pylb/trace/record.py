@@ -1,0 +1,217 @@
+"""pylb's own record of a run: loads, placements and messages of every iteration, and why."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pylb.errors import OutOfRangeError
+from pylb.receipts import History
+from pylb.snapshot import F64, I32, I64
+from pylb.trace.made import COLLECTION
+
+if TYPE_CHECKING:
+    from pylb.trace.trace import Trace
+
+Arrays = dict[str, Any]
+
+
+class Stretch(NamedTuple):
+    """Iterations one behind the other with the same objects in the same places.
+
+    Attributes
+    ----------
+    first : int
+        Number of its first iteration.
+    key : (n,) int64
+        Of the objects, ascending.
+    rank : (n,) int32
+        Where they were.
+    bytes, memory : (n,) int64
+        What a migration sends, and what an object occupies; 0 and -1: not known.
+    migratable : (n,) bool
+    load : (k, n) float64
+        Seconds of each object in each of the k iterations.
+    src, dst : (m,) int32
+        Indices of the objects that talk.
+    edge_bytes, edge_messages : (m,) float64
+        Per iteration, mean since the last balancing.
+    """
+
+    first: int
+    key: I64
+    rank: I32
+    bytes: I64
+    memory: I64
+    migratable: Any
+    load: F64
+    src: I32
+    dst: I32
+    edge_bytes: F64
+    edge_messages: F64
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations, k."""
+        return len(self.load)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RunRecord:
+    """A run of a `Balancer`, as ``lb.save("run.h5")`` wrote it.
+
+    Attributes
+    ----------
+    n_ranks : int
+    parameters : dict
+        What the balancer was given, by name, and the version of pylb.
+    stretches : list of Stretch
+    time, max, mean, idle, utilization : (m,) float64
+        Of each iteration, as in `Iterations`.
+    history : History
+        The receipts.
+    path : str
+
+    Examples
+    --------
+    >>> run = pylb.RunRecord.read("run.h5")
+    >>> run.history.table(), run.history.balancings[0].explain()
+    >>> run.trace.replay("RefineLB", trigger="auto").time
+    """
+
+    n_ranks: int
+    parameters: dict[str, Any]
+    stretches: list[Stretch]
+    time: F64
+    max: F64
+    mean: F64
+    idle: F64
+    utilization: F64
+    history: History = field(default_factory=History)
+    path: str = ""
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> RunRecord:
+        """Read a run record; one that was cut short up to its last complete iteration.
+
+        Raises
+        ------
+        MissingFileError
+            No such file.
+        FormatError
+            No run record, a newer version, or damaged.
+        MissingPartError
+            h5py is absent.
+        """
+        from pylb.trace import h5
+
+        return h5.read(path)
+
+    @property
+    def n_iterations(self) -> int:
+        """Number of iterations, m."""
+        return len(self.time)
+
+    def at(self, iteration: int) -> Stretch:
+        """The stretch that an iteration belongs to."""
+        for stretch in self.stretches:
+            if stretch.first <= iteration < stretch.first + stretch.iterations:
+                return stretch
+        raise OutOfRangeError(
+            f"iteration is {iteration}: {self.path} has 0 ... {self.n_iterations - 1}"
+        )
+
+    @functools.cached_property
+    def trace(self) -> Trace:
+        """The same as a trace: for replay, triggers and optimum."""
+        from pylb.trace.trace import Trace
+
+        return Trace(self.n_ranks, **trace_arrays(self.stretches))
+
+    def __repr__(self) -> str:
+        return (
+            f"<RunRecord: {self.n_iterations} iterations on {self.n_ranks} ranks, "
+            f"{len(self.history.balancings)} balancings>"
+        )
+
+
+def trace_arrays(stretches: list[Stretch]) -> Arrays:
+    """The fields of the trace whose phases the iterations are."""
+    known = [s.key for s in stretches]
+    keys, first, which = np.unique(
+        np.concatenate([np.zeros(0, np.int64), *known]), return_index=True, return_inverse=True
+    )
+    order = np.argsort(first)  # entities are numbered in order of their first task
+    number = np.empty(len(keys), np.int32)
+    number[order] = np.arange(len(keys), dtype=np.int32)
+    every = _joined(stretches, "rank", np.int32)
+    fixed = np.ones(len(keys), bool)
+    entity = number[which].astype(np.int32)
+    np.logical_and.at(fixed, entity, _joined(stretches, "migratable", bool))
+    columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+    tasks, edges, at = [], [], 0
+    for s in stretches:
+        n, k = len(s.key), s.iterations
+        by_rank = np.lexsort((s.key, s.rank))
+        mine = entity[at : at + n]
+        at += n
+        tasks += [n] * k
+        edges += [len(s.src)] * k
+        for name, values in (
+            ("phase_id", s.first + np.arange(k)),
+            ("task_entity", np.tile(mine[by_rank], k)),
+            ("task_rank", np.tile(s.rank[by_rank], k)),
+            ("task_load", s.load[:, by_rank].ravel()),
+            ("task_bytes", np.tile(s.bytes[by_rank], k)),
+            ("task_memory", np.tile(np.maximum(s.memory[by_rank], 0), k)),
+            ("edge_src", np.tile(mine[s.src], k)),
+            ("edge_dst", np.tile(mine[s.dst], k)),
+            ("edge_bytes", np.tile(s.edge_bytes, k)),
+            ("edge_messages", np.tile(s.edge_messages, k)),
+        ):
+            columns[name].append(values)
+    out = {
+        name: np.concatenate([np.zeros(0, dtype), *columns[name]])
+        for name, dtype in _COLUMNS.items()
+    }
+    out |= {
+        "entity_key": keys[order],
+        "entity_migratable": fixed,
+        "entity_home": every[first[order]],
+        "entity_collection": np.full(len(keys), COLLECTION, np.int64),
+        "task_ptr": np.concatenate([[0], np.cumsum(tasks)]).astype(np.int64),
+        "edge_ptr": np.concatenate([[0], np.cumsum(edges)]).astype(np.int64),
+    }
+    for array in out.values():
+        array.flags.writeable = False
+    return out
+
+
+_COLUMNS = {
+    "phase_id": np.int64,
+    "task_entity": np.int32,
+    "task_rank": np.int32,
+    "task_load": np.float64,
+    "task_bytes": np.int64,
+    "task_memory": np.int64,
+    "edge_src": np.int32,
+    "edge_dst": np.int32,
+    "edge_bytes": np.float64,
+    "edge_messages": np.float64,
+}
+
+
+def _joined(stretches: list[Stretch], name: str, dtype: Any) -> Any:
+    return np.concatenate([np.zeros(0, dtype), *(getattr(s, name) for s in stretches)])
+
+
+def rows(stretches: list[Stretch]) -> Iterator[tuple[int, Stretch, int]]:
+    """(iteration, its stretch, its row there)."""
+    for s in stretches:
+        for i in range(s.iterations):
+            yield s.first + i, s, i

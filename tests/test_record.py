@@ -1,0 +1,283 @@
+"""Run records: what is written is read, to the bit; cut short, damaged, newer; and taken again."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import pylb
+from pylb.errors import DomainError, FormatError, MissingFileError, StateError
+from pylb.trace.record import Stretch
+
+h5py = pytest.importorskip("h5py")
+from pylb.trace.h5 import Writer  # noqa: E402
+
+
+def stretch(rng, first, k, n, ranks=3):
+    m = 2 * n
+    return Stretch(
+        first,
+        np.sort(rng.choice(10**6, n, replace=False)),
+        rng.integers(0, ranks, n).astype(np.int32),
+        rng.integers(0, 100, n),
+        rng.integers(-1, 100, n),
+        rng.random(n) < 0.9,
+        rng.random((k, n)),
+        rng.integers(0, n, m).astype(np.int32),
+        rng.integers(0, n, m).astype(np.int32),
+        rng.random(m),
+        rng.random(m),
+    )
+
+
+def receipt(iteration, **fields):
+    return pylb.Receipt(iteration, "balance", "why", "auto", strategy="GreedyLB", **fields)
+
+
+def write(path, seed=0, stretches=6, most=40):
+    """A record of three ranks, written as it comes; what was written."""
+    rng = np.random.default_rng(seed)
+    writer = Writer(path, 3, {"seed": seed})
+    out, rows, history, first = [], [], pylb.History(), 0
+    for _ in range(stretches):
+        k = int(rng.integers(1, most))
+        out.append(stretch(rng, first, k, int(rng.integers(0, 50))))
+        rows += rng.random((k, 5)).tolist()
+        first += k
+        history.append(receipt(first - 1, gain=float("nan"), figures={"tau": float("inf")}))
+        writer.append(out[-1], rows[-k:], history)
+        history[-1].gain = rng.random()
+    writer.receipts(history)
+    writer.close()
+    return out, np.array(rows), history
+
+
+def same(a, b):
+    assert len(a) == len(b)
+    for mine, theirs in zip(a, b, strict=True):
+        for name, x, y in zip(Stretch._fields, mine, theirs, strict=True):
+            assert np.array_equal(x, y), name
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_written_is_read(tmp_path, seed):
+    stretches, rows, history = write(tmp_path / "run.h5", seed)
+    run = pylb.RunRecord.read(tmp_path / "run.h5")
+    same(run.stretches, stretches)
+    assert np.array_equal(
+        np.stack([run.time, run.max, run.mean, run.idle, run.utilization], 1), rows
+    )
+    assert repr(run.history) == repr(history)
+    assert run.parameters["seed"] == seed
+    assert run.n_iterations == len(rows)
+    last = run.at(len(rows) - 1)
+    assert last.first + last.iterations == len(rows)
+
+
+def test_the_trace_has_every_iteration(tmp_path):
+    stretches, rows, _ = write(tmp_path / "run.hdf5")
+    trace = pylb.Trace.read(tmp_path / "run.hdf5")
+    assert (len(trace), trace.n_ranks) == (len(rows), 3)
+    for s in stretches:
+        for i in range(s.iterations):
+            snap = trace[s.first + i]
+            order = np.argsort(snap.key)
+            for got, given in (
+                (snap.key, s.key),
+                (snap.rank, s.rank),
+                (snap.load, s.load[i]),
+                (snap.bytes, s.bytes),
+                (snap.memory, np.maximum(s.memory, 0)),
+            ):
+                assert np.array_equal(got[order], given)
+            edges = zip(snap.key[snap.edges.src], snap.key[snap.edges.dst], strict=True)
+            assert list(edges) == list(zip(s.key[s.src], s.key[s.dst], strict=True))
+            assert np.array_equal(snap.edges.nbytes, s.edge_bytes)
+    trace.replay("GreedyLB", trigger="auto", cost=0.1).regret(trace.optimum(cost=0.1))
+    trace.write(tmp_path / "vt")
+    again = pylb.Trace.read(tmp_path / "vt")
+    assert np.array_equal(again.task_load, trace.task_load)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_file_cut_short_is_read_up_to_its_last_complete_iteration(tmp_path, seed):
+    path = tmp_path / "run.h5"
+    write(path, seed, stretches=30)
+    whole, n, known = path.read_bytes(), 0, 0
+    readable, unreadable = [], []
+    trace = pylb.Trace.read(path)
+    for size in np.linspace(0, len(whole), 60).astype(int).tolist():
+        path.write_bytes(whole[:size])
+        try:
+            run = pylb.RunRecord.read(path)
+        except FormatError:
+            unreadable.append(size)
+            continue
+        readable.append(size)
+        assert run.n_iterations >= n
+        n = run.n_iterations
+        known += 0 < n < len(trace)
+        part = run.trace
+        for name in ("task_load", "task_rank", "task_entity", "edge_bytes"):
+            mine = getattr(part, name)
+            assert np.array_equal(mine, getattr(trace, name)[: len(mine)])
+        assert np.array_equal(part.task_ptr, trace.task_ptr[: n + 1])
+        assert all(r.iteration < n for r in run.history)
+    assert n == len(trace)
+    assert max(unreadable) < min(readable)  # a longer file is not worth less
+    assert known > 20  # most cuts leave something
+
+
+KILLED = """
+import os, sys
+import pylb
+lb = pylb.Balancer(every=30, record=sys.argv[1], load=lambda key, block: 1.0 + key)
+for key in range(10):
+    lb.add(key, key)
+for it in lb.iterate(1000):
+    for key, block in lb.local():
+        pass
+    if it == 200:
+        os._exit(9)
+"""
+
+
+def test_the_record_of_a_program_that_was_killed_is_there(tmp_path):
+    path = tmp_path / "run.h5"
+    done = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    assert done.returncode == 9
+    run = pylb.RunRecord.read(path)
+    assert run.n_iterations == 192  # every 64
+    assert [r.iteration for r in run.history.balancings] == [29, 59, 89, 119, 149, 179]
+    assert run.trace[100].load.tolist() == [1.0 + key for key in range(10)]
+
+
+def test_other_files_are_named(tmp_path):
+    path = tmp_path / "run.h5"
+    with pytest.raises(MissingFileError, match=r"run\.h5"):
+        pylb.Trace.read(path)
+    path.write_bytes(b"something else")
+    with pytest.raises(FormatError, match="no HDF5 file"):
+        pylb.Trace.read(path)
+    with h5py.File(path, "w") as file:
+        file["x"] = [1]
+    with pytest.raises(FormatError, match="no run record of pylb"):
+        pylb.RunRecord.read(path)
+    write(path)
+    with h5py.File(path, "a") as file:
+        file.attrs["version"] = 2
+    with pytest.raises(FormatError, match=r"version 2: this pylb, .*, reads up to 1; a newer one"):
+        pylb.RunRecord.read(path)
+
+
+def test_damage_is_seen(tmp_path):
+    path = tmp_path / "run.h5"
+    stretches, _, _ = write(path)
+    with h5py.File(path, "a") as file:
+        n = stretches[0].load.size + stretches[1].load.shape[1]
+        file["load"][n] += 1e-9  # in the second row of the second stretch
+    assert pylb.RunRecord.read(path).n_iterations == stretches[1].first + 1
+    with h5py.File(path, "a") as file:
+        file["rank"][0] = 7
+    assert pylb.RunRecord.read(path).n_iterations == 0
+    with h5py.File(path, "a") as file:
+        del file["key"]
+    with pytest.raises(FormatError, match="no readable run record"):
+        pylb.RunRecord.read(path)
+
+
+def test_a_rank_that_is_none_is_an_error(tmp_path):
+    path = tmp_path / "run.h5"
+    rng = np.random.default_rng(0)
+    writer = Writer(path, 2, {})
+    writer.append(stretch(rng, 0, 2, 10, ranks=9), rng.random((2, 5)), pylb.History())
+    writer.close()
+    with pytest.raises(FormatError, match="rank in the stretch at iteration 0"):
+        pylb.RunRecord.read(path)
+
+
+def run(path=None, n=40, keys=range(8), **options):
+    lb = pylb.Balancer(load=lambda key, block: 1.0 + key, **options)
+    for key in keys:
+        lb.add(key, np.zeros(key))
+    for it in lb.iterate(n):
+        if it == 20:
+            lb.add(100, "new")
+            lb.remove(3)
+        for key, _ in lb.local():
+            lb.send(0, key, b"123")
+    if path is not None:
+        lb.save(path)
+    return lb
+
+
+def test_save_and_take_again(tmp_path):
+    path = tmp_path / "run.h5"
+    lb = run(path, every=7)
+    record = pylb.RunRecord.read(path)
+    assert record.n_iterations == 40
+    assert record.parameters["trigger"] == "periodic"
+    assert repr(record.history) == repr(lb.history)
+    assert np.array_equal(record.max, lb.iterations.max)
+    assert [len(s.key) for s in record.stretches] == [8] * 6
+    assert [s.first for s in record.stretches] == [0, 7, 14, 21, 28, 35]
+    assert record.trace.n_entities == 9
+    assert record.at(5).edge_messages.sum() == 8
+    again = run(replay=path)
+    assert [r.iteration for r in again.history] == [6, 13, 20, 27, 34]
+    assert "so did the recorded run, because the given number" in again.explain(0)
+    assert "recorded" in again.history[0].strategy
+
+
+def test_another_program_is_told_so(tmp_path):
+    path = tmp_path / "run.h5"
+    run(path, every=7)
+    with pytest.raises(DomainError, match=r"iteration 0 .* only this program has object 8"):
+        run(replay=path, keys=range(9))
+    with pytest.raises(DomainError, match=r"only the record has object 7"):
+        run(replay=path, keys=range(7))
+    with pytest.raises(DomainError, match=r"a run of 40 iterations: expected 41 or more"):
+        run(replay=path, n=41)
+    assert len(run(replay=path, n=30).iterations.time) == 30
+
+
+def test_as_it_comes(tmp_path):
+    path = tmp_path / "run.h5"
+    lb = run(record=path, every=7, n=100)
+    record = pylb.RunRecord.read(path)
+    assert record.n_iterations == 100
+    assert repr(record.history) == repr(lb.history)
+    with pytest.raises(StateError, match=r"goes into .*run\.h5 as it comes"):
+        lb.save(tmp_path / "other.h5")
+    with pytest.raises(StateError, match="is not kept"):
+        run(tmp_path / "other.h5", record=False)
+    with pytest.raises(DomainError, match=r"expected \.h5 or \.hdf5"):
+        lb.save("run.json")
+    with pytest.raises(OSError, match="nowhere"):
+        run(record=tmp_path / "nowhere" / "run.h5")
+    assert sorted(os.listdir(tmp_path)) == ["run.h5"]
+
+
+def test_with_a_lag_nothing_is_kept(tmp_path):
+    for options in ({"record": tmp_path / "run.h5"}, {"replay": tmp_path / "run.h5"}):
+        with pytest.raises(DomainError, match="lag is 1: expected 0"):
+            pylb.Balancer(lag=1, **options)
+    with pytest.raises(StateError, match="only with lag=0 is the run kept"):
+        pylb.Balancer(lag=1).save(tmp_path / "run.h5")
+
+
+def test_memory_is_bounded(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("pylb.runtime.recording.KEEP", 8 * 8 * 10)
+    run(tmp_path / "run.h5")
+    assert "has the first 11 of 40 iterations" in caplog.text
+    assert pylb.RunRecord.read(tmp_path / "run.h5").n_iterations == 11
+
+
+def test_receipts_are_lines_of_json(tmp_path):
+    run(tmp_path / "run.h5", every=7)
+    with h5py.File(tmp_path / "run.h5") as file:
+        lines = file["receipts"][:].tobytes().decode().splitlines()
+    assert [json.loads(line)[0] for line in lines] == [0, 1, 2, 3, 4]
