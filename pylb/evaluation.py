@@ -29,8 +29,11 @@ class Evaluation(NamedTuple):
         connectivity - 1, weighted.
     bytes_local, bytes_node, bytes_network : float
         Delivered within a rank, between ranks of a node, and between nodes.
+    hop_bytes : float
+        Bytes, each times the links that it passes in the tree of ranks, nodes and network: 2 within
+        a node, 4 between nodes.
     messages_local, messages_node, messages_network : float
-        The same in messages.
+        Delivered messages, as `bytes_local` and so on.
     sent_max, received_max : float
         Bytes that a rank sends to others and receives from others, at most.
     link_max : float
@@ -54,6 +57,7 @@ class Evaluation(NamedTuple):
     bytes_local: float
     bytes_node: float
     bytes_network: float
+    hop_bytes: float
     messages_local: float
     messages_node: float
     messages_network: float

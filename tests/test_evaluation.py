@@ -42,6 +42,7 @@ def twin(snap, rank):
             by_receiver[s] += nbytes
             neighbours[r].add(s)
             neighbours[s].add(r)
+    out["hop_bytes"] = 2 * out["bytes_node"] + 4 * out["bytes_network"]
     out["sent_max"] = max(by_sender.values(), default=0)
     out["received_max"] = max(by_receiver.values(), default=0)
     out["link_src"], out["link_dst"] = min(links, key=lambda k: (-links[k], k), default=(-1, -1))
@@ -123,6 +124,7 @@ def test_evaluation_by_hand():
     e = pylb.evaluate(snap)
     assert (e.cut, e.connectivity) == (9.0, 20.0)
     assert (e.bytes_local, e.bytes_node, e.bytes_network) == (17.0, 10.0, 19.0)
+    assert e.hop_bytes == 2 * 10.0 + 4 * 19.0
     assert (e.messages_local, e.messages_node, e.messages_network) == (2, 1, 2)
     assert (e.sent_max, e.received_max) == (20.0, 19.0)
     assert (e.link_max, e.link_src, e.link_dst) == (10.0, 0, 1)

@@ -241,5 +241,6 @@ int plb_evaluate(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t
         return ret;
     }
     moves(in, rank, out);
+    out->hop_bytes = 2.0 * out->bytes_node + 4.0 * out->bytes_network;
     return PLB_OK;
 }

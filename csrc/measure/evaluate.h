@@ -18,6 +18,9 @@
     X(double, bytes_local, "bytes", "delivered within a rank")                                    \
     X(double, bytes_node, "bytes", "delivered between ranks of a node")                           \
     X(double, bytes_network, "bytes", "delivered between nodes")                                  \
+    X(double, hop_bytes, "bytes",                                                                 \
+      "times the links that they pass in the tree of ranks, nodes and network: 2 within a node, " \
+      "4 between nodes")                                                                          \
     X(double, messages_local, "", "delivered within a rank")                                      \
     X(double, messages_node, "", "delivered between ranks of a node")                             \
     X(double, messages_network, "", "delivered between nodes")                                    \
