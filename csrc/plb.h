@@ -42,6 +42,7 @@
 #include "place/problem.h"
 #include "place/ranks.h"
 #include "place/refine.h"
+#include "place/room.h"
 #include "place/rounds.h"
 #include "place/strategy.h"
 

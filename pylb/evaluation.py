@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pylb import _core
 from pylb.metrics import Metrics
-from pylb.snapshot import Snapshot, _array
+from pylb.snapshot import I32, Snapshot, _array
 
 
 class Evaluation(NamedTuple):
@@ -20,8 +22,9 @@ class Evaluation(NamedTuple):
 
     Attributes
     ----------
-    metrics : Metrics
-        Of the ranks' times.
+    components : tuple of Metrics
+        Of the ranks' times in each component of the loads; the first is that of all other figures,
+        and has the background.
     cut : float
         Bytes of edges whose ends are on different ranks.
     connectivity : float
@@ -51,7 +54,7 @@ class Evaluation(NamedTuple):
         What they send; 0 where the snapshot has no sizes.
     """
 
-    metrics: Metrics
+    components: tuple[Metrics, ...]
     cut: float
     connectivity: float
     bytes_local: float
@@ -71,6 +74,16 @@ class Evaluation(NamedTuple):
     memory_max: int
     migrations: int
     migration_bytes: int
+
+    @property
+    def metrics(self) -> Metrics:
+        """Of the ranks' times in the first component, the only one where a load is a number."""
+        return self.components[0]
+
+    @property
+    def seconds(self) -> float:
+        """An iteration whose components are phases that all ranks end together."""
+        return math.fsum(component.max for component in self.components)
 
 
 def evaluate(snapshot: Snapshot, rank: ArrayLike | None = None) -> Evaluation:
@@ -99,5 +112,13 @@ def evaluate(snapshot: Snapshot, rank: ArrayLike | None = None) -> Evaluation:
     >>> after.cut / before.cut
     """
     where = snapshot.rank if rank is None else _array("placement", rank, np.int32)
-    metrics = Metrics.of(_core.rank_times(snapshot, where))
-    return Evaluation(metrics, **_core.evaluate(snapshot, where))
+    components = (Metrics.of(_core.rank_times(snapshot, where)), *_others(snapshot, where))
+    return Evaluation(components, **_core.evaluate(snapshot, where))
+
+
+def _others(snapshot: Snapshot, rank: I32) -> Iterator[Metrics]:
+    """Metrics of all components but the first."""
+    p = snapshot.n_ranks
+    for k in range(1, snapshot.n_components):
+        times = np.bincount(rank, snapshot.load[:, k], p)
+        yield Metrics.of(times if snapshot.speed is None else times / snapshot.speed)

@@ -102,7 +102,7 @@ def test_evaluation_is_the_twins(case):
         got = pylb.evaluate(snap, where)
         assert got._asdict() == {
             **twin(snap, where),
-            "metrics": snap.with_rank(where).metrics,
+            "components": (snap.with_rank(where).metrics,),
             "neighbours_mean": pytest.approx(twin(snap, where)["neighbours_mean"], rel=1e-12),
         }
     assert pylb.evaluate(snap) == pylb.evaluate(snap, snap.rank)

@@ -80,13 +80,14 @@ int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *e
     *self = (plb_problem_t){.in = in};
     if (in->n_components != 1) {
         return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "load has %d components an object: expected 1 for this strategy",
+                        "load has %d components an object: expected 1 for this strategy (VectorLB "
+                        "takes several)",
                         in->n_components);
     }
     if (in->block != NULL && in->memory_limit != NULL) {
         return PLB_FAIL(err, PLB_ERR_VALUE,
                         "block is given, with memory_limit: expected no shared blocks for this "
-                        "strategy");
+                        "strategy (VectorLB takes them)");
     }
     PLB_NEW0(self->fixed, in->n_ranks);
     if (in->memory != NULL && in->memory_limit != NULL) {

@@ -1,0 +1,163 @@
+"""VectorLB: several loads an object, memory with shared blocks; against plain sums and swaps."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pylb
+from pylb.errors import InfeasibleError
+
+
+def times(snap, rank):
+    """Seconds of each rank in each component, (d, p)."""
+    load = snap.load.reshape(len(snap.load), snap.n_components)
+    out = np.zeros((load.shape[1], snap.n_ranks))
+    for i, r in enumerate(rank):
+        out[:, r] += load[i]
+    out /= 1.0 if snap.speed is None else snap.speed
+    out[0] += 0.0 if snap.background is None else snap.background
+    return out
+
+
+def cost(snap, rank, phases):
+    """What VectorLB lowers (csrc/place/vector.c)."""
+    t = times(snap, rank)
+    if phases:
+        return t.max(axis=1).sum()
+    load = snap.load.reshape(len(snap.load), snap.n_components)
+    speed = np.ones(snap.n_ranks) if snap.speed is None else snap.speed
+    average = load.sum(axis=0) / speed.sum()
+    if snap.background is not None:
+        average[0] += (snap.background * speed).sum() / speed.sum()
+    goal = np.maximum(average, load.max(axis=0, initial=0.0) / speed.max())
+    return max((m / g for m, g in zip(t.max(axis=1), goal, strict=True) if g > 0), default=0.0)
+
+
+def left(snap, rank):
+    """Bytes of memory left on each rank, each shared block counted once."""
+    out = snap.memory_limit.astype(int)
+    if snap.memory is not None:
+        np.subtract.at(out, rank, snap.memory)
+    if snap.block is not None:
+        for r, b in {(r, b) for r, b in zip(rank, snap.block.tolist(), strict=True) if b >= 0}:
+            out[r] -= snap.block_bytes[b]
+    return out
+
+
+@st.composite
+def snapshots(draw, limited=False):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n, p, d = draw(st.integers(0, 14)), draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    load = rng.integers(0, 9, size=(n, d)).astype(float)
+    fields = {}
+    if draw(st.booleans()):
+        fields["speed"] = rng.choice([0.5, 1.0, 2.0], size=p)
+    if draw(st.booleans()):
+        fields["background"] = rng.integers(0, 9, size=p).astype(float)
+    if draw(st.booleans()):
+        fields["migratable"] = rng.random(n) < 0.7
+    if limited:
+        fields["memory"] = rng.integers(0, 9, size=n)
+        fields["block"] = rng.integers(-1, 3, size=n)
+        fields["block_bytes"] = rng.integers(0, 20, size=3)
+        fields["memory_limit"] = rng.integers(20, 60, size=p)
+    rank = rng.integers(p, size=n)
+    return pylb.Snapshot(load if d > 1 else load[:, 0], rank, n_ranks=p, **fields)
+
+
+def neighbours(snap, rank):
+    """All placements that one move or one exchange leads to."""
+    free = [i for i in range(len(rank)) if snap.migratable is None or snap.migratable[i]]
+    for i, r in itertools.product(free, range(snap.n_ranks)):
+        if rank[i] != r:
+            out = rank.copy()
+            out[i] = r
+            yield out
+    for i, j in itertools.combinations(free, 2):
+        if rank[i] != rank[j]:
+            out = rank.copy()
+            out[i], out[j] = rank[j], rank[i]
+            yield out
+
+
+@settings(max_examples=120, deadline=None)
+@given(snapshots(), st.sampled_from([0, 1]))
+def test_no_move_and_no_exchange_is_better(snap, phases):
+    plan = pylb.place(snap, "VectorLB", phases=phases)
+    after = cost(snap, plan.rank, phases)
+    assert after <= cost(snap, snap.rank, phases) * (1 + 1e-12)
+    best = min((cost(snap, rank, phases) for rank in neighbours(snap, plan.rank)), default=1e9)
+    assert best >= after * (1 - 1e-9)
+
+
+@settings(max_examples=200, deadline=None)
+@given(snapshots(limited=True), st.sampled_from([0, 1]))
+def test_blocks_count_once_a_rank(snap, phases):
+    fits = bool(np.all(left(snap, snap.rank) >= 0))
+    try:
+        plan = pylb.place(snap, "VectorLB", phases=phases)
+    except InfeasibleError:
+        assert not fits
+        return
+    assert np.all(left(snap, plan.rank) >= 0)
+    assert not fits or cost(snap, plan.rank, phases) <= cost(snap, snap.rank, phases) + 1e-9
+
+
+def test_objects_of_a_block_go_together_where_memory_is_short():
+    """Two blocks of 100 bytes, ranks of 112: each block on one rank, ten objects with it."""
+    block = np.arange(20) % 2
+    snap = pylb.Snapshot(
+        np.ones(20), np.zeros(20, int), n_ranks=2, memory=np.ones(20, int), block=block,
+        block_bytes=[100, 100], memory_limit=[112, 112],
+    )  # fmt: skip
+    plan = pylb.place(snap, "VectorLB")
+    on = [set(block[plan.rank == r].tolist()) for r in (0, 1)]
+    assert on in ([{0}, {1}], [{1}, {0}])
+    tight = dataclasses.replace(snap, memory_limit=[109, 109])
+    with pytest.raises(InfeasibleError, match="fits on no rank"):
+        pylb.place(tight, "VectorLB")
+
+
+def test_processors_and_graphics_are_both_balanced():
+    """Half of the objects run on one kind of processor, half on the other: no sum tells."""
+    rng = np.random.default_rng(4)
+    kind = np.arange(400) % 2
+    load = np.zeros((400, 2))
+    load[np.arange(400), kind] = rng.exponential(1.0, 400)
+    rank = np.where(kind == 0, rng.integers(4, size=400), rng.integers(4, 8, size=400))
+    snap = pylb.Snapshot(load, rank, n_ranks=8)
+    before = pylb.evaluate(snap)
+    plan = pylb.place(snap, "VectorLB", phases=0)
+    after = pylb.evaluate(snap, plan.rank)
+    assert min(c.max_over_mean for c in before.components) > 1.9
+    assert max(c.max_over_mean for c in after.components) < 1.001
+    assert after.seconds < 0.51 * before.seconds
+
+
+def test_it_moves_few_where_little_is_wrong():
+    rng = np.random.default_rng(5)
+    load = rng.random((1000, 3))
+    rank = np.arange(1000) % 10
+    load[rank == 3] *= 1.5
+    plan = pylb.place(pylb.Snapshot(load, rank), "VectorLB")
+    assert plan.migrations < 200
+    assert plan.after.max_over_mean < 1.02
+
+
+def test_what_is_balanced_stays():
+    load = np.tile([[1.0, 2.0], [2.0, 1.0]], (20, 1))
+    plan = pylb.place(pylb.Snapshot(load, np.arange(40) // 2 % 5), "VectorLB")
+    assert plan.migrations == 0
+
+
+def test_what_may_not_migrate_has_to_fit():
+    snap = pylb.Snapshot(
+        np.ones(2), [0, 1], migratable=[False, True], memory=[5, 1], block=[0, -1],
+        block_bytes=[6], memory_limit=[10, 10],
+    )  # fmt: skip
+    with pytest.raises(InfeasibleError, match="rank 0: the objects that may not migrate take 1 by"):
+        pylb.place(snap, "VectorLB")
