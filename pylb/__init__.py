@@ -7,6 +7,8 @@ and in a simulation.
 from pylb import errors, plots
 from pylb._version import __version__
 from pylb.evaluation import Evaluation, evaluate
+from pylb.machine.models import SpeedModels
+from pylb.machine.rows import Division, RowPartition
 from pylb.metrics import Metrics
 from pylb.optimum import GeneratedRun, Imbalance, Optimum, optimum
 from pylb.place import Placement, place
@@ -28,6 +30,7 @@ __all__ = [
     "Choice",
     "Cycle",
     "Decision",
+    "Division",
     "Edges",
     "Evaluation",
     "GeneratedRun",
@@ -41,9 +44,11 @@ __all__ = [
     "Receipt",
     "Replay",
     "Report",
+    "RowPartition",
     "RunRecord",
     "Selector",
     "Snapshot",
+    "SpeedModels",
     "Strategy",
     "Trace",
     "Traffic",

@@ -19,7 +19,7 @@ static int (*const rooms[])(PyObject *) = {
     plb_py_add_rounds,
     plb_py_add_atsync,
     plb_py_add_mail,
-    plb_py_add_protocol,
+    plb_py_add_machine,
 };
 /* clang-format on */
 

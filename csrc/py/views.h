@@ -89,8 +89,8 @@ int plb_py_add_mail(PyObject *module);
 int plb_py_add_vt(PyObject *module);
 int plb_py_add_replay(PyObject *module);
 int plb_py_add_optimum(PyObject *module);
-int plb_py_add_protocol(PyObject *module);
 int plb_py_add_partition(PyObject *module);
+int plb_py_add_machine(PyObject *module);
 
 /** (name, default, least, most, unit, help) of each parameter, a new tuple. */
 PyObject *plb_py_params(const plb_param_t *params, int n);

@@ -33,7 +33,8 @@ class Kind(IntEnum):
     WORTH = 11
     CHANGES = 12
     RECORD = 13
-    EXIT = 14
+    ROWS = 14
+    EXIT = 15
 
 
 PLACES = {
@@ -50,6 +51,7 @@ PLACES = {
     Kind.WORTH: "weighing the last balancing, after iteration {}",
     Kind.CHANGES: "telling which objects have come and gone after iteration {}",
     Kind.RECORD: "recording, after iteration {}",
+    Kind.ROWS: "dividing rows, call {}",
     Kind.EXIT: "ending its program",
 }
 

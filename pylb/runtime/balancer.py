@@ -16,11 +16,11 @@ import numpy as np
 from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError, StateError, UnknownKeyError
 from pylb.receipts import History
-from pylb.runtime import transport_virtual
 from pylb.runtime.again import Again
-from pylb.runtime.agreement import Agreement, Kind
+from pylb.runtime.agreement import Kind
 from pylb.runtime.asynchronous import Asynchronous
 from pylb.runtime.choosing import chooser
+from pylb.runtime.connect import agreement_of
 from pylb.runtime.deciding import ASKED_FOR, Decider
 from pylb.runtime.messages import Mailbox
 from pylb.runtime.migration import Balancing
@@ -28,12 +28,11 @@ from pylb.runtime.objects import Changes, Directory, Item, Store, key_of
 from pylb.runtime.parcel import pack_mail, size_of, unpack_mail
 from pylb.runtime.recording import EVERY, Recording, Scribe
 from pylb.runtime.report import Iterations, Log, Report, Row, check_suffix
-from pylb.runtime.transport import NO_LOADS, Sends, Serial, Stats
+from pylb.runtime.transport import NO_LOADS, Sends, Stats
 from pylb.runtime.worth import Worth
 from pylb.snapshot import F64
 from pylb.trace.h5 import SUFFIXES as RECORD_SUFFIXES
 from pylb.triggers import make
-from pylb.virtual.comm import VirtualComm
 
 log = logging.getLogger("pylb")
 
@@ -142,7 +141,7 @@ class Balancer(Asynchronous):
         strategy_params: Mapping[str, Any] | None = None,
         trigger_params: Mapping[str, Any] | None = None,
     ) -> None:
-        self._agreement = _agreement(comm)  # first: from here on an error reaches all ranks
+        self._agreement = agreement_of(comm)  # first: from here on an error reaches all ranks
         self._transport = self._agreement.transport
         if every is None and trigger is None:
             trigger = "auto"
@@ -719,16 +718,6 @@ class Balancer(Asynchronous):
             f"<Balancer: rank {self.rank} of {self.n_ranks}, {len(self._store.items)} objects "
             f"here, {self._done} iterations, {len(self._decider.history.balancings)} balancings>"
         )
-
-
-def _agreement(comm: Any) -> Agreement:
-    if comm is None:
-        return Agreement(Serial())
-    if isinstance(comm, VirtualComm):
-        return transport_virtual.agreement_on(comm)
-    from pylb.runtime.transport_mpi import agreement_on
-
-    return agreement_on(comm)
 
 
 def _lag_of(lag: Any) -> float:

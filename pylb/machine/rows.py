@@ -1,0 +1,316 @@
+"""Rows of arrays on ranks that are not alike: as many for each as it can do in the same time."""
+
+from __future__ import annotations
+
+import operator
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb import _core
+from pylb.errors import DomainError, StateError
+from pylb.machine.models import SpeedModels
+from pylb.runtime import parcel
+from pylb.runtime.agreement import Agreement, Kind
+from pylb.runtime.connect import agreement_of
+from pylb.runtime.transport import Sends
+from pylb.snapshot import F64, I64
+
+MODELS = ("cpm", "fpm", "power")
+
+
+class Division(NamedTuple):
+    """A call of `RowPartition.redistribute`, the same on all ranks.
+
+    Attributes
+    ----------
+    counts : (p,) int64
+        Rows of each rank before it.
+    seconds : (p,) float64
+        What they took: the mean of the timed blocks.
+    spread : float
+        Relative difference of the times, (longest - shortest) / shortest, of ranks with rows.
+    moved : int
+        Rows that changed their rank; 0: the spread was within the tolerance, or nothing better was
+        found.
+    """
+
+    counts: I64
+    seconds: F64
+    spread: float
+    moved: int
+
+
+class RowPartition:
+    """The rows 0 ... n-1 in a contiguous part for each rank, rank after rank.
+
+    Each rank's part is timed while the program works on it; `redistribute` compares the times,
+    and where they differ by more than `tol` moves rows.  Collective, like all its methods that
+    say so.
+
+    Parameters
+    ----------
+    comm : mpi4py communicator, VirtualComm or None
+        None: one rank.
+    n : int
+        Rows in all, 0 or more.  At first each rank has n/p of them.
+    model : {"fpm", "cpm", "power"}
+        What is known of a rank: its speed as a function of its rows, from all points met ("fpm",
+        Clarke 2010: also where a part may be too large for a rank's memory); the speed that was
+        measured last ("cpm", the traditional algorithm of the same paper); the same with parts
+        by Dasgupta 2013, eq. 3 and 4, and the largest remainder ("power").
+    tol : float
+        Clarke's epsilon: a relative difference of times up to it is balance; infinity: parts stay
+        as they are, and are timed.
+    models : SpeedModels, optional
+        Known beforehand: then the first parts follow from them.
+
+    Attributes
+    ----------
+    counts : (p,) int64
+        Rows of each rank.
+    history : list of Division
+        One for each `redistribute`.
+    models : SpeedModels
+
+    Raises
+    ------
+    DomainError
+        An argument is out of its domain, or differs between the ranks.
+
+    Examples
+    --------
+    >>> part = pylb.RowPartition(comm, n, model="fpm", tol=0.05)
+    >>> A, b = whole_A[part.local], whole_b[part.local]
+    >>> for k in range(100):
+    ...     with part.timed():
+    ...         mine = (b - A @ x) / d
+    ...     A, b = part.redistribute(A, b)
+    """
+
+    def __init__(
+        self,
+        comm: Any,
+        n: int,
+        model: str = "fpm",
+        *,
+        tol: float = 0.05,
+        models: SpeedModels | None = None,
+    ) -> None:
+        self._agreement: Agreement = agreement_of(comm)
+        transport = self._agreement.transport
+        self.rank, self.size = transport.rank, transport.size
+        error: Exception | None = None
+        try:
+            self._check(n, model, tol, models)
+        except DomainError as why:
+            error = why
+        words = f"n={n}, model={model!r}, tol={tol!r}"
+        known = () if models is None or error else (models.start, models.rows, models.speed)
+        self._calls = 0
+        self._step(words, b"".join(a.tobytes() for a in known), error=error)
+        self.n, self.model, self.tol = operator.index(n), model, tol
+        self.models = models if models is not None else SpeedModels([((), ())] * self.size)
+        self.counts: I64 = (
+            _core.apportion(np.ones(self.size), self.n)
+            if models is None
+            else self.models.split(self.n)
+        )
+        self.history: list[Division] = []
+        self._seconds, self._blocks, self._timing = 0.0, 0, False
+
+    def _check(self, n: Any, model: Any, tol: Any, models: Any) -> None:
+        try:
+            count = operator.index(n)
+        except TypeError:
+            count = -1
+        if not 0 <= count <= 10**12:
+            raise DomainError(f"n is {n!r}: expected a number of rows, 0 ... 1e12")
+        if model not in MODELS:
+            raise DomainError(f"model is {model!r}: expected {', '.join(map(repr, MODELS))}")
+        if not isinstance(tol, (int, float)) or not tol >= 0:
+            raise DomainError(f"tol is {tol!r}: expected a relative difference, 0 or more")
+        if models is not None and len(models) != self.size:
+            raise DomainError(f"models has {len(models)} ranks: expected {self.size}")
+
+    def _step(self, words: str, data: bytes = b"", **more: Any) -> Sends:
+        """A collective step: the same call with the same words on all ranks."""
+        fingerprint = zlib.crc32(words.encode() + data)
+        _, received = self._agreement.step(Kind.ROWS, self._calls, (fingerprint, words), **more)
+        return received
+
+    # ---- where the rows are --------------------------------------------------------------------
+
+    @property
+    def offsets(self) -> I64:
+        """First row of each rank, and n; (p + 1,) int64."""
+        return _offsets(self.counts)
+
+    @property
+    def local(self) -> slice:
+        """The rows of this rank."""
+        return slice(*self.offsets[self.rank : self.rank + 2].tolist())
+
+    @property
+    def balanced(self) -> bool:
+        """Whether the last `redistribute` found nothing to move."""
+        return bool(self.history) and self.history[-1].moved == 0
+
+    # ---- the loop ------------------------------------------------------------------------------
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """What this rank does with its rows, and nothing that waits for others.
+
+        Of several blocks before a `redistribute` the mean counts, so each rank must have as many.
+        A block that raises does not count.
+        """
+        if self._timing:
+            raise StateError("timed() inside of timed()")
+        self._timing, start = True, _core.clock()
+        try:
+            yield
+            self._seconds += _core.clock() - start
+            self._blocks += 1
+        finally:
+            self._timing = False
+
+    def redistribute(self, *arrays: Any) -> Any:
+        """Compare the times, and where they differ by more than `tol` move rows.  Collective.
+
+        Clarke's step: times to all ranks; within the tolerance nothing happens; else new parts by
+        the model, and only the rows that change their rank travel, each once, straight to it.
+
+        Parameters
+        ----------
+        *arrays : ndarray or scipy.sparse matrix or array
+            This rank's rows of each; all arrays that the program holds by rows in one call.
+
+        Returns
+        -------
+        array, or tuple of arrays
+            This rank's rows of each from now on; the same objects where nothing has moved.
+
+        Raises
+        ------
+        DomainError
+            An array is of another kind, or has not this rank's number of rows; ranks gave
+            different arrays.  Nothing has moved.
+        StateError
+            A rank with rows has not timed anything.
+        """
+        self._calls += 1
+        error: Exception | None = None
+        words = ""
+        try:
+            words = ", ".join(self._describe(i, a) for i, a in enumerate(arrays))
+            if self._blocks == 0 and self.counts[self.rank] > 0:
+                raise StateError("redistribute() without a timed() block before it")
+        except Exception as why:
+            error = why
+        self._step(words, error=error)
+        seconds = self._gather()
+        spread = self._spread(seconds)
+        self._learn(seconds)
+        new = self.counts if spread <= self.tol else self._divide()
+        old, moved = self.counts, _moved(self.counts, new)
+        if moved:
+            arrays = self._exchange(arrays, new)
+        self.history.append(Division(old, seconds, spread, moved))
+        self.counts = new
+        return arrays[0] if len(arrays) == 1 else arrays
+
+    def _describe(self, index: int, array: Any) -> str:
+        sparse = hasattr(array, "tocsr")
+        if not (sparse or isinstance(array, np.ndarray)) or array.ndim == 0:
+            raise DomainError(
+                f"array {index} is a {type(array).__name__}: expected an ndarray or a matrix of "
+                "scipy.sparse, with rows"
+            )
+        if array.shape[0] != self.counts[self.rank]:
+            raise DomainError(
+                f"array {index} has {array.shape[0]} rows: expected {self.counts[self.rank]}, "
+                "those of this rank (all arrays go in one call)"
+            )
+        form = array.format if sparse else "array"
+        return f"{form} of {array.dtype} (rows, {', '.join(map(str, array.shape[1:]))})"
+
+    def _gather(self) -> F64:
+        """Mean seconds of each rank's blocks."""
+        mine = np.array([self._seconds / max(self._blocks, 1)])
+        self._seconds, self._blocks = 0.0, 0
+        every = self._agreement.transport.allgather(mine)
+        return np.frombuffer(b"".join(every), np.float64)
+
+    def _spread(self, seconds: F64) -> float:
+        busy = seconds[self.counts > 0]
+        if len(busy) == 0 or busy.max() <= 0.0:
+            return 0.0
+        return float((busy.max() - busy.min()) / max(busy.min(), 1e-9))
+
+    def _learn(self, seconds: F64) -> None:
+        if not self.counts.any():
+            return
+        if self.model == "fpm":
+            self.models.update(self.counts, seconds)
+        else:
+            self.models.constant(self.counts, seconds)
+
+    def _divide(self) -> I64:
+        if self.model == "power":
+            return _core.apportion(self.models.speeds(self.counts), self.n)
+        return self.models.split(self.n)
+
+    def _exchange(self, arrays: tuple[Any, ...], new: I64) -> tuple[Any, ...]:
+        """This rank's new rows of all arrays, from whoever has them."""
+        error: Exception | None = None
+        pieces: dict[int, list[Any]] = {}
+        sends: Sends = []
+        try:
+            pieces = self._pieces(arrays, new)
+            sends = [(to, parcel.pack(p)) for to, p in pieces.items() if to != self.rank]
+        except Exception as why:
+            error = why
+        received = self._step("rows", sends=sends, error=error)
+        got = {source: parcel.unpack(parts) for source, parts in received}
+        if self.rank in pieces:
+            got[self.rank] = pieces[self.rank]
+        mine = [got[source] for source in sorted(got)]
+        return tuple(_join(array, [piece[i] for piece in mine]) for i, array in enumerate(arrays))
+
+    def _pieces(self, arrays: tuple[Any, ...], new: I64) -> dict[int, list[Any]]:
+        """This rank's rows of all arrays, by the rank that will have them."""
+        before, after = self.offsets, _offsets(new)
+        first, end = before[self.rank : self.rank + 2]
+        low = np.maximum(first, after[:-1]) - first
+        high = np.minimum(end, after[1:]) - first
+        rows = [array.tocsr() if hasattr(array, "tocsr") else array for array in arrays]
+        return {
+            to: [array[low[to] : high[to]] for array in rows]
+            for to in np.flatnonzero(high > low).tolist()
+        }
+
+
+def _offsets(counts: I64) -> I64:
+    return np.concatenate([[0], np.cumsum(counts)])
+
+
+def _moved(old: I64, new: I64) -> int:
+    """Rows that change their rank; contiguous parts in order of the ranks leave no choice."""
+    before, after = _offsets(old), _offsets(new)
+    stay = np.minimum(before[1:], after[1:]) - np.maximum(before[:-1], after[:-1])
+    return int(old.sum() - np.maximum(stay, 0).sum())
+
+
+def _join(like: Any, pieces: list[Any]) -> Any:
+    """The pieces one below the other, of the kind of `like`."""
+    if isinstance(like, np.ndarray):
+        return np.concatenate(pieces) if pieces else like[:0].copy()
+    from scipy import sparse  # type: ignore[import-untyped]
+
+    if not pieces:
+        return like.tocsr()[:0].asformat(like.format)
+    return sparse.vstack(pieces, format="csr").asformat(like.format)

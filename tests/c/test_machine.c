@@ -1,0 +1,115 @@
+/* Room machine: performance models and parts.  tests/test_rows.py holds them against plain
+ * twins. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plb.h"
+
+/* Rank 0: 100 rows in 1 s, 300 in 6 s, as memory gets short.  Rank 1: 50 rows a second. */
+static const int64_t start[] = {0, 2, 3};
+static const double rows[] = {100.0, 300.0, 10.0}, speed[] = {100.0, 50.0, 50.0};
+static const plb_fpm_t two = {2, start, rows, speed};
+
+static void the_line_meets_all_functions(void **state)
+{
+    (void)state;
+    int64_t part[2];
+    double seconds, times[2];
+    plb_err_t err;
+    assert_int_equal(plb_fpm_check(&two, &err), PLB_OK);
+    /* In 2 s rank 1 has 100 rows; 125 - d/4 = d/2 is rank 0's point: d = 166 2/3. */
+    assert_int_equal(plb_fpm_split(&two, 267, part, &seconds, &err), PLB_OK);
+    assert_int_equal(part[0] + part[1], 267);
+    assert_int_equal(part[1], 100);
+    assert_true(fabs(seconds - 2.0) < 0.01);
+    plb_fpm_times(&two, (double[]){200.0, 200.0}, times);
+    assert_true(fabs(times[0] - 200.0 / 75.0) < 1e-12);
+    assert_true(fabs(times[1] - 4.0) < 1e-12);
+    assert_int_equal(plb_fpm_split(&two, 0, part, &seconds, &err), PLB_OK);
+    assert_int_equal(part[0] + part[1], 0);
+    assert_int_equal(plb_fpm_split(&two, PLB_FPM_MOST_ROWS, part, &seconds, &err), PLB_OK);
+    assert_int_equal(part[0] + part[1], PLB_FPM_MOST_ROWS);
+    assert_int_equal(plb_fpm_split(&two, -1, part, &seconds, &err), PLB_ERR_VALUE);
+}
+
+static void ends_that_lie_far_apart(void **state)
+{
+    (void)state;
+    const int64_t begin[] = {0, 1, 3};
+    const double d[] = {1.0, 1e-3, 1e9}, s[] = {1e-30, 1e30, 1e-20};
+    const plb_fpm_t wild = {2, begin, d, s};
+    int64_t part[2];
+    double seconds;
+    plb_err_t err;
+    assert_int_equal(plb_fpm_check(&wild, &err), PLB_OK);
+    for (int64_t n = 1; n <= 1000000000; n *= 10) {
+        assert_int_equal(plb_fpm_split(&wild, n, part, &seconds, &err), PLB_OK);
+        assert_int_equal(part[0] + part[1], n);
+    }
+}
+
+static void each_failed_allocation_is_survived(void **state)
+{
+    (void)state;
+    int failed = 0;
+    for (int64_t n = 0;; n++) {
+        int64_t part[2];
+        double seconds;
+        plb_err_t err;
+        plb_mem_fail_at(n);
+        int ret = plb_fpm_split(&two, 1001, part, &seconds, &err);
+        if (ret == PLB_OK) {
+            ret = plb_apportion(speed, 2, 7, part, &err);
+        }
+        plb_mem_fail_at(-1);
+        if (ret == PLB_OK) {
+            break;
+        }
+        assert_int_equal(ret, PLB_ERR_NOMEM);
+        failed++;
+    }
+    assert_true(failed >= 4);
+}
+
+static void a_measurement_that_contradicts_stands(void **state)
+{
+    (void)state;
+    int64_t begin[3];
+    double d[5], s[5];
+    plb_err_t err;
+    plb_fpm_update(&two, (int64_t[]){200, 0}, (double[]){0.5, 0.0}, begin, d, s);
+    assert_int_equal(begin[1], 2); /* 100 rows in 1 s is forgotten, 300 in 6 s is not */
+    assert_int_equal(begin[2], 3);
+    assert_true(d[0] == 200.0 && s[0] == 400.0 && d[1] == 300.0 && d[2] == 10.0);
+    const plb_fpm_t now = {2, begin, d, s};
+    assert_int_equal(plb_fpm_check(&now, &err), PLB_OK);
+}
+
+static void the_largest_remainder(void **state)
+{
+    (void)state;
+    int64_t part[4];
+    plb_err_t err;
+    assert_int_equal(plb_apportion((double[]){1.0, 0.0, 1.0, 1.0}, 4, 5, part, &err), PLB_OK);
+    assert_memory_equal(part, ((int64_t[]){2, 0, 2, 1}), sizeof part);
+    assert_int_equal(plb_apportion((double[]){0.0, 0.0}, 2, 5, part, &err), PLB_ERR_VALUE);
+    assert_int_equal(plb_apportion((double[]){1.0, -1.0}, 2, 5, part, &err), PLB_ERR_VALUE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_line_meets_all_functions),
+        cmocka_unit_test(ends_that_lie_far_apart),
+        cmocka_unit_test(each_failed_allocation_is_survived),
+        cmocka_unit_test(a_measurement_that_contradicts_stands),
+        cmocka_unit_test(the_largest_remainder),
+    };
+    return cmocka_run_group_tests_name("machine", tests, NULL, NULL);
+}

@@ -1,0 +1,149 @@
+"""Rows on unlike ranks, on any number of them: ``mpiexec -n 3 python tests/mpi/row_cases.py``.
+
+tests/test_rows.py runs the cases on virtual ranks too.
+"""
+
+import sys
+import time
+
+import numpy as np
+from cases import raised
+from scipy import sparse
+
+import pylb
+from pylb import errors
+from pylb.machine import rows as module
+
+
+def take(comm, part, seconds):
+    """A timed block of exactly so long, however busy the machine is."""
+    with part.timed():
+        pass
+    part._seconds += seconds
+
+
+def several_arrays(comm):
+    """Rows keep their contents on a walk of the parts through the ranks."""
+    n = 57
+    whole = np.arange(n)
+    eye = 3.0 * sparse.eye_array(n, format="csr")
+    for model in module.MODELS:
+        part = pylb.RowPartition(comm, n, model, tol=0.01)
+        mine = whole[part.local]
+        a, b = mine.copy(), np.outer(mine, [1.0, 0.5, 2.0])
+        more = [np.asfortranarray(b), eye[part.local], eye[part.local].tocoo()]
+        for k in range(8):
+            slow = 1.0 + 5.0 * (comm.rank == k % comm.size)
+            take(comm, part, slow * part.counts[comm.rank])
+            a, b, *more = part.redistribute(a, b, *more)
+            mine = whole[part.local]
+            assert np.array_equal(a, mine)
+            assert np.array_equal(b, np.outer(mine, [1.0, 0.5, 2.0]))
+            assert np.array_equal(more[0], b)
+            assert [m.format for m in more[1:]] == ["csr", "coo"]
+            for m in more[1:]:
+                assert np.array_equal(m.toarray(), 3.0 * np.eye(n)[part.local])
+        assert part.counts.sum() == n
+        assert comm.size == 1 or any(d.moved for d in part.history)
+        every = comm.allgather([[*map(np.ndarray.tolist, d[:2]), *d[2:]] for d in part.history])
+        assert all(e == every[0] for e in every)
+
+
+def balance(comm):
+    """Speeds 1, 2, ...: one step, and nothing more to do."""
+    n = 60 * comm.size * (comm.size + 1) // 2
+    part = pylb.RowPartition(comm, n, "cpm", tol=1e-6)
+    x = np.arange(n)[part.local]
+    for _ in range(3):
+        take(comm, part, part.counts[comm.rank] * 100.0 / (1 + comm.rank))
+        same = x
+        x = part.redistribute(x)
+    assert same is x
+    assert part.balanced
+    assert part.counts.tolist() == [60 * (r + 1) for r in range(comm.size)]
+
+
+def few_rows(comm):
+    """Fewer rows than ranks, one, none."""
+    for n in (comm.size // 2, 1, 0):
+        for model in module.MODELS:
+            part = pylb.RowPartition(comm, n, model)
+            x = np.arange(n)[part.local]
+            for _ in range(3):
+                if len(x):
+                    take(comm, part, float(len(x)))
+                x = part.redistribute(x)
+                assert np.array_equal(x, np.arange(n)[part.local])
+            assert part.counts.sum() == n
+
+
+def zero_times(comm):
+    part = pylb.RowPartition(comm, 10 * comm.size)
+    x = np.zeros(len(range(10 * comm.size)[part.local]))
+    for k in range(3):
+        part._blocks, part._seconds = 1, 0.0 if k else float(comm.rank)
+        x = part.redistribute(x)
+    assert part.counts.sum() == 10 * comm.size
+
+
+def learned(comm):
+    part = pylb.RowPartition(comm, 100, "fpm", tol=0.0)
+    for _ in range(3):
+        take(comm, part, float(part.counts[comm.rank]) / (1 + comm.rank))
+        part.redistribute()
+    again = pylb.RowPartition(comm, 1000, "fpm", models=part.models)
+    weights = 1.0 + np.arange(comm.size)
+    assert np.abs(again.counts - 1000 * weights / weights.sum()).max() < 5
+
+
+def wrong_use(comm):
+    part = pylb.RowPartition(comm, 4 * comm.size)
+    x = np.zeros(4)
+    raised(errors.StateError, "without a timed() block", lambda: part.redistribute(x))
+    with part.timed():
+        raised(errors.StateError, "inside", lambda: part.timed().__enter__())
+    last = comm.rank == comm.size - 1
+    raised(
+        errors.DomainError,
+        ["array 0 has 5 rows", "expected 4"],
+        lambda: part.redistribute(np.zeros(5 if last else 4)),
+    )
+    raised(errors.DomainError, "is a list", lambda: part.redistribute([0.0] * 4))
+    raised(errors.DomainError, "n is -1", lambda: pylb.RowPartition(comm, -1))
+    raised(errors.DomainError, "model is 'x'", lambda: pylb.RowPartition(comm, 1, "x"))
+    raised(errors.DomainError, "tol is nan", lambda: pylb.RowPartition(comm, 1, tol=float("nan")))
+    models = pylb.SpeedModels([([1], [1.0])] * (comm.size + 1))
+    raised(errors.DomainError, "ranks: expected", lambda: pylb.RowPartition(comm, 1, models=models))
+    if comm.size > 1:
+        n = 7 + last
+        raised(errors.DomainError, "arguments differ", lambda: pylb.RowPartition(comm, n))
+        some = [x] * (1 + last)
+        raised(errors.DomainError, "arguments differ", lambda: part.redistribute(*some))
+
+
+def real_time(comm):
+    """Sleeps are no load, but a clock is a clock: the rank that takes longer gets fewer rows."""
+    part = pylb.RowPartition(comm, 40 * comm.size, tol=0.2)
+    for _ in range(3):
+        with part.timed():
+            time.sleep(1e-3 * part.counts[comm.rank] * (1 + 2 * (comm.rank == 0)) / 4)
+        part.redistribute()
+    assert comm.size == 1 or part.counts[0] < part.counts[1]
+
+
+CASES = (several_arrays, balance, few_rows, zero_times, learned, wrong_use)
+
+
+def main():
+    from mpi4py import MPI
+
+    for case in (*CASES, real_time):
+        if MPI.COMM_WORLD.rank == 0:
+            print(case.__name__, file=sys.stderr, flush=True)
+        for comm in (MPI.COMM_SELF, MPI.COMM_WORLD, MPI.COMM_WORLD.Dup()):
+            case(comm)
+    print("done")
+
+
+if __name__ == "__main__":
+    main()

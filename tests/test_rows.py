@@ -1,0 +1,304 @@
+"""Room machine: performance models, and the rows of arrays on ranks that are not alike."""
+
+import itertools
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_mpi import HERE, launch
+
+import pylb
+from pylb import _core
+from pylb.errors import DomainError, FormatError, StateError
+
+sys.path.insert(0, str(Path(__file__).parent / "mpi"))
+import row_cases
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+with pytest.MonkeyPatch.context() as patch:
+    patch.setitem(sys.modules, "mpi4py", None)  # one rank: this process does not start MPI
+    import jacobi_rows
+
+# ---- the solver against a plain twin ---------------------------------------------------------
+
+
+def seconds_of(points, d):
+    """Time of d rows by the model."""
+    points = sorted(points)
+    if d <= points[0][0]:
+        return d / points[0][1]
+    if d >= points[-1][0]:
+        return d / points[-1][1]
+    for (x1, s1), (x2, s2) in itertools.pairwise(points):
+        if x1 <= d <= x2:
+            return d / (s1 + (d - x1) / (x2 - x1) * (s2 - s1))
+    raise AssertionError
+
+
+def rows_in(points, seconds):
+    """Most rows that take no longer, by bisection."""
+    low, high = 0, 10**9
+    while low < high:
+        middle = (low + high + 1) // 2
+        if seconds_of(points, middle) <= seconds:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def shortest(models, n):
+    """The least time in which whole rows can be done: bisection down to the bits."""
+    low, high = 0.0, 1e9
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if sum(rows_in(m, middle) for m in models) >= n:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@st.composite
+def some_models(draw):
+    """Models whose times rise, of one to five ranks."""
+    out = []
+    for _ in range(draw(st.integers(1, 5))):
+        m = draw(st.integers(1, 5))
+        steps = st.lists(st.integers(1, 400), min_size=m, max_size=m)
+        rows, times = np.cumsum(draw(steps)), np.cumsum(draw(steps)) / 64.0
+        out.append([(float(d), float(d / t)) for d, t in zip(rows, times, strict=True)])
+    return out
+
+
+def arrays(models):
+    start = np.cumsum([0, *map(len, models)])
+    rows, speed = np.concatenate([np.array(m) for m in models]).T
+    return start, rows, speed
+
+
+@given(some_models(), st.integers(0, 5000))
+def test_no_other_parts_end_sooner(models, n):
+    part, exact = _core.fpm_split(*arrays(models), n)
+    assert part.sum() == n
+    assert part.min() >= 0
+    longest = max(seconds_of(m, d) for m, d in zip(models, part.tolist(), strict=True))
+    np.testing.assert_allclose(
+        _core.fpm_times(*arrays(models), part),
+        [seconds_of(m, d) for m, d in zip(models, part.tolist(), strict=True)],
+        rtol=1e-12,
+    )
+    if n:
+        assert longest <= shortest(models, n) * (1 + 1e-9)
+        assert exact <= longest * (1 + 1.0 / n)  # to a quarter of a row
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=8), st.integers(0, 500))
+def test_largest_remainder(share, n):
+    if sum(share) == 0:
+        with pytest.raises(DomainError, match="add up to 0"):
+            _core.apportion(share, n)
+        return
+    exact = [s * n / sum(share) for s in share]
+    floor = [s * n // sum(share) for s in share]
+    by = sorted(range(len(share)), key=lambda i: (-((share[i] * n) % sum(share)), i))
+    for i in by[: n - sum(floor)]:
+        floor[i] += 1
+    got = _core.apportion(share, n)
+    assert got.sum() == n
+    # Remainders that are equal as fractions may differ in their last bit: the error is the same.
+    assert np.isclose(np.abs(got - exact).max(), np.abs(np.array(floor) - exact).max())
+    assert all(got[i] == 0 for i, s in enumerate(share) if s == 0)
+
+
+def test_ties_go_to_the_lowest_rank():
+    assert _core.apportion([1, 1, 1, 1], 6).tolist() == [2, 2, 1, 1]
+    assert pylb.SpeedModels([([1], [1.0])] * 4).split(6).tolist() == [2, 2, 1, 1]
+
+
+# ---- models built from points ----------------------------------------------------------------
+
+
+def updated(points, d, seconds):
+    """The rules of an update, plainly."""
+    seconds = max(seconds, 1e-9)
+    old = dict(points).get(float(d))
+    ratio = 1.0 if old is None else d / seconds / old
+    ratio = ratio if ratio > 1.25 or ratio < 0.8 else 1.0
+    kept = [(x, s * ratio) for x, s in points]
+    kept = [
+        (x, s)
+        for x, s in kept
+        if (x < d and x / s < seconds * (1 - 2e-9)) or (x > d and x / s > seconds * (1 + 2e-9))
+    ]
+    return sorted([*kept, (float(d), d / seconds)])
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 60), st.one_of(st.just(0.0), st.floats(0.01, 100.0))), max_size=30
+    )
+)
+def test_models_follow_their_measurements(measurements):
+    models = pylb.SpeedModels([((), ()), ([5], [1.0])])
+    points = []
+    for d, seconds in measurements:
+        models.update([d, 0], [seconds, 7.0])
+        points = updated(points, d, seconds) if d else points
+        rows, speed = models.points(0)
+        np.testing.assert_allclose(np.array(points).reshape(-1, 2).T, [rows, speed], rtol=1e-12)
+    assert models.points(1)[0].tolist() == [5.0]
+    if points:
+        _core.fpm_check(models.start, models.rows, models.speed)
+        assert models.split(100).sum() == 100
+
+
+def test_a_model_has_at_most_64_points():
+    models = pylb.SpeedModels([((), ())])
+    rows = np.arange(1, 200)
+    seconds = rows + np.where(rows > 100, 9.0 * (rows - 100), 0.0)
+    for d, t in zip(rows, seconds, strict=True):
+        models.update([d], [t])
+    assert len(models.rows) == 64
+    np.testing.assert_allclose([models.times([d])[0] for d in rows], seconds, rtol=0.05)
+
+
+def test_a_rank_without_points_counts_as_the_mean():
+    models = pylb.SpeedModels([([10], [3.0]), ((), ()), ([10], [1.0])])
+    assert models.split(60).tolist() == [30, 20, 10]
+    with pytest.raises(StateError, match="measured"):
+        pylb.SpeedModels([((), ())]).split(5)
+
+
+@pytest.mark.parametrize(
+    ("points", "says"),
+    [
+        ([([1, 2], [1.0, 2.0])], "rank 0, point 1.*times that rise"),
+        ([([1], [1.0]), ([2, 1], [1.0, 1.0])], "rank 1, point 1.*more rows"),
+        ([([1], [0.0])], "expected finite values above 0"),
+        ([([1], [np.nan])], "expected finite values above 0"),
+        ([([1, 2], [1.0])], "two arrays of one length"),
+        ([], "points is empty"),
+    ],
+)
+def test_models_that_are_none(points, says):
+    with pytest.raises(DomainError, match=says):
+        pylb.SpeedModels(points)
+
+
+def test_files(tmp_path):
+    models = pylb.SpeedModels([([10, 20], [3.1, 2.0]), ([7], [1 / 3])])
+    models.save(tmp_path / "a.json")
+    again = pylb.SpeedModels.load(tmp_path / "a.json")
+    assert all(np.array_equal(again.points(r), models.points(r)) for r in range(2))
+    merged = models.merge(pylb.SpeedModels([([10, 40], [9.0, 1.0]), ((), ())]))
+    assert merged.points(0)[0].tolist() == [10, 20, 40]
+    np.testing.assert_allclose(merged.points(0)[1], [3.1, 2.0, 3.1 / 9.0])
+    good = json.loads((tmp_path / "a.json").read_text())
+    for bad in (
+        "{",
+        "[]",
+        "{}",
+        json.dumps({**good, "version": 2}),
+        json.dumps({**good, "models": [{"rows": [1], "speed": [-1]}]}),
+        json.dumps({**good, "models": [{"rows": ["x"], "speed": [1]}]}),
+    ):
+        (tmp_path / "b.json").write_text(bad)
+        with pytest.raises(FormatError, match=r"b\.json holds no speed models"):
+            pylb.SpeedModels.load(tmp_path / "b.json")
+
+
+# ---- Clarke's two cases, in virtual time -----------------------------------------------------
+
+MEMORY = (1024, 1024, 2048, 4096)  # rows that fit; the paper's nodes have 256, 256, 512, 1024 MB
+SPEED = (1.2, 1.0, 1.1, 1.15)
+
+
+def clarke(model, n, iterations=14, change=lambda rank, k: 1.0):
+    """A Jacobi that pages where its rows do not fit: ten times as long for what is too much."""
+
+    def seconds(rank, d):
+        over = max(0, d - MEMORY[rank])
+        pain = 0.3 * MEMORY[rank] * min(1.0, over / (0.08 * MEMORY[rank]))
+        return 1e-3 * (d + 9.0 * over + pain) / SPEED[rank]
+
+    def main(comm):
+        part = pylb.RowPartition(comm, n, model)
+        for k in range(iterations):
+            with part.timed():
+                d = int(part.counts[comm.rank])
+                comm.elapse(seconds(comm.rank, d) * change(comm.rank, k))
+            part.redistribute()
+        return part.history
+
+    return pylb.VirtualCluster(4, clock="none").run(main)[0]
+
+
+@pytest.mark.parametrize("model", row_cases.module.MODELS)
+def test_what_fits_is_balanced_by_all_models(model):
+    history = clarke(model, 3600)
+    assert [d.moved > 0 for d in history[:3]] == [True, False, False]
+    assert history[-1].spread < 0.05
+
+
+def test_paging_defeats_the_constant_model_and_not_the_functional_one():
+    constant, functional = clarke("cpm", 7000), clarke("fpm", 7000)
+    assert all(d.moved and d.spread > 1.0 for d in constant)
+    assert functional[5].moved == 0
+    assert functional[5].spread < 0.05
+    assert max(d.moved for d in functional[5:]) == 0
+
+
+@pytest.mark.parametrize("factor", [2.0, 0.5])
+def test_a_processor_that_changes_is_followed(factor):
+    history = clarke("fpm", 7000, 24, lambda rank, k: factor if rank == 3 and k >= 10 else 1.0)
+    assert history[9].moved == 0
+    assert history[10].moved > 0
+    assert max(d.spread for d in history[16:]) < 0.05
+
+
+# ---- everywhere ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 5])
+@pytest.mark.parametrize("case", row_cases.CASES)
+def test_cases_on_virtual_ranks(case, p):
+    pylb.VirtualCluster(p, clock="none").run(case)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_cases_under_mpi(mpiexec, ranks):
+    code, out, said = launch(mpiexec, ranks, str(HERE / "row_cases.py"))
+    assert code == 0, said
+    assert out.count("done") == ranks
+
+
+def test_without_mpi():
+    part = pylb.RowPartition(None, 10)
+    with part.timed():
+        x = np.arange(10)[part.local]
+    assert part.redistribute(x) is x
+    assert part.balanced
+
+
+@pytest.mark.parametrize("model", ["cpm", "fpm", "power", "none"])
+def test_jacobi(model):
+    """The same solution as NumPy's, wherever the rows live."""
+    n = 90
+    A, b = jacobi_rows.rows_of(n, range(n))
+    cluster = pylb.VirtualCluster(3, speed=[1.0, 2.0, 4.0])
+    for solved in cluster.run(jacobi_rows.solve, n, 12, model):
+        assert solved.residual < 1e-9
+        np.testing.assert_allclose(solved.x, np.linalg.solve(A, b), rtol=1e-9)
+        assert (model == "none") == (sum(d.moved for d in solved.history) == 0)
+
+
+def test_jacobi_under_mpi(mpiexec):
+    script = Path(jacobi_rows.__file__)
+    code, out, said = launch(mpiexec, 3, str(script), "--n", "60", "--iterations", "8")
+    assert code == 0, said
+    assert float(out.split("residual")[1]) < 1e-6
