@@ -7,7 +7,7 @@ import pytest
 
 import pylb
 from pylb import _core
-from pylb.errors import DomainError, OutOfRangeError
+from pylb.errors import DomainError, OutOfRangeError, SerializationError
 from pylb.machine import Network
 from pylb.runtime.choosing import Fixed, Selected
 from pylb.runtime.deciding import Decider
@@ -235,3 +235,14 @@ def test_sentences_of_a_balancing():
     r.gain, r.moved = -0.01, False
     assert "It would have cost 10 ms more in the 30 iterations after it" in r.explain()
     assert "would have moved 37 objects" in r.explain()
+
+
+def test_an_object_that_cannot_migrate_is_named_in_shadow_mode():
+    lb = pylb.Balancer(mode="shadow")
+    lb.add(1, lambda: None)
+    with pytest.raises(SerializationError, match="shadow mode: object 1 cannot be pickled"):
+        list(lb.iterate(2))
+    with pytest.raises(DomainError, match="lag is 1: expected 0 in shadow mode"):
+        pylb.Balancer(mode="shadow", lag=1)
+    with pytest.raises(DomainError, match="mode is 'on '"):
+        pylb.Balancer(mode="on ")

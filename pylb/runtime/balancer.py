@@ -28,6 +28,7 @@ from pylb.runtime.objects import Changes, Directory, Item, Store, key_of
 from pylb.runtime.parcel import pack_mail, size_of, unpack_mail
 from pylb.runtime.recording import EVERY, Recording, Scribe
 from pylb.runtime.report import Iterations, Log, Report, Row, check_suffix
+from pylb.runtime.shadow import Shadow
 from pylb.runtime.transport import NO_LOADS, Sends, Stats
 from pylb.runtime.worth import Worth
 from pylb.snapshot import F64
@@ -60,8 +61,9 @@ class Balancer(Asynchronous):
         Balance after every so many iterations.
     trigger : str, optional
         When to balance: a name of `pylb.triggers()`.  Default: ``"auto"``.
-    mode : {"on", "off"}
-        "off" measures, but never balances.
+    mode : {"on", "shadow", "off"}
+        "shadow" measures and decides, but moves nothing, and tells what balancing would have saved.
+        "off" only measures.
     lag : int or inf
         0: at the end of each pass all ranks wait for one another, and messages are delivered.
         D > 0: the statistics of a pass are reduced while the program goes on, and a rank waits
@@ -148,12 +150,14 @@ class Balancer(Asynchronous):
         when = make(every=every, trigger=trigger, **dict(trigger_params or {}))
         which = chooser(strategy, strategy_params or {}, network)
         gives_up = when.name not in ASKED_FOR if give_up is None else bool(give_up)
-        self._mode = _one_of("mode", mode, ("on", "off"))
+        self._mode = _one_of("mode", mode, ("on", "shadow", "off"))
         self._lag = _lag_of(lag)
         self._load = load
         self._decider = Decider(
             when, which, seed=operator.index(seed), gives_up=gives_up, speaks=self.rank == 0
         )
+        if self._lag and mode == "shadow":
+            raise DomainError(f"lag is {lag}: expected 0 in shadow mode")
         if self._lag and (replay is not None or not isinstance(record, bool)):
             raise DomainError(f"lag is {lag}: expected 0 with record=path and with replay=path")
         self._again = None if replay is None else Again(replay, self.n_ranks)
@@ -184,6 +188,9 @@ class Balancer(Asynchronous):
         if not isinstance(record, bool):
             self._scribe = Scribe(record, self._agreement, self._directory, self._parameters)
         self._records = record is not False
+        self._shadow: Shadow | None = None
+        if mode == "shadow":
+            self._shadow = Shadow(self._agreement, self._store, self._mailbox, self._decider)
         self._in_loop = False
         self._due = False  # a balancing that the last pass of a loop has left to the next loop
         self._done = 0  # iterations
@@ -437,7 +444,10 @@ class Balancer(Asynchronous):
                 yield self._done
                 self._at_sync(is_last=left == 0)
             self._weigh()
-            self._recording.cut()  # between loops objects come and go at once
+            self._cut()  # between loops objects come and go at once
+            if self._shadow is not None:
+                self._shadow.follow(self._rows.table())
+                self._shadow.share()
             self._write()
             self._agreement.at = f"after iteration {self._done - 1}"
         finally:
@@ -460,6 +470,8 @@ class Balancer(Asynchronous):
             self._learn()
         if stats.messages:
             self._exchange(Kind.FIRST_MESSAGES)
+        if self._shadow is not None:
+            self._agreement.network()  # by which it reckons
         if self._mode != "off" and self._decider.chooser.network is None:
             self._decider.chooser.learn(self._agreement.network())
         # Only the first loop tells the end: after it the program may go on as often as it likes.
@@ -482,7 +494,7 @@ class Balancer(Asynchronous):
         UnknownKeyError
             A key was added on two ranks.
         """
-        self._recording.cut()
+        self._cut()
         changes, self._changes = self._changes, Changes()
         self._store.change(changes)
         new, gone = changes.share(self._transport)
@@ -506,8 +518,10 @@ class Balancer(Asynchronous):
             self._balance()
         if self._again is not None and stats.n_changed and not is_last:
             self._again.check_objects(self._done, self._directory, self._directory.rank)
-        if self._done % EVERY == 0:
+        if self._done % EVERY == 0 and not is_last:
             self._write()
+            if self._shadow is not None:
+                self._shadow.follow(self._rows.table())
         self._resumed = _core.clock()
 
     def _decide(self, stats: Stats) -> bool:
@@ -519,7 +533,7 @@ class Balancer(Asynchronous):
 
     def _weigh(self) -> float:
         """Seconds that the last balancing has saved so far, onto its receipt."""
-        last = self._decider.last
+        last = self._decider.last if self._mode == "on" else None
         since = 0 if last is None else self._done - 1 - last.iteration
         if last is None or since == last.iterations:
             return 0.0 if last is None else last.gain
@@ -565,8 +579,16 @@ class Balancer(Asynchronous):
             self._loads.append(_core.exact_sum(loads))
             if self._records:
                 self._recording.keep()
+            if self._shadow is not None:
+                self._shadow.recording.keep()
             self._store.end_pass()
         return stats
+
+    def _cut(self) -> None:
+        """Objects, or their places, change behind the last pass."""
+        self._recording.cut()
+        if self._shadow is not None:
+            self._shadow.recording.cut()
 
     def _ask_loads(self, load: Callable[[int, Any], float]) -> None:
         for i, key in enumerate(self._store.items):
@@ -581,7 +603,7 @@ class Balancer(Asynchronous):
         if self._again is not None:
             self._again.check_objects(self._done, self._directory)
         self._weigh()
-        self._recording.cut()
+        self._cut()
         self._worth.remember()
         receipt, chosen = self._decider.balance(reason)
         outcome = Balancing(
@@ -604,6 +626,23 @@ class Balancer(Asynchronous):
         """Figures of every iteration so far, the same on every rank."""
         self._take()
         return Iterations.of(self._rows.table())
+
+    @property
+    def shadow(self) -> Iterations:
+        """The iterations as they would have been, balanced: in shadow mode, up to the last loop's
+        end; the same on every rank.
+
+        The loads are those that were measured, on the ranks where the objects would have been; all
+        else of an iteration takes as long as it did.
+
+        Raises
+        ------
+        StateError
+            In another mode.
+        """
+        if self._shadow is None:
+            raise StateError(f"shadow with mode={self._mode!r}: only mode='shadow' knows")
+        return Iterations.of(self._shadow.rows)
 
     @property
     def history(self) -> History:
@@ -662,12 +701,19 @@ class Balancer(Asynchronous):
             migrations=sum(r.migrations for r in done),
             bytes=sum(r.bytes for r in done),
             history=history,
+            would_save=self._would_save(sum(r.cost for r in done)),
         )
         if path is not None:
             check_suffix(path)
             if self.rank == 0:
                 report.write(path)
         return report
+
+    def _would_save(self, cost: float) -> float:
+        if self._shadow is None:
+            return math.nan
+        would_be = self._shadow.rows[:, 1]
+        return float(self._rows.table()[: len(would_be), 1].sum() - would_be.sum() - cost)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run so far: loads, placements, messages, receipts, parameters.  Collective.

@@ -112,6 +112,9 @@ class Report:
     migrations, bytes : int
     history : History
         A receipt for each decision.
+    would_save : float
+        In shadow mode, seconds that balancing would have saved: of the longest ranks' loads, less
+        its cost; else nan.
     """
 
     n_ranks: int
@@ -126,6 +129,7 @@ class Report:
     migrations: int
     bytes: int
     history: History
+    would_save: float = math.nan
 
     def to_dict(self) -> dict[str, Any]:
         """Every field by name; figures that are not known are None."""
@@ -134,6 +138,7 @@ class Report:
 
     def __str__(self) -> str:
         out = io.StringIO()
+        would = "would be " if not math.isnan(self.would_save) else ""
         rows: list[list[Any]] = [
             ["ranks", self.n_ranks, ""],
             ["objects", self.n_objects, ""],
@@ -143,11 +148,13 @@ class Report:
             ["time in the loops", self.seconds, "s"],
             ["time of the iterations", self.iteration_seconds, "s"],
             ["max/mean over all iterations", self.mean_max_over_mean, ""],
-            ["balancings", len(self.history.balancings), ""],
-            ["time of the balancings", self.balancing_seconds, "s"],
-            ["migrations", self.migrations, ""],
-            ["moved", self.bytes, "B"],
+            [f"{would}balancings", len(self.history.balancings), ""],
+            [f"{would}time of the balancings", self.balancing_seconds, "s"],
+            [f"{would}migrations", self.migrations, ""],
+            [f"{would}moved", self.bytes, "B"],
         ]
+        if would:
+            rows.append(["balancing would have saved", self.would_save, "s"])
         table.show(["", "", ""], rows, title="Run", file=out)
         if self.history:
             out.write(f"\nDecisions\n{self.history}")

@@ -185,6 +185,51 @@ def recorded_and_taken_again(comm):
     return comm.bcast(loads if comm.rank == 0 else None)
 
 
+def shadow(comm):
+    """What would have been is what is, when it is done; and nothing moves."""
+
+    def run(**options):
+        lb = pylb.Balancer(comm, load=lambda key, block: 1.0 + (key * block[0]) % 7, **options)
+        fill(lb, n=24, block=[1])
+        for n in (70, 3, 20):
+            for it in lb.iterate(n):
+                for key, block in lb.local():
+                    block[0] = 1 + it // 4
+                    lb.send((key + 1) % 24, key, b"12345")
+                if it == 30 and lb.rank == 0:
+                    lb.add(100, [1], migratable=False)
+                if it == 80 and 100 in dict(lb.local()):
+                    lb.remove(100)
+        return lb
+
+    for options in (
+        {"strategy": "RefineLB", "every": 6},
+        {"strategy": "GreedyLB", "trigger": "threshold"},
+    ):
+        real = run(**options, give_up=False)
+        mirrored = run(**options, give_up=False, mode="shadow")
+        unbalanced = run(mode="off")
+        assert [mirrored.rank_of(key) for key in range(24)] == [k % comm.size for k in range(24)]
+        assert np.array_equal(mirrored.iterations.max, unbalanced.iterations.max)
+        assert np.allclose(mirrored.shadow.max, real.iterations.max, rtol=1e-12)
+        assert np.allclose(mirrored.shadow.mean, real.iterations.mean, rtol=1e-12)
+        done, would_be = real.history.balancings, mirrored.history.balancings
+        assert [r.iteration for r in would_be] == [r.iteration for r in done]
+        for a, b in zip(done, would_be, strict=True):
+            assert (a.strategy, a.migrations, a.before) == (b.strategy, b.migrations, b.before)
+            assert (a.moved, b.moved) == (True, False)
+            assert np.isclose(a.gain, b.gain, rtol=1e-9, atol=1e-9)
+            assert b.cost > 0
+        texts = comm.allgather([r.explain() for r in mirrored.history])
+        assert all(t == texts[0] for t in texts)
+        assert all("would have been placed anew" in r.explain() for r in would_be)
+        saved = mirrored.iterations.max.sum() - real.iterations.max.sum()
+        report = mirrored.report()
+        assert np.isclose(report.would_save + report.balancing_seconds, saved)
+    raised(errors.StateError, "only mode='shadow' knows", lambda: unbalanced.shadow)
+    return None
+
+
 def deferred_balancing(comm):
     """A balancing that is due after the last pass takes place when the program goes on."""
     lb = fill(pylb.Balancer(comm, every=2, load=lambda key, block: 1.0))
@@ -571,6 +616,7 @@ CASES = (
     realised_gain,
     gives_up,
     recorded_and_taken_again,
+    shadow,
     selects,
     deferred_balancing,
     off_and_pinned,

@@ -1,0 +1,85 @@
+"""What shadow mode costs: jacobi2d with mode="shadow" over the same with mode="off".
+
+    python benchmarks/shadow.py [--json out/shadow.json]
+    mpiexec -n 2 python benchmarks/shadow.py
+
+Both run again and again, in turn; the fastest of each counts, of the rank that took longest.  The
+time is that of the loop, with everything that shadow mode does: what messages cost is measured in
+the first loop on a communicator only, which a run before the measured ones does for all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    import os
+
+    if not os.environ.keys() & {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}:
+        # Before mpi4py starts MPI here, which would not let mpiexec start anew.
+        raise SystemExit(subprocess.call(["mpiexec", "-n", "2", sys.executable, *sys.argv]))
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+
+import jacobi2d
+from heat import Plate
+from mpi4py import MPI
+
+from pylb.cli import table
+
+comm = MPI.COMM_WORLD
+MOST = 1.01
+MODES = ("off", "shadow")
+
+
+def fastest(plate: Plate, iterations: int, repeats: int) -> dict[str, float]:
+    """Seconds of each mode."""
+    seconds = dict.fromkeys(MODES, float("inf"))
+    jacobi2d.solve(comm, plate, 3, mode="shadow")
+    for i in range(repeats):
+        for mode in MODES if i % 2 else MODES[::-1]:
+            comm.Barrier()
+            run = jacobi2d.solve(comm, plate, iterations, mode=mode)
+            took = comm.allreduce(run.report.seconds, op=MPI.MAX)
+            seconds[mode] = min(seconds[mode], took)
+            balancings = len(run.report.history.balancings)
+    return {**seconds, "balancings": balancings}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--blocks", type=int, default=16, help="along a side (%(default)s)")
+    parser.add_argument("--size", type=int, default=32, help="cells a block side (%(default)s)")
+    parser.add_argument("--iterations", type=int, default=100, help="(%(default)s)")
+    parser.add_argument("--repeats", type=int, default=9, help="(%(default)s)")
+    parser.add_argument("--json", help="also write the figures there")
+    args = parser.parse_args()
+    found = fastest(Plate(args.blocks, args.size), args.iterations, args.repeats)
+    ratio = found["shadow"] / found["off"]
+    if comm.rank == 0:
+        table.show(
+            ["mode", "ms an iteration", "ratio", "at most", "met"],
+            [
+                ["off", 1e3 * found["off"] / args.iterations, 1.0, None, ""],
+                [
+                    "shadow",
+                    1e3 * found["shadow"] / args.iterations,
+                    f"{ratio:.4f}",
+                    MOST,
+                    "yes" if ratio < MOST else "NO",
+                ],
+            ],
+            title=f"{args.blocks**2} blocks of {args.size}**2 cells on {comm.size} ranks, "
+            f"{args.iterations} iterations, fastest of {args.repeats}",
+        )
+        if args.json:
+            Path(args.json).parent.mkdir(parents=True, exist_ok=True)
+            Path(args.json).write_text(json.dumps({**found, "ratio": ratio, "most": MOST}))
+
+
+if __name__ == "__main__":
+    main()
