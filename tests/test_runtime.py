@@ -14,6 +14,7 @@ from pylb import _core
 from pylb.errors import DomainError, SerializationError, StateError, StrategyError, UnknownKeyError
 from pylb.runtime import parcel
 from pylb.runtime.agreement import Agreement, Kind
+from pylb.runtime.foreseen import first_cost
 from pylb.runtime.migration import Balancing
 from pylb.runtime.objects import Directory
 from pylb.runtime.transport import Serial, Stats
@@ -296,3 +297,24 @@ def test_mail_that_was_cut():
         _core.mail_unpack(_core.mail_pack([(1, 2, "x")], 2048)[0], [])
     with pytest.raises(TypeError, match="expected"):
         _core.mail_pack([(1, 2)], 2048)
+
+
+def test_the_first_cost_is_foreseen_from_an_object():
+    lb = pylb.Balancer(network=(1e-6, 1e-9))
+    costs = []
+    for nbytes in (10**5, 10**7):
+        for key in range(4):
+            lb.add(key, np.ones(nbytes // 8))
+        lb._store.change(lb._changes)
+        costs.append(first_cost(lb._store, pylb.machine.Network(1e-6, 1e-9), 1000))
+        for key in range(4):
+            lb.remove(key)
+        lb._changes.new.clear()
+        lb._changes.gone.clear()
+    assert 4e-4 + 8 * 10 * 1e-6 <= costs[0] < 4e-2 <= costs[1]
+
+
+def test_an_object_that_cannot_be_packed_costs_nothing_yet():
+    lb = pylb.Balancer(trigger="auto", load=lambda key, block: 1.0)
+    lb.add(1, lambda: None)
+    list(lb.iterate(3))

@@ -34,7 +34,8 @@ class Kind(IntEnum):
     CHANGES = 12
     RECORD = 13
     ROWS = 14
-    EXIT = 15
+    FORESEE = 15
+    EXIT = 16
 
 
 PLACES = {
@@ -52,6 +53,7 @@ PLACES = {
     Kind.CHANGES: "telling which objects have come and gone after iteration {}",
     Kind.RECORD: "recording, after iteration {}",
     Kind.ROWS: "dividing rows, call {}",
+    Kind.FORESEE: "foreseeing the cost of a balancing",
     Kind.EXIT: "ending its program",
 }
 

@@ -22,6 +22,7 @@ from pylb.runtime.asynchronous import Asynchronous
 from pylb.runtime.choosing import chooser
 from pylb.runtime.connect import agreement_of
 from pylb.runtime.deciding import ASKED_FOR, Decider
+from pylb.runtime.foreseen import first_cost
 from pylb.runtime.messages import Mailbox
 from pylb.runtime.migration import Balancing
 from pylb.runtime.objects import Changes, Directory, Item, Store, key_of
@@ -475,7 +476,7 @@ class Balancer(Asynchronous):
         if self._mode != "off" and self._decider.chooser.network is None:
             self._decider.chooser.learn(self._agreement.network())
         # Only the first loop tells the end: after it the program may go on as often as it likes.
-        self._decider.expect(n if self._done == 0 else None)
+        self._decider.expect(n if self._done == 0 else None, self._foresee())
         if self._again is not None:
             self._again.check_length(self._done + n)
         if self._due:
@@ -485,6 +486,14 @@ class Balancer(Asynchronous):
         self._write()
         self._store.seconds.fill(0.0)
         self._resumed = _core.clock()
+
+    def _foresee(self) -> float:
+        """What a first balancing may cost, the same on every rank; nan where it is known better."""
+        network = self._decider.chooser.network
+        if self._mode == "off" or network is None or not self._decider.foresees:
+            return math.nan
+        mine = first_cost(self._store, network, self.n_ranks)
+        return self._agreement.step(Kind.FORESEE, self._done, cost=mine)[0].cost_max
 
     def _learn(self) -> None:
         """The objects that were added and removed, on all ranks, and all ranks know it.

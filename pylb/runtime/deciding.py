@@ -66,10 +66,17 @@ class Decider:
         """The receipt of the last balancing."""
         return self._last
 
-    def expect(self, end: int | None) -> None:
-        """The number behind the last iteration; None where it is not known."""
+    @property
+    def foresees(self) -> bool:
+        """Whether the trigger is to be told what a first balancing may cost."""
+        return self.trigger.name not in ASKED_FOR and self._last is None
+
+    def expect(self, end: int | None, cost: float = math.nan) -> None:
+        """The number behind the last iteration, None where it is not known; seconds that a first
+        balancing may cost.
+        """
         self._end = end
-        self.trigger.expect(end, math.nan)
+        self.trigger.expect(end, cost)
 
     def observe(self, iteration: int, stats: Stats) -> bool:
         """An iteration is over; whether the trigger asks for a balancing."""
