@@ -105,7 +105,7 @@ class Auto(Twin):
 
     @property
     def theta(self):
-        return 8 * self.mean[-1] if self.cost is None else self.cost
+        return 30 * self.mean[-1] if self.cost is None else self.cost
 
     def excess(self, u):
         return max(u - (self.residual - 1) * self.mean[-1], 0.0)

@@ -264,7 +264,7 @@ static const plb_param_t params[N_PARAMS] = {
     [DOUBT] = {"doubt", "", "gain that the first balancing must promise, in balancings", 2, 0,
                1e6},
     [TRIAL] = {"trial", "", "and the one of the initial placement", 4, 0, 1e6},
-    [GUESS] = {"guess", "iterations", "that a balancing is taken to cost before the first one", 8,
+    [GUESS] = {"guess", "iterations", "that a balancing is taken to cost before the first one", 30,
                0, 1e9},
 };
 
