@@ -1,5 +1,6 @@
 """Room place: GreedyLB and RefineLB against their twins, limits, and what is refused."""
 
+import dataclasses
 import heapq
 
 import numpy as np
@@ -18,7 +19,12 @@ from pylb.errors import (
     UnknownStrategyError,
 )
 
+NAMES = [
+    "BestFitLB", "GreedyLB", "RefineLB", "RefineSwapLB", "RefineCommLB", "CommAwareRefineLB",
+]  # fmt: skip
+
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=150)
+LIMITED = settings(SETTINGS, max_examples=60)
 
 LOADS = st.one_of(
     st.integers(0, 5).map(float),
@@ -83,9 +89,7 @@ def test_greedy_with_limits_is_the_twin_until_it_is_stuck(s):
 
 
 @SETTINGS
-@given(
-    snapshots(memory=True, most=7, ranks=3), st.sampled_from(["BestFitLB", "GreedyLB", "RefineLB"])
-)
+@given(snapshots(memory=True, most=7, ranks=3), st.sampled_from(NAMES))
 def test_infeasible_is_said_exactly_where_nothing_is_feasible(s, name):
     if twins.Plain(s).feasible():
         keeps_its_word(s, pylb.place(s, name))
@@ -185,7 +189,7 @@ def test_refine_is_the_twin(s, overload):
     keeps_its_word(s, plan)
 
 
-@SETTINGS
+@LIMITED
 @given(snapshots(memory=True))
 def test_refine_with_limits_is_the_twin_where_they_are_kept(s):
     assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
@@ -229,6 +233,127 @@ def test_refine_gives_the_one_object_that_ends_the_excess():
     assert plan.rank.tolist() == [1, 0, 0, 0, 1]
 
 
+@SETTINGS
+@given(snapshots(), st.sampled_from([1.0, 1.003, 1.2]))
+def test_refine_swap_is_the_twin(s, overload):
+    plan = pylb.place(s, "RefineSwapLB", overload=overload)
+    assert plan.rank.tolist() == twins.refine(s, overload, swaps=True)
+    keeps_its_word(s, plan)
+    assert plan.after.max <= plan.before.max
+
+
+@LIMITED
+@given(snapshots(memory=True))
+def test_refine_swap_with_limits_is_the_twin_where_they_are_kept(s):
+    assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
+    plan = pylb.place(s, "RefineSwapLB")
+    assert plan.rank.tolist() == twins.refine(s, swaps=True)
+    keeps_its_word(s, plan)
+
+
+def test_swaps_help_where_refine_is_stuck():
+    s = pylb.Snapshot([4.0, 4.0, 3.0, 3.0], [0, 0, 1, 1])  # 8 and 6: nothing fits, 4 for 3 does
+    assert pylb.place(s, "RefineLB").migrations == 0
+    plan = pylb.place(s, "RefineSwapLB")
+    assert (plan.after.max, plan.migrations) == (7.0, 2)
+
+
+# ---- CommAwareRefineLB and RefineCommLB ----------------------------------------------------
+
+
+@st.composite
+def talking(draw, memory=False):
+    """A small problem whose objects talk: costs that add up without rounding."""
+    s = draw(snapshots(memory=memory, most=16, ranks=5))
+    n = s.n_objects
+    if n == 0:
+        return s
+    objects, m, c = st.integers(0, n - 1), draw(st.integers(0, 30)), draw(st.integers(0, 4))
+    sizes = st.integers(0, 8).map(float)
+    lengths = draw(arrays(np.int64, c, elements=st.integers(0, 4)))
+    start = np.concatenate([[0], np.cumsum(lengths)])
+    return dataclasses.replace(
+        s,
+        edges=(
+            draw(arrays(np.int32, m, elements=objects)),
+            draw(arrays(np.int32, m, elements=objects)),
+            draw(arrays(np.float64, m, elements=sizes)),
+            draw(arrays(np.float64, m, elements=sizes)),
+        ),
+        multicasts=(
+            draw(arrays(np.int32, c, elements=objects)),
+            start,
+            draw(arrays(np.int32, int(start[-1]), elements=objects)),
+            draw(arrays(np.float64, c, elements=sizes)),
+        ),
+    )
+
+
+@SETTINGS
+@given(talking(), st.sampled_from([1.0, 1.003, 1.2]))
+def test_comm_aware_refine_is_the_twin(s, overload):
+    plan = pylb.place(s, "CommAwareRefineLB", overload=overload)
+    assert plan.rank.tolist() == twins.refine_comm(s, overload)
+    keeps_its_word(s, plan)
+    assert plan.after.max <= plan.before.max
+
+
+@LIMITED
+@given(talking(memory=True))
+def test_comm_aware_refine_with_limits_is_the_twin_where_they_are_kept(s):
+    assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
+    plan = pylb.place(s, "CommAwareRefineLB")
+    assert plan.rank.tolist() == twins.refine_comm(s)
+    keeps_its_word(s, plan)
+
+
+@st.composite
+def exact(draw):
+    """Loads, speeds and costs whose sums are not rounded, in any order."""
+    s = draw(talking())
+    background = None if s.background is None else np.floor(s.background)
+    speed = None if s.speed is None else np.where(s.speed == 3.0, 2.0, s.speed)
+    return dataclasses.replace(s, load=np.ceil(s.load), background=background, speed=speed)
+
+
+@SETTINGS
+@given(exact(), st.sampled_from([(0.0, 0.0), (0.5, 0.125), (0.0, 0.25), (2.0, 0.0)]))
+def test_refine_comm_is_the_twin(s, cost):
+    alpha, beta = cost
+    plan = pylb.place(s, "RefineCommLB", overload=1.0, alpha=alpha, beta=beta)
+    assert plan.rank.tolist() == twins.refine_comm(s, 1.0, alpha, beta, counts=True)
+    keeps_its_word(s, plan)
+
+
+def grid(side, p, rng):
+    """A grid of objects in blocks of ranks, with uneven loads, and its neighbours' messages."""
+    at = np.arange(side * side).reshape(side, side)
+    src = np.concatenate([at[:, :-1].ravel(), at[:-1].ravel()])
+    dst = np.concatenate([at[:, 1:].ravel(), at[1:].ravel()])
+    both = np.concatenate([src, dst]), np.concatenate([dst, src])
+    rank = np.arange(side * side) * p // side**2
+    load = rng.random(side * side) * (1 + (rank % 4))
+    return pylb.Snapshot(load, rank, n_ranks=p, edges=(*both, np.full(2 * len(src), 100.0)))
+
+
+@pytest.mark.parametrize("name", ["CommAwareRefineLB", "RefineCommLB"])
+def test_refinements_that_look_at_communication_cut_less(name):
+    s = grid(64, 16, np.random.default_rng(2))
+    blind, aware = pylb.place(s, "RefineLB"), pylb.place(s, name)
+    assert aware.after.max_over_mean <= 1.003 * (1 + 1e-9)
+    cut = [pylb.evaluate(s, plan.rank).cut for plan in (blind, aware)]
+    assert cut[1] < 0.7 * cut[0]
+
+
+def test_communication_is_a_load_for_refine_comm():
+    """Two ranks of equal loads, one of which sends: the sender goes to whom it sends to."""
+    s = pylb.Snapshot([1.0] * 8, [0, 0, 0, 0, 1, 1, 1, 1], edges=([1], [6], [2e10]))
+    for name, cost in (("CommAwareRefineLB", {}), ("RefineCommLB", {"beta": 0.0})):
+        assert pylb.place(s, name, **cost).migrations == 0
+    plan = pylb.place(s, "RefineCommLB")  # 4 + 2 and 4, then 3 and 5
+    assert np.flatnonzero(plan.rank != s.rank).tolist() == [1]
+
+
 # ---- BestFitLB -----------------------------------------------------------------------------
 
 
@@ -240,7 +365,7 @@ def test_bestfit_is_the_twin(s, tolerance):
     keeps_its_word(s, plan)
 
 
-@SETTINGS
+@LIMITED
 @given(snapshots(memory=True))
 def test_bestfit_with_limits_is_the_twin_where_they_are_kept(s):
     assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
@@ -305,7 +430,7 @@ def test_the_tolerance_of_bestfit_saves_migrations():
 # ---- all -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["BestFitLB", "GreedyLB", "RefineLB", "none"])
+@pytest.mark.parametrize("name", ["none", *NAMES])
 def test_the_same_call_gives_the_same_placement(name):
     rng = np.random.default_rng(1)
     s = pylb.Snapshot(
@@ -319,7 +444,7 @@ def test_the_same_call_gives_the_same_placement(name):
     assert first.strategy == name
 
 
-@pytest.mark.parametrize("name", ["BestFitLB", "GreedyLB", "RefineLB"])
+@pytest.mark.parametrize("name", NAMES)
 def test_infeasible_says_by_how_many_bytes(name):
     kinds = [
         ({"memory": [5, 5], "memory_limit": [4, 5]}, "1 bytes more than memory_limit has in total"),
@@ -342,14 +467,14 @@ def test_limits_without_memory_limit_nothing():
     assert pylb.place(s, "GreedyLB").after.max == 1.0
 
 
-@pytest.mark.parametrize("name", ["BestFitLB", "GreedyLB", "RefineLB"])
+@pytest.mark.parametrize("name", NAMES)
 def test_loads_of_several_components_are_refused(name):
     s = pylb.Snapshot([[1.0, 2.0]], [0], n_ranks=2)
     with pytest.raises(DomainError, match="load has 2 components an object: expected 1"):
         pylb.place(s, name)
 
 
-@pytest.mark.parametrize("name", ["BestFitLB", "GreedyLB", "RefineLB"])
+@pytest.mark.parametrize("name", NAMES)
 def test_nothing_to_place(name):
     plan = pylb.place(pylb.Snapshot([], [], n_ranks=3), name)
     assert plan.rank.shape == (0,)

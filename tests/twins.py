@@ -74,7 +74,7 @@ def threshold(q, overload, loads):
     return overload * (work / total)
 
 
-def refine(s, overload=1.003):
+def refine(s, overload=1.003, swaps=False):
     """Overloaded ranks give to those with room, from a placement within the memory limits."""
     q = Plain(s)
     rank, loads, room = list(q.rank), q.sums(q.rank), q.room(q.rank)
@@ -87,6 +87,9 @@ def refine(s, overload=1.003):
     def overloaded(r):
         return seconds(r) > limit * (1.0 + 1e-9)
 
+    def excess():
+        return sum(-(allowed[r] - loads[r]) for r in range(q.p) if overloaded(r))
+
     def receiver_of(i):
         for r in sorted(receivers, key=lambda r: (-(allowed[r] - loads[r]), r)):
             if loads[r] + q.load[i] > allowed[r]:
@@ -95,29 +98,160 @@ def refine(s, overload=1.003):
                 return r
         return None
 
-    donors = [r for r in range(q.p) if overloaded(r)]
-    receivers = [r for r in range(q.p) if not overloaded(r) and allowed[r] - loads[r] > 0]
-    first = set(donors)
-    give = {r: [i for i in range(q.n) if rank[i] == r and q.movable[i]] for r in donors}
-    while donors:
-        d = max(donors, key=lambda r: (seconds(r), -r))
-        mine = sorted((q.load[i], i) for i in give[d] if q.load[i] > 0)
-        enough = [i for w, i in mine if loads[d] - w <= allowed[d]]
-        rest = [i for w, i in mine if loads[d] - w > allowed[d]]
+    def move(i, to):
+        give[rank[i]].remove((q.load[i], i))
+        for r, sign in ((rank[i], -1), (to, 1)):
+            loads[r] += sign * q.load[i]
+            room[r] -= sign * q.memory[i]
+        rank[i] = to
+
+    def one_move(d):
+        enough = [i for w, i in give[d] if loads[d] - w <= allowed[d]]
+        rest = [i for w, i in give[d] if loads[d] - w > allowed[d]]
         found = ((i, receiver_of(i)) for i in enough + rest[::-1])
         i, to = next(((i, r) for i, r in found if r is not None), (None, None))
-        if i is None:
+        if i is not None:
+            move(i, to)
+        return i is not None
+
+    def one_swap(d):
+        for r in sorted(receivers, key=lambda r: (-(allowed[r] - loads[r]), r)):
+            low, high = loads[d] - allowed[d], allowed[r] - loads[r]
+            found = exchange(q, give[d], give[r], room[d], room[r], low, high)
+            if found[0] > 0:
+                move(found[1][1][1], d)
+                move(found[1][0][1], r)
+                return True
+        return False
+
+    last = float("inf")
+    while 0 < excess() < last:
+        last = 0.9 * excess() if swaps else 0.0
+        donors = [r for r in range(q.p) if overloaded(r)]
+        receivers = [r for r in range(q.p) if not overloaded(r) and allowed[r] - loads[r] > 0]
+        give = [sorted_objects(q, rank, r) for r in range(q.p)]
+        while donors and receivers:
+            d = max(donors, key=lambda r: (seconds(r), -r))
+            if not one_move(d) and not (swaps and one_swap(d)):
+                break
+            if not overloaded(d):
+                donors.remove(d)
+                receivers.append(d)
+    return rank
+
+
+def sorted_objects(q, rank, r):
+    """What rank r may give away, (load, index), the lightest first."""
+    mine = (i for i in range(q.n) if rank[i] == r and q.movable[i] and q.load[i] > 0)
+    return sorted((q.load[i], i) for i in mine)
+
+
+def exchange(q, mine, theirs, my_room, their_room, low, high):
+    """The largest difference of at most `high`, or the first of at least `low`."""
+    best, at = (0.0, []), None
+    for b in theirs:
+        if not mine or b[0] < mine[0][0] - high:
+            continue
+        if best[0] >= low:
             break
-        give[d].remove(i)
-        rank[i] = to
-        loads[d] -= q.load[i]
-        loads[to] += q.load[i]
-        room[d] += q.memory[i]
-        room[to] -= q.memory[i]
-        if not overloaded(d):
-            donors.remove(d)
-            receivers.append(d)
-    assert first.issuperset(q.rank[i] for i in range(q.n) if rank[i] != q.rank[i])
+        if at is None:
+            at = sum(x[0] <= high + b[0] for x in mine)
+        while at < len(mine) and mine[at][0] - b[0] <= high:
+            at += 1
+        if not at or mine[at - 1][0] - b[0] <= best[0]:
+            continue
+        more = q.memory[mine[at - 1][1]] - q.memory[b[1]]
+        if their_room >= more and my_room >= -more:
+            best = (mine[at - 1][0] - b[0], [mine[at - 1], b])
+    return best
+
+
+def refine_comm(s, overload=1.003, alpha=0.0, beta=1.0, counts=False):
+    """CommAwareRefineLB; RefineCommLB where sending counts as time."""
+    q = Plain(s)
+    rank, loads, room = list(q.rank), q.sums(q.rank), q.room(q.rank)
+    sends = []
+    if s.edges is not None:
+        messages = s.edges.messages if s.edges.messages is not None else [1.0] * s.n_edges
+        rows = zip(s.edges.src, s.edges.dst, s.edges.nbytes, messages, strict=True)
+        sends += [(a, b, alpha * m + beta * w) for a, b, w, m in rows]
+    if s.multicasts is not None:
+        src, start, dst, nbytes, messages = s.multicasts
+        for e, a in enumerate(src):
+            m = 1.0 if messages is None else messages[e]
+            to = dst[start[e] : start[e + 1]]
+            sends += [(a, b, alpha * m + beta * nbytes[e]) for b in to]
+    sends = [(a, b, w) for a, b, w in sends if a != b]
+
+    def comm(r):
+        out = 0.0
+        for a, b, w in sends:
+            out += w if counts and rank[a] == r and rank[b] != r else 0.0
+        return out
+
+    def seconds(r):
+        return q.background[r] + loads[r] / q.speed[r] + comm(r)
+
+    def gap(r):
+        return (limit - seconds(r)) * q.speed[r]
+
+    def with_rank(i, r):
+        sent = sum(w for a, b, w in sends if a == i and rank[b] == r)
+        return sent, sum(w for a, b, w in sends if b == i and rank[a] == r)
+
+    def takes(r, i):
+        all_sent = sum(w for a, _, w in sends if a == i)
+        more = q.load[i] / q.speed[r]
+        if room[r] < q.memory[i]:
+            return False
+        if counts:
+            more = more + (all_sent - with_rank(i, r)[0]) - with_rank(i, r)[1]
+        return seconds(r) + more <= limit
+
+    def way_of(i):
+        here = sum(with_rank(i, rank[i]))
+        if counts:
+            all_sent = sum(w for a, _, w in sends if a == i)
+            sent, received = with_rank(i, rank[i])
+            if q.load[i] / q.speed[rank[i]] + (all_sent - sent) - received <= 0:
+                return None
+        friends = {rank[b] for a, b, _ in sends if a == i} | {
+            rank[a] for a, b, _ in sends if b == i
+        }
+        ways = [
+            (sum(with_rank(i, r)) - here, -r)
+            for r in friends - {rank[i]}
+            if sum(with_rank(i, r)) > 0 and takes(r, i)
+        ]
+        best = max(ways, default=(-float("inf"), 0))
+        if -here > best[0]:
+            order = sorted(receivers, key=lambda r: (-gap(r), r))
+            order = order if limited else order[:1]
+            to = next((r for r in order if takes(r, i)), None)
+            if to is not None:
+                best = (sum(with_rank(i, to)) - here, -to)
+        return None if best[0] == -float("inf") else (best[0] / q.load[i], -best[1])
+
+    limited = s.memory is not None and s.memory_limit is not None
+    mean = sum(comm(r) * q.speed[r] for r in range(q.p)) / sum(q.speed)
+    limit = overload * (threshold(q, 1.0, loads) + mean)
+    donors = [r for r in range(q.p) if seconds(r) > limit * (1 + 1e-9)]
+    receivers = {r for r in range(q.p) if r not in donors and gap(r) > 0}
+    for d in sorted(donors, key=lambda r: (-seconds(r), r)) if receivers else []:
+        while seconds(d) > limit * (1 + 1e-9):
+            ways = [(way_of(i), i) for _, i in sorted_objects(q, rank, d)]
+            ways = [(-way[0], i, way[1]) for way, i in ways if way]
+            if not ways:
+                limit = seconds(d)
+                break
+            _, i, to = min(ways)
+            loads[d] -= q.load[i]
+            loads[to] += q.load[i]
+            room[d] += q.memory[i]
+            room[to] -= q.memory[i]
+            rank[i] = to
+        if gap(d) > 0:
+            receivers.add(d)
     return rank
 
 
@@ -188,7 +322,7 @@ class BestFit:
         if not donors or not receivers:
             return
         first = set(donors)
-        self.lists = {r: self.list(r) for r in first}
+        self.lists = {r: sorted_objects(q, self.rank, r) for r in first}
         self.listed = False
 
         def sort_in(r):
@@ -209,18 +343,11 @@ class BestFit:
             for r in ([d] if given else []) + tried:
                 sort_in(r)
 
-    def list(self, r):
-        q = self.q
-        return sorted(
-            (q.load[i], i)
-            for i in range(q.n)
-            if self.rank[i] == r and q.movable[i] and q.load[i] > 0
-        )
-
     def list_others(self):
         if not self.listed:
             self.listed = True
-            self.lists.update({r: self.list(r) for r in range(self.q.p) if r not in self.lists})
+            missing = [r for r in range(self.q.p) if r not in self.lists]
+            self.lists.update({r: sorted_objects(self.q, self.rank, r) for r in missing})
 
     def fits(self, to, *items):
         return self.room[to] >= sum(self.q.memory[i] for _, i in items)
@@ -253,25 +380,6 @@ class BestFit:
                 break
             if a[0] + b[0] > best[0] and self.fits(to, a, b):
                 best = (a[0] + b[0], [a, b])
-        return best
-
-    def exchange(self, d, to, low, high):
-        q, best = self.q, (0.0, [])
-        mine, theirs = self.lists[d], self.lists[to]
-        at = None
-        for b in theirs:
-            if not mine or b[0] < mine[0][0] - high:
-                continue
-            if best[0] >= low:
-                break
-            if at is None:
-                at = sum(x[0] <= high + b[0] for x in mine)
-            while at < len(mine) and mine[at][0] - b[0] <= high:
-                at += 1
-            more = q.memory[mine[at - 1][1]] - q.memory[b[1]] if at else 0
-            fits = self.room[to] >= more and self.room[d] >= -more
-            if at and mine[at - 1][0] - b[0] > best[0] and fits:
-                best = (mine[at - 1][0] - b[0], [mine[at - 1], b])
         return best
 
     def transfer(self, d, to):
@@ -311,8 +419,9 @@ class BestFit:
         other = self.pair(d, to, low, high)
         if other[0] < low:
             self.list_others()
-            exchange = self.exchange(d, to, low, high)
-            other = exchange if exchange[0] > other[0] else other
+            lists, room = (self.lists[d], self.lists[to]), (self.room[d], self.room[to])
+            swap = exchange(self.q, *lists, *room, low, high)
+            other = swap if swap[0] > other[0] else other
         best = other if other[0] > best[0] else best
         more = self.at_least(d, to, high, most) if ends and best[0] < low else None
         if more and (more[0] - high <= low - best[0] or not best[1]):

@@ -119,29 +119,11 @@ static bool has_room(const fitter_t *self, const transfer_t *t, int32_t a, int32
            ranks->room[t->to] - (b < 0 ? 0 : ranks->in->memory[b]) >= ranks->in->memory[a];
 }
 
-/* Have both of them, if a is exchanged for b? */
-static bool has_room_exchanged(const fitter_t *self, const transfer_t *t, int32_t a, int32_t b)
-{
-    const plb_ranks_t *ranks = &self->ranks;
-    if (ranks->room == NULL) {
-        return true;
-    }
-    const int64_t more = ranks->in->memory[a] - ranks->in->memory[b];
-    return ranks->room[t->to] >= more && ranks->room[t->from] >= -more;
-}
-
-/* The last entry that has not been taken of at most `load`, or the donor's start - 1. */
-static int64_t last_of(plb_offers_t *offers, int32_t r, double load)
-{
-    const int64_t behind = plb_offers_from(offers, r, nextafter(load, INFINITY));
-    return plb_offers_down(offers, r, behind - 1);
-}
-
 /* The heaviest of at most `load`, or -1. */
 static int64_t at_most(fitter_t *self, const transfer_t *t, double load)
 {
     plb_offers_t *offers = list_of(self, t->from);
-    int64_t k = last_of(offers, t->from, load);
+    int64_t k = plb_offers_last(offers, t->from, load);
     for (int probe = 0; probe < PROBES && k >= offers->start[t->from]; probe++) {
         if (has_room(self, t, offers->item[k].id, -1)) {
             return k;
@@ -189,37 +171,6 @@ static parcel_t find_pair(fitter_t *self, const transfer_t *t)
             best = (parcel_t){a, b, -1, sum};
         }
         a = plb_offers_up(offers, t->from, a + 1);
-    }
-    return best;
-}
-
-/* An entry of the donor for one of the receiver, from the lightest that can be upwards, by the
- * same rule. */
-static parcel_t find_exchange(fitter_t *self, const transfer_t *t)
-{
-    parcel_t best = NOTHING;
-    plb_offers_t *offers = list_of(self, t->from), *returns = list_of(self, t->to);
-    plb_offers_sort(returns, t->to);
-    const int64_t end = offers->end[t->from], end_back = returns->end[t->to];
-    int64_t a = plb_offers_up(offers, t->from, offers->start[t->from]);
-    if (a == end) {
-        return best;
-    }
-    int64_t b = plb_offers_from(returns, t->to, key(offers, a) - t->high);
-    b = plb_offers_up(returns, t->to, b);
-    a = b < end_back ? last_of(offers, t->from, t->high + key(returns, b)) : -1;
-    for (int probe = 0; probe < PROBES && b < end_back && best.sum < t->low; probe++) {
-        const double back = key(returns, b);
-        for (int64_t k = plb_offers_up(offers, t->from, a + 1);
-             k < end && key(offers, k) - back <= t->high;
-             k = plb_offers_up(offers, t->from, k + 1)) {
-            a = k;
-        }
-        if (a >= offers->start[t->from] && key(offers, a) - back > best.sum &&
-            has_room_exchanged(self, t, offers->item[a].id, returns->item[b].id)) {
-            best = (parcel_t){a, -1, b, key(offers, a) - back};
-        }
-        b = plb_offers_up(returns, t->to, b + 1);
     }
     return best;
 }
@@ -281,8 +232,10 @@ static int choose(fitter_t *self, const transfer_t *t, parcel_t *best, plb_err_t
         if (ret != PLB_OK) {
             return ret;
         }
-        const parcel_t exchange = find_exchange(self, t);
-        other = exchange.sum > other.sum ? exchange : other;
+        const plb_exchange_t e =
+            plb_offers_exchange(&self->ranks, list_of(self, t->from), t->from,
+                                list_of(self, t->to), t->to, t->low, t->high, PROBES);
+        other = e.sum > other.sum ? (parcel_t){e.give, -1, e.back, e.sum} : other;
     }
     if (other.sum > best->sum) {
         *best = other;

@@ -99,3 +99,40 @@ int64_t plb_offers_down(plb_offers_t *self, int32_t r, int64_t k)
     }
     return k;
 }
+
+int64_t plb_offers_last(plb_offers_t *self, int32_t r, double load)
+{
+    const int64_t behind = plb_offers_from(self, r, nextafter(load, INFINITY));
+    return plb_offers_down(self, r, behind - 1);
+}
+
+plb_exchange_t plb_offers_exchange(const plb_ranks_t *ranks, plb_offers_t *gives, int32_t from,
+                                   plb_offers_t *returns, int32_t to, double low, double high,
+                                   int64_t probes)
+{
+    plb_exchange_t best = {-1, -1, 0.0};
+    plb_offers_sort(gives, from);
+    plb_offers_sort(returns, to);
+    const int64_t end = gives->end[from], end_back = returns->end[to];
+    int64_t a = plb_offers_up(gives, from, gives->start[from]);
+    if (a == end) {
+        return best;
+    }
+    int64_t b = plb_offers_from(returns, to, gives->item[a].key - high);
+    b = plb_offers_up(returns, to, b);
+    a = b < end_back ? plb_offers_last(gives, from, high + returns->item[b].key) : -1;
+    for (int64_t probe = 0; probe < probes && b < end_back && best.sum < low; probe++) {
+        const plb_item_t back = returns->item[b];
+        for (int64_t k = plb_offers_up(gives, from, a + 1);
+             k < end && gives->item[k].key - back.key <= high;
+             k = plb_offers_up(gives, from, k + 1)) {
+            a = k;
+        }
+        if (a >= gives->start[from] && gives->item[a].key - back.key > best.sum &&
+            plb_ranks_has_room_exchanged(ranks, gives->item[a].id, back.id)) {
+            best = (plb_exchange_t){a, b, gives->item[a].key - back.key};
+        }
+        b = plb_offers_up(returns, to, b + 1);
+    }
+    return best;
+}

@@ -35,6 +35,22 @@ int64_t plb_offers_from(const plb_offers_t *self, int32_t r, double load);
 int64_t plb_offers_up(plb_offers_t *self, int32_t r, int64_t k);
 int64_t plb_offers_down(plb_offers_t *self, int32_t r, int64_t k);
 
+/** The last entry of rank r that has not been taken of at most that load; start[r] - 1 if none. */
+int64_t plb_offers_last(plb_offers_t *self, int32_t r, double load);
+
+/* An entry of one rank for one of another. */
+typedef struct plb_exchange {
+    int64_t give, back; /* entries, or -1 */
+    double sum;         /* load[give] - load[back]; 0: nothing found */
+} plb_exchange_t;
+
+/** The exchange between `from` in `gives` and `to` in `returns` whose difference is the largest of
+ *  at most `high`, or the first of at least `low`, and for which both have memory: from the
+ *  lightest to give back that can be upwards, `probes` of them. */
+plb_exchange_t plb_offers_exchange(const plb_ranks_t *ranks, plb_offers_t *gives, int32_t from,
+                                   plb_offers_t *returns, int32_t to, double low, double high,
+                                   int64_t probes);
+
 static inline void plb_offers_take(plb_offers_t *self, int64_t k)
 {
     self->next[k] = (int32_t)(k + 1);

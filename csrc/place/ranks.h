@@ -65,4 +65,14 @@ static inline bool plb_ranks_has_room(const plb_ranks_t *self, int32_t r, int32_
     return self->room == NULL || self->room[r] >= self->in->memory[i];
 }
 
+/** Have the ranks of objects a and b the memory for each other's? */
+static inline bool plb_ranks_has_room_exchanged(const plb_ranks_t *self, int32_t a, int32_t b)
+{
+    if (self->room == NULL) {
+        return true;
+    }
+    const int64_t more = self->in->memory[a] - self->in->memory[b];
+    return self->room[self->rank[b]] >= more && self->room[self->rank[a]] >= -more;
+}
+
 #endif

@@ -1,4 +1,4 @@
-/* RefineLB: overloaded ranks give objects to those with room, few of them.
+/* RefineLB and RefineSwapLB: overloaded ranks give objects to those with room, few of them.
  *
  * Menon 2.2 and 2.3.1: a rank is overloaded above `overload` times the average; only overloaded
  * ranks are examined, and nobody who receives becomes overloaded.  Dasgupta's algorithm 1: a
@@ -11,9 +11,15 @@
  * move, if that fits, otherwise the last that fits.  When the most loaded donor has nothing that
  * fits anywhere the iteration cannot become shorter, so that every further move would be for
  * nothing: the end.  A donor that is below the threshold may receive.
+ *
+ * RefineSwapLB (Menon 2.3.1) does not end there: it "swaps chares between processors in order to
+ * reduce the load on the overloaded processor without overloading the other".  The donor's partner
+ * is the rank with most room with which a swap is possible; the two objects differ by what ends
+ * the excess, or else by as much as the partner can take.
  */
 #include "place/refine.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -30,11 +36,13 @@ static const double SLACK = 1e-9;
 typedef struct refiner {
     plb_ranks_t ranks;
     plb_offers_t offers; /* of the donors */
+    plb_offers_t others; /* of the other ranks, once a swap is looked for */
     plb_heap_t donor;    /* key: -seconds */
     plb_heap_t receiver; /* key: -(allowed - load) */
     plb_item_t *aside;   /* [p] receivers without memory for the object at hand */
     int32_t n_aside;
-    uint8_t *gives; /* [p] is a donor */
+    uint8_t *gives;   /* [p] is a donor */
+    uint8_t *returns; /* [p] is none */
 } refiner_t;
 
 static bool overloaded(const refiner_t *self, int32_t r)
@@ -47,6 +55,7 @@ static void find_ranks(refiner_t *self)
     for (int32_t r = 0; r < self->ranks.in->n_ranks; r++) {
         const double gap = plb_ranks_gap(&self->ranks, r);
         self->gives[r] = overloaded(self, r);
+        self->returns[r] = !self->gives[r];
         if (self->gives[r]) {
             const double seconds = plb_ranks_seconds(&self->ranks, r);
             self->donor.item[self->donor.n++] = (plb_item_t){-seconds, r};
@@ -144,13 +153,9 @@ static int64_t choose(refiner_t *self, int32_t donor)
     return -1;
 }
 
-static void move(refiner_t *self, int32_t donor, int64_t k)
+/* The top of the donors has given. */
+static void after_move(refiner_t *self, int32_t donor)
 {
-    const int32_t to = self->receiver.item[0].id;
-    plb_offers_take(&self->offers, k);
-    plb_ranks_move(&self->ranks, self->offers.item[k].id, to);
-    plb_heap_rekey(&self->receiver, -plb_ranks_gap(&self->ranks, to));
-    come_back(self);
     if (overloaded(self, donor)) {
         plb_heap_rekey(&self->donor, -plb_ranks_seconds(&self->ranks, donor));
     } else {
@@ -159,16 +164,78 @@ static void move(refiner_t *self, int32_t donor, int64_t k)
     }
 }
 
-static int move_all(refiner_t *self, const plb_opts_t *opts)
+static void move(refiner_t *self, int32_t donor, int64_t k)
+{
+    const int32_t to = self->receiver.item[0].id;
+    plb_offers_take(&self->offers, k);
+    plb_ranks_move(&self->ranks, self->offers.item[k].id, to);
+    plb_heap_rekey(&self->receiver, -plb_ranks_gap(&self->ranks, to));
+    come_back(self);
+    after_move(self, donor);
+}
+
+/* ---- one swap ------------------------------------------------------------------------------- */
+
+/* The swap of the donor with rank r; sum 0: none. */
+static plb_exchange_t find_swap(refiner_t *self, int32_t donor, int32_t r)
+{
+    const double excess = -plb_ranks_gap(&self->ranks, donor);
+    plb_offers_t *theirs = self->gives[r] ? &self->offers : &self->others;
+    return plb_offers_exchange(&self->ranks, &self->offers, donor, theirs, r, excess,
+                               plb_ranks_gap(&self->ranks, r), INT64_MAX);
+}
+
+/* Swap an object of the donor, the top, with one of the rank with most room where that can be;
+ * *done: whether it could. */
+static int swap(refiner_t *self, int32_t donor, bool *done, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_exchange_t found = {-1, -1, 0.0};
+    if (self->others.start == NULL) {
+        ret = plb_offers_init(&self->others, &self->ranks, self->returns, INFINITY, err);
+    }
+    while (ret == PLB_OK && found.sum == 0.0 && self->receiver.n > 0) {
+        found = find_swap(self, donor, self->receiver.item[0].id);
+        if (found.sum == 0.0) {
+            self->aside[self->n_aside++] = plb_heap_pop(&self->receiver);
+        }
+    }
+    *done = found.sum > 0.0;
+    if (*done) {
+        const int32_t r = self->receiver.item[0].id;
+        plb_offers_t *theirs = self->gives[r] ? &self->offers : &self->others;
+        plb_offers_take(theirs, found.back);
+        plb_offers_take(&self->offers, found.give);
+        plb_ranks_move(&self->ranks, theirs->item[found.back].id, donor);
+        plb_ranks_move(&self->ranks, self->offers.item[found.give].id, r);
+        plb_heap_rekey(&self->receiver, -plb_ranks_gap(&self->ranks, r));
+    }
+    while (self->n_aside > 0) {
+        plb_heap_push(&self->receiver, self->aside[--self->n_aside]);
+    }
+    if (*done) {
+        after_move(self, donor);
+    }
+    return ret;
+}
+
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+static int move_all(refiner_t *self, bool swaps, const plb_opts_t *opts, plb_err_t *err)
 {
     int ret = PLB_OK;
     for (int64_t step = 1; ret == PLB_OK && self->donor.n > 0; step++) {
         const int32_t donor = self->donor.item[0].id;
         const int64_t k = choose(self, donor);
-        if (k < 0) {
+        bool done = k >= 0;
+        if (done) {
+            move(self, donor, k);
+        } else if (swaps) {
+            ret = swap(self, donor, &done, err);
+        }
+        if (!done) {
             break;
         }
-        move(self, donor, k);
         if (step % TICK == 0 && opts->tick != NULL) {
             ret = opts->tick(opts->tick_arg);
         }
@@ -176,8 +243,35 @@ static int move_all(refiner_t *self, const plb_opts_t *opts)
     return ret;
 }
 
-int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank,
-               const plb_opts_t *opts, plb_err_t *err)
+static double total_excess(const refiner_t *self)
+{
+    double sum = 0.0;
+    for (int32_t r = 0; r < self->ranks.in->n_ranks; r++) {
+        sum += overloaded(self, r) ? -plb_ranks_gap(&self->ranks, r) : 0.0;
+    }
+    return sum;
+}
+
+/* Until the most loaded donor is stuck; no object moves twice. */
+static int round_of_moves(refiner_t *self, bool swaps, const plb_opts_t *opts, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    self->donor.n = self->receiver.n = 0;
+    find_ranks(self);
+    if (self->donor.n > 0 && self->receiver.n > 0) {
+        /* what exceeds the largest gap fits nowhere; a bit more, so that rounding loses nothing */
+        const double most = swaps ? INFINITY : -self->receiver.item[0].key * (1.0 + SLACK);
+        ret = plb_offers_init(&self->offers, &self->ranks, self->gives, most, err);
+        ret = ret == PLB_OK ? move_all(self, swaps, opts, err) : ret;
+        plb_offers_free(&self->offers);
+        plb_offers_free(&self->others);
+    }
+    return ret;
+}
+
+/* With swaps, rounds follow as long as each ends a tenth of what was left of the excess. */
+static int refine(const plb_problem_t *problem, double overload, bool swaps, int32_t *rank,
+                  const plb_opts_t *opts, plb_err_t *err)
 {
     const int32_t p = problem->in->n_ranks;
     refiner_t self = {0};
@@ -189,39 +283,57 @@ int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank,
     PLB_NEW(self.receiver.item, p);
     PLB_NEW(self.aside, p);
     PLB_NEW(self.gives, p);
+    PLB_NEW(self.returns, p);
     plb_ranks_allow(&self.ranks, overload * plb_ranks_average(&self.ranks));
-    find_ranks(&self);
-    if (self.donor.n == 0 || self.receiver.n == 0) {
-        goto out;
+    double last = INFINITY;
+    for (double excess = total_excess(&self); ret == PLB_OK && excess > 0.0 && excess < last;) {
+        ret = round_of_moves(&self, swaps, opts, err);
+        last = swaps ? 0.9 * excess : 0.0;
+        excess = total_excess(&self);
     }
-    /* what exceeds the largest gap fits nowhere; a little more, so that rounding loses nothing */
-    const double most = -self.receiver.item[0].key * (1.0 + SLACK);
-    ret = plb_offers_init(&self.offers, &self.ranks, self.gives, most, err);
-    ret = ret == PLB_OK ? move_all(&self, opts) : ret;
 out:
-    plb_offers_free(&self.offers);
     plb_ranks_free(&self.ranks);
     plb_free(self.donor.item);
     plb_free(self.receiver.item);
     plb_free(self.aside);
     plb_free(self.gives);
+    plb_free(self.returns);
     return ret;
 }
 
-static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
-               int32_t *out, plb_err_t *err)
+int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank,
+               const plb_opts_t *opts, plb_err_t *err)
+{
+    return refine(problem, overload, false, rank, opts, err);
+}
+
+static int run_any(const plb_snapshot_t *in, bool swaps, const plb_opts_t *opts, int32_t *out,
+                   plb_err_t *err)
 {
     plb_problem_t problem;
-    (void)self;
     int ret = plb_problem_init(&problem, in, err);
     if (ret != PLB_OK) {
         return ret;
     }
     memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     ret = plb_problem_repair(&problem, out, opts, err);
-    ret = ret == PLB_OK ? plb_refine(&problem, opts->params[0], out, opts, err) : ret;
+    ret = ret == PLB_OK ? refine(&problem, opts->params[0], swaps, out, opts, err) : ret;
     plb_problem_free(&problem);
     return ret;
+}
+
+static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
+               int32_t *out, plb_err_t *err)
+{
+    (void)self;
+    return run_any(in, false, opts, out, err);
+}
+
+static int run_swap(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
+                    int32_t *out, plb_err_t *err)
+{
+    (void)self;
+    return run_any(in, true, opts, out, err);
 }
 
 static const plb_param_t params[] = {
@@ -238,4 +350,15 @@ const plb_strategy_t plb_strategy_refine = {
     .params = params,
     .n_params = 1,
     .run = run,
+};
+
+const plb_strategy_t plb_strategy_refine_swap = {
+    .name = "RefineSwapLB",
+    .help = "RefineLB that swaps objects where none can be moved",
+    .source = "Menon 2.3.1",
+    .family = PLB_REFINEMENT,
+    .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
+    .params = params,
+    .n_params = 1,
+    .run = run_swap,
 };

@@ -3,18 +3,24 @@
 
 #include "place/strategy.h"
 
-extern const plb_strategy_t plb_strategy_none;
-extern const plb_strategy_t plb_strategy_bestfit;
-extern const plb_strategy_t plb_strategy_greedy;
-extern const plb_strategy_t plb_strategy_refine;
-extern const plb_strategy_t plb_strategy_vector;
-extern const plb_strategy_t plb_strategy_gossip;
-extern const plb_strategy_t plb_strategy_hierarchical;
+/* X(name of plb_strategy_*), in the order in which they are listed. */
+#define STRATEGIES(X)                                                                             \
+    X(none)                                                                                       \
+    X(bestfit)                                                                                    \
+    X(greedy)                                                                                     \
+    X(refine)                                                                                     \
+    X(refine_swap)                                                                                \
+    X(refine_comm)                                                                                \
+    X(comm_aware)                                                                                 \
+    X(vector)                                                                                     \
+    X(gossip)                                                                                     \
+    X(hierarchical)
 
-const plb_strategy_t *const plb_strategies[] = {
-    &plb_strategy_none,   &plb_strategy_bestfit, &plb_strategy_greedy,       &plb_strategy_refine,
-    &plb_strategy_vector, &plb_strategy_gossip,  &plb_strategy_hierarchical, NULL,
-};
+#define DECLARE(name) extern const plb_strategy_t plb_strategy_##name;
+STRATEGIES(DECLARE)
+
+#define ADDRESS(name) &plb_strategy_##name,
+const plb_strategy_t *const plb_strategies[] = {STRATEGIES(ADDRESS) NULL};
 
 const plb_strategy_t *plb_strategy_find(const char *name)
 {
