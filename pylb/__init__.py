@@ -13,7 +13,7 @@ from pylb.metrics import Metrics
 from pylb.optimum import GeneratedRun, Imbalance, Optimum, optimum
 from pylb.place import Placement, place
 from pylb.receipts import Alternative, History, Receipt
-from pylb.replay import Decision, Replay, replay
+from pylb.replay import Replay, replay
 from pylb.runtime import AtSync, Balancer, Iterations, Report
 from pylb.selection import Choice, Selector
 from pylb.snapshot import Edges, Multicasts, Snapshot
@@ -29,7 +29,6 @@ __all__ = [
     "Balancer",
     "Choice",
     "Cycle",
-    "Decision",
     "Division",
     "Edges",
     "Evaluation",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Real
@@ -15,7 +16,9 @@ from numpy.typing import ArrayLike
 
 from pylb import _core
 from pylb.errors import DomainError
+from pylb.machine import Network
 from pylb.optimum import Optimum, regret
+from pylb.receipts import Alternative, History, Receipt
 from pylb.snapshot import F64, I32
 from pylb.strategies import Strategy, find
 from pylb.triggers import Cycle, Trigger, make
@@ -24,26 +27,8 @@ if TYPE_CHECKING:
     from pylb.trace import Trace
 
 
-class Decision(NamedTuple):
-    """One balancing of a replay.
-
-    Attributes
-    ----------
-    phase : int
-        Index of the phase whose loads the strategy saw.
-    reason : str
-        Why the trigger asked for it.
-    before, after : float
-        max/mean of that phase's iteration times, under the placement before and after.
-    migrations, bytes : int
-        Objects that change their rank, and what that sends; 0 bytes where no sizes were recorded.
-    seconds : float
-        Time that the strategy took.
-    cost : float
-        Seconds that the balancing adds to the run.
-    applied : bool
-        False at the end of the last phase: nothing comes after it, and it costs nothing.
-    """
+class Row(NamedTuple):
+    """A decision, as the C core tells it (csrc/explore/replay.h)."""
 
     phase: int
     reason: str
@@ -54,6 +39,7 @@ class Decision(NamedTuple):
     seconds: float
     cost: float
     applied: bool
+    figures: dict[str, float]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,7 +50,8 @@ class Replay:
     ----------
     metrics : dict of (m,) float64 arrays
         Every metric of `pylb.Metrics` by name, for each phase.
-    decisions : list of Decision
+    decisions : History
+        A receipt for each balancing, with what it saved.
     rank : (tasks,) int32
         Where each task ran, in the order of ``trace.task_rank``.
     strategy, trigger : str
@@ -72,15 +59,20 @@ class Replay:
     foresight : bool
     trace : Trace
         The run, with the speeds and background that it was replayed with.
+    network : Network
+        What messages cost in it.
+    seed : int
     """
 
     metrics: dict[str, F64]
-    decisions: list[Decision]
     rank: I32
     strategy: str
     trigger: str
     foresight: bool
     trace: Trace
+    network: Network
+    seed: int
+    _rows: list[Row]
 
     @property
     def iteration_time(self) -> F64:
@@ -95,7 +87,7 @@ class Replay:
     @property
     def balancing_seconds(self) -> float:
         """Seconds that the balancings cost."""
-        return math.fsum(d.cost for d in self.decisions)
+        return math.fsum(row.cost for row in self._rows)
 
     @property
     def time(self) -> float:
@@ -103,14 +95,19 @@ class Replay:
         return self.iteration_seconds + self.balancing_seconds
 
     @property
-    def balancings(self) -> list[Decision]:
+    def balancings(self) -> History:
         """The decisions that were applied."""
-        return [d for d in self.decisions if d.applied]
+        return History(r for r in self.decisions if r.moved)
+
+    @functools.cached_property
+    def decisions(self) -> History:
+        """A receipt for each balancing; that of the last phase's end is not applied."""
+        return History(receipts(self))
 
     @property
     def balanced_after(self) -> list[int]:
         """Phases at whose end a balancing was applied; -1: before the first."""
-        return [d.phase - self.foresight for d in self.balancings]
+        return [row.phase - self.foresight for row in self._rows if row.applied]
 
     @property
     def rank_times(self) -> F64:
@@ -126,12 +123,12 @@ class Replay:
     @property
     def migrations(self) -> int:
         """Objects moved, in all balancings that were applied."""
-        return sum(d.migrations for d in self.balancings)
+        return sum(row.migrations for row in self._rows if row.applied)
 
     @property
     def bytes(self) -> int:
         """Bytes that those migrations sent."""
-        return sum(d.bytes for d in self.balancings)
+        return sum(row.bytes for row in self._rows if row.applied)
 
     def speedup_over(self, other: Replay) -> float:
         """time of `other` / time of this run; 1 where neither takes any time."""
@@ -149,7 +146,7 @@ class Replay:
         mean = f", mean max/mean {ratio.mean():.4g}" if len(ratio) else ""
         return (
             f"<Replay by {by}: {len(ratio)} phases in {self.time:.4g} s, of it balancing "
-            f"{self.balancing_seconds:.4g} s{mean}, {len(self.balancings)} balancings, "
+            f"{self.balancing_seconds:.4g} s{mean}, {len(self.balanced_after)} balancings, "
             f"{self.migrations} migrations>"
         )
 
@@ -249,12 +246,14 @@ def replay(
     )
     return Replay(
         metrics=metrics,
-        decisions=[Decision(*row) for row in decisions],
         rank=rank,
         strategy=entry.name,
         trigger="" if when is None else f"every {every}" if every else when.name,
         foresight=foresight,
         trace=trace,
+        network=Network(alpha, beta),
+        seed=seed,
+        _rows=[Row(*row) for row in decisions],
     )
 
 
@@ -290,3 +289,97 @@ def _of_ranks(name: str, value: ArrayLike, n_ranks: int) -> F64:
     if out.shape != (n_ranks,):
         raise DomainError(f"{name} has shape {out.shape}: expected ({n_ranks},)")
     return out
+
+
+# ---- receipts -------------------------------------------------------------------------------
+
+
+def receipts(run: Replay) -> Iterator[Receipt]:
+    """A receipt for each balancing of a replay."""
+    most, mean = run.metrics["max"], run.metrics["mean"]
+    phases = [row.phase for row in run._rows] + [len(most)]
+    for row, end in zip(run._rows, phases[1:], strict=True):
+        # the phases that ran under the placement that it made
+        first = row.phase + (not run.foresight)
+        last = end + (not run.foresight) if end < len(most) else end
+        since = slice(first, min(last, len(most)))
+        seen = mean[row.phase]
+        out = Receipt(
+            iteration=row.phase - run.foresight,
+            choice="balance",
+            reason=row.reason,
+            trigger=run.trigger,
+            strategy=run.strategy,
+            seed=run.seed,
+            max=row.before * seen,
+            mean=seen,
+            left=len(most) - first,
+            figures=row.figures,
+            alternatives=(
+                Alternative("", 0.0, 0.0),
+                Alternative(
+                    run.strategy, max(row.before - row.after, 0.0) * seen, row.figures["cost"]
+                ),
+            ),
+            moved=row.applied,
+            before=row.before,
+            predicted=row.after,
+            migrations=row.migrations,
+            bytes=row.bytes,
+            seconds_strategy=row.seconds,
+            cost=row.cost,
+        )
+        if row.applied and since.start < since.stop:
+            out.gain = float(_under_the_placement_before(run, row.phase, since) - most[since].sum())
+            out.iterations = since.stop - since.start
+            total = mean[since].sum()
+            out.realised = float(most[since].sum() / total) if total > 0 else 1.0
+        yield out
+
+
+def _under_the_placement_before(run: Replay, phase: int, since: slice) -> float:
+    """Seconds of those phases, had the balancing of `phase` not been.
+
+    Objects that had no task then are where they were.
+    """
+    t = run.trace
+    before = np.full(t.n_entities, -1, np.int32)
+    seen = phase - 1 if run.foresight else phase
+    if seen < 0:  # nothing had run: where they were recorded
+        tasks = slice(0, int(t.task_ptr[1]))
+        before[t.task_entity[tasks]] = t.task_rank[tasks]
+    else:
+        tasks = slice(int(t.task_ptr[seen]), int(t.task_ptr[seen + 1]))
+        before[t.task_entity[tasks]] = run.rank[tasks]
+    tasks = slice(int(t.task_ptr[since.start]), int(t.task_ptr[since.stop]))
+    entity, k, p = t.task_entity[tasks], since.stop - since.start, t.n_ranks
+    rank = np.where(before[entity] < 0, run.rank[tasks], before[entity])
+    row = np.repeat(np.arange(k), np.diff(t.task_ptr[since.start : since.stop + 1]))
+    times: Any = np.bincount(row * p + rank, t.task_load[tasks], k * p).reshape(k, p)
+    times = times if t.speed is None else times / t.speed
+    times = times if t.background is None else times + t.background
+    if any(run.network):
+        times = times + _messages(run, since, row * t.n_entities + entity, rank)
+    return float(times.max(axis=1).sum())
+
+
+def _messages(run: Replay, since: slice, where: Any, rank: I32) -> F64:
+    """Seconds of what each rank sends to others in each of the phases, (k, p).
+
+    where: phase and entity of each task, as one number; rank: of each task.
+    """
+    t = run.trace
+    known = np.full(
+        (since.stop - since.start) * t.n_entities, -1, np.int32
+    )  # rank of each entity in each phase
+    known[where] = rank
+    edges = slice(int(t.edge_ptr[since.start]), int(t.edge_ptr[since.stop]))
+    k, p = since.stop - since.start, t.n_ranks
+    row = np.repeat(np.arange(k), np.diff(t.edge_ptr[since.start : since.stop + 1]))
+    source, target = (known[row * t.n_entities + e[edges]] for e in (t.edge_src, t.edge_dst))
+    leaves = (source != target) & (source >= 0) & (target >= 0)
+    at = (row * p + source)[leaves]
+    messages = np.bincount(at, t.edge_messages[edges][leaves], k * p)
+    nbytes = np.bincount(at, t.edge_bytes[edges][leaves], k * p)
+    seconds: F64 = (run.network.alpha * messages + run.network.beta * nbytes).reshape(k, p)
+    return seconds

@@ -64,7 +64,7 @@ def test_figures_are_those_of_the_library(folder, capsys):
             "balancing_seconds": 0.01,
             "speedup": trace.replay("none", **options).time / run.time,
             "max_over_mean": pytest.approx(np.mean(run.metrics["max_over_mean"])),
-            "max_over_mean_placed": pytest.approx(np.mean([d.after for d in run.decisions])),
+            "max_over_mean_placed": pytest.approx(np.mean([d.predicted for d in run.decisions])),
             "balancings": 1,
             "migrations": run.decisions[0].migrations,
             "bytes": run.decisions[0].bytes,

@@ -161,6 +161,12 @@ def twin(
     return times, decisions, ranks
 
 
+def fields(run, d):
+    """A receipt as the twin has it."""
+    phase = d.iteration + run.foresight
+    return phase, d.reason, d.before, d.predicted, d.migrations, d.bytes, d.cost, d.moved
+
+
 def check_against_twin(trace, strategy, *, every=None, trigger=None, **more):
     when = None if every is None and trigger is None else make(every=every, trigger=trigger)
     more.setdefault("cost", 0.25)
@@ -168,7 +174,7 @@ def check_against_twin(trace, strategy, *, every=None, trigger=None, **more):
     times, decisions, ranks = twin(trace, strategy, when, **more)
     for name in pylb.Metrics._fields:
         np.testing.assert_array_equal(run.metrics[name], [getattr(m, name) for m in times])
-    assert [(*d[:6], *d[7:]) for d in run.decisions] == decisions
+    assert [fields(run, d) for d in run.decisions] == decisions
     assert run.rank.tolist() == ranks
     assert run.iteration_seconds == np.sum([m.max for m in times])
     assert run.time == run.iteration_seconds + math.fsum(d[6] for d in decisions)
@@ -300,7 +306,7 @@ def test_greedy_is_lpt_and_within_its_guarantee(recorded, foresight):
         fixed = np.bincount(snapshot.rank[~may], load[~may], p)
         mean = load.sum() / p
         largest = load[may].max()
-        highest = d.after * mean
+        highest = d.predicted * mean
         assert highest <= max(fixed.max(), mean + (1 - 1 / p) * largest) * (1 + 1e-12)
         bound = max(mean, fixed.max(), largest + fixed.min())
         if not fixed.any():
@@ -326,7 +332,7 @@ def test_published_figures_of_lpt(data, run, phases, before, after, migrations):
         for i in phases
     ]
     assert np.mean([d.before - 1 for d in decisions]) == pytest.approx(before, abs=6e-4)
-    assert np.mean([d.after - 1 for d in decisions]) == pytest.approx(after, abs=6e-4)
+    assert np.mean([d.predicted - 1 for d in decisions]) == pytest.approx(after, abs=6e-4)
     assert np.mean([d.migrations for d in decisions]) == pytest.approx(migrations, abs=0.6)
 
 
@@ -349,9 +355,9 @@ def test_a_balancing_holds_from_the_next_phase_on():
     run = pylb.replay(two_ranks(), lpt, every=1, cost=0.5)
     assert run.iteration_time.tolist() == [2, 1, 1]
     assert run.rank.tolist() == [0, 0, 0, 1, 0, 1]
-    assert [d.applied for d in run.decisions] == [True, True, False]
+    assert [d.moved for d in run.decisions] == [True, True, False]
     assert [d.migrations for d in run.decisions] == [1, 0, 0]
-    assert [(d.before, d.after) for d in run.decisions] == [(2, 1), (1, 1), (1, 1)]
+    assert [(d.before, d.predicted) for d in run.decisions] == [(2, 1), (1, 1), (1, 1)]
     assert run.balancing_seconds == 1.0
     assert run.time == 5.0
     assert run.migrations == 1
@@ -364,14 +370,14 @@ def test_a_balancing_holds_from_the_next_phase_on():
 def test_foresight_holds_for_the_phase_itself():
     run = pylb.replay(two_ranks(1), lpt, every=1, cost=0.5, foresight=True)
     assert run.iteration_time.tolist() == [1]
-    assert run.decisions[0].applied
+    assert run.decisions[0].moved
     assert run.time == 1.5
 
 
 def test_the_last_phase_is_computed_and_costs_nothing():
     run = pylb.replay(two_ranks(1), lpt, every=1, cost=0.5)
     (decision,) = run.decisions
-    assert (decision.applied, decision.after, decision.cost) == (False, 1.0, 0.0)
+    assert (decision.moved, decision.predicted, decision.cost) == (False, 1.0, 0.0)
     assert run.time == 2.0
     assert run.migrations == 0
 
@@ -404,8 +410,8 @@ def test_measured_cost_counts_strategy_migrations_and_bytes():
     trace = replace(two_ranks(), task_bytes=np.full(6, 100))
     run = pylb.replay(trace, lpt, every=2, migration_alpha=2.0, migration_beta=0.25)
     (decision,) = run.decisions
-    assert decision.seconds > 0
-    assert decision.cost == decision.seconds + 2.0 + 25.0
+    assert decision.seconds_strategy > 0
+    assert decision.cost == decision.seconds_strategy + 2.0 + 25.0
     assert run.bytes == 100
 
 
@@ -585,3 +591,43 @@ def test_ctrl_c_ends_it():
         pylb.replay(trace, "none")
     timer.join()
     assert time.perf_counter() - start < 2
+
+
+# ---- receipts -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("foresight", [False, True])
+@pytest.mark.parametrize("network", [(0.0, 0.0), (1e-4, 1e-8)])
+def test_what_a_balancing_has_saved(foresight, network):
+    trace = hotspot(n_ranks=5, n_objects=60, n_phases=23, seed=3)
+    trace = replace(trace, speed=np.linspace(0.5, 1.5, 5), background=np.full(5, 1e-3))
+    alpha, beta = network
+    run = trace.replay("GreedyLB", every=5, alpha=alpha, beta=beta, foresight=foresight, cost=1e-3)
+    ranks = run.rank.reshape(len(trace), -1)
+    recorded = trace.task_rank.reshape(ranks.shape)[0]
+    ends = [*run.balanced_after[1:], len(trace) - 1]
+    for d, end in zip(run.balancings, ends, strict=True):
+        old = ranks[d.iteration] if d.iteration >= 0 else recorded
+        phases = range(d.iteration + 1, end + 1)
+        then = [
+            pylb.machine.Network(*network).rank_times(trace[i].with_rank(old)).max() for i in phases
+        ]
+        assert d.gain == pytest.approx(sum(then) - run.iteration_time[phases].sum())
+        assert d.iterations == len(phases)
+        mean = run.metrics["mean"][phases].sum()
+        assert d.realised == pytest.approx(run.iteration_time[phases].sum() / mean)
+    assert max(d.gain for d in run.balancings) > 0
+
+
+def test_receipts_of_a_replay_are_those_of_a_run():
+    trace = hotspot(n_ranks=4, n_objects=40, n_phases=30)
+    run = trace.replay("GreedyLB", trigger="metabalancer", cost=1e-3)
+    assert isinstance(run.decisions, pylb.History)
+    first, second = run.balancings[:2]
+    assert first.left == 30 - first.iteration - 1
+    assert second.figures["cost"] == 1e-3
+    assert second.figures["residual"] >= 1.0
+    assert "By trigger metabalancer" in second.explain()
+    assert "GreedyLB moved" in second.explain()
+    assert [a.strategy for a in second.alternatives] == ["", "GreedyLB"]
+    assert "GreedyLB" in str(run.decisions)

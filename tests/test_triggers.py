@@ -400,7 +400,7 @@ def test_a_function_is_a_trigger():
     assert seen[-1].left == math.inf
     trace = pylb.trace.hotspot(4, 32, 40)
     ours, theirs = (trace.replay("GreedyLB", trigger=t, cost=0.01) for t in (boulmier, "boulmier"))
-    assert [d.phase for d in ours.decisions] == [d.phase for d in theirs.decisions]
+    assert [d.iteration for d in ours.decisions] == [d.iteration for d in theirs.decisions]
     assert len(ours.decisions) > 0
     assert "function" in ours.decisions[0].reason
 

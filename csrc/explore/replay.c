@@ -342,12 +342,13 @@ static void apply(plb_runner_t *self, int64_t i)
 }
 
 /* Phase i has run (or with foresight: would run) as self->out->metrics[i] says. */
-static int balance(plb_runner_t *self, int64_t i, plb_reason_t reason, plb_err_t *err)
+static int balance(plb_runner_t *self, int64_t i, plb_err_t *err)
 {
     const plb_replay_opts_t *o = self->opts;
     plb_metrics_t *present = &self->out->metrics[i];
     plb_decision_t *d = &self->out->decisions[self->out->n_decisions];
-    *d = (plb_decision_t){.phase = i, .reason = reason, .before = present->max_over_mean};
+    *d = (plb_decision_t){
+        .phase = i, .verdict = o->trigger->verdict, .before = present->max_over_mean};
     int ret = plb_runner_ask(self, i, self->out->rank + self->trace->task_ptr[i], d, err);
     if (ret != PLB_OK) {
         return ret;
@@ -398,7 +399,7 @@ static int phase(plb_runner_t *self, int64_t i, plb_err_t *err)
         const plb_observation_t seen = {.iteration = i, .max = m->max, .mean = m->mean};
         ret = plb_trigger_observe(o->trigger, &seen, err);
         if (ret == PLB_OK && o->trigger->verdict.balance) {
-            ret = balance(self, i, o->trigger->verdict.reason, err);
+            ret = balance(self, i, err);
         }
     }
     return ret != PLB_OK ? ret : tick(self, t->task_ptr[i + 1] - t->task_ptr[i] + t->n_ranks);

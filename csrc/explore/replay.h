@@ -39,9 +39,9 @@ typedef struct plb_replay_opts {
 
 typedef struct plb_decision {
     int64_t phase;
-    plb_reason_t reason;
-    bool applied;         /* false: at the end of the last phase, and then without cost */
-    double before, after; /* max/mean on what the strategy saw */
+    plb_verdict_t verdict; /* the trigger's */
+    bool applied;          /* false: at the end of the last phase, and then without cost */
+    double before, after;  /* max/mean on what the strategy saw */
     int64_t migrations, bytes;
     double seconds; /* that the strategy took */
     double cost;    /* what the balancing adds to the run; 0 where it is not applied */

@@ -179,6 +179,19 @@ static int put(PyObject *dict, const char *name, PyObject *value)
     return failed;
 }
 
+PyObject *plb_py_figures(const plb_verdict_t *v)
+{
+    PyObject *out = PyDict_New();
+    int failed = out == NULL;
+#define X(name, unit, help) failed = failed || put(out, #name, PyFloat_FromDouble(v->name));
+    PLB_VERDICT(X)
+#undef X
+    if (failed) {
+        Py_CLEAR(out);
+    }
+    return out;
+}
+
 PyDoc_STRVAR(state_doc, "state($self, /)\n--\n\n"
                         "The last verdict and what it rests on, as a dict; nan is not known.");
 static PyObject *trigger_state(PyObject *object, PyObject *unused)
@@ -186,7 +199,7 @@ static PyObject *trigger_state(PyObject *object, PyObject *unused)
     (void)unused;
     const plb_trigger_t *self = &((trigger_object_t *)object)->core;
     const plb_verdict_t *v = &self->verdict;
-    PyObject *out = PyDict_New();
+    PyObject *out = plb_py_figures(v);
     if (out == NULL) {
         return NULL;
     }
@@ -195,9 +208,6 @@ static PyObject *trigger_state(PyObject *object, PyObject *unused)
                  put(out, "reason", PyUnicode_FromString(plb_reason_words(v->reason))) ||
                  put(out, "iteration", PyLong_FromLongLong(self->seen)) ||
                  put(out, "last", PyLong_FromLongLong(self->last));
-#define X(name, unit, help) failed = failed || put(out, #name, PyFloat_FromDouble(v->name));
-    PLB_VERDICT(X)
-#undef X
     if (failed) {
         Py_CLEAR(out);
     }

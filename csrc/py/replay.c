@@ -23,9 +23,10 @@ static PyObject *metrics_arrays(const plb_metrics_t *m, npy_intp n)
 
 static PyObject *decision_row(const plb_decision_t *d)
 {
-    return Py_BuildValue("LsddLLddN", (long long)d->phase, plb_reason_words(d->reason), d->before,
-                         d->after, (long long)d->migrations, (long long)d->bytes, d->seconds,
-                         d->cost, PyBool_FromLong(d->applied));
+    return Py_BuildValue("LsddLLddNN", (long long)d->phase, plb_reason_words(d->verdict.reason),
+                         d->before, d->after, (long long)d->migrations, (long long)d->bytes,
+                         d->seconds, d->cost, PyBool_FromLong(d->applied),
+                         plb_py_figures(&d->verdict));
 }
 
 static PyObject *decision_rows(const plb_replay_t *replay)

@@ -95,6 +95,9 @@ int plb_py_add_machine(PyObject *module);
 /** (name, default, least, most, unit, help) of each parameter, a new tuple. */
 PyObject *plb_py_params(const plb_param_t *params, int n);
 
+/** What a verdict rests on, by name, a new dict. */
+PyObject *plb_py_figures(const plb_verdict_t *verdict);
+
 /** The trigger inside a pylb.Trigger, or NULL with an exception. */
 plb_trigger_t *plb_py_trigger(PyObject *object);
 

@@ -134,7 +134,7 @@ def _row(replay: Replay, recorded: Replay) -> dict[str, Any]:
         "balancing_seconds": replay.balancing_seconds,
         "speedup": replay.speedup_over(recorded),
         "max_over_mean": _mean(replay.metrics["max_over_mean"]),
-        "max_over_mean_placed": _mean([d.after for d in replay.decisions]),
+        "max_over_mean_placed": _mean([d.predicted for d in replay.decisions]),
         "balancings": len(replay.balancings),
         "migrations": replay.migrations,
         "bytes": replay.bytes,
