@@ -37,6 +37,8 @@
 #include "measure/reduction.h"
 #include "measure/snapshot.h"
 #include "measure/stats.h"
+#include "partition/hypergraph.h"
+#include "partition/multilevel.h"
 #include "partition/partition.h"
 #include "place/agent.h"
 #include "place/home.h"

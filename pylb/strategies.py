@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pylb import _core
+from pylb import _core, partitioners
 from pylb.errors import DomainError, StrategyError, UnknownStrategyError
 from pylb.snapshot import I32, Snapshot
 
@@ -85,6 +85,8 @@ class Strategy:
     distributed : bool
         No rank computes the placement alone: each decides on its own objects, in rounds of
         messages.
+    library : str or None
+        The partitioner that it needs, a part of ``pylb info``.
     """
 
     name: str
@@ -96,13 +98,22 @@ class Strategy:
     call: Callable[..., Any] | None = None
     selectable: bool = True
     distributed: bool = False
+    library: str | None = None
 
     def values(self, given: Mapping[str, float]) -> list[float]:
         """`given` in the order of the table, defaults for the rest, ranges checked."""
         return values_of(self.name, self.params, given)
 
     def bound(self, given: Mapping[str, Any]) -> Any:
-        """What the C core takes: the name, or the callable with its parameters filled in."""
+        """What the C core takes: the name, or the callable with its parameters filled in.
+
+        Raises
+        ------
+        MissingPartError
+            The library that it needs is not here.
+        """
+        if self.library is not None:
+            partitioners.load(self.library)
         if self.call is None:
             return self.name
         return functools.partial(self.call, **given) if given else self.call
@@ -110,7 +121,7 @@ class Strategy:
 
 def _table() -> dict[str, Strategy]:
     out = {}
-    for name, family, bits, text, source, params, distributed in _core.strategies():
+    for name, family, bits, text, source, params, distributed, library in _core.strategies():
         looks = tuple(k for k, bit in LOOKS_AT.items() if bits & bit)
         out[name] = Strategy(
             name,
@@ -119,8 +130,10 @@ def _table() -> dict[str, Strategy]:
             text,
             source,
             tuple(Param(*p) for p in params),
-            selectable=not distributed,  # the selection compares those that see everything
+            # The selection compares those that see everything, and are here.
+            selectable=not distributed and (library is None or partitioners.available(library)),
             distributed=distributed,
+            library=library,
         )
     return out
 

@@ -8,7 +8,7 @@
 /* ---- the table of libraries ----------------------------------------------------------------- */
 
 enum { MAX_LIBRARIES = 8 };
-static const plb_partitioner_t *installed[MAX_LIBRARIES];
+static const plb_partitioner_t *installed[MAX_LIBRARIES] = {&plb_builtin};
 
 int plb_partitioner_install(const plb_partitioner_t *self, plb_err_t *err)
 {

@@ -51,13 +51,17 @@ typedef struct plb_partition {
 } plb_partition_t;
 
 typedef struct plb_partitioner {
-    const char *name; /* as in pylb.parts */
-    const char *version;
+    const char *name;    /* as in pylb.parts */
+    const char *version; /* of a library */
     unsigned takes;
     /** part[n_vertices]: `in` has been checked, every share is above zero, every part can have a
      *  vertex, there is something to cut.  part[] may come back in any state on error. */
     int (*run)(const plb_partition_t *in, int32_t *part, plb_err_t *err);
 } plb_partitioner_t;
+
+/* pylb's own, always in the table as "pylb": graphs and hypergraphs, connectivity - 1.  Option
+ * CYCLES: V-cycles after the first partition. */
+extern const plb_partitioner_t plb_builtin;
 
 /** Put a library into the table, under its name; it must stay valid.  Not while others run. */
 int plb_partitioner_install(const plb_partitioner_t *self, plb_err_t *err);
@@ -75,5 +79,11 @@ int plb_partition_check(const plb_partition_t *in, plb_err_t *err);
  *  where the library does not take what is asked, PLB_ERR_LIBRARY where it fails. */
 int plb_partition_run(const plb_partitioner_t *with, const plb_partition_t *in, int32_t *part,
                       plb_err_t *err);
+
+/** Make any partition of a checked question better: brought within its limits, refined, then
+ *  `cycles` V-cycles; what counts is connectivity - 1 of nets and cut of edges, with what leaving
+ *  the old parts costs.  tick may be NULL. */
+int plb_partition_improve(const plb_partition_t *in, int32_t cycles, plb_tick_fn tick,
+                          void *tick_arg, int32_t *part, plb_err_t *err);
 
 #endif

@@ -115,24 +115,51 @@ out:
 
 /* ---- the call ------------------------------------------------------------------------------- */
 
+/* A vertex without an old part is as if it came from part 0 at no cost: Scotch 7.0.3 ends with a
+ * segmentation fault where it is told -1. */
+static int copy_old(const plb_partition_t *in, SCOTCH_Num **old, SCOTCH_Num **cost, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    PLB_NEW(*old, in->n_vertices);
+    PLB_NEW(*cost, in->n_vertices);
+    for (int32_t v = 0; v < in->n_vertices; v++) {
+        const bool isnew = in->old[v] < 0;
+        (*old)[v] = isnew ? 0 : in->old[v];
+        (*cost)[v] = isnew ? 0 : in->old_cost == NULL ? 1 : in->old_cost[v];
+    }
+out:
+    return ret;
+}
+
+static int remap(SCOTCH_Graph *graph, SCOTCH_Arch *arch, SCOTCH_Strat *strategy,
+                 const plb_partition_t *in, int32_t *part, plb_err_t *err)
+{
+    SCOTCH_Num *old = NULL, *cost = NULL;
+    int ret = copy_old(in, &old, &cost, err);
+    if (ret == PLB_OK) {
+        int (*const ask)(SCOTCH_Graph *, const SCOTCH_Arch *, SCOTCH_Num *, double,
+                         const SCOTCH_Num *, SCOTCH_Strat *, SCOTCH_Num *) =
+            in->fixed == NULL ? SCOTCH_graphRemap : SCOTCH_graphRemapFixed;
+        const int code = ask(graph, arch, old, 1.0, cost, strategy, part);
+        ret = code == 0 ? PLB_OK : failed("SCOTCH_graphRemap", err);
+    }
+    plb_free(old);
+    plb_free(cost);
+    return ret;
+}
+
 static int map(SCOTCH_Graph *graph, SCOTCH_Arch *arch, SCOTCH_Strat *strategy,
                const plb_partition_t *in, int32_t *part, plb_err_t *err)
 {
-    int code;
     if (in->fixed != NULL) {
         memcpy(part, in->fixed, (size_t)in->n_vertices * sizeof *part);
     }
-    if (in->old == NULL) {
-        code = in->fixed == NULL ? SCOTCH_graphMap(graph, arch, strategy, part)
-                                 : SCOTCH_graphMapFixed(graph, arch, strategy, part);
-    } else {
-        code = in->fixed == NULL ? SCOTCH_graphRemap(graph, arch, (SCOTCH_Num *)in->old, 1.0,
-                                                     in->old_cost, strategy, part)
-                                 : SCOTCH_graphRemapFixed(graph, arch, (SCOTCH_Num *)in->old, 1.0,
-                                                          in->old_cost, strategy, part);
+    if (in->old != NULL) {
+        return remap(graph, arch, strategy, in, part, err);
     }
-    return code == 0 ? PLB_OK
-                     : failed(in->old == NULL ? "SCOTCH_graphMap" : "SCOTCH_graphRemap", err);
+    const int code = in->fixed == NULL ? SCOTCH_graphMap(graph, arch, strategy, part)
+                                       : SCOTCH_graphMapFixed(graph, arch, strategy, part);
+    return code == 0 ? PLB_OK : failed("SCOTCH_graphMap", err);
 }
 
 /* A context of one thread and of this seed. */

@@ -307,6 +307,12 @@ int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank,
     return refine(problem, overload, false, rank, opts, err);
 }
 
+int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank,
+                    const plb_opts_t *opts, plb_err_t *err)
+{
+    return refine(problem, overload, true, rank, opts, err);
+}
+
 static int run_any(const plb_snapshot_t *in, bool swaps, const plb_opts_t *opts, int32_t *out,
                    plb_err_t *err)
 {

@@ -12,4 +12,8 @@
 int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank,
                const plb_opts_t *opts, plb_err_t *err);
 
+/** The same, and where no object fits two of unequal load are swapped. */
+int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank,
+                    const plb_opts_t *opts, plb_err_t *err);
+
 #endif

@@ -13,6 +13,11 @@
     X(refine_comm)                                                                                \
     X(comm_aware)                                                                                 \
     X(vector)                                                                                     \
+    X(metis)                                                                                      \
+    X(scotch)                                                                                     \
+    X(scotch_refine)                                                                              \
+    X(zoltan)                                                                                     \
+    X(hypergraph)                                                                                 \
     X(gossip)                                                                                     \
     X(hierarchical)
 

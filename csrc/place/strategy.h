@@ -55,6 +55,7 @@ struct plb_strategy {
                int32_t *out, plb_err_t *err);
     void *user;
     const struct plb_agent_type *agent; /* of a distributed strategy, else NULL */
+    const char *library; /* what it asks, a partitioner that may be absent; or NULL */
 };
 
 /** The table, ended by NULL. */

@@ -67,6 +67,11 @@ static void every_strategy_survives_failed_allocations(void **state)
     (void)state;
     fixture_t f;
     for (const plb_strategy_t *const *s = plb_strategies; *s != NULL; s++) {
+        if ((*s)->library != NULL) { /* none is linked with these tests */
+            fill(&f, *s, 0);
+            assert_int_equal(run(&f, *s), PLB_ERR_MISSING);
+            continue;
+        }
         for (int variant = 0; variant < 8; variant++) {
             int ret = PLB_ERR_NOMEM;
             for (int64_t at = 0; ret != PLB_OK; at++) {

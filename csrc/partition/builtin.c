@@ -1,0 +1,198 @@
+/* pylb's own partitioner, for what the libraries leave: hypergraphs, refinement of any answer. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "partition/multilevel.h"
+
+enum { MOST_CYCLES = 1000, CYCLES = 3 };
+
+/* ---- repartitioning: a net of each vertex and its present part --------------------------------
+ */
+
+/* The question with one more vertex a part, fixed there and without weight, and for each vertex a
+ * net of its old_cost that holds it to its present part (Catalyurek et al. 2007). */
+typedef struct anchored {
+    plb_partition_t in;
+    int32_t *weight, *fixed, *net_start, *pin, *net_weight;
+} anchored_t;
+
+static void anchored_free(anchored_t *self)
+{
+    plb_free(self->weight);
+    plb_free(self->fixed);
+    plb_free(self->net_start);
+    plb_free(self->pin);
+    plb_free(self->net_weight);
+}
+
+/* Nets of the question and those of its graph are `self->in`'s own already. */
+static int anchor(anchored_t *self, const plb_partition_t *in, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t n = in->n_vertices, k = in->n_parts, nets = in->n_nets;
+    const int32_t pins = nets > 0 ? in->net_start[nets] : 0;
+    const int64_t edges = in->start == NULL ? 0 : in->start[n] / 2;
+    const int64_t most = nets + edges + n;
+    *self = (anchored_t){.in = *in};
+    if (most + k > INT32_MAX / 4 || pins + 2 * (edges + n) > INT32_MAX) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "%lld nets: expected fewer than 2^29",
+                        (long long)most);
+    }
+    PLB_NEW(self->weight, n + k);
+    PLB_NEW(self->fixed, n + k);
+    PLB_NEW(self->net_start, most + 1);
+    PLB_NEW(self->net_weight, most);
+    PLB_NEW(self->pin, pins + 2 * (edges + n));
+    int32_t e = 0, at = 0;
+    for (int32_t v = 0; v < n + k; v++) {
+        const bool own = v < n;
+        self->weight[v] = !own ? 0 : in->weight == NULL ? 1 : in->weight[v];
+        self->fixed[v] = !own ? v - n : in->fixed == NULL ? -1 : in->fixed[v];
+    }
+    self->net_start[0] = 0;
+    for (; e < nets; e++) {
+        self->net_weight[e] = in->net_weight == NULL ? 1 : in->net_weight[e];
+        self->net_start[e + 1] = in->net_start[e + 1];
+    }
+    if (pins > 0) {
+        memcpy(self->pin, in->pin, (size_t)pins * sizeof *self->pin);
+    }
+    at = pins;
+    for (int32_t v = 0; in->start != NULL && v < n; v++) {
+        for (int32_t j = in->start[v]; j < in->start[v + 1]; j++) {
+            if (in->to[j] > v) {
+                self->pin[at++] = v;
+                self->pin[at++] = in->to[j];
+                self->net_weight[e++] = in->edge_weight == NULL ? 1 : in->edge_weight[j];
+                self->net_start[e] = at;
+            }
+        }
+    }
+    for (int32_t v = 0; v < n; v++) {
+        if (in->old[v] >= 0) {
+            self->pin[at++] = v;
+            self->pin[at++] = n + in->old[v];
+            self->net_weight[e++] = in->old_cost == NULL ? 1 : in->old_cost[v];
+            self->net_start[e] = at;
+        }
+    }
+    self->in = (plb_partition_t){.n_vertices = n + k,
+                                 .n_parts = k,
+                                 .n_weights = 1,
+                                 .weight = self->weight,
+                                 .share = in->share,
+                                 .n_nets = e,
+                                 .net_start = self->net_start,
+                                 .pin = self->pin,
+                                 .net_weight = self->net_weight,
+                                 .fixed = self->fixed,
+                                 .imbalance = in->imbalance,
+                                 .seed = in->seed};
+out:
+    return ret;
+}
+
+/* ---- what both calls do
+ * ------------------------------------------------------------------------- */
+
+static int cycles_on(const plb_partition_t *in, bool anew, int32_t cycles, plb_tick_fn tick,
+                     void *tick_arg, int32_t *part, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_hypergraph_t hg = {0};
+    int64_t *limit = NULL, after;
+    plb_rng_t rng;
+    plb_rng_init(&rng, (uint64_t)in->seed);
+    PLB_NEW(limit, in->n_parts);
+    ret = plb_hypergraph_init(&hg, in, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    const plb_limits_t limits = {in->n_parts, limit};
+    ret = plb_partition_limits(in, &hg, limit, err);
+    if (ret == PLB_OK) {
+        ret = anew ? plb_hypergraph_partition(&hg, &limits, &rng, part, &after, err)
+                   : plb_hypergraph_refine(&hg, &limits, &rng, part, &after, err);
+    }
+    for (int32_t i = 0; ret == PLB_OK && i < cycles; i++) {
+        ret = tick == NULL ? PLB_OK : tick(tick_arg);
+        if (ret == PLB_OK) {
+            ret = plb_hypergraph_cycle(&hg, &limits, &rng, part, &after, err);
+        }
+    }
+out:
+    plb_hypergraph_free(&hg);
+    plb_free(limit);
+    return ret;
+}
+
+int plb_partition_improve(const plb_partition_t *in, int32_t cycles, plb_tick_fn tick,
+                          void *tick_arg, int32_t *part, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    anchored_t anchored = {0};
+    int32_t *all = NULL;
+    if (in->n_parts == 1 || in->n_vertices == 0) {
+        return ret;
+    }
+    if (in->old == NULL) {
+        return cycles_on(in, false, cycles, tick, tick_arg, part, err);
+    }
+    ret = anchor(&anchored, in, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    PLB_NEW(all, anchored.in.n_vertices);
+    memcpy(all, part, (size_t)in->n_vertices * sizeof *part);
+    for (int32_t p = 0; p < in->n_parts; p++) {
+        all[in->n_vertices + p] = p;
+    }
+    ret = cycles_on(&anchored.in, false, cycles, tick, tick_arg, all, err);
+    memcpy(part, all, (size_t)in->n_vertices * sizeof *part);
+out:
+    plb_free(all);
+    anchored_free(&anchored);
+    return ret;
+}
+
+/* ---- as a partitioner
+ * ----------------------------------------------------------------------------- */
+
+static int read_cycles(const plb_partition_t *in, int32_t *cycles, plb_err_t *err)
+{
+    for (int i = 0; i < in->n_options; i++) {
+        char *end;
+        const char *name = in->option[2 * i], *value = in->option[2 * i + 1];
+        const long n = strtol(value, &end, 10);
+        if (strcmp(name, "CYCLES") != 0 || end == value || *end != '\0' || n < 0 ||
+            n > MOST_CYCLES) {
+            return PLB_FAIL(err, PLB_ERR_VALUE,
+                            "pylb has no option %s = '%s': expected CYCLES = 0 ... %d", name,
+                            value, MOST_CYCLES);
+        }
+        *cycles = (int32_t)n;
+    }
+    return PLB_OK;
+}
+
+/* With an old partition that is what it starts from. */
+static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
+{
+    int32_t cycles = CYCLES;
+    int ret = read_cycles(in, &cycles, err);
+    if (ret != PLB_OK || in->old == NULL) {
+        return ret != PLB_OK ? ret : cycles_on(in, true, cycles, NULL, NULL, part, err);
+    }
+    for (int32_t v = 0; v < in->n_vertices; v++) {
+        const bool fixed = in->fixed != NULL && in->fixed[v] >= 0;
+        part[v] = fixed ? in->fixed[v] : in->old[v] >= 0 ? in->old[v] : v % in->n_parts;
+    }
+    return plb_partition_improve(in, cycles, NULL, NULL, part, err);
+}
+
+const plb_partitioner_t plb_builtin = {
+    .name = "pylb",
+    .takes = PLB_TAKES_GRAPH | PLB_TAKES_HYPERGRAPH | PLB_TAKES_FIXED | PLB_TAKES_OLD,
+    .run = run,
+};

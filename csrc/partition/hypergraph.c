@@ -1,0 +1,443 @@
+#include "partition/hypergraph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+void plb_hypergraph_free(plb_hypergraph_t *self)
+{
+    plb_free(self->net_start);
+    plb_free(self->pin);
+    plb_free(self->vertex_start);
+    plb_free(self->net);
+    plb_free(self->weight);
+    plb_free(self->net_weight);
+    plb_free(self->fixed);
+    *self = (plb_hypergraph_t){0};
+}
+
+/* Room for nets, which are then added one by one. */
+static int begin(plb_hypergraph_t *self, int32_t n_vertices, int64_t n_nets, int64_t n_pins,
+                 bool fixed, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    *self = (plb_hypergraph_t){.n_vertices = n_vertices};
+    if (n_nets > INT32_MAX - 1 || n_pins > INT32_MAX - 1) {
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "%lld nets with %lld pins: expected fewer than 2^31 of each",
+                        (long long)n_nets, (long long)n_pins);
+    }
+    PLB_NEW(self->net_start, n_nets + 1);
+    PLB_NEW(self->pin, n_pins);
+    PLB_NEW(self->net_weight, n_nets);
+    PLB_NEW(self->weight, n_vertices);
+    if (fixed) {
+        PLB_NEW(self->fixed, n_vertices);
+    }
+    self->net_start[0] = 0;
+out:
+    return ret;
+}
+
+/* The nets of each vertex, once all are there. */
+static int transpose(plb_hypergraph_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t n = self->n_vertices;
+    PLB_NEW0(self->vertex_start, n + 2);
+    PLB_NEW(self->net, self->net_start[self->n_nets]);
+    for (int32_t i = 0; i < self->net_start[self->n_nets]; i++) {
+        self->vertex_start[self->pin[i] + 2]++;
+    }
+    for (int32_t v = 0; v < n; v++) {
+        self->vertex_start[v + 2] += self->vertex_start[v + 1];
+    }
+    for (int32_t e = 0; e < self->n_nets; e++) {
+        for (int32_t i = self->net_start[e]; i < self->net_start[e + 1]; i++) {
+            self->net[self->vertex_start[self->pin[i] + 1]++] = e;
+        }
+    }
+out:
+    return ret;
+}
+
+/* Add a net of the pins that map[] (NULL: themselves) gives, each once, -1 not; not if fewer than
+ * two are left.  seen[v] is the last net that had v. */
+static void add_net(plb_hypergraph_t *self, const int32_t *pin, int32_t n, const int32_t *map,
+                    int32_t weight, int32_t stamp, int32_t *seen)
+{
+    const int32_t first = self->net_start[self->n_nets];
+    int32_t at = first;
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t v = map == NULL ? pin[i] : map[pin[i]];
+        if (v >= 0 && seen[v] != stamp) {
+            seen[v] = stamp;
+            self->pin[at++] = v;
+        }
+    }
+    if (at - first > 1 && weight > 0) {
+        self->net_weight[self->n_nets++] = weight;
+        self->net_start[self->n_nets] = at;
+    }
+}
+
+static int add_nets_of(plb_hypergraph_t *self, const plb_partition_t *in, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int32_t *seen = NULL, stamp = 0;
+    PLB_NEW0(seen, in->n_vertices);
+    for (int32_t e = 0; e < in->n_nets; e++) {
+        const int32_t from = in->net_start[e];
+        add_net(self, in->pin + from, in->net_start[e + 1] - from, NULL,
+                in->net_weight == NULL ? 1 : in->net_weight[e], ++stamp, seen);
+    }
+    for (int32_t v = 0; in->start != NULL && v < in->n_vertices; v++) {
+        for (int32_t j = in->start[v]; j < in->start[v + 1]; j++) {
+            if (in->to[j] > v) {
+                const int32_t ends[2] = {v, in->to[j]};
+                add_net(self, ends, 2, NULL, in->edge_weight == NULL ? 1 : in->edge_weight[j],
+                        ++stamp, seen);
+            }
+        }
+    }
+out:
+    plb_free(seen);
+    return ret;
+}
+
+int plb_hypergraph_init(plb_hypergraph_t *self, const plb_partition_t *in, plb_err_t *err)
+{
+    const int64_t edges = in->start == NULL ? 0 : in->start[in->n_vertices];
+    const int64_t pins = in->n_nets > 0 ? in->net_start[in->n_nets] : 0;
+    int ret =
+        begin(self, in->n_vertices, in->n_nets + edges, pins + 2 * edges, in->fixed != NULL, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    for (int32_t v = 0; v < in->n_vertices; v++) {
+        self->weight[v] = in->weight == NULL ? 1 : in->weight[(int64_t)v * in->n_weights];
+        if (in->fixed != NULL) {
+            self->fixed[v] = in->fixed[v];
+        }
+    }
+    ret = add_nets_of(self, in, err);
+    ret = ret == PLB_OK ? transpose(self, err) : ret;
+out:
+    if (ret != PLB_OK) {
+        plb_hypergraph_free(self);
+    }
+    return ret;
+}
+
+/* ---- contraction ------------------------------------------------------------------------------
+ */
+
+/* A net's pins as a number that their order does not change. */
+static uint64_t fingerprint(const plb_hypergraph_t *self, int32_t e)
+{
+    uint64_t h = 0;
+    for (int32_t i = self->net_start[e]; i < self->net_start[e + 1]; i++) {
+        uint64_t x = (uint64_t)self->pin[i] * 0x9e3779b97f4a7c15u + 0x632be59bd9b4e019u;
+        x ^= x >> 32;
+        h += x * 0xd6e8feb86659fd93u;
+    }
+    return h ^ (uint64_t)(self->net_start[e + 1] - self->net_start[e]);
+}
+
+typedef struct printed {
+    uint64_t print;
+    int32_t net;
+} printed_t;
+
+static int by_print(const void *a, const void *b)
+{
+    const printed_t *x = a, *y = b;
+    if (x->print != y->print) {
+        return x->print < y->print ? -1 : 1;
+    }
+    return x->net < y->net ? -1 : 1;
+}
+
+/* Same pins, in any order; `seen` has no stamp of its own yet. */
+static bool same_pins(const plb_hypergraph_t *self, int32_t a, int32_t b, int32_t stamp,
+                      int32_t *seen)
+{
+    if (self->net_start[a + 1] - self->net_start[a] !=
+        self->net_start[b + 1] - self->net_start[b]) {
+        return false;
+    }
+    for (int32_t i = self->net_start[a]; i < self->net_start[a + 1]; i++) {
+        seen[self->pin[i]] = stamp;
+    }
+    for (int32_t i = self->net_start[b]; i < self->net_start[b + 1]; i++) {
+        if (seen[self->pin[i]] != stamp) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Close the gaps that nets of weight 0 are. */
+static void drop_merged(plb_hypergraph_t *self)
+{
+    int32_t kept = 0, at = 0;
+    for (int32_t e = 0; e < self->n_nets; e++) {
+        const int32_t from = self->net_start[e], n = self->net_start[e + 1] - from;
+        if (self->net_weight[e] == 0) {
+            continue;
+        }
+        memmove(self->pin + at, self->pin + from, (size_t)n * sizeof *self->pin);
+        self->net_weight[kept] = self->net_weight[e];
+        self->net_start[kept++] = at; /* never beyond what is still to be read */
+        at += n;
+    }
+    self->net_start[kept] = at;
+    self->n_nets = kept;
+}
+
+/* One net for all that have the same pins. */
+static int merge_nets(plb_hypergraph_t *self, int32_t stamp, int32_t *seen, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    printed_t *order = NULL;
+    PLB_NEW(order, self->n_nets);
+    for (int32_t e = 0; e < self->n_nets; e++) {
+        order[e] = (printed_t){fingerprint(self, e), e};
+    }
+    qsort(order, (size_t)self->n_nets, sizeof *order, by_print);
+    for (int32_t i = 1, first = 0; i < self->n_nets; i++) {
+        if (order[i].print != order[first].print ||
+            !same_pins(self, order[first].net, order[i].net, ++stamp, seen)) {
+            first = i;
+            continue;
+        }
+        self->net_weight[order[first].net] += self->net_weight[order[i].net];
+        self->net_weight[order[i].net] = 0;
+    }
+    drop_merged(self);
+out:
+    plb_free(order);
+    return ret;
+}
+
+int plb_hypergraph_contract(const plb_hypergraph_t *fine, const int32_t *cluster, int32_t n,
+                            plb_hypergraph_t *out, plb_err_t *err)
+{
+    int32_t *seen = NULL;
+    int ret = begin(out, n, fine->n_nets, fine->net_start[fine->n_nets], fine->fixed != NULL, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    PLB_NEW0(seen, n);
+    memset(out->weight, 0, (size_t)n * sizeof *out->weight);
+    for (int32_t c = 0; out->fixed != NULL && c < n; c++) {
+        out->fixed[c] = -1;
+    }
+    for (int32_t v = 0; v < fine->n_vertices; v++) {
+        out->weight[cluster[v]] += fine->weight[v];
+        if (fine->fixed != NULL && fine->fixed[v] >= 0) {
+            out->fixed[cluster[v]] = fine->fixed[v];
+        }
+    }
+    for (int32_t e = 0; e < fine->n_nets; e++) {
+        const int32_t from = fine->net_start[e];
+        add_net(out, fine->pin + from, fine->net_start[e + 1] - from, cluster, fine->net_weight[e],
+                e + 1, seen);
+    }
+    ret = merge_nets(out, fine->n_nets, seen, err);
+    ret = ret == PLB_OK ? transpose(out, err) : ret;
+out:
+    plb_free(seen);
+    if (ret != PLB_OK) {
+        plb_hypergraph_free(out);
+    }
+    return ret;
+}
+
+int plb_hypergraph_extract(const plb_hypergraph_t *self, const int32_t *index, int32_t n,
+                           const int32_t *fixed, plb_hypergraph_t *out, plb_err_t *err)
+{
+    int32_t *seen = NULL;
+    int ret = begin(out, n, self->n_nets, self->net_start[self->n_nets], fixed != NULL, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    PLB_NEW0(seen, n);
+    for (int32_t v = 0; v < self->n_vertices; v++) {
+        if (index[v] >= 0) {
+            out->weight[index[v]] = self->weight[v];
+        }
+    }
+    if (fixed != NULL) {
+        memcpy(out->fixed, fixed, (size_t)n * sizeof *fixed);
+    }
+    for (int32_t e = 0; e < self->n_nets; e++) {
+        const int32_t from = self->net_start[e];
+        add_net(out, self->pin + from, self->net_start[e + 1] - from, index, self->net_weight[e],
+                e + 1, seen);
+    }
+    ret = transpose(out, err);
+out:
+    plb_free(seen);
+    if (ret != PLB_OK) {
+        plb_hypergraph_free(out);
+    }
+    return ret;
+}
+
+/* ---- clusters ----------------------------------------------------------------------------------
+ */
+
+enum { LARGE_NET = 400 }; /* says little about what belongs together, and costs its square */
+
+typedef struct clusters {
+    const plb_hypergraph_t *hg;
+    const int32_t *label;
+    int64_t most, *weight; /* of each cluster, named by its first vertex */
+    int32_t *of, *fixed;   /* [n_vertices] */
+    double *score;         /* of the clusters beside the vertex in turn */
+    int32_t *beside, n_beside;
+} clusters_t;
+
+static bool may_join(const clusters_t *self, int32_t v, int32_t c)
+{
+    const plb_hypergraph_t *hg = self->hg;
+    if (hg->fixed != NULL && hg->fixed[v] >= 0 && self->fixed[c] >= 0 &&
+        hg->fixed[v] != self->fixed[c]) {
+        return false;
+    }
+    return (self->label == NULL || self->label[v] == self->label[c]) &&
+           self->weight[c] + hg->weight[v] <= self->most;
+}
+
+/* How strongly the nets of v hold it to each cluster beside it. */
+static void rate(clusters_t *self, int32_t v)
+{
+    const plb_hypergraph_t *hg = self->hg;
+    self->n_beside = 0;
+    for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
+        const int32_t e = hg->net[j], size = hg->net_start[e + 1] - hg->net_start[e];
+        if (size > LARGE_NET) {
+            continue;
+        }
+        const double share = (double)hg->net_weight[e] / (size - 1);
+        for (int32_t i = hg->net_start[e]; i < hg->net_start[e + 1]; i++) {
+            const int32_t c = self->of[hg->pin[i]];
+            if (self->score[c] == 0.0) {
+                self->beside[self->n_beside++] = c;
+            }
+            self->score[c] += share;
+        }
+    }
+}
+
+/* The cluster that holds v most for its weight, or its own; clears the scores. */
+static int32_t choose(clusters_t *self, int32_t v)
+{
+    int32_t best = v;
+    double most = 0.0;
+    for (int32_t i = 0; i < self->n_beside; i++) {
+        const int32_t c = self->beside[i];
+        if (c != v && may_join(self, v, c)) {
+            const double score = self->score[c] / (1.0 + (double)self->weight[c]);
+            if (score > most || (score == most && c < best)) {
+                best = c;
+                most = score;
+            }
+        }
+        self->score[c] = 0.0;
+    }
+    return best;
+}
+
+/* Numbers 0 ... for the clusters that have a first vertex. */
+static int32_t number(const clusters_t *self, int32_t *cluster)
+{
+    int32_t n = 0;
+    for (int32_t v = 0; v < self->hg->n_vertices; v++) {
+        cluster[v] = self->of[v] == v ? n++ : -1;
+    }
+    for (int32_t v = 0; v < self->hg->n_vertices; v++) {
+        cluster[v] = cluster[self->of[v]];
+    }
+    return n;
+}
+
+static void shuffle(int32_t *x, int32_t n, plb_rng_t *rng)
+{
+    for (int32_t i = n - 1; i > 0; i--) {
+        const int32_t j = (int32_t)plb_rng_below(rng, (uint64_t)i + 1), t = x[i];
+        x[i] = x[j];
+        x[j] = t;
+    }
+}
+
+int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, int64_t most,
+                           plb_rng_t *rng, int32_t *cluster, int32_t *n, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    clusters_t c = {.hg = self, .label = label, .most = most};
+    int32_t *order = NULL, *size = NULL;
+    PLB_NEW(order, self->n_vertices);
+    PLB_NEW(size, self->n_vertices);
+    PLB_NEW(c.of, self->n_vertices);
+    PLB_NEW(c.fixed, self->n_vertices);
+    PLB_NEW(c.weight, self->n_vertices);
+    PLB_NEW0(c.score, self->n_vertices);
+    PLB_NEW(c.beside, self->n_vertices);
+    for (int32_t v = 0; v < self->n_vertices; v++) {
+        order[v] = c.of[v] = v;
+        size[v] = 1;
+        c.weight[v] = self->weight[v];
+        c.fixed[v] = self->fixed == NULL ? -1 : self->fixed[v];
+    }
+    shuffle(order, self->n_vertices, rng);
+    for (int32_t i = 0; i < self->n_vertices; i++) {
+        const int32_t v = order[i];
+        if (c.of[v] != v || size[v] > 1) { /* it has joined, or others have joined it */
+            continue;
+        }
+        rate(&c, v);
+        const int32_t to = choose(&c, v);
+        if (to != v) {
+            c.of[v] = to;
+            size[to]++;
+            c.weight[to] += c.weight[v];
+            c.fixed[to] = c.fixed[to] >= 0 ? c.fixed[to] : c.fixed[v];
+        }
+    }
+    *n = number(&c, cluster);
+out:
+    plb_free(order);
+    plb_free(size);
+    plb_free(c.of);
+    plb_free(c.fixed);
+    plb_free(c.weight);
+    plb_free(c.score);
+    plb_free(c.beside);
+    return ret;
+}
+
+/* ---- connectivity - 1
+ * --------------------------------------------------------------------------- */
+
+int plb_hypergraph_connectivity(const plb_hypergraph_t *self, const int32_t *part, int32_t n_parts,
+                                int64_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int32_t *seen = NULL;
+    PLB_NEW0(seen, n_parts);
+    *out = 0;
+    for (int32_t e = 0; e < self->n_nets; e++) {
+        int64_t parts = 0;
+        for (int32_t i = self->net_start[e]; i < self->net_start[e + 1]; i++) {
+            parts += seen[part[self->pin[i]]] != e + 1;
+            seen[part[self->pin[i]]] = e + 1;
+        }
+        *out += self->net_weight[e] * (parts - 1);
+    }
+out:
+    plb_free(seen);
+    return ret;
+}

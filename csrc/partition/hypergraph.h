@@ -1,0 +1,63 @@
+/* Hypergraphs in both directions, their contraction, and connectivity - 1.
+ *
+ * connectivity - 1 is the sum over the nets of weight * (parts that the net touches - 1): what a
+ * multicast sends when each part gets it once (Catalyurek and Aykanat 1999).
+ */
+#ifndef PLB_PARTITION_HYPERGRAPH_H
+#define PLB_PARTITION_HYPERGRAPH_H
+
+#include "base/rng.h"
+#include "partition/partition.h"
+
+typedef struct plb_hypergraph {
+    int32_t n_vertices, n_nets;
+    int32_t *net_start, *pin;    /* vertices of net e: pin[net_start[e] ...], each once */
+    int32_t *vertex_start, *net; /* nets of vertex v: net[vertex_start[v] ...] */
+    int32_t *weight;             /* [n_vertices] */
+    int32_t *net_weight;         /* [n_nets], above zero */
+    int32_t *fixed;              /* [n_vertices] part or -1, or NULL */
+} plb_hypergraph_t;
+
+/** The hypergraph of a question, or of its graph: an edge is a net of two.  Without nets that have
+ *  one vertex or no weight; doubled pins count once.  Owns its arrays. */
+int plb_hypergraph_init(plb_hypergraph_t *self, const plb_partition_t *in, plb_err_t *err);
+void plb_hypergraph_free(plb_hypergraph_t *self);
+
+/** Merge the vertices of each cluster 0 ... n - 1 into one: the nets of the new one have each
+ *  cluster once, nets of the same clusters are one net of their weights' sum. */
+int plb_hypergraph_contract(const plb_hypergraph_t *fine, const int32_t *cluster, int32_t n,
+                            plb_hypergraph_t *out, plb_err_t *err);
+
+/** What is left of it with the n vertices that have a new number in index[n_vertices], -1: left
+ * out; fixed parts are those of fixed[n] (NULL: none). */
+int plb_hypergraph_extract(const plb_hypergraph_t *self, const int32_t *index, int32_t n,
+                           const int32_t *fixed, plb_hypergraph_t *out, plb_err_t *err);
+
+/** Clusters of vertices that nets hold together, of at most `most` weight, into
+ *  cluster[n_vertices]; only vertices of the same label (NULL: any) and not of different fixed
+ *  parts.  *n: how many. */
+int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, int64_t most,
+                           plb_rng_t *rng, int32_t *cluster, int32_t *n, plb_err_t *err);
+
+/** connectivity - 1 of a partition. */
+int plb_hypergraph_connectivity(const plb_hypergraph_t *self, const int32_t *part, int32_t n_parts,
+                                int64_t *out, plb_err_t *err);
+
+/* A balance to keep: load of each part at most limit. */
+typedef struct plb_limits {
+    int32_t n_parts;
+    const int64_t *limit; /* [n_parts] */
+} plb_limits_t;
+
+/** Local searches after Fiduccia and Mattheyses, k-way, each from a vertex at the boundary: moves
+ *  of best gain, also uphill, kept up to the best one.  Parts above their limit are first brought
+ *  below it where that can be.  Never ends with a higher connectivity - 1 unless it had to.
+ *  *after: connectivity - 1. */
+int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
+                          int32_t *part, int64_t *after, plb_err_t *err);
+
+/** Two parts: part 0 grown from a vertex until it weighs `target`, the rest part 1. */
+int plb_hypergraph_grow(const plb_hypergraph_t *self, int32_t start, int64_t target, int32_t *part,
+                        plb_err_t *err);
+
+#endif

@@ -1,0 +1,504 @@
+/* k-way local search on connectivity - 1 (plb_hypergraph_refine).
+ *
+ * Fiduccia and Mattheyses 1982, localized as in Sanders and Schulz 2011 ("multi-try"): each search
+ * starts at one vertex of the boundary, spreads to what its moves concern, and ends when nothing
+ * has been won for a while; of its moves those up to the best state are kept.  A vertex moves once
+ * a round.  The parts of a net are a short list, so memory does not grow with their number.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "partition/hypergraph.h"
+
+enum {
+    PATIENCE = 100, /* moves without a gain that end a search */
+    MAX_ROUNDS = 12,
+    WIDE_NET = 1000, /* pins; beyond, its vertices are not woken by a move */
+};
+
+/* ---- a priority queue of vertices that can be re-keyed ----------------------------------------
+ */
+
+typedef struct queue {
+    int64_t *key;       /* [n_vertices] */
+    int32_t *heap, *at; /* at[v]: where v is in the heap, or -1 */
+    int32_t n;
+} queue_t;
+
+/* Higher key first, then the higher number of the tie-break. */
+static bool before(const queue_t *q, int32_t a, int32_t b)
+{
+    return q->key[a] > q->key[b] || (q->key[a] == q->key[b] && a < b);
+}
+
+static void put(queue_t *q, int32_t at, int32_t v)
+{
+    q->heap[at] = v;
+    q->at[v] = at;
+}
+
+static void rise(queue_t *q, int32_t v)
+{
+    int32_t at = q->at[v];
+    while (at > 0 && before(q, v, q->heap[(at - 1) / 2])) {
+        put(q, at, q->heap[(at - 1) / 2]);
+        at = (at - 1) / 2;
+    }
+    put(q, at, v);
+}
+
+static void sink(queue_t *q, int32_t v)
+{
+    int32_t at = q->at[v];
+    for (;;) {
+        int32_t child = 2 * at + 1;
+        if (child + 1 < q->n && before(q, q->heap[child + 1], q->heap[child])) {
+            child++;
+        }
+        if (child >= q->n || !before(q, q->heap[child], v)) {
+            break;
+        }
+        put(q, at, q->heap[child]);
+        at = child;
+    }
+    put(q, at, v);
+}
+
+static void set_key(queue_t *q, int32_t v, int64_t key)
+{
+    if (q->at[v] < 0) {
+        q->key[v] = key;
+        put(q, q->n++, v);
+        rise(q, v);
+    } else {
+        const bool up = key > q->key[v];
+        q->key[v] = key;
+        (up ? rise : sink)(q, v);
+    }
+}
+
+static void drop(queue_t *q, int32_t v)
+{
+    const int32_t at = q->at[v], last = q->heap[--q->n];
+    q->at[v] = -1;
+    if (last != v) {
+        put(q, at, last);
+        rise(q, last);
+        sink(q, last);
+    }
+}
+
+/* ---- the state ---------------------------------------------------------------------------------
+ */
+
+typedef struct slot {
+    int32_t part, count;
+} slot_t;
+
+typedef struct move {
+    int32_t vertex, from;
+} move_t;
+
+typedef struct search {
+    const plb_hypergraph_t *hg;
+    const int64_t *limit;
+    int32_t k;
+    int32_t *part;
+    int64_t *load;
+    slot_t *slot;    /* of net e from net_start[e] on: the parts that it touches */
+    int32_t *n_slot; /* [n_nets] */
+    queue_t queue;
+    int64_t *conn; /* [k] weight of the nets of a vertex that touch a part */
+    int32_t *touched, n_touched;
+    int32_t *round_of; /* [n_vertices] the last round in which it moved */
+    int32_t *woken, *woken_at, n_woken, stamp;
+    move_t *moves;
+    int32_t n_moves, round;
+    plb_rng_t *rng;
+} search_t;
+
+static slot_t *find_slot(const search_t *s, int32_t e, int32_t part)
+{
+    slot_t *slot = s->slot + s->hg->net_start[e];
+    for (int32_t i = 0; i < s->n_slot[e]; i++) {
+        if (slot[i].part == part) {
+            return &slot[i];
+        }
+    }
+    return NULL;
+}
+
+static void add_pin(search_t *s, int32_t e, int32_t part)
+{
+    slot_t *slot = find_slot(s, e, part);
+    if (slot != NULL) {
+        slot->count++;
+    } else {
+        s->slot[s->hg->net_start[e] + s->n_slot[e]++] = (slot_t){part, 1};
+    }
+}
+
+/* How many pins are left. */
+static int32_t remove_pin(search_t *s, int32_t e, int32_t part)
+{
+    slot_t *slot = find_slot(s, e, part);
+    const int32_t left = --slot->count;
+    if (left == 0) {
+        *slot = s->slot[s->hg->net_start[e] + --s->n_slot[e]];
+    }
+    return left;
+}
+
+/* The best move of v: its gain, and where to; -1 where no part beside it has room.  Ties: the
+ * part that is fullest last, then the lowest. */
+static int64_t best_move(search_t *s, int32_t v, int32_t *to)
+{
+    const plb_hypergraph_t *hg = s->hg;
+    const int32_t from = s->part[v];
+    int64_t freed = 0, all = 0, best = INT64_MIN;
+    s->n_touched = 0;
+    for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
+        const int32_t e = hg->net[j], w = hg->net_weight[e];
+        const slot_t *slot = s->slot + hg->net_start[e];
+        all += w;
+        for (int32_t i = 0; i < s->n_slot[e]; i++) {
+            if (slot[i].part == from) {
+                freed += slot[i].count == 1 ? w : 0;
+            } else {
+                if (s->conn[slot[i].part] == 0) {
+                    s->touched[s->n_touched++] = slot[i].part;
+                }
+                s->conn[slot[i].part] += w;
+            }
+        }
+    }
+    *to = -1;
+    for (int32_t i = 0; i < s->n_touched; i++) {
+        const int32_t p = s->touched[i];
+        const int64_t gain = freed + s->conn[p] - all;
+        s->conn[p] = 0;
+        if (s->load[p] + hg->weight[v] > s->limit[p]) {
+            continue;
+        }
+        if (gain > best || (gain == best && (s->load[p] < s->load[*to] ||
+                                             (s->load[p] == s->load[*to] && p < *to)))) {
+            best = gain;
+            *to = p;
+        }
+    }
+    return best;
+}
+
+static void wake(search_t *s, int32_t e)
+{
+    const plb_hypergraph_t *hg = s->hg;
+    if (hg->net_start[e + 1] - hg->net_start[e] > WIDE_NET) {
+        return;
+    }
+    for (int32_t i = hg->net_start[e]; i < hg->net_start[e + 1]; i++) {
+        const int32_t u = hg->pin[i];
+        if (s->woken_at[u] != s->stamp && s->round_of[u] != s->round) {
+            s->woken_at[u] = s->stamp;
+            s->woken[s->n_woken++] = u;
+        }
+    }
+}
+
+/* Move v; woken[] are those whose gains that changes. */
+static void move(search_t *s, int32_t v, int32_t to)
+{
+    const plb_hypergraph_t *hg = s->hg;
+    const int32_t from = s->part[v];
+    s->n_woken = 0;
+    s->stamp++;
+    for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
+        const int32_t e = hg->net[j];
+        const int32_t left = remove_pin(s, e, from);
+        add_pin(s, e, to);
+        const int32_t now = find_slot(s, e, to)->count;
+        if (left <= 1 || now <= 2) {
+            wake(s, e);
+        }
+    }
+    s->part[v] = to;
+    s->load[from] -= hg->weight[v];
+    s->load[to] += hg->weight[v];
+}
+
+static void queue_vertex(search_t *s, int32_t v)
+{
+    int32_t to;
+    if (s->hg->fixed != NULL && s->hg->fixed[v] >= 0) {
+        return;
+    }
+    const int64_t gain = best_move(s, v, &to);
+    if (to >= 0) {
+        set_key(&s->queue, v, gain);
+    } else if (s->queue.at[v] >= 0) {
+        drop(&s->queue, v);
+    }
+}
+
+static void clear_queue(search_t *s)
+{
+    while (s->queue.n > 0) {
+        s->queue.at[s->queue.heap[--s->queue.n]] = -1;
+    }
+}
+
+/* ---- one search --------------------------------------------------------------------------------
+ */
+
+/* From what is in the queue; returns what it won. */
+static int64_t search(search_t *s)
+{
+    int64_t gained = 0, best = 0;
+    int32_t kept = s->n_moves, idle = 0;
+    while (s->queue.n > 0 && idle < PATIENCE) {
+        const int32_t v = s->queue.heap[0];
+        int32_t to;
+        const int64_t gain = best_move(s, v, &to); /* room may have changed since it was queued */
+        if (to < 0) {
+            drop(&s->queue, v);
+            continue;
+        }
+        if (gain < s->queue.key[v]) {
+            set_key(&s->queue, v, gain);
+            continue;
+        }
+        drop(&s->queue, v);
+        s->moves[s->n_moves++] = (move_t){v, s->part[v]};
+        s->round_of[v] = s->round;
+        move(s, v, to);
+        for (int32_t i = 0; i < s->n_woken; i++) {
+            queue_vertex(s, s->woken[i]);
+        }
+        gained += gain;
+        idle++;
+        if (gained > best) {
+            best = gained;
+            kept = s->n_moves;
+            idle = 0;
+        }
+    }
+    clear_queue(s);
+    while (s->n_moves > kept) {
+        const move_t undo = s->moves[--s->n_moves];
+        move(s, undo.vertex, undo.from);
+    }
+    return best;
+}
+
+static bool at_boundary(const search_t *s, int32_t v)
+{
+    const plb_hypergraph_t *hg = s->hg;
+    for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
+        if (s->n_slot[hg->net[j]] > 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Searches from every vertex of the boundary, in an order by chance; returns what they won. */
+static int64_t search_round(search_t *s, int32_t *seed)
+{
+    int64_t won = 0;
+    int32_t n = 0;
+    s->round++;
+    s->n_moves = 0;
+    for (int32_t v = 0; v < s->hg->n_vertices; v++) {
+        if (at_boundary(s, v)) {
+            seed[n++] = v;
+        }
+    }
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t j = i + (int32_t)plb_rng_below(s->rng, (uint64_t)(n - i)), v = seed[j];
+        seed[j] = seed[i];
+        if (s->round_of[v] == s->round || !at_boundary(s, v)) {
+            continue;
+        }
+        queue_vertex(s, v);
+        won += search(s);
+    }
+    return won;
+}
+
+/* ---- growth: one side of a bisection from one vertex -------------------------------------------
+ */
+
+/* Move vertices from part 1 to part 0, best gain first, until it weighs `target`. */
+static void grow(search_t *s, int32_t start, int64_t target)
+{
+    const int32_t n = s->hg->n_vertices;
+    int32_t next = start, tried = 0;
+    s->round++;
+    while (s->load[0] < target && tried < n) {
+        int32_t v = next;
+        if (s->queue.n > 0) {
+            v = s->queue.heap[0];
+            drop(&s->queue, v);
+        } else { /* another piece, or the first one */
+            next = next + 1 == n ? 0 : next + 1;
+            tried++;
+        }
+        if (s->part[v] == 0 || (s->hg->fixed != NULL && s->hg->fixed[v] >= 0)) {
+            continue;
+        }
+        s->round_of[v] = s->round;
+        move(s, v, 0);
+        for (int32_t i = 0; i < s->n_woken; i++) {
+            queue_vertex(s, s->woken[i]);
+        }
+    }
+    clear_queue(s);
+}
+
+/* ---- balance
+ * ------------------------------------------------------------------------------------ */
+
+/* The best move of v to any part with room, beside it or not. */
+static int64_t escape(search_t *s, int32_t v, int32_t roomiest, int32_t *to)
+{
+    const int64_t gain = best_move(s, v, to);
+    if (*to >= 0) {
+        return gain;
+    }
+    if (s->load[roomiest] + s->hg->weight[v] <= s->limit[roomiest]) {
+        *to = roomiest;
+    }
+    return -((int64_t)1 << 40);
+}
+
+static int32_t find_roomiest(const search_t *s)
+{
+    int32_t best = 0;
+    for (int32_t p = 1; p < s->k; p++) {
+        best = s->limit[p] - s->load[p] > s->limit[best] - s->load[best] ? p : best;
+    }
+    return best;
+}
+
+/* Empty part p until it keeps its limit: least loss first. */
+static void relieve(search_t *s, int32_t p)
+{
+    const plb_hypergraph_t *hg = s->hg;
+    int32_t to;
+    s->round++;
+    for (int32_t v = 0; v < hg->n_vertices; v++) {
+        if (s->part[v] == p && hg->weight[v] > 0 && !(hg->fixed != NULL && hg->fixed[v] >= 0)) {
+            set_key(&s->queue, v, escape(s, v, find_roomiest(s), &to));
+        }
+    }
+    while (s->queue.n > 0 && s->load[p] > s->limit[p]) {
+        const int32_t v = s->queue.heap[0];
+        const int64_t gain = escape(s, v, find_roomiest(s), &to);
+        if (to >= 0 && gain < s->queue.key[v]) {
+            set_key(&s->queue, v, gain);
+            continue;
+        }
+        drop(&s->queue, v);
+        if (to < 0) {
+            continue;
+        }
+        move(s, v, to);
+        for (int32_t i = 0; i < s->n_woken; i++) {
+            const int32_t u = s->woken[i];
+            if (s->queue.at[u] >= 0) {
+                set_key(&s->queue, u, escape(s, u, find_roomiest(s), &to));
+            }
+        }
+    }
+    clear_queue(s);
+}
+
+/* ---- the call
+ * ------------------------------------------------------------------------------------ */
+
+static void search_free(search_t *s)
+{
+    plb_free(s->load);
+    plb_free(s->slot);
+    plb_free(s->n_slot);
+    plb_free(s->queue.key);
+    plb_free(s->queue.heap);
+    plb_free(s->queue.at);
+    plb_free(s->conn);
+    plb_free(s->touched);
+    plb_free(s->round_of);
+    plb_free(s->woken);
+    plb_free(s->woken_at);
+    plb_free(s->moves);
+}
+
+static int search_init(search_t *s, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_hypergraph_t *hg = s->hg;
+    const int32_t n = hg->n_vertices;
+    PLB_NEW0(s->load, s->k);
+    PLB_NEW(s->slot, hg->net_start[hg->n_nets]);
+    PLB_NEW0(s->n_slot, hg->n_nets);
+    PLB_NEW(s->queue.key, n);
+    PLB_NEW(s->queue.heap, n);
+    PLB_NEW(s->queue.at, n);
+    PLB_NEW0(s->conn, s->k);
+    PLB_NEW(s->touched, s->k);
+    PLB_NEW0(s->round_of, n);
+    PLB_NEW(s->woken, n);
+    PLB_NEW0(s->woken_at, n);
+    PLB_NEW(s->moves, n);
+    for (int32_t v = 0; v < n; v++) {
+        s->queue.at[v] = -1;
+        s->load[s->part[v]] += hg->weight[v];
+        for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
+            add_pin(s, hg->net[j], s->part[v]);
+        }
+    }
+out:
+    return ret;
+}
+
+int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
+                          int32_t *part, int64_t *after, plb_err_t *err)
+{
+    search_t s = {
+        .hg = self, .limit = limits->limit, .k = limits->n_parts, .part = part, .rng = rng};
+    int32_t *seed = NULL;
+    int ret = search_init(&s, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    PLB_NEW(seed, self->n_vertices);
+    for (int32_t p = 0; p < s.k; p++) {
+        if (s.load[p] > s.limit[p]) {
+            relieve(&s, p);
+        }
+    }
+    for (int round = 0; round < MAX_ROUNDS && search_round(&s, seed) > 0; round++) {
+    }
+    *after = 0;
+    for (int32_t e = 0; e < self->n_nets; e++) {
+        *after += (int64_t)self->net_weight[e] * (s.n_slot[e] - 1);
+    }
+out:
+    plb_free(seed);
+    search_free(&s);
+    return ret;
+}
+
+int plb_hypergraph_grow(const plb_hypergraph_t *self, int32_t start, int64_t target, int32_t *part,
+                        plb_err_t *err)
+{
+    const int64_t limit[2] = {INT64_MAX / 2, INT64_MAX / 2};
+    search_t s = {.hg = self, .limit = limit, .k = 2, .part = part};
+    for (int32_t v = 0; v < self->n_vertices; v++) {
+        part[v] = self->fixed != NULL && self->fixed[v] == 0 ? 0 : 1;
+    }
+    const int ret = search_init(&s, err);
+    if (ret == PLB_OK) {
+        grow(&s, start, target);
+    }
+    search_free(&s);
+    return ret;
+}

@@ -1,0 +1,420 @@
+#include "partition/multilevel.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/mem.h"
+#include "base/sort.h"
+
+enum {
+    MAX_LEVELS = 48,
+    PER_PART = 60,  /* vertices of the coarsest hypergraph for each part */
+    COARSEST = 200, /* at least */
+    TRIES = 8,      /* bisections of a coarsest hypergraph */
+};
+
+static int64_t total_weight(const plb_hypergraph_t *self)
+{
+    int64_t total = 0;
+    for (int32_t v = 0; v < self->n_vertices; v++) {
+        total += self->weight[v];
+    }
+    return total;
+}
+
+/* ---- limits ------------------------------------------------------------------------------------
+ */
+
+/* The largest load over share when each vertex, heaviest first, goes to the part that is least
+ * full: what a partition can keep. */
+static int greedy_fill(const plb_hypergraph_t *hg, const double *share, int32_t k, double *most,
+                       plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double *weight = NULL, *load = NULL;
+    plb_loads_t order = {0};
+    plb_heap_t heap = {NULL, k};
+    PLB_NEW(weight, hg->n_vertices);
+    PLB_NEW0(load, k);
+    PLB_NEW(heap.item, k);
+    for (int32_t v = 0; v < hg->n_vertices; v++) {
+        const bool fixed = hg->fixed != NULL && hg->fixed[v] >= 0;
+        weight[v] = fixed ? 0.0 : hg->weight[v];
+        if (fixed) {
+            load[hg->fixed[v]] += hg->weight[v];
+        }
+    }
+    ret = plb_loads_init(&order, weight, hg->n_vertices, PLB_DESCENDING, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    plb_loads_sort(&order, hg->n_vertices);
+    for (int32_t p = 0; p < k; p++) {
+        heap.item[p] = (plb_item_t){share[p] > 0.0 ? load[p] / share[p] : INFINITY, p};
+    }
+    plb_heap_build(&heap);
+    for (int32_t i = 0; i < hg->n_vertices && order.item[i].key < 0.0; i++) {
+        const int32_t p = heap.item[0].id;
+        load[p] -= order.item[i].key;
+        plb_heap_rekey(&heap, load[p] / share[p]);
+    }
+    *most = 0.0;
+    for (int32_t p = 0; p < k; p++) {
+        *most = share[p] > 0.0 ? fmax(*most, load[p] / share[p]) : *most;
+    }
+out:
+    plb_loads_free(&order);
+    plb_free(heap.item);
+    plb_free(load);
+    plb_free(weight);
+    return ret;
+}
+
+int plb_partition_limits(const plb_partition_t *in, const plb_hypergraph_t *hg, int64_t *limit,
+                         plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t k = in->n_parts;
+    double *share = NULL, sum = 0.0, most = 0.0;
+    PLB_NEW(share, k);
+    for (int32_t p = 0; p < k; p++) {
+        sum += in->share == NULL ? 1.0 : in->share[p];
+    }
+    const double total = (double)total_weight(hg);
+    for (int32_t p = 0; p < k; p++) {
+        share[p] = (in->share == NULL ? 1.0 : in->share[p]) / sum * total;
+    }
+    ret = greedy_fill(hg, share, k, &most, err);
+    for (int32_t p = 0; ret == PLB_OK && p < k; p++) {
+        limit[p] = (int64_t)(fmax(in->imbalance, most) * share[p] * (1.0 + 1e-12));
+    }
+out:
+    plb_free(share);
+    return ret;
+}
+
+/* ---- levels
+ * -------------------------------------------------------------------------------------- */
+
+typedef struct levels {
+    plb_hypergraph_t hg[MAX_LEVELS]; /* hg[0] is borrowed */
+    int32_t *cluster[MAX_LEVELS];    /* of the vertices of hg[i] in hg[i + 1] */
+    int n;
+} levels_t;
+
+static void levels_free(levels_t *self)
+{
+    for (int i = 0; i < self->n; i++) {
+        plb_free(self->cluster[i]);
+        if (i > 0) {
+            plb_hypergraph_free(&self->hg[i]);
+        }
+    }
+    self->n = 0;
+}
+
+/* label[] of the coarser level, in place; through a copy, for numbers are not in order. */
+static int coarsen_labels(const int32_t *cluster, int32_t n, int32_t *label, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int32_t *fine = NULL;
+    PLB_NEW(fine, n);
+    memcpy(fine, label, (size_t)n * sizeof *fine);
+    for (int32_t v = 0; v < n; v++) {
+        label[cluster[v]] = fine[v];
+    }
+out:
+    plb_free(fine);
+    return ret;
+}
+
+/* Levels down to about `coarsest` vertices; label[] (or NULL) becomes that of the coarsest. */
+static int coarsen(levels_t *self, const plb_hypergraph_t *hg, int32_t coarsest, int32_t *label,
+                   plb_rng_t *rng, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    self->hg[0] = *hg;
+    self->cluster[0] = NULL;
+    self->n = 1;
+    const int64_t most = 1 + total_weight(hg) * 3 / 2 / coarsest;
+    while (self->n < MAX_LEVELS && self->hg[self->n - 1].n_vertices > coarsest) {
+        const int at = self->n - 1;
+        const plb_hypergraph_t *fine = &self->hg[at];
+        int32_t n;
+        PLB_NEW(self->cluster[at], fine->n_vertices);
+        ret = plb_hypergraph_cluster(fine, label, most, rng, self->cluster[at], &n, err);
+        if (ret != PLB_OK || n > fine->n_vertices - fine->n_vertices / 20) {
+            break; /* nothing belongs together any more */
+        }
+        ret = plb_hypergraph_contract(fine, self->cluster[at], n, &self->hg[at + 1], err);
+        if (ret != PLB_OK) {
+            break;
+        }
+        self->cluster[at + 1] = NULL;
+        self->n++;
+        if (label != NULL) {
+            ret = coarsen_labels(self->cluster[at], fine->n_vertices, label, err);
+        }
+    }
+out:
+    return ret;
+}
+
+/* Limits of a level: a vertex more than at the end, so that heavy ones can pass. */
+static void loosen(const plb_hypergraph_t *hg, const plb_limits_t *limits, bool finest,
+                   int64_t *out)
+{
+    int32_t heaviest = 0;
+    for (int32_t v = 0; !finest && v < hg->n_vertices; v++) {
+        heaviest = hg->weight[v] > heaviest ? hg->weight[v] : heaviest;
+    }
+    for (int32_t p = 0; p < limits->n_parts; p++) {
+        out[p] = limits->limit[p] + heaviest;
+    }
+}
+
+/* From the coarsest, where coarse[] is a partition, to part[] of the finest. */
+static int uncoarsen(const levels_t *self, const plb_limits_t *limits, plb_rng_t *rng,
+                     int32_t *coarse, int32_t *part, int64_t *after, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t *loose = NULL;
+    int32_t *from = coarse, *to = part;
+    PLB_NEW(loose, limits->n_parts);
+    const plb_limits_t here = {limits->n_parts, loose};
+    for (int i = self->n - 1; ret == PLB_OK && i >= 0; i--) {
+        loosen(&self->hg[i], limits, i == 0, loose);
+        ret = plb_hypergraph_refine(&self->hg[i], &here, rng, from, after, err);
+        if (i > 0) {
+            for (int32_t v = 0; v < self->hg[i - 1].n_vertices; v++) {
+                to[v] = from[self->cluster[i - 1][v]];
+            }
+            int32_t *t = from;
+            from = to;
+            to = t;
+        }
+    }
+    if (from != part) {
+        memcpy(part, from, (size_t)self->hg[0].n_vertices * sizeof *part);
+    }
+out:
+    plb_free(loose);
+    return ret;
+}
+
+static int32_t coarsest_for(int32_t n_parts)
+{
+    return PER_PART * n_parts > COARSEST ? PER_PART * n_parts : COARSEST;
+}
+
+/* Whether every part keeps its limit. */
+static int keeps_limits(const plb_hypergraph_t *self, const plb_limits_t *limits,
+                        const int32_t *part, bool *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t *load = NULL;
+    PLB_NEW0(load, limits->n_parts);
+    for (int32_t v = 0; v < self->n_vertices; v++) {
+        load[part[v]] += self->weight[v];
+    }
+    *out = true;
+    for (int32_t p = 0; p < limits->n_parts; p++) {
+        *out = *out && load[p] <= limits->limit[p];
+    }
+out:
+    plb_free(load);
+    return ret;
+}
+
+/* The V-cycle itself, from part[] into next[]. */
+static int cycle(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
+                 const int32_t *part, int32_t *next, int64_t *after, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    levels_t levels = {.n = 0};
+    int32_t *label = NULL, *coarse = NULL;
+    PLB_NEW(label, self->n_vertices);
+    PLB_NEW(coarse, self->n_vertices);
+    memcpy(label, part, (size_t)self->n_vertices * sizeof *label);
+    ret = coarsen(&levels, self, coarsest_for(limits->n_parts), label, rng, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    memcpy(coarse, label, (size_t)levels.hg[levels.n - 1].n_vertices * sizeof *coarse);
+    ret = uncoarsen(&levels, limits, rng, coarse, next, after, err);
+out:
+    levels_free(&levels);
+    plb_free(label);
+    plb_free(coarse);
+    return ret;
+}
+
+int plb_hypergraph_cycle(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
+                         int32_t *part, int64_t *after, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int32_t *next = NULL;
+    int64_t cost;
+    bool kept, keeps;
+    PLB_NEW(next, self->n_vertices);
+    if ((ret = plb_hypergraph_connectivity(self, part, limits->n_parts, after, err)) ||
+        (ret = keeps_limits(self, limits, part, &kept, err)) ||
+        (ret = cycle(self, limits, rng, part, next, &cost, err)) ||
+        (ret = keeps_limits(self, limits, next, &keeps, err))) {
+        goto out;
+    }
+    if (keeps > kept || (keeps == kept && cost <= *after)) {
+        memcpy(part, next, (size_t)self->n_vertices * sizeof *part);
+        *after = cost;
+    }
+out:
+    plb_free(next);
+    return ret;
+}
+
+/* ---- from nothing: recursive bisection, each of many levels
+ * --------------------------------------- */
+
+/* The best of some bisections of a coarsest hypergraph: part 0 weighs about `target`. */
+static int bisect_coarsest(const plb_hypergraph_t *hg, const plb_limits_t *limits, int64_t target,
+                           plb_rng_t *rng, int32_t *part, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int32_t *trial = NULL;
+    int64_t best = INT64_MAX, after, loose[2];
+    const plb_limits_t here = {2, loose};
+    loosen(hg, limits, false, loose);
+    PLB_NEW(trial, hg->n_vertices);
+    for (int i = 0; i < TRIES; i++) {
+        const int32_t start = (int32_t)plb_rng_below(rng, (uint64_t)hg->n_vertices);
+        ret = plb_hypergraph_grow(hg, start, target, trial, err);
+        if (ret == PLB_OK) {
+            ret = plb_hypergraph_refine(hg, &here, rng, trial, &after, err);
+        }
+        if (ret != PLB_OK) {
+            break;
+        }
+        if (after < best) {
+            best = after;
+            memcpy(part, trial, (size_t)hg->n_vertices * sizeof *part);
+        }
+    }
+out:
+    plb_free(trial);
+    return ret;
+}
+
+/* Two parts; part 0 weighs about `target`, both at most `slack` times what they should. */
+static int bisect(const plb_hypergraph_t *hg, int64_t target, double slack, plb_rng_t *rng,
+                  int32_t *part, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    levels_t levels = {.n = 0};
+    int32_t *coarse = NULL;
+    int64_t after;
+    const int64_t rest = total_weight(hg) - target;
+    const int64_t limit[2] = {(int64_t)(slack * (double)target) + 1,
+                              (int64_t)(slack * (double)rest) + 1};
+    const plb_limits_t limits = {2, limit};
+    if (hg->n_vertices == 0) {
+        return ret;
+    }
+    PLB_NEW(coarse, hg->n_vertices);
+    ret = coarsen(&levels, hg, COARSEST, NULL, rng, err);
+    if (ret == PLB_OK) {
+        ret = bisect_coarsest(&levels.hg[levels.n - 1], &limits, target, rng, coarse, err);
+    }
+    if (ret == PLB_OK) {
+        ret = uncoarsen(&levels, &limits, rng, coarse, part, &after, err);
+    }
+out:
+    levels_free(&levels);
+    plb_free(coarse);
+    return ret;
+}
+
+static int recurse(const plb_hypergraph_t *hg, const int64_t *limit, int32_t k, double slack,
+                   plb_rng_t *rng, int32_t *part, plb_err_t *err);
+
+/* Side 0 or 1 of `side` into parts base ... base + k - 1 of part[]. */
+static int recurse_side(const plb_hypergraph_t *hg, const int32_t *side, int32_t which,
+                        const int64_t *limit, int32_t k, int32_t base, double slack,
+                        plb_rng_t *rng, int32_t *part, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_hypergraph_t sub = {0};
+    int32_t *index = NULL, *fixed = NULL, *answer = NULL, n = 0;
+    PLB_NEW(index, hg->n_vertices);
+    PLB_NEW(fixed, hg->n_vertices);
+    for (int32_t v = 0; v < hg->n_vertices; v++) {
+        index[v] = side[v] == which ? n : -1;
+        if (side[v] == which) {
+            fixed[n++] = hg->fixed == NULL || hg->fixed[v] < 0 ? -1 : hg->fixed[v] - base;
+        }
+    }
+    PLB_NEW(answer, n);
+    ret = plb_hypergraph_extract(hg, index, n, hg->fixed == NULL ? NULL : fixed, &sub, err);
+    ret = ret == PLB_OK ? recurse(&sub, limit, k, slack, rng, answer, err) : ret;
+    for (int32_t v = 0; ret == PLB_OK && v < hg->n_vertices; v++) {
+        part[v] = index[v] < 0 ? part[v] : base + answer[index[v]];
+    }
+out:
+    plb_hypergraph_free(&sub);
+    plb_free(index);
+    plb_free(fixed);
+    plb_free(answer);
+    return ret;
+}
+
+static int recurse(const plb_hypergraph_t *hg, const int64_t *limit, int32_t k, double slack,
+                   plb_rng_t *rng, int32_t *part, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int32_t *side = NULL, *fixed = NULL;
+    const int32_t left = k / 2;
+    double here = 0.0, all = 0.0;
+    if (k == 1) {
+        memset(part, 0, (size_t)hg->n_vertices * sizeof *part);
+        return ret;
+    }
+    for (int32_t p = 0; p < k; p++) {
+        all += (double)limit[p];
+        here += p < left ? (double)limit[p] : 0.0;
+    }
+    PLB_NEW(side, hg->n_vertices);
+    plb_hypergraph_t two = *hg;
+    if (hg->fixed != NULL) {
+        PLB_NEW(fixed, hg->n_vertices);
+        for (int32_t v = 0; v < hg->n_vertices; v++) {
+            fixed[v] = hg->fixed[v] < 0 ? -1 : hg->fixed[v] >= left;
+        }
+        two.fixed = fixed;
+    }
+    const int64_t target = (int64_t)((double)total_weight(hg) * (all > 0.0 ? here / all : 0.5));
+    ret = bisect(&two, target, slack, rng, side, err);
+    if (ret == PLB_OK) {
+        ret = recurse_side(hg, side, 0, limit, left, 0, slack, rng, part, err);
+    }
+    if (ret == PLB_OK) {
+        ret = recurse_side(hg, side, 1, limit + left, k - left, left, slack, rng, part, err);
+    }
+out:
+    plb_free(side);
+    plb_free(fixed);
+    return ret;
+}
+
+int plb_hypergraph_partition(const plb_hypergraph_t *self, const plb_limits_t *limits,
+                             plb_rng_t *rng, int32_t *part, int64_t *after, plb_err_t *err)
+{
+    int64_t room = 0;
+    for (int32_t p = 0; p < limits->n_parts; p++) {
+        room += limits->limit[p];
+    }
+    /* Each of the log2(k) bisections takes its part of what the limits leave. */
+    const double depth = ceil(log2(limits->n_parts > 2 ? limits->n_parts : 2));
+    const double slack = pow((double)room / (double)(1 + total_weight(self)), 1.0 / depth);
+    int ret = recurse(self, limits->limit, limits->n_parts, slack, rng, part, err);
+    return ret == PLB_OK ? plb_hypergraph_refine(self, limits, rng, part, after, err) : ret;
+}

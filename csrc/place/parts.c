@@ -1,0 +1,585 @@
+#include "place/parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/sort.h"
+#include "place/refine.h"
+
+/* Sums of weights end here at most: libraries add them in 32 bits, in both directions. */
+static const double MOST_WEIGHT = 1 << 30;
+
+void plb_parts_free(plb_parts_t *self)
+{
+    plb_problem_free(&self->problem);
+    plb_free(self->vertex);
+    plb_free(self->weight);
+    plb_free(self->fixed);
+    plb_free(self->old);
+    plb_free(self->old_cost);
+    plb_free(self->share);
+    plb_free(self->start);
+    plb_free(self->to);
+    plb_free(self->edge_weight);
+    plb_free(self->net_start);
+    plb_free(self->pin);
+    plb_free(self->net_weight);
+    *self = (plb_parts_t){0};
+}
+
+/* ---- numbers of 32 bits
+ * --------------------------------------------------------------------------- */
+
+/* What to multiply by, so that the sum is MOST_WEIGHT; 1 for whole numbers that are small enough.
+ */
+static double scale_of(const double *x, int64_t n)
+{
+    double total = 0.0;
+    bool whole = true;
+    for (int64_t i = 0; i < n; i++) {
+        total += x[i];
+        whole = whole && x[i] == floor(x[i]);
+    }
+    return total == 0.0 || (whole && total <= MOST_WEIGHT) ? 1.0 : MOST_WEIGHT / total;
+}
+
+static int32_t scaled(double x, double scale, int32_t least)
+{
+    const double y = floor(x * scale + 0.5);
+    return y < least ? least : y > MOST_WEIGHT ? (int32_t)MOST_WEIGHT : (int32_t)y;
+}
+
+/* ---- vertices and shares
+ * ---------------------------------------------------------------------------- */
+
+/* The time at which all ranks end together, and what each may then have of the objects that may
+ * migrate.  Ranks that are busy for longer with the rest get nothing, and are left out of it. */
+static void fill_shares(plb_parts_t *self, double movable)
+{
+    const plb_snapshot_t *in = self->problem.in;
+    bool changed = movable > 0.0;
+    double total = 0.0;
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        self->share[r] = 1.0;
+    }
+    while (changed) {
+        double work = movable, speed = 0.0;
+        total = 0.0;
+        for (int32_t r = 0; r < in->n_ranks; r++) {
+            const double b = in->background == NULL ? 0.0 : in->background[r];
+            if (self->share[r] > 0.0) {
+                work += self->problem.fixed[r] + b * plb_speed(in, r);
+                speed += plb_speed(in, r);
+            }
+        }
+        const double average = work / speed;
+        changed = false;
+        for (int32_t r = 0; r < in->n_ranks; r++) {
+            const double b = in->background == NULL ? 0.0 : in->background[r];
+            const double room = (average - b) * plb_speed(in, r) - self->problem.fixed[r];
+            if (self->share[r] > 0.0) {
+                changed = changed || room <= 0.0;
+                self->share[r] = fmax(room, 0.0);
+                total += self->share[r];
+            }
+        }
+        changed = changed && total > 0.0;
+    }
+    for (int32_t r = 0; !(total > 0.0) && r < in->n_ranks; r++) {
+        self->share[r] = 1.0; /* loads too small to matter, or none */
+    }
+}
+
+static int fill_weights(plb_parts_t *self, double *movable, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *in = self->problem.in;
+    double *load = NULL;
+    PLB_NEW(load, self->n);
+    *movable = 0.0;
+    for (int32_t v = 0; v < self->n; v++) {
+        load[v] = in->load[plb_problem_object(&self->problem, v)];
+        *movable += load[v];
+    }
+    const double scale = scale_of(load, self->n);
+    for (int32_t v = 0; v < self->question.n_vertices; v++) {
+        self->weight[v] = v < self->n ? scaled(load[v], scale, 0) : 0;
+    }
+out:
+    plb_free(load);
+    return ret;
+}
+
+/* Which vertex an object is. */
+static void number_objects(plb_parts_t *self, bool anchors)
+{
+    const plb_snapshot_t *in = self->problem.in;
+    for (int64_t i = 0, v = 0; i < in->n_objects; i++) {
+        if (plb_may_migrate(in, i)) {
+            self->vertex[i] = (int32_t)v++;
+        } else {
+            self->vertex[i] = anchors ? self->n + in->rank[i] : -1;
+        }
+    }
+    for (int32_t v = 0; anchors && v < self->question.n_vertices; v++) {
+        self->fixed[v] = v < self->n ? -1 : v - self->n;
+    }
+}
+
+int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed, double imbalance,
+                   uint64_t seed, plb_err_t *err)
+{
+    *self = (plb_parts_t){.per_byte = 1.0};
+    int ret = plb_problem_init(&self->problem, in, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    const int64_t n = self->problem.n, p = in->n_ranks;
+    const bool anchors = takes_fixed && n < in->n_objects;
+    if (n + p > INT32_MAX) {
+        ret = PLB_FAIL(err, PLB_ERR_VALUE, "%lld objects: expected fewer than 2^31 with the ranks",
+                       (long long)n);
+        goto out;
+    }
+    self->n = (int32_t)n;
+    PLB_NEW(self->vertex, in->n_objects);
+    PLB_NEW(self->weight, n + p);
+    PLB_NEW(self->share, p);
+    if (anchors) {
+        PLB_NEW(self->fixed, n + p);
+    }
+    self->question = (plb_partition_t){.n_vertices = (int32_t)(n + (anchors ? p : 0)),
+                                       .n_parts = in->n_ranks,
+                                       .n_weights = 1,
+                                       .weight = self->weight,
+                                       .share = self->share,
+                                       .fixed = self->fixed,
+                                       .imbalance = imbalance,
+                                       .seed = (int32_t)(seed & INT32_MAX)};
+    number_objects(self, anchors);
+    double movable = 0.0;
+    ret = fill_weights(self, &movable, err);
+    if (ret == PLB_OK) {
+        fill_shares(self, movable);
+    }
+out:
+    if (ret != PLB_OK) {
+        plb_parts_free(self);
+    }
+    return ret;
+}
+
+/* ---- the graph
+ * --------------------------------------------------------------------------------------- */
+
+/* fn(arg, a, b, bytes) for each pair of different vertices that communicate. */
+typedef void (*pair_fn)(void *arg, int32_t a, int32_t b, double bytes);
+
+static inline void visit(const plb_parts_t *self, int32_t src, int32_t dst, double bytes,
+                         pair_fn fn, void *arg)
+{
+    const int32_t a = self->vertex[src], b = self->vertex[dst];
+    if (a >= 0 && b >= 0 && a != b) {
+        fn(arg, a, b, bytes);
+    }
+}
+
+static inline void each_pair(const plb_parts_t *self, pair_fn fn, void *arg)
+{
+    const plb_snapshot_t *in = self->problem.in;
+    for (int64_t e = 0; e < in->n_edges; e++) {
+        visit(self, in->edge_src[e], in->edge_dst[e], in->edge_bytes[e], fn, arg);
+    }
+    for (int64_t e = 0; e < in->n_multicasts; e++) {
+        for (int64_t i = in->multicast_start[e]; i < in->multicast_start[e + 1]; i++) {
+            visit(self, in->multicast_src[e], in->multicast_dst[i], in->multicast_bytes[e], fn,
+                  arg);
+        }
+    }
+}
+
+typedef struct rows {
+    int64_t *at; /* [n_vertices + 1] */
+    int32_t *to;
+    double *bytes;
+} rows_t;
+
+static void count_pair(void *arg, int32_t a, int32_t b, double bytes)
+{
+    (void)bytes;
+    rows_t *rows = arg;
+    rows->at[a + 1]++;
+    rows->at[b + 1]++;
+}
+
+static void put_pair(void *arg, int32_t a, int32_t b, double bytes)
+{
+    rows_t *rows = arg;
+    const int64_t i = rows->at[a]++, j = rows->at[b]++;
+    rows->to[i] = b;
+    rows->to[j] = a;
+    rows->bytes[i] = rows->bytes[j] = bytes;
+}
+
+/* One entry for each neighbour, in place; start[] becomes theirs.  where[w]: the entry of w in
+ * this row, if it is in this row. */
+static int merge_rows(plb_parts_t *self, rows_t *rows, int64_t *where, plb_err_t *err)
+{
+    const int32_t n = self->question.n_vertices;
+    int64_t kept = 0;
+    for (int32_t v = 0; v < n; v++) {
+        where[v] = -1;
+    }
+    for (int32_t v = 0; v < n; v++) { /* at[v] is the end of row v since the rows were filled */
+        const int64_t first = kept;
+        for (int64_t i = v == 0 ? 0 : rows->at[v - 1]; i < rows->at[v]; i++) {
+            const int32_t w = rows->to[i];
+            if (where[w] >= first) {
+                rows->bytes[where[w]] += rows->bytes[i];
+            } else {
+                where[w] = kept;
+                rows->to[kept] = w;
+                rows->bytes[kept++] = rows->bytes[i];
+            }
+        }
+        if (kept > INT32_MAX / 2) {
+            return PLB_FAIL(err, PLB_ERR_VALUE,
+                            "the communication graph has more than 2^30 edges");
+        }
+        self->start[v + 1] = (int32_t)kept;
+    }
+    return PLB_OK;
+}
+
+int plb_parts_graph(plb_parts_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    rows_t rows = {NULL, NULL, NULL};
+    int64_t *where = NULL;
+    const int32_t n = self->question.n_vertices;
+    PLB_NEW0(rows.at, n + 1);
+    PLB_NEW(self->start, n + 1);
+    PLB_NEW(where, n);
+    each_pair(self, count_pair, &rows);
+    for (int32_t v = 0; v < n; v++) {
+        rows.at[v + 1] += rows.at[v];
+    }
+    PLB_NEW(rows.to, rows.at[n]);
+    PLB_NEW(rows.bytes, rows.at[n]);
+    each_pair(self, put_pair, &rows);
+    self->start[0] = 0;
+    ret = merge_rows(self, &rows, where, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    const int32_t m = self->start[n];
+    self->per_byte = scale_of(rows.bytes, m);
+    PLB_NEW(self->edge_weight, m);
+    for (int32_t i = 0; i < m; i++) {
+        self->edge_weight[i] = scaled(rows.bytes[i], self->per_byte, 1);
+    }
+    self->to = rows.to;
+    rows.to = NULL;
+    self->question.start = self->start;
+    self->question.to = self->to;
+    self->question.edge_weight = self->edge_weight;
+out:
+    plb_free(rows.at);
+    plb_free(rows.to);
+    plb_free(rows.bytes);
+    plb_free(where);
+    return ret;
+}
+
+/* ---- the hypergraph
+ * ----------------------------------------------------------------------------------- */
+
+/* Add a pin to the net that ends at `at`, unless it has it or it is none. */
+static int32_t add_pin(plb_parts_t *self, int32_t object, int32_t stamp, int32_t *seen, int32_t at)
+{
+    const int32_t v = self->vertex[object];
+    if (v >= 0 && seen[v] != stamp) {
+        seen[v] = stamp;
+        self->pin[at++] = v;
+    }
+    return at;
+}
+
+/* Keep the net from the last one's end to `at`, if it connects something. */
+static void end_net(plb_parts_t *self, int32_t *n_nets, int32_t at, double bytes, double *weight)
+{
+    if (at - self->net_start[*n_nets] > 1) {
+        weight[(*n_nets)++] = bytes;
+        self->net_start[*n_nets] = at;
+    }
+}
+
+static int32_t fill_nets(plb_parts_t *self, int32_t *seen, double *weight)
+{
+    const plb_snapshot_t *in = self->problem.in;
+    int32_t n = 0, stamp = 0;
+    self->net_start[0] = 0;
+    for (int64_t e = 0; e < in->n_multicasts; e++) {
+        int32_t at = add_pin(self, in->multicast_src[e], ++stamp, seen, self->net_start[n]);
+        for (int64_t i = in->multicast_start[e]; i < in->multicast_start[e + 1]; i++) {
+            at = add_pin(self, in->multicast_dst[i], stamp, seen, at);
+        }
+        end_net(self, &n, at, in->multicast_bytes[e], weight);
+    }
+    for (int64_t e = 0; e < in->n_edges; e++) {
+        int32_t at = add_pin(self, in->edge_src[e], ++stamp, seen, self->net_start[n]);
+        at = add_pin(self, in->edge_dst[e], stamp, seen, at);
+        end_net(self, &n, at, in->edge_bytes[e], weight);
+    }
+    return n;
+}
+
+int plb_parts_nets(plb_parts_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int32_t *seen = NULL;
+    double *weight = NULL;
+    const plb_snapshot_t *in = self->problem.in;
+    const int64_t nets = in->n_multicasts + in->n_edges;
+    const int64_t pins = in->n_multicasts + in->n_pins + 2 * in->n_edges;
+    if (pins > INT32_MAX - 1) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "%lld pins: expected fewer than 2^31",
+                        (long long)pins);
+    }
+    PLB_NEW(self->net_start, nets + 1);
+    PLB_NEW(self->pin, pins);
+    PLB_NEW(self->net_weight, nets);
+    PLB_NEW(weight, nets);
+    PLB_NEW0(seen, self->question.n_vertices);
+    const int32_t n = fill_nets(self, seen, weight);
+    self->per_byte = scale_of(weight, n);
+    for (int32_t e = 0; e < n; e++) {
+        self->net_weight[e] = scaled(weight[e], self->per_byte, 1);
+    }
+    self->question.n_nets = n;
+    self->question.net_start = self->net_start;
+    self->question.pin = self->pin;
+    self->question.net_weight = self->net_weight;
+out:
+    plb_free(seen);
+    plb_free(weight);
+    return ret;
+}
+
+/* ---- migration cost
+ * -------------------------------------------------------------------------------------- */
+
+/* Bytes that stand for an object whose own are not known: what it sends in an iteration. */
+static double bytes_of_unknown(const plb_snapshot_t *in)
+{
+    double total = 0.0;
+    for (int64_t e = 0; e < in->n_edges; e++) {
+        total += in->edge_bytes[e];
+    }
+    for (int64_t e = 0; e < in->n_multicasts; e++) {
+        total += in->multicast_bytes[e];
+    }
+    return in->n_objects > 0 ? total / (double)in->n_objects : 0.0;
+}
+
+int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *in = self->problem.in;
+    const int32_t n = self->question.n_vertices;
+    const double unknown = bytes_of_unknown(in);
+    double *cost = NULL, total = 0.0;
+    PLB_NEW(cost, n);
+    PLB_NEW(self->old, n);
+    PLB_NEW(self->old_cost, n);
+    for (int32_t v = 0; v < n; v++) {
+        const int32_t i = v < self->n ? plb_problem_object(&self->problem, v) : -1;
+        const double bytes = i < 0 ? 0.0 : in->bytes == NULL ? unknown : (double)in->bytes[i];
+        self->old[v] = i < 0 ? v - self->n : in->rank[i];
+        cost[v] = bytes / iterations * self->per_byte;
+        total += cost[v];
+    }
+    const double shrink = total > MOST_WEIGHT ? MOST_WEIGHT / total : 1.0;
+    for (int32_t v = 0; v < n; v++) { /* at least 1: of two equal choices the one that stays */
+        self->old_cost[v] = scaled(cost[v], shrink, v < self->n);
+    }
+    self->question.old = self->old;
+    self->question.old_cost = self->old_cost;
+out:
+    plb_free(cost);
+    return ret;
+}
+
+/* ---- labels
+ * ----------------------------------------------------------------------------------------------
+ */
+
+typedef struct overlap {
+    int32_t part, rank;
+} overlap_t;
+
+typedef struct overlaps {
+    overlap_t *pair;
+    double *bytes;
+    int64_t n;
+} overlaps_t;
+
+/* Bytes (1 an object where they are not known) of each part that lie on each rank now. */
+static int find_overlaps(const plb_parts_t *self, const int32_t *part, overlaps_t *out,
+                         plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *in = self->problem.in;
+    const int32_t p = in->n_ranks;
+    int64_t *start = NULL, *at = NULL;
+    int32_t *order = NULL;
+    PLB_NEW0(start, p + 2);
+    PLB_NEW(order, self->n);
+    PLB_NEW(at, p);
+    PLB_NEW(out->pair, self->n);
+    PLB_NEW(out->bytes, self->n);
+    for (int32_t v = 0; v < self->n; v++) {
+        start[part[v] + 2]++;
+    }
+    for (int32_t r = 0; r < p; r++) {
+        start[r + 2] += start[r + 1];
+        at[r] = -1;
+    }
+    for (int32_t v = 0; v < self->n; v++) {
+        order[start[part[v] + 1]++] = v;
+    }
+    for (int32_t r = 0; r < p; r++) {
+        const int64_t first = out->n;
+        for (int64_t k = start[r]; k < start[r + 1]; k++) {
+            const int32_t i = plb_problem_object(&self->problem, order[k]), now = in->rank[i];
+            const double bytes = in->bytes == NULL ? 1.0 : 1.0 + (double)in->bytes[i];
+            if (at[now] < first) {
+                at[now] = out->n;
+                out->pair[out->n] = (overlap_t){r, now};
+                out->bytes[out->n++] = 0.0;
+            }
+            out->bytes[at[now]] += bytes;
+        }
+    }
+out:
+    plb_free(start);
+    plb_free(at);
+    plb_free(order);
+    return ret;
+}
+
+static int by_share(const void *a, const void *b)
+{
+    const plb_item_t *x = a, *y = b;
+    return plb_item_before(*x, *y) ? -1 : plb_item_before(*y, *x);
+}
+
+/* Parts that have no rank yet to ranks that have no part yet, of equal share. */
+static int name_the_rest(const plb_parts_t *self, const uint8_t *taken, int32_t *name,
+                         plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = self->question.n_parts;
+    plb_item_t *part = NULL, *rank = NULL;
+    int32_t n = 0, m = 0;
+    PLB_NEW(part, p);
+    PLB_NEW(rank, p);
+    for (int32_t r = 0; r < p; r++) {
+        if (name[r] < 0) {
+            part[n++] = (plb_item_t){self->share[r], r};
+        }
+        if (!taken[r]) {
+            rank[m++] = (plb_item_t){self->share[r], r};
+        }
+    }
+    qsort(part, (size_t)n, sizeof *part, by_share);
+    qsort(rank, (size_t)m, sizeof *rank, by_share);
+    for (int32_t k = 0; k < n; k++) {
+        name[part[k].id] = rank[k].id;
+    }
+out:
+    plb_free(part);
+    plb_free(rank);
+    return ret;
+}
+
+int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = self->question.n_parts;
+    overlaps_t overlaps = {NULL, NULL, 0};
+    plb_loads_t order = {0};
+    int32_t *name = NULL;
+    uint8_t *taken = NULL;
+    if (self->fixed != NULL) {
+        return ret;
+    }
+    PLB_NEW(name, p);
+    PLB_NEW0(taken, p);
+    ret = find_overlaps(self, part, &overlaps, err);
+    if (ret == PLB_OK) {
+        ret = plb_loads_init(&order, overlaps.bytes, overlaps.n, PLB_DESCENDING, err);
+    }
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    plb_loads_sort(&order, overlaps.n);
+    for (int32_t r = 0; r < p; r++) {
+        name[r] = -1;
+    }
+    for (int64_t k = 0; k < overlaps.n; k++) {
+        const overlap_t at = overlaps.pair[order.item[k].id];
+        if (name[at.part] < 0 && !taken[at.rank] && self->share[at.part] == self->share[at.rank]) {
+            name[at.part] = at.rank;
+            taken[at.rank] = 1;
+        }
+    }
+    ret = name_the_rest(self, taken, name, err);
+    for (int32_t v = 0; ret == PLB_OK && v < self->n; v++) {
+        part[v] = name[part[v]];
+    }
+out:
+    plb_loads_free(&order);
+    plb_free(overlaps.pair);
+    plb_free(overlaps.bytes);
+    plb_free(name);
+    plb_free(taken);
+    return ret;
+}
+
+/* ---- the question
+ * ----------------------------------------------------------------------------------------- */
+
+static int tick(const plb_opts_t *opts)
+{
+    return opts->tick == NULL ? PLB_OK : opts->tick(opts->tick_arg);
+}
+
+int plb_parts_ask(const plb_parts_t *self, const char *library, const plb_opts_t *opts,
+                  int32_t *part, plb_err_t *err)
+{
+    const plb_partitioner_t *with = plb_partitioner_find(library);
+    if (with == NULL) {
+        return PLB_FAIL(err, PLB_ERR_MISSING, "%s has not been loaded", library);
+    }
+    int ret = tick(opts);
+    ret = ret == PLB_OK ? plb_partition_run(with, &self->question, part, err) : ret;
+    return ret == PLB_OK ? tick(opts) : ret;
+}
+
+/* ---- the placement
+ * --------------------------------------------------------------------------------------- */
+
+int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance,
+                    const plb_opts_t *opts, int32_t *out, plb_err_t *err)
+{
+    const plb_snapshot_t *in = self->problem.in;
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        out[i] = plb_may_migrate(in, i) ? part[self->vertex[i]] : in->rank[i];
+    }
+    int ret =
+        self->problem.room == NULL ? PLB_OK : plb_problem_repair(&self->problem, out, opts, err);
+    return ret == PLB_OK ? plb_refine_swap(&self->problem, imbalance, out, opts, err) : ret;
+}

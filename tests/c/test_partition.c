@@ -1,0 +1,243 @@
+/* Room partition: questions, hypergraphs, pylb's own partitioner. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plb.h"
+
+/* A grid of SIDE x SIDE; a net is a vertex with its neighbours. */
+enum { SIDE = 12, N = SIDE * SIDE, K = 4 };
+
+typedef struct fixture {
+    int32_t net_start[N + 1], pin[5 * N], weight[N], net_weight[N], fixed[N], old[N], part[N];
+    int32_t start[N + 1], to[4 * N];
+    plb_partition_t in;
+    plb_err_t err;
+} fixture_t;
+
+static void fill(fixture_t *f)
+{
+    memset(f, 0, sizeof *f);
+    int32_t at = 0, edge = 0;
+    for (int32_t v = 0; v < N; v++) {
+        const int32_t x = v % SIDE, y = v / SIDE;
+        const int32_t beside[4] = {x > 0 ? v - 1 : -1, x < SIDE - 1 ? v + 1 : -1,
+                                   y > 0 ? v - SIDE : -1, y < SIDE - 1 ? v + SIDE : -1};
+        f->pin[at++] = v;
+        for (int i = 0; i < 4; i++) {
+            if (beside[i] >= 0) {
+                f->pin[at++] = f->to[edge++] = beside[i];
+            }
+        }
+        f->net_start[v + 1] = at;
+        f->start[v + 1] = edge;
+        f->weight[v] = 1 + v % 3;
+        f->net_weight[v] = 1 + v % 2;
+        f->fixed[v] = v == 0 ? 3 : v == N - 1 ? 0 : -1;
+        f->old[v] = v * K / N;
+    }
+    f->in = (plb_partition_t){.n_vertices = N,
+                              .n_parts = K,
+                              .n_weights = 1,
+                              .weight = f->weight,
+                              .n_nets = N,
+                              .net_start = f->net_start,
+                              .pin = f->pin,
+                              .net_weight = f->net_weight,
+                              .imbalance = 1.05};
+}
+
+/* connectivity - 1, counted the slow way. */
+static int64_t connectivity(const fixture_t *f)
+{
+    int64_t sum = 0;
+    for (int32_t e = 0; e < N; e++) {
+        int parts = 0;
+        for (int32_t p = 0; p < K; p++) {
+            int found = 0;
+            for (int32_t i = f->net_start[e]; i < f->net_start[e + 1]; i++) {
+                found |= f->part[f->pin[i]] == p;
+            }
+            parts += found;
+        }
+        sum += (int64_t)f->net_weight[e] * (parts - 1);
+    }
+    return sum;
+}
+
+static void assert_balanced(const fixture_t *f, double most)
+{
+    int64_t load[K] = {0}, total = 0;
+    for (int32_t v = 0; v < N; v++) {
+        load[f->part[v]] += f->weight[v];
+        total += f->weight[v];
+    }
+    for (int32_t p = 0; p < K; p++) {
+        assert_true((double)load[p] * K <= most * (double)total);
+        assert_true(load[p] > 0);
+    }
+}
+
+static void the_own_partitioner_balances_and_keeps_what_is_fixed(void **state)
+{
+    (void)state;
+    fixture_t f;
+    for (int variant = 0; variant < 8; variant++) {
+        fill(&f);
+        f.in.fixed = variant & 1 ? f.fixed : NULL;
+        f.in.old = variant & 2 ? f.old : NULL;
+        if (variant & 4) { /* the graph in place of the hypergraph */
+            f.in.n_nets = 0;
+            f.in.net_start = f.in.pin = f.in.net_weight = NULL;
+            f.in.start = f.start;
+            f.in.to = f.to;
+        }
+        assert_int_equal(plb_partition_run(&plb_builtin, &f.in, f.part, &f.err), PLB_OK);
+        assert_balanced(&f, 1.05);
+        assert_true(!(variant & 1) || (f.part[0] == 3 && f.part[N - 1] == 0));
+        assert_true(connectivity(&f) < 160); /* four squares have 140 or so, chance 400 */
+    }
+}
+
+static void improving_never_raises_connectivity(void **state)
+{
+    (void)state;
+    fixture_t f;
+    plb_hypergraph_t hg;
+    plb_rng_t rng;
+    int64_t limit[K], after;
+    fill(&f);
+    plb_rng_init(&rng, 5);
+    assert_int_equal(plb_hypergraph_init(&hg, &f.in, &f.err), PLB_OK);
+    assert_int_equal(plb_partition_limits(&f.in, &hg, limit, &f.err), PLB_OK);
+    const plb_limits_t limits = {K, limit};
+    for (int32_t v = 0; v < N; v++) {
+        f.part[v] = v % K; /* balanced, and as bad as can be */
+    }
+    int64_t last = connectivity(&f);
+    for (int i = 0; i < 6; i++) {
+        const int ret = i == 0 ? plb_hypergraph_refine(&hg, &limits, &rng, f.part, &after, &f.err)
+                               : plb_hypergraph_cycle(&hg, &limits, &rng, f.part, &after, &f.err);
+        assert_int_equal(ret, PLB_OK);
+        assert_int_equal(after, connectivity(&f));
+        assert_true(after <= last);
+        assert_balanced(&f, 1.05);
+        last = after;
+    }
+    assert_true(last < 160);
+    plb_hypergraph_free(&hg);
+}
+
+static void overfull_parts_are_emptied(void **state)
+{
+    (void)state;
+    fixture_t f;
+    fill(&f);
+    memset(f.part, 0, sizeof f.part);
+    assert_int_equal(plb_partition_improve(&f.in, 1, NULL, NULL, f.part, &f.err), PLB_OK);
+    assert_balanced(&f, 1.05);
+}
+
+/* Doubled pins count once, nets of one vertex or no weight are gone, equal nets are one. */
+static void contraction_keeps_connectivity(void **state)
+{
+    (void)state;
+    fixture_t f;
+    plb_hypergraph_t fine, coarse;
+    int32_t cluster[N], coarse_part[N];
+    int64_t before, after;
+    fill(&f);
+    f.pin[1] = f.pin[0];
+    f.net_weight[3] = 0;
+    assert_int_equal(plb_hypergraph_init(&fine, &f.in, &f.err), PLB_OK);
+    assert_int_equal(fine.n_nets, N - 1);
+    for (int32_t v = 0; v < N; v++) {
+        cluster[v] = v / 3;
+        coarse_part[v / 3] = f.part[v] = v / 3 % K;
+    }
+    assert_int_equal(plb_hypergraph_contract(&fine, cluster, N / 3, &coarse, &f.err), PLB_OK);
+    assert_true(coarse.n_nets < fine.n_nets);
+    assert_int_equal(plb_hypergraph_connectivity(&fine, f.part, K, &before, &f.err), PLB_OK);
+    assert_int_equal(plb_hypergraph_connectivity(&coarse, coarse_part, K, &after, &f.err), PLB_OK);
+    assert_int_equal(before, after);
+    plb_hypergraph_free(&fine);
+    plb_hypergraph_free(&coarse);
+}
+
+static void failed_allocations_are_survived(void **state)
+{
+    (void)state;
+    fixture_t f;
+    for (int variant = 0; variant < 2; variant++) {
+        int ret = PLB_ERR_NOMEM;
+        for (int64_t at = 0; ret != PLB_OK; at++) {
+            fill(&f);
+            f.in.fixed = f.fixed;
+            f.in.old = variant ? f.old : NULL;
+            f.in.n_options = 1;
+            f.in.option = (const char *const[]){"CYCLES", "1"};
+            plb_mem_fail_at(at);
+            ret = plb_partition_run(&plb_builtin, &f.in, f.part, &f.err);
+            plb_mem_fail_at(-1);
+            assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
+        }
+    }
+}
+
+/* ---- libraries that answer badly
+ * ------------------------------------------------------------------- */
+
+static int32_t answer; /* for every vertex */
+
+static int answers(const plb_partition_t *in, int32_t *part, plb_err_t *err)
+{
+    (void)err;
+    for (int32_t v = 0; v < in->n_vertices; v++) {
+        part[v] = answer;
+    }
+    return PLB_OK;
+}
+
+static void bad_answers_are_errors_or_mended(void **state)
+{
+    (void)state;
+    const plb_partitioner_t bad = {
+        .name = "bad", .takes = PLB_TAKES_HYPERGRAPH | PLB_TAKES_FIXED, .run = answers};
+    fixture_t f;
+    fill(&f);
+    for (answer = -1; answer <= K; answer += K + 1) {
+        assert_int_equal(plb_partition_run(&bad, &f.in, f.part, &f.err), PLB_ERR_LIBRARY);
+        assert_non_null(strstr(f.err.text, "bad lost vertex 0"));
+    }
+    answer = 1; /* parts 0, 2 and 3 are empty: each gets one of the lightest */
+    assert_int_equal(plb_partition_run(&bad, &f.in, f.part, &f.err), PLB_OK);
+    int32_t count[K] = {0};
+    for (int32_t v = 0; v < N; v++) {
+        count[f.part[v]]++;
+    }
+    assert_int_equal(count[1], N - 3);
+    f.in.fixed = f.fixed;
+    assert_int_equal(plb_partition_run(&bad, &f.in, f.part, &f.err), PLB_ERR_LIBRARY);
+    assert_non_null(strstr(f.err.text, "bad put vertex 0 into part 1: fixed in 3"));
+    assert_ptr_equal(plb_partitioner_find("bad"), NULL);
+    assert_int_equal(plb_partitioner_install(&bad, &f.err), PLB_OK);
+    assert_ptr_equal(plb_partitioner_find("bad"), &bad);
+    assert_ptr_equal(plb_partitioner_find("pylb"), &plb_builtin);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_own_partitioner_balances_and_keeps_what_is_fixed),
+        cmocka_unit_test(improving_never_raises_connectivity),
+        cmocka_unit_test(overfull_parts_are_emptied),
+        cmocka_unit_test(contraction_keeps_connectivity),
+        cmocka_unit_test(failed_allocations_are_survived),
+        cmocka_unit_test(bad_answers_are_errors_or_mended),
+    };
+    return cmocka_run_group_tests_name("partition", tests, NULL, NULL);
+}
