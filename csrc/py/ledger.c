@@ -52,6 +52,27 @@ static void ledger_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
+PyDoc_STRVAR(catch_up_doc, "catch_up($self, rows, /)\n--\n\n"
+                           "Iterations are over: (m, 3 or more) time, maximum and mean load.");
+static PyObject *ledger_catch_up(PyObject *object, PyObject *arg)
+{
+    plb_py_held_t held = {0};
+    plb_err_t err;
+    int ret = PLB_OK;
+    PyArrayObject *rows = plb_py_hold(&held, arg, NPY_FLOAT64, 2);
+    if (rows != NULL && PyArray_DIM(rows, 1) >= 3) {
+        const npy_intp n = PyArray_DIM(rows, 0), m = PyArray_DIM(rows, 1);
+        const double *row = PyArray_DATA(rows);
+        for (npy_intp i = 0; i < n && ret == PLB_OK; i++, row += m) {
+            ret = plb_ledger_observe(core_of(object), row[0], row[1], row[2], &err);
+        }
+    } else if (!PyErr_Occurred()) {
+        PyErr_SetString(PyExc_ValueError, "rows: expected (m, 3 or more) float64");
+    }
+    plb_py_release(&held);
+    return PyErr_Occurred() ? NULL : none_or(ret, &err);
+}
+
 PyDoc_STRVAR(observe_doc, "observe($self, time, max, mean, /)\n--\n\n"
                           "An iteration is over: its seconds, maximum and mean load.");
 static PyObject *ledger_observe(PyObject *object, PyObject *args)
@@ -137,6 +158,7 @@ static PyObject *ledger_state(PyObject *object, PyObject *unused)
 
 static PyMethodDef ledger_methods[] = {
     {"observe", ledger_observe, METH_VARARGS, observe_doc},
+    {"catch_up", ledger_catch_up, METH_O, catch_up_doc},
     {"judges", ledger_judges, METH_VARARGS, judges_doc},
     {"judge", ledger_judge, METH_VARARGS, judge_doc},
     {"allows", ledger_allows, METH_O, allows_doc},

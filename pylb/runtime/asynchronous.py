@@ -33,7 +33,6 @@ class Asynchronous:
     _store: Store
     _decider: Decider
     _running: Running | None = None
-    _followed = 0  # iterations that the decider knows of
     _stale = False  # objects have come or gone that the loop does not know
 
     if TYPE_CHECKING:  # of the Balancer
@@ -145,14 +144,14 @@ class Asynchronous:
         if running is None:
             return
         first = self._done
-        at_sync = running.core.at_sync
+        at_sync, go = running.core.at_sync, AtSync.GO
         try:
             for it in range(first, first + n):
                 yield it
                 if self._load is not None:
                     self._ask_loads(self._load)
                 answer = at_sync()
-                if answer is not AtSync.GO or self._stale:
+                if answer is not go or self._stale:
                     self._turn(running, answer)
             self._end(running)
         finally:
@@ -181,7 +180,6 @@ class Asynchronous:
         if other is not None and not other.left:
             raise StateError("a loop of another Balancer on this communicator is under way")
         self._start(n)
-        self._followed = len(self._rows)
         if n == 0:
             return None
         self._in_loop = True
@@ -233,10 +231,9 @@ class Asynchronous:
         makes of them the trigger sees.
         """
         self._take()
-        rows = self._rows.table()[self._followed :]
-        self._followed = len(self._rows)
-        if self._mode != "off":
-            self._decider.catch_up(self._done - len(rows), rows, self._agreement.transport.size)
+        if self._running is not None and self._mode != "off":
+            rows = self._running.decided()
+            self._decider.catch_up(self._done, rows, self._agreement.transport.size)
 
     def _join(self) -> None:
         """Objects that were added here take part, those that were removed do so no more."""

@@ -82,38 +82,44 @@ class Decider:
         """An iteration is over; whether the trigger asks for a balancing."""
         mean = stats.load_sum / stats.n_ranks
         self.chooser.observe(stats)
-        self._note(iteration, stats.time_max, stats.load_max, mean)
+        self._ledger.observe(stats.time_max, stats.load_max, mean)
+        self._note(iteration, (stats.load_max, mean), stats.load_max, mean)
         asked = self.trigger.observe(iteration, stats.load_max, mean)
         if self.trigger.considered:
             self._hold("hold", self.trigger.reason)
         return asked
 
-    def catch_up(self, first: int, rows: F64, n_ranks: int) -> None:
-        """Iterations from `first` on are over, and the trigger knows of them.
+    def catch_up(self, end: int, rows: F64, n_ranks: int) -> None:
+        """Iterations up to `end` - 1 are over, and the trigger knows of them.
 
-        rows: as in a `Log`.  The choice of a strategy rests on the last one.
+        rows: (m, 6), as of `_core.AtSync.rows`.  The choice of a strategy rests on the last one.
         """
-        for i, (time, most, mean, _, _) in enumerate(rows.tolist(), first):
-            self._note(i, time, most, mean)
-        if len(rows):
-            _, most, mean, _, utilization = rows[-1].tolist()
-            nothing = Stats._make([0] * len(Stats._fields))
-            self.chooser.observe(
-                nothing._replace(
-                    n_ranks=n_ranks,
-                    load_max=most,
-                    load_sum=mean * n_ranks,
-                    utilization_min=utilization,
-                )
+        if not len(rows):
+            return
+        _, most, mean, _, utilization, _ = rows[-1].tolist()
+        nothing = Stats._make([0] * len(Stats._fields))
+        self.chooser.observe(
+            nothing._replace(
+                n_ranks=n_ranks,
+                load_max=most,
+                load_sum=mean * n_ranks,
+                utilization_min=utilization,
             )
+        )
+        self._ledger.catch_up(rows)
+        total = rows.sum(axis=0)
+        self._note(end - 1, (most, mean), float(total[1]), float(total[2]), len(rows))
 
-    def _note(self, iteration: int, time: float, most: float, mean: float) -> None:
-        self._seen = (iteration, most, mean)
+    def _note(
+        self, iteration: int, last: tuple[float, float], most: float, mean: float, n: int = 1
+    ) -> None:
+        """The ledger knows of n more iterations: their maxima, their means, and of the last."""
+        self._seen = (iteration, *last)
+        before = self._since[2]
         self._since[0] += most
         self._since[1] += mean
-        self._since[2] += 1
-        self._ledger.observe(time, most, mean)
-        if self._last is not None and self._since[2] == WARMED_UP:
+        self._since[2] += n
+        if self._last is not None and before < WARMED_UP <= self._since[2]:
             self._warmed_up(self._last)
 
     def judges(self, asked: bool) -> bool:

@@ -71,7 +71,7 @@ class Running:
         bounded = math.isfinite(lag)
         depth = (int(lag) if bounded else _core.ATSYNC_WINDOW) + 2
         self._agreement = agreement
-        self._taken = 0
+        self._taken = self._decided = 0  # iterations
         self.each = each
         self.started = _core.clock()
         self.left = False
@@ -97,6 +97,12 @@ class Running:
         """(m, 6): what has become known since the last call."""
         rows = self.core.rows(self._taken)
         self._taken += len(rows)
+        return rows
+
+    def decided(self) -> F64:
+        """The same, where all ranks ask at the same time."""
+        rows = self.core.rows(self._decided)
+        self._decided += len(rows)
         return rows
 
     def reason(self) -> str:
