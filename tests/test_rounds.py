@@ -75,7 +75,7 @@ def test_nobody_is_overloaded_for_nothing(name, s, overload):
 
 
 @pytest.mark.parametrize("kind", ["uniform", "lognormal", "hot spot", "four decades", "equal"])
-@pytest.mark.parametrize("name", ["GossipLB", "HierarchicalLB"])
+@pytest.mark.parametrize("name", NAMES)
 def test_within_five_per_cent_of_greedy(name, kind):
     n, p = 60_000, 300
     rng = np.random.default_rng(1)
@@ -163,6 +163,7 @@ def test_traffic_is_that_of_the_placement(name):
     assert np.all(seen.held >= n // p)
     assert np.all(seen.bytes >= 40 * seen.messages)
     assert seen.messages.max() <= 64 * seen.rounds
+    assert np.array_equal(seen.rank, pylb.traffic(s, name, seed=2).rank)
     with pytest.raises(DomainError, match="strategy is 'GreedyLB': expected a distributed one"):
         pylb.traffic(s, "GreedyLB")
 
@@ -189,6 +190,49 @@ def test_what_fits_in_the_node_stays_there():
         return np.count_nonzero(node[pylb.place(s, name).rank] != node[s.rank])
 
     assert leave("HierarchicalLB") < 0.5 * leave("GossipLB")
+
+
+def grid(side, k):
+    """side x side ranks, each with k x k objects of a plane that talk to four neighbours."""
+    m = side * k
+    x, y = np.arange(m * m) % m, np.arange(m * m) // m
+    steps = [(1, 0), (-1, 0), (0, 1), (0, -1)]
+    peer = np.concatenate([(x + dx) % m + (y + dy) % m * m for dx, dy in steps])
+    rank = (y // k) * side + x // k
+    return x / m, y / m, rank, (np.tile(np.arange(m * m), 4), peer, np.full(4 * m * m, 8.0))
+
+
+@pytest.mark.parametrize("kind", ["noise", "ramp", "hot spot"])
+def test_diffusion_cuts_less(kind):
+    side = 8
+    x, y, rank, edges = grid(side, 12)
+    load = {
+        "noise": lambda: np.random.default_rng(10).random(len(x)),
+        "ramp": lambda: 1.0 + x,
+        "hot spot": lambda: 1.0 + 8.0 * np.exp(-50.0 * ((x - 0.4) ** 2 + (y - 0.6) ** 2)),
+    }[kind]()
+    s = pylb.Snapshot(load, rank, n_ranks=side * side, edges=edges)
+
+    def cut(name):
+        plan = pylb.place(s, name)
+        assert plan.after.max_over_mean <= 1.011
+        return np.count_nonzero(plan.rank[edges[0]] != plan.rank[edges[1]])
+
+    before = np.count_nonzero(rank[edges[0]] != rank[edges[1]])
+    grown, of_gossip = cut("DiffusionLB") - before, cut("GossipLB") - before
+    assert grown < {"noise": 0.75, "ramp": 0.6, "hot spot": 0.85}[kind] * of_gossip
+
+
+def test_diffusion_needs_no_graph_and_survives_a_broken_one():
+    n, p = 20_000, 100
+    rng = np.random.default_rng(11)
+    island = np.arange(n) // 1_000 * 1_000  # objects talk within twenty groups of five ranks
+    edges = (np.arange(n), island + rng.integers(0, 1_000, n), np.ones(n))
+    for some in ({}, {"edges": edges}):
+        s = pylb.Snapshot(np.where(island < 5_000, 5.0, 1.0), in_blocks(n, p), n_ranks=p, **some)
+        plan = pylb.place(s, "DiffusionLB", overload=1.02)
+        assert plan.before.max_over_mean > 2.0
+        assert plan.after.max_over_mean <= 1.02
 
 
 # ---- what is refused -------------------------------------------------------------------------

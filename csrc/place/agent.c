@@ -12,8 +12,7 @@ static const double MOST_LOAD = 1e30;
 /* Rounds of the common part; the strategy's own are those from FIRST to the last of WORK. */
 enum { TELL_WORK, TELL_BOUND, FIRST, WORK, DECIDE };
 
-/* ---- notes and entries ------------------------------------------------------------------------
- */
+/* ---- notes and entries ---------------------------------------------------------------------- */
 
 /* Room for one more in an array that doubles. */
 static int grow(void **array, int64_t n, int64_t *room, size_t size, plb_err_t *err)
@@ -135,8 +134,7 @@ int plb_agent_sort(plb_agent_t *self, int64_t *n_movable, plb_err_t *err)
     return ret;
 }
 
-/* ---- the common part --------------------------------------------------------------------------
- */
+/* ---- the common part ------------------------------------------------------------------------ */
 
 static int check(const plb_share_t *share, double load, plb_err_t *err)
 {
@@ -224,6 +222,7 @@ static int tell_bound(plb_agent_t *self, const plb_tally_t *all, plb_err_t *err)
                         (long long)all->count[0]);
     }
     self->average = all->sum[0] / all->sum[1];
+    self->mean_speed = all->sum[1] / self->share->n_ranks;
     self->before = all->max[0];
     for (int64_t k = 0; k < self->n; k++) {
         const plb_entry_t *e = &self->entry[k];

@@ -78,7 +78,8 @@ typedef struct plb_agent {
 
     /* The problem, the same on all ranks; from the first call of the strategy's own round on. */
     double average; /* time at which all ranks would end together */
-    double least;   /* no placement ends before: average, longest object, fixed objects */
+    double mean_speed;
+    double least; /* no placement ends before: average, longest object, fixed objects */
 
     plb_note_t *note; /* [n_notes] written in this round */
     int64_t n_notes, notes_room;
@@ -116,8 +117,7 @@ void plb_agent_destroy(plb_agent_t *self);
 int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                     plb_err_t *err);
 
-/* ---- for strategies --------------------------------------------------------------------------
- */
+/* ---- for strategies ------------------------------------------------------------------------- */
 
 static inline double plb_agent_time(const plb_agent_t *self, double load)
 {

@@ -17,17 +17,14 @@
  *
  *   here: limit = max(overload x average, what no placement can beat)    there: target_max_load
  */
+#include "place/gossip.h"
+
 #include <math.h>
-#include <string.h>
 
 #include "base/mem.h"
-#include "base/rng.h"
 #include "place/rounds.h"
 
-enum { PARAM_OVERLOAD, PARAM_FAN_OUT, PARAM_ROUNDS, PARAM_ITERATIONS };
-
 enum {
-    MOST_FAN_OUT = 64,
     KNOWN = 8,    /* ranks remembered, times fan-out x rounds */
     PATIENCE = 3, /* idle iterations in a row before the limit is given up */
 };
@@ -50,51 +47,28 @@ enum kind {
     NOTE_RETURN,  /* an object: the one that did not fit, or the smaller one */
 };
 
-typedef struct receiver {
-    int32_t rank;
-    bool told;   /* of the ceiling */
-    double room; /* load */
-    int64_t memory;
-} receiver_t;
-
-typedef struct gossip {
-    plb_agent_t agent;
-    plb_rng_t rng;
-    double overload, limit, allowed;
-    double n_overloaded; /* ranks, an iteration ago */
-    double failed;       /* the highest limit that could not be reached, or 0 */
-    int fan_out, n_rounds, n_iterations;
-    bool within_node, swapping;
-    int step, iteration, stalled; /* step: rounds of gossip, then the offers, then the answers */
-    int64_t taken;                /* objects, in this iteration */
-    receiver_t *known;            /* [n_known] ranks with room */
-    int32_t n_known, most_known;
-    int64_t heard;
-} gossip_t;
-
-static bool overloaded(const gossip_t *self)
+static bool overloaded(const plb_gossip_t *self)
 {
     return self->agent.load > self->allowed + SLACK * self->limit * self->agent.share->speed;
 }
 
-/* ---- gossip -----------------------------------------------------------------------------------
- */
+/* ---- gossip --------------------------------------------------------------------------------- */
 
 /* Ranks that this one may talk to, itself among them. */
-static int32_t n_members(const gossip_t *self)
+static int32_t n_members(const plb_gossip_t *self)
 {
     const plb_share_t *share = self->agent.share;
     return self->within_node && share->n_neighbours > 0 ? share->n_neighbours : share->n_ranks;
 }
 
-static int32_t member(const gossip_t *self, int32_t k)
+static int32_t member(const plb_gossip_t *self, int32_t k)
 {
     const plb_share_t *share = self->agent.share;
     return self->within_node && share->n_neighbours > 0 ? share->neighbour[k] : k;
 }
 
 /* Different random others into to[fan_out], all others if there are no more; returns how many. */
-static int draw(gossip_t *self, int32_t *to)
+static int draw(plb_gossip_t *self, int32_t *to)
 {
     const int32_t n = n_members(self);
     int drawn = 0;
@@ -121,7 +95,7 @@ static int draw(gossip_t *self, int32_t *to)
 
 /* Remember a rank with room.  When the memory is full a random one makes way, so that all that
  * were heard of are remembered with the same probability. */
-static void remember(gossip_t *self, const plb_note_t *note)
+static void remember(plb_gossip_t *self, const plb_note_t *note)
 {
     if (note->rank == self->agent.share->rank) {
         return;
@@ -131,7 +105,7 @@ static void remember(gossip_t *self, const plb_note_t *note)
             return;
         }
     }
-    const receiver_t r = {note->rank, false, note->load, note->memory};
+    const plb_receiver_t r = {note->rank, false, note->load, note->memory};
     self->heard++;
     if (self->n_known < self->most_known) {
         self->known[self->n_known++] = r;
@@ -143,7 +117,7 @@ static void remember(gossip_t *self, const plb_note_t *note)
     }
 }
 
-static int tell(gossip_t *self, int32_t to, receiver_t r, plb_err_t *err)
+static int tell(plb_gossip_t *self, int32_t to, plb_receiver_t r, plb_err_t *err)
 {
     return plb_agent_post(
         &self->agent,
@@ -153,13 +127,13 @@ static int tell(gossip_t *self, int32_t to, receiver_t r, plb_err_t *err)
 }
 
 /* Tell random others of this rank, if it has room, and of those that it has heard of. */
-static int spread(gossip_t *self, plb_err_t *err)
+static int spread(plb_gossip_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
-    int32_t to[MOST_FAN_OUT];
+    int32_t to[PLB_GOSSIP_MOST_FAN_OUT];
     const plb_agent_t *agent = &self->agent;
-    const receiver_t me = {agent->share->rank, false, self->allowed - agent->load,
-                           plb_agent_room(agent)};
+    const plb_receiver_t me = {agent->share->rank, false, self->allowed - agent->load,
+                               plb_agent_room(agent)};
     if (me.room <= 0.0 && self->n_known == 0) {
         return PLB_OK;
     }
@@ -173,15 +147,14 @@ static int spread(gossip_t *self, plb_err_t *err)
     return ret;
 }
 
-/* ---- offers -----------------------------------------------------------------------------------
- */
+/* ---- offers --------------------------------------------------------------------------------- */
 
 /* One of the ranks that have room for this object, the more room the likelier; -1: none has. */
-static int32_t choose(gossip_t *self, const plb_entry_t *e)
+static int32_t choose(plb_gossip_t *self, const plb_entry_t *e)
 {
     double total = 0.0;
     for (int32_t k = 0; k < self->n_known; k++) {
-        const receiver_t *r = &self->known[k];
+        const plb_receiver_t *r = &self->known[k];
         total += r->room >= e->load && r->memory >= e->memory ? r->room : 0.0;
     }
     if (total <= 0.0) {
@@ -190,7 +163,7 @@ static int32_t choose(gossip_t *self, const plb_entry_t *e)
     double left = plb_rng_uniform(&self->rng) * total;
     int32_t last = -1;
     for (int32_t k = 0; k < self->n_known && (last < 0 || left >= 0.0); k++) {
-        const receiver_t *r = &self->known[k];
+        const plb_receiver_t *r = &self->known[k];
         if (r->room >= e->load && r->memory >= e->memory) {
             left -= r->room;
             last = k;
@@ -200,7 +173,7 @@ static int32_t choose(gossip_t *self, const plb_entry_t *e)
 }
 
 /* Offer entry k to a known rank with room for it; *offered says whether there is one. */
-static int offer(gossip_t *self, int64_t k, double ceiling, bool *offered, plb_err_t *err)
+static int offer(plb_gossip_t *self, int64_t k, double ceiling, bool *offered, plb_err_t *err)
 {
     const plb_entry_t e = self->agent.entry[k];
     const int32_t j = choose(self, &e);
@@ -209,7 +182,7 @@ static int offer(gossip_t *self, int64_t k, double ceiling, bool *offered, plb_e
     if (j < 0) {
         return PLB_OK;
     }
-    receiver_t *r = &self->known[j];
+    plb_receiver_t *r = &self->known[j];
     if (ceiling > self->limit && !r->told) {
         r->told = true;
         ret = plb_agent_post(&self->agent,
@@ -224,7 +197,7 @@ static int offer(gossip_t *self, int64_t k, double ceiling, bool *offered, plb_e
 
 /* Let the known ranks take shares of the excess beyond their room, one share staying here. Returns
  * the time up to which they may, the limit where their room is enough. */
-static double raise_ceiling(gossip_t *self, double *excess)
+static double raise_ceiling(plb_gossip_t *self, double *excess)
 {
     double total = 0.0;
     for (int32_t k = 0; k < self->n_known; k++) {
@@ -256,7 +229,7 @@ static int64_t first_at_least(const plb_entry_t *entry, int64_t n, double load)
 }
 
 /* The smallest object that ends the excess alone, if one does. */
-static int offer_one(gossip_t *self, int64_t n, double excess, double ceiling, bool *offered,
+static int offer_one(plb_gossip_t *self, int64_t n, double excess, double ceiling, bool *offered,
                      plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -274,7 +247,8 @@ static int offer_one(gossip_t *self, int64_t n, double excess, double ceiling, b
 }
 
 /* The largest objects that leave no gap, then the smallest that ends what is left. */
-static int offer_several(gossip_t *self, int64_t n, double *excess, double ceiling, plb_err_t *err)
+static int offer_several(plb_gossip_t *self, int64_t n, double *excess, double ceiling,
+                         plb_err_t *err)
 {
     int ret = PLB_OK;
     bool offered = false;
@@ -302,7 +276,7 @@ static int offer_several(gossip_t *self, int64_t n, double *excess, double ceili
 }
 
 /* Nothing fits: a random object to each of some known ranks, for a smaller one. */
-static int offer_swaps(gossip_t *self, plb_err_t *err)
+static int offer_swaps(plb_gossip_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_agent_t *agent = &self->agent;
@@ -310,7 +284,7 @@ static int offer_swaps(gossip_t *self, plb_err_t *err)
     for (int32_t j = 0; ret == PLB_OK && j < most && agent->n > 0; j++) {
         const int32_t other =
             j + (int32_t)plb_rng_below(&self->rng, (uint64_t)(self->n_known - j));
-        const receiver_t r = self->known[other];
+        const plb_receiver_t r = self->known[other];
         self->known[other] = self->known[j];
         self->known[j] = r;
         const int64_t k = (int64_t)plb_rng_below(&self->rng, (uint64_t)agent->n);
@@ -322,7 +296,7 @@ static int offer_swaps(gossip_t *self, plb_err_t *err)
 }
 
 /* Give away what is too much: one object if that is enough, else several. */
-static int offer_excess(gossip_t *self, plb_err_t *err)
+static int offer_excess(plb_gossip_t *self, plb_err_t *err)
 {
     int64_t n = 0;
     bool offered = false;
@@ -341,11 +315,10 @@ static int offer_excess(gossip_t *self, plb_err_t *err)
                                                                        : ret;
 }
 
-/* ---- answers ----------------------------------------------------------------------------------
- */
+/* ---- answers -------------------------------------------------------------------------------- */
 
 /* The smallest object that makes room for a larger one, or -1. */
-static int64_t find_smaller(const gossip_t *self, const plb_note_t *note)
+static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note)
 {
     const plb_agent_t *agent = &self->agent;
     const double least = agent->load + note->load - self->allowed;
@@ -363,7 +336,7 @@ static int64_t find_smaller(const gossip_t *self, const plb_note_t *note)
 }
 
 /* Take an object if it fits until `allowed`, or for a smaller one; else it goes back. */
-static int answer_one(gossip_t *self, plb_note_t note, double allowed, plb_err_t *err)
+static int answer_one(plb_gossip_t *self, plb_note_t note, double allowed, plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_agent_t *agent = &self->agent;
@@ -380,7 +353,7 @@ static int answer_one(gossip_t *self, plb_note_t note, double allowed, plb_err_t
     return ret == PLB_OK ? plb_agent_post(agent, note, err) : ret;
 }
 
-static int answer(gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
+static int answer(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
 {
     int ret = PLB_OK;
     int32_t from = -1;
@@ -399,7 +372,7 @@ static int answer(gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t 
     return ret;
 }
 
-static int take_back(gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
+static int take_back(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
 {
     int ret = PLB_OK;
     for (int64_t k = 0; ret == PLB_OK && k < n_in; k++) {
@@ -408,10 +381,9 @@ static int take_back(gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err
     return ret;
 }
 
-/* ---- an iteration -----------------------------------------------------------------------------
- */
+/* ---- an iteration --------------------------------------------------------------------------- */
 
-static void set_limit(gossip_t *self, double limit)
+static void set_limit(plb_gossip_t *self, double limit)
 {
     self->limit = limit;
     self->allowed = plb_agent_allowed(&self->agent, limit);
@@ -420,7 +392,7 @@ static void set_limit(gossip_t *self, double limit)
 
 /* This limit was reached, or will not be: look between the highest that was not and the time that
  * an iteration takes now.  False: they are close enough. */
-static bool next_limit(gossip_t *self, bool reached, double longest)
+static bool next_limit(plb_gossip_t *self, bool reached, double longest)
 {
     self->failed = reached ? self->failed : self->limit;
     if (self->failed == 0.0 || longest - self->failed <= CLOSE * self->failed) {
@@ -431,7 +403,7 @@ static bool next_limit(gossip_t *self, bool reached, double longest)
 }
 
 /* The tally of the iteration before: is it over?  All ranks come to the same answer. */
-static bool is_over(gossip_t *self, const plb_tally_t *all)
+static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
 {
     const int64_t n_overloaded = all->count[0];
     const bool idle = self->iteration > 0 &&
@@ -451,7 +423,7 @@ static bool is_over(gossip_t *self, const plb_tally_t *all)
            !next_limit(self, n_overloaded == 0, all->max[0]);
 }
 
-static int begin(gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
+static int begin(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
 {
     plb_agent_t *agent = &self->agent;
     if (self->iteration == 0) {
@@ -467,10 +439,10 @@ static int begin(gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *
     return ret == PLB_OK ? spread(self, err) : ret;
 }
 
-static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
-                    bool *settled, plb_err_t *err)
+int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
+                     const plb_tally_t *all, bool *settled, plb_err_t *err)
 {
-    gossip_t *self = (gossip_t *)agent;
+    plb_gossip_t *self = (plb_gossip_t *)agent;
     const int step = self->step++;
     if (step == 0) {
         return begin(self, in, n_in, err);
@@ -498,21 +470,20 @@ static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, cons
     return step < self->n_rounds ? spread(self, err) : offer_excess(self, err);
 }
 
-/* ---- the agents -------------------------------------------------------------------------------
- */
+/* ---- the agents ----------------------------------------------------------------------------- */
 
-static int start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
+int plb_gossip_start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
 {
     int ret = PLB_OK;
-    gossip_t *self = (gossip_t *)agent;
+    plb_gossip_t *self = (plb_gossip_t *)agent;
     const plb_share_t *share = agent->share;
-    self->overload = opts->params[PARAM_OVERLOAD];
-    self->fan_out = (int)opts->params[PARAM_FAN_OUT];
-    self->n_iterations = (int)opts->params[PARAM_ITERATIONS];
+    self->overload = opts->params[PLB_GOSSIP_OVERLOAD];
+    self->fan_out = (int)opts->params[PLB_GOSSIP_FAN_OUT];
+    self->n_iterations = (int)opts->params[PLB_GOSSIP_ITERATIONS];
     /* Rounds after which everybody may have heard of everybody are enough. */
     double reached = self->fan_out;
     for (self->n_rounds = 1;
-         self->n_rounds < (int)opts->params[PARAM_ROUNDS] && reached < share->n_ranks - 1;
+         self->n_rounds < (int)opts->params[PLB_GOSSIP_ROUNDS] && reached < share->n_ranks - 1;
          self->n_rounds++) {
         reached *= self->fan_out;
     }
@@ -526,32 +497,28 @@ out:
 
 static int start_hierarchical(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
 {
-    ((gossip_t *)agent)->within_node = agent->share->n_neighbours > 0;
-    return start(agent, opts, err);
+    ((plb_gossip_t *)agent)->within_node = agent->share->n_neighbours > 0;
+    return plb_gossip_start(agent, opts, err);
 }
 
-static int64_t known(const plb_agent_t *agent)
+int64_t plb_gossip_known(const plb_agent_t *agent)
 {
-    return ((const gossip_t *)agent)->n_known;
+    return ((const plb_gossip_t *)agent)->n_known;
 }
 
-static void stop(plb_agent_t *agent)
+void plb_gossip_stop(plb_agent_t *agent)
 {
-    plb_free(((gossip_t *)agent)->known);
+    plb_free(((plb_gossip_t *)agent)->known);
 }
 
-static const plb_param_t params[] = {
-    {"overload", "x average", "a rank above this multiple of the average gives objects away", 1.01,
-     1.0, 1e6},
-    {"fan_out", "", "ranks that a rank tells of those with room, in each round", 4, 1,
-     MOST_FAN_OUT},
-    {"rounds", "", "of gossip before objects are offered", 3, 1, 64},
-    {"iterations", "", "at most, each of gossip and one round of offers", 50, 1, 1e6},
+static const plb_param_t params[] = {PLB_GOSSIP_PARAMS};
+
+static const plb_agent_type_t flat = {
+    sizeof(plb_gossip_t), plb_gossip_start, plb_gossip_round, plb_gossip_known, plb_gossip_stop,
 };
-
-static const plb_agent_type_t flat = {sizeof(gossip_t), start, round_of, known, stop};
-static const plb_agent_type_t by_node = {sizeof(gossip_t), start_hierarchical, round_of, known,
-                                         stop};
+static const plb_agent_type_t by_node = {
+    sizeof(plb_gossip_t), start_hierarchical, plb_gossip_round, plb_gossip_known, plb_gossip_stop,
+};
 
 const plb_strategy_t plb_strategy_gossip = {
     .name = "GossipLB",
@@ -560,7 +527,7 @@ const plb_strategy_t plb_strategy_gossip = {
     .family = PLB_REFINEMENT,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
     .params = params,
-    .n_params = 4,
+    .n_params = PLB_GOSSIP_N_PARAMS,
     .run = plb_strategy_in_rounds,
     .agent = &flat,
 };
@@ -572,7 +539,7 @@ const plb_strategy_t plb_strategy_hierarchical = {
     .family = PLB_REFINEMENT,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY | PLB_LOOKS_NODES,
     .params = params,
-    .n_params = 4,
+    .n_params = PLB_GOSSIP_N_PARAMS,
     .run = plb_strategy_in_rounds,
     .agent = &by_node,
 };

@@ -19,7 +19,8 @@
     X(zoltan)                                                                                     \
     X(hypergraph)                                                                                 \
     X(gossip)                                                                                     \
-    X(hierarchical)
+    X(hierarchical)                                                                               \
+    X(diffusion)
 
 #define DECLARE(name) extern const plb_strategy_t plb_strategy_##name;
 STRATEGIES(DECLARE)

@@ -6,8 +6,7 @@
 #include "base/parallel.h"
 #include "measure/exact.h"
 
-/* ---- a snapshot by rank -----------------------------------------------------------------------
- */
+/* ---- a snapshot by rank --------------------------------------------------------------------- */
 
 /* What belongs together in groups: item[start[g] ... start[g + 1] - 1] are those of group g,
  * ascending. */
@@ -183,8 +182,7 @@ out:
     return ret;
 }
 
-/* ---- the driver -------------------------------------------------------------------------------
- */
+/* ---- the driver ----------------------------------------------------------------------------- */
 
 enum {
     MANY = 256, /* ranks from which on a second thread pays */

@@ -20,8 +20,7 @@ static const plb_strategy_t *distributed(const char *name, PyArrayObject *params
     return s;
 }
 
-/* ---- the agent of one rank --------------------------------------------------------------------
- */
+/* ---- the agent of one rank ------------------------------------------------------------------ */
 
 typedef struct agent_object {
     PyObject_HEAD plb_py_held_t held;
@@ -304,8 +303,7 @@ static PyType_Spec agent_spec = {
     .slots = agent_slots,
 };
 
-/* ---- virtual ranks ----------------------------------------------------------------------------
- */
+/* ---- virtual ranks -------------------------------------------------------------------------- */
 
 typedef struct call {
     plb_snapshot_t snapshot;
