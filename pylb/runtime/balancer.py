@@ -490,6 +490,8 @@ class Balancer(Asynchronous):
     def _foresee(self) -> float:
         """What a first balancing may cost, the same on every rank; nan where it is known better."""
         network = self._decider.chooser.network
+        if self._mode == "shadow" and self._done:  # rank 0 alone knows what was decided
+            return math.nan
         if self._mode == "off" or network is None or not self._decider.foresees:
             return math.nan
         mine = first_cost(self._store, network, self.n_ranks)
@@ -651,7 +653,7 @@ class Balancer(Asynchronous):
         """
         if self._shadow is None:
             raise StateError(f"shadow with mode={self._mode!r}: only mode='shadow' knows")
-        return Iterations.of(self._shadow.rows)
+        return Iterations.of(self._shadow.rows.table())
 
     @property
     def history(self) -> History:
@@ -721,7 +723,7 @@ class Balancer(Asynchronous):
     def _would_save(self, cost: float) -> float:
         if self._shadow is None:
             return math.nan
-        would_be = self._shadow.rows[:, 1]
+        would_be = self._shadow.rows.table()[:, 1]
         return float(self._rows.table()[: len(would_be), 1].sum() - would_be.sum() - cost)
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -140,7 +140,7 @@ class Balancing:
                 snapshot = self._snapshot(whole)
                 gathered = _core.clock() - start
                 plan = place(snapshot, self.strategy, seed=self.seed, **self.params)
-                self._write(answer, plan, gathered, self._with_messages(snapshot, plan))
+                self._write(answer, plan, gathered, with_messages(snapshot, plan, self.network))
             except Exception as why:
                 error = why
         self.agreement.step(Kind.PLACE, self.iteration, error=error)
@@ -158,16 +158,6 @@ class Balancing:
         head = 8 * len(figures)
         answer[:head].view(np.float64)[:] = figures
         answer[head:].view(np.int32)[:] = plan.rank
-
-    def _with_messages(self, snapshot: Snapshot, plan: Placement) -> tuple[float, float]:
-        """Longest rank with its messages over the mean load, before and after."""
-        ratios = plan.before.max_over_mean, plan.after.max_over_mean
-        mean = plan.before.mean
-        if self.network is None or not any(self.network) or not mean > 0:
-            return ratios
-        both = (self.network.rank_times(s) for s in (snapshot, snapshot.with_rank(plan.rank)))
-        before, after = (float(times.max()) / mean for times in both)
-        return before, after
 
     def _database(self) -> tuple[Any, ...]:
         """This rank's part of the load database."""
@@ -258,6 +248,19 @@ class Balancing:
             parts += mine
         parts[0] = pickle.dumps(index, protocol=5)
         return parts
+
+
+def with_messages(
+    snapshot: Snapshot, plan: Placement, network: Network | None
+) -> tuple[float, float]:
+    """Longest rank with its messages over the mean load, before and after."""
+    ratios = plan.before.max_over_mean, plan.after.max_over_mean
+    mean = plan.before.mean
+    if network is None or not any(network) or not mean > 0:
+        return ratios
+    both = (network.rank_times(s) for s in (snapshot, snapshot.with_rank(plan.rank)))
+    before, after = (float(times.max()) / mean for times in both)
+    return before, after
 
 
 def _unpack(parts: parcel.Parts) -> list[Arrived]:

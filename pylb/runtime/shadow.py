@@ -22,10 +22,10 @@ from pylb.runtime import parcel
 from pylb.runtime.agreement import Agreement, Kind
 from pylb.runtime.deciding import Decider
 from pylb.runtime.messages import Mailbox
-from pylb.runtime.migration import Outcome
+from pylb.runtime.migration import Outcome, with_messages
 from pylb.runtime.objects import ESTIMATE_ROWS, Store
 from pylb.runtime.recording import Recording
-from pylb.runtime.report import Row
+from pylb.runtime.report import Log, Row
 from pylb.runtime.transport import Stats
 from pylb.snapshot import F64, I32, I64, Edges, Snapshot
 from pylb.trace.record import Stretch
@@ -36,15 +36,15 @@ class Shadow:
 
     Attributes
     ----------
-    rows : (m, 5) float64
-        Each iteration as it would have been, as in `Row`; `share` brings it to all ranks.
+    rows : Log
+        Each iteration as it would have been; `share` brings it to all ranks.
     """
 
     def __init__(
         self, agreement: Agreement, store: Store, mailbox: Mailbox, decider: Decider
     ) -> None:
         self.recording = Recording(agreement, store, mailbox)
-        self.rows: F64 = np.zeros((0, len(Row._fields)))
+        self.rows = Log()
         self._agreement = agreement
         self._store = store
         self._mailbox = mailbox
@@ -77,7 +77,6 @@ class Shadow:
             self._mirror.run(stretch, rows[stretch.first : stretch.first + stretch.iterations])
         self._mirror.weigh()
         self._decider.settle()
-        self.rows = np.array(self._mirror.rows).reshape(-1, len(Row._fields))
 
     def _size(self) -> None:
         """What the migration of an object would send, where nobody has said."""
@@ -97,13 +96,14 @@ class Shadow:
     def share(self) -> None:
         """All ranks know what rank 0 does.  Collective."""
         mine = b""
-        if self._agreement.transport.rank == 0:
+        if self._mirror is not None:
             receipts = [r.to_dict() for r in self._decider.history]
-            mine = json.dumps([receipts, self.rows.tolist()]).encode()
+            mine = json.dumps([receipts, self._mirror.rows]).encode()
+            self._mirror.rows = []
         receipts, rows = json.loads(self._agreement.transport.allgather(mine)[0])
-        if self._agreement.transport.rank != 0:
+        self.rows.extend(np.array(rows, np.float64).reshape(-1, len(Row._fields)))
+        if self._mirror is None:
             self._decider.history = History(map(Receipt.from_dict, receipts))
-            self.rows = np.array(rows).reshape(-1, len(Row._fields))
 
 
 class Place(NamedTuple):
@@ -122,7 +122,7 @@ class Mirror:
     Attributes
     ----------
     rows : list of Row
-        Of each iteration.
+        Of each iteration that is not shared yet.
     packing : float
         Seconds a byte to pack an object, and again to unpack it.
     """
@@ -130,6 +130,7 @@ class Mirror:
     def __init__(self, n_ranks: int, network: Network, decider: Decider) -> None:
         self.rows: list[Row] = []
         self.packing = 0.0
+        self._done = 0  # iterations
         self._n_ranks = n_ranks
         self._network = network
         self._decider = decider
@@ -177,9 +178,10 @@ class Mirror:
         time = max(row.time + most - row.max, 0.0)
         would_be = Row(time, most, row.mean, most - row.mean, least)
         self.rows.append(would_be)
+        self._done += 1
         p.sums[:] += load
         _core.estimate(np.ascontiguousarray(load), p.estimates)
-        asked = decider.observe(len(self.rows) - 1, self._stats(would_be, len(load)))
+        asked = decider.observe(self._done - 1, self._stats(would_be, len(load)))
         if decider.judges(asked):
             decider.judge(self.weigh())
         self._due = decider.allows(asked)
@@ -208,7 +210,7 @@ class Mirror:
             np.bincount(rank, p.sums, self._n_ranks).max(initial=0.0) for rank in (p.before, p.rank)
         )
         last.gain = float(then - now)
-        last.iterations = len(self.rows) - 1 - last.iteration
+        last.iterations = self._done - 1 - last.iteration
         return last.gain
 
     # ---- a balancing ---------------------------------------------------------------------------
@@ -221,15 +223,18 @@ class Mirror:
         snapshot = self._snapshot(s)
         plan = place(snapshot, chosen.strategy, seed=receipt.seed, **chosen.params)
         moved = plan.rank != p.rank
+        statistics, migration = self._gathering(s), self._moving(s, plan.rank)
+        before, predicted = with_messages(snapshot, plan, self._network)
         outcome = Outcome(
-            plan.before.max_over_mean,
-            plan.after.max_over_mean,
-            *self._with_messages(snapshot, plan.rank, plan.before.mean),
+            before=plan.before.max_over_mean,
+            predicted=plan.after.max_over_mean,
+            before_with_messages=before,
+            predicted_with_messages=predicted,
             migrations=int(moved.sum()),
             bytes=int(s.bytes[moved].sum()),
-            seconds_statistics=(statistics := self._gathering(s)),
+            seconds_statistics=statistics,
             seconds_strategy=plan.seconds,
-            seconds_migration=(migration := self._moving(s, plan.rank)),
+            seconds_migration=migration,
             cost=statistics + plan.seconds + migration,
         )
         self._decider.balanced(receipt, outcome, moved=False)
@@ -247,13 +252,6 @@ class Mirror:
             migratable=s.migratable,
             edges=Edges(s.src, s.dst, s.edge_bytes, s.edge_messages),
         )
-
-    def _with_messages(self, snapshot: Snapshot, rank: I32, mean: float) -> tuple[float, float]:
-        if not mean > 0:
-            return 1.0, 1.0
-        both = (self._network.rank_times(x) for x in (snapshot, snapshot.with_rank(rank)))
-        before, after = (float(times.max()) / mean for times in both)
-        return before, after
 
     def _gathering(self, s: Stretch) -> float:
         """Seconds to bring the load database to rank 0 and the placement back."""
