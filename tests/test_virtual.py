@@ -30,7 +30,10 @@ def cluster(p, **options):
 # ---- the runtime -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", [c for c in cases.CASES if c is not cases.freed_communicator])
+OF_MPI = (cases.freed_communicator, cases.in_rounds)  # MPI.Comm.Free; a node for each process
+
+
+@pytest.mark.parametrize("case", [c for c in cases.CASES if c not in OF_MPI])
 def test_cases_of_mpi(case):
     answers = [pylb.VirtualCluster(p).run(case) for p in (1, 2, 3, 5)]
     assert all(answer == answers[0][0] for each in answers for answer in each)

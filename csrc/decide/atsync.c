@@ -186,12 +186,14 @@ static int record(plb_atsync_t *self, const plb_stats_t *all, int64_t iteration,
     return PLB_OK;
 }
 
-/* The trigger sees iterations that all ranks have run. */
+/* The trigger sees iterations that all ranks have run.  One that fails is asked no more. */
 static int observe(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
 {
     const plb_atsync_row_t *row = &self->row[self->n_rows - 1];
     const plb_observation_t o = {all->iteration, row->max, row->mean};
-    return plb_trigger_observe(self->trigger, &o, err);
+    const int ret = plb_trigger_observe(self->trigger, &o, err);
+    self->whole = ret == PLB_OK;
+    return ret;
 }
 
 static int check(const plb_atsync_t *self, const plb_stats_t *all, int64_t iteration,
@@ -206,9 +208,10 @@ static int check(const plb_atsync_t *self, const plb_stats_t *all, int64_t itera
     return PLB_OK;
 }
 
+/* A trigger that fails does not keep this rank from serving the others. */
 static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err_t *err)
 {
-    int ret;
+    int ret, asked = PLB_OK;
     const int64_t iteration = self->rank.seen + 1;
     int64_t wish = PLB_WISH_NONE;
     plb_ruling_t ruling;
@@ -219,10 +222,7 @@ static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err
     if (all->n_ranks > 0 && (ret = record(self, all, iteration, err)) != PLB_OK) {
         return ret;
     }
-    if (self->whole) {
-        if ((ret = observe(self, all, err)) != PLB_OK) {
-            return ret;
-        }
+    if (self->whole && (asked = observe(self, all, err)) == PLB_OK) {
         wish = wish_of(self);
     }
     *part_of(self, iteration) = (plb_atsync_part_t){{{0}}, 0.0};
@@ -234,7 +234,8 @@ static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err
         (ret = plb_consensus_stats(&self->rank, iteration, &ruling, &self->acts, err))) {
         return ret;
     }
-    return carry_out(self, now, err);
+    ret = carry_out(self, now, err);
+    return ret == PLB_OK ? asked : ret;
 }
 
 static int take_maximum(plb_atsync_t *self, int64_t now, plb_err_t *err)
@@ -282,6 +283,12 @@ int plb_atsync_progress(plb_atsync_t *self, int64_t now, plb_err_t *err)
 int plb_atsync_join(plb_atsync_t *self, int64_t *slot, int64_t now, plb_err_t *err)
 {
     const int ret = plb_consensus_add(&self->rank, self->rank.contributed, slot, &self->acts, err);
+    return ret == PLB_OK ? carry_out(self, now, err) : ret;
+}
+
+int plb_atsync_begin(plb_atsync_t *self, int64_t now, plb_err_t *err)
+{
+    const int ret = plb_consensus_end(&self->rank, self->opt.n, &self->acts, err);
     return ret == PLB_OK ? carry_out(self, now, err) : ret;
 }
 

@@ -87,6 +87,9 @@ void plb_atsync_free(plb_atsync_t *self);
  *  that runs its rank as a whole joins once. */
 int plb_atsync_join(plb_atsync_t *self, int64_t *slot, int64_t now, plb_err_t *err);
 
+/** The first objects have joined: also a rank without any takes part from now on. */
+int plb_atsync_begin(plb_atsync_t *self, int64_t now, plb_err_t *err);
+
 /** An object leaves, wherever it is.  What it did counts. */
 int plb_atsync_leave(plb_atsync_t *self, int64_t slot, int64_t now, plb_err_t *err);
 

@@ -59,6 +59,9 @@ static int set_off(atsync_object_t *self)
     plb_atsync_answer_t answer;
     const Py_ssize_t n = self->index_of ? PyDict_GET_SIZE(self->index_of) : 0;
     int ret = PLB_OK;
+    if (self->core.rank.contributed == 0) {
+        ret = plb_atsync_begin(&self->core, now_ns(), &err);
+    }
     for (Py_ssize_t i = 0; i < n && ret == PLB_OK; i++) {
         ret = plb_atsync_ask(&self->core, self->slot[i], &answer, &err);
     }

@@ -89,6 +89,7 @@ int plb_py_add_mail(PyObject *module);
 int plb_py_add_vt(PyObject *module);
 int plb_py_add_replay(PyObject *module);
 int plb_py_add_optimum(PyObject *module);
+int plb_py_add_protocol(PyObject *module);
 int plb_py_add_partition(PyObject *module);
 int plb_py_add_machine(PyObject *module);
 

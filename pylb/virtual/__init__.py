@@ -2,5 +2,18 @@
 
 from pylb.virtual.cluster import VirtualCluster
 from pylb.virtual.comm import VirtualComm
+from pylb.virtual.protocol import (
+    ProtocolDecision,
+    ProtocolRun,
+    protocol_params,
+    simulate_protocol,
+)
 
-__all__ = ["VirtualCluster", "VirtualComm"]
+__all__ = [
+    "ProtocolDecision",
+    "ProtocolRun",
+    "VirtualCluster",
+    "VirtualComm",
+    "protocol_params",
+    "simulate_protocol",
+]

@@ -87,8 +87,11 @@ def decisions_stand(comm):
 
 
 def imbalance_is_found(comm):
-    """The default trigger, loads that drift apart."""
-    lb = fill(pylb.Balancer(comm, lag=2, give_up=False, load=lambda key, block: block[0]), 20)
+    """A trigger that forecasts its period, loads that drift apart."""
+    lb = pylb.Balancer(
+        comm, lag=2, trigger="metabalancer", give_up=False, load=lambda key, block: block[0]
+    )
+    fill(lb, 20)
     for it in lb.iterate(60):
         halo(comm, it)
         for key, block in lb.local():

@@ -1,0 +1,179 @@
+"""The consensus protocol on 100 to a million ranks: how long, how much pause, how many bytes.
+
+    python benchmarks/protocol.py [--most 1000000]
+
+Simulated, with the state machines of csrc/decide themselves on a LogGP network (pylb.virtual).
+Three ways of progress: a rank looks at the network at AtSync alone, as MPI without a thread of its
+own does; ten times an iteration, as between the objects of an over-decomposed program; or messages
+are passed on at once, by the network.  Of each: iterations and seconds from the statistics that
+ask for a balancing to the one that all balance at, time in the pause state, bytes a rank sends.
+Straight lines over log2 of the ranks are fitted: growth is logarithmic where they fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pylb.cli import table
+from pylb.virtual import ProtocolRun, protocol_params, simulate_protocol
+
+EVERY = 20  # iterations from a balancing to the statistics that ask for the next one
+WAYS: dict[str, dict[str, int]] = {
+    "at AtSync": {"serves": 1},
+    "ten times an iteration": {"serves": 10},
+    "at once": {"serves": 0},
+    "at AtSync, D = 8": {"serves": 1, "lag": 8, "blocked": 1},
+    "at once, D = 2": {"serves": 0, "lag": 2, "blocked": 1},
+}
+GROWS = {  # what to fit a line to
+    "at AtSync": "iterations_to_consensus",
+    "ten times an iteration": "iterations_to_consensus",
+    "at once": "pause_per_balancing",
+    "at AtSync, D = 8": "lag_per_iteration",
+}
+MOST_SERVED = 1_000_000  # ranks times servings: larger simulations take minutes
+SIZES = (100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
+
+
+def row_of(way: str, p: int) -> dict[str, Any]:
+    """One simulation: a run with several decisions, fewer where it is large."""
+    iterations = 200 if p < 100_000 else 60
+    begin = time.process_time()
+    run = simulate_protocol(n_ranks=p, iterations=iterations, every=EVERY, **WAYS[way])
+    work = float(protocol_params()["work"][0])
+    return {
+        "way": way,
+        "ranks": p,
+        "decisions": sum(d.balanced > 0 for d in run.decisions),
+        "iterations_to_consensus": run.iterations_to_consensus,
+        "seconds_to_consensus": mean([d.known - d.root for d in run.decisions if d.balanced > 0]),
+        "pause_per_balancing": lost(run, run.pause) / work,
+        "lag_per_iteration": run.lagged / iterations / work,
+        "bytes_per_iteration": run.bytes_sent / iterations,
+        "bytes_per_iteration_max": run.bytes_sent_max / iterations,
+        "events": run.events,
+        "cpu_seconds": time.process_time() - begin,
+    }
+
+
+def fits(way: str, p: int) -> bool:
+    """Whether the simulation takes seconds, not minutes."""
+    return p * max(1, WAYS[way]["serves"]) <= MOST_SERVED
+
+
+def mean(values: list[float]) -> float:
+    return float(np.mean(values)) if values else float("nan")
+
+
+def lost(run: ProtocolRun, seconds: float) -> float:
+    """Seconds for each decision; those that the end of the run has cut off paused too."""
+    return seconds / max(1, len(run.decisions))
+
+
+def line(rows: list[dict[str, Any]], of: str) -> dict[str, float]:
+    """The line over log2 of the ranks, and how much of the variation it explains."""
+    x, y = np.log2([r["ranks"] for r in rows]), np.array([r[of] for r in rows])
+    slope, at_1 = np.polyfit(x, y, 1)
+    rest = y - (slope * x + at_1)
+    total = float(((y - y.mean()) ** 2).sum())
+    return {
+        "slope": float(slope),
+        "at_1": float(at_1),
+        "explained": 1.0 - float((rest**2).sum()) / total if total > 0 else 1.0,
+    }
+
+
+def plot(rows: list[dict[str, Any]], path: str) -> None:
+    """Iterations to the consensus and pause, over the ranks."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, 3, figsize=(13, 3.8), layout="constrained")
+    colours = ("#0072B2", "#E69F00", "#D55E00", "#666666", "#56B4E9")
+    panels = (
+        ("iterations_to_consensus", "iterations from statistics to balancing", 1.0),
+        ("pause_per_balancing", "pause for each balancing, iterations", 1.0),
+        ("seconds_to_consensus", "ms until every rank knows", 1e3),
+    )
+    for ax, (name, label, scale) in zip(axes, panels, strict=True):
+        for (way, colour), marker in zip(zip(WAYS, colours, strict=True), "osD^v", strict=True):
+            mine = [r for r in rows if r["way"] == way]
+            ax.plot(
+                [r["ranks"] for r in mine],
+                [scale * r[name] for r in mine],
+                marker=marker,
+                color=colour,
+                label=way,
+            )
+        ax.set_xscale("log")
+        ax.set_xlabel("ranks")
+        ax.set_title(label, loc="left", fontsize=10)
+        ax.set_ylim(bottom=0)
+    axes[0].legend(title="a working rank serves", fontsize=8)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+    print(f"picture: {path}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--most", type=int, default=100_000, help="ranks (%(default)s)")
+    parser.add_argument("--json", metavar="FILE", default="out/protocol.json")
+    parser.add_argument("--plot", metavar="FILE", default="out/protocol.png")
+    args = parser.parse_args()
+    rows = [row_of(way, p) for way in WAYS for p in SIZES if p <= args.most and fits(way, p)]
+    head = [
+        "served",
+        "ranks",
+        "LBs",
+        "iterations",
+        "ms",
+        "pause",
+        "lag",
+        "B/iter.",
+        "most",
+        "CPU s",
+    ]
+    shown = [
+        [
+            r["way"],
+            r["ranks"],
+            r["decisions"],
+            r["iterations_to_consensus"],
+            1e3 * r["seconds_to_consensus"],
+            r["pause_per_balancing"],
+            r["lag_per_iteration"],
+            r["bytes_per_iteration"],
+            r["bytes_per_iteration_max"],
+            r["cpu_seconds"],
+        ]
+        for r in rows
+    ]
+    table.show(head, shown, title="from the statistics to the consensus")
+    print(
+        "ms: until the last rank knows; pause: iterations of work that a rank loses for each\n"
+        "balancing; lag: the same for each iteration; B/iter.: sent by a rank, mean and most"
+    )
+    lines = {
+        way: {"of": of, **line([r for r in rows if r["way"] == way], of)}
+        for way, of in GROWS.items()
+    }
+    fitted = [[way, f["of"], f["slope"], f["at_1"], f["explained"]] for way, f in lines.items()]
+    table.show(["served", "", "per log2 p", "at 1", "explained"], fitted, title="lines over log2 p")
+    Path(args.json).parent.mkdir(parents=True, exist_ok=True)
+    Path(args.json).write_text(json.dumps({"rows": rows, "lines": lines}, indent=1) + "\n")
+    plot(rows, args.plot)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,441 @@
+/* csrc/decide/atsync.h on ranks whose reductions are memory: random programs, delays and faults.
+ * The consensus itself is explored by interleave.c; this is about what drives it. */
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "decide/atsync.h"
+
+enum { RANKS = 5, OBJECTS = 12, MOST = 4096 };
+
+typedef struct world world_t;
+
+typedef struct net { /* one rank's */
+    world_t *world;
+    int begun, taken, begun_max, taken_max;
+} net_t;
+
+typedef struct object {
+    int rank;
+    int64_t slot, done; /* iterations */
+} object_t;
+
+struct world {
+    plb_rng_t rng;
+    int p, n_objects;
+    int64_t n; /* iterations */
+    int32_t lag;
+    plb_stats_t stats[MOST];
+    int n_stats[MOST];
+    int64_t maximum[MOST];
+    int n_maxima[MOST];
+    net_t net[RANKS];
+    plb_reduction_t reduction[RANKS];
+    plb_trigger_t trigger[RANKS];
+    plb_atsync_t rank[RANKS];
+    object_t object[OBJECTS];
+    int64_t now[RANKS];
+    int64_t balanced[MOST];
+    int n_balanced;
+    bool left[RANKS];
+};
+
+static plb_err_t err;
+
+#define OK(call)                                                                                  \
+    do {                                                                                          \
+        if ((call) != PLB_OK) {                                                                   \
+            fail_msg("%s: %s", #call, err.text);                                                  \
+        }                                                                                         \
+    } while (0)
+
+/* ---- reductions ------------------------------------------------------------------------------
+ */
+
+static int begin_stats(void *self, const plb_stats_t *mine, plb_err_t *e)
+{
+    (void)e;
+    net_t *net = self;
+    world_t *w = net->world;
+    const int i = net->begun++;
+    assert_true(i < MOST);
+    assert_true(net->begun - net->taken <= w->reduction[0].depth);
+    if (w->n_stats[i]++ == 0) {
+        w->stats[i] = *mine;
+    } else {
+        plb_stats_merge(&w->stats[i], mine);
+    }
+    return PLB_OK;
+}
+
+static int test_stats(void *self, plb_stats_t *all, bool *done, plb_err_t *e)
+{
+    (void)e;
+    net_t *net = self;
+    world_t *w = net->world;
+    *done =
+        net->taken < net->begun && w->n_stats[net->taken] == w->p && plb_rng_below(&w->rng, 3) > 0;
+    if (*done) {
+        *all = w->stats[net->taken++];
+    }
+    return PLB_OK;
+}
+
+static int begin_maximum(void *self, int64_t mine, plb_err_t *e)
+{
+    (void)e;
+    net_t *net = self;
+    world_t *w = net->world;
+    const int i = net->begun_max++;
+    assert_true(i < MOST);
+    if (w->n_maxima[i]++ == 0 || mine > w->maximum[i]) {
+        w->maximum[i] = mine;
+    }
+    return PLB_OK;
+}
+
+static int test_maximum(void *self, int64_t *all, bool *done, plb_err_t *e)
+{
+    (void)e;
+    net_t *net = self;
+    world_t *w = net->world;
+    *done = w->n_maxima[net->taken_max] == w->p && plb_rng_below(&w->rng, 3) > 0;
+    if (*done) {
+        *all = w->maximum[net->taken_max++];
+    }
+    return PLB_OK;
+}
+
+/* ---- the world -------------------------------------------------------------------------------
+ */
+
+static int below(world_t *w, int n)
+{
+    return (int)plb_rng_below(&w->rng, (uint64_t)n);
+}
+
+static int64_t tick(world_t *w, int r)
+{
+    w->now[r] += below(w, 2000) - 500; /* it steps back now and then */
+    return w->now[r];
+}
+
+static void join(world_t *w, int i, int r)
+{
+    object_t *o = &w->object[i];
+    o->rank = r;
+    OK(plb_atsync_join(&w->rank[r], &o->slot, tick(w, r), &err));
+}
+
+static void begin(world_t *w, const char *trigger, const double *params)
+{
+    const int depth = (w->lag > 0 ? w->lag : PLB_ATSYNC_WINDOW) + 2;
+    const plb_atsync_options_t opt = {
+        .kind = 4, .first = 100, .n = w->n, .lag = w->lag, .balance = true};
+    for (int r = 0; r < w->p; r++) {
+        w->net[r] = (net_t){.world = w};
+        w->reduction[r] = (plb_reduction_t){&w->net[r],  r,          w->p,          depth,
+                                            begin_stats, test_stats, begin_maximum, test_maximum};
+        OK(plb_trigger_init(&w->trigger[r], plb_trigger_find(trigger), params, &err));
+        OK(plb_atsync_init(&w->rank[r], &opt, &w->reduction[r], &w->trigger[r], tick(w, r), &err));
+    }
+    for (int i = 0; i < w->n_objects; i++) {
+        join(w, i, below(w, w->p));
+    }
+    for (int r = 0; r < w->p; r++) {
+        OK(plb_atsync_begin(&w->rank[r], tick(w, r), &err));
+    }
+}
+
+static void end(world_t *w)
+{
+    for (int r = 0; r < w->p; r++) {
+        plb_atsync_free(&w->rank[r]);
+        plb_trigger_free(&w->trigger[r]);
+    }
+}
+
+static double load_of(const world_t *w, int i, int64_t iteration)
+{
+    return 1e-3 * (1 + i) * (double)(1 + iteration * i % 3) * (w->n_objects > 1);
+}
+
+/* All ranks stand ready: some objects move, all go on. */
+static void balance(world_t *w)
+{
+    const int64_t at = w->rank[0].rank.final;
+    for (int i = 0; i < w->n_objects; i++) {
+        const object_t o = w->object[i];
+        assert_int_equal(o.done, at);
+        if (below(w, 3) == 0) {
+            join(w, i, below(w, w->p));
+            OK(plb_atsync_leave(&w->rank[o.rank], o.slot, tick(w, o.rank), &err));
+        }
+    }
+    for (int r = 0; r < w->p; r++) {
+        assert_int_equal(w->rank[r].rank.final, at);
+        OK(plb_trigger_balanced(&w->trigger[r], 99 + at, 1e-3, 1.0, &err));
+        OK(plb_atsync_balanced(&w->rank[r], tick(w, r), &err));
+    }
+    w->balanced[w->n_balanced++] = at;
+}
+
+static void give_up(world_t *w, int r, bool failed)
+{
+    OK(plb_atsync_give_up(&w->rank[r], failed, tick(w, r), &err));
+    w->left[r] = true;
+}
+
+/* An object of a rank that is there does what it may; whether another rank is heard to fail. */
+static bool move(world_t *w, int i)
+{
+    object_t *o = &w->object[i];
+    plb_atsync_t *rank = &w->rank[o->rank];
+    plb_atsync_answer_t answer;
+    if (plb_atsync_runs(rank, o->slot)) {
+        const double load = load_of(w, i, ++o->done);
+        OK(plb_atsync_reached(rank, o->slot, &load, 1, tick(w, o->rank), &err));
+    }
+    OK(plb_atsync_ask(rank, o->slot, &answer, &err));
+    assert_true(answer != PLB_ATSYNC_END || o->done == w->n);
+    return answer == PLB_ATSYNC_FAILED;
+}
+
+static bool all_balance(const world_t *w)
+{
+    for (int r = 0; r < w->p; r++) {
+        if (!w->rank[r].balance || w->left[r]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool all_over(const world_t *w)
+{
+    for (int r = 0; r < w->p; r++) {
+        if (!plb_atsync_over(&w->rank[r])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One random step. */
+static void step(world_t *w)
+{
+    const int r = below(w, w->p);
+    OK(plb_atsync_progress(&w->rank[r], tick(w, r), &err));
+    if (w->n_objects > 0) {
+        const int i = below(w, w->n_objects), at = w->object[i].rank;
+        if (!w->left[at] && move(w, i)) {
+            give_up(w, at, false);
+        }
+    }
+    plb_atsync_answer_t answer;
+    OK(plb_atsync_ask(&w->rank[r], -1, &answer, &err));
+    if (answer == PLB_ATSYNC_FAILED && !w->left[r]) {
+        give_up(w, r, false);
+    }
+    if (all_balance(w)) {
+        balance(w);
+    }
+}
+
+static void check_rows(const world_t *w, bool whole)
+{
+    const plb_atsync_t *first = &w->rank[0];
+    assert_true(!whole || first->n_rows == w->n);
+    for (int r = 0; r < w->p; r++) {
+        assert_int_equal(w->rank[r].n_rows, first->n_rows);
+    }
+    for (int64_t k = 0; k < first->n_rows; k++) {
+        const plb_atsync_row_t *a = &first->row[k];
+        double sum = 0.0, load = 0.0, most = 0.0;
+        for (int i = 0; i < w->n_objects; i++) {
+            sum += load_of(w, i, k + 1);
+        }
+        for (int r = 0; r < w->p; r++) {
+            const plb_atsync_row_t *b = &w->rank[r].row[k];
+            assert_memory_equal(a, b, offsetof(plb_atsync_row_t, load));
+            load += b->load;
+            most = fmax(most, b->load);
+        }
+        assert_true(a->time >= 0.0 && a->idle >= 0.0 && a->idle < 1.0);
+        assert_true(a->utilization >= 0.0 && a->utilization <= 1.0);
+        assert_true(a->max == most);
+        if (whole) {
+            assert_true(fabs(load - sum) < 1e-12 && fabs(a->mean - sum / w->p) < 1e-12);
+        }
+    }
+}
+
+static world_t w; /* large */
+
+static void draw(uint64_t seed)
+{
+    memset(&w, 0, sizeof w);
+    plb_rng_init(&w.rng, seed);
+    w.p = 1 + below(&w, RANKS);
+    w.n_objects = below(&w, 4) == 0 ? below(&w, 2) : below(&w, OBJECTS + 1);
+    w.n = 1 + below(&w, 40);
+    w.lag = below(&w, 5);
+}
+
+static void run(void)
+{
+    for (int i = 0; i < 400000 && !all_over(&w); i++) {
+        step(&w);
+    }
+    assert_true(all_over(&w)); /* else it hangs */
+}
+
+static void test_all_balance_at_one_iteration(void **state)
+{
+    (void)state;
+    int balanced = 0;
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        draw(seed);
+        const double every = 1 + below(&w, 50); /* also beyond the end */
+        begin(&w, "periodic", &every);
+        run();
+        check_rows(&w, true);
+        for (int b = 0; b < w.n_balanced; b++) {
+            assert_true(w.balanced[b] < w.n);
+            assert_true(w.balanced[b] - (b > 0 ? w.balanced[b - 1] : 0) >= every);
+        }
+        if (every > 2 * (w.lag > 0 ? w.lag : PLB_ATSYNC_WINDOW)) { /* foretold in time */
+            assert_int_equal(w.n_balanced, (w.n - 1) / (int64_t)every);
+        }
+        balanced += w.n_balanced;
+        end(&w);
+    }
+    assert_true(balanced > 400);
+}
+
+/* A trigger that does not forecast: at i, balanced at i + D.  It goes on asking meanwhile. */
+static void test_decisions_stand(void **state)
+{
+    (void)state;
+    const double threshold = 1.0000001;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        draw(seed);
+        w.lag = 1 + below(&w, 4);
+        w.n_objects = 1 + below(&w, 3);
+        w.p = 4; /* never even, but where one object has no load */
+        begin(&w, "threshold", &threshold);
+        run();
+        check_rows(&w, true);
+        if (w.n_objects > 1) {
+            assert_int_equal(w.n_balanced, (w.n - 1) / (1 + w.lag));
+            for (int b = 0; b < w.n_balanced; b++) {
+                assert_int_equal(w.balanced[b], (b + 1) * (1 + w.lag));
+            }
+        }
+        end(&w);
+    }
+}
+
+static void test_ranks_leave_and_fail(void **state)
+{
+    (void)state;
+    int heard = 0;
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        draw(seed);
+        const bool failed = below(&w, 2);
+        const double every = 1 + below(&w, 10);
+        begin(&w, "periodic", &every);
+        for (int i = below(&w, 8 * (int)w.n); i > 0; i--) {
+            step(&w);
+        }
+        const int odd = below(&w, w.p);
+        const int before = w.n_balanced;
+        give_up(&w, odd, false);
+        give_up(&w, odd, failed);
+        run();
+        check_rows(&w, false);
+        assert_true(w.n_balanced <= before + 1);
+        heard += failed && w.rank[(odd + 1) % w.p].failed_rank == odd;
+        end(&w);
+    }
+    assert_true(heard > 50);
+}
+
+static int mixed_test(void *self, plb_stats_t *all, bool *done, plb_err_t *e)
+{
+    const int ret = test_stats(self, all, done, e);
+    all->iteration += *done;
+    return ret;
+}
+
+static void test_contributions_of_different_iterations(void **state)
+{
+    (void)state;
+    const double every = 5;
+    draw(3);
+    w.p = 1;
+    w.n = 9;
+    w.n_objects = 1;
+    w.lag = 1;
+    begin(&w, "periodic", &every);
+    w.reduction[0].test_stats = mixed_test;
+    plb_atsync_answer_t answer;
+    const double load = 0.0;
+    OK(plb_atsync_ask(&w.rank[0], w.object[0].slot, &answer, &err));
+    OK(plb_atsync_reached(&w.rank[0], w.object[0].slot, &load, 1, 0, &err));
+    int ret = PLB_OK;
+    for (int i = 0; i < 100 && ret == PLB_OK; i++) {
+        ret = plb_atsync_progress(&w.rank[0], 0, &err);
+    }
+    assert_int_equal(ret, PLB_ERR_STATE);
+    assert_non_null(strstr(err.text, "different iterations"));
+    end(&w);
+}
+
+static void test_options(void **state)
+{
+    (void)state;
+    plb_reduction_t net;
+    plb_atsync_t self;
+    plb_trigger_t trigger;
+    const double every = 5;
+    OK(plb_trigger_init(&trigger, plb_trigger_find("periodic"), &every, &err));
+    OK(plb_reduction_alone(&net, 4, &err));
+    plb_atsync_options_t opt = {.n = 3, .lag = 2};
+    OK(plb_atsync_init(&self, &opt, &net, &trigger, 0, &err));
+    plb_atsync_free(&self);
+    plb_atsync_free(&self);
+    opt.lag = 3; /* more than the reductions' depth */
+    assert_int_equal(plb_atsync_init(&self, &opt, &net, &trigger, 0, &err), PLB_ERR_VALUE);
+    opt = (plb_atsync_options_t){.n = 0, .lag = 2};
+    assert_int_equal(plb_atsync_init(&self, &opt, &net, &trigger, 0, &err), PLB_ERR_VALUE);
+    opt = (plb_atsync_options_t){.n = 3, .lag = 2};
+    plb_mem_fail_at(0);
+    assert_int_equal(plb_atsync_init(&self, &opt, &net, &trigger, 0, &err), PLB_ERR_NOMEM);
+    plb_mem_fail_at(-1);
+    plb_reduction_alone_free(&net);
+    plb_mem_fail_at(0);
+    assert_int_equal(plb_reduction_alone(&net, 4, &err), PLB_ERR_NOMEM);
+    plb_mem_fail_at(-1);
+    plb_trigger_free(&trigger);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_balance_at_one_iteration),
+        cmocka_unit_test(test_decisions_stand),
+        cmocka_unit_test(test_ranks_leave_and_fail),
+        cmocka_unit_test(test_contributions_of_different_iterations),
+        cmocka_unit_test(test_options),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

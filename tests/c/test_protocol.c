@@ -1,0 +1,120 @@
+/* Room explore: the calendar queue, the simulation of the protocol. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plb.h"
+
+static plb_err_t err;
+
+/* Every event comes once, none before those of earlier buckets, however far away it was. */
+static void a_calendar_gives_events_bucket_by_bucket(void **state)
+{
+    (void)state;
+    enum { N = 20000 };
+    static int seen[N];
+    plb_calendar_t c;
+    plb_rng_t rng;
+    plb_event_t e[PLB_CHUNK_EVENTS];
+    int n = 0, given = 0, taken = 0;
+    memset(seen, 0, sizeof seen);
+    plb_rng_init(&rng, 5);
+    assert_int_equal(plb_calendar_init(&c, 0.3, 16, &err), PLB_OK);
+    for (; given < 1000; given++) {
+        const double t = plb_rng_uniform(&rng) * (given % 7 == 0 ? 100.0 : 3.0);
+        assert_int_equal(plb_calendar_push(&c, t, given, &err), PLB_OK);
+    }
+    double bucket = 0.0;
+    for (;;) {
+        assert_int_equal(plb_calendar_take(&c, e, &n, &err), PLB_OK);
+        if (n == 0) {
+            break;
+        }
+        const double b = floor(e[0].time / 0.3);
+        assert_true(b >= bucket);
+        bucket = b;
+        for (int i = 0; i < n; i++) {
+            assert_true(floor(e[i].time / 0.3) == b);
+            assert_int_equal(seen[e[i].owner]++, 0);
+            taken++;
+            for (int k = 0; k < 2 && given < N; k++) { /* one of them perhaps in this bucket */
+                const double t = e[i].time + plb_rng_uniform(&rng) * (k == 0 ? 0.1 : 9.0);
+                assert_int_equal(plb_calendar_push(&c, t, given++, &err), PLB_OK);
+            }
+        }
+    }
+    assert_int_equal(taken, N);
+    assert_int_equal(c.n, 0);
+    plb_calendar_free(&c);
+    plb_calendar_free(&c);
+}
+
+static plb_protocol_t setting(int i)
+{
+    plb_protocol_t q;
+    plb_protocol_defaults(&q);
+    q.n_ranks = 97;
+    q.lag = i % 3 == 0 ? 0 : i % 3 * 3 - 2;
+    q.serves = i % 4;
+    q.fanout = 1 + i % 5;
+    q.every = 7;
+    q.noise = 0.2;
+    q.spread = i % 2 ? 0.1 : 0.0;
+    q.seed = i;
+    return q;
+}
+
+/* The order in which the events of a bucket come is of no consequence. */
+static void results_do_not_depend_on_the_buckets(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 24; i++) {
+        plb_protocol_result_t a, b;
+        plb_protocol_t q = setting(i);
+        assert_int_equal(plb_protocol_run(&q, &a, &err), PLB_OK);
+        q.bucket = 0.0371;
+        assert_int_equal(plb_protocol_run(&q, &b, &err), PLB_OK);
+        assert_true(a.seconds == b.seconds && a.pause == b.pause && a.lagged == b.lagged);
+        assert_true(a.gathered == b.gathered && a.received == b.received);
+        assert_int_equal(a.n_decisions, b.n_decisions);
+        assert_true(a.n_decisions > 1);
+        assert_memory_equal(a.decision, b.decision, (size_t)a.n_decisions * sizeof *a.decision);
+        plb_protocol_result_free(&a);
+        plb_protocol_result_free(&b);
+        plb_protocol_result_free(&b);
+    }
+}
+
+static void any_allocation_may_fail(void **state)
+{
+    (void)state;
+    plb_protocol_t q = setting(0);
+    q.n_ranks = 5;
+    q.halo = 0;
+    q.work = 2e-6; /* far ahead: room for what is under way grows */
+    int ret = PLB_ERR_NOMEM;
+    for (int64_t n = 0; ret != PLB_OK; n++) {
+        plb_protocol_result_t out;
+        plb_mem_fail_at(n);
+        ret = plb_protocol_run(&q, &out, &err);
+        plb_mem_fail_at(-1);
+        assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
+        assert_true(n < 1000);
+        plb_protocol_result_free(&out);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_calendar_gives_events_bucket_by_bucket),
+        cmocka_unit_test(results_do_not_depend_on_the_buckets),
+        cmocka_unit_test(any_allocation_may_fail),
+    };
+    return cmocka_run_group_tests_name("protocol", tests, NULL, NULL);
+}
