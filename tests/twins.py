@@ -115,7 +115,7 @@ def refine(s, overload=1.003, swaps=False):
         return i is not None
 
     def one_swap(d):
-        for r in sorted(receivers, key=lambda r: (-(allowed[r] - loads[r]), r)):
+        for r in sorted(receivers, key=lambda r: (-(allowed[r] - loads[r]), r))[:256]:
             low, high = loads[d] - allowed[d], allowed[r] - loads[r]
             found = exchange(q, give[d], give[r], room[d], room[r], low, high)
             if found[0] > 0:
@@ -258,18 +258,18 @@ def refine_comm(s, overload=1.003, alpha=0.0, beta=1.0, counts=False):
 class BestFit:
     """BestFitLB, plainly: lists that are searched from end to end."""
 
-    def __init__(self, s, tolerance=None):
+    def __init__(self, s, tolerance=0.0):
         self.s, self.q = s, Plain(s)
         q = self.q
         self.fixed = q.sums(q.rank, [not m for m in q.movable])
         n = sum(q.movable)
-        usual = min(0.05 * (q.p / (n + 1)) ** 2, 1e-4)
-        self.tolerance = tolerance or usual
+        self.tolerance = min(0.05 * (q.p / (n + 1)) ** 2, 1e-4)
+        self.above = tolerance
 
     def place(self):
         q = self.q
         rank, limit, before, most = self.fit(self.tolerance, None)
-        close = most <= limit * (1 + max(self.tolerance, 1e-4))
+        close = most <= limit * (1 + 1e-4)
         if not close:
             rank, most = self.others(rank, most)
         if most >= before:
@@ -288,7 +288,7 @@ class BestFit:
     def fit(self, tolerance, limit):
         q = self.q
         self.rank, self.load, self.room = list(q.rank), q.sums(q.rank), q.room(q.rank)
-        limit = limit or self.bound(self.load)
+        limit = limit or self.bound(self.load) * (1 + self.above)
         self.allowed = [(limit - b) * v for b, v in zip(q.background, q.speed, strict=True)]
         share = max(0.0, 1 - threshold(q, 1.0, self.load) / limit) if limit else 0.0
         self.slack = [tolerance * limit * v for v in q.speed]

@@ -431,9 +431,10 @@ typedef struct result {
     double limit, before, max; /* seconds */
 } result_t;
 
-/* Transfers on rank[n_objects] down to `limit` seconds; 0: to the lower bound. */
-static int fit(const plb_problem_t *problem, double tolerance, double limit, int32_t *rank,
-               result_t *out, const plb_opts_t *opts, plb_err_t *err)
+/* Transfers on rank[n_objects] down to `limit` seconds; if that is 0, to the lower bound and
+ * `above` of it. */
+static int fit(const plb_problem_t *problem, double tolerance, double limit, double above,
+               int32_t *rank, result_t *out, const plb_opts_t *opts, plb_err_t *err)
 {
     const int32_t p = problem->in->n_ranks;
     fitter_t self = {.tolerance = tolerance, .n_pushes = 4 * (int64_t)p + 64};
@@ -445,7 +446,7 @@ static int fit(const plb_problem_t *problem, double tolerance, double limit, int
     PLB_NEW(self.receiver.item, p);
     PLB_NEW(self.is_donor, p);
     PLB_NEW(self.is_other, p);
-    limit = limit > 0.0 ? limit : lower_bound(&self.ranks);
+    limit = limit > 0.0 ? limit : lower_bound(&self.ranks) * (1.0 + above);
     self.share = limit > 0.0 ? fmax(0.0, 1.0 - plb_ranks_average(&self.ranks) / limit) : 0.0;
     plb_ranks_allow(&self.ranks, limit);
     const double first = plb_ranks_max(&self.ranks);
@@ -501,7 +502,7 @@ static int try_others(const plb_problem_t *problem, int32_t *rank, double *max,
     *max = limit * (1.0 + ROUNDING);
     memcpy(other, problem->in->rank, size);
     ret = ret == PLB_OK ? plb_problem_repair(problem, other, opts, err) : ret;
-    ret = ret == PLB_OK ? fit(problem, ROUNDING, limit, other, &found, opts, err) : ret;
+    ret = ret == PLB_OK ? fit(problem, ROUNDING, limit, 0.0, other, &found, opts, err) : ret;
     if (ret != PLB_OK || (own <= *max && found.max > *max)) {
         goto out;
     }
@@ -516,18 +517,19 @@ out:
     return ret;
 }
 
-static int place(const plb_problem_t *problem, double tolerance, int32_t *rank,
-                 const plb_opts_t *opts, plb_err_t *err)
+static int place(const plb_problem_t *problem, double above, int32_t *rank, const plb_opts_t *opts,
+                 plb_err_t *err)
 {
+    const double tolerance = usual_tolerance(problem);
     const size_t size = (size_t)problem->in->n_objects * sizeof *rank;
     result_t found;
     memcpy(rank, problem->in->rank, size);
     int ret = plb_problem_repair(problem, rank, opts, err);
-    ret = ret == PLB_OK ? fit(problem, tolerance, 0.0, rank, &found, opts, err) : ret;
+    ret = ret == PLB_OK ? fit(problem, tolerance, 0.0, above, rank, &found, opts, err) : ret;
     if (ret != PLB_OK) {
         return ret;
     }
-    const bool close = found.max <= found.limit * (1.0 + fmax(tolerance, CLOSE));
+    const bool close = found.max <= found.limit * (1.0 + CLOSE);
     if (!close) {
         ret = try_others(problem, rank, &found.max, opts, err);
     }
@@ -545,16 +547,15 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     (void)self;
     int ret = plb_problem_init(&problem, in, err);
     if (ret == PLB_OK) {
-        const double given = opts->params[0];
-        ret = place(&problem, given > 0.0 ? given : usual_tolerance(&problem), out, opts, err);
+        ret = place(&problem, opts->params[0], out, opts, err);
         plb_problem_free(&problem);
     }
     return ret;
 }
 
 static const plb_param_t params[] = {
-    {"tolerance", "x least possible", "imbalance that may be left; 0: what GreedyLB would leave",
-     0.0, 0.0, 1e6},
+    {"tolerance", "x least possible",
+     "imbalance that may be left beside what GreedyLB would leave", 0.0, 0.0, 1e6},
 };
 
 const plb_strategy_t plb_strategy_bestfit = {

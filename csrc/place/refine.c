@@ -14,8 +14,8 @@
  *
  * RefineSwapLB (Menon 2.3.1) does not end there: it "swaps chares between processors in order to
  * reduce the load on the overloaded processor without overloading the other".  The donor's partner
- * is the rank with most room with which a swap is possible; the two objects differ by what ends
- * the excess, or else by as much as the partner can take.
+ * is, of the 256 ranks with most room, the first with which a swap is possible; the two objects
+ * differ by what ends the excess, or else by as much as the partner can take.
  */
 #include "place/refine.h"
 
@@ -27,7 +27,10 @@
 #include "base/mem.h"
 #include "place/offers.h"
 
-enum { TICK = 1 << 14 };
+enum {
+    TICK = 1 << 14,
+    TRIES = 256, /* ranks looked at for a swap */
+};
 
 /* Excess below this fraction of the threshold is rounding of sums: no reason to move, and what a
  * receiver may exceed the threshold by stays below what any donor had. */
@@ -194,7 +197,7 @@ static int swap(refiner_t *self, int32_t donor, bool *done, plb_err_t *err)
     if (self->others.start == NULL) {
         ret = plb_offers_init(&self->others, &self->ranks, self->returns, INFINITY, err);
     }
-    while (ret == PLB_OK && found.sum == 0.0 && self->receiver.n > 0) {
+    while (ret == PLB_OK && found.sum == 0.0 && self->receiver.n > 0 && self->n_aside < TRIES) {
         found = find_swap(self, donor, self->receiver.item[0].id);
         if (found.sum == 0.0) {
             self->aside[self->n_aside++] = plb_heap_pop(&self->receiver);
