@@ -163,6 +163,27 @@ class Agent:
         /,
     ) -> tuple[list[tuple[int, list[Any]]], tuple[float, float, float, float, int, int, int]]: ...
 
+# topology.c
+def hop_bytes(
+    torus: bool,
+    sizes: ArrayLike,
+    start: ArrayLike,
+    to: ArrayLike,
+    bytes: ArrayLike,
+    place: ArrayLike,
+    /,
+) -> tuple[float, float]: ...
+def map_parts(
+    torus: bool,
+    sizes: ArrayLike,
+    start: ArrayLike,
+    to: ArrayLike,
+    bytes: ArrayLike,
+    place: ArrayLike,
+    group: ArrayLike,
+    /,
+) -> NDArray[np.int32]: ...
+
 # replay.c
 def replay(
     trace: Any,

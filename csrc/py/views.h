@@ -80,6 +80,7 @@ int plb_py_add_base(PyObject *module);
 int plb_py_add_measure(PyObject *module);
 int plb_py_add_place(PyObject *module);
 int plb_py_add_rounds(PyObject *module);
+int plb_py_add_topology(PyObject *module);
 int plb_py_add_decide(PyObject *module);
 int plb_py_add_select(PyObject *module);
 int plb_py_add_ledger(PyObject *module);
