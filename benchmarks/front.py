@@ -9,7 +9,7 @@ fewest objects, the heaviest first, whose leaving brings every rank down to it.
 
 Checked, for each of Charm++'s strategies, that one of pylb's is at least as good in max/mean and in
 migrations, and so much faster:
-    Greedy        all objects move; 1.5 x        its balance is that of GreedyLB, the same rule
+    Greedy        all objects move; 1.5 x        GreedyLB is the same rule
     GreedyRefine  Greedy's balance; 2 x          0.2 % (64 ranks) to 17 % (16,384) move
     RefineB       1.008; 5 x                     few move: at most a half more than must leave
 """
@@ -153,8 +153,8 @@ def charm_table():
     notes = {
         "Greedy": "all moved",
         "GreedyRefine": "Greedy's balance, 0.2 % to 17 % moved",
-        "RefineB": f"max/mean {REFINE_B}, few moved; up to {CHARM_ON_A_TENTH:,} ms where a tenth of "
-        "the ranks hold most load",
+        "RefineB": f"max/mean {REFINE_B}, few moved; up to {CHARM_ON_A_TENTH:,} ms where a tenth "
+        "of the ranks hold most load",
     }
     show(
         ["strategy", *(f"{p:,}" for p in RANKS), "", "wanted"],
