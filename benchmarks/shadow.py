@@ -52,10 +52,10 @@ def fastest(plate: Plate, iterations: int, repeats: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--blocks", type=int, default=16, help="along a side (%(default)s)")
-    parser.add_argument("--size", type=int, default=8, help="cells a block side (%(default)s)")
-    parser.add_argument("--iterations", type=int, default=80, help="(%(default)s)")
-    parser.add_argument("--repeats", type=int, default=9, help="(%(default)s)")
+    parser.add_argument("--blocks", type=int, default=8, help="along a side (%(default)s)")
+    parser.add_argument("--size", type=int, default=16, help="cells a block side (%(default)s)")
+    parser.add_argument("--iterations", type=int, default=60, help="(%(default)s)")
+    parser.add_argument("--repeats", type=int, default=6, help="(%(default)s)")
     parser.add_argument("--json", help="also write the figures there")
     args = parser.parse_args()
     found = fastest(Plate(args.blocks, args.size), args.iterations, args.repeats)

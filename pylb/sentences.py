@@ -27,9 +27,9 @@ def size(nbytes: float) -> str:
     return f"{nbytes:.0f} bytes"
 
 
-def count(n: float, word: str) -> str:
+def count(n: float, word: str, several: str = "") -> str:
     """'1 object', '2 objects'."""
-    return f"{n:.0f} {word}{'' if n == 1 else 's'}"
+    return f"{n:.0f} {word if n == 1 else several or word + 's'}"
 
 
 def explain(r: Receipt) -> str:
@@ -92,7 +92,18 @@ def _known(figures: dict[str, float], name: str) -> bool:
 
 
 def _expected(r: Receipt) -> str:
-    said = [_alternative(a) for a in r.alternatives if a.strategy]
+    others = [a for a in r.alternatives if a.strategy and a.strategy != r.strategy]
+    # Of many that nobody has tried yet there is nothing to tell apart.
+    tried = [a for a in others if len(others) == 1 or not math.isnan(a.cost)]
+    taken = [a for a in r.alternatives if a.strategy and a.strategy == r.strategy]
+    said = [_alternative(a) for a in taken + tried]
+    untried = len(others) - len(tried)
+    if untried:
+        gain = max(a.gain for a in others if a not in tried)
+        most = f"up to {seconds(gain)} an iteration" if gain > 0 else "nothing"
+        said.append(
+            f"{count(untried, 'strategy', 'strategies')} not tried yet was expected to save {most}"
+        )
     if not said:
         return ""
     left = "" if math.isinf(r.left) else f"; {count(r.left, 'iteration')} were left"

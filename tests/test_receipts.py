@@ -196,6 +196,18 @@ def test_explain():
         lb.explain(2)
 
 
+def test_strategies_that_were_never_tried_are_not_told_one_by_one():
+    nan = float("nan")
+    r = pylb.Receipt(3, "balance", "so", "auto", strategy="A")
+    costs = {"": 0.0, "A": nan, "B": 0.5, "C": nan, "D": nan}
+    r.alternatives = tuple(pylb.Alternative(name, 0.1, cost) for name, cost in costs.items())
+    assert (
+        "To balance with A was expected to save 100 ms an iteration at a cost not known yet; with "
+        "B was expected to save 100 ms an iteration at a cost of 500 ms, back in 5 iterations; "
+        "with 2 strategies not tried yet was expected to save up to 100 ms an iteration."
+    ) in r.explain()
+
+
 def test_sentences_of_a_balancing():
     r = pylb.Receipt(
         iteration=41,
