@@ -11,6 +11,7 @@ from pylb.machine.models import SpeedModels
 from pylb.machine.rows import Division, RowPartition
 from pylb.metrics import Metrics
 from pylb.optimum import GeneratedRun, Imbalance, Optimum, optimum
+from pylb.partition import Partition, partition
 from pylb.place import Placement, place
 from pylb.receipts import Alternative, History, Receipt
 from pylb.replay import Replay, replay
@@ -39,6 +40,7 @@ __all__ = [
     "Metrics",
     "Multicasts",
     "Optimum",
+    "Partition",
     "Placement",
     "Receipt",
     "Replay",
@@ -58,6 +60,7 @@ __all__ = [
     "errors",
     "evaluate",
     "optimum",
+    "partition",
     "place",
     "plots",
     "replay",

@@ -267,7 +267,7 @@ def trace_optimum(
 # partition.c
 def install(partitioner: Any, /) -> None: ...
 def partition(
-    library: str,
+    library: str | None,
     vertices: int,
     parts: int,
     *,
@@ -285,10 +285,15 @@ def partition(
     fixed: ArrayLike | None = None,
     old: ArrayLike | None = None,
     old_cost: ArrayLike | None = None,
+    part: ArrayLike | None = None,
     imbalance: float = 1.03,
     seed: int = 0,
+    cycles: int = -1,
     options: list[str] = [],
 ) -> NDArray[np.int32]: ...
+def connectivity(
+    net_start: ArrayLike, pin: ArrayLike, net_weight: ArrayLike, part: ArrayLike, parts: int, /
+) -> int: ...
 
 # machine.c
 def fpm_check(start: ArrayLike, rows: ArrayLike, speed: ArrayLike, /) -> None: ...

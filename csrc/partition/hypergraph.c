@@ -435,7 +435,7 @@ int plb_hypergraph_connectivity(const plb_hypergraph_t *self, const int32_t *par
             parts += seen[part[self->pin[i]]] != e + 1;
             seen[part[self->pin[i]]] = e + 1;
         }
-        *out += self->net_weight[e] * (parts - 1);
+        *out += parts > 1 ? self->net_weight[e] * (parts - 1) : 0;
     }
 out:
     plb_free(seen);

@@ -1,0 +1,235 @@
+"""Partitions: two tables of the literature re-made, and what pylb's own share of the time is.
+
+    python benchmarks/partition.py [--quick] [--json out/partition.json]
+
+1. HexFEM, table 3 of Devine et al. (2005): the 27-point stencil on 32^3 in five parts, imbalance
+   at most 1.03; total communication volume of METIS, Scotch, Zoltan and pylb over seeds.  Checked:
+   pylb's best method needs at most 10 s and has at most 5,172, the best of the partitioners tried.
+2. Table 2.1 of Menon (2012): the mean number of ranks that a cell's multicast reaches, 8^3 cells
+   of leanmd and their computes on 64 ranks.  Checked: ZoltanLB at most 0.60 of MetisLB, and
+   max/mean at most 1.05.
+3. pylb's share: `pylb.place` with MetisLB beside METIS called bare with the same arrays, on the
+   torus of examples/lbtest.py.  Checked: at most a tenth of the time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from common import cases, peers
+
+import pylb
+from pylb import _core, partitioners
+from pylb.cli.table import show
+from pylb.partition import METHODS
+
+HEXFEM_BEST, HEXFEM_SECONDS = 5172, 10.0
+
+
+def hexfem(n: int = 32) -> sp.csr_array:
+    """The matrix: 830,584 entries."""
+    line = sp.diags_array([np.ones(n - 1), np.ones(n), np.ones(n - 1)], offsets=[-1, 0, 1])
+    return sp.csr_array(sp.kron(sp.kron(line, line), line))
+
+
+def table3(quick: bool) -> tuple[list[list[Any]], bool]:
+    """Volume and time of each method over seeds."""
+    A = hexfem()
+    methods: dict[str, dict[str, Any]] = {
+        "METIS, k-way": {"method": "metis"},
+        "METIS, k-way, volume": {"method": "metis", "OBJTYPE": "vol"},
+        "Scotch": {"method": "scotch"},
+        "Zoltan, graph": {"method": "graph"},
+        "Zoltan, hypergraph": {"method": "zoltan"},
+        "pylb alone": {"method": "pylb"},
+        "pylb, hypergraph": {"method": "hypergraph"},
+    }
+    rows, good = [], True
+    for name, how in methods.items():
+        library = METHODS[how["method"]].library
+        if library not in ("", "pylb") and not partitioners.available(library):
+            continue
+        best = how["method"] == "hypergraph"
+        seeds = range(1 if best or quick else 5)
+        made = [pylb.partition(A, 5, seed=seed, **how) for seed in seeds]
+        volume = [int(p.volume) for p in made]
+        balance = max(p.max_over_mean for p in made)
+        seconds = min(p.seconds for p in made)
+        rows.append([name, min(volume), max(volume), f"{balance:.3f}", f"{seconds:.2f}"])
+        if best:
+            good = max(volume) <= HEXFEM_BEST and balance <= 1.03 and seconds <= HEXFEM_SECONDS
+    show(
+        ["method", "least volume", "most", "max/mean", "seconds"],
+        rows,
+        title="HexFEM, 5 parts (2005: METIS 6,790, Zoltan's best 5,270)",
+    )
+    return rows, good
+
+
+def leanmd(two_away: bool, p: int = 64) -> pylb.Snapshot:
+    """8^3 periodic cells with 14 or 23 computes each, uniform density; cells are cheap.
+
+    A compute of two cells has load 1, a cell's own one half of that, a cell a tenth.
+    """
+    n = 8
+    reach = (range(-2, 3) if two_away else range(-1, 2), range(-1, 2), range(-1, 2))
+    around = list(itertools.product(*reach))
+    forward = around[len(around) // 2 :]
+    cells = np.arange(n**3)
+    place = np.stack(np.unravel_index(cells, (n, n, n)))
+    load = np.concatenate([np.full(n**3, 0.1), np.tile([0.5] + [1.0] * (len(forward) - 1), n**3)])
+    receivers: list[list[int]] = [[] for _ in cells]
+    for i, offset in enumerate(forward):
+        other = np.ravel_multi_index(tuple(place + np.array(offset)[:, None]), (n, n, n), "wrap")
+        for cell in cells:
+            compute = n**3 + cell * len(forward) + i
+            receivers[cell].append(compute)
+            if other[cell] != cell:
+                receivers[other[cell]].append(compute)
+    start = np.cumsum([0, *map(len, receivers)])
+    return pylb.Snapshot(
+        load,
+        np.concatenate([cells * p // n**3, np.repeat(cells * p // n**3, len(forward))]),
+        n_ranks=p,
+        multicasts=(cells, start, np.concatenate(receivers), np.full(n**3, 1000.0)),
+    )
+
+
+def reached(snapshot: pylb.Snapshot, rank: np.ndarray) -> float:
+    """Mean number of ranks that have receivers of a multicast."""
+    start, to = snapshot.multicast_start, snapshot.multicast_dst
+    return float(np.mean([len({*rank[to[a:b]].tolist()}) for a, b in itertools.pairwise(start)]))
+
+
+def table21() -> tuple[list[list[Any]], bool]:
+    """Ranks that a multicast reaches under each strategy."""
+    paper = {"MetisLB": (8.5, 10.15), "ScotchLB": (8.2, 10.9), "ZoltanLB": (5.5, 7.0)}
+    rows, good = [], True
+    for two_away in (False, True):
+        snapshot = leanmd(two_away)
+        what = "45 receivers, 2-away" if two_away else "27 receivers, 1-away"
+        mean: dict[str, float] = {}
+        for name in ("MetisLB", "ScotchLB", "ZoltanLB", "HypergraphLB"):
+            library = pylb.strategies()[name].library
+            if library is not None and not partitioners.available(library):
+                continue
+            plan = pylb.place(snapshot, name)
+            mean[name] = reached(snapshot, plan.rank)
+            ratio = mean[name] / mean["MetisLB"] if "MetisLB" in mean else float("nan")
+            rows.append(
+                [
+                    what,
+                    name,
+                    f"{paper[name][two_away]:g}" if name in paper else "",
+                    f"{mean[name]:.2f}",
+                    f"{ratio:.2f}",
+                    f"{plan.after.max_over_mean:.3f}",
+                    f"{plan.seconds * 1e3:.0f}",
+                ]
+            )
+            if name == "ZoltanLB":
+                good = good and ratio <= 0.60 and plan.after.max_over_mean <= 1.05
+    show(
+        ["multicast to", "strategy", "paper", "ranks", "of MetisLB", "max/mean", "ms"],
+        rows,
+        title="Table 2.1: mean number of ranks that a multicast reaches, leanmd 8^3 on 64 ranks",
+    )
+    return rows, good
+
+
+def least(call: Callable[[], Any], repeats: int) -> float:
+    """Least time of some calls."""
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def bare(library: str, snapshot: pylb.Snapshot) -> Callable[[], Any]:
+    """A library with the graph of a snapshot in its form already, at 3 % imbalance."""
+    starts, neighbours, vertices, edges = (a.astype(np.int32) for a in peers.csr(snapshot))
+    partitioners.load(library)
+    return lambda: _core.partition(
+        library,
+        snapshot.n_objects,
+        snapshot.n_ranks,
+        start=starts,
+        to=neighbours,
+        weight=vertices,
+        edge_weight=edges,
+    )
+
+
+def bare_pymetis(snapshot: pylb.Snapshot) -> Callable[[], Any]:
+    """METIS through pymetis, with the same options as MetisLB."""
+    import pymetis
+
+    starts, neighbours, vertices, edges = peers.csr(snapshot)
+    graph = pymetis.CSRAdjacency(starts, neighbours)
+    return lambda: pymetis.part_graph(
+        snapshot.n_ranks,
+        adjacency=graph,
+        vweights=vertices,
+        eweights=edges,
+        recursive=False,
+        options=pymetis.Options(seed=1, ufactor=30),
+    )
+
+
+def share(quick: bool) -> tuple[list[list[Any]], bool]:
+    """Whole calls of strategies beside their libraries."""
+    rows, good = [], True
+    sizes = [(10**4, 64)] if quick else [(10**4, 64), (10**5, 64), (10**5, 1024)]
+    for n, p in sizes:
+        case = cases.graph("cube", n, p)
+        snapshot = case.make()
+        for name, library in (("MetisLB", "METIS"), ("ScotchLB", "Scotch")):
+            if not partitioners.available(library):
+                continue
+            whole = least(lambda s=snapshot, name=name: pylb.place(s, name), 3)
+            alone = least(bare(library, snapshot), 3)
+            rows.append([case.name, name, library, whole * 1e3, alone * 1e3, whole / alone])
+            good = good and whole / alone <= 1.1
+            if library == "METIS" and peers.installed("pymetis"):
+                alone = least(bare_pymetis(snapshot), 3)
+                rows.append([case.name, name, "pymetis", whole * 1e3, alone * 1e3, whole / alone])
+    show(
+        ["objects / ranks", "strategy", "library", "whole, ms", "library alone, ms", "ratio"],
+        rows,
+        title="pylb's share of the time: a call of pylb.place beside the bare library",
+    )
+    return rows, good
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="one seed, small cases")
+    parser.add_argument("--json", type=Path, default=Path("out/partition.json"))
+    args = parser.parse_args()
+    out, checks = {}, {}
+    parts: dict[str, Callable[[], tuple[list[list[Any]], bool]]] = {
+        "table 3": lambda: table3(args.quick),
+        "table 2.1": table21,
+        "share": lambda: share(args.quick),
+    }
+    for name, make in parts.items():
+        out[name], checks[name] = make()
+        print()
+    args.json.parent.mkdir(parents=True, exist_ok=True)
+    args.json.write_text(json.dumps({**out, "checks": checks}, indent=1) + "\n")
+    for name, good in checks.items():
+        print(f"{name}: {'as it should be' if good else 'NOT as it should be'}")
+
+
+if __name__ == "__main__":
+    main()
