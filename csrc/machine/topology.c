@@ -196,15 +196,18 @@ static void swap(mapper_t *self, int32_t a, int32_t b)
 }
 
 /* Greedy: the part that exchanges most with those that have their places (ties: the lowest) goes
- * to the free place of its group where that costs least (ties: the lowest); as TopoLB (Agarwal,
+ * to the free place of its group where that costs least (ties: nearest to all
+ * that are taken, then the lowest); as TopoLB (Agarwal,
  * Sharma and Kale, IPDPS 2006) with the cost of what is placed. */
 static int place_greedily(mapper_t *self, plb_tick_fn tick, void *tick_arg, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = self->machine->n_places;
     double *pull = NULL; /* bytes exchanged with the parts that are placed; negative: placed */
+    int64_t *far = NULL; /* hops from a place to all that are taken */
     int32_t *old = NULL, *group_at = NULL;
     PLB_NEW0(pull, p);
+    PLB_NEW0(far, p);
     PLB_NEW(old, p);
     PLB_NEW(group_at, p);
     memcpy(old, self->place, (size_t)p * sizeof *old);
@@ -224,18 +227,18 @@ static int place_greedily(mapper_t *self, plb_tick_fn tick, void *tick_arg, plb_
             }
             double sum = 0.0;
             for (int64_t k = self->rows.start[next];
-                 k < self->rows.start[next + 1] && (best < 0 || sum < least); k++) {
+                 k < self->rows.start[next + 1] && (best < 0 || sum <= least); k++) {
                 const int32_t there = self->place[self->rows.to[k]];
                 sum +=
                     there < 0 ? 0.0 : self->bytes[k] * plb_topology_hops(self->machine, at, there);
             }
-            if (best < 0 || sum < least) {
+            if (best < 0 || sum < least || (sum == least && far[at] < far[best])) {
                 best = at;
                 least = sum;
             }
-            if (least == 0.0) {
-                break;
-            }
+        }
+        for (int32_t at = 0; at < p; at++) {
+            far[at] += plb_topology_hops(self->machine, at, best);
         }
         self->place[next] = best;
         self->part[best] = next;
@@ -247,6 +250,7 @@ static int place_greedily(mapper_t *self, plb_tick_fn tick, void *tick_arg, plb_
     }
 out:
     plb_free(pull);
+    plb_free(far);
     plb_free(old);
     plb_free(group_at);
     return ret;
