@@ -244,6 +244,12 @@ def test_another_program_is_told_so(tmp_path):
     assert len(run(replay=path, n=30).iterations.time) == 30
 
 
+def test_what_is_not_done_cannot_be_taken_again(tmp_path):
+    for mode in ("off", "shadow"):
+        with pytest.raises(DomainError, match="expected 'on' with replay=path"):
+            pylb.Balancer(replay=tmp_path / "run.h5", mode=mode)
+
+
 def test_as_it_comes(tmp_path):
     path = tmp_path / "run.h5"
     lb = run(record=path, every=7, n=100)

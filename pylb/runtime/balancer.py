@@ -161,6 +161,8 @@ class Balancer(Asynchronous):
             raise DomainError(f"lag is {lag}: expected 0 in shadow mode")
         if self._lag and (replay is not None or not isinstance(record, bool)):
             raise DomainError(f"lag is {lag}: expected 0 with record=path and with replay=path")
+        if replay is not None and mode != "on":
+            raise DomainError(f"mode is {mode!r}: expected 'on' with replay=path")
         self._again = None if replay is None else Again(replay, self.n_ranks)
         if self._again is not None:
             self._decider = self._again
