@@ -4,8 +4,9 @@ import os
 
 import numpy as np
 import pytest
+import twin_gossip
 import twins
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from test_place import SETTINGS, keeps_its_word, snapshots
 
@@ -29,6 +30,22 @@ def loads_of(kind, n, rng):
 
 def in_blocks(n, p):
     return np.arange(n) * p // n
+
+
+@SETTINGS
+@given(snapshots(memory=True, most=60, ranks=9), st.integers(0, 5), st.integers(1, 4))
+def test_gossip_is_the_twin(s, seed, fan_out):
+    assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
+    plan = pylb.place(s, "GossipLB", seed=seed, fan_out=fan_out, rounds=2, iterations=12)
+    assert plan.rank.tolist() == twin_gossip.gossip(s, seed, 1.01, fan_out, 2, 12)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "four decades", "one above the average"])
+@pytest.mark.parametrize(("n", "p", "used"), [(600, 40, 40), (900, 60, 2), (160, 40, 40)])
+def test_gossip_of_more_ranks_is_the_twin(kind, n, p, used):
+    load = loads_of(kind, n, np.random.default_rng(n))
+    s = pylb.Snapshot(load, in_blocks(n, used), n_ranks=p)
+    assert pylb.place(s, "GossipLB", seed=1).rank.tolist() == twin_gossip.gossip(s, 1)
 
 
 # ---- what holds of every placement -----------------------------------------------------------
