@@ -1,0 +1,375 @@
+"""The figures of Menon 2012, chapter 3, re-made: when pylb balances, and with which strategy.
+
+    python benchmarks/chapter3.py [--only 3.2] [--quick] [--out out]
+
+Figures 3.2 and 3.3: jacobi2d on virtual ranks, balanced after every 1, 2, 3, ... iterations, after
+none, and when pylb's triggers say so.  The plate is solved once, on one rank; the work of each
+block in each iteration, its sweeps, does not depend on where it lives.  The runs that are compared
+declare that work, so that a period is not better than another by chance.  Everything else is the
+program: its objects, its messages, their sizes, the balancer.  A balancing takes its messages' time
+and that of a strategy as slow as STRATEGY_SECONDS.
+
+Figure 3.4: kneighbor on virtual ranks, its loads the steps that it has computed: half of the ring
+suddenly computes four times as long; how many iterations had seen it when it was balanced.
+
+Figures 3.6 and 3.7: which strategy "auto" picks for leanmd and for kneighbor with large messages,
+and what the run takes with and without it.  Both run for real on virtual ranks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from common import cases  # noqa: F401  finds the examples
+
+import pylb
+from pylb import plots
+from pylb.cli.table import show
+
+import jacobi2d  # isort: skip
+import kneighbor  # isort: skip
+import leanmd  # isort: skip
+from heat import Block, Plate  # isort: skip
+from lennardjones import Fluid  # isort: skip
+
+RANKS = 8
+STRATEGY_SECONDS = 0.05  # several iterations
+STEP = 2e-6  # seconds that a step of kneighbor is taken for
+NETWORK = (1e-5, 1e-8)  # seconds per message and per byte: that of 2012
+TRIGGERS = ("metabalancer", "auto")
+WITHIN = 1.03  # of the best fixed period
+PERIODS = (*range(1, 6), *range(6, 40, 2), *range(40, 60, 4), *range(60, 301, 20))
+
+
+ABOVE = 24  # points: a title above the legend of plots.imbalance
+
+
+def check(what: str, met: bool, verdicts: list[dict[str, Any]]) -> None:
+    """Note and print whether something was met."""
+    print(f"{'met   ' if met else 'MISSED'} {what}")
+    verdicts.append({"what": what, "met": bool(met)})
+
+
+# ---- figures 3.2 and 3.3 -----------------------------------------------------------------------
+
+
+class Solved(NamedTuple):
+    """A plate that was solved on one rank.
+
+    Attributes
+    ----------
+    seconds : (n, blocks) float64
+        Work of each block in each iteration.
+    """
+
+    plate: Plate
+    seconds: np.ndarray
+
+
+def solve_once(plate: Plate, iterations: int) -> Solved:
+    """Sweeps of each block in each iteration, at the mean seconds of a sweep."""
+    blocks = {key: Block(plate, key) for key in range(plate.blocks**2)}
+    sweeps = np.zeros((iterations, len(blocks)))
+    begin = time.thread_time()
+    for it in range(iterations):
+        sent = [
+            (other, key, block.border(side).copy())
+            for key, block in blocks.items()
+            for side, other in plate.neighbours(key).items()
+        ]
+        for target, source, border in sent if it else []:
+            blocks[target].receive(source, border)
+        for key, block in blocks.items():
+            before = block.sweeps
+            block.advance()
+            sweeps[it, key] = block.sweeps - before
+    return Solved(plate, sweeps * (time.thread_time() - begin) / sweeps.sum())
+
+
+def declared(comm: Any, solved: Solved, **balancing: Any) -> dict[str, Any]:
+    """jacobi2d with the work declared, not done."""
+
+    def strategy(snapshot: pylb.Snapshot) -> np.ndarray:
+        comm.elapse(STRATEGY_SECONDS)
+        return pylb.place(snapshot, "GreedyLB").rank
+
+    plate, n = solved.plate, len(solved.seconds)
+    lb = pylb.Balancer(comm, strategy=strategy, **balancing)
+    for key in jacobi2d.initial_blocks(plate, lb.rank, lb.n_ranks):
+        lb.add(key, np.zeros((plate.size + 2, plate.size + 2)))
+    border = np.zeros(plate.size)
+    for it in lb.iterate(n):
+        for key, _ in lb.local():
+            comm.elapse(solved.seconds[it, key])
+            for other in plate.neighbours(key).values():
+                lb.send(other, key, border, copy=False)
+    report = lb.report()
+    return {
+        "seconds": report.seconds,
+        "balanced_after": [r.iteration for r in lb.history if r.balanced],
+        "cost": report.balancing_seconds,
+        "max": lb.iterations.max.tolist(),
+        "mean": lb.iterations.mean.tolist(),
+    }
+
+
+def figure_32(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Elapsed time of jacobi2d over the period, and under the triggers."""
+    iterations = 100 if quick else 300
+    plate = Plate(12, 8, period=2 * iterations, tolerance=1e-4)
+    solved = solve_once(plate, iterations)
+    cluster = pylb.VirtualCluster(RANKS, network=NETWORK, clock="none")
+
+    def run(**way: Any) -> dict[str, Any]:
+        return cluster.run(declared, solved, **way)[0]
+
+    periods = [every for every in PERIODS if every < iterations]
+    fixed = {every: run(every=every) for every in periods}
+    chosen = {name: run(trigger=name) for name in TRIGGERS}
+    off = run(mode="off")
+    best = min(fixed, key=lambda every: fixed[every]["seconds"])
+    least = fixed[best]["seconds"]
+    rows = [["not at all", off["seconds"], off["seconds"] / least, 0, ""]]
+    shown = sorted({1, 2, 5, 10, 20, 40, best} & set(fixed))
+    rows += [[f"every {every}", *row_32(fixed[every], least)] for every in shown]
+    rows += [[name, *row_32(made, least)] for name, made in chosen.items()]
+    head = ["balanced", "s", "/best", "LBs", "iterations between them"]
+    title = f"Figures 3.2, 3.3: jacobi2d, {plate.blocks**2} blocks on {RANKS} ranks, "
+    show(head, rows, title=f"{title}{iterations} iterations")
+    for name, made in chosen.items():
+        ratio = made["seconds"] / least
+        text = f"{name}: {ratio:.4f} of the best fixed period's time, that of {best} iterations"
+        check(text, ratio <= WITHIN, verdicts)
+    ends = (min(fixed[1]["seconds"], fixed[2]["seconds"]), off["seconds"])
+    check("a period too short and one too long cost time", min(ends) > WITHIN * least, verdicts)
+    return {"iterations": iterations, "fixed": fixed, "chosen": chosen, "off": off, "best": best}
+
+
+def row_32(made: dict[str, Any], least: float) -> list[Any]:
+    after = made["balanced_after"]
+    between = np.diff([-1, *after])
+    shown = ", ".join(map(str, between[:8])) + (", ..." if len(between) > 8 else "")
+    return [made["seconds"], made["seconds"] / least, len(after), shown]
+
+
+def draw_32(made: dict[str, Any], axes: list[Any]) -> None:
+    left, right = axes
+    fixed = made["fixed"]
+    left.plot(list(fixed), [r["seconds"] for r in fixed.values()], color=plots.BLUE, marker=".")
+    left.axhline(made["off"]["seconds"], color=plots.GREY, ls=":", label="not balanced")
+    for (name, r), colour, style in zip(
+        made["chosen"].items(), (plots.ORANGE, plots.VERMILLION), ("--", "-"), strict=True
+    ):
+        left.axhline(r["seconds"], color=colour, ls=style, label=name)
+    left.set_xscale("log")
+    least = min(r["seconds"] for r in made["chosen"].values())
+    left.set(xlabel="fixed period, iterations", ylabel="s", title="elapsed time (3.2)")
+    left.set_ylim(0.9 * least, 2.0 * made["off"]["seconds"])
+    left.legend()
+    auto = made["chosen"]["auto"]
+    plots.imbalance(auto["max"], auto["mean"], auto["balanced_after"], ax=right)
+    right.set_title("what auto picked (3.3)", pad=ABOVE)
+
+
+# ---- figure 3.4 --------------------------------------------------------------------------------
+
+
+def figure_34(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
+    """A sudden imbalance in kneighbor."""
+    start, iterations = (15, 30) if quick else (40, 80)
+    ring = kneighbor.Ring(
+        objects=16 * RANKS,
+        k=2,
+        nbytes=8192,
+        work=round(0.3e-3 / STEP),
+        start=start,
+        share=0.5,
+        factor=4,
+    )
+    rows, out = [], {}
+    # Loads are the steps that were computed: the machine's own unrest sets nothing off.
+    for name in TRIGGERS:
+        way = {"strategy": "GreedyLB", "trigger": name, "load": lambda _, node: STEP * node.steps}
+        run = pylb.VirtualCluster(RANKS).run(kneighbor.solve, ring, iterations, **way)[0]
+        reaction = kneighbor.Reaction.of(run, start)
+        rows.append([name, reaction.after, *reaction.ratio, *map(milli, reaction.seconds)])
+        out[name] = {
+            "after": reaction.after,
+            "max": run.iterations.max.tolist(),
+            "mean": run.iterations.mean.tolist(),
+            "balanced_after": run.balanced_after,
+        }
+    head = ["trigger", "iterations", "max/mean: before", "until LB", "after"]
+    times = ["ms/iteration: before", "until LB", "after"]
+    title = f"Figure 3.4: kneighbor on {RANKS} ranks, half of it 4 times as heavy from {start} on"
+    show([*head, *times], rows, title=title)
+    for name, made in out.items():
+        after = made["after"]
+        text = f"{name}: balanced when {after} iterations had shown the imbalance (3)"
+        check(text, after is not None and after <= 3, verdicts)
+    return out
+
+
+def milli(seconds: float | None) -> float | None:
+    return None if seconds is None else 1e3 * seconds
+
+
+def draw_34(made: dict[str, Any], axes: list[Any]) -> None:
+    for ax, (name, r) in zip(axes, made.items(), strict=True):
+        plots.imbalance(r["max"], r["mean"], r["balanced_after"], ax=ax)
+        ax.set_title(f"kneighbor, {name} (3.4)", pad=ABOVE)
+
+
+# ---- figures 3.6 and 3.7 -----------------------------------------------------------------------
+
+
+def picked(cluster: pylb.VirtualCluster, solve: Any, *args: Any) -> dict[str, Any]:
+    """Which strategies "auto" runs, and the time that the whole takes, beside the unbalanced one.
+
+    Of two runs of each the faster counts, in turns: the machine has its moods.
+    """
+    ways = ({"mode": "off"}, {"strategy": "auto"})
+    made = [[cluster.run(solve, *args, clock="cpu", **way)[0] for way in ways] for _ in range(2)]
+    off, run = (min(runs, key=lambda r: r.report.seconds) for runs in zip(*made, strict=True))
+    balanced = [r for r in run.report.history if r.balanced]
+    return {
+        "strategies": [r.strategy for r in balanced],
+        "why": balanced[0].why if balanced else "",
+        "balanced_after": run.balanced_after,
+        "off_max": off.iterations.max.tolist(),
+        "max": run.iterations.max.tolist(),
+        "mean": run.iterations.mean.tolist(),
+        "off_seconds": off.report.seconds,
+        "seconds": run.report.seconds,
+        "off_max_over_mean": off.report.mean_max_over_mean,
+        "max_over_mean": run.report.mean_max_over_mean,
+        "migrations": run.report.migrations,
+    }
+
+
+class Scattered(kneighbor.Ring):
+    """The ring dealt out to the ranks like cards: neighbours begin on other ranks."""
+
+    def neighbours(self, key: int) -> list[int]:
+        """The k objects on either side, nearest first."""
+        stride = self.objects // RANKS + 1
+        return [(key + d * stride) % self.objects for i in range(1, self.k + 1) for d in (-i, i)]
+
+
+def figure_36(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
+    """The family of strategies picked for leanmd and for kneighbor with large messages."""
+    fluid, steps = Fluid(3), 100 if quick else 150
+    fast = pylb.VirtualCluster(RANKS)
+    slow = pylb.VirtualCluster(RANKS, network=NETWORK)
+    ring = Scattered(  # heavy on half of the ranks from the start
+        objects=16 * RANKS,
+        k=4,
+        nbytes=128 * 1024,
+        work=kneighbor.calibrate(None, 0.1e-3),
+        start=0,
+        share=0.5,
+        factor=4,
+    )
+    made = {
+        "leanmd (3.6)": picked(fast, leanmd.solve, fluid, fluid.drop(), steps),
+        "kneighbor, 128 KiB (3.7)": picked(slow, kneighbor.solve, ring, 40),
+    }
+    rows = [
+        [
+            name,
+            r["strategies"][0] if r["strategies"] else "none",
+            ", ".join(dict.fromkeys(r["strategies"][1:])),
+            r["off_seconds"],
+            r["seconds"],
+            r["off_max_over_mean"],
+            r["max_over_mean"],
+            r["migrations"],
+        ]
+        for name, r in made.items()
+    ]
+    head = [
+        "program",
+        "first",
+        "then",
+        "s: unbalanced",
+        "balanced",
+        "max/mean",
+        "balanced",
+        "migrations",
+    ]
+    show(head, rows, title=f"Figures 3.6, 3.7: what is picked, on {RANKS} ranks")
+    for name, r in made.items():
+        print(f"{name}: {r['why']}")
+    table = pylb.strategies()
+    for (name, r), talks in zip(made.items(), (False, True), strict=True):
+        first = table.get(r["strategies"][0]) if r["strategies"] else None
+        is_right = first is not None and ("communication" in first.looks_at) == talks
+        kind = "looks at communication" if talks else "looks at loads alone"
+        check(f"{name}: the first strategy {kind}", is_right, verdicts)
+        text = f"{name}: {r['off_seconds'] / r['seconds']:.3f} times as fast as unbalanced"
+        check(text, r["seconds"] < r["off_seconds"], verdicts)
+    return made
+
+
+def draw_36(made: dict[str, Any], axes: list[Any]) -> None:
+    for ax, (name, r) in zip(axes, made.items(), strict=True):
+        ax.plot(1e3 * np.array(r["off_max"]), color=plots.GREY, lw=0.8, label="maximum, unbalanced")
+        ax.plot(1e3 * np.array(r["max"]), color=plots.BLUE, label="maximum")
+        ax.plot(1e3 * np.array(r["mean"]), color=plots.ORANGE, label="mean load")
+        for it, strategy in zip(r["balanced_after"], r["strategies"], strict=True):
+            ax.axvline(it + 0.5, color=plots.GREY, lw=0.8, ls=":")
+            ax.annotate(strategy, (it + 1.0, 50.0 * max(r["off_max"])), fontsize=7, rotation=90)
+        ax.set(xlabel="iteration", ylabel="load of a rank, ms", title=name, ylim=(0, None))
+        ax.legend()
+
+
+# ---- all ---------------------------------------------------------------------------------------
+
+FIGURES: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
+    "3.2": (figure_32, draw_32),
+    "3.4": (figure_34, draw_34),
+    "3.6": (figure_36, draw_36),
+}
+
+
+def picture(path: Path, draw: Callable[[list[Any]], None]) -> None:
+    """Draw two axes beside each other into a file."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    draw(list(axes))
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+    print(f"picture: {path}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", choices=FIGURES, help="one figure (3.2 with 3.3, 3.6 with 3.7)")
+    parser.add_argument("--quick", action="store_true", help="fewer iterations")
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder (%(default)s)")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    verdicts: list[dict[str, Any]] = []
+    made = {}
+    for name, (measure, draw) in FIGURES.items():
+        if args.only in (None, name):
+            made[name] = measure(args.quick, verdicts)
+            path = args.out / f"figure_{name.replace('.', '_')}.png"
+            picture(path, lambda axes, draw=draw, name=name: draw(made[name], axes))
+            print()
+    text = json.dumps({"verdicts": verdicts, "figures": made}, indent=1)
+    (args.out / "chapter3.json").write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()
