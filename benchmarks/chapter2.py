@@ -35,6 +35,7 @@ from typing import Any
 
 import numpy as np
 from common import cases
+from common.figures import check, picture
 from common.quality import quality
 
 import pylb
@@ -57,12 +58,6 @@ def strategies(*wanted: str) -> list[str]:
     """Those of the registry, or those wanted that it has."""
     known = pylb.strategies()
     return [name for name in wanted or known if name in known]
-
-
-def check(what: str, met: bool, verdicts: list[dict[str, Any]]) -> None:
-    """Note and print whether something was met."""
-    print(f"{'met   ' if met else 'MISSED'} {what}")
-    verdicts.append({"what": what, "met": bool(met)})
 
 
 # ---- figure 2.1 ------------------------------------------------------------------------------
@@ -385,20 +380,6 @@ def lines(ax: Any, series: dict[str, tuple[Iterable[float], Iterable[float]]]) -
     for i, (name, (x, y)) in enumerate(series.items()):
         colour, mark = COLOURS[i % len(COLOURS)], MARKS[i % len(MARKS)]
         ax.plot(list(x), list(y), color=colour, marker=mark, label=name, lw=1.5, ms=6)
-
-
-def picture(path: Path, draw: Callable[[list[Any]], None]) -> None:
-    """Draw two axes beside each other into a file."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
-    draw(list(axes))
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
-    print(f"picture: {path}")
 
 
 def draw_21(rows: list[dict[str, Any]], axes: list[Any]) -> None:

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from common import cases  # noqa: F401  finds the examples
+from common.figures import check, picture
 
 import pylb
 from pylb import plots
@@ -48,12 +49,6 @@ PERIODS = (*range(1, 6), *range(6, 40, 2), *range(40, 60, 4), *range(60, 301, 20
 
 
 ABOVE = 24  # points: a title above the legend of plots.imbalance
-
-
-def check(what: str, met: bool, verdicts: list[dict[str, Any]]) -> None:
-    """Note and print whether something was met."""
-    print(f"{'met   ' if met else 'MISSED'} {what}")
-    verdicts.append({"what": what, "met": bool(met)})
 
 
 # ---- figures 3.2 and 3.3 -----------------------------------------------------------------------
@@ -336,20 +331,6 @@ FIGURES: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
     "3.4": (figure_34, draw_34),
     "3.6": (figure_36, draw_36),
 }
-
-
-def picture(path: Path, draw: Callable[[list[Any]], None]) -> None:
-    """Draw two axes beside each other into a file."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
-    draw(list(axes))
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
-    print(f"picture: {path}")
 
 
 def main() -> None:
