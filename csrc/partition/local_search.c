@@ -128,14 +128,15 @@ static slot_t *find_slot(const search_t *s, int32_t e, int32_t part)
     return NULL;
 }
 
-static void add_pin(search_t *s, int32_t e, int32_t part)
+/* How many pins are there now. */
+static int32_t add_pin(search_t *s, int32_t e, int32_t part)
 {
     slot_t *slot = find_slot(s, e, part);
     if (slot != NULL) {
-        slot->count++;
-    } else {
-        s->slot[s->hg->net_start[e] + s->n_slot[e]++] = (slot_t){part, 1};
+        return ++slot->count;
     }
+    s->slot[s->hg->net_start[e] + s->n_slot[e]++] = (slot_t){part, 1};
+    return 1;
 }
 
 /* How many pins are left. */
@@ -159,8 +160,11 @@ static int64_t best_move(search_t *s, int32_t v, int32_t *to)
     s->n_touched = 0;
     for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
         const int32_t e = hg->net[j], w = hg->net_weight[e];
-        const slot_t *slot = s->slot + hg->net_start[e];
         all += w;
+        if (s->n_slot[e] == 1) { /* most nets */
+            continue;
+        }
+        const slot_t *slot = s->slot + hg->net_start[e];
         for (int32_t i = 0; i < s->n_slot[e]; i++) {
             if (slot[i].part == from) {
                 freed += slot[i].count == 1 ? w : 0;
@@ -189,38 +193,46 @@ static int64_t best_move(search_t *s, int32_t v, int32_t *to)
     return best;
 }
 
-static void wake(search_t *s, int32_t e)
+static void wake(search_t *s, int32_t u)
+{
+    if (s->woken_at[u] != s->stamp && s->round_of[u] != s->round) {
+        s->woken_at[u] = s->stamp;
+        s->woken[s->n_woken++] = u;
+    }
+}
+
+/* Wake the pins of net e, or only those in `part` (-1: all). */
+static void wake_pins(search_t *s, int32_t e, int32_t part)
 {
     const plb_hypergraph_t *hg = s->hg;
     if (hg->net_start[e + 1] - hg->net_start[e] > WIDE_NET) {
         return;
     }
     for (int32_t i = hg->net_start[e]; i < hg->net_start[e + 1]; i++) {
-        const int32_t u = hg->pin[i];
-        if (s->woken_at[u] != s->stamp && s->round_of[u] != s->round) {
-            s->woken_at[u] = s->stamp;
-            s->woken[s->n_woken++] = u;
+        if (part < 0 || s->part[hg->pin[i]] == part) {
+            wake(s, hg->pin[i]);
         }
     }
 }
 
-/* Move v; woken[] are those whose gains that changes. */
+/* Move v; woken[] are those whose gains that raises.  What it lowers is seen when its turn comes.
+ */
 static void move(search_t *s, int32_t v, int32_t to)
 {
     const plb_hypergraph_t *hg = s->hg;
     const int32_t from = s->part[v];
     s->n_woken = 0;
     s->stamp++;
+    s->part[v] = to;
     for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
         const int32_t e = hg->net[j];
         const int32_t left = remove_pin(s, e, from);
-        add_pin(s, e, to);
-        const int32_t now = find_slot(s, e, to)->count;
-        if (left <= 1 || now <= 2) {
-            wake(s, e);
+        if (add_pin(s, e, to) == 1) {
+            wake_pins(s, e, -1); /* the net reaches `to` anyway now */
+        } else if (left == 1) {
+            wake_pins(s, e, from); /* the last one there can free the net */
         }
     }
-    s->part[v] = to;
     s->load[from] -= hg->weight[v];
     s->load[to] += hg->weight[v];
 }
