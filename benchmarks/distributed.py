@@ -9,8 +9,9 @@ that it reads. The column `held` is the most that any rank held at a time; `of` 
 the most objects of a rank before or after + fan-out x rounds, and with DiffusionLB also the most
 edges of a rank, which it holds both ways. All rounds of the placement count.
 
-Messages and KiB are those that a rank sends in the whole placement: the mean and the most of all
-ranks. Times are those of all virtual ranks together, in one process.
+`off node` are the objects that also leave their node of 64 ranks. Messages and KiB are those that a
+rank sends in the whole placement: the mean and the most of all ranks. Times are those of all
+virtual ranks together, in one process.
 """
 
 import argparse
@@ -54,7 +55,7 @@ def measure(kind, snapshot, greedy):
     """A row for each distributed strategy."""
     p = snapshot.n_ranks
     sent = np.bincount(snapshot.rank[snapshot.edge_src], minlength=p).max()
-    rows = []
+    rows, node = [], snapshot.node
     for name in [s.name for s in pylb.strategies().values() if s.distributed]:
         start = time.perf_counter()
         seen = pylb.traffic(snapshot, name)
@@ -71,6 +72,7 @@ def measure(kind, snapshot, greedy):
                 "max_over_mean": after.components[0].max_over_mean,
                 "greedy": greedy,
                 "migrations": after.migrations,
+                "between_nodes": int(np.count_nonzero(node[seen.rank] != node[snapshot.rank])),
                 "rounds": seen.rounds,
                 "messages": [float(seen.messages.mean()), int(seen.messages.max())],
                 "bytes": [float(seen.bytes.mean()), int(seen.bytes.max())],
@@ -85,13 +87,14 @@ def measure(kind, snapshot, greedy):
 
 def table(rows):
     columns = [
-        "case", "strategy", "before", "max/mean", "/Greedy", "moved", "rounds", "messages", "most",
-        "KiB", "most", "objects", "held", "of", "s",
+        "case", "strategy", "before", "max/mean", "/Greedy", "moved", "off node", "rounds",
+        "messages", "most", "KiB", "most", "objects", "held", "of", "s",
     ]  # fmt: skip
     cells = [
         [
             r["case"], r["strategy"], f"{r['before']:.3f}", f"{r['max_over_mean']:.4f}",
-            f"{r['max_over_mean'] / r['greedy']:.4f}", f"{r['migrations']:,}", r["rounds"],
+            f"{r['max_over_mean'] / r['greedy']:.4f}", f"{r['migrations']:,}",
+            f"{r['between_nodes']:,}", r["rounds"],
             f"{r['messages'][0]:.0f}", f"{r['messages'][1]:,}",
             f"{r['bytes'][0] / 1024:.1f}", f"{r['bytes'][1] / 1024:,.0f}",
             f"{r['objects']:,}", f"{r['held']:,}", f"{r['held'] / r['bound']:.2f}",
