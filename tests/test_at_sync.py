@@ -2,8 +2,53 @@
 
 import re
 
+import numpy as np
 import pytest
 from test_mpi import HERE, launch
+
+import pylb
+from pylb import _core
+from pylb.errors import DomainError, StateError
+from pylb.runtime.report import Iterations, Log, Row
+
+
+def test_the_log_is_the_same_in_blocks_and_by_rows():
+    rows = np.arange(60.0).reshape(12, 5)
+    log = Log()
+    assert Iterations.of(log.table()).time.shape == (0,)
+    for i, n in enumerate([1, 3, 0, 2, 6]):
+        at = len(log)
+        if i % 2:
+            log.extend(rows[at : at + n])
+        else:
+            for row in rows[at : at + n]:
+                log.append(Row(*row))
+        assert len(log) == at + n
+        assert i == 2 or np.array_equal(log.table(), rows[: at + n])
+    assert np.array_equal(Iterations.of(log.table()).utilization, rows[:, 4])
+
+
+def test_the_ledger_catches_up():
+    rows = np.random.default_rng(1).random((40, 6))
+    one, many = (_core.Ledger(1, [row[1] for row in _core.ledger()]) for _ in range(2))
+    for ledger in (one, many):
+        ledger.balanced(0, 0, 0.1, 0.1, 0.1, 0.3)
+    for row in rows:
+        one.observe(*row[:3])
+    for part in np.split(rows, [3, 4, 17]):
+        many.catch_up(part)
+    assert repr(one.state()) == repr(many.state())
+    with pytest.raises(DomainError, match="max"):
+        many.catch_up(np.array([[1.0, -1.0, 1.0]]))
+
+
+def test_not_on_virtual_ranks():
+    def program(comm):
+        for _ in pylb.Balancer(comm, lag=2).iterate(3):
+            pass
+
+    with pytest.raises(StateError, match="expected lag=0"):
+        pylb.VirtualCluster(2).run(program)
 
 
 @pytest.mark.parametrize(("ranks", "iterations"), [(1, 100), (2, 1000), (3, 1000), (5, 10_000)])
@@ -18,6 +63,7 @@ def test_cases(mpiexec, ranks, iterations):
         ("raise", "RemoteError: rank 2: ValueError: block 7 is broken (in iteration 5)"),
         ("blocked", "nobody hears me; the other ranks did not come within 1 s"),
         ("pause", "RemoteError: rank 2: KeyboardInterrupt"),
+        ("all raise", "ValueError: everybody"),
         ("load", "RemoteError: rank 2: ValueError: no load today"),
         ("pickle", "SerializationError: rank 2: object 5 (lock) cannot be pickled"),
         ("trigger", "ValueError: do not ask"),

@@ -679,7 +679,19 @@ class Balancer(Asynchronous):
         return history[i].explain()
 
     def rank_loads(self) -> F64:
-        """The load of every rank in every iteration, (iterations, p) float64.  Collective."""
+        """The load of every rank in every iteration, (iterations, p) float64.  Collective.
+
+        Raises
+        ------
+        StateError
+            Called within a loop with a lag.
+        """
+        if self._running is not None and self._in_loop:
+            raise StateError(
+                f"rank_loads() within a loop with lag={self._lag}: the ranks know of different "
+                "iterations"
+            )
+        self._finish()
         self._agreement.step(Kind.RECORDS, self._done)
         every = self._transport.allgather(np.array(self._loads))
         return np.stack([np.frombuffer(b, np.float64) for b in every], axis=1)

@@ -118,6 +118,7 @@ def one_leaves_early(comm):
         if it == 8 and lb.rank == lb.n_ranks - 1:
             break
     assert [r.iteration for r in lb.history.balancings] == [2, 5]
+    assert len(lb.rank_loads()) == (8 if comm.size == 1 else 20)
     seen = list(lb.iterate(4))
     start = 8 if comm.size == 1 else 20
     assert seen == list(range(start, start + 4))
@@ -182,6 +183,7 @@ def wrong_calls(comm):
     raised(errors.StateError, "no loop of begin()", lb.balance)
     for _ in lb.iterate(3):
         raised(errors.StateError, "exchange() with lag=2", lb.exchange)
+        raised(errors.StateError, "rank_loads() within", lb.rank_loads)
         raised(errors.StateError, "under way", lambda: list(lb.iterate(1)))
         raised(errors.StateError, "no loop of begin()", lambda: lb.at_sync(0))
         other = pylb.Balancer(comm, lag=2)

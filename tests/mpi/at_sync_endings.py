@@ -58,6 +58,8 @@ def misbehave(it):
     """Of the last rank.  The balancing of iteration 7 is announced from iteration 2 on."""
     if case == "raise" and it == 5:
         raise ValueError("block 7 is broken")
+    if case == "all raise" and it == 5:
+        raise ValueError("everybody")
     if case == "exit" and it == 5:
         sys.exit(0)
     if case == "blocked" and it == 5:
@@ -84,6 +86,8 @@ def ranks_as_a_whole():
                 raise ValueError("I can cope")
         elif case == "blocked" and it == 5:
             comm.recv(source=comm.size - 1)
+        elif case == "all raise" and it == 3 + comm.rank:
+            raise ValueError("everybody")
         elif "pause" in case and it == 7:
             time.sleep(1)
 
