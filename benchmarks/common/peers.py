@@ -1,8 +1,9 @@
 """The same placements by other libraries, called bare, where they are installed.
 
 pymetis and pyscotch (``pip install pymetis pyscotch``) get the graph in the form that they want;
-what brings it there is not timed.  LBAF (github.com/DARMA-tasking/LB-analysis-framework) reads the
-snapshot from LBDatafile JSON, as it does recorded runs; reading is not timed either.
+what brings it there is not timed.  "bare" is the library that pylb itself calls.  LBAF
+(github.com/DARMA-tasking/LB-analysis-framework) reads the snapshot from LBDatafile JSON, as it does
+recorded runs; reading is not timed either.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from pathlib import Path
 import numpy as np
 
 import pylb
+import pylb.partitioners
 
 Answer = tuple[float, np.ndarray]  # seconds, rank of each object
-WEIGHTS = 1000  # of an object of mean load, of an edge of mean size
+MOST_WEIGHT = 1 << 30  # sum of the weights that a library gets, as csrc/place/parts.c has it
 
 
 def installed(name: str) -> bool:
@@ -54,8 +56,28 @@ def csr(snapshot: pylb.Snapshot) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
 
 def _weights(values: np.ndarray) -> np.ndarray:
     values = values if values.ndim == 1 else values.sum(axis=1)
-    scale = WEIGHTS / values.mean() if values.mean() > 0 else 1.0
-    return np.maximum(1, np.rint(values * scale)).astype(np.int64)
+    total = values.sum()
+    small = total <= MOST_WEIGHT and np.array_equal(values, np.floor(values))
+    scale = 1.0 if small or total == 0 else MOST_WEIGHT / total
+    return np.maximum(1, np.floor(values * scale + 0.5)).astype(np.int32)
+
+
+def bare(library: str, snapshot: pylb.Snapshot) -> Answer:
+    """The library that pylb was built with, with the arrays in its form."""
+    starts, neighbours, vertices, edges = csr(snapshot)
+    pylb.partitioners.load(library)
+    begin = time.perf_counter()
+    part = pylb._core.partition(
+        library,
+        snapshot.n_objects,
+        snapshot.n_ranks,
+        weight=vertices,
+        start=starts.astype(np.int32),
+        to=neighbours.astype(np.int32),
+        edge_weight=edges,
+        imbalance=1.03,
+    )
+    return time.perf_counter() - begin, part
 
 
 def metis(snapshot: pylb.Snapshot) -> Answer:
@@ -71,7 +93,7 @@ def metis(snapshot: pylb.Snapshot) -> Answer:
         vweights=vertices,
         eweights=edges,
         recursive=False,
-        options=pymetis.Options(seed=1, ufactor=50),
+        options=pymetis.Options(seed=1, ufactor=30),
     )
     return time.perf_counter() - begin, np.asarray(part)
 
@@ -150,6 +172,9 @@ def peers(snapshot: pylb.Snapshot) -> dict[str, Callable[[], Answer]]:
     """The peers that are installed and can place this snapshot, by name."""
     calls: dict[str, Callable[[pylb.Snapshot], Answer]] = {}
     talks = snapshot.edges is not None or snapshot.multicasts is not None
+    for library in ("METIS", "Scotch"):
+        if talks and pylb.partitioners.available(library):
+            calls[f"{library} bare"] = functools.partial(bare, library)
     if talks and installed("pymetis"):
         calls["pymetis"] = metis
     if talks and installed("pyscotch"):
