@@ -19,7 +19,8 @@ to 8 KiB to each neighbour on a three-dimensional torus and on a random graph of
 
 What messages cost (Menon eq. 3.6): every message that a rank sends to another one takes alpha, and
 beta for each byte; what a rank sends is added to its load.  A migration takes as much, and the
-ranks migrate at once: its cost is divided by their number.  See NETWORK.
+ranks migrate at once: its cost is divided by their number.  See NETWORK.  Strategies that have
+parameters for it (CommAwareRefineLB, RefineCommLB) are told.
 """
 
 from __future__ import annotations
@@ -325,12 +326,19 @@ def figure_23(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any
     return rows
 
 
+def told(strategy: str, alpha: float, beta: float) -> dict[str, float]:
+    """What messages cost, for the strategies that can be told."""
+    known = {param.name for param in pylb.strategies()[strategy].params}
+    return {"alpha": alpha, "beta": beta} if {"alpha", "beta"} <= known else {}
+
+
 def lbtest_rows(graph: str, p: int, snapshot: pylb.Snapshot) -> list[dict[str, Any]]:
     """A row for each strategy."""
     alpha, beta = NETWORK["2.3"]
     rows = []
     for name in strategies():
-        plan = min((pylb.place(snapshot, name) for _ in range(3)), key=lambda plan: plan.seconds)
+        plans = (pylb.place(snapshot, name, **told(name, alpha, beta)) for _ in range(3))
+        plan = min(plans, key=lambda plan: plan.seconds)
         placed = pylb.Trace.from_snapshots([snapshot.with_rank(plan.rank)])
         step = placed.replay("none", alpha=alpha, beta=beta).iteration_time[0]
         rows.append({

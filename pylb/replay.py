@@ -192,7 +192,8 @@ def replay(
         Seconds per migration and per byte.
     alpha, beta : float
         Seconds per message and per byte that a rank sends to other ranks in a phase (Menon
-        eq. 3.6); they are added to the time of that rank.
+        eq. 3.6); they are added to the time of that rank, and a strategy that has parameters of
+        these names is told, where they are not both zero.
     foresight : bool
         Balance at the start of the phase with the phase's own loads, as with a perfect
         prediction, instead of at its end.
@@ -220,7 +221,7 @@ def replay(
     >>> run.time, run.speedup_over(trace.replay("none"))
     """
     entry = find(strategy)
-    values = [] if entry.call else entry.values(params)
+    values = [] if entry.call else entry.values({**_told(entry, alpha, beta), **params})
     for name, value in [
         ("cost", cost),
         ("migration_alpha", migration_alpha),
@@ -255,6 +256,12 @@ def replay(
         seed=seed,
         _rows=[Row(*row) for row in decisions],
     )
+
+
+def _told(entry: Strategy, alpha: float, beta: float) -> dict[str, float]:
+    """What messages cost, for a strategy that can take it into account."""
+    known = {param.name for param in entry.params}
+    return {"alpha": alpha, "beta": beta} if alpha + beta > 0 and {"alpha", "beta"} <= known else {}
 
 
 def _trigger(entry: Strategy, every: int | None, trigger: Any) -> Trigger | None:

@@ -292,7 +292,7 @@ def talking(draw, memory=False):
 @SETTINGS
 @given(talking(), st.sampled_from([1.0, 1.003, 1.2]))
 def test_comm_aware_refine_is_the_twin(s, overload):
-    plan = pylb.place(s, "CommAwareRefineLB", overload=overload)
+    plan = pylb.place(s, "CommAwareRefineLB", overload=overload, exchanges=0)
     assert plan.rank.tolist() == twins.refine_comm(s, overload)
     keeps_its_word(s, plan)
     assert plan.after.max <= plan.before.max
@@ -302,7 +302,7 @@ def test_comm_aware_refine_is_the_twin(s, overload):
 @given(talking(memory=True))
 def test_comm_aware_refine_with_limits_is_the_twin_where_they_are_kept(s):
     assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
-    plan = pylb.place(s, "CommAwareRefineLB")
+    plan = pylb.place(s, "CommAwareRefineLB", exchanges=0)
     assert plan.rank.tolist() == twins.refine_comm(s)
     keeps_its_word(s, plan)
 
@@ -320,7 +320,7 @@ def exact(draw):
 @given(exact(), st.sampled_from([(0.0, 0.0), (0.5, 0.125), (0.0, 0.25), (2.0, 0.0)]))
 def test_refine_comm_is_the_twin(s, cost):
     alpha, beta = cost
-    plan = pylb.place(s, "RefineCommLB", overload=1.0, alpha=alpha, beta=beta)
+    plan = pylb.place(s, "RefineCommLB", overload=1.0, alpha=alpha, beta=beta, exchanges=0)
     assert plan.rank.tolist() == twins.refine_comm(s, 1.0, alpha, beta, counts=True)
     keeps_its_word(s, plan)
 

@@ -16,6 +16,7 @@
  *
  * The most loaded rank (ties: the lowest) sheds its excess first, then the next.  One that cannot
  * get below the threshold lifts it for those after it: the iteration takes that long anyway.
+ * Exchanges (swaps.h) then bring down what is left above it.
  */
 #include <math.h>
 #include <stddef.h>
@@ -25,8 +26,10 @@
 #include "base/mem.h"
 #include "place/affinity.h"
 #include "place/offers.h"
+#include "place/swaps.h"
 
 enum { TICK = 1 << 12 };
+enum { PARAM_OVERLOAD, PARAM_EXCHANGES, PARAM_ALPHA, PARAM_BETA };
 
 /* Excess below this fraction of the threshold is rounding of sums. */
 static const double SLACK = 1e-9;
@@ -344,8 +347,8 @@ static double mean_comm(const mover_t *self)
     return self->comm == NULL ? 0.0 : work / speed;
 }
 
-static int refine(const plb_problem_t *problem, double overload, const double *cost, int32_t *rank,
-                  const plb_opts_t *opts, plb_err_t *err)
+static int refine(const plb_problem_t *problem, double overload, bool exchanges,
+                  const double *cost, int32_t *rank, const plb_opts_t *opts, plb_err_t *err)
 {
     const plb_snapshot_t *in = problem->in;
     const int32_t p = in->n_ranks;
@@ -379,7 +382,11 @@ static int refine(const plb_problem_t *problem, double overload, const double *c
     PLB_NEW(self.touched, p);
     PLB_NEW0(self.sent, p);
     PLB_NEW0(self.received, p);
+    const double limit = self.limit;
     ret = shed_all(&self, opts);
+    if (ret == PLB_OK && exchanges) {
+        ret = plb_swaps(&self.ranks, self.comm, alpha, beta, limit, opts, err);
+    }
 out:
     mover_free(&self);
     return ret;
@@ -395,7 +402,9 @@ static int run(const plb_snapshot_t *in, const double *cost, const plb_opts_t *o
     }
     memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     ret = plb_problem_repair(&problem, out, opts, err);
-    ret = ret == PLB_OK ? refine(&problem, opts->params[0], cost, out, opts, err) : ret;
+    ret = ret == PLB_OK ? refine(&problem, opts->params[PARAM_OVERLOAD],
+                                 opts->params[PARAM_EXCHANGES] != 0.0, cost, out, opts, err)
+                        : ret;
     plb_problem_free(&problem);
     return ret;
 }
@@ -404,27 +413,30 @@ static int run_comm_aware(const plb_strategy_t *self, const plb_snapshot_t *in,
                           const plb_opts_t *opts, int32_t *out, plb_err_t *err)
 {
     (void)self;
-    return run(in, NULL, opts, out, err);
+    const double *cost = opts->params + PARAM_ALPHA;
+    return run(in, cost[0] + cost[1] > 0.0 ? cost : NULL, opts, out, err);
 }
 
 static int run_refine_comm(const plb_strategy_t *self, const plb_snapshot_t *in,
                            const plb_opts_t *opts, int32_t *out, plb_err_t *err)
 {
     (void)self;
-    return run(in, opts->params + 1, opts, out, err);
+    return run(in, opts->params + PARAM_ALPHA, opts, out, err);
 }
 
-#define OVERLOAD                                                                                  \
+#define PARAMS(alpha, beta)                                                                       \
     {                                                                                             \
-        "overload", "x average", "a rank above this multiple of the average gives objects away",  \
-            1.003, 1.0, 1e6                                                                       \
+        {"overload", "x average", "a rank above this multiple of the average gives objects away", \
+         1.003,      1.0,         1e6},                                                           \
+            {"exchanges", "", "0: only moves, as in the thesis", 1, 0, 1},                        \
+            {"alpha", "s/message", "time of the sender for a message to another rank",            \
+             alpha,   0.0,         1e6},                                                          \
+            {"beta", "s/byte", "and for each of its bytes", beta, 0.0, 1e6},                      \
     }
 
-static const plb_param_t params[] = {
-    OVERLOAD,
-    {"alpha", "s/message", "time of the sender for a message to another rank", 2e-6, 0.0, 1e6},
-    {"beta", "s/byte", "and for each of its bytes", 1e-10, 0.0, 1e6},
-};
+/* CommAwareRefineLB knows no costs unless it is told: then messages are no part of the times. */
+static const plb_param_t aware_params[] = PARAMS(0.0, 0.0);
+static const plb_param_t params[] = PARAMS(2e-6, 1e-10);
 
 const plb_strategy_t plb_strategy_comm_aware = {
     .name = "CommAwareRefineLB",
@@ -432,8 +444,8 @@ const plb_strategy_t plb_strategy_comm_aware = {
     .source = "Menon 2.3.4",
     .family = PLB_REFINEMENT,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
-    .params = params,
-    .n_params = 1,
+    .params = aware_params,
+    .n_params = 4,
     .run = run_comm_aware,
 };
 
@@ -444,6 +456,6 @@ const plb_strategy_t plb_strategy_refine_comm = {
     .family = PLB_REFINEMENT,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
     .params = params,
-    .n_params = 3,
+    .n_params = 4,
     .run = run_refine_comm,
 };
