@@ -88,13 +88,23 @@ static int set_strategy(SCOTCH_Strat *strategy, const plb_partition_t *in, plb_e
 /* ---- parts of unequal size: a complete graph of weighted processors --------------------------
  */
 
+static bool equal_shares(const plb_partition_t *in)
+{
+    for (int32_t r = 1; in->share != NULL && r < in->n_parts; r++) {
+        if (in->share[r] != in->share[0]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static int set_parts(SCOTCH_Arch *arch, const plb_partition_t *in, plb_err_t *err)
 {
     enum { TOTAL = 1 << 28 };
     int ret = PLB_OK;
     SCOTCH_Num *weight = NULL;
     double total = 0.0;
-    if (in->share == NULL) {
+    if (equal_shares(in)) { /* what Scotch does best */
         return SCOTCH_archCmplt(arch, in->n_parts) == 0 ? PLB_OK : failed("SCOTCH_archCmplt", err);
     }
     PLB_NEW(weight, in->n_parts);

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "place/affinity.h"
 
-enum { ROOMY = 8, BLOCK = 128, NOBODY = -1 };
+enum { ROOMY = 8, MOST_NEAR = 20, BLOCK = 128, NOBODY = -1 };
 
 /* Pairs and entries looked at, about a tenth of a second. */
 static const double WORK = 2e7;
@@ -173,24 +173,19 @@ static void add_near(swaps_t *self, int32_t r, int32_t stamp)
 {
     if (self->stamp[r] != stamp) {
         self->stamp[r] = stamp;
-        if (seconds(self, r) < self->limit) {
+        if (seconds(self, r) < self->limit && self->n_near < MOST_NEAR) {
             self->near[self->n_near++] = r;
         }
     }
 }
 
-/* The ranks with room that objects of rank r talk to, and those with most room. */
+/* The ranks with most room, and some that objects of rank r talk to. */
 static void find_near(swaps_t *self, int32_t r, int32_t stamp)
 {
     const plb_affinity_t *a = &self->affinity;
     int32_t roomy[ROOMY], n = 0;
     self->n_near = 0;
     self->stamp[r] = stamp;
-    for (int32_t i = self->head[r]; i != NOBODY; i = self->next[i]) {
-        for (int64_t k = a->start[i]; k < a->start[i + 1]; k++) {
-            add_near(self, self->ranks->rank[a->other[k]], stamp);
-        }
-    }
     for (int32_t o = 0; o < self->ranks->in->n_ranks; o++) {
         const double t = seconds(self, o);
         int32_t at = n < ROOMY ? n++ : ROOMY;
@@ -205,6 +200,11 @@ static void find_near(swaps_t *self, int32_t r, int32_t stamp)
     }
     for (int32_t k = 0; k < n; k++) {
         add_near(self, roomy[k], stamp);
+    }
+    for (int32_t i = self->head[r]; i != NOBODY; i = self->next[i]) {
+        for (int64_t k = a->start[i]; k < a->start[i + 1]; k++) {
+            add_near(self, self->ranks->rank[a->other[k]], stamp);
+        }
     }
     self->work -= self->ranks->in->n_ranks;
 }
