@@ -31,6 +31,7 @@
 #include "explore/vt.h"
 #include "machine/apportion.h"
 #include "machine/fpm.h"
+#include "machine/speeds.h"
 #include "machine/topology.h"
 #include "measure/clock.h"
 #include "measure/estimate.h"

@@ -311,6 +311,14 @@ def fpm_update(
 def fpm_split(
     start: ArrayLike, rows: ArrayLike, speed: ArrayLike, n: int, /
 ) -> tuple[NDArray[np.int64], float]: ...
+def speeds_fit(
+    start: ArrayLike,
+    rank: ArrayLike,
+    seconds: ArrayLike,
+    weight: ArrayLike | None,
+    n_ranks: int,
+    /,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float, float, int]: ...
 def apportion(share: ArrayLike, n: int, /) -> NDArray[np.int64]: ...
 
 # protocol.c

@@ -197,11 +197,72 @@ static PyObject *apportion(PyObject *module, PyObject *args)
     return out;
 }
 
+/* (speed, error, sigma, explained, moved) of checked views. */
+static PyObject *fitted(const int64_t *start, npy_intp n, const int32_t *rank,
+                        const double *seconds, const double *weight, npy_intp p)
+{
+    PyObject *speed = PyArray_SimpleNew(1, &p, NPY_FLOAT64);
+    PyObject *error = PyArray_SimpleNew(1, &p, NPY_FLOAT64), *out = NULL;
+    plb_speeds_t fit;
+    plb_err_t err;
+    if (speed != NULL && error != NULL) {
+        double *s = PyArray_DATA((PyArrayObject *)speed);
+        double *e = PyArray_DATA((PyArrayObject *)error);
+        int ret;
+        Py_BEGIN_ALLOW_THREADS;
+        ret = plb_speeds_fit(n, start, rank, seconds, weight, (int32_t)p, s, e, &fit, &err);
+        Py_END_ALLOW_THREADS;
+        out = ret == PLB_OK ? Py_BuildValue("OOddL", speed, error, fit.sigma, fit.explained,
+                                            (long long)fit.moved)
+                            : plb_py_raise(ret, &err);
+    }
+    Py_XDECREF(speed);
+    Py_XDECREF(error);
+    return out;
+}
+
+PyDoc_STRVAR(speeds_fit_doc,
+             "speeds_fit(start, rank, seconds, weight, n_ranks, /)\n--\n\n"
+             "(speed, error, sigma, explained, moved): of object o the observations start[o] to\n"
+             "start[o+1] on rank, in seconds; weight may be None.");
+static PyObject *speeds_fit(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *start, *rank, *seconds, *weight, *out = NULL;
+    int p;
+    plb_py_held_t held = {0};
+    if (PyArg_ParseTuple(args, "OOOOi", &start, &rank, &seconds, &weight, &p)) {
+        PyArrayObject *a = plb_py_hold(&held, start, NPY_INT64, 1);
+        PyArrayObject *b = a ? plb_py_hold(&held, rank, NPY_INT32, 1) : NULL;
+        const npy_intp n = a ? PyArray_SIZE(a) - 1 : -1, m = b ? PyArray_SIZE(b) : 0;
+        const int64_t *at = a ? PyArray_DATA(a) : NULL;
+        const double *t = b ? column(&held, seconds, NPY_FLOAT64, (int32_t)m, "seconds") : NULL;
+        const double *w = NULL;
+        if (t != NULL && weight != Py_None) {
+            w = column(&held, weight, NPY_FLOAT64, (int32_t)m, "weight");
+        }
+        int ok = n >= 0 && p >= 1 && at != NULL && at[0] == 0 && at[n] == m;
+        for (npy_intp o = 0; ok && o < n; o++) {
+            ok = at[o] <= at[o + 1];
+        }
+        if (!PyErr_Occurred() && !ok) {
+            PyErr_SetString(PyExc_ValueError, "start: expected to rise from 0 to the number of "
+                                              "observations; n_ranks: 1 or more");
+        }
+        if (!PyErr_Occurred()) {
+            out = fitted(at, n, PyArray_DATA(b), t, w, p);
+        }
+    }
+    plb_py_release(&held);
+    return out;
+}
+
 static PyMethodDef methods[] = {
     {"fpm_check", fpm_check, METH_VARARGS, fpm_check_doc},
     {"fpm_times", fpm_times, METH_VARARGS, fpm_times_doc},
     {"fpm_update", fpm_update, METH_VARARGS, fpm_update_doc},
     {"fpm_split", fpm_split, METH_VARARGS, fpm_split_doc},
+    {"speeds_fit", speeds_fit, METH_VARARGS, speeds_fit_doc},
     {"apportion", apportion, METH_VARARGS, apportion_doc},
     {0},
 };

@@ -1,6 +1,17 @@
-"""The machine that a program runs on: what a message costs, and how far it goes."""
+"""The machine a program runs on: what a message costs, how far it goes, how fast the ranks are."""
 
 from pylb.machine.network import Network, measure_network
+from pylb.machine.speeds import SpeedLearner
 from pylb.machine.topology import Hops, Mapping, Torus, Tree, hops, map_ranks
 
-__all__ = ["Hops", "Mapping", "Network", "Torus", "Tree", "hops", "map_ranks", "measure_network"]
+__all__ = [
+    "Hops",
+    "Mapping",
+    "Network",
+    "SpeedLearner",
+    "Torus",
+    "Tree",
+    "hops",
+    "map_ranks",
+    "measure_network",
+]

@@ -15,6 +15,7 @@ import numpy as np
 
 from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError, StateError, UnknownKeyError
+from pylb.machine import SpeedLearner
 from pylb.receipts import History
 from pylb.runtime.again import Again
 from pylb.runtime.agreement import Kind
@@ -77,6 +78,11 @@ class Balancer(Asynchronous):
         instead of the measured time.
     seed : int
         For strategies that draw random numbers.
+    unlike : bool, optional
+        The ranks may be of different speeds (power caps, other programs, other processors): learn
+        them from where objects have been, and give the strategies work and speeds in place of
+        seconds.  It takes a few balancings, and objects whose work does not change together with
+        their place.  A shadow run and distributed strategies do without.
     give_up : bool, optional
         Switch balancing off as long as it costs more than it saves, and look again now and then.
         Default: unless `every`, or a function of one's own, says when to balance.
@@ -138,6 +144,7 @@ class Balancer(Asynchronous):
         load: Callable[[int, Any], float] | None = None,
         seed: int = 0,
         give_up: bool | None = None,
+        unlike: bool = False,
         network: tuple[float, float] | None = None,
         record: bool | str | os.PathLike[str] = True,
         replay: str | os.PathLike[str] | None = None,
@@ -146,6 +153,7 @@ class Balancer(Asynchronous):
     ) -> None:
         self._agreement = agreement_of(comm)  # first: from here on an error reaches all ranks
         self._transport = self._agreement.transport
+        self._learner = SpeedLearner(self._transport.size) if unlike else None
         if every is None and trigger is None:
             trigger = "auto"
         when = make(every=every, trigger=trigger, **dict(trigger_params or {}))
@@ -176,6 +184,7 @@ class Balancer(Asynchronous):
             "load": "given" if load else None,
             "seed": seed,
             "give_up": gives_up,
+            "unlike": unlike,
             "lag": self._lag,
             "record": record is not False,
             "replay": replay is not None,
@@ -629,6 +638,7 @@ class Balancer(Asynchronous):
             receipt.seed,
             receipt.iteration,
             self._decider.chooser.network,
+            self._learner,
         ).run()
         self._decider.balanced(receipt, outcome)
 

@@ -7,7 +7,7 @@ one: whatever goes wrong before it is an error on all ranks, and nothing is lost
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pylb import _core
 from pylb.errors import SerializationError
-from pylb.machine import Network
+from pylb.machine import Network, SpeedLearner
 from pylb.place import Placement, place
 from pylb.runtime import parcel
 from pylb.runtime.agreement import Agreement, Kind
@@ -23,7 +23,7 @@ from pylb.runtime.messages import Mailbox
 from pylb.runtime.objects import Directory, Item, Store
 from pylb.runtime.rounds import place_in_rounds
 from pylb.runtime.transport import Sends
-from pylb.snapshot import I32, Edges, Snapshot
+from pylb.snapshot import F64, I32, Edges, Snapshot
 from pylb.strategies import Strategy
 
 
@@ -53,6 +53,37 @@ class Figures(NamedTuple):
     strategy: float
 
 
+class Answer(NamedTuple):
+    """Told by rank 0: figures, each rank's speed, each object's new rank; all in `data`."""
+
+    data: NDArray[np.uint8]
+    figures: F64
+    speed: F64
+    rank: I32
+
+    @classmethod
+    def empty(cls, n_ranks: int, n_objects: int) -> Answer:
+        """Room for so many ranks and objects."""
+        head = 8 * len(Figures._fields)
+        tail = head + 8 * n_ranks
+        data = np.zeros(tail + 4 * n_objects, np.uint8)
+        return cls(
+            data,
+            data[:head].view(np.float64),
+            data[head:tail].view(np.float64),
+            data[tail:].view(np.int32),
+        )
+
+    def write(
+        self, snapshot: Snapshot, plan: Placement, gathered: float, longest: tuple[float, float]
+    ) -> None:
+        """Rank 0 fills it in."""
+        ratios = plan.before.max_over_mean, plan.after.max_over_mean
+        self.figures[:] = Figures(*ratios, *longest, gathered, plan.seconds)
+        self.speed[:] = 1.0 if snapshot.speed is None else snapshot.speed
+        self.rank[:] = plan.rank
+
+
 class Arrived(NamedTuple):
     """An object that another rank has sent, with its inbox."""
 
@@ -73,6 +104,7 @@ class Balancing:
     seed: int
     iteration: int
     network: Network | None = None
+    learner: SpeedLearner | None = None
 
     def run(self) -> Outcome:
         """Balance.  Collective.
@@ -132,39 +164,46 @@ class Balancing:
         is_root = self.agreement.transport.rank == 0
         sends = [] if is_root else [(0, parcel.pack(mine))]
         _, received = self.agreement.step(Kind.GATHER, self.iteration, sends=sends)
-        answer = np.zeros(len(Figures._fields) * 8 + len(self.directory.keys) * 4, np.uint8)
+        answer = Answer.empty(self.agreement.transport.size, len(self.directory.keys))
         error = None
         if is_root:
             try:
                 whole = [mine, *(parcel.unpack(parts) for _, parts in received)]
-                snapshot = self._snapshot(whole)
+                snapshot = self._unlike(self._snapshot(whole), whole)
                 gathered = _core.clock() - start
                 plan = place(snapshot, self.strategy, seed=self.seed, **self.params)
-                self._write(answer, plan, gathered, with_messages(snapshot, plan, self.network))
+                answer.write(snapshot, plan, gathered, with_messages(snapshot, plan, self.network))
             except Exception as why:
                 error = why
         self.agreement.step(Kind.PLACE, self.iteration, error=error)
-        self.agreement.transport.bcast(answer, 0)
-        head = len(Figures._fields) * 8
-        figures = Figures(*answer[:head].view(np.float64).tolist())
-        return answer[head:].view(np.int32), figures
+        self.agreement.transport.bcast(answer.data, 0)
+        self._convert(answer.rank, answer.speed)
+        return answer.rank, Figures(*answer.figures.tolist())
 
-    @staticmethod
-    def _write(
-        answer: NDArray[np.uint8], plan: Placement, gathered: float, longest: tuple[float, float]
-    ) -> None:
-        ratios = plan.before.max_over_mean, plan.after.max_over_mean
-        figures = Figures(*ratios, *longest, gathered, plan.seconds)
-        head = 8 * len(figures)
-        answer[:head].view(np.float64)[:] = figures
-        answer[head:].view(np.int32)[:] = plan.rank
+    def _unlike(self, snapshot: Snapshot, whole: list[tuple[Any, ...]]) -> Snapshot:
+        """Work and speeds in place of seconds, where ranks have shown that they are not alike."""
+        if self.learner is None:
+            return snapshot
+        assert snapshot.key is not None
+        keys = np.concatenate([part[0][:, 0] for part in whole])
+        seconds = np.concatenate([part[4] for part in whole])[np.argsort(keys)]
+        speed = self.learner.observe(snapshot.key, snapshot.rank, seconds)
+        if speed is None or "speed" not in self.strategy.looks_at:
+            return snapshot
+        return replace(snapshot, load=snapshot.load * speed[snapshot.rank], speed=speed)
+
+    def _convert(self, rank: I32, speed: F64) -> None:
+        """What is known of the loads of leaving objects, as their new rank's seconds."""
+        me = self.agreement.transport.rank
+        mine = np.flatnonzero(self.directory.rank == me)
+        self.store.rescale(self.directory.keys[mine], speed[me] / speed[rank[mine]])
 
     def _database(self) -> tuple[Any, ...]:
         """This rank's part of the load database."""
         items = self.store.items.values()
         facts = np.array([item.facts() for item in items], np.int64).reshape(-1, 4)
         passes = max(self.store.passes, 1)
-        return facts, self.store.estimates[0], self.mailbox.edges(), passes
+        return facts, self.store.estimates[0], self.mailbox.edges(), passes, self.store.means()
 
     def _snapshot(self, whole: list[tuple[Any, ...]]) -> Snapshot:
         """All parts, in order of key: the same on any number of ranks."""

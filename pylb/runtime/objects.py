@@ -139,6 +139,17 @@ class Store:
         self.window.fill(0.0)
         self.passes = 0
 
+    def means(self) -> F64:
+        """Mean load of each object in the window; 0 without a pass."""
+        passes = np.minimum(self.passes, self.estimates[1])
+        return np.asarray(self.window / np.maximum(passes, 1))
+
+    def rescale(self, keys: I64, factor: F64) -> None:
+        """Estimates of these objects, in order of key, in seconds of a rank slower by `factor`."""
+        at = np.searchsorted(np.array(self._order, np.int64), keys)
+        for row in (0, 2, 3):  # all but the number of passes
+            self.estimates[row, at] *= factor
+
     def past(self, key: int) -> tuple[float, ...]:
         """What is known of the load of an object that was here when `arrange` was called."""
         return tuple(self.estimates[:, bisect_left(self._order, key)].tolist())

@@ -1,0 +1,169 @@
+"""Room machine: the speeds of ranks, learned from where objects have been."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pylb
+from pylb import _core
+from pylb.errors import DomainError, OutOfRangeError
+from pylb.machine import SpeedLearner
+
+
+def made(n, p, placements=5, noise=0.2, moving=1.0, seed=0, outliers=0.0):
+    """Objects of work over two decades on ranks of speeds 1/4 ... 1: speed, rank, seconds."""
+    rng = np.random.default_rng(seed)
+    speed = np.exp(rng.uniform(np.log(0.25), 0.0, p))
+    work = np.exp(rng.normal(0.0, 1.0, n))
+    rank = np.empty((n, placements), np.int32)
+    rank[:, 0] = rng.integers(0, p, n)
+    for j in range(1, placements):
+        moves = rng.random(n) < moving
+        rank[:, j] = np.where(moves, rng.integers(0, p, n), rank[:, j - 1])
+    seconds = work[:, None] / speed[rank] * np.exp(noise * rng.standard_normal(rank.shape))
+    seconds *= np.where(rng.random(rank.shape) < outliers, 10.0, 1.0)
+    return speed / np.exp(np.log(speed).mean()), rank, seconds
+
+
+def fit(rank, seconds, p):
+    n, k = rank.shape
+    return _core.speeds_fit(np.arange(n + 1) * k, rank.ravel(), seconds.ravel(), None, p)
+
+
+@pytest.mark.parametrize(("n", "p"), [(1000, 10), (10_000, 10), (10_000, 100), (100_000, 1000)])
+def test_within_two_percent_after_five_placements(n, p):
+    speed, rank, seconds = made(n, p)
+    got, error, sigma, explained, moved = fit(rank, seconds, p)
+    off = np.log(got / speed)
+    assert np.sqrt((off**2).mean()) < 0.02
+    assert 0.6 < np.sqrt((off**2).mean()) / error.mean() < 1.5  # the error it tells is its own
+    assert abs(sigma - 0.2) < 0.02
+    assert explained > 0.75
+    assert moved > 0.99 * n
+
+
+def test_stragglers_do_not_count_by_their_squares():
+    speed, rank, seconds = made(10_000, 100, outliers=0.05)
+    got = fit(rank, seconds, 100)[0]
+    clean = fit(*made(10_000, 100)[1:], 100)[0]
+    rms = [np.sqrt((np.log(g / speed) ** 2).mean()) for g in (got, clean)]
+    assert rms[0] < 1.3 * rms[1]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(2, 4))
+def test_without_noise_it_is_least_squares(seed, p, placements):
+    """Against NumPy's: one unknown for each object and each rank, residuals all zero."""
+    speed, rank, seconds = made(40, p, placements, noise=0.0, seed=seed)
+    n, k = rank.shape
+    A = np.zeros((n * k, n + p))
+    A[np.arange(n * k), np.repeat(np.arange(n), k)] = 1.0
+    A[np.arange(n * k), n + rank.ravel()] = -1.0
+    s = np.linalg.lstsq(A, np.log(seconds).ravel(), rcond=None)[0][n:]
+    got = fit(rank, seconds, p)[0]
+    if np.linalg.matrix_rank(A) == n + p - 1:  # all ranks are linked
+        np.testing.assert_allclose(got, np.exp(s - s.mean()), rtol=2e-3)
+        np.testing.assert_allclose(got, speed, rtol=2e-3)
+
+
+def test_who_is_not_linked_is_as_the_mean():
+    got, error, *_, moved = _core.speeds_fit(
+        [0, 2, 4, 6], [0, 1, 1, 0, 2, 2], [1.0, 2.0, 6.0, 3.0, 7.0, 8.0], None, 4
+    )
+    np.testing.assert_allclose(got, [2**0.5, 0.5**0.5, 1.0, 1.0], rtol=1e-2)
+    assert np.isinf(error).tolist() == [False, False, True, True]
+    assert moved == 2
+    nothing = _core.speeds_fit([0], [], [], None, 2)
+    assert nothing[0].tolist() == [1.0, 1.0]
+
+
+def test_bad_input():
+    with pytest.raises(OutOfRangeError, match=r"rank\[1\] is 2"):
+        _core.speeds_fit([0, 2], [0, 2], [1.0, 1.0], None, 2)
+    for bad in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(DomainError, match=r"seconds\[0\]"):
+            _core.speeds_fit([0, 2], [0, 1], [bad, 1.0], None, 2)
+        with pytest.raises(DomainError, match=r"weight\[1\]"):
+            _core.speeds_fit([0, 2], [0, 1], [1.0, 1.0], [1.0, bad], 2)
+    with pytest.raises(ValueError, match="start"):
+        _core.speeds_fit([0, 3], [0, 1], [1.0, 1.0], None, 2)
+    with pytest.raises(DomainError, match="shapes"):
+        SpeedLearner(2).observe([1, 2], [0], [1.0, 2.0])
+
+
+# ---- placement after placement -----------------------------------------------------------------
+
+
+def learn(rank, seconds, p, work=None):
+    learner = SpeedLearner(p)
+    for j in range(rank.shape[1]):
+        learner.observe(np.arange(len(rank)), rank[:, j], seconds[:, j], work)
+    return learner
+
+
+def test_learner_follows_a_rank_that_changes():
+    p = 8
+    speed, rank, seconds = made(800, p, 12, moving=0.3)
+    seconds[:, 8:] *= np.where(rank[:, 8:] == 3, 3.0, 1.0)
+    learner = learn(rank, seconds, p)
+    now = speed * np.where(np.arange(p) == 3, 1 / 3, 1.0)
+    off = np.log(learner.speed / now)
+    assert np.abs(off - off.mean()).max() < 0.1
+
+
+def test_heavy_objects_are_no_slow_rank():
+    """Like ranks; the work differs, is noisy, drifts, or grows everywhere."""
+    rng = np.random.default_rng(4)
+    for seed in range(5):
+        _, rank, _ = made(400, 8, 8, moving=0.3, seed=seed)
+        work = np.exp(rng.normal(0.0, 1.0, 400))[:, None]
+        noise = np.exp(0.2 * rng.standard_normal(rank.shape))
+        drift = np.exp(rng.normal(0.0, 0.2, rank.shape).cumsum(axis=1))
+        growth = 1.3 ** np.arange(8)  # of all
+        for seconds in (work * noise, work * drift, work * noise * growth):
+            assert learn(rank, seconds, 8).speed is None
+
+
+def test_an_estimate_of_the_user_tells_what_no_move_does():
+    speed, rank, seconds = made(500, 5, 1)
+    work = seconds[:, 0] * speed[rank[:, 0]]
+    assert learn(rank, seconds, 5).speed is None
+    np.testing.assert_allclose(learn(rank, seconds, 5, 7.0 * work).speed, speed, rtol=0.01)
+
+
+# ---- in the runtime ----------------------------------------------------------------------------
+
+
+def program(comm, n_each, iterations, drift, noise, **balancing):
+    """Work over a factor of ten, that rises and falls; what an iteration takes at best."""
+    lb = pylb.Balancer(comm, every=5, unlike=True, **balancing)
+    n = n_each * comm.size
+    work = 1e-3 * np.exp(np.random.default_rng(1).uniform(0.0, np.log(10.0), n))
+    rng = np.random.default_rng(comm.rank)
+    for key in range(lb.rank * n_each, (lb.rank + 1) * n_each):
+        lb.add(key, None)
+    total = []
+    for it in lb.iterate(iterations):
+        now = work * (1.0 + drift * np.sin(2.0 * np.pi * (np.arange(n) / n - it / 60.0)))
+        total.append(now.sum())
+        for key, _ in lb.local():
+            comm.elapse(now[key] * np.exp(noise * rng.standard_normal()))
+    return np.array(lb.iterations.max), np.array(total)
+
+
+@pytest.mark.parametrize("strategy", ["GreedyLB", "RefineLB", "BestFitLB"])
+@pytest.mark.parametrize(("drift", "noise"), [(0.0, 0.0), (0.0, 0.2), (0.5, 0.02)])
+def test_all_strategies_work_on_unlike_ranks(strategy, drift, noise):
+    """Within a tenth of sum of work / sum of speeds, of equal and of changing work."""
+    speed = [1.0, 1.0, 0.5, 0.25]
+    cluster = pylb.VirtualCluster(4, speed=speed, clock="none")
+    longest, total = cluster.run(program, 32, 60, drift, noise, strategy=strategy)[0]
+    bound = total / sum(speed)
+    assert longest[:5].sum() > 1.3 * bound[:5].sum()
+    assert longest[30:].sum() < 1.1 * bound[30:].sum()
+
+
+def test_like_ranks_are_left_alike():
+    cluster = pylb.VirtualCluster(4, clock="none")
+    longest, total = cluster.run(program, 32, 60, 0.5, 0.1, strategy="GreedyLB")[0]
+    assert longest[10:].sum() < 1.1 * total[10:].sum() / 4
