@@ -288,9 +288,11 @@ class BestFit:
     def fit(self, tolerance, limit):
         q = self.q
         self.rank, self.load, self.room = list(q.rank), q.sums(q.rank), q.room(q.rank)
-        limit = limit or self.bound(self.load) * (1 + self.above)
+        average = threshold(q, 1.0, self.load)
+        target = limit or max(self.bound(self.load), average * (1 + self.above))
+        limit = max(average, target / (1 + tolerance))
         self.allowed = [(limit - b) * v for b, v in zip(q.background, q.speed, strict=True)]
-        share = max(0.0, 1 - threshold(q, 1.0, self.load) / limit) if limit else 0.0
+        share = max(0.0, 1 - average / limit) if limit else 0.0
         self.slack = [tolerance * limit * v for v in q.speed]
         self.spill = [share * limit * v for v in q.speed]
         self.pushes = 4 * q.p + 64
@@ -300,7 +302,7 @@ class BestFit:
             self.round()
             most = max(self.seconds())
             last, excess = 0.75 * excess, self.excess()
-        return self.rank, limit, before, most
+        return self.rank, target, before, most
 
     def seconds(self):
         q = self.q
@@ -334,6 +336,8 @@ class BestFit:
         while donors and receivers:
             d = min(donors, key=lambda r: (self.gap(r), r))
             donors.remove(d)
+            if d not in self.lists:
+                self.list_others()
             tried, given = [], False
             while not given and len(tried) < 16 and receivers:
                 to = min(receivers, key=lambda r: (-self.gap(r), r))

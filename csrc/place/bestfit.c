@@ -350,8 +350,8 @@ static void sort_in(fitter_t *self, int32_t r)
 /* The most loaded rank gives to the one with the largest gap, or the next ones if that fails. */
 static int serve(fitter_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const int32_t from = plb_heap_pop(&self->donor).id;
+    int ret = self->is_donor[from] ? PLB_OK : list_others(self, err); /* a sum was rounded up */
     int32_t tried[TRIES], n = 0;
     bool given = false;
     while (ret == PLB_OK && !given && n < TRIES && self->receiver.n > 0) {
@@ -431,8 +431,9 @@ typedef struct result {
     double limit, before, max; /* seconds */
 } result_t;
 
-/* Transfers on rank[n_objects] down to `limit` seconds; if that is 0, to the lower bound and
- * `above` of it. */
+/* Transfers on rank[n_objects] down to `limit` seconds; if that is 0, to the lower bound, or to
+ * `above` of the average above it if that is more.  Where there is room to spare, the tolerance
+ * is taken off the limit. */
 static int fit(const plb_problem_t *problem, double tolerance, double limit, double above,
                int32_t *rank, result_t *out, const plb_opts_t *opts, plb_err_t *err)
 {
@@ -446,11 +447,13 @@ static int fit(const plb_problem_t *problem, double tolerance, double limit, dou
     PLB_NEW(self.receiver.item, p);
     PLB_NEW(self.is_donor, p);
     PLB_NEW(self.is_other, p);
-    limit = limit > 0.0 ? limit : lower_bound(&self.ranks) * (1.0 + above);
-    self.share = limit > 0.0 ? fmax(0.0, 1.0 - plb_ranks_average(&self.ranks) / limit) : 0.0;
-    plb_ranks_allow(&self.ranks, limit);
+    const double average = plb_ranks_average(&self.ranks);
+    limit = limit > 0.0 ? limit : fmax(lower_bound(&self.ranks), average * (1.0 + above));
     const double first = plb_ranks_max(&self.ranks);
     *out = (result_t){limit, first, first};
+    limit = fmax(average, limit / (1.0 + tolerance));
+    self.share = limit > 0.0 ? fmax(0.0, 1.0 - average / limit) : 0.0;
+    plb_ranks_allow(&self.ranks, limit);
     double last = INFINITY, excess = total_excess(&self.ranks);
     while (ret == PLB_OK && excess < last && out->max > limit * (1.0 + tolerance)) {
         ret = transfers(&self, opts, err);
@@ -554,8 +557,8 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
 }
 
 static const plb_param_t params[] = {
-    {"tolerance", "x least possible",
-     "imbalance that may be left beside what GreedyLB would leave", 0.0, 0.0, 1e6},
+    {"tolerance", "x average", "imbalance that may be left beside what GreedyLB would leave", 0.0,
+     0.0, 1e6},
 };
 
 const plb_strategy_t plb_strategy_bestfit = {
