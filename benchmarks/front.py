@@ -3,9 +3,10 @@
     python benchmarks/front.py [--quick] [--repeats 7] [--json out/front.json]
 
 A time is that of the whole call of `pylb.place`, checks and metrics included, the least of several
-repeats: processor time of the one thread that they run on, the wall-clock time of an idle core.  Charm++'s are quoted, not run: measured with Charm++ 8, one thread, 10^6 objects, on a
-machine of this kind.  "must leave" is a lower bound on the migrations that reach a maximum: the
-fewest objects, the heaviest first, whose leaving brings every rank down to it.
+repeats: processor time of the one thread that they run on, the wall-clock time of an idle core.
+Charm++'s are quoted, not run: measured with Charm++ 8, one thread, 10^6 objects, on a machine of
+this kind.  "must leave" is a lower bound on the migrations that reach a maximum: the fewest
+objects, the heaviest first, whose leaving brings every rank down to it.
 
 Checked, for each of Charm++'s strategies, that one of pylb's is at least as good in max/mean and in
 migrations, and so much faster:
