@@ -98,7 +98,7 @@ def partition(
     fixed: ArrayLike | None = None,
     imbalance: float = 1.03,
     seed: int = 0,
-    starts: int = 8,
+    starts: int = 6,
     cycles: int = 6,
     **params: Any,
 ) -> Partition:

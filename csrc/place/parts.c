@@ -177,10 +177,11 @@ out:
 /* fn(arg, a, b, bytes) for each pair of different vertices that communicate. */
 typedef void (*pair_fn)(void *arg, int32_t a, int32_t b, double bytes);
 
-static inline void visit(const plb_parts_t *self, int32_t src, int32_t dst, double bytes,
-                         pair_fn fn, void *arg)
+/* vertex NULL: objects are vertices of the same number. */
+static inline void visit(const int32_t *vertex, int32_t src, int32_t dst, double bytes, pair_fn fn,
+                         void *arg)
 {
-    const int32_t a = self->vertex[src], b = self->vertex[dst];
+    const int32_t a = vertex == NULL ? src : vertex[src], b = vertex == NULL ? dst : vertex[dst];
     if (a >= 0 && b >= 0 && a != b) {
         fn(arg, a, b, bytes);
     }
@@ -189,12 +190,13 @@ static inline void visit(const plb_parts_t *self, int32_t src, int32_t dst, doub
 static inline void each_pair(const plb_parts_t *self, pair_fn fn, void *arg)
 {
     const plb_snapshot_t *in = self->problem.in;
+    const int32_t *vertex = self->problem.object == NULL ? NULL : self->vertex;
     for (int64_t e = 0; e < in->n_edges; e++) {
-        visit(self, in->edge_src[e], in->edge_dst[e], in->edge_bytes[e], fn, arg);
+        visit(vertex, in->edge_src[e], in->edge_dst[e], in->edge_bytes[e], fn, arg);
     }
     for (int64_t e = 0; e < in->n_multicasts; e++) {
         for (int64_t i = in->multicast_start[e]; i < in->multicast_start[e + 1]; i++) {
-            visit(self, in->multicast_src[e], in->multicast_dst[i], in->multicast_bytes[e], fn,
+            visit(vertex, in->multicast_src[e], in->multicast_dst[i], in->multicast_bytes[e], fn,
                   arg);
         }
     }
@@ -225,39 +227,33 @@ static void put_pair(void *arg, int32_t a, int32_t b, double bytes)
 
 /* One entry for each neighbour, in place; start[] becomes theirs.  where[w]: the entry of w in
  * this row, if it is in this row. */
-static int merge_rows(plb_parts_t *self, rows_t *rows, int64_t *where, plb_err_t *err)
+static void merge_rows(plb_parts_t *self, rows_t *rows, int32_t *where)
 {
     const int32_t n = self->question.n_vertices;
-    int64_t kept = 0;
-    for (int32_t v = 0; v < n; v++) {
-        where[v] = -1;
-    }
+    int32_t *to = rows->to, kept = 0;
+    double *bytes = rows->bytes;
+    memset(where, -1, (size_t)n * sizeof *where);
     for (int32_t v = 0; v < n; v++) { /* at[v] is the end of row v since the rows were filled */
-        const int64_t first = kept;
+        const int32_t first = kept;
         for (int64_t i = v == 0 ? 0 : rows->at[v - 1]; i < rows->at[v]; i++) {
-            const int32_t w = rows->to[i];
-            if (where[w] >= first) {
-                rows->bytes[where[w]] += rows->bytes[i];
+            const int32_t w = to[i], at = where[w];
+            if (at >= first) {
+                bytes[at] += bytes[i];
             } else {
                 where[w] = kept;
-                rows->to[kept] = w;
-                rows->bytes[kept++] = rows->bytes[i];
+                to[kept] = w;
+                bytes[kept++] = bytes[i];
             }
         }
-        if (kept > INT32_MAX / 2) {
-            return PLB_FAIL(err, PLB_ERR_VALUE,
-                            "the communication graph has more than 2^30 edges");
-        }
-        self->start[v + 1] = (int32_t)kept;
+        self->start[v + 1] = kept;
     }
-    return PLB_OK;
 }
 
 int plb_parts_graph(plb_parts_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     rows_t rows = {NULL, NULL, NULL};
-    int64_t *where = NULL;
+    int32_t *where = NULL;
     const int32_t n = self->question.n_vertices;
     PLB_NEW0(rows.at, n + 1);
     PLB_NEW(self->start, n + 1);
@@ -266,14 +262,17 @@ int plb_parts_graph(plb_parts_t *self, plb_err_t *err)
     for (int32_t v = 0; v < n; v++) {
         rows.at[v + 1] += rows.at[v];
     }
+    if (rows.at[n] > INT32_MAX) {
+        ret = PLB_FAIL(err, PLB_ERR_VALUE,
+                       "%lld ends of edges between objects: expected fewer than 2^31",
+                       (long long)rows.at[n]);
+        goto out;
+    }
     PLB_NEW(rows.to, rows.at[n]);
     PLB_NEW(rows.bytes, rows.at[n]);
     each_pair(self, put_pair, &rows);
     self->start[0] = 0;
-    ret = merge_rows(self, &rows, where, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
+    merge_rows(self, &rows, where);
     const int32_t m = self->start[n];
     self->per_byte = scale_of(rows.bytes, m);
     PLB_NEW(self->edge_weight, m);
