@@ -45,7 +45,7 @@ class SpeedModels:
     --------
     >>> models = SpeedModels([([100, 200], [50.0, 40.0]), ([100], [25.0])])
     >>> models.split(240)
-    array([162,  78])
+    array([154,  86])
     """
 
     def __init__(self, points: Sequence[tuple[ArrayLike, ArrayLike]]) -> None:

@@ -67,6 +67,12 @@ static void each_failed_allocation_is_survived(void **state)
         if (ret == PLB_OK) {
             ret = plb_apportion(speed, 2, 7, part, &err);
         }
+        if (ret == PLB_OK) {
+            double fitted[2], error[2];
+            plb_speeds_t fit;
+            ret = plb_speeds_fit(1, (int64_t[]){0, 2}, (int32_t[]){0, 1}, (double[]){1.0, 2.0},
+                                 NULL, 2, fitted, error, &fit, &err);
+        }
         plb_mem_fail_at(-1);
         if (ret == PLB_OK) {
             break;
@@ -74,7 +80,7 @@ static void each_failed_allocation_is_survived(void **state)
         assert_int_equal(ret, PLB_ERR_NOMEM);
         failed++;
     }
-    assert_true(failed >= 4);
+    assert_true(failed >= 4 + 13);
 }
 
 static void a_measurement_that_contradicts_stands(void **state)
@@ -102,6 +108,34 @@ static void the_largest_remainder(void **state)
     assert_int_equal(plb_apportion((double[]){1.0, -1.0}, 2, 5, part, &err), PLB_ERR_VALUE);
 }
 
+static void speeds_and_stragglers(void **state)
+{
+    (void)state;
+    /* 60 objects on both ranks, rank 1 half as fast; two of them met an interruption there. */
+    int64_t begin[61];
+    int32_t rank[120];
+    double seconds[120], fitted[2], error[2];
+    plb_speeds_t fit;
+    plb_err_t err;
+    for (int o = 0; o < 60; o++) {
+        const double work = 1.0 + o % 7, noise = 1.0 + 0.1 * (o % 3 - 1);
+        begin[o] = 2 * o;
+        rank[2 * o] = 0;
+        rank[2 * o + 1] = 1;
+        seconds[2 * o] = work * noise;
+        seconds[2 * o + 1] = 2.0 * work * (o < 2 ? 50.0 : 1.0);
+    }
+    begin[60] = 120;
+    assert_int_equal(plb_speeds_fit(60, begin, rank, seconds, NULL, 2, fitted, error, &fit, &err),
+                     PLB_OK);
+    assert_true(fabs(fitted[0] / fitted[1] - 2.0) < 0.05);
+    assert_int_equal(fit.moved, 60);
+    assert_true(fit.sigma < 0.3 && fit.error > fit.sigma);
+    rank[3] = 2;
+    assert_int_equal(plb_speeds_fit(60, begin, rank, seconds, NULL, 2, fitted, error, &fit, &err),
+                     PLB_ERR_RANGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -110,6 +144,7 @@ int main(void)
         cmocka_unit_test(each_failed_allocation_is_survived),
         cmocka_unit_test(a_measurement_that_contradicts_stands),
         cmocka_unit_test(the_largest_remainder),
+        cmocka_unit_test(speeds_and_stragglers),
     };
     return cmocka_run_group_tests_name("machine", tests, NULL, NULL);
 }

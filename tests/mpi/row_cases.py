@@ -131,7 +131,40 @@ def real_time(comm):
     assert comm.size == 1 or part.counts[0] < part.counts[1]
 
 
-CASES = (several_arrays, balance, few_rows, zero_times, learned, wrong_use)
+def speeds_learned(comm):
+    """Objects that wander tell the speeds to all ranks; their estimates are the new rank's."""
+
+    def wander(snapshot):
+        places.append(snapshot)
+        return (snapshot.rank + snapshot.key % 2) % snapshot.n_ranks
+
+    places = []
+    slow = 1.0 + comm.rank % 3
+    look = pylb.strategy(wander, looks_at=["speed"])
+    lb = pylb.Balancer(
+        comm,
+        every=2,
+        unlike=True,
+        strategy=look,
+        give_up=False,
+        load=lambda key, block: (1.0 + key % 5) * slow,
+    )
+    for key in range(comm.rank, 60, comm.size):
+        lb.add(key, None)
+    for _ in lb.iterate(12):
+        for _, _ in lb.local():
+            pass
+    if comm.rank == 0 and comm.size > 1:
+        last = places[-1]
+        np.testing.assert_allclose(
+            last.speed / last.speed[0], 1.0 / (1.0 + np.arange(comm.size) % 3), rtol=0.01
+        )
+        work = last.load / (1.0 + last.key % 5)
+        # Something is left of the seconds from before the first move, when nobody knew.
+        np.testing.assert_allclose(work, work[0], rtol=0.1)
+
+
+CASES = (several_arrays, balance, few_rows, zero_times, learned, speeds_learned, wrong_use)
 
 
 def main():
