@@ -1,6 +1,8 @@
 """Loops with a lag under mpiexec: the programs of tests/mpi/at_sync*.py."""
 
 import re
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,6 +55,8 @@ def test_not_on_virtual_ranks():
 
 @pytest.mark.parametrize(("ranks", "iterations"), [(1, 100), (2, 1000), (3, 1000), (5, 10_000)])
 def test_cases(mpiexec, ranks, iterations):
+    if ranks > 2 and Path(mpiexec[0]).parent == Path(sys.executable).parent:
+        iterations = 1000  # PyPI's MPICH spins in a receive: ten times as long on two cores
     code, _, said = launch(mpiexec, ranks, str(HERE / "at_sync.py"), str(iterations))
     assert code == 0, said
 

@@ -16,7 +16,7 @@ _answers = {}
 
 
 def launch(mpiexec, ranks, *words, **environment):
-    """Run a program of tests/mpi; never longer than 60 s."""
+    """Run a program of tests/mpi; never longer than three minutes."""
     path = os.pathsep.join([str(PYLB), str(HERE), os.environ.get("PYTHONPATH", "")])
     process = subprocess.Popen(
         [*mpiexec, "-n", str(ranks), sys.executable, "-W", "error", *words],
@@ -27,7 +27,7 @@ def launch(mpiexec, ranks, *words, **environment):
         env={**os.environ, "PYTHONPATH": path, **environment},
     )
     try:
-        out, said = process.communicate(timeout=60)
+        out, said = process.communicate(timeout=180)
     finally:
         process.kill()
     return process.returncode, out, said
