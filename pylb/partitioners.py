@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from importlib.util import find_spec
 
 from pylb import _core
@@ -29,3 +30,21 @@ def load(name: str) -> None:
         It is not here; with the command that brings it.
     """
     _core.install(require(name).partitioner)
+    if name == "Zoltan":
+        _start_mpi()
+
+
+def _start_mpi() -> None:
+    """Where mpi4py was told not to."""
+    from mpi4py import MPI
+
+    if not MPI.Is_initialized():
+        MPI.Init()
+        atexit.register(_end_mpi)
+
+
+def _end_mpi() -> None:
+    from mpi4py import MPI
+
+    if not MPI.Is_finalized():
+        MPI.Finalize()
