@@ -65,5 +65,6 @@ def test_every_rank_ends_and_says_why(mpiexec, case, says):
 def test_a_good_end_says_nothing(mpiexec):
     code, out, said = launch(mpiexec, 3, str(HERE / "endings.py"), "fine")
     assert code == 0
-    assert sorted(out.splitlines()) == [f"rank {r} is through" for r in range(3)]
+    for r in range(3):  # the ranks' lines may run into one another
+        assert out.count(f"rank {r} is through") == 1
     assert "pylb" not in said
