@@ -582,3 +582,28 @@ int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalan
         self->problem.room == NULL ? PLB_OK : plb_problem_repair(&self->problem, out, opts, err);
     return ret == PLB_OK ? plb_refine_swap(&self->problem, imbalance, out, opts, err) : ret;
 }
+
+int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,
+                  int32_t *out, plb_err_t *err)
+{
+    plb_parts_t parts;
+    int32_t *part = NULL;
+    const double imbalance = opts->params[0];
+    const plb_partitioner_t *with = plb_partitioner_find(strategy->library);
+    const bool takes_fixed = with != NULL && with->takes & PLB_TAKES_FIXED;
+    int ret = plb_parts_init(&parts, in, takes_fixed, imbalance, opts->seed, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    PLB_NEW(part, parts.question.n_vertices);
+    if ((ret = plb_parts_graph(&parts, err)) ||
+        (ret = plb_parts_ask(&parts, strategy->library, opts, part, err)) ||
+        (ret = plb_parts_relabel(&parts, part, err))) {
+        goto out;
+    }
+    ret = plb_parts_place(&parts, part, imbalance, opts, out, err);
+out:
+    plb_free(part);
+    plb_parts_free(&parts);
+    return ret;
+}

@@ -57,6 +57,11 @@ int plb_parts_ask(const plb_parts_t *self, const char *library, const plb_opts_t
 int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance,
                     const plb_opts_t *opts, int32_t *out, plb_err_t *err);
 
+/** The strategy that cuts the graph anew with its library; its first parameter is the imbalance.
+ */
+int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,
+                  int32_t *out, plb_err_t *err);
+
 /* Parameters that several of these strategies have. */
 #define PLB_PARAM_IMBALANCE                                                                       \
     {                                                                                             \

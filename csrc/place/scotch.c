@@ -10,29 +10,6 @@
 #include "base/mem.h"
 #include "place/parts.h"
 
-static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
-               int32_t *out, plb_err_t *err)
-{
-    plb_parts_t parts;
-    int32_t *part = NULL;
-    const double imbalance = opts->params[0];
-    int ret = plb_parts_init(&parts, in, true, imbalance, opts->seed, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
-    PLB_NEW(part, parts.question.n_vertices);
-    if ((ret = plb_parts_graph(&parts, err)) ||
-        (ret = plb_parts_ask(&parts, self->library, opts, part, err)) ||
-        (ret = plb_parts_relabel(&parts, part, err))) {
-        goto out;
-    }
-    ret = plb_parts_place(&parts, part, imbalance, opts, out, err);
-out:
-    plb_free(part);
-    plb_parts_free(&parts);
-    return ret;
-}
-
 /* ---- refinement -------------------------------------------------------------------------------
  */
 
@@ -113,7 +90,7 @@ const plb_strategy_t plb_strategy_scotch = {
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
     .params = params,
     .n_params = 1,
-    .run = run,
+    .run = plb_parts_run,
     .library = "Scotch",
 };
 
