@@ -29,7 +29,7 @@ def estimate(loads: NDArray[np.float64], table: NDArray[np.float64], /) -> None:
 
 # place.c
 def strategies() -> list[
-    tuple[str, str, int, str, str, list[tuple[Any, ...]], bool, str | None]
+    tuple[str, str, int, str, str, list[tuple[Any, ...]], bool, str | None, bool]
 ]: ...
 def place(
     snapshot: Any, strategy: Any, params: Sequence[float], seed: int, /

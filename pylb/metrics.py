@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from numpy.typing import ArrayLike
 
 from pylb import _core
+
+
+def reduction(idle: float, other: float) -> float:
+    """By how many percent an idle time is below another one (Dasgupta 2013, eq. 5).
+
+    As in the paper's table II, and against the sign of its formula, less idle time is positive.
+    0 where both are 0, -inf where only the other is.
+    """
+    if idle == other:
+        return 0.0
+    return 100.0 * (1.0 - idle / other) if other > 0 else -math.inf
+
+
+class Reductions(NamedTuple):
+    """Percent by which idle times are below others (Dasgupta 2013, eq. 5 and table II)."""
+
+    idle_mean: float
+    idle_max: float
 
 
 class Metrics(NamedTuple):
@@ -45,3 +64,9 @@ class Metrics(NamedTuple):
         Where nothing runs at all the ratios are 1: nobody waits for anybody.
         """
         return cls(**_core.metrics(time))
+
+    def reductions(self, other: Metrics) -> Reductions:
+        """By how much these idle times are below those of another placement, or another run."""
+        return Reductions(
+            reduction(self.idle_mean, other.idle_mean), reduction(self.idle_max, other.idle_max)
+        )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pylb import parts, sentences
 from pylb.cli import table
+from pylb.metrics import Reductions, reduction
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,6 +96,13 @@ class Receipt:
         max/mean of the loads that the strategy saw, on the old and on the new placement.
     before_with_messages, predicted_with_messages : float
         The same with the time of the messages that each rank sends to others (Menon eq. 3.6).
+    idle_mean, idle_max : float
+        Seconds an iteration, of the loads that the strategy saw, on the old placement (Dasgupta
+        2013, eq. 1 and 2).
+    predicted_idle_mean, predicted_idle_max : float
+        The same on the new one.
+    realised_idle_mean, realised_idle_max : float
+        The same in an iteration since, up to the next balancing.
     realised : float
         max over mean of the iterations since, up to the next balancing.
     migrations, bytes : int
@@ -130,6 +138,12 @@ class Receipt:
     predicted: float = NAN
     before_with_messages: float = NAN
     predicted_with_messages: float = NAN
+    idle_mean: float = NAN
+    idle_max: float = NAN
+    predicted_idle_mean: float = NAN
+    predicted_idle_max: float = NAN
+    realised_idle_mean: float = NAN
+    realised_idle_max: float = NAN
     realised: float = NAN
     migrations: int = 0
     bytes: int = 0
@@ -158,6 +172,14 @@ class Receipt:
     def tau(self) -> float:
         """Ideal period in iterations that the trigger computed; nan where it computes none."""
         return self.figures.get("tau", NAN)
+
+    @property
+    def reductions(self) -> Reductions:
+        """Percent of the idle times that were gone in the iterations since (Dasgupta eq. 5)."""
+        return Reductions(
+            reduction(self.realised_idle_mean, self.idle_mean),
+            reduction(self.realised_idle_max, self.idle_max),
+        )
 
     @property
     def net(self) -> float:

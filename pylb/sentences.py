@@ -36,7 +36,7 @@ def explain(r: Receipt) -> str:
     """What was decided, on what grounds, at what price, and what it has brought."""
     parts = [_decision(r), _inputs(r), _fits(r), _expected(r)]
     if r.balanced:
-        parts += [_choice(r), _price(r), _outcome(r)]
+        parts += [_choice(r), _price(r), _outcome(r), _idle(r)]
     return " ".join(p for p in parts if p)
 
 
@@ -160,3 +160,15 @@ def _outcome(r: Receipt) -> str:
         return f"It {lost if r.moved else 'would have ' + lost} in the {since} after it{ratio}."
     times = f", {r.gain / r.cost:.2g} times its cost" if r.cost > 0 else ""
     return f"It {verb} {seconds(r.gain)} in the {since} after it{times}{ratio}."
+
+
+def _idle(r: Receipt) -> str:
+    if not (r.idle_mean > 0 and math.isfinite(r.realised_idle_mean)):
+        return ""
+    less = r.reductions.idle_mean
+    change = f"{less:.0f} % less" if less >= 0 else f"{-less:.0f} % more"
+    return (
+        f"The mean rank was to wait for the most loaded one for {seconds(r.predicted_idle_mean)} "
+        f"an iteration in place of {seconds(r.idle_mean)}, and waited "
+        f"{seconds(r.realised_idle_mean)} ({change})."
+    )

@@ -121,7 +121,7 @@ class Strategy:
 
 def _table() -> dict[str, Strategy]:
     out = {}
-    for name, family, bits, text, source, params, distributed, library in _core.strategies():
+    for name, family, bits, text, source, params, distributed, library, equal in _core.strategies():
         looks = tuple(k for k, bit in LOOKS_AT.items() if bits & bit)
         out[name] = Strategy(
             name,
@@ -131,7 +131,8 @@ def _table() -> dict[str, Strategy]:
             source,
             tuple(Param(*p) for p in params),
             # The selection compares those that see everything, and are here.
-            selectable=not distributed and (library is None or partitioners.available(library)),
+            selectable=not (distributed or equal)
+            and (library is None or partitioners.available(library)),
             distributed=distributed,
             library=library,
         )

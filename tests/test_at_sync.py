@@ -15,7 +15,7 @@ from pylb.runtime.report import Iterations, Log, Row
 
 
 def test_the_log_is_the_same_in_blocks_and_by_rows():
-    rows = np.arange(60.0).reshape(12, 5)
+    rows = np.arange(72.0).reshape(12, 6)
     log = Log()
     assert Iterations.of(log.table()).time.shape == (0,)
     for i, n in enumerate([1, 3, 0, 2, 6]):
@@ -27,7 +27,10 @@ def test_the_log_is_the_same_in_blocks_and_by_rows():
                 log.append(Row(*row))
         assert len(log) == at + n
         assert i == 2 or np.array_equal(log.table(), rows[: at + n])
-    assert np.array_equal(Iterations.of(log.table()).utilization, rows[:, 4])
+    made = Iterations.of(log.table())
+    assert np.array_equal(made.utilization, rows[:, 4])
+    assert np.array_equal(made.idle_mean, rows[:, 1] - rows[:, 2])
+    assert np.array_equal(made.idle_max, rows[:, 1] - rows[:, 5])
 
 
 def test_the_ledger_catches_up():

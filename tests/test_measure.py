@@ -32,6 +32,17 @@ def test_where_nothing_runs_nobody_waits():
     assert (m.max_over_mean, m.percent, m.efficiency, m.idle_max) == (1.0, 0.0, 1.0, 0.0)
 
 
+def test_reductions_of_idle_time():
+    """Dasgupta's eq. 5, with the sign of his table II: 12 s to 5 s, 30 s to 23 s at 23 W."""
+    before, after = pylb.Metrics.of([30.0, 18.0, 6.0]), pylb.Metrics.of([25.0, 20.0, 15.0])
+    assert after.reductions(before) == pytest.approx((100 * 7 / 12, 100 * 14 / 24))
+    assert before.reductions(before) == (0.0, 0.0)
+    even = pylb.Metrics.of([1.0, 1.0])
+    assert even.reductions(even) == (0.0, 0.0)
+    assert even.reductions(after) == (100.0, 100.0)
+    assert after.reductions(even) == (-math.inf, -math.inf)
+
+
 def test_no_ranks_is_an_error():
     with pytest.raises(ValueError, match="time is empty"):
         pylb.Metrics.of([])

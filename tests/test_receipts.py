@@ -15,7 +15,7 @@ from pylb.runtime.migration import Outcome
 from pylb.runtime.transport import Sample, Stats
 from pylb.triggers import make
 
-OUTCOME = Outcome(1.5, 1.0, 1.5, 1.0, 3, 1500, 0.1, 0.2, 0.3, 0.7)
+OUTCOME = Outcome(1.5, 1.0, 1.5, 1.0, 0.5, 0.9, 0.0, 0.0, 3, 1500, 0.1, 0.2, 0.3, 0.7)
 
 
 def stats(*loads, time=None):
@@ -56,6 +56,9 @@ def test_a_balancing_leaves_what_it_rested_on():
     d.observe(3, stats(3.0, 1.0))
     second = balance(d)
     assert r.realised == (2.0 + 3.0) / (2.0 + 2.0)
+    assert (r.idle_mean, r.idle_max) == (0.5, 0.9)
+    assert (r.realised_idle_mean, r.realised_idle_max) == (0.5, 1.0)  # Dasgupta eq. 1, 2
+    assert r.reductions == pytest.approx((0.0, -100.0 / 9.0))  # eq. 5
     assert second.alternatives[1] == pylb.Alternative("GreedyLB", 1.0, 0.7)
     assert second.alternatives[1].repaid_in == 0.7
 

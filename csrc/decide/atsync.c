@@ -84,7 +84,7 @@ static void describe(plb_atsync_t *self, int64_t iteration, int64_t now, plb_sta
     const double span = seconds_of(now - self->mark), idle = fmax(span - self->busy, 0.0);
     s->n_ranks = 1;
     s->load_sum = part->load;
-    s->load_max = part->total = plb_exact_value(&part->load);
+    s->load_max = s->load_min = part->total = plb_exact_value(&part->load);
     s->load_max_rank = self->net->rank;
     plb_exact_add(&s->idle_sum, idle);
     s->utilization_min = plb_utilization(s->load_max, idle);
@@ -181,6 +181,7 @@ static int record(plb_atsync_t *self, const plb_stats_t *all, int64_t iteration,
         .mean = plb_exact_value(&all->load_sum) / (double)all->n_ranks,
         .idle = plb_exact_value(&all->idle_sum) / (double)all->n_ranks,
         .utilization = all->utilization_min,
+        .min = all->load_min,
         .load = part_of(self, iteration)->total,
     };
     return PLB_OK;

@@ -29,6 +29,7 @@ typedef struct plb_atsync_row {
     double max, mean;   /* loads of the ranks */
     double idle;        /* mean over the ranks: no object ran */
     double utilization; /* the lowest of a rank (eq. 3.2) */
+    double min;         /* load of the least loaded rank */
     double load;        /* of this rank */
 } plb_atsync_row_t;
 

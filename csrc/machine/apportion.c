@@ -5,6 +5,10 @@
 #include "base/mem.h"
 #include "base/sort.h"
 
+/* Remainders that differ by less are equal: shares are the outcome of sums and quotients, which
+ * are rounded. */
+static const double GRAIN = 1.0 / (1 << 20);
+
 static int total_of(const double *share, int32_t p, double *total, plb_err_t *err)
 {
     *total = 0.0;
@@ -34,7 +38,8 @@ int plb_apportion(const double *share, int32_t p, int64_t n, int64_t *part, plb_
     for (int32_t i = 0; i < p; i++) {
         const double exact = share[i] / total * (double)n;
         part[i] = (int64_t)exact;
-        remainder[i] = share[i] > 0.0 ? exact - (double)part[i] : -1.0; /* none gets none */
+        remainder[i] = GRAIN * round((exact - (double)part[i]) / GRAIN);
+        remainder[i] = share[i] > 0.0 ? remainder[i] : -1.0; /* none gets none */
         left -= part[i];
     }
     ret = plb_loads_init(&order, remainder, p, PLB_DESCENDING, err);

@@ -7,8 +7,9 @@
 #include "base/err.h"
 
 /** part[i] of n, proportional to share[i] >= 0, by the largest remainder: the proportions rounded
- *  down, and one more for those that this took most from; of equal ones the lowest index. Dasgupta
- *  eq. 3 and 4 are share[i] = 1 / w[i].  At least one share must be above 0, all finite. */
+ *  down, and one more for those that this took most from; of equal ones (to a millionth) the
+ * lowest index.  Dasgupta eq. 3 and 4 are share[i] = 1 / w[i].  At least one share must be above
+ * 0, all finite. */
 int plb_apportion(const double *share, int32_t p, int64_t n, int64_t *part, plb_err_t *err);
 
 #endif

@@ -6,6 +6,7 @@
 void plb_stats_init(plb_stats_t *self)
 {
     memset(self, 0, sizeof *self);
+    self->load_min = INFINITY;
     self->load_max_rank = INT64_MAX;
     self->utilization_min = INFINITY;
     self->failed_rank = INT64_MAX;

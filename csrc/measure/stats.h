@@ -26,6 +26,7 @@
     X(load_sum, plb_exact_t, SUM, "s", "total load of the objects")                               \
     X(idle_sum, plb_exact_t, SUM, "s", "total idle time of the ranks")                            \
     X(load_max, double, MAX, "s", "load of the most loaded rank")                                 \
+    X(load_min, double, MIN, "s", "load of the least loaded rank")                                \
     X(load_max_rank, int64_t, AT_MAX, "", "that rank")                                            \
     X(utilization_min, double, MIN, "", "lowest load / (load + idle) of a rank (Menon eq. 3.2)")  \
     X(messages, int64_t, SUM, "", "messages between objects on different ranks")                  \

@@ -13,6 +13,7 @@
     X(refine_comm)                                                                                \
     X(comm_aware)                                                                                 \
     X(vector)                                                                                     \
+    X(power)                                                                                      \
     X(metis)                                                                                      \
     X(scotch)                                                                                     \
     X(scotch_refine)                                                                              \

@@ -6,6 +6,7 @@
 #ifndef PLB_PLACE_STRATEGY_H
 #define PLB_PLACE_STRATEGY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -55,7 +56,8 @@ struct plb_strategy {
                int32_t *out, plb_err_t *err);
     void *user;
     const struct plb_agent_type *agent; /* of a distributed strategy, else NULL */
-    const char *library; /* what it asks, a partitioner that may be absent; or NULL */
+    const char *library;    /* what it asks, a partitioner that may be absent; or NULL */
+    bool for_equal_objects; /* right only where objects are equal: by its name, never selected */
 };
 
 /** The table, ended by NULL. */

@@ -397,7 +397,7 @@ static PyObject *give_up(PyObject *object, PyObject *failed)
 
 PyDoc_STRVAR(rows_doc,
              "rows($self, begin, /)\n--\n\n"
-             "(m, 6) float64: time, max, mean, idle, utilization of the iterations whose\n"
+             "(m, 7) float64: time, max, mean, idle, utilization, min of the iterations whose\n"
              "statistics are known, from the begin-th on, and the load of this rank.");
 static PyObject *rows(PyObject *object, PyObject *arg)
 {

@@ -124,15 +124,15 @@ static PyObject *strategy_row(const plb_strategy_t *s)
 {
     PyObject *params = plb_py_params(s->params, s->n_params);
     const char *family = s->family == PLB_COMPREHENSIVE ? "comprehensive" : "refinement";
-    return params ? Py_BuildValue("ssIssNNz", s->name, family, s->looks_at, s->help, s->source,
-                                  params, PyBool_FromLong(s->agent != NULL), s->library)
+    return params ? Py_BuildValue("ssIssNNzN", s->name, family, s->looks_at, s->help, s->source,
+                                  params, PyBool_FromLong(s->agent != NULL), s->library,
+                                  PyBool_FromLong(s->for_equal_objects))
                   : NULL;
 }
 
-PyDoc_STRVAR(table_doc,
-             "strategies()\n--\n\n"
-             "(name, family, looks_at, help, source, params, distributed, library) of every\n"
-             "strategy.");
+PyDoc_STRVAR(table_doc, "strategies()\n--\n\n"
+                        "(name, family, looks_at, help, source, params, distributed, library,\n"
+                        "for_equal_objects) of every strategy.");
 static PyObject *table(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;

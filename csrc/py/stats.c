@@ -43,6 +43,7 @@ int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
     out->n_changed = changed;
     out->messages = messages;
     out->message_bytes = bytes;
+    out->load_min = out->load_max;
     out->load_max_rank = rank;
     plb_exact_add(&out->idle_sum, fmax(idle, 0.0));
     out->utilization_min = plb_utilization(out->load_max, fmax(idle, 0.0));

@@ -531,7 +531,9 @@ class Balancer(Asynchronous):
         stats = self._exchange(Kind.SYNC, passed)
         mean = stats.load_sum / stats.n_ranks
         idle = stats.idle_sum / stats.n_ranks
-        self._rows.append(Row(stats.time_max, stats.load_max, mean, idle, stats.utilization_min))
+        self._rows.append(
+            Row(stats.time_max, stats.load_max, mean, idle, stats.utilization_min, stats.load_min)
+        )
         self._done += 1
         if stats.n_changed:
             self._learn()
@@ -732,6 +734,8 @@ class Balancer(Asynchronous):
             seconds=self._seconds,
             iteration_seconds=float(it.time.sum()),
             mean_max_over_mean=float(it.max.sum()) / mean if mean > 0 else 1.0,
+            idle_mean=float(it.idle_mean.sum()),
+            idle_max=float(it.idle_max.sum()),
             balancing_seconds=sum(r.cost for r in done),
             migrations=sum(r.migrations for r in done),
             bytes=sum(r.bytes for r in done),

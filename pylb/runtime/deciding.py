@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
+from typing import NamedTuple
 
 from pylb import _core
 from pylb.receipts import Alternative, History, Receipt
@@ -21,6 +22,15 @@ LEDGER = _core.ledger()
 WARMED_UP = 6  # iterations after a balancing, when the ledger knows what the first ones cost
 ASKED_FOR = ("periodic", "python")  # triggers by which the user says when, not whether it pays
 log = logging.getLogger("pylb")
+
+
+class Since(NamedTuple):
+    """Iterations since the last balancing, and the sums of their maxima, means and minima."""
+
+    n: int = 0
+    max: float = 0.0
+    mean: float = 0.0
+    min: float = 0.0
 
 
 class Decider:
@@ -57,7 +67,7 @@ class Decider:
         self._left: dict[str, float] = {}  # max/mean that a strategy left the last time
         self._end: int | None = None
         self._last: Receipt | None = None  # of the last balancing
-        self._since = [0.0, 0.0, 0]  # maxima, means, iterations since
+        self._since = Since()
         self._held: dict[tuple[str, str], Receipt] = {}  # of this cycle
         self._seen = (0, math.nan, math.nan)  # iteration, max, mean
 
@@ -83,7 +93,7 @@ class Decider:
         mean = stats.load_sum / stats.n_ranks
         self.chooser.observe(stats)
         self._ledger.observe(stats.time_max, stats.load_max, mean)
-        self._note(iteration, (stats.load_max, mean), stats.load_max, mean)
+        self._note(iteration, (stats.load_max, mean), (stats.load_max, mean, stats.load_min))
         asked = self.trigger.observe(iteration, stats.load_max, mean)
         if self.trigger.considered:
             self._hold("hold", self.trigger.reason)
@@ -92,34 +102,38 @@ class Decider:
     def catch_up(self, end: int, rows: F64, n_ranks: int) -> None:
         """Iterations up to `end` - 1 are over, and the trigger knows of them.
 
-        rows: (m, 6), as of `_core.AtSync.rows`.  The choice of a strategy rests on the last one.
+        rows: (m, 7), as of `_core.AtSync.rows`.  The choice of a strategy rests on the last one.
         """
         if not len(rows):
             return
-        _, most, mean, _, utilization, _ = rows[-1].tolist()
+        _, most, mean, _, utilization, least, _ = rows[-1].tolist()
         nothing = Stats._make([0] * len(Stats._fields))
         self.chooser.observe(
             nothing._replace(
                 n_ranks=n_ranks,
                 load_max=most,
+                load_min=least,
                 load_sum=mean * n_ranks,
                 utilization_min=utilization,
             )
         )
         self._ledger.catch_up(rows)
-        total = rows.sum(axis=0)
-        self._note(end - 1, (most, mean), float(total[1]), float(total[2]), len(rows))
+        _, maxima, means, _, _, minima, _ = rows.sum(axis=0).tolist()
+        self._note(end - 1, (most, mean), (maxima, means, minima), len(rows))
 
     def _note(
-        self, iteration: int, last: tuple[float, float], most: float, mean: float, n: int = 1
+        self,
+        iteration: int,
+        last: tuple[float, float],
+        sums: tuple[float, float, float],
+        n: int = 1,
     ) -> None:
-        """The ledger knows of n more iterations: their maxima, their means, and of the last."""
+        """The ledger knows of n more iterations: maximum and mean of the last, their sums."""
         self._seen = (iteration, *last)
-        before = self._since[2]
-        self._since[0] += most
-        self._since[1] += mean
-        self._since[2] += n
-        if self._last is not None and before < WARMED_UP <= self._since[2]:
+        before = self._since.n
+        most, mean, least = (a + b for a, b in zip(self._since[1:], sums, strict=True))
+        self._since = Since(n + before, most, mean, least)
+        if self._last is not None and before < WARMED_UP <= self._since.n:
             self._warmed_up(self._last)
 
     def judges(self, asked: bool) -> bool:
@@ -227,7 +241,7 @@ class Decider:
         self._left[name] = outcome.predicted
         self.history.append(receipt)
         self._last = receipt
-        self._since = [0.0, 0.0, 0]
+        self._since = Since()
         self._held = {}
 
     def _warmed_up(self, receipt: Receipt) -> None:
@@ -238,6 +252,11 @@ class Decider:
         self.trigger.expect(self._end, theta)
 
     def settle(self) -> None:
-        """What max/mean was since the last balancing."""
-        if self._last is not None and self._since[1] > 0:
-            self._last.realised = self._since[0] / self._since[1]
+        """What max/mean and the idle times were since the last balancing."""
+        last, since = self._last, self._since
+        if last is None or since.n == 0:
+            return
+        if since.mean > 0:
+            last.realised = since.max / since.mean
+        last.realised_idle_mean = (since.max - since.mean) / since.n
+        last.realised_idle_max = (since.max - since.min) / since.n

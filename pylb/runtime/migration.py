@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pylb import _core
 from pylb.errors import SerializationError
 from pylb.machine import Network, SpeedLearner
+from pylb.metrics import Metrics
 from pylb.place import Placement, place
 from pylb.runtime import parcel
 from pylb.runtime.agreement import Agreement, Kind
@@ -34,6 +35,10 @@ class Outcome(NamedTuple):
     predicted: float
     before_with_messages: float
     predicted_with_messages: float
+    idle_mean: float
+    idle_max: float
+    predicted_idle_mean: float
+    predicted_idle_max: float
     migrations: int
     bytes: int
     seconds_statistics: float
@@ -49,6 +54,10 @@ class Figures(NamedTuple):
     after: float
     before_with_messages: float
     after_with_messages: float
+    idle_mean: float
+    idle_max: float
+    idle_mean_after: float
+    idle_max_after: float
     statistics: float
     strategy: float
 
@@ -79,7 +88,9 @@ class Answer(NamedTuple):
     ) -> None:
         """Rank 0 fills it in."""
         ratios = plan.before.max_over_mean, plan.after.max_over_mean
-        self.figures[:] = Figures(*ratios, *longest, gathered, plan.seconds)
+        self.figures[:] = Figures(
+            *ratios, *longest, *idle(plan.before), *idle(plan.after), gathered, plan.seconds
+        )
         self.speed[:] = 1.0 if snapshot.speed is None else snapshot.speed
         self.rank[:] = plan.rank
 
@@ -132,6 +143,10 @@ class Balancing:
             figures.after,
             figures.before_with_messages,
             figures.after_with_messages,
+            figures.idle_mean,
+            figures.idle_max,
+            figures.idle_mean_after,
+            figures.idle_max_after,
             migrations,
             stats.message_bytes,
             figures.statistics,
@@ -155,7 +170,8 @@ class Balancing:
         )
         seconds = self.agreement.step(Kind.PLACE, self.iteration, time=_core.clock() - start)
         # Not selected by "auto", so nobody asks for the messages' part.
-        return rank, Figures(before, after, before, after, 0.0, seconds[0].time_max)
+        ratios = before.max_over_mean, after.max_over_mean
+        return rank, Figures(*ratios, *ratios, *before[1:], *after[1:], 0.0, seconds[0].time_max)
 
     def _gathered(self) -> tuple[I32, Figures]:
         """Rank 0 gathers and decides, all learn it."""
@@ -287,6 +303,11 @@ class Balancing:
             parts += mine
         parts[0] = pickle.dumps(index, protocol=5)
         return parts
+
+
+def idle(metrics: Metrics) -> tuple[float, float]:
+    """Dasgupta 2013, eq. 1 and 2."""
+    return metrics.idle_mean, metrics.idle_max
 
 
 def with_messages(

@@ -13,6 +13,7 @@ import numpy as np
 
 from pylb.cli import table
 from pylb.errors import DomainError
+from pylb.metrics import Reductions, reduction
 from pylb.receipts import History
 from pylb.snapshot import F64
 
@@ -27,6 +28,7 @@ class Row(NamedTuple):
     mean: float
     idle: float
     utilization: float
+    min: float
 
 
 class Log:
@@ -46,14 +48,14 @@ class Log:
         self._n += 1
 
     def extend(self, rows: F64) -> None:
-        """(m, 5): m more iterations."""
+        """(m, 6): m more iterations."""
         if self._rows:
             self.table()
         self._blocks.append(rows)
         self._n += len(rows)
 
     def table(self) -> F64:
-        """(n, 5), of all iterations."""
+        """(n, 6), of all iterations."""
         if self._rows or len(self._blocks) != 1:
             last = np.array(self._rows, np.float64).reshape(-1, len(Row._fields))
             self._blocks, self._rows = [np.concatenate([*self._blocks, last])], []
@@ -76,6 +78,11 @@ class Iterations(NamedTuple):
         whatever passed between two AtSyncs while no object was timed.
     utilization : (n,) float64
         The lowest of a rank: load / (load + idle), Menon 2012, eq. 3.2.
+    min : (n,) float64
+        Seconds: load of the least loaded rank.
+    idle_mean, idle_max : (n,) float64
+        Seconds that the mean rank and the least loaded one waited for the most loaded: max - mean,
+        max - min (Dasgupta 2013, eq. 1 and 2, of an iteration at whose end all ranks meet).
     """
 
     time: F64
@@ -84,13 +91,24 @@ class Iterations(NamedTuple):
     max_over_mean: F64
     idle: F64
     utilization: F64
+    min: F64
+
+    @property
+    def idle_mean(self) -> F64:
+        """Seconds: max - mean."""
+        return self.max - self.mean
+
+    @property
+    def idle_max(self) -> F64:
+        """Seconds: max - min."""
+        return self.max - self.min
 
     @classmethod
     def of(cls, rows: F64) -> Iterations:
         """From the table of a `Log`."""
-        time, most, mean, idle, utilization = (np.ascontiguousarray(c) for c in rows.T)
+        time, most, mean, idle, utilization, least = map(np.ascontiguousarray, rows.T)
         ratio = np.divide(most, mean, out=np.ones_like(most), where=mean > 0)
-        return cls(time, most, mean, ratio, idle, utilization)
+        return cls(time, most, mean, ratio, idle, utilization, least)
 
 
 @dataclass(frozen=True)
@@ -107,6 +125,9 @@ class Report:
         Sum of the iterations' times.
     mean_max_over_mean : float
         Sum of the maxima over the sum of the means of all iterations.
+    idle_mean, idle_max : float
+        Seconds that the mean rank waited for the most loaded one, over all iterations; and that the
+        least loaded rank of each iteration did (Dasgupta 2013, eq. 1 and 2).
     balancing_seconds : float
         Sum of the balancings' costs.
     migrations, bytes : int
@@ -125,11 +146,19 @@ class Report:
     seconds: float
     iteration_seconds: float
     mean_max_over_mean: float
+    idle_mean: float
+    idle_max: float
     balancing_seconds: float
     migrations: int
     bytes: int
     history: History
     would_save: float = math.nan
+
+    def reductions(self, other: Report) -> Reductions:
+        """By how many percent the idle times are below those of another run (Dasgupta eq. 5)."""
+        return Reductions(
+            reduction(self.idle_mean, other.idle_mean), reduction(self.idle_max, other.idle_max)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Every field by name; figures that are not known are None."""
@@ -148,6 +177,8 @@ class Report:
             ["time in the loops", self.seconds, "s"],
             ["time of the iterations", self.iteration_seconds, "s"],
             ["max/mean over all iterations", self.mean_max_over_mean, ""],
+            ["idle for the most loaded rank: mean", self.idle_mean, "s"],
+            ["... of the least loaded", self.idle_max, "s"],
             [f"{would}balancings", len(self.history.balancings), ""],
             [f"{would}time of the balancings", self.balancing_seconds, "s"],
             [f"{would}migrations", self.migrations, ""],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,14 @@ from pylb.snapshot import I32
 from pylb.strategies import Strategy
 
 Tally = tuple[float, float, float, float, int, int, int]  # two sums, two maxima, three counts
+
+
+class Balance(NamedTuple):
+    """Of the ranks' times under a placement."""
+
+    max_over_mean: float
+    idle_mean: float
+    idle_max: float
 
 
 def neighbours(transport: Transport) -> I32:
@@ -37,8 +45,8 @@ def place_in_rounds(
     params: dict[str, Any],
     seed: int,
     facts: tuple[Store, Mailbox, Directory],
-) -> tuple[I32, float, float]:
-    """The new rank of every object, and max/mean before and after.  Collective.
+) -> tuple[I32, Balance, Balance]:
+    """The new rank of every object, and the balance before and after.  Collective.
 
     The agents see nothing but their own objects, what they write to each other, and the tally of a
     round.  Afterwards all ranks are told of the objects that move: the directory lists all.
@@ -78,7 +86,7 @@ def place_in_rounds(
         )
         received.sort(key=itemgetter(0))
         tally = _tally(stats)
-    before, after = _max_over_mean(agreement, iteration, agent)
+    before, after = (_balance(agreement, iteration, seconds) for seconds in agent.times)
     return _everywhere(agreement.transport, facts[2], agent.rank), before, after
 
 
@@ -126,16 +134,11 @@ def _agent(
     )
 
 
-def _max_over_mean(agreement: Agreement, iteration: int, agent: Any) -> tuple[float, float]:
-    before, after = agent.times
-    stats, _ = agreement.step(
-        Kind.PLACE, iteration, loads=np.array([before]), idle=after, time=before, cost=after
-    )
-    p = agreement.transport.size
-    means = stats.load_sum / p, stats.idle_sum / p
-    longest = stats.time_max, stats.cost_max
-    figures = [most / mean if mean > 0 else 1.0 for most, mean in zip(longest, means, strict=True)]
-    return figures[0], figures[1]
+def _balance(agreement: Agreement, iteration: int, seconds: float) -> Balance:
+    stats, _ = agreement.step(Kind.PLACE, iteration, loads=np.array([seconds]))
+    mean = stats.load_sum / agreement.transport.size
+    ratio = stats.load_max / mean if mean > 0 else 1.0
+    return Balance(ratio, stats.load_max - mean, stats.load_max - stats.load_min)
 
 
 def _everywhere(transport: Transport, directory: Directory, own: I32) -> I32:

@@ -173,10 +173,11 @@ class Mirror:
         p, decider = self._place, self._decider
         loads = np.bincount(p.rank, load, self._n_ranks)
         most = max(float(loads.max()), row.mean)
-        least = float(loads.min()) / most if most > 0 else 1.0
+        least = float(loads.min())
+        utilization = least / most if most > 0 else 1.0
         # all but the loads takes as long as it did
         time = max(row.time + most - row.max, 0.0)
-        would_be = Row(time, most, row.mean, most - row.mean, least)
+        would_be = Row(time, most, row.mean, most - row.mean, utilization, least)
         self.rows.append(would_be)
         self._done += 1
         p.sums[:] += load
@@ -194,6 +195,7 @@ class Mirror:
             n_objects=n_objects,
             load_sum=row.mean * self._n_ranks,
             load_max=row.max,
+            load_min=row.min,
             utilization_min=row.utilization,
             messages=round(messages),
             message_bytes=round(nbytes),
@@ -230,6 +232,10 @@ class Mirror:
             predicted=plan.after.max_over_mean,
             before_with_messages=before,
             predicted_with_messages=predicted,
+            idle_mean=plan.before.idle_mean,
+            idle_max=plan.before.idle_max,
+            predicted_idle_mean=plan.after.idle_mean,
+            predicted_idle_max=plan.after.idle_max,
             migrations=int(moved.sum()),
             bytes=int(s.bytes[moved].sum()),
             seconds_statistics=statistics,

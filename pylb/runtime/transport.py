@@ -27,6 +27,7 @@ class Stats(NamedTuple):
     load_sum: float
     idle_sum: float
     load_max: float
+    load_min: float
     load_max_rank: int
     utilization_min: float
     messages: int

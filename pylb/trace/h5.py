@@ -94,12 +94,12 @@ class Writer:
         self._file.flush()
 
     def append(self, stretch: Stretch, rows: Any, history: History) -> None:
-        """One stretch, the `FIGURES` of its iterations (k, 5), and the receipts so far."""
+        """One stretch, the `FIGURES` of its iterations (k, 5 or more), and the receipts so far."""
         load = np.ascontiguousarray(stretch.load)
         for name in (*OF_OBJECTS, *OF_EDGES):
             self._extend(name, getattr(stretch, name))
         self._extend("load", load.ravel())
-        table = np.array(rows, np.float64).reshape(-1, len(FIGURES))
+        table = np.array(rows, np.float64).reshape(len(load), -1)[:, : len(FIGURES)]
         for i, name in enumerate(FIGURES):
             self._extend(name, table[:, i])
         head = (stretch.first, *load.shape, len(stretch.src))
