@@ -95,6 +95,7 @@ PARTS: dict[str, Part] = {
         _python("pandas", "pandas", "tables of a run"),
         _python("matplotlib", "'pylb[plot]'", "plots"),
         _python("rich", "'pylb[cli]'", "tables on a terminal"),
+        _python("PyYAML", "'pylb[lab]'", "a lab's file", module="yaml"),
         _python("jupyterlab", "'pylb[notebook]'", "notebooks"),
         _python("ipywidgets", "'pylb[notebook]'", "the notebook's widget"),
         _python("anywidget", "'pylb[notebook]'", "the notebook's widget"),

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pylb.errors import DomainError, NotAllowedError
-from pylb.lab import Lab, Limit, cgroup, shares
-from pylb.lab.command import insert_before_programs, is_mpiexec
+from pylb.lab import Lab, Limit, cgroup, shares, state
+from pylb.lab.command import insert_before_programs, is_mpiexec, n_ranks
 
 BUSY = "import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
 
@@ -97,6 +97,19 @@ def test_the_launcher_stands_before_each_program(command):
 
 
 @pytest.mark.parametrize(
+    ("command", "n"),
+    [
+        ("mpiexec ./a -n 3", None),
+        ("mpiexec -n 8 ./a", 8),
+        ("mpirun -np=2 ./a : --n 3 ./b", 5),
+        ("mpirun -np 2 ./a : ./b", None),
+    ],
+)
+def test_ranks_are_counted(command, n):
+    assert n_ranks(command.split()) == n
+
+
+@pytest.mark.parametrize(
     ("command", "said"),
     [
         ("mpiexec", "no program"),
@@ -124,7 +137,9 @@ V1 = """\
 
 def test_version_1_together_and_apart():
     own = "4:cpu,cpuacct:/user\n3:memory:/x\n0::/y\n"
-    assert cgroup.parents(V1, own) == [Path("/sys/fs/cgroup/cpu,cpuacct/user")]
+    both = [Path("/sys/fs/cgroup/cpu,cpuacct/user"), Path("/sys/fs/cgroup/memory/x")]
+    assert cgroup.parents(V1, own) == both[:1]  # there is no such directory to write to
+    assert cgroup.parents(V1, own, memory=True) == both
     apart = (
         "31 30 0:27 /docker/7 /cg/cpu rw - cgroup cgroup rw,cpu\n"
         "32 30 0:28 / /cg/cpuacct rw - cgroup cgroup rw,cpuacct\n"
@@ -170,6 +185,18 @@ def test_version_2_divides_a_group_of_its_own(tmp_path):
     assert (tmp_path / "scope/pylb/cgroup.procs").read_text() == str(os.getpid())
 
 
+def test_version_2_with_memory(tmp_path):
+    info = version_2(tmp_path, ("scope", "cpu memory", "cpu", ""), ("scope/app", "cpu", "", ""))
+    assert cgroup.parents(info, "0::/scope/app\n") == [tmp_path / "scope"]
+    assert cgroup.parents(info, "0::/scope\n", memory=True) == [tmp_path / "scope"]
+    assert (tmp_path / "scope/cgroup.subtree_control").read_text() == "+cpu +memory"
+
+
+def test_a_controller_that_is_not_there():
+    with pytest.raises(NotAllowedError, match="no cgroup hierarchy with the controller memory"):
+        cgroup.parents(V1.replace("rw,memory", "rw,pids"), "4:cpu,cpuacct:/\n", memory=True)
+
+
 def test_version_2_without_delegation_is_refused(tmp_path):
     info = version_2(
         tmp_path, ("user", "memory", "memory", ""), ("user/shell", "memory", "", "1\n")
@@ -194,7 +221,7 @@ def where():
 
 
 def left(folders):
-    return [path for folder in folders for path in folder.glob(f"{cgroup.PREFIX}*")]
+    return [path for folder in folders for path in folder.glob(f"{state.PREFIX}*")]
 
 
 def pylb_lab(*words, **options):

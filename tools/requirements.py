@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-EXTRAS = ["io", "plot", "cli", "test"]
+EXTRAS = ["io", "plot", "cli", "lab", "test"]
 
 
 def lists(text: str) -> dict[str, list[str]]:

@@ -30,6 +30,7 @@ install_packages() {
     fi
     if [ "$mpi" = openmpi ]; then
         want 'command -v mpicc && command -v mpiexec' libopenmpi-dev openmpi-bin
+        want 'PATH=$PATH:/usr/sbin:/sbin; command -v ip && command -v tc' iproute2 # the lab's hosts
         want 'test -e /usr/include/trilinos/zoltan.h' libtrilinos-zoltan-dev # linked with Open MPI
     fi
     if [ "$mpi" = asan ]; then

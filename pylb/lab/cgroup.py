@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from pylb.errors import NotAllowedError
 from pylb.lab.shares import Limit, Usage
+from pylb.lab.state import abandoned, claim
 
-PREFIX = "pylb-lab-"
 ADVICE = (
     "run as root, or in a delegated cgroup v2: "
     "systemd-run --user --scope -p Delegate=yes pylb lab ..."
@@ -62,7 +61,7 @@ def _own(mount: Mount, path: str) -> Path:
     return mount.point if below.startswith("..") else mount.point / below
 
 
-def parents(mountinfo: str, cgroup: str) -> list[Path]:
+def parents(mountinfo: str, cgroup: str, memory: bool = False) -> list[Path]:
     """The directories in which a lab makes its own: one in each hierarchy that it needs.
 
     Version 1 wherever it has the processor, as the controller of version 2 is then not usable.
@@ -70,20 +69,31 @@ def parents(mountinfo: str, cgroup: str) -> list[Path]:
     Raises
     ------
     NotAllowedError
-        Neither version offers the processor, or no directory may be written.
+        Neither version offers the processor (and the memory), or no directory may be written.
     """
     seen, own = mounts(mountinfo), own_paths(cgroup)
     found = {}
-    for name in ("cpu", "cpuacct"):
+    for name in ("cpu", "cpuacct", "memory"):
         for mount in seen:
             if mount.kind == "cgroup" and name in mount.controllers and name in own:
                 found[name] = _own(mount, own[name])
-    if len(found) == 2:
+    if {"cpu", "cpuacct"} <= found.keys():
+        if memory and "memory" not in found:
+            raise _absent("memory")
+        if not (memory or os.access(found.get("memory", ""), os.W_OK)):
+            found.pop("memory", None)  # it would only have been counted
         return sorted(set(found.values()))
     for mount in seen:
         if mount.kind == "cgroup2" and "" in own:
-            return [_delegated(mount.point, _own(mount, own[""]))]
-    raise NotAllowedError(f"no cgroup hierarchy with the controller cpu is mounted: {ADVICE}")
+            wanted = ["cpu", "memory"] if memory else ["cpu"]
+            return [_delegated(mount.point, _own(mount, own[""]), wanted)]
+    raise _absent("cpu")
+
+
+def _absent(controller: str) -> NotAllowedError:
+    return NotAllowedError(
+        f"no cgroup hierarchy with the controller {controller} is mounted: {ADVICE}"
+    )
 
 
 def _words(path: Path) -> list[str]:
@@ -93,8 +103,8 @@ def _words(path: Path) -> list[str]:
         return []
 
 
-def _delegated(top: Path, own: Path) -> Path:
-    """The nearest directory from `own` up to `top` whose children can have the controller cpu.
+def _delegated(top: Path, own: Path, wanted: Sequence[str]) -> Path:
+    """The nearest directory from `own` up to `top` whose children can have the controllers.
 
     Those that are divided already come first.  Version 2 lets a group have either processes or
     children with controllers, except at the real root; a group that holds nobody but us is made
@@ -104,10 +114,10 @@ def _delegated(top: Path, own: Path) -> Path:
     folders = [
         folder
         for folder in up_to_top
-        if os.access(folder, os.W_OK) and "cpu" in _words(folder / "cgroup.controllers")
+        if os.access(folder, os.W_OK) and set(wanted) <= set(_words(folder / "cgroup.controllers"))
     ]
     for folder in folders:
-        if "cpu" in _words(folder / "cgroup.subtree_control"):
+        if set(wanted) <= set(_words(folder / "cgroup.subtree_control")):
             return folder
     for folder in folders:
         inside = _words(folder / "cgroup.procs")
@@ -116,9 +126,15 @@ def _delegated(top: Path, own: Path) -> Path:
             if inside and not real_root:
                 (folder / "pylb").mkdir(exist_ok=True)
                 (folder / "pylb/cgroup.procs").write_text(str(os.getpid()))
-            (folder / "cgroup.subtree_control").write_text("+cpu")
+            (folder / "cgroup.subtree_control").write_text(_plus(wanted))
             return folder
-    raise NotAllowedError(f"no group from {own} upwards may be divided: {ADVICE}")
+    raise NotAllowedError(
+        f"no group from {own} upwards may be divided by {', '.join(wanted)}: {ADVICE}"
+    )
+
+
+def _plus(controllers: Iterable[str]) -> str:
+    return " ".join(f"+{name}" for name in controllers)
 
 
 class Groups:
@@ -133,23 +149,15 @@ class Groups:
         A directory cannot be made.
     """
 
-    def __init__(self, where: Sequence[Path]) -> None:
-        remove_stale(where)
-        for attempt in itertools.count():
-            self.bases = [folder / f"{PREFIX}{os.getpid()}-{attempt}" for folder in where]
-            try:
-                self.bases[0].mkdir()
-                self._lock = os.open(self.bases[0], os.O_RDONLY | os.O_DIRECTORY)
-            except FileExistsError:
-                continue
-            except OSError as error:
-                raise NotAllowedError(
-                    f"cannot make {self.bases[0]} ({error.strerror}): {ADVICE}"
-                ) from error
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
-            if self.bases[0].exists():  # else another lab took it for a stale one just now
-                break
-            os.close(self._lock)
+    def __init__(self, where: Sequence[Path], memory: bool = False) -> None:
+        self.removed = remove_stale(where)
+        try:
+            first, self._lock = claim(where[0])
+        except OSError as error:
+            raise NotAllowedError(
+                f"cannot make a group in {where[0]} ({error.strerror}): {ADVICE}"
+            ) from error
+        self.bases = [folder / first.name for folder in where]
         try:
             for base in self.bases:
                 base.mkdir(exist_ok=True)
@@ -157,35 +165,66 @@ class Groups:
                     if (base / name).exists():
                         (base / name).write_text(most)
                 if (base / "cgroup.subtree_control").exists():
-                    (base / "cgroup.subtree_control").write_text("+cpu")
+                    wanted = ["cpu", "memory"] if memory else ["cpu"]
+                    (base / "cgroup.subtree_control").write_text(_plus(wanted))
         except OSError as error:
             self.remove()
             raise NotAllowedError(f"cannot use {base} ({error.strerror}): {ADVICE}") from error
 
-    def usage(self, limits: Sequence[Limit]) -> list[Usage]:
-        """What each rank has used so far."""
-        ranks = sorted(int(p.name.removeprefix("rank")) for p in self.bases[0].glob("rank*"))
-        return [self._usage(rank, limits[rank % len(limits)]) for rank in ranks]
+    def ranks(self) -> list[int]:
+        """Those that have a group."""
+        return sorted(int(p.name.removeprefix("rank")) for p in self.bases[0].glob("rank*"))
 
-    def _usage(self, rank: int, limit: Limit) -> Usage:
+    def change(self, rank: int, limit: Limit) -> None:
+        """Hold a rank that runs to another limit.
+
+        Raises
+        ------
+        OSError
+            The kernel refuses: more memory is in use than can go to swap.
+        """
+        for base in self.bases:
+            for name, value in limit.control():
+                if (base / f"rank{rank}" / name).exists():
+                    (base / f"rank{rank}" / name).write_text(value)
+
+    def usage(self, rank: int, limit: Limit, host: str = "") -> Usage:
+        """What a rank has used so far."""
         groups = [base / f"rank{rank}" for base in self.bases]
-        words = [w for g in groups for w in _words(g / "cpu.stat")]
-        stat = dict(zip(words[::2], map(int, words[1::2]), strict=True))
-        usage = [w for g in groups for w in _words(g / "cpuacct.usage")]
+
+        def table(*names: str) -> dict[str, int]:
+            words = [w for g in groups for name in names for w in _words(g / name)]
+            return dict(zip(words[::2], map(int, words[1::2]), strict=True))
+
+        def number(*names: str) -> int | None:
+            words = [w for g in groups for name in names for w in _words(g / name)]
+            return int(words[0]) if words else None
+
+        stat, memory = table("cpu.stat"), table("memory.stat")
+        nanoseconds = number("cpuacct.usage")
+        events = table("memory.events", "memory.oom_control")
         return Usage(
             rank,
             limit,
-            cpu_seconds=1e-9 * int(usage[0]) if usage else 1e-6 * stat["usage_usec"],
+            cpu_seconds=1e-6 * stat["usage_usec"] if nanoseconds is None else 1e-9 * nanoseconds,
             periods=stat["nr_periods"],
             throttled=stat["nr_throttled"],
             throttled_seconds=1e-9 * stat["throttled_time"]
             if "throttled_time" in stat
             else 1e-6 * stat["throttled_usec"],
+            host=host,
+            memory=number("memory.peak", "memory.max_usage_in_bytes"),
+            paged=memory.get("total_pgmajfault", memory.get("pgmajfault")),
+            killed=events.get("oom_kill", 0),
         )
 
     def kill(self) -> None:
         """Kill whatever is left in the groups, and wait until it is gone."""
         _kill(self.bases)
+
+    def clear(self) -> None:
+        """Remove the ranks' groups: what they have used is forgotten."""
+        _remove(self.bases, _groups(self.bases))
 
     def remove(self) -> None:
         """Kill what is left and remove the directories; twice is fine."""
@@ -195,20 +234,15 @@ class Groups:
             self._lock = -1
 
 
-def remove_stale(where: Sequence[Path]) -> None:
-    """Remove what labs left that were killed themselves."""
-    for folder in where[0].glob(f"{PREFIX}*"):
-        try:
-            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError:
-            continue  # another lab is faster, or it is not ours
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _remove([parent / folder.name for parent in where])
-        except OSError:
-            pass  # its lab lives, or it is another user's
-        finally:
-            os.close(lock)
+def remove_stale(where: Sequence[Path]) -> list[str]:
+    """Remove what labs left that were killed themselves; what that was."""
+    out = []
+    for folder in abandoned(where[0]):
+        bases = [parent / folder.name for parent in where]
+        killed = len(_pids(bases))
+        _remove(bases)
+        out.append(f"removed group {folder.name} with {killed} processes")
+    return out
 
 
 def _groups(bases: Sequence[Path]) -> list[Path]:
@@ -237,10 +271,10 @@ def _kill(bases: Sequence[Path]) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
-def _remove(bases: Sequence[Path]) -> None:
+def _remove(bases: Sequence[Path], folders: Sequence[Path] | None = None) -> None:
     """Groups first, then their base: a directory of the kernel's goes without its files."""
     _kill(bases)
-    for folder in [*_groups(bases), *bases]:
+    for folder in [*_groups(bases), *bases] if folders is None else folders:
         for _ in _until_gone(bases):
             try:
                 folder.rmdir()

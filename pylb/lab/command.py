@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 from collections.abc import Sequence
@@ -40,6 +41,33 @@ def is_mpiexec(word: str) -> bool:
     )
 
 
+def n_ranks(command: Sequence[str]) -> int | None:
+    """How many ranks an mpiexec command starts, or None where it does not say."""
+    asked = 0
+    for part in _parts(command):
+        words = part[: _program(part)]
+        found = [
+            word.partition("=")[2] or after
+            for word, after in itertools.pairwise([*words, ""])
+            if word.startswith("-") and word.lstrip("-").partition("=")[0] in ("n", "np", "c")
+        ]
+        if not found or not found[-1].isdecimal():
+            return None
+        asked += int(found[-1])
+    return asked
+
+
+def _parts(command: Sequence[str]) -> list[list[str]]:
+    """Options and program of each part, between ``:``."""
+    out: list[list[str]] = [[]]
+    for word in command[1:]:
+        if word == ":":
+            out.append([])
+        else:
+            out[-1].append(word)
+    return out
+
+
 def insert_before_programs(command: Sequence[str], launcher: Sequence[str]) -> list[str]:
     """An mpiexec command with `launcher` put before its program, or before each of them.
 
@@ -60,15 +88,10 @@ def insert_before_programs(command: Sequence[str], launcher: Sequence[str]) -> l
     ['mpiexec', '-n', '2', 'hold', './a', ':', '-n', '1', 'hold', './b']
     """
     out = [command[0]]
-    start = 1
-    while True:
-        stop = next((i for i in range(start, len(command)) if command[i] == ":"), len(command))
-        program = start + _program(command[start:stop])
-        out += [*command[start:program], *launcher, *command[program:stop]]
-        if stop == len(command):
-            return out
-        out.append(":")
-        start = stop + 1
+    for i, part in enumerate(_parts(command)):
+        program = _program(part)
+        out += [*([":"] if i else []), *part[:program], *launcher, *part[program:]]
+    return out
 
 
 def _program(words: Sequence[str]) -> int:

@@ -7,13 +7,16 @@ BASES
 NAME
     The group: ``rest`` has no limit; ``rank`` is ``rank<r>`` with r as mpiexec tells it.
 LIMITS
-    ``quota/period,...`` in microseconds, cyclic by rank.
+    A JSON file: ``ranks``, for each rank, cyclic, or ``hosts``, by name, what is written to which
+    files of the group, in order.  Which host a rank has come to is noted beside it.
 
 The group exists before the program does and is inherited by whatever it starts, so that no
 instruction of the program runs without its limit.
 """
 
+import json
 import os
+import socket
 import sys
 
 # Open MPI, any launcher that speaks PMIx, MPICH's Hydra; 0 where the lab itself starts the program.
@@ -25,25 +28,28 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def _limit(group: str, quota: str, period: str) -> None:
-    if os.path.exists(f"{group}/cpu.max"):
-        _write(f"{group}/cpu.max", f"{quota} {period}")
-    elif os.path.exists(f"{group}/cpu.cfs_quota_us"):
-        _write(f"{group}/cpu.cfs_period_us", period)
-        _write(f"{group}/cpu.cfs_quota_us", quota)
+def _limits(path: str, rank: int) -> list[list[str]]:
+    with open(path) as file:
+        known = json.load(file)
+    if "hosts" not in known:
+        return list(known["ranks"][rank % len(known["ranks"])])
+    host = socket.gethostname()
+    _write(os.path.join(os.path.dirname(path), f"rank{rank}"), host)
+    return list(known["hosts"][host])
 
 
-def _join(bases: list[str], name: str, limits: list[str]) -> None:
-    rank = None
+def _join(bases: list[str], name: str, limits: str) -> None:
+    control: list[list[str]] = []
     if name == "rank":
         rank = next((int(os.environ[v]) for v in RANK_VARIABLES if v in os.environ), None)
         if rank is None:
             sys.exit("pylb lab: this mpiexec does not tell its ranks who they are")
-        name = f"rank{rank}"
+        name, control = f"rank{rank}", _limits(limits, rank)
     for group in (f"{base}/{name}" for base in bases):
         os.makedirs(group, exist_ok=True)
-        if rank is not None:
-            _limit(group, *limits[rank % len(limits)].split("/"))
+        for file, value in control:
+            if os.path.exists(f"{group}/{file}"):
+                _write(f"{group}/{file}", value)
         _write(f"{group}/cgroup.procs", str(os.getpid()))
 
 
@@ -51,7 +57,7 @@ def main(argv: list[str]) -> None:
     """Join and exec; returns never."""
     bases, name, limits, *command = argv
     try:
-        _join(bases.split(":"), name, limits.split(","))
+        _join(bases.split(":"), name, limits)
     except OSError as error:
         sys.exit(f"pylb lab: cannot hold {command[0]!r} to its share: {error}")
     try:

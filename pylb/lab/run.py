@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
@@ -11,12 +12,19 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pylb.errors import DomainError
-from pylb.lab import shares as _shares
+from pylb.lab import measure, schedule, state
 from pylb.lab.cgroup import Groups, parents
-from pylb.lab.command import insert_before_programs, is_mpiexec
+from pylb.lab.command import insert_before_programs, is_mpiexec, n_ranks
+from pylb.lab.measure import PROBE, Held, Joined
+from pylb.lab.moments import VARIABLE
+from pylb.lab.network import Network
+from pylb.lab.plan import Change, Plan, Profile
+from pylb.lab.schedule import Done
 from pylb.lab.shares import Usage
+from pylb.lab.swap import swap_on
 
 JOIN = Path(__file__).with_name("join.py")
 METRONOME = Path(__file__).with_name("metronome.py")
@@ -27,26 +35,34 @@ TYPED = 2.0  # seconds in which a command may have got Ctrl-C from the terminal 
 
 
 class Lab:
-    """Control groups that hold each rank of a command to a share of a core.
+    """Control groups that hold each rank of a command to a share of a core, and more.
 
     Parameters
     ----------
-    shares : iterable of float
-        Cores for each rank, cyclic: one value serves all.
+    plan : Plan or iterable of float
+        What the lab is (`Plan.load` reads it from a file); or cores for each rank, cyclic: one
+        value serves all.
     period_us : int, optional
         Microseconds in which a share is given out; default 5 ms, more for shares below 0.2.
 
     Attributes
     ----------
+    plan : Plan
+        As it is now; changes that have come are in it.
     seconds : float
         Wall time of the last command.
+    done : list of Done
+        Changes made during the last command, and when.
+    notes : list of str
+        What was made or could not be had, and what was removed of labs that were killed.
 
     Raises
     ------
     DomainError
         A share or the period is out of range.
     NotAllowedError
-        No control group may be made here; the message says where, and what would help.
+        No control group, swap file or namespace may be made here; the message says which, and what
+        would help.
 
     Examples
     --------
@@ -55,12 +71,33 @@ class Lab:
     ...     usage = lab.usage()
     """
 
-    def __init__(self, shares: Iterable[float], *, period_us: int | None = None) -> None:
-        self.limits = _shares.limits(shares, os.cpu_count() or 1, period_us)
+    def __init__(self, plan: Plan | Iterable[float], *, period_us: int | None = None) -> None:
+        if not isinstance(plan, Plan):
+            plan = Plan(tuple(Profile(share) for share in plan))
+        if period_us is not None:
+            plan = plan._replace(period_us=period_us)
+        plan.check()
+        self.plan, self.limits = plan, plan.limits()
         self.seconds = 0.0
-        self._groups = Groups(
-            parents(Path("/proc/self/mountinfo").read_text(), Path("/proc/self/cgroup").read_text())
+        self.done: list[Done] = []
+        self.network: Network | None = None
+        where = parents(
+            Path("/proc/self/mountinfo").read_text(),
+            Path("/proc/self/cgroup").read_text(),
+            plan.needs_memory,
         )
+        self._groups = Groups(where, plan.needs_memory)
+        self.notes = self._groups.removed + state.remove_stale()
+        try:
+            self._state = state.State()
+            if plan.needs_memory:
+                self.notes.append(swap_on(self._state, plan.swap))
+            if plan.hosts:
+                self.network = Network(self._state, plan.hosts)
+                self.notes += self.network.notes
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Lab:
         return self
@@ -69,42 +106,79 @@ class Lab:
         self.close()
 
     def close(self) -> None:
-        """Kill what is left and remove the groups; twice is fine."""
+        """Kill what is left and remove all that was made; twice is fine."""
         self._groups.remove()
+        if hasattr(self, "_state"):
+            self.notes += self._state.remove()
+
+    # ---- the command ---------------------------------------------------------------------------
 
     def held(self, command: Sequence[str]) -> list[str]:
-        """`command` as it is started: each program behind the step into its rank's group."""
+        """`command` as it is started: each program behind the step into its rank's group.
+
+        With hosts it starts on the first one, and mpiexec starts its ranks on all of them.
+        """
         if not command:
             raise DomainError("command is empty: expected a program and its arguments")
-        if not is_mpiexec(command[0]):
-            if len(self.limits) > 1:
-                raise DomainError(
-                    f"{len(self.limits)} shares for {command[0]!r}: expected one, or a command "
-                    "that begins with mpiexec or mpirun"
-                )
-            return [*self._join("rank"), *command]
-        return [*self._join("rest"), *insert_before_programs(command, self._join("rank"))]
+        if is_mpiexec(command[0]):
+            words = insert_before_programs(command, self._join("rank"))
+            words = [*self._join("rest"), *words]
+        elif len(self.plan.nodes) > 1:
+            raise DomainError(
+                f"{len(self.plan.nodes)} shares for {command[0]!r}: expected one, or a command "
+                "that begins with mpiexec or mpirun"
+            )
+        else:
+            words = [*self._join("rank"), *command]
+        return self.network.entered(self.plan.hosts[0].name, words) if self.network else words
 
     def _join(self, name: str) -> list[str]:
         bases = ":".join(map(str, self._groups.bases))
-        limits = ",".join(f"{limit.quota_us}/{limit.period_us}" for limit in self.limits)
-        return [sys.executable, "-I", "-S", str(JOIN), bases, name, limits]
+        return [sys.executable, "-I", "-S", str(JOIN), bases, name, str(self._limits_file)]
+
+    @property
+    def _limits_file(self) -> Path:
+        return self._state.folder / "limits.json"
+
+    def _divide(self, n_ranks: int | None) -> None:
+        self._n_ranks = n_ranks
+        self.plan = self.plan.expanded(n_ranks)
+        self.limits = self.plan.limits(n_ranks)
+        self._write_limits()
+
+    def _write_limits(self) -> None:
+        """For ranks that start from now on."""
+        control = [limit.control() for limit in self.limits]
+        known: dict[str, Any] = {"ranks": control}
+        if self.plan.hosts:
+            names = [host.name for host in self.plan.hosts]
+            known = {"hosts": dict(zip(names, control, strict=True))}
+        new = self._limits_file.with_suffix(".new")
+        new.write_text(json.dumps(known))
+        new.replace(self._limits_file)
 
     def run(self, command: Sequence[str]) -> int:
         """Run a command and return its exit code, 128 + n where signal n ended it.
 
         SIGINT, SIGTERM and SIGHUP end the command (a second one at once) and whatever it
-        started; nothing of it is left when this returns.  Only in the main thread.
+        has started; that also ends when the command does.  Called from the main thread.
         """
+        self._divide(n_ranks(command) if command and is_mpiexec(command[0]) else 1)
         words = self.held(command)
         # mpiexec tells its ranks who they are; a program without it is rank 0.
         env = os.environ if is_mpiexec(command[0]) else {**os.environ, "PYLB_LAB_RANK": "0"}
+        moments = self._state.folder / "moments"
+        if self.plan.changes:
+            env = {**env, VARIABLE: str(moments)}
+        if self.network:
+            env = {**env, **self.network.environment()}
         start = time.perf_counter()
         try:
             with (
                 _metronomes(),
                 _signals() as wake,
                 subprocess.Popen(words, env=env) as child,
+                schedule.running(self.plan.changes, moments, self.change) as self.done,
             ):
                 stopped = _wait(child, wake)
                 # Popen's own exit would wait without an end for a child that cannot be killed.
@@ -115,9 +189,67 @@ class Lab:
             return 128 + stopped
         return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
+    # ---- what it holds them to -----------------------------------------------------------------
+
+    def measure(self, n_ranks: int | None = None) -> tuple[list[Held], list[Joined]]:
+        """What it really enforces: each limit tried by a program that wants more; some seconds.
+
+        Parameters
+        ----------
+        n_ranks : int, optional
+            How many the command will have, for limits that depend on it.
+
+        Returns
+        -------
+        held : list of Held
+            Of each rank, or host.
+        joined : list of Joined
+            From the first host to each other one, and back.
+        """
+        self._divide(n_ranks)
+        commands = []
+        for i in range(len(self.limits)):
+            number = ["env", f"PYLB_LAB_RANK={i}"]
+            words = [*number, *self._join("rank"), sys.executable, "-I", "-S", str(PROBE)]
+            host = self.plan.hosts[i].name if self.network else ""
+            commands.append(self.network.entered(host, words) if self.network else words)
+        with _metronomes():
+            held = measure.held(self.limits, commands)
+        self._groups.clear()
+        return held, measure.joined(self.network) if self.network else []
+
+    def change(self, change: Change) -> None:
+        """Change what ranks or hosts are held to, from now on.
+
+        Raises
+        ------
+        OSError
+            The kernel refuses: more memory is in use than can go to swap.
+        """
+        self.plan = self.plan.after(change)
+        self.limits = self.plan.limits(self._n_ranks)
+        self._write_limits()
+        for rank in self._groups.ranks():
+            self._groups.change(rank, self.limits[self._node(rank)])
+        if self.network:
+            for host in self.plan.hosts:
+                self.network.shape(host.name, host.link)
+
+    def _node(self, rank: int) -> int:
+        """Which of the limits a rank has."""
+        if not self.plan.hosts:
+            return rank % len(self.limits)
+        return [host.name for host in self.plan.hosts].index(self._host(rank))
+
+    def _host(self, rank: int) -> str:
+        return (self._state.folder / f"rank{rank}").read_text() if self.plan.hosts else ""
+
     def usage(self) -> list[Usage]:
         """What each rank was allowed and what it took, by rank."""
-        return self._groups.usage(self.limits)
+        return [
+            self._groups.usage(rank, self.limits[self._node(rank)], self._host(rank))
+            for rank in self._groups.ranks()
+        ]
 
 
 @contextmanager

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from pylb.errors import DomainError
+from pylb.lab import units
 
 # The kernel's bounds (kernel/sched/core.c: min_cfs_quota_period, max_cfs_quota_period), in us.
 LEAST = 1_000
@@ -16,19 +16,31 @@ PERIOD_US = 5_000
 """Default period.  A rank that spins in MPI burns its quota and then stands still for the rest of
 the period, and whoever waits for it waits as long: a short period keeps that to milliseconds."""
 
-UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000}
-
 
 class Limit(NamedTuple):
-    """`quota_us` microseconds of processor time in every `period_us`."""
+    """What a rank is held to: `quota_us` microseconds of processor time in every `period_us`, and
+    `memory` bytes, or None."""
 
     quota_us: int
     period_us: int
+    memory: int | None = None
 
     @property
     def share(self) -> float:
         """Cores."""
         return self.quota_us / self.period_us
+
+    def control(self) -> list[tuple[str, str]]:
+        """Files of a group and what is written to them, in order; those of versions 1 and 2."""
+        quota, period = str(self.quota_us), str(self.period_us)
+        out = [
+            ("cpu.max", f"{quota} {period}"),
+            ("cpu.cfs_period_us", period),
+            ("cpu.cfs_quota_us", quota),
+        ]
+        if self.memory is not None:
+            out += [(name, str(self.memory)) for name in ("memory.max", "memory.limit_in_bytes")]
+        return out
 
 
 class Usage(NamedTuple):
@@ -44,6 +56,14 @@ class Usage(NamedTuple):
         Periods in which it wanted to run, and those in which it was stopped at its quota.
     throttled_seconds : float
         For how long it was stopped.
+    host : str
+        Where it ran, in a lab with hosts.
+    memory : int or None
+        Most bytes that it had in memory, where that is counted.
+    paged : int or None
+        Pages that it had to wait for from swap or a file.
+    killed : int
+        Processes that the kernel ended for want of memory.
     """
 
     rank: int
@@ -52,6 +72,10 @@ class Usage(NamedTuple):
     periods: int
     throttled: int
     throttled_seconds: float
+    host: str = ""
+    memory: int | None = None
+    paged: int | None = None
+    killed: int = 0
 
 
 def parse_shares(text: str) -> list[float]:
@@ -78,10 +102,7 @@ def parse_period(text: str) -> int:
     DomainError
         No number with us, ms or s.
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(us|ms|s)", text.strip())
-    if found is None:
-        raise DomainError(f"period is {text!r}: expected a time with its unit, as 5ms")
-    return round(float(found[1]) * UNITS[found[2]])
+    return round(1e6 * units.quantity(units.PERIOD, "period", text))
 
 
 def limits(shares: Iterable[float], cores: int, period_us: int | None = None) -> list[Limit]:

@@ -1,0 +1,102 @@
+"""What a lab really enforces: each limit tried by a program that wants more."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pylb.errors import StateError
+from pylb.lab.network import Network
+from pylb.lab.shares import Limit
+
+PROBE = Path(__file__).with_name("probe.py")
+SECONDS = 0.4  # of a spin, and of a transfer
+BEYOND = 1.25  # of a memory limit is written to
+MOST_TOUCHED = 2**29  # bytes; a larger limit is taken from the kernel's word
+PATIENCE = 60.0
+
+
+class Held(NamedTuple):
+    """A profile, measured: cores of a busy program; bytes in memory of one that wants more."""
+
+    share: float
+    memory: int | None
+
+
+class Joined(NamedTuple):
+    """Two hosts, measured: bits in a second, seconds one way."""
+
+    source: str
+    target: str
+    bandwidth: float
+    latency: float
+
+
+def held(limits: Sequence[Limit], commands: Sequence[Sequence[str]]) -> list[Held]:
+    """Measure each limit; `commands` steps into a group that has it.
+
+    As many at once as the cores allow.
+    """
+    cores = len(os.sched_getaffinity(0))
+    shares: list[float] = []
+    while len(shares) < len(limits):
+        first, stop, total = len(shares), len(shares), 0.0
+        while stop < len(limits) and (stop == first or total + limits[stop].share <= cores):
+            total += limits[stop].share
+            stop += 1
+        shares += _each([[*c, "spin", str(SECONDS)] for c in commands[first:stop]])
+    return [
+        Held(share, _memory(limit, command))
+        for share, limit, command in zip(shares, limits, commands, strict=True)
+    ]
+
+
+def _memory(limit: Limit, command: Sequence[str]) -> int | None:
+    if limit.memory is None or BEYOND * limit.memory > MOST_TOUCHED:
+        return None
+    return round(_each([[*command, "touch", str(round(BEYOND * limit.memory))]])[0])
+
+
+def joined(network: Network) -> list[Joined]:
+    """Measure from the first host to each other one, and back."""
+    first, *others = [host.name for host in network.hosts]
+    return [
+        _transfer(network, *pair) for other in others for pair in ((first, other), (other, first))
+    ]
+
+
+def _transfer(network: Network, source: str, target: str) -> Joined:
+    python = [sys.executable, "-I", "-S", str(PROBE)]
+    with subprocess.Popen(
+        network.entered(target, [*python, "serve"]), stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            port = server.stdout.readline().strip()
+            words = [*python, "transfer", target, port, str(SECONDS)]
+            out = _out(_start(network.entered(source, words)))
+        finally:
+            server.kill()
+    bandwidth, latency = map(float, out.split())
+    return Joined(source, target, bandwidth, latency)
+
+
+def _start(words: Sequence[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _each(commands: Sequence[Sequence[str]]) -> list[float]:
+    """The figures of programs that run at once."""
+    children = [_start(words) for words in commands]
+    return [float(_out(child)) for child in children]
+
+
+def _out(child: subprocess.Popen[str]) -> str:
+    out, said = child.communicate(timeout=PATIENCE)
+    if child.returncode:
+        raise StateError(f"a limit could not be measured: {said.strip() or child.returncode}")
+    return out

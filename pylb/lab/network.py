@@ -1,0 +1,187 @@
+"""Hosts on one machine: network namespaces that are joined by a switch, and MPI between them.
+
+Each host is a namespace with one interface, ``eth0``, and a name of its own (a UTS namespace for
+each process that enters it).  Their other ends are ports of a bridge in a namespace of its own.
+A bandwidth is kept by a token bucket (tc-tbf) at both ends, so for what a host sends and for what
+it gets; a latency by tc-netem, half at each.  MPI's launcher enters a host in place of ssh.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from pylb.errors import NotAllowedError
+from pylb.lab.plan import Host, Link
+from pylb.lab.state import State
+
+TOOLS = {
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "nsenter": "util-linux",
+    "unshare": "util-linux",
+    "mount": "mount",
+}
+NETWORK = "10.77.0."
+LONGEST_QUEUE = "50ms"
+LEAST_BURST = 65_536  # bytes: a segment that the network card would have cut
+TICK = 0.004  # seconds; a bucket lasts at least as long, else the rate is not reached
+
+# The file systems are the machine's, but for the names of hosts.
+ENTER = """\
+#!/bin/sh
+# enter HOST COMMAND...: become the command on that host of the lab
+here=$(dirname "$0") host=$1
+shift
+exec nsenter --net="/run/netns/$(basename "$here").$host" unshare --mount --uts sh -c '
+mount --bind "$0/hosts" /etc/hosts && hostname "$1" && shift && exec "$@"' "$here" "$host" "$@"
+"""
+AGENT = """\
+#!/bin/sh
+# as rsh: agent [options] HOST COMMAND...
+while [ "${1#-}" != "$1" ]; do shift; done
+host=$1
+shift
+exec "$(dirname "$0")/enter" "$host" sh -c "$*"
+"""
+
+
+class Network:
+    """Hosts of a lab, up from the beginning.
+
+    Attributes
+    ----------
+    notes : list of str
+        What could not be had.
+
+    Raises
+    ------
+    NotAllowedError
+        No namespace or device may be made here, or a tool is missing.
+    """
+
+    def __init__(self, state: State, hosts: Sequence[Host]) -> None:
+        _check_tools()
+        self._state, self.hosts = state, tuple(hosts)
+        self.notes: list[str] = []
+        self._links: dict[str, Link] = {}
+        self._write_files()
+        self._add_namespace("switch.")
+        _do(f"ip -n {self._space('switch.')} link add switch type bridge forward_delay 0")
+        _do(f"ip -n {self._space('switch.')} link set switch up")
+        for i, host in enumerate(self.hosts):
+            self._join(i, host)
+
+    def _space(self, name: str) -> str:
+        return f"{self._state.name}.{name}"
+
+    def _add_namespace(self, name: str) -> None:
+        self._state.will("namespace", self._space(name))
+        _do(f"ip netns add {self._space(name)}")
+
+    def _join(self, i: int, host: Host) -> None:
+        self._add_namespace(host.name)
+        inside, switch = self._space(host.name), self._space("switch.")
+        _do(f"ip -n {inside} link set lo up")
+        _do(f"ip -n {switch} link add port{i} type veth peer name eth0 netns {inside}")
+        _do(f"ip -n {switch} link set port{i} master switch up")
+        _do(f"ip -n {inside} address add {NETWORK}{i + 1}/24 dev eth0")
+        _do(f"ip -n {inside} link set eth0 up")
+        self.shape(host.name, host.link)
+
+    def shape(self, name: str, link: Link) -> None:
+        """Limit what the host sends and gets, from now on."""
+        if self._links.get(name, Link()) == link:
+            return
+        self._links[name] = link
+        i = [host.name for host in self.hosts].index(name)
+        for space, device in ((name, "eth0"), ("switch.", f"port{i}")):
+            where = f"-n {self._space(space)} qdisc"
+            _try(f"tc {where} del dev {device} root")  # there may be none
+            parent = "root"
+            if link.bandwidth is not None:
+                burst = max(LEAST_BURST, round(link.bandwidth / 8 * TICK))
+                _do(
+                    f"tc {where} add dev {device} root handle 1: tbf rate {link.bandwidth:.0f}bit "
+                    f"burst {burst}b latency {LONGEST_QUEUE}"
+                )
+                parent = "parent 1:1"
+            if link.latency:
+                self._delay(f"tc {where} add dev {device} {parent} netem", link.latency / 2)
+
+    def _delay(self, command: str, seconds: float) -> None:
+        failed = _try(f"{command} delay {1e6 * seconds:.0f}us limit 100000")
+        note = f"no latency: this kernel has no netem ({failed})"
+        if failed and note not in self.notes:
+            self.notes.append(note)
+
+    def _write_files(self) -> None:
+        folder, hosts = self._state.folder, self.hosts
+        names = [f"{NETWORK}{i + 1} {host.name}" for i, host in enumerate(hosts)]
+        (folder / "hosts").write_text("\n".join(["127.0.0.1 localhost", *names, ""]))
+        slots = "".join(f"{host.name} slots={host.ranks}\n" for host in hosts)
+        (folder / "hostfile").write_text(slots)
+        (folder / "hostfile.hydra").write_text(slots.replace(" slots=", ":"))
+        for name, text in (("enter", ENTER), ("agent", AGENT)):
+            (folder / name).write_text(text)
+            (folder / name).chmod(0o700)
+
+    def entered(self, name: str, command: Sequence[str]) -> list[str]:
+        """`command` as it is started on a host."""
+        return [str(self._state.folder / "enter"), name, *command]
+
+    def environment(self) -> dict[str, str]:
+        """What makes mpiexec start its ranks on the hosts and talk between them by TCP.
+
+        Ranks are not bound: each host would take the machine's first core for its own.
+        """
+        folder = self._state.folder
+        agent, hostfile = str(folder / "agent"), str(folder / "hostfile")
+        open_mpi = {
+            "pml": "ob1",
+            "btl": "self,vader,tcp",
+            "btl_tcp_if_include": "eth0",
+            "oob_tcp_if_include": "eth0",
+            "plm_rsh_agent": agent,
+            "orte_default_hostfile": hostfile,
+            "hwloc_base_binding_policy": "none",
+        }
+        prrte = {
+            "plm_ssh_agent": agent,
+            "prte_default_hostfile": hostfile,
+            "prte_if_include": "eth0",
+            "hwloc_default_binding_policy": "none",
+        }
+        return {
+            **{f"OMPI_MCA_{key}": value for key, value in open_mpi.items()},
+            **{f"PRTE_MCA_{key}": value for key, value in prrte.items()},
+            "HYDRA_LAUNCHER": "rsh",
+            "HYDRA_LAUNCHER_EXEC": agent,
+            "HYDRA_HOST_FILE": f"{hostfile}.hydra",
+            "HYDRA_IFACE": "eth0",
+        }
+
+
+def _check_tools() -> None:
+    if os.geteuid() != 0:
+        raise NotAllowedError("hosts need namespaces and their devices: run as root")
+    for tool, package in TOOLS.items():
+        if shutil.which(tool) is None:
+            raise NotAllowedError(f"hosts need {tool}: apt-get install -y {package}")
+    if not Path("/proc/self/ns/net").exists():
+        raise NotAllowedError("hosts need a kernel with network namespaces")
+
+
+def _try(command: str) -> str:
+    """Run; what it said where it failed."""
+    made = subprocess.run(command.split(), capture_output=True, text=True)
+    return " ".join(made.stderr.split()) or "failed" if made.returncode else ""
+
+
+def _do(command: str) -> None:
+    failed = _try(command)
+    if failed:
+        raise NotAllowedError(f"{command}: {failed}; hosts need the right to make namespaces")

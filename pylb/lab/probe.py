@@ -1,0 +1,85 @@
+"""What a lab measures of itself.  Run by path, without pylb, in a group or on a host.
+
+Usage: ``python -I -S probe.py spin SECONDS``            cores that it got
+       ``python -I -S probe.py touch BYTES``             bytes that it then has in memory
+       ``python -I -S probe.py serve``                   address, then for as many as come
+       ``python -I -S probe.py transfer HOST PORT SECONDS``   bits in a second, seconds one way
+
+Prints its figures on one line.
+"""
+
+import mmap
+import socket
+import sys
+import time
+
+CHUNK = bytes(65_536)
+PINGS = 20
+
+
+def spin(seconds: float) -> None:
+    """Be busy."""
+    start, used = time.perf_counter(), time.process_time()
+    while time.perf_counter() - start < seconds:
+        pass
+    print((time.process_time() - used) / (time.perf_counter() - start))
+
+
+def touch(size: int) -> None:
+    """Write to every page of so many bytes."""
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    for at in range(0, size, mmap.PAGESIZE):
+        pages[at] = 1
+    with open("/proc/self/status") as status:  # without files, which others may be charged for
+        print(1024 * next(int(line.split()[1]) for line in status if line.startswith("RssAnon")))
+
+
+def serve() -> None:
+    """Answer each byte that is a question, and take the rest; until killed."""
+    with socket.create_server(("", 0)) as server:
+        print(server.getsockname()[1], flush=True)
+        while True:
+            line = server.accept()[0]
+            with line:
+                line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                for _ in range(PINGS):
+                    line.sendall(line.recv(1))
+                while line.recv(1 << 20):
+                    pass
+                line.sendall(b"!")
+
+
+def transfer(host: str, port: str, seconds: float) -> None:
+    """Send for a while; what has arrived, by the time that it took."""
+    with socket.create_connection((host, int(port)), timeout=30) as line:
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        trips = []
+        for _ in range(PINGS):
+            start = time.perf_counter()
+            line.sendall(b"?")
+            line.recv(1)
+            trips.append(time.perf_counter() - start)
+        start, sent = time.perf_counter(), 0
+        while time.perf_counter() - start < seconds:
+            line.sendall(CHUNK)
+            sent += len(CHUNK)
+        line.shutdown(socket.SHUT_WR)
+        line.recv(1)
+        print(8 * sent / (time.perf_counter() - start), sorted(trips)[PINGS // 2] / 2)
+
+
+def main(argv: list[str]) -> None:
+    """As the usage says."""
+    what, *rest = argv
+    if what == "spin":
+        spin(float(rest[0]))
+    elif what == "touch":
+        touch(int(rest[0]))
+    elif what == "serve":
+        serve()
+    else:
+        transfer(rest[0], rest[1], float(rest[2]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

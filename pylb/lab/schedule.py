@@ -1,0 +1,97 @@
+"""What changes while the command runs: at a time, or at a moment that the program names."""
+
+from __future__ import annotations
+
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from pylb.lab.plan import Change
+
+MOST_WORDS = 4096  # bytes of a moment's name
+PATIENCE = 5.0  # seconds for a program to say which moment it is
+
+
+class Done(NamedTuple):
+    """A change, when it was made (seconds after the start), and what went wrong, or nothing."""
+
+    seconds: float
+    change: Change
+    failed: str = ""
+
+
+@contextmanager
+def running(
+    changes: Sequence[Change], path: Path, apply: Callable[[Change], None]
+) -> Iterator[list[Done]]:
+    """Make the changes as their time comes, in a thread; the list fills."""
+    done: list[Done] = []
+    if not changes:
+        yield done
+        return
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    mine, theirs = socket.socketpair()
+    with listener, mine, theirs:
+        path.unlink(missing_ok=True)
+        listener.bind(str(path))
+        listener.listen(1024)
+        clock = _Clock(changes, apply, done)
+        thread = threading.Thread(target=clock.run, args=(listener, theirs))
+        thread.start()
+        try:
+            yield done
+        finally:
+            mine.close()
+            thread.join()
+
+
+class _Clock:
+    def __init__(
+        self, changes: Sequence[Change], apply: Callable[[Change], None], done: list[Done]
+    ) -> None:
+        self.start = time.monotonic()
+        self.left, self.apply, self.done = list(changes), apply, done
+
+    def run(self, listener: socket.socket, end: socket.socket) -> None:
+        while True:
+            times = [c.at for c in self.left if c.at is not None]
+            pause = max(0.0, min(times) - self._now()) if times else None
+            ready = select.select([listener, end], [], [], pause)[0]
+            if end in ready:
+                return
+            now = self._now()
+            self._make([c for c in self.left if c.at is not None and c.at <= now])
+            if listener in ready:
+                self._listen(listener.accept()[0])
+
+    def _listen(self, line: socket.socket) -> None:
+        with line:
+            try:
+                line.settimeout(PATIENCE)
+                words = b""
+                while (more := line.recv(MOST_WORDS)) and len(words) < MOST_WORDS:
+                    words += more
+                moment = words.decode(errors="replace")
+                changed = self._make([c for c in self.left if c.when == moment])
+                line.sendall(b"1" if changed else b"0")
+            except OSError:
+                pass  # who spoke is gone
+
+    def _make(self, now: Sequence[Change]) -> bool:
+        for change in now:
+            self.left.remove(change)
+            failed = ""
+            try:
+                self.apply(change)
+            except (OSError, RuntimeError) as why:
+                failed = str(why)
+            self.done.append(Done(self._now(), change, failed))
+        return bool(now)
+
+    def _now(self) -> float:
+        return time.monotonic() - self.start

@@ -1,0 +1,54 @@
+"""A swap file for the ranks' memory beyond their limits."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from pylb.errors import NotAllowedError
+from pylb.lab import units
+from pylb.lab.state import State
+
+FOLDER = Path("/var/tmp")  # on a disk, which /tmp need not be
+KEPT = 0.5  # of the free disk
+
+
+def swap_on(state: State, size: int) -> str:
+    """Swap of `size` bytes as long as the lab lives; what was done.
+
+    The machine's own swap serves where enough of it is free.
+
+    Raises
+    ------
+    NotAllowedError
+        No swap file may be made or used here; the message says what would help.
+    """
+    free = _free()
+    if free >= size:
+        return f"swap: {units.shown_bytes(free)} free of the machine's own"
+    if size > KEPT * shutil.disk_usage(FOLDER).free:
+        raise NotAllowedError(
+            f"swap is {units.shown_bytes(size)}: expected at most half of what is free in {FOLDER}"
+        )
+    path = FOLDER / f"{state.name}.swap"
+    state.will("swap", str(path))
+    try:
+        with open(path, "xb", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+        for words in (["mkswap", str(path)], ["swapon", str(path)]):
+            made = subprocess.run(words, capture_output=True, text=True)
+            if made.returncode:
+                raise OSError(f"{words[0]}: {' '.join(made.stderr.split())}")
+    except OSError as why:
+        raise NotAllowedError(
+            f"no swap for what is above a rank's memory ({why}): run as root on a machine whose "
+            f"{FOLDER} can hold a swap file, or give the machine {units.shown_bytes(size)} of swap"
+        ) from why
+    return f"swap: {units.shown_bytes(size)} in {path}"
+
+
+def _free() -> int:
+    words = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    return 1024 * int(words.get("SwapFree", "0 kB").split()[0])

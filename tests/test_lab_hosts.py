@@ -1,0 +1,230 @@
+"""Labs with hosts, memory limits, changes; for real, as root."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pylb.errors import NotAllowedError
+from pylb.lab import Change, Host, Lab, Link, Plan, Profile, announce, state
+from pylb.lab import network as network_module
+
+pytest.importorskip("yaml")
+
+TWO = Plan(
+    hosts=(
+        Host("fast", 2, Profile(0.5), Link(2e7, 1e-3)),
+        Host("slow", 1, Profile(0.2), Link(2e7, 1e-3)),
+    )
+)
+
+
+@pytest.fixture(scope="module")
+def hosts():
+    """Hosts can be made here; none are left afterwards."""
+    try:
+        Lab(TWO).close()
+    except NotAllowedError as error:
+        pytest.skip(str(error))
+    yield
+    assert left() == []
+
+
+@pytest.fixture
+def swap():
+    """Memory can be limited here, and there is swap for what is above."""
+    try:
+        Lab(Plan((Profile(memory=2**26),))).close()
+    except NotAllowedError as error:
+        pytest.skip(str(error))
+    yield
+    assert left() == []
+
+
+def left(pid=None):
+    """Folders of labs that this process has made, or another one, and what is named after them."""
+    name = f"{state.PREFIX}{pid or os.getpid()}-"
+    places = (state.home(), Path("/run/netns"), Path("/var/tmp"))
+    return [path.name for place in places if place.is_dir() for path in place.glob(f"{name}*")]
+
+
+RANK = """
+import os, socket, sys
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+mine = (comm.rank, socket.gethostname(), os.listdir("/proc/sys/net/ipv4/conf"))
+every = comm.gather(mine)
+data = bytes(500_000)
+comm.Barrier()
+start = MPI.Wtime()
+if comm.rank == 0:
+    comm.Send(data, 2)
+    comm.Recv(bytearray(1), 2)
+elif comm.rank == 2:
+    comm.Recv(bytearray(len(data)), 0)
+    comm.Send(b"!", 0)
+if comm.rank == 0:
+    print([(rank, host, "eth0" in devices, len(devices)) for rank, host, devices in every])
+    print(8 * len(data) / (MPI.Wtime() - start))
+"""
+
+
+def test_ranks_on_hosts_speak_through_their_network(hosts, mpiexec, capfd):
+    with Lab(TWO) as lab:
+        code = lab.run([*mpiexec, "-n", "3", sys.executable, "-c", RANK])
+        usage = lab.usage()
+        notes = lab.notes
+    out, said = capfd.readouterr()
+    assert code == 0, said
+    where, bandwidth = out.splitlines()[-2:]
+    # Each host sees its own devices: all, default, lo, eth0.
+    assert where == str([(0, "fast", True, 4), (1, "fast", True, 4), (2, "slow", True, 4)])
+    assert 0.3e7 < float(bandwidth) < 2.6e7  # the bucket's first 64 kB are free
+    assert [use.host for use in usage] == ["fast", "fast", "slow"]
+    assert [use.limit.share for use in usage] == [0.5, 0.5, 0.2]
+    assert all("netem" in note for note in notes)
+
+
+def test_what_hosts_enforce_is_measured(hosts):
+    with Lab(TWO) as lab:
+        held, joined = lab.measure()
+        assert lab.usage() == []
+    for limit, one in zip(lab.limits, held, strict=True):
+        assert 0.3 * limit.share < one.share < limit.share + 0.1
+    assert [(one.source, one.target) for one in joined] == [("fast", "slow"), ("slow", "fast")]
+    for one in joined:
+        assert 0.3e7 < one.bandwidth < 2.6e7
+
+
+def test_a_killed_lab_is_undone_by_the_next_one(hosts, swap, tmp_path):
+    (tmp_path / "lab.yaml").write_text(
+        "hosts: {a: {memory: 64 MiB}, b: {}}\nswap: 16 MiB\nnetwork: {bandwidth: 1 Gbit/s}"
+    )
+    prog = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+    # A program without mpiexec in a lab of two hosts has no place: mpiexec's part is played by sh.
+    fake = tmp_path / "mpiexec"
+    fake.write_text('#!/bin/sh\nexport PMI_RANK=0\nexec "$@"\n')
+    fake.chmod(0o755)
+    words = ["--lab", str(tmp_path / "lab.yaml"), "--quiet", "--"]
+    words += [str(fake), sys.executable, "-c", prog]
+    killed = subprocess.Popen(
+        [sys.executable, "-m", "pylb", "lab", *words], stdout=subprocess.PIPE, text=True
+    )
+    pid = int(killed.stdout.readline())
+    made = left(killed.pid)
+    assert len(made) == 5  # its folder, two hosts, the switch, the swap file
+    killed.kill()
+    killed.wait()
+    assert left(killed.pid) == made
+    with Lab([1.0]) as lab:
+        said = " ".join(lab.notes)
+    assert left(killed.pid) == []
+    assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text()
+    assert all(f"removed {kind}" in said for kind in ("group", "namespace", "swap"))
+    killed.communicate()
+
+
+def test_an_interrupted_lab_leaves_nothing(hosts, tmp_path):
+    (tmp_path / "lab.yaml").write_text("hosts: {a: {}}")
+    words = [sys.executable, "-m", "pylb", "lab", "--lab", str(tmp_path / "lab.yaml"), "--quiet"]
+    words += ["--", "sh", "-c", "echo up; hostname; sleep 60"]
+    lab = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    assert [lab.stdout.readline() for _ in range(2)] == ["up\n", "a\n"]
+    lab.send_signal(signal.SIGTERM)
+    lab.communicate(timeout=30)
+    assert lab.returncode == 128 + signal.SIGTERM
+    assert left(lab.pid) == []
+
+
+def test_a_missing_tool_is_named(monkeypatch):
+    if os.geteuid() == 0:
+        monkeypatch.setenv("PATH", "/nowhere")
+        with pytest.raises(NotAllowedError, match="hosts need ip: apt-get install -y iproute2"):
+            Lab(TWO)
+    monkeypatch.setattr(network_module.os, "geteuid", lambda: 1000)
+    with pytest.raises(NotAllowedError, match=r"hosts need .*: run as root"):
+        network_module._check_tools()
+
+
+PAGING = """
+import sys, time
+data = bytearray(100 * 2**20)
+start = time.perf_counter()
+for sweep in range(2):
+    for at in range(0, len(data), 4096):
+        data[at] = 1
+print(time.perf_counter() - start)
+"""
+
+
+def test_memory_beyond_the_limit_pages(swap, capfd):
+    seconds = {}
+    for memory in (2**26, 2**28):
+        with Lab(Plan((Profile(1.0, memory=memory),))) as lab:
+            assert lab.run([sys.executable, "-S", "-c", PAGING]) == 0
+            (use,) = lab.usage()
+        seconds[memory] = float(capfd.readouterr().out)
+        assert use.memory <= memory
+        assert (use.paged > 1000) == (memory == 2**26)
+        assert use.killed == 0
+    assert seconds[2**26] > 2 * seconds[2**28]
+
+
+def test_changes_come_at_their_time_and_at_their_moment(capfd):
+    prog = (
+        "import time\nfrom pylb.lab import announce\n"
+        "def used(seconds):\n"
+        "    start, before = time.perf_counter(), time.process_time()\n"
+        "    while time.perf_counter() - start < seconds: pass\n"
+        "    return (time.process_time() - before) / (time.perf_counter() - start)\n"
+        "print(used(0.5))\n"
+        "print(announce('half'), announce('half'), announce('never'))\n"
+        "print(used(1.0))\n"
+    )
+    plan = Plan(
+        (Profile(0.8),),
+        changes=(
+            Change(when="half", values={"share": 0.2}),
+            Change(at=60.0, values={"share": 1.0}),
+            Change(at=0.01, values={"share": 0.7}),
+        ),
+    )
+    try:
+        lab = Lab(plan)
+    except NotAllowedError as error:
+        pytest.skip(str(error))
+    with lab:
+        assert lab.run([sys.executable, "-c", prog]) == 0
+        assert lab.usage()[0].limit.share == 0.2
+    first, said, then = capfd.readouterr().out.splitlines()
+    assert said == "True False False"
+    assert float(then) < 0.3
+    assert float(first) > 1.5 * float(then)
+    assert [done.change.values["share"] for done in lab.done] == [0.7, 0.2]
+    assert not any(done.failed for done in lab.done)
+
+
+def test_moments_outside_of_a_lab_are_nothing(monkeypatch):
+    monkeypatch.delenv("PYLB_LAB_MOMENTS", raising=False)
+    assert announce("half") is False
+
+
+def test_the_command_line_says_what_it_measured(hosts, tmp_path):
+    (tmp_path / "lab.yaml").write_text(
+        "hosts: {a: {share: 0.3}, b: {share: 0.2}}\nnetwork: {bandwidth: 50 Mbit/s, latency: 1ms}"
+    )
+    start = time.monotonic()
+    made = subprocess.run(
+        [sys.executable, "-m", "pylb", "lab", "--lab", str(tmp_path / "lab.yaml"), "--check"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (made.returncode, made.stdout) == (0, ""), made.stderr
+    assert time.monotonic() - start < 30
+    assert "what a program that wants more gets" in made.stderr
+    assert "50 Mbit/s" in made.stderr
