@@ -257,6 +257,22 @@ static PyObject *clock_declare(PyObject *module, PyObject *seconds)
     Py_RETURN_NONE;
 }
 
+/* Contiguous arrays of the loads of n objects and what is known of them; -1 with an exception. */
+static int check_loads(PyArrayObject *loads, PyArrayObject *table, PyArrayObject *window)
+{
+    if (PyArray_TYPE(loads) == NPY_FLOAT64 && PyArray_TYPE(table) == NPY_FLOAT64 &&
+        PyArray_TYPE(window) == NPY_FLOAT64 && PyArray_ISCARRAY_RO(loads) &&
+        PyArray_ISCARRAY(table) && PyArray_ISCARRAY_RO(window) &&
+        PyArray_SIZE(table) == PLB_ESTIMATE_ROWS * PyArray_SIZE(loads) &&
+        PyArray_SIZE(window) == PyArray_SIZE(loads)) {
+        return 0;
+    }
+    PyErr_Format(PyExc_ValueError,
+                 "loads, table, window: expected contiguous float64 arrays of n, %d x n and n",
+                 PLB_ESTIMATE_ROWS);
+    return -1;
+}
+
 PyDoc_STRVAR(estimate_doc,
              "estimate(loads, table, /)\n--\n\n"
              "The loads[n] of a pass enter the table[4, n] of what is known of the objects, in\n"
@@ -265,18 +281,35 @@ static PyObject *estimate(PyObject *module, PyObject *args)
 {
     (void)module;
     PyArrayObject *loads, *table;
-    if (!PyArg_ParseTuple(args, "O!O!", &PyArray_Type, &loads, &PyArray_Type, &table)) {
-        return NULL;
-    }
-    if (PyArray_TYPE(loads) != NPY_FLOAT64 || PyArray_TYPE(table) != NPY_FLOAT64 ||
-        !PyArray_ISCARRAY_RO(loads) || !PyArray_ISCARRAY(table) ||
-        PyArray_SIZE(table) != PLB_ESTIMATE_ROWS * PyArray_SIZE(loads)) {
-        PyErr_Format(PyExc_ValueError,
-                     "loads, table: expected contiguous float64 arrays of n and %d x n",
-                     PLB_ESTIMATE_ROWS);
+    if (!PyArg_ParseTuple(args, "O!O!", &PyArray_Type, &loads, &PyArray_Type, &table) ||
+        check_loads(loads, table, loads) != 0) {
         return NULL;
     }
     plb_estimate_update(PyArray_DATA(loads), PyArray_SIZE(loads), PyArray_DATA(table));
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(end_pass_doc,
+             "end_pass(loads, table, window, /)\n--\n\n"
+             "As estimate(), and the loads are added to window[n] and begin anew at zero.");
+static PyObject *end_pass(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyArrayObject *loads, *table, *window;
+    if (!PyArg_ParseTuple(args, "O!O!O!", &PyArray_Type, &loads, &PyArray_Type, &table,
+                          &PyArray_Type, &window) ||
+        check_loads(loads, table, window) != 0 ||
+        PyArray_FailUnlessWriteable(loads, "loads") != 0 ||
+        PyArray_FailUnlessWriteable(window, "window") != 0) {
+        return NULL;
+    }
+    const npy_intp n = PyArray_SIZE(loads);
+    double *seconds = PyArray_DATA(loads), *sum = PyArray_DATA(window);
+    plb_estimate_update(seconds, n, PyArray_DATA(table));
+    for (npy_intp i = 0; i < n; i++) {
+        sum[i] += seconds[i];
+        seconds[i] = 0.0;
+    }
     Py_RETURN_NONE;
 }
 
@@ -292,6 +325,7 @@ static PyMethodDef methods[] = {
     {"check_snapshot", check_snapshot, METH_O, check_snapshot_doc},
     {"exact_sum", exact_sum, METH_O, exact_sum_doc},
     {"estimate", estimate, METH_VARARGS, estimate_doc},
+    {"end_pass", end_pass, METH_VARARGS, end_pass_doc},
     {0},
 };
 

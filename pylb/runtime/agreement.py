@@ -133,13 +133,20 @@ class Agreement:
         StateError, DomainError, RemoteError
             The ranks are in different places, have different arguments, one has ended.
         """
+        sample = Sample(kind, iteration, arguments[0], error is not None, **figures)
+        return self.take(sample, sends or [], error, arguments[1])
+
+    def take(
+        self, sample: Sample, sends: Sends, error: Exception | None = None, words: str = ""
+    ) -> tuple[Stats, Sends]:
+        """One collective step; the same as `step` for who has the sample already."""
         if self.ended:
             raise StateError(f"this communicator can no longer be used: {self.ended}")
         if self.running is not None and self.running.left:
             self.running.finish()
-        self.place = (kind, iteration, arguments[1])
-        sample = Sample(kind, iteration, arguments[0], error is not None, **figures)
-        sends = self.told(error) if error is not None else sends or []
+        self.place = (sample[0], sample[1], words)
+        if error is not None:
+            sends = self.told(error)
         record, received = self.transport.step(sample, sends)
         stats = Stats._make(record)
         if error is not None:

@@ -24,14 +24,14 @@ from pylb.runtime.choosing import chooser
 from pylb.runtime.connect import agreement_of
 from pylb.runtime.deciding import ASKED_FOR, Decider
 from pylb.runtime.foreseen import first_cost
-from pylb.runtime.messages import Mailbox
+from pylb.runtime.messages import Mailbox, Message
 from pylb.runtime.migration import Balancing
 from pylb.runtime.objects import Changes, Directory, Item, Store, key_of
 from pylb.runtime.parcel import pack_mail, size_of, unpack_mail
 from pylb.runtime.recording import EVERY, Recording, Scribe
 from pylb.runtime.report import Iterations, Log, Report, Row, check_suffix
 from pylb.runtime.shadow import Shadow
-from pylb.runtime.transport import NO_LOADS, Sends, Stats
+from pylb.runtime.transport import NO_LOADS, Sample, Sends, Stats
 from pylb.runtime.worth import Worth
 from pylb.snapshot import F64
 from pylb.trace.h5 import SUFFIXES as RECORD_SUFFIXES
@@ -567,46 +567,56 @@ class Balancer(Asynchronous):
 
     def _exchange(self, kind: Kind, passed: float = 0.0) -> Stats:
         """Deliver the messages of all ranks; in the same step, the statistics of a pass."""
+        store, is_sync = self._store, kind is Kind.SYNC
         error: Exception | None = None
         sends: Sends = []
-        own: list[Any] = []
-        loads, nbytes, messages = self._store.seconds, 0, 0
+        own: list[Message] = []
+        loads, nbytes, messages = store.seconds, 0, 0
         try:
-            if kind == Kind.SYNC and self._load is not None:
+            if is_sync and self._load is not None:
                 self._ask_loads(self._load)
-            outgoing = self._mailbox.collect(self._directory.rank_of)
-            own = outgoing.pop(self.rank, own)
-            sends = [(rank, pack_mail(mail)) for rank, mail in outgoing.items()]
-            messages = sum(map(len, outgoing.values()))
-            nbytes = sum(size_of(parts) for _, parts in sends)
+            if self._mailbox.outbox:
+                own, sends, messages = self._outgoing()
+                nbytes = sum(size_of(parts) for _, parts in sends)
         except Exception as why:
             error = why
             loads = NO_LOADS
         begin = _core.clock()
-        stats, received = self._agreement.step(
+        sample = Sample(
             kind,
             self._done,
-            sends=sends,
-            error=error,
-            n_objects=len(self._store.items),
-            loads=loads,
-            idle=self._idle,
-            messages=messages,
-            message_bytes=nbytes,
-            time=passed,
-            n_changed=len(self._changes) if kind == Kind.SYNC else 0,
+            0,
+            error is not None,
+            len(store.items),
+            loads,
+            self._idle,
+            messages,
+            nbytes,
+            passed,
+            n_changed=len(self._changes) if is_sync else 0,
         )
+        stats, received = self._agreement.take(sample, sends, error)
         waited = _core.clock() - begin
-        self._idle = waited if kind == Kind.SYNC else self._idle + waited
+        self._idle = waited if is_sync else self._idle + waited
         self._mailbox.deliver([own, *(unpack_mail(parts) for _, parts in received)])
-        if kind == Kind.SYNC:
-            self._loads.append(_core.exact_sum(loads))
-            if self._records:
-                self._recording.keep()
-            if self._shadow is not None:
-                self._shadow.recording.keep()
-            self._store.end_pass()
+        if is_sync:
+            self._end_pass()
         return stats
+
+    def _outgoing(self) -> tuple[list[Message], Sends, int]:
+        """The messages of the pass: to this rank, packed for the others, how many those are."""
+        outgoing = self._mailbox.collect(self._directory.rank_of)
+        own = outgoing.pop(self.rank, [])
+        sends: Sends = [(rank, pack_mail(mail)) for rank, mail in outgoing.items()]
+        return own, sends, sum(map(len, outgoing.values()))
+
+    def _end_pass(self) -> None:
+        self._loads.append(_core.exact_sum(self._store.seconds))
+        if self._records:
+            self._recording.keep()
+        if self._shadow is not None:
+            self._shadow.recording.keep()
+        self._store.end_pass()
 
     def _cut(self) -> None:
         """Objects, or their places, change behind the last pass."""

@@ -96,6 +96,7 @@ class Selected:
         self._params = dict(params)
         self.selector = Selector(*(network or (0.0, 0.0)), **self._params)
         self.strategies = tuple(self.selector.strategies.values())
+        self._seen: Stats | None = None  # of the last iteration, not told to the selector yet
 
     def learn(self, network: Network) -> None:
         """What messages cost (eq. 3.6)."""
@@ -103,19 +104,13 @@ class Selected:
         self.selector = Selector(*network, strategies=self.strategies, **self._params)
 
     def observe(self, stats: Stats) -> None:
-        """What the iteration asks for."""
-        mean = stats.load_sum / stats.n_ranks
-        self.selector.observe(
-            max(stats.load_max, mean),  # of one rank the mean may be rounded up
-            mean,
-            total=stats.load_sum,
-            utilization=stats.utilization_min,
-            messages=stats.messages,
-            bytes=stats.message_bytes,
-        )
+        """What it asks for is of no interest before a balancing is due."""
+        self._seen = stats
 
     def choose(self) -> Chosen:
         """What the last iteration asks for."""
+        if self._seen is not None:
+            self._tell(self._seen)
         choice = self.selector.choice
         return Chosen(self.selector.strategies[choice.strategy], {}, choice.reason)
 
@@ -126,3 +121,15 @@ class Selected:
         self.selector.balanced(
             name, before=max(before, 1.0), after=max(after, 1.0), cost=cost, migrations=migrations
         )
+
+    def _tell(self, stats: Stats) -> None:
+        mean = stats.load_sum / stats.n_ranks
+        self.selector.observe(
+            max(stats.load_max, mean),  # of one rank the mean may be rounded up
+            mean,
+            total=stats.load_sum,
+            utilization=stats.utilization_min,
+            messages=stats.messages,
+            bytes=stats.message_bytes,
+        )
+        self._seen = None

@@ -129,10 +129,8 @@ class Store:
 
     def end_pass(self) -> None:
         """The loads of the pass enter the estimates and the window."""
-        _core.estimate(self.seconds, self.estimates)
-        self.window += self.seconds
+        _core.end_pass(self.seconds, self.estimates, self.window)
         self.passes += 1
-        self.seconds.fill(0.0)
 
     def forget(self) -> None:
         """The window begins anew."""
