@@ -90,7 +90,7 @@ class Agreement:
         self.transport = transport
         self.ended = ""
         self.at = "before the first iteration"
-        self.place = (Kind.START, 0, "")
+        self.place: tuple[int, int, str] = (Kind.START, 0, "")
         self.running: Loop | None = None
         self._network: Network | None = None
 
