@@ -182,5 +182,5 @@ def test_an_estimate_follows_steps_and_drifts_not_spikes_and_noise():
 
 
 def test_estimate_refuses_other_arrays():
-    with pytest.raises(ValueError, match="expected contiguous float64 arrays of n and 4 x n"):
+    with pytest.raises(ValueError, match="expected contiguous float64 arrays of n, 4 x n and n"):
         _core.estimate(np.zeros(3), np.zeros((4, 2)))
