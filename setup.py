@@ -92,8 +92,8 @@ def mpi_extension(mpicc, words):
     compile_args, link_args = split_words(words)
     out = extension(
         "pylb._mpi",
-        sources("base", "measure", "mpi")
-        + [f"csrc/py/{f}.c" for f in ("mpimodule", "errors", "stats", "views")],
+        sources("base", "measure", "move", "mpi")
+        + [f"csrc/py/{f}.c" for f in ("mpimodule", "mpi_exchange", "errors", "stats", "views")],
         include=[mpi4py.get_include()],
         compile_args=compile_args,
         link_args=link_args,
@@ -166,7 +166,7 @@ def partitioner_extensions(mpi):
 
 
 def extensions():
-    core = [f for f in sources(*ROOMS, "py") if not f.endswith("module.c")]
+    core = [f for f in sources(*ROOMS, "py") if not re.search(r"module\.c$|/mpi_", f)]
     core += ["csrc/py/coremodule.c"]
     mpi = mpi_words()
     out = [extension("pylb._core", core, link_args=["-lm", "-pthread"])]

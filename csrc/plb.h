@@ -41,6 +41,8 @@
 #include "measure/reduction.h"
 #include "measure/snapshot.h"
 #include "measure/stats.h"
+#include "move/route.h"
+#include "move/table.h"
 #include "partition/hypergraph.h"
 #include "partition/multilevel.h"
 #include "partition/partition.h"

@@ -10,6 +10,7 @@ from pylb.evaluation import Evaluation, evaluate
 from pylb.machine.models import SpeedModels
 from pylb.machine.rows import Division, RowPartition
 from pylb.metrics import Metrics
+from pylb.move import Directory, Found, Pending, Plan, migrate, plan_between
 from pylb.optimum import GeneratedRun, Imbalance, Optimum, optimum
 from pylb.partition import Partition, partition
 from pylb.place import Placement, place
@@ -30,9 +31,11 @@ __all__ = [
     "Balancer",
     "Choice",
     "Cycle",
+    "Directory",
     "Division",
     "Edges",
     "Evaluation",
+    "Found",
     "GeneratedRun",
     "History",
     "Imbalance",
@@ -41,7 +44,9 @@ __all__ = [
     "Multicasts",
     "Optimum",
     "Partition",
+    "Pending",
     "Placement",
+    "Plan",
     "Receipt",
     "Replay",
     "Report",
@@ -59,9 +64,11 @@ __all__ = [
     "__version__",
     "errors",
     "evaluate",
+    "migrate",
     "optimum",
     "partition",
     "place",
+    "plan_between",
     "plots",
     "replay",
     "strategies",

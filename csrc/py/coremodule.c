@@ -20,6 +20,7 @@ static int (*const rooms[])(PyObject *) = {
     plb_py_add_atsync,
     plb_py_add_mail,
     plb_py_add_machine,
+    plb_py_add_move,
     plb_py_add_protocol,
 };
 /* clang-format on */

@@ -430,7 +430,8 @@ static int mpi_exec(PyObject *module)
     PyObject *type = PyType_FromModuleAndSpec(module, &comm_spec, NULL);
     const int failed = type == NULL || PyModule_AddType(module, (PyTypeObject *)type) != 0;
     Py_XDECREF(type);
-    return failed || PyModule_AddFunctions(module, methods) != 0 ? -1 : 0;
+    return failed || PyModule_AddFunctions(module, methods) != 0 ? -1
+                                                                 : plb_py_add_exchange(module);
 }
 
 static PyModuleDef_Slot slots[] = {

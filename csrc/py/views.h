@@ -93,6 +93,8 @@ int plb_py_add_optimum(PyObject *module);
 int plb_py_add_protocol(PyObject *module);
 int plb_py_add_partition(PyObject *module);
 int plb_py_add_machine(PyObject *module);
+int plb_py_add_move(PyObject *module);
+int plb_py_add_exchange(PyObject *module); /* of pylb._mpi */
 
 /** (name, default, least, most, unit, help) of each parameter, a new tuple. */
 PyObject *plb_py_params(const plb_param_t *params, int n);

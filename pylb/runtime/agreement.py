@@ -8,6 +8,7 @@ arguments or has raised is an error on all ranks of that very step, never a hang
 from __future__ import annotations
 
 import json
+import zlib
 from enum import IntEnum
 from typing import Any, Protocol
 
@@ -35,7 +36,11 @@ class Kind(IntEnum):
     RECORD = 13
     ROWS = 14
     FORESEE = 15
-    EXIT = 16
+    PLAN = 16
+    EXCHANGE = 17
+    OBJECTS = 18
+    DIRECTORY = 19
+    EXIT = 99
 
 
 PLACES = {
@@ -54,6 +59,10 @@ PLACES = {
     Kind.RECORD: "recording, after iteration {}",
     Kind.ROWS: "dividing rows, call {}",
     Kind.FORESEE: "foreseeing the cost of a balancing",
+    Kind.PLAN: "building a plan of communication",
+    Kind.EXCHANGE: "exchanging items",
+    Kind.OBJECTS: "migrating items",
+    Kind.DIRECTORY: "using a directory",
     Kind.EXIT: "ending its program",
 }
 
@@ -81,6 +90,8 @@ class Agreement:
         What this rank was doing, for messages of errors.
     place : (kind, iteration, arguments)
         The last step.
+    exchanger, plans
+        Of the data services.
     running : Loop, optional
         An asynchronous loop on this communicator: whoever has left it helps the others to its
         end before the next step.
@@ -93,6 +104,8 @@ class Agreement:
         self.place: tuple[int, int, str] = (Kind.START, 0, "")
         self.running: Loop | None = None
         self._network: Network | None = None
+        self.exchanger: Any = None  # `move.exchange.exchanger_of`
+        self.plans = 0  # made so far, the same on all ranks
 
     def network(self) -> Network:
         """What messages between the ranks cost: measured, once.  Collective the first time."""
@@ -154,6 +167,10 @@ class Agreement:
         if stats.failed_rank != NOBODY or stats.mixed:
             self.raise_for(stats, received)
         return stats, received
+
+    def agree(self, kind: Kind, words: str, error: Exception | None = None) -> None:
+        """A step that does nothing but see that no rank has failed, and all say the same."""
+        self.step(kind, 0, (zlib.crc32(words.encode()), words), error=error)
 
     def told(self, error: BaseException) -> Sends:
         """What the other ranks are sent of an error of this one."""

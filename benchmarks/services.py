@@ -1,0 +1,248 @@
+"""Data services: plans of communication against Alltoallv, the directory against a Python dict.
+
+    python benchmarks/services.py [--quick] [--ranks 2,3,4] [--json out/services.json]
+
+Starts itself under mpiexec for each number of ranks.  A time is that of the rank where it is
+longest, the least of several repeats, ours and the other in turn.
+
+- dense: each rank sends as much to every rank.  Target: at least 0.9 times the bandwidth of
+  `Alltoallv` with the same buffers.  The items are sorted by rank already, else Alltoallv would
+  need somebody who packs; `unsorted` is with that: numpy.take against the plan's own.
+- sparse: each rank sends to the next one only.  Target: faster than Alltoallv.
+- directory: lookups of random ids, against a dict on each rank (ids modulo the ranks, grouped with
+  NumPy, arrays through alltoall).  Target: faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pylb
+from pylb.cli import table
+
+Row = dict[str, Any]
+SPARSE_KIB = (0.008, 1, 64, 4096)  # to the next rank
+DENSE_KIB = (0.008, 1, 64, 1024, 4096)  # to each rank
+LEAST, MOST, SECONDS = 7, 400, 1.0  # repeats, as long as
+
+
+def in_turn(comm: Any, *calls: Callable[[], Any]) -> list[float]:
+    """The least time of each call, of the rank where it takes longest."""
+    times: list[list[float]] = [[] for _ in calls]
+    begin = time.perf_counter()
+    more = True
+    while more:
+        for call, row in zip(calls, times, strict=True):
+            comm.Barrier()
+            start = time.perf_counter()
+            call()
+            row.append(time.perf_counter() - start)
+        n = len(times[0])
+        again = n < LEAST or (n < MOST and time.perf_counter() - begin < SECONDS)
+        more = comm.bcast(again)
+    return [float(x) for x in np.min(comm.allreduce(np.array(times), op=_longest), axis=1)]
+
+
+def _longest(a: Any, b: Any) -> Any:
+    return np.maximum(a, b)
+
+
+def alltoallv(comm: Any, to: Any) -> tuple[Callable[[], Any], Any, Any]:
+    """Items sorted by rank, with everything that Alltoallv needs made beforehand."""
+    counts = np.bincount(to, minlength=comm.size)
+    come = np.array(comm.alltoall(counts.tolist()))
+    send, receive = np.random.default_rng(comm.rank).random(len(to)), np.empty(come.sum())
+    starts, places = (np.cumsum(c) - c for c in (counts, come))
+    words = [send, counts, starts, None], [receive, come, places, None]
+    from mpi4py import MPI
+
+    words[0][3] = words[1][3] = MPI.DOUBLE
+    return lambda: comm.Alltoallv(*words), send, receive
+
+
+def patterns(comm: Any, quick: bool) -> list[Row]:
+    out = []
+    everyone, following = np.arange(comm.size), np.array([(comm.rank + 1) % comm.size])
+    todo = [("dense", everyone, k) for k in DENSE_KIB] + [
+        ("sparse", following, k) for k in SPARSE_KIB
+    ]
+    for name, ranks, kib in todo[:: 2 if quick else 1]:
+        n = int(kib * 1024 / 8)
+        to = np.repeat(ranks, n)
+        theirs, send, receive = alltoallv(comm, to)
+        theirs()
+        want, mine = receive.copy(), np.empty_like(receive)
+        plan = pylb.Plan(comm, to)
+        assert np.array_equal(plan.forward(send, out=mine), want)
+        seconds = in_turn(comm, partial(plan.forward, send, out=mine), theirs)
+        least = 0.9 if name == "dense" else 1.0
+        out.append(row(f"{name}, {kib:g} KiB", comm, seconds, 8 * len(to), least))
+    return [*out, *unsorted(comm), *building(comm)]
+
+
+def unsorted(comm: Any) -> list[Row]:
+    """Items in any order: somebody has to pack."""
+    to = np.random.default_rng(comm.rank).permutation(np.repeat(np.arange(comm.size), 10**5))
+    order = np.argsort(to, kind="stable")
+    theirs, send, receive = alltoallv(comm, to)
+    x = np.random.default_rng(comm.rank).random(len(to))
+    plan, mine = pylb.Plan(comm, to), np.empty_like(receive)
+
+    def packed() -> None:
+        np.take(x, order, out=send, mode="clip")
+        theirs()
+
+    packed()
+    assert np.array_equal(plan.forward(x, out=mine), receive)
+    return [
+        row(
+            "unsorted, 781 KiB",
+            comm,
+            in_turn(comm, lambda: plan.forward(x, out=mine), packed),
+            8 * len(to),
+            1.0,
+        )
+    ]
+
+
+def building(comm: Any) -> list[Row]:
+    """A plan, against the counts of all ranks by Alltoall and a sort of NumPy's."""
+    to = np.random.default_rng(comm.rank).integers(0, comm.size, 10**6).astype(np.int32)
+
+    def by_hand() -> None:
+        counts, come = np.bincount(to, minlength=comm.size), np.empty(comm.size, np.int64)
+        np.argsort(to, kind="stable")
+        comm.Alltoall(counts, come)
+
+    return [
+        row(
+            "plan for 10⁶ items", comm, in_turn(comm, lambda: pylb.Plan(comm, to), by_hand), 0, None
+        )
+    ]
+
+
+def row(what: str, comm: Any, seconds: list[float], nbytes: int, least: float | None) -> Row:
+    ours, theirs = seconds
+    return {
+        "what": what,
+        "ranks": comm.size,
+        "seconds": ours,
+        "against_seconds": theirs,
+        "bandwidth": comm.size * nbytes / ours / 1e9,
+        "ratio": theirs / ours,
+        "least": least,
+    }
+
+
+# ---- the directory -------------------------------------------------------------------------------
+
+
+class DictDirectory:
+    """What one would write: a dict on each rank, alltoall of arrays."""
+
+    def __init__(self, comm: Any, ids: Any) -> None:
+        self.comm, self.of = comm, {}
+        where = np.stack([ids, np.full(len(ids), comm.rank), np.arange(len(ids))], 1)
+        for part in comm.alltoall(self._split(where, ids)[0]):
+            for key, owner, local in part.tolist():
+                self.of[key] = owner, local
+
+    def _split(self, values: Any, ids: Any) -> tuple[list[Any], Any]:
+        home = ids % self.comm.size
+        order = np.argsort(home, kind="stable")
+        ends = np.cumsum(np.bincount(home, minlength=self.comm.size))
+        return np.split(values[order], ends[:-1]), order
+
+    def find(self, ids: Any) -> Any:
+        asked, order = self._split(ids, ids)
+        of = self.of
+        answers = [
+            np.array([of[key] for key in part.tolist()], np.int64).reshape(-1, 2)
+            for part in self.comm.alltoall(asked)
+        ]
+        out = np.empty((len(ids), 2), np.int64)
+        out[order] = np.concatenate(self.comm.alltoall(answers))
+        return out
+
+
+def directory(comm: Any, quick: bool) -> list[Row]:
+    n_ids, lookups = (10**5, 10**6) if quick else (2 * 10**6, 10**7)
+    rng = np.random.default_rng(comm.rank)
+    ids = np.arange(comm.rank, n_ids, comm.size)
+    ask = rng.integers(0, n_ids, lookups // comm.size)
+    ours, theirs = pylb.Directory(comm), DictDirectory(comm, ids)
+    ours.update(ids)
+    found, want = ours.find(ask), theirs.find(ask)
+    assert np.array_equal(np.stack([found.owner, found.local], 1), want)
+    seconds = in_turn(comm, lambda: ours.find(ask), lambda: theirs.find(ask))
+    out = row(f"directory, {lookups:,} lookups", comm, seconds, 0, 1.0)
+    held = comm.allgather(ours.nbytes)
+    out["bytes_per_id"] = max(held) * comm.size / n_ids
+    again = in_turn(comm, lambda: ours.update(ids), lambda: DictDirectory(comm, ids))
+    return [out, row(f"directory, {n_ids:,} updates", comm, again, 0, 1.0)]
+
+
+# ---- the program ---------------------------------------------------------------------------------
+
+
+def measure(quick: bool) -> None:
+    """One of the ranks."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    rows = [*patterns(comm, quick), *directory(comm, quick)]
+    if comm.rank == 0:
+        print(json.dumps(rows))
+
+
+def launch(ranks: int, quick: bool) -> list[Row]:
+    words = ["mpiexec", "-n", str(ranks), sys.executable, __file__, "--rank"]
+    done = subprocess.run([*words, *["--quick"] * quick], stdout=subprocess.PIPE, check=True)
+    rows: list[Row] = json.loads(done.stdout.splitlines()[-1])
+    return rows
+
+
+def verdict(r: Row) -> str:
+    return "" if r["least"] is None else "yes" if r["ratio"] >= r["least"] else "NO"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="every second size, 10⁶ lookups")
+    parser.add_argument("--ranks", default="1,2,3,4", help="numbers of ranks, with commas")
+    parser.add_argument("--json", metavar="FILE", default="out/services.json")
+    parser.add_argument("--rank", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.rank:
+        measure(args.quick)
+        return
+    rows = [r for n in args.ranks.split(",") for r in launch(int(n), args.quick)]
+    table.show(
+        ["what", "ranks", "ms", "against ms", "GB/s", "times as fast", "at least", "met"],
+        [
+            [
+                r["what"], r["ranks"], 1e3 * r["seconds"], 1e3 * r["against_seconds"],
+                r["bandwidth"] or None, r["ratio"], r["least"], verdict(r),
+            ]
+            for r in rows
+        ],
+    )  # fmt: skip
+    for r in rows:
+        if "bytes_per_id" in r:
+            print(f"{r['ranks']} ranks: {r['bytes_per_id']:.0f} bytes an id and rank's share")
+    Path(args.json).parent.mkdir(parents=True, exist_ok=True)
+    Path(args.json).write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,323 @@
+"""Data services on any number of ranks: ``mpiexec -n 3 python tests/mpi/service_cases.py``.
+
+tests/test_services.py runs the cases on virtual ranks too.
+"""
+
+import sys
+
+import numpy as np
+from cases import raised
+
+import pylb
+from pylb import errors
+
+RECORD = np.dtype([("id", "i8"), ("x", "f4", (3,)), ("when", "M8[s]")])
+
+
+def arrays(n, rng):
+    """Arrays of every kind with n rows."""
+    yield rng.random(n)
+    yield rng.random((n, 3)).astype(np.float32)
+    yield rng.integers(0, 256, (n, 5), np.uint8)
+    yield rng.random((n, 2, 2)) + 1j
+    yield rng.random(n) > 0.5
+    yield np.asfortranarray(rng.random((n, 4)))
+    yield rng.random((n, 0))
+    yield rng.integers(0, 10**9, n).astype("M8[s]")
+    yield np.array([f"row {i}" for i in range(n)] or [""], "U9")[:n]
+    record = np.zeros(n, RECORD)
+    record["id"] = rng.integers(0, 99, n)
+    record["x"] = rng.random((n, 3))
+    yield record
+
+
+def draw(comm, seed, most=40):
+    """The destinations of all ranks' items, the same on all ranks; some ranks have none."""
+    rng = np.random.default_rng(seed)
+    sizes = [int(rng.integers(0, most)) * (rng.random() > 0.2) for _ in range(comm.size)]
+    kinds = rng.integers(0, 3)
+    to = [rng.integers(0, comm.size, n) for n in sizes]
+    if kinds == 1:
+        to = [np.sort(t) for t in to]
+    if kinds == 2:  # sparse: to the next rank alone
+        to = [np.full(len(t), (r + 1) % comm.size) for r, t in enumerate(to)]
+    return to
+
+
+def twin(comm, to, whole):
+    """What this rank gets of every rank's rows, by the definition."""
+    return np.concatenate([rows[t == comm.rank] for t, rows in zip(to, whole, strict=True)])
+
+
+def plans(comm):
+    for seed in range(12):
+        to = draw(comm, seed)
+        plan = pylb.Plan(comm, to[comm.rank])
+        source = [np.full(len(t), r) for r, t in enumerate(to)]
+        assert np.array_equal(plan.source, twin(comm, to, source))
+        assert set(plan.send_ranks) == set(to[comm.rank])
+        every = [list(arrays(len(t), np.random.default_rng([seed, r]))) for r, t in enumerate(to)]
+        mine = every[comm.rank]
+        there = plan.forward(*mine)
+        for got, *whole in zip(there, *every, strict=True):
+            want = twin(comm, to, whole)
+            assert got.dtype == want.dtype
+            assert np.array_equal(got, want)
+        for got, want in zip(plan.reverse(*there), mine, strict=True):
+            assert np.array_equal(got, want)
+        out = np.full(plan.n_received, np.nan)
+        assert plan.forward(mine[0], out=out) is out
+        assert np.array_equal(out, there[0])
+        begun = plan.begin(mine[0]), plan.begin_reverse(there[1])
+        assert np.array_equal(begun[1].wait(), mine[1])
+        assert np.array_equal(begun[0].wait(), there[0])
+
+
+def sized(comm):
+    """Items of several rows, as often as one likes, also back."""
+    for seed in range(8):
+        to = draw(comm, seed)
+        rng = np.random.default_rng(seed)
+        sizes = [rng.integers(0, 5, len(t)) for t in to]
+        rows = [rng.random((int(s.sum()), 2)) for s in sizes]
+        owner = [np.repeat(t, s) for t, s in zip(to, sizes, strict=True)]
+        plan = pylb.Plan(comm, to[comm.rank]).resize(sizes[comm.rank])
+        assert np.array_equal(plan.received_sizes, twin(comm, to, sizes))
+        got = plan.forward(rows[comm.rank])
+        assert np.array_equal(got, twin(comm, owner, rows))
+        assert np.array_equal(plan.reverse(got), rows[comm.rank])
+        again = plan.resize(2 * sizes[comm.rank])
+        assert np.array_equal(again.received_sizes, 2 * plan.received_sizes)
+
+
+def objects(comm):
+    for seed in range(4):
+        to = draw(comm, seed)
+        whole = [
+            [{"from": r, "n": i, "x": np.full(i, r)} for i in range(len(t))]
+            for r, t in enumerate(to)
+        ]
+        plan = pylb.Plan(comm, to[comm.rank])
+        got = plan.forward(whole[comm.rank])
+        want = [
+            o
+            for r, t in enumerate(to)
+            for o, dest in zip(whole[r], t, strict=True)
+            if dest == comm.rank
+        ]
+        assert repr(got) == repr(want)
+        assert repr(plan.reverse(got)) == repr(whole[comm.rank])
+
+
+def between(comm):
+    """Any two decompositions, ghosts among them."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(1, 200))
+        ids = rng.permutation(10**12 + 7 * np.arange(n))
+        owner = rng.integers(0, comm.size, n)
+        have = [ids[owner == r] for r in range(comm.size)]
+        want = [rng.permutation(ids)[: int(rng.integers(0, n + 1))] for _ in range(comm.size)]
+        plan = pylb.plan_between(comm, have[comm.rank], want[comm.rank])
+        x = np.sin(have[comm.rank])
+        assert np.array_equal(plan.forward(x), np.sin(want[comm.rank]))
+        count = plan.reverse(np.ones(len(want[comm.rank])), add=True)
+        every = np.concatenate(want)
+        assert np.array_equal(count, [np.count_nonzero(every == i) for i in have[comm.rank]])
+        names = [str(i) for i in have[comm.rank]]
+        got = pylb.migrate(comm, x, names, have=have[comm.rank], want=want[comm.rank])
+        assert got[1] == [str(i) for i in want[comm.rank]]
+    if comm.size > 1:
+        raised(errors.StateError, "add=True", lambda: everywhere(comm).reverse(np.ones(comm.size)))
+
+
+def everywhere(comm):
+    """Each rank has an id, and wants all."""
+    return pylb.plan_between(comm, [comm.rank], np.arange(comm.size))
+
+
+def migrations(comm):
+    rng = np.random.default_rng(comm.rank)
+    x, ids = rng.random((20, 3)), np.arange(20) + 20 * comm.rank
+    to = ids % comm.size
+    new_x, new_ids = pylb.migrate(comm, x, ids, to=to)
+    assert np.array_equal(new_ids, np.arange(20 * comm.size)[comm.rank :: comm.size])
+    back = pylb.migrate(comm, new_x, have=new_ids, want=ids)
+    assert np.array_equal(back, x)
+
+
+def directories(comm):
+    """Against a dict, under random updates, removals and lookups."""
+    where = pylb.Directory(comm, "f8", (2,))
+    twin = {}
+    for step in range(12):
+        rng = np.random.default_rng([7, step])  # the same on all ranks
+        ids = np.unique(rng.integers(-500, 500, 300)) * 10**15 + 3
+        split = rng.integers(0, comm.size, len(ids))
+        mine = ids[split == comm.rank]
+        local, owner = np.arange(len(mine)) * 3, (mine // 10**15) % comm.size
+        data = np.stack([mine * 1.0, -mine], 1) if step % 3 else None
+        where.update(mine, local, owner=owner, data=data)
+        for r in range(comm.size):
+            for k, i in enumerate(ids[split == r].tolist()):
+                old = twin.get(i, (0, 0, [0.0, 0.0]))[2]
+                twin[i] = (
+                    (i // 10**15) % comm.size,
+                    3 * k,
+                    [float(i), -float(i)] if step % 3 else old,
+                )
+        if step % 4 == 3:
+            gone = rng.permutation(sorted(twin))[:200]
+            where.remove(gone[gone % (comm.rank + 2) == 0] if comm.rank else gone)
+            for i in gone.tolist():
+                del twin[i]
+        assert sum(comm.allgather(where.n_here)) == len(twin)
+        every = comm.allgather(where.ids().tolist())
+        assert sorted(i for ids in every for i in ids) == sorted(twin)
+        ask = np.random.default_rng([comm.rank, step]).integers(-500, 500, 400) * 10**15 + 3
+        found = where.find(ask, missing=True)
+        want = [twin.get(i, (-1, -1, [0.0, 0.0])) for i in ask.tolist()]
+        assert found.owner.tolist() == [w[0] for w in want]
+        assert found.local.tolist() == [w[1] for w in want]
+        assert found.data.tolist() == [w[2] for w in want]
+
+
+def defaults(comm):
+    where = pylb.Directory(comm)
+    ids = np.arange(comm.rank, 1000, comm.size)
+    where.update(ids)
+    found = where.find(np.arange(1000)[::-1])
+    assert np.array_equal(found.owner, np.arange(1000)[::-1] % comm.size)
+    assert np.array_equal(found.local, np.arange(1000)[::-1] // comm.size)
+    assert found.data is None
+    assert max(comm.allgather(where.n_here)) < 1.3 * 1000 / comm.size + 50
+
+
+def wrong_use(comm):
+    me, last = comm.rank, comm.size - 1
+    raised(
+        errors.OutOfRangeError,
+        f"expected 0 ... {last}",
+        lambda: pylb.Plan(comm, [comm.size if me == last else 0]),
+    )
+    raised(errors.OutOfRangeError, "is -1", lambda: pylb.Plan(comm, [-1]))
+    raised(errors.DomainError, "float64", lambda: pylb.Plan(comm, [0.5]))
+    raised(errors.DomainError, "shape (1, 1)", lambda: pylb.Plan(comm, [[0]]))
+    where = pylb.Directory(comm)
+    where.update([me])
+    # Nothing changes where an id is doubled, on one rank or on two.
+    raised(
+        errors.UnknownKeyError,
+        "id 77 is given twice",
+        lambda: where.update([100 + me, *[77, 77] * (me == last)]),
+    )
+    if comm.size > 1:
+        raised(
+            errors.UnknownKeyError,
+            "by rank 0 and rank 1",
+            lambda: where.update([77, 200] if me < 2 else []),
+        )
+        raised(errors.DomainError, "arguments differ", lambda: where.find([0], missing=me == 0))
+        raised(
+            errors.DomainError,
+            "arguments differ",
+            lambda: pylb.migrate(comm, np.zeros(1, "f4" if me else "f8"), to=[0]),
+        )
+        raised(
+            errors.DomainError,
+            "arguments differ",
+            lambda: pylb.Directory(comm, "f4" if me else "f8"),
+        )
+    assert sum(comm.allgather(where.n_here)) == comm.size
+    raised(
+        errors.UnknownKeyError,
+        "id 5000 is not in the directory",
+        lambda: where.find([0, 5000] if me == last else [0]),
+    )
+    raised(
+        errors.UnknownKeyError,
+        "id 5000 is not",
+        lambda: where.remove([0, 5000] if me == last else [0]),
+    )
+    assert where.find([last]).owner[0] == last
+    raised(errors.DomainError, "no dtype", lambda: where.update([me], data=np.zeros(1)))
+    raised(errors.OutOfRangeError, "owner has", lambda: where.update([me], owner=comm.size))
+    raised(errors.DomainError, "local has shape", lambda: where.update([me], [1, 2]))
+    raised(errors.DomainError, "either to, or", lambda: pylb.migrate(comm, np.zeros(1)))
+    raised(
+        errors.DomainError,
+        "array 0 has 2 rows: expected 1",
+        lambda: pylb.migrate(comm, np.zeros(1 + (me == last)), to=[0]),
+    )
+    if comm.size > 1:
+        item, text = [lambda: 0], "cannot be pickled"
+        raised(errors.SerializationError, text, lambda: pylb.migrate(comm, item, to=[last - me]))
+    raised(errors.UnknownKeyError, "is not in", lambda: pylb.plan_between(comm, [me], [10**6]))
+    plan = pylb.Plan(comm, np.arange(comm.size))
+    assert plan.forward(np.arange(comm.size)).tolist() == [me] * comm.size
+
+
+def fails(text, call):
+    """Some error of pylb's: over MPI of the partners, on virtual ranks of all."""
+    try:
+        call()
+    except errors.PylbError as why:
+        assert text in str(why), repr(why)  # noqa: PT017
+        return
+    raise AssertionError("no error")
+
+
+def failing_partner(comm):
+    """All ranks talk to each other, and one has no data: all learn it, and can go on."""
+    plan = pylb.Plan(comm, np.arange(comm.size))
+    x = np.zeros(comm.size)
+    last = comm.size - 1
+
+    def bad():
+        plan.forward(x[:0] if comm.rank == last else x)
+
+    if comm.rank == last:
+        raised(errors.DomainError, "array 0 has 0 rows: expected", bad)
+    else:
+        fails(f"rank {last}", bad)
+    assert plan.forward(x).tolist() == x.tolist()
+    if comm.size > 1:
+
+        def unlike():
+            plan.forward(np.zeros((comm.size, 2 if comm.rank else 3)))
+
+        fails("another plan", unlike)
+        assert plan.forward(x).tolist() == x.tolist()
+        sizes = np.full(comm.size, -1 if comm.rank == last else 1)
+        fails("sizes[0] is -1" if comm.rank == last else f"rank {last}", lambda: plan.resize(sizes))
+        assert plan.resize(np.full(comm.size, 2)).forward(np.zeros(2 * comm.size)).shape == (
+            2 * comm.size,
+        )
+
+
+CASES = (
+    plans,
+    sized,
+    objects,
+    between,
+    migrations,
+    directories,
+    defaults,
+    wrong_use,
+    failing_partner,
+)
+
+
+def main():
+    from mpi4py import MPI
+
+    for case in CASES:
+        if MPI.COMM_WORLD.rank == 0:
+            print(case.__name__, file=sys.stderr, flush=True)
+        for comm in (MPI.COMM_SELF, MPI.COMM_WORLD, MPI.COMM_WORLD.Dup()):
+            case(comm)
+    print("done")
+
+
+if __name__ == "__main__":
+    main()
