@@ -1,6 +1,5 @@
 #include "place/swaps.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -89,14 +88,25 @@ static void set_talk(swaps_t *self, int32_t j, bool on)
     }
 }
 
-/* What the ranks of x and y take more if x and y change places; they exchange `talk`, which stays
- * between the ranks. */
-static void difference(const swaps_t *self, const step_t *s, const view_t *x, const view_t *y,
-                       double talk, double *from, double *to)
+/* Two ranks that are looked at: what they take now, and per load. */
+typedef struct pair {
+    double before, there, slower_from, slower_to; /* seconds; seconds a load */
+} pair_t;
+
+static pair_t pair_of(const swaps_t *self, int32_t from, int32_t to)
 {
     const plb_snapshot_t *in = self->ranks->in;
-    *from = (y->load - x->load) / plb_speed(in, s->from);
-    *to = (x->load - y->load) / plb_speed(in, s->to);
+    return (pair_t){seconds(self, from), seconds(self, to), 1.0 / plb_speed(in, from),
+                    1.0 / plb_speed(in, to)};
+}
+
+/* What the ranks of x and y take more if x and y change places; they exchange `talk`, which stays
+ * between the ranks. */
+static inline void difference(const swaps_t *self, const pair_t *ranks, const view_t *x,
+                              const view_t *y, double talk, double *from, double *to)
+{
+    *from = (y->load - x->load) * ranks->slower_from;
+    *to = (x->load - y->load) * ranks->slower_to;
     if (self->comm != NULL) {
         *from +=
             x->received[0] - (x->all - x->sent[0]) + (y->all - y->sent[1]) - y->received[1] + talk;
@@ -122,17 +132,23 @@ static bool better(const step_t *x, const step_t *y)
 }
 
 /* Take the step for the best one, if it is that. */
-static void consider(swaps_t *self, step_t s, const view_t *x, const view_t *y, step_t *best)
+static inline void consider(const swaps_t *self, const pair_t *ranks, step_t s, const view_t *x,
+                            const view_t *y, step_t *best)
 {
     double from, to;
-    const double talk = s.j == NOBODY ? 0.0 : self->talk[s.i], before = seconds(self, s.from);
-    difference(self, &s, x, y, talk, &from, &to);
-    const double after = fmax(before + from, seconds(self, s.to) + to);
-    s.over = fmax(after - self->limit, 0.0);
+    const double talk = s.j == NOBODY ? 0.0 : self->talk[s.i];
+    difference(self, ranks, x, y, talk, &from, &to);
+    from += ranks->before;
+    to += ranks->there;
+    const double after = from > to ? from : to;
+    s.over = after > self->limit ? after - self->limit : 0.0;
+    if (after >= ranks->before * (1.0 - SLACK) || (best->i != NOBODY && s.over > best->over)) {
+        return; /* most of them */
+    }
     s.gain = won(x) + won(y) - 2.0 * talk;
-    const bool fits = s.j == NOBODY ? plb_ranks_has_room(self->ranks, s.to, s.i)
-                                    : plb_ranks_has_room_exchanged(self->ranks, s.i, s.j);
-    if (after < before * (1.0 - SLACK) && fits && (best->i == NOBODY || better(&s, best))) {
+    if ((best->i == NOBODY || better(&s, best)) &&
+        (s.j == NOBODY ? plb_ranks_has_room(self->ranks, s.to, s.i)
+                       : plb_ranks_has_room_exchanged(self->ranks, s.i, s.j))) {
         *best = s;
     }
 }
@@ -143,16 +159,17 @@ static int32_t look_at_block(swaps_t *self, int32_t i, int32_t from, int32_t to,
     view_t x[BLOCK];
     int32_t id[BLOCK], n = 0;
     const view_t nothing = {0};
+    const pair_t ranks = pair_of(self, from, to);
     for (; i != NOBODY && n < BLOCK; i = self->next[i]) {
         id[n] = i;
         x[n] = view_of(self, i, from, to);
-        consider(self, (step_t){i, NOBODY, from, to, 0.0, 0.0}, &x[n++], &nothing, best);
+        consider(self, &ranks, (step_t){i, NOBODY, from, to, 0.0, 0.0}, &x[n++], &nothing, best);
     }
     for (int32_t j = self->head[to]; j != NOBODY && self->work > 0.0; j = self->next[j]) {
         const view_t y = view_of(self, j, to, from);
         set_talk(self, j, true);
         for (int32_t k = 0; k < n; k++) {
-            consider(self, (step_t){id[k], j, from, to, 0.0, 0.0}, &x[k], &y, best);
+            consider(self, &ranks, (step_t){id[k], j, from, to, 0.0, 0.0}, &x[k], &y, best);
         }
         set_talk(self, j, false);
         self->work -= n;
@@ -231,8 +248,9 @@ static void make(swaps_t *self, const step_t *s)
         set_talk(self, s->j, false);
     }
     if (self->comm != NULL) {
+        const pair_t ranks = pair_of(self, s->from, s->to);
         x.load = y.load = 0.0;
-        difference(self, s, &x, &y, talk, &from, &to);
+        difference(self, &ranks, &x, &y, talk, &from, &to);
         self->comm[s->from] += from;
         self->comm[s->to] += to;
     }
