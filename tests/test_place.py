@@ -258,6 +258,15 @@ def test_swaps_help_where_refine_is_stuck():
     assert (plan.after.max, plan.migrations) == (7.0, 2)
 
 
+def test_swaps_look_for_the_lowest_threshold_that_can_be_met():
+    """Three objects on each of three ranks, none of which any other rank has room for."""
+    load, rank = [0.9] * 9 + [0.6] * 7, [0, 0, 0, 1, 1, 1, 2, 2, 2, *range(3, 10)]
+    s = pylb.Snapshot(load, rank, n_ranks=10)
+    assert pylb.place(s, "RefineLB").migrations == 0
+    plan = pylb.place(s, "RefineSwapLB")
+    assert plan.after.max == pytest.approx(1.5)
+
+
 # ---- CommAwareRefineLB and RefineCommLB ----------------------------------------------------
 
 

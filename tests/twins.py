@@ -124,19 +124,33 @@ def refine(s, overload=1.003, swaps=False):
                 return True
         return False
 
-    last = float("inf")
-    while 0 < excess() < last:
-        last = 0.9 * excess() if swaps else 0.0
-        donors = [r for r in range(q.p) if overloaded(r)]
-        receivers = [r for r in range(q.p) if not overloaded(r) and allowed[r] - loads[r] > 0]
-        give = [sorted_objects(q, rank, r) for r in range(q.p)]
-        while donors and receivers:
-            d = max(donors, key=lambda r: (seconds(r), -r))
-            if not one_move(d) and not (swaps and one_swap(d)):
-                break
-            if not overloaded(d):
-                donors.remove(d)
-                receivers.append(d)
+    def rounds():
+        nonlocal receivers, give
+        last = float("inf")
+        while 0 < excess() < last:
+            last = 0.9 * excess() if swaps else 0.0
+            donors = [r for r in range(q.p) if overloaded(r)]
+            receivers = [r for r in range(q.p) if not overloaded(r) and allowed[r] - loads[r] > 0]
+            give = [sorted_objects(q, rank, r) for r in range(q.p)]
+            while donors and receivers:
+                d = max(donors, key=lambda r: (seconds(r), -r))
+                if not one_move(d) and not (swaps and one_swap(d)):
+                    break
+                if not overloaded(d):
+                    donors.remove(d)
+                    receivers.append(d)
+
+    receivers, give = [], []
+    rounds()
+    first = low = limit
+    while (swaps and excess() > 0) or limit != first:
+        top = max(range(q.p), key=lambda r: (seconds(r), -r))
+        if seconds(top) - low <= 0.01 * first or rank.count(top) <= 1:
+            break
+        limit = 0.5 * (low + seconds(top))
+        allowed = [(limit - b) * v for b, v in zip(q.background, q.speed, strict=True)]
+        rounds()
+        low = limit if excess() > 0 else low
     return rank
 
 

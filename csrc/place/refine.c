@@ -15,7 +15,8 @@
  * RefineSwapLB (Menon 2.3.1) does not end there: it "swaps chares between processors in order to
  * reduce the load on the overloaded processor without overloading the other".  The donor's partner
  * is, of the 256 ranks with most room, the first with which a swap is possible; the two objects
- * differ by what ends the excess, or else by as much as the partner can take.
+ * differ by what ends the excess, or else by as much as the partner can take.  Where it is stuck
+ * as well, it looks for the lowest threshold that it can meet.
  */
 #include "place/refine.h"
 
@@ -35,6 +36,9 @@ enum {
 /* Excess below this fraction of the threshold is rounding of sums: no reason to move, and what a
  * receiver may exceed the threshold by stays below what any donor had. */
 static const double SLACK = 1e-9;
+
+/* Part of the limit within which it is not worth looking for a lower maximum. */
+static const double NEAR = 0.01;
 
 typedef struct refiner {
     plb_ranks_t ranks;
@@ -272,7 +276,53 @@ static int round_of_moves(refiner_t *self, bool swaps, const plb_opts_t *opts, p
     return ret;
 }
 
-/* With swaps, rounds follow as long as each ends a tenth of what was left of the excess. */
+/* Below the present limit, if they can.  With swaps, rounds follow as long as each ends a tenth of
+ * what was left of the excess. */
+static int refine_to_limit(refiner_t *self, bool swaps, const plb_opts_t *opts, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double last = INFINITY;
+    for (double excess = total_excess(self); ret == PLB_OK && excess > 0.0 && excess < last;) {
+        ret = round_of_moves(self, swaps, opts, err);
+        last = swaps ? 0.9 * excess : 0.0;
+        excess = total_excess(self);
+    }
+    return ret;
+}
+
+/* The first of the most loaded ranks. */
+static int32_t longest(const refiner_t *self)
+{
+    int32_t best = 0;
+    for (int32_t r = 1; r < self->ranks.in->n_ranks; r++) {
+        const bool more =
+            plb_ranks_seconds(&self->ranks, r) > plb_ranks_seconds(&self->ranks, best);
+        best = more ? r : best;
+    }
+    return best;
+}
+
+/* Where the limit cannot be met, the lowest that can: the middle between the highest that was
+ * missed and where the most loaded rank is now, until they are near.  Few objects a rank, each
+ * above what any rank has room for below the average, are not stuck then. */
+static int lower_the_rest(refiner_t *self, const plb_opts_t *opts, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const double limit = self->ranks.limit;
+    double low = limit;
+    while (ret == PLB_OK) {
+        const int32_t top = longest(self);
+        const double most = plb_ranks_seconds(&self->ranks, top), middle = 0.5 * (low + most);
+        if (most - low <= NEAR * limit || self->ranks.on[top] <= 1) {
+            break;
+        }
+        plb_ranks_allow(&self->ranks, middle);
+        ret = refine_to_limit(self, true, opts, err);
+        low = total_excess(self) > 0.0 ? middle : low;
+    }
+    return ret;
+}
+
 static int refine(const plb_problem_t *problem, double overload, bool swaps, int32_t *rank,
                   const plb_opts_t *opts, plb_err_t *err)
 {
@@ -288,11 +338,9 @@ static int refine(const plb_problem_t *problem, double overload, bool swaps, int
     PLB_NEW(self.gives, p);
     PLB_NEW(self.returns, p);
     plb_ranks_allow(&self.ranks, overload * plb_ranks_average(&self.ranks));
-    double last = INFINITY;
-    for (double excess = total_excess(&self); ret == PLB_OK && excess > 0.0 && excess < last;) {
-        ret = round_of_moves(&self, swaps, opts, err);
-        last = swaps ? 0.9 * excess : 0.0;
-        excess = total_excess(&self);
+    ret = refine_to_limit(&self, swaps, opts, err);
+    if (ret == PLB_OK && swaps && total_excess(&self) > 0.0) {
+        ret = lower_the_rest(&self, opts, err);
     }
 out:
     plb_ranks_free(&self.ranks);
