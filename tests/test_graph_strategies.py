@@ -174,6 +174,31 @@ def test_repartitioning_moves_little_where_it_costs_much():
     assert moved["HypergraphLB"][0] <= 100
 
 
+@pytest.mark.skipif(not here("ScotchRefineLB"), reason="needs Scotch")
+@pytest.mark.parametrize("p", [8, 16, 32])
+def test_scotch_refine_migrates_less_than_what_maps_anew(p):
+    """Menon 2012, figure 2.2: zones of very unequal size, rows of them on the ranks."""
+    side = 16
+    width = 4.5 ** (np.arange(side) / (side - 1))
+    ids = np.arange(side * side).reshape(side, side)
+    src = np.concatenate([ids.ravel(), ids.ravel()])
+    dst = np.concatenate([np.roll(ids, -1, axis).ravel() for axis in (0, 1)])
+    load = np.outer(width, width).ravel()
+    s = pylb.Snapshot(
+        load,
+        np.arange(ids.size) * p // ids.size,
+        n_ranks=p,
+        edges=(src, dst, np.full(len(src), 4e4)),
+        bytes=(2e5 * load).astype(int),
+    )
+    plan = pylb.place(s, "ScotchRefineLB")
+    anew = [pylb.place(s, name) for name in ("GreedyLB", "ScotchLB")]
+    assert plan.migrations <= 0.5 * min(other.migrations for other in anew)
+    assert plan.after.max_over_mean <= 1.05
+    counted = pylb.place(s, "ScotchRefineLB", iterations=1e6)  # the messages are all that counts
+    assert cut(s, counted.rank) <= cut(s, plan.rank)
+
+
 # ---- multicasts ------------------------------------------------------------------------------
 
 

@@ -26,6 +26,7 @@
 #include "base/mem.h"
 #include "place/affinity.h"
 #include "place/offers.h"
+#include "place/refine.h"
 #include "place/swaps.h"
 
 enum { TICK = 1 << 12 };
@@ -390,6 +391,12 @@ static int refine(const plb_problem_t *problem, double overload, bool exchanges,
 out:
     mover_free(&self);
     return ret;
+}
+
+int plb_refine_comm_aware(const plb_problem_t *problem, double overload, int32_t *rank,
+                          const plb_opts_t *opts, plb_err_t *err)
+{
+    return refine(problem, overload, true, NULL, rank, opts, err);
 }
 
 static int run(const plb_snapshot_t *in, const double *cost, const plb_opts_t *opts, int32_t *out,

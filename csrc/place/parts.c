@@ -411,6 +411,19 @@ out:
     return ret;
 }
 
+int64_t plb_parts_cost(const plb_parts_t *self, const int32_t *part)
+{
+    const plb_partition_t *q = &self->question;
+    int64_t twice = 0, moved = 0;
+    for (int32_t v = 0; v < q->n_vertices; v++) {
+        for (int32_t j = q->start[v]; j < q->start[v + 1]; j++) {
+            twice += part[v] != part[q->to[j]] ? q->edge_weight[j] : 0;
+        }
+        moved += part[v] != q->old[v] ? q->old_cost[v] : 0;
+    }
+    return twice / 2 + moved;
+}
+
 /* ---- labels
  * ----------------------------------------------------------------------------------------------
  */
@@ -580,6 +593,9 @@ int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalan
     }
     int ret =
         self->problem.room == NULL ? PLB_OK : plb_problem_repair(&self->problem, out, opts, err);
+    if (ret == PLB_OK) {
+        ret = plb_refine_comm_aware(&self->problem, imbalance, out, opts, err);
+    }
     return ret == PLB_OK ? plb_refine_swap(&self->problem, imbalance, out, opts, err) : ret;
 }
 

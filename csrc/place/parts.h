@@ -43,6 +43,9 @@ int plb_parts_nets(plb_parts_t *self, plb_err_t *err);
  *  communicate on the average in one iteration. */
 int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err);
 
+/** The cut of a graph, and what leaving the ranks costs, in the same units. */
+int64_t plb_parts_cost(const plb_parts_t *self, const int32_t *part);
+
 /** Rename parts of equal share so that few bytes move, largest overlap first; not where fixed
  *  vertices name them. */
 int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err);
@@ -53,7 +56,7 @@ int plb_parts_ask(const plb_parts_t *self, const char *library, const plb_opts_t
                   int32_t *part, plb_err_t *err);
 
 /** A rank for each object: memory limits kept, and no rank above `imbalance` times the average
- *  where moving or swapping objects can help (as RefineSwapLB). */
+ *  where moving or swapping objects can help (as CommAwareRefineLB, then as RefineSwapLB). */
 int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance,
                     const plb_opts_t *opts, int32_t *out, plb_err_t *err);
 

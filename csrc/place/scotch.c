@@ -2,13 +2,17 @@
  * leaving the present rank.
  *
  * Menon 2.3.3: each vertex has a fictitious edge to one that stands for its old part, weighted by
- * what its migration costs; the cut then has both.  Scotch does that itself (SCOTCH_graphRemap).
+ * what its migration costs; the cut then has both.  Scotch does that itself (SCOTCH_graphRemap),
+ * but begins with bisections, after which most objects are elsewhere.  Here it refines the present
+ * placement, brought within the limit first; and where a map anew costs less, messages and
+ * migrations together, then that.
  */
 #include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "place/parts.h"
+#include "place/refine.h"
 
 /* ---- refinement -------------------------------------------------------------------------------
  */
@@ -47,30 +51,119 @@ static int tolerance(const plb_snapshot_t *in, double *imbalance, plb_err_t *err
     return ret;
 }
 
+/* A placement on trial. */
+typedef struct trial {
+    int32_t *rank;  /* [n_objects] */
+    double longest; /* seconds of the most loaded rank */
+    int64_t cost;   /* plb_parts_cost */
+} trial_t;
+
+/* The part of each vertex under a placement of the objects. */
+static void parts_of(const plb_parts_t *parts, const int32_t *rank, int32_t *part)
+{
+    for (int32_t v = 0; v < parts->question.n_vertices; v++) {
+        part[v] = v < parts->n ? rank[plb_problem_object(&parts->problem, v)] : v - parts->n;
+    }
+}
+
+/* Where Scotch begins: the present placement, with what overloaded ranks have too much given to
+ * those that it talks to.  Scotch's own searches do not leave an unbalanced placement. */
+static int begin_near(const plb_parts_t *parts, double imbalance, const plb_opts_t *opts,
+                      int32_t *rank, plb_err_t *err)
+{
+    const plb_snapshot_t *in = parts->problem.in;
+    memcpy(rank, in->rank, (size_t)in->n_objects * sizeof *rank);
+    const int ret = plb_problem_repair(&parts->problem, rank, opts, err);
+    return ret == PLB_OK ? plb_refine_comm_aware(&parts->problem, imbalance, rank, opts, err)
+                         : ret;
+}
+
+/* From there by Scotch, to few other ranks.  What has moved already may move on for nothing. */
+static int try_near(const plb_parts_t *parts, double imbalance, const plb_opts_t *opts,
+                    int32_t *part, int32_t *rank, plb_err_t *err)
+{
+    static const char *const refine[] = {"STRATEGY", "refine"};
+    const int32_t n = parts->question.n_vertices;
+    int32_t *old = NULL, *cost = NULL;
+    plb_parts_t near = *parts;
+    int ret = begin_near(parts, imbalance, opts, rank, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    PLB_NEW(old, n);
+    PLB_NEW(cost, n);
+    parts_of(parts, rank, old);
+    for (int32_t v = 0; v < n; v++) {
+        cost[v] = old[v] == parts->old[v] ? parts->old_cost[v] : 0;
+    }
+    near.question.old = old;
+    near.question.old_cost = cost;
+    near.question.n_options = 1;
+    near.question.option = refine;
+    ret = plb_parts_ask(&near, "Scotch", opts, part, err);
+    ret = ret == PLB_OK ? plb_parts_place(&near, part, imbalance, opts, rank, err) : ret;
+out:
+    plb_free(old);
+    plb_free(cost);
+    return ret;
+}
+
+/* As ScotchLB. */
+static int try_anew(const plb_parts_t *parts, double imbalance, const plb_opts_t *opts,
+                    int32_t *part, int32_t *rank, plb_err_t *err)
+{
+    plb_parts_t anew = *parts;
+    anew.question.old = anew.question.old_cost = NULL;
+    int ret = plb_parts_ask(&anew, "Scotch", opts, part, err);
+    ret = ret == PLB_OK ? plb_parts_relabel(&anew, part, err) : ret;
+    return ret == PLB_OK ? plb_parts_place(&anew, part, imbalance, opts, rank, err) : ret;
+}
+
+/* Balance first, of which a hundredth more or less does not count, then what it costs. */
+static bool is_worse(const trial_t *a, const trial_t *b, double limit)
+{
+    const double x = fmax(a->longest, limit), y = fmax(b->longest, limit);
+    return x < 0.99 * y ? false : y < 0.99 * x ? true : a->cost > b->cost;
+}
+
 static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                       int32_t *out, plb_err_t *err)
 {
     plb_parts_t parts = {0};
     int32_t *part = NULL;
-    double imbalance = opts->params[0], before, after, average;
+    trial_t near = {out, 0.0, 0}, anew = {NULL, 0.0, 0};
+    double imbalance = opts->params[0], before, average;
+    const size_t size = (size_t)in->n_objects * sizeof *out;
+    (void)self;
     int ret = tolerance(in, &imbalance, err);
     ret = ret == PLB_OK ? plb_parts_init(&parts, in, true, imbalance, opts->seed, err) : ret;
     if (ret != PLB_OK) {
         goto out;
     }
     PLB_NEW(part, parts.question.n_vertices);
+    PLB_NEW(anew.rank, in->n_objects);
     if ((ret = plb_parts_graph(&parts, err)) ||
         (ret = plb_parts_keep(&parts, opts->params[1], err)) ||
-        (ret = plb_parts_ask(&parts, self->library, opts, part, err)) ||
-        (ret = plb_parts_place(&parts, part, imbalance, opts, out, err)) ||
-        (ret = longest(in, out, &before, &after, &average, err))) {
+        (ret = try_near(&parts, imbalance, opts, part, near.rank, err)) ||
+        (ret = try_anew(&parts, imbalance, opts, part, anew.rank, err)) ||
+        (ret = longest(in, anew.rank, &before, &anew.longest, &average, err)) ||
+        (ret = longest(in, near.rank, &before, &near.longest, &average, err))) {
         goto out;
     }
-    if (after > before && parts.problem.room == NULL) { /* a refinement makes nothing worse */
-        memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
+    parts_of(&parts, anew.rank, part);
+    anew.cost = plb_parts_cost(&parts, part);
+    parts_of(&parts, near.rank, part);
+    near.cost = plb_parts_cost(&parts, part);
+    if (is_worse(&near, &anew, imbalance * average)) {
+        memcpy(out, anew.rank, size);
+        near.longest = anew.longest;
+    }
+    if (near.longest > before && parts.problem.room == NULL) { /* never worse than it was */
+        memcpy(out, in->rank, size);
     }
 out:
     plb_free(part);
+    plb_free(anew.rank);
     plb_parts_free(&parts);
     return ret;
 }
@@ -79,7 +172,7 @@ static const plb_param_t params[] = {PLB_PARAM_IMBALANCE};
 static const plb_param_t refine_params[] = {
     PLB_PARAM_IMBALANCE,
     {"iterations", "iterations",
-     "between balancings: so often communication counts, a migration once", 100.0, 1e-6, 1e9},
+     "between balancings: so often communication counts, a migration once", 10.0, 1e-6, 1e9},
 };
 
 const plb_strategy_t plb_strategy_scotch = {
@@ -96,7 +189,8 @@ const plb_strategy_t plb_strategy_scotch = {
 
 const plb_strategy_t plb_strategy_scotch_refine = {
     .name = "ScotchRefineLB",
-    .help = "Scotch maps the communication graph anew, with what migrations cost",
+    .help =
+        "Scotch refines the present placement, with what migrations cost; anew where that pays",
     .source = "Menon 2012, 2.3.3",
     .family = PLB_REFINEMENT,
     .looks_at =
