@@ -200,8 +200,14 @@ def replay(
     migration_beta: float,
     alpha: float,
     beta: float,
+    keep_times: bool,
     /,
-) -> tuple[NDArray[np.int32], dict[str, NDArray[np.float64]], list[tuple[Any, ...]]]: ...
+) -> tuple[
+    NDArray[np.int32],
+    NDArray[np.float64] | None,
+    dict[str, NDArray[np.float64]],
+    list[tuple[Any, ...]],
+]: ...
 
 # recorder.c
 def stats(samples: list[Any], /) -> tuple[Any, ...]: ...

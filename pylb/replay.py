@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Real
@@ -25,6 +25,9 @@ from pylb.triggers import Cycle, Trigger, make
 
 if TYPE_CHECKING:
     from pylb.trace import Trace
+
+
+FEW_TIMES = 1 << 16  # of ranks in phases that are kept, also where there are fewer tasks
 
 
 class Row(NamedTuple):
@@ -62,6 +65,8 @@ class Replay:
     network : Network
         What messages cost in it.
     seed : int
+    rows : list of Row
+        The decisions as the C core tells them: less than a receipt says, and at once.
     """
 
     metrics: dict[str, F64]
@@ -72,7 +77,8 @@ class Replay:
     trace: Trace
     network: Network
     seed: int
-    _rows: list[Row]
+    rows: list[Row]
+    _times: F64 | None = None
 
     @property
     def iteration_time(self) -> F64:
@@ -87,7 +93,7 @@ class Replay:
     @property
     def balancing_seconds(self) -> float:
         """Seconds that the balancings cost."""
-        return math.fsum(row.cost for row in self._rows)
+        return math.fsum(row.cost for row in self.rows)
 
     @property
     def time(self) -> float:
@@ -102,17 +108,19 @@ class Replay:
     @functools.cached_property
     def decisions(self) -> History:
         """A receipt for each balancing; that of the last phase's end is not applied."""
-        return History(receipts(self))
+        return History(receipt(self, i) for i in range(len(self.rows)))
 
     @property
     def balanced_after(self) -> list[int]:
         """Phases at whose end a balancing was applied; -1: before the first."""
-        return [row.phase - self.foresight for row in self._rows if row.applied]
+        return [row.phase - self.foresight for row in self.rows if row.applied]
 
-    @property
+    @functools.cached_property
     def rank_times(self) -> F64:
         """Seconds of each rank in each phase, (m, p), without those of messages."""
         t = self.trace
+        if self._times is not None:
+            return self._times
         out = np.empty((t.n_phases, t.n_ranks))
         for i, (first, end) in enumerate(pairwise(t.task_ptr.tolist())):
             out[i] = np.bincount(self.rank[first:end], t.task_load[first:end], t.n_ranks)
@@ -123,12 +131,12 @@ class Replay:
     @property
     def migrations(self) -> int:
         """Objects moved, in all balancings that were applied."""
-        return sum(row.migrations for row in self._rows if row.applied)
+        return sum(row.migrations for row in self.rows if row.applied)
 
     @property
     def bytes(self) -> int:
         """Bytes that those migrations sent."""
-        return sum(row.bytes for row in self._rows if row.applied)
+        return sum(row.bytes for row in self.rows if row.applied)
 
     def speedup_over(self, other: Replay) -> float:
         """time of `other` / time of this run; 1 where neither takes any time."""
@@ -149,6 +157,11 @@ class Replay:
             f"{self.balancing_seconds:.4g} s{mean}, {len(self.balanced_after)} balancings, "
             f"{self.migrations} migrations>"
         )
+
+    def _repr_html_(self) -> str:
+        from pylb.show import thumbnail
+
+        return thumbnail.figure(thumbnail.of_replay(self), repr(self))
 
 
 def replay(
@@ -232,7 +245,8 @@ def replay(
         _check_seconds(name, value)
     when = _trigger(entry, every, trigger)
     trace = _with(trace, speed, background)
-    rank, metrics, decisions = _core.replay(
+    few = trace.n_phases * trace.n_ranks <= max(len(trace.task_load), FEW_TIMES)
+    rank, times, metrics, decisions = _core.replay(
         trace,
         entry.bound(params),
         values,
@@ -244,6 +258,7 @@ def replay(
         migration_beta,
         alpha,
         beta,
+        few,
     )
     return Replay(
         metrics=metrics,
@@ -254,7 +269,8 @@ def replay(
         trace=trace,
         network=Network(alpha, beta),
         seed=seed,
-        _rows=[Row(*row) for row in decisions],
+        rows=[Row(*row) for row in decisions],
+        _times=times,
     )
 
 
@@ -301,47 +317,45 @@ def _of_ranks(name: str, value: ArrayLike, n_ranks: int) -> F64:
 # ---- receipts -------------------------------------------------------------------------------
 
 
-def receipts(run: Replay) -> Iterator[Receipt]:
-    """A receipt for each balancing of a replay."""
+def receipt(run: Replay, index: int) -> Receipt:
+    """The receipt of balancing number `index` of a replay."""
     most, mean = run.metrics["max"], run.metrics["mean"]
-    phases = [row.phase for row in run._rows] + [len(most)]
-    for row, end in zip(run._rows, phases[1:], strict=True):
-        # the phases that ran under the placement that it made
-        first = row.phase + (not run.foresight)
-        last = end + (not run.foresight) if end < len(most) else end
-        since = slice(first, min(last, len(most)))
-        seen = mean[row.phase]
-        out = Receipt(
-            iteration=row.phase - run.foresight,
-            choice="balance",
-            reason=row.reason,
-            trigger=run.trigger,
-            strategy=run.strategy,
-            seed=run.seed,
-            max=row.before * seen,
-            mean=seen,
-            left=len(most) - first,
-            figures=row.figures,
-            alternatives=(
-                Alternative("", 0.0, 0.0),
-                Alternative(
-                    run.strategy, max(row.before - row.after, 0.0) * seen, row.figures["cost"]
-                ),
-            ),
-            moved=row.applied,
-            before=row.before,
-            predicted=row.after,
-            migrations=row.migrations,
-            bytes=row.bytes,
-            seconds_strategy=row.seconds,
-            cost=row.cost,
-        )
-        if row.applied and since.start < since.stop:
-            out.gain = float(_under_the_placement_before(run, row.phase, since) - most[since].sum())
-            out.iterations = since.stop - since.start
-            total = mean[since].sum()
-            out.realised = float(most[since].sum() / total) if total > 0 else 1.0
-        yield out
+    row = run.rows[index]
+    end = run.rows[index + 1].phase if index + 1 < len(run.rows) else len(most)
+    # the phases that ran under the placement that it made
+    first = row.phase + (not run.foresight)
+    last = end + (not run.foresight) if end < len(most) else end
+    since = slice(first, min(last, len(most)))
+    seen = mean[row.phase]
+    out = Receipt(
+        iteration=row.phase - run.foresight,
+        choice="balance",
+        reason=row.reason,
+        trigger=run.trigger,
+        strategy=run.strategy,
+        seed=run.seed,
+        max=row.before * seen,
+        mean=seen,
+        left=len(most) - first,
+        figures=row.figures,
+        alternatives=(
+            Alternative("", 0.0, 0.0),
+            Alternative(run.strategy, max(row.before - row.after, 0.0) * seen, row.figures["cost"]),
+        ),
+        moved=row.applied,
+        before=row.before,
+        predicted=row.after,
+        migrations=row.migrations,
+        bytes=row.bytes,
+        seconds_strategy=row.seconds,
+        cost=row.cost,
+    )
+    if row.applied and since.start < since.stop:
+        out.gain = float(_under_the_placement_before(run, row.phase, since) - most[since].sum())
+        out.iterations = since.stop - since.start
+        total = mean[since].sum()
+        out.realised = float(most[since].sum() / total) if total > 0 else 1.0
+    return out
 
 
 def _under_the_placement_before(run: Replay, phase: int, since: slice) -> float:

@@ -242,12 +242,24 @@ static plb_snapshot_t snapshot_of(const plb_runner_t *self, int64_t i, const int
     };
 }
 
-/* The metrics of phase i under `rank` of its tasks. */
+static void keep_times(plb_runner_t *self, int64_t i)
+{
+    const int64_t p = self->trace->n_ranks;
+    if (self->out->times != NULL) {
+        memcpy(self->out->times + i * p, self->time, (size_t)p * sizeof *self->time);
+    }
+}
+
+/* The metrics of phase i under `rank` of its tasks; the times that they rest on where they are
+ * kept, but for messages. */
 static plb_metrics_t measure(plb_runner_t *self, int64_t i, const int32_t *rank)
 {
     plb_metrics_t out;
     const plb_snapshot_t s = snapshot_of(self, i, rank);
     plb_snapshot_rank_times(&s, NULL, self->time);
+    if (rank != self->answer) {
+        keep_times(self, i);
+    }
     if (counts_traffic(self->opts)) {
         add_traffic(self, i, rank);
     }
@@ -366,7 +378,7 @@ static int balance(plb_runner_t *self, int64_t i, plb_err_t *err)
     apply(self, i);
     if (o->foresight) {
         settle(self, i);
-        *present = after;
+        *present = measure(self, i, self->out->rank + self->trace->task_ptr[i]);
     }
     return plb_trigger_balanced(o->trigger, i, d->cost, d->after, err);
 }
@@ -425,6 +437,9 @@ int plb_replay_run(plb_replay_t *self, const plb_trace_t *trace, const plb_repla
     PLB_NEW(self->metrics, trace->n_phases);
     PLB_NEW(self->rank, trace->task_ptr[trace->n_phases]);
     PLB_NEW(self->decisions, trace->n_phases);
+    if (opts->keep_times) {
+        PLB_NEW(self->times, trace->n_phases * trace->n_ranks);
+    }
     ret = plb_runner_init(&runner, err);
     if (ret == PLB_OK && opts->trigger != NULL) {
         ret = plb_trigger_expect(opts->trigger, trace->n_phases, opts->cost, err);
@@ -447,6 +462,7 @@ void plb_replay_free(plb_replay_t *self)
 {
     plb_free(self->metrics);
     plb_free(self->rank);
+    plb_free(self->times);
     plb_free(self->decisions);
     *self = (plb_replay_t){0};
 }

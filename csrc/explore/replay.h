@@ -33,6 +33,7 @@ typedef struct plb_replay_opts {
     double cost;                            /* seconds of a balancing, or NAN: measured, that is */
     double migration_alpha, migration_beta; /* strategy + alpha * migrations + beta * bytes */
     double alpha, beta;                     /* seconds per message and per byte */
+    bool keep_times;                        /* of the ranks in every phase */
     plb_tick_fn tick;                       /* or NULL */
     void *tick_arg;
 } plb_replay_opts_t;
@@ -50,6 +51,7 @@ typedef struct plb_decision {
 typedef struct plb_replay { /* owned */
     plb_metrics_t *metrics; /* [n_phases] of the ranks' times */
     int32_t *rank;          /* [tasks] where each ran */
+    double *times;          /* [n_phases * n_ranks] without messages; or NULL: not asked for */
     plb_decision_t *decisions;
     int64_t n_decisions;
 } plb_replay_t;

@@ -43,16 +43,32 @@ static PyObject *decision_rows(const plb_replay_t *replay)
     return out;
 }
 
-/* Hands the placement over to NumPy and copies the rest. */
+static PyObject *times_of(plb_replay_t *replay, const plb_trace_t *trace)
+{
+    if (replay->times == NULL) {
+        Py_RETURN_NONE;
+    }
+    PyObject *flat = plb_py_take(replay->times, trace->n_phases * trace->n_ranks, NPY_FLOAT64);
+    replay->times = NULL;
+    npy_intp shape[2] = {trace->n_phases, trace->n_ranks};
+    PyArray_Dims dims = {shape, 2};
+    PyObject *out = flat ? PyArray_Newshape((PyArrayObject *)flat, &dims, NPY_CORDER) : NULL;
+    Py_XDECREF(flat);
+    return out;
+}
+
+/* Hands placement and times over to NumPy and copies the rest. */
 static PyObject *result_of(plb_replay_t *replay, const plb_trace_t *trace)
 {
     PyObject *rank = plb_py_take(replay->rank, trace->task_ptr[trace->n_phases], NPY_INT32);
     replay->rank = NULL;
-    PyObject *metrics = rank ? metrics_arrays(replay->metrics, trace->n_phases) : NULL;
+    PyObject *times = rank ? times_of(replay, trace) : NULL;
+    PyObject *metrics = times ? metrics_arrays(replay->metrics, trace->n_phases) : NULL;
     PyObject *decisions = metrics ? decision_rows(replay) : NULL;
-    PyObject *out = decisions ? PyTuple_Pack(3, rank, metrics, decisions) : NULL;
+    PyObject *out = decisions ? PyTuple_Pack(4, rank, times, metrics, decisions) : NULL;
     Py_XDECREF(decisions);
     Py_XDECREF(metrics);
+    Py_XDECREF(times);
     Py_XDECREF(rank);
     return out;
 }
@@ -71,19 +87,20 @@ static int run(plb_replay_t *replay, const plb_trace_t *trace, plb_replay_opts_t
 PyDoc_STRVAR(
     replay_doc,
     "replay(trace, strategy, params, seed, trigger, foresight, cost, migration_alpha,\n"
-    "       migration_beta, alpha, beta, /)\n--\n\n"
+    "       migration_beta, alpha, beta, keep_times, /)\n--\n\n"
     "Run through all phases.  Strategy: name or callable; trigger: fresh, or None; cost:\n"
-    "nan is measured.  Returns (rank, metrics as dict of arrays, decisions).");
+    "nan is measured.  Returns (rank, times of the ranks or None, metrics as dict of arrays,\n"
+    "decisions).");
 static PyObject *replay(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *object, *which, *params, *trigger, *result = NULL;
     unsigned long long seed;
-    int foresight;
+    int foresight, keep_times;
     plb_replay_opts_t opts = {0};
-    if (!PyArg_ParseTuple(args, "OOOKOpddddd", &object, &which, &params, &seed, &trigger,
+    if (!PyArg_ParseTuple(args, "OOOKOpdddddp", &object, &which, &params, &seed, &trigger,
                           &foresight, &opts.cost, &opts.migration_alpha, &opts.migration_beta,
-                          &opts.alpha, &opts.beta)) {
+                          &opts.alpha, &opts.beta, &keep_times)) {
         return NULL;
     }
     plb_py_held_t held = {0};
@@ -106,6 +123,7 @@ static PyObject *replay(PyObject *module, PyObject *args)
     opts.params = PyArray_DATA(values);
     opts.seed = seed;
     opts.foresight = foresight;
+    opts.keep_times = keep_times;
     const int ret = run(&out, &trace, &opts, &err);
     result = ret == PLB_OK ? result_of(&out, &trace) : plb_py_raise(ret, &err);
 out:
