@@ -6,7 +6,7 @@ import io
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from pylb import parts, sentences
 from pylb.cli import table
@@ -58,7 +58,7 @@ class Alternative:
         return self.cost / self.gain if self.gain > 0 else math.inf
 
 
-@dataclass
+@dataclass(repr=False)
 class Receipt:
     """A decision: to balance, or not to where the trigger had looked at it.
 
@@ -186,6 +186,21 @@ class Receipt:
         """Seconds: gain less cost."""
         return self.gain - self.cost
 
+    def __repr__(self) -> str:
+        after = f"<Receipt: after iteration {self.iteration}, {self.choice}"
+        if not self.balanced:
+            return f"{after}: {self.reason}>"
+        saved = "" if math.isnan(self.gain) else f", saved {sentences.seconds(self.gain)}"
+        return (
+            f"{after} with {self.strategy}: max/mean {self.before:.4g} -> {self.predicted:.4g}, "
+            f"{self.migrations} migrations, cost {sentences.seconds(self.cost)}{saved}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from pylb.show import thumbnail
+
+        return thumbnail.of_receipt(self)
+
     def explain(self) -> str:
         """The decision in sentences."""
         return sentences.explain(self)
@@ -211,6 +226,17 @@ class History(list[Receipt]):
     >>> lb.history.balancings[0].explain()
     >>> lb.history.table().groupby("strategy").gain.sum()
     """
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Receipt: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> History: ...
+
+    def __getitem__(self, index: SupportsIndex | slice) -> Receipt | History:
+        """One receipt, or the history of a slice."""
+        found = super().__getitem__(index)
+        return History(found) if isinstance(found, list) else found
 
     @property
     def balancings(self) -> History:

@@ -158,7 +158,7 @@ def _outcome(r: Receipt) -> str:
     if r.gain <= 0:
         lost = f"cost {seconds(-r.gain)} more" if r.gain < 0 else "saved nothing"
         return f"It {lost if r.moved else 'would have ' + lost} in the {since} after it{ratio}."
-    times = f", {r.gain / r.cost:.2g} times its cost" if r.cost > 0 else ""
+    times = f", {_times(r.gain / r.cost)} times its cost" if r.cost > 0 else ""
     return f"It {verb} {seconds(r.gain)} in the {since} after it{times}{ratio}."
 
 
@@ -172,3 +172,8 @@ def _idle(r: Receipt) -> str:
         f"an iteration in place of {seconds(r.idle_mean)}, and waited "
         f"{seconds(r.realised_idle_mean)} ({change})."
     )
+
+
+def _times(ratio: float) -> str:
+    """Two digits, and no powers of ten."""
+    return f"{ratio:.2g}" if ratio < 99.5 else f"{ratio:,.0f}"
