@@ -17,7 +17,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +25,10 @@ from pylb import parts
 from pylb._version import __version__
 from pylb.errors import FormatError, MissingFileError
 from pylb.receipts import History, Receipt
-from pylb.trace.record import RunRecord, Stretch
+from pylb.trace.record import RunRecord, Stretch, stretches_of
+
+if TYPE_CHECKING:
+    from pylb.trace.trace import Trace
 
 FORMAT = "pylb run"
 VERSION = 1
@@ -128,6 +131,43 @@ class Writer:
     def close(self) -> None:
         """All is on disk."""
         self._file.close()
+
+
+def write(run: RunRecord | Trace, path: str | os.PathLike[str]) -> None:
+    """A record of a whole run; the file appears when it is complete.
+
+    A trace has no receipts, and its iterations take as long as their slowest rank.
+
+    Raises
+    ------
+    UnknownKeyError
+        Two objects of the trace have the same key.
+    """
+    stretches = run.stretches if isinstance(run, RunRecord) else list(stretches_of(run))
+    rows = _figures(run)
+    history = run.history if isinstance(run, RunRecord) else History()
+    parameters = run.parameters if isinstance(run, RunRecord) else {}
+    part = Path(path).with_name(f".{Path(path).name}.part")
+    try:
+        writer = Writer(part, run.n_ranks, parameters, len(stretches[0].key) if stretches else 0)
+        try:
+            for s in stretches:
+                writer.append(s, rows[s.first : s.first + s.iterations], history)
+            writer.receipts(history)
+        finally:
+            writer.close()
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _figures(run: RunRecord | Trace) -> Any:
+    """(m, 5): `FIGURES` of each iteration."""
+    if isinstance(run, RunRecord):
+        return np.stack([getattr(run, name) for name in FIGURES], axis=1)
+    m = run.replay("none").metrics
+    lowest = np.divide(m["min"], m["max"], out=np.ones_like(m["max"]), where=m["max"] > 0)
+    return np.stack([m["max"], m["max"], m["mean"], m["idle_mean"], lowest], axis=1)
 
 
 def _check(array: Any) -> int:

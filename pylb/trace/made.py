@@ -207,5 +207,5 @@ def _user(trace: Trace, tasks: I64) -> list[str]:
 
 
 def _whole(messages: float) -> str:
-    """VT counts messages in integers; a mean over iterations may be none."""
-    return str(int(messages)) if messages == int(messages) else repr(messages)
+    """vt counts messages in integers; a mean over iterations may be less than one."""
+    return str(max(round(messages), int(messages > 0)))

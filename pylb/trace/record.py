@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pylb.errors import OutOfRangeError
+from pylb.errors import OutOfRangeError, UnknownKeyError
 from pylb.receipts import History
 from pylb.snapshot import F64, I32, I64
 from pylb.trace.made import COLLECTION
@@ -139,6 +139,11 @@ class RunRecord:
             f"{len(self.history.balancings)} balancings>"
         )
 
+    def _repr_html_(self) -> str:
+        from pylb.show import thumbnail
+
+        return thumbnail.of_record(self)
+
 
 def trace_arrays(stretches: list[Stretch]) -> Arrays:
     """The fields of the trace whose phases the iterations are."""
@@ -190,6 +195,66 @@ def trace_arrays(stretches: list[Stretch]) -> Arrays:
     for array in out.values():
         array.flags.writeable = False
     return out
+
+
+def stretches_of(trace: Trace) -> Iterator[Stretch]:
+    """The phases of a trace as stretches: those one behind the other that differ in loads alone.
+
+    Raises
+    ------
+    UnknownKeyError
+        Two objects have the same key.
+    """
+    if len(np.unique(trace.entity_key)) < trace.n_entities:
+        raise UnknownKeyError("the trace has two objects with the same key: expected one of each")
+    alike: list[Stretch] = []
+    for i in range(len(trace)):
+        new = _stretch_of(trace, i)
+        if alike and not _alike(alike[0], new):
+            yield _as_one(alike)
+            alike = []
+        alike.append(new)
+    if alike:
+        yield _as_one(alike)
+
+
+def _as_one(alike: list[Stretch]) -> Stretch:
+    return alike[0]._replace(load=np.concatenate([s.load for s in alike]))
+
+
+def _stretch_of(trace: Trace, i: int) -> Stretch:
+    tasks = slice(*trace.task_ptr[i : i + 2].tolist())
+    edges = slice(*trace.edge_ptr[i : i + 2].tolist())
+    key = trace.entity_key[trace.task_entity[tasks]]
+    order = np.argsort(key)
+    place = np.full(trace.n_entities, -1, np.int32)
+    place[trace.task_entity[tasks][order]] = np.arange(len(key), dtype=np.int32)
+    n = len(key)
+
+    def of_tasks(column: Any, default: int) -> I64:
+        return np.full(n, default, np.int64) if column is None else column[tasks][order]
+
+    return Stretch(
+        i,
+        key[order],
+        trace.task_rank[tasks][order],
+        of_tasks(trace.task_bytes, 0),
+        of_tasks(trace.task_memory, -1),
+        trace.entity_migratable[trace.task_entity[tasks]][order],
+        trace.task_load[tasks][order][None],
+        place[trace.edge_src[edges]],
+        place[trace.edge_dst[edges]],
+        trace.edge_bytes[edges],
+        trace.edge_messages[edges],
+    )
+
+
+def _alike(a: Stretch, b: Stretch) -> bool:
+    return all(
+        np.array_equal(getattr(a, name), getattr(b, name))
+        for name in Stretch._fields
+        if name not in ("first", "load")
+    )
 
 
 _COLUMNS = {
