@@ -4,7 +4,7 @@ Measure, decide, place, move: the same C core decides under mpiexec, in a replay
 and in a simulation.
 """
 
-from pylb import errors, plots
+from pylb import demo, errors, plots
 from pylb._version import __version__
 from pylb.evaluation import Evaluation, evaluate
 from pylb.machine.models import SpeedModels
@@ -18,6 +18,8 @@ from pylb.receipts import Alternative, History, Receipt
 from pylb.replay import Replay, replay
 from pylb.runtime import AtSync, Balancer, Iterations, Report
 from pylb.selection import Choice, Selector
+from pylb.show.explorer import explore
+from pylb.show.report import report
 from pylb.snapshot import Edges, Multicasts, Snapshot
 from pylb.strategies import Strategy, strategies, strategy
 from pylb.trace import RunRecord, Trace
@@ -62,8 +64,10 @@ __all__ = [
     "VirtualCluster",
     "VirtualComm",
     "__version__",
+    "demo",
     "errors",
     "evaluate",
+    "explore",
     "migrate",
     "optimum",
     "partition",
@@ -71,6 +75,7 @@ __all__ = [
     "plan_between",
     "plots",
     "replay",
+    "report",
     "strategies",
     "strategy",
     "traffic",

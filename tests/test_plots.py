@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 
+import pylb
 from pylb import plots
 from pylb.errors import DomainError, MissingPartError
 
@@ -60,7 +61,7 @@ def test_heat_map_of_many_ranks_keeps_the_slowest():
     ax = plots.rank_loads(times, np.arange(0, 2500, 50))
     (image,) = ax.images
     cells = image.get_array()
-    rows, columns = -(-1003 // plots.MOST_ROWS), -(-2500 // plots.MOST_COLUMNS)
+    rows, columns = -(-1003 // plots.common.MOST_ROWS), -(-2500 // plots.common.MOST_COLUMNS)
     assert cells.shape == (-(-1003 // rows), -(-2500 // columns))
     assert cells[777 // rows, 1234 // columns] == 9.0
     assert np.count_nonzero(cells == 9.0) == 1
@@ -130,3 +131,97 @@ def test_without_matplotlib_the_error_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingPartError, match=r"pip install .*pylb\[plot\]"):
         plots.imbalance([1], [1])
+
+
+# ---- of whole runs ----
+
+
+@pytest.fixture(scope="module")
+def run():
+    trace = pylb.trace.hotspot(n_ranks=10, n_objects=160, n_phases=60, turns=1.0, seed=2)
+    return trace.replay("RefineLB", trigger="metabalancer", cost=0.01)
+
+
+def lines_of(ax, label):
+    (line,) = [line for line in ax.lines if line.get_label() == label]
+    return np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+
+
+def test_fits_are_the_triggers(run):
+    ax = plots.fits(run)
+    r = next(r for r in run.balancings if np.isfinite(r.figures["max_slope"]))
+    last = max([q.iteration for q in run.balancings if q.iteration < r.iteration], default=-1)
+    x, y = lines_of(ax, "fit of the max")
+    assert x.tolist() == [last + 1, r.iteration]
+    np.testing.assert_allclose(
+        y, r.figures["max_offset"] + r.figures["max_slope"] * (x - last), rtol=1e-12
+    )
+    x, _ = lines_of(ax, "τ")
+    first = next(r for r in run.balancings if np.isfinite(r.tau))
+    assert x[1] - x[0] == pytest.approx(first.tau)
+
+
+def test_the_optimum_is_drawn_as_it_is_replayed(run):
+    best = run.trace.optimum("RefineLB", cost=0.01)
+    ax = plots.optimum(run, best)
+    _, y = lines_of(ax, f"metabalancer, {run.time:.4g} s")
+    np.testing.assert_array_equal(y, run.iteration_time)
+    assert f"best schedule, {best.time:.4g} s" in [line.get_label() for line in ax.lines]
+    with pytest.raises(DomainError, match="the run has 1"):
+        plots.optimum(run.trace[:1].replay("none"), best)
+
+
+def test_decisions_stand_at_their_iterations(run):
+    ax = plots.decisions(run)
+    x, y = lines_of(ax, "before")
+    assert x.tolist() == [r.iteration for r in run.decisions]
+    assert y.tolist() == [r.before for r in run.decisions]
+    plots.decisions(run.decisions[:3])
+    plots.decisions(pylb.History())
+
+
+def bands(ax):
+    return sum(type(p).__name__ == "PathPatch" for p in ax.patches)
+
+
+def test_migrations_of_one_balancing_and_of_all(run):
+    r = next(r for r in run.balancings if r.migrations)
+    ax = plots.migrations(run, r.iteration)
+    assert ax.get_title() == f"{r.migrations:,} migrations after iteration {r.iteration}"
+    assert 0 < bands(ax) <= r.migrations
+    assert plots.migrations(run).get_title() == f"{run.migrations:,} migrations in the whole run"
+    with pytest.raises(DomainError, match="objects moved after"):
+        plots.migrations(run, 10**6)
+    assert bands(plots.migrations(run.trace)) == 0
+
+
+@pytest.mark.parametrize("p", [10, 10_000])
+def test_pictures_of_few_and_of_very_many_ranks(p):
+    trace = pylb.trace.hotspot(n_ranks=p, n_objects=2 * p, n_phases=4)
+    run = trace.replay("GreedyLB", every=2)
+    assert bands(plots.migrations(run)) <= 24 * 24
+    (image,) = plots.communication(trace[0]).images
+    assert max(image.get_array().shape) <= 256
+    sent = np.ma.filled(image.get_array(), 0.0)
+    assert sent.sum() == pytest.approx(trace[0].edges.nbytes.sum())
+    plots.objects(trace[0])
+    plots.rank_loads(run.rank_times)
+
+
+def test_communication_before_and_after():
+    trace = pylb.trace.hotspot(n_ranks=4, n_objects=16, n_phases=1)
+    snap = trace[0]
+    assert plots.communication(snap).get_title().startswith("25 % of")
+    alone = plots.communication(snap, np.zeros(16, int))
+    assert alone.get_title().startswith("0 % of")
+    with pytest.raises(DomainError, match="no edges"):
+        plots.communication(pylb.Snapshot([1.0], [0]))
+
+
+def test_objects_have_the_colours_of_their_loads():
+    snap = pylb.Snapshot([1.0, 2.0, 3.0], [0, 1, 1], migratable=[True, True, False])
+    (drawn,) = plots.objects(snap, 1).collections
+    assert drawn.get_array().tolist() == [2.0, 3.0]
+    with pytest.raises(pylb.errors.OutOfRangeError, match="rank is 2"):
+        plots.objects(snap, [2])
+    plots.objects(pylb.Snapshot([1.0], [0], n_ranks=3))

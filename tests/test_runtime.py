@@ -222,8 +222,8 @@ def test_reports_are_written_by_suffix(tmp_path):
     lb.report(tmp_path / "run.json")
     lb.report(tmp_path / "run.txt")
     assert '"migrations": 0' in (tmp_path / "run.json").read_text()
-    with pytest.raises(DomainError, match=r"expected a suffix of \.json, \.txt"):
-        lb.report(tmp_path / "run.html")
+    with pytest.raises(DomainError, match=r"expected a suffix of \.html, \.json, \.txt"):
+        lb.report(tmp_path / "run.pdf")
     assert [r.iteration for r in lb.history] == [0, 1]
 
 

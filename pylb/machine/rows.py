@@ -154,6 +154,17 @@ class RowPartition:
         """The rows of this rank."""
         return slice(*self.offsets[self.rank : self.rank + 2].tolist())
 
+    def __repr__(self) -> str:
+        return (
+            f"<RowPartition: {self.n} rows on {self.size} ranks, {self.counts.min()} to "
+            f"{self.counts.max()} each; rank {self.rank} has {self.local.start}:{self.local.stop}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from pylb.show import thumbnail
+
+        return thumbnail.of_rows(self)
+
     @property
     def balanced(self) -> bool:
         """Whether the last `redistribute` found nothing to move."""

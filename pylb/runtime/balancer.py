@@ -28,13 +28,16 @@ from pylb.runtime.messages import Mailbox, Message
 from pylb.runtime.migration import Balancing
 from pylb.runtime.objects import Changes, Directory, Item, Store, key_of
 from pylb.runtime.parcel import pack_mail, size_of, unpack_mail
-from pylb.runtime.recording import EVERY, Recording, Scribe
+from pylb.runtime.recording import EVERY, LATEST, Recording, Scribe
 from pylb.runtime.report import Iterations, Log, Report, Row, check_suffix
 from pylb.runtime.shadow import Shadow
 from pylb.runtime.transport import NO_LOADS, Sample, Sends, Stats
 from pylb.runtime.worth import Worth
+from pylb.show import live, page
+from pylb.show.course import Course, of_stretches
 from pylb.snapshot import F64
 from pylb.trace.h5 import SUFFIXES as RECORD_SUFFIXES
+from pylb.trace.record import Stretch
 from pylb.triggers import make
 
 log = logging.getLogger("pylb")
@@ -210,6 +213,7 @@ class Balancer(Asynchronous):
         self._loads: list[float] = []  # of this rank
         self._idle = self._seconds = 0.0
         self._resumed = 0.0
+        self._unwritten = 0.0  # seconds of iterations that a record on disk has not
 
     # ---- objects -----------------------------------------------------------------------------
 
@@ -411,10 +415,17 @@ class Balancer(Asynchronous):
 
     # ---- the loop ----------------------------------------------------------------------------
 
-    def iterate(self, n: int) -> Iterator[int]:
+    def iterate(self, n: int, *, progress: bool = False) -> Iterator[int]:
         """Run `n` iterations: ``for it in lb.iterate(n)``.  Collective, with the same `n`.
 
         A later call goes on counting where the last one ended.
+
+        Parameters
+        ----------
+        n : int
+        progress : bool
+            Rank 0 shows on standard error how far all ranks are: a bar on a terminal, else a line
+            for each tenth.
 
         Raises
         ------
@@ -442,7 +453,8 @@ class Balancer(Asynchronous):
                 "iterate() with lag=inf: a rank that waits in a receive of its own would wait for "
                 "ever; expected a number, or begin() and at_sync(key)"
             )
-        return self._passes(count) if self._lag else self._iterate(count)
+        passes = self._passes(count) if self._lag else self._iterate(count)
+        return live.progress(self, passes, count) if progress and self.rank == 0 else passes
 
     def _iterate(self, n: int) -> Iterator[int]:
         if self._in_loop:
@@ -542,10 +554,11 @@ class Balancer(Asynchronous):
             self._balance()
         if self._again is not None and stats.n_changed and not is_last:
             self._again.check_objects(self._done, self._directory, self._directory.rank)
-        if self._done % EVERY == 0 and not is_last:
+        self._unwritten += stats.time_max  # which is the same on all ranks
+        if (self._done % EVERY == 0 or self._unwritten > LATEST) and not is_last:
             self._write()
-            if self._shadow is not None:
-                self._shadow.follow(self._rows.table())
+        if self._done % EVERY == 0 and not is_last and self._shadow is not None:
+            self._shadow.follow(self._rows.table())
         self._resumed = _core.clock()
 
     def _decide(self, stats: Stats) -> bool:
@@ -680,6 +693,16 @@ class Balancer(Asynchronous):
         return Iterations.of(self._shadow.rows.table())
 
     @property
+    def last_row(self) -> Row | None:
+        """Figures of the last iteration that this rank knows of; None before the first."""
+        return self._rows.last
+
+    @property
+    def n_balancings(self) -> int:
+        """Balancings so far."""
+        return len(self._decider.history.balancings)
+
+    @property
     def history(self) -> History:
         """A receipt for each decision, the same on every rank: balancings, and where the trigger
         weighed one and held back.
@@ -718,13 +741,14 @@ class Balancer(Asynchronous):
         every = self._transport.allgather(np.array(self._loads))
         return np.stack([np.frombuffer(b, np.float64) for b in every], axis=1)
 
-    def report(self, path: str | Path | None = None) -> Report:
+    def report(self, path: str | os.PathLike[str] | None = None) -> Report:
         """What the run was like so far.
 
         Parameters
         ----------
         path : str or Path, optional
-            Rank 0 also writes it there, as JSON (``.json``) or text (``.txt``).
+            Rank 0 also writes it there, as JSON (``.json``), as text (``.txt``), or as a page to
+            look around in (``.html``), which needs no network.
 
         Raises
         ------
@@ -752,11 +776,33 @@ class Balancer(Asynchronous):
             history=history,
             would_save=self._would_save(sum(r.cost for r in done)),
         )
-        if path is not None:
-            check_suffix(path)
-            if self.rank == 0:
-                report.write(path)
+        if path is None:
+            return report
+        course = self._course(Path(path).stem) if check_suffix(path) == ".html" else None
+        if self.rank == 0 and course is None:
+            report.write(path)
+        elif course is not None:
+            page.write(course, path)
         return report
+
+    def _course(self, title: str) -> Course | None:
+        """On rank 0 what a page shows: with migrations where the run is kept.  Collective."""
+        times = self.rank_loads()
+        stretches: list[Stretch] = []
+        if self._records and self._scribe is None and not self._lag:
+            stretches = self._recording.gather(self._done, forget=False)
+        if self.rank:
+            return None
+        it = self.iterations
+        return of_stretches(
+            stretches,
+            self.n_ranks,
+            times=times,
+            figures=(it.time, it.mean, it.idle),
+            history=self.history,
+            parameters=self._parameters,
+            title=title,
+        )
 
     def _would_save(self, cost: float) -> float:
         if self._shadow is None:
@@ -805,6 +851,7 @@ class Balancer(Asynchronous):
 
     def _write(self) -> None:
         """What has come since the last time, where the record is written as it comes."""
+        self._unwritten = 0.0
         if self._scribe is not None:
             self._scribe.write(self._recording, self._rows.table(), self.history, self._done)
 

@@ -18,6 +18,7 @@ from pylb.snapshot import F64
 from pylb.trace.record import Stretch
 
 KEEP = 64 << 20  # bytes of loads that a rank keeps in memory
+LATEST = 1.0  # seconds of iterations, likewise
 EVERY = 64  # iterations from one writing to the next, where the record is written as it comes
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,9 +16,10 @@ from pylb.cli import table
 from pylb.errors import DomainError
 from pylb.metrics import Reductions, reduction
 from pylb.receipts import History
+from pylb.show.plain import plain
 from pylb.snapshot import F64
 
-SUFFIXES = (".json", ".txt")
+SUFFIXES = (".html", ".json", ".txt")
 
 
 class Row(NamedTuple):
@@ -53,6 +55,13 @@ class Log:
             self.table()
         self._blocks.append(rows)
         self._n += len(rows)
+
+    @property
+    def last(self) -> Row | None:
+        """The last one; None: there is none."""
+        if self._rows:
+            return self._rows[-1]
+        return Row(*self._blocks[-1][-1].tolist()) if self._blocks and self._n else None
 
     def table(self) -> F64:
         """(n, 6), of all iterations."""
@@ -163,7 +172,7 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """Every field by name; figures that are not known are None."""
         out = {**self.__dict__, "history": [r.to_dict() for r in self.history]}
-        return {k: _plain(v) for k, v in out.items()}
+        return {k: plain(v) for k, v in out.items()}
 
     def __str__(self) -> str:
         out = io.StringIO()
@@ -191,25 +200,22 @@ class Report:
             out.write(f"\nDecisions\n{self.history}")
         return out.getvalue()
 
-    def write(self, path: str | Path) -> None:
-        """Write ``.json`` or ``.txt``, as the suffix says."""
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write ``.json`` or ``.txt``, as the suffix says; for a page see `Balancer.report`."""
         suffix = check_suffix(path)
+        if suffix == ".html":
+            raise DomainError(
+                f"path is {os.fspath(path)!r}: expected .json or .txt; a page needs the run"
+            )
         text = json.dumps(self.to_dict(), indent=1) + "\n" if suffix == ".json" else str(self)
         Path(path).write_text(text)
 
 
-def _plain(value: Any) -> Any:
-    """`value` for JSON, which has no nan and no infinity: None."""
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def check_suffix(path: str | Path) -> str:
+def check_suffix(path: str | os.PathLike[str]) -> str:
     """The suffix of `path`, or DomainError with those that can be written."""
     suffix = Path(path).suffix
     if suffix not in SUFFIXES:
-        raise DomainError(f"path is {str(path)!r}: expected a suffix of {', '.join(SUFFIXES)}")
+        raise DomainError(
+            f"path is {os.fspath(path)!r}: expected a suffix of {', '.join(SUFFIXES)}"
+        )
     return suffix

@@ -1,0 +1,36 @@
+"""Neighbours as one cell, where there are more ranks or iterations than pixels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pylb.snapshot import F64
+
+
+def step(n: int, most: int) -> int:
+    """Neighbours to a cell, so that `n` of them are at most so many cells."""
+    return max(1, -(-n // most))
+
+
+def largest(data: F64, rows: int, columns: int) -> F64:
+    """The maximum of each block of so many rows and columns; the last ones may be smaller.
+
+    A single slow rank is never averaged away.
+    """
+    out = np.maximum.reduceat(data, np.arange(0, data.shape[0], rows), axis=0)
+    return np.asarray(np.maximum.reduceat(out, np.arange(0, data.shape[1], columns), axis=1))
+
+
+def mean(values: F64, width: int) -> F64:
+    """The mean of each so many neighbours of the last axis."""
+    starts = np.arange(0, values.shape[-1], width)
+    counts = np.diff([*starts, values.shape[-1]])
+    return np.asarray(np.add.reduceat(values, starts, axis=-1) / counts)
+
+
+def quantized(cells: F64, top: float) -> Any:
+    """0 ... `top` as 0 ... 65535, (rows, columns) uint16, little endian."""
+    scale = 65535.0 / top if top > 0 else 0.0
+    return np.minimum(np.rint(cells * scale), 65535.0).astype("<u2")

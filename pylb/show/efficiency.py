@@ -1,0 +1,135 @@
+"""Efficiencies of a run, as POP defines them and TALP (of BSC's DLB) reports them.
+
+With the seconds that each rank computes in a region, and those that the region takes,
+
+    parallel efficiency      = mean useful / elapsed
+    load balance             = mean useful / max useful
+    communication efficiency = max useful / elapsed
+
+so that the first is the product of the others.  A region is the whole run ("Global", as TALP calls
+it), or the iterations from one balancing to the next.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb._version import __version__
+from pylb.show.course import Course
+
+WHOLE = "Global"
+
+
+class Region(NamedTuple):
+    """Efficiencies of some iterations.
+
+    Attributes
+    ----------
+    name : str
+    first, iterations : int
+    elapsed : float
+        Seconds, with the balancings at the end of its iterations.
+    useful : float
+        Seconds that all ranks computed together.
+    max_useful : float
+        Seconds of the rank that computed most in the whole region.
+    parallel_efficiency, load_balance, communication_efficiency : float
+    of_iterations : float
+        Sum of the means over the sum of the maxima of its iterations: a load that is uneven in
+        each iteration, but not on the whole, counts here as imbalance and above as communication.
+    """
+
+    name: str
+    first: int
+    iterations: int
+    elapsed: float
+    useful: float
+    max_useful: float
+    parallel_efficiency: float
+    load_balance: float
+    communication_efficiency: float
+    of_iterations: float
+
+
+def regions(course: Course) -> list[Region]:
+    """The whole run, and where there were balancings the stretches between them."""
+    m = course.n_iterations
+    cuts = sorted({0, m, *(i + 1 for i in course.balanced_after if 0 <= i + 1 < m)})
+    out = [_region(course, WHOLE, 0, m)]
+    if len(cuts) > 2:
+        out += [_region(course, f"iterations {a}-{b - 1}", a, b) for a, b in pairwise(cuts)]
+    return out
+
+
+def _region(course: Course, name: str, first: int, end: int) -> Region:
+    part = slice(first, end)
+    useful = course.times[part].sum(axis=0)
+    elapsed = float(course.elapsed[part].sum() + course.costs[part].sum())
+    mean, most = float(useful.mean()), float(useful.max())
+    slowest = float(course.max[part].sum())
+    return Region(
+        name,
+        first,
+        end - first,
+        elapsed,
+        float(useful.sum()),
+        most,
+        _ratio(mean, elapsed),
+        _ratio(mean, most),
+        _ratio(most, elapsed),
+        _ratio(float(course.mean[part].sum()), slowest),
+    )
+
+
+def _ratio(part: float, whole: float) -> float:
+    """1 where nothing ran: nobody waits for anybody."""
+    return part / whole if whole > 0 else 1.0
+
+
+def talp(course: Course) -> dict[str, Any]:
+    """The regions in the shape of TALP's JSON (DLB 3.5), times in nanoseconds.
+
+    pylb counts no instructions, cycles or MPI calls: those are 0, as TALP writes them where it has
+    no counters.  What TALP does not know stands under ``pylb``.
+    """
+    return {
+        "dlbVersion": "",
+        "producer": f"pylb {__version__}",
+        "resources": {"numCpus": course.n_ranks, "numMpiRanks": course.n_ranks},
+        "Application": {r.name: _of_talp(r, course.n_ranks) for r in regions(course)},
+    }
+
+
+def _of_talp(r: Region, p: int) -> dict[str, Any]:
+    whole = r.elapsed * p
+    return {
+        "numCpus": p,
+        "numMpiRanks": p,
+        "avgCpus": float(p),
+        "cycles": 0,
+        "instructions": 0,
+        "numMeasurements": r.iterations,
+        "numMpiCalls": 0,
+        "elapsedTime": _ns(r.elapsed),
+        "usefulTime": _ns(r.useful),
+        "mpiTime": _ns(max(whole - r.useful, 0.0)),
+        "usefulNormdApp": _ns(r.useful / p),
+        "mpiNormdApp": _ns(max(r.elapsed - r.useful / p, 0.0)),
+        "maxUsefulNormdProc": _ns(r.max_useful),
+        "parallelEfficiency": r.parallel_efficiency,
+        "mpiParallelEfficiency": r.parallel_efficiency,
+        "mpiCommunicationEfficiency": r.communication_efficiency,
+        "mpiLoadBalance": r.load_balance,
+        "pylb": {
+            "firstIteration": r.first,
+            "loadBalanceOfIterations": r.of_iterations,
+            "maxOverMean": 1.0 / r.of_iterations if r.of_iterations > 0 else None,
+        },
+    }
+
+
+def _ns(seconds: float) -> int:
+    return int(np.rint(seconds * 1e9))

@@ -1,0 +1,69 @@
+"""The explorer: `pylb.explore(run)` in a notebook."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pylb import parts
+from pylb.errors import DomainError
+from pylb.replay import Replay
+from pylb.show import course
+from pylb.show.settings import Settings
+from pylb.trace import RunRecord, Trace
+
+
+def explore(run: Any, *, stem: str | None = None, **settings: Any) -> Any:
+    """Explore a recorded run in a notebook: scrub through it, and replay it under other choices.
+
+    Sliders and lists change the strategy, the trigger, the number of ranks, the network, the cost
+    of a balancing and the speed of one rank; each change is replayed by the C core at once.  A
+    click on a decision shows its receipt and its migrations.
+
+    Parameters
+    ----------
+    run : Trace, RunRecord, Replay or path
+    stem : str, optional
+        Which run of a folder.
+    **settings
+        With what to begin: `strategy`, `trigger` or `every`, `n_ranks`, `alpha`, `beta` (seconds
+        per message and per byte), `cost` (seconds of a balancing), `rank` and its `speed`.
+
+    Returns
+    -------
+    Explorer
+        An anywidget: JupyterLab, Notebook 7 and VS Code show it.  Its ``replay`` is the run as it
+        is shown.
+
+    Raises
+    ------
+    MissingPartError
+        anywidget is missing.
+    DomainError
+        No run, or one without phases; a setting that is none.
+
+    Examples
+    --------
+    >>> explorer = pylb.explore("run.h5", strategy="RefineLB")
+    >>> explorer  # the last line of a cell
+    >>> explorer.replay.speedup_over(explorer.recorded)
+    """
+    parts.require("anywidget")
+    from pylb.show.widget import Explorer
+
+    if "every" in settings:
+        settings.setdefault("trigger", "")
+    return Explorer(_trace_of(run, stem), Settings.of(settings))
+
+
+def _trace_of(run: Any, stem: str | None) -> Trace:
+    if not isinstance(run, (Trace, RunRecord, Replay)):
+        try:
+            run = course.read(run, stem)
+        except TypeError:
+            raise DomainError(
+                f"run is {type(run).__name__}: expected a path, Trace, RunRecord or Replay"
+            ) from None
+    trace = run if isinstance(run, Trace) else run.trace
+    if not len(trace):
+        raise DomainError("run has no phases: expected one or more")
+    return trace

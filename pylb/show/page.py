@@ -1,0 +1,213 @@
+"""The report: one page of HTML that needs no network and can be sent to a colleague.
+
+Text of the run reaches the page as JSON alone, and the script puts it there as text; a policy in
+the page forbids everything but its own script and style.  However long the run was, the page has
+no more cells, receipts and arrows than the constants here say.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pylb import sentences
+from pylb._version import __version__
+from pylb.receipts import Receipt
+from pylb.show import aggregate, efficiency
+from pylb.show.course import Course, Moves
+from pylb.show.plain import clip, digits, script_json
+
+STATIC = Path(__file__).with_name("static")
+MOST_ROWS, MOST_COLUMNS = 200, 800  # cells of the heat map
+MOST_RECEIPTS = 250
+MOST_FLOWS = 40  # pairs of ranks of one balancing
+MOST_GROUPS = 24  # of neighbouring ranks, between which all migrations are shown
+MOST_REGIONS = 40
+
+POLICY = "default-src 'none'; script-src '{}'; style-src '{}'; img-src data:"
+FRAME = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="pylb {version}">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>pylb report</title>
+<style>{style}</style>
+</head>
+<body>
+<main id="report"><noscript>This page shows a run of a parallel program with a script of its own; \
+the script may not run here.</noscript></main>
+<script type="application/json" id="run">{data}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def write(course: Course, path: str | os.PathLike[str]) -> Path:
+    """Write the page; the file appears when it is whole."""
+    out = Path(path)
+    part = out.with_name(f".{out.name}.part")
+    try:
+        part.write_text(html(course), encoding="ascii")
+        part.replace(out)
+    finally:
+        part.unlink(missing_ok=True)
+    return out
+
+
+def html(course: Course) -> str:
+    """The page as text, all ASCII."""
+    style = static("style.css")
+    script = f'"use strict";\n{static("draw.js")}\n{static("report.js")}'
+    return FRAME.format(
+        version=__version__,
+        policy=POLICY.format(_hash(script), _hash(style)),
+        style=style,
+        script=script,
+        data=script_json(data(course)),
+    )
+
+
+def static(name: str) -> str:
+    """A file of the page's script or style."""
+    return (STATIC / name).read_text(encoding="ascii")
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode("ascii")).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+# ---- what the page is told ------------------------------------------------------------------
+
+
+def data(course: Course) -> dict[str, Any]:
+    """All that the page shows."""
+    picture = loads(course)
+    picture["cells"] = base64.b64encode(picture["cells"].tobytes()).decode()
+    shown = _chosen(course)
+    by_iteration = {m.iteration: m for m in course.moves}
+    return {
+        "title": clip(course.title),
+        "pylb": __version__,
+        "facts": [[clip(k), clip(v)] for k, v in facts(course)],
+        "picture": picture,
+        "decisions": [decision(r, by_iteration.get(r.iteration)) for r in shown],
+        "decisions_in_all": len(course.history),
+        "groups": groups(course),
+        "regions": [r._asdict() for r in efficiency.regions(course)[:MOST_REGIONS]],
+        "regions_in_all": max(len(course.balanced_after) + 1, 1),
+        "heaviest": [[str(h.key), clip(h.name), *h[2:]] for h in course.heaviest],
+    }
+
+
+def loads(course: Course) -> dict[str, Any]:
+    """The loads of the ranks over the iterations, no finer than a screen: cells and lines.
+
+    ``cells`` are (rows, columns) uint16 of 0 ... ``top`` seconds: the largest of ``rank_step``
+    ranks and ``iteration_step`` iterations each.
+    """
+    m, p = course.times.shape
+    width, height = aggregate.step(m, MOST_COLUMNS), aggregate.step(p, MOST_ROWS)
+    cells = aggregate.largest(course.times.T, height, width)
+    top = float(cells.max())
+    whole = np.atleast_2d
+    return {
+        "n_ranks": p,
+        "n_iterations": m,
+        "rank_step": height,
+        "iteration_step": width,
+        "rows": cells.shape[0],
+        "columns": cells.shape[1],
+        "top": top,
+        "cells": aggregate.quantized(cells, top),
+        "max": digits(aggregate.largest(whole(course.max), 1, width)[0]),
+        "mean": digits(aggregate.mean(course.mean, width)),
+        "elapsed": digits(aggregate.largest(whole(course.elapsed), 1, width)[0]),
+        "balanced": sorted({i // width * width for i in course.balanced_after})
+        if width > 1
+        else course.balanced_after,
+    }
+
+
+def facts(course: Course) -> list[tuple[str, Any]]:
+    """Names and values, for a table beside the title."""
+    whole = efficiency.regions(course)[0]
+    done = [r for r in course.history if r.balanced and r.moved]
+    objects = sum(int(m.objects.sum()) for m in course.moves)
+    nbytes = sum(int(m.bytes.sum()) for m in course.moves)
+    out: list[tuple[str, Any]] = [
+        ("ranks", f"{course.n_ranks:,}"),
+        ("objects", f"{course.n_objects:,}"),
+        ("iterations", f"{course.n_iterations:,}"),
+        ("strategy", course.strategy),
+        ("time", sentences.seconds(whole.elapsed)),
+        ("of it balancing", sentences.seconds(float(course.costs.sum()))),
+        ("max/mean", f"{1 / whole.of_iterations:.3f}" if whole.of_iterations > 0 else ""),
+        ("balancings", f"{len(done):,}"),
+        ("migrations", f"{objects:,}" + (f" ({sentences.size(nbytes)})" if nbytes else "")),
+    ]
+    known = {name for name, _ in out}
+    return out + [(k, v) for k, v in course.facts.items() if k not in known]
+
+
+def _chosen(course: Course) -> list[Receipt]:
+    """All decisions, or the balancings that cost or saved most where there are too many."""
+    history = list(course.history)
+    if len(history) <= MOST_RECEIPTS:
+        return history
+
+    def weight(r: Receipt) -> tuple[bool, float]:
+        return r.balanced, max(r.cost, abs(r.gain) if r.gain == r.gain else 0.0)
+
+    kept = sorted(history, key=weight, reverse=True)[:MOST_RECEIPTS]
+    return sorted(kept, key=lambda r: r.iteration)
+
+
+FIT = ("max_slope", "max_offset", "mean_slope", "mean_offset", "tau")
+
+
+def decision(r: Receipt, moves: Moves | None = None) -> dict[str, Any]:
+    """A receipt for the list of decisions: figures, sentences, fitted lines, flows."""
+    return {
+        "iteration": r.iteration,
+        "until": r.until,
+        "choice": r.choice,
+        "moved": r.moved,
+        "strategy": clip(r.strategy),
+        "trigger": clip(r.trigger),
+        "ratio": r.max_over_mean if r.max == r.max else None,
+        "before": r.before,
+        "predicted": r.predicted,
+        "realised": r.realised,
+        "migrations": r.migrations,
+        "bytes": r.bytes,
+        "cost": r.cost,
+        "gain": r.gain,
+        "said": clip(r.explain(), 3000),
+        "fit": {name: r.figures.get(name) for name in FIT},
+        "flows": [] if moves is None else flows(moves),
+    }
+
+
+def flows(moves: Moves) -> list[list[int]]:
+    """(from, to, objects, bytes) of the pairs of ranks that most went between."""
+    order = np.argsort(-moves.objects, kind="stable")[:MOST_FLOWS]
+    return [[int(a[i]) for a in moves[1:]] for i in order]
+
+
+def groups(course: Course) -> dict[str, Any]:
+    """All migrations between groups of neighbouring ranks: a matrix of objects."""
+    step = aggregate.step(course.n_ranks, MOST_GROUPS)
+    g = -(-course.n_ranks // step)
+    out = np.zeros((g, g), np.int64)
+    for m in course.moves:
+        np.add.at(out, (m.source // step, m.target // step), m.objects)
+    return {"step": step, "n": g, "objects": out.tolist()}

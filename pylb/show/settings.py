@@ -1,0 +1,223 @@
+"""A recorded run under other circumstances: what the explorer's controls ask, and its answer."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pylb.errors import DomainError
+from pylb.replay import Replay, receipt, replay
+from pylb.show import aggregate
+from pylb.show.plain import clip, digits
+from pylb.trace import Trace
+
+MOST_ROWS, MOST_COLUMNS = 128, 512  # cells of the heat map
+MOST_DECISIONS = 400  # in the list
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What can be changed.
+
+    Attributes
+    ----------
+    strategy : str
+    trigger : str
+        By name; empty: `every`.
+    every : int
+        Iterations from one balancing to the next.
+    n_ranks : int
+        0: as recorded.
+    alpha, beta : float
+        Seconds per message and per byte.
+    cost : float or None
+        Seconds of a balancing; None: what the strategy takes.
+    rank, speed : int, float
+        One rank, and how fast it is among ranks of speed 1.
+    """
+
+    strategy: str = "BestFitLB"
+    trigger: str = "auto"
+    every: int = 10
+    n_ranks: int = 0
+    alpha: float = 0.0
+    beta: float = 0.0
+    cost: float | None = None
+    rank: int = 0
+    speed: float = 1.0
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Settings:
+        """From what a browser sends; what is missing is as usual.
+
+        Raises
+        ------
+        DomainError
+            A name that is none, or a value of another kind.
+        """
+        known = {f.name: f.type for f in dataclasses.fields(cls)}
+        out: dict[str, Any] = {}
+        for name, value in given.items():
+            if name not in known:
+                raise DomainError(f"{name}: expected one of {', '.join(known)}")
+            try:
+                out[name] = _KINDS[str(known[name])](value)
+            except (TypeError, ValueError):
+                raise DomainError(f"{name} is {value!r}: expected {known[name]}") from None
+        return cls(**out)
+
+    def replay(self, trace: Trace) -> Replay:
+        """The run, so.
+
+        Raises
+        ------
+        DomainError, UnknownStrategyError
+            A setting out of its domain.
+        """
+        run = trace if self.n_ranks in (0, trace.n_ranks) else on_ranks(trace, self.n_ranks)
+        when: dict[str, Any] = {"trigger": self.trigger} if self.trigger else {"every": self.every}
+        return replay(
+            run,
+            self.strategy,
+            cost=self.cost,
+            alpha=self.alpha,
+            beta=self.beta,
+            speed=self._speeds(run),
+            **({} if self.strategy == "none" else when),
+        )
+
+    def _speeds(self, trace: Trace) -> Any:
+        if self.speed == 1.0:
+            return None
+        if not 0 <= self.rank < trace.n_ranks:
+            raise DomainError(f"rank is {self.rank}: expected 0 ... {trace.n_ranks - 1}")
+        out = np.ones(trace.n_ranks) if trace.speed is None else trace.speed.copy()
+        out[self.rank] *= self.speed
+        return out
+
+
+_KINDS: dict[str, Callable[[Any], Any]] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "float | None": lambda value: None if value is None else float(value),
+}
+
+
+def on_ranks(trace: Trace, n_ranks: int) -> Trace:
+    """The same objects on another number of ranks.
+
+    The objects in the order of their ranks, and on a rank in that of the record, are cut into equal
+    parts: neighbours stay neighbours, and an object stays where its first task is.  Ranks are all
+    alike then: speeds and background are those of the recorded ranks.
+
+    Raises
+    ------
+    DomainError
+        A number of ranks below 1, or above 2**20.
+    """
+    if not 1 <= n_ranks <= 2**20:
+        raise DomainError(f"n_ranks is {n_ranks}: expected 1 ... {2**20}")
+    n = trace.n_entities
+    _, first = np.unique(trace.task_entity, return_index=True)
+    order = np.lexsort((first, trace.task_rank[first]))
+    where = np.empty(n, np.int32)
+    where[order] = (np.arange(n) * n_ranks // max(n, 1)).astype(np.int32)
+    rank = where[trace.task_entity]
+    for array in (where, rank):
+        array.flags.writeable = False
+    return dataclasses.replace(
+        trace,
+        n_ranks=n_ranks,
+        task_rank=rank,
+        entity_home=where,
+        speed=None,
+        background=None,
+        _run=None,
+        _phases=None,
+    )
+
+
+# ---- what a browser is told -----------------------------------------------------------------
+
+
+def picture(run: Replay) -> dict[str, Any]:
+    """Loads and decisions of a replay, no finer than a screen; ``cells`` are bytes (uint16)."""
+    times = run.rank_times
+    m, p = times.shape
+    width, height = aggregate.step(m, MOST_COLUMNS), aggregate.step(p, MOST_ROWS)
+    cells = np.ascontiguousarray(aggregate.largest(times, width, height).T)
+    top = float(cells.max())
+    most = np.maximum(run.metrics["max"], 0.0)
+    elapsed = np.atleast_2d(most)
+    maxima = aggregate.largest(times.max(axis=1)[None], 1, width)[0]
+    return {
+        "n_ranks": p,
+        "n_iterations": m,
+        "rank_step": height,
+        "iteration_step": width,
+        "rows": cells.shape[0],
+        "columns": cells.shape[1],
+        "top": top,
+        "cells": aggregate.quantized(cells, top).tobytes(),
+        "max": digits(maxima),
+        "mean": digits(aggregate.mean(times.mean(axis=1), width)),
+        "elapsed": digits(aggregate.largest(elapsed, 1, width)[0]),
+        "balanced": run.balanced_after,
+    }
+
+
+def figures(run: Replay, recorded: Replay) -> dict[str, Any]:
+    """Of the whole run, for a line of text."""
+    ratio = run.metrics["max_over_mean"]
+    return {
+        "time": run.time,
+        "balancing": run.balancing_seconds,
+        "recorded": recorded.time,
+        "speedup": run.speedup_over(recorded),
+        "max_over_mean": float(ratio.mean()) if len(ratio) else 1.0,
+        "balancings": len(run.balanced_after),
+        "migrations": run.migrations,
+        "bytes": run.bytes,
+    }
+
+
+def decisions(run: Replay) -> list[dict[str, Any]]:
+    """The list of decisions, without what takes long to find out: that is in `told`."""
+    return [
+        {
+            "iteration": row.phase - run.foresight,
+            "until": row.phase - run.foresight,
+            "choice": "balance",
+            "moved": row.applied,
+            "strategy": clip(run.strategy),
+            "ratio": row.before,
+            "predicted": row.after,
+            "realised": None,
+            "migrations": row.migrations,
+            "bytes": row.bytes,
+            "cost": row.cost,
+            "gain": None,
+        }
+        for row in run.rows[:MOST_DECISIONS]
+    ]
+
+
+def told(run: Replay, index: int) -> dict[str, Any]:
+    """Decision number `index` with its receipt in sentences, fitted lines and migrations.
+
+    Raises
+    ------
+    DomainError
+        There is no such decision.
+    """
+    from pylb.show import course, page
+
+    if not 0 <= index < len(run.rows):
+        raise DomainError(f"decision {index}: expected one of {len(run.rows)}")
+    found = receipt(run, index)
+    return page.decision(found, course.moves_after(run, found.iteration))

@@ -1,0 +1,203 @@
+// The explorer: controls ask the kernel for a replay and show its answer.
+//
+// One question is under way at a time; what the controls say when its answer comes is the next one,
+// so that a slider never runs ahead of the pictures by more than one.
+
+const PATIENCE = 3000; // milliseconds without an answer until that is said
+const NETWORKS = [["none", 0, 0], ["1 \u00b5s, 10 GB/s", 1e-6, 1e-10], ["10 \u00b5s, 1 GB/s", 1e-5, 1e-9],
+  ["50 \u00b5s, 100 MB/s", 5e-5, 1e-8], ["1 ms, 10 MB/s", 1e-3, 1e-7]];
+const EVERY = "every ...";
+const COST = { low: -6, high: 2, step: 0.25 }; // powers of ten of seconds; below: as measured
+
+function pictureOf(given) {
+  const view = given.cells, cells = new Uint16Array(view.byteLength / 2);
+  const raw = view instanceof DataView ? view : new DataView(view.buffer || view);
+  for (let i = 0; i < cells.length; i += 1) cells[i] = raw.getUint16(2 * i, true);
+  return { ...given, cells };
+}
+
+function figuresSaid(f) {
+  const moved = f.migrations ? `, ${short(f.migrations)} migrations` : "";
+  const size = f.bytes ? ` (${bytes(f.bytes)})` : "";
+  return `${seconds(f.time)} in all, ${short(f.speedup)} times as fast as recorded `
+    + `(${seconds(f.recorded)}); balancing ${seconds(f.balancing)}, mean max/mean `
+    + `${short(f.max_over_mean)}, ${short(f.balancings)} balancings${moved}${size}.`;
+}
+
+function option(value, text) { return element("option", { value }, text ?? value); }
+
+// Each control: its element, and what it says of the settings.
+function controlsOf(choices, settings, changed) {
+  const select = (label, values, value) => {
+    const box = element("select", { "aria-label": label }, ...values.map((v) => option(v)));
+    box.value = value;
+    box.addEventListener("change", changed);
+    return box;
+  };
+  const range = (label, low, high, step, value, told) => {
+    const box = element("input", { type: "range", min: low, max: high, step, "aria-label": label });
+    const out = element("output", {});
+    box.value = value;
+    box.say = () => {
+      out.textContent = told(Number(box.value));
+      box.setAttribute("aria-valuetext", out.textContent);
+    };
+    box.addEventListener("input", () => { box.say(); changed(); });
+    box.say();
+    box.out = out;
+    return box;
+  };
+  const number = (label, low, high, value) => {
+    const box = element("input", { type: "number", min: low, max: high, step: 1,
+      "aria-label": label });
+    box.value = value;
+    box.addEventListener("input", changed);
+    return box;
+  };
+  const c = {
+    strategy: select("Strategy", choices.strategies, settings.strategy),
+    trigger: select("Trigger", [...choices.triggers, EVERY], settings.trigger || EVERY),
+    every: number("Iterations from one balancing to the next", 1, 1e6, settings.every),
+    ranks: range("Number of ranks", 1, Math.max(4 * choices.n_ranks, 64), 1,
+      settings.n_ranks || choices.n_ranks, (v) => String(v)),
+    network: select("Network: seconds per message, bytes per second", NETWORKS.map((n) => n[0]),
+      (NETWORKS.find((n) => n[1] === settings.alpha) || NETWORKS[0])[0]),
+    cost: range("Cost of a balancing", COST.low, COST.high, COST.step,
+      settings.cost ? Math.log10(settings.cost) : COST.low,
+      (v) => (v <= COST.low ? "as measured" : seconds(10 ** v))),
+    rank: number("Rank whose speed is changed", 0, choices.n_ranks - 1, settings.rank),
+    speed: range("Speed of that rank", 0.1, 2, 0.05, settings.speed, (v) => `\u00d7 ${short(v)}`),
+  };
+  const read = () => {
+    const network = NETWORKS.find((n) => n[0] === c.network.value), power = Number(c.cost.value);
+    const byEvery = c.trigger.value === EVERY, n = Number(c.ranks.value);
+    c.everyLabel.hidden = !byEvery;
+    return { strategy: c.strategy.value, trigger: byEvery ? "" : c.trigger.value,
+      every: Math.max(1, Math.round(Number(c.every.value)) || 1),
+      n_ranks: n === choices.n_ranks ? 0 : n, alpha: network[1], beta: network[2],
+      cost: power <= COST.low ? null : 10 ** power,
+      rank: Math.min(Math.max(Math.round(Number(c.rank.value)) || 0, 0), n - 1),
+      speed: Number(c.speed.value) };
+  };
+  c.everyLabel = element("label", {}, "iterations", c.every);
+  const row = element("div", { class: "controls" },
+    element("label", {}, "Strategy", c.strategy), element("label", {}, "Trigger", c.trigger),
+    c.everyLabel, element("label", {}, "Network", c.network),
+    element("label", {}, "Cost", c.cost, c.cost.out),
+    element("label", {}, "Ranks", c.ranks, c.ranks.out),
+    element("label", {}, "Rank", c.rank), element("label", {}, "speed", c.speed, c.speed.out));
+  read();
+  return { row, read };
+}
+
+function render({ model, el }) {
+  const status = element("p", { class: "status", role: "status", "aria-live": "polite" });
+  const readout = element("p", { class: "readout", role: "status", "aria-live": "polite" });
+  const slider = element("input", { type: "range", min: 0, value: 0, "aria-label": "Iteration" });
+  const number = element("output", {}, "0");
+  const relative = element("input", { type: "checkbox" });
+  const pictureHost = element("div", {}), list = element("div", {});
+  const receipt = element("div", { class: "receipt", role: "status", "aria-live": "polite" },
+    element("p", {}, "Choose a decision to read its receipt."));
+  const bars = element("div", { class: "bars" }), flows = element("div", { class: "flows" });
+  let picture = null, decisions = [], waiting = null, again = false, asked = 0;
+
+  const silent = () => {
+    waiting = null;
+    status.textContent = "No answer from a kernel (it is gone, or busy): this is the last picture.";
+    status.classList.add("bad");
+  };
+  const wait = () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(silent, PATIENCE);
+  };
+  const heard = () => { clearTimeout(waiting); waiting = null; status.classList.remove("bad"); };
+  const tell = (what) => {
+    wait();
+    try { model.send(what); } catch { silent(); }
+  };
+  const ask = () => {
+    if (waiting) { again = true; return; }
+    again = false;
+    asked += 1;
+    tell({ kind: "replay", number: asked, settings: controls.read() });
+  };
+  const controls = controlsOf(model.get("choices"), model.get("settings"), ask);
+
+  const go = (i) => {
+    if (!picture) return;
+    slider.value = i;
+    number.textContent = i;
+    slider.setAttribute("aria-valuetext", `iteration ${i}`);
+    shown.scrub(i);
+    drawBars(bars, picture, i);
+    readout.textContent = said(picture, i);
+  };
+  let mark = () => {};
+  const choose = (i) => {
+    mark(i);
+    go(Math.min(Math.max(decisions[i].iteration, 0), picture.n_iterations - 1));
+    tell({ kind: "receipt", index: i });
+  };
+  const showAnswer = () => {
+    const answer = model.get("answer");
+    if (!answer || !answer.picture) return;
+    picture = pictureOf(answer.picture);
+    decisions = answer.decisions;
+    slider.max = picture.n_iterations - 1;
+    shown.chosen = null;
+    shown.show(picture, decisions);
+    mark = drawDecisions(list, decisions, choose);
+    receipt.replaceChildren(element("p", {}, decisions.length
+      ? "Choose a decision to read its receipt." : "No decision was taken."));
+    drawFlows(flows, [], String);
+    status.textContent = `${figuresSaid(answer.figures)} Replayed in ${short(answer.milliseconds)} ms.`;
+    el.firstChild.dataset.number = answer.number;
+    go(Math.min(Number(slider.value), picture.n_iterations - 1));
+  };
+  const showReceipt = (told) => {
+    receipt.replaceChildren(element("p", {}, told.said));
+    shown.choose(told);
+    drawFlows(flows, told.flows, (rank) => `rank ${rank}`);
+  };
+  const onAnswer = () => {
+    heard();
+    showAnswer();
+    if (again) ask();
+  };
+  const onMessage = (message) => {
+    heard();
+    if (message.kind === "receipt") showReceipt(message.told);
+    if (message.kind === "error") {
+      status.textContent = message.said;
+      status.classList.add("bad");
+    }
+    if (again) ask();
+  };
+
+  el.replaceChildren(element("div", { class: "pylb", role: "group",
+    "aria-label": "Explorer of a recorded run" },
+  controls.row, status,
+  element("div", { class: "controls" }, element("label", {}, "Iteration", slider, number),
+    element("label", {}, relative, "relative to the mean")),
+  readout, pictureHost,
+  element("h2", {}, "Decisions"), list, receipt,
+  element("div", { class: "side" },
+    element("section", {}, element("h2", {}, "Ranks in the iteration"), bars),
+    element("section", {}, element("h2", {}, "Migrations of the decision"), flows))));
+  const shown = new RunPicture(pictureHost, { go,
+    point: (at) => { if (at && picture) readout.textContent = pointed(picture, at); } });
+  slider.addEventListener("input", () => go(Number(slider.value)));
+  relative.addEventListener("change", () => shown.setRelative(relative.checked));
+  showAnswer();
+  model.on("change:answer", onAnswer);
+  model.on("msg:custom", onMessage);
+  tell({ kind: "hello" });
+  return () => {
+    clearTimeout(waiting);
+    model.off("change:answer", onAnswer);
+    model.off("msg:custom", onMessage);
+  };
+}
+
+export default { render };

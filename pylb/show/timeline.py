@@ -1,0 +1,128 @@
+"""A run as one Chrome trace: what Perfetto (ui.perfetto.dev) and chrome://tracing open."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pylb.show.course import Course
+from pylb.show.plain import clip, plain
+
+RANKS, FIGURES = 1, 2  # process ids of the trace: a rank is a thread of the first
+
+
+def write(course: Course, path: str | os.PathLike[str]) -> Path:
+    """Write the trace, event by event: no more than one of them is in memory."""
+    out = Path(path)
+    with out.open("w", encoding="ascii") as file:
+        file.write('{"displayTimeUnit":"ms","traceEvents":[\n')
+        for i, event in enumerate(events(course)):
+            text = json.dumps(plain(event), separators=(",", ":"), allow_nan=False)
+            file.write(f"{',' if i else ''}{text}\n")
+        file.write("]}\n")
+    return out
+
+
+def events(course: Course) -> Iterator[dict[str, Any]]:
+    """Computing of each rank in each iteration, balancings, decisions, migrations and max/mean.
+
+    Iterations begin when the one before and its balancing are over; all ranks begin together, as
+    after an exchange.  Times are in microseconds, as the format has them.
+    """
+    yield _name("process_name", RANKS, 0, clip(f"pylb: {course.title}"))
+    yield _name("process_name", FIGURES, 0, "figures")
+    for r in range(course.n_ranks):
+        yield _name("thread_name", RANKS, r, f"rank {r}")
+        sort = {"name": "thread_sort_index", "ph": "M", "pid": RANKS, "tid": r}
+        yield {**sort, "args": {"sort_index": r}}
+    begin = 1e6 * _begins(course)
+    most, mean = course.max, course.mean
+    for i, row in enumerate((1e6 * course.times).tolist()):
+        ratio = float(most[i] / mean[i]) if mean[i] > 0 else 1.0
+        yield {
+            "name": "max/mean",
+            "ph": "C",
+            "pid": FIGURES,
+            "ts": begin[i],
+            "args": {"max/mean": ratio},
+        }
+        for r, micros in enumerate(row):
+            if micros > 0:
+                yield {
+                    "name": "compute",
+                    "ph": "X",
+                    "pid": RANKS,
+                    "tid": r,
+                    "ts": begin[i],
+                    "dur": micros,
+                    "args": {"iteration": i},
+                }
+    yield from _balancings(course, begin)
+    yield from _migrations(course, begin)
+
+
+def _name(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
+    return {"name": what, "ph": "M", "pid": pid, "tid": tid, "args": {"name": name}}
+
+
+def _begins(course: Course) -> Any:
+    """When each iteration begins, and at last when the run is over, (m + 1,) seconds."""
+    early = sum(r.cost for r in course.history if r.balanced and r.moved and r.iteration < 0)
+    costs = course.costs
+    if len(costs):
+        costs[0] -= early  # those before the first iteration count there
+    return early + np.concatenate([[0.0], np.cumsum(course.elapsed + costs)])
+
+
+def _end_of(course: Course, begin: Any, iteration: int) -> float:
+    """When iteration `iteration` is over and its balancing begins."""
+    if iteration < 0:
+        return 0.0
+    i = min(iteration, course.n_iterations - 1)
+    return float(begin[i] + 1e6 * course.elapsed[i])
+
+
+def _balancings(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
+    for r in course.history:
+        at = _end_of(course, begin, r.iteration)
+        args = {"why": clip(r.explain(), 2000)}
+        if r.balanced and r.moved:
+            for rank in range(course.n_ranks):
+                yield {
+                    "name": clip(f"balance: {r.strategy}"),
+                    "ph": "X",
+                    "pid": RANKS,
+                    "tid": rank,
+                    "ts": at,
+                    "dur": 1e6 * r.cost,
+                    "args": args if rank == 0 else {},
+                }
+        else:
+            yield {
+                "name": r.choice,
+                "ph": "i",
+                "s": "g",
+                "pid": RANKS,
+                "tid": 0,
+                "ts": at,
+                "args": args,
+            }
+
+
+def _migrations(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
+    """An arrow from rank to rank, from the balancing's begin to the next iteration's."""
+    flow = 0
+    for moves in course.moves:
+        start = _end_of(course, begin, moves.iteration)
+        end = float(begin[min(moves.iteration + 1, course.n_iterations)])
+        for source, target, objects, nbytes in zip(*(a.tolist() for a in moves[1:]), strict=True):
+            flow += 1
+            common = {"name": "migration", "cat": "migration", "id": flow, "pid": RANKS}
+            args = {"objects": objects, "bytes": nbytes}
+            yield {**common, "ph": "s", "tid": source, "ts": start, "args": args}
+            yield {**common, "ph": "f", "bp": "e", "tid": target, "ts": end, "args": args}

@@ -1,0 +1,113 @@
+"""The widget of the explorer; needs anywidget."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections import OrderedDict
+from typing import Any
+
+import anywidget
+import traitlets
+
+from pylb.errors import PylbError
+from pylb.replay import Replay
+from pylb.show import page, settings, thumbnail
+from pylb.show.plain import plain
+from pylb.show.settings import Settings
+from pylb.strategies import strategies
+from pylb.trace import Trace
+from pylb.triggers import triggers
+
+GONE = (
+    "This is the last picture of an explorer: without a kernel it replays nothing. Run the cell "
+    "again to explore the run."
+)
+
+
+class Explorer(anywidget.AnyWidget):
+    """See `pylb.explore`.
+
+    Attributes
+    ----------
+    trace : Trace
+    replay, recorded : Replay
+        The run as it is shown, and as it was recorded under the same circumstances.
+    """
+
+    _esm = f"{page.static('draw.js')}\n{page.static('explorer.js')}"
+    _css = page.static("style.css")
+
+    choices = traitlets.Dict().tag(sync=True)
+    settings = traitlets.Dict().tag(sync=True)
+    answer = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, trace: Trace, begin: Settings) -> None:
+        self.trace = trace
+        self.replay: Replay
+        self._recorded: OrderedDict[Settings, Replay] = OrderedDict()
+        super().__init__(
+            choices={
+                "strategies": sorted(strategies()),
+                "triggers": sorted(triggers().keys() - {"periodic"}),
+                "n_ranks": trace.n_ranks,
+            }
+        )
+        self.ask(begin)
+        self.on_msg(self._heard)
+
+    @property
+    def recorded(self) -> Replay:
+        """The recorded placement under the same circumstances."""
+        return self._as_recorded(Settings.of(self.settings))
+
+    def ask(self, asked: Settings, number: int = 0) -> None:
+        """Replay with these settings, and show it."""
+        start = time.perf_counter()
+        run = asked.replay(self.trace)
+        recorded = self._as_recorded(asked)
+        picture = settings.picture(run)
+        self.replay = run
+        with self.hold_sync():
+            self.settings = dataclasses.asdict(asked)
+            self.answer = {
+                "number": number,
+                "picture": picture,
+                "figures": plain(settings.figures(run, recorded)),
+                "decisions": plain(settings.decisions(run)),
+                "milliseconds": 1e3 * (time.perf_counter() - start),
+            }
+
+    def _as_recorded(self, asked: Settings) -> Replay:
+        """Replayed once for each number of ranks, network and speed that was asked for lately."""
+        key = dataclasses.replace(asked, strategy="none", trigger="", every=1, cost=None)
+        if key not in self._recorded:
+            self._recorded[key] = key.replay(self.trace)
+            if len(self._recorded) > 2:
+                self._recorded.popitem(last=False)
+        return self._recorded[key]
+
+    def _heard(self, _: Any, message: Any, __: Any) -> None:
+        try:
+            kind = message.get("kind") if isinstance(message, dict) else None
+            if kind == "hello":
+                self.send({"kind": "hello"})
+            elif kind == "receipt":
+                told = settings.told(self.replay, int(message["index"]))
+                self.send({"kind": "receipt", "told": plain(told)})
+            elif kind == "replay":
+                self.ask(Settings.of(message["settings"]), int(message["number"]))
+        except (PylbError, KeyError, TypeError, ValueError) as why:
+            self.send({"kind": "error", "said": str(why)})
+
+    def __repr__(self) -> str:
+        return f"<Explorer of {self.trace!r}: {self.replay!r}>"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """The widget; where none can be shown, its last picture, which says so."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if bundle is None:
+            return None
+        data, *rest = bundle if isinstance(bundle, tuple) else (bundle,)
+        data = {**data, "text/html": thumbnail.figure(thumbnail.of_replay(self.replay), GONE)}
+        return (data, *rest) if rest else data

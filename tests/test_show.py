@@ -1,0 +1,449 @@
+"""Room show: courses, pages, tables, timelines, thumbnails, the settings of the explorer."""
+
+import csv
+import json
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pylb
+from pylb.errors import DomainError, FormatError, PylbError
+from pylb.show import aggregate, course, efficiency, live, page, settings, tables, timeline
+from pylb.show.plain import clip, plain, script_json
+from pylb.show.settings import Settings
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</script><img src=x onerror=alert(1)>",
+    "<!-- ",
+    "]]>",
+    "\u2028\u2029 \u202e \ud800 \x00 \N{SNOWMAN}",
+    "&lt;b&gt; ' \" ` ${1}",
+    "x" * 10_000,
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    pytest.importorskip("h5py")
+    out = tmp_path_factory.mktemp("run")
+    pylb.demo.run(4, 32, 60, save=out / "run.h5", report=out / "run.html", every=10)
+    return out
+
+
+@pytest.fixture(scope="module")
+def record(folder):
+    return pylb.RunRecord.read(folder / "run.h5")
+
+
+@pytest.fixture(scope="module")
+def trace():
+    return pylb.trace.hotspot(n_ranks=6, n_objects=60, n_phases=30, seed=3)
+
+
+def data_of(html):
+    (text,) = re.findall(r'<script type="application/json" id="run">(.*?)</script>', html, re.S)
+    return json.loads(text)
+
+
+# ---- courses ----
+
+
+def test_the_course_of_a_record_is_that_of_its_loads(record):
+    c = course.of(record)
+    assert (c.n_ranks, c.n_objects, c.n_iterations) == (4, 32, 60)
+    np.testing.assert_allclose(c.max, record.max, rtol=1e-12)
+    np.testing.assert_allclose(c.mean, record.mean, rtol=1e-12)
+    assert np.all(c.elapsed >= c.max)
+    assert c.balanced_after == [9, 19, 29, 39, 49]
+    moved = {m.iteration: int(m.objects.sum()) for m in c.moves}
+    assert moved == {r.iteration: r.migrations for r in record.history.balancings if r.migrations}
+    assert c.costs.sum() == pytest.approx(sum(r.cost for r in record.history.balancings))
+
+
+def test_the_course_of_a_replay_has_its_moves(trace):
+    run = trace.replay("GreedyLB", every=7)
+    c = course.of(run)
+    np.testing.assert_array_equal(c.times, run.rank_times)
+    assert {m.iteration: int(m.objects.sum()) for m in c.moves} == {
+        r.iteration: r.migrations for r in run.balancings
+    }
+    assert {m.iteration: int(m.bytes.sum()) for m in c.moves} == {
+        r.iteration: r.bytes for r in run.balancings
+    }
+    for m in c.moves:
+        assert np.all(m.source != m.target)
+        found = course.moves_after(run, m.iteration)
+        assert all(np.array_equal(a, b) for a, b in zip(m[1:], found[1:], strict=True))
+    assert course.moves_after(run, 0) is None
+
+
+def test_rank_times_of_c_are_those_of_numpy(trace):
+    for options in ({"every": 3}, {"every": 3, "foresight": True}, {"every": 3, "alpha": 1e-3}):
+        run = trace.replay("GreedyLB", **options)
+        kept = run.rank_times
+        plainly = np.stack(
+            [
+                np.bincount(run.rank[a:b], trace.task_load[a:b], trace.n_ranks)
+                for a, b in zip(trace.task_ptr, trace.task_ptr[1:], strict=False)
+            ]
+        )
+        np.testing.assert_array_equal(kept, plainly)
+
+
+def test_heaviest_objects_come_first_with_their_names(record):
+    c = course.of(record, names={3: "core"})
+    loads = {h.key: h.seconds for h in c.heaviest}
+    assert list(loads.values()) == sorted(loads.values(), reverse=True)
+    assert {h.name for h in c.heaviest} <= {"", "core"}
+
+
+def test_what_is_no_run_is_an_error():
+    with pytest.raises(DomainError, match="run is int: expected a path"):
+        course.of(7)
+
+
+# ---- cells ----
+
+
+@given(
+    st.integers(1, 40), st.integers(1, 40), st.integers(1, 9), st.integers(1, 9), st.integers(0, 99)
+)
+def test_a_cell_is_the_largest_of_its_block(m, p, rows, columns, seed):
+    data = np.random.default_rng(seed).random((m, p))
+    cells = aggregate.largest(data, rows, columns)
+    for i in range(cells.shape[0]):
+        for j in range(cells.shape[1]):
+            block = data[i * rows : (i + 1) * rows, j * columns : (j + 1) * columns]
+            assert cells[i, j] == block.max()
+
+
+def test_means_of_neighbours():
+    np.testing.assert_allclose(aggregate.mean(np.arange(7.0), 3), [1.0, 4.0, 6.0])
+
+
+# ---- the page ----
+
+
+def test_the_page_has_the_right_numbers_and_needs_no_network(folder, record):
+    html = (folder / "run.html").read_text("ascii")
+    found = data_of(html)
+    assert not re.findall(r"(?:src|href|url\()\s*=?\s*['\"]?(?:https?:)?//", html)
+    p = found["picture"]
+    assert (p["n_ranks"], p["n_iterations"], p["rows"], p["columns"]) == (4, 60, 4, 60)
+    np.testing.assert_allclose(p["max"], record.max, rtol=1e-3)
+    assert p["balanced"] == [9, 19, 29, 39, 49]
+    assert [d["iteration"] for d in found["decisions"]] == [r.iteration for r in record.history]
+    first = next(d for d in found["decisions"] if d["migrations"])
+    assert sum(f[2] for f in first["flows"]) == first["migrations"]
+    assert "The most loaded rank worked for" in first["said"]
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_names_are_data_and_nothing_else(name, record):
+    key = int(record.stretches[0].key[-1])
+    names = dict.fromkeys(range(key + 1), name)
+    html = page.html(course.of(record, title=name, names=names))
+    assert html.isascii()
+    assert html.count("<script") == 2
+    assert html.count("</script>") == 2
+    assert "onerror" not in re.sub(r'<script type="application/json".*?</script>', "", html)
+    found = data_of(html)
+    assert found["title"] == clip(name)
+    assert {row[1] for row in found["heaviest"]} == {clip(name)}
+    assert len(html) < 200_000
+
+
+@given(st.text())
+def test_json_for_a_script_cannot_end_it_and_says_the_same(text):
+    written = script_json({"a": [text, 1.5, None]})
+    assert not set("<>&") & set(written)
+    assert written.isascii()
+    assert json.loads(written) == {"a": [text, 1.5, None]}
+
+
+def test_a_policy_allows_the_pages_own_script_only(folder):
+    import base64
+    import hashlib
+
+    html = (folder / "run.html").read_text("ascii")
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', html)
+    (script,) = re.findall(r"<script>(.*?)</script>", html, re.S)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'")
+
+
+def test_a_million_events_are_a_page_of_less_than_two_megabytes(tmp_path):
+    rng = np.random.default_rng(0)
+    m, p = 2000, 500  # a million loads of ranks, and a receipt after every iteration
+    history = pylb.History(
+        pylb.Receipt(
+            i,
+            "balance",
+            "the ideal period is over " + "x" * 500,
+            "auto",
+            strategy="RefineLB",
+            max=2.0,
+            mean=1.0,
+            moved=True,
+            before=2.0,
+            predicted=1.1,
+            migrations=100,
+            cost=float(rng.random()),
+        )
+        for i in range(m)
+    )
+    moves = [
+        course.Moves(
+            i, *rng.integers(0, p, (2, 300)).astype(np.int32), *rng.integers(1, 9, (2, 300))
+        )
+        for i in range(m)
+    ]
+    run = course.Course("big", p, 10_000, rng.random((m, p)), np.ones(m), history, moves)
+    out = page.write(run, tmp_path / "big.html")
+    assert out.stat().st_size < 2e6
+    found = data_of(out.read_text("ascii"))
+    assert found["decisions_in_all"] == m
+    costs = sorted((r.cost for r in history), reverse=True)[: page.MOST_RECEIPTS]
+    assert {d["cost"] for d in found["decisions"]} == set(costs)
+
+
+def test_a_report_of_a_file_is_a_page_or_efficiencies(folder, tmp_path):
+    out = pylb.report(folder / "run.h5", tmp_path / "page.html", names={0: "first"})
+    assert data_of(out.read_text("ascii"))["title"] == "run.h5"
+    found = json.loads(pylb.report(folder / "run.h5", tmp_path / "run.json").read_text())
+    assert set(found["Application"]["Global"]) >= {"parallelEfficiency", "mpiLoadBalance"}
+    with pytest.raises(DomainError, match=r"expected a suffix of \.html, \.json"):
+        pylb.report(folder / "run.h5", tmp_path / "run.csv")
+
+
+def test_lb_report_writes_a_page_also_of_a_balancer_without_a_record(tmp_path):
+    lb = pylb.Balancer(every=2, record=False)
+    for key in range(4):
+        lb.add(key, key)
+    for _ in lb.iterate(6):
+        for _ in lb.local():
+            pass
+    lb.report(tmp_path / "run.html")
+    found = data_of((tmp_path / "run.html").read_text("ascii"))
+    assert found["picture"]["n_iterations"] == 6
+    with pytest.raises(DomainError, match=r"\.html, \.json, \.txt"):
+        lb.report(tmp_path / "run.pdf")
+
+
+# ---- figures, tables, timelines ----
+
+
+def test_efficiencies_are_those_of_pop(record):
+    c = course.of(record)
+    regions = efficiency.regions(c)
+    assert regions[0].name == "Global"
+    assert [r.first for r in regions[1:]] == [0, 10, 20, 30, 40, 50]
+    assert sum(r.iterations for r in regions[1:]) == 60
+    useful = c.times.sum(axis=0)
+    total = c.elapsed.sum() + c.costs.sum()
+    assert regions[0].parallel_efficiency == pytest.approx(useful.mean() / total)
+    assert regions[0].load_balance == pytest.approx(useful.mean() / useful.max())
+    for r in regions:
+        assert r.parallel_efficiency == pytest.approx(r.load_balance * r.communication_efficiency)
+        assert 0 < r.parallel_efficiency <= 1
+    found = efficiency.talp(c)["Application"]
+    assert list(found) == [r.name for r in regions]
+    assert found["Global"]["elapsedTime"] == round(total * 1e9)
+    assert found["Global"]["mpiLoadBalance"] == regions[0].load_balance
+
+
+def test_tables_have_every_iteration_rank_decision_and_move(record, tmp_path):
+    c = course.of(record)
+    files = tables.write(c, tmp_path / "out")
+    rows = {f.stem: list(csv.DictReader(f.read_text().splitlines())) for f in files}
+    assert [float(r["max"]) for r in rows["iterations"]] == c.max.tolist()
+    assert [float(r["seconds"]) for r in rows["ranks"]] == c.times.ravel().tolist()
+    assert len(rows["decisions"]) == len(record.history)
+    assert sum(int(r["objects"]) for r in rows["moves"]) == sum(
+        r.migrations for r in record.history
+    )
+
+
+def test_the_timeline_is_a_chrome_trace(record, tmp_path):
+    c = course.of(record, title='<b>"')
+    events = json.loads(timeline.write(c, tmp_path / "run.json").read_text())["traceEvents"]
+    compute = [e for e in events if e["name"] == "compute"]
+    assert len(compute) == 4 * 60
+    assert sum(e["dur"] for e in compute) == pytest.approx(1e6 * c.times.sum())
+    for rank in range(4):  # slices of a thread come one behind the other
+        mine = sorted((e["ts"], e["dur"]) for e in events if e["ph"] == "X" and e["tid"] == rank)
+        assert all(a + d <= b + 1e-3 for (a, d), (b, _) in pairwise(mine))
+    starts = {e["id"]: e for e in events if e["ph"] == "s"}
+    ends = {e["id"]: e for e in events if e["ph"] == "f"}
+    assert starts.keys() == ends.keys()
+    assert all(starts[i]["ts"] <= ends[i]["ts"] for i in starts)
+    assert sum(e["args"]["objects"] for e in starts.values()) == sum(
+        r.migrations for r in record.history
+    )
+
+
+def test_plain_values():
+    given = {"a": np.float64("nan"), "b": (np.int32(1), [np.inf]), "c": np.arange(2)}
+    assert plain(given) == {"a": None, "b": [1, [None]], "c": [0, 1]}
+
+
+# ---- settings ----
+
+
+def test_settings_replay_as_asked(trace):
+    asked = Settings.of({"strategy": "GreedyLB", "trigger": "", "every": 5, "cost": 0.001})
+    run, same = asked.replay(trace), trace.replay("GreedyLB", every=5, cost=0.001)
+    assert run.time == same.time
+    slow = Settings.of({"strategy": "none", "rank": 2, "speed": 0.5}).replay(trace)
+    np.testing.assert_allclose(
+        slow.rank_times[:, 2], 2 * trace.replay("none").rank_times[:, 2], rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("p", [1, 4, 6, 7, 60, 200])
+def test_another_number_of_ranks_has_the_same_objects_evenly(trace, p):
+    other = settings.on_ranks(trace, p)
+    assert other.n_ranks == p
+    counts = np.bincount(other.task_rank[:60], minlength=p)
+    assert counts.max() - counts.min() <= 1
+    assert np.all(np.diff(other.task_rank[:60]) >= 0)  # the ring's blocks stay blocks
+    assert other.replay("none").metrics["mean"].sum() * p == pytest.approx(
+        trace.replay("none").metrics["mean"].sum() * 6
+    )
+    Settings.of({"n_ranks": p, "trigger": "", "every": 3}).replay(trace)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"no": 1},
+        {"every": "x"},
+        {"strategy": "NoLB"},
+        {"trigger": "never"},
+        {"n_ranks": -1},
+        {"speed": 0.5, "rank": 6},
+        {"cost": -1.0},
+        {"speed": float("nan")},
+    ],
+)
+def test_settings_that_are_none_are_errors(trace, given):
+    with pytest.raises(PylbError):
+        Settings.of(given).replay(trace)
+
+
+def test_the_picture_of_a_replay(trace):
+    run = trace.replay("GreedyLB", every=5)
+    p = settings.picture(run)
+    cells = np.frombuffer(p["cells"], "<u2").reshape(p["rows"], p["columns"]) * p["top"] / 65535
+    np.testing.assert_allclose(cells, run.rank_times.T, atol=p["top"] / 65535)
+    listed = settings.decisions(run)
+    assert [d["iteration"] for d in listed] == [r.iteration for r in run.decisions]
+    told = settings.told(run, 1)
+    assert told["said"] == run.decisions[1].explain()
+    assert sum(f[2] for f in told["flows"]) <= told["migrations"]
+    with pytest.raises(DomainError, match="decision 99"):
+        settings.told(run, 99)
+
+
+# ---- live ----
+
+
+def test_how_a_run_stands(record):
+    now = live.state(course.of(record))
+    assert (now["iterations"], now["ranks"], now["balancings"]) == (60, 4, 5)
+    assert now["decision"] == record.history[-1].explain()
+    assert len(live.rows(now)) == 4
+    assert "60 iterations of 32 objects on 4 ranks" in live.head(now)
+    assert live.spark([0.0, 0.5, 1.0], 1.0) == "▁▅█"
+
+
+def test_progress_on_one_rank_says_how_far_it_is(capsys, monkeypatch):
+    monkeypatch.setattr(live._Lines, "EVERY", 0.0)
+    lb = pylb.Balancer(every=4)
+    lb.add(0, "x")
+    seen = []
+    for it in lb.iterate(20, progress=True):
+        seen.append(it)
+        for _ in lb.local():
+            pass
+    said = capsys.readouterr().err.splitlines()
+    assert seen == list(range(20))
+    assert len(said) == 10
+    assert said[-1].startswith("pylb: iteration 20 of 20, max/mean 1.00, ")
+
+
+# ---- reprs ----
+
+
+def test_everything_shows_itself_with_a_picture(record, trace):
+    run = trace.replay("GreedyLB", every=5)
+    snapshot = trace[3]
+    things = [
+        trace,
+        record,
+        run,
+        snapshot,
+        pylb.place(snapshot, "GreedyLB"),
+        run.decisions[0],
+        pylb.RowPartition(None, 100),
+    ]
+    for thing in things:
+        html = thing._repr_html_()
+        assert "<svg" in html or "<img" in html
+        assert len(html) < 60_000
+        assert repr(thing).startswith("<")
+        assert len(repr(thing)) < 300
+
+
+def test_hostile_text_is_escaped_in_a_repr():
+    receipt = pylb.Receipt(1, "hold", "<script>alert(1)</script>", "auto")
+    assert "<script>" not in receipt._repr_html_()
+
+
+# ---- records ----
+
+
+def test_a_trace_written_as_a_record_reads_the_same(trace, tmp_path):
+    pytest.importorskip("h5py")
+    from pylb.trace import h5
+
+    h5.write(trace, tmp_path / "run.h5")
+    back = pylb.Trace.read(tmp_path / "run.h5")
+    for name in ("task_ptr", "task_load", "task_rank", "task_bytes", "edge_ptr", "edge_bytes"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(trace, name))
+    np.testing.assert_array_equal(
+        back.entity_key[back.task_entity], trace.entity_key[trace.task_entity]
+    )
+    run, same = (t.replay("GreedyLB", every=4, cost=0.0) for t in (trace, back))
+    assert run.time == same.time
+
+
+def test_a_record_cut_short_makes_a_page_up_to_its_last_complete_iteration(folder, tmp_path):
+    whole = (folder / "run.h5").read_bytes()
+    found = []
+    for part in (0.3, 0.6, 0.9):
+        path = tmp_path / f"cut{part}.h5"
+        path.write_bytes(whole[: int(part * len(whole))])
+        try:
+            found.append(course.of(path).n_iterations)
+            page.html(course.of(path))
+        except (DomainError, FormatError):
+            found.append(0)
+    assert found == sorted(found)
+    assert found[-1] > 0
+
+
+def test_a_newer_record_is_named(folder, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "new.h5"
+    path.write_bytes((folder / "run.h5").read_bytes())
+    with h5py.File(path, "r+") as file:
+        file.attrs["version"] = 99
+    with pytest.raises(FormatError, match="version 99"):
+        course.of(path)
