@@ -14,7 +14,18 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from pylb._version import __version__
-from pylb.cli import info, lab, replay
+from pylb.cli import (
+    completion,
+    convert,
+    demo,
+    info,
+    lab,
+    optimum,
+    replay,
+    report,
+    triggers,
+    watch,
+)
 from pylb.errors import PylbError
 
 USAGE_ERROR = 2
@@ -36,7 +47,18 @@ class Command(Protocol):
         """Do the work and return the exit code."""
 
 
-COMMANDS: tuple[Command, ...] = (info, lab, replay)
+COMMANDS: tuple[Command, ...] = (
+    info,
+    demo,
+    replay,
+    triggers,
+    optimum,
+    report,
+    watch,
+    convert,
+    lab,
+    completion,
+)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -55,7 +77,7 @@ def build_parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.add_arguments(sub)
-        sub.set_defaults(run=command.run)
+        sub.set_defaults(execute=command.run)
     return parser
 
 
@@ -63,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     args = build_parser().parse_args(argv)
     try:
-        code: int = args.run(args)
+        code: int = args.execute(args)
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output is gone; nor may the interpreter's last flush complain.

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import math
 import sys
-import warnings
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
-from pylb.cli import table
-from pylb.errors import StrategyError, UnknownStrategyError
+from pylb.cli import runs, table
 from pylb.replay import Replay
-from pylb.strategies import Strategy, find
+from pylb.strategies import Strategy
 from pylb.trace import Trace
 
 HELP = "replay a recorded run under other placements"
 EXAMPLES = """\
   pylb replay run/
+  pylb replay run.h5 --strategy RefineLB --trigger auto,boulmier --cost 0.1
   pylb replay run/ --strategy GreedyLB,RefineLB,none --every 1,5
   pylb replay run/ --trigger metabalancer --cost 0.2 --json
   pylb replay run/ --strategy mine.py:my_strategy --foresight
@@ -51,8 +48,7 @@ COLUMNS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pylb replay``."""
-    parser.add_argument("run_folder", metavar="DIR", help="folder of the run's files, or one file")
-    parser.add_argument("--stem", help="which run of the folder")
+    runs.add_run(parser)
     parser.add_argument(
         "--strategy",
         default="none,GreedyLB,RefineLB",
@@ -62,10 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--every",
         metavar="N,M,...",
-        type=_counts,
+        type=runs.counts,
         help="phases from one balancing to the next (default: 1, unless --trigger is given)",
     )
-    parser.add_argument("--trigger", metavar="A,B,...", type=_words, help="triggers by name")
+    parser.add_argument("--trigger", metavar="A,B,...", type=runs.words, help="triggers by name")
     parser.add_argument(
         "--foresight",
         action="store_true",
@@ -82,15 +78,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Replay the run under every strategy and trigger asked for, one row each."""
-    strategies = [_strategy(word) for word in _words(args.strategy)]
-    trace = _read(args.run_folder, args.stem)
+    strategies = [runs.strategy(word) for word in runs.words(args.strategy)]
+    trace = runs.trace_of(runs.read(args.run, args.stem))
     if trace.n_phases == 1 and not args.foresight:
         print(ONE_PHASE, file=sys.stderr)
     options = {name: getattr(args, name) for name in ("alpha", "beta", "cost", "foresight", "seed")}
     rows = list(_rows(trace, strategies, _whens(args), options))
     if args.json:
         head = {
-            "run": args.run_folder,
+            "run": args.run,
             "n_ranks": trace.n_ranks,
             "n_phases": trace.n_phases,
             "n_objects": trace.n_entities,
@@ -99,19 +95,9 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(head | {"rows": rows}, indent=2, allow_nan=False))
     else:
         phases = "1 phase" if trace.n_phases == 1 else f"{trace.n_phases} phases"
-        title = f"{args.run_folder}: {phases} on {trace.n_ranks} ranks"
+        title = f"{args.run}: {phases} on {trace.n_ranks} ranks"
         table.show(list(COLUMNS.values()), [[row[k] for k in COLUMNS] for row in rows], title=title)
     return 0
-
-
-def _read(folder: str, stem: str | None) -> Trace:
-    """The run; what the reader warns of goes to standard error."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        trace = Trace.read(folder, stem=stem)
-    for warning in caught:
-        print(f"pylb: {warning.message}", file=sys.stderr)
-    return trace
 
 
 def _rows(
@@ -148,42 +134,3 @@ def _mean(values: Any) -> float | None:
 def _whens(args: argparse.Namespace) -> list[dict[str, Any]]:
     every = args.every or ([] if args.trigger else [1])
     return [{"every": n} for n in every] + [{"trigger": name} for name in args.trigger or []]
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def _counts(text: str) -> list[int]:
-    try:
-        out = [int(word) for word in _words(text)]
-    except ValueError:
-        out = []
-    if not out or min(out) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected numbers of phases, 1 or more")
-    return out
-
-
-def _strategy(word: str) -> Strategy:
-    """A strategy by name, or the function of a file: ``mine.py:my_strategy``."""
-    path, colon, name = word.rpartition(":")
-    if not (colon and path.endswith(".py")):
-        return find(word)
-    return find(_function(Path(path), name))
-
-
-def _function(path: Path, name: str) -> Callable[..., Any]:
-    if not path.is_file():
-        raise UnknownStrategyError(f"strategy {path}:{name}: there is no file {path}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None  # it ends in .py
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as why:
-        raise StrategyError(f"{path} raised {type(why).__name__}: {why}") from why
-    call = getattr(module, name, None)
-    if not callable(call):
-        raise UnknownStrategyError(f"strategy {path}:{name}: {path} has no function {name!r}")
-    return call  # type: ignore[no-any-return]

@@ -1,0 +1,28 @@
+"""``pylb completion``: what a shell needs to complete pylb's words."""
+
+from __future__ import annotations
+
+import argparse
+
+from pylb import parts
+
+HELP = "print the script that completes pylb's words in a shell"
+EXAMPLES = """\
+  eval "$(pylb completion bash)"
+  pylb completion zsh > ~/.zfunc/_pylb       (a folder of $fpath)
+  pylb completion bash > ~/.local/share/bash-completion/completions/pylb
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``pylb completion``."""
+    parser.add_argument("shell", choices=["bash", "zsh", "tcsh"])
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the script, made from the parser itself."""
+    shtab = parts.require("shtab")
+    from pylb.cli.main import build_parser
+
+    print(shtab.complete(build_parser(), shell=args.shell))
+    return 0

@@ -1,0 +1,59 @@
+"""``pylb optimum``: the best schedule of balancings for a recorded run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from pylb.cli import runs, table
+from pylb.show.plain import plain
+
+HELP = "find the best of all schedules of balancings for a recorded run"
+EXAMPLES = """\
+  pylb optimum run/ --cost 0.05
+  pylb optimum run.h5 --strategy RefineLB --json
+
+It is exact: of all 2^(m-1) schedules of m iterations.  No program can know it in time; it says how
+far a trigger (pylb triggers RUN) is from what could be.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``pylb optimum``."""
+    runs.add_run(parser)
+    runs.add_strategy_and_cost(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Find the schedule and show it beside the recorded run."""
+    found = runs.read(args.run, args.stem)
+    cost = runs.cost_of(found, args.cost)
+    trace = runs.trace_of(found)
+    strategy = runs.strategy(args.strategy)
+    best = trace.optimum(strategy, cost=cost)
+    recorded = trace.replay("none").time
+    speedup = recorded / best.time if best.time > 0 else 1.0
+    if args.json:
+        answer = {
+            "run": args.run,
+            "strategy": strategy.name,
+            "cost": cost,
+            "time": best.time,
+            "recorded": recorded,
+            "speedup": speedup,
+            "balanced_after": best.iterations,
+        }
+        print(json.dumps(plain(answer), indent=2, allow_nan=False))
+        return 0
+    rows = [
+        ("strategy", strategy.name, ""),
+        ("a balancing", cost, "s"),
+        ("best schedule", best.time, "s"),
+        ("recorded", recorded, "s"),
+        ("speed-up", speedup, ""),
+        ("balancings", len(best.iterations), ""),
+        ("after iterations", " ".join(map(str, best.iterations.tolist())), ""),
+    ]
+    table.show(["", "", ""], rows, title=args.run)
+    return 0

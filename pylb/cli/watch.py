@@ -1,0 +1,100 @@
+"""``pylb watch``: a run while its program writes it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from pylb import parts
+from pylb.cli import table
+from pylb.errors import DomainError, FormatError
+from pylb.show import course, live
+from pylb.show.plain import plain
+from pylb.trace import RunRecord
+
+HELP = "watch a run while its program writes it (Balancer(record='run.h5'))"
+EXAMPLES = """\
+  pylb watch run.h5
+  pylb watch run.h5 --once                   (how it stands, and no more)
+  pylb watch run.h5 --json --interval 5      (a line of JSON whenever there is news)
+
+Ctrl-C ends it.  The program writes every 64 iterations, or once a second of them.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``pylb watch``."""
+    parser.add_argument("run", metavar="FILE", help="the file that the program records into")
+    parser.add_argument(
+        "--interval", type=float, default=1.0, help="seconds between two looks (default: 1)"
+    )
+    parser.add_argument("--once", action="store_true", help="show how the run stands, and end")
+    parser.add_argument("--json", action="store_true", help="print JSON, an object a line")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show the run until Ctrl-C, or once."""
+    if not 0.05 <= args.interval <= 3600:
+        raise DomainError(f"interval is {args.interval}: expected seconds, 0.05 ... 3600")
+    try:
+        if args.json:
+            for now in _news(args):
+                print(json.dumps(plain(now)), flush=True)
+        elif args.once or not sys.stdout.isatty():
+            for now in _news(args):
+                _print(now)
+        else:
+            _live(args)
+    except KeyboardInterrupt:
+        if args.once:
+            raise
+    return 0
+
+
+def _news(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """How the run stands, whenever the file has changed; a file that is not there yet is awaited,
+    unless it was to be one look."""
+    seen = None
+    while True:
+        try:
+            stat = os.stat(args.run)
+            changed = (stat.st_mtime_ns, stat.st_size) != seen
+            seen = (stat.st_mtime_ns, stat.st_size)
+            if changed:
+                yield live.state(course.of(RunRecord.read(args.run)))
+        except FileNotFoundError:
+            if args.once:
+                raise
+        except (DomainError, FormatError):
+            if args.once or seen is None:
+                raise  # otherwise it is being written just now, or nothing is complete yet
+        if args.once:
+            return
+        time.sleep(args.interval)
+
+
+def _print(now: dict[str, Any]) -> None:
+    table.show(live.COLUMNS, live.rows(now), title=live.head(now))
+    print(f"{live.foot(now)}\n", flush=True)
+
+
+def _live(args: argparse.Namespace) -> None:
+    parts.require("rich")
+    from rich.console import Group
+    from rich.live import Live
+    from rich.table import Table
+    from rich.text import Text
+
+    with Live(Text(f"{args.run}: nothing yet"), refresh_per_second=4) as shown:
+        for now in _news(args):
+            out = Table(title=Text(live.head(now)), title_justify="left")
+            for name in live.COLUMNS:
+                out.add_column(name, justify="left" if name == live.COLUMNS[-1] else "right")
+            for row in live.rows(now):
+                out.add_row(*map(Text, row))
+            shown.update(Group(out, Text(live.foot(now))))

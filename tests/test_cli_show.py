@@ -1,0 +1,198 @@
+"""``pylb demo``, ``report``, ``triggers``, ``optimum``, ``convert``, ``watch``, ``completion``."""
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import pylb
+from pylb.cli import main as cli
+from pylb.errors import DomainError
+
+pytest.importorskip("h5py")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("run")
+    pylb.demo.run(4, 32, 40, save=out / "run.h5", every=10)
+    return out
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """What is written without a path goes there."""
+    monkeypatch.chdir(tmp_path)
+
+
+def printed(capsys, *words):
+    assert cli.main([str(word) for word in words]) == 0
+    return capsys.readouterr().out
+
+
+def answer(capsys, *words):
+    return json.loads(printed(capsys, *words, "--json"))
+
+
+def test_demo_says_what_balancing_gave(capsys, tmp_path):
+    words = ("demo", "--ranks", 4, "--objects", 32, "--iterations", 20, "--every", 5)
+    found = answer(capsys, *words, "--save", tmp_path / "run.h5", "--html", tmp_path / "run.html")
+    assert (found["n_ranks"], found["n_objects"], found["iterations"]) == (4, 32, 20)
+    assert found["unbalanced"] > found["iteration_seconds"] + found["balancing_seconds"]
+    assert pylb.RunRecord.read(tmp_path / "run.h5").n_iterations == 20
+    assert "<main" in (tmp_path / "run.html").read_text()
+    shown = printed(capsys, *words)
+    assert "left alone" in shown
+    assert "The balancing that saved most:\nAfter iteration 4 " in shown
+
+
+def test_report_writes_a_page_beside_us_by_default(folder, capsys, tmp_path):
+    shown = printed(capsys, "report", folder / "run.h5")
+    assert (tmp_path / "run.html").stat().st_size > 10_000
+    assert [line.split()[0] for line in shown.splitlines()[2:]] == ["Global"] + 4 * ["iterations"]
+
+
+def test_report_json_is_talps_and_the_rest_goes_into_files(folder, capsys, tmp_path):
+    names = tmp_path / "names.json"
+    names.write_text('{"3": "<script>"}')
+    found = answer(
+        capsys,
+        "report",
+        folder / "run.h5",
+        "--csv",
+        tmp_path / "tables",
+        "--chrome",
+        tmp_path / "run.json",
+        "--names",
+        names,
+    )
+    whole = found["Application"]["Global"]
+    product = whole["mpiLoadBalance"] * whole["mpiCommunicationEfficiency"]
+    assert whole["parallelEfficiency"] == pytest.approx(product)
+    assert len(list((tmp_path / "tables").iterdir())) == 4
+    assert json.loads((tmp_path / "run.json").read_text())["traceEvents"]
+    assert not (tmp_path / "run.html").exists()
+
+
+def test_report_of_a_replay(folder, capsys):
+    recorded = answer(capsys, "report", folder / "run.h5")["Application"]["Global"]
+    left = answer(capsys, "report", folder / "run.h5", "--strategy", "GreedyLB", "--every", "5")
+    assert left["Application"]["Global"]["mpiLoadBalance"] != recorded["mpiLoadBalance"]
+
+
+def test_triggers_are_listed_and_compared(folder, capsys):
+    found = answer(capsys, "triggers")["triggers"]
+    assert {kind["name"] for kind in found} == set(pylb.triggers())
+    run = answer(capsys, "triggers", folder / "run.h5", "--cost", "0.001")
+    trace = pylb.Trace.read(folder / "run.h5")
+    best = trace.optimum("GreedyLB", cost=0.001)
+    assert run["optimum"] == best.time
+    assert {row["trigger"] for row in run["rows"]} == set(pylb.triggers())
+    for row in run["rows"]:
+        replay = trace.replay("GreedyLB", trigger=row["trigger"], cost=0.001)
+        assert row["time"] == replay.time
+        assert row["regret"] == pytest.approx(replay.regret(best))
+    assert "regret" in printed(capsys, "triggers", folder / "run.h5")  # at the cost that it had
+
+
+def test_optimum_is_the_librarys(folder, capsys, tmp_path):
+    best = pylb.Trace.read(folder / "run.h5").optimum("GreedyLB", cost=0.002)
+    found = answer(capsys, "optimum", folder / "run.h5", "--cost", "0.002")
+    assert (found["time"], found["balanced_after"]) == (best.time, best.iterations.tolist())
+    pylb.trace.hotspot(4, 16, 8).write(tmp_path / "vt")
+    assert cli.main(["optimum", str(tmp_path / "vt")]) == 2
+    assert "expected --cost SECONDS" in capsys.readouterr().err
+
+
+def test_convert_there_and_back(folder, capsys, tmp_path):
+    run = pylb.Trace.read(folder / "run.h5")
+    printed(capsys, "convert", folder / "run.h5", tmp_path / "vt", "--to", "vt")
+    printed(capsys, "convert", tmp_path / "vt", tmp_path / "back.h5")
+    back = pylb.Trace.read(tmp_path / "back.h5")
+    np.testing.assert_array_equal(back.task_load, run.task_load)
+    np.testing.assert_array_equal(back.task_rank, run.task_rank)
+    found = answer(capsys, "convert", folder / "run.h5", tmp_path / "again.h5")
+    assert found == {"format": "h5", "written": [str(tmp_path / "again.h5")]}
+    again = pylb.RunRecord.read(tmp_path / "again.h5")
+    assert again.history[0].explain() == pylb.RunRecord.read(folder / "run.h5").history[0].explain()
+
+
+def test_watch_once(folder, capsys):
+    now = answer(capsys, "watch", folder / "run.h5", "--once")
+    assert (now["iterations"], now["ranks"], now["balancings"]) == (40, 4, 3)
+    assert "40 iterations of 32 objects on 4 ranks" in printed(
+        capsys, "watch", folder / "run.h5", "--once"
+    )
+    assert cli.main(["watch", "absent.h5", "--once"]) == 2
+    assert cli.main(["watch", "absent.h5", "--interval", "0"]) == 2
+
+
+PROGRAM = """
+import sys, time, pylb
+lb = pylb.Balancer(record=sys.argv[1], every=5)
+for key in range(4):
+    lb.add(key, key)
+for it in lb.iterate(12):
+    for key, _ in lb.local():
+        time.sleep(0.1)
+"""
+
+
+def test_watch_shows_a_run_while_it_is_written(tmp_path):
+    program = subprocess.Popen([sys.executable, "-c", PROGRAM, tmp_path / "run.h5"])
+    words = ["-m", "pylb", "watch", "run.h5", "--json", "--interval", "0.1"]
+    watch = subprocess.Popen(
+        [sys.executable, *words], stdout=subprocess.PIPE, cwd=tmp_path, text=True
+    )
+    try:
+        seen = [json.loads(watch.stdout.readline())["iterations"]]
+        while seen[-1] < 12:
+            seen.append(json.loads(watch.stdout.readline())["iterations"])
+    finally:
+        watch.kill()
+        watch.communicate()
+        program.wait(60)
+    assert seen[0] < 12  # it was shown before it was over
+    assert seen == sorted(set(seen))
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_completion_knows_every_command(shell, capsys):
+    pytest.importorskip("shtab")
+    script = printed(capsys, "completion", shell)
+    names = [command.__name__.rpartition(".")[2] for command in cli.COMMANDS]
+    assert all(name in script for name in names)
+    if shell == "bash":
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+
+
+@pytest.mark.parametrize("command", ["report", "replay", "triggers", "optimum"])
+def test_a_run_that_is_none_is_an_error(command, capsys, tmp_path):
+    (tmp_path / "bad.h5").write_bytes(b"\x89HDF\r\n\x1a\nno")
+    for path in ("absent.h5", "bad.h5"):
+        assert cli.main([command, path]) == 2
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert said.err.startswith(f"pylb: {path}: ")
+
+
+def test_progress_of_a_rank_that_breaks_out(capsys):
+    lb = pylb.Balancer(every=2)
+    lb.add(0, "x")
+    begin = time.monotonic()
+    for it in lb.iterate(10, progress=True):
+        if it == 3:
+            break
+    assert time.monotonic() - begin < 5
+    with pytest.raises(DomainError):
+        lb.iterate(-1, progress=True)
+
+
+def test_convert_says_what_it_can_write(folder, capsys):
+    assert cli.main(["convert", str(folder / "run.h5"), "run.xyz"]) == 2
+    assert "expected a suffix of .h5, .hdf5, .json, or --to h5, vt" in capsys.readouterr().err
+    assert cli.main(["convert", str(folder / "run.h5"), "run.json", "--compress"]) == 2
+    assert "--compress: expected with --to vt" in capsys.readouterr().err
