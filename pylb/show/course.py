@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -86,22 +87,22 @@ class Course:
         """Number of iterations, m."""
         return len(self.times)
 
-    @property
+    @functools.cached_property
     def max(self) -> F64:
         """Seconds of the slowest rank, (m,)."""
         return np.asarray(self.times.max(axis=1))
 
-    @property
+    @functools.cached_property
     def mean(self) -> F64:
         """Mean of the ranks, (m,)."""
         return np.asarray(self.times.mean(axis=1))
 
-    @property
+    @functools.cached_property
     def balanced_after(self) -> list[int]:
         """Iterations at whose end objects were placed anew; -1: before the first."""
         return [r.iteration for r in self.history if r.balanced and r.moved]
 
-    @property
+    @functools.cached_property
     def costs(self) -> F64:
         """Seconds of the balancings at the end of each iteration, (m,)."""
         out = np.zeros(self.n_iterations)

@@ -26,7 +26,8 @@ def explore(run: Any, *, stem: str | None = None, **settings: Any) -> Any:
         Which run of a folder.
     **settings
         With what to begin: `strategy`, `trigger` or `every`, `n_ranks`, `alpha`, `beta` (seconds
-        per message and per byte), `cost` (seconds of a balancing), `rank` and its `speed`.
+        per message and per byte), `cost` (seconds of a balancing; default: the mean of the run's
+        own, else what the strategy takes), `rank` and its `speed`.
 
     Returns
     -------
@@ -52,18 +53,21 @@ def explore(run: Any, *, stem: str | None = None, **settings: Any) -> Any:
 
     if "every" in settings:
         settings.setdefault("trigger", "")
-    return Explorer(_trace_of(run, stem), Settings.of(settings))
-
-
-def _trace_of(run: Any, stem: str | None) -> Trace:
-    if not isinstance(run, (Trace, RunRecord, Replay)):
-        try:
-            run = course.read(run, stem)
-        except TypeError:
-            raise DomainError(
-                f"run is {type(run).__name__}: expected a path, Trace, RunRecord or Replay"
-            ) from None
+    run = _read(run, stem)
     trace = run if isinstance(run, Trace) else run.trace
     if not len(trace):
         raise DomainError("run has no phases: expected one or more")
-    return trace
+    if isinstance(run, RunRecord) and (done := run.history.balancings):
+        settings.setdefault("cost", sum(r.cost for r in done) / len(done))
+    return Explorer(trace, Settings.of(settings))
+
+
+def _read(run: Any, stem: str | None) -> Trace | RunRecord | Replay:
+    if isinstance(run, (Trace, RunRecord, Replay)):
+        return run
+    try:
+        return course.read(run, stem)
+    except TypeError:
+        raise DomainError(
+            f"run is {type(run).__name__}: expected a path, Trace, RunRecord or Replay"
+        ) from None

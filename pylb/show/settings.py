@@ -60,6 +60,8 @@ class Settings:
             A name that is none, or a value of another kind.
         """
         known = {f.name: f.type for f in dataclasses.fields(cls)}
+        if not isinstance(given, Mapping):
+            raise DomainError(f"settings are {given!r}: expected values by name")
         out: dict[str, Any] = {}
         for name, value in given.items():
             if name not in known:

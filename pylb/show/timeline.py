@@ -73,7 +73,7 @@ def _name(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
 def _begins(course: Course) -> Any:
     """When each iteration begins, and at last when the run is over, (m + 1,) seconds."""
     early = sum(r.cost for r in course.history if r.balanced and r.moved and r.iteration < 0)
-    costs = course.costs
+    costs = course.costs.copy()
     if len(costs):
         costs[0] -= early  # those before the first iteration count there
     return early + np.concatenate([[0.0], np.cumsum(course.elapsed + costs)])
