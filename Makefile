@@ -56,9 +56,14 @@ demo: $(VENV)/.built ## a recorded run replayed, then a solver that balances its
 
 # The tests run in the environment's own folder, so that they import what was installed there and
 # not the sources beside them.
-test: $(VENV)/.built ## all tests (MPI=openmpi|mpich|none)
+test: $(VENV)/.built $(VENV)/.browser ## all tests (MPI=openmpi|mpich|none)
 	@cd $(VENV) && PATH="$$PWD/bin:$$PATH" $(if $(DATA),PYLB_DATA="$(abspath $(DATA))") \
 		bin/pytest -c ../pyproject.toml --rootdir .. ../tests
+
+# Some tests drive a browser; where it cannot be had they are skipped, and say so.
+$(VENV)/.browser: $(VENV)/.built
+	@tools/setup.sh packages browser || echo "setup: the tests in a browser are left out" >&2
+	@touch $@
 
 bench: $(VENV)/.built ## every benchmark in benchmarks/
 	@for file in benchmarks/*.py; do echo "== $$file"; $(PY) "$$file"; done

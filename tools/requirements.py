@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-EXTRAS = ["io", "plot", "cli", "lab", "test"]
+EXTRAS = ["io", "plot", "cli", "notebook", "lab", "test"]
 
 
 def lists(text: str) -> dict[str, list[str]]:

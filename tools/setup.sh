@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What `make` needs: Debian's packages where they are missing, a virtual environment, the build.
 #
-# usage: tools/setup.sh packages openmpi|mpich|none|asan
+# usage: tools/setup.sh packages openmpi|mpich|none|asan|browser
 #        tools/setup.sh venv     openmpi|mpich|none DIR
 #        tools/setup.sh build    openmpi|mpich|none DIR
 set -euo pipefail
@@ -35,6 +35,9 @@ install_packages() {
     fi
     if [ "$mpi" = asan ]; then
         want 'command -v valgrind' valgrind
+    fi
+    if [ "$mpi" = browser ]; then
+        want 'command -v chromium || command -v chromium-browser' chromium
     fi
     if [ ${#packages[@]} -eq 0 ]; then
         return

@@ -1,0 +1,350 @@
+"""The report and the explorer in a real browser: headless Chromium, driven by playwright.
+
+With PYLB_SCREENSHOTS=folder the pictures of the documentation are written there.
+"""
+
+import json
+import os
+import re
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+import pylb
+from pylb.show import course, page
+from pylb.show.settings import Settings
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install -y chromium")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def tab(browser):
+    """A page, whatever its console says against it, and any dialog, in `tab.said`."""
+    tab = browser.new_page(viewport={"width": 1120, "height": 1000})
+    tab.said = []
+    tab.on("console", lambda m: m.type in ("error", "warning") and tab.said.append(m.text))
+    tab.on("pageerror", lambda error: tab.said.append(str(error)))
+    tab.on("dialog", lambda dialog: (tab.said.append(dialog.message), dialog.dismiss()))
+    tab.on("request", lambda r: r.url.startswith("http") and tab.said.append(r.url))
+    yield tab
+    tab.close()
+
+
+def keep(tab, name, **options):
+    """A screenshot for the documentation."""
+    folder = os.environ.get("PYLB_SCREENSHOTS")
+    if not folder:
+        return
+    from PIL import Image
+
+    path = Path(folder, f"{name}.png")
+    tab.screenshot(path=path, **options)
+    Image.open(path).convert("RGB").save(path, optimize=True)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    pytest.importorskip("h5py")
+    path = tmp_path_factory.mktemp("run") / "run.h5"
+    pylb.demo.run(8, 128, 120, save=path, strategy="RefineLB", trigger="metabalancer")
+    return pylb.RunRecord.read(path)
+
+
+def opened(tab, run, path, **options):
+    tab.goto(page.write(course.of(run, **options), path).as_uri())
+    tab.wait_for_selector(".decisions")
+
+
+# ---- the report ----
+
+
+def test_the_report_says_and_shows_the_right_numbers(tab, run, tmp_path):
+    opened(tab, run, tmp_path / "run.html", title="A heated ring")
+    assert tab.title() == "pylb: A heated ring"
+    facts = dict(
+        zip(tab.locator("dt").all_inner_texts(), tab.locator("dd").all_inner_texts(), strict=True)
+    )
+    assert (facts["ranks"], facts["objects"], facts["iterations"]) == ("8", "128", "120")
+    keep(tab, "report", clip={"x": 0, "y": 0, "width": 1120, "height": 980})
+
+    # the heat map is what was measured: the colour of each cell follows its load
+    slowest = int(course.of(run).times[60].argmax())
+    box = tab.locator(".picture canvas").bounding_box()
+    x = box["x"] + box["width"] * 60.5 / 120
+    tab.mouse.move(x, box["y"] + box["height"] * (1 - (slowest + 0.5) / 8))
+    said = tab.locator(".readout").inner_text()
+    assert said.startswith(f"Rank {slowest} in iteration 60: ")
+    assert float(re.findall(r": ([\d.]+) ms", said)[0]) == pytest.approx(
+        1e3 * run.max[60], rel=2e-3
+    )
+
+    # a decision and its receipt
+    receipts = list(run.history)
+    i = next(i for i, r in enumerate(receipts) if r.migrations)
+    tab.locator(".decisions button").nth(i).focus()
+    tab.keyboard.press("Enter")
+    assert tab.locator(".receipt").inner_text() == receipts[i].explain()
+    assert tab.locator("tr[aria-current=true]").count() == 1
+    titles = tab.locator(".flows path title").all_text_contents()
+    assert sum(int(re.findall(r": (\d+) obj", t)[0]) for t in titles) == receipts[i].migrations
+
+    # the keyboard scrubs
+    tab.locator("#iteration").focus()
+    tab.keyboard.press("Home")
+    tab.keyboard.press("ArrowRight")
+    assert tab.locator("output").inner_text() == "1"
+    assert tab.locator(".readout").inner_text().startswith("Iteration 1: rank ")
+    assert tab.locator(".bars rect").count() == 8
+
+    # looking closer, and back
+    tab.mouse.move(box["x"] + 0.25 * box["width"], box["y"] + 20)
+    tab.mouse.down()
+    tab.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 20)
+    tab.mouse.up()
+    ticks = [t for t in tab.locator(".picture svg text").all_text_contents() if t.isdigit()]
+    assert "60" not in ticks[-3:] or "30" in ticks
+    assert "100" not in ticks
+    tab.get_by_role("button", name="All iterations").click()
+    tab.get_by_label("relative to the mean").check()
+    assert "time of the rank / mean" in tab.locator(".picture svg").text_content()
+    assert tab.said == []
+
+
+def test_the_report_prints_with_all_receipts(tab, run, tmp_path):
+    opened(tab, run, tmp_path / "run.html")
+    tab.emulate_media(media="print")
+    assert tab.locator(".printed li").first.is_visible()
+    assert tab.locator(".printed li").count() == len(run.history)
+    assert not tab.locator("#iteration").is_visible()
+    assert len(tab.pdf()) > 10_000
+    assert tab.said == []
+
+
+def test_hostile_names_stay_inert(tab, run, tmp_path):
+    hostile = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\N{SNOWMAN}"
+    key = int(run.stretches[0].key[0])
+    names = {key + i: f"{hostile}{i}" if i else "y" * 10_000 for i in range(200)}
+    opened(tab, run, tmp_path / "run.html", title=hostile, names=names)
+    assert tab.locator("h1").inner_text() == hostile
+    assert tab.locator("img").count() == 0
+    assert tab.evaluate("document.scripts.length") == 2
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 1120
+    assert tab.said == []
+
+
+# ---- the explorer ----
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """A JupyterLab of this Python: its address with token, and its folder."""
+    jupyterlab = pytest.importorskip("jupyterlab")
+    pytest.importorskip("anywidget")
+    pytest.importorskip("ipykernel")
+    folder = tmp_path_factory.mktemp("lab")
+    prefix = Path(jupyterlab.__file__).parents[4]
+    share = prefix / "share" / "jupyter"
+    package = Path(pylb.__file__).parents[1]
+    environment = {
+        **os.environ,
+        "JUPYTERLAB_DIR": str(share / "lab"),
+        "JUPYTER_PATH": str(share),
+        "JUPYTER_CONFIG_PATH": str(prefix / "etc" / "jupyter"),
+        "JUPYTER_CONFIG_DIR": str(folder / "config"),
+        "JUPYTER_DATA_DIR": str(folder / "data"),
+        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
+        "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
+        "IPYTHONDIR": str(folder / "ipython"),
+        "PYTHONPATH": f"{package}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+    }
+    settings = folder / "settings" / "@jupyterlab" / "apputils-extension"
+    settings.mkdir(parents=True)
+    (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false"}')
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    token = secrets.token_hex(16)
+    words = [
+        "--no-browser",
+        "--allow-root",
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={port}",
+        "--ServerApp.port_retries=0",
+        f"--IdentityProvider.token={token}",
+        f"--ServerApp.root_dir={folder}",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    ]
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "jupyterlab", *words],
+            env=environment,
+            cwd=folder,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        wait_for(f"{address}/api?token={token}", server, folder / "log")
+        yield address, token, folder
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def wait_for(url, server, log):
+    for _ in range(300):
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except OSError:
+            if server.poll() is not None:
+                break
+            time.sleep(0.2)
+    pytest.fail(f"JupyterLab does not answer:\n{log.read_text()[-3000:]}")
+
+
+CELL = """\
+import pylb
+trace = pylb.trace.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
+pylb.explore(trace, strategy="GreedyLB", every=10, cost=0.01)
+"""
+
+
+def notebook(folder):
+    nbformat = pytest.importorskip("nbformat")
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
+    book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(book, folder / "explore.ipynb")
+
+
+def execute(tab):
+    """Run the cell; JupyterLab forgets the wish of one who is there before the kernel."""
+    tab.get_by_text("| Idle").wait_for(timeout=60_000)
+    for _ in range(6):
+        tab.locator(".jp-Notebook .jp-CodeCell .cm-content").first.click()
+        tab.keyboard.press("Control+Enter")
+        try:
+            began = tab.locator(".jp-InputPrompt").filter(has_text=re.compile(r"\[[*\d]"))
+            began.first.wait_for(timeout=5_000)
+            return
+        except sync_api.TimeoutError:
+            continue
+    pytest.fail("the cell does not run")
+
+
+def time_of(**asked):
+    trace = pylb.trace.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
+    given = {"strategy": "GreedyLB", "trigger": "", "every": 10, "cost": 0.01}
+    return Settings.of({**given, **asked}).replay(trace)
+
+
+def status(tab, number):
+    """The line of figures of answer number `number`."""
+    try:
+        tab.wait_for_selector(f".pylb[data-number='{number}']", timeout=60_000)
+    except sync_api.TimeoutError:
+        keep(tab, "failed")
+        pytest.fail(f"no answer {number}: {tab.said} {tab.locator('body').inner_text()[-2000:]}")
+    return tab.locator(".pylb .status").inner_text()
+
+
+def shows(said, run):
+    found = re.match(r"([\d.]+) (s|ms) in all", said)
+    seconds = float(found[1]) * {"s": 1.0, "ms": 1e-3}[found[2]]
+    return seconds == pytest.approx(run.time, rel=6e-3)
+
+
+def test_the_explorer_in_jupyterlab(tab, lab):
+    address, token, folder = lab
+    notebook(folder)
+    tab.set_viewport_size({"width": 1280, "height": 1180})
+    tab.goto(f"{address}/lab/tree/explore.ipynb?token={token}")
+    execute(tab)
+    said = status(tab, 0)
+    assert shows(said, time_of())
+    assert "9 balancings" in said
+    tab.locator(".pylb").scroll_into_view_if_needed()
+    keep(tab, "explorer_before")
+
+    # another strategy, at once
+    tab.get_by_label("Strategy").select_option("none")
+    assert shows(status(tab, 1), time_of(strategy="none"))
+    tab.get_by_label("Strategy").select_option("RefineLB")
+    assert shows(status(tab, 2), time_of(strategy="RefineLB"))
+
+    # a slider by keyboard: a tenth of the speed for rank 0
+    tab.get_by_label("Speed of that rank").focus()
+    tab.keyboard.press("Home")
+    assert shows(status(tab, 3), time_of(strategy="RefineLB", speed=0.1))
+    assert tab.get_by_label("Speed of that rank").get_attribute("aria-valuetext") == "× 0.1"
+
+    # a decision and its receipt
+    tab.locator(".decisions button").nth(2).click()
+    expected = time_of(strategy="RefineLB", speed=0.1).decisions[2]
+    tab.wait_for_function(
+        "document.querySelector('.pylb .receipt').innerText.startsWith('After iteration')"
+    )
+    receipt = tab.locator(".pylb .receipt").inner_text()
+    assert receipt.startswith(f"After iteration {expected.iteration} the objects were placed anew")
+    assert f"moved {expected.migrations} object" in receipt
+
+    # scrubbing needs no kernel
+    slider = tab.get_by_label("Iteration", exact=True)
+    slider.focus()
+    tab.keyboard.press("End")
+    assert tab.locator(".pylb .readout").inner_text().startswith("Iteration 99: rank ")
+    tab.locator(".pylb .receipt").scroll_into_view_if_needed()
+    keep(tab, "explorer_after")
+    listened = {"polite"} == set(
+        tab.eval_on_selector_all(
+            ".pylb [role=status]", "all => all.map((e) => e.getAttribute('aria-live'))"
+        )
+    )
+    assert listened
+    unnamed = tab.eval_on_selector_all(
+        ".pylb input, .pylb select, .pylb button",
+        "all => all.filter((e) => !e.labels?.length && !e.getAttribute('aria-label')"
+        " && !e.innerText).length",
+    )
+    assert unnamed == 0
+    ours = [text for text in tab.said if not text.startswith(("http", "ws"))]
+    assert [text for text in ours if "pylb" in text or "anywidget" in text] == []
+
+    # without its kernel the widget keeps its last picture, and says so
+    request = urllib.request.Request(
+        f"{address}/api/kernels", headers={"Authorization": f"token {token}"}
+    )
+    with urllib.request.urlopen(request) as answer:
+        (kernel,) = json.load(answer)
+    request = urllib.request.Request(
+        f"{address}/api/kernels/{kernel['id']}",
+        headers={"Authorization": f"token {token}"},
+        method="DELETE",
+    )
+    urllib.request.urlopen(request).close()
+    tab.get_by_label("Speed of that rank").focus()
+    tab.keyboard.press("End")
+    tab.wait_for_function(
+        "document.querySelector('.pylb .status').innerText.includes('this is the last picture')",
+        timeout=15_000,
+    )
+    assert tab.locator(".pylb .bars rect").count() == 8
