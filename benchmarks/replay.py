@@ -1,15 +1,25 @@
-"""How fast a run is replayed, against the same written with NumPy.
+"""How fast a run is replayed, against the same written with NumPy, and against LBAF.
 
     python benchmarks/replay.py [--objects 10000] [--phases 1000] [--ranks 60] [--json out.json]
+    python benchmarks/replay.py --lbaf /path/to/python [--run folder]
 
 Both replay a generated run (a hot spot that travels through a ring of objects) with GreedyLB every
 so many phases, and must agree to the last bit.  The strategy is the same call in both; "bare" is
 the replay without any balancing.  Each figure is the least of several repeats, taken in turn.
+
+LBAF is asked where a Python is named that has it (its requirements pin old versions, hence an
+environment of its own).  Its PhaseStepper goes through the phases of a recorded run and computes
+the statistics of each, which is what a replay without balancing does; reading files and making
+objects of them are not counted, nor is reading in pylb.  The run is a recorded one (--run), or the
+generated one with fewer objects.
 """
 
 import argparse
 import json
+import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -69,12 +79,51 @@ def measure(trace, every, repeats):
     }
 
 
+def with_lbaf(python, folder, trace, repeats):
+    """pylb and LBAF on the same files: a row for the table."""
+    (stem, *_) = pylb.Trace.stems(folder)
+    script = Path(__file__).with_name("common") / "lbaf_replay.py"
+    words = [python, str(script), str(Path(folder).resolve() / stem)]
+    words += [",".join(map(str, trace.phase_id.tolist())), str(repeats)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"LBAF failed:\n{done.stderr[-2000:]}")
+    found = json.loads(done.stdout)
+    best, results = least(20, pylb=lambda: trace.replay("none"))
+    tasks = len(trace.task_load)
+    return {
+        "run": repr(trace),
+        "lbaf_seconds": found["stepping"],
+        "lbaf_populating_seconds": found["populating"],
+        "lbaf_reading_seconds": found["reading"],
+        "pylb_seconds": best["pylb"],
+        "pylb_tasks_per_second": tasks / best["pylb"],
+        "lbaf_tasks_per_second": tasks / found["stepping"],
+        "ratio": found["stepping"] / best["pylb"],
+        "max_over_mean": float(results["pylb"].metrics["max_over_mean"].mean()),
+    }
+
+
+def show_lbaf(row):
+    print(f"\n{row['run']}")
+    print(f"{'':>10} {'ms':>9} {'10^6 tasks/s':>13}")
+    for name in ("pylb", "lbaf"):
+        seconds, rate = row[f"{name}_seconds"], row[f"{name}_tasks_per_second"]
+        print(f"{name:>10} {1e3 * seconds:9.3f} {1e-6 * rate:13.4f}")
+    print(
+        f"ratio {row['ratio']:.0f}; what is not in it: LBAF makes its objects in "
+        f"{row['lbaf_populating_seconds']:.2f} s"
+    )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--objects", type=int, default=10_000)
     parser.add_argument("--phases", type=int, default=1_000)
     parser.add_argument("--ranks", type=int, default=60)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--lbaf", metavar="PYTHON", help="a Python that has LBAF")
+    parser.add_argument("--run", metavar="FOLDER", help="of vt's files, for LBAF")
     parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     args = parser.parse_args()
     trace = pylb.trace.hotspot(args.ranks, args.objects, args.phases)
@@ -87,9 +136,17 @@ def main():
             f"{1e3 * row['pylb_seconds']:9.1f} {1e3 * row['numpy_seconds']:9.1f} "
             f"{1e-6 * row['pylb_tasks_per_second']:13.1f} {row['ratio']:6.2f}"
         )
+    answer = {"arguments": vars(args), "rows": rows}
+    if args.lbaf:
+        with tempfile.TemporaryDirectory() as folder:
+            if args.run is None:
+                pylb.trace.hotspot(args.ranks, 1000, 50).write(folder)
+            recorded = pylb.Trace.read(args.run or folder)
+            answer["lbaf"] = with_lbaf(args.lbaf, args.run or folder, recorded, 3)
+        show_lbaf(answer["lbaf"])
     if args.json:
         with open(args.json, "w") as file:
-            json.dump({"arguments": vars(args), "rows": rows}, file, indent=2)
+            json.dump(answer, file, indent=2)
 
 
 if __name__ == "__main__":
