@@ -1,4 +1,8 @@
-"""Sphinx: MyST pages, the furo theme, the interface from the docstrings."""
+"""Sphinx: MyST pages, the furo theme, the interface from the docstrings, executed notebooks."""
+
+import os
+import shutil
+from pathlib import Path
 
 from pylb import __version__
 
@@ -7,8 +11,24 @@ author = "the pylb authors"
 copyright = "the pylb authors"
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc"]
-exclude_patterns = ["_build"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc"]
+exclude_patterns = ["_build", "jupyter_execute"]
+
+# Sphinx sees only what is below its own folder.  Executed once, and again when they change.
+here = Path(__file__).parent
+shutil.rmtree(here / "_notebooks", ignore_errors=True)
+shutil.copytree(here.parent / "notebooks", here / "_notebooks")
+nb_execution_mode = "cache"
+nb_execution_timeout = 120
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+# Widgets as their last picture: their scripts would come from the network.
+nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]
+nb_ipywidgets_js: dict[str, dict[str, str]] = {}
+# The kernel imports the pylb that is documented.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(here.parent), os.environ.get("PYTHONPATH")])
+)
 html_theme = "furo"
 html_title = f"pylb {__version__}"
 
