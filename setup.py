@@ -103,6 +103,20 @@ def mpi_extension(mpicc, words):
     return out
 
 
+def recorder_extension(mpicc, words):
+    """The library that pylb record loads before MPI programs; no Python module."""
+    compile_args, link_args = split_words(words)
+    out = extension(
+        "pylb._record",
+        sources("record"),
+        include=["csrc/record"],
+        compile_args=compile_args,
+        link_args=[*link_args, "-pthread"],
+    )
+    out.optional = "MPICC" not in os.environ
+    return out
+
+
 def pkg_config(package):
     """Words of a package, or none."""
     if not package or not shutil.which("pkg-config"):
@@ -170,7 +184,8 @@ def extensions():
     core += ["csrc/py/coremodule.c"]
     mpi = mpi_words()
     out = [extension("pylb._core", core, link_args=["-lm", "-pthread"])]
-    return [*out, *([mpi_extension(*mpi)] if mpi else []), *partitioner_extensions(mpi)]
+    with_mpi = [mpi_extension(*mpi), recorder_extension(*mpi)] if mpi else []
+    return [*out, *with_mpi, *partitioner_extensions(mpi)]
 
 
 setup(ext_modules=extensions())

@@ -7,6 +7,7 @@ and in a simulation.
 from pylb import demo, errors, plots
 from pylb._version import __version__
 from pylb.evaluation import Evaluation, evaluate
+from pylb.events import Recording, procedure
 from pylb.machine.models import SpeedModels
 from pylb.machine.rows import Division, RowPartition
 from pylb.metrics import Metrics
@@ -26,6 +27,7 @@ from pylb.trace import RunRecord, Trace
 from pylb.traffic import Traffic, traffic
 from pylb.triggers import Cycle, Trigger, triggers
 from pylb.virtual import VirtualCluster, VirtualComm
+from pylb.whatif import Prediction, whatif
 
 __all__ = [
     "Alternative",
@@ -49,7 +51,9 @@ __all__ = [
     "Pending",
     "Placement",
     "Plan",
+    "Prediction",
     "Receipt",
+    "Recording",
     "Replay",
     "Report",
     "RowPartition",
@@ -74,10 +78,12 @@ __all__ = [
     "place",
     "plan_between",
     "plots",
+    "procedure",
     "replay",
     "report",
     "strategies",
     "strategy",
     "traffic",
     "triggers",
+    "whatif",
 ]

@@ -370,3 +370,34 @@ class Table:
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], int]: ...
     def remove(self, ids: ArrayLike, /) -> int: ...
     def ids(self) -> NDArray[np.int64]: ...
+
+# whatif.c
+def op_layout() -> tuple[list[tuple[str, str, int]], list[str], list[str]]: ...
+
+@final
+class Simulation:
+    def __new__(
+        cls,
+        comm_start: ArrayLike,
+        comm_member: ArrayLike,
+        place: ArrayLike,
+        speed: ArrayLike,
+        node: ArrayLike,
+        alpha: ArrayLike,
+        beta: ArrayLike,
+        share: ArrayLike,
+        period: float,
+        overhead: float,
+        eager: int,
+        quantum: float,
+        waiting: int,
+        as_recorded: bool,
+        /,
+    ) -> Simulation: ...
+    def feed(
+        self, rank: int, ops: NDArray[Any], closed: bool, steps: NDArray[Any] | None, /
+    ) -> None: ...
+    def comms(self, start: ArrayLike, member: ArrayLike, /) -> None: ...
+    def run(self) -> int: ...
+    def times(self) -> NDArray[np.float64]: ...
+    def memory(self) -> int: ...

@@ -95,6 +95,7 @@ int plb_py_add_partition(PyObject *module);
 int plb_py_add_machine(PyObject *module);
 int plb_py_add_move(PyObject *module);
 int plb_py_add_exchange(PyObject *module); /* of pylb._mpi */
+int plb_py_add_whatif(PyObject *module);
 
 /** (name, default, least, most, unit, help) of each parameter, a new tuple. */
 PyObject *plb_py_params(const plb_param_t *params, int n);

@@ -21,10 +21,12 @@ from pylb.cli import (
     info,
     lab,
     optimum,
+    record,
     replay,
     report,
     triggers,
     watch,
+    whatif,
 )
 from pylb.errors import PylbError
 
@@ -53,6 +55,8 @@ COMMANDS: tuple[Command, ...] = (
     replay,
     triggers,
     optimum,
+    record,
+    whatif,
     report,
     watch,
     convert,

@@ -1,0 +1,15 @@
+"""Become a program on one core.  Run by path: ``python -I -S pin.py 0,1,0,1 program arguments``.
+
+The cores are given by rank, as mpiexec tells it.
+"""
+
+import os
+import sys
+
+RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
+
+if __name__ == "__main__":
+    cores = sys.argv[1].split(",")
+    rank = next(int(os.environ[v]) for v in RANK_VARIABLES if v in os.environ)
+    os.sched_setaffinity(0, {int(cores[rank])})
+    os.execvp(sys.argv[2], sys.argv[2:])

@@ -1,0 +1,328 @@
+/* The same functions as Fortran calls them (mpif.h and `use mpi`): names in lower case with an
+ * underscore, arguments by address.  What is done is left to MPI's own function for Fortran, which
+ * knows MPI_IN_PLACE and the like; only what is noted is translated.
+ *
+ * MPI's functions are weak: a program in C has none of them, and calls none of these. */
+#include <stdlib.h>
+
+#include "record.h"
+
+typedef MPI_Fint *F;
+
+enum { STATUS_SIZE = sizeof(MPI_Status) / sizeof(MPI_Fint) };
+
+#define COMM MPI_Comm_f2c(*comm)
+#define BYTES(count, type) plb_bytes(*(count), MPI_Type_f2c(*(type)))
+#define LIST(...) __VA_ARGS__
+
+/* name, parameters, arguments, what is noted. */
+#define FORTRAN(name, params, args, ...)                                                          \
+    extern void pmpi_##name##_ params __attribute__((weak));                                      \
+    PLB_EXPORT void mpi_##name##_ params;                                                         \
+    void mpi_##name##_ params                                                                     \
+    {                                                                                             \
+        const bool noted = plb_enter();                                                           \
+        pmpi_##name##_ args;                                                                      \
+        if (noted) {                                                                              \
+            __VA_ARGS__;                                                                          \
+            plb_leave();                                                                          \
+        }                                                                                         \
+    }
+
+/* --- beginning and end --- */
+
+extern void pmpi_init_(F ierr) __attribute__((weak));
+extern void pmpi_init_thread_(F required, F provided, F ierr) __attribute__((weak));
+extern void pmpi_finalize_(F ierr) __attribute__((weak));
+PLB_EXPORT void mpi_init_(F ierr);
+PLB_EXPORT void mpi_init_thread_(F required, F provided, F ierr);
+PLB_EXPORT void mpi_finalize_(F ierr);
+
+void mpi_init_(F ierr)
+{
+    pmpi_init_(ierr);
+    plb_record_start(MPI_THREAD_SINGLE);
+}
+
+void mpi_init_thread_(F required, F provided, F ierr)
+{
+    pmpi_init_thread_(required, provided, ierr);
+    plb_record_start(*provided);
+}
+
+void mpi_finalize_(F ierr)
+{
+    plb_record_end(true);
+    pmpi_finalize_(ierr);
+}
+
+/* --- messages --- */
+
+#define MESSAGE (void *buf, F count, F type, F peer, F tag, F comm, F ierr)
+#define MESSAGE_ARGS (buf, count, type, peer, tag, comm, ierr)
+#define REQUEST (void *buf, F count, F type, F peer, F tag, F comm, F request, F ierr)
+#define REQUEST_ARGS (buf, count, type, peer, tag, comm, request, ierr)
+#define MADE_SEND(persistent, flags)                                                              \
+    plb_made_send(MPI_Request_f2c(*request), persistent, flags, BYTES(count, type), *peer, *tag,  \
+                  COMM)
+#define SENDS(blocking, nonblocking, init, flags)                                                 \
+    FORTRAN(blocking, MESSAGE, MESSAGE_ARGS,                                                      \
+            plb_note_send(flags, BYTES(count, type), *peer, *tag, COMM))                          \
+    FORTRAN(nonblocking, REQUEST, REQUEST_ARGS, MADE_SEND(false, flags))                          \
+    FORTRAN(init, REQUEST, REQUEST_ARGS, MADE_SEND(true, flags))
+SENDS(send, isend, send_init, 0)
+SENDS(bsend, ibsend, bsend_init, PLB_OP_BUFFERED)
+SENDS(ssend, issend, ssend_init, PLB_OP_SYNCHRONOUS)
+SENDS(rsend, irsend, rsend_init, 0)
+FORTRAN(irecv, REQUEST, REQUEST_ARGS,
+        plb_made_receive(MPI_Request_f2c(*request), false, *peer, *tag, COMM))
+FORTRAN(recv_init, REQUEST, REQUEST_ARGS,
+        plb_made_receive(MPI_Request_f2c(*request), true, *peer, *tag, COMM))
+
+/* A status that the program does not ignore, as C has it. */
+static const MPI_Status *in_c(const MPI_Fint *status, MPI_Status *out)
+{
+    PMPI_Status_f2c(status, out);
+    return out;
+}
+
+#define WITH_STATUS(name, params, args, ...)                                                      \
+    extern void pmpi_##name##_(LIST params, F status, F ierr) __attribute__((weak));              \
+    PLB_EXPORT void mpi_##name##_(LIST params, F status, F ierr);                                 \
+    void mpi_##name##_(LIST params, F status, F ierr)                                             \
+    {                                                                                             \
+        MPI_Fint own[STATUS_SIZE];                                                                \
+        MPI_Status c_status;                                                                      \
+        status = status == MPI_F_STATUS_IGNORE ? own : status;                                    \
+        BEFORE;                                                                                   \
+        const bool noted = plb_enter();                                                           \
+        pmpi_##name##_(LIST args, status, ierr);                                                  \
+        if (noted) {                                                                              \
+            const MPI_Status *const its = in_c(status, &c_status);                                \
+            __VA_ARGS__;                                                                          \
+            plb_leave();                                                                          \
+        }                                                                                         \
+    }
+
+static void maybe_probed(MPI_Fint flag, int source, int tag, MPI_Comm comm,
+                         const MPI_Status *status)
+{
+    if (flag) {
+        plb_note_receive(PLB_OP_PROBE, source, tag, comm, status);
+    } else {
+        plb_polled();
+    }
+}
+
+#define BEFORE
+WITH_STATUS(recv, (void *buf, F count, F type, F peer, F tag, F comm),
+            (buf, count, type, peer, tag, comm),
+            plb_note_receive(PLB_OP_RECV, *peer, *tag, COMM, its))
+WITH_STATUS(probe, (F peer, F tag, F comm), (peer, tag, comm),
+            plb_note_receive(PLB_OP_PROBE, *peer, *tag, COMM, its))
+WITH_STATUS(iprobe, (F peer, F tag, F comm, F flag), (peer, tag, comm, flag),
+            maybe_probed(*flag, *peer, *tag, COMM, its))
+WITH_STATUS(sendrecv,
+            (void *sendbuf, F count, F type, F dest, F sendtag, void *recvbuf, F recvcount,
+             F recvtype, F source, F recvtag, F comm),
+            (sendbuf, count, type, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag,
+             comm),
+            plb_note_exchange(BYTES(count, type), *dest, *sendtag, *source, *recvtag, COMM, its))
+WITH_STATUS(sendrecv_replace,
+            (void *buf, F count, F type, F dest, F sendtag, F source, F recvtag, F comm),
+            (buf, count, type, dest, sendtag, source, recvtag, comm),
+            plb_note_exchange(BYTES(count, type), *dest, *sendtag, *source, *recvtag, COMM, its))
+
+/* --- requests --- */
+
+static uint64_t handle_of(MPI_Fint request)
+{
+    const MPI_Request it = MPI_Request_f2c(request);
+    return PLB_HANDLE(it);
+}
+
+static void maybe_done(MPI_Fint flag, uint64_t was, const MPI_Status *status)
+{
+    if (flag) {
+        plb_request_done(was, status);
+    } else {
+        plb_polled();
+    }
+}
+
+#undef BEFORE
+#define BEFORE const uint64_t was = handle_of(*request)
+WITH_STATUS(wait, (F request), (request), plb_request_done(was, its))
+WITH_STATUS(test, (F request, F flag), (request, flag), maybe_done(*flag, was, its))
+
+static void started(const MPI_Fint *request, int n)
+{
+    for (int i = 0; i < n; i++) {
+        plb_request_started(MPI_Request_f2c(request[i]));
+    }
+}
+FORTRAN(start, (F request, F ierr), (request, ierr), started(request, 1))
+FORTRAN(startall, (F n, F requests, F ierr), (n, requests, ierr), started(requests, *n))
+
+extern void pmpi_request_free_(F request, F ierr) __attribute__((weak));
+PLB_EXPORT void mpi_request_free_(F request, F ierr);
+void mpi_request_free_(F request, F ierr)
+{
+    const MPI_Request was = MPI_Request_f2c(*request);
+    const bool noted = plb_enter();
+    pmpi_request_free_(request, ierr);
+    if (noted) {
+        plb_request_freed(was);
+        plb_leave();
+    }
+}
+
+/* Handles before a call on many requests, and statuses of its own where they are ignored. */
+typedef struct many {
+    uint64_t *was;
+    MPI_Fint *own, *status;
+} many_t;
+
+static many_t remember(int n, const MPI_Fint *requests, MPI_Fint *statuses)
+{
+    many_t out = {.was = malloc(((size_t)n + 1) * sizeof *out.was), .status = statuses};
+    if (statuses == MPI_F_STATUSES_IGNORE || statuses == MPI_F_STATUS_IGNORE) {
+        out.own = out.status = malloc(((size_t)n + 1) * STATUS_SIZE * sizeof *out.own);
+    }
+    if (out.was == NULL || out.status == NULL) {
+        abort();
+    }
+    for (int i = 0; i < n; i++) {
+        out.was[i] = handle_of(requests[i]);
+    }
+    return out;
+}
+
+static void one_done(const many_t *self, int request, int status)
+{
+    MPI_Status c_status;
+    plb_request_done(self->was[request], in_c(self->status + STATUS_SIZE * status, &c_status));
+}
+
+static void all_done(const many_t *self, MPI_Fint flag, int n)
+{
+    for (int i = 0; flag && i < n; i++) {
+        one_done(self, i, i);
+    }
+    if (!flag) {
+        plb_polled();
+    }
+}
+
+static void some_done(const many_t *self, int n, const MPI_Fint *indices)
+{
+    for (int i = 0; i < n; i++) {
+        one_done(self, indices[i] - 1, i);
+    }
+    if (n <= 0) {
+        plb_polled();
+    }
+}
+
+static void any_done(const many_t *self, MPI_Fint flag, MPI_Fint index)
+{
+    if (flag && index > 0) {
+        one_done(self, index - 1, 0);
+    } else {
+        plb_polled();
+    }
+}
+
+#define MANY(name, params, args, ...)                                                             \
+    extern void pmpi_##name##_(F n, F requests, LIST params F status, F ierr)                     \
+        __attribute__((weak));                                                                    \
+    PLB_EXPORT void mpi_##name##_(F n, F requests, LIST params F status, F ierr);                 \
+    void mpi_##name##_(F n, F requests, LIST params F status, F ierr)                             \
+    {                                                                                             \
+        const many_t before = remember(*n, requests, status);                                     \
+        const bool noted = plb_enter();                                                           \
+        pmpi_##name##_(n, requests, LIST args before.status, ierr);                               \
+        if (noted) {                                                                              \
+            __VA_ARGS__;                                                                          \
+            plb_leave();                                                                          \
+        }                                                                                         \
+        free(before.was);                                                                         \
+        free(before.own);                                                                         \
+    }
+MANY(waitall, (), (), all_done(&before, 1, *n))
+MANY(testall, (F flag, ), (flag, ), all_done(&before, *flag, *n))
+MANY(waitany, (F index, ), (index, ), any_done(&before, 1, *index))
+MANY(testany, (F index, F flag, ), (index, flag, ), any_done(&before, *flag, *index))
+MANY(waitsome, (F done, F indices, ), (done, indices, ), some_done(&before, *done, indices))
+MANY(testsome, (F done, F indices, ), (done, indices, ), some_done(&before, *done, indices))
+
+/* --- collectives --- */
+
+#define COLLECTIVE(name, params, args, what, root, bytes)                                         \
+    FORTRAN(name, (LIST params, F comm, F ierr), (LIST args, comm, ierr),                         \
+            plb_note_collective(what, root, bytes, COMM))                                         \
+    FORTRAN(i##name, (LIST params, F comm, F request, F ierr), (LIST args, comm, request, ierr),  \
+            plb_made_collective(MPI_Request_f2c(*request), what, root, bytes, COMM))
+#define SEND void *sendbuf, F count, F type
+#define SEND_ARGS sendbuf, count, type
+#define RECV void *recvbuf, F recvcount, F recvtype
+#define RECV_ARGS recvbuf, recvcount, recvtype
+#define REDUCED void *sendbuf, void *recvbuf, F count, F type, F op
+#define REDUCED_ARGS sendbuf, recvbuf, count, type, op
+
+FORTRAN(barrier, (F comm, F ierr), (comm, ierr), plb_note_collective(PLB_BARRIER, 0, 0, COMM))
+FORTRAN(ibarrier, (F comm, F request, F ierr), (comm, request, ierr),
+        plb_made_collective(MPI_Request_f2c(*request), PLB_BARRIER, 0, 0, COMM))
+COLLECTIVE(bcast, (SEND, F root), (SEND_ARGS, root), PLB_BCAST, *root, BYTES(count, type))
+COLLECTIVE(gather, (SEND, RECV, F root), (SEND_ARGS, RECV_ARGS, root), PLB_GATHER, *root,
+           BYTES(count, type))
+COLLECTIVE(gatherv, (SEND, void *recvbuf, F counts, F displs, F recvtype, F root),
+           (SEND_ARGS, recvbuf, counts, displs, recvtype, root), PLB_GATHER, *root,
+           BYTES(count, type))
+COLLECTIVE(scatter, (SEND, RECV, F root), (SEND_ARGS, RECV_ARGS, root), PLB_SCATTER, *root,
+           BYTES(recvcount, recvtype))
+COLLECTIVE(scatterv, (void *sendbuf, F counts, F displs, F type, RECV, F root),
+           (sendbuf, counts, displs, type, RECV_ARGS, root), PLB_SCATTER, *root,
+           BYTES(recvcount, recvtype))
+COLLECTIVE(allgather, (SEND, RECV), (SEND_ARGS, RECV_ARGS), PLB_ALLGATHER, 0,
+           BYTES(recvcount, recvtype))
+COLLECTIVE(allgatherv, (SEND, void *recvbuf, F counts, F displs, F recvtype),
+           (SEND_ARGS, recvbuf, counts, displs, recvtype), PLB_ALLGATHER, 0,
+           BYTES(counts, recvtype))
+COLLECTIVE(alltoall, (SEND, RECV), (SEND_ARGS, RECV_ARGS), PLB_ALLTOALL, 0,
+           BYTES(recvcount, recvtype))
+COLLECTIVE(alltoallv,
+           (void *sendbuf, F counts, F displs, F type, void *recvbuf, F recvcounts, F rdispls,
+            F recvtype),
+           (sendbuf, counts, displs, type, recvbuf, recvcounts, rdispls, recvtype), PLB_ALLTOALL,
+           0, BYTES(recvcounts, recvtype))
+COLLECTIVE(reduce, (REDUCED, F root), (REDUCED_ARGS, root), PLB_REDUCE, *root, BYTES(count, type))
+COLLECTIVE(allreduce, (REDUCED), (REDUCED_ARGS), PLB_ALLREDUCE, 0, BYTES(count, type))
+COLLECTIVE(scan, (REDUCED), (REDUCED_ARGS), PLB_SCAN, 0, BYTES(count, type))
+COLLECTIVE(exscan, (REDUCED), (REDUCED_ARGS), PLB_EXSCAN, 0, BYTES(count, type))
+COLLECTIVE(reduce_scatter_block, (REDUCED), (REDUCED_ARGS), PLB_REDUCE_SCATTER, 0,
+           BYTES(count, type))
+
+/* --- communicators --- */
+
+#define MADE plb_note_made(COMM, MPI_Comm_f2c(*fresh))
+FORTRAN(comm_dup, (F comm, F fresh, F ierr), (comm, fresh, ierr), MADE)
+FORTRAN(comm_split, (F comm, F color, F key, F fresh, F ierr), (comm, color, key, fresh, ierr),
+        MADE)
+FORTRAN(comm_create, (F comm, F group, F fresh, F ierr), (comm, group, fresh, ierr), MADE)
+FORTRAN(cart_create, (F comm, F ndims, F dims, F periods, F reorder, F fresh, F ierr),
+        (comm, ndims, dims, periods, reorder, fresh, ierr), MADE)
+FORTRAN(cart_sub, (F comm, F remain, F fresh, F ierr), (comm, remain, fresh, ierr), MADE)
+
+extern void pmpi_comm_free_(F comm, F ierr) __attribute__((weak));
+PLB_EXPORT void mpi_comm_free_(F comm, F ierr);
+void mpi_comm_free_(F comm, F ierr)
+{
+    const MPI_Comm was = COMM;
+    const bool noted = plb_enter();
+    pmpi_comm_free_(comm, ierr);
+    if (noted) {
+        plb_group_gone(was);
+        plb_leave();
+    }
+}

@@ -1,0 +1,306 @@
+/* One-sided communication: what accesses move counts when they have to be complete, at fences,
+ * unlocks and flushes. */
+#include <stdlib.h>
+
+#include "record.h"
+
+typedef struct window {
+    plb_group_t *group; /* in which nobody else talks */
+    int64_t *pending;   /* [size] bytes to or from each target */
+    MPI_Group opened, posted;
+} window_t;
+
+static plb_table_t windows;
+
+enum { POSTED = 1, COMPLETE = 2 }; /* tags of post-start-complete-wait */
+
+static window_t *window_of(MPI_Win win)
+{
+    return plb_table_get(&windows, PLB_HANDLE(win));
+}
+
+static void meet(const plb_group_t *group)
+{
+    plb_note((plb_op_t){
+        .kind = PLB_OP_COLL, .what = PLB_BARRIER, .tag = group->rank, .comm = group->number});
+}
+
+static void made(MPI_Comm comm, MPI_Win win)
+{
+    plb_group_t *parent = plb_group(comm);
+    window_t *self = calloc(1, sizeof *self);
+    if (self == NULL || parent == NULL) {
+        abort();
+    }
+    parent->own = NULL; /* each window has a group of its own */
+    self->group = plb_group_own(parent);
+    parent->own = NULL;
+    self->pending = calloc((size_t)self->group->size, sizeof *self->pending);
+    self->opened = self->posted = MPI_GROUP_NULL;
+    if (self->pending == NULL) {
+        abort();
+    }
+    plb_table_put(&windows, PLB_HANDLE(win), self);
+    meet(self->group);
+}
+
+static void gone(uint64_t win)
+{
+    window_t *self = plb_table_take(&windows, win);
+    if (self != NULL) {
+        meet(self->group);
+        free(self->pending);
+        free(self);
+    }
+}
+
+#define MAKES(name, params, args)                                                                 \
+    PLB_EXPORT int MPI_Win_##name params                                                          \
+    {                                                                                             \
+        PLB_WRAP(PMPI_Win_##name args, made(comm, *win));                                         \
+    }
+MAKES(create, (void *base, MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, MPI_Win *win),
+      (base, size, unit, info, comm, win))
+MAKES(allocate, (MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void *base, MPI_Win *win),
+      (size, unit, info, comm, base, win))
+MAKES(allocate_shared,
+      (MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void *base, MPI_Win *win),
+      (size, unit, info, comm, base, win))
+MAKES(create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win *win), (info, comm, win))
+
+PLB_EXPORT int MPI_Win_free(MPI_Win *win)
+{
+    const uint64_t was = PLB_HANDLE(*win);
+    PLB_WRAP(PMPI_Win_free(win), gone(was));
+}
+
+/* --- accesses --- */
+
+static void accessed(MPI_Win win, int target, int64_t bytes)
+{
+    window_t *self = window_of(win);
+    if (self != NULL && target >= 0 && target < self->group->size) {
+        self->pending[target] += bytes + 1; /* one without data is one too */
+    }
+}
+
+#define TO_TARGET int target, MPI_Aint displacement, int target_count, MPI_Datatype target_type
+#define TO_TARGET_ARGS target, displacement, target_count, target_type
+#define ACCESS(name, rname, params, args)                                                         \
+    PLB_EXPORT int MPI_##name(LIST params, MPI_Win win)                                           \
+    {                                                                                             \
+        PLB_WRAP(PMPI_##name(LIST args, win), accessed(win, target, plb_bytes(count, type)));     \
+    }                                                                                             \
+    PLB_EXPORT int MPI_##rname(LIST params, MPI_Win win, MPI_Request *request)                    \
+    {                                                                                             \
+        PLB_WRAP(PMPI_##rname(LIST args, win, request),                                           \
+                 accessed(win, target, plb_bytes(count, type)));                                  \
+    }
+#define LIST(...) __VA_ARGS__
+ACCESS(Put, Rput, (const void *origin, int count, MPI_Datatype type, TO_TARGET),
+       (origin, count, type, TO_TARGET_ARGS))
+ACCESS(Get, Rget, (void *origin, int count, MPI_Datatype type, TO_TARGET),
+       (origin, count, type, TO_TARGET_ARGS))
+ACCESS(Accumulate, Raccumulate,
+       (const void *origin, int count, MPI_Datatype type, TO_TARGET, MPI_Op op),
+       (origin, count, type, TO_TARGET_ARGS, op))
+ACCESS(Get_accumulate, Rget_accumulate,
+       (const void *origin, int count, MPI_Datatype type, void *result, int result_count,
+        MPI_Datatype result_type, TO_TARGET, MPI_Op op),
+       (origin, count, type, result, result_count, result_type, TO_TARGET_ARGS, op))
+
+PLB_EXPORT int MPI_Fetch_and_op(const void *origin, void *result, MPI_Datatype type, int target,
+                                MPI_Aint displacement, MPI_Op op, MPI_Win win)
+{
+    PLB_WRAP(PMPI_Fetch_and_op(origin, result, type, target, displacement, op, win),
+             accessed(win, target, plb_bytes(1, type)));
+}
+
+PLB_EXPORT int MPI_Compare_and_swap(const void *origin, const void *compare, void *result,
+                                    MPI_Datatype type, int target, MPI_Aint displacement,
+                                    MPI_Win win)
+{
+    PLB_WRAP(PMPI_Compare_and_swap(origin, compare, result, type, target, displacement, win),
+             accessed(win, target, plb_bytes(1, type)));
+}
+
+/* --- when they have to be complete --- */
+
+static int64_t take_pending(window_t *self, int target)
+{
+    const int64_t bytes = self->pending[target];
+    self->pending[target] = 0;
+    return bytes;
+}
+
+static void complete_one(window_t *self, int target)
+{
+    const int64_t bytes = take_pending(self, target);
+    if (bytes > 0) {
+        plb_note((plb_op_t){.kind = PLB_OP_ACCESS,
+                            .peer = plb_world_rank(self->group, target),
+                            .bytes = bytes,
+                            .comm = self->group->number});
+    }
+}
+
+static void complete_all(window_t *self)
+{
+    for (int target = 0; target < self->group->size; target++) {
+        complete_one(self, target);
+    }
+}
+
+static void fence(MPI_Win win)
+{
+    window_t *self = window_of(win);
+    if (self != NULL) {
+        complete_all(self);
+        meet(self->group);
+    }
+}
+
+PLB_EXPORT int MPI_Win_fence(int assert, MPI_Win win)
+{
+    PLB_WRAP(PMPI_Win_fence(assert, win), fence(win));
+}
+
+static void flush(MPI_Win win, int target)
+{
+    window_t *self = window_of(win);
+    if (self != NULL && target < 0) {
+        complete_all(self);
+    } else if (self != NULL && target < self->group->size) {
+        complete_one(self, target);
+    }
+}
+
+PLB_EXPORT int MPI_Win_flush(int target, MPI_Win win)
+{
+    PLB_WRAP(PMPI_Win_flush(target, win), flush(win, target));
+}
+PLB_EXPORT int MPI_Win_flush_local(int target, MPI_Win win)
+{
+    PLB_WRAP(PMPI_Win_flush_local(target, win), flush(win, target));
+}
+PLB_EXPORT int MPI_Win_flush_all(MPI_Win win)
+{
+    PLB_WRAP(PMPI_Win_flush_all(win), flush(win, -1));
+}
+PLB_EXPORT int MPI_Win_flush_local_all(MPI_Win win)
+{
+    PLB_WRAP(PMPI_Win_flush_local_all(win), flush(win, -1));
+}
+
+static void note_lock(MPI_Win win, int kind, int target, bool shared)
+{
+    window_t *self = window_of(win);
+    if (self != NULL && target >= 0 && target < self->group->size) {
+        plb_note((plb_op_t){.kind = (uint8_t)kind,
+                            .flags = shared ? PLB_OP_SHARED : 0,
+                            .peer = plb_world_rank(self->group, target),
+                            .tag = (int32_t)(self->group->id & INT32_MAX),
+                            .bytes = kind == PLB_OP_UNLOCK ? take_pending(self, target) : 0,
+                            .comm = self->group->number});
+    }
+}
+
+PLB_EXPORT int MPI_Win_lock(int type, int target, int assert, MPI_Win win)
+{
+    PLB_WRAP(PMPI_Win_lock(type, target, assert, win),
+             note_lock(win, PLB_OP_LOCK, target, type == MPI_LOCK_SHARED));
+}
+PLB_EXPORT int MPI_Win_unlock(int target, MPI_Win win)
+{
+    PLB_WRAP(PMPI_Win_unlock(target, win), note_lock(win, PLB_OP_UNLOCK, target, false));
+}
+PLB_EXPORT int MPI_Win_unlock_all(MPI_Win win)
+{
+    PLB_WRAP(PMPI_Win_unlock_all(win), flush(win, -1));
+}
+
+/* --- post, start, complete, wait: messages within the window's group --- */
+
+static void with_each(window_t *self, MPI_Group group, int kind, int tag)
+{
+    int n = 0;
+    MPI_Group world;
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    PMPI_Group_size(group, &n);
+    for (int i = 0; i < n; i++) {
+        int peer = -1, local = -1;
+        PMPI_Group_translate_ranks(group, 1, &i, world, &peer);
+        for (int r = 0; r < self->group->size; r++) {
+            local = self->group->world[r] == peer ? r : local;
+        }
+        if (peer >= 0 && local >= 0) {
+            const bool brings = kind == PLB_OP_SEND && tag == COMPLETE;
+            plb_note((plb_op_t){.kind = (uint8_t)kind,
+                                .flags = kind == PLB_OP_SEND ? PLB_OP_BUFFERED : 0,
+                                .peer = peer,
+                                .tag = tag,
+                                .bytes = brings ? take_pending(self, local) : 0,
+                                .comm = self->group->number});
+        }
+    }
+    PMPI_Group_free(&world);
+}
+
+/* The group is MPI's until the epoch ends: a copy, as the program may free its own. */
+static MPI_Group copy(MPI_Group group)
+{
+    MPI_Group out;
+    PMPI_Group_union(group, MPI_GROUP_EMPTY, &out);
+    return out;
+}
+
+static void epoch_begins(MPI_Win win, MPI_Group group, bool posts)
+{
+    window_t *self = window_of(win);
+    if (self != NULL) {
+        *(posts ? &self->posted : &self->opened) = copy(group);
+        with_each(self, group, posts ? PLB_OP_SEND : PLB_OP_RECV, POSTED);
+    }
+}
+
+static void epoch_ends(MPI_Win win, bool posted)
+{
+    window_t *self = window_of(win);
+    MPI_Group *group = self == NULL ? NULL : posted ? &self->posted : &self->opened;
+    if (group != NULL && *group != MPI_GROUP_NULL) {
+        with_each(self, *group, posted ? PLB_OP_RECV : PLB_OP_SEND, COMPLETE);
+        PMPI_Group_free(group);
+        *group = MPI_GROUP_NULL;
+    }
+}
+
+PLB_EXPORT int MPI_Win_post(MPI_Group group, int assert, MPI_Win win)
+{
+    PLB_WRAP(PMPI_Win_post(group, assert, win), epoch_begins(win, group, true));
+}
+PLB_EXPORT int MPI_Win_start(MPI_Group group, int assert, MPI_Win win)
+{
+    PLB_WRAP(PMPI_Win_start(group, assert, win), epoch_begins(win, group, false));
+}
+PLB_EXPORT int MPI_Win_complete(MPI_Win win)
+{
+    PLB_WRAP(PMPI_Win_complete(win), epoch_ends(win, false));
+}
+PLB_EXPORT int MPI_Win_wait(MPI_Win win)
+{
+    PLB_WRAP(PMPI_Win_wait(win), epoch_ends(win, true));
+}
+
+static void maybe_ended(int flag, MPI_Win win)
+{
+    if (flag) {
+        epoch_ends(win, true);
+    } else {
+        plb_polled();
+    }
+}
+
+PLB_EXPORT int MPI_Win_test(MPI_Win win, int *flag)
+{
+    PLB_WRAP(PMPI_Win_test(win, flag), maybe_ended(*flag, win));
+}

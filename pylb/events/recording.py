@@ -1,0 +1,175 @@
+"""A recording: what each rank of an MPI program did, and what is known of where it ran."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb import parts
+from pylb.errors import FormatError, MissingFileError
+from pylb.events.layout import OP, Kind
+
+FORMAT = "pylb operations 1"
+
+
+@dataclass(eq=False, repr=False)
+class Recording:
+    """The operations of every rank of one run.
+
+    Attributes
+    ----------
+    ops : list of (n,) structured arrays
+        Of each rank, in order; the fields are those of `pylb.events.layout.OP`.
+    comms : list of (size,) int32 arrays
+        World ranks of the members of each communicator, by their rank there.  The first is the
+        world.
+    closed : (p,) bool
+        Whether a rank's records are all here; False where it was killed or its records got lost.
+    info : dict
+        About the run: ``command``, ``seconds`` (wall time, from the end of MPI_Init to the
+        beginning of MPI_Finalize), ``alpha``, ``beta``, ``overhead``, ``quantum``, ``waiting``,
+        and for each rank ``host``, ``processor``, ...
+    procedures : list of str
+        Names of the marked procedures, by number.
+    warnings : list of str
+        What is missing, or makes predictions doubtful.
+    """
+
+    ops: list[NDArray[Any]]
+    comms: list[NDArray[np.int32]]
+    closed: NDArray[np.bool_]
+    info: dict[str, Any] = field(default_factory=dict)
+    procedures: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        ops: Sequence[Any],
+        comms: Sequence[Sequence[int]] | None = None,
+        **info: Any,
+    ) -> Recording:
+        """A recording made of arrays or of lists of dicts, complete: for tests and for tools.
+
+        Parameters
+        ----------
+        ops : sequence
+            For each rank a structured array, or a sequence of mappings: ``kind`` (its name, as
+            ``"SEND"``) and other fields.
+        comms : sequence of sequences of int, optional
+            Default: the world alone.
+        """
+        arrays = [_operations(rank) for rank in ops]
+        world = [range(len(arrays))] if comms is None else comms
+        members = [np.array(list(one), np.int32) for one in world]
+        return cls(arrays, members, np.array([_ends(one) for one in arrays], bool), info)
+
+    @property
+    def n_ranks(self) -> int:
+        """Number of ranks, p."""
+        return len(self.ops)
+
+    @property
+    def n_ops(self) -> int:
+        """Number of operations of all ranks."""
+        return sum(map(len, self.ops))
+
+    @property
+    def seconds(self) -> float | None:
+        """Wall time of the recorded run, or None where it is not known."""
+        return self.info.get("seconds")
+
+    def __repr__(self) -> str:
+        took = "" if self.seconds is None else f", {self.seconds:.4g} s"
+        cut = "" if self.closed.all() else f", {np.sum(~self.closed)} ranks incomplete"
+        return f"<Recording: {self.n_ops} operations of {self.n_ranks} ranks{took}{cut}>"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write an HDF5 file.
+
+        Raises
+        ------
+        MissingPartError
+            h5py is absent.
+        """
+        h5py = parts.require("h5py")
+        with h5py.File(path, "w") as file:
+            file.attrs["format"] = FORMAT
+            head = {
+                "info": self.info,
+                "procedures": self.procedures,
+                "warnings": self.warnings,
+                "closed": self.closed.tolist(),
+            }
+            file.attrs["head"] = json.dumps(head)
+            for rank, ops in enumerate(self.ops):
+                file.create_dataset(
+                    f"ops/{rank}", data=ops, chunks=(min(len(ops), 1 << 14),) if len(ops) else None
+                )
+            for number, members in enumerate(self.comms):
+                file.create_dataset(f"comms/{number}", data=members)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Recording:
+        """Read what `save` or `pylb record` wrote.
+
+        Raises
+        ------
+        MissingFileError
+            No such file.
+        FormatError
+            No recording, or a damaged one.
+        MissingPartError
+            h5py is absent.
+        """
+        h5py = parts.require("h5py")
+        if not os.path.exists(path):
+            raise MissingFileError(f"{os.fspath(path)}: no such file")
+        try:
+            with h5py.File(path, "r") as file:
+                return _read(file, os.fspath(path))
+        except (OSError, KeyError, ValueError, TypeError) as error:
+            if isinstance(error, FormatError):
+                raise
+            raise FormatError(f"{os.fspath(path)} is no recording of pylb: {error}") from error
+
+
+def _read(file: Any, path: str) -> Recording:
+    if file.attrs.get("format") != FORMAT:
+        raise FormatError(
+            f"{path} is no recording of pylb: its format is {file.attrs.get('format')!r}, "
+            f"expected {FORMAT!r}"
+        )
+    head = json.loads(file.attrs["head"])
+    ops = [np.ascontiguousarray(file[f"ops/{r}"][:]) for r in range(len(file["ops"]))]
+    if any(one.dtype != OP for one in ops):
+        raise FormatError(f"{path}: its records are not those of this version of pylb")
+    comms = [np.array(file[f"comms/{i}"][:], np.int32) for i in range(len(file["comms"]))]
+    closed = np.array(head["closed"], bool)
+    if len(closed) != len(ops) or not comms:
+        raise FormatError(f"{path}: {len(ops)} ranks, {len(closed)} ends, {len(comms)} groups")
+    return Recording(ops, comms, closed, head["info"], head["procedures"], head["warnings"])
+
+
+def _operations(rank: Any) -> NDArray[Any]:
+    if isinstance(rank, np.ndarray):
+        if rank.dtype != OP:
+            raise FormatError(f"operations have the type {rank.dtype}: expected {OP}")
+        return np.ascontiguousarray(rank)
+    out = np.zeros(len(rank), OP)
+    for i, given in enumerate(rank):
+        fields = dict(given)
+        fields["kind"] = Kind[fields["kind"]]
+        for name, value in fields.items():
+            out[name][i] = value
+    return out
+
+
+def _ends(ops: NDArray[Any]) -> bool:
+    return bool(len(ops)) and bool(ops["kind"][-1] == Kind.END)

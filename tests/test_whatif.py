@@ -1,0 +1,426 @@
+"""What if it ran elsewhere: the simulation against its twin, worked cases, bad input."""
+
+import warnings
+
+import numpy as np
+import pytest
+from twin_whatif import Twin
+from whatif_programs import program, server
+
+import pylb
+from pylb import _core, whatif
+from pylb.errors import DomainError, FormatError, MissingFileError, OutOfRangeError
+from pylb.events import Recording
+from pylb.events.layout import OP, Collective, Flag, Kind
+from pylb.whatif import Target, target
+
+MS = 1_000_000
+FAST = {"network": (0.0, 0.0), "overhead": 0.0}
+
+
+def places(ranks):
+    rng = np.random.default_rng(ranks)
+    return [np.arange(ranks), np.zeros(ranks, int), rng.integers(2, size=ranks)]
+
+
+# --- against the twin ---
+
+
+@pytest.mark.parametrize("waiting", ["block", "yield", "spin"])
+@pytest.mark.parametrize("quantum", [0.0, 7e-4])
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+def test_agrees_with_the_twin(ranks, quantum, waiting):
+    for seed in range(12):
+        run = program(seed, ranks)
+        for place in places(ranks):
+            given = {
+                "placement": place,
+                "speed": np.array([1.0, 0.5, 2.0, 1.25, 0.8])[: max(place) + 1],
+                "node": np.array([0, 1, 0, 1, 1])[: max(place) + 1],
+                "network": ([[1e-6, 5e-6], [4e-6, 2e-6]], [[1e-9, 2e-9], [3e-9, 1e-9]])
+                if max(place) > 0
+                else (1e-6, 1e-9),
+                "overhead": [0.0, 3e-7][seed % 2],
+                "share": np.array([[1.0, 1.0, 0.5, 0.9, 1.0], [0.4, 1.0, 0.7, 0.6, 0.3]])[
+                    seed // 2 % 2, : max(place) + 1
+                ],
+                "period": [0.0, 5e-3, 1.3e-4][seed % 3],
+                "quantum": quantum,
+                "waiting": waiting,
+                "matching": "recorded",
+            }
+            told = whatif(run, **given)
+            twin = Twin(run.ops, run.comms, target(run, **given))
+            expected = twin.run()
+            assert told.end == ["through"] * ranks, (seed, place, told.warnings)
+            np.testing.assert_allclose(told.finish, expected, rtol=1e-9, atol=1e-12)
+            for name in ("waiting", "paused"):
+                np.testing.assert_allclose(
+                    getattr(told, name),
+                    [getattr(p, name) for p in twin.processes],
+                    atol=1e-6,  # an overhead more or less where two things end at once
+                )
+
+
+# --- worked cases ---
+
+
+def two(first=10, second=10):
+    """Both compute, then meet in a barrier."""
+    meet = {"kind": "COLL", "what": Collective.BARRIER}
+    return Recording.of(
+        [
+            [{**meet, "tag": rank, "compute": work * MS}, {"kind": "END"}]
+            for rank, work in enumerate((first, second))
+        ]
+    )
+
+
+def test_a_shared_processor_takes_the_sum_and_one_of_half_speed_twice_as_long():
+    run = two(10, 30)
+    assert whatif(run, **FAST).time == pytest.approx(0.030)
+    assert whatif(run, placement=[0, 0], **FAST).time == pytest.approx(0.040)
+    assert whatif(run, speed=[1.0, 0.5], **FAST).time == pytest.approx(0.060)
+    assert whatif(run, placement=[1, 0], speed=[1.0, 0.5], **FAST).time == pytest.approx(0.030)
+
+
+def test_equal_shares_of_a_processor():
+    run = Recording.of([[{"kind": "END", "compute": w * MS}] for w in (1, 2, 3)])
+    told = whatif(run, placement=[0, 0, 0], **FAST)
+    np.testing.assert_allclose(told.finish, [0.003, 0.005, 0.006])
+    np.testing.assert_allclose(told.busy, [0.001, 0.002, 0.003])
+    # in turns of 1 ms: 0 1 2 1 2 2
+    told = whatif(run, placement=[0, 0, 0], quantum=1e-3, **FAST)
+    np.testing.assert_allclose(told.finish, [0.001, 0.004, 0.006])
+
+
+def test_a_share_is_a_part_of_each_period():
+    run = Recording.of([[{"kind": "END", "compute": 3 * MS}]])
+    told = whatif(run, share=[0.2], period=0.005, **FAST)  # it began 5 ms ago with its first ms
+    assert told.time == pytest.approx(0.011)
+    assert whatif(run, share=[0.2], period=0.0, **FAST).time == pytest.approx(0.015)
+
+
+def test_a_rank_that_spins_takes_its_share():
+    run = two(10, 30)
+    told = whatif(run, placement=[0, 0], waiting="spin", **FAST)
+    assert told.time == pytest.approx(0.060)  # 10 ms take 20, 20 more take 40
+
+
+def test_messages_cost_alpha_and_beta_on_their_link():
+    run = Recording.of(
+        [
+            [{"kind": "SEND", "peer": 1, "bytes": 1000}, {"kind": "END"}],
+            [{"kind": "RECV", "peer": 0}, {"kind": "END"}],
+        ]
+    )
+    network = ([[1e-6, 1e-3], [5e-3, 2e-6]], [[1e-9, 1e-6], [1e-6, 1e-9]])
+    told = whatif(run, node=[0, 1], network=network)
+    np.testing.assert_allclose(told.finish, [0.0, 2e-3])
+    told = whatif(run, node=[1, 0], network=network)
+    np.testing.assert_allclose(told.finish, [0.0, 6e-3])
+    told = whatif(run, node=[0, 1], network=network, eager=10)  # there, back, and the data
+    np.testing.assert_allclose(told.finish, [4e-3, 4e-3])
+
+
+def test_a_rendezvous_waits_until_the_receiver_is_within_mpi():
+    run = Recording.of(
+        [
+            [{"kind": "SEND", "peer": 1, "bytes": 1000}, {"kind": "END"}],
+            [
+                {"kind": "IRECV", "peer": 0, "request": 3},
+                {"kind": "WAIT", "request": 3, "compute": 20 * MS},
+                {"kind": "END"},
+            ],
+        ]
+    )
+    told = whatif(run, eager=0, **FAST)
+    np.testing.assert_allclose(told.finish, [0.020, 0.020])
+    np.testing.assert_allclose(whatif(run, eager=1000, **FAST).finish, [0.0, 0.020])
+
+
+def test_messages_of_one_sender_are_not_overtaken_except_by_tag():
+    def sends(*tags):
+        return [{"kind": "SEND", "peer": 1, "tag": t, "compute": MS} for t in tags]
+
+    def receives(*tags):
+        return [{"kind": "RECV", "peer": 0, "tag": t} for t in tags]
+
+    end = [{"kind": "END"}]
+    run = Recording.of([sends(1, 2, 1) + end, receives(2, 1, 1) + end])
+    told = whatif(run, steps=True, **FAST)
+    np.testing.assert_allclose(told.steps[1]["end"][:3], [0.002, 0.002, 0.003])
+    np.testing.assert_array_equal(told.steps[1]["cause_op"][[0, 2]], [1, 2])
+    np.testing.assert_array_equal(told.steps[1]["cause_rank"][:3], [0, -1, 0])
+
+
+def test_communicators_do_not_mix():
+    end = [{"kind": "END"}]
+    run = Recording.of(
+        [
+            [
+                {"kind": "SEND", "peer": 1, "comm": 1},
+                {"kind": "SEND", "peer": 1, "compute": MS},
+                *end,
+            ],
+            [{"kind": "RECV", "peer": 0}, {"kind": "RECV", "peer": 0, "comm": 1}, *end],
+        ],
+        [[0, 1], [1, 0]],
+    )
+    np.testing.assert_allclose(whatif(run, **FAST).finish, [0.001, 0.001])
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5, 8])
+@pytest.mark.parametrize("what", list(Collective))
+def test_who_waits_for_whom_in_a_collective(what, ranks):
+    """One rank comes late: those that need it wait, the others need not."""
+    for late in range(ranks):
+        root = 1
+        run = Recording.of(
+            [
+                [
+                    {
+                        "kind": "COLL",
+                        "what": what,
+                        "tag": rank,
+                        "peer": root,
+                        "bytes": 1000,
+                        "compute": 50 * MS if rank == late else 0,
+                    },
+                    {"kind": "END"},
+                ]
+                for rank in range(ranks)
+            ]
+        )
+        waits = whatif(run, **FAST).finish > 0.04
+        if what.name in ("BCAST", "SCATTER"):
+            assert waits[late]
+            assert waits.all() == (late == root or (ranks == 2 and waits.all()))
+        elif what.name in ("REDUCE", "GATHER"):
+            assert waits[late]
+            assert waits[root]
+        elif what.name in ("SCAN", "EXSCAN"):
+            np.testing.assert_array_equal(waits, np.arange(ranks) >= late)
+        else:
+            assert waits.all()
+
+
+# --- from any source ---
+
+
+def test_a_server_takes_what_comes_first():
+    """Recorded: client 1 came first; where it is slow, client 2 is served first."""
+    serve = Flag.ANY_SOURCE
+    end = [{"kind": "COLL", "what": Collective.BARRIER}, {"kind": "END"}]
+    ends = [[{**end[0], "tag": rank}, end[1]] for rank in range(3)]
+    run = Recording.of(
+        [
+            [
+                {"kind": "RECV", "peer": 1, "flags": serve},
+                {"kind": "SEND", "peer": 1, "compute": 1 * MS},
+                {"kind": "RECV", "peer": 2, "flags": serve},
+                {"kind": "SEND", "peer": 2, "compute": 5 * MS},
+                {"kind": "RECV", "peer": 1, "flags": serve},
+                {"kind": "SEND", "peer": 1, "compute": 1 * MS},
+                *ends[0],
+            ],
+            [
+                {"kind": "SEND", "peer": 0, "compute": 1 * MS},
+                {"kind": "RECV", "peer": 0},
+                {"kind": "SEND", "peer": 0, "compute": 20 * MS},
+                {"kind": "RECV", "peer": 0},
+                *ends[1],
+            ],
+            [{"kind": "SEND", "peer": 0, "compute": 2 * MS}, {"kind": "RECV", "peer": 0}, *ends[2]],
+        ]
+    )
+    slow = {"placement": [0, 1, 2], "speed": [1.0, 0.1, 1.0]}
+    told = whatif(run, steps=True, **slow, **FAST)
+    # client 2 asks at 2 ms and is through at 7 ms; client 1 asks at 10 ms and at 211 ms
+    np.testing.assert_allclose(told.steps[2]["end"][1], 0.007)
+    np.testing.assert_allclose(told.time, 0.212)
+    recorded = whatif(run, steps=True, matching="recorded", **slow, **FAST)
+    np.testing.assert_allclose(recorded.steps[2]["end"][1], 0.016)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_server_does_all_its_work_in_whatever_order(seed):
+    run = server(seed)
+    for speed in ([1.0] * 4, [1.0, 0.2, 1.0, 3.0], [0.3, 1.0, 2.0, 0.5]):
+        told = whatif(run, speed=speed, placement=range(4), steps=True)
+        assert told.complete
+        work = [1e-9 * ops["compute"].sum() for ops in run.ops]
+        np.testing.assert_allclose(told.busy, np.array(work) / speed)
+        # every client's answer comes after its question
+        for rank in range(1, 4):
+            times = told.steps[rank]
+            assert (np.diff(times["end"]) >= -1e-12).all()
+
+
+def test_probes_and_unnamed_sources():
+    end = [{"kind": "END"}]
+    run = Recording.of(
+        [
+            [
+                {"kind": "RECV", "peer": -1, "flags": 6},
+                {"kind": "RECV", "peer": -1, "flags": 6},
+                *end,
+            ],
+            [{"kind": "SEND", "peer": 0, "compute": 2 * MS}, *end],
+            [{"kind": "SEND", "peer": 0, "compute": 1 * MS}, *end],
+        ]
+    )
+    np.testing.assert_allclose(whatif(run, **FAST).finish, [0.002, 0.002, 0.001])
+
+
+# --- the order in which records become known ---
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_order_in_which_records_come_makes_no_difference(seed):
+    run = program(seed, 4, steps=60) if seed % 2 else server(seed)
+    rng = np.random.default_rng(seed)
+    for quantum in (0.0, 5e-4):
+        aim = target(run, placement=[0, 0, 1, 1], quantum=quantum)
+        whole = aim.simulation(run.comms)
+        for rank, ops in enumerate(run.ops):
+            whole.feed(rank, ops, True, None)
+        assert whole.run() == -1
+        known = np.zeros(4, int)
+        parts = aim.simulation(run.comms)
+        missing = parts.run()
+        while missing >= 0:
+            rank = rng.integers(4) if rng.random() < 0.5 else missing
+            known[rank] = min(known[rank] + rng.integers(1, 8), len(run.ops[rank]))
+            ops = np.ascontiguousarray(run.ops[rank][: known[rank]])
+            parts.feed(rank, ops, bool(known[rank] == len(run.ops[rank])), None)
+            missing = parts.run()
+        np.testing.assert_array_equal(whole.times(), parts.times())  # every bit
+
+
+# --- recordings that are not whole, bad input ---
+
+
+def test_a_rank_that_was_killed_is_named_and_who_waits_for_it():
+    run = two()
+    run.ops[1] = run.ops[1][:0]
+    run.closed[1] = False
+    with pytest.warns(UserWarning, match="rank") as said:
+        told = whatif(run)
+    assert told.end == ["stuck", "cut"]
+    assert not told.complete
+    texts = [str(w.message) for w in said]
+    assert "rank 1: its records end after 0 operations, before MPI_Finalize" in texts
+    assert "rank 0 waits for ever in operation 0: BARRIER on communicator 0" in texts
+
+
+def test_a_message_that_is_never_received_and_one_that_is_never_sent():
+    end = [{"kind": "END"}]
+    run = Recording.of([[{"kind": "SEND", "peer": 1, "bytes": 10}, *end], end])
+    assert whatif(run).complete  # it went to a buffer
+    with pytest.warns(UserWarning, match="rank 0 waits for ever in operation 0: SEND of 10 bytes"):
+        assert whatif(run, eager=0).end == ["stuck", "through"]
+    run = Recording.of([[{"kind": "RECV", "peer": 1, "tag": 7}, *end], end])
+    with pytest.warns(UserWarning, match="RECV from rank 1, tag 7"):
+        whatif(run)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "says"),
+    [
+        ({"placement": [0]}, DomainError, "placement has 1 entries: expected 2"),
+        ({"placement": [0, 2], "speed": [1, 1]}, OutOfRangeError, "rank 1 is processor 2: expect"),
+        ({"placement": [0, -1]}, OutOfRangeError, "placement of rank 1 is processor -1"),
+        ({"placement": [0.5, 1]}, DomainError, "placement is .*whole numbers"),
+        ({"speed": [1.0, 0.0]}, DomainError, "speed of processor 1 is 0"),
+        ({"speed": [1.0, float("nan")]}, DomainError, "speed of processor 1 is nan"),
+        ({"speed": [[1.0]]}, DomainError, "speed has the shape"),
+        ({"node": [0]}, OutOfRangeError, "placement of rank 1 is processor 1: expected 0 ... 0"),
+        ({"node": [0], "speed": [1, 1]}, DomainError, "node has 1 entries: expected 2"),
+        ({"node": [0, -1]}, OutOfRangeError, "node of processor 1 is -1"),
+        ({"network": (1.0,)}, DomainError, "network is"),
+        ({"network": (-1.0, 0.0)}, DomainError, "network from node 0 to 0 is alpha -1"),
+        ({"network": (np.zeros((3, 3)), 0.0)}, DomainError, "network's alpha has the shape"),
+        ({"quantum": -1.0}, DomainError, "quantum -1"),
+        ({"overhead": float("inf")}, DomainError, "overhead is inf"),
+        ({"share": [0.5]}, OutOfRangeError, "placement of rank 1"),
+        ({"share": [0.5, 0.0]}, DomainError, "share of processor 1 is 0"),
+        ({"share": 1.5}, DomainError, "share of processor 0 is 1.5"),
+        ({"period": -1.0}, DomainError, "period is -1 s"),
+        ({"waiting": "sleep"}, DomainError, "waiting is 'sleep': expected block, yield, spin"),
+        ({"matching": "none"}, DomainError, "matching is 'none': expected arrival, recorded"),
+    ],
+)
+def test_targets_that_are_none(given, error, says):
+    with pytest.raises(error, match=says):
+        whatif(two(), **given)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("kind", 99, "operation 0 of rank 0: kind is 99"),
+        ("compute", -1, "processor time in ns is -1"),
+        ("bytes", -1, "number of bytes is -1"),
+        ("comm", 1, "communicator is 1"),
+        ("peer", 2, "peer is 2"),
+    ],
+)
+def test_records_that_contradict_themselves(field, value, says):
+    run = Recording.of([[{"kind": "SEND", "peer": 1}, {"kind": "END"}], [{"kind": "END"}]])
+    run.ops[0][field][0] = value
+    with pytest.raises(FormatError, match=says):
+        whatif(run)
+
+
+def test_garbage_gives_an_error_or_a_prediction():
+    rng = np.random.default_rng(0)
+    good = program(1, 3)
+    for _ in range(300):
+        run = Recording([ops.copy() for ops in good.ops], good.comms, good.closed)
+        for _ in range(3):
+            ops = run.ops[rng.integers(3)]
+            at, name = rng.integers(len(ops)), rng.choice([n for n in OP.names if n != "inside"])
+            ops[name][at] = rng.integers(-3, 12) if OP[name].kind == "i" else rng.integers(12)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                told = whatif(run, placement=[0, 0, 1])
+            except (FormatError, DomainError):
+                continue
+        assert np.isfinite(told.finish).all()
+
+
+def test_recordings_are_kept(tmp_path):
+    run = program(3, 3)
+    run.info["seconds"] = 1.5
+    run.save(tmp_path / "run")
+    again = Recording.read(tmp_path / "run")
+    assert again.seconds == 1.5
+    for a, b in zip([*run.ops, *run.comms], [*again.ops, *again.comms], strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert whatif(tmp_path / "run").time == whatif(run).time
+    assert whatif(run).recorded == 1.5
+
+
+def test_files_that_are_no_recordings(tmp_path):
+    with pytest.raises(MissingFileError, match="no such file"):
+        Recording.read(tmp_path / "none")
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(FormatError, match="is no recording"):
+        Recording.read(tmp_path / "text")
+    program(3, 3).save(tmp_path / "cut")
+    whole = (tmp_path / "cut").read_bytes()
+    (tmp_path / "cut").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(FormatError, match="is no recording"):
+        Recording.read(tmp_path / "cut")
+
+
+def test_names():
+    assert pylb.whatif is whatif
+    _, kinds, collectives = _core.op_layout()
+    assert [k.name for k in Kind] == kinds
+    assert [c.name for c in Collective] == collectives
+    assert Kind.END == 0
+    assert OP.itemsize == 48
+    assert isinstance(target(two()), Target)

@@ -1,0 +1,425 @@
+"""The simulation of csrc/explore/whatif.h in plain Python: slow, and nothing but lists.
+
+Each process is a generator of what it needs next: ("work", seconds), ("until", time or None),
+("pause", seconds).  No order of blocks is changed here: receives from any source take the first
+message that is there (matching="arrival", where the recorded order is kept), or the recorded one.
+"""
+
+import math
+
+from pylb.events.layout import Collective, Flag, Kind
+
+
+def exchanges(what, me, size, root, nbytes):
+    """(to, from, bytes) of each step of a collective."""
+    name = Collective(what).name
+    if name in ("BCAST", "SCATTER", "GATHER", "REDUCE"):
+        v = (me - root) % size
+        subtree = {}  # child -> bytes
+        bit = 1
+        while bit < size and not v & bit:
+            if v + bit < size:
+                personal = min(bit, size - v - bit) if name in ("GATHER", "SCATTER") else 1
+                subtree[v + bit] = nbytes * personal
+            bit *= 2
+        mine = nbytes * (min(bit, size - v) if name in ("GATHER", "SCATTER") else 1)
+        down = name in ("BCAST", "SCATTER")
+        world = lambda u: (u + root) % size  # noqa: E731
+        out = []
+        if down:
+            if v:
+                out.append((-1, world(v - bit), 0))
+            out += [(world(c), -1, b) for c, b in sorted(subtree.items(), reverse=True)]
+        else:
+            out += [(-1, world(c), 0) for c in sorted(subtree)]
+            if v:
+                out.append((world(v - bit), -1, mine))
+        return out
+    if name == "ALLTOALL" and nbytes >= 256:
+        return [((me + d) % size, (me - d) % size, nbytes) for d in range(1, size)]
+    out = []
+    bit = 1
+    while bit < size:
+        sent = {
+            "BARRIER": 0,
+            "ALLGATHER": nbytes * min(bit, size - bit),
+            "ALLTOALL": nbytes * ((size + 1) // 2),
+        }.get(name, nbytes)
+        if name in ("SCAN", "EXSCAN"):
+            out.append((me + bit if me + bit < size else -1, me - bit if me >= bit else -1, sent))
+        else:
+            out.append(((me + bit) % size, (me - bit) % size, sent))
+        bit *= 2
+    return out
+
+
+class Slot:
+    """A request: when it is complete, None where that is open."""
+
+    def __init__(self):
+        self.done = None
+
+
+class Process:
+    def __init__(self, rank):
+        self.rank = rank
+        self.flying, self.there, self.posts, self.held = [], [], [], []
+        self.requests = {}
+        self.state = "new"  # work, wait, pause, end
+        self.left = 0.0
+        self.until = math.inf  # wakes
+        self.slot = None
+        self.probe = None
+        self.since = 0.0
+        self.waiting = self.paused = self.finish = 0.0
+
+
+class Twin:
+    """`run()` gives when each rank ends."""
+
+    def __init__(self, ops, comms, target):
+        self.ops, self.comms, self.t = ops, comms, target
+        self.now = 0.0
+        self.processes = [Process(r) for r in range(len(ops))]
+        self.ring = [[] for _ in target.speed]  # of ranks; the first runs
+        self.turn_ends = [0.0 for _ in target.speed]
+        self.locks = {}
+        self.icolls = {}
+        self.counts = {}
+
+    # --- what processes do --------------------------------------------------------------------
+
+    def link(self, a, b):
+        i, j = (self.t.node[self.t.placement[r]] for r in (a, b))
+        return self.t.alpha[i, j], self.t.beta[i, j]
+
+    def life(self, me):
+        for at, op in enumerate(self.ops[me.rank]):
+            kind, flags = Kind(int(op["kind"])), int(op["flags"])
+            free = kind in (Kind.END, Kind.PAUSE, Kind.ENTER, Kind.LEAVE) or flags & Flag.SAME_CALL
+            work = 1e-9 * int(op["compute"]) + (0.0 if free else self.t.overhead)
+            if work > 0:
+                yield "work", work
+            for m, slot in me.held:
+                self.transfer(m, me, slot)
+            me.held = []
+            yield from self.perform(me, op, kind, flags, at)
+
+    def perform(self, me, op, kind, flags, at):
+        peer, tag, comm = int(op["peer"]), int(op["tag"]), int(op["comm"])
+        nbytes, request = int(op["bytes"]), int(op["request"])
+        any_source = flags & Flag.ANY_SOURCE and self.t.matching == "arrival"
+        source = None if any_source or peer < 0 else peer
+        want = (comm, source, None if flags & Flag.ANY_TAG else tag)
+        if kind in (Kind.SEND, Kind.ISEND):
+            slot = Slot()
+            eager = flags & Flag.BUFFERED or (
+                nbytes <= self.t.eager and not flags & Flag.SYNCHRONOUS
+            )
+            if eager:
+                slot.done = self.now
+            self.send(me.rank, peer, (comm, tag), nbytes, None if eager else slot)
+            if kind == Kind.SEND:
+                yield "slot", slot
+            else:
+                me.requests[request] = slot
+        elif kind in (Kind.RECV, Kind.IRECV):
+            if kind == Kind.IRECV and self.t.matching == "recorded" and flags & 6:
+                wait = next(
+                    o
+                    for o in self.ops[me.rank][at + 1 :]
+                    if o["kind"] == Kind.WAIT and o["request"] == request
+                )
+                want = (comm, int(wait["peer"]), int(wait["tag"]))
+            slot = self.receive(me, want)
+            if kind == Kind.RECV:
+                yield "slot", slot
+            else:
+                me.requests[request] = slot
+        elif kind == Kind.WAIT:
+            if request in me.requests:
+                yield "slot", me.requests.pop(request)
+        elif kind == Kind.PROBE:
+            while not any(self.fits(want, m) for m in me.there):
+                yield "probe", None
+        elif kind == Kind.COLL:
+            members = self.comms[comm]
+            steps = exchanges(int(op["what"]), tag, len(members), peer, nbytes)
+            for i, (to, source, sent) in enumerate(steps):
+                if to >= 0:
+                    self.send(me.rank, int(members[to]), (comm, "collective"), sent, None)
+                if source >= 0:
+                    slot = self.receive(me, (comm, int(members[source]), "collective"))
+                    waits = slot.done is None or slot.done > self.now
+                    yield "slot", slot
+                    if waits and i + 1 < len(steps) and self.t.overhead > 0:
+                        yield "work", self.t.overhead
+        elif kind == Kind.ICOLL:
+            me.requests[request] = self.icollective(me, op)
+        elif kind == Kind.PAUSE:
+            yield "pause", 1e-9 * nbytes
+        elif kind == Kind.ACCESS:
+            yield "until", self.now + self.round_trip(me.rank, op)
+        elif kind == Kind.LOCK:
+            lock = self.locks.setdefault((tag, peer), {"free": 0.0, "holders": [], "queue": []})
+            slot = Slot()
+            lock["queue"].append((me.rank, bool(flags & Flag.SHARED), slot, op))
+            self.grant(lock)
+            yield "slot", slot
+        elif kind == Kind.UNLOCK:
+            lock = self.locks[(tag, peer)]
+            free = self.now + self.round_trip(me.rank, op)
+            lock["free"] = max(lock["free"], free)
+            lock["holders"] = [h for h in lock["holders"] if h[0] != me.rank]
+            self.grant(lock)
+            yield "until", free
+
+    def round_trip(self, rank, op):
+        alpha, beta = self.link(rank, int(op["peer"]))
+        return 2 * alpha + beta * int(op["bytes"])
+
+    def grant(self, lock):
+        while lock["queue"]:
+            rank, shared, slot, op = lock["queue"][0]
+            if lock["holders"] and not (shared and all(s for _, s in lock["holders"])):
+                return
+            lock["queue"].pop(0)
+            lock["holders"].append((rank, shared))
+            self.complete(rank, slot, max(self.now, lock["free"]) + self.round_trip(rank, op))
+
+    def icollective(self, me, op):
+        comm, own, root = int(op["comm"]), int(op["tag"]), int(op["peer"])
+        members = self.comms[comm]
+        number = self.counts[comm, own] = self.counts.get((comm, own), -1) + 1
+        one = self.icolls.setdefault((comm, number), {"in": {}, "slots": {}})
+        one["in"][own] = self.now
+        slot = one["slots"][own] = Slot()
+        name = Collective(int(op["what"])).name
+        alpha, beta = self.t.alpha.max(), self.t.beta.max()
+        nbytes = int(op["bytes"])
+        steps = exchanges(int(op["what"]), 0, len(members), 0, nbytes)
+        total = sum(b for _, _, b in steps)
+        if name == "GATHER":
+            total = nbytes * (len(members) - 1)
+        if name == "REDUCE":
+            total = nbytes * len(steps)
+        tree = alpha * len(steps) + beta * total
+        for i, its in one["slots"].items():
+            from_root = name in ("BCAST", "SCATTER")
+            to_root = name in ("GATHER", "REDUCE")
+            if its.done is not None:
+                continue
+            if (from_root and i == root) or (to_root and i != root):
+                done = self.now if i == own else None
+            elif from_root:
+                done = max(self.now, one["in"][root] + tree) if root in one["in"] else None
+            else:
+                done = self.now + tree if len(one["in"]) == len(members) else None
+            if done is not None:
+                self.complete(int(members[i]), its, done)
+        return slot
+
+    # --- messages -------------------------------------------------------------------------------
+
+    def send(self, src, dst, channel, nbytes, slot):
+        at = self.now + self.link(src, dst)[0]
+        to = self.processes[dst]
+        to.flying.append({"at": at, "src": src, "channel": channel, "bytes": nbytes, "slot": slot})
+        to.flying.sort(key=lambda m: m["at"])
+
+    @staticmethod
+    def fits(want, m):
+        comm, source, tag = want
+        return (
+            m["channel"][0] == comm
+            and source in (None, m["src"])
+            and (m["channel"][1] == tag or (tag is None and m["channel"][1] != "collective"))
+        )
+
+    def receive(self, me, want):
+        slot = Slot()
+        for m in me.there:
+            if self.fits(want, m):
+                me.there.remove(m)
+                self.transfer(m, me, slot)
+                return slot
+        me.posts.append((want, slot))
+        return slot
+
+    def transfer(self, m, to, slot):
+        alpha, beta = self.link(m["src"], to.rank)
+        if m["slot"] is None:
+            self.complete(to.rank, slot, max(self.now, m["at"] + beta * m["bytes"]))
+        else:
+            done = self.now + 2 * alpha + beta * m["bytes"]
+            self.complete(to.rank, slot, done)
+            self.complete(m["src"], m["slot"], done)
+
+    def complete(self, rank, slot, when):
+        slot.done = when
+        process = self.processes[rank]
+        if process.state == "wait" and process.slot is slot:
+            process.until = when
+
+    def arrive(self, to):
+        m = to.flying.pop(0)
+        for post in to.posts:
+            if self.fits(post[0], m):
+                to.posts.remove(post)
+                if m["slot"] is not None and to.state != "wait":
+                    to.held.append((m, post[1]))
+                else:
+                    self.transfer(m, to, post[1])
+                return
+        to.there.append(m)
+        if to.probe:
+            to.until = self.now
+
+    # --- processors ------------------------------------------------------------------------------
+
+    def go_on(self, me):
+        """Until it needs time."""
+        while True:
+            try:
+                what, value = next(me.life)
+            except StopIteration:
+                self.leave(me, gone=True)
+                me.state, me.finish = "end", self.now
+                return
+            if what == "slot" and value.done is not None and value.done <= self.now:
+                continue
+            if what == "work":
+                self.work(me, value)
+                return
+            self.leave(me, gone=what == "pause")
+            me.state = "pause" if what == "pause" else "wait"
+            me.since = self.now
+            me.slot, me.probe, me.until = None, what == "probe", math.inf
+            if what == "pause":
+                me.until = self.now + value
+            elif what == "until":
+                me.until = value
+            elif what == "slot":
+                me.slot = value
+                me.until = math.inf if value.done is None else value.done
+            return
+
+    def work(self, me, seconds):
+        q = self.t.placement[me.rank]
+        ring = self.ring[q]
+        was_waiting = me.state == "wait"
+        me.state, me.left = "work", seconds
+        quantum = self.t.quantum
+        joins = me.rank not in ring or was_waiting
+        if not joins:
+            return
+        if not ring:
+            self.turn_ends[q] = self.now + quantum
+        elif quantum > 0:
+            if self.t.waiting == "block" and was_waiting:
+                self.turn_ends[q] = self.now + quantum
+            elif self.turn_ends[q] <= self.now:
+                behind = self.now - self.turn_ends[q]
+                self.turn_ends[q] += quantum * (math.floor(behind / quantum) + 1)
+        if me.rank not in ring:
+            if self.t.waiting == "block" and was_waiting:
+                ring.insert(0, me.rank)
+            else:
+                ring.append(me.rank)
+
+    def leave(self, me, gone):
+        q = self.t.placement[me.rank]
+        ring = self.ring[q]
+        if not gone and self.t.waiting == "spin":
+            if me.rank not in ring:
+                ring.append(me.rank)
+        elif me.rank in ring:
+            if ring[0] == me.rank:
+                self.turn_ends[q] = self.now + self.t.quantum
+            ring.remove(me.rank)
+
+    def there(self, q, time):
+        """Seconds in which a processor was there."""
+        share, period = self.t.share[q], self.t.period
+        if share >= 1.0:
+            return time
+        if period == 0:
+            return share * time
+        since = time - period * (math.fmod(0.6180339887498949 * q, 1.0) - 1.0)
+        whole = since // period
+        return whole * share * period + min(since - whole * period, share * period)
+
+    def when(self, q, seconds):
+        """After how many more of them it is, by halving."""
+        if seconds == 0 or self.t.share[q] >= 1.0:
+            return self.now + seconds
+        aim = self.there(q, self.now) + seconds
+        low, high = self.now, self.now + seconds / self.t.share[q] + 2 * self.t.period
+        for _ in range(80):
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if self.there(q, middle) >= aim - 1e-13 else (middle, high)
+        return high
+
+    def working(self, q):
+        return [r for r in self.ring[q] if self.processes[r].state == "work"]
+
+    def next_of(self, q):
+        """(time, rank or None for the end of a turn) of a processor."""
+        ring, speed = self.ring[q], self.t.speed[q]
+        working = self.working(q)
+        if not working:
+            return math.inf, None
+        if self.t.quantum == 0:
+            left, rank = min((self.processes[r].left, r) for r in working)
+            return self.when(q, left * len(ring) / speed), rank
+        first = self.processes[ring[0]]
+        done = self.when(q, first.left / speed) if first.state == "work" else math.inf
+        if len(ring) > 1 and self.turn_ends[q] < done:
+            return self.turn_ends[q], None
+        return done, ring[0]
+
+    def advance(self, to):
+        for q, ring in enumerate(self.ring):
+            rate = self.t.speed[q] * (self.there(q, to) - self.there(q, self.now))
+            if self.t.quantum == 0:
+                for r in self.working(q):
+                    self.processes[r].left -= rate / len(ring)
+            elif ring and self.processes[ring[0]].state == "work":
+                self.processes[ring[0]].left -= rate
+        self.now = to
+
+    def run(self):
+        for me in self.processes:
+            me.life = self.life(me)
+        for me in self.processes:
+            self.go_on(me)
+        while True:
+            events = [(p.flying[0]["at"], 0, p.rank) for p in self.processes if p.flying]
+            events += [(p.until, 1, p.rank) for p in self.processes]
+            events += [(self.next_of(q)[0], 2, q) for q in range(len(self.ring))]
+            time, kind, which = min(events)
+            if time == math.inf:
+                break
+            if kind == 2:
+                _, rank = self.next_of(which)
+                self.advance(time)
+                if rank is None:
+                    ring = self.ring[which]
+                    ring.append(ring.pop(0))
+                    self.turn_ends[which] = self.now + self.t.quantum
+                else:
+                    self.processes[rank].left = 0.0
+                    self.go_on(self.processes[rank])
+                continue
+            self.advance(time)
+            me = self.processes[which]
+            if kind == 0:
+                self.arrive(me)
+            else:
+                me.until = math.inf
+                name = "paused" if me.state == "pause" else "waiting"
+                setattr(me, name, getattr(me, name) + self.now - me.since)
+                me.since = self.now
+                me.probe = None
+                self.go_on(me)
+        return [p.finish if p.state == "end" else None for p in self.processes]
