@@ -27,6 +27,8 @@
 #include "explore/collective.h"
 #include "explore/ops.h"
 #include "explore/optimum.h"
+#include "explore/pairing.h"
+#include "explore/path.h"
 #include "explore/program.h"
 #include "explore/protocol.h"
 #include "explore/replay.h"

@@ -15,6 +15,7 @@ from pylb.move import Directory, Found, Pending, Plan, migrate, plan_between
 from pylb.optimum import GeneratedRun, Imbalance, Optimum, optimum
 from pylb.partition import Partition, partition
 from pylb.place import Placement, place
+from pylb.procedures import CriticalPath, Procedures, critical_path, procedures
 from pylb.receipts import Alternative, History, Receipt
 from pylb.replay import Replay, replay
 from pylb.runtime import AtSync, Balancer, Iterations, Report
@@ -34,6 +35,7 @@ __all__ = [
     "AtSync",
     "Balancer",
     "Choice",
+    "CriticalPath",
     "Cycle",
     "Directory",
     "Division",
@@ -52,6 +54,7 @@ __all__ = [
     "Placement",
     "Plan",
     "Prediction",
+    "Procedures",
     "Receipt",
     "Recording",
     "Replay",
@@ -68,6 +71,7 @@ __all__ = [
     "VirtualCluster",
     "VirtualComm",
     "__version__",
+    "critical_path",
     "demo",
     "errors",
     "evaluate",
@@ -79,6 +83,7 @@ __all__ = [
     "plan_between",
     "plots",
     "procedure",
+    "procedures",
     "replay",
     "report",
     "strategies",

@@ -401,3 +401,21 @@ class Simulation:
     def run(self) -> int: ...
     def times(self) -> NDArray[np.float64]: ...
     def memory(self) -> int: ...
+
+# path.c
+def path_lengths(
+    ops: list[NDArray[Any]],
+    comm_start: ArrayLike,
+    comm_member: ArrayLike,
+    asks: list[tuple[int, int, int, int, bool, float, float]],
+    /,
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]: ...
+def critical_path(
+    ops: list[NDArray[Any]],
+    comm_start: ArrayLike,
+    comm_member: ArrayLike,
+    alpha: float,
+    beta: float,
+    n_procedures: int,
+    /,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]: ...

@@ -23,6 +23,7 @@ static int (*const rooms[])(PyObject *) = {
     plb_py_add_move,
     plb_py_add_protocol,
     plb_py_add_whatif,
+    plb_py_add_path,
 };
 /* clang-format on */
 

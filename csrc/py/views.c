@@ -143,3 +143,21 @@ int plb_py_tick(void *arg)
     *state = PyEval_SaveThread();
     return stop ? PLB_ERR_INTERRUPTED : PLB_OK;
 }
+
+int plb_py_comms(plb_py_held_t *held, PyObject *start, PyObject *member, plb_comms_t *out)
+{
+    PyArrayObject *s = plb_py_hold(held, start, NPY_INT64, 1);
+    PyArrayObject *m = s ? plb_py_hold(held, member, NPY_INT32, 1) : NULL;
+    if (m == NULL) {
+        return -1;
+    }
+    *out = (plb_comms_t){(int32_t)PyArray_SIZE(s) - 1, PyArray_DATA(s), PyArray_DATA(m)};
+    bool fits = out->n >= 0 && out->start[0] == 0 && out->start[out->n] == PyArray_SIZE(m);
+    for (int32_t i = 0; fits && i < out->n; i++) {
+        fits = out->start[i] <= out->start[i + 1];
+    }
+    if (!fits) {
+        PyErr_SetString(PyExc_ValueError, "the communicators' starts do not fit their members");
+    }
+    return fits ? 0 : -1;
+}

@@ -68,6 +68,9 @@ int plb_py_trace(plb_py_held_t *held, PyObject *object, plb_trace_t *out);
 /** New one-dimensional array that takes over `data` (of plb_malloc), also on failure. */
 PyObject *plb_py_take(void *data, npy_intp n, int type);
 
+/** View communicators: where each one's members begin, and the members.  0, or -1. */
+int plb_py_comms(plb_py_held_t *held, PyObject *start, PyObject *member, plb_comms_t *out);
+
 /** Every metric by name, a new dict. */
 PyObject *plb_py_metrics(const plb_metrics_t *metrics);
 
@@ -96,6 +99,7 @@ int plb_py_add_machine(PyObject *module);
 int plb_py_add_move(PyObject *module);
 int plb_py_add_exchange(PyObject *module); /* of pylb._mpi */
 int plb_py_add_whatif(PyObject *module);
+int plb_py_add_path(PyObject *module);
 
 /** (name, default, least, most, unit, help) of each parameter, a new tuple. */
 PyObject *plb_py_params(const plb_param_t *params, int n);

@@ -40,24 +40,6 @@ static int view_target(plb_py_held_t *held, PyObject *const *array, plb_target_t
     return 0;
 }
 
-static int view_comms(plb_py_held_t *held, PyObject *start, PyObject *member, plb_comms_t *out)
-{
-    PyArrayObject *s = plb_py_hold(held, start, NPY_INT64, 1);
-    PyArrayObject *m = s ? plb_py_hold(held, member, NPY_INT32, 1) : NULL;
-    if (m == NULL) {
-        return -1;
-    }
-    *out = (plb_comms_t){(int32_t)PyArray_SIZE(s) - 1, PyArray_DATA(s), PyArray_DATA(m)};
-    bool fits = out->n >= 0 && out->start[0] == 0 && out->start[out->n] == PyArray_SIZE(m);
-    for (int32_t i = 0; fits && i < out->n; i++) {
-        fits = out->start[i] <= out->start[i + 1];
-    }
-    if (!fits) {
-        PyErr_SetString(PyExc_ValueError, "the communicators' starts do not fit their members");
-    }
-    return fits ? 0 : -1;
-}
-
 static PyObject *simulation_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     (void)kwargs;
@@ -79,7 +61,7 @@ static PyObject *simulation_new(PyTypeObject *type, PyObject *args, PyObject *kw
     simulation_t *self = NULL;
     int32_t n_ranks;
     if (view_target(&held, array, &target, &n_ranks) == 0 &&
-        view_comms(&held, start, member, &comms) == 0 &&
+        plb_py_comms(&held, start, member, &comms) == 0 &&
         (self = (simulation_t *)type->tp_alloc(type, 0)) != NULL) {
         self->n_ranks = n_ranks;
         self->kept = PyDict_New();
@@ -172,7 +154,7 @@ static PyObject *simulation_comms(PyObject *object, PyObject *args)
     }
     plb_py_held_t held = {0};
     plb_err_t err = {0, ""};
-    int ret = view_comms(&held, start, member, &comms) == 0 ? PLB_OK : PLB_ERR_CALLBACK;
+    int ret = plb_py_comms(&held, start, member, &comms) == 0 ? PLB_OK : PLB_ERR_CALLBACK;
     if (ret == PLB_OK && (ret = plb_whatif_comms(self->it, &comms, &err)) != PLB_OK) {
         plb_py_raise(ret, &err);
     }
