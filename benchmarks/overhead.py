@@ -29,7 +29,7 @@ if __name__ == "__main__" and not os.environ.keys() & {"OMPI_COMM_WORLD_SIZE", "
 from mpi4py import MPI
 
 comm = MPI.COMM_WORLD
-RECORD = 208  # bytes: the size of the statistics of an iteration, plb_stats_t
+RECORD = 216  # bytes: the size of the statistics of an iteration, plb_stats_t
 
 
 def least(call: Callable[[], float], repeats: int) -> float:

@@ -105,6 +105,8 @@ class Receipt:
         The same in an iteration since, up to the next balancing.
     realised : float
         max over mean of the iterations since, up to the next balancing.
+    speed : tuple of float
+        Of each rank, geometric mean 1, as the strategy was told; empty: as if they were alike.
     migrations, bytes : int
         Objects that changed their rank, and what was sent for it.
     seconds_statistics, seconds_strategy, seconds_migration, seconds_warm_up : float
@@ -145,6 +147,7 @@ class Receipt:
     realised_idle_mean: float = NAN
     realised_idle_max: float = NAN
     realised: float = NAN
+    speed: tuple[float, ...] = ()
     migrations: int = 0
     bytes: int = 0
     seconds_statistics: float = NAN
@@ -214,6 +217,7 @@ class Receipt:
         """What `to_dict` gave."""
         fields = {k: v for k, v in given.items() if k != "max_over_mean"}
         fields["alternatives"] = tuple(Alternative(**a) for a in fields["alternatives"])
+        fields["speed"] = tuple(fields.get("speed", ()))
         return cls(**fields)
 
 

@@ -36,7 +36,7 @@ def explain(r: Receipt) -> str:
     """What was decided, on what grounds, at what price, and what it has brought."""
     parts = [_decision(r), _inputs(r), _fits(r), _expected(r)]
     if r.balanced:
-        parts += [_choice(r), _price(r), _outcome(r), _idle(r)]
+        parts += [_choice(r), _speeds(r), _price(r), _outcome(r), _idle(r)]
     return " ".join(p for p in parts if p)
 
 
@@ -120,6 +120,14 @@ def _alternative(a: Alternative) -> str:
 
 def _choice(r: Receipt) -> str:
     return f"{r.strategy} was taken because {r.why}." if r.why else ""
+
+
+def _speeds(r: Receipt) -> str:
+    if not r.speed:
+        return ""
+    fast, slow = (r.speed.index(f(r.speed)) for f in (max, min))
+    ratio = r.speed[fast] / r.speed[slow]
+    return f"The ranks were known to be unlike: rank {fast} {ratio:.3g} times as fast as {slow}."
 
 
 def _price(r: Receipt) -> str:

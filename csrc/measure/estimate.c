@@ -1,10 +1,17 @@
 #include "measure/estimate.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <string.h>
 
 static const double SMOOTHING = 0.2, LEAST_GAIN = 0.1;
 
-void plb_estimate_one(double load, int64_t i, int64_t n, double *table)
+/* A change of the sum of the loads by so much, and by so many times its noise, is one of the rank.
+ */
+static const double CHANGED = 0.1, NOISES = 5.0;
+
+/* A pass of object i enters one estimator, four rows of the table. */
+static void follow(double load, int64_t i, int64_t n, double *table)
 {
     double *mean = table + PLB_ESTIMATE_MEAN * n, *passes = table + PLB_ESTIMATE_PASSES * n;
     double *error = table + PLB_ESTIMATE_ERROR * n, *spread = table + PLB_ESTIMATE_SPREAD * n;
@@ -23,8 +30,35 @@ void plb_estimate_one(double load, int64_t i, int64_t n, double *table)
     spread[i] += SMOOTHING * (fabs(e) - spread[i]);
 }
 
+void plb_estimate_one(double load, int64_t i, int64_t n, double *table)
+{
+    follow(load, i, n, table);
+    follow(load, i, n, table + PLB_ESTIMATE_HERE * n);
+}
+
+/* By the objects whose noise is known here: has the rank as a whole changed? */
+static bool has_changed(const double *load, int64_t n, const double *here)
+{
+    const double *passes = here + PLB_ESTIMATE_PASSES * n,
+                 *spread = here + PLB_ESTIMATE_SPREAD * n;
+    double was = 0.0, is = 0.0, noise = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        if (passes[i] > 2.0) {
+            was += here[i];
+            is += load[i];
+            noise += spread[i] * spread[i];
+        }
+    }
+    return fabs(is - was) > fmax(CHANGED * was, NOISES * sqrt(noise));
+}
+
 void plb_estimate_update(const double *load, int64_t n, double *table)
 {
+    double *here = table + PLB_ESTIMATE_HERE * n;
+    if (has_changed(load, n, here)) {
+        memset(here, 0,
+               (size_t)(PLB_ESTIMATE_ROWS - PLB_ESTIMATE_HERE) * (size_t)n * sizeof *here);
+    }
     for (int64_t i = 0; i < n; i++) {
         plb_estimate_one(load[i], i, n, table);
     }

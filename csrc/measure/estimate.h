@@ -6,6 +6,11 @@
  * one; and a single spike passes, since the gain that it causes meets a normal load.  Means over
  * the passes since the last balancing were the alternative: they hide a sudden step behind the
  * passes before it, and rest on a pass or two where balancings are close.
+ *
+ * A second estimator of the same kind knows only of the passes on the rank where the object is
+ * now: what ranks that are not alike are told apart by (machine/speeds.h).  It begins anew where
+ * the loads as a whole are others of a sudden, as under another power cap: an object alone could
+ * not tell that from noise for a while.
  */
 #ifndef PLB_MEASURE_ESTIMATE_H
 #define PLB_MEASURE_ESTIMATE_H
@@ -18,7 +23,9 @@ enum {
     PLB_ESTIMATE_PASSES,
     PLB_ESTIMATE_ERROR,
     PLB_ESTIMATE_SPREAD,
-    PLB_ESTIMATE_ROWS
+    PLB_ESTIMATE_HERE, /* and three more in the same order, zero for an object that has just come
+                        */
+    PLB_ESTIMATE_ROWS = 2 * PLB_ESTIMATE_HERE
 };
 
 /** The loads of a pass enter the table.  An object's first pass is its warming up: it counts only

@@ -275,8 +275,9 @@ static int check_loads(PyArrayObject *loads, PyArrayObject *table, PyArrayObject
 
 PyDoc_STRVAR(estimate_doc,
              "estimate(loads, table, /)\n--\n\n"
-             "The loads[n] of a pass enter the table[4, n] of what is known of the objects, in\n"
-             "place: estimated load, passes, and two rows of the estimator's own.");
+             "The loads[n] of a pass enter the table[8, n] of what is known of the objects, in\n"
+             "place: estimated load, passes, two rows of the estimator's own, and the same four\n"
+             "since the object came to its rank.");
 static PyObject *estimate(PyObject *module, PyObject *args)
 {
     (void)module;

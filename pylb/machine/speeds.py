@@ -16,12 +16,15 @@ from pylb.snapshot import F64, I32, I64
 PLACEMENTS = 8  # that are remembered
 AGEING = 0.7  # weight of a placement against that of the next one
 PRIOR = 0.25  # weight of the user's own work estimate, in observations
-# When a rank is said to have changed: its objects that stayed take so much longer or shorter, and
-# all of them alike; objects that have grown do so each by its own.
-CHANGED, ALIKE, LEAST = math.log(1.1), 0.2, 4
+# When a rank is said to have changed: the median of its objects that stayed takes so much longer or
+# shorter, LEAST of them, by ERRORS of its own, and they do alike: but for the noise, four in five
+# within half of that.  Objects that have grown do so each by its own.
+CHANGED, ALIKE, LEAST = math.log(1.1), 0.5, 4
+NOISE = 2.56 * math.sqrt(2.0)  # between the deciles of a difference of two, in sigma
 # When ranks are said to be unlike: the speeds account for a quarter of what changed as objects
 # moved (for it to remain so: a tenth), and one is off by more than four errors and a twentieth.
 EXPLAINED, STILL, ERRORS, UNLIKE = 0.25, 0.1, 4.0, 0.05
+DOUBTS = 2  # fits in a row that show no sign of it, until they are said to be alike again
 FEW = 50  # one object in so many must have moved, or nothing new is learned
 BETTER = 0.05  # by how much work that changes must explain more than work that does not
 
@@ -80,6 +83,7 @@ class SpeedLearner:
         self._who: I32 = np.arange(n_ranks, dtype=np.int32)  # each rank, as it is now
         self._count = n_ranks + 1  # ranks of all times; n_ranks itself stands for the user
         self._seen: list[Observation] = []
+        self._doubts = 0
 
     def observe(
         self, key: ArrayLike, rank: ArrayLike, seconds: ArrayLike, work: ArrayLike | None = None
@@ -141,9 +145,11 @@ class SpeedLearner:
         groups = np.split(shift[by], first[1:])
         middle = np.array([np.median(g) for g in groups])
         common = np.median(middle) if len(found) > 2 else 0.0
-        for r, group, by_how_much in zip(found, groups, middle - common, strict=True):
-            spread = np.median(np.abs(group - common - by_how_much))
-            if len(group) >= LEAST and spread < ALIKE * abs(by_how_much) > ALIKE * CHANGED:
+        for r, group, change in zip(found, groups, np.abs(middle - common), strict=True):
+            low, high = np.quantile(group, (0.1, 0.9))
+            error = 0.5 * (high - low) / math.sqrt(len(group))
+            alike = high - low < ALIKE * change + NOISE * self.sigma
+            if len(group) >= LEAST and alike and change > max(CHANGED, ERRORS * error):
                 self._who[r] = self._count
                 self._count += 1
 
@@ -164,7 +170,11 @@ class SpeedLearner:
         off = np.abs(fit.log[known]) > np.maximum(UNLIKE, ERRORS * self.error[known])
         enough = EXPLAINED if self.speed is None else STILL
         unlike = self.explained > enough and bool(off.any())
-        self.speed = np.exp(fit.log) if unlike else None
+        self._doubts = 0 if unlike else self._doubts + 1
+        if unlike:
+            self.speed = np.exp(fit.log)
+        elif self._doubts >= DOUBTS:
+            self.speed = None
 
     def _solve(self, groups: list[list[Observation]], estimates: Observation | None) -> Fit:
         """Work is one number for each object in each group of placements."""

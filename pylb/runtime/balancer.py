@@ -20,7 +20,7 @@ from pylb.receipts import History
 from pylb.runtime.again import Again
 from pylb.runtime.agreement import Kind
 from pylb.runtime.asynchronous import Asynchronous
-from pylb.runtime.choosing import chooser
+from pylb.runtime.choosing import Chosen, chooser
 from pylb.runtime.connect import agreement_of
 from pylb.runtime.deciding import ASKED_FOR, Decider
 from pylb.runtime.foreseen import first_cost
@@ -28,18 +28,22 @@ from pylb.runtime.messages import Mailbox, Message
 from pylb.runtime.migration import Balancing
 from pylb.runtime.objects import Changes, Directory, Item, Store, key_of
 from pylb.runtime.parcel import pack_mail, size_of, unpack_mail
+from pylb.runtime.promise import Promise
 from pylb.runtime.recording import EVERY, LATEST, Recording, Scribe
 from pylb.runtime.report import Iterations, Log, Report, Row, check_suffix
 from pylb.runtime.shadow import Shadow
 from pylb.runtime.transport import NO_LOADS, Sample, Sends, Stats
 from pylb.runtime.worth import Worth
+from pylb.sentences import seconds
 from pylb.show import live, page
 from pylb.show.course import Course, of_stretches
 from pylb.snapshot import F64
+from pylb.strategies import find
 from pylb.trace.h5 import SUFFIXES as RECORD_SUFFIXES
 from pylb.trace.record import Stretch
 from pylb.triggers import make
 
+LOOK = Chosen(find("BestFitLB"), {}, "")  # that reckons what speeds better known are worth
 log = logging.getLogger("pylb")
 
 
@@ -206,6 +210,9 @@ class Balancer(Asynchronous):
         self._shadow: Shadow | None = None
         if mode == "shadow":
             self._shadow = Shadow(self._agreement, self._store, self._mailbox, self._decider)
+        # Who says when to balance is not balanced for at other times.
+        watches = unlike and when.name == "auto" and not self._lag and mode == "on"
+        self._promise = Promise() if watches and self._again is None else None
         self._in_loop = False
         self._due = False  # a balancing that the last pass of a loop has left to the next loop
         self._done = 0  # iterations
@@ -552,6 +559,8 @@ class Balancer(Asynchronous):
         self._due = self._mode == "on" and self._decide(stats)
         if self._due and not is_last:
             self._balance()
+        elif not is_last and mean > 0 and self._doubts(stats.load_max / mean):
+            self._look()
         if self._again is not None and stats.n_changed and not is_last:
             self._again.check_objects(self._done, self._directory, self._directory.rank)
         self._unwritten += stats.time_max  # which is the same on all ranks
@@ -653,19 +662,36 @@ class Balancer(Asynchronous):
         self._cut()
         self._worth.remember()
         receipt, chosen = self._decider.balance(reason)
-        outcome = Balancing(
+        outcome = self._balancing(chosen, receipt.seed).run()
+        self._worth.learn(outcome.speed)
+        self._decider.balanced(receipt, outcome)
+        if self._promise is not None:
+            self._promise.balanced(outcome.predicted)
+
+    def _doubts(self, max_over_mean: float) -> bool:
+        return self._promise is not None and self._promise.observe(max_over_mean)
+
+    def _look(self) -> None:
+        """The last balancing has not brought what it promised: balance if that is for the ranks'
+        speeds, now known better.
+        """
+        gain = self._balancing(LOOK, 0).look()
+        if self._decider.repays(gain):
+            self._balance(f"by the ranks' speeds, better known, {seconds(gain)} can be saved")
+
+    def _balancing(self, chosen: Chosen, seed: int) -> Balancing:
+        return Balancing(
             self._agreement,
             self._store,
             self._mailbox,
             self._directory,
             chosen.strategy,
             chosen.params,
-            receipt.seed,
-            receipt.iteration,
+            seed,
+            self._done - 1,
             self._decider.chooser.network,
             self._learner,
-        ).run()
-        self._decider.balanced(receipt, outcome)
+        )
 
     # ---- what happened -----------------------------------------------------------------------
 

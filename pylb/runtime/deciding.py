@@ -154,6 +154,12 @@ class Decider:
         self._hold("off", self._books())
         return False
 
+    def repays(self, gain: float) -> bool:
+        """Whether so many seconds an iteration would repay a balancing like the last one."""
+        iteration = self._seen[0]
+        left = iteration + 1 if self._end is None else self._end - iteration - 1
+        return self._last is not None and gain * left > self._last.cost
+
     def _books(self) -> str:
         books = self._ledger.state()
         if not books["off"]:

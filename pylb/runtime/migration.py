@@ -7,6 +7,7 @@ one: whatever goes wrong before it is an error on all ranks, and nothing is lost
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from pylb.place import Placement, place
 from pylb.runtime import parcel
 from pylb.runtime.agreement import Agreement, Kind
 from pylb.runtime.messages import Mailbox
-from pylb.runtime.objects import Directory, Item, Store
+from pylb.runtime.objects import HERE, Directory, Item, Store
 from pylb.runtime.rounds import place_in_rounds
 from pylb.runtime.transport import Sends
 from pylb.snapshot import F64, I32, Edges, Snapshot
@@ -45,6 +46,7 @@ class Outcome(NamedTuple):
     seconds_strategy: float
     seconds_migration: float
     cost: float
+    speed: tuple[float, ...] = ()
 
 
 class Figures(NamedTuple):
@@ -63,7 +65,9 @@ class Figures(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Told by rank 0: figures, each rank's speed, each object's new rank; all in `data`."""
+    """Told by rank 0: figures, each rank's speed (zero where all are taken to be alike), each
+    object's new rank; all in `data`.
+    """
 
     data: NDArray[np.uint8]
     figures: F64
@@ -91,7 +95,7 @@ class Answer(NamedTuple):
         self.figures[:] = Figures(
             *ratios, *longest, *idle(plan.before), *idle(plan.after), gathered, plan.seconds
         )
-        self.speed[:] = 1.0 if snapshot.speed is None else snapshot.speed
+        self.speed[:] = 0.0 if snapshot.speed is None else snapshot.speed
         self.rank[:] = plan.rank
 
 
@@ -126,7 +130,7 @@ class Balancing:
             Of the strategy, or of an object that cannot be pickled, on all ranks.
         """
         start = _core.clock()
-        rank, figures = self._placement()
+        rank, figures, speed = self._placement()
         moving = _core.clock()
         nbytes = self._migrate(rank)
         end = _core.clock()
@@ -153,15 +157,16 @@ class Balancing:
             figures.strategy,
             stats.time_max,
             stats.cost_max,
+            speed,
         )
 
     # ---- where to ----------------------------------------------------------------------------
 
-    def _placement(self) -> tuple[I32, Figures]:
-        """Where each object goes: rank 0 gathers and decides, or all do."""
+    def _placement(self) -> tuple[I32, Figures, tuple[float, ...]]:
+        """Where each object goes: rank 0 gathers and decides, or all do; the ranks' speeds."""
         return self._in_rounds() if self.strategy.distributed else self._gathered()
 
-    def _in_rounds(self) -> tuple[I32, Figures]:
+    def _in_rounds(self) -> tuple[I32, Figures, tuple[float, ...]]:
         """Each rank decides on its own objects."""
         start = _core.clock()
         facts = (self.store, self.mailbox, self.directory)
@@ -171,30 +176,66 @@ class Balancing:
         seconds = self.agreement.step(Kind.PLACE, self.iteration, time=_core.clock() - start)
         # Not selected by "auto", so nobody asks for the messages' part.
         ratios = before.max_over_mean, after.max_over_mean
-        return rank, Figures(*ratios, *ratios, *before[1:], *after[1:], 0.0, seconds[0].time_max)
+        longest = seconds[0].time_max
+        return rank, Figures(*ratios, *ratios, *before[1:], *after[1:], 0.0, longest), ()
 
-    def _gathered(self) -> tuple[I32, Figures]:
+    def _gathered(self) -> tuple[I32, Figures, tuple[float, ...]]:
         """Rank 0 gathers and decides, all learn it."""
         start = _core.clock()
-        mine = self._database()
-        is_root = self.agreement.transport.rank == 0
-        sends = [] if is_root else [(0, parcel.pack(mine))]
-        _, received = self.agreement.step(Kind.GATHER, self.iteration, sends=sends)
+        whole = self._whole()
         answer = Answer.empty(self.agreement.transport.size, len(self.directory.keys))
-        error = None
-        if is_root:
-            try:
-                whole = [mine, *(parcel.unpack(parts) for _, parts in received)]
-                snapshot = self._unlike(self._snapshot(whole), whole)
-                gathered = _core.clock() - start
+
+        def decide() -> None:
+            snapshot = self._unlike(self._snapshot(whole), whole)
+            gathered = _core.clock() - start
+            plan = place(snapshot, self.strategy, seed=self.seed, **self.params)
+            answer.write(snapshot, plan, gathered, with_messages(snapshot, plan, self.network))
+
+        self._on_root(decide)
+        self.agreement.transport.bcast(answer.data, 0)
+        self._convert(answer.rank, answer.speed)
+        speed = answer.speed.tolist()
+        return (
+            answer.rank,
+            Figures(*answer.figures.tolist()),
+            tuple(speed) if max(speed) > 0 else (),
+        )
+
+    def look(self) -> float:
+        """Seconds an iteration that the strategy would save, knowing the speeds of the ranks as
+        they have been since; 0 where they show no sign of being unlike.  Collective.
+        """
+        whole = self._whole()
+        gain = np.zeros(1)
+
+        def reckon() -> None:
+            snapshot = self._unlike(self._snapshot(whole), whole)
+            if snapshot.speed is not None:
                 plan = place(snapshot, self.strategy, seed=self.seed, **self.params)
-                answer.write(snapshot, plan, gathered, with_messages(snapshot, plan, self.network))
+                gain[0] = plan.before.max - plan.after.max
+
+        self._on_root(reckon)
+        self.agreement.transport.bcast(gain.view(np.uint8), 0)
+        return float(gain[0])
+
+    def _whole(self) -> list[tuple[Any, ...]]:
+        """The load database: all parts of it on rank 0, nothing on the others."""
+        mine = self._database()
+        if self.agreement.transport.rank == 0:
+            _, received = self.agreement.step(Kind.GATHER, self.iteration)
+            return [mine, *(parcel.unpack(parts) for _, parts in received)]
+        self.agreement.step(Kind.GATHER, self.iteration, sends=[(0, parcel.pack(mine))])
+        return []
+
+    def _on_root(self, action: Callable[[], None]) -> None:
+        """Rank 0 does it; what it raises, all ranks raise."""
+        error = None
+        if self.agreement.transport.rank == 0:
+            try:
+                action()
             except Exception as why:
                 error = why
         self.agreement.step(Kind.PLACE, self.iteration, error=error)
-        self.agreement.transport.bcast(answer.data, 0)
-        self._convert(answer.rank, answer.speed)
-        return answer.rank, Figures(*answer.figures.tolist())
 
     def _unlike(self, snapshot: Snapshot, whole: list[tuple[Any, ...]]) -> Snapshot:
         """Work and speeds in place of seconds, where ranks have shown that they are not alike."""
@@ -211,15 +252,17 @@ class Balancing:
     def _convert(self, rank: I32, speed: F64) -> None:
         """What is known of the loads of leaving objects, as their new rank's seconds."""
         me = self.agreement.transport.rank
-        mine = np.flatnonzero(self.directory.rank == me)
-        self.store.rescale(self.directory.keys[mine], speed[me] / speed[rank[mine]])
+        leaving = np.flatnonzero((self.directory.rank == me) & (rank != me))
+        factor = speed[rank[leaving]] / speed[me] if speed[me] > 0 else np.ones(len(leaving))
+        self.store.leave(self.directory.keys[leaving], factor)
 
     def _database(self) -> tuple[Any, ...]:
         """This rank's part of the load database."""
         items = self.store.items.values()
         facts = np.array([item.facts() for item in items], np.int64).reshape(-1, 4)
         passes = max(self.store.passes, 1)
-        return facts, self.store.estimates[0], self.mailbox.edges(), passes, self.store.means()
+        known = self.store.estimates
+        return facts, known[0], self.mailbox.edges(), passes, known[HERE]
 
     def _snapshot(self, whole: list[tuple[Any, ...]]) -> Snapshot:
         """All parts, in order of key: the same on any number of ranks."""

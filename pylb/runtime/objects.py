@@ -14,7 +14,8 @@ from pylb.errors import DomainError, UnknownKeyError
 from pylb.runtime.transport import Transport
 from pylb.snapshot import F64, I32, I64
 
-ESTIMATE_ROWS = 4  # csrc/measure/estimate.h
+ESTIMATE_ROWS = 8  # csrc/measure/estimate.h
+HERE = 4  # the first of the rows of the passes on this rank
 
 
 @dataclass
@@ -91,7 +92,7 @@ class Store:
         Gives (key, object) and adds what the loop's body takes to `seconds`.
     seconds : (n,) float64
         Loads of the pass so far.
-    estimates : (4, n) float64
+    estimates : (8, n) float64
         What is known of the objects' loads, in the first row the load that is expected of each
         (``csrc/measure/estimate.h``); it goes with an object that migrates.
     window : (n,) float64
@@ -137,16 +138,14 @@ class Store:
         self.window.fill(0.0)
         self.passes = 0
 
-    def means(self) -> F64:
-        """Mean load of each object in the window; 0 without a pass."""
-        passes = np.minimum(self.passes, self.estimates[1])
-        return np.asarray(self.window / np.maximum(passes, 1))
-
-    def rescale(self, keys: I64, factor: F64) -> None:
-        """Estimates of these objects, in order of key, in seconds of a rank slower by `factor`."""
+    def leave(self, keys: I64, factor: F64) -> None:
+        """These objects, in order of key, go to ranks that are faster by `factor`: estimates are
+        those ranks' seconds, and nothing is known of the passes there.
+        """
         at = np.searchsorted(np.array(self._order, np.int64), keys)
         for row in (0, 2, 3):  # all but the number of passes
-            self.estimates[row, at] *= factor
+            self.estimates[row, at] /= factor
+        self.estimates[HERE:, at] = 0.0
 
     def past(self, key: int) -> tuple[float, ...]:
         """What is known of the load of an object that was here when `arrange` was called."""

@@ -9,7 +9,7 @@ import numpy as np
 from pylb.runtime.agreement import Agreement, Kind
 from pylb.runtime.objects import Directory, Store
 from pylb.runtime.transport import Sends
-from pylb.snapshot import I32, I64
+from pylb.snapshot import F64, I32, I64
 
 
 class Worth:
@@ -21,10 +21,17 @@ class Worth:
         self._directory = directory
         self._keys: I64 = np.zeros(0, np.int64)
         self._rank: I32 = np.zeros(0, np.int32)
+        self._speed: F64 = np.ones(agreement.transport.size)
 
     def remember(self) -> None:
         """The placement of this moment is the one before a balancing."""
         self._keys, self._rank = self._directory.keys, self._directory.rank
+
+    def learn(self, speed: tuple[float, ...]) -> None:
+        """Each rank's speed, if that balancing knew that they are unlike: an object that has left a
+        slow rank would have taken longer there.
+        """
+        self._speed = np.array(speed or [1.0] * self._agreement.transport.size)
 
     def gain(self, iteration: int) -> float:
         """Seconds saved since the last balancing, the same on every rank.  Collective.
@@ -38,8 +45,9 @@ class Worth:
         was = self._was()
         me = self._agreement.transport.rank
         guests = was != me
+        there = sums * (self._speed[me] / self._speed[was])
         sends: Sends = [
-            (int(r), [np.ascontiguousarray(sums[was == r])]) for r in np.unique(was[guests])
+            (int(r), [np.ascontiguousarray(there[was == r])]) for r in np.unique(was[guests])
         ]
         now, received = self._agreement.step(
             Kind.WORTH, iteration, sends=sends, loads=sums, n_objects=len(sums)

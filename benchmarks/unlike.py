@@ -1,0 +1,294 @@
+"""Ranks that are not alike: tables I and II of Dasgupta 2013 re-made, and what lies beyond them.
+
+    python benchmarks/unlike.py [--only tables|sizes|change] [--quick] [--out out]
+
+Four ranks under the lab's power caps, on the cores that there are: real runs, wall-clock times.
+
+tables: the paper's Jacobi2D, equal blocks, under 27 ... 23 W, left alone, balanced every ten
+iterations by RefineLB, GreedyLB and PowerAwareLB, and by pylb's own choice ("auto").  S is the time
+over that of PowerAwareLB, R the reduction of idle time by PowerAwareLB (eq. 5).
+
+sizes: the same plate with blocks whose work differs by a factor of ten and drifts, where eq. 3
+alone is wrong.  The bound of an iteration is the sum of the work over the sum of the ranks' speeds:
+work in sweeps, a rank's speed the sweeps that it did a second in that run.
+
+change: the cap of the fastest rank falls in the middle of the run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from common import cases  # noqa: F401  finds the examples
+from common.figures import check
+
+import pylb
+from pylb import lab
+from pylb.cli.table import show
+from pylb.metrics import reduction
+
+from heat import Block, Plate  # isort: skip
+
+RANKS, SHARE = 4, 0.48  # cores of a rank without a cap: together a bit less than two
+CAPS = (27, 26, 25, 24, 23)
+PLATE = Plate(8, 48)
+SWEEPS = 120  # of a block in an iteration: some milliseconds, several periods of the quota
+EVERY = 10
+CHANGE = "the cap falls"  # the moment at which the lab changes
+
+
+class Way(NamedTuple):
+    """A way to balance: the keywords of `pylb.Balancer`."""
+
+    name: str
+    keywords: dict[str, Any]
+
+
+LEFT = Way("without", {"mode": "off"})
+POWER = Way("PowerAwareLB", {"strategy": "PowerAwareLB", "every": EVERY, "unlike": False})
+ALIKE = Way("auto, ranks taken as alike", {"unlike": False})
+AUTO = Way("auto", {"unlike": True})
+TABLES = (
+    LEFT,
+    Way("RefineLB", {"strategy": "RefineLB", "every": EVERY, "unlike": False}),
+    Way("GreedyLB", {"strategy": "GreedyLB", "every": EVERY, "unlike": False}),
+    POWER,
+    AUTO,
+)
+SIZES = (LEFT, POWER, ALIKE, AUTO)
+
+
+class Even(Block):
+    """A block of the paper's Jacobi2D: X' = (X + L + R + T + B) / 5, so many sweeps."""
+
+    def sweep(self, times: int) -> None:
+        """Some sweeps with the neighbours' values of the last iteration."""
+        t = self.t
+        for _ in range(times):
+            t[1:-1, 1:-1] = (
+                t[1:-1, 1:-1] + t[1:-1, :-2] + t[1:-1, 2:] + t[:-2, 1:-1] + t[2:, 1:-1]
+            ) / 5.0
+        self.sweeps += times
+
+
+def work(spread: float, iteration: int) -> np.ndarray:
+    """Sweeps of each block; unequal ones differ by `spread` and drift, a turn in 80 iterations."""
+    n = PLATE.blocks**2
+    if spread == 1.0:
+        return np.full(n, SWEEPS)
+    size = np.random.default_rng(1).permutation(np.geomspace(1.0, spread, n))
+    drift = 1.0 + 0.5 * np.sin(2.0 * np.pi * (np.arange(n) / n - iteration / 80.0))
+    return np.maximum(np.round(SWEEPS * drift * size / size.mean()), 1).astype(int)
+
+
+# ---- the ranks ---------------------------------------------------------------------------------
+
+
+def rank_program(spread: float, iterations: int, change: int, ways: list[Way]) -> list[Any]:
+    """All ways one behind the other, under MPI; what each has measured."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    solve(comm, spread, 3, 0, LEFT)
+    return [solve(comm, spread, iterations, change, Way(*way)) for way in ways]
+
+
+def solve(comm: Any, spread: float, iterations: int, change: int, way: Way) -> dict[str, Any]:
+    """One run of the plate."""
+    lb = pylb.Balancer(comm, **way.keywords)
+    n = PLATE.blocks**2
+    for key in range(n * lb.rank // RANKS, n * (lb.rank + 1) // RANKS):
+        lb.add(key, Even(PLATE, key))
+    sweeps = np.zeros(iterations)
+    for it in lb.iterate(iterations):
+        if change and it == change and lb.rank == 0:
+            lab.announce(CHANGE)
+        times = work(spread, it)
+        for key, block in lb.local():
+            for source, border in lb.inbox(key):
+                block.receive(source, border)
+            block.sweep(times[key])
+            for side, other in PLATE.neighbours(key).items():
+                lb.send(other, key, block.border(side))
+            sweeps[it] += times[key]
+    report, it = lb.report(), lb.iterations
+    return {
+        "seconds": report.seconds,
+        "idle_mean": report.idle_mean,
+        "idle_max": report.idle_max,
+        "time": it.time.tolist(),
+        "max": it.max.tolist(),
+        "loads": lb.rank_loads().tolist(),
+        "sweeps": np.transpose(comm.allgather(sweeps)).tolist(),
+        "balanced_after": [r.iteration for r in lb.history.balancings],
+        "strategies": [r.strategy for r in lb.history.balancings],
+        "speed": next((r.speed for r in reversed(lb.history.balancings) if r.speed), ()),
+        "migrations": report.migrations,
+    }
+
+
+# ---- the lab -----------------------------------------------------------------------------------
+
+
+def measure(plan: lab.Plan, *what: Any) -> list[dict[str, Any]]:
+    """The ranks' program in a lab."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file, lab.Lab(plan) as room:
+        words = [sys.executable, __file__, "--ranks", file.name, json.dumps(what)]
+        code = room.run(["mpiexec", "-n", str(RANKS), *words])
+        failed = [done.failed for done in room.done if done.failed]
+        if code or failed:
+            raise SystemExit(f"the ranks ended with {code} {failed}")
+        return list(json.loads(Path(file.name).read_text()))
+
+
+def capped(watts: float) -> lab.Plan:
+    return lab.Plan((lab.Profile(share=SHARE, cap=watts),))
+
+
+def bound(run: dict[str, Any], begin: int, end: int) -> np.ndarray:
+    """Seconds of each iteration, all ranks at work at the speed that each had in these."""
+    sweeps, loads = np.array(run["sweeps"])[begin:end], np.array(run["loads"])[begin:end]
+    speed = sweeps.sum(axis=0) / loads.sum(axis=0)
+    return np.asarray(sweeps.sum(axis=1) / speed.sum())
+
+
+def over_bound(run: dict[str, Any], begin: int, end: int | None = None) -> float:
+    """The iterations' longest ranks over the bound."""
+    end = len(run["max"]) if end is None else end
+    return float(np.sum(run["max"][begin:end]) / bound(run, begin, end).sum())
+
+
+# ---- tables I and II ---------------------------------------------------------------------------
+
+
+def tables(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
+    iterations = 20 if quick else 40
+    made: dict[str, Any] = {}
+    for watts in CAPS[::4] if quick else CAPS:
+        runs = measure(capped(watts), 1.0, iterations, 0, TABLES)
+        made[str(watts)] = dict(zip((way.name for way in TABLES), runs, strict=True))
+    title = f"{PLATE.blocks**2} equal blocks on {RANKS} ranks, {iterations} iterations"
+    names = [way.name for way in TABLES]
+    rows = [
+        [f"{cap} W", name, *figures(runs[name], runs["PowerAwareLB"])]
+        for cap, runs in made.items()
+        for name in names
+    ]
+    head = ["cap", "balanced by", "time s", "S", "I_av s", "I_m s", "R_av %", "R_m %", "/bound"]
+    show([*head, "moves"], rows, title=f"Dasgupta tables I and II: {title}")
+    lowest = made[str(CAPS[-1])]
+    for name in ("PowerAwareLB", "auto"):
+        best = [runs["without"]["seconds"] / runs[name]["seconds"] for runs in made.values()]
+        text = f"{name}: speed-up over no balancing {min(best):.2f} ... {max(best):.2f}"
+        check(f"{text} (paper: 1.04 ... 1.28)", max(best) >= 1.28, verdicts)
+    for other in ("RefineLB", "GreedyLB"):
+        gain = lowest[other]["seconds"] / lowest["PowerAwareLB"]["seconds"]
+        paper = {"RefineLB": 1.20, "GreedyLB": 1.30}[other]
+        check(f"23 W: PowerAwareLB {gain:.2f} x {other} (paper {paper})", gain > 1.05, verdicts)
+    return made
+
+
+def figures(run: dict[str, Any], power: dict[str, Any]) -> Iterator[Any]:
+    yield run["seconds"]
+    yield run["seconds"] / power["seconds"]
+    yield from (run["idle_mean"], run["idle_max"])
+    same = run is power
+    yield from (
+        None if same else reduction(power[name], run[name]) for name in ("idle_mean", "idle_max")
+    )
+    yield over_bound(run, EVERY)
+    yield run["migrations"]
+
+
+# ---- unequal work ------------------------------------------------------------------------------
+
+
+def sizes(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
+    iterations, first = (30, 10) if quick else (70, 15)
+    made: dict[str, Any] = {}
+    for watts in (25, 23):
+        runs = measure(capped(watts), 10.0, iterations, 0, SIZES)
+        made[str(watts)] = dict(zip((way.name for way in SIZES), runs, strict=True))
+    rows = [
+        [
+            f"{cap} W",
+            name,
+            run["seconds"],
+            over_bound(run, 0),
+            over_bound(run, first),
+            np.sum(run["time"][first:]) / bound(run, first, iterations).sum(),
+            len(run["balanced_after"]),
+            run["migrations"],
+        ]
+        for cap, runs in made.items()
+        for name, run in runs.items()
+    ]
+    head = ["cap", "balanced by", "time s", "/bound", f"from {first} on", "with messages", "LBs"]
+    show(
+        [*head, "moves"], rows, title=f"Work that differs 10 x and drifts, {iterations} iterations"
+    )
+    for cap, runs in made.items():
+        ratio = over_bound(runs["auto"], first)
+        check(f"{cap} W: auto {ratio:.3f} of the bound (1.10)", ratio <= 1.10, verdicts)
+    return made
+
+
+# ---- a cap that changes ------------------------------------------------------------------------
+
+
+def change(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
+    at, iterations = (15, 30) if quick else (30, 60)
+    falls = lab.Change(when=CHANGE, ranks=(0,), values={"cap": 23.0, "share": 0.4 * SHARE})
+    plan = capped(27)._replace(changes=(falls,))
+    made = {}
+    rows = []
+    for name, spread in (("equal", 1.0), ("10 x, drifting", 10.0)):
+        (run,) = measure(plan, spread, iterations, at, [AUTO])
+        made[name] = run
+        before, later = over_bound(run, at // 2, at), over_bound(run, at + 5)
+        since = np.array(run["max"][at : at + 5]) / bound(run, at, iterations)[:5]
+        after = [i - at for i in run["balanced_after"] if i >= at]
+        rows.append([name, before, since.max(), after[0] if after else None, later])
+        check(
+            f"{name}: {later:.3f} of the bound from 5 iterations on (1.15)", later < 1.15, verdicts
+        )
+    head = ["work", "/bound before", "at most after", "balanced after", "/bound 5 later"]
+    show(head, rows, title=f"The cap of rank 0 falls in iteration {at}: auto")
+    return made
+
+
+PARTS = {"tables": tables, "sizes": sizes, "change": change}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", choices=PARTS, help="one part")
+    parser.add_argument("--quick", action="store_true", help="fewer iterations and caps")
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder (%(default)s)")
+    parser.add_argument("--ranks", nargs=2, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.ranks:
+        answer = rank_program(*json.loads(args.ranks[1]))
+        if int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK", "0"))) == 0:
+            Path(args.ranks[0]).write_text(json.dumps(answer))
+        return
+    args.out.mkdir(parents=True, exist_ok=True)
+    verdicts: list[dict[str, Any]] = []
+    made = {
+        name: run(args.quick, verdicts) for name, run in PARTS.items() if args.only in (None, name)
+    }
+    path = args.out / "unlike.json"
+    path.write_text(json.dumps({"verdicts": verdicts, **made}) + "\n")
+    print(path)
+
+
+if __name__ == "__main__":
+    main()

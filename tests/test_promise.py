@@ -1,0 +1,71 @@
+"""When a balancing that has not kept its promise is looked into, and what that is worth."""
+
+import numpy as np
+import pytest
+
+import pylb
+from pylb.runtime.promise import Promise
+
+
+def looks(ratios, predicted=1.0):
+    """Iterations at whose end it wants a look, after a balancing before the first."""
+    promise = Promise()
+    promise.balanced(predicted)
+    return [i for i, ratio in enumerate(ratios) if promise.observe(ratio)]
+
+
+def test_it_looks_where_a_promise_is_broken():
+    assert looks([1.0] * 50) == looks([1.04] * 50) == looks([1.4] * 50, predicted=1.39) == []
+    assert looks([1.5] * 4) == [2]
+    assert looks([1.0, 1.5, 1.0] * 10) == []  # spikes
+    assert looks([1.0] * 30 + [1.5] * 2) == [31]  # two iterations have shown it
+    assert Promise().observe(3.0) is False  # nothing was promised
+
+
+def test_looks_that_do_not_help_get_rare():
+    assert looks([1.5] * 100) == [2, 5, 11, 23, 47, 95]
+    assert looks([1.5] * 30 + [2.0] * 10) == [2, 5, 11, 23, 31, 34]  # worse: at once
+    assert looks([1.5] * 30 + [1.0] * 2 + [1.5] * 2) == [2, 5, 11, 23, 33]  # kept in between
+
+
+def program(comm, iterations, change, spread, noise):
+    """Equal or unequal work; from iteration change[0] on rank change[1] is slower by change[2]."""
+    n = 32 * comm.size
+    lb = pylb.Balancer(comm, unlike=True)
+    work = 1e-3 * np.exp(np.random.default_rng(1).uniform(0.0, np.log(spread), n))
+    rng = np.random.default_rng(comm.rank)
+    for key in range(32 * comm.rank, 32 * comm.rank + 32):
+        lb.add(key, None)
+    at, rank, factor = change
+    for it in lb.iterate(iterations):
+        slower = factor if it >= at and lb.rank == rank else 1.0
+        for key, _ in lb.local():
+            comm.elapse(slower * work[key] * np.exp(noise * rng.standard_normal()))
+    return np.array(lb.iterations.max), work.sum(), lb.history
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+@pytest.mark.parametrize("spread", [1.0, 10.0])
+@pytest.mark.parametrize("change", [(60, 0, 3.0), (60, 3, 0.25), (60, 1, 1.5)])
+def test_a_cap_that_changes_is_balanced_within_five_iterations(change, spread, noise):
+    speed = np.array([1.0, 1.0, 0.5, 0.25])
+    cluster = pylb.VirtualCluster(4, speed=list(speed), clock="none")
+    longest, work, history = cluster.run(program, 90, change, spread, noise)[0]
+    at, rank, factor = change
+    after = speed / np.where(np.arange(4) == rank, factor, 1.0)
+    assert longest[10:at].mean() < 1.1 * work / speed.sum()  # also where the first said otherwise
+    assert longest[at] > 1.2 * work / after.sum()
+    assert longest[at + 5 :].mean() < 1.1 * work / after.sum()
+    last = history.balancings[-1]
+    np.testing.assert_allclose(np.array(last.speed) / last.speed[0], after / after[0], rtol=0.15)
+    assert "times as fast as" in last.explain()
+
+
+def test_the_time_before_a_move_counts_by_the_old_rank_s_speed():
+    """What has left a slow rank would have taken longer there: the balancing has paid."""
+    cluster = pylb.VirtualCluster(2, speed=[1.0, 0.25], clock="none")
+    longest, _, history = cluster.run(program, 40, (100, 0, 1.0), 1.0, 0.0)[0]
+    told = next(r for r in history.balancings if r.speed)
+    saved = longest[told.iteration] - longest[told.iteration + 1]
+    assert saved > 0.2 * longest[told.iteration]
+    assert told.gain == pytest.approx(saved * told.iterations, rel=0.05)
