@@ -7,11 +7,11 @@ import pylb
 from pylb.runtime.promise import Promise
 
 
-def looks(ratios, predicted=1.0):
+def looks(ratios, predicted=1.0, price=0.0):
     """Iterations at whose end it wants a look, after a balancing before the first."""
     promise = Promise()
-    promise.balanced(predicted)
-    return [i for i, ratio in enumerate(ratios) if promise.observe(ratio)]
+    promise.balanced(predicted, price)
+    return [i for i, ratio in enumerate(ratios) if promise.observe(2.0 * ratio, 2.0)]
 
 
 def test_it_looks_where_a_promise_is_broken():
@@ -19,7 +19,8 @@ def test_it_looks_where_a_promise_is_broken():
     assert looks([1.5] * 4) == [2]
     assert looks([1.0, 1.5, 1.0] * 10) == []  # spikes
     assert looks([1.0] * 30 + [1.5] * 2) == [31]  # two iterations have shown it
-    assert Promise().observe(3.0) is False  # nothing was promised
+    assert Promise().observe(3.0, 1.0) is False  # nothing was promised
+    assert looks([1.5] * 20, price=1.6)[:2] == [6, 13]  # a second an iteration is lost
 
 
 def test_looks_that_do_not_help_get_rare():

@@ -30,14 +30,9 @@ static void follow(double load, int64_t i, int64_t n, double *table)
     spread[i] += SMOOTHING * (fabs(e) - spread[i]);
 }
 
-void plb_estimate_one(double load, int64_t i, int64_t n, double *table)
-{
-    follow(load, i, n, table);
-    follow(load, i, n, table + PLB_ESTIMATE_HERE * n);
-}
-
-/* By the objects whose noise is known here: has the rank as a whole changed? */
-static bool has_changed(const double *load, int64_t n, const double *here)
+/* By the objects whose noise is known here, the rank as a whole takes longer (1), shorter (-1), or
+ * as long as before. */
+static int change_of(const double *load, int64_t n, const double *here)
 {
     const double *passes = here + PLB_ESTIMATE_PASSES * n,
                  *spread = here + PLB_ESTIMATE_SPREAD * n;
@@ -49,17 +44,51 @@ static bool has_changed(const double *load, int64_t n, const double *here)
             noise += spread[i] * spread[i];
         }
     }
-    return fabs(is - was) > fmax(CHANGED * was, NOISES * sqrt(noise));
+    const double most = fmax(CHANGED * was, NOISES * sqrt(noise));
+    return is - was > most ? 1 : was - is > most ? -1 : 0;
+}
+
+static bool is_any(const double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (x[i] != 0.0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The loads enter the estimates of this rank, unless they are to be seen again first. */
+static void follow_here(const double *load, int64_t n, double *here)
+{
+    double *aside = here + PLB_ESTIMATE_HERE * n;
+    const int change = change_of(load, n, here);
+    if (change != 0 && change != change_of(aside, n, here) * is_any(aside, n)) {
+        memcpy(aside, load, (size_t)n * sizeof *aside);
+        return;
+    }
+    if (change != 0) {
+        memset(here, 0, (size_t)PLB_ESTIMATE_HERE * (size_t)n * sizeof *here);
+        for (int64_t i = 0; i < n; i++) {
+            follow(aside[i], i, n, here);
+        }
+    }
+    for (int64_t i = 0; i < n; i++) {
+        follow(load[i], i, n, here);
+        aside[i] = 0.0;
+    }
+}
+
+void plb_estimate_one(double load, int64_t i, int64_t n, double *table)
+{
+    follow(load, i, n, table);
+    follow(load, i, n, table + PLB_ESTIMATE_HERE * n);
 }
 
 void plb_estimate_update(const double *load, int64_t n, double *table)
 {
-    double *here = table + PLB_ESTIMATE_HERE * n;
-    if (has_changed(load, n, here)) {
-        memset(here, 0,
-               (size_t)(PLB_ESTIMATE_ROWS - PLB_ESTIMATE_HERE) * (size_t)n * sizeof *here);
-    }
     for (int64_t i = 0; i < n; i++) {
-        plb_estimate_one(load[i], i, n, table);
+        follow(load[i], i, n, table);
     }
+    follow_here(load, n, table + PLB_ESTIMATE_HERE * n);
 }

@@ -9,8 +9,9 @@
  *
  * A second estimator of the same kind knows only of the passes on the rank where the object is
  * now: what ranks that are not alike are told apart by (machine/speeds.h).  It begins anew where
- * the loads as a whole are others of a sudden, as under another power cap: an object alone could
- * not tell that from noise for a while.
+ * the loads as a whole are others of a sudden, as under another power cap (an object alone could
+ * not tell that from noise for a while), and remain so for a second pass: a first one stands
+ * aside, and one that was a spike does not count.
  */
 #ifndef PLB_MEASURE_ESTIMATE_H
 #define PLB_MEASURE_ESTIMATE_H
@@ -23,9 +24,9 @@ enum {
     PLB_ESTIMATE_PASSES,
     PLB_ESTIMATE_ERROR,
     PLB_ESTIMATE_SPREAD,
-    PLB_ESTIMATE_HERE, /* and three more in the same order, zero for an object that has just come
-                        */
-    PLB_ESTIMATE_ROWS = 2 * PLB_ESTIMATE_HERE
+    PLB_ESTIMATE_HERE, /* and three more in this order, zero for an object that has just come */
+    PLB_ESTIMATE_ASIDE = 2 * PLB_ESTIMATE_HERE, /* loads of a pass that may be a spike, or zero */
+    PLB_ESTIMATE_ROWS
 };
 
 /** The loads of a pass enter the table.  An object's first pass is its warming up: it counts only

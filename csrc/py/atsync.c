@@ -137,7 +137,7 @@ PyDoc_STRVAR(
     "bind($self, keys, recorder, seconds, window, estimates, /)\n--\n\n"
     "The objects of this rank from now on: their keys, a tuple, or None where the rank\n"
     "runs as a whole; what times them; their n loads of the iteration, sums of loads, and\n"
-    "the (8, n) table of their estimates.");
+    "the (9, n) table of their estimates.");
 static PyObject *bind(PyObject *object, PyObject *args)
 {
     atsync_object_t *self = (atsync_object_t *)object;

@@ -273,11 +273,12 @@ static int check_loads(PyArrayObject *loads, PyArrayObject *table, PyArrayObject
     return -1;
 }
 
-PyDoc_STRVAR(estimate_doc,
-             "estimate(loads, table, /)\n--\n\n"
-             "The loads[n] of a pass enter the table[8, n] of what is known of the objects, in\n"
-             "place: estimated load, passes, two rows of the estimator's own, and the same four\n"
-             "since the object came to its rank.");
+PyDoc_STRVAR(
+    estimate_doc,
+    "estimate(loads, table, /)\n--\n\n"
+    "The loads[n] of a pass enter the table[9, n] of what is known of the objects, in\n"
+    "place: estimated load, passes, two rows of the estimator's own, the same four since\n"
+    "the object came to its rank, and its load in a pass that may be a spike.");
 static PyObject *estimate(PyObject *module, PyObject *args)
 {
     (void)module;

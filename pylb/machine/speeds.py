@@ -208,7 +208,36 @@ class SpeedLearner:
             np.repeat(weights, sizes)[order],
             self.n_ranks + len(past),
         )
+        unrest = _unrest(
+            np.cumsum(is_first) - 1,
+            np.repeat(np.arange(len(seen)), sizes)[order],
+            number_of[who],
+            np.log(np.concatenate([o.seconds for o in seen])[order] * speed[number_of[who]]),
+            sigma,
+        )
+        error = np.sqrt(error**2 + unrest)
         known = np.isfinite(error[: self.n_ranks])
         log = np.log(speed[: self.n_ranks])
         log[known] -= log[known].mean() if known.any() else 0.0
         return Fit(log, error[: self.n_ranks], sigma, explained, moved)
+
+
+def _unrest(obj: I64, placement: I64, rank: I32, y: F64, sigma: float) -> float:
+    """What a rank as a whole, its other programs or a drift of its objects, adds to the square of a
+    speed's error: the variance of its objects' mean residuals from placement to placement, beyond
+    that of the objects' own noise.
+
+    y: logarithms of the work that each observation tells.
+    """
+    seen = np.bincount(obj)
+    e = y - (np.bincount(obj, y) / seen)[obj]
+    of_several = seen[obj] > 1
+    cell = (placement * (int(rank.max(initial=0)) + 1) + rank)[of_several]
+    n = np.bincount(cell)
+    sums = np.bincount(cell, np.clip(e[of_several], -3.0 * sigma, 3.0 * sigma))
+    enough = n >= LEAST
+    placements = int(placement.max(initial=0)) + 1
+    if placements < 2 or not enough.any():
+        return 0.0
+    excess = float(np.mean((sums[enough] / n[enough]) ** 2 - sigma**2 / n[enough]))
+    return max(excess, 0.0) / (placements - 1)

@@ -559,8 +559,8 @@ class Balancer(Asynchronous):
         self._due = self._mode == "on" and self._decide(stats)
         if self._due and not is_last:
             self._balance()
-        elif not is_last and mean > 0 and self._doubts(stats.load_max / mean):
-            self._look()
+        elif not is_last and self._promise is not None:
+            self._look(self._promise, stats.load_max, mean)
         if self._again is not None and stats.n_changed and not is_last:
             self._again.check_objects(self._done, self._directory, self._directory.rank)
         self._unwritten += stats.time_max  # which is the same on all ranks
@@ -666,18 +666,17 @@ class Balancer(Asynchronous):
         self._worth.learn(outcome.speed)
         self._decider.balanced(receipt, outcome)
         if self._promise is not None:
-            self._promise.balanced(outcome.predicted)
+            price = outcome.seconds_statistics + outcome.seconds_strategy
+            self._promise.balanced(outcome.predicted, price)
 
-    def _doubts(self, max_over_mean: float) -> bool:
-        return self._promise is not None and self._promise.observe(max_over_mean)
-
-    def _look(self) -> None:
-        """The last balancing has not brought what it promised: balance if that is for the ranks'
-        speeds, now known better.
+    def _look(self, promise: Promise, longest: float, mean: float) -> None:
+        """Where the last balancing has not brought what it promised: balance again if that is for
+        the ranks' speeds, now known better.
         """
-        gain = self._balancing(LOOK, 0).look()
-        if self._decider.repays(gain):
-            self._balance(f"by the ranks' speeds, better known, {seconds(gain)} can be saved")
+        if promise.observe(longest, mean):
+            gain = self._balancing(LOOK, 0).look()
+            if self._decider.repays(gain):
+                self._balance(f"by the ranks' speeds, better known, {seconds(gain)} can be saved")
 
     def _balancing(self, chosen: Chosen, seed: int) -> Balancing:
         return Balancing(

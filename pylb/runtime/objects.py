@@ -14,7 +14,7 @@ from pylb.errors import DomainError, UnknownKeyError
 from pylb.runtime.transport import Transport
 from pylb.snapshot import F64, I32, I64
 
-ESTIMATE_ROWS = 8  # csrc/measure/estimate.h
+ESTIMATE_ROWS = 9  # csrc/measure/estimate.h
 HERE = 4  # the first of the rows of the passes on this rank
 
 
@@ -92,7 +92,7 @@ class Store:
         Gives (key, object) and adds what the loop's body takes to `seconds`.
     seconds : (n,) float64
         Loads of the pass so far.
-    estimates : (8, n) float64
+    estimates : (9, n) float64
         What is known of the objects' loads, in the first row the load that is expected of each
         (``csrc/measure/estimate.h``); it goes with an object that migrates.
     window : (n,) float64
