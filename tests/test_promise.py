@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pylb
+from pylb.errors import DomainError
 from pylb.runtime.promise import Promise
 
 
@@ -70,3 +71,32 @@ def test_the_time_before_a_move_counts_by_the_old_rank_s_speed():
     saved = longest[told.iteration] - longest[told.iteration + 1]
     assert saved > 0.2 * longest[told.iteration]
     assert told.gain == pytest.approx(saved * told.iterations, rel=0.05)
+
+
+def with_estimates(comm, rough):
+    n = 32 * comm.size
+    lb = pylb.Balancer(comm, unlike=True)
+    rng = np.random.default_rng(1)
+    work = 1e-3 * np.exp(rng.uniform(0.0, np.log(10.0), n))
+    told = 50.0 * work * np.exp(rough * rng.standard_normal(n))
+    for key in range(32 * comm.rank, 32 * comm.rank + 32):
+        lb.add(key, None, work=told[key])
+    for _ in lb.iterate(20):
+        for key, _ in lb.local():
+            comm.elapse(work[key])
+    return np.array(lb.iterations.max), work.sum(), lb.history.balancings[0].speed
+
+
+@pytest.mark.parametrize("rough", [0.0, 0.3])
+def test_with_estimates_of_the_work_the_first_balancing_is_right(rough):
+    cluster = pylb.VirtualCluster(4, speed=[1.0, 1.0, 0.5, 0.25], clock="none")
+    longest, work, speed = cluster.run(with_estimates, rough)[0]
+    assert longest[2] < 1.1 * work / 2.75 < 0.6 * longest[0]
+    np.testing.assert_allclose(np.array(speed) / speed[0], [1.0, 1.0, 0.5, 0.25], rtol=0.3)
+
+
+def test_an_estimate_is_a_number_above_zero():
+    lb = pylb.Balancer()
+    for bad in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(DomainError, match="work is"):
+            lb.add(1, None, work=bad)

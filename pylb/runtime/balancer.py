@@ -242,6 +242,7 @@ class Balancer(Asynchronous):
         nbytes: int = 0,
         memory: int | None = None,
         migratable: bool = True,
+        work: float | None = None,
     ) -> None:
         """Give an object to the balancer, on the rank where it shall begin.
 
@@ -258,6 +259,9 @@ class Balancer(Asynchronous):
             Bytes that it occupies.
         migratable : bool
             False: it stays on this rank.
+        work : float, optional
+            Your own estimate of its work, in any unit, above 0: with ``unlike=True`` the ranks'
+            speeds are then known before anything has moved.
 
         Raises
         ------
@@ -278,12 +282,15 @@ class Balancer(Asynchronous):
         for name, value in (("nbytes", nbytes), ("memory", memory)):
             if value is not None and operator.index(value) < 0:
                 raise DomainError(f"{name} is {value}: expected zero or more bytes")
+        if work is not None and not 0.0 < float(work) < math.inf:
+            raise DomainError(f"work is {work!r}: expected a number above 0")
         self._changes.new[key] = Item(
             key,
             block,
             operator.index(nbytes),
             -1 if memory is None else operator.index(memory),
             bool(migratable),
+            0.0 if work is None else float(work),
         )
         self._stale = self._in_loop
         if not self._in_loop:

@@ -242,9 +242,11 @@ class Balancing:
         if self.learner is None:
             return snapshot
         assert snapshot.key is not None
-        keys = np.concatenate([part[0][:, 0] for part in whole])
-        seconds = np.concatenate([part[4] for part in whole])[np.argsort(keys)]
-        speed = self.learner.observe(snapshot.key, snapshot.rank, seconds)
+        order = np.argsort(np.concatenate([part[0][:, 0] for part in whole]))
+        seconds, work = (np.concatenate([part[i] for part in whole])[order] for i in (4, 5))
+        speed = self.learner.observe(
+            snapshot.key, snapshot.rank, seconds, work if work.any() else None
+        )
         if speed is None or "speed" not in self.strategy.looks_at:
             return snapshot
         return replace(snapshot, load=snapshot.load * speed[snapshot.rank], speed=speed)
@@ -262,7 +264,8 @@ class Balancing:
         facts = np.array([item.facts() for item in items], np.int64).reshape(-1, 4)
         passes = max(self.store.passes, 1)
         known = self.store.estimates
-        return facts, known[0], self.mailbox.edges(), passes, known[HERE]
+        work = np.array([item.work for item in items])
+        return facts, known[0], self.mailbox.edges(), passes, known[HERE], work
 
     def _snapshot(self, whole: list[tuple[Any, ...]]) -> Snapshot:
         """All parts, in order of key: the same on any number of ranks."""
@@ -332,7 +335,7 @@ class Balancing:
 
     def _pack(self, items: list[Item]) -> parcel.Parts:
         """A parcel: what is known of each object and its number of parts, then all parts."""
-        index: list[tuple[tuple[int, int, int, bool], tuple[float, ...], int]] = []
+        index: list[tuple[tuple[int, int, int, bool], float, tuple[float, ...], int]] = []
         parts: parcel.Parts = [b""]
         for item in items:
             try:
@@ -342,7 +345,7 @@ class Balancing:
                     f"object {item.key} ({type(item.value).__qualname__}) cannot be pickled: "
                     f"{type(why).__name__}: {why}; nothing has moved"
                 ) from why
-            index.append((item.facts(), self.store.past(item.key), len(mine)))
+            index.append((item.facts(), item.work, self.store.past(item.key), len(mine)))
             parts += mine
         parts[0] = pickle.dumps(index, protocol=5)
         return parts
@@ -369,7 +372,7 @@ def with_messages(
 def _unpack(parts: parcel.Parts) -> list[Arrived]:
     out = []
     at = 1
-    for (key, nbytes, memory, migratable), past, n in pickle.loads(parts[0]):
+    for (key, nbytes, memory, migratable), work, past, n in pickle.loads(parts[0]):
         mine = parts[at : at + n]
         at += n
         try:
@@ -380,5 +383,5 @@ def _unpack(parts: parcel.Parts) -> list[Arrived]:
                 "nothing has moved"
             ) from why
         size = nbytes or parcel.size_of(mine)
-        out.append(Arrived(Item(key, value, size, memory, migratable, past), inbox))
+        out.append(Arrived(Item(key, value, size, memory, migratable, work, past), inbox))
     return out

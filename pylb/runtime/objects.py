@@ -28,6 +28,8 @@ class Item:
         What a migration sends: as the user said, else what the last migration sent, else 0.
     memory : int
         What it occupies; -1: nobody said.
+    work : float
+        As the user estimated it, in any unit; 0: nobody did.
     past : tuple of float
         What was known of its load where it was before (a column of `Store.estimates`).
     """
@@ -37,10 +39,11 @@ class Item:
     nbytes: int = 0
     memory: int = -1
     migratable: bool = True
+    work: float = 0.0
     past: tuple[float, ...] = (0.0,) * ESTIMATE_ROWS
 
     def facts(self) -> tuple[int, int, int, bool]:
-        """Everything but the object itself."""
+        """What is known of it in whole numbers."""
         return self.key, self.nbytes, self.memory, self.migratable
 
 
