@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import deque
 from typing import NamedTuple
 
 import numpy as np
@@ -83,6 +84,7 @@ class SpeedLearner:
         self._who: I32 = np.arange(n_ranks, dtype=np.int32)  # each rank, as it is now
         self._count = n_ranks + 1  # ranks of all times; n_ranks itself stands for the user
         self._seen: list[Observation] = []
+        self._shifts: deque[float] = deque(maxlen=PLACEMENTS * n_ranks)
         self._doubts = 0
 
     def observe(
@@ -148,6 +150,7 @@ class SpeedLearner:
         for r, group, change in zip(found, groups, np.abs(middle - common), strict=True):
             low, high = np.quantile(group, (0.1, 0.9))
             error = 0.5 * (high - low) / math.sqrt(len(group))
+            self._shifts.append(change)
             alike = high - low < ALIKE * change + NOISE * self.sigma
             if len(group) >= LEAST and alike and change > max(CHANGED, ERRORS * error):
                 self._who[r] = self._count
@@ -165,7 +168,8 @@ class SpeedLearner:
             fit = drifting if drifting.explained > steady.explained + BETTER else steady
         if fit.moved * FEW < len(self._seen[-1].key):
             return  # hardly an object has moved of late: what was known stands
-        self.error, self.sigma, self.explained = fit.error, fit.sigma, fit.explained
+        self.error = np.hypot(fit.error, self._unrest())
+        self.sigma, self.explained = fit.sigma, fit.explained
         known = np.isfinite(self.error)
         off = np.abs(fit.log[known]) > np.maximum(UNLIKE, ERRORS * self.error[known])
         enough = EXPLAINED if self.speed is None else STILL
@@ -175,6 +179,17 @@ class SpeedLearner:
             self.speed = np.exp(fit.log)
         elif self._doubts >= DOUBTS:
             self.speed = None
+
+    def _unrest(self) -> F64:
+        """What each speed is off by as ranks as a whole are unsteady, by other programs or by a
+        drift of their objects: the median of what they have changed by from placement to placement,
+        over as many as the rank was seen in.
+        """
+        if not self._shifts:
+            return np.zeros(self.n_ranks)
+        deviation = 1.4826 * float(np.median(self._shifts)) / math.sqrt(2.0)
+        seen = sum(np.bincount(o.who, minlength=self._count)[self._who] > 0 for o in self._seen)
+        return np.asarray(deviation / np.sqrt(np.maximum(seen, 1)))
 
     def _solve(self, groups: list[list[Observation]], estimates: Observation | None) -> Fit:
         """Work is one number for each object in each group of placements."""
@@ -208,36 +223,7 @@ class SpeedLearner:
             np.repeat(weights, sizes)[order],
             self.n_ranks + len(past),
         )
-        unrest = _unrest(
-            np.cumsum(is_first) - 1,
-            np.repeat(np.arange(len(seen)), sizes)[order],
-            number_of[who],
-            np.log(np.concatenate([o.seconds for o in seen])[order] * speed[number_of[who]]),
-            sigma,
-        )
-        error = np.sqrt(error**2 + unrest)
         known = np.isfinite(error[: self.n_ranks])
         log = np.log(speed[: self.n_ranks])
         log[known] -= log[known].mean() if known.any() else 0.0
         return Fit(log, error[: self.n_ranks], sigma, explained, moved)
-
-
-def _unrest(obj: I64, placement: I64, rank: I32, y: F64, sigma: float) -> float:
-    """What a rank as a whole, its other programs or a drift of its objects, adds to the square of a
-    speed's error: the variance of its objects' mean residuals from placement to placement, beyond
-    that of the objects' own noise.
-
-    y: logarithms of the work that each observation tells.
-    """
-    seen = np.bincount(obj)
-    e = y - (np.bincount(obj, y) / seen)[obj]
-    of_several = seen[obj] > 1
-    cell = (placement * (int(rank.max(initial=0)) + 1) + rank)[of_several]
-    n = np.bincount(cell)
-    sums = np.bincount(cell, np.clip(e[of_several], -3.0 * sigma, 3.0 * sigma))
-    enough = n >= LEAST
-    placements = int(placement.max(initial=0)) + 1
-    if placements < 2 or not enough.any():
-        return 0.0
-    excess = float(np.mean((sums[enough] / n[enough]) ** 2 - sigma**2 / n[enough]))
-    return max(excess, 0.0) / (placements - 1)
