@@ -89,6 +89,18 @@ def test_bad_input():
         _core.speeds_fit([0, 3], [0, 1], [1.0, 1.0], None, 2)
     with pytest.raises(DomainError, match="shapes"):
         SpeedLearner(2).observe([1, 2], [0], [1.0, 2.0])
+    for rank in (-1, 2):
+        with pytest.raises(OutOfRangeError, match=rf"rank\[1\] is {rank}: expected 0 ... 1"):
+            SpeedLearner(2).observe([1, 2], [0, rank], [1.0, 2.0])
+    with pytest.raises(DomainError, match="key has 7 twice"):
+        SpeedLearner(2).observe([7, 7], [0, 1], [1.0, 2.0])
+    with pytest.raises(DomainError, match="seconds"):
+        SpeedLearner(2).observe([1, 2], [0, 1], [1.0, np.inf])
+    with pytest.raises(DomainError, match="n_ranks is 0"):
+        SpeedLearner(0)
+    without_time = SpeedLearner(2)
+    assert without_time.observe([1, 2], [0, 1], [0.0, np.nan]) is None
+    assert SpeedLearner(3).observe([], [], []) is None
 
 
 # ---- placement after placement -----------------------------------------------------------------
@@ -129,6 +141,36 @@ def test_an_estimate_of_the_user_tells_what_no_move_does():
     work = seconds[:, 0] * speed[rank[:, 0]]
     assert learn(rank, seconds, 5).speed is None
     np.testing.assert_allclose(learn(rank, seconds, 5, 7.0 * work).speed, speed, rtol=0.01)
+
+
+@pytest.mark.parametrize("unrest", [0.02, 0.05])
+def test_ranks_that_are_unsteady_are_not_unlike(unrest):
+    """Other programs slow a rank as a whole, now this one and now that."""
+    told = 0
+    for seed in range(5):
+        _, rank, _ = made(144, 6, 8, moving=0.3, seed=seed)
+        rng = np.random.default_rng(seed)
+        work = np.exp(rng.normal(0.0, 0.7, 144))[:, None]
+        whole = unrest * rng.standard_normal((6, 8))
+        noise = 0.05 * rng.standard_normal(rank.shape)
+        told += learn(rank, work * np.exp(noise + whole[rank, np.arange(8)]), 6).speed is not None
+    assert told <= 1
+
+
+def test_victims_of_a_straggler_are_not_slow():
+    """All wait for the slow rank at the end of each pass; it alone is slow."""
+
+    def wait(comm):
+        lb = pylb.Balancer(comm, unlike=True, every=4, strategy="RefineLB")
+        for key in range(24 * lb.rank, 24 * lb.rank + 24):
+            lb.add(key, None)
+        for _ in lb.iterate(40):
+            for key, _ in lb.local():
+                comm.elapse(1e-3 * (1.0 + key % 7))
+        return lb.history[-1].speed, lb.iterations.idle.mean()
+
+    speed = pylb.VirtualCluster(4, speed=[1.0, 1.0, 0.4, 1.0], clock="none").run(wait)[0][0]
+    np.testing.assert_allclose(np.array(speed) / speed[0], [1.0, 1.0, 0.4, 1.0], rtol=0.01)
 
 
 # ---- in the runtime ----------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import _core
-from pylb.errors import DomainError
+from pylb.errors import DomainError, OutOfRangeError
 from pylb.snapshot import F64, I32, I64
 
 PLACEMENTS = 8  # that are remembered
@@ -77,6 +77,8 @@ class SpeedLearner:
     """
 
     def __init__(self, n_ranks: int) -> None:
+        if n_ranks < 1:
+            raise DomainError(f"n_ranks is {n_ranks}: expected 1 or more")
         self.n_ranks = n_ranks
         self.speed: F64 | None = None
         self.error: F64 = np.full(n_ranks, np.inf)
@@ -106,7 +108,9 @@ class SpeedLearner:
         Raises
         ------
         DomainError
-            Arrays of different lengths.
+            Arrays of different lengths; an object twice; a time that is not finite.
+        OutOfRangeError
+            A rank that is none.
         """
         keys, times = np.asarray(key, np.int64), np.asarray(seconds, float)
         ranks = np.asarray(rank, np.int32)
@@ -115,7 +119,16 @@ class SpeedLearner:
                 f"key, rank, seconds have shapes {keys.shape}, {ranks.shape}, {times.shape}: "
                 "expected one"
             )
+        wrong = np.flatnonzero((ranks < 0) | (ranks >= self.n_ranks))
+        if len(wrong):
+            i = wrong[0]
+            raise OutOfRangeError(
+                f"rank[{i}] is {ranks[i]}: expected 0 ... {self.n_ranks - 1}, one of the ranks"
+            )
         order = np.argsort(keys)
+        twice = np.flatnonzero(np.diff(keys[order]) == 0)
+        if len(twice):
+            raise DomainError(f"key has {keys[order][twice[0]]} twice: expected each object once")
         order = order[times[order] > 0]
         self._follow_changes(keys[order], ranks[order], times[order])
         now = Observation(keys[order], self._who[ranks[order]], times[order])
