@@ -70,6 +70,7 @@ EXPECTED = {
     "your_own_strategy": ("StrategyError: ", 2, None),
     "million_ranks": ("1,000,000 ranks, answers at once", 3, None),
     "cluster": ("", 0, balanced),
+    "unlike-processors": ("five iterations after", 4, None),
 }
 
 
