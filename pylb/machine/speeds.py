@@ -155,19 +155,18 @@ class SpeedLearner:
         shift = np.log(times[new] / last.seconds[old])
         if not len(shift):
             return
-        by = np.argsort(ranks[new], kind="stable")
-        found, first = np.unique(ranks[new][by], return_index=True)
-        groups = np.split(shift[by], first[1:])
-        middle = np.array([np.median(g) for g in groups])
-        common = np.median(middle) if len(found) > 2 else 0.0
-        for r, group, change in zip(found, groups, np.abs(middle - common), strict=True):
-            low, high = np.quantile(group, (0.1, 0.9))
-            error = 0.5 * (high - low) / math.sqrt(len(group))
-            self._shifts.append(change)
-            alike = high - low < ALIKE * change + NOISE * self.sigma
-            if len(group) >= LEAST and alike and change > max(CHANGED, ERRORS * error):
-                self._who[r] = self._count
-                self._count += 1
+        by = np.lexsort((shift, ranks[new]))
+        found, first, m = np.unique(ranks[new][by], return_index=True, return_counts=True)
+        low, middle, high = (
+            shift[by][first + np.rint(part * (m - 1)).astype(int)] for part in (0.1, 0.5, 0.9)
+        )
+        change = np.abs(middle - (np.median(middle) if len(found) > 2 else 0.0))
+        self._shifts.extend(change.tolist())
+        alike = high - low < ALIKE * change + NOISE * self.sigma
+        sure = change > np.maximum(CHANGED, ERRORS * 0.5 * (high - low) / np.sqrt(m))
+        changed = found[alike & sure & (m >= LEAST)]
+        self._who[changed] = self._count + np.arange(len(changed))
+        self._count += len(changed)
 
     def _fit(self, estimates: Observation | None) -> None:
         """Two models: work that stays as it is, and work that has changed from each placement to
