@@ -36,6 +36,7 @@
 #include "explore/vt.h"
 #include "explore/whatif.h"
 #include "machine/apportion.h"
+#include "machine/drum.h"
 #include "machine/fpm.h"
 #include "machine/speeds.h"
 #include "machine/topology.h"

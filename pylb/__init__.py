@@ -8,7 +8,10 @@ from pylb import demo, errors, plots
 from pylb._version import __version__
 from pylb.evaluation import Evaluation, evaluate
 from pylb.events import Recording, procedure
+
+from pylb.machine.machine import Machine
 from pylb.machine.models import SpeedModels
+from pylb.machine.monitor import Monitor
 from pylb.machine.rows import Division, RowPartition
 from pylb.metrics import Metrics
 from pylb.move import Directory, Found, Pending, Plan, migrate, plan_between
@@ -46,7 +49,9 @@ __all__ = [
     "History",
     "Imbalance",
     "Iterations",
+    "Machine",
     "Metrics",
+    "Monitor",
     "Multicasts",
     "Optimum",
     "Partition",

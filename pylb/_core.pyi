@@ -419,3 +419,9 @@ def critical_path(
     n_procedures: int,
     /,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]: ...
+
+# drum.c
+def drum_power(
+    parent: ArrayLike, cpu: ArrayLike, comm: ArrayLike, w_comm: float, /
+) -> NDArray[np.float64]: ...
+def drum_benchmark(seconds: float, /) -> tuple[float, float, float]: ...

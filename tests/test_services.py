@@ -21,7 +21,7 @@ import service_cases
 def test_cases(mpiexec, ranks):
     code, out, said = launch(mpiexec, ranks, str(HERE / "service_cases.py"))
     assert code == 0, said
-    assert out == "done\n" * ranks
+    assert out.count("done") == ranks  # their lines may run into one another
 
 
 @pytest.mark.parametrize("case", service_cases.CASES, ids=lambda case: case.__name__)

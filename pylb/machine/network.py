@@ -111,7 +111,7 @@ def measure_network(comm: Any) -> Network:
         return Network(0.0, 0.0)
     own = comm.Dup()
     try:
-        pairs = own.gather(_ping_pong(own, MPI.Wtime))
+        pairs = own.gather(_halves(own, MPI.Wtime))
         fitted = None
         if pairs is not None:
             seconds = np.mean([row for row in pairs if row is not None], axis=0)
@@ -121,20 +121,28 @@ def measure_network(comm: Any) -> Network:
         own.Free()
 
 
-def _ping_pong(comm: Any, clock: Any) -> list[float] | None:
+def _halves(comm: Any, clock: Any) -> list[float] | None:
     """Seconds of one message of each size, on the ranks of the lower half; None on the others."""
     half = comm.size // 2
     below = comm.rank < half
     if comm.rank >= 2 * half:  # of an odd number the last one looks on
         return None
-    partner = comm.rank + half if below else comm.rank - half
+    times = ping_pong(comm, comm.rank + half if below else comm.rank - half, below, clock)
+    return times if below else None
+
+
+def ping_pong(comm: Any, partner: int, is_first: bool, clock: Any) -> list[float]:
+    """Seconds of one message of each of `SIZES` to a partner and back, over two; the least of some.
+
+    The partner calls it too, one of them as the first.
+    """
     out = []
     for size in SIZES:
         data, times = np.zeros(size, dtype=np.uint8), list[float]()
         begin = clock()
         while not data[0]:  # the last one says that it is
             start = clock()
-            if below:
+            if is_first:
                 n = len(times) + 1
                 data[0] = n == REPEATS[1] or (n >= REPEATS[0] and start - begin > ENOUGH)
                 comm.Send(data, partner)
@@ -144,4 +152,4 @@ def _ping_pong(comm: Any, clock: Any) -> list[float] | None:
                 comm.Send(data, partner)
             times.append((clock() - start) / 2)
         out.append(max(min(times), 1e-9))  # a clock may be coarser than a message is long
-    return out if below else None
+    return out

@@ -1,0 +1,67 @@
+"""The machine under a job: ``mpiexec -n 3 python tests/mpi/machine_cases.py``."""
+
+import time
+
+import numpy as np
+from cases import raised
+
+import pylb
+from pylb import errors
+
+
+def measured(comm):
+    machine = pylb.Machine.measure(comm, seconds=0.02)
+    shown = comm.allgather(repr(machine))
+    assert all(s == shown[0] for s in shown)
+    assert machine.n_ranks == comm.size
+    assert (machine.speed > 0).all()
+    assert len(machine.node) == comm.size
+    assert np.isclose(machine.power().sum(), 1.0)
+    assert machine.counts(100).sum() == 100
+    quick = pylb.Machine.measure(comm, seconds=0.005, network=False)
+    assert len(quick.nodes) == len(machine.nodes)
+    raised(errors.DomainError, "seconds is 0", lambda: pylb.Machine.measure(comm, seconds=0))
+
+
+def followed(comm):
+    """A rank whose work takes longer has become slow."""
+    machine = pylb.Machine.measure(comm, seconds=0.005, network=False)
+    monitor = pylb.Monitor(machine, comm)
+    with monitor.timed(work=10.0):
+        time.sleep(0.01 * (1 + 3 * (comm.rank == 0)))
+    now = monitor.update()
+    assert len(monitor.history) == 1
+    assert now is monitor.machine
+    if comm.size > 1:
+        assert now.speed[0] < 0.6 * now.speed[1]
+        assert now.part_sizes()[0] < now.part_sizes()[1]
+    again = monitor.update()  # nobody has computed: as it was
+    assert np.allclose(again.speed, now.speed)
+    with monitor.timed():
+        time.sleep(0.01)  # on no core: others have taken it
+    assert (monitor.update().load > 0.5).all()
+    raised(
+        errors.DomainError,
+        "ranks: expected",
+        lambda: pylb.Monitor(machine, None if comm.size > 1 else TwoRanks),
+    )
+
+
+class TwoRanks:
+    size = 2
+
+
+CASES = (measured, followed)
+
+
+def main():
+    from mpi4py import MPI
+
+    for case in CASES:
+        for comm in (MPI.COMM_SELF, MPI.COMM_WORLD):
+            case(comm)
+    print("done")
+
+
+if __name__ == "__main__":
+    main()
