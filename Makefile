@@ -78,7 +78,7 @@ lint: $(VENV)/.lint ## ruff, clang-format, mypy, stubtest, compiler warnings as 
 	$(BIN)/clang-format --dry-run --Werror $$(find csrc tests/c -name '*.[ch]')
 	$(BIN)/mypy
 	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml pylb._core $(if $(filter-out none,$(MPI)),pylb._mpi) \
-		pylb._metis pylb._scotch $(if $(filter openmpi,$(MPI)),pylb._zoltan)
+		pylb._metis pylb._scotch $(if $(filter openmpi,$(MPI)),pylb._zoltan pylb._dgraph)
 	@mkdir -p $(OUT)
 	PLB_WERROR=1 $(WITH_MPI) $(PY) setup.py -q build --build-base $(OUT)/werror build_ext --force \
 		>$(OUT)/werror.log 2>&1 || { grep -E 'error|warning' $(OUT)/werror.log; exit 1; }

@@ -179,6 +179,36 @@ def partitioner_extensions(mpi):
     return list(out.values())
 
 
+def dgraph_extension(mpi, found):
+    """pylb._dgraph: where Zoltan is, and PT-Scotch with the same MPI."""
+    words = [*pkg_config("zoltan"), "-I/usr/include/trilinos", "-ltrilinos_zoltan"]
+    words += [
+        "-I/usr/include/scotch",
+        "-lptscotch",
+        "-lscotch",
+        "-lptscotcherr",
+        *(mpi or [0, []])[1],
+    ]
+    if "pylb._zoltan" not in [e.name for e in found] or not links("ptscotch.h", words):
+        say("no Zoltan with PT-Scotch found: building without pylb._dgraph")
+        return []
+    say("building pylb._dgraph")
+    import mpi4py
+
+    compile_args, link_args = split_words(words)
+    out = extension(
+        "pylb._dgraph",
+        sources("base", "measure")
+        + [f"csrc/partitioners/{f}.c" for f in ("zoltan_color", "ptscotch_order")]
+        + [f"csrc/py/{f}.c" for f in ("dgraphmodule", "errors", "views")],
+        include=[mpi4py.get_include()],
+        compile_args=compile_args,
+        link_args=[*link_args, "-pthread"],
+    )
+    out.optional = True
+    return [out]
+
+
 def extensions():
     core = [f for f in sources(*ROOMS, "py") if not re.search(r"module\.c$|/mpi_", f)]
     core += ["csrc/py/coremodule.c"]
@@ -186,6 +216,9 @@ def extensions():
     out = [extension("pylb._core", core, link_args=["-lm", "-pthread"])]
     with_mpi = [mpi_extension(*mpi), recorder_extension(*mpi)] if mpi else []
     return [*out, *with_mpi, *partitioner_extensions(mpi)]
+
+    found = partitioner_extensions(mpi)
+    return [*out, *([mpi_extension(*mpi)] if mpi else []), *found, *dgraph_extension(mpi, found)]
 
 
 setup(ext_modules=extensions())

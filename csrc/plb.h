@@ -50,6 +50,7 @@
 #include "measure/stats.h"
 #include "move/route.h"
 #include "move/table.h"
+#include "partition/fill.h"
 #include "partition/hypergraph.h"
 #include "partition/multilevel.h"
 #include "partition/partition.h"

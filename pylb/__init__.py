@@ -6,6 +6,7 @@ and in a simulation.
 
 from pylb import demo, errors, plots
 from pylb._version import __version__
+from pylb.coloring import Coloring, color
 from pylb.evaluation import Evaluation, evaluate
 from pylb.events import Recording, procedure
 
@@ -16,6 +17,7 @@ from pylb.machine.rows import Division, RowPartition
 from pylb.metrics import Metrics
 from pylb.move import Directory, Found, Pending, Plan, migrate, plan_between
 from pylb.optimum import GeneratedRun, Imbalance, Optimum, optimum
+from pylb.ordering import Ordering, order
 from pylb.partition import Partition, partition
 from pylb.place import Placement, place
 from pylb.procedures import CriticalPath, Procedures, critical_path, procedures
@@ -39,6 +41,8 @@ __all__ = [
     "Balancer",
     "Choice",
     "CriticalPath",
+
+    "Coloring",
     "Cycle",
     "Directory",
     "Division",
@@ -54,6 +58,7 @@ __all__ = [
     "Monitor",
     "Multicasts",
     "Optimum",
+    "Ordering",
     "Partition",
     "Pending",
     "Placement",
@@ -77,12 +82,15 @@ __all__ = [
     "VirtualComm",
     "__version__",
     "critical_path",
+
+    "color",
     "demo",
     "errors",
     "evaluate",
     "explore",
     "migrate",
     "optimum",
+    "order",
     "partition",
     "place",
     "plan_between",

@@ -57,6 +57,14 @@ def _version(module: str) -> Callable[[], str]:
     return find
 
 
+def _present(module: str) -> Callable[[], str]:
+    def find() -> str:
+        importlib.import_module(module)
+        return "present"
+
+    return find
+
+
 def _mpi() -> str:
     return first_line(importlib.import_module("pylb._mpi").library_version())
 
@@ -88,6 +96,14 @@ PARTS: dict[str, Part] = {
             "Zoltan",
             "libopenmpi-dev libtrilinos-zoltan-dev",
             "partitioning graphs, hypergraphs and points",
+        ),
+        Part(
+            "PT-Scotch",
+            "colouring (with Zoltan) and ordering graphs",
+            "apt-get install -y libopenmpi-dev libtrilinos-zoltan-dev libptscotch-dev && "
+            f"{REBUILD}",
+            _present("pylb._dgraph"),
+            "pylb._dgraph",
         ),
         _python("mpi4py", "'pylb[mpi]'", "balancing under mpiexec"),
         _python("h5py", "'pylb[io]'", "run records in HDF5"),

@@ -32,6 +32,7 @@ install_packages() {
         want 'command -v mpicc && command -v mpiexec' libopenmpi-dev openmpi-bin
         want 'PATH=$PATH:/usr/sbin:/sbin; command -v ip && command -v tc' iproute2 # the lab's hosts
         want 'test -e /usr/include/trilinos/zoltan.h' libtrilinos-zoltan-dev # linked with Open MPI
+        want 'test -e /usr/include/scotch/ptscotch.h' libptscotch-dev
     fi
     if [ "$mpi" = asan ]; then
         want 'command -v valgrind' valgrind

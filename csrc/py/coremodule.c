@@ -22,6 +22,7 @@ static int (*const rooms[])(PyObject *) = {
     plb_py_add_machine,
     plb_py_add_move,
     plb_py_add_drum,
+    plb_py_add_fill,
     plb_py_add_protocol,
     plb_py_add_whatif,
     plb_py_add_path,

@@ -97,6 +97,7 @@ int plb_py_add_protocol(PyObject *module);
 int plb_py_add_partition(PyObject *module);
 int plb_py_add_machine(PyObject *module);
 int plb_py_add_drum(PyObject *module);
+int plb_py_add_fill(PyObject *module);
 int plb_py_add_move(PyObject *module);
 int plb_py_add_exchange(PyObject *module); /* of pylb._mpi */
 int plb_py_add_whatif(PyObject *module);

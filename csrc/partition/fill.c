@@ -1,0 +1,51 @@
+#include "partition/fill.h"
+
+#include "base/mem.h"
+
+/* at[new place] = vertex; PLB_ERR_VALUE where perm is no permutation. */
+static int invert(int32_t n, const int32_t *perm, int32_t *at, plb_err_t *err)
+{
+    for (int32_t i = 0; i < n; i++) {
+        at[i] = -1;
+    }
+    for (int32_t v = 0; v < n; v++) {
+        if (perm[v] < 0 || perm[v] >= n || at[perm[v]] >= 0) {
+            return PLB_FAIL(err, PLB_ERR_VALUE, "perm[%d] is %d: expected each of 0 ... %d once",
+                            v, perm[v], n - 1);
+        }
+        at[perm[v]] = v;
+    }
+    return PLB_OK;
+}
+
+int plb_fill(int32_t n, const int64_t *start, const int32_t *to, const int32_t *perm,
+             int64_t *column, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int32_t *at = NULL, *parent = NULL, *flag = NULL;
+    PLB_NEW(at, n);
+    PLB_NEW(parent, n);
+    PLB_NEW(flag, n);
+    if ((ret = invert(n, perm, at, err)) != PLB_OK) {
+        goto out;
+    }
+    for (int32_t k = 0; k < n; k++) {
+        const int32_t v = at[k];
+        parent[k] = -1;
+        flag[k] = k;
+        column[k] = 1;
+        for (int64_t e = start[v]; e < start[v + 1]; e++) {
+            /* Row k of L: up the elimination tree from each neighbour that comes before. */
+            for (int32_t i = perm[to[e]]; i < k && flag[i] != k; i = parent[i]) {
+                parent[i] = parent[i] < 0 ? k : parent[i];
+                column[i]++;
+                flag[i] = k;
+            }
+        }
+    }
+out:
+    plb_free(at);
+    plb_free(parent);
+    plb_free(flag);
+    return ret;
+}

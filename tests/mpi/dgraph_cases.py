@@ -1,0 +1,133 @@
+"""Colours and orders on any number of ranks: ``mpiexec -n 3 python tests/mpi/dgraph_cases.py``."""
+
+import numpy as np
+from cases import raised
+from scipy import sparse
+
+import pylb
+from pylb import errors
+
+
+def grid(*shape):
+    """Neighbours of each point of a grid."""
+    ids = np.arange(np.prod(shape)).reshape(shape)
+    a, b = [], []
+    for axis in range(len(shape)):
+        low, high = (np.delete(ids, at, axis).ravel() for at in (-1, 0))
+        a, b = [*a, low, high], [*b, high, low]
+    n = ids.size
+    rows, columns = np.concatenate(a), np.concatenate(b)
+    return sparse.csr_array((np.ones(len(rows)), (rows, columns)), (n, n))
+
+
+def shared(comm, matrix, seed):
+    """This rank's ids in any order, and their rows; ids that are no numbers of rows."""
+    rng = np.random.default_rng(seed)
+    owner = rng.integers(0, comm.size, matrix.shape[0])
+    if seed % 2:
+        owner[:] = 0  # the others have none
+    mine = rng.permutation(np.flatnonzero(owner == comm.rank))
+    rows = matrix[mine]
+    return mine, (rows.indptr, 7 * rows.indices.astype(np.int64) + 10**12), 7 * mine + 10**12
+
+
+def whole(comm, mine, values, n):
+    out = np.full(n, -1)
+    for m, v in comm.allgather((mine, values)):
+        out[m] = v
+    return out
+
+
+def colors(comm):
+    """Against the definition: all pairs within the distance."""
+    for seed, matrix in enumerate([grid(9, 11), grid(5, 4, 6), grid(1), grid(40)]):
+        for distance in (1, 2):
+            mine, rows, ids = shared(comm, matrix, seed)
+            found = pylb.color(rows, distance, comm=comm, ids=ids)
+            color = whole(comm, mine, found.color, matrix.shape[0])
+            assert color.min() >= 0
+            assert np.array_equal(np.bincount(color), found.counts)
+            near = matrix if distance == 1 else matrix + matrix @ matrix
+            a, b = near.nonzero()
+            assert (color[a] != color[b])[a != b].all()
+            assert found.n_colors <= 1 + max(np.diff(near.tocsr().indptr).max(), 0)
+
+
+def orders(comm):
+    """A permutation, and the fill that a dense factorisation has."""
+    for seed, matrix in enumerate([grid(13, 12), grid(6, 6, 5)]):
+        n = matrix.shape[0]
+        mine, rows, ids = shared(comm, matrix, 2 * seed)
+        found = pylb.order(rows, comm=comm, ids=ids)
+        place = whole(comm, mine, found.perm, n)
+        assert sorted(place) == list(range(n))
+        at = np.argsort(place)
+        assert found.fill == fill_twin(matrix[at][:, at])
+        assert found.blocks[0] == 0
+        assert found.blocks[-1] == n
+        assert found.separators.sum() < n
+        if comm.size == 1:
+            assert found.fill < found.fill_before
+
+
+def fill_twin(matrix):
+    """Entries of the Cholesky factor, by elimination of a pattern."""
+    full = matrix.toarray() != 0
+    count = 0
+    for k in range(len(full)):
+        below = np.flatnonzero(full[k + 1 :, k]) + k + 1
+        full[np.ix_(below, below)] = True
+        count += 1 + len(below)
+    return count
+
+
+def wrong_use(comm):
+    last = comm.rank == comm.size - 1
+    lone = sparse.csr_array(([1.0], ([0], [1])), (2, 2)) if comm.rank == 0 else ([0], [])
+    raised(
+        errors.DomainError,
+        "not symmetric: vertex number 0 has an edge to 1",
+        lambda: pylb.color(lone, comm=comm),
+    )
+    assert pylb.color(lone, comm=comm, symmetrize=True).n_colors == 2
+    one = [0, 1], [comm.rank]
+    raised(
+        errors.DomainError, "distance is 3", lambda: pylb.color(one, 3 if last else 1, comm=comm)
+    )
+    raised(
+        errors.UnknownKeyError,
+        "id 99 is not",
+        lambda: pylb.color(([0, 1], [99 if last else comm.rank]), comm=comm),
+    )
+    raised(
+        errors.UnknownKeyError,
+        "given twice",
+        lambda: pylb.order(
+            ([0, 0, 0], []), comm=comm, ids=[-1, -1] if last else [comm.rank, comm.rank + 50]
+        ),
+    )
+    raised(
+        errors.DomainError,
+        "start: expected 0",
+        lambda: pylb.order(([0, 5], [1]) if last else one, comm=comm),
+    )
+    raised(errors.DomainError, "is a int", lambda: pylb.order(3 if last else one, comm=comm))
+    if comm.size > 1:
+        raised(errors.DomainError, "arguments differ", lambda: pylb.color(one, 1 + last, comm=comm))
+    assert pylb.color(([0], []), comm=comm).n_colors == 0
+
+
+CASES = (colors, orders, wrong_use)
+
+
+def main():
+    from mpi4py import MPI
+
+    for case in CASES:
+        for comm in (MPI.COMM_SELF, MPI.COMM_WORLD):
+            case(comm)
+    print("done")
+
+
+if __name__ == "__main__":
+    main()
