@@ -182,13 +182,8 @@ def partitioner_extensions(mpi):
 def dgraph_extension(mpi, found):
     """pylb._dgraph: where Zoltan is, and PT-Scotch with the same MPI."""
     words = [*pkg_config("zoltan"), "-I/usr/include/trilinos", "-ltrilinos_zoltan"]
-    words += [
-        "-I/usr/include/scotch",
-        "-lptscotch",
-        "-lscotch",
-        "-lptscotcherr",
-        *(mpi or [0, []])[1],
-    ]
+    words += ["-I/usr/include/scotch", "-lptscotch", "-lscotch", "-lptscotcherr"]
+    words += mpi[1] if mpi else []
     if "pylb._zoltan" not in [e.name for e in found] or not links("ptscotch.h", words):
         say("no Zoltan with PT-Scotch found: building without pylb._dgraph")
         return []
@@ -215,10 +210,8 @@ def extensions():
     mpi = mpi_words()
     out = [extension("pylb._core", core, link_args=["-lm", "-pthread"])]
     with_mpi = [mpi_extension(*mpi), recorder_extension(*mpi)] if mpi else []
-    return [*out, *with_mpi, *partitioner_extensions(mpi)]
-
     found = partitioner_extensions(mpi)
-    return [*out, *([mpi_extension(*mpi)] if mpi else []), *found, *dgraph_extension(mpi, found)]
+    return [*out, *with_mpi, *found, *dgraph_extension(mpi, found)]
 
 
 setup(ext_modules=extensions())

@@ -9,7 +9,6 @@ from pylb._version import __version__
 from pylb.coloring import Coloring, color
 from pylb.evaluation import Evaluation, evaluate
 from pylb.events import Recording, procedure
-
 from pylb.machine.machine import Machine
 from pylb.machine.models import SpeedModels
 from pylb.machine.monitor import Monitor

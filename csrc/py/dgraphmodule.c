@@ -2,6 +2,8 @@
 #define PLB_PY_MAIN
 #include "views.h"
 
+#include "library.h"
+
 #include <mpi4py/mpi4py.h>
 
 #include "partitioners/dgraph.h"
@@ -122,23 +124,4 @@ static int dgraph_exec(PyObject *module)
     return PyModule_AddFunctions(module, methods);
 }
 
-static PyModuleDef_Slot slots[] = {
-    {Py_mod_exec, dgraph_exec},
-#ifdef Py_mod_multiple_interpreters
-    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
-#endif
-    {0, NULL},
-};
-
-static PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "pylb._dgraph",
-    .m_doc = "Colours by Zoltan and orders by PT-Scotch.",
-    .m_slots = slots,
-};
-
-PyMODINIT_FUNC PyInit__dgraph(void);
-PyMODINIT_FUNC PyInit__dgraph(void)
-{
-    return PyModuleDef_Init(&definition);
-}
+PLB_PY_LIBRARY_MODULE(dgraph, "Colours by Zoltan and orders by PT-Scotch.", dgraph_exec)
