@@ -91,7 +91,10 @@ def color(
         error = DomainError(f"distance is {distance!r}: expected 1 or 2")
     part = dgraph.read(graph, comm, ids, symmetrize, f"color(distance={distance!r})", error)
     start = time.perf_counter()
-    found = library.color(native(comm), part.first, part.start, part.to, part.owner, distance)
+    found = np.zeros(0, np.int32)
+    if part.firsts[-1] > 0:
+        rows = part.start, part.to, part.owner
+        found = library.color(native(comm), part.first, *rows, distance)
     seconds = time.perf_counter() - start
     bad = conflicts(part, found, distance, comm)
     most = int(found.max()) + 1 if len(found) else 0

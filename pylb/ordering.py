@@ -78,9 +78,10 @@ def order(
     transport = part.agreement.transport
     total = int(part.firsts[-1])
     start = time.perf_counter()
-    perm, first, parent = library.order(
-        native(comm), part.first, part.start, part.to, part.owner, total
-    )
+    perm, first, parent = np.zeros(0, np.int32), np.zeros(1, np.int32), np.zeros(0, np.int32)
+    if total > 0:
+        rows = part.start, part.to, part.owner
+        perm, first, parent = library.order(native(comm), part.first, *rows, total)
     seconds = time.perf_counter() - start
     mine = [np.diff(part.start).astype(np.int32), part.to, perm]
     sends = [] if transport.rank == 0 else [(0, mine)]

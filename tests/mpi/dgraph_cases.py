@@ -115,6 +115,7 @@ def wrong_use(comm):
     if comm.size > 1:
         raised(errors.DomainError, "arguments differ", lambda: pylb.color(one, 1 + last, comm=comm))
     assert pylb.color(([0], []), comm=comm).n_colors == 0
+    assert pylb.order(([0], []), comm=comm).fill == 0
 
 
 CASES = (colors, orders, wrong_use)
