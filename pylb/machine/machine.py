@@ -43,6 +43,8 @@ class Place:
         Of a leaf: the part of a core that others took from it while it was measured, 0 ... 1.
     bandwidth : float
         Its communication power, bytes in a second; NaN: not known, or no network.
+    cores, sockets : int
+        Of a node, as the system tells them; 0: not known.
     """
 
     kind: str
@@ -51,6 +53,8 @@ class Place:
     speed: float = 1.0
     load: float = 0.0
     bandwidth: float = math.nan
+    cores: int = 0
+    sockets: int = 0
 
     def __post_init__(self) -> None:
         if not self.children and not (self.speed >= 0 and math.isfinite(self.speed)):
@@ -347,6 +351,8 @@ class Machine:
             if not place.children:
                 words = [f"{indent}rank {next(leaf)}", f"speed {place.speed:.3g}"]
                 words += [f"load {place.load:.2f}"] if place.load >= 0.005 else []
+            words += [f"{place.cores} cores"] if place.cores else []
+            words += [f"{place.sockets} sockets"] if place.sockets > 1 else []
             if not math.isnan(place.bandwidth):
                 words.append(f"{place.bandwidth / 1e6:.3g} MB/s")
             lines.append(", ".join(words))
@@ -384,10 +390,14 @@ def _to_json(place: Place) -> dict[str, Any]:
         out["children"] = [_to_json(child) for child in place.children]
     else:
         out |= {"speed": place.speed, "load": place.load}
+    out |= {name: n for name in ("cores", "sockets") if (n := getattr(place, name))}
     return out if math.isnan(place.bandwidth) else out | {"bandwidth": place.bandwidth}
 
 
 def _from_json(found: dict[str, Any]) -> Place:
     children = tuple(_from_json(child) for child in found.get("children", ()))
-    numbers = {k: float(found[k]) for k in ("speed", "load", "bandwidth") if k in found}
-    return Place(str(found["kind"]), str(found.get("name", "")), children, **numbers)
+    numbers: dict[str, Any] = {
+        k: float(found[k]) for k in ("speed", "load", "bandwidth") if k in found
+    }
+    counts = {k: int(found.get(k, 0)) for k in ("cores", "sockets")}
+    return Place(str(found["kind"]), str(found.get("name", "")), children, **numbers, **counts)

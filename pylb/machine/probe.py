@@ -8,7 +8,7 @@ import platform
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,18 @@ from pylb.machine.network import SIZES, Network, ping_pong
 from pylb.snapshot import F64
 
 CPUS = Path("/sys/devices/system/cpu")
-Facts = tuple[str, int, int, float, float]  # name of the node, socket, core, speed, load
+
+
+class Facts(NamedTuple):
+    """What a rank knows of where it runs."""
+
+    node: str
+    cores: int  # of the node
+    sockets: int
+    socket: int  # its own, and its core; -1: it may run on several
+    core: int
+    speed: float
+    load: float
 
 
 def measured(comm: Any, seconds: float, network: bool) -> Machine:
@@ -27,8 +38,7 @@ def measured(comm: Any, seconds: float, network: bool) -> Machine:
     if not isinstance(seconds, (int, float)) or not 0 < seconds <= 10:
         raise DomainError(f"seconds is {seconds!r}: expected more than 0, at most 10")
     if comm is None:
-        socket, core = where()
-        return _built([(platform.node(), socket, core, *speed_now(seconds))], [0])
+        return _built([Facts(platform.node(), *cores(), *where(), *speed_now(seconds))], [0])
     known = getattr(comm, "network", None)
     if isinstance(known, Network):
         return _virtual(comm, known)
@@ -42,7 +52,7 @@ def measured(comm: Any, seconds: float, network: bool) -> Machine:
     try:
         first = shared.bcast(own.rank)  # the node's first rank stands for it
         own.Barrier()
-        facts: Facts = (MPI.Get_processor_name(), *where(), *speed_now(seconds))
+        facts = Facts(MPI.Get_processor_name(), *cores(), *where(), *speed_now(seconds))
         every = own.allgather((first, facts))
         alpha, beta = _networks(own, [f for f, _ in every], network)
     finally:
@@ -55,6 +65,14 @@ def speed_now(seconds: float) -> tuple[float, float]:
     """What this rank does now, 10⁹ steps a second, and the part of a core that it did not get."""
     steps, wall, cpu = _core.drum_benchmark(seconds)
     return 1e-9 * steps / wall, float(np.clip(1.0 - cpu / wall, 0.0, 1.0))
+
+
+def cores() -> tuple[int, int]:
+    """Cores and sockets of this node; 0 where the system does not tell."""
+    cpus = [int(p.name[3:]) for p in CPUS.glob("cpu[0-9]*")]
+    found = [(_topology(c, "physical_package_id"), _topology(c, "core_id")) for c in cpus]
+    known = {place for place in found if place[0] >= 0}
+    return len(known), len({socket for socket, _ in known})
 
 
 def where() -> tuple[int, int]:
@@ -134,30 +152,32 @@ def _built(
 ) -> Machine:
     empty = np.full((len(set(first)),) * 2, np.nan)
     alpha, beta = (empty if a is None else a for a in (alpha, beta))
-    order = sorted(range(len(facts)), key=lambda r: (first[r], facts[r][1], r))
+    order = sorted(range(len(facts)), key=lambda r: (first[r], facts[r].socket, r))
     nodes = []
     for number, (_, group) in enumerate(groupby(order, key=lambda r: first[r])):
         ranks = list(group)
         below = _sockets(ranks, facts)
         wide = bandwidth(beta, number)
-        nodes.append(Place("node", facts[ranks[0]][0], below, bandwidth=wide))
+        node = facts[ranks[0]]
+        counts = {"cores": node.cores, "sockets": node.sockets}
+        nodes.append(Place("node", node.node, below, bandwidth=wide, **counts))
     return Machine(Place("machine", "", tuple(nodes)), order, alpha, beta)
 
 
 def _sockets(ranks: list[int], facts: list[Facts]) -> tuple[Place, ...]:
     """The ranks of a node, by socket where each has one and there are several."""
-    numbers = sorted({facts[r][1] for r in ranks})
+    numbers = sorted({facts[r].socket for r in ranks})
     if numbers[0] < 0 or len(numbers) < 2:
         return tuple(_rank(r, facts) for r in ranks)
     return tuple(
-        Place("socket", str(s), tuple(_rank(r, facts) for r in ranks if facts[r][1] == s))
+        Place("socket", str(s), tuple(_rank(r, facts) for r in ranks if facts[r].socket == s))
         for s in numbers
     )
 
 
 def _rank(rank: int, facts: list[Facts]) -> Place:
-    _, _, core, speed, load = facts[rank]
-    return Place("rank", f"core {core}" if core >= 0 else "", (), speed, load)
+    own = facts[rank]
+    return Place("rank", f"core {own.core}" if own.core >= 0 else "", (), own.speed, own.load)
 
 
 def _virtual(comm: Any, network: Network) -> Machine:
