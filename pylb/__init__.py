@@ -39,9 +39,8 @@ __all__ = [
     "AtSync",
     "Balancer",
     "Choice",
-    "CriticalPath",
-
     "Coloring",
+    "CriticalPath",
     "Cycle",
     "Directory",
     "Division",
@@ -80,9 +79,8 @@ __all__ = [
     "VirtualCluster",
     "VirtualComm",
     "__version__",
-    "critical_path",
-
     "color",
+    "critical_path",
     "demo",
     "errors",
     "evaluate",
