@@ -47,9 +47,9 @@ def test_fill_is_that_of_an_elimination(seed):
     n = 30
     dense = np.triu(rng.random((n, n)) < 0.08, 1)
     dense |= dense.T
-    to = np.nonzero(dense)[1]
+    to = np.nonzero(dense)[1].astype(np.int32)
     start = np.concatenate([[0], np.cumsum(dense.sum(axis=1))])
-    place = rng.permutation(n)
+    place = rng.permutation(n).astype(np.int32)
     at = np.argsort(place)
     column = _core.fill(start, to, place)
     from scipy import sparse
