@@ -9,10 +9,7 @@
 enum {
     TICKS = 1 << 16,         /* events between two looks at signals */
     MOST_REQUESTS = 1 << 24, /* open at once on a rank */
-    COLLECTIVE_CONTEXT = 1,  /* beside 0, that of messages */
 };
-
-typedef enum verdict { NEXT, WAIT, PAUSE, END, MISSING } verdict_t;
 
 /* --- the target --- */
 
@@ -300,7 +297,7 @@ int64_t plb_whatif_memory(const plb_whatif_t *self)
 
 /* --- requests --- */
 
-static int slot_open(plb_whatif_t *self, int32_t rank, int32_t slot, plb_err_t *err)
+int plb_slot_open(plb_whatif_t *self, int32_t rank, int32_t slot, plb_err_t *err)
 {
     process_t *process = &self->process[rank];
     while (slot >= process->n_slots) {
@@ -327,7 +324,7 @@ void plb_slot_complete(plb_whatif_t *self, int32_t rank, int32_t slot, double wh
 }
 
 /* Until the slot is complete; it is free then. */
-static verdict_t wait_slot(plb_whatif_t *self, int32_t rank, int32_t slot)
+verdict_t plb_slot_wait(plb_whatif_t *self, int32_t rank, int32_t slot)
 {
     process_t *process = &self->process[rank];
     if (slot >= process->n_slots || process->slot[slot].state == SLOT_FREE) {
@@ -420,14 +417,9 @@ static int check_op(const plb_whatif_t *self, int32_t rank, const plb_op_t *op, 
     return PLB_OK;
 }
 
-static uint32_t context_of(const plb_op_t *op)
-{
-    return (uint32_t)op->comm * 2u;
-}
-
 static int send(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int32_t slot, plb_err_t *err)
 {
-    int ret = slot_open(self, rank, slot, err);
+    int ret = plb_slot_open(self, rank, slot, err);
     if (ret != PLB_OK) {
         return ret;
     }
@@ -469,7 +461,7 @@ static int receive(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int32_t
                    plb_err_t *err)
 {
     const bool any = (op->flags & PLB_OP_ANY_SOURCE) && !self->process[rank].stands;
-    const int ret = slot_open(self, rank, slot, err);
+    const int ret = plb_slot_open(self, rank, slot, err);
     return ret != PLB_OK ? ret
                          : plb_message_receive(self, rank, context_of(op), any ? -1 : op->peer,
                                                wanted_tag(op), slot, self->now, err);
@@ -524,272 +516,8 @@ static int receive_or_probe(plb_whatif_t *self, int32_t rank, verdict_t *verdict
         return PLB_OK;
     }
     ret = receive(self, rank, op, OWN_SLOT, err);
-    *verdict = ret == PLB_OK ? wait_slot(self, rank, OWN_SLOT) : NEXT;
+    *verdict = ret == PLB_OK ? plb_slot_wait(self, rank, OWN_SLOT) : NEXT;
     return ret;
-}
-
-/* --- collectives --- */
-
-static bool next_exchange(const plb_whatif_t *self, int32_t rank, plb_hop_t *out)
-{
-    const process_t *process = &self->process[rank];
-    const plb_op_t *op = &process->op[process->at];
-    const int64_t size = self->comm_start[op->comm + 1] - self->comm_start[op->comm];
-    return plb_collective_step((plb_collective_t)op->what, op->tag, (int32_t)size, op->peer,
-                               op->bytes, process->exchange, out);
-}
-
-/* One step of it; *verdict NEXT: it is through. */
-static int collective(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err)
-{
-    process_t *process = &self->process[rank];
-    const plb_op_t *op = &process->op[process->at];
-    const int32_t *member = self->comm_member + self->comm_start[op->comm];
-    plb_hop_t step;
-    int ret = PLB_OK;
-    process->exchange = process->exchange < 0 ? 0 : process->exchange;
-    while (next_exchange(self, rank, &step)) {
-        process->exchange++;
-        if (step.to >= 0) {
-            const envelope_t envelope = {.src = rank,
-                                         .dst = member[step.to],
-                                         .slot = -1,
-                                         .context = context_of(op) + COLLECTIVE_CONTEXT,
-                                         .bytes = step.bytes,
-                                         .op = process->at};
-            if ((ret = plb_message_send(self, &envelope, self->now, err)) != PLB_OK) {
-                return ret;
-            }
-        }
-        if (step.from >= 0) {
-            if ((ret = slot_open(self, rank, OWN_SLOT, err)) != PLB_OK ||
-                (ret = plb_message_receive(self, rank, context_of(op) + COLLECTIVE_CONTEXT,
-                                           member[step.from], 0, OWN_SLOT, self->now, err)) !=
-                    PLB_OK) {
-                return ret;
-            }
-            if (wait_slot(self, rank, OWN_SLOT) == WAIT) {
-                *verdict = WAIT;
-                return PLB_OK;
-            }
-        }
-    }
-    process->exchange = -1;
-    *verdict = NEXT;
-    return PLB_OK;
-}
-
-static double slowest(const double *matrix, int32_t n_nodes)
-{
-    double out = 0.0;
-    for (int64_t i = 0; i < (int64_t)n_nodes * n_nodes; i++) {
-        out = matrix[i] > out ? matrix[i] : out;
-    }
-    return out;
-}
-
-/* Seconds of a tree over the slowest link. */
-static double tree_seconds(const plb_whatif_t *self, const plb_op_t *op, int32_t size)
-{
-    const plb_target_t *t = &self->target;
-    int32_t steps;
-    int64_t bytes;
-    plb_collective_depth((plb_collective_t)op->what, size, op->bytes, &steps, &bytes);
-    return slowest(t->alpha, t->n_nodes) * steps + slowest(t->beta, t->n_nodes) * (double)bytes;
-}
-
-static int new_icoll(plb_whatif_t *self, int32_t size, int32_t *out, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    if (self->free_icoll >= 0) {
-        *out = self->free_icoll;
-        self->free_icoll = self->icoll[*out].next;
-    } else {
-        ret = plb_whatif_grow((void **)&self->icoll, sizeof *self->icoll, self->n_icolls,
-                              &self->room_icolls, err);
-        if (ret != PLB_OK) {
-            return ret;
-        }
-        *out = self->n_icolls++;
-        self->icoll[*out].slot = NULL;
-    }
-    icoll_t *one = &self->icoll[*out];
-    plb_free(one->slot);
-    *one = (icoll_t){.latest_rank = -1, .root_rank = -1};
-    PLB_NEW(one->slot, size);
-    memset(one->slot, -1, (size_t)size * sizeof *one->slot);
-out:
-    return ret;
-}
-
-static int find_icoll(plb_whatif_t *self, const plb_op_t *op, int32_t size, int64_t sequence,
-                      int32_t *out, plb_err_t *err)
-{
-    int32_t *head = &self->icoll_open[op->comm];
-    for (*out = *head; *out >= 0; *out = self->icoll[*out].next) {
-        if (self->icoll[*out].sequence == sequence) {
-            return PLB_OK;
-        }
-    }
-    const int ret = new_icoll(self, size, out, err);
-    if (ret == PLB_OK) {
-        self->icoll[*out].sequence = sequence;
-        self->icoll[*out].next = *head;
-        *head = *out;
-    }
-    return ret;
-}
-
-static void close_icoll(plb_whatif_t *self, int32_t comm, int32_t which)
-{
-    int32_t *link = &self->icoll_open[comm];
-    while (*link != which) {
-        link = &self->icoll[*link].next;
-    }
-    *link = self->icoll[which].next;
-    self->icoll[which].next = self->free_icoll;
-    self->free_icoll = which;
-}
-
-/* Those that wait for the root, once it is there, or for all, once they are. */
-static void release_icoll(plb_whatif_t *self, const plb_op_t *op, icoll_t *one, int32_t size)
-{
-    const double tree = tree_seconds(self, op, size);
-    const int32_t *member = self->comm_member + self->comm_start[op->comm];
-    for (int32_t i = 0; i < size; i++) {
-        if (one->slot[i] < 0) {
-            continue;
-        }
-        const plb_awaits_t awaits =
-            plb_collective_awaits((plb_collective_t)op->what, i == op->peer);
-        const bool root = awaits == PLB_AWAITS_ROOT && one->root_rank >= 0;
-        if (!root && one->entered < size) {
-            continue;
-        }
-        const double at = (root ? one->root_at : one->latest) + tree;
-        plb_slot_complete(self, member[i], one->slot[i], at > self->now ? at : self->now,
-                          root ? one->root_rank : one->latest_rank,
-                          root ? one->root_op : one->latest_op);
-        one->slot[i] = -1;
-    }
-}
-
-static int icollective(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err)
-{
-    const int64_t first = self->comm_start[op->comm];
-    const int32_t size = (int32_t)(self->comm_start[op->comm + 1] - first);
-    const int64_t sequence = self->icoll_sequence[first + op->tag]++;
-    const int32_t slot = op->request + 1;
-    int32_t which = -1;
-    int ret = slot_open(self, rank, slot, err);
-    if (ret != PLB_OK || (ret = find_icoll(self, op, size, sequence, &which, err)) != PLB_OK) {
-        return ret;
-    }
-    icoll_t *one = &self->icoll[which];
-    one->entered++;
-    one->latest = self->now;
-    one->latest_rank = rank;
-    one->latest_op = self->process[rank].at;
-    if (op->tag == op->peer) {
-        one->root_at = self->now;
-        one->root_rank = rank;
-        one->root_op = one->latest_op;
-    }
-    if (plb_collective_awaits((plb_collective_t)op->what, op->tag == op->peer) ==
-        PLB_AWAITS_NOBODY) {
-        plb_slot_complete(self, rank, slot, self->now, -1, 0);
-    } else {
-        one->slot[op->tag] = slot;
-    }
-    if (one->entered == size || one->root_rank >= 0) {
-        release_icoll(self, op, one, size);
-    }
-    if (one->entered == size) {
-        close_icoll(self, op->comm, which);
-    }
-    return PLB_OK;
-}
-
-/* --- one-sided --- */
-
-static int find_lock(plb_whatif_t *self, const plb_op_t *op, int32_t *out, plb_err_t *err)
-{
-    for (*out = 0; *out < self->n_locks; ++*out) {
-        if (self->lock[*out].window == op->tag && self->lock[*out].target == op->peer) {
-            return PLB_OK;
-        }
-    }
-    const int ret = plb_whatif_grow((void **)&self->lock, sizeof *self->lock, self->n_locks,
-                                    &self->room_locks, err);
-    if (ret == PLB_OK) {
-        self->lock[self->n_locks++] =
-            (lock_t){.window = op->tag, .target = op->peer, .first = -1, .last = -1};
-    }
-    return ret;
-}
-
-static bool lock_take(lock_t *lock, bool shared)
-{
-    if (lock->shared < 0 || (!shared && lock->shared > 0)) {
-        return false;
-    }
-    lock->shared = shared ? lock->shared + 1 : -1;
-    return true;
-}
-
-static double round_trip(const plb_whatif_t *self, int32_t rank, const plb_op_t *op)
-{
-    return 2.0 * plb_link_alpha(self, rank, op->peer) +
-           plb_link_beta(self, rank, op->peer) * (double)op->bytes;
-}
-
-static int lock_begin(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err)
-{
-    int32_t which;
-    const int ret = find_lock(self, op, &which, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
-    lock_t *lock = &self->lock[which];
-    double wake = INFINITY;
-    if (lock->first < 0 && lock_take(lock, op->flags & PLB_OP_SHARED)) {
-        wake =
-            (lock->free_at > self->now ? lock->free_at : self->now) + round_trip(self, rank, op);
-    } else {
-        *(lock->last >= 0 ? &self->process[lock->last].next_lock : &lock->first) = rank;
-        lock->last = rank;
-        self->process[rank].next_lock = -1;
-    }
-    plb_agenda_set(&self->agenda, owner_wake(self, rank), wake);
-    return PLB_OK;
-}
-
-/* The lock is free when the data have gone over; those that wait get it in order. */
-static int lock_end(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err)
-{
-    int32_t which;
-    const int ret = find_lock(self, op, &which, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
-    lock_t *lock = &self->lock[which];
-    const double free_at = self->now + round_trip(self, rank, op);
-    lock->free_at = free_at > lock->free_at ? free_at : lock->free_at;
-    lock->shared = lock->shared > 0 ? lock->shared - 1 : 0;
-    plb_agenda_set(&self->agenda, owner_wake(self, rank), free_at);
-    while (lock->first >= 0) {
-        const int32_t one = lock->first;
-        const process_t *waits = &self->process[one];
-        const plb_op_t *its = &waits->op[waits->at];
-        if (!lock_take(lock, its->flags & PLB_OP_SHARED)) {
-            break;
-        }
-        plb_agenda_set(&self->agenda, owner_wake(self, one),
-                       lock->free_at + round_trip(self, one, its));
-        lock->first = waits->next_lock;
-        lock->last = lock->first >= 0 ? lock->last : -1;
-    }
-    return PLB_OK;
 }
 
 /* --- one operation after the other --- */
@@ -813,7 +541,7 @@ static int perform(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err
         break;
     case PLB_OP_SEND:
         if ((ret = send(self, rank, op, OWN_SLOT, err)) == PLB_OK) {
-            *verdict = wait_slot(self, rank, OWN_SLOT);
+            *verdict = plb_slot_wait(self, rank, OWN_SLOT);
         }
         break;
     case PLB_OP_ISEND:
@@ -830,29 +558,29 @@ static int perform(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err
         if (op->flags & PLB_OP_CANCELLED) {
             plb_message_cancel(self, rank, op->request + 1);
         } else {
-            *verdict = wait_slot(self, rank, op->request + 1);
+            *verdict = plb_slot_wait(self, rank, op->request + 1);
         }
         break;
     case PLB_OP_COLL:
-        ret = collective(self, rank, verdict, err);
+        ret = plb_collective_run(self, rank, verdict, err);
         break;
     case PLB_OP_ICOLL:
-        ret = icollective(self, rank, op, err);
+        ret = plb_collective_enter(self, rank, op, err);
         break;
     case PLB_OP_PAUSE:
         wake_at(self, rank, self->now + 1e-9 * (double)op->bytes);
         *verdict = PAUSE;
         break;
     case PLB_OP_ACCESS:
-        wake_at(self, rank, self->now + round_trip(self, rank, op));
+        wake_at(self, rank, self->now + plb_link_round_trip(self, rank, op));
         *verdict = WAIT;
         break;
     case PLB_OP_LOCK:
-        ret = lock_begin(self, rank, op, err);
+        ret = plb_lock_begin(self, rank, op, err);
         *verdict = WAIT;
         break;
     case PLB_OP_UNLOCK:
-        ret = lock_end(self, rank, op, err);
+        ret = plb_lock_end(self, rank, op, err);
         *verdict = WAIT;
         break;
     default: /* marks */
@@ -991,7 +719,7 @@ static int woken(plb_whatif_t *self, int32_t rank, plb_err_t *err)
     wake_at(self, rank, INFINITY);
     count_waiting(self, rank);
     plb_hop_t step;
-    if (process->probing || (process->exchange >= 0 && next_exchange(self, rank, &step))) {
+    if (process->probing || (process->exchange >= 0 && plb_collective_next(self, rank, &step))) {
         process->probing = false;
         if (process->exchange >= 0 && self->target.overhead > 0.0) {
             compute(self, rank, self->target.overhead);

@@ -3,15 +3,19 @@
  *   whatif_message.c    messages, receives, matching
  *   whatif_processor.c  who runs where, and for how long
  *   whatif_order.c      a server takes its requests in another order
+ *   whatif_collective.c, whatif_onesided.c
  */
 #ifndef PLB_EXPLORE_WHATIF_STATE_H
 #define PLB_EXPLORE_WHATIF_STATE_H
 
 #include "base/heap.h"
 #include "explore/agenda.h"
+#include "explore/collective.h"
 #include "explore/whatif.h"
 
 #define PLB_ANY_TAG INT32_MIN
+
+typedef enum verdict { NEXT, WAIT, PAUSE, END, MISSING } verdict_t;
 
 enum { OWN_SLOT = 0 }; /* of blocking calls; request r has slot r + 1 */
 
@@ -144,6 +148,12 @@ struct plb_whatif {
     int32_t n_started;
 };
 
+/* Twice the communicator's number: messages of collectives have the odd one. */
+static inline uint32_t context_of(const plb_op_t *op)
+{
+    return (uint32_t)op->comm * 2u;
+}
+
 /* Owners on the agenda: arrivals first, then those that wake, then processors. */
 static inline int32_t owner_arrival(const plb_whatif_t *self, int32_t rank)
 {
@@ -191,17 +201,33 @@ void plb_message_progress(plb_whatif_t *self, int32_t rank, double now);
 /** Forget a posted receive. */
 void plb_message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot);
 
-/* --- whatif.c ---------------------------------------------------------------------------------
- */
+/* --- whatif_collective.c --- */
 
+/** The next step of the blocking collective that `rank` is in; false: it is through. */
+bool plb_collective_next(const plb_whatif_t *self, int32_t rank, plb_hop_t *out);
+/** As many steps as need no waiting. */
+int plb_collective_run(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err);
+/** A nonblocking one. */
+int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err);
+
+/* --- whatif_onesided.c --- */
+
+double plb_link_round_trip(const plb_whatif_t *self, int32_t rank, const plb_op_t *op);
+int plb_lock_begin(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err);
+int plb_lock_end(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err);
+
+/* --- whatif.c --- */
+
+int plb_slot_open(plb_whatif_t *self, int32_t rank, int32_t slot, plb_err_t *err);
+/** Until the slot is complete; it is free then. */
+verdict_t plb_slot_wait(plb_whatif_t *self, int32_t rank, int32_t slot);
 /** Slot of a rank will be complete at `when`. */
 void plb_slot_complete(plb_whatif_t *self, int32_t rank, int32_t slot, double when,
                        int32_t cause_rank, int64_t cause_op);
 double plb_link_alpha(const plb_whatif_t *self, int32_t src, int32_t dst);
 double plb_link_beta(const plb_whatif_t *self, int32_t src, int32_t dst);
 
-/* --- whatif_order.c ---------------------------------------------------------------------------
- */
+/* --- whatif_order.c --- */
 
 typedef enum plb_choice { CHOICE_MADE, CHOICE_NONE, CHOICE_UNKNOWN } plb_choice_t;
 

@@ -33,6 +33,7 @@ static struct {
     bool on, timed_only;
     pthread_t thread;
     int socket, schedstat, rank;
+    pid_t process;          /* that called MPI_Init: a fork of it is another one */
     int64_t start;          /* wall time of operations' 0 */
     int64_t wall, cpu;      /* at the end of the last call */
     int64_t delay;          /* that the process had waited for a processor */
@@ -299,11 +300,23 @@ static void say_hello(int provided)
                run_delay() >= 0 ? "true" : "false", library, yield ? yield : "");
 }
 
+/* What the program itself starts is not the program. */
+static void restore_preload(void)
+{
+    const char *before = getenv("PYLB_RECORD_PRELOAD");
+    if (before != NULL) {
+        setenv("LD_PRELOAD", before, 1);
+    } else {
+        unsetenv("LD_PRELOAD");
+    }
+}
+
 void plb_record_start(int provided)
 {
     const char *only = getenv("PYLB_RECORD_ONLY");
     me.timed_only = only != NULL && strcmp(only, "time") == 0;
     me.thread = pthread_self();
+    me.process = getpid();
     me.schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     if (!reach_monitor()) {
         if (me.socket >= 0) {
@@ -313,7 +326,7 @@ void plb_record_start(int provided)
         return;
     }
     say_hello(provided);
-    unsetenv("LD_PRELOAD"); /* what the program starts is not it */
+    restore_preload();
     if (!me.timed_only) {
         plb_costs_t costs;
         plb_calibrate(&costs);
@@ -332,7 +345,7 @@ void plb_record_start(int provided)
 
 void plb_record_end(bool finalized)
 {
-    if (me.socket < 0) {
+    if (me.socket < 0 || getpid() != me.process) {
         return;
     }
     const int64_t seconds = now(CLOCK_MONOTONIC) - me.start;
