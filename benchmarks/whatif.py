@@ -33,7 +33,7 @@ from pylb.cli.table import show
 from pylb.events import Recording
 from pylb.events.layout import OP, Kind
 from pylb.events.monitor import Monitor
-from pylb.events.recorder import loaded, quantum
+from pylb.events.recorder import loaded, turns
 from pylb.lab import Lab
 from pylb.whatif import target
 
@@ -112,9 +112,9 @@ def programs(folder: Path) -> list[Program]:
         return (str(folder / name), *words)
 
     return [
-        Program("jacobi2d", example("jacobi2d", "--iterations", "100"), two, two_others),
+        Program("jacobi2d", example("jacobi2d", "--iterations", "6"), two, two_others),
         Program("kneighbor", example("kneighbor", "--work", "200"), two, two_others),
-        Program("leanmd", example("leanmd"), two, two_others),
+        Program("leanmd", example("leanmd", "--steps", "100"), two, two_others),
         Program("server", c("server", "20", "1e7"), four, four_others),
         Program("stencil", c("stencil", "60", "1e7"), four, four_others),
         Program("pipeline", c("pipeline", "60", "1e7"), Place((0, 1, 0)), three_others),
@@ -156,7 +156,7 @@ def compare(
 ) -> dict[str, object]:
     """Record it once, predict all other places, and run it there."""
     recording = run(program, program.recorded, "record")
-    recording.info["quantum"] = quantum()
+    recording.info.update(turns())
     if keep is not None:
         recording.save(keep / program.name)
     rows = []
@@ -164,7 +164,7 @@ def compare(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             told = pylb.whatif(recording, **place.target, **options)
-            ideal = {**options, "quantum": 0.0, "period": 0.0}
+            ideal = {**options, "quantum": 0.0, "period": 0.0, "polling": 0.0}
             fluid = pylb.whatif(recording, **place.target, **ideal)
         times = [run(program, place, "time").seconds for _ in range(repeats)]
         measured = statistics.median(times)
@@ -189,7 +189,8 @@ def compare(
         "recorded_seconds": recording.seconds,
         "operations": recording.n_ops,
         "info": {
-            k: recording.info.get(k) for k in ("alpha", "beta", "overhead", "waiting", "quantum")
+            k: recording.info.get(k)
+            for k in ("alpha", "beta", "overhead", "waiting", "quantum", "polling")
         },
         "warnings": recording.warnings,
         "places": rows,

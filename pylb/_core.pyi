@@ -390,6 +390,7 @@ class Simulation:
         overhead: float,
         eager: int,
         quantum: float,
+        polling: float,
         waiting: int,
         as_recorded: bool,
         /,

@@ -28,6 +28,7 @@ DEFAULTS: dict[str, Any] = {
     "eager": 4096,
     "quantum": 0.0,
     "waiting": "yield",
+    "polling": 0.0,
 }
 """Where neither the call nor the recording says more: a message within one machine, the paper's
 infinitely small quantum."""
@@ -63,6 +64,9 @@ class Target:
         What a rank that waits in MPI does to its processor: ``"block"`` nothing, and it goes first
         when its message comes; ``"yield"`` nothing, and it waits for its turn; ``"spin"`` it takes
         its share.
+    polling : float
+        What a rank that waits and yields takes of its processor all the same, for each second of
+        those that compute there.
     matching : str
         Receives from any source take what comes first (``"arrival"``), or what they took
         (``"recorded"``).
@@ -79,6 +83,7 @@ class Target:
     eager: int
     quantum: float
     waiting: str
+    polling: float
     matching: str
 
     def simulation(self, comms: Sequence[NDArray[np.int32]]) -> _core.Simulation:
@@ -95,6 +100,7 @@ class Target:
             self.overhead,
             self.eager,
             self.quantum,
+            self.polling,
             WAITING.index(self.waiting),
             self.matching == "recorded",
         )
@@ -166,6 +172,7 @@ def whatif(
     eager: int | None = None,
     quantum: float | None = None,
     waiting: str | None = None,
+    polling: float | None = None,
     matching: str = "arrival",
     steps: bool = False,
 ) -> Prediction:
@@ -189,7 +196,7 @@ def whatif(
         Seconds per message and per byte: numbers, or (m, m) arrays by node.
     share : float or (q,) array, optional
         Part of each processor that there is, as of ``pylb lab --share``.
-    period, overhead, eager, quantum, waiting, matching :
+    period, overhead, eager, quantum, waiting, polling, matching :
         See `Target`.
     steps : bool
         Keep when each operation took place (40 bytes each).
@@ -223,6 +230,7 @@ def whatif(
         eager=eager,
         quantum=quantum,
         waiting=waiting,
+        polling=polling,
         matching=matching,
     )
     prediction = _simulate(recording, aim, steps)
@@ -252,6 +260,7 @@ def target(
     eager: int | None = None,
     quantum: float | None = None,
     waiting: str | None = None,
+    polling: float | None = None,
     matching: str = "arrival",
 ) -> Target:
     """The target of `whatif`, checked and completed."""
@@ -289,7 +298,13 @@ def target(
         if value is not None and value not in known:
             raise DomainError(f"{name} is {value!r}: expected {', '.join(known)}")
     said = {**DEFAULTS, **{k: v for k, v in recording.info.items() if k in DEFAULTS}}
-    given = {"overhead": overhead, "eager": eager, "quantum": quantum, "waiting": waiting}
+    given = {
+        "overhead": overhead,
+        "eager": eager,
+        "quantum": quantum,
+        "waiting": waiting,
+        "polling": polling,
+    }
     said.update({k: v for k, v in given.items() if v is not None})
     m = int(nodes.max(initial=0)) + 1
     alpha, beta = _network(network, said, m)
@@ -305,6 +320,7 @@ def target(
         int(said["eager"]),
         float(said["quantum"]),
         said["waiting"],
+        float(said["polling"]),
         matching,
     )
 

@@ -46,6 +46,7 @@ def test_agrees_with_the_twin(ranks, quantum, waiting):
                 ],
                 "period": [0.0, 5e-3, 1.3e-4][seed % 3],
                 "quantum": quantum,
+                "polling": [0.0, 0.03][seed % 2],
                 "waiting": waiting,
                 "matching": "recorded",
             }
@@ -347,6 +348,7 @@ def test_a_message_that_is_never_received_and_one_that_is_never_sent():
         ({"share": [0.5, 0.0]}, DomainError, "share of processor 1 is 0"),
         ({"share": 1.5}, DomainError, "share of processor 0 is 1.5"),
         ({"period": -1.0}, DomainError, "period is -1 s"),
+        ({"polling": -0.1}, DomainError, "polling is -0.1"),
         ({"waiting": "sleep"}, DomainError, "waiting is 'sleep': expected block, yield, spin"),
         ({"matching": "none"}, DomainError, "matching is 'none': expected arrival, recorded"),
     ],

@@ -351,7 +351,7 @@ class Twin:
 
     def when(self, q, seconds):
         """After how many more of them it is, by halving."""
-        if seconds == 0 or self.t.share[q] >= 1.0:
+        if seconds in (0, math.inf) or self.t.share[q] >= 1.0:
             return self.now + seconds
         aim = self.there(q, self.now) + seconds
         low, high = self.now, self.now + seconds / self.t.share[q] + 2 * self.t.period
@@ -359,6 +359,13 @@ class Twin:
             middle = 0.5 * (low + high)
             low, high = (low, middle) if self.there(q, middle) >= aim - 1e-13 else (middle, high)
         return high
+
+    def slowed(self, q):
+        """How many times as long all takes for those that yield there."""
+        if self.t.waiting != "yield":
+            return 1.0
+        here = [p for p in self.processes if self.t.placement[p.rank] == q]
+        return 1.0 + self.t.polling * sum(p.state == "wait" for p in here)
 
     def working(self, q):
         return [r for r in self.ring[q] if self.processes[r].state == "work"]
@@ -371,9 +378,11 @@ class Twin:
             return math.inf, None
         if self.t.quantum == 0:
             left, rank = min((self.processes[r].left, r) for r in working)
-            return self.when(q, left * len(ring) / speed), rank
+            return self.when(q, left * len(ring) * self.slowed(q) / speed), rank
         first = self.processes[ring[0]]
-        done = self.when(q, first.left / speed) if first.state == "work" else math.inf
+        done = (
+            self.when(q, first.left * self.slowed(q) / speed) if first.state == "work" else math.inf
+        )
         if len(ring) > 1 and self.turn_ends[q] < done:
             return self.turn_ends[q], None
         return done, ring[0]
@@ -381,6 +390,7 @@ class Twin:
     def advance(self, to):
         for q, ring in enumerate(self.ring):
             rate = self.t.speed[q] * (self.there(q, to) - self.there(q, self.now))
+            rate /= self.slowed(q)
             if self.t.quantum == 0:
                 for r in self.working(q):
                     self.processes[r].left -= rate / len(ring)

@@ -71,6 +71,9 @@ static int check_target(int32_t n_ranks, const plb_target_t *t, plb_err_t *err)
         return PLB_FAIL(err, PLB_ERR_VALUE, "period is %g s: expected a finite number, 0 or more",
                         t->period);
     }
+    if (!(t->polling >= 0.0 && t->polling <= 1.0)) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "polling is %g: expected 0 ... 1", t->polling);
+    }
     if (!(t->overhead >= 0.0 && t->overhead < INFINITY && t->quantum >= 0.0 &&
           t->quantum < INFINITY && t->eager >= 0)) {
         return PLB_FAIL(err, PLB_ERR_VALUE,

@@ -32,7 +32,7 @@
 
 typedef enum plb_waiting {
     PLB_WAIT_BLOCK, /* sleeps; goes first when its message comes */
-    PLB_WAIT_YIELD, /* asks, and gives way: takes nothing, but its turn comes last */
+    PLB_WAIT_YIELD, /* asks, and gives way: takes little, and its turn comes last */
     PLB_WAIT_SPIN,  /* asks without end: takes its share like one that computes */
 } plb_waiting_t;
 
@@ -49,6 +49,7 @@ typedef struct plb_target { /* borrowed */
     int64_t eager;        /* bytes */
     double quantum;       /* seconds, 0: infinitely small */
     plb_waiting_t waiting;
+    double polling;   /* what each that yields takes, per second of those that compute */
     bool as_recorded; /* receives from any source take the messages that they took when recorded;
                        * else the first one that comes, as MPI does */
 } plb_target_t;

@@ -32,30 +32,40 @@ static double done_after(const processor_t *p, double from, double work)
     return to > from ? to : from;
 }
 
+/* Part of the time that is left to those who compute by those who ask and give way. */
+static double slowed(const plb_whatif_t *self, const processor_t *p)
+{
+    return 1.0 + self->target.polling * p->yielding;
+}
+
 /* --- equal shares: v is the work that each has got since the processor was idle last --- */
 
-static void settle(processor_t *p, double now)
+static double crowd(const plb_whatif_t *self, const processor_t *p)
+{
+    return (p->active.n + p->spinning) * slowed(self, p);
+}
+
+static void settle(const plb_whatif_t *self, processor_t *p, double now)
 {
     if (p->active.n > 0) {
-        p->v += work_between(p, p->last, now) / (p->active.n + p->spinning);
+        p->v += work_between(p, p->last, now) / crowd(self, p);
     } else {
         p->v = 0.0;
     }
     p->last = now;
 }
 
-static double share_ends(const processor_t *p)
+static double share_ends(const plb_whatif_t *self, const processor_t *p)
 {
     if (p->active.n == 0) {
         return INFINITY;
     }
     const double left = p->active.item[0].key - p->v;
-    return done_after(p, p->last, left * (p->active.n + p->spinning));
+    return done_after(p, p->last, left * crowd(self, p));
 }
 
-static void share_give(processor_t *p, process_t *process, int32_t rank, double work, double now)
+static void share_give(processor_t *p, const process_t *process, int32_t rank, double work)
 {
-    settle(p, now);
     if (process->has_run) { /* it holds the top, through with its last work */
         plb_heap_rekey(&p->active, p->v + work);
     } else {
@@ -116,7 +126,7 @@ static void ring_prepend(plb_whatif_t *self, processor_t *p, int32_t rank)
 static void ring_settle(plb_whatif_t *self, processor_t *p, double now)
 {
     if (p->turn >= 0) {
-        self->process[p->turn].left -= work_between(p, p->last, now);
+        self->process[p->turn].left -= work_between(p, p->last, now) / slowed(self, p);
     }
     p->last = now;
 }
@@ -124,7 +134,7 @@ static void ring_settle(plb_whatif_t *self, processor_t *p, double now)
 static double first_done(const plb_whatif_t *self, const processor_t *p)
 {
     const double left = self->process[p->turn].left;
-    return isinf(left) ? INFINITY : done_after(p, p->last, left);
+    return isinf(left) ? INFINITY : done_after(p, p->last, left * slowed(self, p));
 }
 
 static double ring_ends(const plb_whatif_t *self, const processor_t *p)
@@ -203,7 +213,12 @@ static void rekey(plb_whatif_t *self, int32_t number)
 {
     const processor_t *p = &self->processor[number];
     plb_agenda_set(&self->agenda, owner_processor(self, number),
-                   self->target.quantum > 0.0 ? ring_ends(self, p) : share_ends(p));
+                   self->target.quantum > 0.0 ? ring_ends(self, p) : share_ends(self, p));
+}
+
+static bool yields(const plb_whatif_t *self)
+{
+    return self->target.waiting == PLB_WAIT_YIELD;
 }
 
 void plb_processor_give(plb_whatif_t *self, int32_t rank, double work, double now)
@@ -213,12 +228,13 @@ void plb_processor_give(plb_whatif_t *self, int32_t rank, double work, double no
     if (self->target.quantum > 0.0) {
         ring_give(self, p, rank, work, now);
     } else {
-        settle(p, now);
+        settle(self, p, now);
         if (self->target.waiting == PLB_WAIT_SPIN && one->state == WAITING) {
             p->spinning--;
         }
-        share_give(p, one, rank, work, now);
+        share_give(p, one, rank, work);
     }
+    p->yielding -= yields(self) && one->state == WAITING;
     one->has_run = true;
     one->times.busy += work / p->speed;
     rekey(self, one->processor);
@@ -231,13 +247,14 @@ void plb_processor_leave(plb_whatif_t *self, int32_t rank, double now, bool gone
     if (self->target.quantum > 0.0) {
         ring_leave(self, p, rank, now, gone);
     } else {
-        settle(p, now);
+        settle(self, p, now);
         if (one->has_run) {
             plb_heap_pop(&p->active);
         }
         const bool spins = self->target.waiting == PLB_WAIT_SPIN;
         p->spinning += spins * (!gone - (one->state == WAITING));
     }
+    p->yielding += yields(self) * (!gone - (one->state == WAITING));
     one->has_run = false;
     rekey(self, one->processor);
 }

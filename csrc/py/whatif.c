@@ -47,9 +47,10 @@ static PyObject *simulation_new(PyTypeObject *type, PyObject *args, PyObject *kw
     plb_target_t target = {0};
     long long eager;
     int waiting, as_recorded;
-    if (!PyArg_ParseTuple(args, "OOOOOOOOddLdip", &start, &member, &array[0], &array[1], &array[2],
-                          &array[3], &array[4], &array[5], &target.period, &target.overhead,
-                          &eager, &target.quantum, &waiting, &as_recorded)) {
+    if (!PyArg_ParseTuple(args, "OOOOOOOOddLddip", &start, &member, &array[0], &array[1],
+                          &array[2], &array[3], &array[4], &array[5], &target.period,
+                          &target.overhead, &eager, &target.quantum, &target.polling, &waiting,
+                          &as_recorded)) {
         return NULL;
     }
     target.eager = eager;
@@ -221,7 +222,7 @@ static PyMethodDef simulation_methods[] = {
 PyDoc_STRVAR(
     simulation_doc,
     "Simulation(comm_start, comm_member, place, speed, node, alpha, beta, share, period,\n"
-    "           overhead, eager, quantum, waiting, as_recorded, /)\n--\n\n"
+    "           overhead, eager, quantum, polling, waiting, as_recorded, /)\n--\n\n"
     "Recorded operations under a target, csrc/explore/whatif.h.");
 static PyType_Slot simulation_slots[] = {
     {Py_tp_doc, (void *)simulation_doc},

@@ -203,7 +203,7 @@ bool plb_enter(void)
     me.first = -1;
     me.compute = cpu + me.carried;
     me.beyond += cpu > wall + LONG_NS ? cpu - wall : 0;
-    if (wall - cpu > LONG_NS) {
+    if (wall - cpu > LONG_NS && !me.asked) { /* sleeping between two questions is waiting */
         note_pause(wall, cpu);
     }
     return true;

@@ -66,11 +66,13 @@ def loaded(
     return [*words, *command]
 
 
-def quantum() -> float:
-    """Seconds of a turn on a core that two processes want, of which one gives way; measured."""
+def turns() -> dict[str, float]:
+    """How two processes share a core of which one gives way: ``quantum`` and ``polling``."""
     words = [sys.executable, "-I", "-S", str(TURNS)]
     done = subprocess.run(words, capture_output=True, text=True)
-    return float(done.stdout) if done.returncode == 0 else 0.0
+    if done.returncode != 0:
+        return {}
+    return dict(zip(("quantum", "polling"), map(float, done.stdout.split()), strict=True))
 
 
 def record(
@@ -126,7 +128,7 @@ def record(
         code = child.returncode if child.returncode >= 0 else 128 - child.returncode
         recording = monitor.recording(list(command))
         if recording.n_ops:
-            recording.info["quantum"] = quantum()
+            recording.info.update(turns())
         return Recorded(code, recording)
     finally:
         monitor.close()
