@@ -41,6 +41,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PIN = Path(__file__).parent / "common" / "pin.py"
 
 
+EACH_MS = "pipeline, a message each ms"
+
+
 @dataclass(frozen=True)
 class Place:
     """Cores of the ranks, and the share of a core that each is held to (empty: whole cores)."""
@@ -271,7 +274,9 @@ def main() -> None:
         if args.only:
             chosen = [p for p in chosen if p.name in args.only.split(",")]
         results = [compare(p, args.repeats, options, args.keep) for p in chosen]
-        costs = {p.name: overhead(p, args.pairs) for p in chosen if args.pairs > 0}
+        often = Program(EACH_MS, (f"{folder}/pipeline", "1500", "6e5"), Place((0, 1)))
+        timed = [*chosen, often] if args.pairs > 0 else []
+        costs = {p.name: overhead(p, args.pairs) for p in timed}
     speeds = [] if args.skip_speed else [speed(r, s) for r in (4, 64, 1024) for s in (1, 4)]
     report(results, costs, speeds, Path(args.json))
 
