@@ -1,13 +1,14 @@
 """The consensus protocol on 100 to a million ranks: how long, how much pause, how many bytes.
 
-    python benchmarks/protocol.py [--most 1000000]
+    python benchmarks/protocol.py [--most 100000]
 
 Simulated, with the state machines of csrc/decide themselves on a LogGP network (pylb.virtual).
 Three ways of progress: a rank looks at the network at AtSync alone, as MPI without a thread of its
 own does; ten times an iteration, as between the objects of an over-decomposed program; or messages
 are passed on at once, by the network.  Of each: iterations and seconds from the statistics that
 ask for a balancing to the one that all balance at, time in the pause state, bytes a rank sends.
-Straight lines over log2 of the ranks are fitted: growth is logarithmic where they fit.
+Straight lines over log2 of the ranks are fitted: growth is logarithmic where they fit.  Up to a
+million ranks it takes six minutes of one processor and 1.2 GB, up to 100,000 one minute.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--most", type=int, default=100_000, help="ranks (%(default)s)")
+    parser.add_argument("--most", type=int, default=1_000_000, help="ranks (%(default)s)")
     parser.add_argument("--json", metavar="FILE", default="out/protocol.json")
     parser.add_argument("--plot", metavar="FILE", default="out/protocol.png")
     args = parser.parse_args()
