@@ -96,6 +96,8 @@ class Receipt:
         max/mean of the loads that the strategy saw, on the old and on the new placement.
     before_with_messages, predicted_with_messages : float
         The same with the time of the messages that each rank sends to others (Menon eq. 3.6).
+    passed_over : float
+        What the comprehensive strategy would have left, where a refinement stood in for it.
     idle_mean, idle_max : float
         Seconds an iteration, of the loads that the strategy saw, on the old placement (Dasgupta
         2013, eq. 1 and 2).
@@ -140,6 +142,7 @@ class Receipt:
     predicted: float = NAN
     before_with_messages: float = NAN
     predicted_with_messages: float = NAN
+    passed_over: float = NAN
     idle_mean: float = NAN
     idle_max: float = NAN
     predicted_idle_mean: float = NAN

@@ -7,15 +7,16 @@ import pytest
 
 import pylb
 from pylb import _core
-from pylb.errors import DomainError, OutOfRangeError, SerializationError
+from pylb.errors import DomainError, OutOfRangeError, SerializationError, StateError
 from pylb.machine import Network
-from pylb.runtime.choosing import Fixed, Selected
+from pylb.runtime.choosing import Chosen, Fixed, Selected
 from pylb.runtime.deciding import Decider
 from pylb.runtime.migration import Outcome
+from pylb.runtime.placing import placed
 from pylb.runtime.transport import Sample, Stats
 from pylb.triggers import make
 
-OUTCOME = Outcome(1.5, 1.0, 1.5, 1.0, 0.5, 0.9, 0.0, 0.0, 3, 1500, 0.1, 0.2, 0.3, 0.7)
+OUTCOME = Outcome(1.5, 1.0, 1.5, 1.0, math.nan, 0.5, 0.9, 0.0, 0.0, 3, 1500, 0.1, 0.2, 0.3, 0.7)
 
 
 def stats(*loads, time=None):
@@ -30,8 +31,8 @@ def decider(gives_up=True, **when):
 
 
 def balance(d, outcome=OUTCOME):
-    receipt, _ = d.balance()
-    d.balanced(receipt, outcome)
+    receipt, chosen = d.balance()
+    d.balanced(receipt, chosen, outcome)
     return receipt
 
 
@@ -138,6 +139,35 @@ def test_auto_says_why_it_took_which_strategy():
     d.observe(2, stats(1.0, 3.0)._replace(messages=1000))
     third = balance(d)
     assert "communication is intensive" in third.why
+
+
+def test_a_refinement_stands_in_for_the_first_comprehensive_one():
+    chooser = Selected(Network(0.0, 0.0), {})
+    d = Decider(make(every=1), chooser, seed=0, gives_up=False, speaks=False)
+    d.observe(0, stats(1.0, 3.0))
+    receipt, chosen = d.balance()
+    assert (chosen.strategy.name, chosen.instead.name) == ("GreedyLB", "BestFitLB")
+    d.balanced(receipt, chosen, OUTCOME._replace(passed_over=1.0))
+    assert (receipt.strategy, receipt.passed_over) == ("BestFitLB", 1.0)
+    assert "BestFitLB leaves no more and moves fewer objects" in receipt.explain()
+    records = chooser.selector.history()
+    assert (records["GreedyLB"].after, records["GreedyLB"].n, records["BestFitLB"].n) == (1.0, 1, 1)
+    d.observe(1, stats(1.0, 3.0))
+    assert d.balance()[1].instead is None
+
+
+def test_what_stands_in_leaves_as_little_and_moves_less():
+    load, rank = np.ones(12), np.repeat([0, 0, 1], 4)
+    snapshot = pylb.Snapshot(load, rank, n_ranks=3)
+    greedy, best = (pylb.strategies()[name] for name in ("GreedyLB", "BestFitLB"))
+    chosen = Chosen(greedy, {}, "", best, 1.05)
+    made = placed(snapshot, chosen, 0, None)
+    assert (made.passed_over, made.plan.migrations) == (1.0, 4)
+    assert made.plan.migrations < pylb.place(snapshot, "GreedyLB").migrations
+    stays = pylb.strategies()["none"]
+    made = placed(snapshot, chosen._replace(instead=stays), 0, None)
+    assert math.isnan(made.passed_over)
+    assert made.after == 1.0
 
 
 def test_auto_is_the_default():
@@ -257,7 +287,7 @@ def test_an_object_that_cannot_migrate_is_named_in_shadow_mode():
     lb.add(1, lambda: None)
     with pytest.raises(SerializationError, match="shadow mode: object 1 cannot be pickled"):
         list(lb.iterate(2))
-    with pytest.raises(DomainError, match="lag is 1: expected 0 in shadow mode"):
-        pylb.Balancer(mode="shadow", lag=1)
+    with pytest.raises(StateError, match="in shadow mode: expected iterate"):
+        pylb.Balancer(mode="shadow", lag=1).begin(3)
     with pytest.raises(DomainError, match="mode is 'on '"):
         pylb.Balancer(mode="on ")

@@ -14,6 +14,7 @@ from pylb import _core
 from pylb.errors import DomainError, SerializationError, StateError, StrategyError, UnknownKeyError
 from pylb.runtime import parcel
 from pylb.runtime.agreement import Agreement, Kind
+from pylb.runtime.choosing import Chosen
 from pylb.runtime.foreseen import first_cost
 from pylb.runtime.migration import Balancing
 from pylb.runtime.objects import Directory
@@ -40,6 +41,17 @@ def test_random_programs_agree_with_their_twin(seed):
 
 def test_the_record_has_the_fields_of_the_table():
     assert Stats._fields == (*(row[0] for row in _core.stats_table()), "mixed")
+
+
+def test_a_clock_that_was_set_back_counts_as_nothing(monkeypatch):
+    clock = _core.clock
+    monkeypatch.setattr("pylb.runtime.balancer._core.clock", lambda: -clock())
+    for when in ({"trigger": "metabalancer"}, {"every": 4}, {}):
+        lb = pylb.Balancer(**when)
+        lb.add(1, None)
+        assert list(lb.iterate(30)) == list(range(30))
+        assert not lb.iterations.time.any()
+        assert not lb.iterations.idle.any()
 
 
 def test_loads_are_the_time_of_the_bodies():
@@ -238,7 +250,7 @@ def test_the_key_that_cannot_be_pickled_is_named():
     lb = pylb.Balancer()
     lb.add(4, lambda: None)
     balancing = Balancing(
-        lb._agreement, lb._store, lb._mailbox, lb._directory, find("GreedyLB"), {}, 0, 0
+        lb._agreement, lb._store, lb._mailbox, lb._directory, Chosen(find("GreedyLB"), {}, ""), 0, 0
     )
     with pytest.raises(SerializationError, match=r"object 4 .function. cannot be pickled"):
         balancing._pack(list(lb._store.items.values()))

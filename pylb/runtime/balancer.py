@@ -671,7 +671,7 @@ class Balancer(Asynchronous):
         receipt, chosen = self._decider.balance(reason)
         outcome = self._balancing(chosen, receipt.seed).run()
         self._worth.learn(outcome.speed)
-        self._decider.balanced(receipt, outcome)
+        self._decider.balanced(receipt, chosen, outcome)
         if self._promise is not None:
             price = outcome.seconds_statistics + outcome.seconds_strategy
             self._promise.balanced(outcome.predicted, price)
@@ -691,8 +691,7 @@ class Balancer(Asynchronous):
             self._store,
             self._mailbox,
             self._directory,
-            chosen.strategy,
-            chosen.params,
+            chosen,
             seed,
             self._done - 1,
             self._decider.chooser.network,

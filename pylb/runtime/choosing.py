@@ -7,16 +7,21 @@ from typing import Any, NamedTuple, Protocol
 
 from pylb.machine import Network
 from pylb.runtime.transport import Stats
-from pylb.selection import Selector
+from pylb.selection import Choice, Selector
 from pylb.strategies import Strategy, find
 
 
 class Chosen(NamedTuple):
-    """A strategy with its parameters, and why this one; empty where there was no choice."""
+    """A strategy with its parameters, and why this one; empty where there was no choice.
+
+    instead: takes its place if it leaves no more than `tolerance` times as much and moves less.
+    """
 
     strategy: Strategy
     params: dict[str, Any]
     why: str
+    instead: Strategy | None = None
+    tolerance: float = 1.0
 
 
 def chooser(
@@ -112,7 +117,23 @@ class Selected:
         if self._seen is not None:
             self._tell(self._seen)
         choice = self.selector.choice
-        return Chosen(self.selector.strategies[choice.strategy], {}, choice.reason)
+        strategy = self.selector.strategies[choice.strategy]
+        instead, tolerance = self._instead(choice), self.selector.params["tolerance"]
+        return Chosen(strategy, {}, choice.reason, instead, tolerance)
+
+    def _instead(self, choice: Choice) -> Strategy | None:
+        """The first refinement of a kind, where no comprehensive one was looked at yet."""
+        if choice.family != "comprehensive" or self.selector.history()[choice.strategy].n:
+            return None
+        talks = choice.used == "communication"
+        return next(
+            (
+                s
+                for s in self.strategies
+                if s.family == "refinement" and ("communication" in s.looks_at) == talks
+            ),
+            None,
+        )
 
     def balanced(
         self, name: str, before: float, after: float, cost: float, migrations: int

@@ -219,12 +219,18 @@ class Decider:
         receipt.why = chosen.why
         return receipt, chosen
 
-    def balanced(self, receipt: Receipt, outcome: Outcome, moved: bool = True) -> None:
+    def balanced(
+        self, receipt: Receipt, chosen: Chosen, outcome: Outcome, moved: bool = True
+    ) -> None:
         """That balancing took place."""
         self.settle()
         for name, value in outcome._asdict().items():
             setattr(receipt, name, value)
         receipt.moved = moved
+        instead = None if math.isnan(outcome.passed_over) else chosen.instead
+        if instead is not None:
+            receipt.strategy = instead.name
+            receipt.why += f"; {instead.name} leaves no more and moves fewer objects"
         name = receipt.strategy
         i = self._index[name]
         self._ledger.balanced(
@@ -236,6 +242,14 @@ class Decider:
             outcome.cost,
         )
         receipt.cost = self._ledger.state()["cost"]
+        if instead is not None:  # so the chosen one is known too
+            self.chooser.balanced(
+                chosen.strategy.name,
+                outcome.before_with_messages,
+                outcome.passed_over,
+                receipt.cost,
+                outcome.migrations,
+            )
         self.chooser.balanced(
             name,
             outcome.before_with_messages,

@@ -6,6 +6,7 @@ one: whatever goes wrong before it is an error on all ranks, and nothing is lost
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,15 +19,15 @@ from pylb import _core
 from pylb.errors import SerializationError
 from pylb.machine import Network, SpeedLearner
 from pylb.metrics import Metrics
-from pylb.place import Placement, place
 from pylb.runtime import parcel
 from pylb.runtime.agreement import Agreement, Kind
+from pylb.runtime.choosing import Chosen
 from pylb.runtime.messages import Mailbox
 from pylb.runtime.objects import HERE, Directory, Item, Store
+from pylb.runtime.placing import Placed, placed
 from pylb.runtime.rounds import place_in_rounds
 from pylb.runtime.transport import Sends
 from pylb.snapshot import F64, I32, Edges, Snapshot
-from pylb.strategies import Strategy
 
 
 class Outcome(NamedTuple):
@@ -36,6 +37,7 @@ class Outcome(NamedTuple):
     predicted: float
     before_with_messages: float
     predicted_with_messages: float
+    passed_over: float
     idle_mean: float
     idle_max: float
     predicted_idle_mean: float
@@ -56,6 +58,7 @@ class Figures(NamedTuple):
     after: float
     before_with_messages: float
     after_with_messages: float
+    passed_over: float
     idle_mean: float
     idle_max: float
     idle_mean_after: float
@@ -87,13 +90,13 @@ class Answer(NamedTuple):
             data[tail:].view(np.int32),
         )
 
-    def write(
-        self, snapshot: Snapshot, plan: Placement, gathered: float, longest: tuple[float, float]
-    ) -> None:
+    def write(self, snapshot: Snapshot, made: Placed, gathered: float) -> None:
         """Rank 0 fills it in."""
+        plan = made.plan
         ratios = plan.before.max_over_mean, plan.after.max_over_mean
+        longest = made.before, made.after, made.passed_over
         self.figures[:] = Figures(
-            *ratios, *longest, *idle(plan.before), *idle(plan.after), gathered, plan.seconds
+            *ratios, *longest, *idle(plan.before), *idle(plan.after), gathered, made.seconds
         )
         self.speed[:] = 0.0 if snapshot.speed is None else snapshot.speed
         self.rank[:] = plan.rank
@@ -114,8 +117,7 @@ class Balancing:
     store: Store
     mailbox: Mailbox
     directory: Directory
-    strategy: Strategy
-    params: dict[str, Any]
+    chosen: Chosen
     seed: int
     iteration: int
     network: Network | None = None
@@ -147,6 +149,7 @@ class Balancing:
             figures.after,
             figures.before_with_messages,
             figures.after_with_messages,
+            figures.passed_over,
             figures.idle_mean,
             figures.idle_max,
             figures.idle_mean_after,
@@ -164,20 +167,22 @@ class Balancing:
 
     def _placement(self) -> tuple[I32, Figures, tuple[float, ...]]:
         """Where each object goes: rank 0 gathers and decides, or all do; the ranks' speeds."""
-        return self._in_rounds() if self.strategy.distributed else self._gathered()
+        return self._in_rounds() if self.chosen.strategy.distributed else self._gathered()
 
     def _in_rounds(self) -> tuple[I32, Figures, tuple[float, ...]]:
         """Each rank decides on its own objects."""
         start = _core.clock()
         facts = (self.store, self.mailbox, self.directory)
+        strategy, params = self.chosen.strategy, self.chosen.params
         rank, before, after = place_in_rounds(
-            self.agreement, self.iteration, self.strategy, self.params, self.seed, facts
+            self.agreement, self.iteration, strategy, params, self.seed, facts
         )
         seconds = self.agreement.step(Kind.PLACE, self.iteration, time=_core.clock() - start)
         # Not selected by "auto", so nobody asks for the messages' part.
         ratios = before.max_over_mean, after.max_over_mean
+        idle = before[1:] + after[1:]
         longest = seconds[0].time_max
-        return rank, Figures(*ratios, *ratios, *before[1:], *after[1:], 0.0, longest), ()
+        return rank, Figures(*ratios, *ratios, math.nan, *idle, 0.0, longest), ()
 
     def _gathered(self) -> tuple[I32, Figures, tuple[float, ...]]:
         """Rank 0 gathers and decides, all learn it."""
@@ -188,8 +193,8 @@ class Balancing:
         def decide() -> None:
             snapshot = self._unlike(self._snapshot(whole), whole)
             gathered = _core.clock() - start
-            plan = place(snapshot, self.strategy, seed=self.seed, **self.params)
-            answer.write(snapshot, plan, gathered, with_messages(snapshot, plan, self.network))
+            made = placed(snapshot, self.chosen, self.seed, self.network)
+            answer.write(snapshot, made, gathered)
 
         self._on_root(decide)
         self.agreement.transport.bcast(answer.data, 0)
@@ -211,7 +216,7 @@ class Balancing:
         def reckon() -> None:
             snapshot = self._unlike(self._snapshot(whole), whole)
             if snapshot.speed is not None:
-                plan = place(snapshot, self.strategy, seed=self.seed, **self.params)
+                plan = placed(snapshot, self.chosen, self.seed, None).plan
                 gain[0] = plan.before.max - plan.after.max
 
         self._on_root(reckon)
@@ -247,7 +252,7 @@ class Balancing:
         speed = self.learner.observe(
             snapshot.key, snapshot.rank, seconds, work if work.any() else None
         )
-        if speed is None or "speed" not in self.strategy.looks_at:
+        if speed is None or "speed" not in self.chosen.strategy.looks_at:
             return snapshot
         return replace(snapshot, load=snapshot.load * speed[snapshot.rank], speed=speed)
 
@@ -354,19 +359,6 @@ class Balancing:
 def idle(metrics: Metrics) -> tuple[float, float]:
     """Dasgupta 2013, eq. 1 and 2."""
     return metrics.idle_mean, metrics.idle_max
-
-
-def with_messages(
-    snapshot: Snapshot, plan: Placement, network: Network | None
-) -> tuple[float, float]:
-    """Longest rank with its messages over the mean load, before and after."""
-    ratios = plan.before.max_over_mean, plan.after.max_over_mean
-    mean = plan.before.mean
-    if network is None or not any(network) or not mean > 0:
-        return ratios
-    both = (network.rank_times(s) for s in (snapshot, snapshot.with_rank(plan.rank)))
-    before, after = (float(times.max()) / mean for times in both)
-    return before, after
 
 
 def _unpack(parts: parcel.Parts) -> list[Arrived]:

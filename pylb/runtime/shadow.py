@@ -16,14 +16,14 @@ import numpy as np
 from pylb import _core
 from pylb.errors import SerializationError
 from pylb.machine import Network
-from pylb.place import place
 from pylb.receipts import History, Receipt
 from pylb.runtime import parcel
 from pylb.runtime.agreement import Agreement, Kind
 from pylb.runtime.deciding import Decider
 from pylb.runtime.messages import Mailbox
-from pylb.runtime.migration import Outcome, with_messages
+from pylb.runtime.migration import Outcome
 from pylb.runtime.objects import ESTIMATE_ROWS, Store
+from pylb.runtime.placing import placed
 from pylb.runtime.recording import Recording
 from pylb.runtime.report import Log, Row
 from pylb.runtime.transport import Stats
@@ -223,15 +223,16 @@ class Mirror:
         p = self._place
         receipt, chosen = self._decider.balance()
         snapshot = self._snapshot(s)
-        plan = place(snapshot, chosen.strategy, seed=receipt.seed, **chosen.params)
+        made = placed(snapshot, chosen, receipt.seed, self._network)
+        plan = made.plan
         moved = plan.rank != p.rank
         statistics, migration = self._gathering(s), self._moving(s, plan.rank)
-        before, predicted = with_messages(snapshot, plan, self._network)
         outcome = Outcome(
             before=plan.before.max_over_mean,
             predicted=plan.after.max_over_mean,
-            before_with_messages=before,
-            predicted_with_messages=predicted,
+            before_with_messages=made.before,
+            predicted_with_messages=made.after,
+            passed_over=made.passed_over,
             idle_mean=plan.before.idle_mean,
             idle_max=plan.before.idle_max,
             predicted_idle_mean=plan.after.idle_mean,
@@ -239,11 +240,11 @@ class Mirror:
             migrations=int(moved.sum()),
             bytes=int(s.bytes[moved].sum()),
             seconds_statistics=statistics,
-            seconds_strategy=plan.seconds,
+            seconds_strategy=made.seconds,
             seconds_migration=migration,
-            cost=statistics + plan.seconds + migration,
+            cost=statistics + made.seconds + migration,
         )
-        self._decider.balanced(receipt, outcome, moved=False)
+        self._decider.balanced(receipt, chosen, outcome, moved=False)
         p.before[:], p.rank[:], p.sums[:] = p.rank.copy(), plan.rank, 0.0
         self._count_messages(s)
 
