@@ -62,8 +62,10 @@ def test_every_rank_ends_and_says_why(mpiexec, case, says):
     assert says in said
 
 
-def test_a_good_end_says_nothing(mpiexec):
-    code, out, said = launch(mpiexec, 3, str(HERE / "endings.py"), "fine")
+@pytest.mark.parametrize("case", ["fine", "stop"])
+def test_a_good_end_says_nothing(mpiexec, case):
+    """Also where a rank is stopped for two seconds, and continued."""
+    code, out, said = launch(mpiexec, 3, str(HERE / "endings.py"), case)
     assert code == 0
     for r in range(3):  # the ranks' lines may run into one another
         assert out.count(f"rank {r} is through") == 1

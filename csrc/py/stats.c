@@ -47,8 +47,8 @@ int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
     out->load_max_rank = rank;
     plb_exact_add(&out->idle_sum, fmax(idle, 0.0));
     out->utilization_min = plb_utilization(out->load_max, fmax(idle, 0.0));
-    out->time_max = time;
-    out->cost_max = cost;
+    out->time_max = fmax(time, 0.0); /* the clock may have been set back */
+    out->cost_max = fmax(cost, 0.0);
     out->failed_rank = failed ? rank : INT64_MAX;
     return 0;
 }

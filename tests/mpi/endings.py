@@ -3,7 +3,9 @@
 All ranks must end soon, with a non-zero exit code and a message that says what happened.
 """
 
+import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -32,6 +34,9 @@ def misbehave(it):
         raise ValueError("nobody hears me")
     if case == "signal" and it == 3:
         time.sleep(30)
+    if case == "stop" and it == 3:
+        with subprocess.Popen(["sh", "-c", f"sleep 2; kill -CONT {os.getpid()}"]):
+            os.kill(os.getpid(), signal.SIGSTOP)
 
 
 if case == "constructor" and comm.rank == odd_one:
