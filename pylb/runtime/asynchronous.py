@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -10,8 +11,14 @@ from pylb.errors import DomainError, RemoteError, StateError, UnknownKeyError
 from pylb.runtime.agreement import Agreement, Kind
 from pylb.runtime.deciding import Decider
 from pylb.runtime.objects import Changes, Store
+from pylb.runtime.recording import Recording
 from pylb.runtime.report import Log
 from pylb.runtime.running import AtSync, Running
+from pylb.triggers import make
+
+NEVER = 10**9  # iterations
+PATIENCE = 10.0  # seconds, after which a rank that waits says so
+log = logging.getLogger("pylb")
 
 
 class Asynchronous:
@@ -42,6 +49,9 @@ class Asynchronous:
         def _balance(self, reason: str = "") -> None: ...
         def _weigh(self) -> float: ...
         def _ask_loads(self, load: Callable[[int, Any], float]) -> None: ...
+        def _keepers(self) -> list[Recording]: ...
+        def _cut(self) -> None: ...
+        def _reflect(self) -> None: ...
 
     # ---- objects at their own pace -----------------------------------------------------------
 
@@ -60,6 +70,8 @@ class Asynchronous:
         """
         if not self._lag:
             raise StateError("begin() with lag=0: objects at their own pace need a lag")
+        if self._mode == "shadow":
+            raise StateError("begin() in shadow mode: expected iterate(), which it can follow")
         self._open(n, each=True)
 
     def at_sync(self, key: int | None = None) -> AtSync:
@@ -136,6 +148,22 @@ class Asynchronous:
             )
         return value
 
+    def finish(self) -> None:
+        """Help the other ranks to the end of a loop that this rank has left by ``break``.
+
+        With a lag; else there is nothing to do.  For a program that comes to a collective call of
+        its own next, where it would serve nobody: the balancer's own calls do this by themselves.
+        """
+        running = self._running
+        if running is not None and running.left and not running.serve(PATIENCE):
+            log.warning(
+                "pylb: rank %d left the loop %s, and waits until the others have come to its end",
+                self._agreement.transport.rank,
+                self._agreement.at,
+            )
+        if running is not None and running.left:
+            self._finish()
+
     # ---- ranks as a whole --------------------------------------------------------------------
 
     def _passes(self, n: int) -> Iterator[int]:
@@ -144,12 +172,14 @@ class Asynchronous:
         if running is None:
             return
         first = self._done
-        at_sync, go = running.core.at_sync, AtSync.GO
+        at_sync, go, keep = running.core.at_sync, AtSync.GO, self._keepers()
         try:
             for it in range(first, first + n):
                 yield it
                 if self._load is not None:
                     self._ask_loads(self._load)
+                for recording in keep:
+                    recording.keep()
                 answer = at_sync()
                 if answer is not go or self._stale:
                     self._turn(running, answer)
@@ -169,6 +199,12 @@ class Asynchronous:
         elif self._stale:
             self._join()
 
+    def _keep_no_more(self) -> None:
+        """The ranks are at different iterations: what they keep from here on does not match."""
+        self._cut()
+        for recording in self._keepers():
+            recording.full = True
+
     # ---- both --------------------------------------------------------------------------------
 
     def _open(self, n: int, each: bool) -> Running | None:
@@ -183,14 +219,15 @@ class Asynchronous:
         if n == 0:
             return None
         self._in_loop = True
+        shadows = self._mode == "shadow"  # its decisions are made afterwards
         self._running = Running(
             self._agreement,
-            self._decider.trigger,
+            make(every=NEVER) if shadows else self._decider.trigger,
             self._store,
             first=self._done,
             n=n,
             lag=self._lag,
-            balance=self._mode != "off",
+            balance=self._mode == "on",
             each=each,
         )
         return self._running
@@ -201,13 +238,18 @@ class Asynchronous:
             self._running.finish()
             self._follow()
             self._close()
+            self._keep_no_more()
 
     def _end(self, running: Running) -> None:
         """All ranks have come to the end of the loop, if none has left it before."""
         self._follow()
         self._close()
+        if not running.core.whole or running.each:
+            self._keep_no_more()
         if running.core.whole:
             self._weigh()
+            self._cut()
+            self._reflect()
 
     def _close(self) -> None:
         self._take()
@@ -231,13 +273,14 @@ class Asynchronous:
         makes of them the trigger sees.
         """
         self._take()
-        if self._running is not None and self._mode != "off":
+        if self._running is not None and self._mode == "on":
             rows = self._running.decided()
             self._decider.catch_up(self._done, rows, self._agreement.transport.size)
 
     def _join(self) -> None:
         """Objects that were added here take part, those that were removed do so no more."""
         self._stale = False
+        self._keep_no_more()
         self._store.change(self._changes)
         self._store.arrange()
         if self._running is not None:

@@ -172,8 +172,6 @@ class Balancer(Asynchronous):
         self._decider = Decider(
             when, which, seed=operator.index(seed), gives_up=gives_up, speaks=self.rank == 0
         )
-        if self._lag and mode == "shadow":
-            raise DomainError(f"lag is {lag}: expected 0 in shadow mode")
         if self._lag and (replay is not None or not isinstance(record, bool)):
             raise DomainError(f"lag is {lag}: expected 0 with record=path and with replay=path")
         if replay is not None and mode != "on":
@@ -213,6 +211,9 @@ class Balancer(Asynchronous):
         # Who says when to balance is not balanced for at other times.
         watches = unlike and when.name == "auto" and not self._lag and mode == "on"
         self._promise = Promise() if watches and self._again is None else None
+        self._kept = [self._recording] if self._records else []  # what keeps the loads
+        if self._shadow is not None:
+            self._kept.append(self._shadow.recording)
         self._in_loop = False
         self._due = False  # a balancing that the last pass of a loop has left to the next loop
         self._done = 0  # iterations
@@ -483,9 +484,7 @@ class Balancer(Asynchronous):
                 self._at_sync(is_last=left == 0)
             self._weigh()
             self._cut()  # between loops objects come and go at once
-            if self._shadow is not None:
-                self._shadow.follow(self._rows.table())
-                self._shadow.share()
+            self._reflect()
             self._write()
             self._agreement.at = f"after iteration {self._done - 1}"
         finally:
@@ -641,17 +640,23 @@ class Balancer(Asynchronous):
 
     def _end_pass(self) -> None:
         self._loads.append(_core.exact_sum(self._store.seconds))
-        if self._records:
-            self._recording.keep()
-        if self._shadow is not None:
-            self._shadow.recording.keep()
+        for recording in self._kept:
+            recording.keep()
         self._store.end_pass()
+
+    def _keepers(self) -> list[Recording]:
+        return self._kept
 
     def _cut(self) -> None:
         """Objects, or their places, change behind the last pass."""
-        self._recording.cut()
+        for recording in self._kept:
+            recording.cut()
+
+    def _reflect(self) -> None:
+        """Shadow mode catches up, and all ranks know what it has found."""
         if self._shadow is not None:
-            self._shadow.recording.cut()
+            self._shadow.follow(self._rows.table())
+            self._shadow.share()
 
     def _ask_loads(self, load: Callable[[int, Any], float]) -> None:
         for i, key in enumerate(self._store.items):
@@ -868,8 +873,9 @@ class Balancer(Asynchronous):
         if not self._records or self._scribe is not None:
             where = f"goes into {self._scribe.path} as it comes" if self._scribe else "is not kept"
             raise StateError(f"save(): the run {where}, as record= says")
-        if self._lag:
-            raise StateError(f"save() with lag={self._lag}: only with lag=0 is the run kept")
+        if math.isinf(self._lag):
+            raise StateError("save() with lag=inf: only the iterations of iterate() are kept")
+        self._finish()
         scribe = Scribe(path, self._agreement, self._directory, self._parameters)
         saved = scribe.save(self._recording, self._rows.table(), self.history, self._done)
         if self.rank == 0 and saved < self._done:

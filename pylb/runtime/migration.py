@@ -192,7 +192,7 @@ class Balancing:
 
         def decide() -> None:
             snapshot = self._unlike(self._snapshot(whole), whole)
-            gathered = _core.clock() - start
+            gathered = max(_core.clock() - start, 0.0)  # it may have been set back
             made = placed(snapshot, self.chosen, self.seed, self.network)
             answer.write(snapshot, made, gathered)
 

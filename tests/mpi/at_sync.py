@@ -7,9 +7,11 @@ of the long one.
 import math
 import random
 import sys
+import tempfile
 import time
 from collections import Counter
 from itertools import chain, pairwise
+from pathlib import Path
 
 import numpy as np
 from cases import raised
@@ -64,6 +66,36 @@ def blocking_halo_exchange(comm):
         assert block.tolist() == [key + n, key, key]
     every = comm.allgather([key for key, _ in lb.local()])
     assert sorted(chain(*every)) == list(range(12))
+
+
+def kept_and_shadowed(comm):
+    """The run is kept, and followed by a shadow; the program has no messages of pylb's."""
+
+    def run(**options):
+        lb = fill(pylb.Balancer(comm, lag=3, load=lambda key, block: 1.0 + key, **options))
+        for n in (30, 20):
+            for it in lb.iterate(n):
+                halo(comm, it)
+        return lb
+
+    path = Path(comm.bcast(tempfile.mkdtemp()), "run.h5")
+    real, off = run(every=10, strategy="GreedyLB"), run(mode="off")
+    shadow = run(every=10, strategy="GreedyLB", mode="shadow")
+    real.save(path)
+    comm.Barrier()
+    record = pylb.RunRecord.read(path)
+    assert record.n_iterations == 50
+    assert np.allclose(real.rank_loads().max(axis=1), real.iterations.max)
+    for it in (0, 12, 25, 49):
+        stretch = record.at(it)
+        load = stretch.load[it - stretch.first]
+        assert np.array_equal(load, 1.0 + np.arange(12))
+        assert np.bincount(stretch.rank, load).max() == real.iterations.max[it]
+    comm.Barrier()
+    assert np.array_equal(shadow.iterations.max, off.iterations.max)
+    assert [r.iteration for r in shadow.history.balancings] == [9, 19, 29, 39]
+    assert np.isclose(shadow.shadow.max[-1], real.iterations.max[-1])
+    assert len({repr(r) for r in comm.allgather(shadow.shadow.max.tolist())}) == 1
 
 
 def every_lag(comm):
@@ -294,6 +326,7 @@ def objects_at_their_own_pace(comm):
 
 
 CASES = (
+    kept_and_shadowed,
     every_lag,
     decisions_stand,
     imbalance_is_found,

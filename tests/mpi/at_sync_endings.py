@@ -80,7 +80,7 @@ def ranks_as_a_whole():
             pass
         if odd:
             misbehave(it)
-            if case == "break" and it == 5:
+            if case in ("break", "break alone") and it == 5:
                 break
             if case == "caught" and it == 5:
                 raise ValueError("I can cope")
@@ -130,5 +130,8 @@ elif "caught" in case:
         pass
 else:
     ranks_as_a_whole()
+    if case == "break alone":
+        lb.finish()
+        comm.Barrier()  # the others come to it after their last iteration
 done = [r.iteration for r in lb.history.balancings]
 print(f"rank {comm.rank} is through: {len(lb.iterations.time)} {done}", flush=True)
