@@ -164,12 +164,18 @@ def partitioner_extensions(mpi):
             continue
         say(f"building pylb._{name} with {' '.join(words)}")
         compile_args, link_args = split_words(words)
+        files = ["base/err", "base/mem", f"partitioners/{name}", f"py/{name}module"]
+        include = []
+        if name == "zoltan":  # also with arrays and communicators of its own
+            import mpi4py
+
+            files += [f"partitioners/zoltan_{f}" for f in ("run", "query", "assign")]
+            files += ["py/views", "py/errors"]
+            include = [mpi4py.get_include()]
         out[name] = extension(
             f"pylb._{name}",
-            [
-                f"csrc/{f}.c"
-                for f in ("base/err", "base/mem", f"partitioners/{name}", f"py/{name}module")
-            ],
+            [f"csrc/{f}.c" for f in files],
+            include=include,
             compile_args=compile_args,
             link_args=[*link_args, "-pthread"],
         )

@@ -1,7 +1,14 @@
 /* pylb._zoltan.  Importing it starts MPI, through mpi4py, which also ends it. */
+#define PLB_PY_MAIN
+#include "views.h"
+
 #include "library.h"
 
-#include <mpi.h>
+#include <mpi4py/mpi4py.h>
+
+#include "partitioners/zoltan.h"
+
+#define CUTS "pylb.zoltan.cuts" /* name of the capsules that hold a struct Zoltan_Struct */
 
 /* Zoltan and mpi4py must call the same MPI. */
 static int check_mpi(PyObject *mpi)
@@ -20,12 +27,356 @@ static int check_mpi(PyObject *mpi)
     return theirs == NULL ? -1 : 0;
 }
 
+/* ---- the question ----------------------------------------------------------------------------
+ */
+
+typedef struct arguments {
+    PyObject *comm, *dist, *old, *weight, *share, *coords, *start, *to, *edge_weight;
+    PyObject *net_start, *pin, *net_weight, *fixed, *size, *options;
+} arguments_t;
+
+/* *data = view of `object` with n entries (-1: any number); None leaves it.  -1 on error. */
+static int view(plb_py_held_t *held, PyObject *object, const char *name, int type, int64_t n,
+                const void *data)
+{
+    PyArrayObject *a = plb_py_hold(held, object, type, 0);
+    if (a == NULL) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    if (n >= 0 && PyArray_SIZE(a) != n) {
+        PyErr_Format(PyExc_ValueError, "%s has %zd entries: expected %lld", name, PyArray_SIZE(a),
+                     (long long)n);
+        return -1;
+    }
+    *(const void **)data = PyArray_DATA(a);
+    return 0;
+}
+
+/* Integers of 32 bits as they are, all others as 64. */
+static int view_ints(plb_py_held_t *held, PyObject *object, const char *name, int64_t n,
+                     plb_ints_t *out)
+{
+    out->wide = !(PyArray_Check(object) && PyArray_TYPE((PyArrayObject *)object) == NPY_INT32);
+    return view(held, object, name, out->wide ? NPY_INT64 : NPY_INT32, n, &out->data);
+}
+
+static int64_t entries(PyObject *object)
+{
+    return object == Py_None ? 0 : (int64_t)PyObject_Size(object);
+}
+
+static int fill(plb_py_held_t *held, const arguments_t *a, plb_zoltan_t *q)
+{
+    const int64_t n = q->n = (int32_t)entries(a->old), m = entries(a->to);
+    const int64_t nets = q->n_nets =
+        a->net_start == Py_None ? 0 : (int32_t)entries(a->net_start) - 1;
+    const int64_t rows = a->start == Py_None ? 0 : n + 1;
+    int ranks = 1;
+    if (a->comm == Py_None) {
+        q->comm = MPI_COMM_SELF;
+    } else {
+        MPI_Comm *comm = PyMPIComm_Get(a->comm);
+        if (comm == NULL) {
+            return -1;
+        }
+        q->comm = *comm;
+        MPI_Comm_size(q->comm, &ranks);
+        MPI_Comm_rank(q->comm, &q->rank);
+    }
+    if (view(held, a->dist, "dist", NPY_INT64, ranks + 1, &q->dist) ||
+        view(held, a->old, "old", NPY_INT32, n, &q->old) ||
+        view(held, a->weight, "weight", NPY_FLOAT64, n * q->n_weights, &q->weight) ||
+        view(held, a->share, "share", NPY_FLOAT64, q->n_parts, &q->share) ||
+        view(held, a->coords, "coords", NPY_FLOAT64, n * q->n_dims, &q->coords) ||
+        view_ints(held, a->start, "start", rows, &q->start) ||
+        view_ints(held, a->to, "to", m, &q->to) ||
+        view(held, a->edge_weight, "edge_weight", NPY_FLOAT64, m, &q->edge_weight) ||
+        view_ints(held, a->net_start, "net_start", nets + 1, &q->net_start) ||
+        view_ints(held, a->pin, "pin", -1, &q->pin) ||
+        view(held, a->net_weight, "net_weight", NPY_FLOAT64, nets, &q->net_weight) ||
+        view(held, a->fixed, "fixed", NPY_INT32, n, &q->fixed) ||
+        view(held, a->size, "size", NPY_INT32, n, &q->size)) {
+        return -1;
+    }
+    q->first = q->dist[q->rank];
+    if (q->dist[q->rank + 1] - q->first != n) {
+        PyErr_SetString(PyExc_ValueError, "dist: expected as many objects of this rank as in old");
+        return -1;
+    }
+    return 0;
+}
+
+/* A list of str as name, value, ...; the strings stay those of the list. */
+static const char **texts(PyObject *list)
+{
+    const Py_ssize_t n = PyList_GET_SIZE(list);
+    const char **out = PyMem_New(const char *, n + 1);
+    for (Py_ssize_t i = 0; out != NULL && i < n; i++) {
+        out[i] = PyUnicode_AsUTF8(PyList_GET_ITEM(list, i));
+        if (out[i] == NULL) {
+            PyMem_Free(out);
+            return NULL;
+        }
+    }
+    if (out == NULL) {
+        PyErr_NoMemory();
+    }
+    return out;
+}
+
+/* ---- the answer ------------------------------------------------------------------------------
+ */
+
+static void free_cuts(PyObject *capsule)
+{
+    struct Zoltan_Struct *zz = PyCapsule_GetPointer(capsule, CUTS);
+    int ended = 0;
+    MPI_Finalized(&ended);
+    if (!ended) { /* frees a communicator, which is local with Open MPI */
+        Zoltan_Destroy(&zz);
+    }
+}
+
+static PyObject *cuts_capsule(struct Zoltan_Struct *zz)
+{
+    PyObject *out = zz == NULL ? Py_NewRef(Py_None) : PyCapsule_New(zz, CUTS, free_cuts);
+    if (out == NULL) {
+        Zoltan_Destroy(&zz);
+    }
+    return out;
+}
+
+/* The call with its ears open; what was said goes to the end of an error's message. */
+static int run(const plb_zoltan_t *q, int32_t *part, int *code, struct Zoltan_Struct **keep,
+               char **said, plb_err_t *err)
+{
+    plb_zoltan_said_t listener;
+    plb_err_t unheard = {0, ""};
+    int ret = plb_zoltan_has_mpi(err);
+    if (ret == PLB_OK) {
+        ret = plb_zoltan_listen_begin(&listener, err);
+    }
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    ret = plb_zoltan_run(q, part, code, keep, err);
+    const int heard = plb_zoltan_listen_end(&listener, said, &unheard);
+    if (ret != PLB_OK && heard == PLB_OK && **said != '\0') {
+        const size_t n = strlen(err->text);
+        snprintf(err->text + n, sizeof err->text - n, ": %.400s", *said);
+    }
+    return ret;
+}
+
+PyDoc_STRVAR(
+    partition_doc,
+    "partition(comm, dist, parts, old, *, n_weights=0, n_dims=0, first_net=0, weight=None,\n"
+    "          share=None, coords=None, start=None, to=None, edge_weight=None, net_start=None,\n"
+    "          pin=None, net_weight=None, fixed=None, size=None, options=[], keep=False)\n--\n\n"
+    "(part of each own object, Zoltan's code, what it said, its cuts or None).  Collective over\n"
+    "comm (None: this process alone); csrc/partitioners/zoltan.h has the arguments.  Arrays of\n"
+    "their type are not copied; options is [name, value, ...].  The GIL is released.");
+static PyObject *partition(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    (void)module;
+    static char *names[] = {
+        "comm",   "dist",       "parts",  "old",   "n_weights", "n_dims",      "first_net",
+        "weight", "share",      "coords", "start", "to",        "edge_weight", "net_start",
+        "pin",    "net_weight", "fixed",  "size",  "options",   "keep",        NULL};
+    PyObject *no = Py_None, *result = NULL, *made = NULL;
+    arguments_t a = {no, no, no, no, no, no, no, no, no, no, no, no, no, no, NULL};
+    plb_zoltan_t q = {0};
+    long long first_net = 0;
+    int keep = 0, code = 0, ret = PLB_ERR_CALLBACK;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOiO|$iiLOOOOOOOOOOOO!p", names, &a.comm,
+                                     &a.dist, &q.n_parts, &a.old, &q.n_weights, &q.n_dims,
+                                     &first_net, &a.weight, &a.share, &a.coords, &a.start, &a.to,
+                                     &a.edge_weight, &a.net_start, &a.pin, &a.net_weight, &a.fixed,
+                                     &a.size, &PyList_Type, &a.options, &keep)) {
+        return NULL;
+    }
+    plb_err_t error = {0, ""}, *err = &error;
+    plb_py_held_t held = {0};
+    int32_t *part = NULL;
+    char *said = NULL;
+    struct Zoltan_Struct *zz = NULL;
+    const char **option = NULL;
+    q.first_net = first_net;
+    if ((a.options != NULL && (option = texts(a.options)) == NULL) || fill(&held, &a, &q) != 0) {
+        goto out;
+    }
+    q.option = option;
+    q.n_options = a.options == NULL ? 0 : (int)(PyList_GET_SIZE(a.options) / 2);
+    PLB_NEW(part, q.n);
+    Py_BEGIN_ALLOW_THREADS;
+    ret = run(&q, part, &code, keep ? &zz : NULL, &said, err);
+    Py_END_ALLOW_THREADS;
+out:
+    if (ret == PLB_OK) {
+        made = cuts_capsule(zz);
+        PyObject *array = plb_py_take(part, q.n, NPY_INT32);
+        result = made == NULL || array == NULL
+                     ? NULL
+                     : Py_BuildValue("OisO", array, code, said == NULL ? "" : said, made);
+        Py_XDECREF(made);
+        Py_XDECREF(array);
+    } else {
+        plb_free(part);
+        plb_py_raise(ret, err);
+    }
+    plb_free(said);
+    PyMem_Free(option);
+    plb_py_release(&held);
+    return result;
+}
+
+/* ---- the cuts --------------------------------------------------------------------------------
+ */
+
+/* n rows of `dims` numbers, or NULL with an exception. */
+static const double *rows(plb_py_held_t *held, PyObject *object, int32_t dims, int64_t *n)
+{
+    PyArrayObject *a = plb_py_hold(held, object, NPY_FLOAT64, 2);
+    if (a == NULL || PyArray_DIM(a, 1) != dims) {
+        if (!PyErr_Occurred()) {
+            PyErr_Format(PyExc_ValueError, "expected an array of shape (n, %d)", dims);
+        }
+        return NULL;
+    }
+    *n = PyArray_DIM(a, 0);
+    return PyArray_DATA(a);
+}
+
+PyDoc_STRVAR(points_doc, "points(cuts, n_dims, points, /)\n--\n\n"
+                         "The part in whose region each point lies; the GIL is released.");
+static PyObject *points(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *capsule, *object;
+    int dims, ret = PLB_ERR_CALLBACK;
+    if (!PyArg_ParseTuple(args, "OiO", &capsule, &dims, &object)) {
+        return NULL;
+    }
+    plb_err_t error = {0, ""}, *err = &error;
+    plb_py_held_t held = {0};
+    int64_t n = 0;
+    int32_t *part = NULL;
+    struct Zoltan_Struct *zz = PyCapsule_GetPointer(capsule, CUTS);
+    const double *x = zz == NULL ? NULL : rows(&held, object, dims, &n);
+    if (x == NULL) {
+        goto out;
+    }
+    PLB_NEW(part, n);
+    Py_BEGIN_ALLOW_THREADS;
+    ret = plb_zoltan_points(zz, dims, n, x, part, err);
+    Py_END_ALLOW_THREADS;
+out:
+    plb_py_release(&held);
+    if (ret != PLB_OK) {
+        plb_free(part);
+        return plb_py_raise(ret, err);
+    }
+    return plb_py_take(part, n, NPY_INT32);
+}
+
+PyDoc_STRVAR(boxes_doc, "boxes(cuts, n_dims, n_parts, lo, hi, /)\n--\n\n"
+                        "(start, part): the parts that each box meets; the GIL is released.");
+static PyObject *boxes(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *capsule, *low, *high, *result = NULL;
+    int dims, parts, ret = PLB_ERR_CALLBACK;
+    if (!PyArg_ParseTuple(args, "OiiOO", &capsule, &dims, &parts, &low, &high)) {
+        return NULL;
+    }
+    plb_err_t error = {0, ""}, *err = &error;
+    plb_py_held_t held = {0};
+    int64_t n = 0, m = 0, *start = NULL;
+    int32_t *part = NULL;
+    struct Zoltan_Struct *zz = PyCapsule_GetPointer(capsule, CUTS);
+    const double *lo = zz == NULL ? NULL : rows(&held, low, dims, &n);
+    const double *hi = lo == NULL ? NULL : rows(&held, high, dims, &m);
+    if (hi == NULL || n != m) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_ValueError, "lo and hi: expected as many rows");
+        }
+        goto out;
+    }
+    PLB_NEW(start, n + 1);
+    Py_BEGIN_ALLOW_THREADS;
+    ret = plb_zoltan_boxes(zz, dims, parts, n, lo, hi, start, &part, err);
+    Py_END_ALLOW_THREADS;
+out:
+    plb_py_release(&held);
+    if (ret != PLB_OK) {
+        plb_free(start);
+        return plb_py_raise(ret, err);
+    }
+    const npy_intp used = (npy_intp)start[n];
+    PyObject *starts = plb_py_take(start, n + 1, NPY_INT64);
+    PyObject *found = plb_py_take(part, used, NPY_INT32);
+    if (starts != NULL && found != NULL) {
+        result = PyTuple_Pack(2, starts, found);
+    }
+    Py_XDECREF(starts);
+    Py_XDECREF(found);
+    return result;
+}
+
+PyDoc_STRVAR(regions_doc, "regions(cuts, n_dims, n_parts, /)\n--\n\n"
+                          "(lo, hi) of each part under RCB, one after the other.");
+static PyObject *regions(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *capsule;
+    int dims, parts, ret = PLB_ERR_CALLBACK;
+    if (!PyArg_ParseTuple(args, "Oii", &capsule, &dims, &parts)) {
+        return NULL;
+    }
+    plb_err_t error = {0, ""}, *err = &error;
+    double *lo = NULL, *hi = NULL;
+    struct Zoltan_Struct *zz = PyCapsule_GetPointer(capsule, CUTS);
+    if (zz == NULL) {
+        return NULL;
+    }
+    const npy_intp n = (npy_intp)dims * parts;
+    PLB_NEW(lo, n);
+    PLB_NEW(hi, n);
+    ret = plb_zoltan_regions(zz, dims, parts, lo, hi, err);
+out:
+    if (ret != PLB_OK) {
+        plb_free(lo);
+        plb_free(hi);
+        return plb_py_raise(ret, err);
+    }
+    PyObject *a = plb_py_take(lo, n, NPY_FLOAT64), *b = plb_py_take(hi, n, NPY_FLOAT64);
+    PyObject *result = a == NULL || b == NULL ? NULL : PyTuple_Pack(2, a, b);
+    Py_XDECREF(a);
+    Py_XDECREF(b);
+    return result;
+}
+
+static PyMethodDef methods[] = {
+    {"partition", (PyCFunction)(void (*)(void))partition, METH_VARARGS | METH_KEYWORDS,
+     partition_doc},
+    {"points", points, METH_VARARGS, points_doc},
+    {"boxes", boxes, METH_VARARGS, boxes_doc},
+    {"regions", regions, METH_VARARGS, regions_doc},
+    {0},
+};
+
 static int zoltan_exec(PyObject *module)
 {
+    if (PyArray_ImportNumPyAPI() < 0 || import_mpi4py() < 0) {
+        return -1;
+    }
     PyObject *mpi = PyImport_ImportModule("mpi4py.MPI");
     const int ret = mpi == NULL || check_mpi(mpi) != 0 ? -1 : 0;
     Py_XDECREF(mpi);
-    return ret == 0 ? plb_py_add_library(module, &plb_zoltan) : -1;
+    if (ret != 0 || PyModule_AddFunctions(module, methods) != 0) {
+        return -1;
+    }
+    return plb_py_add_library(module, &plb_zoltan);
 }
 
 PLB_PY_LIBRARY_MODULE(zoltan, "Zoltan for pylb.", zoltan_exec)

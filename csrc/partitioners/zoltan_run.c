@@ -1,0 +1,192 @@
+/* A call of Zoltan: its parameters, its answer, and what it says meanwhile. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "partitioners/zoltan.h"
+#include "partitioners/zoltan_query.h"
+
+/* Zoltan has one stream of random numbers a process, and a process one standard error. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- what it says ----------------------------------------------------------------------------
+ */
+
+int plb_zoltan_listen_begin(plb_zoltan_said_t *self, plb_err_t *err)
+{
+    pthread_mutex_lock(&lock);
+    fflush(stderr);
+    self->file = memfd_create("zoltan", MFD_CLOEXEC);
+    self->real = self->file < 0 ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (self->real < 0 || dup2(self->file, STDERR_FILENO) < 0) {
+        close(self->file);
+        close(self->real);
+        pthread_mutex_unlock(&lock);
+        return PLB_FAIL(err, PLB_ERR_LIBRARY, "standard error cannot be redirected: %m");
+    }
+    return PLB_OK;
+}
+
+int plb_zoltan_listen_end(plb_zoltan_said_t *self, char **text, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    *text = NULL;
+    fflush(stderr);
+    const off_t n = lseek(self->file, 0, SEEK_CUR);
+    dup2(self->real, STDERR_FILENO);
+    PLB_NEW(*text, n + 1);
+    const ssize_t got = pread(self->file, *text, (size_t)n, 0);
+    (*text)[got > 0 ? got : 0] = '\0';
+out:
+    close(self->file);
+    close(self->real);
+    pthread_mutex_unlock(&lock);
+    return ret;
+}
+
+/* ---- parameters ------------------------------------------------------------------------------
+ */
+
+static int set_text(struct Zoltan_Struct *zz, const char *name, const char *value, plb_err_t *err)
+{
+    if (Zoltan_Set_Param(zz, name, value) != ZOLTAN_OK) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "Zoltan refuses its parameter %s = '%s'", name, value);
+    }
+    return PLB_OK;
+}
+
+static int set_number(struct Zoltan_Struct *zz, const char *name, int value, plb_err_t *err)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%d", value);
+    return set_text(zz, name, text, err);
+}
+
+/* What follows from the arrays; then the caller's, which may overrule it. */
+static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t *err)
+{
+    const struct {
+        const char *name;
+        int value;
+    } number[] = {
+        {"DEBUG_LEVEL", 0}, /* before what would be reported */
+        {"NUM_GID_ENTRIES", 1},
+        {"NUM_LID_ENTRIES", 1},
+        {"NUM_GLOBAL_PARTS", in->n_parts},
+        {"OBJ_WEIGHT_DIM", in->n_weights},
+        {"EDGE_WEIGHT_DIM", in->edge_weight != NULL || in->net_weight != NULL},
+    };
+    int ret = PLB_OK;
+    for (size_t i = 0; ret == PLB_OK && i < sizeof number / sizeof *number; i++) {
+        ret = set_number(zz, number[i].name, number[i].value, err);
+    }
+    /* the fastest of the lists that say everything: who is not in it stays */
+    ret = ret == PLB_OK ? set_text(zz, "RETURN_LISTS", "EXPORT", err) : ret;
+    for (int i = 0; ret == PLB_OK && i < in->n_options; i++) {
+        ret = set_text(zz, in->option[2 * i], in->option[2 * i + 1], err);
+    }
+    return ret;
+}
+
+/* Every rank sets every part: Zoltan takes the largest. */
+static int set_shares(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int *id = NULL, *index = NULL;
+    float *share = NULL;
+    const int dim = in->n_weights > 1 ? in->n_weights : 1, n = in->n_parts * dim;
+    PLB_NEW(id, n);
+    PLB_NEW(index, n);
+    PLB_NEW(share, n);
+    for (int i = 0; i < n; i++) {
+        id[i] = i / dim;
+        index[i] = i % dim;
+        share[i] = (float)in->share[i / dim];
+    }
+    if (Zoltan_LB_Set_Part_Sizes(zz, 1, n, id, index, share) != ZOLTAN_OK) {
+        ret = PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan refuses the sizes of the parts");
+    }
+out:
+    plb_free(id);
+    plb_free(index);
+    plb_free(share);
+    return ret;
+}
+
+/* PT-Scotch draws from a stream that goes on from call to call; absent where Zoltan has none. */
+extern void SCOTCH_randomReset(void) __attribute__((weak));
+
+/* ---- the call --------------------------------------------------------------------------------
+ */
+
+static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int32_t *part, int *code,
+                     plb_err_t *err)
+{
+    int changes, n_gid, n_lid, n_import = 0, n_export = 0, ret = PLB_OK;
+    int *import_procs = NULL, *import_part = NULL, *export_procs = NULL, *export_part = NULL;
+    ZOLTAN_ID_PTR import_gid = NULL, import_lid = NULL, export_gid = NULL, export_lid = NULL;
+    if (SCOTCH_randomReset != NULL) {
+        setenv("SCOTCH_PTHREAD_NUMBER", "1", 0); /* its threads would race for the answer */
+        SCOTCH_randomReset();
+    }
+    *code = Zoltan_LB_Partition(zz, &changes, &n_gid, &n_lid, &n_import, &import_gid, &import_lid,
+                                &import_procs, &import_part, &n_export, &export_gid, &export_lid,
+                                &export_procs, &export_part);
+    if (*code == ZOLTAN_MEMERR) {
+        ret = PLB_FAIL(err, PLB_ERR_NOMEM, "Zoltan ran out of memory");
+    } else if (*code != ZOLTAN_OK && *code != ZOLTAN_WARN) {
+        ret = PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan failed (code %d)", *code);
+    } else if (in->n > 0) {
+        memcpy(part, in->old, (size_t)in->n * sizeof *part);
+    }
+    for (int i = 0; ret == PLB_OK && i < n_export; i++) {
+        part[export_lid[i]] = export_part[i];
+    }
+    Zoltan_LB_Free_Part(&import_gid, &import_lid, &import_procs, &import_part);
+    Zoltan_LB_Free_Part(&export_gid, &export_lid, &export_procs, &export_part);
+    return ret;
+}
+
+int plb_zoltan_has_mpi(plb_err_t *err)
+{
+    int begun = 0, ended = 0;
+    MPI_Initialized(&begun);
+    MPI_Finalized(&ended);
+    if (!begun || ended) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "Zoltan needs MPI, which %s",
+                        ended ? "has been finalized" : "is not initialized");
+    }
+    return PLB_OK;
+}
+
+int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, struct Zoltan_Struct **keep,
+                   plb_err_t *err)
+{
+    float version;
+    if (Zoltan_Initialize(0, NULL, &version) != ZOLTAN_OK) {
+        return PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan_Initialize failed");
+    }
+    struct Zoltan_Struct *zz = Zoltan_Create(in->comm);
+    if (zz == NULL) {
+        return PLB_FAIL(err, PLB_ERR_NOMEM, "Zoltan_Create failed");
+    }
+    plb_zoltan_answer(zz, in);
+    int ret = set_params(zz, in, err);
+    if (ret == PLB_OK && in->share != NULL) {
+        ret = set_shares(zz, in, err);
+    }
+    if (ret == PLB_OK) {
+        ret = partition(zz, in, part, code, err);
+    }
+    if (ret == PLB_OK && keep != NULL) {
+        *keep = zz;
+    } else {
+        Zoltan_Destroy(&zz);
+    }
+    return ret;
+}
