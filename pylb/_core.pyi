@@ -304,6 +304,35 @@ def connectivity(
     net_start: ArrayLike, pin: ArrayLike, net_weight: ArrayLike, part: ArrayLike, parts: int, /
 ) -> int: ...
 
+# quality.c
+def scan_rows(
+    name: str, start: ArrayLike, to: ArrayLike, first: int, objects: int, /
+) -> tuple[int, int, int]: ...
+def graph_quality(
+    start: ArrayLike,
+    to: ArrayLike,
+    weight: ArrayLike | None,
+    parts: int,
+    first: int,
+    part: ArrayLike,
+    ghost: ArrayLike,
+    ghost_part: ArrayLike,
+    /,
+) -> tuple[
+    NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], float, NDArray[np.int64]
+]: ...
+def nets_quality(
+    start: ArrayLike,
+    pin: ArrayLike,
+    weight: ArrayLike | None,
+    parts: int,
+    first: int,
+    part: ArrayLike,
+    ghost: ArrayLike,
+    ghost_part: ArrayLike,
+    /,
+) -> tuple[float, float]: ...
+
 # machine.c
 def fpm_check(start: ArrayLike, rows: ArrayLike, speed: ArrayLike, /) -> None: ...
 def fpm_times(

@@ -15,6 +15,7 @@ static int (*const rooms[])(PyObject *) = {
     plb_py_add_replay,
     plb_py_add_optimum,
     plb_py_add_partition,
+    plb_py_add_quality,
     plb_py_add_ledger,
     plb_py_add_rounds, plb_py_add_topology,
     plb_py_add_atsync,

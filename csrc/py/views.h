@@ -95,6 +95,7 @@ int plb_py_add_replay(PyObject *module);
 int plb_py_add_optimum(PyObject *module);
 int plb_py_add_protocol(PyObject *module);
 int plb_py_add_partition(PyObject *module);
+int plb_py_add_quality(PyObject *module);
 int plb_py_add_machine(PyObject *module);
 int plb_py_add_drum(PyObject *module);
 int plb_py_add_fill(PyObject *module);

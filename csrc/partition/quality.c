@@ -1,0 +1,219 @@
+#include "partition/quality.h"
+
+#include <stdbool.h>
+
+#include "base/mem.h"
+
+/* ---- are these rows? -------------------------------------------------------------------------
+ */
+
+/* Stafford's thirteenth mix of 64 bits, as in SplitMix64. */
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static uint64_t edge_hash(int64_t from, int64_t to)
+{
+    return mix((uint64_t)from * 0x9e3779b97f4a7c15u + mix((uint64_t)to));
+}
+
+static int check_start(const plb_rows_t *rows, const char *name, int64_t n_entries, plb_err_t *err)
+{
+    if (plb_int_at(rows->start, 0) != 0 || plb_int_at(rows->start, rows->n) != n_entries) {
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "%s.start goes from %lld to %lld: expected 0 to %lld, the number of "
+                        "indices",
+                        name, (long long)plb_int_at(rows->start, 0),
+                        (long long)plb_int_at(rows->start, rows->n), (long long)n_entries);
+    }
+    for (int64_t i = 0; i < rows->n; i++) {
+        if (plb_int_at(rows->start, i + 1) < plb_int_at(rows->start, i)) {
+            return PLB_FAIL(err, PLB_ERR_VALUE, "%s.start[%lld] is below the entry before it",
+                            name, (long long)i + 1);
+        }
+    }
+    return PLB_OK;
+}
+
+int plb_rows_scan(const plb_rows_t *rows, const char *name, int64_t n_entries, int64_t first,
+                  int64_t n_objects, plb_scan_t *out, plb_err_t *err)
+{
+    *out = (plb_scan_t){0};
+    const int ret = check_start(rows, name, n_entries, err);
+    for (int64_t i = 0; ret == PLB_OK && i < rows->n; i++) {
+        const int64_t from = first + i, end = plb_int_at(rows->start, i + 1);
+        for (int64_t j = plb_int_at(rows->start, i); j < end; j++) {
+            const int64_t to = plb_int_at(rows->to, j);
+            if (to < 0 || to >= n_objects) {
+                return PLB_FAIL(err, PLB_ERR_RANGE,
+                                "%s.indices[%lld] is %lld: expected 0 ... %lld", name,
+                                (long long)j, (long long)to, (long long)n_objects - 1);
+            }
+            out->loops += to == from;
+            out->others += to < first || to >= first + rows->n;
+            out->skew += edge_hash(from, to) - edge_hash(to, from);
+        }
+    }
+    return ret;
+}
+
+/* ---- places ----------------------------------------------------------------------------------
+ */
+
+static int32_t place_of(const plb_places_t *p, int64_t object)
+{
+    if (object >= p->first && object < p->first + p->n) {
+        return p->part[object - p->first];
+    }
+    int64_t low = 0, high = p->n_ghosts - 1;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (p->ghost[middle] < object) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return p->ghost_part[low];
+}
+
+/* ---- a set of numbers from zero on, by open addressing ---------------------------------------
+ */
+
+typedef struct set {
+    int64_t *slot; /* -1: free */
+    int64_t n, room;
+} set_t;
+
+static int64_t *find(const set_t *self, int64_t value)
+{
+    int64_t at = (int64_t)(mix((uint64_t)value) & (uint64_t)(self->room - 1));
+    while (self->slot[at] >= 0 && self->slot[at] != value) {
+        at = (at + 1) & (self->room - 1);
+    }
+    return &self->slot[at];
+}
+
+static int set_room(set_t *self, int64_t room, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    set_t larger = {NULL, self->n, room};
+    PLB_NEW(larger.slot, room);
+    for (int64_t i = 0; i < room; i++) {
+        larger.slot[i] = -1;
+    }
+    for (int64_t i = 0; i < self->room; i++) {
+        if (self->slot[i] >= 0) {
+            *find(&larger, self->slot[i]) = self->slot[i];
+        }
+    }
+    plb_free(self->slot);
+    *self = larger;
+out:
+    return ret;
+}
+
+static int set_add(set_t *self, int64_t value, plb_err_t *err)
+{
+    if (2 * (self->n + 1) > self->room) {
+        const int ret = set_room(self, 2 * self->room, err);
+        if (ret != PLB_OK) {
+            return ret;
+        }
+    }
+    int64_t *slot = find(self, value);
+    self->n += *slot < 0;
+    *slot = value;
+    return PLB_OK;
+}
+
+/* The values to the front of the slots. */
+static void set_pack(set_t *self)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < self->room; i++) {
+        if (self->slot[i] >= 0) {
+            self->slot[n++] = self->slot[i];
+        }
+    }
+}
+
+/* ---- counting --------------------------------------------------------------------------------
+ */
+
+int plb_quality_graph(const plb_rows_t *graph, const plb_places_t *places, double *cut,
+                      double *cut_weight, int64_t *boundary, double *volume, int64_t **pair,
+                      int64_t *n_pairs, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    set_t pairs = {NULL, 0, 0};
+    int64_t *seen = NULL; /* [part] the last object that has met it, + 1 */
+    PLB_NEW0(seen, places->n_parts);
+    ret = set_room(&pairs, 64, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    *volume = 0.0;
+    for (int32_t r = 0; r < places->n_parts; r++) {
+        cut[r] = cut_weight[r] = 0.0;
+        boundary[r] = 0;
+    }
+    for (int64_t v = 0; v < graph->n; v++) {
+        const int32_t own = places->part[v];
+        const int64_t end = plb_int_at(graph->start, v + 1);
+        bool inner = true;
+        for (int64_t j = plb_int_at(graph->start, v); j < end; j++) {
+            const int32_t other = place_of(places, plb_int_at(graph->to, j));
+            if (other == own) {
+                continue;
+            }
+            inner = false;
+            cut[own] += 1.0;
+            cut_weight[own] += graph->weight == NULL ? 1.0 : graph->weight[j];
+            if (seen[other] != v + 1) {
+                seen[other] = v + 1;
+                *volume += 1.0;
+                ret = set_add(&pairs, (int64_t)own * places->n_parts + other, err);
+                if (ret != PLB_OK) {
+                    goto out;
+                }
+            }
+        }
+        boundary[own] += !inner;
+    }
+    set_pack(&pairs);
+    *pair = pairs.slot;
+    *n_pairs = pairs.n;
+    pairs.slot = NULL;
+out:
+    plb_free(pairs.slot);
+    plb_free(seen);
+    return ret;
+}
+
+int plb_quality_nets(const plb_rows_t *nets, const plb_places_t *places, double *connectivity,
+                     double *cut, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t *seen = NULL; /* [part] the last net that has met it, + 1 */
+    PLB_NEW0(seen, places->n_parts);
+    *connectivity = *cut = 0.0;
+    for (int64_t e = 0; e < nets->n; e++) {
+        const int64_t end = plb_int_at(nets->start, e + 1);
+        const double weight = nets->weight == NULL ? 1.0 : nets->weight[e];
+        int32_t parts = 0;
+        for (int64_t j = plb_int_at(nets->start, e); j < end; j++) {
+            const int32_t r = place_of(places, plb_int_at(nets->to, j));
+            parts += seen[r] != e + 1;
+            seen[r] = e + 1;
+        }
+        *connectivity += parts > 1 ? weight * (parts - 1) : 0.0;
+        *cut += parts > 1 ? weight : 0.0;
+    }
+out:
+    plb_free(seen);
+    return ret;
+}

@@ -1,0 +1,51 @@
+/* What a partition is worth, counted by each rank for its own rows: edges and nets between parts.
+ *
+ * Objects are numbered through the ranks, own ones from `first` on.
+ */
+#ifndef PLB_PARTITION_QUALITY_H
+#define PLB_PARTITION_QUALITY_H
+
+#include "base/err.h"
+#include "base/ints.h"
+
+/* Where every object is that own rows name. */
+typedef struct plb_places {
+    int64_t first, n, n_ghosts;
+    int32_t n_parts;
+    const int32_t *part;       /* [n] of own objects */
+    const int64_t *ghost;      /* [n_ghosts] others', ascending */
+    const int32_t *ghost_part; /* [n_ghosts] */
+} plb_places_t;
+
+/* Rows of a graph or nets of a hypergraph: start[n + 1], to[start[n]], all in range. */
+typedef struct plb_rows {
+    int64_t n;
+    plb_ints_t start, to;
+    const double *weight; /* of each edge, or of each net; NULL: 1 */
+} plb_rows_t;
+
+typedef struct plb_scan {
+    int64_t loops;  /* edges from an object to itself */
+    uint64_t skew;  /* sums to 0 over all ranks where each edge has its other direction */
+    int64_t others; /* entries that are no own objects */
+} plb_scan_t;
+
+/** start ascends from 0 to n_entries, every entry is below n_objects; names the array `name` where
+ *  not.  Then counts: `skew` is a sum of hashes, so that it tells the lack of symmetry with a
+ *  probability of 1 - 2^-64. */
+int plb_rows_scan(const plb_rows_t *rows, const char *name, int64_t n_entries, int64_t first,
+                  int64_t n_objects, plb_scan_t *out, plb_err_t *err);
+
+/** Of each part, its own side only: cut[n_parts] edges that lead to another part, their weight,
+ *  boundary[n_parts] objects that have such an edge.  *volume: each object once to each other part
+ *  that has a neighbour of it.  *pair (of plb_malloc): the n_pairs distinct part * n_parts + other
+ *  between which there are edges, in any order. */
+int plb_quality_graph(const plb_rows_t *graph, const plb_places_t *places, double *cut,
+                      double *cut_weight, int64_t *boundary, double *volume, int64_t **pair,
+                      int64_t *n_pairs, plb_err_t *err);
+
+/** Over the nets: weight * (parts - 1), and the weight of those with several parts. */
+int plb_quality_nets(const plb_rows_t *nets, const plb_places_t *places, double *connectivity,
+                     double *cut, plb_err_t *err);
+
+#endif

@@ -1,0 +1,173 @@
+/* Room partition: what a partition is worth. */
+#include "views.h"
+
+#include "partition/quality.h"
+
+/* *data = view of `object`; *n its entries.  None: NULL and 0. */
+static int view(plb_py_held_t *held, PyObject *object, int type, const void *data, int64_t *n)
+{
+    PyArrayObject *a = plb_py_hold(held, object, type, 1);
+    *n = a == NULL ? 0 : PyArray_SIZE(a);
+    *(const void **)data = a == NULL ? NULL : PyArray_DATA(a);
+    return a == NULL && PyErr_Occurred() ? -1 : 0;
+}
+
+static int view_ints(plb_py_held_t *held, PyObject *object, plb_ints_t *out, int64_t *n)
+{
+    out->wide = !(PyArray_Check(object) && PyArray_TYPE((PyArrayObject *)object) == NPY_INT32);
+    return view(held, object, out->wide ? NPY_INT64 : NPY_INT32, &out->data, n);
+}
+
+/* start, to and weight, checked for their sizes only. */
+static int view_rows(plb_py_held_t *held, PyObject *start, PyObject *to, PyObject *weight,
+                     plb_rows_t *out, int64_t *n_entries)
+{
+    int64_t n_weights;
+    if (view_ints(held, start, &out->start, &out->n) || view_ints(held, to, &out->to, n_entries) ||
+        view(held, weight, NPY_FLOAT64, &out->weight, &n_weights)) {
+        return -1;
+    }
+    if (--out->n < 0) {
+        PyErr_SetString(PyExc_ValueError, "start is empty: expected an entry more than rows");
+        return -1;
+    }
+    return 0;
+}
+
+PyDoc_STRVAR(scan_doc,
+             "scan_rows(name, start, to, first, objects, /)\n--\n\n"
+             "(loops, skew, entries of others) of checked rows; int32 and int64 without a copy.");
+static PyObject *scan_rows(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *name;
+    PyObject *start, *to;
+    long long first, objects;
+    if (!PyArg_ParseTuple(args, "sOOLL", &name, &start, &to, &first, &objects)) {
+        return NULL;
+    }
+    plb_err_t err = {0, ""};
+    plb_py_held_t held = {0};
+    plb_rows_t rows;
+    plb_scan_t out;
+    int64_t n_entries;
+    int ret = PLB_ERR_CALLBACK;
+    if (view_rows(&held, start, to, Py_None, &rows, &n_entries) == 0) {
+        Py_BEGIN_ALLOW_THREADS;
+        ret = plb_rows_scan(&rows, name, n_entries, first, objects, &out, &err);
+        Py_END_ALLOW_THREADS;
+    }
+    plb_py_release(&held);
+    return ret != PLB_OK ? plb_py_raise(ret, &err)
+                         : Py_BuildValue("LKL", (long long)out.loops, (unsigned long long)out.skew,
+                                         (long long)out.others);
+}
+
+static int view_places(plb_py_held_t *held, long long first, PyObject *part, PyObject *ghost,
+                       PyObject *ghost_part, plb_places_t *out)
+{
+    int64_t n_parts;
+    out->first = first;
+    if (view(held, part, NPY_INT32, &out->part, &out->n) ||
+        view(held, ghost, NPY_INT64, &out->ghost, &out->n_ghosts) ||
+        view(held, ghost_part, NPY_INT32, &out->ghost_part, &n_parts)) {
+        return -1;
+    }
+    if (n_parts != out->n_ghosts) {
+        PyErr_SetString(PyExc_ValueError, "ghost_part: expected a part for each ghost");
+        return -1;
+    }
+    return 0;
+}
+
+PyDoc_STRVAR(graph_doc,
+             "graph_quality(start, to, weight, parts, first, part, ghost, ghost_part, /)\n--\n\n"
+             "(cut, cut weight, boundary) of each part, volume, pairs of neighbours; rows that\n"
+             "scan_rows has passed, and every object of others is among the ghosts.");
+static PyObject *graph_quality(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *start, *to, *weight, *part, *ghost, *ghost_part, *result = NULL;
+    long long first;
+    int parts, ret = PLB_ERR_CALLBACK;
+    if (!PyArg_ParseTuple(args, "OOOiLOOO", &start, &to, &weight, &parts, &first, &part, &ghost,
+                          &ghost_part)) {
+        return NULL;
+    }
+    plb_err_t error = {0, ""}, *err = &error;
+    plb_py_held_t held = {0};
+    plb_rows_t rows;
+    plb_places_t places = {.n_parts = parts};
+    int64_t n_entries, n_pairs = 0, *pair = NULL, *boundary = NULL;
+    double *cut = NULL, *cut_weight = NULL, volume = 0.0;
+    if (view_rows(&held, start, to, weight, &rows, &n_entries) != 0 ||
+        view_places(&held, first, part, ghost, ghost_part, &places) != 0) {
+        goto out;
+    }
+    PLB_NEW(cut, parts);
+    PLB_NEW(cut_weight, parts);
+    PLB_NEW(boundary, parts);
+    Py_BEGIN_ALLOW_THREADS;
+    ret = plb_quality_graph(&rows, &places, cut, cut_weight, boundary, &volume, &pair, &n_pairs,
+                            err);
+    Py_END_ALLOW_THREADS;
+out:
+    plb_py_release(&held);
+    if (ret != PLB_OK) {
+        plb_free(cut);
+        plb_free(cut_weight);
+        plb_free(boundary);
+        return plb_py_raise(ret, err);
+    }
+    PyObject *array[4] = {
+        plb_py_take(cut, parts, NPY_FLOAT64), plb_py_take(cut_weight, parts, NPY_FLOAT64),
+        plb_py_take(boundary, parts, NPY_INT64), plb_py_take(pair, (npy_intp)n_pairs, NPY_INT64)};
+    if (array[0] && array[1] && array[2] && array[3]) {
+        result = Py_BuildValue("OOOdO", array[0], array[1], array[2], volume, array[3]);
+    }
+    for (int i = 0; i < 4; i++) {
+        Py_XDECREF(array[i]);
+    }
+    return result;
+}
+
+PyDoc_STRVAR(nets_doc, "nets_quality(start, pin, weight, parts, first, part, ghost, ghost_part, "
+                       "/)\n--\n\n"
+                       "(connectivity - 1, cut nets), both weighted.");
+static PyObject *nets_quality(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *start, *to, *weight, *part, *ghost, *ghost_part;
+    long long first;
+    int parts, ret = PLB_ERR_CALLBACK;
+    if (!PyArg_ParseTuple(args, "OOOiLOOO", &start, &to, &weight, &parts, &first, &part, &ghost,
+                          &ghost_part)) {
+        return NULL;
+    }
+    plb_err_t err = {0, ""};
+    plb_py_held_t held = {0};
+    plb_rows_t rows;
+    plb_places_t places = {.n_parts = parts};
+    int64_t n_entries;
+    double connectivity = 0.0, cut = 0.0;
+    if (view_rows(&held, start, to, weight, &rows, &n_entries) == 0 &&
+        view_places(&held, first, part, ghost, ghost_part, &places) == 0) {
+        Py_BEGIN_ALLOW_THREADS;
+        ret = plb_quality_nets(&rows, &places, &connectivity, &cut, &err);
+        Py_END_ALLOW_THREADS;
+    }
+    plb_py_release(&held);
+    return ret != PLB_OK ? plb_py_raise(ret, &err) : Py_BuildValue("dd", connectivity, cut);
+}
+
+static PyMethodDef methods[] = {
+    {"scan_rows", scan_rows, METH_VARARGS, scan_doc},
+    {"graph_quality", graph_quality, METH_VARARGS, graph_doc},
+    {"nets_quality", nets_quality, METH_VARARGS, nets_doc},
+    {0},
+};
+
+int plb_py_add_quality(PyObject *module)
+{
+    return PyModule_AddFunctions(module, methods);
+}
