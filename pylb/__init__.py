@@ -17,7 +17,7 @@ from pylb.metrics import Metrics
 from pylb.move import Directory, Found, Pending, Plan, migrate, plan_between
 from pylb.optimum import GeneratedRun, Imbalance, Optimum, optimum
 from pylb.ordering import Ordering, order
-from pylb.partition import Partition, partition
+from pylb.partition import Cuts, Moves, Partition, Quality, partition
 from pylb.place import Placement, place
 from pylb.procedures import CriticalPath, Procedures, critical_path, procedures
 from pylb.receipts import Alternative, History, Receipt
@@ -41,6 +41,7 @@ __all__ = [
     "Choice",
     "Coloring",
     "CriticalPath",
+    "Cuts",
     "Cycle",
     "Directory",
     "Division",
@@ -54,6 +55,7 @@ __all__ = [
     "Machine",
     "Metrics",
     "Monitor",
+    "Moves",
     "Multicasts",
     "Optimum",
     "Ordering",
@@ -63,6 +65,7 @@ __all__ = [
     "Plan",
     "Prediction",
     "Procedures",
+    "Quality",
     "Receipt",
     "Recording",
     "Replay",

@@ -80,6 +80,10 @@ class PartitionerError(PylbError, RuntimeError):
     """METIS, Scotch or Zoltan failed, or its answer is no partition."""
 
 
+class PartitionerWarning(UserWarning):
+    """What a partitioner warns of, or leaves out of what it was asked."""
+
+
 BY_CODE: dict[int, type[BaseException]] = {
     -1: MemoryError,
     -2: DomainError,

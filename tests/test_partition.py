@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import pylb
 from pylb import partitioners
-from pylb.errors import DomainError
+from pylb.errors import DomainError, OutOfRangeError, PartitionerWarning
 from pylb.partition import METHODS
 
 
@@ -17,7 +17,10 @@ def here(method):
     return library in ("", "pylb") or partitioners.available(library)
 
 
-GRAPHS = [m for m in METHODS if here(m) and METHODS[m].takes != "coords"]
+ABSENT = {"parmetis"}  # Debian's Zoltan is built without it
+GRAPHS = [m for m in METHODS if here(m) and METHODS[m].takes in ("graph", "nets")]
+GRAPHS = [m for m in GRAPHS if m not in ABSENT]
+FIXING = [m for m in GRAPHS if METHODS[m].fixes]
 POINTS = [m for m in METHODS if here(m) and METHODS[m].takes == "coords"]
 
 
@@ -63,7 +66,7 @@ def test_points_are_divided(method):
     assert out.weights[1] > 400
 
 
-@pytest.mark.parametrize("method", [m for m in GRAPHS if m != "metis"])
+@pytest.mark.parametrize("method", FIXING)
 def test_fixed_vertices_shares_and_weights(method):
     A = stencil(16, 16)
     fixed = np.full(256, -1)
@@ -78,7 +81,7 @@ def test_fixed_vertices_shares_and_weights(method):
     assert out.max_over_mean <= 1.05
 
 
-@pytest.mark.parametrize("method", [m for m in GRAPHS if m != "metis"])
+@pytest.mark.parametrize("method", FIXING)
 def test_repartitioning_weighs_migration(method):
     A = stencil(24, 24)
     old = (np.arange(576) // 144).astype(int)
@@ -148,7 +151,7 @@ def test_any_hypergraph(nets, parts, method):
         ({"starts": 0}, DomainError, "starts is 0"),
         ({"NITER": 3}, DomainError, "method 'hypergraph' has no parameter 'NITER'"),
         ({"graph": None}, DomainError, "graph is missing"),
-        ({"graph": ([0, 1], [7])}, DomainError, r"pin\[0\] is 7"),
+        ({"graph": ([0, 1], [7])}, OutOfRangeError, r"graph.indices\[0\] is 7"),
         ({"method": "rcb"}, DomainError, "coords are missing"),
     ],
 )
@@ -165,3 +168,139 @@ def test_an_asymmetric_matrix_is_refused_with_the_way_out():
     with pytest.raises(DomainError, match=r"not symmetric at \(0, 1\).*A \+ A\.T"):
         pylb.partition(A, 2)
     assert len(pylb.partition(A + A.T, 2).part) == 3
+
+
+def passed(parent):
+    """Leaves in the order in which the curve passes them, the slow way."""
+    children = {}
+    for v, up in enumerate(parent):
+        children.setdefault(up, []).append(v)
+
+    def below(v):
+        if v not in children:
+            return [v]
+        return [leaf for child in children[v] for leaf in below(child)]
+
+    return [leaf for root in children.get(-1, []) for leaf in below(root)]
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(st.data())
+def test_a_refinement_tree_is_cut_along_its_curve(data):
+    parent = [-1] * data.draw(st.integers(1, 4))
+    for _ in range(data.draw(st.integers(0, 12))):
+        leaves = sorted(set(range(len(parent))) - set(parent))
+        parent += [data.draw(st.sampled_from(leaves))] * data.draw(st.sampled_from([2, 4, 8]))
+    shuffle = np.array(data.draw(st.permutations(range(len(parent)))))  # new index of each
+    mixed = np.full(len(parent), -1)
+    for v, up in enumerate(parent):
+        mixed[shuffle[v]] = -1 if up < 0 else shuffle[up]
+    order = passed(mixed.tolist())
+    weight = dict(zip(sorted(order), 1.0 + np.arange(len(order)) % 3, strict=True))
+    k = data.draw(st.integers(1, 5))
+    out = pylb.partition(tree=mixed, weight=[weight[v] for v in sorted(order)], parts=k)
+    total, done, expected = sum(weight.values()), 0.0, {}
+    for v in order:
+        middle = done + weight[v] / 2
+        expected[v] = min(k - 1, next(r for r in range(k + 1) if middle <= (r + 1) * total / k))
+        done += weight[v]
+    got = dict(zip(sorted(order), out.part.tolist(), strict=True))
+    # a middle on the very boundary may fall to either side
+    assert sum(got[v] != expected[v] for v in order) <= k
+    assert [got[v] for v in order] == sorted(got[v] for v in order)
+
+
+def test_a_tree_with_a_cycle_is_refused():
+    with pytest.raises(DomainError, match=r"tree\[1\]: element 1 is below one of its own"):
+        pylb.partition(tree=[-1, 2, 1])
+    with pytest.raises(DomainError, match=r"tree\[0\] is 7: expected an element 0 ... 1"):
+        pylb.partition(tree=[7, -1])
+
+
+@pytest.mark.parametrize("method", POINTS)
+def test_boxes_and_points_are_where_the_parts_are(method):
+    rng = np.random.default_rng(1)
+    xyz = rng.random((3000, 3))
+    out = pylb.partition(coords=xyz, parts=13, method=method)
+    assert np.mean(out.points(xyz) == out.part) > 0.99  # those on a cut may be on either side
+    lo = rng.random((500, 3)) - 0.05
+    hi = lo + 0.1 * rng.random((500, 3))
+    start, part = out.boxes(lo, hi)
+    lists = [x.tolist() for x in np.split(part, start[1:-1])]
+    found = [set(x) for x in lists]
+    assert [sorted(x) for x in found] == lists
+    for parts, a, b in zip(found, lo, hi, strict=True):
+        inside = ((xyz >= a) & (xyz <= b)).all(axis=1)
+        assert set(out.part[inside]) <= parts
+    if method == "rcb":
+        low, high = out.cuts.regions()
+        meets = ((lo[:, None] <= high) & (hi[:, None] >= low)).all(axis=2)
+        assert [set(np.flatnonzero(row)) for row in meets] == found
+    else:
+        with pytest.raises(DomainError, match="no boxes"):
+            out.cuts.regions()
+
+
+@pytest.mark.skipif(not POINTS, reason="Zoltan is not here")
+def test_wrong_boxes_are_named():
+    out = pylb.partition(coords=np.random.default_rng(0).random((50, 2)), parts=4, method="rcb")
+    with pytest.raises(DomainError, match=r"box 1 is inside out: lo\[1, 0\] is 2"):
+        out.boxes([[0.0, 0.0], [2.0, 0.0]], [[1.0, 1.0], [1.0, 1.0]])
+    with pytest.raises(DomainError, match=r"points has shape \(1, 3\): expected \(n, 2\)"):
+        out.points([[0.0, 0.0, 0.0]])
+    with pytest.raises(DomainError, match=r"lo\[0, 1\] is nan"):
+        out.boxes([[0.0, np.nan]], [[1.0, 1.0]])
+    assert out.points(np.zeros((0, 2))).size == 0
+    with pytest.raises(DomainError, match="'block' has no regions"):
+        pylb.partition(weight=np.ones(9), method="block").boxes([[0]], [[1]])
+
+
+@pytest.mark.skipif(not POINTS, reason="Zoltan is not here")
+def test_vectors_of_weights():
+    rng = np.random.default_rng(0)
+    xy, weight = rng.random((2000, 2)), rng.random((2000, 2))
+    out = pylb.partition(coords=xy, weight=weight, parts=4, method="rcb", imbalance=1.1)
+    assert out.weights.shape == (4, 2)
+    assert out.evaluation.imbalance.max() == out.max_over_mean < 1.2
+    with pytest.warns(PartitionerWarning, match="balances one weight an object: the first of 2"):
+        one = pylb.partition(coords=xy, weight=weight, parts=4, method="hsfc")
+    assert one.evaluation.imbalance[0] < 1.03
+    assert "weight 1" in str(one.evaluation)
+
+
+@pytest.mark.skipif("graph" not in GRAPHS, reason="Zoltan is not here")
+def test_present_parts_and_moves():
+    A = stencil(16, 16)
+    old = np.arange(256) // 64
+    same = pylb.partition(A, 4, method="graph", approach="refine", old=old, imbalance=1.5)
+    assert same.migrations == len(same.exports.id) == np.count_nonzero(same.part != old)
+    sizes = np.full(256, 10.0)
+    out = pylb.partition(A, 4, method="graph", old=old, sizes=sizes, migration_ratio=500.0)
+    assert out.approach == "repartition"
+    assert out.migration_volume == 10 * out.migrations
+    assert np.array_equal(out.exports.row, np.flatnonzero(out.part != old))
+    with pytest.raises(DomainError, match="old is missing"):
+        pylb.partition(A, 4, method="graph", approach="refine")
+    with pytest.raises(DomainError, match="approach is 'anew': expected partition"):
+        pylb.partition(A, 4, method="graph", approach="anew")
+
+
+@pytest.mark.skipif("metis" not in GRAPHS, reason="METIS is not here")
+def test_levels_of_a_machine():
+    """Each node's parts are a partition of that node's own subgraph."""
+    A = stencil(24, 24)
+    machine = pylb.machine.Tree((2, 2, 2))
+    out = pylb.partition(A, method=["metis", "pylb", "metis"], machine=machine, imbalance=1.1)
+    assert (out.n_parts, out.method) == (8, "metis/pylb/metis")
+    assert out.max_over_mean <= 1.1 + 8 / 576
+    assert out.volume == volume(A, out.part)
+    assert out.cut < 300
+    nodes = np.bincount(out.part // 4)
+    assert nodes.max() / nodes.mean() <= 1.1 ** (1 / 3) + 2 / 576
+    one = pylb.partition(A, method="metis", machine=pylb.machine.Tree((5,)))
+    assert np.array_equal(one.part, pylb.partition(A, 5, method="metis").part)
+    shares = [4, 1, 1, 2]
+    out = pylb.partition(A, shares=shares, method="metis", machine=pylb.machine.Tree((2, 2)))
+    assert out.max_over_mean <= 1.06
+    with pytest.raises(DomainError, match="machine has 4 leaves"):
+        pylb.partition(A, 3, method="metis", machine=pylb.machine.Tree((2, 2)))

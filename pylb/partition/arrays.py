@@ -1,0 +1,175 @@
+"""What callers pass, as checked arrays of one kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb import _core
+from pylb.errors import DomainError, UnknownKeyError
+from pylb.partition.ranks import Directory, Ranks
+
+F64 = NDArray[np.float64]
+I32 = NDArray[np.int32]
+MOST = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a graph or the nets of a hypergraph; integers of 32 or 64 bits."""
+
+    start: NDArray[Any]
+    to: NDArray[Any]
+    weight: F64 | None = None
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+
+def whole(name: str, value: Any, n: int | None = None) -> NDArray[Any]:
+    """Integers in one dimension, int32 or int64 as they are."""
+    given = np.asarray(value)
+    if given.ndim != 1 or (n is not None and len(given) != n):
+        shape = "(n,)" if n is None else f"({n},)"
+        raise DomainError(f"{name} has shape {given.shape}: expected {shape}")
+    if given.size and given.dtype.kind not in "iu":
+        raise DomainError(f"{name} has dtype {given.dtype}: expected integers")
+    if given.dtype != np.int32:
+        given = given.astype(np.int64, copy=False)
+    return np.ascontiguousarray(given)
+
+
+def places(name: str, value: Any, n: int, parts: int) -> I32:
+    """Parts of the objects, or -1."""
+    given = whole(name, value, n)
+    bad = np.flatnonzero((given < -1) | (given >= parts))
+    if len(bad):
+        raise DomainError(
+            f"{name}[{bad[0]}] is {given[bad[0]]}: expected a part 0 ... {parts - 1}, or -1"
+        )
+    return given.astype(np.int32, copy=False)
+
+
+def vector(name: str, value: Any, n: int, several: bool = False) -> F64:
+    """Numbers, zero or more: (n,), or with `several` (n, d)."""
+    out = np.ascontiguousarray(value, dtype=np.float64)
+    if out.shape != (n,) and not (several and out.ndim == 2 and len(out) == n and out.shape[1]):
+        also = f" or ({n}, d)" if several else ""
+        raise DomainError(f"{name} has shape {out.shape}: expected ({n},){also}")
+    if not (out >= 0).all() or not np.isfinite(out).all():
+        bad = tuple(int(i) for i in np.argwhere(~(np.isfinite(out) & (out >= 0)))[0])
+        where = ", ".join(map(str, bad))
+        raise DomainError(f"{name}[{where}] is {out[bad]:g}: expected zero or more")
+    return out
+
+
+def points(name: str, value: Any) -> F64:
+    """Finite coordinates (n, 1 ... 3); a vector is points on a line."""
+    xyz = np.ascontiguousarray(value, dtype=np.float64)
+    if xyz.ndim == 1:
+        xyz = xyz[:, None]
+    if xyz.ndim != 2 or not 1 <= xyz.shape[1] <= 3:
+        raise DomainError(f"{name} has shape {xyz.shape}: expected (n, 1 ... 3)")
+    if not np.isfinite(xyz).all():
+        i, d = np.argwhere(~np.isfinite(xyz))[0]
+        raise DomainError(f"{name}[{i}, {d}] is {xyz[i, d]}: expected a finite number")
+    return xyz
+
+
+def rows(name: str, value: Any, per_entry: bool) -> Rows:
+    """A scipy.sparse matrix or (start, indices[, weight]); weights of entries or of rows."""
+    if hasattr(value, "tocsr"):
+        matrix = value.tocsr()
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        return Rows(whole(f"{name}.start", matrix.indptr), whole(f"{name}.indices", matrix.indices))
+    try:
+        start, to, weight = (*value, None)[:3]
+    except TypeError as error:
+        raise DomainError(
+            f"{name} is {value!r}: expected a scipy.sparse matrix or (start, indices[, weight])"
+        ) from error
+    start, to = whole(f"{name}.start", start), whole(f"{name}.indices", to)
+    if len(start) == 0:
+        raise DomainError(f"{name}.start is empty: expected an entry more than rows")
+    if weight is not None:
+        weight = vector(f"{name}.weight", weight, len(to) if per_entry else len(start) - 1)
+    return Rows(start, to, weight)
+
+
+def numbered(name: str, given: Rows, directory: Directory | None, ranks: Ranks) -> Rows:
+    """The same rows with the objects' numbers in place of their ids.  Collective."""
+    if directory is None:
+        return given
+    number = directory.numbers(given.to.astype(np.int64, copy=False))
+
+    def check() -> None:
+        lost = np.flatnonzero(number < 0)
+        if len(lost):
+            raise UnknownKeyError(
+                f"{name}.indices[{lost[0]}] is {given.to[lost[0]]}: no rank has an object with "
+                "that id"
+            )
+
+    ranks.together(check)
+    return replace(given, to=number)
+
+
+def without_loops(given: Rows, first: int) -> Rows:
+    """No edges from an object to itself."""
+    source = first + np.repeat(np.arange(len(given)), np.diff(given.start))
+    keep = source != given.to
+    start = np.concatenate([[0], np.cumsum(keep)])[given.start]
+    weight = None if given.weight is None else given.weight[keep]
+    return Rows(start.astype(given.start.dtype), given.to[keep], weight)
+
+
+def symmetric(given: Rows, ranks: Ranks, dist: NDArray[np.int64]) -> Rows:
+    """The graph with the other direction of each edge; of two weights the larger.  Collective."""
+    first, n = int(dist[ranks.rank]), len(given)
+    source = first + np.repeat(np.arange(n), np.diff(given.start))
+    to = given.to.astype(np.int64)
+    route = ranks.route((np.searchsorted(dist, to, side="right") - 1).astype(np.int32))
+    weight = np.ones(len(to)) if given.weight is None else given.weight
+    src = np.concatenate([source, route.send(to)])
+    dst = np.concatenate([to, route.send(source)])
+    both = np.concatenate([weight, route.send(weight)])
+    order = np.lexsort((dst, src))
+    src, dst, both = src[order], dst[order], both[order]
+    new = np.ones(len(src), bool)
+    new[1:] = (src[1:] != src[:-1]) | (dst[1:] != dst[:-1])
+    begins = np.flatnonzero(new)
+    both = np.maximum.reduceat(both, begins) if len(begins) else both
+    start = np.concatenate([[0], np.cumsum(np.bincount(src[new] - first, minlength=n))])
+    return Rows(start, dst[new], None if given.weight is None else both)
+
+
+def lone_edge(given: Rows, first: int, ranks: Ranks, dist: NDArray[np.int64]) -> str:
+    """An edge that lacks its other direction, in words.  Collective."""
+    source = first + np.repeat(np.arange(len(given)), np.diff(given.start))
+    to = given.to.astype(np.int64)
+    route = ranks.route((np.searchsorted(dist, to, side="right") - 1).astype(np.int32))
+    n = int(dist[-1])
+    there, back = source * n + to, route.send(to) * n + route.send(source)
+    alone = np.setdiff1d(there, back)
+    found = [x for x in ranks.gather(int(alone[0]) if len(alone) else None) if x is not None]
+    if found:
+        return f"graph is not symmetric at ({found[0] // n}, {found[0] % n})"
+    return "graph is not symmetric: some edge is there more often than its other direction"
+
+
+def scan(name: str, given: Rows, first: int, n_objects: int) -> tuple[int, int, int]:
+    """(loops, skew, entries that other ranks have) of rows, which are checked."""
+    return _core.scan_rows(name, given.start, given.to, first, n_objects)
+
+
+def closed(graph: Rows, first: int) -> Rows:
+    """The nets of each object with its neighbours."""
+    n = len(graph)
+    own = np.arange(first, first + n, dtype=graph.to.dtype)
+    start = (graph.start + np.arange(n + 1)).astype(graph.start.dtype)
+    return Rows(start, np.insert(graph.to, graph.start[1:], own))

@@ -1,0 +1,320 @@
+"""``pylb.partition``: one call for every method."""
+
+from __future__ import annotations
+
+import operator
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pylb.errors import DomainError, PartitionerWarning
+from pylb.partition import serial, zoltan
+from pylb.partition.arrays import I32
+from pylb.partition.geometry import Cuts
+from pylb.partition.levels import divide as divide_levels
+from pylb.partition.levels import sizes_of
+from pylb.partition.methods import APPROACHES, METHODS, Method
+from pylb.partition.problem import Problem, problem_of
+from pylb.partition.quality import evaluate
+from pylb.partition.ranks import Ranks
+from pylb.partition.result import Moves, Partition
+from pylb.partition.tree import check_leaves, divide
+from pylb.strategies import nearest
+
+MISSING = {
+    "graph": "graph is missing: this method divides graphs",
+    "nets": "graph is missing, nets too: this method divides hypergraphs",
+    "coords": "coords are missing: this method divides points",
+    "tree": "tree is missing: this method divides the leaves of a refinement tree",
+}
+
+
+def partition(
+    graph: Any = None,
+    parts: int | None = None,
+    *,
+    nets: Any = None,
+    coords: ArrayLike | None = None,
+    tree: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
+    shares: ArrayLike | None = None,
+    method: str | Sequence[str] | None = None,
+    approach: str | None = None,
+    machine: Any = None,
+    old: ArrayLike | None = None,
+    sizes: ArrayLike | None = None,
+    migration_ratio: float = 1.0,
+    fixed: ArrayLike | None = None,
+    imbalance: float = 1.03,
+    seed: int = 0,
+    symmetrize: bool = False,
+    comm: Any = None,
+    ids: ArrayLike | None = None,
+    starts: int = 6,
+    cycles: int = 6,
+    **params: Any,
+) -> Partition:
+    """Divide objects into parts of equal weight that have little to do with each other.
+
+    Over a communicator each rank passes its own objects, in rows of `graph`, `coords` and so on,
+    and all that are no arrays alike; the call is collective.
+
+    Parameters
+    ----------
+    graph : scipy.sparse matrix or (start, to[, weight]), optional
+        Symmetric; the edges of object v lead to ``to[start[v]:start[v + 1]]``, both directions of
+        each.  Loops are left out.  A matrix' entries are no weights.
+    parts : int
+        Default: as many as ranks; without a communicator 2.
+    nets : scipy.sparse matrix or (start, pin[, weight]), optional
+        A hypergraph: net e, a row, has the objects ``pin[start[e]:start[e + 1]]``; a rank passes
+        whole nets.  Default, for methods that take one: of each object of the graph with its
+        neighbours, which makes the volume that of a sparse matrix-vector product.
+    coords : (n, 1 ... 3) array of float, optional
+        Positions, for "rcb", "rib" and "hsfc".
+    tree : (m,) array of int, optional
+        For "reftree": the parent of each element of a refinement tree (of a quadtree or octree,
+        say), -1 of coarse ones.  The objects are its leaves, in their order; a curve passes the
+        children of an element by index.  Every rank passes the whole tree.
+    weight : (n,) or (n, d) array of float, optional
+        Of each object; each column is balanced by "metis", "rcb" and "parmetis".  Default 1.
+    shares : (parts,) array of float, optional
+        Sizes of the parts; zero: the part stays empty.  Default: equal.
+    method : str
+        Zoltan's "rcb", "rib", "hsfc" (points), "graph", "zoltan" (hypergraph; PHG), "block",
+        "cyclic", "random"; "metis", "scotch", "ptscotch", "parmetis" (where Zoltan was built with
+        it); pylb's own "reftree" and "pylb"; "keep": what is in `old` is only evaluated;
+        "hypergraph": the best of `starts` hypergraph partitions of as many seeds (Zoltan's, else
+        pylb's own), all refined by one V-cycle, the two best by `cycles`.  Over several ranks
+        "scotch" is "ptscotch", "hypergraph" is "zoltan", and "metis" and "pylb" answer on the first
+        rank for all.  Default: "hypergraph" with a graph or nets, else "rcb", else "reftree".
+        A sequence of names with `machine`: one for each of its levels, from the nodes on.
+    machine : pylb.Machine or pylb.machine.Tree, optional
+        Divide hierarchically: into the parts of its top level, then each of those into its own, and
+        so on, with the default of `parts` as many as it has leaves; a `pylb.Machine` has a default
+        of `shares` too, its part sizes.
+    approach : {"partition", "repartition", "refine"}, optional
+        Anew; from `old` with the communication counted `migration_ratio` times and each object
+        that leaves its part with its size; or only refined.  Points are always divided anew, with
+        labels that fit `old` best.  Default: "repartition" where `old` is given, else "partition".
+    old : (n,) array of int, optional
+        Present parts (-1: new).  Default over several ranks: the first part of the rank.
+    sizes : (n,) array of float, optional
+        What the migration of an object costs, in units of the edges' or nets' weight.  Default 1.
+    migration_ratio : float
+        Communications between two repartitions (PHG_REPART_MULTIPLIER).
+    fixed : (n,) array of int, optional
+        Part that an object must be in, -1: any.
+    imbalance : float
+        Largest part over its share, above 1.
+    seed : int
+        Same input, same ranks, same seed: same partition.
+    symmetrize : bool
+        Add the other direction of edges that lack it; else they are an error.
+    comm : mpi4py.MPI.Intracomm, optional
+    ids : (n,) array of int, optional
+        Global id of each own object, as `graph` and `nets` name it.  Default: numbered through the
+        ranks.
+    starts, cycles : int
+        How much work "hypergraph" (and, for `cycles`, "pylb") is worth.
+    **params
+        The library's own, by their names there: ``PHG_COARSENING_METHOD="IPM"`` (Zoltan),
+        ``NITER=20`` (METIS: also PTYPE, OBJTYPE, CTYPE, NCUTS, MINCONN, CONTIG),
+        ``STRATEGY="quality"`` (Scotch; "refine": `old` by local searches alone, few move).
+
+    Returns
+    -------
+    Partition
+
+    Warns
+    -----
+    PartitionerWarning
+        What Zoltan says on standard error.
+
+    Raises
+    ------
+    DomainError, OutOfRangeError, UnknownKeyError
+        A value is out of its domain, an object or part out of range, ids are doubled or nobody's,
+        arguments differ between ranks, or the method does not take what is given.  As all errors,
+        on every rank.
+    MissingPartError
+        The library is not here; with the command that brings it.
+    PartitionerError
+        The library failed.
+
+    Examples
+    --------
+    >>> best = pylb.partition(A, 8)
+    >>> best.volume, best.max_over_mean
+    >>> mine = pylb.partition(coords=xyz, method="rcb", comm=MPI.COMM_WORLD)
+    >>> mine.exports.rank  # where those go that leave
+    >>> start, part = mine.boxes(lo, hi)  # the parts that each box meets
+    """
+    ranks = Ranks(comm)
+    levels = None if machine is None else sizes_of(machine)
+    if levels is not None:
+        parts = prod(levels) if parts is None else parts
+        if shares is None and hasattr(machine, "part_sizes"):
+            shares = machine.part_sizes()
+    given = {"graph": graph, "nets": nets, "coords": coords, "tree": tree, "ids": ids}
+    given |= {"parts": parts, "weight": weight, "shares": shares, "fixed": fixed, "old": old}
+    given |= {"sizes": sizes, "ratio": migration_ratio, "imbalance": imbalance, "seed": seed}
+    names, plan = ranks.together(
+        lambda: _plan(ranks, method, approach, levels, starts, cycles, given), _facts
+    )
+    problem = problem_of(ranks, symmetrize, {**given, "params": params})
+    for name in names:
+        _check(problem, name, plan)
+
+    def ask(inner: Problem, name: str) -> tuple[I32, Any]:
+        return _answer(inner, name, plan, starts, cycles)
+
+    begin = time.perf_counter()
+    part, held = _levels(problem, levels, names, ask) if levels else ask(problem, names[0])
+    seconds = time.perf_counter() - begin
+    return _result(problem, "/".join(names), plan, part, held, seconds)
+
+
+def _levels(
+    problem: Problem, sizes: tuple[int, ...], names: tuple[str, ...], ask: Any
+) -> tuple[I32, None]:
+    """By one method after the other; each level may use its root of the tolerance."""
+    inner = replace(problem, imbalance=problem.imbalance ** (1 / len(sizes)))
+    return divide_levels(inner, sizes, names, lambda *asked: ask(*asked)[0]), None
+
+
+def _plan(
+    ranks: Ranks,
+    method: str | Sequence[str] | None,
+    approach: str | None,
+    sizes: tuple[int, ...] | None,
+    starts: int,
+    cycles: int,
+    given: dict[str, Any],
+) -> tuple[tuple[str, ...], str]:
+    """Methods of all levels and the approach, by name."""
+    if method is None:
+        some = [name for name in ("nets", "graph", "coords", "tree") if given[name] is not None]
+        rest = {"coords": "rcb", "tree": "reftree"}
+        method = rest.get(some[0], "hypergraph") if some else "hypergraph"
+    names = (method,) * len(sizes or (1,)) if isinstance(method, str) else tuple(method)
+    for name in names:
+        if name not in METHODS:
+            raise DomainError(
+                f"no method {name!r}: there are {', '.join(METHODS)}" + nearest(name, METHODS)
+            )
+    if len(names) != len(sizes or (1,)):
+        raise DomainError(f"method has {len(names)} names: expected one for each level of machine")
+    if sizes is not None and given["parts"] != prod(sizes):
+        raise DomainError(f"parts is {given['parts']}: machine has {prod(sizes)} leaves")
+    if sizes is not None and any(METHODS[name].takes == "tree" for name in names):
+        raise DomainError("method 'reftree' cuts a curve: it has no levels")
+    if ranks.size > 1:
+        names = tuple(METHODS[name].over or name for name in names)
+    if approach is None:
+        approach = "partition" if given["old"] is None else "repartition"
+    if approach not in APPROACHES:
+        raise DomainError(f"approach is {approach!r}: expected {', '.join(APPROACHES)}")
+    if operator.index(starts) < 1 or operator.index(cycles) < 0:
+        raise DomainError(f"starts is {starts}, cycles is {cycles}: expected 1 and 0 or more")
+    return names, approach
+
+
+def _facts(plan: tuple[tuple[str, ...], str]) -> dict[str, Any]:
+    return {"method": "/".join(plan[0]), "approach": plan[1]}
+
+
+def _check(problem: Problem, name: str, approach: str) -> None:
+    """The method takes what is given, and has what it needs."""
+    how = METHODS[name]
+    has = getattr(problem, how.takes) if how.takes else problem.n
+    if has is None and not (how.takes == "nets" and problem.graph is not None):
+        raise DomainError(MISSING[how.takes])
+    if problem.fixed is not None and not how.fixes:
+        others = ", ".join(key for key, row in METHODS.items() if row.fixes)
+        raise DomainError(f"method {name!r} takes no fixed objects: {others} do")
+    alone = problem.old is None and problem.ranks.size == 1
+    if approach != "partition" and alone:
+        raise DomainError(f"old is missing: approach {approach!r} starts from the present parts")
+    if problem.tree is not None and how.takes == "tree":
+        problem.ranks.together(lambda: check_leaves(problem))
+
+
+def _one_weight(problem: Problem, name: str, how: Method) -> Problem:
+    """What a method sees that balances one weight only."""
+    weight = problem.weight
+    if weight is None or weight.shape[1] == 1 or how.several:
+        return problem
+    warnings.warn(
+        f"method {name!r} balances one weight an object: the first of {weight.shape[1]}",
+        PartitionerWarning,
+        stacklevel=4,
+    )
+    return replace(problem, weight=np.ascontiguousarray(weight[:, :1]))
+
+
+def _answer(
+    problem: Problem, name: str, approach: str, starts: int, cycles: int
+) -> tuple[I32, Any]:
+    how = METHODS[name]
+    problem = _one_weight(problem, name, how)
+    if how.takes == "tree":
+        return divide(problem), None
+    if name == "keep":
+        return zoltan.present(problem), None
+    if how.library == "Zoltan":
+        return zoltan.ask(problem, name, how, approach, keep=how.takes == "coords")
+    if approach != "partition" and problem.old is None:
+        problem.old = zoltan.present(problem)
+    return serial.ask(problem, name, how, approach, starts, cycles), None
+
+
+def _result(
+    problem: Problem, name: str, approach: str, part: I32, held: Any, seconds: float
+) -> Partition:
+    """The answer with everything that is known of it.  Collective."""
+    ranks = problem.ranks
+    cuts = None
+    if held is not None:
+        assert problem.coords is not None
+        cuts = Cuts(name, problem.parts, problem.coords.shape[1], *held)
+    rank = zoltan.rank_of(part, problem.parts, ranks.size)
+    exports, imports = _moves(problem, part, rank)
+    counted = len(exports.id) if problem.old is not None or ranks.size > 1 else 0
+    sizes = np.ones(problem.n) if problem.sizes is None else problem.sizes
+    volume = float(sizes[exports.row].sum()) if counted else 0.0
+    migrations, volume = ranks.sum(np.array([counted, volume])).tolist()
+    return Partition(
+        part=part,
+        rank=rank,
+        n_parts=problem.parts,
+        exports=exports,
+        imports=imports,
+        evaluation=evaluate(problem, part),
+        migrations=int(migrations),
+        migration_volume=volume,
+        seconds=seconds,
+        method=name,
+        approach=approach,
+        seed=problem.seed,
+        cuts=cuts,
+    )
+
+
+def _moves(problem: Problem, part: I32, rank: I32) -> tuple[Moves, Moves]:
+    """Who leaves a part, and who comes.  Collective."""
+    ranks = problem.ranks
+    index = np.flatnonzero(part != zoltan.present(problem))
+    ids = problem.first + index if problem.ids is None else problem.ids[index]
+    exports = Moves(ids, index, rank[index], part[index])
+    if ranks.size == 1:
+        return exports, exports._replace(row=np.full(len(ids), -1))
+    route = ranks.route(exports.rank)
+    nowhere = np.full(int(route.into.sum()), -1)
+    return exports, Moves(route.send(ids), nowhere, route.source, route.send(exports.part))

@@ -1,0 +1,208 @@
+"""Graphs, hypergraphs and points in files: METIS, hMETIS, Matrix Market, NumPy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb.errors import FormatError, MissingFileError
+
+KEYS = (
+    *("start", "to", "edge_weight", "net_start", "pin", "net_weight"),
+    *("coords", "weight", "old", "fixed", "sizes", "tree", "shares"),
+)
+
+
+def read(path: str | Path) -> dict[str, Any]:
+    """Arguments of `pylb.partition` from a file, by its ending.
+
+    ``.graph`` (METIS), ``.hgr`` (hMETIS), ``.mtx`` (Matrix Market: the graph of a square matrix,
+    made symmetric, else rows as nets), ``.npy`` (points, or of integers the parents of a tree),
+    ``.npz`` (arrays named start, to, edge_weight; net_start, pin, net_weight; coords, weight, old,
+    fixed, sizes, tree, shares).
+
+    Raises
+    ------
+    MissingFileError
+        There is no such file.
+    FormatError
+        It is not what its ending says; with the line.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise MissingFileError(f"{file}: there is no such file")
+    readers = {".graph": _metis, ".hgr": _hmetis, ".mtx": _market, ".npy": _npy, ".npz": _npz}
+    if file.suffix not in readers:
+        raise FormatError(f"{file}: ends in {file.suffix!r}: expected {', '.join(readers)}")
+    try:
+        return readers[file.suffix](file)
+    except FormatError:
+        raise
+    except (ValueError, IndexError, OverflowError, EOFError, KeyError) as error:
+        raise FormatError(f"{file}: {error}") from error
+
+
+def write(path: str | Path, part: NDArray[np.int32]) -> None:
+    """Parts as METIS writes them, one a line, or as ``.npy``."""
+    file = Path(path)
+    if file.suffix == ".npy":
+        np.save(file, part)
+    else:
+        file.write_text("".join(f"{r}\n" for r in part.tolist()))
+
+
+def read_parts(path: str | Path) -> NDArray[np.int64]:
+    """What `write` has written."""
+    file = Path(path)
+    if not file.is_file():
+        raise MissingFileError(f"{file}: there is no such file")
+    try:
+        given = np.load(file) if file.suffix == ".npy" else np.array(file.read_text().split())
+        return given.astype(np.int64)
+    except ValueError as error:
+        raise FormatError(f"{file}: {error}: expected a part a line") from error
+
+
+# ---- text --------------------------------------------------------------------------------------
+
+
+def _lines(file: Path) -> list[tuple[int, list[str]]]:
+    """(number, words) of the lines that are no comments."""
+    text = file.read_text(errors="replace").splitlines()
+    return [(i, line.split()) for i, line in enumerate(text, 1) if not line.startswith("%")]
+
+
+def _numbers(file: Path, line: tuple[int, list[str]]) -> NDArray[np.int64]:
+    try:
+        return np.array(line[1], dtype=np.int64)
+    except (ValueError, OverflowError) as error:
+        raise FormatError(f"{file}, line {line[0]}: {error}: expected integers") from error
+
+
+def _head(file: Path, lines: list[tuple[int, list[str]]]) -> NDArray[np.int64]:
+    if not lines or len(lines[0][1]) < 2:
+        raise FormatError(f"{file}: expected a first line of two numbers or more")
+    return _numbers(file, lines[0])
+
+
+def _body(file: Path, lines: list[tuple[int, list[str]]], n: int) -> list[NDArray[np.int64]]:
+    """The n lines after the first; blank ones may follow."""
+    rest = lines[1:]
+    while len(rest) > n and not rest[-1][1]:
+        rest.pop()
+    if len(rest) != n:
+        raise FormatError(f"{file}: {len(rest)} lines after the first: expected {n}")
+    return [_numbers(file, line) for line in rest]
+
+
+def _metis(file: Path) -> dict[str, Any]:
+    """n m [fmt [ncon]]; a line a vertex: [size] [weights] (neighbour [weight]) ..."""
+    lines = _lines(file)
+    head = _head(file, lines)
+    n, m = int(head[0]), int(head[1])
+    kind = f"{int(head[2]) if len(head) > 2 else 0:03d}"
+    if len(kind) != 3 or set(kind) - {"0", "1"}:
+        raise FormatError(f"{file}, line {lines[0][0]}: format {kind}: expected digits 0 and 1")
+    has_size, has_weight, has_edges = (c == "1" for c in kind)
+    columns = (int(head[3]) if len(head) > 3 else 1) if has_weight else 0
+    rows = _body(file, lines, n)
+    skip = has_size + columns
+    short = [i for i, row in enumerate(rows) if len(row) < skip]
+    if short:
+        raise FormatError(f"{file}: vertex {short[0] + 1} has {len(rows[short[0]])} numbers")
+    step = 2 if has_edges else 1
+    counts = np.array([(len(row) - skip) // step for row in rows], np.int64)
+    start = np.concatenate([[0], np.cumsum(counts)])
+    rest = np.concatenate([np.zeros(0, np.int64), *(row[skip:] for row in rows)])
+    if counts.sum() * step != len(rest) or counts.sum() != 2 * m:
+        raise FormatError(f"{file}: {len(rest) / step / 2:g} edges: expected {m}")
+    edge = (start, rest[::step] - 1, rest[1::2]) if has_edges else (start, rest - 1)
+    out: dict[str, Any] = {"graph": edge}
+    if columns:
+        weight = np.array([row[has_size:skip] for row in rows])
+        out["weight"] = weight[:, 0] if columns == 1 else weight
+    if has_size:
+        out["sizes"] = np.array([row[0] for row in rows])
+    return out
+
+
+def _hmetis(file: Path) -> dict[str, Any]:
+    """nets n [fmt]; a line a net: [weight] vertices ...; then with fmt 10, 11 a weight a line."""
+    lines = _lines(file)
+    head = _head(file, lines)
+    nets, n, kind = int(head[0]), int(head[1]), int(head[2]) if len(head) > 2 else 0
+    if kind not in (0, 1, 10, 11):
+        raise FormatError(f"{file}, line {lines[0][0]}: format {kind}: expected 1, 10, 11 or none")
+    rows = _body(file, lines, nets + (n if kind >= 10 else 0))
+    weighted = kind % 10
+    pins = [row[weighted:] for row in rows[:nets]]
+    start = np.concatenate([[0], np.cumsum([len(row) for row in pins])]).astype(np.int64)
+    pin = np.concatenate([np.zeros(0, np.int64), *pins]) - 1
+    net_weight = (np.array([row[0] for row in rows[:nets]]),) if weighted else ()
+    weight = np.array([row[0] for row in rows[nets:]]) if kind >= 10 else np.ones(n)
+    return {"nets": (start, pin, *net_weight), "weight": weight}
+
+
+def _market(file: Path) -> dict[str, Any]:
+    """Coordinates of the entries of a matrix; their values do not count."""
+    with file.open() as text:
+        banner = text.readline().lower().split()
+        if banner[:3] != ["%%matrixmarket", "matrix", "coordinate"]:
+            raise FormatError(f"{file}, line 1: expected %%MatrixMarket matrix coordinate ...")
+        line = text.readline()
+        while line.startswith("%") or (line and not line.strip()):
+            line = text.readline()
+        rows, columns, entries = (int(word) for word in line.split())
+        body = text.read().split()
+    width = len(body) // max(entries, 1)
+    if width * entries != len(body) or (entries and width < 2):
+        raise FormatError(f"{file}: {len(body)} numbers: expected those of {entries} entries")
+    i = np.array(body[::width], np.int64) - 1 if entries else np.zeros(0, np.int64)
+    j = np.array(body[1::width], np.int64) - 1 if entries else np.zeros(0, np.int64)
+    if entries and not (0 <= i.min() <= i.max() < rows and 0 <= j.min() <= j.max() < columns):
+        raise FormatError(f"{file}: an entry is outside of {rows} x {columns}")
+    if "general" not in banner[4:]:  # only one triangle is there
+        i, j = np.concatenate([i, j]), np.concatenate([j, i])
+    if rows != columns:
+        return {"nets": _rows(rows, i, j), "weight": np.ones(columns)}
+    i, j = np.concatenate([i, j]), np.concatenate([j, i])
+    return {"graph": _rows(rows, i[i != j], j[i != j])}
+
+
+def _rows(n: int, i: NDArray[np.int64], j: NDArray[np.int64]) -> tuple[Any, Any]:
+    """Each entry once, by row."""
+    order = np.lexsort((j, i))
+    i, j = i[order], j[order]
+    new = np.ones(len(i), bool)
+    new[1:] = (i[1:] != i[:-1]) | (j[1:] != j[:-1])
+    return np.concatenate([[0], np.cumsum(np.bincount(i[new], minlength=n))]), j[new]
+
+
+# ---- NumPy -------------------------------------------------------------------------------------
+
+
+def _npy(file: Path) -> dict[str, Any]:
+    given = np.load(file)
+    return {"tree" if given.dtype.kind in "iu" and given.ndim == 1 else "coords": given}
+
+
+def _npz(file: Path) -> dict[str, Any]:
+    with np.load(file) as archive:
+        given = {name: archive[name] for name in archive.files}
+    strange = [name for name in given if name not in KEYS]
+    if strange:
+        raise FormatError(f"{file}: array {strange[0]!r}: expected {', '.join(KEYS)}")
+    out: dict[str, Any] = {}
+    for name, words in (
+        ("graph", ("start", "to", "edge_weight")),
+        ("nets", ("net_start", "pin", "net_weight")),
+    ):
+        arrays = [given.pop(word) for word in words if word in given]
+        if len(arrays) == 1:
+            raise FormatError(f"{file}: {words[0]} and {words[1]}: expected both")
+        if arrays:
+            out[name] = tuple(arrays)
+    return out | given

@@ -1,0 +1,114 @@
+"""Which parts are where: points and boxes assigned to the parts of a geometric method."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pylb.errors import DomainError
+from pylb.partition import arrays
+from pylb.partition.arrays import F64, I32
+from pylb.parts import require
+
+
+class Hits(NamedTuple):
+    """Parts of each box, as rows.
+
+    Attributes
+    ----------
+    start : (n + 1,) int64
+    part : (start[n],) int32
+        Box i meets the parts ``part[start[i]:start[i + 1]]``, ascending.
+    """
+
+    start: NDArray[np.int64]
+    part: I32
+
+
+class Cuts:
+    """The cuts of "rcb", "rib" or "hsfc": every rank has all of them, and asks alone.
+
+    Attributes
+    ----------
+    method : str
+    n_parts, n_dims : int
+    """
+
+    def __init__(self, method: str, n_parts: int, n_dims: int, held: Any, label: I32):
+        self.method, self.n_parts, self.n_dims = method, n_parts, n_dims
+        self._held, self._label = held, label
+        self._same = bool(np.array_equal(label, np.arange(n_parts)))
+
+    def points(self, points: ArrayLike) -> I32:
+        """The part in whose region each point lies, Zoltan_LB_Point_Assign for many.
+
+        Parameters
+        ----------
+        points : (n, n_dims) array of float
+
+        Returns
+        -------
+        (n,) int32
+
+        Raises
+        ------
+        DomainError
+            The shape is another one, or a coordinate is no finite number.
+        """
+        rows = arrays.points("points", self._shaped("points", points))
+        found = require("Zoltan").points(self._held, self.n_dims, rows)
+        return found if self._same else self._label[found]  # type: ignore[no-any-return]
+
+    def boxes(self, lo: ArrayLike, hi: ArrayLike) -> Hits:
+        """The parts whose regions meet each box, Zoltan_LB_Box_Assign for many.
+
+        Parameters
+        ----------
+        lo, hi : (n, n_dims) array of float
+            Lower and upper corners; a box and a region that only touch do meet.
+
+        Raises
+        ------
+        DomainError
+            The shapes are others, a coordinate is no finite number, or a box is inside out.
+        """
+        lower, upper = self._shaped("lo", lo), self._shaped("hi", hi)
+        if len(lower) != len(upper):
+            raise DomainError(f"hi has {len(upper)} rows: expected {len(lower)}, as lo")
+        start, part = require("Zoltan").boxes(
+            self._held, self.n_dims, len(self._label), lower, upper
+        )
+        return Hits(start, part if self._same else self._label[part])
+
+    def regions(self) -> tuple[F64, F64]:
+        """The box of each part under "rcb": (lo, hi), both (n_parts, n_dims).
+
+        Sides without a cut are at -inf and inf; a part that was left out (no share) has NaN.
+
+        Raises
+        ------
+        DomainError
+            The regions of this method are no boxes.
+        """
+        if self.method != "rcb":
+            raise DomainError(f"regions of {self.method!r} are no boxes: those of 'rcb' are")
+        out = []
+        for side in require("Zoltan").regions(self._held, self.n_dims, len(self._label)):
+            box = np.full((self.n_parts, self.n_dims), np.nan)
+            box[self._label] = side.reshape(-1, self.n_dims)
+            box[np.abs(box) > 1e308] *= np.inf
+            out.append(box)
+        return out[0], out[1]
+
+    def _shaped(self, name: str, value: ArrayLike) -> F64:
+        rows = np.ascontiguousarray(value, dtype=np.float64)
+        if rows.ndim == 1 and self.n_dims == 1:
+            rows = rows[:, None]
+        if rows.ndim != 2 or rows.shape[1] != self.n_dims:
+            raise DomainError(f"{name} has shape {rows.shape}: expected (n, {self.n_dims})")
+        return rows
+
+    def __repr__(self) -> str:
+        return f"<Cuts of {self.method}: {self.n_parts} parts in {self.n_dims} dimensions>"

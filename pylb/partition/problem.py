@@ -1,0 +1,251 @@
+"""The question as every method gets it: checked, the same on all ranks, objects numbered."""
+
+from __future__ import annotations
+
+import operator
+import zlib
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb.errors import DomainError
+from pylb.partition import arrays
+from pylb.partition.arrays import F64, I32, Rows
+from pylb.partition.ranks import Directory, Ranks
+from pylb.partition.tree import Tree, tree_of
+
+I64 = NDArray[np.int64]
+
+
+@dataclass(eq=False)
+class Problem:
+    """Own objects of each rank, and what is the same on all of them.
+
+    `graph` and `nets` name objects by their numbers: rank r has dist[r] ... dist[r + 1] - 1.
+    """
+
+    ranks: Ranks
+    parts: int
+    n: int
+    ids: I64 | None = None
+    weight: F64 | None = None  # (n, d)
+    shares: F64 | None = None  # sum 1
+    coords: F64 | None = None
+    graph: Rows | None = None
+    nets: Rows | None = None
+    tree: Tree | None = None
+    fixed: I32 | None = None
+    old: I32 | None = None
+    sizes: F64 | None = None
+    ratio: float = 1.0
+    imbalance: float = 1.03
+    seed: int = 0
+    params: dict[str, str] = field(default_factory=dict)
+    dist: I64 = field(default_factory=lambda: np.zeros(2, np.int64))
+
+    @property
+    def first(self) -> int:
+        """Number of the first own object."""
+        return int(self.dist[self.ranks.rank])
+
+    @property
+    def n_all(self) -> int:
+        """Number of objects of all ranks."""
+        return int(self.dist[-1])
+
+    def facts(self) -> dict[str, Any]:
+        """What must be the same on all ranks; a rank without objects lacks some."""
+        out: dict[str, Any] = {
+            name: getattr(self, name) for name in ("parts", "ratio", "imbalance", "seed", "params")
+        }
+        out["migration_ratio"] = out.pop("ratio")
+        out["tree"] = None if self.tree is None else zlib.crc32(self.tree.parent.tobytes())
+        out["shares"] = None if self.shares is None else self.shares.tolist()
+        out |= {"_n": self.n, "_begin": _begin(self.ids)}
+        if self.n:
+            out["weight, columns"] = 0 if self.weight is None else self.weight.shape[1]
+            out["coords, columns"] = 0 if self.coords is None else self.coords.shape[1]
+            for name in ("ids", "graph", "nets", "fixed", "old", "sizes"):
+                out[f"{name} given"] = getattr(self, name) is not None
+        for name in ("graph", "nets"):
+            given = getattr(self, name)
+            out[f"_{name}"] = given is not None
+            if given is not None and (self.n or len(given)):
+                out[f"{name}, weights given"] = given.weight is not None
+        return out
+
+
+def _begin(ids: I64 | None) -> int | None:
+    """The first id of a run without gaps: -1 where none are given, None where it is no run."""
+    if ids is None or len(ids) == 0:
+        return -1
+    run = len(ids) == 1 or bool((np.diff(ids) == 1).all())
+    return int(ids[0]) if run and ids[0] >= 0 else None
+
+
+def problem_of(ranks: Ranks, symmetrize: bool, given: dict[str, Any]) -> Problem:
+    """Check what was passed on this rank and on all.  Collective.
+
+    Raises
+    ------
+    PylbError
+        The same on every rank, with the rank, the argument, its value and what was expected.
+    """
+    problem = ranks.together(lambda: _local(ranks, **given), Problem.facts)
+    heard = ranks.heard
+    problem.dist = np.concatenate([[0], np.cumsum([f["_n"] for f in heard])]).astype(np.int64)
+    if problem.n_all > arrays.MOST:
+        raise DomainError(f"{problem.n_all} objects: expected at most {arrays.MOST}")
+    if ranks.size > 1 and problem.n == 0:
+        _adopt(problem, heard)
+    directory = _directory(problem, [facts["_begin"] for facts in heard])
+    if problem.graph is not None:
+        graph = arrays.numbered("graph", problem.graph, directory, ranks)
+        problem.graph = _whole_graph(problem, graph, symmetrize)
+    if problem.nets is not None:
+        nets = problem.nets = arrays.numbered("nets", problem.nets, directory, ranks)
+        ranks.together(lambda: arrays.scan("nets", nets, problem.first, problem.n_all))
+    _check_weights(problem)
+    return problem
+
+
+# ---- one rank ----------------------------------------------------------------------------------
+
+
+def _local(
+    ranks: Ranks,
+    graph: Any,
+    nets: Any,
+    coords: Any,
+    tree: Any,
+    ids: Any,
+    parts: Any,
+    weight: Any,
+    shares: Any,
+    fixed: Any,
+    old: Any,
+    sizes: Any,
+    ratio: float,
+    imbalance: float,
+    seed: int,
+    params: dict[str, Any],
+) -> Problem:
+    k = ranks.size if parts is None and ranks.comm is not None else parts
+    k = 2 if k is None else operator.index(k)
+    if not 1 <= k <= arrays.MOST:
+        raise DomainError(f"parts is {k}: expected 1 or more")
+    out = Problem(ranks, k, 0, ratio=float(ratio), imbalance=float(imbalance))
+    if not 1.0 < out.imbalance < np.inf:
+        raise DomainError(f"imbalance is {imbalance}: expected above 1")
+    if not 0.0 < out.ratio < np.inf:
+        raise DomainError(f"migration_ratio is {ratio}: expected above zero")
+    out.seed = operator.index(seed)
+    if not 0 <= out.seed <= arrays.MOST:
+        raise DomainError(f"seed is {seed}: expected 0 ... {arrays.MOST}")
+    out.params = {name: _text(value) for name, value in params.items()}
+    out.coords = None if coords is None else arrays.points("coords", coords)
+    out.graph = None if graph is None else arrays.rows("graph", graph, per_entry=True)
+    out.nets = None if nets is None else arrays.rows("nets", nets, per_entry=False)
+    out.tree = None if tree is None else tree_of(tree)
+    out.n = _count(ranks, out, nets, ids, weight, old)
+    for name, rows in (("coords", out.coords), ("graph", out.graph)):
+        if rows is not None and len(rows) != out.n:
+            raise DomainError(f"{name} has {len(rows)} rows: expected {out.n}, one an object")
+    if ids is not None:
+        out.ids = arrays.whole("ids", ids, out.n).astype(np.int64, copy=False)
+    if weight is not None:
+        given = arrays.vector("weight", weight, out.n, several=True)
+        out.weight = given.reshape(out.n, -1) if out.n else given.reshape(0, 1)
+    if shares is not None:
+        out.shares = arrays.vector("shares", shares, k)
+        if not out.shares.sum() > 0:
+            raise DomainError("shares are all zero: expected one above zero")
+        out.shares = out.shares / out.shares.sum()
+    out.fixed = None if fixed is None else arrays.places("fixed", fixed, out.n, k)
+    out.old = None if old is None else arrays.places("old", old, out.n, k)
+    out.sizes = None if sizes is None else arrays.vector("sizes", sizes, out.n)
+    return out
+
+
+def _count(ranks: Ranks, out: Problem, nets: Any, ids: Any, weight: Any, old: Any) -> int:
+    """Number of own objects."""
+    for rows in (out.coords, out.graph):
+        if rows is not None:
+            return len(rows)
+    if out.tree is not None and ranks.size == 1:
+        return out.tree.n_leaves
+    for values in (ids, weight, old):
+        if values is not None:
+            return len(np.asarray(values))
+    if ranks.size > 1:
+        raise DomainError("ids are missing: nothing else says how many objects this rank has")
+    if hasattr(nets, "tocsr"):
+        return int(nets.shape[1])
+    if out.nets is not None:
+        return int(out.nets.to.max()) + 1 if len(out.nets.to) else 0
+    return 0
+
+
+def _text(value: Any) -> str:
+    return str(int(value)) if isinstance(value, bool | np.bool_) else str(value)
+
+
+# ---- all ranks ---------------------------------------------------------------------------------
+
+
+def _adopt(problem: Problem, heard: list[dict[str, Any]]) -> None:
+    """A rank without objects takes the form of the arrays from the others."""
+    facts = {name: fact for facts in heard for name, fact in facts.items()}
+    columns, dims = facts.get("weight, columns", 0), facts.get("coords, columns", 0)
+    problem.weight = np.zeros((0, columns)) if columns else None
+    problem.coords = np.zeros((0, dims)) if dims else problem.coords
+    for name in ("fixed", "old"):
+        setattr(problem, name, np.zeros(0, np.int32) if facts.get(f"{name} given") else None)
+    problem.sizes = np.zeros(0) if facts.get("sizes given") else None
+    for name in ("graph", "nets"):
+        own = getattr(problem, name)
+        if not facts.get(f"{name} given", any(facts[f"_{name}"] for facts in heard)):
+            setattr(problem, name, None)
+        elif own is None or len(own) == 0:
+            weight = np.zeros(0) if facts.get(f"{name}, weights given") else None
+            empty = Rows(np.zeros(1, np.int64), np.zeros(0, np.int64), weight)
+            setattr(problem, name, empty)
+
+
+def _directory(problem: Problem, begins: list[int | None]) -> Directory | None:
+    """None where the ids are the numbers."""
+    firsts = problem.dist[:-1].tolist()
+    if all(begin in (-1, first) for begin, first in zip(begins, firsts, strict=True)):
+        return None
+    ids = problem.first + np.arange(problem.n) if problem.ids is None else problem.ids
+    return Directory(problem.ranks, ids, problem.first)
+
+
+def _whole_graph(problem: Problem, graph: Rows, symmetrize: bool) -> Rows:
+    """Checked, without loops, symmetric."""
+    ranks, first, n_all = problem.ranks, problem.first, problem.n_all
+    loops, _, _ = ranks.together(
+        lambda: arrays.scan("graph", graph, first, n_all), lambda found: {"_skew": found[1]}
+    )
+    if loops:
+        graph = arrays.without_loops(graph, first)
+    if sum(facts["_skew"] for facts in ranks.heard) % 2**64 == 0:
+        return graph
+    if symmetrize:
+        return arrays.symmetric(graph, ranks, problem.dist)
+    said = arrays.lone_edge(graph, first, ranks, problem.dist)
+    raise DomainError(
+        f"{said}: expected both directions of each edge, as in A + A.T; symmetrize=True adds them"
+    )
+
+
+def _check_weights(problem: Problem) -> None:
+    """Weights whose sum over all ranks is zero say nothing: without them each object counts 1."""
+    if problem.weight is None:
+        return
+    total = problem.ranks.sum(problem.weight.sum(axis=0))
+    some = np.flatnonzero(total > 0)
+    if len(some) < len(total):
+        problem.weight = np.ascontiguousarray(problem.weight[:, some]) if len(some) else None

@@ -1,0 +1,174 @@
+"""What a partition is worth, as in Zoltan_LB_Eval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb import _core
+from pylb.partition.arrays import F64, I32, Rows
+from pylb.partition.problem import Problem
+from pylb.partition.ranks import Ranks
+
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Quality:
+    """A partition in numbers, those of Zoltan_LB_Eval; the same on all ranks.
+
+    Attributes
+    ----------
+    objects : (k,) int64
+        Of each part.
+    weights : (k,) or (k, d) float64
+        Sum of the objects' weights in each part.
+    imbalance : (d,) float64
+        Largest part over its share, for each weight: with equal shares max/mean.
+    object_imbalance : float
+        The same with each object counted once.
+    cut_edges, cut_weight : (k,) float64 or None
+        Edges from objects of each part to other parts, and their weights; the sum counts an edge
+        twice, once from either side, as Zoltan does.  None without a graph, as are the next two.
+    boundary : (k,) int64 or None
+        Objects of each part that have a neighbour in another part.
+    neighbours : (k,) int64 or None
+        Other parts to which each part has edges.
+    cut : float or None
+        Weight of the edges between parts, each once.
+    connectivity : float or None
+        Sum over the nets of weight * (parts - 1).  Of a graph without nets: its objects with their
+        neighbours are the nets.
+    cut_nets : float or None
+        Weight of the nets with several parts.
+    """
+
+    objects: I64
+    weights: F64
+    imbalance: F64
+    object_imbalance: float
+    cut_edges: F64 | None = None
+    cut_weight: F64 | None = None
+    boundary: I64 | None = None
+    neighbours: I64 | None = None
+    cut: float | None = None
+    connectivity: float | None = None
+    cut_nets: float | None = None
+
+    def table(self) -> list[list[Any]]:
+        """Rows of name, sum, least, mean and most over the parts."""
+        weights = self.weights.reshape(len(self.weights), -1).T
+        named: list[tuple[str, Any]] = [("objects", self.objects)]
+        names = ["weight"] if len(weights) == 1 else [f"weight {i}" for i in range(len(weights))]
+        named += zip(names, weights, strict=True)
+        for name in ("cut_edges", "cut_weight", "boundary", "neighbours"):
+            named.append((name.replace("_", " "), getattr(self, name)))
+        return [
+            [name, x.sum().item(), x.min().item(), x.mean().item(), x.max().item()]
+            for name, x in named
+            if x is not None
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        out: dict[str, Any] = {}
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            out[name] = value.tolist() if isinstance(value, np.ndarray) else value
+        return out
+
+    def __str__(self) -> str:
+        lines = [f"{'':12}{'sum':>12}{'min':>12}{'mean':>12}{'max':>12}"]
+        for name, *values in self.table():
+            lines.append(f"{name:12}" + "".join(f"{x:12.6g}" for x in values))
+        lines.append("max over share: " + ", ".join(f"{x:.4g}" for x in self.imbalance))
+        for name in ("cut", "connectivity", "cut_nets"):
+            value = getattr(self, name)
+            if value is not None:
+                label = "connectivity - 1" if name == "connectivity" else name.replace("_", " ")
+                lines.append(f"{label}: {value:.6g}")
+        return "\n".join(lines)
+
+
+def evaluate(problem: Problem, part: I32) -> Quality:
+    """Count on all ranks; collective."""
+    ranks, k = problem.ranks, problem.parts
+    objects = np.bincount(part, minlength=k)
+    columns = [] if problem.weight is None else list(problem.weight.T)
+    sums = [objects.astype(float), *(np.bincount(part, w, k) for w in columns)]
+    total = ranks.sum(np.array(sums))
+    weights = total[1:] if columns else total
+    shares = np.full(k, 1 / k) if problem.shares is None else problem.shares
+    out: dict[str, Any] = {
+        "objects": total[0].astype(np.int64),
+        "weights": weights[0].copy() if len(weights) == 1 else weights.T.copy(),
+        "imbalance": np.array([_over(w, shares) for w in weights]),
+        "object_imbalance": _over(total[0], shares),
+    }
+    if problem.graph is not None:
+        out |= _graph(problem, problem.graph, part)
+    if problem.nets is not None:
+        out |= _nets(problem, problem.nets, part)
+    return Quality(**out)
+
+
+def _over(load: F64, shares: F64) -> float:
+    """Largest part over its share."""
+    total = float(load.sum())
+    if total == 0:
+        return 1.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        over = np.where(load > 0, load / (total * shares), 0.0)
+    return float(over.max())
+
+
+def ghosts(ranks: Ranks, dist: I64, to: NDArray[Any], part: I32) -> tuple[I64, I32]:
+    """Objects of other ranks that `to` names, ascending, and their parts.  Collective."""
+    first, end = dist[ranks.rank], dist[ranks.rank + 1]
+    if ranks.size == 1:
+        return np.zeros(0, np.int64), np.zeros(0, np.int32)
+    others = np.unique(to[(to < first) | (to >= end)]).astype(np.int64, copy=False)
+    route = ranks.route((np.searchsorted(dist, others, side="right") - 1).astype(np.int32))
+    wanted = route.send(others)
+    return others, route.back(part[wanted - first])
+
+
+def _graph(problem: Problem, graph: Rows, part: I32) -> dict[str, Any]:
+    ranks, k = problem.ranks, problem.parts
+    ghost, ghost_part = ghosts(ranks, problem.dist, graph.to, part)
+    cut, weight, boundary, volume, pairs = _core.graph_quality(
+        graph.start, graph.to, graph.weight, k, problem.first, part, ghost, ghost_part
+    )
+    cut, weight, inner, sums = _split(
+        ranks.sum(np.concatenate([cut, weight, boundary.astype(float), [volume]])), k
+    )
+    if ranks.size > 1:
+        pairs = np.unique(np.concatenate(ranks.gather(pairs)))
+    out = {
+        "cut_edges": cut,
+        "cut_weight": weight,
+        "boundary": inner.astype(np.int64),
+        "neighbours": np.bincount(pairs // k, minlength=k),
+        "cut": float(weight.sum()) / 2,
+    }
+    if problem.nets is None:
+        # a net, an object with its neighbours, is cut where that object is at the boundary
+        out |= {"connectivity": float(sums[0]), "cut_nets": float(inner.sum())}
+    return out
+
+
+def _split(sums: F64, k: int) -> tuple[F64, F64, F64, F64]:
+    return sums[:k].copy(), sums[k : 2 * k].copy(), sums[2 * k : 3 * k], sums[3 * k :]
+
+
+def _nets(problem: Problem, nets: Rows, part: I32) -> dict[str, Any]:
+    ranks = problem.ranks
+    ghost, ghost_part = ghosts(ranks, problem.dist, nets.to, part)
+    counted = _core.nets_quality(
+        nets.start, nets.to, nets.weight, problem.parts, problem.first, part, ghost, ghost_part
+    )
+    connectivity, cut = ranks.sum(np.array(counted))
+    return {"connectivity": float(connectivity), "cut_nets": float(cut)}

@@ -1,0 +1,189 @@
+"""METIS, Scotch, pylb's own partitioner, and the best of several: on one process.
+
+Several ranks bring their objects to the first one, which answers for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb import _core, partitioners
+from pylb.errors import DomainError
+from pylb.partition.arrays import F64, I32, MOST, Rows, closed
+from pylb.partition.methods import Method
+from pylb.partition.problem import Problem
+from pylb.partition.ranks import Ranks
+
+
+def ask(problem: Problem, name: str, how: Method, approach: str, starts: int, cycles: int) -> I32:
+    """The new part of each own object.  Collective."""
+    ranks = problem.ranks
+    if how.library not in ("", "pylb"):
+        partitioners.load(how.library)
+    if ranks.size == 1:
+        return _answer(problem, name, how, approach, starts, cycles)
+    whole = _gathered(problem)
+
+    def call() -> I32 | None:
+        if whole is None:
+            return None
+        return _answer(whole, name, how, approach, starts, cycles)
+
+    part = ranks.together(call)
+    pieces = None if part is None else np.split(part, problem.dist[1:-1])
+    mine: I32 = ranks.comm.scatter(pieces)
+    return mine
+
+
+def _gathered(problem: Problem) -> Problem | None:
+    """All objects, on the first rank."""
+    names = ("weight", "fixed", "old", "sizes", "graph", "nets")
+    pieces = problem.ranks.comm.gather([getattr(problem, name) for name in names])
+    if pieces is None:
+        return None
+    columns = dict(zip(names, zip(*pieces, strict=True), strict=True))
+    joined: dict[str, Any] = {name: _joined(column) for name, column in columns.items()}
+    n = problem.n_all
+    return replace(problem, ranks=Ranks(), n=n, dist=np.array([0, n]), ids=None, **joined)
+
+
+def _joined(column: tuple[Any, ...]) -> Any:
+    if column[0] is None:
+        return None
+    if not isinstance(column[0], Rows):
+        return np.concatenate(column)
+    ends = np.cumsum([0, *(int(rows.start[-1]) for rows in column)])
+    start = [rows.start[1:].astype(np.int64) + e for rows, e in zip(column, ends, strict=False)]
+    weight = [rows.weight for rows in column]
+    return Rows(
+        np.concatenate([[0], *start]),
+        np.concatenate([rows.to for rows in column]),
+        None if weight[0] is None else np.concatenate(weight),
+    )
+
+
+def _answer(
+    problem: Problem, name: str, how: Method, approach: str, starts: int, cycles: int
+) -> I32:
+    """Of one process."""
+    question = _Question(problem, how, approach)
+    if approach == "refine":
+        if how.library not in ("", "pylb"):
+            raise DomainError(f"method {name!r} does not refine: 'graph', 'zoltan' and 'pylb' do")
+        return question.ask(None, part=question.given["old"], cycles=0)
+    if name == "hypergraph":
+        return _best(question, starts, cycles)
+    return question.ask(how.library, cycles=cycles if how.library == "pylb" else -1)
+
+
+class _Question:
+    """What the C core is asked: 32-bit integers."""
+
+    def __init__(self, problem: Problem, how: Method, approach: str):
+        self.problem = problem
+        self.cost = 1.0  # of a unit of edge or net weight, as the core counts
+        self.given: dict[str, Any] = {}
+        self.options = [text for pair in (*how.options, *problem.params.items()) for text in pair]
+        if how.library == "" and self.options:
+            raise DomainError(f"method 'hypergraph' has no parameter {self.options[0]!r}")
+        if how.takes == "graph" and problem.graph is not None:
+            self._rows(problem.graph, "start", "to", "edge_weight", 1)
+        elif how.takes == "nets":
+            nets = problem.nets
+            if nets is None and problem.graph is not None:
+                nets = closed(problem.graph, 0)
+            assert nets is not None
+            self._rows(nets, "net_start", "pin", "net_weight", 0)
+        if problem.weight is not None:
+            columns = [_integers(w, 0)[0] for w in problem.weight.T]
+            self.given["weight"] = np.ascontiguousarray(np.array(columns).T)
+            self.given["n_weights"] = len(columns)
+        if problem.shares is not None:
+            self.given["share"] = problem.shares
+        if problem.fixed is not None:
+            self.given["fixed"] = problem.fixed
+        if approach != "partition":
+            self._old()
+
+    def _rows(self, rows: Rows, start: str, to: str, weight: str, least: int) -> None:
+        self.given |= {start: _narrow(rows.start), to: _narrow(rows.to)}
+        if rows.weight is not None:
+            self.given[weight], self.cost = _integers(rows.weight, least)
+
+    def _old(self) -> None:
+        """Present parts, and what leaving them costs beside the communication."""
+        problem = self.problem
+        cost = np.ones(problem.n) if problem.sizes is None else problem.sizes
+        cost = np.rint(cost * (self.cost / problem.ratio))
+        top = min(1.0, MOST / 2 / max(1.0, cost.sum()))
+        self.given["old"] = problem.old
+        self.given["old_cost"] = np.maximum(1, cost * top).astype(np.int32)
+
+    def ask(
+        self, library: str | None, part: I32 | None = None, cycles: int = -1, step: int = 0
+    ) -> I32:
+        """A call of the core."""
+        problem = self.problem
+        return _core.partition(
+            library,
+            problem.n,
+            problem.parts,
+            part=part,
+            imbalance=problem.imbalance,
+            seed=(problem.seed + step) % 2**31,
+            cycles=cycles,
+            options=self.options,
+            **self.given,
+        )
+
+    def objective(self, part: I32) -> tuple[float, float]:
+        """What "hypergraph" minimizes: connectivity, with what leaving the old parts costs."""
+        g = self.given
+        weight = g.get("net_weight", np.ones(len(g["net_start"]) - 1, np.int32))
+        cost = float(_core.connectivity(g["net_start"], g["pin"], weight, part, self.problem.parts))
+        if "old" in g:
+            cost += float(g["old_cost"][(g["old"] >= 0) & (g["old"] != part)].sum())
+        weights = self.problem.weight
+        load = np.bincount(part, None if weights is None else weights[:, 0], self.problem.parts)
+        shares = self.problem.shares
+        with np.errstate(divide="ignore", invalid="ignore"):
+            over = np.where(load > 0, load if shares is None else load / shares, 0.0)
+        return cost, float(over.max())
+
+
+def _best(question: _Question, starts: int, cycles: int) -> I32:
+    """The best of several refined starts, the two best of them refined more.
+
+    Two at a time: Zoltan, which takes one call at a time, starts one while another is refined.
+    """
+    library = "Zoltan" if partitioners.available("Zoltan") else "pylb"
+    if library == "Zoltan":
+        partitioners.load(library)
+    ask: Callable[..., I32] = question.ask
+    with ThreadPoolExecutor(2) as pool:
+        tasks = [pool.submit(ask, library, step=i, cycles=min(cycles, 1)) for i in range(starts)]
+        found = sorted((task.result() for task in tasks), key=question.objective)[:2]
+        if cycles > 1:
+            again = [pool.submit(ask, None, part=part, cycles=cycles - 1) for part in found]
+            found = [task.result() for task in again]
+    return min(found, key=question.objective)
+
+
+def _narrow(x: NDArray[Any]) -> I32:
+    if x.dtype != np.int32 and len(x) and int(x.max()) > MOST:
+        raise DomainError(f"{int(x.max())} entries: this method counts in 32 bits")
+    return x.astype(np.int32, copy=False)
+
+
+def _integers(x: F64, least: int) -> tuple[I32, float]:
+    """Weights as integers whose sum fits into 32 bits, and what they were multiplied by."""
+    total = float(x.sum())
+    whole = total <= MOST and bool((x == np.rint(x)).all())
+    scale = 1.0 if whole or total == 0 else (MOST // 2 - len(x)) / total
+    return np.maximum(least, np.rint(x * scale)).astype(np.int32), scale

@@ -1,0 +1,213 @@
+"""Zoltan is asked, over the communicator or on this process."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb import partitioners
+from pylb.errors import PartitionerError, PartitionerWarning
+from pylb.partition.arrays import I32, MOST, closed
+from pylb.partition.methods import Method
+from pylb.partition.problem import Problem
+from pylb.parts import require
+
+LINE = re.compile(r"^(?:\[-?\d+\] Zoltan (?:WARNING|ERROR)|\(\d+\): |WARNING:|ERROR:|\s*remaining)")
+
+
+def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> tuple[I32, Any]:
+    """The new part of each own object, and the cuts where they were asked for.  Collective."""
+    partitioners.load("Zoltan")
+    if problem.n_all == 0:
+        return np.zeros(0, np.int32), None
+    parts = _Parts(problem)
+    given = _arrays(problem, how, parts, approach)
+    options = _options(problem, how, approach, keep)
+
+    def call() -> tuple[I32, int, str, Any]:
+        answer = require("Zoltan").partition(
+            problem.ranks.comm, problem.dist, len(parts.label), options=options, keep=keep, **given
+        )
+        return answer  # type: ignore[no-any-return]
+
+    part, _, said, cuts = problem.ranks.together(call)
+    _tell(name, said)
+    part = parts.label[part]
+    if how.fixes:
+        part = _fill_empty(problem, _fixed(problem, name, part), parts)
+    return part, None if cuts is None else (cuts, parts.label)
+
+
+class _Parts:
+    """Parts that can have something: those of no share have not, nor all, where objects are few."""
+
+    def __init__(self, problem: Problem):
+        k, shares = problem.parts, problem.shares
+        self.label = np.arange(k, dtype=np.int32)
+        self.index = self.label
+        self.shares = shares
+        if problem.n_all >= k and (shares is None or (shares > 0).all()):
+            return
+        used = np.zeros(k, np.int64)
+        if problem.fixed is not None:
+            used[problem.fixed[problem.fixed >= 0]] = 1
+        used = problem.ranks.sum(used)
+        kept = np.flatnonzero(used)
+        more = np.flatnonzero((used == 0) & (shares > 0 if shares is not None else True))
+        kept = np.sort(np.concatenate([kept, more[: max(0, min(problem.n_all, k) - len(kept))]]))
+        self.label = kept.astype(np.int32)
+        self.index = np.full(k, -1, np.int32)
+        self.index[kept] = np.arange(len(kept))
+        if shares is not None:  # a part of fixed objects alone has next to none
+            left = np.maximum(shares[kept], 1e-6 * shares.max())
+            self.shares = left / left.sum()
+
+    def of(self, part: I32) -> I32:
+        """The same parts among those that are left; -1 stays."""
+        return np.where(part < 0, -1, self.index[part]).astype(np.int32)
+
+
+def _arrays(problem: Problem, how: Method, parts: _Parts, approach: str) -> dict[str, Any]:
+    """What the method is shown."""
+    out: dict[str, Any] = {"share": parts.shares, "old": np.maximum(parts.of(present(problem)), 0)}
+    weight = problem.weight
+    if weight is not None:
+        out |= {"weight": weight, "n_weights": weight.shape[1]}
+    if how.takes == "coords" and problem.coords is not None:
+        out |= {"coords": problem.coords, "n_dims": problem.coords.shape[1]}
+    if how.takes == "graph" and problem.graph is not None:
+        graph = problem.graph
+        out |= {"start": graph.start, "to": graph.to, "edge_weight": graph.weight}
+    if how.takes == "nets":
+        nets = problem.nets
+        if nets is None and problem.graph is not None:
+            nets = closed(problem.graph, problem.first)
+        assert nets is not None
+        counts = problem.ranks.gather(len(nets))
+        out |= {"net_start": nets.start, "pin": nets.to, "net_weight": nets.weight}
+        out["first_net"] = sum(counts[: problem.ranks.rank])
+    if problem.fixed is not None and how.fixes:
+        out["fixed"] = parts.of(problem.fixed)
+    if approach != "partition":
+        out["size"] = _sizes(problem)[0]
+    return out
+
+
+def present(problem: Problem) -> I32:
+    """The part that each own object is in: of those without one, the first of this rank."""
+    ranks, k = problem.ranks, problem.parts
+    home = np.int32(first_part(k, ranks.rank, ranks.size))
+    if problem.old is None:
+        return np.full(problem.n, home, np.int32)
+    return np.where(problem.old < 0, home, problem.old).astype(np.int32)
+
+
+def rank_of(part: NDArray[Any], parts: int, ranks: int) -> I32:
+    """Parts lie on ranks in order, as evenly as may be."""
+    return (part.astype(np.int64) * ranks // parts).astype(np.int32)
+
+
+def first_part(parts: int, rank: int, ranks: int) -> int:
+    """The first part of a rank, or with fewer parts than ranks one near it."""
+    return min(parts - 1, -(-rank * parts // ranks))
+
+
+def _sizes(problem: Problem) -> tuple[I32 | None, float]:
+    """Sizes as integers, and what they were multiplied by."""
+    sizes = problem.sizes
+    if sizes is None:
+        return None, 1.0
+    total, odd = problem.ranks.sum(
+        np.array([sizes.sum(), float(np.count_nonzero(sizes != np.rint(sizes)))])
+    )
+    scale = 1.0 if odd == 0 and total <= MOST else (MOST // 2) / max(total, 1e-300)
+    return np.rint(sizes * scale).astype(np.int32), scale
+
+
+def _options(problem: Problem, how: Method, approach: str, keep: bool) -> list[str]:
+    """Zoltan's parameters as name, value, ...: ours, then the caller's."""
+    out = {
+        **dict(how.options),
+        "LB_APPROACH": approach.upper(),
+        "IMBALANCE_TOL": repr(problem.imbalance),
+        "SEED": str(problem.seed),
+        # labels matter where objects have a part already
+        "REMAP": str(int(problem.old is not None or problem.ranks.size > 1)),
+        "KEEP_CUTS": str(int(keep)),
+    }
+    if how.takes not in ("coords",):
+        del out["KEEP_CUTS"]
+    if approach != "partition":
+        out["PHG_REPART_MULTIPLIER"] = repr(problem.ratio * _sizes(problem)[1])
+    out |= problem.params
+    return [text for pair in out.items() for text in pair]
+
+
+def _tell(name: str, said: str) -> None:
+    """What Zoltan said becomes warnings; what others wrote meanwhile goes where it was to go."""
+    lines = [line for line in said.splitlines() if line.strip()]
+    own = [line for line in lines if LINE.match(line)]
+    others = [line for line in lines if not LINE.match(line)]
+    if others:
+        print("\n".join(others), file=sys.stderr)
+    if own:
+        warnings.warn(
+            f"method {name!r}: {' '.join(x.strip() for x in own)}", PartitionerWarning, stacklevel=5
+        )
+
+
+def _fixed(problem: Problem, name: str, part: I32) -> I32:
+    """Fixed objects are where they must be."""
+
+    fixed = problem.fixed
+    if fixed is None:
+        return part
+
+    def check() -> I32:
+        wrong = np.flatnonzero((fixed >= 0) & (fixed != part))
+        if len(wrong):
+            v = wrong[0]
+            raise PartitionerError(
+                f"method {name!r} put object {v} into part {part[v]}: fixed in {fixed[v]}"
+            )
+        return part
+
+    return problem.ranks.together(check)
+
+
+def _fill_empty(problem: Problem, part: I32, parts: _Parts) -> I32:
+    """A part that came back empty gets an object of the part that has most."""
+    ranks, k = problem.ranks, problem.parts
+    count = ranks.sum(np.bincount(part, minlength=k))
+    empty = [int(r) for r in parts.label if count[r] == 0]
+    if not empty:
+        return part
+    free = part if problem.fixed is None else part[problem.fixed < 0]
+    loose = np.array(ranks.gather(np.bincount(free, minlength=k)))  # of each rank and part
+    part = part.copy()
+    for r in empty:
+        total = np.where(count > 1, loose.sum(axis=0), 0)
+        donor = int(total.argmax())
+        if total[donor] == 0:
+            break
+        giver = int(loose[:, donor].argmax())
+        loose[giver, donor] -= 1
+        count[donor] -= 1
+        count[r] = 1
+        if giver == ranks.rank:
+            mine = part == donor
+            if problem.fixed is not None:
+                mine &= problem.fixed < 0
+            part[_lightest(problem, np.flatnonzero(mine))] = r
+    return part
+
+
+def _lightest(problem: Problem, which: NDArray[Any]) -> int:
+    if problem.weight is None:
+        return int(which[-1])
+    return int(which[problem.weight[which, 0].argmin()])
