@@ -21,6 +21,7 @@ from pylb.cli import (
     info,
     lab,
     optimum,
+    partition,
     procedures,
     record,
     replay,
@@ -62,6 +63,7 @@ COMMANDS: tuple[Command, ...] = (
     report,
     watch,
     convert,
+    partition,
     lab,
     completion,
 )
