@@ -1,0 +1,347 @@
+"""Zoltan's services beside Zoltan itself: parts of benchmarks/partition.py.
+
+`driver` is benchmarks/zoltan_driver.c, compiled here; a case is a file that it and the worker
+(this module as a program, under mpiexec) read alike.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import pylb
+from pylb.cli.table import show
+from pylb.partition.methods import METHODS
+
+HERE = Path(__file__).resolve().parents[1]
+DATA = Path(os.environ.get("PYLB_DATA", HERE.parent.parent / "shared" / "data"))
+REPEATS = 3
+Answer = tuple[list[Any], bool]
+
+
+# ---- cases -------------------------------------------------------------------------------------
+
+
+def cube(side: int) -> tuple[np.ndarray, sp.csr_array]:
+    """Points of a cube and its seven-point mesh."""
+    line = sp.diags_array([np.ones(side - 1)] * 2, offsets=[-1, 1])
+    one = sp.eye_array(side)
+    mesh = sp.kron(sp.kron(line, one), one) + sp.kron(sp.kron(one, line), one)
+    mesh = sp.csr_array(mesh + sp.kron(sp.kron(one, one), line))
+    xyz = np.stack(np.unravel_index(np.arange(side**3), (side,) * 3), axis=1) + 0.5
+    return xyz / side, mesh
+
+
+def metis_graph(path: Path) -> sp.csr_array:
+    """A graph without weights in METIS' format."""
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("%")]
+    rows = [np.array(line.split(), np.int64) - 1 for line in lines[1:]]
+    start = np.cumsum([0, *map(len, rows)])
+    return sp.csr_array((np.ones(start[-1]), np.concatenate(rows), start))
+
+
+def write_case(path: Path, xyz: np.ndarray | None, mesh: sp.csr_array) -> None:
+    n = mesh.shape[0]
+    dims = 0 if xyz is None else xyz.shape[1]
+    with path.open("wb") as file:
+        np.array([n, dims, mesh.nnz], np.int64).tofile(file)
+        if xyz is not None:
+            np.ascontiguousarray(xyz).tofile(file)
+        mesh.indptr.astype(np.int64).tofile(file)
+        mesh.indices.astype(np.int64).tofile(file)
+
+
+def read_case(path: Path, rank: int, ranks: int) -> dict[str, Any]:
+    """The block of a rank, as arguments of pylb.partition."""
+    raw = np.memmap(path, np.int64, "r")
+    n, dims, _ = (int(x) for x in raw[:3])
+    a, b = n * rank // ranks, n * (rank + 1) // ranks
+    coords = raw[3 : 3 + n * dims].view(float).reshape(n, dims)[a:b] if dims else None
+    start = raw[3 + n * dims :][: n + 1]
+    to = raw[3 + n * dims + n + 1 :][start[a] : start[b]]
+    graph = (np.array(start[a : b + 1] - start[a]), np.array(to))
+    return {"coords": None if coords is None else np.array(coords), "graph": graph}
+
+
+# ---- the driver and the worker -----------------------------------------------------------------
+
+
+def driver(folder: Path) -> Path | None:
+    """The compiled driver, or None where there is no Zoltan to link with."""
+    out = folder / "zoltan_driver"
+    command = [os.environ.get("MPICC", "mpicc"), "-O3", str(HERE / "zoltan_driver.c"), "-o", out]
+    command += ["-I/usr/include/trilinos", "-ltrilinos_zoltan"]
+    if shutil.which(str(command[0])) is None:
+        return None
+    done = subprocess.run([str(x) for x in command], capture_output=True, text=True)
+    return out if done.returncode == 0 else None
+
+
+def launch(ranks: int, *words: Any) -> dict[str, Any]:
+    """Run under mpiexec; the JSON that it prints."""
+    launcher = shlex.split(os.environ.get("PYLB_MPIEXEC", "mpiexec"))
+    environment = {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+        **os.environ,
+    }
+    command = [*launcher, "-n", str(ranks), *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        raise RuntimeError(f"{shlex.join(command)}: {done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def parameters(method: str, ranks: int, keep: bool = False) -> list[str]:
+    """What pylb sets, for the driver."""
+    how = METHODS[method]
+    given = dict(how.options) | {"IMBALANCE_TOL": "1.03", "SEED": "0", "LB_APPROACH": "PARTITION"}
+    given["REMAP"] = str(int(ranks > 1))
+    if how.takes == "coords":
+        given["KEEP_CUTS"] = "1"
+    return [f"{name}={value}" for name, value in given.items()]
+
+
+def worker(path: str, method: str, parts: str, repeats: str) -> None:
+    """The whole call of pylb, timed as the driver is; prints JSON on the first rank."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    given = read_case(Path(path), comm.rank, comm.size)
+    how = METHODS[method]
+    if how.takes == "coords":
+        given.pop("graph")
+    else:
+        given.pop("coords")
+    times = []
+    for _ in range(int(repeats)):
+        comm.Barrier()
+        begin = time.perf_counter()
+        out = pylb.partition(method=method, parts=int(parts), comm=comm, **given)
+        times.append(comm.allreduce(time.perf_counter() - begin, MPI.MAX))
+    if how.takes == "coords":  # cut and volume are not part of what is timed
+        graph = read_case(Path(path), comm.rank, comm.size)["graph"]
+        first = comm.exscan(len(out.part)) or 0
+        out = pylb.partition(graph, int(parts), method="keep", old=out.part, comm=comm)
+    first = (comm.exscan(len(out.part)) or 0) if comm.rank else 0
+    ids = first + 1 + np.arange(len(out.part), dtype=np.uint64)
+    total = comm.allreduce(int((ids * out.part.astype(np.uint64)).sum())) % 2**64
+    if comm.rank == 0:
+        answer = {"seconds": min(times), "sum": total, "max_over_mean": out.max_over_mean}
+        print(json.dumps(answer | {"cut": out.cut, "volume": out.volume}))
+
+
+# ---- each method on meshes and graphs ----------------------------------------------------------
+
+
+def methods(quick: bool, full: bool) -> Answer:
+    """Time, balance, cut, connectivity - 1, and the time of the bare driver."""
+    rows: list[Any] = []
+    good = True
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        program = driver(folder)
+        sides = [22] if quick else [22, 46, 100]
+        cases: list[tuple[str, Any, Any]] = [(f"cube {side}^3", *cube(side)) for side in sides]
+        graphs = [] if quick else sorted((DATA / "graphs").glob("*.graph"))
+        cases += [(graph.stem, None, metis_graph(graph)) for graph in graphs]
+        for title, xyz, mesh in cases:
+            path = folder / "case"
+            write_case(path, xyz, mesh)
+            for ranks in (1, 2) if quick else (1, 2, 3, 4):
+                names = _chosen(xyz, mesh.shape[0], ranks, full)
+                made = [_row(path, program, title, m, ranks, mesh.shape[0]) for m in names]
+                rows += [row for row, _ in made]
+                good = good and all(share is None or share <= 1.1 for _, share in made)
+    show(
+        [
+            "case",
+            "method",
+            "ranks",
+            "ms",
+            "Zoltan alone",
+            "ratio",
+            "same",
+            "max/mean",
+            "cut",
+            "volume",
+        ],
+        rows,
+        title="Each method in 16 parts: a whole call, beside a bare C driver of Zoltan",
+    )
+    return rows, good
+
+
+def _chosen(xyz: Any, n: int, ranks: int, full: bool) -> list[str]:
+    """Methods of a case; of the largest meshes only those that take seconds."""
+    names = [] if xyz is None else ["rcb", "rib", "hsfc"]
+    if n < 50_000 or full:
+        names += ["graph", "zoltan", "ptscotch"]
+    elif n < 500_000:
+        names += ["graph"]
+    if ranks == 1:
+        names += ["metis", "scotch"] if n < 500_000 or full else ["metis"]
+    if ranks == 1 and n < 50_000:
+        names += ["pylb"]
+    return names
+
+
+def _row(
+    path: Path, program: Path | None, title: str, method: str, ranks: int, n: int
+) -> tuple[list[Any], float | None]:
+    parts = 16
+    repeats = 9 if n < 50_000 and METHODS[method].takes == "coords" else REPEATS
+    mine = launch(ranks, sys.executable, __file__, path, method, parts, repeats)
+    alone: dict[str, Any] = {}
+    if program is not None and METHODS[method].library == "Zoltan":
+        words = (program, path, parts, repeats, "-", *parameters(method, ranks))
+        alone = launch(ranks, *words)
+        again = launch(ranks, sys.executable, __file__, path, method, parts, repeats)
+        mine["seconds"] = min(mine["seconds"], again["seconds"])
+    ratio = mine["seconds"] / alone["seconds"] if alone else None
+    row = [title, method, ranks, f"{mine['seconds'] * 1e3:.1f}"]
+    row += [f"{alone['seconds'] * 1e3:.1f}" if alone else None, ratio]
+    row += [("yes" if alone["sum"] == mine["sum"] else "no") if alone else None]
+    row += [f"{mine['max_over_mean']:.3f}", mine["cut"], mine["volume"]]
+    return row, ratio
+
+
+# ---- boxes -------------------------------------------------------------------------------------
+
+
+def crash(quick: bool) -> Answer:
+    """10,000 boxes of elements on 96 parts of two surfaces, as in the paper."""
+    sys.path.insert(0, str(HERE.parent / "examples"))
+    import crash as example
+
+    surface = example.surfaces(80 if quick else 200, 0.6)
+    corners = surface.points[surface.elements]
+    lower, upper = corners.min(axis=1), corners.max(axis=1)
+    chosen = np.random.default_rng(0).choice(len(lower), 10_000)
+    lo, hi = lower[chosen].copy(), upper[chosen].copy()
+    paper = {"rcb": (10_931, 0.027), "hsfc": (10_983, 0.176)}
+    rows, good = [], True
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        program = driver(folder)
+        n = len(surface.points)
+        write_case(folder / "case", surface.points, sp.csr_array((n, n)))
+        with (folder / "boxes").open("wb") as file:
+            np.array([len(lo), 3], np.int64).tofile(file)
+            lo.tofile(file)
+            hi.tofile(file)
+        for method in ("rcb", "rib", "hsfc"):
+            out = pylb.partition(coords=surface.points, parts=96, method=method)
+            seconds = _least(lambda out=out: out.boxes(lo, hi), 20)
+            hits = len(out.boxes(lo, hi).part)
+            alone: dict[str, Any] = {}
+            if program is not None:
+                words = (program, folder / "case", 96, 20, folder / "boxes")
+                alone = launch(1, *words, *parameters(method, 1))
+                seconds = min(seconds, _least(lambda out=out: out.boxes(lo, hi), 20))
+                good = good and alone["met"] == hits and seconds <= 1.2 * alone["box_seconds"]
+            ratio = seconds / alone["box_seconds"] if alone else None
+            row = [method, *paper.get(method, (None, None)), hits, alone.get("met")]
+            row += [f"{out.seconds * 1e3:.1f}", f"{seconds * 1e3:.2f}"]
+            row += [f"{alone['box_seconds'] * 1e3:.2f}" if alone else None, ratio]
+            rows.append(row)
+    show(
+        [
+            "method",
+            "paper",
+            "paper, s",
+            "parts met",
+            "in C",
+            "partition ms",
+            "boxes ms",
+            "in C",
+            "ratio",
+        ],
+        rows,
+        title=f"10,000 boxes on 96 parts of {n:,} points of two surfaces",
+    )
+    return rows, good
+
+
+def _least(call: Any, repeats: int) -> float:
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+# ---- repartitioning ----------------------------------------------------------------------------
+
+
+def drift(quick: bool) -> Answer:
+    """A mesh whose weights drift: communication * ratio + migration over some repartitions."""
+    side, steps, parts = (32, 4, 8) if quick else (64, 10, 8)
+    line = sp.diags_array([np.ones(side - 1)] * 2, offsets=[-1, 1])
+    mesh = sp.csr_array(sp.kron(line, sp.eye_array(side)) + sp.kron(sp.eye_array(side), line))
+    rows: list[Any] = []
+    best = []
+    for ratio in (1, 10, 100, 1000):
+        totals = {}
+        for approach in ("partition", "repartition", "refine"):
+            talk, moved, balance = _drift(mesh, side, steps, parts, ratio, approach)
+            totals[approach] = talk * ratio + moved
+            rows.append([ratio, approach, talk, moved, talk * ratio + moved, f"{balance:.3f}"])
+        best.append(totals["repartition"] / min(totals["partition"], totals["refine"]))
+        for row in rows[-3:]:
+            row.append(row[4] / min(totals.values()))
+    show(
+        ["ratio", "approach", "communication", "migration", "total", "max/mean", "of the least"],
+        rows,
+        title=f"Weights that drift over a {side} x {side} mesh in {parts} parts, {steps} steps",
+    )
+    return rows, max(best) <= 1.05
+
+
+def _drift(
+    mesh: sp.csr_array, side: int, steps: int, parts: int, ratio: float, approach: str
+) -> tuple[float, int, float]:
+    """Communication and migrations in all, worst balance."""
+    x, y = np.divmod(np.arange(side * side), side)
+    first = pylb.partition(mesh, parts, weight=_spot(x, y, side, 0.0), method="zoltan")
+    old, talk, moved, worst = first.part, 0.0, 0, 1.0
+    for step in range(1, steps + 1):
+        weight = _spot(x, y, side, step / steps)
+        out = pylb.partition(
+            mesh,
+            parts,
+            weight=weight,
+            method="zoltan",
+            old=old,
+            approach=approach,
+            migration_ratio=ratio,
+            imbalance=1.05,
+            seed=step,
+        )
+        talk, moved = talk + (out.volume or 0.0), moved + out.migrations
+        worst, old = max(worst, out.max_over_mean), out.part
+    return talk, moved, worst
+
+
+def _spot(x: np.ndarray, y: np.ndarray, side: int, when: float) -> np.ndarray:
+    """Heavy near a point that goes around."""
+    middle = side * (0.5 + 0.3 * np.array([np.cos(2 * np.pi * when), np.sin(2 * np.pi * when)]))
+    return 1.0 + 4.0 * np.exp(-(((x - middle[0]) ** 2 + (y - middle[1]) ** 2) / (side / 8) ** 2))
+
+
+if __name__ == "__main__":
+    worker(*sys.argv[1:])
