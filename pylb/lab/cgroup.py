@@ -175,6 +175,11 @@ class Groups:
         """Those that have a group."""
         return sorted(int(p.name.removeprefix("rank")) for p in self.bases[0].glob("rank*"))
 
+    def folder(self, rank: int, file: str) -> Path | None:
+        """That of a rank in the hierarchy that has such a file."""
+        folders = [base / f"rank{rank}" for base in self.bases]
+        return next((folder for folder in folders if (folder / file).exists()), None)
+
     def change(self, rank: int, limit: Limit) -> None:
         """Hold a rank that runs to another limit.
 

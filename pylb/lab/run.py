@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from pylb.errors import DomainError
 from pylb.lab import measure, schedule, state
 from pylb.lab.cgroup import Groups, parents
 from pylb.lab.command import insert_before_programs, is_mpiexec, n_ranks
+from pylb.lab.keeper import keeping
 from pylb.lab.measure import PROBE, Held, Joined
 from pylb.lab.moments import VARIABLE
 from pylb.lab.network import Network
@@ -175,7 +176,7 @@ class Lab:
         start = time.perf_counter()
         try:
             with (
-                _metronomes(),
+                self._enforcing(),
                 _signals() as wake,
                 subprocess.Popen(words, env=env) as child,
                 schedule.running(self.plan.changes, moments, self.change) as self.done,
@@ -188,6 +189,24 @@ class Lab:
         if stopped:
             return 128 + stopped
         return child.returncode if child.returncode >= 0 else 128 - child.returncode
+
+    @contextmanager
+    def _enforcing(self) -> Iterator[None]:
+        """What has to run beside the command, for the kernel to keep to the limits."""
+        with _metronomes(), ExitStack() as more:
+            if self.plan.needs_memory:
+                more.enter_context(keeping(self._memories))
+            yield
+
+    def _memories(self) -> list[tuple[Path, int]]:
+        """Groups with a killer to be switched, and the memory of each."""
+        out = []
+        for rank in self._groups.ranks():
+            folder = self._groups.folder(rank, "memory.oom_control")
+            memory = self.limits[self._node(rank)].memory
+            if folder is not None and memory is not None:
+                out.append((folder, memory))
+        return out
 
     # ---- what it holds them to -----------------------------------------------------------------
 
@@ -213,7 +232,7 @@ class Lab:
             words = [*number, *self._join("rank"), sys.executable, "-I", "-S", str(PROBE)]
             host = self.plan.hosts[i].name if self.network else ""
             commands.append(self.network.entered(host, words) if self.network else words)
-        with _metronomes():
+        with self._enforcing():
             held = measure.held(self.limits, commands)
         self._groups.clear()
         return held, measure.joined(self.network) if self.network else []

@@ -40,6 +40,7 @@ class Limit(NamedTuple):
         ]
         if self.memory is not None:
             out += [(name, str(self.memory)) for name in ("memory.max", "memory.limit_in_bytes")]
+            out.append(("memory.oom_control", "1"))  # keeper.py says why
         return out
 
 

@@ -25,7 +25,7 @@ def swap_on(state: State, size: int) -> str:
     NotAllowedError
         No swap file may be made or used here; the message says what would help.
     """
-    free = _free()
+    free = swap_free()
     if free >= size:
         return f"swap: {units.shown_bytes(free)} free of the machine's own"
     if size > KEPT * shutil.disk_usage(FOLDER).free:
@@ -49,6 +49,7 @@ def swap_on(state: State, size: int) -> str:
     return f"swap: {units.shown_bytes(size)} in {path}"
 
 
-def _free() -> int:
+def swap_free() -> int:
+    """Bytes of the machine's swap that are free."""
     words = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
     return 1024 * int(words.get("SwapFree", "0 kB").split()[0])
