@@ -14,6 +14,7 @@ from pylb.cli import table
 from pylb.errors import DomainError
 from pylb.lab import Lab, Plan, Profile, Usage, units
 from pylb.lab.command import is_mpiexec, n_ranks
+from pylb.lab.plan import shown
 from pylb.lab.shares import parse_period, parse_shares
 
 HELP = "run a command with each MPI rank held to a share of a core, to a memory, on a host"
@@ -129,38 +130,15 @@ def _measure(lab: Lab, n_ranks: int | None) -> None:
     )
     if joined:
         links = {host.name: host.link for host in plan.hosts}
-        table.show(
-            ["from", "to", "bandwidth", "measured", "latency", "measured"],
-            [
-                [
-                    one.source,
-                    one.target,
-                    _least(units.shown_rate, links[one.source][0], links[one.target][0], min),
-                    units.shown_rate(one.bandwidth),
-                    _least(_milliseconds, links[one.source][1], links[one.target][1], _mean),
-                    _milliseconds(one.latency),
-                ]
-                for one in joined
-            ],
-            file=sys.stderr,
-        )
-
-
-def _least(
-    show: Callable[[float], str], a: float | None, b: float | None, of: Callable[..., float]
-) -> str:
-    given = [value for value in (a, b) if value is not None]
-    if of is _mean and given:
-        given = [a or 0.0, b or 0.0]
-    return show(of(given)) if given else "no limit"
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{1e3 * seconds:.3f} ms"
+        rows = []
+        for pair in joined:
+            way = links[pair.source].to(links[pair.target])
+            row = [pair.source, pair.target]
+            for name in ("bandwidth", "latency"):
+                row += [shown(name, getattr(way, name)), shown(name, getattr(pair, name))]
+            rows.append(row)
+        columns = ["from", "to", "bandwidth", "measured", "latency", "measured"]
+        table.show(columns, rows, file=sys.stderr)
 
 
 def _bytes(value: int | None) -> str:

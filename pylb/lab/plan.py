@@ -55,6 +55,12 @@ class Link(NamedTuple):
     bandwidth: float | None = None
     latency: float | None = None
 
+    def to(self, other: Link) -> Link:
+        """The way from a host with this link to one with the other."""
+        slowest = [b for b in (self.bandwidth, other.bandwidth) if b is not None]
+        half = ((self.latency or 0.0) + (other.latency or 0.0)) / 2
+        return Link(min(slowest) if slowest else None, half or None)
+
 
 class Host(NamedTuple):
     """A host: a network namespace with a name of its own."""
@@ -260,7 +266,9 @@ def shown(name: str, value: Any) -> str:
         return units.shown_bytes(value)
     if name == "bandwidth":
         return units.shown_rate(value)
-    return f"{value:g}" + {"cap": " W", "latency": " s"}.get(name, "")
+    if name == "latency":
+        return f"{1e3 * value:.3f} ms"
+    return f"{value:g}" + (" W" if name == "cap" else "")
 
 
 def _unknown(name: Any, known: Iterable[str]) -> str:
