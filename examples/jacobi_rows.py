@@ -5,14 +5,19 @@
 
 The routine of Clarke 2010: x(k+1) = D^-1 (b - R x(k)) for a dense, diagonally dominant matrix.
 Each rank has a part of the rows of A and b and computes its part of x, then all ranks get the
-whole of x.  With --model the parts follow what each rank has shown it can do; printed is every
-iteration at which they changed.  The solution is checked by its residual.
+whole of x.  With --model the parts follow what each rank has shown it can do; printed are the rows
+and times of all iterations, --plot draws them.  The solution is checked by its residual.
+
+benchmarks/paging.py runs it on ranks with memories that are too small for even parts.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,17 +29,31 @@ from pylb.cli.table import show
 
 @dataclass
 class Solved:
-    """A run: seconds of each iteration (the longest rank), history of the parts, x, residual."""
+    """A run: history of the parts, when each iteration had ended, x, residual."""
 
-    seconds: np.ndarray
     history: list[pylb.Division]
+    ended: list[float]  # seconds after the start, redistributions included
     x: np.ndarray
     residual: float
+
+    @property
+    def seconds(self) -> np.ndarray:
+        """Of each iteration's computation, the longest rank's."""
+        return np.array([division.seconds.max() for division in self.history])
+
+    @property
+    def steps(self) -> int | None:
+        """Redistributions after which no rows moved any more; None: they moved to the end."""
+        moved = [k + 1 for k, division in enumerate(self.history) if division.moved]
+        last = moved[-1] if moved else 0
+        return last if last < len(self.history) else None
 
 
 def rows_of(n: int, rows: range) -> tuple[np.ndarray, np.ndarray]:
     """Those rows of A (off the diagonal in (-1, 1), the diagonal 2 n) and of b."""
-    A = np.array([np.random.default_rng(i).uniform(-1.0, 1.0, n) for i in rows]).reshape(-1, n)
+    A = np.empty((len(rows), n))  # filled in place: memory may be for one of it only
+    for mine, i in zip(A, rows, strict=True):
+        mine[:] = np.random.default_rng(i).uniform(-1.0, 1.0, n)
     A[np.arange(len(rows)), rows] = 2.0 * n
     return A, np.array([1.0 + i % 7 for i in rows])
 
@@ -47,6 +66,7 @@ def solve(
     part = pylb.RowPartition(comm, n, kind, tol=tol)
     A, b = rows_of(n, range(n)[part.local])
     x = np.zeros(n)
+    start, ended = time.perf_counter(), []
     for _ in range(iterations):
         with part.timed():
             first = part.local.start
@@ -56,10 +76,44 @@ def solve(
         pieces = comm.allgather(mine) if comm is not None else [mine]
         x = np.concatenate(pieces)
         A, b = part.redistribute(A, b)
+        if part.history[-1].moved:
+            A.sum()  # what has come may have been paged out meanwhile: that is not timed
+        ended.append(time.perf_counter() - start)
     left = np.abs(b - A @ x).max(initial=0.0)
     residual = max(comm.allgather(left)) if comm is not None else left
-    seconds = np.array([division.seconds.max() for division in part.history])
-    return Solved(seconds, part.history, x, float(residual))
+    return Solved(part.history, ended, x, float(residual))
+
+
+def plot(solved: Solved, title: str, path: str) -> None:
+    """Rows and times of the ranks over the iterations."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    counts = np.array([division.counts for division in solved.history])
+    seconds = np.array([division.seconds for division in solved.history])
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.6), layout="constrained")
+    for rank in range(counts.shape[1]):
+        style = {"marker": "osD^v"[rank % 5], "markersize": 4, "label": f"rank {rank}"}
+        left.plot(counts[:, rank], **style)
+        right.plot(1e3 * seconds[:, rank], **style)
+    left.set(xlabel="iteration", ylabel="rows", ylim=(0, None), title=title)
+    right.set(xlabel="iteration", ylabel="time of the computation [ms]", yscale="log")
+    left.legend()
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+    print(f"picture: {path}")
+
+
+def write(solved: Solved, path: str) -> None:
+    """All figures of the run as JSON."""
+    divisions = [
+        {"counts": d.counts.tolist(), "seconds": d.seconds.tolist(), "moved": d.moved}
+        for d in solved.history
+    ]
+    found = {"steps": solved.steps, "ended": solved.ended, "residual": solved.residual}
+    Path(path).write_text(json.dumps({**found, "iterations": divisions}, indent=1))
 
 
 def main() -> None:
@@ -72,6 +126,8 @@ def main() -> None:
     parser.add_argument("--model", default="fpm", choices=["cpm", "fpm", "power", "none"])
     parser.add_argument("--tol", type=float, default=0.1, help="Clarke's epsilon (%(default)s)")
     parser.add_argument("--sweeps", type=int, default=100, help="repeat the work (%(default)s)")
+    parser.add_argument("--plot", metavar="FILE", help="draw rows and times")
+    parser.add_argument("--json", metavar="FILE", help="write them, in place of the table")
     args = parser.parse_args()
     solved = solve(runs.WORLD, args.n, args.iterations, args.model, args.tol, args.sweeps)
     if runs.is_root():
@@ -86,8 +142,17 @@ def main() -> None:
             for k, d in enumerate(solved.history)
         ]
         title = f"Jacobi, {args.n} unknowns, model {args.model}"
-        show(["iteration", "rows of each rank", "ms", "spread", "moved"], rows, title=title)
-        print(f"{solved.seconds.sum():.3f} s of computation, residual {solved.residual:.2e}")
+        if not args.json:
+            show(["iteration", "rows of each rank", "ms", "spread", "moved"], rows, title=title)
+        steps = "not balanced" if solved.steps is None else f"balanced after {solved.steps} steps"
+        print(
+            f"{solved.ended[-1]:.3f} s, {solved.seconds.sum():.3f} s of computation, {steps}, "
+            f"residual {solved.residual:.2e}"
+        )
+        if args.plot:
+            plot(solved, title, args.plot)
+        if args.json:
+            write(solved, args.json)
 
 
 if __name__ == "__main__":

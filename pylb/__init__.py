@@ -13,6 +13,7 @@ from pylb.machine.machine import Machine
 from pylb.machine.models import SpeedModels
 from pylb.machine.monitor import Monitor
 from pylb.machine.rows import Division, RowPartition
+from pylb.machine.tiles import TilePartition
 from pylb.metrics import Metrics
 from pylb.move import Directory, Found, Pending, Plan, migrate, plan_between
 from pylb.optimum import GeneratedRun, Imbalance, Optimum, optimum
@@ -76,6 +77,7 @@ __all__ = [
     "Snapshot",
     "SpeedModels",
     "Strategy",
+    "TilePartition",
     "Trace",
     "Traffic",
     "Trigger",

@@ -9,7 +9,7 @@
  * are rounded. */
 static const double GRAIN = 1.0 / (1 << 20);
 
-static int total_of(const double *share, int32_t p, double *total, plb_err_t *err)
+int plb_apportion_total(const double *share, int32_t p, double *total, plb_err_t *err)
 {
     *total = 0.0;
     for (int32_t i = 0; i < p; i++) {
@@ -30,7 +30,7 @@ int plb_apportion(const double *share, int32_t p, int64_t n, int64_t *part, plb_
     double total, *remainder = NULL;
     plb_loads_t order = {0};
     int64_t left = n;
-    int ret = total_of(share, p, &total, err);
+    int ret = plb_apportion_total(share, p, &total, err);
     if (ret != PLB_OK) {
         return ret;
     }

@@ -12,4 +12,7 @@
  * 0, all finite. */
 int plb_apportion(const double *share, int32_t p, int64_t n, int64_t *part, plb_err_t *err);
 
+/** The sum of share[p]; an error where plb_apportion would have one. */
+int plb_apportion_total(const double *share, int32_t p, double *total, plb_err_t *err);
+
 #endif

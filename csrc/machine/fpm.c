@@ -11,6 +11,7 @@
 static const double SAME_TIME = 1e-9, SHORTEST = 1e-9;
 
 static const double CHANGED = 1.25; /* times; what a processor's noise hardly is */
+static const double PAGING = 0.5;   /* of a processor's best speed */
 
 /* Steps of the search.  Newton's come to their end in about ten; halving alone needs as many as
  * there are bits between the ends. */
@@ -106,11 +107,20 @@ static int64_t drop_least_telling(double *x, double *s, int64_t n, int64_t keep)
 }
 
 /* By how much the processor has changed: a point met again at another speed, beyond noise, is that
- * of a processor that was given more or less in all (a power cap, another program). */
+ * of a processor that was given more or less in all (a power cap, another program).  But for a
+ * point at a fraction of the best speed: where a processor pages, times are never twice the same.
+ */
 static double change_of(const double *x, const double *s, int64_t n, double d, double seconds)
 {
     const int64_t k = lower_bound(x, 0, n, d);
-    const double ratio = k < n && x[k] == d ? d / seconds / s[k] : 1.0;
+    double ratio = 1.0;
+    if (k < n && x[k] == d) {
+        double best = 0.0;
+        for (int64_t i = 0; i < n; i++) {
+            best = fmax(best, s[i]);
+        }
+        ratio = s[k] >= PAGING * best ? d / seconds / s[k] : 1.0;
+    }
     return ratio > CHANGED || ratio < 1.0 / CHANGED ? ratio : 1.0;
 }
 

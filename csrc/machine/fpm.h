@@ -39,7 +39,8 @@ void plb_fpm_times(const plb_fpm_t *self, const double *rows, double *seconds);
  *  nothing does, and no time at all counts as a nanosecond.  What is known contradicts it where
  *  more rows took no longer or fewer rows no shorter: that was noise, or the processor has
  *  changed, and the newest measurement stands.  A point met again at a speed that differs by more
- *  than a quarter changes the speeds of all points of its processor by as much.  Here models may
+ *  than a quarter changes the speeds of all points of its processor by as much, unless its speed
+ *  was below half of the best.  Here models may
  * be empty.  Writes start[p+1] and up to self->start[p] + p points, to arrays that are not those
  * of `self`. */
 void plb_fpm_update(const plb_fpm_t *self, const int64_t *rows, const double *seconds,

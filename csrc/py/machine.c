@@ -197,6 +197,89 @@ static PyObject *apportion(PyObject *module, PyObject *args)
     return out;
 }
 
+/* share[p] and column[p], or NULL with an exception. */
+static const double *shares_of(plb_py_held_t *held, PyObject *share, PyObject *columns,
+                               const int32_t **column_of, int32_t *p)
+{
+    PyArrayObject *a = plb_py_hold(held, share, NPY_FLOAT64, 1);
+    if (a == NULL || PyArray_SIZE(a) < 1 || PyArray_SIZE(a) > INT32_MAX - 1) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_ValueError, "share: expected an array, one for each rank");
+        }
+        return NULL;
+    }
+    *p = (int32_t)PyArray_SIZE(a);
+    if (columns != NULL) {
+        *column_of = column(held, columns, NPY_INT32, *p, "column");
+        if (*column_of == NULL) {
+            return NULL;
+        }
+    }
+    return PyArray_DATA(a);
+}
+
+PyDoc_STRVAR(
+    rectangles_columns_doc,
+    "rectangles_columns(share, rows, cols, column=None, /)\n--\n\n"
+    "(column[p], perimeter): columns whose half perimeters are the least, or those given.");
+static PyObject *rectangles_columns(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *share, *given = Py_None, *out = NULL;
+    double rows, cols, perimeter = 0.0;
+    const int32_t *old = NULL;
+    int32_t p;
+    plb_py_held_t held = {0};
+    plb_err_t err;
+    if (PyArg_ParseTuple(args, "Odd|O", &share, &rows, &cols, &given)) {
+        const double *s = shares_of(&held, share, given == Py_None ? NULL : given, &old, &p);
+        npy_intp n = p;
+        out = s ? PyArray_SimpleNew(1, &n, NPY_INT32) : NULL;
+        if (out != NULL) {
+            int32_t *c = PyArray_DATA((PyArrayObject *)out);
+            if (old != NULL) {
+                memcpy(c, old, (size_t)p * sizeof *c);
+            }
+            const int ret = old ? plb_rectangles_perimeter(s, c, p, rows, cols, &perimeter, &err)
+                                : plb_rectangles_columns(s, p, rows, cols, c, &perimeter, &err);
+            PyObject *columns = out;
+            out =
+                ret == PLB_OK ? Py_BuildValue("Od", columns, perimeter) : plb_py_raise(ret, &err);
+            Py_DECREF(columns);
+        }
+    }
+    plb_py_release(&held);
+    return out;
+}
+
+PyDoc_STRVAR(rectangles_place_doc, "rectangles_place(share, column, rows, cols, /)\n--\n\n"
+                                   "Box[p, 4]: first row and end, first column and end.");
+static PyObject *rectangles_place(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *share, *columns, *out = NULL;
+    long long rows, cols;
+    const int32_t *c = NULL;
+    int32_t p;
+    plb_py_held_t held = {0};
+    plb_err_t err;
+    if (PyArg_ParseTuple(args, "OOLL", &share, &columns, &rows, &cols)) {
+        const double *s = shares_of(&held, share, columns, &c, &p);
+        npy_intp shape[2] = {p, 4};
+        out = s ? PyArray_SimpleNew(2, shape, NPY_INT64) : NULL;
+        if (out != NULL) {
+            const int ret = plb_rectangles_place(s, c, p, rows, cols,
+                                                 PyArray_DATA((PyArrayObject *)out), &err);
+            if (ret != PLB_OK) {
+                Py_CLEAR(out);
+                plb_py_raise(ret, &err);
+            }
+        }
+    }
+    plb_py_release(&held);
+    return out;
+}
+
 /* (speed, error, sigma, explained, moved) of checked views. */
 static PyObject *fitted(const int64_t *start, npy_intp n, const int32_t *rank,
                         const double *seconds, const double *weight, npy_intp p)
@@ -264,6 +347,8 @@ static PyMethodDef methods[] = {
     {"fpm_split", fpm_split, METH_VARARGS, fpm_split_doc},
     {"speeds_fit", speeds_fit, METH_VARARGS, speeds_fit_doc},
     {"apportion", apportion, METH_VARARGS, apportion_doc},
+    {"rectangles_columns", rectangles_columns, METH_VARARGS, rectangles_columns_doc},
+    {"rectangles_place", rectangles_place, METH_VARARGS, rectangles_place_doc},
     {0},
 };
 

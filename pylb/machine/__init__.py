@@ -4,6 +4,7 @@ from pylb.machine.machine import Machine, Place
 from pylb.machine.monitor import Monitor
 from pylb.machine.network import Network, measure_network
 from pylb.machine.speeds import SpeedLearner
+from pylb.machine.tiles import rectangles
 from pylb.machine.topology import Hops, Mapping, Torus, Tree, hops, map_ranks
 
 __all__ = [
@@ -19,4 +20,5 @@ __all__ = [
     "hops",
     "map_ranks",
     "measure_network",
+    "rectangles",
 ]

@@ -98,7 +98,8 @@ class SpeedModels:
 
         What is known and contradicts it, more rows in no longer or fewer in no shorter a time, is
         forgotten: the newest measurement stands.  A point met again at a speed that differs by
-        more than a quarter is a processor that has changed: all its points follow.
+        more than a quarter is a processor that has changed: all its points follow, unless its
+        speed was below half of the best, as where a processor pages.
 
         Parameters
         ----------

@@ -34,8 +34,8 @@ class Division(NamedTuple):
     spread : float
         Relative difference of the times, (longest - shortest) / shortest, of ranks with rows.
     moved : int
-        Rows that changed their rank; 0: the spread was within the tolerance, or nothing better was
-        found.
+        Rows that changed their rank; 0: the spread was within the tolerance, or the model knows of
+        nothing that is better by more than that.
     """
 
     counts: I64
@@ -64,7 +64,8 @@ class RowPartition:
         by Dasgupta 2013, eq. 3 and 4, and the largest remainder ("power").
     tol : float
         Clarke's epsilon: a relative difference of times up to it is balance; infinity: parts stay
-        as they are, and are timed.
+        as they are, and are timed.  "fpm" also leaves parts that its models cannot better by more
+        than that: at the edge of a rank's memory times may differ for good.
     models : SpeedModels, optional
         Known beforehand: then the first parts follow from them.
 
@@ -114,10 +115,12 @@ class RowPartition:
         self._step(words, b"".join(a.tobytes() for a in known), error=error)
         self.n, self.model, self.tol = operator.index(n), model, tol
         self.models = models if models is not None else SpeedModels([((), ())] * self.size)
-        self.counts: I64 = (
-            _core.apportion(np.ones(self.size), self.n)
-            if models is None
-            else self.models.split(self.n)
+        self._set(
+            self._arrange(
+                _core.apportion(np.ones(self.size), self.n)
+                if models is None
+                else self.models.split(self.n)
+            )
         )
         self.history: list[Division] = []
         self._seconds, self._blocks, self._timing = 0.0, 0, False
@@ -147,12 +150,20 @@ class RowPartition:
     @property
     def offsets(self) -> I64:
         """First row of each rank, and n; (p + 1,) int64."""
-        return _offsets(self.counts)
+        return np.concatenate([[0], np.cumsum(self.counts)])
 
     @property
     def local(self) -> slice:
         """The rows of this rank."""
         return slice(*self.offsets[self.rank : self.rank + 2].tolist())
+
+    def _arrange(self, counts: I64) -> I64:
+        """The box of each rank, for so many rows."""
+        ends = np.cumsum(counts)
+        return np.stack([ends - counts, ends], axis=1)
+
+    def _set(self, boxes: I64) -> None:
+        self._boxes, self.counts = boxes, _sizes(boxes)
 
     def __repr__(self) -> str:
         return (
@@ -226,12 +237,12 @@ class RowPartition:
         seconds = self._gather()
         spread = self._spread(seconds)
         self._learn(seconds)
-        new = self.counts if spread <= self.tol else self._divide()
-        old, moved = self.counts, _moved(self.counts, new)
+        new = self._boxes if spread <= self.tol else self._divide(seconds)
+        moved = int(self.counts.sum() - _sizes(_overlap(self._boxes, new)).sum())
         if moved:
             arrays = self._exchange(arrays, new)
-        self.history.append(Division(old, seconds, spread, moved))
-        self.counts = new
+        self.history.append(Division(self.counts, seconds, spread, moved))
+        self._set(new)
         return arrays[0] if len(arrays) == 1 else arrays
 
     def _describe(self, index: int, array: Any) -> str:
@@ -270,13 +281,16 @@ class RowPartition:
         else:
             self.models.constant(self.counts, seconds)
 
-    def _divide(self) -> I64:
+    def _divide(self, seconds: F64) -> I64:
         if self.model == "power":
-            return _core.apportion(self.models.speeds(self.counts), self.n)
-        return self.models.split(self.n)
+            return self._arrange(_core.apportion(self.models.speeds(self.counts), self.n))
+        new = self._arrange(self.models.split(self.n))
+        gained = self.models.times(_sizes(new)).max() < (1 - self.tol) * seconds.max()
+        # At the edge of a rank's memory times differ, and nothing may be better.
+        return new if gained or self.model == "cpm" else self._boxes
 
     def _exchange(self, arrays: tuple[Any, ...], new: I64) -> tuple[Any, ...]:
-        """This rank's new rows of all arrays, from whoever has them."""
+        """What this rank has of all arrays from now on, from whoever has it."""
         error: Exception | None = None
         pieces: dict[int, list[Any]] = {}
         sends: Sends = []
@@ -289,38 +303,61 @@ class RowPartition:
         got = {source: parcel.unpack(parts) for source, parts in received}
         if self.rank in pieces:
             got[self.rank] = pieces[self.rank]
-        mine = [got[source] for source in sorted(got)]
-        return tuple(_join(array, [piece[i] for piece in mine]) for i, array in enumerate(arrays))
+        sources = sorted(got)
+        places = _within(new[self.rank], self._boxes[sources])
+        shape = _shape(new[self.rank])
+        return tuple(
+            _join(array, shape, [got[source][i] for source in sources], places)
+            for i, array in enumerate(arrays)
+        )
 
     def _pieces(self, arrays: tuple[Any, ...], new: I64) -> dict[int, list[Any]]:
-        """This rank's rows of all arrays, by the rank that will have them."""
-        before, after = self.offsets, _offsets(new)
-        first, end = before[self.rank : self.rank + 2]
-        low = np.maximum(first, after[:-1]) - first
-        high = np.minimum(end, after[1:]) - first
-        rows = [array.tocsr() if hasattr(array, "tocsr") else array for array in arrays]
-        return {
-            to: [array[low[to] : high[to]] for array in rows]
-            for to in np.flatnonzero(high > low).tolist()
-        }
+        """This rank's part of all arrays, by the rank that will have it."""
+        meets = _sizes(_overlap(self._boxes[self.rank], new)) > 0
+        forms = [array.tocsr() if hasattr(array, "tocsr") else array for array in arrays]
+        to = np.flatnonzero(meets).tolist()
+        places = _within(self._boxes[self.rank], new[to])
+        return {rank: [array[at] for array in forms] for rank, at in zip(to, places, strict=True)}
 
 
-def _offsets(counts: I64) -> I64:
-    return np.concatenate([[0], np.cumsum(counts)])
+# Parts are boxes: first and end along each axis, (p, 2) of rows, (p, 4) of tiles.
 
 
-def _moved(old: I64, new: I64) -> int:
-    """Rows that change their rank; contiguous parts in order of the ranks leave no choice."""
-    before, after = _offsets(old), _offsets(new)
-    stay = np.minimum(before[1:], after[1:]) - np.maximum(before[:-1], after[:-1])
-    return int(old.sum() - np.maximum(stay, 0).sum())
+def _overlap(box: I64, boxes: I64) -> I64:
+    """What each of the boxes has in common with one, or each with its own; perhaps nothing."""
+    out = boxes.copy()
+    out[:, 0::2] = np.maximum(box[..., 0::2], boxes[:, 0::2])
+    out[:, 1::2] = np.maximum(np.minimum(box[..., 1::2], boxes[:, 1::2]), out[:, 0::2])
+    return out
 
 
-def _join(like: Any, pieces: list[Any]) -> Any:
-    """The pieces one below the other, of the kind of `like`."""
+def _shape(box: I64) -> tuple[int, ...]:
+    return tuple((box[1::2] - box[0::2]).tolist())
+
+
+def _sizes(boxes: I64) -> I64:
+    return np.asarray((boxes[:, 1::2] - boxes[:, 0::2]).prod(axis=1), np.int64)
+
+
+def _within(box: I64, boxes: I64) -> list[tuple[slice, ...]]:
+    """Where the common parts are in an array that holds the one box."""
+    common = _overlap(box, boxes)
+    low, high = common[:, 0::2] - box[0::2], common[:, 1::2] - box[0::2]
+    return [tuple(map(slice, *pair)) for pair in zip(low.tolist(), high.tolist(), strict=True)]
+
+
+def _join(
+    like: Any, shape: tuple[int, ...], pieces: list[Any], places: list[tuple[slice, ...]]
+) -> Any:
+    """The pieces in their places, in an array of the kind of `like`."""
     if isinstance(like, np.ndarray):
-        return np.concatenate(pieces) if pieces else like[:0].copy()
-    from scipy import sparse  # type: ignore[import-untyped]
+        fortran = like.flags.f_contiguous and not like.flags.c_contiguous
+        order: Any = "F" if fortran else "C"
+        whole = np.empty((*shape, *like.shape[len(shape) :]), like.dtype, order)
+        for place, piece in zip(places, pieces, strict=True):
+            whole[place] = piece
+        return whole
+    from scipy import sparse
 
     if not pieces:
         return like.tocsr()[:0].asformat(like.format)

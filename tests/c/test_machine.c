@@ -108,6 +108,41 @@ static void the_largest_remainder(void **state)
     assert_int_equal(plb_apportion((double[]){1.0, -1.0}, 2, 5, part, &err), PLB_ERR_VALUE);
 }
 
+static void rectangles_of_five(void **state)
+{
+    (void)state;
+    /* 4/7 stand alone, the others beside them: 10 + 40/7 and 10 + 3 * 30/7. */
+    const double share[] = {1.0, 4.0, 0.0, 1.0, 1.0};
+    int32_t column[5];
+    int64_t box[20];
+    double perimeter = 0.0, same = 0.0;
+    plb_err_t err;
+    assert_int_equal(plb_rectangles_columns(share, 5, 10.0, 10.0, column, &perimeter, &err),
+                     PLB_OK);
+    assert_memory_equal(column, ((int32_t[]){0, 1, 1, 0, 0}), sizeof column);
+    assert_true(fabs(perimeter - 270.0 / 7.0) < 1e-9);
+    assert_int_equal(plb_rectangles_perimeter(share, column, 5, 10.0, 10.0, &same, &err), PLB_OK);
+    assert_true(fabs(perimeter - same) < 1e-9);
+    assert_int_equal(plb_rectangles_place(share, column, 5, 10, 10, box, &err), PLB_OK);
+    assert_memory_equal(
+        box, ((int64_t[]){0, 4, 0, 4, 0, 10, 4, 10, 10, 10, 4, 10, 4, 7, 0, 4, 7, 10, 0, 4}),
+        sizeof box);
+    column[1] = 5;
+    assert_int_equal(plb_rectangles_place(share, column, 5, 10, 10, box, &err), PLB_ERR_RANGE);
+    assert_int_equal(
+        plb_rectangles_columns((double[]){0.0}, 1, 1.0, 1.0, column, &perimeter, &err),
+        PLB_ERR_VALUE);
+    int failed = 0;
+    for (int ret = PLB_ERR_NOMEM; ret != PLB_OK; failed += ret != PLB_OK) {
+        plb_mem_fail_at(failed);
+        ret = plb_rectangles_columns(share, 5, 10.0, 10.0, column, &perimeter, &err);
+        ret = ret == PLB_OK ? plb_rectangles_place(share, column, 5, 10, 10, box, &err) : ret;
+        plb_mem_fail_at(-1);
+        assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
+    }
+    assert_true(failed >= 9);
+}
+
 static void speeds_and_stragglers(void **state)
 {
     (void)state;
@@ -144,6 +179,7 @@ int main(void)
         cmocka_unit_test(each_failed_allocation_is_survived),
         cmocka_unit_test(a_measurement_that_contradicts_stands),
         cmocka_unit_test(the_largest_remainder),
+        cmocka_unit_test(rectangles_of_five),
         cmocka_unit_test(speeds_and_stragglers),
     };
     return cmocka_run_group_tests_name("machine", tests, NULL, NULL);

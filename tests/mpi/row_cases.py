@@ -63,6 +63,35 @@ def balance(comm):
     assert part.counts.tolist() == [60 * (r + 1) for r in range(comm.size)]
 
 
+def tiles(comm):
+    """Units of a grid keep their contents while the rectangles change."""
+    shape = (23, 31)
+    whole = np.arange(23 * 31).reshape(shape)
+    for model in module.MODELS:
+        part = pylb.TilePartition(comm, shape, model, tol=0.01)
+        a, b = whole[part.local], np.asfortranarray(0.5 * whole[part.local])
+        for k in range(6):
+            slow = 1.0 + 5.0 * (comm.rank == k % comm.size)
+            take(comm, part, slow * part.counts[comm.rank])
+            a, b = part.redistribute(a, b)
+            assert np.array_equal(a, whole[part.local])
+            assert np.array_equal(b, 0.5 * a)
+            assert part.counts.sum() == whole.size
+            covered = np.zeros(shape, int)
+            for first, end, left, right in part.boxes:
+                covered[first:end, left:right] += 1
+            assert (covered == 1).all()
+        assert comm.size == 1 or any(d.moved for d in part.history)
+    even = pylb.TilePartition(comm, (4 * comm.size, 3), "cpm", tol=0.5)
+    take(comm, even, 1.0)
+    x = np.zeros(even.counts[comm.rank]).reshape([s.stop - s.start for s in even.local])
+    assert even.redistribute(x) is x
+    raised(errors.DomainError, "shape is 3", lambda: pylb.TilePartition(comm, 3))
+    wrong = np.zeros((1, 1000))
+    take(comm, even, 1.0)
+    raised(errors.DomainError, "array 0 is (1, 1000)", lambda: even.redistribute(wrong))
+
+
 def few_rows(comm):
     """Fewer rows than ranks, one, none."""
     for n in (comm.size // 2, 1, 0):
@@ -164,7 +193,7 @@ def speeds_learned(comm):
         np.testing.assert_allclose(work, work[0], rtol=0.1)
 
 
-CASES = (several_arrays, balance, few_rows, zero_times, learned, speeds_learned, wrong_use)
+CASES = (several_arrays, balance, tiles, few_rows, zero_times, learned, speeds_learned, wrong_use)
 
 
 def main():

@@ -1,0 +1,124 @@
+"""Rows on ranks with unlike memories: Clarke's two cases on memories that really page.
+
+    python benchmarks/paging.py [--unit MIB] [--iterations N] [--json out/paging.json] [--plot DIR]
+
+Four ranks of Jacobi's method (examples/jacobi_rows.py) with the paper's processors: memories in the
+ratios 256 : 256 : 512 : 1024, speeds as 3.6 : 3.0 : 3.4 : 3.4, held by the lab.  One system fits
+everywhere, the other makes the two small ranks page when rows are given out evenly.  Each is solved
+with the parts left alone, with the constant and with the functional model.  As root: what does not
+fit goes to a swap file.
+
+Balanced after: iterations until no rows moved any more.  Gain: against the parts left alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from pylb.cli.table import show
+from pylb.lab import Lab, Plan, Profile
+
+RATIOS = (1, 1, 2, 4)  # 256, 256, 512, 1024 MB
+CLOCKS = (3.6, 3.0, 3.4, 3.4)  # GHz
+BUSIEST = 0.48  # share of the fastest; four on two cores leave some for others
+EVEN = {"fits": 0.4, "pages": 1.2}  # rows of an even part, by the smallest memory
+TOLERANCE = 0.15  # the times of a share of a core differ by some 10 % from one to the next
+SWEEPS = 10  # for times that are long against the period of the shares
+SCRIPT = Path(__file__).parents[1] / "examples/jacobi_rows.py"
+MODELS = ("none", "cpm", "fpm")
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+}
+
+
+def unknowns(even: float, unit: int) -> int:
+    """n of an n x n matrix of doubles whose quarter is `even` of the smallest memory."""
+    return round((4 * even * unit * 2**20 / 8) ** 0.5 / 20) * 20
+
+
+def plan(unit: int) -> Plan:
+    """The four processors; the smallest memory is `unit` MiB."""
+    profiles = tuple(
+        Profile(round(BUSIEST * clock / max(CLOCKS), 3), memory=ratio * unit * 2**20)
+        for ratio, clock in zip(RATIOS, CLOCKS, strict=True)
+    )
+    return Plan(profiles, swap=2**30)
+
+
+def solve(lab: Lab, n: int, model: str, iterations: int, picture: Path | None) -> dict[str, Any]:
+    """One run; what the script writes, and the pages that the ranks read."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "run.json"
+        words = [sys.executable, str(SCRIPT), "--n", n, "--model", model, "--json", out]
+        words += ["--iterations", iterations, "--sweeps", SWEEPS, "--tol", TOLERANCE]
+        words += ["--plot", picture] if picture else []
+        command = ["mpiexec", "-n", str(len(RATIOS)), *map(str, words)]
+        code = lab.run(command)
+        if code:
+            raise SystemExit(f"paging: {' '.join(command)} ended with {code}")
+        found: dict[str, Any] = json.loads(out.read_text())
+    found["pages"] = [use.paged for use in lab.usage()]
+    return found
+
+
+def row(case: str, n: int, model: str, run: dict[str, Any], alone: float) -> list[Any]:
+    """Of the table."""
+    times = [max(i["seconds"]) for i in run["iterations"]]
+    last = run["iterations"][-1]
+    return [
+        case,
+        n,
+        model,
+        "never" if run["steps"] is None else str(run["steps"]),
+        None if not run["steps"] else run["ended"][run["steps"] - 1],
+        1e3 * times[0],
+        1e3 * times[-1],
+        " ".join(map(str, last["counts"])),
+        sum(run["pages"]),
+        run["ended"][-1],
+        alone / run["ended"][-1],
+    ]
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--unit", type=int, default=64, help="MiB of the smallest (%(default)s)")
+    parser.add_argument("--iterations", type=int, default=12, help="(%(default)s)")
+    parser.add_argument("--json", metavar="FILE", default="out/paging.json")
+    parser.add_argument("--plot", metavar="DIR", help="a picture of each run")
+    args = parser.parse_args()
+    os.environ.update(ENVIRONMENT)
+    runs: dict[str, dict[str, Any]] = {}
+    rows = []
+    for case, even in EVEN.items():
+        n = unknowns(even, args.unit)
+        for model in MODELS:
+            picture = Path(args.plot) / f"paging-{case}-{model}.png" if args.plot else None
+            print(f"{case}, n = {n}, {model} ...", file=sys.stderr, flush=True)
+            with Lab(plan(args.unit)) as lab:
+                run = solve(lab, n, model, args.iterations, picture)
+            runs[f"{case} {model}"] = {"n": n, **run}
+            rows.append(row(case, n, model, run, runs[f"{case} none"]["ended"][-1]))
+    columns = ["case", "n", "model", "balanced after", "in s", "first ms", "last ms"]
+    columns += ["rows at the end", "pages read", "time s", "gain"]
+    show(columns, rows, title=f"Jacobi on {len(RATIOS)} ranks, {args.iterations} iterations")
+    Path(args.json).parent.mkdir(parents=True, exist_ok=True)
+    Path(args.json).write_text(json.dumps(runs, indent=1))
+
+
+if __name__ == "__main__":
+    main()
