@@ -29,7 +29,7 @@ CLOCKS = (3.6, 3.0, 3.4, 3.4)  # GHz
 BUSIEST = 0.48  # share of the fastest; four on two cores leave some for others
 EVEN = {"fits": 0.4, "pages": 1.2}  # rows of an even part, by the smallest memory
 TOLERANCE = 0.15  # the times of a share of a core differ by some 10 % from one to the next
-SWEEPS = 10  # for times that are long against the period of the shares
+SWEEPS = {"fits": 40, "pages": 5}  # for times that are long against the period of the shares
 SCRIPT = Path(__file__).parents[1] / "examples/jacobi_rows.py"
 MODELS = ("none", "cpm", "fpm")
 ENVIRONMENT = {
@@ -56,12 +56,14 @@ def plan(unit: int) -> Plan:
     return Plan(profiles, swap=2**30)
 
 
-def solve(lab: Lab, n: int, model: str, iterations: int, picture: Path | None) -> dict[str, Any]:
+def solve(
+    lab: Lab, n: int, model: str, iterations: int, sweeps: int, picture: Path | None
+) -> dict[str, Any]:
     """One run; what the script writes, and the pages that the ranks read."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run.json"
         words = [sys.executable, str(SCRIPT), "--n", n, "--model", model, "--json", out]
-        words += ["--iterations", iterations, "--sweeps", SWEEPS, "--tol", TOLERANCE]
+        words += ["--iterations", iterations, "--sweeps", sweeps, "--tol", TOLERANCE]
         words += ["--plot", picture] if picture else []
         command = ["mpiexec", "-n", str(len(RATIOS)), *map(str, words)]
         code = lab.run(command)
@@ -110,7 +112,7 @@ def main() -> None:
             picture = Path(args.plot) / f"paging-{case}-{model}.png" if args.plot else None
             print(f"{case}, n = {n}, {model} ...", file=sys.stderr, flush=True)
             with Lab(plan(args.unit)) as lab:
-                run = solve(lab, n, model, args.iterations, picture)
+                run = solve(lab, n, model, args.iterations, SWEEPS[case], picture)
             runs[f"{case} {model}"] = {"n": n, **run}
             rows.append(row(case, n, model, run, runs[f"{case} none"]["ended"][-1]))
     columns = ["case", "n", "model", "balanced after", "in s", "first ms", "last ms"]

@@ -325,7 +325,7 @@ class RowPartition:
 
 def _overlap(box: I64, boxes: I64) -> I64:
     """What each of the boxes has in common with one, or each with its own; perhaps nothing."""
-    out = boxes.copy()
+    out: I64 = boxes.copy()
     out[:, 0::2] = np.maximum(box[..., 0::2], boxes[:, 0::2])
     out[:, 1::2] = np.maximum(np.minimum(box[..., 1::2], boxes[:, 1::2]), out[:, 0::2])
     return out
@@ -357,7 +357,7 @@ def _join(
         for place, piece in zip(places, pieces, strict=True):
             whole[place] = piece
         return whole
-    from scipy import sparse
+    from scipy import sparse  # type: ignore[import-untyped]
 
     if not pieces:
         return like.tocsr()[:0].asformat(like.format)
