@@ -150,6 +150,13 @@ def test_rounds_are_all_pairs_once(n):
     assert len(found) <= n
 
 
+def test_a_burst_is_no_bandwidth():
+    """1 MiB at 2.5 MB/s behind a bucket of 64 KiB."""
+    found = probe._line([1e-4, 1e-4, 1.5e-4, 1e-4 + 2**20 / 2.5e6])
+    assert found.alpha == 1e-4
+    assert found.beta == pytest.approx(1 / 2.5e6, rel=1e-4)
+
+
 def test_virtual_ranks_know_their_machine():
     def program(comm):
         return pylb.Machine.measure(comm)
