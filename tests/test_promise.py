@@ -21,7 +21,7 @@ def test_it_looks_where_a_promise_is_broken():
     assert looks([1.0, 1.5, 1.0] * 10) == []  # spikes
     assert looks([1.0] * 30 + [1.5] * 2) == [31]  # two iterations have shown it
     assert Promise().observe(3.0, 1.0) is False  # nothing was promised
-    assert looks([1.5] * 20, price=1.6)[:2] == [6, 13]  # a second an iteration is lost
+    assert looks([1.5] * 20, price=0.8)[:2] == [6, 13]  # a second an iteration is lost
 
 
 def test_looks_that_do_not_help_get_rare():
@@ -100,3 +100,11 @@ def test_an_estimate_is_a_number_above_zero():
     for bad in (0.0, -1.0, np.nan, np.inf):
         with pytest.raises(DomainError, match="work is"):
             lb.add(1, None, work=bad)
+
+
+def test_who_chooses_nothing_has_it():
+    assert pylb.Balancer()._parameters["unlike"] is True
+    for way in ({"strategy": "GreedyLB"}, {"every": 5}, {"lag": 2}, {"mode": "shadow"}):
+        assert pylb.Balancer(**way)._parameters["unlike"] is False
+    assert pylb.Balancer(strategy="GreedyLB", unlike=True)._parameters["unlike"] is True
+    assert pylb.Balancer(unlike=False)._parameters["unlike"] is False

@@ -103,6 +103,15 @@ def test_bad_input():
     assert SpeedLearner(3).observe([], [], []) is None
 
 
+def test_of_very_many_objects_a_part_speaks_for_all():
+    speed, rank, seconds = made(100_000, 10)
+    learner = learn(rank, seconds, 10)
+    off = np.log(learner.speed / speed)
+    assert np.sqrt(((off - off.mean()) ** 2).mean()) < 0.01
+    assert len(learner._seen[0].key) < 15_000
+    assert all(np.array_equal(o.key, learner._seen[0].key) for o in learner._seen)
+
+
 # ---- placement after placement -----------------------------------------------------------------
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import deque
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +26,7 @@ NOISE = 2.56 * math.sqrt(2.0)  # between the deciles of a difference of two, in 
 # moved (for it to remain so: a tenth), and one is off by more than four errors and a twentieth.
 EXPLAINED, STILL, ERRORS, UNLIKE = 0.25, 0.1, 4.0, 0.05
 DOUBTS = 2  # fits in a row that show no sign of it, until they are said to be alike again
+ENOUGH = 500  # objects a rank; of more than twice as many, a part speaks for all
 FEW = 50  # one object in so many must have moved, or nothing new is learned
 BETTER = 0.05  # by how much work that changes must explain more than work that does not
 
@@ -40,6 +41,15 @@ class Observation(NamedTuple):
 
 def _same_places(a: Observation, b: Observation) -> bool:
     return np.array_equal(a.key, b.key) and np.array_equal(a.who, b.who)
+
+
+def _speaks_for_all(key: I64, n_ranks: int) -> Any:
+    """Of very many objects a part, the same each time: which are in it."""
+    parts = 1
+    while len(key) > 2 * ENOUGH * n_ranks * parts:
+        parts *= 2
+    mixed = key.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing
+    return (mixed >> np.uint64(32)) % np.uint64(parts) == 0
 
 
 class Fit(NamedTuple):
@@ -130,6 +140,7 @@ class SpeedLearner:
         if len(twice):
             raise DomainError(f"key has {keys[order][twice[0]]} twice: expected each object once")
         order = order[times[order] > 0]
+        order = order[_speaks_for_all(keys[order], self.n_ranks)]
         self._follow_changes(keys[order], ranks[order], times[order])
         now = Observation(keys[order], self._who[ranks[order]], times[order])
         if self._seen and _same_places(self._seen[-1], now):

@@ -89,7 +89,8 @@ class Balancer(Asynchronous):
         The ranks may be of different speeds (power caps, other programs, other processors): learn
         them from where objects have been, and give the strategies work and speeds in place of
         seconds.  It takes a few balancings, and objects whose work does not change together with
-        their place.  A shadow run and distributed strategies do without.
+        their place.  A shadow run and distributed strategies do without.  Default: where pylb
+        chooses both the strategy and when to balance, and `lag` is 0.
     give_up : bool, optional
         Switch balancing off as long as it costs more than it saves, and look again now and then.
         Default: unless `every`, or a function of one's own, says when to balance.
@@ -151,7 +152,7 @@ class Balancer(Asynchronous):
         load: Callable[[int, Any], float] | None = None,
         seed: int = 0,
         give_up: bool | None = None,
-        unlike: bool = False,
+        unlike: bool | None = None,
         network: tuple[float, float] | None = None,
         record: bool | str | os.PathLike[str] = True,
         replay: str | os.PathLike[str] | None = None,
@@ -160,11 +161,13 @@ class Balancer(Asynchronous):
     ) -> None:
         self._agreement = agreement_of(comm)  # first: from here on an error reaches all ranks
         self._transport = self._agreement.transport
-        self._learner = SpeedLearner(self._transport.size) if unlike else None
         if every is None and trigger is None:
             trigger = "auto"
         when = make(every=every, trigger=trigger, **dict(trigger_params or {}))
         which = chooser(strategy, strategy_params or {}, network)
+        chooses = when.name == "auto" and which.name == "auto" and not lag
+        unlike = chooses and mode == "on" if unlike is None else bool(unlike)
+        self._learner = SpeedLearner(self.n_ranks) if unlike else None
         gives_up = when.name not in ASKED_FOR if give_up is None else bool(give_up)
         self._mode = _one_of("mode", mode, ("on", "shadow", "off"))
         self._lag = _lag_of(lag)
@@ -678,7 +681,7 @@ class Balancer(Asynchronous):
         self._worth.learn(outcome.speed)
         self._decider.balanced(receipt, chosen, outcome)
         if self._promise is not None:
-            price = outcome.seconds_statistics + outcome.seconds_strategy
+            price = outcome.cost - outcome.seconds_migration
             self._promise.balanced(outcome.predicted, price)
 
     def _look(self, promise: Promise, longest: float, mean: float) -> None:

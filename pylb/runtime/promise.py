@@ -8,7 +8,7 @@ FIRST = 3  # iterations after a balancing, the first of which may be warming up
 BROKEN = 1.05  # max/mean over the predicted one
 WORSE = 1.1  # max/mean over that at the last look
 SOON = 2  # looks that come as soon as they may
-LOST = 4.0  # looks that what was lost since the last one would have paid for
+LOST = 8.0  # looks that what was lost since the last one would have paid for
 
 
 class Promise:
@@ -16,7 +16,7 @@ class Promise:
 
     The reason may be that ranks are of unlike speeds, or that one has just changed its speed, which
     a strategy that is told of seconds cannot know.  A look costs about as much as a balancing
-    without its migrations, so four times that must have been lost first.  Looks that follow one
+    without its migrations, so eight times that must have been lost first.  Looks that follow one
     another with the promise still broken are twice as far apart each time, so that where there is
     another reason (noise, work that changes all the time) they cost the logarithm of the run; and
     come at once when it is worse than at the last.
