@@ -29,6 +29,7 @@ from pylb.show.explorer import explore
 from pylb.show.report import report
 from pylb.snapshot import Edges, Multicasts, Snapshot
 from pylb.strategies import Strategy, strategies, strategy
+from pylb.suggest import Suggestion, suggest
 from pylb.trace import RunRecord, Trace
 from pylb.traffic import Traffic, traffic
 from pylb.triggers import Cycle, Trigger, triggers
@@ -77,6 +78,7 @@ __all__ = [
     "Snapshot",
     "SpeedModels",
     "Strategy",
+    "Suggestion",
     "TilePartition",
     "Trace",
     "Traffic",
@@ -103,6 +105,7 @@ __all__ = [
     "report",
     "strategies",
     "strategy",
+    "suggest",
     "traffic",
     "triggers",
     "whatif",

@@ -12,6 +12,7 @@ from pylb.cli import table
 from pylb.errors import DomainError
 from pylb.events import Recording
 from pylb.lab.shares import parse_period
+from pylb.suggest import Suggestion, suggest
 from pylb.whatif import MATCHING, WAITING, Prediction, whatif
 
 HELP = "predict the time of a recorded MPI program under other placements"
@@ -19,6 +20,7 @@ EXAMPLES = """\
   pylb whatif run --place 0,0,1,1
   pylb whatif run --place 0,1,0,1 --place 0,0,0,1 --speed 1,0.5
   pylb whatif run --place 0,1 --share 0.9,0.45         (as under pylb lab --share 0.9,0.45)
+  pylb whatif run --place 0,0,1,1 --suggest 3
   pylb whatif run --place 0,1,2,3 --node 0,0,1,1 --alpha 2e-6 --beta 1e-9 --json
 
 columns: predicted seconds from the end of MPI_Init to the last MPI_Finalize, the part of the
@@ -47,6 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--quantum", type=float, help="seconds of a turn on a shared processor; 0: equal shares")
     add("--waiting", choices=WAITING, help="what a rank that waits does to its processor")
     add("--matching", choices=MATCHING, default="arrival", help="of receives from any source")
+    add(
+        "--suggest",
+        type=int,
+        metavar="N",
+        help="search from the last --place: the N changes that would save most",
+    )
     add("--ranks", action="store_true", help="a row for each rank")
     add("--json", action="store_true", help="print one JSON object")
 
@@ -74,15 +82,39 @@ def run(args: argparse.Namespace) -> int:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         told = [whatif(recording, placement=p, network=network, **given) for p in places]
+        better: list[Suggestion] = []
+        if args.suggest is not None:
+            last = told[-1].target.placement
+            better = suggest(recording, placement=last, best=args.suggest, network=network, **given)
     for text in dict.fromkeys(str(one.message) for one in caught):
         print(f"pylb: {text}", file=sys.stderr)
     if args.json:
         rows = [as_dict(one) for one in told]
+        found = [_suggested(one) for one in better]
         head = {"run": args.recording, "ranks": recording.n_ranks, "seconds": recording.seconds}
-        print(json.dumps(head | {"predictions": rows}, indent=2, allow_nan=False))
+        print(
+            json.dumps(
+                head | {"predictions": rows, "suggestions": found}, indent=2, allow_nan=False
+            )
+        )
     else:
         _show(recording, told, args.ranks)
+        for one in better:
+            print(one)
+            if one.placement is not None and len(one.placement) <= 64:
+                print("  --place " + ",".join(map(str, one.placement)))
     return 0 if all(one.complete for one in told) else 1
+
+
+def _suggested(one: Suggestion) -> dict[str, Any]:
+    placement = None if one.placement is None else one.placement.tolist()
+    return {
+        "time": one.time,
+        "saves": one.saves,
+        "placement": placement,
+        "procedure": one.procedure,
+        "reason": one.reason,
+    }
 
 
 def numbers(name: str, text: str, kind: type) -> list[Any]:
