@@ -40,7 +40,10 @@ from heat import Block, Plate  # isort: skip
 RANKS, SHARE = 4, 0.48  # cores of a rank without a cap: together a bit less than two
 CAPS = (27, 26, 25, 24, 23)
 PLATE = Plate(8, 48)
-SWEEPS = 120  # of a block in an iteration: some milliseconds, several periods of the quota
+SWEEPS, LONG = (
+    120,
+    360,
+)  # of a block in an iteration: some milliseconds, several periods of the quota
 EVERY = 10
 CHANGE = "the cap falls"  # the moment at which the lab changes
 
@@ -86,7 +89,7 @@ def work(spread: float, iteration: int) -> np.ndarray:
         return np.full(n, SWEEPS)
     size = np.random.default_rng(1).permutation(np.geomspace(1.0, spread, n))
     drift = 1.0 + 0.5 * np.sin(2.0 * np.pi * (np.arange(n) / n - iteration / 80.0))
-    return np.maximum(np.round(SWEEPS * drift * size / size.mean()), 1).astype(int)
+    return np.maximum(np.round(LONG * drift * size / size.mean()), 1).astype(int)
 
 
 # ---- the ranks ---------------------------------------------------------------------------------
@@ -212,7 +215,7 @@ def figures(run: dict[str, Any], power: dict[str, Any]) -> Iterator[Any]:
 
 
 def sizes(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
-    iterations, first = (30, 10) if quick else (70, 15)
+    iterations, first = (20, 10) if quick else (40, 12)
     made: dict[str, Any] = {}
     for watts in (25, 23):
         runs = measure(capped(watts), 10.0, iterations, 0, SIZES)

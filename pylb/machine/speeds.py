@@ -22,9 +22,11 @@ PRIOR = 0.25  # weight of the user's own work estimate, in observations
 # within half of that.  Objects that have grown do so each by its own.
 CHANGED, ALIKE, LEAST = math.log(1.1), 0.5, 4
 NOISE = 2.56 * math.sqrt(2.0)  # between the deciles of a difference of two, in sigma
-# When ranks are said to be unlike: the speeds account for a quarter of what changed as objects
-# moved (for it to remain so: a tenth), and one is off by more than four errors and a twentieth.
-EXPLAINED, STILL, ERRORS, UNLIKE = 0.25, 0.1, 4.0, 0.05
+# When ranks are said to be unlike: the speeds account for a part of what changed as objects moved
+# (for it to remain so: a smaller one), one is off by more than a twentieth, and the squares of all,
+# in their errors, add up to more than chance allows, by ERRORS of that sum's deviations.
+EXPLAINED, STILL, ERRORS, UNLIKE = 0.08, 0.03, 4.0, 0.05
+WARY = 1.5  # times what ranks were seen to be unsteady by, as that is of few
 DOUBTS = 2  # fits in a row that show no sign of it, until they are said to be alike again
 ENOUGH = 500  # objects a rank; of more than twice as many, a part speaks for all
 FEW = 50  # one object in so many must have moved, or nothing new is learned
@@ -194,9 +196,15 @@ class SpeedLearner:
         self.error = np.hypot(fit.error, self._unrest())
         self.sigma, self.explained = fit.sigma, fit.explained
         known = np.isfinite(self.error)
-        off = np.abs(fit.log[known]) > np.maximum(UNLIKE, ERRORS * self.error[known])
+        off = np.abs(fit.log[known])
+        free = max(np.count_nonzero(known) - 1, 1)
+        chance = free + ERRORS * math.sqrt(2.0 * free)
         enough = EXPLAINED if self.speed is None else STILL
-        unlike = self.explained > enough and bool(off.any())
+        unlike = (
+            self.explained > enough
+            and bool(off.max(initial=0.0) > UNLIKE)
+            and float(np.sum((off / self.error[known]) ** 2)) > chance
+        )
         self._doubts = 0 if unlike else self._doubts + 1
         if unlike:
             self.speed = np.exp(fit.log)
@@ -210,7 +218,7 @@ class SpeedLearner:
         """
         if not self._shifts:
             return np.zeros(self.n_ranks)
-        deviation = 1.4826 * float(np.median(self._shifts)) / math.sqrt(2.0)
+        deviation = WARY * 1.4826 * float(np.median(self._shifts)) / math.sqrt(2.0)
         seen = sum(np.bincount(o.who, minlength=self._count)[self._who] > 0 for o in self._seen)
         return np.asarray(deviation / np.sqrt(np.maximum(seen, 1)))
 
