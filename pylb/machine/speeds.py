@@ -40,6 +40,11 @@ class Observation(NamedTuple):
     who: I32
     seconds: F64
 
+    def weight(self) -> F64:
+        """Of each: short objects are noisier, by the clock and where a quota stops them."""
+        mean = self.seconds.sum() / max(len(self.seconds), 1)
+        return np.asarray(np.sqrt(self.seconds / max(mean, np.finfo(float).tiny)))
+
 
 def _same_places(a: Observation, b: Observation) -> bool:
     return np.array_equal(a.key, b.key) and np.array_equal(a.who, b.who)
@@ -137,6 +142,10 @@ class SpeedLearner:
             raise OutOfRangeError(
                 f"rank[{i}] is {ranks[i]}: expected 0 ... {self.n_ranks - 1}, one of the ranks"
             )
+        wrong = np.flatnonzero(np.isinf(times))
+        if len(wrong):
+            i = wrong[0]
+            raise DomainError(f"seconds[{i}] is {times[i]}: expected a finite time")
         order = np.argsort(keys)
         twice = np.flatnonzero(np.diff(keys[order]) == 0)
         if len(twice):
@@ -251,7 +260,7 @@ class SpeedLearner:
             np.append(np.flatnonzero(is_first), len(key)),
             number_of[who],
             np.concatenate([o.seconds for o in seen])[order],
-            np.repeat(weights, sizes)[order],
+            (np.repeat(weights, sizes) * np.concatenate([o.weight() for o in seen]))[order],
             self.n_ranks + len(past),
         )
         known = np.isfinite(error[: self.n_ranks])
