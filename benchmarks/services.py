@@ -33,7 +33,8 @@ from pylb.cli import table
 Row = dict[str, Any]
 SPARSE_KIB = (0.008, 1, 64, 4096)  # to the next rank
 DENSE_KIB = (0.008, 1, 64, 1024, 4096)  # to each rank
-LEAST, MOST, SECONDS = 7, 400, 1.0  # repeats, as long as
+LEAST, MOST = 7, 400  # repeats, while they take less than
+LONGEST, SECONDS = 15.0, 1.0  # at most that for the first ones, that for more; two in any case
 
 
 def in_turn(comm: Any, *calls: Callable[[], Any]) -> list[float]:
@@ -47,8 +48,8 @@ def in_turn(comm: Any, *calls: Callable[[], Any]) -> list[float]:
             start = time.perf_counter()
             call()
             row.append(time.perf_counter() - start)
-        n = len(times[0])
-        again = n < LEAST or (n < MOST and time.perf_counter() - begin < SECONDS)
+        n, took = len(times[0]), time.perf_counter() - begin
+        again = n < 2 or took < (LONGEST if n < LEAST else SECONDS if n < MOST else 0.0)
         more = comm.bcast(again)
     return [float(x) for x in np.min(comm.allreduce(np.array(times), op=_longest), axis=1)]
 
