@@ -6,6 +6,7 @@ are more ranks or iterations than pixels, neighbours are drawn as one.
 
 from pylb.plots.common import BLUE, GREY, ORANGE, VERMILLION
 from pylb.plots.decisions import decisions, fits, optimum
+from pylb.plots.events import timeline
 from pylb.plots.moves import communication, migrations
 from pylb.plots.objects import objects
 from pylb.plots.ranks import before_after, imbalance, rank_loads
@@ -24,4 +25,5 @@ __all__ = [
     "objects",
     "optimum",
     "rank_loads",
+    "timeline",
 ]
