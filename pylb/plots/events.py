@@ -63,7 +63,9 @@ def timeline(
         }
         for name, (colour, bars) in spans.items():
             label = name if rank == 0 else None
-            ax.broken_barh(bars.tolist(), (rank - 0.35, 0.7), color=colour, linewidth=0, label=label)
+            ax.broken_barh(
+                bars.tolist(), (rank - 0.35, 0.7), color=colour, linewidth=0, label=label
+            )
     if path is not None:
         at, who = _line(run, path, told)
         ax.plot(at, who, color="black", linewidth=1.4, label="critical path")
