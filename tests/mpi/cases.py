@@ -484,7 +484,7 @@ def reports(comm):
             assert d["iterations"] == 3
             assert len(d["history"]) == 2
             assert "Decisions" in Path(folder, "run.txt").read_text()
-        raised(errors.DomainError, (".json", ".html"), lambda: lb.report("run.html"))
+        raised(errors.DomainError, (".json", ".html"), lambda: lb.report("run.pdf"))
     return None
 
 
