@@ -213,6 +213,28 @@ def test_a_million_events_are_a_page_of_less_than_two_megabytes(tmp_path):
     assert {d["cost"] for d in found["decisions"]} == set(costs)
 
 
+def test_lb_report_of_a_run_that_is_written_as_it_comes(tmp_path):
+    pytest.importorskip("h5py")
+
+    def main(comm):
+        lb = pylb.Balancer(comm, strategy="GreedyLB", every=5, record=tmp_path / "run.h5")
+        for key in range(8):
+            if key // 4 == lb.rank:
+                lb.add(key, key)
+        for _ in lb.iterate(12):
+            for key, _ in lb.local():
+                comm.elapse(1e-3 * (1 + key))
+        return lb.report(tmp_path / "run.html", title="<b>", names={7: "<script>"})
+
+    report = pylb.VirtualCluster(2, clock="none").run(main)[0]
+    found = data_of((tmp_path / "run.html").read_text("ascii"))
+    assert found["picture"]["n_iterations"] == 12
+    assert report.migrations > 0
+    assert found["title"] == "<b>"
+    assert found["heaviest"][0][:2] == ["7", "<script>"]
+    assert sum(map(sum, found["groups"]["objects"])) == report.migrations
+
+
 def test_a_report_of_a_file_is_a_page_or_efficiencies(folder, tmp_path):
     out = pylb.report(folder / "run.h5", tmp_path / "page.html", names={0: "first"})
     assert data_of(out.read_text("ascii"))["title"] == "run.h5"

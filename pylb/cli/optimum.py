@@ -27,12 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Find the schedule and show it beside the recorded run."""
-    found = runs.read(args.run, args.stem)
-    cost = runs.cost_of(found, args.cost)
-    trace = runs.trace_of(found)
-    strategy = runs.strategy(args.strategy)
-    best = trace.optimum(strategy, cost=cost)
-    recorded = trace.replay("none").time
+    _, strategy, cost, best, recorded = runs.asked(args)
     speedup = recorded / best.time if best.time > 0 else 1.0
     if args.json:
         answer = {

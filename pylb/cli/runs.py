@@ -8,9 +8,10 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pylb.errors import DomainError, FormatError, StrategyError, UnknownStrategyError
+from pylb.optimum import Optimum
 from pylb.show import course
 from pylb.strategies import Strategy, find
 from pylb.trace import RunRecord, Trace
@@ -77,6 +78,24 @@ def cost_of(found: RunRecord | Trace, given: float | None) -> float:
     if not own:
         raise DomainError("cost: the run has no balancings of its own, expected --cost SECONDS")
     return sum(own) / len(own)
+
+
+class Asked(NamedTuple):
+    """What a schedule of balancings is made of."""
+
+    trace: Trace
+    strategy: Strategy
+    cost: float
+    best: Optimum
+    recorded: float
+
+
+def asked(args: argparse.Namespace) -> Asked:
+    """The run of the command line, the best schedule for it, and its time as recorded."""
+    found = read(args.run, args.stem)
+    cost, trace, entry = cost_of(found, args.cost), trace_of(found), strategy(args.strategy)
+    best = trace.optimum(entry, cost=cost)
+    return Asked(trace, entry, cost, best, trace.replay("none").time)
 
 
 def words(text: str) -> list[str]:

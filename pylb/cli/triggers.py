@@ -37,12 +37,7 @@ def run(args: argparse.Namespace) -> int:
     """Show the table, or replay the run under each trigger."""
     if args.run is None:
         return _list(args.json)
-    found = runs.read(args.run, args.stem)
-    cost = runs.cost_of(found, args.cost)
-    trace = runs.trace_of(found)
-    strategy = runs.strategy(args.strategy)
-    best = trace.optimum(strategy, cost=cost)
-    recorded = trace.replay("none").time
+    trace, strategy, cost, best, recorded = runs.asked(args)
     names = args.trigger or sorted(triggers())
     rows = [_row(trace, strategy, name, cost, best, recorded) for name in names]
     rows.sort(key=lambda row: row["time"])

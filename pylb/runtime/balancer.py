@@ -29,7 +29,7 @@ from pylb.runtime.migration import Balancing
 from pylb.runtime.objects import Changes, Directory, Item, Store, key_of
 from pylb.runtime.parcel import pack_mail, size_of, unpack_mail
 from pylb.runtime.promise import Promise
-from pylb.runtime.recording import EVERY, LATEST, Recording, Scribe
+from pylb.runtime.recording import EVERY, GATHER, LATEST, Recording, Scribe
 from pylb.runtime.report import Iterations, Log, Report, Row, check_suffix
 from pylb.runtime.shadow import Shadow
 from pylb.runtime.transport import NO_LOADS, Sample, Sends, Stats
@@ -780,7 +780,13 @@ class Balancer(Asynchronous):
         every = self._transport.allgather(np.array(self._loads))
         return np.stack([np.frombuffer(b, np.float64) for b in every], axis=1)
 
-    def report(self, path: str | os.PathLike[str] | None = None) -> Report:
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str | None = None,
+        names: Mapping[int, str] | None = None,
+    ) -> Report:
         """What the run was like so far.
 
         Parameters
@@ -788,6 +794,10 @@ class Balancer(Asynchronous):
         path : str or Path, optional
             Rank 0 also writes it there, as JSON (``.json``), as text (``.txt``), or as a page to
             look around in (``.html``), which needs no network.
+        title : str, optional
+            Of the page.  Default: the file's name.
+        names : mapping from int to str, optional
+            Of objects, by key, for the page; those of rank 0 count.
 
         Raises
         ------
@@ -817,21 +827,28 @@ class Balancer(Asynchronous):
         )
         if path is None:
             return report
-        course = self._course(Path(path).stem) if check_suffix(path) == ".html" else None
-        if self.rank == 0 and course is None:
-            report.write(path)
-        elif course is not None:
+        is_page = check_suffix(path) == ".html"
+        course = self._course(title or Path(path).stem, names) if is_page else None
+        if course is not None:
             page.write(course, path)
+        elif self.rank == 0 and not is_page:
+            report.write(path)
         return report
 
-    def _course(self, title: str) -> Course | None:
-        """On rank 0 what a page shows: with migrations where the run is kept.  Collective."""
+    def _course(self, title: str, names: Mapping[int, str] | None) -> Course | None:
+        """On rank 0 what a page shows: with migrations where the run is kept and not too long.
+
+        Collective.
+        """
         times = self.rank_loads()
         stretches: list[Stretch] = []
-        if self._records and self._scribe is None and not self._lag:
+        loads = self._done * len(self._directory.keys)  # the same on all ranks
+        if self._records and self._scribe is None and not self._lag and loads < GATHER:
             stretches = self._recording.gather(self._done, forget=False)
         if self.rank:
             return None
+        if self._scribe is not None:
+            stretches = self._scribe.read()
         it = self.iterations
         return of_stretches(
             stretches,
@@ -841,6 +858,7 @@ class Balancer(Asynchronous):
             history=self.history,
             parameters=self._parameters,
             title=title,
+            names=names,
         )
 
     def _would_save(self, cost: float) -> float:

@@ -18,6 +18,7 @@ from pylb.snapshot import F64
 from pylb.trace.record import Stretch
 
 KEEP = 64 << 20  # bytes of loads that a rank keeps in memory
+GATHER = 1 << 27  # loads of all ranks that a page is made of: 1 GiB on rank 0
 LATEST = 1.0  # seconds of iterations, likewise
 EVERY = 64  # iterations from one writing to the next, where the record is written as it comes
 
@@ -160,6 +161,12 @@ class Scribe:
         stretches = recording.gather(iteration, forget=False)
         self._on_root(lambda: self._whole(stretches, rows, history), iteration)
         return sum(s.iterations for s in stretches)
+
+    def read(self) -> list[Stretch]:
+        """What has been written so far, on rank 0."""
+        from pylb.trace import h5
+
+        return [] if self._writer is None else h5.read(self.path).stretches
 
     def _on_root(self, call: Callable[[], None], iteration: int) -> None:
         error: Exception | None = None

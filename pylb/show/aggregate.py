@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pylb.show.plain import digits
 from pylb.snapshot import F64
 
 
@@ -34,3 +35,28 @@ def quantized(cells: F64, top: float) -> Any:
     """0 ... `top` as 0 ... 65535, (rows, columns) uint16, little endian."""
     scale = 65535.0 / top if top > 0 else 0.0
     return np.minimum(np.rint(cells * scale), 65535.0).astype("<u2")
+
+
+def picture(times: F64, elapsed: F64, rows: int, columns: int) -> dict[str, Any]:
+    """Loads of the ranks over the iterations, (m, p) seconds, in so many cells at most, and lines.
+
+    ``cells`` are (rows, columns) uint16 of 0 ... ``top`` seconds: the largest of ``rank_step``
+    ranks and ``iteration_step`` iterations each.
+    """
+    m, p = times.shape
+    width, height = step(m, columns), step(p, rows)
+    cells = largest(times, width, height).T
+    top = float(cells.max())
+    return {
+        "n_ranks": p,
+        "n_iterations": m,
+        "rank_step": height,
+        "iteration_step": width,
+        "rows": cells.shape[0],
+        "columns": cells.shape[1],
+        "top": top,
+        "cells": np.ascontiguousarray(quantized(cells, top)),
+        "max": digits(largest(times.max(axis=1)[None], 1, width)[0]),
+        "mean": digits(mean(times.mean(axis=1), width)),
+        "elapsed": digits(largest(elapsed[None], 1, width)[0]),
+    }

@@ -20,7 +20,7 @@ from pylb._version import __version__
 from pylb.receipts import Receipt
 from pylb.show import aggregate, efficiency
 from pylb.show.course import Course, Moves
-from pylb.show.plain import clip, digits, script_json
+from pylb.show.plain import clip, script_json
 
 STATIC = Path(__file__).with_name("static")
 MOST_ROWS, MOST_COLUMNS = 200, 800  # cells of the heat map
@@ -109,32 +109,11 @@ def data(course: Course) -> dict[str, Any]:
 
 
 def loads(course: Course) -> dict[str, Any]:
-    """The loads of the ranks over the iterations, no finer than a screen: cells and lines.
-
-    ``cells`` are (rows, columns) uint16 of 0 ... ``top`` seconds: the largest of ``rank_step``
-    ranks and ``iteration_step`` iterations each.
-    """
-    m, p = course.times.shape
-    width, height = aggregate.step(m, MOST_COLUMNS), aggregate.step(p, MOST_ROWS)
-    cells = aggregate.largest(course.times.T, height, width)
-    top = float(cells.max())
-    whole = np.atleast_2d
-    return {
-        "n_ranks": p,
-        "n_iterations": m,
-        "rank_step": height,
-        "iteration_step": width,
-        "rows": cells.shape[0],
-        "columns": cells.shape[1],
-        "top": top,
-        "cells": aggregate.quantized(cells, top),
-        "max": digits(aggregate.largest(whole(course.max), 1, width)[0]),
-        "mean": digits(aggregate.mean(course.mean, width)),
-        "elapsed": digits(aggregate.largest(whole(course.elapsed), 1, width)[0]),
-        "balanced": sorted({i // width * width for i in course.balanced_after})
-        if width > 1
-        else course.balanced_after,
-    }
+    """The loads of the ranks over the iterations, no finer than a screen, and the balancings."""
+    picture = aggregate.picture(course.times, course.elapsed, MOST_ROWS, MOST_COLUMNS)
+    width = picture["iteration_step"]  # of those that would fall together one is enough
+    picture["balanced"] = sorted({i // width * width for i in course.balanced_after})
+    return picture
 
 
 def facts(course: Course) -> list[tuple[str, Any]]:

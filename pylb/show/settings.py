@@ -12,7 +12,7 @@ import numpy as np
 from pylb.errors import DomainError
 from pylb.replay import Replay, receipt, replay
 from pylb.show import aggregate
-from pylb.show.plain import clip, digits
+from pylb.show.plain import clip
 from pylb.trace import Trace
 
 MOST_ROWS, MOST_COLUMNS = 128, 512  # cells of the heat map
@@ -148,29 +148,9 @@ def on_ranks(trace: Trace, n_ranks: int) -> Trace:
 
 
 def picture(run: Replay) -> dict[str, Any]:
-    """Loads and decisions of a replay, no finer than a screen; ``cells`` are bytes (uint16)."""
-    times = run.rank_times
-    m, p = times.shape
-    width, height = aggregate.step(m, MOST_COLUMNS), aggregate.step(p, MOST_ROWS)
-    cells = np.ascontiguousarray(aggregate.largest(times, width, height).T)
-    top = float(cells.max())
-    most = np.maximum(run.metrics["max"], 0.0)
-    elapsed = np.atleast_2d(most)
-    maxima = aggregate.largest(times.max(axis=1)[None], 1, width)[0]
-    return {
-        "n_ranks": p,
-        "n_iterations": m,
-        "rank_step": height,
-        "iteration_step": width,
-        "rows": cells.shape[0],
-        "columns": cells.shape[1],
-        "top": top,
-        "cells": aggregate.quantized(cells, top).tobytes(),
-        "max": digits(maxima),
-        "mean": digits(aggregate.mean(times.mean(axis=1), width)),
-        "elapsed": digits(aggregate.largest(elapsed, 1, width)[0]),
-        "balanced": run.balanced_after,
-    }
+    """Loads and balancings of a replay, no finer than a screen; ``cells`` are bytes (uint16)."""
+    out = aggregate.picture(run.rank_times, run.metrics["max"], MOST_ROWS, MOST_COLUMNS)
+    return {**out, "cells": out["cells"].tobytes(), "balanced": run.balanced_after}
 
 
 def figures(run: Replay, recorded: Replay) -> dict[str, Any]:
