@@ -414,13 +414,14 @@ def test_everything_shows_itself_with_a_picture(record, trace):
         pylb.place(snapshot, "GreedyLB"),
         run.decisions[0],
         pylb.RowPartition(None, 100),
+        pylb.Machine.parse("node:2[speed=1,0.5] rank:2"),
     ]
     for thing in things:
         html = thing._repr_html_()
         assert "<svg" in html or "<img" in html
         assert len(html) < 60_000
         assert repr(thing).startswith("<")
-        assert len(repr(thing)) < 300
+        assert len(repr(thing)) < 400
 
 
 def test_hostile_text_is_escaped_in_a_repr():

@@ -16,6 +16,7 @@ from pylb.show import aggregate
 from pylb.snapshot import F64
 
 if TYPE_CHECKING:
+    from pylb.machine.machine import Machine
     from pylb.machine.rows import RowPartition
     from pylb.place import Placement
     from pylb.receipts import Receipt
@@ -202,3 +203,8 @@ def of_receipt(receipt: Receipt) -> str:
 def of_rows(part: RowPartition) -> str:
     """Rows of each rank."""
     return figure(bars(np.asarray(part.counts, np.float64), "rows of each rank"), repr(part))
+
+
+def of_machine(machine: Machine) -> str:
+    """Processing power of each rank."""
+    return figure(bars(machine.speed, "speed of each rank"), repr(machine).splitlines()[0])
