@@ -476,7 +476,7 @@ def reports(comm):
     lb = fill(pylb.Balancer(comm, every=1))
     loop(lb, 3)
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("run.json", "run.txt"):
+        for name in ("run.json", "run.txt", "run.html"):
             lb.report(Path(folder, name))
             assert Path(folder, name).exists() == (lb.rank == 0)
         if lb.rank == 0:
