@@ -162,8 +162,6 @@ class Network:
             "HYDRA_LAUNCHER_EXEC": agent,
             "HYDRA_HOST_FILE": f"{hostfile}.hydra",
             "HYDRA_IFACE": "eth0",
-            "FI_PROVIDER": "tcp",
-            "FI_TCP_IFACE": "eth0",
         }
 
 

@@ -199,10 +199,10 @@ class Lab:
             yield
 
     def _memories(self) -> list[tuple[Path, int]]:
-        """Groups with a killer to be switched, and the memory of each."""
+        """Groups of version 1 with a limit, and the memory of each."""
         out = []
         for rank in self._groups.ranks():
-            folder = self._groups.folder(rank, "memory.oom_control")
+            folder = self._groups.folder(rank, "memory.limit_in_bytes")
             memory = self.limits[self._node(rank)].memory
             if folder is not None and memory is not None:
                 out.append((folder, memory))

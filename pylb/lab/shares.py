@@ -16,6 +16,9 @@ PERIOD_US = 5_000
 """Default period.  A rank that spins in MPI burns its quota and then stands still for the rest of
 the period, and whoever waits for it waits as long: a short period keeps that to milliseconds."""
 
+SLACK = 2**24
+"""Bytes that a group of version 1 may have for moments above its rank's memory."""
+
 
 class Limit(NamedTuple):
     """What a rank is held to: `quota_us` microseconds of processor time in every `period_us`, and
@@ -39,8 +42,8 @@ class Limit(NamedTuple):
             ("cpu.cfs_quota_us", quota),
         ]
         if self.memory is not None:
-            out += [(name, str(self.memory)) for name in ("memory.max", "memory.limit_in_bytes")]
-            out.append(("memory.oom_control", "1"))  # keeper.py says why
+            out.append(("memory.max", str(self.memory)))
+            out.append(("memory.limit_in_bytes", str(self.memory + SLACK)))  # keeper.py says why
         return out
 
 
