@@ -99,7 +99,11 @@ def plot(solved: Solved, title: str, path: str) -> None:
         left.plot(counts[:, rank], **style)
         right.plot(1e3 * seconds[:, rank], **style)
     left.set(xlabel="iteration", ylabel="rows", ylim=(0, None), title=title)
-    right.set(xlabel="iteration", ylabel="time of the computation [ms]", yscale="log")
+    right.set(xlabel="iteration", ylabel="time of the computation [ms]")
+    if seconds.max() > 10 * seconds[seconds > 0].min(initial=seconds.max()):
+        right.set_yscale("log")
+    else:
+        right.set_ylim(0, None)
     left.legend()
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)

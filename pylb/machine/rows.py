@@ -20,6 +20,7 @@ from pylb.runtime.transport import Sends
 from pylb.snapshot import F64, I64
 
 MODELS = ("cpm", "fpm", "power")
+PAGING = 0.5  # of a rank's best speed
 
 
 class Division(NamedTuple):
@@ -64,8 +65,8 @@ class RowPartition:
         by Dasgupta 2013, eq. 3 and 4, and the largest remainder ("power").
     tol : float
         Clarke's epsilon: a relative difference of times up to it is balance; infinity: parts stay
-        as they are, and are timed.  "fpm" also leaves parts that its models cannot better by more
-        than that: at the edge of a rank's memory times may differ for good.
+        as they are, and are timed.  Where a rank would page, "fpm" also leaves parts that its
+        models cannot better by more than that: times may differ there for good.
     models : SpeedModels, optional
         Known beforehand: then the first parts follow from them.
 
@@ -285,9 +286,15 @@ class RowPartition:
         if self.model == "power":
             return self._arrange(_core.apportion(self.models.speeds(self.counts), self.n))
         new = self._arrange(self.models.split(self.n))
-        gained = self.models.times(_sizes(new)).max() < (1 - self.tol) * seconds.max()
-        # At the edge of a rank's memory times differ, and nothing may be better.
-        return new if gained or self.model == "cpm" else self._boxes
+        if self.model == "fpm" and self._pages(_sizes(new)):
+            gained = self.models.times(_sizes(new)).max() < (1 - self.tol) * seconds.max()
+            return new if gained else self._boxes
+        return new
+
+    def _pages(self, counts: I64) -> bool:
+        """Whether some rank would be at the edge of its memory: below half of its best speed."""
+        best = [self.models.points(rank)[1].max(initial=0.0) for rank in range(self.size)]
+        return bool((self.models.speeds(counts) < PAGING * np.array(best))[counts > 0].any())
 
     def _exchange(self, arrays: tuple[Any, ...], new: I64) -> tuple[Any, ...]:
         """What this rank has of all arrays from now on, from whoever has it."""
