@@ -1,6 +1,7 @@
 """``pylb demo``, ``report``, ``triggers``, ``optimum``, ``convert``, ``watch``, ``completion``."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -46,7 +47,8 @@ def test_demo_says_what_balancing_gave(capsys, tmp_path):
     assert "<main" in (tmp_path / "run.html").read_text()
     shown = printed(capsys, *words)
     assert "left alone" in shown
-    assert "The balancing that saved most:\nAfter iteration 4 " in shown
+    # Which one it is depends on what strategies took.
+    assert re.search(r"The balancing that saved most:\nAfter iteration \d+ ", shown)
 
 
 def test_report_writes_a_page_beside_us_by_default(folder, capsys, tmp_path):
