@@ -26,7 +26,7 @@ from pylb.partition.methods import METHODS
 
 HERE = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("PYLB_DATA", HERE.parent.parent / "shared" / "data"))
-REPEATS = 3
+REPEATS, PARTS = 3, 16
 Answer = tuple[list[Any], bool]
 
 
@@ -115,33 +115,37 @@ def parameters(method: str, ranks: int, keep: bool = False) -> list[str]:
     return [f"{name}={value}" for name, value in given.items()]
 
 
-def worker(path: str, method: str, parts: str, repeats: str) -> None:
-    """The whole call of pylb, timed as the driver is; prints JSON on the first rank."""
+def worker(path: str, names: str, parts: str, repeats: str) -> None:
+    """Whole calls of pylb, timed as the driver is; prints JSON by method on the first rank."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
     given = read_case(Path(path), comm.rank, comm.size)
-    how = METHODS[method]
-    if how.takes == "coords":
-        given.pop("graph")
-    else:
-        given.pop("coords")
+    made = {m: _measured(comm, given, m, int(parts), int(repeats)) for m in names.split(",")}
+    if comm.rank == 0:
+        print(json.dumps(made))
+
+
+def _measured(
+    comm: Any, given: dict[str, Any], method: str, parts: int, repeats: int
+) -> dict[str, Any]:
+    """Least time of some calls, and what the partition is worth."""
+    from mpi4py import MPI
+
+    name = "coords" if METHODS[method].takes == "coords" else "graph"
     times = []
-    for _ in range(int(repeats)):
+    for _ in range(repeats):
         comm.Barrier()
         begin = time.perf_counter()
-        out = pylb.partition(method=method, parts=int(parts), comm=comm, **given)
+        out = pylb.partition(method=method, parts=parts, comm=comm, **{name: given[name]})
         times.append(comm.allreduce(time.perf_counter() - begin, MPI.MAX))
-    if how.takes == "coords":  # cut and volume are not part of what is timed
-        graph = read_case(Path(path), comm.rank, comm.size)["graph"]
-        first = comm.exscan(len(out.part)) or 0
-        out = pylb.partition(graph, int(parts), method="keep", old=out.part, comm=comm)
-    first = (comm.exscan(len(out.part)) or 0) if comm.rank else 0
+    if name == "coords":  # cut and volume are not part of what is timed
+        out = pylb.partition(given["graph"], parts, method="keep", old=out.part, comm=comm)
+    first = comm.exscan(len(out.part)) if comm.rank else 0
     ids = first + 1 + np.arange(len(out.part), dtype=np.uint64)
     total = comm.allreduce(int((ids * out.part.astype(np.uint64)).sum())) % 2**64
-    if comm.rank == 0:
-        answer = {"seconds": min(times), "sum": total, "max_over_mean": out.max_over_mean}
-        print(json.dumps(answer | {"cut": out.cut, "volume": out.volume}))
+    worth = {"max_over_mean": out.max_over_mean, "cut": out.cut, "volume": out.volume}
+    return {"seconds": min(times), "sum": total, **worth}
 
 
 # ---- each method on meshes and graphs ----------------------------------------------------------
@@ -163,7 +167,9 @@ def methods(quick: bool, full: bool) -> Answer:
             write_case(path, xyz, mesh)
             for ranks in (1, 2) if quick else (1, 2, 3, 4):
                 names = _chosen(xyz, mesh.shape[0], ranks, full)
-                made = [_row(path, program, title, m, ranks, mesh.shape[0]) for m in names]
+                words = (sys.executable, __file__, path, ",".join(names), PARTS, REPEATS)
+                mine = launch(ranks, *words)
+                made = [_row(path, program, title, m, ranks, mine[m]) for m in names]
                 rows += [row for row, _ in made]
                 good = good and all(share is None or share <= 1.1 for _, share in made)
     show(
@@ -200,17 +206,12 @@ def _chosen(xyz: Any, n: int, ranks: int, full: bool) -> list[str]:
 
 
 def _row(
-    path: Path, program: Path | None, title: str, method: str, ranks: int, n: int
+    path: Path, program: Path | None, title: str, method: str, ranks: int, mine: dict[str, Any]
 ) -> tuple[list[Any], float | None]:
-    parts = 16
-    repeats = 9 if n < 50_000 and METHODS[method].takes == "coords" else REPEATS
-    mine = launch(ranks, sys.executable, __file__, path, method, parts, repeats)
     alone: dict[str, Any] = {}
     if program is not None and METHODS[method].library == "Zoltan":
-        words = (program, path, parts, repeats, "-", *parameters(method, ranks))
+        words = (program, path, PARTS, REPEATS, "-", *parameters(method, ranks))
         alone = launch(ranks, *words)
-        again = launch(ranks, sys.executable, __file__, path, method, parts, repeats)
-        mine["seconds"] = min(mine["seconds"], again["seconds"])
     ratio = mine["seconds"] / alone["seconds"] if alone else None
     row = [title, method, ranks, f"{mine['seconds'] * 1e3:.1f}"]
     row += [f"{alone['seconds'] * 1e3:.1f}" if alone else None, ratio]
