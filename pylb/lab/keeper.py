@@ -3,7 +3,7 @@
 Where a program touches more memory than it may have again and again, Linux's reclaim for a control
 group of version 1 now and then finds no page to take in its sixteen attempts, and kills the program
 although swap is free (seen on 6.18: once in some 10^4 to 10^5 page faults).  With the killer off,
-system calls fail instead.  So the group's own limit is a little higher, and this thread has the
+system calls fail instead.  So the group's own limit is much higher, and this thread has the
 kernel take back what is above the rank's: where that fails it tries again.
 """
 

@@ -16,7 +16,7 @@ PERIOD_US = 5_000
 """Default period.  A rank that spins in MPI burns its quota and then stands still for the rest of
 the period, and whoever waits for it waits as long: a short period keeps that to milliseconds."""
 
-SLACK = 2**24
+SLACK = 2**28
 """Bytes that a group of version 1 may have for moments above its rank's memory."""
 
 
