@@ -8,7 +8,9 @@ everywhere, the other makes the two small ranks page when rows are given out eve
 with the parts left alone, with the constant and with the functional model.  As root: what does not
 fit goes to a swap file.
 
-Balanced after: iterations until no rows moved any more.  Gain: against the parts left alone.
+Balanced after: redistributions until the first that found nothing to move; rows moved later are
+those of times that differ by more than the tolerance for noise.  Gain: against the parts left
+alone.
 """
 
 from __future__ import annotations
@@ -84,6 +86,7 @@ def row(case: str, n: int, model: str, run: dict[str, Any], alone: float) -> lis
         model,
         "never" if run["steps"] is None else str(run["steps"]),
         None if not run["steps"] else run["ended"][run["steps"] - 1],
+        sum(i["moved"] for i in run["iterations"]),
         1e3 * times[0],
         1e3 * times[-1],
         " ".join(map(str, last["counts"])),
@@ -115,7 +118,7 @@ def main() -> None:
                 run = solve(lab, n, model, args.iterations, SWEEPS[case], picture)
             runs[f"{case} {model}"] = {"n": n, **run}
             rows.append(row(case, n, model, run, runs[f"{case} none"]["ended"][-1]))
-    columns = ["case", "n", "model", "balanced after", "in s", "first ms", "last ms"]
+    columns = ["case", "n", "model", "balanced after", "in s", "rows moved", "first ms", "last ms"]
     columns += ["rows at the end", "pages read", "time s", "gain"]
     show(columns, rows, title=f"Jacobi on {len(RATIOS)} ranks, {args.iterations} iterations")
     Path(args.json).parent.mkdir(parents=True, exist_ok=True)

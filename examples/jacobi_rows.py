@@ -43,10 +43,9 @@ class Solved:
 
     @property
     def steps(self) -> int | None:
-        """Redistributions after which no rows moved any more; None: they moved to the end."""
-        moved = [k + 1 for k, division in enumerate(self.history) if division.moved]
-        last = moved[-1] if moved else 0
-        return last if last < len(self.history) else None
+        """Redistributions until the first that moved nothing; None: all have moved rows."""
+        still = [k for k, division in enumerate(self.history) if division.moved == 0]
+        return still[0] if still else None
 
 
 def rows_of(n: int, rows: range) -> tuple[np.ndarray, np.ndarray]:
