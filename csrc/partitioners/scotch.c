@@ -60,25 +60,6 @@ static const struct {
     {"recursive", SCOTCH_STRATRECURSIVE},
 };
 
-/* The old mapping as it is, then local searches after Fiduccia and Mattheyses on all levels; the
- * edges to old parts are in their gains.  What Scotch builds itself for a remapping begins with
- * bisections and moves most vertices. */
-static int set_refinement(SCOTCH_Strat *strategy, const plb_partition_t *in, plb_err_t *err)
-{
-    enum { COARSEST = 20 }; /* vertices a part */
-    char text[256];
-    const double spread = in->imbalance - 1.0;
-    if (in->old == NULL) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "Scotch: STRATEGY = 'refine' without an old partition");
-    }
-    snprintf(text, sizeof text, "m{vert=%lld,low=cf{%s,bal=%.6f},asc=f{%s,bal=%.6f}}",
-             (long long)COARSEST * in->n_parts, "move=200,pass=-1", spread, "move=200,pass=-1",
-             spread);
-    return SCOTCH_stratGraphMap(strategy, text) == 0 ? PLB_OK
-                                                     : failed("SCOTCH_stratGraphMap", err);
-}
-
 static int set_strategy(SCOTCH_Strat *strategy, const plb_partition_t *in, plb_err_t *err)
 {
     SCOTCH_Num flags = in->old == NULL ? SCOTCH_STRATDEFAULT : SCOTCH_STRATREMAP;
@@ -86,9 +67,6 @@ static int set_strategy(SCOTCH_Strat *strategy, const plb_partition_t *in, plb_e
         const char *name = in->option[2 * i], *value = in->option[2 * i + 1];
         size_t k = 0;
         const size_t n = sizeof STRATEGIES / sizeof *STRATEGIES;
-        if (strcmp(name, "STRATEGY") == 0 && strcmp(value, "refine") == 0) {
-            return set_refinement(strategy, in, err);
-        }
         while (k < n && strcmp(STRATEGIES[k].word, value) != 0) {
             k++;
         }
@@ -96,7 +74,7 @@ static int set_strategy(SCOTCH_Strat *strategy, const plb_partition_t *in, plb_e
             return PLB_FAIL(
                 err, PLB_ERR_VALUE,
                 "Scotch has no option %s = '%s': expected STRATEGY = default, quality, "
-                "speed, balance, safety, scalability, recursive or refine",
+                "speed, balance, safety, scalability or recursive",
                 name, value);
         }
         flags |= STRATEGIES[k].flag;

@@ -393,10 +393,10 @@ out:
     return ret;
 }
 
-int plb_refine_comm_aware(const plb_problem_t *problem, double overload, int32_t *rank,
-                          const plb_opts_t *opts, plb_err_t *err)
+int plb_refine_comm_aware(const plb_problem_t *problem, double overload, bool exchanges,
+                          int32_t *rank, const plb_opts_t *opts, plb_err_t *err)
 {
-    return refine(problem, overload, true, NULL, rank, opts, err);
+    return refine(problem, overload, exchanges, NULL, rank, opts, err);
 }
 
 static int run(const plb_snapshot_t *in, const double *cost, const plb_opts_t *opts, int32_t *out,

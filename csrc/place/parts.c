@@ -591,10 +591,9 @@ int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalan
     for (int64_t i = 0; i < in->n_objects; i++) {
         out[i] = plb_may_migrate(in, i) ? part[self->vertex[i]] : in->rank[i];
     }
-    int ret =
-        self->problem.room == NULL ? PLB_OK : plb_problem_repair(&self->problem, out, opts, err);
+    int ret = plb_problem_repair(&self->problem, out, opts, err);
     if (ret == PLB_OK) {
-        ret = plb_refine_comm_aware(&self->problem, imbalance, out, opts, err);
+        ret = plb_refine_comm_aware(&self->problem, imbalance, false, out, opts, err);
     }
     return ret == PLB_OK ? plb_refine_swap(&self->problem, imbalance, out, opts, err) : ret;
 }

@@ -56,7 +56,8 @@ int plb_parts_ask(const plb_parts_t *self, const char *library, const plb_opts_t
                   int32_t *part, plb_err_t *err);
 
 /** A rank for each object: memory limits kept, and no rank above `imbalance` times the average
- *  where moving or swapping objects can help (as CommAwareRefineLB, then as RefineSwapLB). */
+ *  where moving or swapping objects can help: as CommAwareRefineLB without exchanges, then as
+ *  RefineSwapLB. */
 int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance,
                     const plb_opts_t *opts, int32_t *out, plb_err_t *err);
 

@@ -16,8 +16,9 @@ int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank,
 int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank,
                     const plb_opts_t *opts, plb_err_t *err);
 
-/** As CommAwareRefineLB: objects go to whom they talk to, and are exchanged where none fits. */
-int plb_refine_comm_aware(const plb_problem_t *problem, double overload, int32_t *rank,
-                          const plb_opts_t *opts, plb_err_t *err);
+/** As CommAwareRefineLB: objects go to whom they talk to.  Exchanges follow where none fits: up to
+ *  a tenth of a second. */
+int plb_refine_comm_aware(const plb_problem_t *problem, double overload, bool exchanges,
+                          int32_t *rank, const plb_opts_t *opts, plb_err_t *err);
 
 #endif

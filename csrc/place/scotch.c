@@ -3,9 +3,10 @@
  *
  * Menon 2.3.3: each vertex has a fictitious edge to one that stands for its old part, weighted by
  * what its migration costs; the cut then has both.  Scotch does that itself (SCOTCH_graphRemap),
- * but begins with bisections, after which most objects are elsewhere.  Here it refines the present
- * placement, brought within the limit first; and where a map anew costs less, messages and
- * migrations together, then that.
+ * but begins with bisections, after which most objects are elsewhere, and its local searches from
+ * an old mapping (strategy "cf") do not end on some small graphs (7.0.3).  Here pylb's own
+ * searches refine the present placement with these edges; where Scotch's map anew costs less,
+ * messages and migrations together, it is taken.
  */
 #include <math.h>
 #include <string.h>
@@ -66,46 +67,22 @@ static void parts_of(const plb_parts_t *parts, const int32_t *rank, int32_t *par
     }
 }
 
-/* Where Scotch begins: the present placement, with what overloaded ranks have too much given to
- * those that it talks to.  Scotch's own searches do not leave an unbalanced placement. */
-static int begin_near(const plb_parts_t *parts, double imbalance, const plb_opts_t *opts,
-                      int32_t *rank, plb_err_t *err)
-{
-    const plb_snapshot_t *in = parts->problem.in;
-    memcpy(rank, in->rank, (size_t)in->n_objects * sizeof *rank);
-    const int ret = plb_problem_repair(&parts->problem, rank, opts, err);
-    return ret == PLB_OK ? plb_refine_comm_aware(&parts->problem, imbalance, rank, opts, err)
-                         : ret;
-}
-
-/* From there by Scotch, to few other ranks.  What has moved already may move on for nothing. */
+/* The present placement with what overloaded ranks have too much given to those that it talks to,
+ * then local searches and a V-cycle from there, the edges to the old ranks in their gains. */
 static int try_near(const plb_parts_t *parts, double imbalance, const plb_opts_t *opts,
                     int32_t *part, int32_t *rank, plb_err_t *err)
 {
-    static const char *const refine[] = {"STRATEGY", "refine"};
-    const int32_t n = parts->question.n_vertices;
-    int32_t *old = NULL, *cost = NULL;
-    plb_parts_t near = *parts;
-    int ret = begin_near(parts, imbalance, opts, rank, err);
-    if (ret != PLB_OK) {
-        goto out;
+    const plb_snapshot_t *in = parts->problem.in;
+    memcpy(rank, in->rank, (size_t)in->n_objects * sizeof *rank);
+    int ret = plb_problem_repair(&parts->problem, rank, opts, err);
+    if (ret == PLB_OK) {
+        ret = plb_refine_comm_aware(&parts->problem, imbalance, true, rank, opts, err);
     }
-    PLB_NEW(old, n);
-    PLB_NEW(cost, n);
-    parts_of(parts, rank, old);
-    for (int32_t v = 0; v < n; v++) {
-        cost[v] = old[v] == parts->old[v] ? parts->old_cost[v] : 0;
+    if (ret == PLB_OK) {
+        parts_of(parts, rank, part);
+        ret = plb_partition_improve(&parts->question, 1, opts->tick, opts->tick_arg, part, err);
     }
-    near.question.old = old;
-    near.question.old_cost = cost;
-    near.question.n_options = 1;
-    near.question.option = refine;
-    ret = plb_parts_ask(&near, "Scotch", opts, part, err);
-    ret = ret == PLB_OK ? plb_parts_place(&near, part, imbalance, opts, rank, err) : ret;
-out:
-    plb_free(old);
-    plb_free(cost);
-    return ret;
+    return ret == PLB_OK ? plb_parts_place(parts, part, imbalance, opts, rank, err) : ret;
 }
 
 /* As ScotchLB. */
@@ -190,7 +167,7 @@ const plb_strategy_t plb_strategy_scotch = {
 const plb_strategy_t plb_strategy_scotch_refine = {
     .name = "ScotchRefineLB",
     .help =
-        "Scotch refines the present placement, with what migrations cost; anew where that pays",
+        "refines the present placement with what migrations cost; Scotch maps anew where it pays",
     .source = "Menon 2012, 2.3.3",
     .family = PLB_REFINEMENT,
     .looks_at =

@@ -119,7 +119,7 @@ def record(
     try:
         words = loaded(command, monitor.address, only_time=only_time, procedures=procedures)
         between = Online(monitor, online, say) if online else lambda: None
-        with subprocess.Popen(words) as child:
+        with subprocess.Popen(words, env=dict(os.environ)) as child:
             try:
                 monitor.serve_until(lambda: child.poll() is not None, between=between)
             except KeyboardInterrupt:  # what is there is kept; the command has got it too

@@ -126,7 +126,7 @@ def partition(
     **params
         The library's own, by their names there: ``PHG_COARSENING_METHOD="IPM"`` (Zoltan),
         ``NITER=20`` (METIS: also PTYPE, OBJTYPE, CTYPE, NCUTS, MINCONN, CONTIG),
-        ``STRATEGY="quality"`` (Scotch; "refine": `old` by local searches alone, few move).
+        ``STRATEGY="quality"`` (Scotch).
 
     Returns
     -------
