@@ -141,7 +141,7 @@ def _measured(
         times.append(comm.allreduce(time.perf_counter() - begin, MPI.MAX))
     if name == "coords":  # cut and volume are not part of what is timed
         out = pylb.partition(given["graph"], parts, method="keep", old=out.part, comm=comm)
-    first = comm.exscan(len(out.part)) if comm.rank else 0
+    first = comm.exscan(len(out.part)) or 0
     ids = first + 1 + np.arange(len(out.part), dtype=np.uint64)
     total = comm.allreduce(int((ids * out.part.astype(np.uint64)).sum())) % 2**64
     worth = {"max_over_mean": out.max_over_mean, "cut": out.cut, "volume": out.volume}
