@@ -185,8 +185,26 @@ static int set_context(SCOTCH_Context *context, int32_t seed, plb_err_t *err)
     return PLB_OK;
 }
 
+/* The weights where some vertices are fixed: at least 1 for those.  Where all of them have none,
+ * Scotch 7.0.3 makes its table of their parts too small, and looks for a free place for ever
+ * (kgraphMapRbVfloMerge). */
+static int weigh_fixed(const plb_partition_t *in, SCOTCH_Num **weight, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    if (in->fixed == NULL || in->weight == NULL) {
+        return ret;
+    }
+    PLB_NEW(*weight, in->n_vertices);
+    for (int32_t v = 0; v < in->n_vertices; v++) {
+        (*weight)[v] = in->fixed[v] >= 0 && in->weight[v] < 1 ? 1 : in->weight[v];
+    }
+out:
+    return ret;
+}
+
 static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
 {
+    SCOTCH_Num *weight = NULL;
     SCOTCH_Context context;
     SCOTCH_Graph graph, bound;
     SCOTCH_Arch arch;
@@ -198,9 +216,11 @@ static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
     SCOTCH_archInit(&arch);
     SCOTCH_stratInit(&strategy);
     int ret = set_context(&context, in->seed, err);
+    ret = ret == PLB_OK ? weigh_fixed(in, &weight, err) : ret;
     if (ret == PLB_OK &&
-        SCOTCH_graphBuild(&graph, 0, in->n_vertices, in->start, in->start + 1, in->weight, NULL,
-                          in->start[in->n_vertices], in->to, in->edge_weight) != 0) {
+        SCOTCH_graphBuild(&graph, 0, in->n_vertices, in->start, in->start + 1,
+                          weight == NULL ? in->weight : weight, NULL, in->start[in->n_vertices],
+                          in->to, in->edge_weight) != 0) {
         ret = failed("SCOTCH_graphBuild", err);
     }
     if (ret == PLB_OK && SCOTCH_contextBindGraph(&context, &graph, &bound) != 0) {
@@ -220,6 +240,7 @@ static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
     SCOTCH_graphExit(&bound);
     SCOTCH_graphExit(&graph);
     SCOTCH_contextExit(&context);
+    plb_free(weight);
     return ret;
 }
 
