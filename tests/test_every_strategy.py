@@ -4,9 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pylb
-from pylb.errors import InfeasibleError, MissingPartError
+from pylb.errors import DomainError, InfeasibleError, MissingPartError
 
 NAMES = list(pylb.strategies())
 
@@ -185,3 +187,84 @@ def test_a_refinement_is_never_worse_than_what_it_was_given(name, make):
     else:
         assert plan.after.max <= plan.before.max * (1 + 1e-12)
     assert plan.migrations == np.count_nonzero(plan.rank != make().rank)
+
+
+# ---- snapshots by chance -----------------------------------------------------------------------
+
+SETTINGS = settings(derandomize=True, deadline=None, max_examples=30)
+LOADS = {
+    "even": lambda rng, n: np.ones(n),
+    "by chance": lambda rng, n: rng.random(n),
+    "four decades": lambda rng, n: 10.0 ** rng.uniform(-4, 0, n),
+    "many zeros": lambda rng, n: rng.random(n) * (rng.random(n) < 0.3),
+    "nothing": lambda rng, n: np.zeros(n),
+    "one giant": lambda rng, n: np.append(rng.random(n - 1), n) if n else np.zeros(0),
+}
+
+
+@st.composite
+def anything(draw, components=False):
+    """Any of everything that a snapshot may have; more ranks than objects, few ranks in use."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n, p = draw(st.integers(0, 50)), draw(st.sampled_from([1, 2, 3, 7, 60]))
+    used = draw(st.sampled_from([1, max(1, p // 3), p]))
+    load = LOADS[draw(st.sampled_from(sorted(LOADS)))](rng, n)
+    rank = rng.integers(used, size=n)
+    some = {}
+    if n:
+        some["edges"] = edges(rng, n, draw(st.integers(0, 90)))
+        some["multicasts"] = multicasts(rng, n, draw(st.integers(0, 9)))
+    make = {
+        "bytes": lambda: rng.integers(0, 10**6, size=n),
+        "migratable": lambda: rng.random(n) < 0.8,
+        "speed": lambda: rng.choice([0.5, 1.0, 4.0], size=p),
+        "background": lambda: rng.exponential(load.sum() / p, p),
+        "node": lambda: np.arange(p) // 4,
+        "memory": lambda: rng.integers(0, 50, size=n),
+    }
+    for name in draw(st.sets(st.sampled_from(sorted(make)))):
+        some[name] = make[name]()
+    if "memory" in some:  # what is used now, and some more
+        most = np.bincount(rank, some["memory"], p).max() if n else 0
+        some["memory_limit"] = np.full(p, int(1.2 * most) + 1)
+    if components:
+        if draw(st.booleans()):
+            load = np.stack([load, LOADS["by chance"](rng, n)], axis=1)
+        elif n and "memory" in some:
+            some["block"] = rng.integers(-1, 5, size=n)
+            some["block_bytes"] = rng.integers(0, 20, size=5)
+            some["memory_limit"] += 100
+    return pylb.Snapshot(load, rank, n_ranks=p, **some)
+
+
+def keeps_the_rules(s, rank):
+    assert np.all((rank >= 0) & (rank < s.n_ranks))
+    if s.migratable is not None:
+        assert np.array_equal(rank[~s.migratable], s.rank[~s.migratable])
+    if s.memory_limit is not None and s.block is None:
+        assert np.all(np.bincount(rank, s.memory, s.n_ranks) <= s.memory_limit)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@SETTINGS
+@given(s=anything(), seed=st.integers(0, 3))
+def test_any_snapshot_is_placed_by_the_rules_and_alike_each_time(name, s, seed):
+    plan = place(s, name, seed=seed)
+    keeps_the_rules(s, plan.rank)
+    assert np.array_equal(plan.rank, place(s, name, seed=seed).rank)
+    if pylb.strategies()[name].family == "refinement" and name != "RefineCommLB":
+        assert plan.after.max <= plan.before.max * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@SETTINGS
+@given(s=anything(components=True))
+def test_vectors_and_shared_blocks_are_placed_or_refused(name, s):
+    """Who does not take them says so, and who does."""
+    try:
+        plan = place(s, name)
+    except DomainError:
+        assert name != "VectorLB"
+        assert s.load.ndim == 2 or s.block is not None
+        return
+    keeps_the_rules(s, plan.rank)

@@ -4,9 +4,9 @@
  * Menon 2.3.3: each vertex has a fictitious edge to one that stands for its old part, weighted by
  * what its migration costs; the cut then has both.  Scotch does that itself (SCOTCH_graphRemap),
  * but begins with bisections, after which most objects are elsewhere, and its local searches from
- * an old mapping (strategy "cf") do not end on some small graphs (7.0.3).  Here pylb's own
- * searches refine the present placement with these edges; where Scotch's map anew costs less,
- * messages and migrations together, it is taken.
+ * an old mapping (strategy "cf") answer differently from call to call where vertices weigh nothing
+ * (7.0.3).  Here pylb's own searches refine the present placement with these edges; where Scotch's
+ * map anew costs less, messages and migrations together, it is taken.
  */
 #include <math.h>
 #include <string.h>
@@ -135,8 +135,12 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
         memcpy(out, anew.rank, size);
         near.longest = anew.longest;
     }
-    if (near.longest > before && parts.problem.room == NULL) { /* never worse than it was */
-        memcpy(out, in->rank, size);
+    if (near.longest > before) { /* never worse than it was, where that keeps the memory limits */
+        memcpy(anew.rank, in->rank, size);
+        ret = plb_problem_repair(&parts.problem, anew.rank, opts, err);
+        if (ret == PLB_OK && memcmp(anew.rank, in->rank, size) == 0) {
+            memcpy(out, in->rank, size);
+        }
     }
 out:
     plb_free(part);
