@@ -115,6 +115,11 @@ def refine(s, overload=1.003, swaps=False):
         return i is not None
 
     def one_swap(d):
+        nonlocal listed
+        if not listed:  # at the first swap of a round, with what has come until then
+            listed = True
+            for r in set(range(q.p)) - gave:
+                give[r] = sorted_objects(q, rank, r)
         for r in sorted(receivers, key=lambda r: (-(allowed[r] - loads[r]), r))[:256]:
             low, high = loads[d] - allowed[d], allowed[r] - loads[r]
             found = exchange(q, give[d], give[r], room[d], room[r], low, high)
@@ -125,13 +130,14 @@ def refine(s, overload=1.003, swaps=False):
         return False
 
     def rounds():
-        nonlocal receivers, give
+        nonlocal receivers, give, gave, listed
         last = float("inf")
         while 0 < excess() < last:
             last = 0.9 * excess() if swaps else 0.0
             donors = [r for r in range(q.p) if overloaded(r)]
             receivers = [r for r in range(q.p) if not overloaded(r) and allowed[r] - loads[r] > 0]
             give = [sorted_objects(q, rank, r) for r in range(q.p)]
+            gave, listed = set(donors), False
             while donors and receivers:
                 d = max(donors, key=lambda r: (seconds(r), -r))
                 if not one_move(d) and not (swaps and one_swap(d)):
@@ -140,7 +146,7 @@ def refine(s, overload=1.003, swaps=False):
                     donors.remove(d)
                     receivers.append(d)
 
-    receivers, give = [], []
+    receivers, give, gave, listed = [], [], set(), False
     rounds()
     first = low = limit
     while (swaps and excess() > 0) or limit != first:
