@@ -19,24 +19,6 @@ static PyObject *install(PyObject *module, PyObject *capsule)
     Py_RETURN_NONE;
 }
 
-/* A list of str as name, value, ...; the strings stay those of the list. */
-static const char **texts(PyObject *list)
-{
-    const Py_ssize_t n = PyList_GET_SIZE(list);
-    const char **out = PyMem_New(const char *, n + 1);
-    for (Py_ssize_t i = 0; out != NULL && i < n; i++) {
-        out[i] = PyUnicode_AsUTF8(PyList_GET_ITEM(list, i));
-        if (out[i] == NULL) {
-            PyMem_Free(out);
-            return NULL;
-        }
-    }
-    if (out == NULL) {
-        PyErr_NoMemory();
-    }
-    return out;
-}
-
 /* data = view of `object`, n entries; None leaves it NULL. */
 static int view(plb_py_held_t *held, PyObject *object, const char *name, int type, int64_t n,
                 const void **data)
@@ -159,7 +141,8 @@ static PyObject *partition(PyObject *module, PyObject *args, PyObject *kwargs)
         ret = PLB_FAIL(err, PLB_ERR_MISSING, "%s has not been loaded", name);
         goto out;
     }
-    if ((a.options != NULL && (option = texts(a.options)) == NULL) || fill(&held, &a, &q) != 0 ||
+    if ((a.options != NULL && (option = plb_py_texts(a.options)) == NULL) ||
+        fill(&held, &a, &q) != 0 ||
         view(&held, a.part, "part", NPY_INT32, q.n_vertices, (const void **)&given) != 0) {
         ret = PLB_ERR_CALLBACK;
         goto out;

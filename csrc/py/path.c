@@ -34,13 +34,8 @@ static int view_ops(PyObject *list, recording_t *out)
         return -1;
     }
     for (Py_ssize_t r = 0; r < p; r++) {
-        PyObject *one = PyList_GET_ITEM(list, r);
-        PyArrayObject *a = (PyArrayObject *)one;
-        if (!PyArray_Check(one) || PyArray_NDIM(a) != 1 || !PyArray_ISCARRAY_RO(a) ||
-            PyArray_ITEMSIZE(a) != sizeof(plb_op_t)) {
-            PyErr_Format(PyExc_ValueError,
-                         "ops of rank %zd: expected a contiguous array of records of %zu bytes", r,
-                         sizeof(plb_op_t));
+        PyArrayObject *a = plb_py_records(PyList_GET_ITEM(list, r), sizeof(plb_op_t), false);
+        if (a == NULL) {
             return -1;
         }
         out->op[r] = PyArray_DATA(a);

@@ -161,3 +161,33 @@ int plb_py_comms(plb_py_held_t *held, PyObject *start, PyObject *member, plb_com
     }
     return fits ? 0 : -1;
 }
+
+const char **plb_py_texts(PyObject *list)
+{
+    const Py_ssize_t n = PyList_GET_SIZE(list);
+    const char **out = PyMem_New(const char *, n + 1);
+    for (Py_ssize_t i = 0; out != NULL && i < n; i++) {
+        out[i] = PyUnicode_AsUTF8(PyList_GET_ITEM(list, i));
+        if (out[i] == NULL) {
+            PyMem_Free(out);
+            return NULL;
+        }
+    }
+    if (out == NULL) {
+        PyErr_NoMemory();
+    }
+    return out;
+}
+
+PyArrayObject *plb_py_records(PyObject *object, size_t size, bool writable)
+{
+    if (!PyArray_Check(object) || PyArray_NDIM((PyArrayObject *)object) != 1 ||
+        !PyArray_ISCARRAY_RO((PyArrayObject *)object) ||
+        (size_t)PyArray_ITEMSIZE((PyArrayObject *)object) != size ||
+        (writable && !PyArray_ISWRITEABLE((PyArrayObject *)object))) {
+        PyErr_Format(PyExc_ValueError, "expected a contiguous array of records of %zu bytes",
+                     size);
+        return NULL;
+    }
+    return (PyArrayObject *)object;
+}

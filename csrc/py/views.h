@@ -68,6 +68,13 @@ int plb_py_trace(plb_py_held_t *held, PyObject *object, plb_trace_t *out);
 /** New one-dimensional array that takes over `data` (of plb_malloc), also on failure. */
 PyObject *plb_py_take(void *data, npy_intp n, int type);
 
+/** A list of str, as name, value, ...; the strings stay those of the list, the array is for
+ *  PyMem_Free.  NULL with an exception. */
+const char **plb_py_texts(PyObject *list);
+
+/** A contiguous array of records of `size` bytes, borrowed; NULL with an exception. */
+PyArrayObject *plb_py_records(PyObject *object, size_t size, bool writable);
+
 /** View communicators: where each one's members begin, and the members.  0, or -1. */
 int plb_py_comms(plb_py_held_t *held, PyObject *start, PyObject *member, plb_comms_t *out);
 

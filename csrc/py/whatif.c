@@ -88,20 +88,6 @@ static void simulation_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* A contiguous array of records of `size` bytes, or NULL with an exception. */
-static PyArrayObject *records(PyObject *object, size_t size, bool writable)
-{
-    if (!PyArray_Check(object) || PyArray_NDIM((PyArrayObject *)object) != 1 ||
-        !PyArray_ISCARRAY_RO((PyArrayObject *)object) ||
-        (size_t)PyArray_ITEMSIZE((PyArrayObject *)object) != size ||
-        (writable && !PyArray_ISWRITEABLE((PyArrayObject *)object))) {
-        PyErr_Format(PyExc_ValueError, "expected a contiguous array of records of %zu bytes",
-                     size);
-        return NULL;
-    }
-    return (PyArrayObject *)object;
-}
-
 PyDoc_STRVAR(feed_doc, "feed($self, rank, ops, closed, steps, /)\n--\n\n"
                        "All operations of a rank that are known by now; `closed`: there are no\n"
                        "more.  `steps`: as many records to be written, or None.");
@@ -117,9 +103,9 @@ static PyObject *simulation_feed(PyObject *object, PyObject *args)
         return PyErr_Format(PyExc_IndexError, "rank is %d: expected 0 ... %d", rank,
                             self->n_ranks - 1);
     }
-    PyArrayObject *op = records(ops, sizeof(plb_op_t), false), *step = NULL;
-    if (op == NULL ||
-        (steps != Py_None && (step = records(steps, sizeof(plb_op_time_t), true)) == NULL)) {
+    PyArrayObject *op = plb_py_records(ops, sizeof(plb_op_t), false), *step = NULL;
+    if (op == NULL || (steps != Py_None &&
+                       (step = plb_py_records(steps, sizeof(plb_op_time_t), true)) == NULL)) {
         return NULL;
     }
     if (step != NULL && PyArray_SIZE(step) < PyArray_SIZE(op)) {

@@ -106,24 +106,6 @@ static int fill(plb_py_held_t *held, const arguments_t *a, plb_zoltan_t *q)
     return 0;
 }
 
-/* A list of str as name, value, ...; the strings stay those of the list. */
-static const char **texts(PyObject *list)
-{
-    const Py_ssize_t n = PyList_GET_SIZE(list);
-    const char **out = PyMem_New(const char *, n + 1);
-    for (Py_ssize_t i = 0; out != NULL && i < n; i++) {
-        out[i] = PyUnicode_AsUTF8(PyList_GET_ITEM(list, i));
-        if (out[i] == NULL) {
-            PyMem_Free(out);
-            return NULL;
-        }
-    }
-    if (out == NULL) {
-        PyErr_NoMemory();
-    }
-    return out;
-}
-
 /* ---- the answer ------------------------------------------------------------------------------
  */
 
@@ -202,7 +184,8 @@ static PyObject *partition(PyObject *module, PyObject *args, PyObject *kwargs)
     struct Zoltan_Struct *zz = NULL;
     const char **option = NULL;
     q.first_net = first_net;
-    if ((a.options != NULL && (option = texts(a.options)) == NULL) || fill(&held, &a, &q) != 0) {
+    if ((a.options != NULL && (option = plb_py_texts(a.options)) == NULL) ||
+        fill(&held, &a, &q) != 0) {
         goto out;
     }
     q.option = option;
