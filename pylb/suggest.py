@@ -208,20 +208,16 @@ class _Search:
 
 def _messages(recording: Recording) -> Edges:
     """Who sends how much to whom."""
-    p = recording.n_ranks
-    total = np.zeros(p * p if p <= 1024 else 0)
-    pairs: dict[int, float] = {}
+    sums: list[tuple[NDArray[Any], ...]] = [
+        (np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
+    ]
     for rank, ops in enumerate(recording.ops):
         sends = ops[(ops["kind"] == Kind.SEND) | (ops["kind"] == Kind.ISEND)]
-        if len(total):
-            np.add.at(total, rank * p + sends["peer"], sends["bytes"].astype(float))
-            continue
         peers, where = np.unique(sends["peer"], return_inverse=True)
-        summed = np.bincount(where, sends["bytes"])
-        pairs.update({rank * p + int(a): float(b) for a, b in zip(peers, summed, strict=True)})
-    where = np.flatnonzero(total) if len(total) else np.array(sorted(pairs), np.int64)
-    nbytes = total[where] if len(total) else np.array([pairs[int(i)] for i in where], float)
-    return Edges((where // p).astype(np.int32), (where % p).astype(np.int32), nbytes)
+        nbytes = np.bincount(where, sends["bytes"], len(peers))
+        some = nbytes > 0
+        sums.append((np.full(some.sum(), rank, np.int32), peers[some], nbytes[some]))
+    return Edges(*(np.concatenate(column) for column in zip(*sums, strict=True)))
 
 
 def _moved(recording: Recording, now: float) -> list[Suggestion]:
