@@ -153,6 +153,8 @@ def test_any_hypergraph(nets, parts, method):
         ({"graph": None}, DomainError, "graph is missing"),
         ({"graph": ([0, 1], [7])}, OutOfRangeError, r"graph.indices\[0\] is 7"),
         ({"method": "rcb"}, DomainError, "coords are missing"),
+        ({"coordinates": [0.0, 1.0, 2.0]}, DomainError, "no parameter 'coordinates'.*mean coords"),
+        ({"graph": None, "method": "block"}, DomainError, "ids are missing"),
     ],
 )
 def test_wrong_input_is_named(wrong, error, said):

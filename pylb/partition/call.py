@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 import time
 import warnings
@@ -33,6 +34,8 @@ MISSING = {
     "coords": "coords are missing: this method divides points",
     "tree": "tree is missing: this method divides the leaves of a refinement tree",
 }
+
+COUNTED = ("graph", "nets", "coords", "tree", "ids", "weight", "old")  # one of each object
 
 
 def partition(
@@ -166,7 +169,7 @@ def partition(
     given |= {"parts": parts, "weight": weight, "shares": shares, "fixed": fixed, "old": old}
     given |= {"sizes": sizes, "ratio": migration_ratio, "imbalance": imbalance, "seed": seed}
     names, plan = ranks.together(
-        lambda: _plan(ranks, method, approach, levels, starts, cycles, given), _facts
+        lambda: _plan(ranks, method, approach, levels, starts, cycles, given, params), _facts
     )
     problem = problem_of(ranks, symmetrize, {**given, "params": params})
     for name in names:
@@ -197,8 +200,10 @@ def _plan(
     starts: int,
     cycles: int,
     given: dict[str, Any],
+    params: dict[str, Any],
 ) -> tuple[tuple[str, ...], str]:
     """Methods of all levels and the approach, by name."""
+    _check_words(params)
     if method is None:
         some = [name for name in ("nets", "graph", "coords", "tree") if given[name] is not None]
         rest = {"coords": "rcb", "tree": "reftree"}
@@ -209,6 +214,9 @@ def _plan(
             raise DomainError(
                 f"no method {name!r}: there are {', '.join(METHODS)}" + nearest(name, METHODS)
             )
+    counted = any(given[name] is not None for name in COUNTED)
+    if not counted and any(not METHODS[name].takes for name in names):
+        raise DomainError("ids are missing: nothing else says how many objects there are")
     if len(names) != len(sizes or (1,)):
         raise DomainError(f"method has {len(names)} names: expected one for each level of machine")
     if sizes is not None and given["parts"] != prod(sizes):
@@ -224,6 +232,17 @@ def _plan(
     if operator.index(starts) < 1 or operator.index(cycles) < 0:
         raise DomainError(f"starts is {starts}, cycles is {cycles}: expected 1 and 0 or more")
     return names, approach
+
+
+def _check_words(params: dict[str, Any]) -> None:
+    """Another word than a library's own, which are in capitals, is a slip."""
+    for word in params:
+        if not word.isupper():
+            known = list(inspect.signature(partition).parameters)[:-1]
+            raise DomainError(
+                f"no parameter {word!r}: there are {', '.join(known)}, and those of the libraries, "
+                f"in capitals{nearest(word, known)}"
+            )
 
 
 def _facts(plan: tuple[tuple[str, ...], str]) -> dict[str, Any]:
