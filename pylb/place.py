@@ -57,7 +57,7 @@ class Placement:
 
 def place(
     snapshot: Snapshot,
-    strategy: str | Strategy | Callable[..., Any],
+    strategy: str | Strategy | Callable[..., Any] = "BestFitLB",
     *,
     seed: int = 0,
     **params: Any,
@@ -69,7 +69,7 @@ def place(
     snapshot : Snapshot
     strategy : str or callable
         A name of `pylb.strategies()`, or a function ``f(snapshot, **params)`` that returns a rank
-        for each object.
+        for each object.  The default has GreedyLB's balance with few migrations.
     seed : int
         For strategies that draw random numbers.
     **params

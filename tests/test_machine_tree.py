@@ -131,6 +131,8 @@ def test_what_is_refused():
         pylb.Machine(root, (0, 0, 1, 2))
     with pytest.raises(DomainError, match="beta has shape"):
         pylb.Machine(root, beta=np.zeros((3, 3)))
+    with pytest.raises(DomainError, match=r"root is 'node:2': expected a Place; Machine"):
+        pylb.Machine("node:2")
     with pytest.raises(DomainError, match="speed of rank"):
         Place("rank", speed=-1.0)
     with pytest.raises(DomainError, match="no regular tree"):

@@ -66,6 +66,11 @@ def keeps_its_word(s, plan):
 # ---- GreedyLB ------------------------------------------------------------------------------
 
 
+def test_the_default_is_the_one_with_few_migrations():
+    s = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], [0, 0, 0, 1], n_ranks=2)
+    assert pylb.place(s).strategy == "BestFitLB"
+
+
 @SETTINGS
 @given(snapshots())
 def test_greedy_is_the_twin(s):

@@ -116,6 +116,11 @@ class Machine:
     beta: F64 = field(default_factory=lambda: np.zeros((0, 0)))
 
     def __post_init__(self) -> None:
+        if not isinstance(self.root, Place):
+            raise DomainError(
+                f"root is {self.root!r}: expected a Place; Machine.parse takes a string, "
+                "Machine.read a file"
+            )
         tree = list(self.root.walk())
         leaves = [v for v, (_, place) in enumerate(tree) if not place.children]
         ranks = np.asarray(self.ranks if len(self.ranks) else range(len(leaves)), np.int32)
