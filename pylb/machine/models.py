@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core
 from pylb.errors import DomainError, FormatError, PylbError, StateError
 from pylb.snapshot import F64, I64
 
 FORMAT = "pylb speed models"
+PAGING = 0.5  # of the best speed with fewer rows
 
 
 class SpeedModels:
@@ -162,6 +163,47 @@ class SpeedModels:
         """Rows in a second of each rank with so many rows, at least one."""
         rows = np.maximum(np.asarray(counts, float), 1.0)
         return np.asarray(rows / self.times(rows))
+
+    def near(self, counts: ArrayLike, part: float) -> NDArray[np.bool_]:
+        """Which ranks do not page with so many rows, and have a point no further from them than
+        that part of them.
+        """
+        d, edge, owner = np.asarray(counts), self.edges(), self._owner()
+        alike = np.maximum(self.rows, d[owner]) <= edge[owner]
+        out = np.zeros(len(self), bool)
+        out[owner[alike & (np.abs(self.rows - d[owner]) <= part * d[owner])]] = True
+        return out
+
+    def _owner(self) -> I64:
+        """The rank of each point."""
+        return np.repeat(np.arange(len(self)), np.diff(self.start))
+
+    def edges(self) -> F64:
+        """Rows of each rank's last point before it pages: before the first one whose speed is below
+        half of the best with fewer rows; infinite where none is.
+        """
+        edge, best = np.full(len(self), np.inf), np.zeros(len(self))
+        for k in range(int(np.diff(self.start).max())):
+            here = np.flatnonzero(np.diff(self.start) > k)
+            at = self.start[here] + k
+            falls = np.isinf(edge[here]) & (self.speed[at] < PAGING * best[here])
+            edge[here[falls]] = self.rows[at[falls] - 1]
+            best[here] = np.maximum(best[here], self.speed[at])
+        return edge
+
+    def wary(self) -> SpeedModels:
+        """The same, but that a rank pages from the first row behind its edge: there the speed is
+        at once that of the next point.
+        """
+        owner = self._owner()
+        at = np.flatnonzero(self.rows == self.edges()[owner])
+        at = at[self.rows[at + 1] > self.rows[at] + 1.0]
+        start = self.start + np.searchsorted(at, self.start)
+        return SpeedModels._of(
+            start,
+            np.insert(self.rows, at + 1, self.rows[at] + 1.0),
+            np.insert(self.speed, at + 1, self.speed[at + 1]),
+        )
 
     def _whole(self) -> tuple[I64, F64, F64]:
         """The arrays, with a constant for each rank without points."""

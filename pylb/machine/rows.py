@@ -13,6 +13,7 @@ import numpy as np
 from pylb import _core
 from pylb.errors import DomainError, StateError
 from pylb.machine.models import SpeedModels
+from pylb.machine.repeats import Repeats
 from pylb.runtime import parcel
 from pylb.runtime.agreement import Agreement, Kind
 from pylb.runtime.connect import agreement_of
@@ -20,7 +21,8 @@ from pylb.runtime.transport import Sends
 from pylb.snapshot import F64, I64
 
 MODELS = ("cpm", "fpm", "power")
-PAGING = 0.5  # of a rank's best speed
+STEEP = 2.0  # times as long as now: what a rank may take that pages at once behind its edge
+NEAR = 0.2  # of a rank's rows: a model's prediction from so near is off by noise alone
 
 
 class Division(NamedTuple):
@@ -36,7 +38,8 @@ class Division(NamedTuple):
         Relative difference of the times, (longest - shortest) / shortest, of ranks with rows.
     moved : int
         Rows that changed their rank; 0: the spread was within the tolerance, or the model knows of
-        nothing that is better by more than that.
+        nothing that is better by more than chance may make it seem, or a rank's time was far off
+        for the first time.
     """
 
     counts: I64
@@ -65,8 +68,9 @@ class RowPartition:
         by Dasgupta 2013, eq. 3 and 4, and the largest remainder ("power").
     tol : float
         Clarke's epsilon: a relative difference of times up to it is balance; infinity: parts stay
-        as they are, and are timed.  Where a rank would page, "fpm" also leaves parts that its
-        models cannot better by more than that: times may differ there for good.
+        as they are, and are timed.  "fpm" also leaves parts that its models cannot better by more
+        than the noise that was seen; and, where a rank would page, by more than the tolerance:
+        times may differ there for good.
     models : SpeedModels, optional
         Known beforehand: then the first parts follow from them.
 
@@ -124,6 +128,7 @@ class RowPartition:
             )
         )
         self.history: list[Division] = []
+        self._repeats = Repeats(self.size)
         self._seconds, self._blocks, self._timing = 0.0, 0, False
 
     def _check(self, n: Any, model: Any, tol: Any, models: Any) -> None:
@@ -237,11 +242,12 @@ class RowPartition:
         self._step(words, error=error)
         seconds = self._gather()
         spread = self._spread(seconds)
-        self._learn(seconds)
-        new = self._boxes if spread <= self.tol else self._divide(seconds)
+        stays = not self._learn(seconds) or spread <= self.tol
+        new = self._boxes if stays else self._divide()
         moved = int(self.counts.sum() - _sizes(_overlap(self._boxes, new)).sum())
         if moved:
             arrays = self._exchange(arrays, new)
+            self._repeats.begin()
         self.history.append(Division(self.counts, seconds, spread, moved))
         self._set(new)
         return arrays[0] if len(arrays) == 1 else arrays
@@ -274,27 +280,50 @@ class RowPartition:
             return 0.0
         return float((busy.max() - busy.min()) / max(busy.min(), 1e-9))
 
-    def _learn(self, seconds: F64) -> None:
-        if not self.counts.any():
-            return
-        if self.model == "fpm":
-            self.models.update(self.counts, seconds)
-        else:
+    def _learn(self, seconds: F64) -> bool:
+        """The times enter the models; whether they are to be acted on."""
+        busy = self.counts > 0
+        if not busy.any():
+            return False
+        if self.model != "fpm":
             self.models.constant(self.counts, seconds)
+            return True
+        near = busy & self.models.near(self.counts, NEAR)
+        if near.any() and not self._repeats.n.any():
+            self._repeats.foreseen(seconds, self.models.times(self.counts), near)
+        sure = self._repeats.observe(seconds, busy)
+        self.models.update(self.counts, self._repeats.mean)
+        return sure
 
-    def _divide(self, seconds: F64) -> I64:
+    def _divide(self) -> I64:
         if self.model == "power":
             return self._arrange(_core.apportion(self.models.speeds(self.counts), self.n))
-        new = self._arrange(self.models.split(self.n))
-        if self.model == "fpm" and self._pages(_sizes(new)):
-            gained = self.models.times(_sizes(new)).max() < (1 - self.tol) * seconds.max()
-            return new if gained else self._boxes
-        return new
+        if self.model == "cpm":
+            return self._arrange(self.models.split(self.n))
+        now = self._repeats.mean
+        return self._boxes if self._spread(now) <= self.tol else self._functional(now.max())
 
-    def _pages(self, counts: I64) -> bool:
-        """Whether some rank would be at the edge of its memory: below half of its best speed."""
-        best = [self.models.points(rank)[1].max(initial=0.0) for rank in range(self.size)]
-        return bool((self.models.speeds(counts) < PAGING * np.array(best))[counts > 0].any())
+    def _functional(self, now: float) -> I64:
+        """Parts by the functional models, or those that there are where they are hardly longer.
+
+        Where they may take a rank far over the edge of its memory they have to be worth it: ranks
+        keep to what they are known to hold where all would take longer by no more than `tol`.
+        """
+        most = 1.0 - min(self._repeats.by_chance, self.tol)
+        bold = self._arrange(self.models.split(self.n))
+        longest = self._longest(self.models, bold)
+        wary = self.models.wary()
+        if self._longest(wary, bold) > STEEP * now:
+            safe = self._arrange(wary.split(self.n))
+            longer = self._longest(wary, safe)
+            if longer <= (1.0 + self.tol) * longest and longer < most * now:
+                return safe
+            most = 1.0 - self.tol
+        return bold if longest < most * now else self._boxes
+
+    @staticmethod
+    def _longest(models: SpeedModels, boxes: I64) -> float:
+        return float(models.times(_sizes(boxes)).max())
 
     def _exchange(self, arrays: tuple[Any, ...], new: I64) -> tuple[Any, ...]:
         """What this rank has of all arrays from now on, from whoever has it."""

@@ -12,7 +12,7 @@ from pylb import _core
 from pylb.errors import DomainError
 from pylb.machine.models import SpeedModels
 from pylb.machine.rows import RowPartition
-from pylb.snapshot import I32, I64
+from pylb.snapshot import I64
 
 KEEP = 1.1  # times the least perimeter; the columns stay as they are up to it
 
@@ -100,7 +100,6 @@ class TilePartition(RowPartition):
         models: SpeedModels | None = None,
     ) -> None:
         self.shape = _shape(shape)
-        self._column: I32 | None = None
         super().__init__(comm, self.shape[0] * self.shape[1], model, tol=tol, models=models)
 
     @property
@@ -119,10 +118,10 @@ class TilePartition(RowPartition):
         if not share.any():
             share = np.ones(self.size)
         column, least = _core.rectangles_columns(share, *self.shape)
-        if self._column is not None:
-            now = _core.rectangles_columns(share, *self.shape, self._column)[1]
-            column = self._column if now <= KEEP * least else column
-        self._column = column
+        if hasattr(self, "_boxes"):
+            old = np.unique(self._boxes[:, 2], return_inverse=True)[1].astype(np.int32)
+            now = _core.rectangles_columns(share, *self.shape, old)[1]
+            column = old if now <= KEEP * least else column
         return _core.rectangles_place(share, column, *self.shape)
 
     def __repr__(self) -> str:
