@@ -306,8 +306,8 @@ def _result(
     rank = zoltan.rank_of(part, problem.parts, ranks.size)
     exports, imports = _moves(problem, part, rank)
     counted = len(exports.id) if problem.old is not None or ranks.size > 1 else 0
-    sizes = np.ones(problem.n) if problem.sizes is None else problem.sizes
-    volume = float(sizes[exports.row].sum()) if counted else 0.0
+    sizes = problem.sizes
+    volume = float(counted if sizes is None or not counted else sizes[exports.row].sum())
     migrations, volume = ranks.sum(np.array([counted, volume])).tolist()
     return Partition(
         part=part,

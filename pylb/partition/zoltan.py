@@ -37,7 +37,7 @@ def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> 
 
     part, _, said, cuts = problem.ranks.together(call)
     _tell(name, said)
-    part = parts.label[part]
+    part = part if parts.same else parts.label[part]
     if how.fixes:
         part = _fill_empty(problem, _fixed(problem, name, part), parts)
     return part, None if cuts is None else (cuts, parts.label)
@@ -51,6 +51,7 @@ class _Parts:
         self.label = np.arange(k, dtype=np.int32)
         self.index = self.label
         self.shares = shares
+        self.same = True
         if problem.n_all >= k and (shares is None or (shares > 0).all()):
             return
         used = np.zeros(k, np.int64)
@@ -60,6 +61,7 @@ class _Parts:
         kept = np.flatnonzero(used)
         more = np.flatnonzero((used == 0) & (shares > 0 if shares is not None else True))
         kept = np.sort(np.concatenate([kept, more[: max(0, min(problem.n_all, k) - len(kept))]]))
+        self.same = False
         self.label = kept.astype(np.int32)
         self.index = np.full(k, -1, np.int32)
         self.index[kept] = np.arange(len(kept))
@@ -69,12 +71,14 @@ class _Parts:
 
     def of(self, part: I32) -> I32:
         """The same parts among those that are left; -1 stays."""
+        if self.same:
+            return part
         return np.where(part < 0, -1, self.index[part]).astype(np.int32)
 
 
 def _arrays(problem: Problem, how: Method, parts: _Parts, approach: str) -> dict[str, Any]:
     """What the method is shown."""
-    out: dict[str, Any] = {"share": parts.shares, "old": np.maximum(parts.of(present(problem)), 0)}
+    out: dict[str, Any] = {"share": parts.shares, "old": _old(problem, parts)}
     weight = problem.weight
     if weight is not None:
         out |= {"weight": weight, "n_weights": weight.shape[1]}
@@ -98,6 +102,12 @@ def _arrays(problem: Problem, how: Method, parts: _Parts, approach: str) -> dict
     return out
 
 
+def _old(problem: Problem, parts: _Parts) -> I32:
+    """Present parts as Zoltan counts them; objects of one that was left out are in the first."""
+    old = parts.of(present(problem))
+    return old if parts.same else np.maximum(old, 0)
+
+
 def present(problem: Problem) -> I32:
     """The part that each own object is in: of those without one, the first of this rank."""
     ranks, k = problem.ranks, problem.parts
@@ -109,7 +119,11 @@ def present(problem: Problem) -> I32:
 
 def rank_of(part: NDArray[Any], parts: int, ranks: int) -> I32:
     """Parts lie on ranks in order, as evenly as may be."""
-    return (part.astype(np.int64) * ranks // parts).astype(np.int32)
+    if ranks == 1:
+        return np.zeros(len(part), np.int32)
+    home: I32 = (np.arange(parts, dtype=np.int64) * ranks // parts).astype(np.int32)
+    out: I32 = home[part]
+    return out
 
 
 def first_part(parts: int, rank: int, ranks: int) -> int:
