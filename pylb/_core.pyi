@@ -307,7 +307,7 @@ def connectivity(
 # quality.c
 def scan_rows(
     name: str, start: ArrayLike, to: ArrayLike, first: int, objects: int, /
-) -> tuple[int, int, int]: ...
+) -> tuple[int, int]: ...
 def graph_quality(
     start: ArrayLike,
     to: ArrayLike,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import pylb
 from pylb import partitioners
-from pylb.errors import DomainError, OutOfRangeError, PartitionerWarning
+from pylb.errors import DomainError, FormatError, OutOfRangeError, PartitionerWarning
 from pylb.partition import METHODS
 
 
@@ -306,3 +306,43 @@ def test_levels_of_a_machine():
     assert out.max_over_mean <= 1.06
     with pytest.raises(DomainError, match="machine has 4 leaves"):
         pylb.partition(A, 3, method="metis", machine=pylb.machine.Tree((2, 2)))
+
+
+def test_by_a_machine_from_a_string_or_a_file(tmp_path):
+    A = stencil(16, 16)
+    text = "node:2[speed=1,3] rank:2"
+    machine = pylb.Machine.parse(text)
+    machine.save(tmp_path / "machine.json")
+    want = pylb.partition(A, method="pylb", machine=machine)
+    for source in (text, tmp_path / "machine.json", str(tmp_path / "machine.json")):
+        out = pylb.partition(A, method="pylb", machine=source)
+        assert np.array_equal(out.part, want.part)
+    halves = want.weights.reshape(2, 2).sum(axis=1)  # DRUM's shares: three times as fast
+    assert 2.5 < halves[1] / halves[0] < 3.5
+    assert want.max_over_mean < 1.1
+    with pytest.raises(FormatError, match=r"machine\.txt"):
+        pylb.partition(A, machine="machine.txt")
+    with pytest.raises(DomainError, match=r"expected a pylb\.Machine"):
+        pylb.partition(A, machine=pylb.machine.Torus((2, 2)))
+
+
+def test_by_a_machine_of_unlike_nodes():
+    """A node of three ranks and one of two, whose ranks are dealt out."""
+    place = pylb.machine.Place
+    nodes = [place("node", str(n), tuple(place("rank", "") for _ in range(n))) for n in (3, 2)]
+    machine = pylb.Machine(place("machine", "", tuple(nodes)), ranks=(0, 2, 4, 1, 3))
+    A = stencil(20, 20)
+    out = pylb.partition(A, machine=machine, method="pylb", imbalance=1.1)
+    assert out.n_parts == 5
+    assert out.max_over_mean < 1.15
+    of_node = np.isin(out.part, (0, 2, 4))
+    src = np.repeat(np.arange(400), np.diff(A.indptr))
+    between = (of_node[src] != of_node[A.indices]).sum() / 2
+    assert between < 150  # two pieces, not stripes
+    assert abs(of_node.sum() - 240) < 24
+    fixed = np.full(400, -1)
+    fixed[[0, 399]] = 4, 1
+    out = pylb.partition(A, machine=machine, method="pylb", fixed=fixed, imbalance=1.1)
+    assert (out.part[0], out.part[399]) == (4, 1)
+    again = pylb.partition(A, machine=machine, method="pylb", old=out.part, imbalance=1.1)
+    assert again.migrations < 40

@@ -53,7 +53,6 @@ int plb_rows_scan(const plb_rows_t *rows, const char *name, int64_t n_entries, i
                                 (long long)j, (long long)to, (long long)n_objects - 1);
             }
             out->loops += to == from;
-            out->others += to < first || to >= first + rows->n;
             out->skew += edge_hash(from, to) - edge_hash(to, from);
         }
     }

@@ -25,9 +25,8 @@ typedef struct plb_rows {
 } plb_rows_t;
 
 typedef struct plb_scan {
-    int64_t loops;  /* edges from an object to itself */
-    uint64_t skew;  /* sums to 0 over all ranks where each edge has its other direction */
-    int64_t others; /* entries that are no own objects */
+    int64_t loops; /* edges from an object to itself */
+    uint64_t skew; /* sums to 0 over all ranks where each edge has its other direction */
 } plb_scan_t;
 
 /** start ascends from 0 to n_entries, every entry is below n_objects; names the array `name` where

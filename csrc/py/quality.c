@@ -34,9 +34,8 @@ static int view_rows(plb_py_held_t *held, PyObject *start, PyObject *to, PyObjec
     return 0;
 }
 
-PyDoc_STRVAR(scan_doc,
-             "scan_rows(name, start, to, first, objects, /)\n--\n\n"
-             "(loops, skew, entries of others) of checked rows; int32 and int64 without a copy.");
+PyDoc_STRVAR(scan_doc, "scan_rows(name, start, to, first, objects, /)\n--\n\n"
+                       "(loops, skew) of checked rows; int32 and int64 without a copy.");
 static PyObject *scan_rows(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -59,8 +58,7 @@ static PyObject *scan_rows(PyObject *module, PyObject *args)
     }
     plb_py_release(&held);
     return ret != PLB_OK ? plb_py_raise(ret, &err)
-                         : Py_BuildValue("LKL", (long long)out.loops, (unsigned long long)out.skew,
-                                         (long long)out.others);
+                         : Py_BuildValue("LL", (long long)out.loops, (long long)out.skew);
 }
 
 static int view_places(plb_py_held_t *held, long long first, PyObject *part, PyObject *ghost,

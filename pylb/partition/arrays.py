@@ -164,8 +164,8 @@ def lone_edge(given: Rows, first: int, ranks: Ranks, dist: NDArray[np.int64]) ->
     return "graph is not symmetric: some edge is there more often than its other direction"
 
 
-def scan(name: str, given: Rows, first: int, n_objects: int) -> tuple[int, int, int]:
-    """(loops, skew, entries that other ranks have) of rows, which are checked."""
+def scan(name: str, given: Rows, first: int, n_objects: int) -> tuple[int, int]:
+    """(loops, skew) of rows, which are checked; skews of symmetric ones sum to 0 modulo 2^64."""
     return _core.scan_rows(name, given.start, given.to, first, n_objects)
 
 

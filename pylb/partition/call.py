@@ -6,10 +6,10 @@ import inspect
 import operator
 import time
 import warnings
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,13 +18,13 @@ from pylb.errors import DomainError, PartitionerWarning
 from pylb.partition import serial, zoltan
 from pylb.partition.arrays import I32
 from pylb.partition.geometry import Cuts
+from pylb.partition.levels import Levels
 from pylb.partition.levels import divide as divide_levels
-from pylb.partition.levels import sizes_of
 from pylb.partition.methods import APPROACHES, METHODS, Method
-from pylb.partition.problem import Problem, problem_of
-from pylb.partition.quality import evaluate
-from pylb.partition.ranks import Ranks
-from pylb.partition.result import Moves, Partition
+from pylb.partition.problem import Problem, complete, local
+from pylb.partition.quality import count
+from pylb.partition.ranks import Facts, Ranks
+from pylb.partition.result import NO_MOVES, Moves, Partition
 from pylb.partition.tree import check_leaves, divide
 from pylb.strategies import nearest
 
@@ -98,10 +98,11 @@ def partition(
         "scotch" is "ptscotch", "hypergraph" is "zoltan", and "metis" and "pylb" answer on the first
         rank for all.  Default: "hypergraph" with a graph or nets, else "rcb", else "reftree".
         A sequence of names with `machine`: one for each of its levels, from the nodes on.
-    machine : pylb.Machine or pylb.machine.Tree, optional
+    machine : pylb.Machine, pylb.machine.Tree, str or path, optional
         Divide hierarchically: into the parts of its top level, then each of those into its own, and
         so on, with the default of `parts` as many as it has leaves; a `pylb.Machine` has a default
-        of `shares` too, its part sizes.
+        of `shares` too, its part sizes.  A string as for `pylb.Machine.parse`, or a file that
+        `pylb.Machine.save` wrote.
     approach : {"partition", "repartition", "refine"}, optional
         Anew; from `old` with the communication counted `migration_ratio` times and each object
         that leaves its part with its size; or only refined.  Points are always divided anew, with
@@ -160,55 +161,61 @@ def partition(
     >>> start, part = mine.boxes(lo, hi)  # the parts that each box meets
     """
     ranks = Ranks(comm)
-    levels = None if machine is None else sizes_of(machine)
-    if levels is not None:
-        parts = prod(levels) if parts is None else parts
-        if shares is None and hasattr(machine, "part_sizes"):
-            shares = machine.part_sizes()
     given = {"graph": graph, "nets": nets, "coords": coords, "tree": tree, "ids": ids}
     given |= {"parts": parts, "weight": weight, "shares": shares, "fixed": fixed, "old": old}
     given |= {"sizes": sizes, "ratio": migration_ratio, "imbalance": imbalance, "seed": seed}
-    names, plan = ranks.together(
-        lambda: _plan(ranks, method, approach, levels, starts, cycles, given, params), _facts
-    )
-    problem = problem_of(ranks, symmetrize, {**given, "params": params})
-    for name in names:
-        _check(problem, name, plan)
+
+    def read() -> tuple[Choice, Problem]:
+        _check_words(params)
+        levels = None if machine is None else Levels(machine)
+        if levels is not None:
+            given["parts"] = levels.n_parts if parts is None else parts
+            given["shares"] = levels.shares if shares is None else shares
+        choice = _choice(ranks, method, approach, levels, (starts, cycles, symmetrize), given)
+        return choice, local(ranks, **given, params=params)
+
+    choice, problem = ranks.together(read, lambda found: _facts(*found))
+    complete(problem, symmetrize)
+    for name in choice.names:
+        _check(problem, name, choice.approach)
 
     def ask(inner: Problem, name: str) -> tuple[I32, Any]:
-        return _answer(inner, name, plan, starts, cycles)
+        return _answer(inner, name, choice.approach, starts, cycles)
 
     begin = time.perf_counter()
-    part, held = _levels(problem, levels, names, ask) if levels else ask(problem, names[0])
+    if choice.levels is None:
+        part, held = ask(problem, choice.names[0])
+    else:
+        part = divide_levels(problem, choice.levels, choice.names, lambda *x: ask(*x)[0])
+        held = None
     seconds = time.perf_counter() - begin
-    return _result(problem, "/".join(names), plan, part, held, seconds)
+    return _result(problem, choice, part, held, seconds)
 
 
-def _levels(
-    problem: Problem, sizes: tuple[int, ...], names: tuple[str, ...], ask: Any
-) -> tuple[I32, None]:
-    """By one method after the other; each level may use its root of the tolerance."""
-    inner = replace(problem, imbalance=problem.imbalance ** (1 / len(sizes)))
-    return divide_levels(inner, sizes, names, lambda *asked: ask(*asked)[0]), None
+class Choice(NamedTuple):
+    """Who is asked, and how."""
+
+    names: tuple[str, ...]  # of the methods, one for each level
+    approach: str
+    levels: Levels | None
+    work: tuple[int, int, bool]  # starts, cycles, symmetrize
 
 
-def _plan(
+def _choice(
     ranks: Ranks,
     method: str | Sequence[str] | None,
     approach: str | None,
-    sizes: tuple[int, ...] | None,
-    starts: int,
-    cycles: int,
+    levels: Levels | None,
+    work: tuple[int, int, bool],
     given: dict[str, Any],
-    params: dict[str, Any],
-) -> tuple[tuple[str, ...], str]:
-    """Methods of all levels and the approach, by name."""
-    _check_words(params)
+) -> Choice:
+    """By name, and checked."""
     if method is None:
         some = [name for name in ("nets", "graph", "coords", "tree") if given[name] is not None]
         rest = {"coords": "rcb", "tree": "reftree"}
         method = rest.get(some[0], "hypergraph") if some else "hypergraph"
-    names = (method,) * len(sizes or (1,)) if isinstance(method, str) else tuple(method)
+    depth = 1 if levels is None else levels.depth
+    names = (method,) * depth if isinstance(method, str) else tuple(method)
     for name in names:
         if name not in METHODS:
             raise DomainError(
@@ -217,11 +224,13 @@ def _plan(
     counted = any(given[name] is not None for name in COUNTED)
     if not counted and any(not METHODS[name].takes for name in names):
         raise DomainError("ids are missing: nothing else says how many objects there are")
-    if len(names) != len(sizes or (1,)):
-        raise DomainError(f"method has {len(names)} names: expected one for each level of machine")
-    if sizes is not None and given["parts"] != prod(sizes):
-        raise DomainError(f"parts is {given['parts']}: machine has {prod(sizes)} leaves")
-    if sizes is not None and any(METHODS[name].takes == "tree" for name in names):
+    if len(names) != depth:
+        raise DomainError(
+            f"method has {len(names)} names: expected {depth}, one for each level of machine"
+        )
+    if levels is not None and given["parts"] != levels.n_parts:
+        raise DomainError(f"parts is {given['parts']}: machine has {levels.n_parts} leaves")
+    if levels is not None and any(METHODS[name].takes == "tree" for name in names):
         raise DomainError("method 'reftree' cuts a curve: it has no levels")
     if ranks.size > 1:
         names = tuple(METHODS[name].over or name for name in names)
@@ -229,9 +238,10 @@ def _plan(
         approach = "partition" if given["old"] is None else "repartition"
     if approach not in APPROACHES:
         raise DomainError(f"approach is {approach!r}: expected {', '.join(APPROACHES)}")
+    starts, cycles, symmetrize = work
     if operator.index(starts) < 1 or operator.index(cycles) < 0:
         raise DomainError(f"starts is {starts}, cycles is {cycles}: expected 1 and 0 or more")
-    return names, approach
+    return Choice(names, approach, levels, (starts, cycles, bool(symmetrize)))
 
 
 def _check_words(params: dict[str, Any]) -> None:
@@ -245,8 +255,20 @@ def _check_words(params: dict[str, Any]) -> None:
             )
 
 
-def _facts(plan: tuple[tuple[str, ...], str]) -> dict[str, Any]:
-    return {"method": "/".join(plan[0]), "approach": plan[1]}
+def _facts(choice: Choice, problem: Problem) -> Facts:
+    names, approach, levels, (starts, cycles, symmetrize) = choice
+    machine = None
+    if levels is not None:
+        text = f"{levels.branch} {levels.label.tolist()}"
+        machine = f"{levels.n_parts} leaves, checksum {zlib.crc32(text.encode()):08x}"
+    return problem.facts(
+        method="/".join(names),
+        approach=approach,
+        machine=machine,
+        starts=starts,
+        cycles=cycles,
+        symmetrize=symmetrize,
+    )
 
 
 def _check(problem: Problem, name: str, approach: str) -> None:
@@ -294,33 +316,29 @@ def _answer(
     return serial.ask(problem, name, how, approach, starts, cycles), None
 
 
-def _result(
-    problem: Problem, name: str, approach: str, part: I32, held: Any, seconds: float
-) -> Partition:
+def _result(problem: Problem, choice: Choice, part: I32, held: Any, seconds: float) -> Partition:
     """The answer with everything that is known of it.  Collective."""
-    ranks = problem.ranks
+    name = "/".join(choice.names)
     cuts = None
     if held is not None:
         assert problem.coords is not None
         cuts = Cuts(name, problem.parts, problem.coords.shape[1], *held)
-    rank = zoltan.rank_of(part, problem.parts, ranks.size)
+    rank = zoltan.rank_of(part, problem.parts, problem.ranks.size)
     exports, imports = _moves(problem, part, rank)
-    counted = len(exports.id) if problem.old is not None or ranks.size > 1 else 0
-    sizes = problem.sizes
-    volume = float(counted if sizes is None or not counted else sizes[exports.row].sum())
-    migrations, volume = ranks.sum(np.array([counted, volume])).tolist()
+    volume = float(len(exports.id) if problem.sizes is None else problem.sizes[exports.row].sum())
+    counts, (migrations, volume) = count(problem, part, len(exports.id), volume)
     return Partition(
         part=part,
         rank=rank,
         n_parts=problem.parts,
         exports=exports,
         imports=imports,
-        evaluation=evaluate(problem, part),
+        counts=counts,
         migrations=int(migrations),
         migration_volume=volume,
         seconds=seconds,
         method=name,
-        approach=approach,
+        approach=choice.approach,
         seed=problem.seed,
         cuts=cuts,
     )
@@ -329,11 +347,14 @@ def _result(
 def _moves(problem: Problem, part: I32, rank: I32) -> tuple[Moves, Moves]:
     """Who leaves a part, and who comes.  Collective."""
     ranks = problem.ranks
+    if ranks.size == 1 and problem.old is None:
+        return NO_MOVES, NO_MOVES
     index = np.flatnonzero(part != zoltan.present(problem))
     ids = problem.first + index if problem.ids is None else problem.ids[index]
     exports = Moves(ids, index, rank[index], part[index])
     if ranks.size == 1:
         return exports, exports._replace(row=np.full(len(ids), -1))
     route = ranks.route(exports.rank)
-    nowhere = np.full(int(route.into.sum()), -1)
-    return exports, Moves(route.send(ids), nowhere, route.source, route.send(exports.part))
+    came = route.send(np.stack([ids, exports.part], axis=1))
+    new = came[:, 1].astype(np.int32)
+    return exports, Moves(came[:, 0].copy(), np.full(len(came), -1), route.source, new)

@@ -36,10 +36,10 @@ class Cuts:
     n_parts, n_dims : int
     """
 
-    def __init__(self, method: str, n_parts: int, n_dims: int, held: Any, label: I32):
+    def __init__(self, method: str, n_parts: int, n_dims: int, held: Any, label: I32 | None):
         self.method, self.n_parts, self.n_dims = method, n_parts, n_dims
-        self._held, self._label = held, label
-        self._same = bool(np.array_equal(label, np.arange(n_parts)))
+        self._held, self._label = held, label  # of each region; None: all parts have one
+        self._n_regions = n_parts if label is None else len(label)
 
     def points(self, points: ArrayLike) -> I32:
         """The part in whose region each point lies, Zoltan_LB_Point_Assign for many.
@@ -59,7 +59,7 @@ class Cuts:
         """
         rows = arrays.points("points", self._shaped("points", points))
         found = require("Zoltan").points(self._held, self.n_dims, rows)
-        return found if self._same else self._label[found]  # type: ignore[no-any-return]
+        return found if self._label is None else self._label[found]  # type: ignore[no-any-return]
 
     def boxes(self, lo: ArrayLike, hi: ArrayLike) -> Hits:
         """The parts whose regions meet each box, Zoltan_LB_Box_Assign for many.
@@ -78,9 +78,9 @@ class Cuts:
         if len(lower) != len(upper):
             raise DomainError(f"hi has {len(upper)} rows: expected {len(lower)}, as lo")
         start, part = require("Zoltan").boxes(
-            self._held, self.n_dims, len(self._label), lower, upper
+            self._held, self.n_dims, self._n_regions, lower, upper
         )
-        return Hits(start, part if self._same else self._label[part])
+        return Hits(start, part if self._label is None else self._label[part])
 
     def regions(self) -> tuple[F64, F64]:
         """The box of each part under "rcb": (lo, hi), both (n_parts, n_dims).
@@ -95,9 +95,9 @@ class Cuts:
         if self.method != "rcb":
             raise DomainError(f"regions of {self.method!r} are no boxes: those of 'rcb' are")
         out = []
-        for side in require("Zoltan").regions(self._held, self.n_dims, len(self._label)):
+        for side in require("Zoltan").regions(self._held, self.n_dims, self._n_regions):
             box = np.full((self.n_parts, self.n_dims), np.nan)
-            box[self._label] = side.reshape(-1, self.n_dims)
+            box[slice(None) if self._label is None else self._label] = side.reshape(-1, self.n_dims)
             box[np.abs(box) > 1e308] *= np.inf
             out.append(box)
         return out[0], out[1]

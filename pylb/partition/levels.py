@@ -2,92 +2,182 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
-from math import prod
+from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pylb.errors import DomainError
-from pylb.partition.arrays import I32, Rows
+from pylb.machine import Machine, Place, Tree
+from pylb.partition.arrays import F64, I32, Rows
 from pylb.partition.problem import Problem
 from pylb.partition.quality import ghosts
 
+Branch = tuple[Any, ...]  # of branches; a leaf is empty
 
-def sizes_of(machine: Any) -> tuple[int, ...]:
-    """Children at each level of a machine tree.
+
+class Levels:
+    """A machine as the parts of its places: nodes, sockets, ranks.
+
+    Parameters
+    ----------
+    machine : pylb.Machine, pylb.machine.Tree, str or path
+        A string is parsed, a path (or a string that ends in .json) read.
+
+    Attributes
+    ----------
+    branch : Branch
+    label : (k,) int32
+        The part at each leaf, leaves in order of the tree: its rank.
+    shares : (k,) float64 or None
+        Of each part, where the machine has speeds.
 
     Raises
     ------
     DomainError
-        It is no tree with as many children at each vertex of a level.
+        It is no machine, or has no leaves.
+    FormatError, OSError
+        The string is none, the file cannot be read.
     """
-    if callable(getattr(machine, "tree", None)):  # a pylb.Machine
-        machine = machine.tree()
-    sizes = tuple(getattr(machine, "sizes", None) or ())
-    if not sizes or any(size < 1 for size in sizes):
-        raise DomainError(f"machine is {machine!r}: expected a pylb.Machine or a pylb.machine.Tree")
-    return sizes
+
+    def __init__(self, machine: Any) -> None:
+        if isinstance(machine, str | os.PathLike):
+            machine = _found(machine)
+        self.shares: F64 | None = None
+        if isinstance(machine, Machine):
+            self.branch = _branch(machine.root)
+            self.label = np.array(machine.ranks, np.int32)
+            self.shares = machine.part_sizes()
+        elif isinstance(machine, Tree) and machine.sizes and min(machine.sizes) > 0:
+            self.branch = ()
+            for size in reversed(machine.sizes):
+                self.branch = (self.branch,) * size
+            self.label = np.arange(machine.n_ranks, dtype=np.int32)
+        else:
+            raise DomainError(
+                f"machine is {machine!r}: expected a pylb.Machine, a pylb.machine.Tree with "
+                "leaves, or a string or file of one"
+            )
+
+    @cached_property
+    def depth(self) -> int:
+        """Levels below the root."""
+        return _depth(self.branch)
+
+    @property
+    def n_parts(self) -> int:
+        """Number of leaves."""
+        return len(self.label)
+
+
+def _found(machine: str | os.PathLike[str]) -> Machine:
+    is_file = not isinstance(machine, str) or machine.endswith(".json")
+    return Machine.read(machine) if is_file else Machine.parse(machine)  # type: ignore[arg-type]
+
+
+def _branch(place: Place) -> Branch:
+    return tuple(map(_branch, place.children))
+
+
+def _depth(branch: Branch) -> int:
+    return 1 + max(map(_depth, set(branch))) if branch else 0
+
+
+def _leaves(branch: Branch) -> int:
+    return sum(map(_leaves, branch)) if branch else 1
 
 
 def divide(
-    problem: Problem,
-    sizes: tuple[int, ...],
-    methods: tuple[str, ...],
-    ask: Callable[[Problem, str], I32],
+    problem: Problem, levels: Levels, methods: tuple[str, ...], ask: Callable[[Problem, str], I32]
 ) -> I32:
-    """Parts of all levels, those of a vertex of the tree one behind the other.  Collective.
+    """The part of each object, by a method for each level.  Collective.
+
+    Each level that divides may use its root of the tolerance.
 
     Parameters
     ----------
     ask : callable
         The parts of a problem by a method.
     """
-    if problem.n_all == 0:
+    place = np.empty_like(levels.label)
+    place[levels.label] = np.arange(levels.n_parts, dtype=np.int32)
+
+    def placed(part: I32 | None) -> I32 | None:
+        return None if part is None else np.where(part < 0, -1, place[part]).astype(np.int32)
+
+    shares = problem.shares
+    inner = replace(
+        problem,
+        imbalance=problem.imbalance ** (1 / max(1, _cuts(levels.branch))),
+        shares=None if shares is None else shares[levels.label],
+        fixed=placed(problem.fixed),
+        old=placed(problem.old),
+    )
+    part: I32 = levels.label[_divide(inner, levels.branch, methods, ask)]
+    return part
+
+
+def _cuts(branch: Branch) -> int:
+    """How often objects are divided on their way to a leaf, at most."""
+    return (len(branch) > 1) + max(map(_cuts, set(branch))) if branch else 0
+
+
+def _divide(
+    problem: Problem, branch: Branch, methods: tuple[str, ...], ask: Callable[[Problem, str], I32]
+) -> I32:
+    """Parts in order of the leaves."""
+    if not branch or problem.n_all == 0:
         return np.zeros(problem.n, np.int32)
-    inside = prod(sizes[1:])
-    part = ask(_outer(problem, sizes[0], inside), methods[0])
-    if inside == 1:
-        return part
-    out = np.empty(problem.n, np.int32)
-    for group in range(sizes[0]):
-        mine = part == group
-        inner = _inner(_restricted(problem, mine), group, inside)
-        out[mine] = group * inside + divide(inner, sizes[1:], methods[1:], ask)
+    if len(branch) == 1:
+        return _divide(problem, branch[0], methods[1:], ask)
+    first = np.array([0, *accumulate(map(_leaves, branch))])
+    part = ask(_outer(problem, first), methods[0])
+    out: I32 = first[part].astype(np.int32)
+    for group, below in enumerate(branch):
+        if below:
+            mine = part == group
+            inner = _inner(_restricted(problem, mine), int(first[group]), int(first[group + 1]))
+            out[mine] += _divide(inner, below, methods[1:], ask)
     return out
 
 
-def _outer(problem: Problem, groups: int, inside: int) -> Problem:
-    """The problem whose parts are groups of parts."""
-    shares, fixed, old = problem.shares, problem.fixed, problem.old
+def _outer(problem: Problem, first: NDArray[np.int64]) -> Problem:
+    """The problem whose parts are groups of parts: group g begins with the part first[g]."""
+    shares = problem.shares
+    group = np.repeat(np.arange(len(first) - 1, dtype=np.int32), np.diff(first))
+
+    def grouped(part: I32 | None) -> I32 | None:
+        return None if part is None else np.where(part < 0, -1, group[part]).astype(np.int32)
+
     return replace(
         problem,
-        parts=groups,
-        shares=None if shares is None else shares.reshape(groups, inside).sum(axis=1),
-        fixed=None if fixed is None else np.where(fixed < 0, -1, fixed // inside).astype(np.int32),
-        old=None if old is None else np.where(old < 0, -1, old // inside).astype(np.int32),
+        parts=len(first) - 1,
+        shares=None if shares is None else np.add.reduceat(shares, first[:-1]),
+        fixed=grouped(problem.fixed),
+        old=grouped(problem.old),
     )
 
 
-def _inner(problem: Problem, group: int, inside: int) -> Problem:
+def _inner(problem: Problem, first: int, end: int) -> Problem:
     """The problem of the parts of one group, for its objects."""
-    first = group * inside
 
     def within(part: I32 | None) -> I32 | None:
         if part is None:
             return None
-        here = (part >= first) & (part < first + inside)
-        return np.where(here, part - first, -1).astype(np.int32)
+        return np.where((part >= first) & (part < end), part - first, -1).astype(np.int32)
 
     shares = problem.shares
     if shares is not None:
-        shares = shares[first : first + inside]
+        shares = shares[first:end]
         shares = shares / shares.sum() if shares.sum() > 0 else None
     return replace(
         problem,
-        parts=inside,
+        parts=end - first,
         shares=shares,
         fixed=within(problem.fixed),
         old=within(problem.old),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pylb.errors import DomainError
 from pylb.partition import arrays
 from pylb.partition.arrays import F64, I32, Rows
-from pylb.partition.ranks import Directory, Ranks
+from pylb.partition.ranks import Directory, Facts, Ranks
 from pylb.partition.tree import Tree, tree_of
 
 I64 = NDArray[np.int64]
@@ -55,15 +55,14 @@ class Problem:
         """Number of objects of all ranks."""
         return int(self.dist[-1])
 
-    def facts(self) -> dict[str, Any]:
-        """What must be the same on all ranks; a rank without objects lacks some."""
+    def facts(self, **more: Any) -> Facts:
+        """What must be the same on all ranks, `more` too; a rank without objects lacks some."""
         out: dict[str, Any] = {
             name: getattr(self, name) for name in ("parts", "ratio", "imbalance", "seed", "params")
         }
         out["migration_ratio"] = out.pop("ratio")
         out["tree"] = None if self.tree is None else zlib.crc32(self.tree.parent.tobytes())
         out["shares"] = None if self.shares is None else self.shares.tolist()
-        out |= {"_n": self.n, "_begin": _begin(self.ids)}
         if self.n:
             out["weight, columns"] = 0 if self.weight is None else self.weight.shape[1]
             out["coords, columns"] = 0 if self.coords is None else self.coords.shape[1]
@@ -74,47 +73,48 @@ class Problem:
             out[f"_{name}"] = given is not None
             if given is not None and (self.n or len(given)):
                 out[f"{name}, weights given"] = given.weight is not None
-        return out
+        weighs = self.weight is not None and bool(self.weight.any())
+        return Facts({**out, **more}, (self.n, _begin(self.ids), weighs))
 
 
-def _begin(ids: I64 | None) -> int | None:
-    """The first id of a run without gaps: -1 where none are given, None where it is no run."""
+def _begin(ids: I64 | None) -> int:
+    """The first id of a run without gaps: -1 where none are given, -2 where it is no run."""
     if ids is None or len(ids) == 0:
         return -1
     run = len(ids) == 1 or bool((np.diff(ids) == 1).all())
-    return int(ids[0]) if run and ids[0] >= 0 else None
+    return int(ids[0]) if run and ids[0] >= 0 else -2
 
 
-def problem_of(ranks: Ranks, symmetrize: bool, given: dict[str, Any]) -> Problem:
-    """Check what was passed on this rank and on all.  Collective.
+def complete(problem: Problem, symmetrize: bool) -> None:
+    """Check what all ranks have passed, whose facts were told, together.  Collective.
 
     Raises
     ------
     PylbError
         The same on every rank, with the rank, the argument, its value and what was expected.
     """
-    problem = ranks.together(lambda: _local(ranks, **given), Problem.facts)
-    heard = ranks.heard
-    problem.dist = np.concatenate([[0], np.cumsum([f["_n"] for f in heard])]).astype(np.int64)
+    ranks = problem.ranks
+    sizes, begins, weigh = ranks.numbers[:, :3].T
+    problem.dist = np.concatenate([[0], np.cumsum(sizes)])
     if problem.n_all > arrays.MOST:
         raise DomainError(f"{problem.n_all} objects: expected at most {arrays.MOST}")
     if ranks.size > 1 and problem.n == 0:
-        _adopt(problem, heard)
-    directory = _directory(problem, [facts["_begin"] for facts in heard])
+        _adopt(problem, ranks.heard)
+    directory = _directory(problem, begins)
+    if problem.weight is not None:
+        _drop_zeros(problem, bool(weigh.any()))
     if problem.graph is not None:
         graph = arrays.numbered("graph", problem.graph, directory, ranks)
         problem.graph = _whole_graph(problem, graph, symmetrize)
     if problem.nets is not None:
         nets = problem.nets = arrays.numbered("nets", problem.nets, directory, ranks)
         ranks.together(lambda: arrays.scan("nets", nets, problem.first, problem.n_all))
-    _check_weights(problem)
-    return problem
 
 
 # ---- one rank ----------------------------------------------------------------------------------
 
 
-def _local(
+def local(
     ranks: Ranks,
     graph: Any,
     nets: Any,
@@ -132,6 +132,13 @@ def _local(
     seed: int,
     params: dict[str, Any],
 ) -> Problem:
+    """What was passed on this rank, checked as far as that goes.
+
+    Raises
+    ------
+    PylbError
+        With the argument, its value and what was expected.
+    """
     k = ranks.size if parts is None and ranks.comm is not None else parts
     k = 2 if k is None else operator.index(k)
     if not 1 <= k <= arrays.MOST:
@@ -214,10 +221,9 @@ def _adopt(problem: Problem, heard: list[dict[str, Any]]) -> None:
             setattr(problem, name, empty)
 
 
-def _directory(problem: Problem, begins: list[int | None]) -> Directory | None:
+def _directory(problem: Problem, begins: I64) -> Directory | None:
     """None where the ids are the numbers."""
-    firsts = problem.dist[:-1].tolist()
-    if all(begin in (-1, first) for begin, first in zip(begins, firsts, strict=True)):
+    if ((begins == -1) | (begins == problem.dist[:-1])).all():
         return None
     ids = problem.first + np.arange(problem.n) if problem.ids is None else problem.ids
     return Directory(problem.ranks, ids, problem.first)
@@ -226,12 +232,12 @@ def _directory(problem: Problem, begins: list[int | None]) -> Directory | None:
 def _whole_graph(problem: Problem, graph: Rows, symmetrize: bool) -> Rows:
     """Checked, without loops, symmetric."""
     ranks, first, n_all = problem.ranks, problem.first, problem.n_all
-    loops, _, _ = ranks.together(
-        lambda: arrays.scan("graph", graph, first, n_all), lambda found: {"_skew": found[1]}
+    loops, _ = ranks.together(
+        lambda: arrays.scan("graph", graph, first, n_all), lambda found: Facts({}, found[1:])
     )
     if loops:
         graph = arrays.without_loops(graph, first)
-    if sum(facts["_skew"] for facts in ranks.heard) % 2**64 == 0:
+    if ranks.numbers[:, 0].sum() == 0:  # modulo 2^64
         return graph
     if symmetrize:
         return arrays.symmetric(graph, ranks, problem.dist)
@@ -241,11 +247,13 @@ def _whole_graph(problem: Problem, graph: Rows, symmetrize: bool) -> Rows:
     )
 
 
-def _check_weights(problem: Problem) -> None:
-    """Weights whose sum over all ranks is zero say nothing: without them each object counts 1."""
-    if problem.weight is None:
+def _drop_zeros(problem: Problem, some: bool) -> None:
+    """Weights that are zero on all ranks say nothing: without them each object counts 1."""
+    weight = problem.weight
+    assert weight is not None
+    if weight.shape[1] == 1 or not some:
+        problem.weight = weight if some else None
         return
-    total = problem.ranks.sum(problem.weight.sum(axis=0))
-    some = np.flatnonzero(total > 0)
-    if len(some) < len(total):
-        problem.weight = np.ascontiguousarray(problem.weight[:, some]) if len(some) else None
+    heavy = problem.ranks.sum(weight.any(axis=0).astype(np.int64)) > 0
+    if not heavy.all():
+        problem.weight = np.ascontiguousarray(weight[:, heavy])

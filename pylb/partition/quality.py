@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,26 +93,83 @@ class Quality:
         return "\n".join(lines)
 
 
-def evaluate(problem: Problem, part: I32) -> Quality:
-    """Count on all ranks; collective."""
-    ranks, k = problem.ranks, problem.parts
-    objects = np.bincount(part, minlength=k)
-    columns = [] if problem.weight is None else list(problem.weight.T)
-    sums = [objects.astype(float), *(np.bincount(part, w, k) for w in columns)]
-    total = ranks.sum(np.array(sums))
-    weights = total[1:] if columns else total
-    shares = np.full(k, 1 / k) if problem.shares is None else problem.shares
-    out: dict[str, Any] = {
-        "objects": total[0].astype(np.int64),
-        "weights": weights[0].copy() if len(weights) == 1 else weights.T.copy(),
-        "imbalance": np.array([_over(w, shares) for w in weights]),
-        "object_imbalance": _over(total[0], shares),
+class Counts(NamedTuple):
+    """What all ranks have counted together; a `Quality` is made of it when somebody asks.
+
+    Attributes
+    ----------
+    objects, weights : (k,) float64, list of such
+        Of each part; of each column of the weights.
+    cut : list of array or None
+        Of a graph: cut edges, their weight, boundary objects of each part, volume, neighbours.
+    nets : (2,) float64 or None
+        Connectivity - 1, cut nets.
+    shares : (k,) float64 or None
+    """
+
+    objects: F64
+    weights: list[F64]
+    cut: list[NDArray[Any]] | None
+    nets: F64 | None
+    shares: F64 | None
+
+    def quality(self) -> Quality:
+        """In full."""
+        weights, k = self.weights or [self.objects], len(self.objects)
+        shares = np.full(k, 1 / k) if self.shares is None else self.shares
+        out: dict[str, Any] = {
+            "objects": self.objects.astype(np.int64),
+            "weights": weights[0].copy() if len(weights) == 1 else np.array(weights).T.copy(),
+            "imbalance": np.array([_over(w, shares) for w in weights]),
+            "object_imbalance": _over(self.objects, shares),
+        }
+        if self.cut is not None:
+            out |= _told(*self.cut)
+        if self.nets is not None:
+            out["connectivity"], out["cut_nets"] = self.nets.tolist()
+        return Quality(**out)
+
+
+def _told(
+    cut: F64, weight: F64, boundary: F64, volume: F64, neighbours: NDArray[Any]
+) -> dict[str, Any]:
+    """Of a graph, by name."""
+    return {
+        "cut_edges": cut.copy(),
+        "cut_weight": weight.copy(),
+        "boundary": boundary.astype(np.int64),
+        "neighbours": neighbours,
+        "cut": float(weight.sum()) / 2,
+        # of nets, each an object with its neighbours, is cut whose object is at the boundary
+        "connectivity": float(volume[0]),
+        "cut_nets": float(boundary.sum()),
     }
+
+
+def count(problem: Problem, part: I32, *more: float) -> tuple[Counts, list[float]]:
+    """Count on all ranks, and sum up what `more` each has; collective."""
+    weights = () if problem.weight is None else problem.weight.T
+    own = [np.array(more), np.bincount(part, minlength=problem.parts)]
+    own += [np.bincount(part, w, problem.parts) for w in weights]
+    neighbours = None
     if problem.graph is not None:
-        out |= _graph(problem, problem.graph, part)
+        *cut, neighbours = _graph(problem, problem.graph, part)
+        own += cut
     if problem.nets is not None:
-        out |= _nets(problem, problem.nets, part)
-    return Quality(**out)
+        own.append(_nets(problem, problem.nets, part))
+    if problem.ranks.size > 1:
+        ends = np.cumsum([len(a) for a in own])
+        own = np.split(problem.ranks.sum(np.concatenate(own, dtype=float)), ends[:-1])
+    others, objects, *rest = own
+    after = rest[len(weights) :]
+    counts = Counts(
+        objects,
+        rest[: len(weights)],
+        None if neighbours is None else [*after[:4], neighbours],
+        None if problem.nets is None else after[-1],
+        problem.shares,
+    )
+    return counts, others.tolist()
 
 
 def _over(load: F64, shares: F64) -> float:
@@ -136,39 +193,23 @@ def ghosts(ranks: Ranks, dist: I64, to: NDArray[Any], part: I32) -> tuple[I64, I
     return others, route.back(part[wanted - first])
 
 
-def _graph(problem: Problem, graph: Rows, part: I32) -> dict[str, Any]:
+def _graph(problem: Problem, graph: Rows, part: I32) -> list[NDArray[Any]]:
+    """Cut edges, their weight, boundary of each part, volume: of this rank; neighbours: of all."""
     ranks, k = problem.ranks, problem.parts
     ghost, ghost_part = ghosts(ranks, problem.dist, graph.to, part)
     cut, weight, boundary, volume, pairs = _core.graph_quality(
         graph.start, graph.to, graph.weight, k, problem.first, part, ghost, ghost_part
     )
-    cut, weight, inner, sums = _split(
-        ranks.sum(np.concatenate([cut, weight, boundary.astype(float), [volume]])), k
-    )
     if ranks.size > 1:
         pairs = np.unique(np.concatenate(ranks.gather(pairs)))
-    out = {
-        "cut_edges": cut,
-        "cut_weight": weight,
-        "boundary": inner.astype(np.int64),
-        "neighbours": np.bincount(pairs // k, minlength=k),
-        "cut": float(weight.sum()) / 2,
-    }
-    if problem.nets is None:
-        # a net, an object with its neighbours, is cut where that object is at the boundary
-        out |= {"connectivity": float(sums[0]), "cut_nets": float(inner.sum())}
-    return out
+    return [cut, weight, boundary, np.array([volume]), np.bincount(pairs // k, minlength=k)]
 
 
-def _split(sums: F64, k: int) -> tuple[F64, F64, F64, F64]:
-    return sums[:k].copy(), sums[k : 2 * k].copy(), sums[2 * k : 3 * k], sums[3 * k :]
-
-
-def _nets(problem: Problem, nets: Rows, part: I32) -> dict[str, Any]:
-    ranks = problem.ranks
-    ghost, ghost_part = ghosts(ranks, problem.dist, nets.to, part)
-    counted = _core.nets_quality(
-        nets.start, nets.to, nets.weight, problem.parts, problem.first, part, ghost, ghost_part
+def _nets(problem: Problem, nets: Rows, part: I32) -> F64:
+    """Connectivity - 1 and cut nets of this rank."""
+    ghost, ghost_part = ghosts(problem.ranks, problem.dist, nets.to, part)
+    return np.array(
+        _core.nets_quality(
+            nets.start, nets.to, nets.weight, problem.parts, problem.first, part, ghost, ghost_part
+        )
     )
-    connectivity, cut = ranks.sum(np.array(counted))
-    return {"connectivity": float(connectivity), "cut_nets": float(cut)}

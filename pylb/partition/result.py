@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from pylb.errors import DomainError
 from pylb.partition.arrays import F64, I32
 from pylb.partition.geometry import Cuts
-from pylb.partition.quality import Quality
+from pylb.partition.quality import Counts, Quality
 
 
 class Moves(NamedTuple):
@@ -35,6 +36,10 @@ class Moves(NamedTuple):
     part: I32
 
 
+_NONE, _NOWHERE = np.zeros(0, np.int64), np.zeros(0, np.int32)
+NO_MOVES = Moves(_NONE, _NONE, _NOWHERE, _NOWHERE)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Partition:
     """A partition, and what it is worth.
@@ -48,8 +53,10 @@ class Partition:
     n_parts : int
     exports, imports : Moves
         Objects of this rank that change their part, and those that come to parts of this rank;
-        both hold those that stay on this rank too.
-    evaluation : Quality
+        both hold those that stay on this rank too, and none where nobody had a part (one rank,
+        without `old`).
+    counts : Counts
+        What `evaluation` is made of.
     migrations : int
         Objects that change their part, on all ranks; 0 where none had one.
     migration_volume : float
@@ -67,7 +74,7 @@ class Partition:
     n_parts: int
     exports: Moves
     imports: Moves
-    evaluation: Quality
+    counts: Counts
     migrations: int
     migration_volume: float
     seconds: float
@@ -75,6 +82,11 @@ class Partition:
     approach: str
     seed: int
     cuts: Cuts | None = None
+
+    @cached_property
+    def evaluation(self) -> Quality:
+        """What the partition is worth, the same on all ranks."""
+        return self.counts.quality()
 
     @property
     def weights(self) -> F64:

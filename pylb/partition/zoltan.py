@@ -40,7 +40,7 @@ def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> 
     part = part if parts.same else parts.label[part]
     if how.fixes:
         part = _fill_empty(problem, _fixed(problem, name, part), parts)
-    return part, None if cuts is None else (cuts, parts.label)
+    return part, None if cuts is None else (cuts, None if parts.same else parts.label)
 
 
 class _Parts:
@@ -92,9 +92,8 @@ def _arrays(problem: Problem, how: Method, parts: _Parts, approach: str) -> dict
         if nets is None and problem.graph is not None:
             nets = closed(problem.graph, problem.first)
         assert nets is not None
-        counts = problem.ranks.gather(len(nets))
         out |= {"net_start": nets.start, "pin": nets.to, "net_weight": nets.weight}
-        out["first_net"] = sum(counts[: problem.ranks.rank])
+        out["first_net"] = sum(problem.ranks.gather(len(nets))[: problem.ranks.rank])
     if problem.fixed is not None and how.fixes:
         out["fixed"] = parts.of(problem.fixed)
     if approach != "partition":

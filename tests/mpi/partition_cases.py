@@ -189,6 +189,12 @@ def levels(comm):
         halves = np.bincount(part // 3, WEIGHT)
         assert halves.max() / halves.mean() < 1.1
         assert out.cut < 200
+    job = pylb.Machine.measure(comm, seconds=0.01, network=False)
+    out = pylb.partition(method="rcb", machine=job, comm=comm, imbalance=1.2, **given)
+    assert out.n_parts == comm.size
+    assert out.max_over_mean < 1.3  # of the shares that DRUM gives
+    out = pylb.partition(method="rcb", machine="node:2 rank:2", comm=comm, **given)
+    worth(comm, ids, out, 4)
     raised(
         comm,
         errors.DomainError,
@@ -318,6 +324,20 @@ def wrong(comm):
             errors.DomainError,
             "method differs",
             lambda: pylb.partition(coords=XY[ids], method="rcb" if here else "rib", **given),
+        )
+        raised(
+            comm,
+            errors.DomainError,
+            "machine differs: rank 0: 2 leaves",
+            lambda: pylb.partition(
+                coords=XY[ids], comm=comm, machine=pylb.machine.Tree((2 + comm.rank,))
+            ),
+        )
+        raised(
+            comm,
+            errors.DomainError,
+            "symmetrize differs",
+            lambda: pylb.partition(graph=rows(ids), symmetrize=here, method="graph", **given),
         )
         raised(
             comm,
