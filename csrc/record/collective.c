@@ -43,8 +43,8 @@ void plb_made_collective(MPI_Request request, plb_collective_t what, int root, i
 /* --- bytes --- */
 
 /* What a rank sends, or where it sends from what it receives into, that. */
-static int64_t sent(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int recvcount,
-                    MPI_Datatype recvtype)
+static int64_t sent(const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype,
+                    int64_t recvcount, MPI_Datatype recvtype)
 {
     return sendbuf == MPI_IN_PLACE ? plb_bytes(recvcount, recvtype)
                                    : plb_bytes(sendcount, sendtype);
@@ -62,62 +62,49 @@ static bool is_root(int root, MPI_Comm comm)
     return group && group->rank == root;
 }
 
-static int64_t sum(const int counts[], MPI_Comm comm)
+/* The counts of a call, one of each rank. */
+typedef struct counts {
+    const void *array;
+    bool large; /* MPI_Count, else int */
+} counts_t;
+#define COUNTS(array) ((counts_t){(array), sizeof *(array) > sizeof(int)})
+
+static int64_t count_of(counts_t counts, int rank)
+{
+    if (counts.array == NULL) {
+        return 0;
+    }
+    return counts.large ? (int64_t)((const MPI_Count *)counts.array)[rank]
+                        : ((const int *)counts.array)[rank];
+}
+
+static int64_t sum(counts_t counts, MPI_Comm comm)
 {
     int64_t out = 0;
-    for (int i = 0; counts != NULL && i < members(comm); i++) {
-        out += counts[i];
+    for (int i = 0; i < members(comm); i++) {
+        out += count_of(counts, i);
     }
     return out;
 }
 
 /* The mean over the ranks: `bytes` is one number. */
-static int64_t mean(const int counts[], MPI_Datatype type, MPI_Comm comm)
+static int64_t mean(counts_t counts, MPI_Datatype type, MPI_Comm comm)
 {
     return plb_bytes(sum(counts, comm), type) / members(comm);
 }
 
-static int64_t own(const int counts[], MPI_Datatype type, MPI_Comm comm)
+static int64_t own(counts_t counts, MPI_Datatype type, MPI_Comm comm)
 {
     const plb_group_t *group = plb_group(comm);
-    return group && counts ? plb_bytes(counts[group->rank], type) : 0;
+    return group ? plb_bytes(count_of(counts, group->rank), type) : 0;
 }
 
-static int64_t scattered(const void *recvbuf, int sendcount, MPI_Datatype sendtype, int recvcount,
-                         MPI_Datatype recvtype, int root, MPI_Comm comm)
+static int64_t scattered(const void *recvbuf, int64_t sendcount, MPI_Datatype sendtype,
+                         int64_t recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
 {
     return recvbuf == MPI_IN_PLACE || is_root(root, comm) ? plb_bytes(sendcount, sendtype)
                                                           : plb_bytes(recvcount, recvtype);
 }
-
-/* --- each with its nonblocking cousin --- */
-
-/* name, its nonblocking cousin, parameters and arguments but for the communicator and the request,
- * collective, root, bytes. */
-#define BOTH(name, iname, params, args, what, root, bytes)                                        \
-    PLB_EXPORT int MPI_##name(LIST params, MPI_Comm comm)                                         \
-    {                                                                                             \
-        PLB_WRAP(PMPI_##name(LIST args, comm), plb_note_collective(what, root, bytes, comm));     \
-    }                                                                                             \
-    PLB_EXPORT int MPI_##iname(LIST params, MPI_Comm comm, MPI_Request *request)                  \
-    {                                                                                             \
-        PLB_WRAP(PMPI_##iname(LIST args, comm, request),                                          \
-                 plb_made_collective(*request, what, root, bytes, comm));                         \
-    }
-#define LIST(...) __VA_ARGS__
-
-#define SEND const void *sendbuf, int sendcount, MPI_Datatype sendtype
-#define SENDV                                                                                     \
-    const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype
-#define RECV void *recvbuf, int recvcount, MPI_Datatype recvtype
-#define RECVV void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype
-#define SEND_ARGS sendbuf, sendcount, sendtype
-#define SENDV_ARGS sendbuf, sendcounts, sdispls, sendtype
-#define RECV_ARGS recvbuf, recvcount, recvtype
-#define RECVV_ARGS recvbuf, recvcounts, rdispls, recvtype
-#define REDUCED const void *sendbuf, void *recvbuf, int count, MPI_Datatype type, MPI_Op op
-#define REDUCED_ARGS sendbuf, recvbuf, count, type, op
-#define SENT sent(sendbuf, sendcount, sendtype, recvcount, recvtype)
 
 PLB_EXPORT int MPI_Barrier(MPI_Comm comm)
 {
@@ -127,41 +114,6 @@ PLB_EXPORT int MPI_Ibarrier(MPI_Comm comm, MPI_Request *request)
 {
     PLB_WRAP(PMPI_Ibarrier(comm, request), plb_made_collective(*request, PLB_BARRIER, 0, 0, comm));
 }
-
-BOTH(Bcast, Ibcast, (void *buffer, int count, MPI_Datatype type, int root),
-     (buffer, count, type, root), PLB_BCAST, root, plb_bytes(count, type))
-BOTH(Gather, Igather, (SEND, RECV, int root), (SEND_ARGS, RECV_ARGS, root), PLB_GATHER, root, SENT)
-BOTH(Gatherv, Igatherv, (SEND, RECVV, int root), (SEND_ARGS, RECVV_ARGS, root), PLB_GATHER, root,
-     is_root(root, comm) ? own(recvcounts, recvtype, comm) : plb_bytes(sendcount, sendtype))
-BOTH(Scatter, Iscatter, (SEND, RECV, int root), (SEND_ARGS, RECV_ARGS, root), PLB_SCATTER, root,
-     scattered(recvbuf, sendcount, sendtype, recvcount, recvtype, root, comm))
-BOTH(Scatterv, Iscatterv, (SENDV, RECV, int root), (SENDV_ARGS, RECV_ARGS, root), PLB_SCATTER,
-     root, is_root(root, comm) ? mean(sendcounts, sendtype, comm) : plb_bytes(recvcount, recvtype))
-BOTH(Allgather, Iallgather, (SEND, RECV), (SEND_ARGS, RECV_ARGS), PLB_ALLGATHER, 0, SENT)
-BOTH(Allgatherv, Iallgatherv, (SEND, RECVV), (SEND_ARGS, RECVV_ARGS), PLB_ALLGATHER, 0,
-     mean(recvcounts, recvtype, comm))
-BOTH(Alltoall, Ialltoall, (SEND, RECV), (SEND_ARGS, RECV_ARGS), PLB_ALLTOALL, 0, SENT)
-BOTH(Alltoallv, Ialltoallv, (SENDV, RECVV), (SENDV_ARGS, RECVV_ARGS), PLB_ALLTOALL, 0,
-     sendbuf == MPI_IN_PLACE ? mean(recvcounts, recvtype, comm) : mean(sendcounts, sendtype, comm))
-BOTH(Alltoallw, Ialltoallw,
-     (const void *sendbuf, const int sendcounts[], const int sdispls[],
-      const MPI_Datatype sendtypes[], void *recvbuf, const int recvcounts[], const int rdispls[],
-      const MPI_Datatype recvtypes[]),
-     (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes),
-     PLB_ALLTOALL, 0, mean(recvcounts, recvtypes[0], comm))
-BOTH(Reduce, Ireduce, (REDUCED, int root), (REDUCED_ARGS, root), PLB_REDUCE, root,
-     plb_bytes(count, type))
-BOTH(Allreduce, Iallreduce, (REDUCED), (REDUCED_ARGS), PLB_ALLREDUCE, 0, plb_bytes(count, type))
-BOTH(Scan, Iscan, (REDUCED), (REDUCED_ARGS), PLB_SCAN, 0, plb_bytes(count, type))
-BOTH(Exscan, Iexscan, (REDUCED), (REDUCED_ARGS), PLB_EXSCAN, 0, plb_bytes(count, type))
-BOTH(Reduce_scatter, Ireduce_scatter,
-     (const void *sendbuf, void *recvbuf, const int recvcounts[], MPI_Datatype type, MPI_Op op),
-     (sendbuf, recvbuf, recvcounts, type, op), PLB_REDUCE_SCATTER, 0,
-     plb_bytes(sum(recvcounts, comm), type))
-BOTH(Reduce_scatter_block, Ireduce_scatter_block,
-     (const void *sendbuf, void *recvbuf, int recvcount, MPI_Datatype type, MPI_Op op),
-     (sendbuf, recvbuf, recvcount, type, op), PLB_REDUCE_SCATTER, 0,
-     plb_bytes((int64_t)recvcount *members(comm), type))
 
 /* --- between neighbours --- */
 
@@ -240,19 +192,7 @@ static void note_neighbours(MPI_Comm comm, int64_t bytes)
     }
 }
 
-#define NEIGHBOUR(name, params, args, bytes)                                                      \
-    PLB_EXPORT int MPI_Neighbor_##name(LIST params, MPI_Comm comm)                                \
-    {                                                                                             \
-        PLB_WRAP(PMPI_Neighbor_##name(LIST args, comm), note_neighbours(comm, bytes));            \
-    }                                                                                             \
-    PLB_EXPORT int MPI_Ineighbor_##name(LIST params, MPI_Comm comm, MPI_Request *request)         \
-    {                                                                                             \
-        PLB_WRAP(PMPI_Ineighbor_##name(LIST args, comm, request),                                 \
-                 plb_lacks("MPI_Ineighbor_" #name));                                              \
-    }
+/* --- all that count their items --- */
 
-NEIGHBOUR(allgather, (SEND, RECV), (SEND_ARGS, RECV_ARGS), plb_bytes(sendcount, sendtype))
-NEIGHBOUR(allgatherv, (SEND, RECVV), (SEND_ARGS, RECVV_ARGS), plb_bytes(sendcount, sendtype))
-NEIGHBOUR(alltoall, (SEND, RECV), (SEND_ARGS, RECV_ARGS), plb_bytes(sendcount, sendtype))
-NEIGHBOUR(alltoallv, (SENDV, RECVV), (SENDV_ARGS, RECVV_ARGS),
-          plb_bytes(sendcounts ? sendcounts[0] : 0, sendtype))
+#define CALLS "collective_calls.h"
+#include "each_count.h"

@@ -1,6 +1,7 @@
-/* The same functions as Fortran calls them (mpif.h and `use mpi`): names in lower case with an
- * underscore, arguments by address.  What is done is left to MPI's own function for Fortran, which
- * knows MPI_IN_PLACE and the like; only what is noted is translated.
+/* The same functions as Fortran calls them: names in lower case, with an underscore (mpif.h and
+ * `use mpi`) or _f08_ (`use mpi_f08`, whose handles are structures of one integer), arguments by
+ * address.  What is done is left to MPI's own function for Fortran, which knows MPI_IN_PLACE and
+ * the like; only what is noted is translated.
  *
  * MPI's functions are weak: a program in C has none of them, and calls none of these. */
 #include <stdlib.h>
@@ -15,46 +16,39 @@ enum { STATUS_SIZE = sizeof(MPI_Status) / sizeof(MPI_Fint) };
 #define BYTES(count, type) plb_bytes(*(count), MPI_Type_f2c(*(type)))
 #define LIST(...) __VA_ARGS__
 
+/* A function under one of its names. */
+#define NAMED(symbol, params, ...)                                                                \
+    extern void pmpi_##symbol params __attribute__((weak));                                       \
+    PLB_EXPORT void mpi_##symbol params;                                                          \
+    void mpi_##symbol params                                                                      \
+    {                                                                                             \
+        __VA_ARGS__;                                                                              \
+    }
+
+/* MPI's own function, and what is noted then. */
+#define AROUND(call, ...)                                                                         \
+    const bool noted = plb_enter();                                                               \
+    call;                                                                                         \
+    if (noted) {                                                                                  \
+        __VA_ARGS__;                                                                              \
+        plb_leave();                                                                              \
+    }
+
 /* name, parameters, arguments, what is noted. */
 #define FORTRAN(name, params, args, ...)                                                          \
-    extern void pmpi_##name##_ params __attribute__((weak));                                      \
-    PLB_EXPORT void mpi_##name##_ params;                                                         \
-    void mpi_##name##_ params                                                                     \
-    {                                                                                             \
-        const bool noted = plb_enter();                                                           \
-        pmpi_##name##_ args;                                                                      \
-        if (noted) {                                                                              \
-            __VA_ARGS__;                                                                          \
-            plb_leave();                                                                          \
-        }                                                                                         \
-    }
+    NAMED(name##_, params, AROUND(pmpi_##name##_ args, __VA_ARGS__))                              \
+    NAMED(name##_f08_, params, AROUND(pmpi_##name##_f08_ args, __VA_ARGS__))
 
 /* --- beginning and end --- */
 
-extern void pmpi_init_(F ierr) __attribute__((weak));
-extern void pmpi_init_thread_(F required, F provided, F ierr) __attribute__((weak));
-extern void pmpi_finalize_(F ierr) __attribute__((weak));
-PLB_EXPORT void mpi_init_(F ierr);
-PLB_EXPORT void mpi_init_thread_(F required, F provided, F ierr);
-PLB_EXPORT void mpi_finalize_(F ierr);
-
-void mpi_init_(F ierr)
-{
-    pmpi_init_(ierr);
-    plb_record_start(MPI_THREAD_SINGLE);
-}
-
-void mpi_init_thread_(F required, F provided, F ierr)
-{
-    pmpi_init_thread_(required, provided, ierr);
-    plb_record_start(*provided);
-}
-
-void mpi_finalize_(F ierr)
-{
-    plb_record_end(true);
-    pmpi_finalize_(ierr);
-}
+#define BEGINS_AND_ENDS(_)                                                                        \
+    NAMED(init##_, (F ierr), pmpi_init##_(ierr); plb_record_start(MPI_THREAD_SINGLE))             \
+    NAMED(init_thread##_, (F required, F provided, F ierr),                                       \
+          pmpi_init_thread##_(required, provided, ierr);                                          \
+          plb_record_start(*provided))                                                            \
+    NAMED(finalize##_, (F ierr), plb_record_end(true); pmpi_finalize##_(ierr))
+BEGINS_AND_ENDS(_)
+BEGINS_AND_ENDS(_f08_)
 
 /* --- messages --- */
 
@@ -86,23 +80,15 @@ static const MPI_Status *in_c(const MPI_Fint *status, MPI_Status *out)
     return out;
 }
 
+#define WITH_STATUS_NAMED(symbol, params, args, ...)                                              \
+    NAMED(symbol, (LIST params, F status, F ierr), MPI_Fint own[STATUS_SIZE];                     \
+          MPI_Status c_status; status = status == MPI_F_STATUS_IGNORE ? own : status; BEFORE;     \
+          AROUND(pmpi_##symbol(LIST args, status, ierr),                                          \
+                 const MPI_Status *const its = in_c(status, &c_status);                           \
+                 __VA_ARGS__))
 #define WITH_STATUS(name, params, args, ...)                                                      \
-    extern void pmpi_##name##_(LIST params, F status, F ierr) __attribute__((weak));              \
-    PLB_EXPORT void mpi_##name##_(LIST params, F status, F ierr);                                 \
-    void mpi_##name##_(LIST params, F status, F ierr)                                             \
-    {                                                                                             \
-        MPI_Fint own[STATUS_SIZE];                                                                \
-        MPI_Status c_status;                                                                      \
-        status = status == MPI_F_STATUS_IGNORE ? own : status;                                    \
-        BEFORE;                                                                                   \
-        const bool noted = plb_enter();                                                           \
-        pmpi_##name##_(LIST args, status, ierr);                                                  \
-        if (noted) {                                                                              \
-            const MPI_Status *const its = in_c(status, &c_status);                                \
-            __VA_ARGS__;                                                                          \
-            plb_leave();                                                                          \
-        }                                                                                         \
-    }
+    WITH_STATUS_NAMED(name##_, params, args, __VA_ARGS__)                                         \
+    WITH_STATUS_NAMED(name##_f08_, params, args, __VA_ARGS__)
 
 static void maybe_probed(MPI_Fint flag, int source, int tag, MPI_Comm comm,
                          const MPI_Status *status)
@@ -164,18 +150,14 @@ static void started(const MPI_Fint *request, int n)
 FORTRAN(start, (F request, F ierr), (request, ierr), started(request, 1))
 FORTRAN(startall, (F n, F requests, F ierr), (n, requests, ierr), started(requests, *n))
 
-extern void pmpi_request_free_(F request, F ierr) __attribute__((weak));
-PLB_EXPORT void mpi_request_free_(F request, F ierr);
-void mpi_request_free_(F request, F ierr)
-{
-    const MPI_Request was = MPI_Request_f2c(*request);
-    const bool noted = plb_enter();
-    pmpi_request_free_(request, ierr);
-    if (noted) {
-        plb_request_freed(was);
-        plb_leave();
-    }
-}
+/* The handle is another one afterwards. */
+#define FREES_NAMED(symbol, type, freed)                                                          \
+    NAMED(symbol, (F handle, F ierr), const MPI_##type was = MPI_##type##_f2c(*handle);           \
+          AROUND(pmpi_##symbol(handle, ierr), freed(was)))
+#define FREES(name, type, freed)                                                                  \
+    FREES_NAMED(name##_, type, freed)                                                             \
+    FREES_NAMED(name##_f08_, type, freed)
+FREES(request_free, Request, plb_request_freed)
 
 /* Handles before a call on many requests, and statuses of its own where they are ignored. */
 typedef struct many {
@@ -233,22 +215,14 @@ static void any_done(const many_t *self, MPI_Fint flag, MPI_Fint index)
     }
 }
 
+#define MANY_NAMED(symbol, params, args, ...)                                                     \
+    NAMED(symbol, (F n, F requests, LIST params F status, F ierr),                                \
+          const many_t before = remember(*n, requests, status);                                   \
+          AROUND(pmpi_##symbol(n, requests, LIST args before.status, ierr), __VA_ARGS__);         \
+          free(before.was); free(before.own))
 #define MANY(name, params, args, ...)                                                             \
-    extern void pmpi_##name##_(F n, F requests, LIST params F status, F ierr)                     \
-        __attribute__((weak));                                                                    \
-    PLB_EXPORT void mpi_##name##_(F n, F requests, LIST params F status, F ierr);                 \
-    void mpi_##name##_(F n, F requests, LIST params F status, F ierr)                             \
-    {                                                                                             \
-        const many_t before = remember(*n, requests, status);                                     \
-        const bool noted = plb_enter();                                                           \
-        pmpi_##name##_(n, requests, LIST args before.status, ierr);                               \
-        if (noted) {                                                                              \
-            __VA_ARGS__;                                                                          \
-            plb_leave();                                                                          \
-        }                                                                                         \
-        free(before.was);                                                                         \
-        free(before.own);                                                                         \
-    }
+    MANY_NAMED(name##_, params, args, __VA_ARGS__)                                                \
+    MANY_NAMED(name##_f08_, params, args, __VA_ARGS__)
 MANY(waitall, (), (), all_done(&before, 1, *n))
 MANY(testall, (F flag, ), (flag, ), all_done(&before, *flag, *n))
 MANY(waitany, (F index, ), (index, ), any_done(&before, 1, *index))
@@ -314,15 +288,4 @@ FORTRAN(cart_create, (F comm, F ndims, F dims, F periods, F reorder, F fresh, F 
         (comm, ndims, dims, periods, reorder, fresh, ierr), MADE)
 FORTRAN(cart_sub, (F comm, F remain, F fresh, F ierr), (comm, remain, fresh, ierr), MADE)
 
-extern void pmpi_comm_free_(F comm, F ierr) __attribute__((weak));
-PLB_EXPORT void mpi_comm_free_(F comm, F ierr);
-void mpi_comm_free_(F comm, F ierr)
-{
-    const MPI_Comm was = COMM;
-    const bool noted = plb_enter();
-    pmpi_comm_free_(comm, ierr);
-    if (noted) {
-        plb_group_gone(was);
-        plb_leave();
-    }
-}
+FREES(comm_free, Comm, plb_group_gone)

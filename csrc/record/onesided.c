@@ -54,19 +54,10 @@ static void gone(uint64_t win)
     }
 }
 
-#define MAKES(name, params, args)                                                                 \
-    PLB_EXPORT int MPI_Win_##name params                                                          \
-    {                                                                                             \
-        PLB_WRAP(PMPI_Win_##name args, made(comm, *win));                                         \
-    }
-MAKES(create, (void *base, MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, MPI_Win *win),
-      (base, size, unit, info, comm, win))
-MAKES(allocate, (MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void *base, MPI_Win *win),
-      (size, unit, info, comm, base, win))
-MAKES(allocate_shared,
-      (MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void *base, MPI_Win *win),
-      (size, unit, info, comm, base, win))
-MAKES(create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win *win), (info, comm, win))
+PLB_EXPORT int MPI_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win *win)
+{
+    PLB_WRAP(PMPI_Win_create_dynamic(info, comm, win), made(comm, *win));
+}
 
 PLB_EXPORT int MPI_Win_free(MPI_Win *win)
 {
@@ -84,31 +75,6 @@ static void accessed(MPI_Win win, int target, int64_t bytes)
     }
 }
 
-#define TO_TARGET int target, MPI_Aint displacement, int target_count, MPI_Datatype target_type
-#define TO_TARGET_ARGS target, displacement, target_count, target_type
-#define ACCESS(name, rname, params, args)                                                         \
-    PLB_EXPORT int MPI_##name(LIST params, MPI_Win win)                                           \
-    {                                                                                             \
-        PLB_WRAP(PMPI_##name(LIST args, win), accessed(win, target, plb_bytes(count, type)));     \
-    }                                                                                             \
-    PLB_EXPORT int MPI_##rname(LIST params, MPI_Win win, MPI_Request *request)                    \
-    {                                                                                             \
-        PLB_WRAP(PMPI_##rname(LIST args, win, request),                                           \
-                 accessed(win, target, plb_bytes(count, type)));                                  \
-    }
-#define LIST(...) __VA_ARGS__
-ACCESS(Put, Rput, (const void *origin, int count, MPI_Datatype type, TO_TARGET),
-       (origin, count, type, TO_TARGET_ARGS))
-ACCESS(Get, Rget, (void *origin, int count, MPI_Datatype type, TO_TARGET),
-       (origin, count, type, TO_TARGET_ARGS))
-ACCESS(Accumulate, Raccumulate,
-       (const void *origin, int count, MPI_Datatype type, TO_TARGET, MPI_Op op),
-       (origin, count, type, TO_TARGET_ARGS, op))
-ACCESS(Get_accumulate, Rget_accumulate,
-       (const void *origin, int count, MPI_Datatype type, void *result, int result_count,
-        MPI_Datatype result_type, TO_TARGET, MPI_Op op),
-       (origin, count, type, result, result_count, result_type, TO_TARGET_ARGS, op))
-
 PLB_EXPORT int MPI_Fetch_and_op(const void *origin, void *result, MPI_Datatype type, int target,
                                 MPI_Aint displacement, MPI_Op op, MPI_Win win)
 {
@@ -123,6 +89,11 @@ PLB_EXPORT int MPI_Compare_and_swap(const void *origin, const void *compare, voi
     PLB_WRAP(PMPI_Compare_and_swap(origin, compare, result, type, target, displacement, win),
              accessed(win, target, plb_bytes(1, type)));
 }
+
+/* --- all that count items, or units --- */
+
+#define CALLS "onesided_calls.h"
+#include "each_count.h"
 
 /* --- when they have to be complete --- */
 

@@ -72,59 +72,7 @@ void plb_made_receive(MPI_Request request, bool persistent, int source, int tag,
     }
 }
 
-/* --- sends --- */
-
-#define SENDS(X)                                                                                  \
-    X(Send, Isend, Send_init, 0)                                                                  \
-    X(Bsend, Ibsend, Bsend_init, PLB_OP_BUFFERED)                                                 \
-    X(Ssend, Issend, Ssend_init, PLB_OP_SYNCHRONOUS)                                              \
-    X(Rsend, Irsend, Rsend_init, 0)
-
-#define SEND(blocking, nonblocking, init, flags)                                                  \
-    PLB_EXPORT int MPI_##blocking(const void *buf, int count, MPI_Datatype type, int dest,        \
-                                  int tag, MPI_Comm comm)                                         \
-    {                                                                                             \
-        PLB_WRAP(PMPI_##blocking(buf, count, type, dest, tag, comm),                              \
-                 plb_note_send(flags, plb_bytes(count, type), dest, tag, comm));                  \
-    }                                                                                             \
-    PLB_EXPORT int MPI_##nonblocking(const void *buf, int count, MPI_Datatype type, int dest,     \
-                                     int tag, MPI_Comm comm, MPI_Request *request)                \
-    {                                                                                             \
-        PLB_WRAP(PMPI_##nonblocking(buf, count, type, dest, tag, comm, request),                  \
-                 plb_made_send(*request, false, flags, plb_bytes(count, type), dest, tag, comm)); \
-    }                                                                                             \
-    PLB_EXPORT int MPI_##init(const void *buf, int count, MPI_Datatype type, int dest, int tag,   \
-                              MPI_Comm comm, MPI_Request *request)                                \
-    {                                                                                             \
-        PLB_WRAP(PMPI_##init(buf, count, type, dest, tag, comm, request),                         \
-                 plb_made_send(*request, true, flags, plb_bytes(count, type), dest, tag, comm));  \
-    }
-SENDS(SEND)
-
 /* --- receives --- */
-
-PLB_EXPORT int MPI_Recv(void *buf, int count, MPI_Datatype type, int source, int tag,
-                        MPI_Comm comm, MPI_Status *status)
-{
-    MPI_Status own;
-    status = status == MPI_STATUS_IGNORE ? &own : status;
-    PLB_WRAP(PMPI_Recv(buf, count, type, source, tag, comm, status),
-             plb_note_receive(PLB_OP_RECV, source, tag, comm, status));
-}
-
-PLB_EXPORT int MPI_Irecv(void *buf, int count, MPI_Datatype type, int source, int tag,
-                         MPI_Comm comm, MPI_Request *request)
-{
-    PLB_WRAP(PMPI_Irecv(buf, count, type, source, tag, comm, request),
-             plb_made_receive(*request, false, source, tag, comm));
-}
-
-PLB_EXPORT int MPI_Recv_init(void *buf, int count, MPI_Datatype type, int source, int tag,
-                             MPI_Comm comm, MPI_Request *request)
-{
-    PLB_WRAP(PMPI_Recv_init(buf, count, type, source, tag, comm, request),
-             plb_made_receive(*request, true, source, tag, comm));
-}
 
 PLB_EXPORT int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status)
 {
@@ -225,20 +173,6 @@ static void made_taken(uint64_t message, MPI_Request request)
     }
 }
 
-PLB_EXPORT int MPI_Mrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message,
-                         MPI_Status *status)
-{
-    const uint64_t handle = PLB_HANDLE(*message);
-    PLB_WRAP(PMPI_Mrecv(buf, count, type, message, status), note_taken(handle));
-}
-
-PLB_EXPORT int MPI_Imrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message,
-                          MPI_Request *request)
-{
-    const uint64_t handle = PLB_HANDLE(*message);
-    PLB_WRAP(PMPI_Imrecv(buf, count, type, message, request), made_taken(handle, *request));
-}
-
 /* --- both --- */
 
 void plb_note_exchange(int64_t bytes, int dest, int sendtag, int source, int recvtag,
@@ -264,27 +198,10 @@ void plb_note_exchange(int64_t bytes, int dest, int sendtag, int source, int rec
     }
 }
 
-PLB_EXPORT int MPI_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest,
-                            int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype,
-                            int source, int recvtag, MPI_Comm comm, MPI_Status *status)
-{
-    MPI_Status own;
-    status = status == MPI_STATUS_IGNORE ? &own : status;
-    PLB_WRAP(PMPI_Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
-                           recvtype, source, recvtag, comm, status),
-             plb_note_exchange(plb_bytes(sendcount, sendtype), dest, sendtag, source, recvtag,
-                               comm, status));
-}
+/* --- sends, and all that count their items --- */
 
-PLB_EXPORT int MPI_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int sendtag,
-                                    int source, int recvtag, MPI_Comm comm, MPI_Status *status)
-{
-    MPI_Status own;
-    status = status == MPI_STATUS_IGNORE ? &own : status;
-    PLB_WRAP(
-        PMPI_Sendrecv_replace(buf, count, type, dest, sendtag, source, recvtag, comm, status),
-        plb_note_exchange(plb_bytes(count, type), dest, sendtag, source, recvtag, comm, status));
-}
+#define CALLS "point_calls.h"
+#include "each_count.h"
 
 /* --- requests --- */
 

@@ -1,0 +1,65 @@
+! A ring in Fortran, by `use mpi`, mpif.h or `use mpi_f08`:
+!   gfortran -cpp -DMPI_MODULE (mpi), -DMPI_HEADER (mpif.h) or neither (mpi_f08).
+program ring
+#ifdef MPI_MODULE
+  use mpi
+#endif
+#if !defined(MPI_MODULE) && !defined(MPI_HEADER)
+  use mpi_f08
+#define HANDLE(of) type(of)
+#else
+#define HANDLE(of) integer
+#endif
+  implicit none
+#ifdef MPI_HEADER
+  include 'mpif.h'
+#endif
+  HANDLE(MPI_Comm) :: copy
+  HANDLE(MPI_Request) :: request(2)
+#if defined(MPI_MODULE) || defined(MPI_HEADER)
+  integer :: status(MPI_STATUS_SIZE)
+#else
+  type(MPI_Status) :: status
+#endif
+  integer :: rank, size, left, right, source, ierr
+  logical :: flag
+  double precision :: in(1000), out(1000), all
+
+  call MPI_Init(ierr)
+  call MPI_Comm_dup(MPI_COMM_WORLD, copy, ierr)
+  call MPI_Comm_rank(copy, rank, ierr)
+  call MPI_Comm_size(copy, size, ierr)
+  right = mod(rank + 1, size)
+  left = mod(rank + size - 1, size)
+  out = rank
+
+  call MPI_Irecv(in, 1000, MPI_DOUBLE_PRECISION, MPI_ANY_SOURCE, 5, copy, request(1), ierr)
+  call MPI_Isend(out, 1000, MPI_DOUBLE_PRECISION, right, 5, copy, request(2), ierr)
+  call MPI_Waitall(2, request, MPI_STATUSES_IGNORE, ierr)
+  if (any(in /= left)) error stop 'Waitall'
+
+  call MPI_Sendrecv(out, 1, MPI_DOUBLE_PRECISION, right, 6, in, 1, MPI_DOUBLE_PRECISION, left, 6, &
+                    copy, MPI_STATUS_IGNORE, ierr)
+
+  call MPI_Isend(out, 1, MPI_DOUBLE_PRECISION, right, 7, copy, request(1), ierr)
+  flag = .false.
+  do while (.not. flag)
+    call MPI_Iprobe(MPI_ANY_SOURCE, 7, copy, flag, status, ierr)
+  end do
+#if defined(MPI_MODULE) || defined(MPI_HEADER)
+  source = status(MPI_SOURCE)
+#else
+  source = status%MPI_SOURCE
+#endif
+  if (source /= left) error stop 'Iprobe'
+  call MPI_Recv(in, 1, MPI_DOUBLE_PRECISION, source, 7, copy, status, ierr)
+  flag = .false.
+  do while (.not. flag)
+    call MPI_Test(request(1), flag, MPI_STATUS_IGNORE, ierr)
+  end do
+
+  call MPI_Allreduce(out, all, 1, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, ierr)
+  if (all /= size * (size - 1) / 2) error stop 'Allreduce'
+  call MPI_Comm_free(copy, ierr)
+  call MPI_Finalize(ierr)
+end program ring
