@@ -38,6 +38,7 @@
 #include "machine/apportion.h"
 #include "machine/drum.h"
 #include "machine/fpm.h"
+#include "machine/learner.h"
 #include "machine/rectangles.h"
 #include "machine/speeds.h"
 #include "machine/topology.h"

@@ -333,6 +333,29 @@ def nets_quality(
     /,
 ) -> tuple[float, float]: ...
 
+# learner.c
+@final
+class SpeedLearner:
+    def __new__(cls, n_ranks: int) -> SpeedLearner: ...
+    def observe(
+        self,
+        key: ArrayLike,
+        rank: ArrayLike,
+        seconds: ArrayLike,
+        work: ArrayLike | None,
+        /,
+    ) -> None: ...
+    @property
+    def speed(self) -> NDArray[np.float64] | None: ...
+    @property
+    def error(self) -> NDArray[np.float64]: ...
+    @property
+    def sigma(self) -> float: ...
+    @property
+    def explained(self) -> float: ...
+    @property
+    def sizes(self) -> tuple[int, ...]: ...
+
 # machine.c
 def fpm_check(start: ArrayLike, rows: ArrayLike, speed: ArrayLike, /) -> None: ...
 def fpm_times(

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import twin_speeds
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,6 +97,10 @@ def test_bad_input():
         SpeedLearner(2).observe([7, 7], [0, 1], [1.0, 2.0])
     with pytest.raises(DomainError, match="seconds"):
         SpeedLearner(2).observe([1, 2], [0, 1], [1.0, np.inf])
+    with pytest.raises(DomainError, match=r"work\[0\] is inf"):
+        SpeedLearner(2).observe([1, 2], [0, 1], [1.0, 1.0], [np.inf, 1.0])
+    with pytest.raises(DomainError, match="key, rank, seconds, work have shapes"):
+        SpeedLearner(2).observe([1, 2], [0, 1], [1.0, 1.0], [1.0])
     with pytest.raises(DomainError, match="n_ranks is 0"):
         SpeedLearner(0)
     without_time = SpeedLearner(2)
@@ -108,8 +113,37 @@ def test_of_very_many_objects_a_part_speaks_for_all():
     learner = learn(rank, seconds, 10)
     off = np.log(learner.speed / speed)
     assert np.sqrt(((off - off.mean()) ** 2).mean()) < 0.01
-    assert len(learner._seen[0].key) < 15_000
-    assert all(np.array_equal(o.key, learner._seen[0].key) for o in learner._seen)
+    assert max(learner._core.sizes) < 15_000
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 60), st.booleans())
+def test_like_its_twin(seed, p, n, estimated):
+    """Objects that come, go, stay, move, drift, have no time; ranks that change."""
+    rng = np.random.default_rng(seed)
+    twin, learner = twin_speeds.SpeedLearner(p), SpeedLearner(p)
+    speed, work = np.exp(rng.normal(0.0, 0.5, p)), np.exp(rng.normal(0.0, 1.0, n))
+    rank, moving = rng.integers(0, p, n), rng.choice([0.0, 0.3, 1.0])
+    drift = rng.choice([0.0, 0.3])
+    for _ in range(int(rng.integers(1, 14))):
+        rank = np.where(rng.random(n) < moving, rng.integers(0, p, n), rank)
+        work *= np.exp(drift * rng.standard_normal(n))
+        if rng.random() < 0.2:
+            speed[rng.integers(0, p)] *= 2.0
+        seconds = work / speed[rank] * np.exp(0.05 * rng.standard_normal(n))
+        seconds[rng.random(n) < 0.05] = rng.choice([0.0, np.nan, -1.0])
+        here = rng.permutation(n)[: rng.integers(0, n + 1)] if rng.random() < 0.3 else np.arange(n)
+        size = np.where(rng.random(n) < 0.7, work, 0.0)[here] if estimated else None
+        told = [
+            which.observe(7 * here - 50, rank[here], seconds[here], size)
+            for which in (twin, learner)
+        ]
+        assert (told[0] is None) == (told[1] is None)
+        if told[0] is not None:
+            np.testing.assert_allclose(told[1], told[0], rtol=1e-3)
+        np.testing.assert_allclose(learner.error, twin.error, rtol=1e-2)
+        np.testing.assert_allclose(learner.sigma, twin.sigma, rtol=1e-2, atol=1e-6)
+        np.testing.assert_allclose(learner.explained, twin.explained, rtol=1e-2, atol=1e-3)
+        assert list(learner._core.sizes) == [len(o.key) for o in twin._seen]
 
 
 # ---- placement after placement -----------------------------------------------------------------

@@ -4,10 +4,14 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/cpu.h"
 #include "base/mem.h"
 
-static const double HUBER = 1.345, TOLERANCE = 1e-10; /* of the residual's squares */
+static const double HUBER = 1.345;
+
+/* Of the first residual's squares: while the weights are still to change, and in the end. */
+static const double ROUGHLY = 1e-6, TOLERANCE = 1e-9;
+
+static const double SAME = 0.01; /* relative change of sigma: the weights are found */
 
 static const double LEAST_SIGMA = 0.01; /* below, differences are not worth a weight */
 
@@ -15,73 +19,70 @@ static const double LEAST_SIGMA = 0.01; /* below, differences are not worth a we
  * the others stays there. */
 static const double ALIKE = 1e-3;
 
-enum { ROUNDS = 4, MOST_STEPS = 200, BINS = 1024 };
+enum { ROUNDS = 4, MOST_STEPS = 200, DIGITS = 7, BINS = 1 << (8 + DIGITS) };
 
-/* Objects that were on several ranks, one after the other; what stayed says nothing. */
+int plb_moved_init(plb_moved_t *self, int64_t n, int64_t m, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    *self = (plb_moved_t){0};
+    PLB_NEW(self->start, n + 1);
+    PLB_NEW(self->rank, m);
+    PLB_NEW(self->y, m);
+    PLB_NEW(self->weight, m);
+    self->start[0] = 0;
+out:
+    if (ret != PLB_OK) {
+        plb_moved_free(self);
+    }
+    return ret;
+}
+
+void plb_moved_free(plb_moved_t *self)
+{
+    plb_free(self->start);
+    plb_free(self->rank);
+    plb_free(self->y);
+    plb_free(self->weight);
+    *self = (plb_moved_t){0};
+}
+
 typedef struct fit {
-    int64_t n, m;
+    const plb_moved_t *in;
     int32_t p;
-    int64_t *start;                           /* [n+1] */
-    int32_t *rank;                            /* [m] */
-    double *y;                                /* [m] log seconds */
-    double *given;                            /* [m] weight of the caller's */
-    double *weight;                           /* [m] the same by Huber's rule */
-    double *miss;                             /* [m] y + s less its object's mean */
-    double *s, *b, *r, *z, *d, *q, *diagonal; /* [p] of the gradients */
+    float *weight;         /* [m] by Huber's rule */
+    float *miss;           /* [m] y + s less its object's mean */
+    uint32_t *count;       /* [BINS] observations by what they miss */
+    double *share;         /* [n] one over the sum of an object's weights */
+    double *s;             /* [p] what is sought */
+    double *r, *z, *d, *q; /* [p] of the gradients */
+    double *total;         /* [p] sum of the weights of a rank's observations */
+    double *diagonal;      /* [p] of what is left as the objects' work is eliminated */
 } fit_t;
 
 static void fit_free(fit_t *self)
 {
-    void *all[] = {self->start, self->rank, self->y,       self->given, self->weight,
-                   self->miss,  self->s,    self->b,       self->r,     self->z,
-                   self->d,     self->q,    self->diagonal};
+    void *all[] = {self->weight, self->miss, self->count, self->share, self->s,       self->r,
+                   self->z,      self->d,    self->q,     self->total, self->diagonal};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         plb_free(all[i]);
     }
 }
 
-static bool has_moved(const int64_t *start, const int32_t *rank, int64_t o)
-{
-    for (int64_t k = start[o] + 1; k < start[o + 1]; k++) {
-        if (rank[k] != rank[k - 1]) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static int fit_init(fit_t *self, int64_t n, const int64_t *start, const int32_t *rank,
-                    const double *seconds, const double *weight, int32_t p, plb_err_t *err)
+static int fit_init(fit_t *self, const plb_moved_t *in, int32_t p, plb_err_t *err)
 {
     int ret = PLB_OK;
-    const int64_t m = start[n];
-    *self = (fit_t){.p = p};
-    PLB_NEW(self->start, n + 1);
-    PLB_NEW(self->rank, m);
-    PLB_NEW(self->y, m);
-    PLB_NEW(self->given, m);
-    PLB_NEW(self->weight, m);
-    PLB_NEW(self->miss, m);
+    *self = (fit_t){.in = in, .p = p};
+    PLB_NEW(self->weight, in->m);
+    PLB_NEW(self->miss, in->m);
+    PLB_NEW(self->count, BINS);
+    PLB_NEW(self->share, in->n);
     PLB_NEW0(self->s, p);
-    PLB_NEW(self->b, p);
     PLB_NEW(self->r, p);
     PLB_NEW(self->z, p);
     PLB_NEW(self->d, p);
     PLB_NEW(self->q, p);
+    PLB_NEW(self->total, p);
     PLB_NEW0(self->diagonal, p);
-    self->start[0] = 0;
-    for (int64_t o = 0; o < n; o++) {
-        if (!has_moved(start, rank, o)) {
-            continue;
-        }
-        for (int64_t k = start[o]; k < start[o + 1]; k++, self->m++) {
-            self->rank[self->m] = rank[k];
-            self->y[self->m] = log(seconds[k]);
-            self->given[self->m] = weight == NULL ? 1.0 : weight[k];
-        }
-        self->start[++self->n] = self->m;
-    }
-    memcpy(self->weight, self->given, (size_t)self->m * sizeof *self->weight);
 out:
     return ret;
 }
@@ -89,39 +90,58 @@ out:
 /* q = S v, where S is what the elimination of the objects' work leaves. */
 static void apply(const fit_t *self, const double *v, double *q)
 {
+    const int64_t *start = self->in->start;
+    const int32_t *rank = self->in->rank;
     for (int32_t r = 0; r < self->p; r++) {
-        q[r] = ALIKE * v[r];
+        q[r] = (ALIKE + self->total[r]) * v[r];
     }
-    for (int64_t o = 0; o < self->n; o++) {
-        double sum = 0.0, mean = 0.0;
-        for (int64_t k = self->start[o]; k < self->start[o + 1]; k++) {
-            sum += self->weight[k];
-            mean += self->weight[k] * v[self->rank[k]];
+    for (int64_t o = 0; o < self->in->n; o++) {
+        double mean = 0.0;
+        for (int64_t k = start[o]; k < start[o + 1]; k++) {
+            mean += (double)self->weight[k] * v[rank[k]];
         }
-        mean /= sum;
-        for (int64_t k = self->start[o]; k < self->start[o + 1]; k++) {
-            q[self->rank[k]] += self->weight[k] * (v[self->rank[k]] - mean);
+        mean *= self->share[o];
+        for (int64_t k = start[o]; k < start[o + 1]; k++) {
+            q[rank[k]] -= (double)self->weight[k] * mean;
         }
     }
 }
 
-/* Right-hand side and diagonal for the present weights. */
-static void set_up(fit_t *self)
+/* Huber's rule. */
+static inline float weigh(float given, float miss, float most)
 {
-    for (int32_t r = 0; r < self->p; r++) {
-        self->b[r] = 0.0;
-        self->diagonal[r] = ALIKE;
+    const float size = fabsf(miss);
+    return size > most ? given * most / size : given;
+}
+
+/* Weights, by what was missed where that is known (sigma > 0); their sums, the diagonal, and the
+ * residual for the present s. */
+static void set_up(fit_t *self, double sigma)
+{
+    const plb_moved_t *in = self->in;
+    const float most = (float)(HUBER * fmax(sigma, LEAST_SIGMA));
+    for (int32_t i = 0; i < self->p; i++) {
+        self->r[i] = -ALIKE * self->s[i];
+        self->total[i] = 0.0;
+        self->diagonal[i] = ALIKE;
     }
-    for (int64_t o = 0; o < self->n; o++) {
+    for (int64_t o = 0; o < in->n; o++) {
         double sum = 0.0, mean = 0.0;
-        for (int64_t k = self->start[o]; k < self->start[o + 1]; k++) {
-            sum += self->weight[k];
-            mean += self->weight[k] * self->y[k];
+        for (int64_t k = in->start[o]; k < in->start[o + 1]; k++) {
+            const float w =
+                sigma > 0.0 ? weigh(in->weight[k], self->miss[k], most) : in->weight[k];
+            self->weight[k] = w;
+            sum += w;
+            mean += (double)w * (in->y[k] + self->s[in->rank[k]]);
         }
-        mean /= sum;
-        for (int64_t k = self->start[o]; k < self->start[o + 1]; k++) {
-            self->b[self->rank[k]] -= self->weight[k] * (self->y[k] - mean);
-            self->diagonal[self->rank[k]] += self->weight[k] * (1.0 - self->weight[k] / sum);
+        const double share = self->share[o] = 1.0 / sum;
+        mean *= share;
+        for (int64_t k = in->start[o]; k < in->start[o + 1]; k++) {
+            const int32_t i = in->rank[k];
+            const double w = self->weight[k];
+            self->r[i] -= w * (in->y[k] + self->s[i] - mean);
+            self->total[i] += w;
+            self->diagonal[i] += w * (1.0 - w * share);
         }
     }
 }
@@ -137,18 +157,14 @@ static double precondition(fit_t *self)
     return rz;
 }
 
-/* Conjugate gradients on S s = b, from the s that there is. */
-static void solve(fit_t *self)
+/* Conjugate gradients from the s and the residual that there are, until r . r / diagonal is no
+ * more than `most`; what it was. */
+static double solve(fit_t *self, double tolerance, double first)
 {
-    double whole = 0.0;
-    apply(self, self->s, self->q);
-    for (int32_t i = 0; i < self->p; i++) {
-        self->r[i] = self->b[i] - self->q[i];
-        whole += self->b[i] * self->b[i] / self->diagonal[i];
-    }
     double rz = precondition(self);
+    const double whole = first > 0.0 ? first : rz;
     memcpy(self->d, self->z, (size_t)self->p * sizeof *self->d);
-    for (int step = 0; step < MOST_STEPS && rz > TOLERANCE * whole; step++) {
+    for (int step = 0; step < MOST_STEPS && rz > tolerance * whole; step++) {
         double dq = 0.0;
         apply(self, self->d, self->q);
         for (int32_t i = 0; i < self->p; i++) {
@@ -164,51 +180,49 @@ static void solve(fit_t *self)
             self->d[i] = self->z[i] + rz / before * self->d[i];
         }
     }
+    return whole;
 }
 
-/* What each observation misses, as that of one whose object's work is known; mean of |.|. */
-static double find_misses(fit_t *self)
+/* The bin of |x|: its exponent and leading digits. */
+static inline uint32_t bin_of(float x)
 {
-    double all = 0.0;
-    for (int64_t o = 0; o < self->n; o++) {
-        const int64_t begin = self->start[o], end = self->start[o + 1];
-        double sum = 0.0, mean = 0.0;
-        for (int64_t k = begin; k < end; k++) {
-            sum += self->weight[k];
-            mean += self->weight[k] * (self->y[k] + self->s[self->rank[k]]);
-        }
-        mean /= sum;
-        const double freedom = sqrt((double)(end - begin) / (double)(end - begin - 1));
-        for (int64_t k = begin; k < end; k++) {
-            self->miss[k] = (self->y[k] + self->s[self->rank[k]] - mean) * freedom;
-            all += fabs(self->miss[k]);
-        }
-    }
-    return all / (double)self->m;
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits & UINT32_C(0x7FFFFFFF)) >> (23 - DIGITS);
 }
 
-/* 1.4826 times the median of |miss|, that of a normal distribution, to a bin's width. */
+static double middle_of(uint32_t bin)
+{
+    const uint32_t bits = (bin << (23 - DIGITS)) | UINT32_C(1) << (22 - DIGITS);
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* What each observation misses, as that of one whose object's work is known; sigma is 1.4826 times
+ * the median of |miss|, that of a normal distribution, to less than a percent. */
 static double find_sigma(fit_t *self)
 {
-    int64_t count[BINS] = {0}, seen = 0;
-    const double scale = BINS / (4.0 * find_misses(self) + 1e-300);
-    for (int64_t k = 0; k < self->m; k++) {
-        const double at = fabs(self->miss[k]) * scale;
-        count[at < BINS - 1 ? (int)at : BINS - 1]++;
+    const plb_moved_t *in = self->in;
+    memset(self->count, 0, BINS * sizeof *self->count);
+    for (int64_t o = 0; o < in->n; o++) {
+        const int64_t begin = in->start[o], end = in->start[o + 1];
+        double mean = 0.0;
+        for (int64_t k = begin; k < end; k++) {
+            mean += (double)self->weight[k] * (in->y[k] + self->s[in->rank[k]]);
+        }
+        mean *= self->share[o];
+        const double freedom = sqrt((double)(end - begin) / (double)(end - begin - 1));
+        for (int64_t k = begin; k < end; k++) {
+            self->miss[k] = (float)((in->y[k] + self->s[in->rank[k]] - mean) * freedom);
+            self->count[bin_of(self->miss[k])]++;
+        }
     }
-    int bin = 0;
-    while (2 * (seen + count[bin]) < self->m) {
-        seen += count[bin++];
+    uint32_t bin = 0;
+    for (int64_t seen = self->count[0]; 2 * seen < in->m; seen += self->count[bin]) {
+        bin++;
     }
-    return 1.4826 * (bin + 0.5) / scale;
-}
-
-static void weigh(fit_t *self, double sigma)
-{
-    for (int64_t k = 0; k < self->m; k++) {
-        const double size = fabs(self->miss[k]), most = HUBER * fmax(sigma, LEAST_SIGMA);
-        self->weight[k] = self->given[k] * (size > most ? most / size : 1.0);
-    }
+    return 1.4826 * middle_of(bin);
 }
 
 static bool is_linked(const fit_t *self, int32_t r)
@@ -221,22 +235,24 @@ static bool is_linked(const fit_t *self, int32_t r)
  * adjusted for their number (few observations fit anything), and what an observation is off by. */
 static void judge(const fit_t *self, plb_speeds_t *out)
 {
+    const plb_moved_t *in = self->in;
     double whole = 0.0, left = 0.0;
-    for (int64_t o = 0; o < self->n; o++) {
+    for (int64_t o = 0; o < in->n; o++) {
         double sum = 0.0, y = 0.0, z = 0.0;
-        for (int64_t k = self->start[o]; k < self->start[o + 1]; k++) {
-            sum += self->given[k];
-            y += self->given[k] * self->y[k];
-            z += self->given[k] * (self->y[k] + self->s[self->rank[k]]);
+        for (int64_t k = in->start[o]; k < in->start[o + 1]; k++) {
+            sum += in->weight[k];
+            y += (double)in->weight[k] * in->y[k];
+            z += (double)in->weight[k] * (in->y[k] + self->s[in->rank[k]]);
         }
-        for (int64_t k = self->start[o]; k < self->start[o + 1]; k++) {
-            const double a = self->y[k] - y / sum;
-            const double e = self->y[k] + self->s[self->rank[k]] - z / sum;
-            whole += self->given[k] * a * a;
-            left += self->given[k] * e * e;
+        y /= sum;
+        z /= sum;
+        for (int64_t k = in->start[o]; k < in->start[o + 1]; k++) {
+            const double a = in->y[k] - y, e = in->y[k] + self->s[in->rank[k]] - z;
+            whole += in->weight[k] * a * a;
+            left += in->weight[k] * e * e;
         }
     }
-    int64_t free = self->m - self->n, fitted = -1;
+    int64_t free = in->m - in->n, fitted = -1;
     for (int32_t r = 0; r < self->p; r++) {
         fitted += is_linked(self, r);
     }
@@ -247,7 +263,7 @@ static void judge(const fit_t *self, plb_speeds_t *out)
     }
 }
 
-static void hand_over(const fit_t *self, double sigma, double *speed, double *error)
+static void hand_over(const fit_t *self, double sigma, double *log_speed, double *error)
 {
     double mean = 0.0;
     int32_t known = 0;
@@ -260,8 +276,68 @@ static void hand_over(const fit_t *self, double sigma, double *speed, double *er
     mean /= known > 0 ? known : 1;
     for (int32_t r = 0; r < self->p; r++) {
         const bool is_known = is_linked(self, r);
-        speed[r] = is_known ? exp(self->s[r] - mean) : 1.0;
+        log_speed[r] = is_known ? self->s[r] - mean : 0.0;
         error[r] = is_known ? sigma / sqrt(self->diagonal[r]) : INFINITY;
+    }
+}
+
+/* Weights and speeds in turn, until sigma stays. */
+static void iterate(fit_t *self, plb_speeds_t *out)
+{
+    double first = 0.0, before;
+    int round = 0;
+    do {
+        before = out->sigma;
+        set_up(self, before);
+        first = solve(self, ROUGHLY, first);
+        out->sigma = find_sigma(self);
+    } while (++round < ROUNDS && fabs(out->sigma - before) > SAME * out->sigma);
+    solve(self, TOLERANCE, first);
+}
+
+int plb_speeds_of_moved(const plb_moved_t *moved, int32_t p, double *log_speed, double *error,
+                        plb_speeds_t *out, plb_err_t *err)
+{
+    fit_t self = {0};
+    int ret = fit_init(&self, moved, p, err);
+    if (ret == PLB_OK) {
+        *out = (plb_speeds_t){.moved = moved->n};
+        if (moved->n > 0) {
+            iterate(&self, out);
+        }
+        judge(&self, out);
+        hand_over(&self, fmax(out->sigma, out->error), log_speed, error);
+    }
+    fit_free(&self);
+    return ret;
+}
+
+/* ---- observations as they come ---------------------------------------------------------------
+ */
+
+static bool has_moved(const int64_t *start, const int32_t *rank, int64_t o)
+{
+    for (int64_t k = start[o] + 1; k < start[o + 1]; k++) {
+        if (rank[k] != rank[k - 1]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void take_moved(plb_moved_t *out, int64_t n, const int64_t *start, const int32_t *rank,
+                       const double *seconds, const double *weight)
+{
+    for (int64_t o = 0; o < n; o++) {
+        if (!has_moved(start, rank, o)) {
+            continue;
+        }
+        for (int64_t k = start[o]; k < start[o + 1]; k++, out->m++) {
+            out->rank[out->m] = rank[k];
+            out->y[out->m] = (float)log(seconds[k]);
+            out->weight[out->m] = weight == NULL ? 1.0F : (float)weight[k];
+        }
+        out->start[++out->n] = out->m;
     }
 }
 
@@ -277,7 +353,7 @@ static int check(int64_t n, const int64_t *start, const int32_t *rank, const dou
             return PLB_FAIL(err, PLB_ERR_VALUE, "seconds[%lld] is %g: expected more than 0",
                             (long long)k, seconds[k]);
         }
-        if (weight != NULL && !(weight[k] > 0.0 && isfinite(weight[k]))) {
+        if (weight != NULL && !((float)weight[k] > 0.0F && isfinite((float)weight[k]))) {
             return PLB_FAIL(err, PLB_ERR_VALUE, "weight[%lld] is %g: expected more than 0",
                             (long long)k, weight[k]);
         }
@@ -289,24 +365,18 @@ int plb_speeds_fit(int64_t n, const int64_t *start, const int32_t *rank, const d
                    const double *weight, int32_t p, double *speed, double *error,
                    plb_speeds_t *out, plb_err_t *err)
 {
-    fit_t self = {0};
+    plb_moved_t moved = {0};
     int ret = check(n, start, rank, seconds, weight, p, err);
     if (ret == PLB_OK) {
-        ret = fit_init(&self, n, start, rank, seconds, weight, p, err);
+        ret = plb_moved_init(&moved, n, start[n], err);
     }
     if (ret == PLB_OK) {
-        *out = (plb_speeds_t){.moved = self.n};
-        for (int round = 0; self.n > 0 && round < ROUNDS; round++) {
-            set_up(&self);
-            solve(&self);
-            out->sigma = find_sigma(&self);
-            if (round + 1 < ROUNDS) {
-                weigh(&self, out->sigma);
-            }
-        }
-        judge(&self, out);
-        hand_over(&self, fmax(out->sigma, out->error), speed, error);
+        take_moved(&moved, n, start, rank, seconds, weight);
+        ret = plb_speeds_of_moved(&moved, p, speed, error, out, err);
     }
-    fit_free(&self);
+    for (int32_t r = 0; r < p && ret == PLB_OK; r++) {
+        speed[r] = exp(speed[r]);
+    }
+    plb_moved_free(&moved);
     return ret;
 }

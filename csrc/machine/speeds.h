@@ -25,6 +25,25 @@ typedef struct plb_speeds {
     int64_t moved;    /* objects that were seen on several ranks */
 } plb_speeds_t;
 
+/* Objects that were on several ranks, one after the other; what stayed says nothing.  Logarithms
+ * and weights need no more digits than a clock has. */
+typedef struct plb_moved {
+    int64_t n, m;   /* objects, observations */
+    int64_t *start; /* [n+1] */
+    int32_t *rank;  /* [m] */
+    float *y;       /* [m] log seconds */
+    float *weight;  /* [m] above 0 */
+} plb_moved_t;
+
+/** Room for n objects and m observations; none are there. */
+int plb_moved_init(plb_moved_t *self, int64_t n, int64_t m, plb_err_t *err);
+void plb_moved_free(plb_moved_t *self);
+
+/** Fit log_speed[p], mean 0 of the ranks that objects have linked; 0 for others.  error[p]:
+ *  standard error; infinite where nothing is known. */
+int plb_speeds_of_moved(const plb_moved_t *moved, int32_t p, double *log_speed, double *error,
+                        plb_speeds_t *out, plb_err_t *err);
+
 /** Fit speed[p], geometric mean 1 of the ranks that objects have linked; 1 for others.
  *
  *  Observations start[o] ... start[o+1]-1 are those of object o: on rank[], in seconds[] > 0, with

@@ -171,6 +171,75 @@ static void speeds_and_stragglers(void **state)
                      PLB_ERR_RANGE);
 }
 
+/* 40 objects that change places, rank 2 half as fast, from the fifth placement on a third. */
+static int observe_some(plb_learner_t *learner, int placements, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    for (int j = 0; j < placements && ret == PLB_OK; j++) {
+        int64_t key[40];
+        int32_t rank[40];
+        double seconds[40], work[40];
+        for (int o = 0; o < 40; o++) {
+            const int stays = o >= 12;
+            key[o] = 1000 - 3 * o;
+            rank[o] = (stays ? o : o + j) % 3;
+            work[o] = 1.0 + o % 7;
+            seconds[o] = work[o] * (rank[o] != 2 ? 1.0 : j < 4 ? 2.0 : 3.0);
+        }
+        ret = plb_learner_observe(learner, 40, key, rank, seconds, j % 2 ? work : NULL, err);
+    }
+    return ret;
+}
+
+static void the_learner_follows(void **state)
+{
+    (void)state;
+    plb_learner_t learner;
+    plb_err_t err;
+    assert_int_equal(plb_learner_init(&learner, 0, &err), PLB_ERR_VALUE);
+    assert_int_equal(plb_learner_init(&learner, 3, &err), PLB_OK);
+    assert_int_equal(observe_some(&learner, 4, &err), PLB_OK);
+    assert_true(learner.unlike);
+    assert_true(fabs(exp(learner.log_speed[0] - learner.log_speed[2]) - 2.0) < 0.01);
+    plb_learner_free(&learner);
+    assert_int_equal(plb_learner_init(&learner, 3, &err), PLB_OK);
+    assert_int_equal(observe_some(&learner, 20, &err), PLB_OK);
+    assert_true(fabs(exp(learner.log_speed[0] - learner.log_speed[2]) - 3.0) < 0.01);
+    assert_int_equal(learner.n_seen, PLB_LEARNER_PLACEMENTS);
+    assert_int_equal(learner.n_past, 0); /* nobody remembers rank 2 as it was */
+    const double inf = INFINITY, one = 1.0;
+    const int64_t twice[] = {5, 5};
+    assert_int_equal(plb_learner_observe(&learner, 1, twice, (int32_t[]){3}, &one, NULL, &err),
+                     PLB_ERR_RANGE);
+    assert_int_equal(plb_learner_observe(&learner, 1, twice, (int32_t[]){0}, &inf, NULL, &err),
+                     PLB_ERR_VALUE);
+    assert_int_equal(plb_learner_observe(&learner, 1, twice, (int32_t[]){0}, &one, &inf, &err),
+                     PLB_ERR_VALUE);
+    assert_int_equal(plb_learner_observe(&learner, 2, twice, (int32_t[]){0, 1},
+                                         (double[]){1.0, 1.0}, NULL, &err),
+                     PLB_ERR_VALUE);
+    plb_learner_free(&learner);
+}
+
+static void the_learner_survives_failed_allocations(void **state)
+{
+    (void)state;
+    int failed = 0;
+    for (int ret = PLB_ERR_NOMEM; ret != PLB_OK; failed += ret != PLB_OK) {
+        plb_learner_t learner;
+        plb_err_t err;
+        plb_mem_fail_at(failed);
+        ret = plb_learner_init(&learner, 3, &err);
+        if (ret == PLB_OK) {
+            ret = observe_some(&learner, 10, &err);
+        }
+        plb_mem_fail_at(-1);
+        assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
+        plb_learner_free(&learner);
+    }
+    assert_true(failed > 300);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +250,8 @@ int main(void)
         cmocka_unit_test(the_largest_remainder),
         cmocka_unit_test(rectangles_of_five),
         cmocka_unit_test(speeds_and_stragglers),
+        cmocka_unit_test(the_learner_follows),
+        cmocka_unit_test(the_learner_survives_failed_allocations),
     };
     return cmocka_run_group_tests_name("machine", tests, NULL, NULL);
 }
