@@ -5,6 +5,29 @@
 #include "base/mem.h"
 #include "base/sort.h"
 
+/* Each object is written behind those of its rank, and stays if it is given; those of ranks that
+ * give nothing all go to the place behind the others.  Nothing depends on a branch that could be
+ * foreseen wrongly. */
+static void list(plb_offers_t *self, const plb_ranks_t *ranks, const uint8_t *gives, double most,
+                 int64_t behind)
+{
+    const plb_snapshot_t *in = ranks->in;
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        self->end[r] = gives[r] ? self->start[r] : behind;
+    }
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        const int32_t r = ranks->rank[i];
+        const double load = in->load[i];
+        const int64_t k = self->end[r];
+        self->item[k] = (plb_item_t){load, (int32_t)i};
+        self->end[r] =
+            k + ((k != behind) & (load > 0.0) & (load <= most) & plb_may_migrate(in, i));
+    }
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        self->end[r] = gives[r] ? self->end[r] : self->start[r];
+    }
+}
+
 int plb_offers_init(plb_offers_t *self, const plb_ranks_t *ranks, const uint8_t *gives,
                     double most, plb_err_t *err)
 {
@@ -19,21 +42,16 @@ int plb_offers_init(plb_offers_t *self, const plb_ranks_t *ranks, const uint8_t 
     PLB_NEW0(self->sorted, p);
     for (int32_t r = 0; r < p; r++) {
         const int32_t here = gives[r] ? ranks->on[r] : 0;
-        self->start[r] = self->end[r] = n;
+        self->start[r] = n;
         n += here;
         longest = here > longest ? here : longest;
     }
-    PLB_NEW(self->item, n);
+    PLB_NEW(self->item, n + 1);
     PLB_NEW(self->next, n);
     PLB_NEW(self->prev, n);
     PLB_NEW(self->spare, longest);
     PLB_NEW(self->bin, 4 * (int64_t)longest);
-    for (int64_t i = 0; i < in->n_objects; i++) {
-        const int32_t r = ranks->rank[i];
-        if (gives[r] && in->load[i] > 0.0 && in->load[i] <= most && plb_may_migrate(in, i)) {
-            self->item[self->end[r]++] = (plb_item_t){in->load[i], (int32_t)i};
-        }
-    }
+    list(self, ranks, gives, most, n);
 out:
     return ret;
 }

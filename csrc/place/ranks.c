@@ -1,5 +1,6 @@
 #include "place/ranks.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -21,15 +22,19 @@ static void add_loads(plb_ranks_t *self)
     }
 }
 
+/* Four lanes, so that the comparisons do not wait for each other. */
 static void find_heaviest(plb_ranks_t *self)
 {
     const double *load = self->in->load;
-    double most = 0.0;
-    for (int64_t k = 0; k < self->problem->n; k++) {
-        const double w = load[plb_problem_object(self->problem, k)];
-        most = w > most ? w : most;
+    double most[4] = {0.0};
+    for (int64_t k = 0; k < self->problem->n; k += 4) {
+        for (int64_t lane = 0; lane < 4; lane++) {
+            const int64_t own = k + lane < self->problem->n ? k + lane : k;
+            const double w = load[plb_problem_object(self->problem, own)];
+            most[lane] = w > most[lane] ? w : most[lane];
+        }
     }
-    self->heaviest = most;
+    self->heaviest = fmax(fmax(most[0], most[1]), fmax(most[2], most[3]));
 }
 
 static void take_memory(plb_ranks_t *self)

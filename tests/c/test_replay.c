@@ -115,7 +115,7 @@ static int deal(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_
         assert_true(in->edge_src[k] < in->n_objects && in->edge_dst[k] < in->n_objects);
     }
     for (int64_t k = 0; k < in->n_objects; k++) {
-        out[k] = in->migratable[k] ? (int32_t)(k % in->n_ranks) : in->rank[k];
+        out[k] = plb_may_migrate(in, k) ? (int32_t)(k % in->n_ranks) : in->rank[k];
     }
     return PLB_OK;
 }
