@@ -203,11 +203,12 @@ def replay(
     keep_times: bool,
     /,
 ) -> tuple[
-    NDArray[np.int32],
+    NDArray[np.int32] | None,
     NDArray[np.float64] | None,
     dict[str, NDArray[np.float64]],
     list[tuple[Any, ...]],
 ]: ...
+def repeats(trace: Any, /) -> NDArray[np.uint8]: ...
 
 # recorder.c
 def stats(samples: list[Any], /) -> tuple[Any, ...]: ...

@@ -262,7 +262,7 @@ def replay(
     )
     return Replay(
         metrics=metrics,
-        rank=rank,
+        rank=trace.task_rank if rank is None else rank,
         strategy=entry.name,
         trigger="" if when is None else f"every {every}" if every else when.name,
         foresight=foresight,

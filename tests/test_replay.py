@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -250,6 +251,74 @@ def test_agrees_with_the_twin(
 ):
     trace = random_trace(np.random.default_rng(seed), n_ranks, n_entities, n_phases)
     alpha, beta = traffic
+    check_against_twin(trace, strategy, **when, alpha=alpha, beta=beta, foresight=foresight)
+
+
+def repeating(trace, rng, all_movable):
+    """The same, in which many a phase has the tasks of the one before, also its places or edges."""
+    phases = [
+        [slice(a, b) for a, b in pairwise(p.tolist())] for p in (trace.task_ptr, trace.edge_ptr)
+    ]
+    chosen = np.zeros((2, trace.n_phases), int)
+    for i in range(1, trace.n_phases):
+        chosen[:, i] = chosen[:, i - 1] if rng.random() < 0.8 else i
+        chosen[1, i] = chosen[1, i - 1] if rng.random() < 0.8 else i
+    tasks, edges = (
+        [which[i] for i in row.tolist()] for which, row in zip(phases, chosen, strict=True)
+    )
+
+    def picked(array, slices):
+        return np.concatenate([array[:0], *(array[s] for s in slices)])
+
+    ptr = [np.cumsum([0, *(s.stop - s.start for s in which)]) for which in (tasks, edges)]
+    rank = picked(trace.task_rank, tasks)
+    other = rng.random() < 0.3
+    return replace(
+        trace,
+        task_ptr=ptr[0],
+        edge_ptr=ptr[1],
+        task_entity=picked(trace.task_entity, tasks),
+        task_rank=rng.permutation(rank) if other else rank,
+        task_load=rng.exponential(1.0, len(rank)),
+        task_bytes=rng.integers(0, 1000, len(rank)),
+        entity_migratable=trace.entity_migratable | all_movable,
+        **{f"edge_{x}": picked(getattr(trace, f"edge_{x}"), edges) for x in EDGES},
+    )
+
+
+EDGES = ("src", "dst", "bytes", "messages")
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_ranks=st.integers(1, 6),
+    n_entities=st.integers(0, 20),
+    n_phases=st.integers(0, 25),
+    strategy=st.sampled_from([rotate, "GreedyLB", "RefineLB", "none"]),
+    when=st.sampled_from([{"every": 1}, {"every": 6}, {"every": 9}]),
+    traffic=st.sampled_from([(0.0, 0.0), (0.3, 1e-2)]),
+    foresight=st.booleans(),
+    all_movable=st.booleans(),
+    compared=st.booleans(),
+)
+def test_phases_that_are_alike_agree_with_the_twin(
+    seed,
+    n_ranks,
+    n_entities,
+    n_phases,
+    strategy,
+    when,
+    traffic,
+    foresight,
+    all_movable,
+    compared,
+):
+    rng = np.random.default_rng(seed)
+    trace = repeating(random_trace(rng, n_ranks, n_entities, n_phases), rng, all_movable)
+    trace = trace.compared() if compared else trace
+    alpha, beta = traffic
+    when = {} if strategy == "none" else when
     check_against_twin(trace, strategy, **when, alpha=alpha, beta=beta, foresight=foresight)
 
 

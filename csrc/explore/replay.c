@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "explore/ahead.h"
 #include "explore/runner.h"
 #include "measure/clock.h"
 
@@ -73,7 +74,11 @@ static int check_seconds(const char *name, const double *x, int64_t i0, int64_t 
 
 static int check_i64(const char *name, const int64_t *x, int64_t i0, int64_t end, plb_err_t *err)
 {
+    int64_t doubt = 0;
     for (int64_t i = i0; x != NULL && i < end; i++) {
+        doubt |= x[i];
+    }
+    for (int64_t i = i0; doubt < 0 && i < end; i++) {
         if (x[i] < 0) {
             return PLB_FAIL(err, PLB_ERR_VALUE, "%s[%lld] is %lld: expected zero or more bytes",
                             name, (long long)i, (long long)x[i]);
@@ -98,11 +103,11 @@ int plb_runner_check(const plb_trace_t *t, plb_err_t *err)
 }
 
 /* Just before the phase is run, so that its arrays are in the cache then. */
-int plb_runner_check_tasks(const plb_trace_t *t, int64_t i, plb_err_t *err)
+int plb_runner_check_tasks(const plb_trace_t *t, int64_t i, bool alike, plb_err_t *err)
 {
     int ret;
     const int64_t a = t->task_ptr[i], b = t->task_ptr[i + 1];
-    if ((ret = check_index("task_entity", t->task_entity, a, b, t->n_entities, err)) ||
+    if ((!alike && (ret = check_index("task_entity", t->task_entity, a, b, t->n_entities, err))) ||
         (ret = check_index("task_rank", t->task_rank, a, b, t->n_ranks, err))) {
         return ret;
     }
@@ -131,6 +136,72 @@ static int check_edges(const plb_trace_t *t, int64_t i, plb_err_t *err)
                                     : check_seconds("edge_messages", t->edge_messages, a, b, err);
 }
 
+/* ---- phases that are alike ------------------------------------------------------------------
+ * An iterative program has the same objects in most of its phases: what was found out about the
+ * one before is true then.
+ */
+
+/* Elements from[i] ... from[i + 1] - 1 of x, of `size` bytes, and as many before them. */
+static bool repeats(const void *x, size_t size, const int64_t *from, int64_t i)
+{
+    const char *bytes = x;
+    const size_t n = (size_t)(from[i + 1] - from[i]) * size;
+    return x == NULL ||
+           memcmp(bytes + (size_t)from[i] * size, bytes + (size_t)from[i - 1] * size, n) == 0;
+}
+
+static bool as_many(const int64_t *from, int64_t i)
+{
+    return i > 0 && from[i + 1] - from[i] == from[i] - from[i - 1];
+}
+
+static bool same_tasks(const plb_trace_t *t, int64_t i)
+{
+    return as_many(t->task_ptr, i) &&
+           repeats(t->task_entity, sizeof *t->task_entity, t->task_ptr, i);
+}
+
+static bool same_edges(const plb_trace_t *t, int64_t i)
+{
+    return as_many(t->edge_ptr, i) && repeats(t->edge_src, sizeof *t->edge_src, t->edge_ptr, i) &&
+           repeats(t->edge_dst, sizeof *t->edge_dst, t->edge_ptr, i) &&
+           repeats(t->edge_bytes, sizeof *t->edge_bytes, t->edge_ptr, i) &&
+           repeats(t->edge_messages, sizeof *t->edge_messages, t->edge_ptr, i);
+}
+
+int plb_trace_repeats(const plb_trace_t *t, uint8_t *out, plb_err_t *err)
+{
+    const int ret = plb_runner_check(t, err);
+    for (int64_t i = 0; ret == PLB_OK && i < t->n_phases; i++) {
+        out[i] = !same_tasks(t, i)   ? 0
+                 : !same_edges(t, i) ? PLB_REPEATS_TASKS
+                                     : PLB_REPEATS_TASKS | PLB_REPEATS_EDGES;
+    }
+    return ret;
+}
+
+bool plb_runner_alike(const plb_trace_t *t, int64_t i)
+{
+    return t->repeats == NULL ? same_tasks(t, i) : t->repeats[i] & PLB_REPEATS_TASKS;
+}
+
+static bool edges_alike(const plb_trace_t *t, int64_t i)
+{
+    return t->repeats == NULL ? same_edges(t, i) : t->repeats[i] & PLB_REPEATS_EDGES;
+}
+
+static bool counts_traffic(const plb_replay_opts_t *opts)
+{
+    return opts->alpha > 0.0 || opts->beta > 0.0;
+}
+
+static void compare(plb_runner_t *self, int64_t i)
+{
+    self->alike = i < self->alike_end || plb_runner_alike(self->trace, i);
+    self->same_edges = self->alike && counts_traffic(self->opts) && edges_alike(self->trace, i);
+    self->since = self->alike ? self->since : i;
+}
+
 /* ---- one phase ------------------------------------------------------------------------------ */
 
 static int64_t largest(const int64_t *ptr, int64_t n)
@@ -144,9 +215,10 @@ static int64_t largest(const int64_t *ptr, int64_t n)
 
 void plb_runner_free(plb_runner_t *self)
 {
-    void *owned[] = {self->held,          self->at,   self->answer,   self->key,
-                     self->movable,       self->src,  self->dst,      self->edge_bytes,
-                     self->edge_messages, self->time, self->messages, self->bytes};
+    void *owned[] = {
+        self->held,     self->at,    self->answer,     self->key,           self->movable,
+        self->src,      self->dst,   self->edge_bytes, self->edge_messages, self->time,
+        self->messages, self->bytes, self->sum};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) {
         plb_free(owned[i]);
     }
@@ -167,40 +239,53 @@ int plb_runner_init(plb_runner_t *self, plb_err_t *err)
     PLB_NEW(self->edge_bytes, m);
     PLB_NEW(self->edge_messages, m);
     PLB_NEW(self->time, t->n_ranks);
+    PLB_NEW(self->sum, PLB_AHEAD * (int64_t)t->n_ranks);
     PLB_NEW(self->messages, t->n_ranks);
     PLB_NEW(self->bytes, t->n_ranks);
+    self->listed = -1;
+    self->all_movable = memchr(t->entity_migratable, 0, (size_t)t->n_entities) == NULL;
     memset(self->held, -1, (size_t)t->n_entities * sizeof *self->held);
     memset(self->at, -1, (size_t)t->n_entities * sizeof *self->at);
 out:
     return ret;
 }
 
-/* Where the tasks of phase i are, into out->rank. */
-static void settle(plb_runner_t *self, int64_t i)
+/* The rank of each task of phase i that a balancing has placed, or that is new since. */
+static void gather(plb_runner_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
-    int32_t *rank = self->out->rank;
-    const int64_t first = t->task_ptr[i], end = t->task_ptr[i + 1];
-    if (!self->balanced) {
-        memcpy(rank + first, t->task_rank + first, (size_t)(end - first) * sizeof *rank);
-        return;
-    }
-    for (int64_t k = first; k < end; k++) {
+    self->steady = true;
+    for (int64_t k = t->task_ptr[i]; k < t->task_ptr[i + 1]; k++) {
         const int32_t e = t->task_entity[k];
         if (self->held[e] < 0 && t->entity_migratable[e]) { /* new: it starts here */
             self->held[e] = t->task_rank[k];
         }
-        rank[k] = self->held[e] < 0 ? t->task_rank[k] : self->held[e];
+        self->out->rank[k] = self->held[e] < 0 ? t->task_rank[k] : self->held[e];
+        self->steady = self->steady && self->held[e] >= 0;
     }
 }
 
-static bool counts_traffic(const plb_replay_opts_t *opts)
+/* Where the tasks of phase i are; also in out->rank, if anything is ever placed. */
+static const int32_t *settle(plb_runner_t *self, int64_t i)
 {
-    return opts->alpha > 0.0 || opts->beta > 0.0;
+    const plb_trace_t *t = self->trace;
+    const int64_t first = t->task_ptr[i], n = t->task_ptr[i + 1] - first;
+    if (self->out->rank == NULL) {
+        return t->task_rank + first;
+    }
+    int32_t *rank = self->out->rank + first;
+    if (!self->balanced) {
+        memcpy(rank, t->task_rank + first, (size_t)n * sizeof *rank);
+    } else if (self->alike && self->steady) {
+        memcpy(rank, rank - n, (size_t)n * sizeof *rank);
+    } else {
+        gather(self, i);
+    }
+    return rank;
 }
 
-/* time += alpha * messages + beta * bytes of what each rank sends to others. */
-static void add_traffic(plb_runner_t *self, int64_t i, const int32_t *rank)
+/* What each rank sends to others. */
+static void count_traffic(plb_runner_t *self, int64_t i, const int32_t *rank)
 {
     const plb_trace_t *t = self->trace;
     const int64_t first = t->task_ptr[i], end = t->task_ptr[i + 1];
@@ -219,6 +304,19 @@ static void add_traffic(plb_runner_t *self, int64_t i, const int32_t *rank)
     for (int64_t k = first; k < end; k++) {
         self->at[t->task_entity[k]] = -1;
     }
+}
+
+/* time += alpha * messages + beta * bytes. */
+static void add_traffic(plb_runner_t *self, int64_t i, const int32_t *rank)
+{
+    const plb_trace_t *t = self->trace;
+    const size_t size = (size_t)(t->task_ptr[i + 1] - t->task_ptr[i]) * sizeof *rank;
+    const bool same = self->counted_in == i || self->same_edges;
+    if (self->counted == NULL || !same || memcmp(rank, self->counted, size) != 0) {
+        count_traffic(self, i, rank);
+    }
+    self->counted = rank;
+    self->counted_in = i;
     for (int32_t r = 0; r < t->n_ranks; r++) {
         self->time[r] += self->opts->alpha * self->messages[r] + self->opts->beta * self->bytes[r];
     }
@@ -250,13 +348,55 @@ static void keep_times(plb_runner_t *self, int64_t i)
     }
 }
 
+/* Will phase j, if nothing is balanced before, have the tasks of the one before at the same
+ * places?  Those have been placed by now, or are where they were recorded. */
+static bool stays(plb_runner_t *self, int64_t j, const int32_t *rank)
+{
+    const plb_trace_t *t = self->trace;
+    if (j >= t->n_phases || !plb_runner_alike(t, j)) {
+        return false;
+    }
+    self->alike_end = j + 1;
+    if (rank == self->answer) {
+        return self->all_movable;
+    }
+    return self->balanced ? self->steady
+                          : repeats(t->task_rank, sizeof *t->task_rank, t->task_ptr, j);
+}
+
+static void look_ahead(plb_runner_t *self, int64_t i, const int32_t *rank)
+{
+    const plb_trace_t *t = self->trace;
+    const int64_t n = t->task_ptr[i + 1] - t->task_ptr[i];
+    self->ahead = i;
+    self->ahead_end = i + 1;
+    while (self->ahead_end < i + PLB_AHEAD && stays(self, self->ahead_end, rank)) {
+        self->ahead_end++;
+    }
+    plb_ahead_add(t->task_load + t->task_ptr[i], n, (int)(self->ahead_end - i), rank, t->n_ranks,
+                  self->sum);
+}
+
+/* Seconds of the ranks in phase i under `rank` of its tasks, without messages. */
+static void add_loads(plb_runner_t *self, int64_t i, const int32_t *rank)
+{
+    const plb_trace_t *t = self->trace;
+    if (rank == self->answer || i < self->ahead || i >= self->ahead_end) {
+        look_ahead(self, i, rank);
+    }
+    for (int32_t r = 0; r < t->n_ranks; r++) {
+        const double load = self->sum[(int64_t)r * PLB_AHEAD + i - self->ahead];
+        const double own = t->speed == NULL ? load : load / t->speed[r];
+        self->time[r] = t->background == NULL ? own : t->background[r] + own;
+    }
+}
+
 /* The metrics of phase i under `rank` of its tasks; the times that they rest on where they are
  * kept, but for messages. */
 static plb_metrics_t measure(plb_runner_t *self, int64_t i, const int32_t *rank)
 {
     plb_metrics_t out;
-    const plb_snapshot_t s = snapshot_of(self, i, rank);
-    plb_snapshot_rank_times(&s, NULL, self->time);
+    add_loads(self, i, rank);
     if (rank != self->answer) {
         keep_times(self, i);
     }
@@ -269,16 +409,20 @@ static plb_metrics_t measure(plb_runner_t *self, int64_t i, const int32_t *rank)
 
 /* ---- one balancing -------------------------------------------------------------------------- */
 
+/* A strategy of the user's is always told which objects may migrate, as by the trace's phases. */
 static void add_objects(plb_runner_t *self, int64_t i, plb_snapshot_t *s)
 {
     const plb_trace_t *t = self->trace;
-    for (int64_t k = 0; k < s->n_objects; k++) {
+    for (int64_t k = 0; self->listed != self->since && k < s->n_objects; k++) {
         const int32_t e = t->task_entity[t->task_ptr[i] + k];
         self->key[k] = t->entity_key[e];
         self->movable[k] = t->entity_migratable[e];
     }
+    self->listed = self->since;
     s->key = self->key;
-    s->migratable = self->movable;
+    if (!self->all_movable || self->opts->strategy->user != NULL) {
+        s->migratable = self->movable;
+    }
 }
 
 /* The edges of phase i between tasks of the phase, by index of task. */
@@ -308,6 +452,16 @@ static void add_edges(plb_runner_t *self, int64_t i, plb_snapshot_t *s)
     s->edge_messages = self->edge_messages;
 }
 
+static void count_moves(const plb_runner_t *self, const plb_snapshot_t *s, plb_decision_t *d)
+{
+    for (int64_t k = 0; k < s->n_objects; k++) {
+        d->migrations += self->answer[k] != s->rank[k];
+    }
+    for (int64_t k = 0; s->bytes != NULL && k < s->n_objects; k++) {
+        d->bytes += self->answer[k] != s->rank[k] ? s->bytes[k] : 0;
+    }
+}
+
 int plb_runner_ask(plb_runner_t *self, int64_t i, const int32_t *rank, plb_decision_t *d,
                    plb_err_t *err)
 {
@@ -331,11 +485,8 @@ int plb_runner_ask(plb_runner_t *self, int64_t i, const int32_t *rank, plb_decis
     if (ret == PLB_OK) {
         ret = plb_snapshot_check_placement(&s, self->answer, err);
     }
-    for (int64_t k = 0; ret == PLB_OK && k < s.n_objects; k++) {
-        if (self->answer[k] != rank[k]) {
-            d->migrations++;
-            d->bytes += s.bytes == NULL ? 0 : s.bytes[k];
-        }
+    if (ret == PLB_OK) {
+        count_moves(self, &s, d);
     }
     return ret;
 }
@@ -351,6 +502,7 @@ static void apply(plb_runner_t *self, int64_t i)
         }
     }
     self->balanced = true;
+    self->steady = false;
 }
 
 /* Phase i has run (or with foresight: would run) as self->out->metrics[i] says. */
@@ -377,8 +529,7 @@ static int balance(plb_runner_t *self, int64_t i, plb_err_t *err)
                                     o->migration_beta * (double)d->bytes;
     apply(self, i);
     if (o->foresight) {
-        settle(self, i);
-        *present = measure(self, i, self->out->rank + self->trace->task_ptr[i]);
+        *present = measure(self, i, settle(self, i));
     }
     return plb_trigger_balanced(o->trigger, i, d->cost, d->after, err);
 }
@@ -398,15 +549,15 @@ static int phase(plb_runner_t *self, int64_t i, plb_err_t *err)
     const plb_replay_opts_t *o = self->opts;
     const plb_trace_t *t = self->trace;
     plb_metrics_t *m = &self->out->metrics[i];
-    int ret = plb_runner_check_tasks(t, i, err);
-    if (ret == PLB_OK && counts_traffic(o)) {
+    compare(self, i);
+    int ret = plb_runner_check_tasks(t, i, self->alike, err);
+    if (ret == PLB_OK && counts_traffic(o) && !self->same_edges) {
         ret = check_edges(t, i, err);
     }
     if (ret != PLB_OK) {
         return ret;
     }
-    settle(self, i);
-    *m = measure(self, i, self->out->rank + t->task_ptr[i]);
+    *m = measure(self, i, settle(self, i));
     if (o->trigger != NULL) {
         const plb_observation_t seen = {.iteration = i, .max = m->max, .mean = m->mean};
         ret = plb_trigger_observe(o->trigger, &seen, err);
@@ -435,8 +586,10 @@ int plb_replay_run(plb_replay_t *self, const plb_trace_t *trace, const plb_repla
         goto out;
     }
     PLB_NEW(self->metrics, trace->n_phases);
-    PLB_NEW(self->rank, trace->task_ptr[trace->n_phases]);
-    PLB_NEW(self->decisions, trace->n_phases);
+    if (opts->trigger != NULL) {
+        PLB_NEW(self->rank, trace->task_ptr[trace->n_phases]);
+        PLB_NEW(self->decisions, trace->n_phases);
+    }
     if (opts->keep_times) {
         PLB_NEW(self->times, trace->n_phases * trace->n_ranks);
     }

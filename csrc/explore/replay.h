@@ -50,11 +50,15 @@ typedef struct plb_decision {
 
 typedef struct plb_replay { /* owned */
     plb_metrics_t *metrics; /* [n_phases] of the ranks' times */
-    int32_t *rank;          /* [tasks] where each ran */
+    int32_t *rank;          /* [tasks] where each ran; NULL: as recorded, for nothing balances */
     double *times;          /* [n_phases * n_ranks] without messages; or NULL: not asked for */
     plb_decision_t *decisions;
     int64_t n_decisions;
 } plb_replay_t;
+
+/** out[n_phases]: what phases have in common with the one before, for who replays a trace often.
+ */
+int plb_trace_repeats(const plb_trace_t *trace, uint8_t *out, plb_err_t *err);
 
 /** Run through all phases, checking what it reads.  O(tasks + edges) beside the strategy. */
 int plb_replay_run(plb_replay_t *self, const plb_trace_t *trace, const plb_replay_opts_t *opts,

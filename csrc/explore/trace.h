@@ -9,6 +9,12 @@
 
 #include "base/err.h"
 
+/* What a phase has in common with the one before. */
+enum {
+    PLB_REPEATS_TASKS = 1, /* the same entities, in the same order */
+    PLB_REPEATS_EDGES = 2, /* and the same edges, bytes and messages */
+};
+
 typedef struct plb_trace {
     int64_t n_phases, n_entities;
     int32_t n_ranks;
@@ -26,6 +32,8 @@ typedef struct plb_trace {
     const int64_t *edge_ptr;            /* [n_phases + 1] */
     const int32_t *edge_src, *edge_dst; /* entities */
     const double *edge_bytes, *edge_messages;
+
+    const uint8_t *repeats; /* [n_phases] of PLB_REPEATS_..., or NULL: to be found out */
 
     const double *speed;      /* [n_ranks] or NULL */
     const double *background; /* [n_ranks] or NULL */

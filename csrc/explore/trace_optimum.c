@@ -43,6 +43,7 @@ static int place(rows_t *self, int64_t s, int32_t *held, plb_err_t *err)
     }
     plb_decision_t unused = {0};
     const int64_t k0 = t->task_ptr[s - 1];
+    self->runner.since = self->blocked != NULL ? 0 : s - 1;
     const int ret = plb_runner_ask(&self->runner, s - 1, t->task_rank + k0, &unused, err);
     for (int64_t k = k0; ret == PLB_OK && k < t->task_ptr[s]; k++) {
         const int32_t e = t->task_entity[k];
@@ -103,10 +104,8 @@ static bool alike(const plb_trace_t *t)
     }
     const int64_t n = tasks_of(t);
     bool same = n * t->n_phases <= MOST_BLOCKED;
-    for (int64_t i = 0; same && i < t->n_phases; i++) {
-        same = t->task_ptr[i + 1] - t->task_ptr[i] == n &&
-               memcmp(t->task_entity + t->task_ptr[i], t->task_entity,
-                      (size_t)n * sizeof *t->task_entity) == 0;
+    for (int64_t i = 1; same && i < t->n_phases; i++) {
+        same = plb_runner_alike(t, i);
     }
     return same;
 }
@@ -257,7 +256,7 @@ int plb_optimum_of_trace(plb_optimum_t *self, const plb_trace_t *trace,
     rows_t rows = {.runner = {.trace = trace, .opts = &asked}, .n_parts = plb_cores()};
     int ret = plb_runner_check(trace, err);
     for (int64_t i = 0; ret == PLB_OK && i < trace->n_phases; i++) {
-        ret = plb_runner_check_tasks(trace, i, err);
+        ret = plb_runner_check_tasks(trace, i, false, err);
     }
     if (ret != PLB_OK || (ret = plb_runner_init(&rows.runner, err)) != PLB_OK) {
         goto out;

@@ -57,11 +57,20 @@ static PyObject *times_of(plb_replay_t *replay, const plb_trace_t *trace)
     return out;
 }
 
+static PyObject *ranks_of(plb_replay_t *replay, const plb_trace_t *trace)
+{
+    if (replay->rank == NULL) {
+        Py_RETURN_NONE;
+    }
+    PyObject *out = plb_py_take(replay->rank, trace->task_ptr[trace->n_phases], NPY_INT32);
+    replay->rank = NULL;
+    return out;
+}
+
 /* Hands placement and times over to NumPy and copies the rest. */
 static PyObject *result_of(plb_replay_t *replay, const plb_trace_t *trace)
 {
-    PyObject *rank = plb_py_take(replay->rank, trace->task_ptr[trace->n_phases], NPY_INT32);
-    replay->rank = NULL;
+    PyObject *rank = ranks_of(replay, trace);
     PyObject *times = rank ? times_of(replay, trace) : NULL;
     PyObject *metrics = times ? metrics_arrays(replay->metrics, trace->n_phases) : NULL;
     PyObject *decisions = metrics ? decision_rows(replay) : NULL;
@@ -89,8 +98,8 @@ PyDoc_STRVAR(
     "replay(trace, strategy, params, seed, trigger, foresight, cost, migration_alpha,\n"
     "       migration_beta, alpha, beta, keep_times, /)\n--\n\n"
     "Run through all phases.  Strategy: name or callable; trigger: fresh, or None; cost:\n"
-    "nan is measured.  Returns (rank, times of the ranks or None, metrics as dict of arrays,\n"
-    "decisions).");
+    "nan is measured.  Returns (rank or None: as recorded, times of the ranks or None, metrics\n"
+    "as dict of arrays, decisions).");
 static PyObject *replay(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -132,7 +141,36 @@ out:
     return result;
 }
 
+PyDoc_STRVAR(
+    repeats_doc,
+    "repeats(trace, /)\n--\n\n"
+    "For each phase, uint8: 1 if it has the tasks of the one before, 3 if also its edges.");
+static PyObject *repeats(PyObject *module, PyObject *object)
+{
+    (void)module;
+    plb_py_held_t held = {0};
+    plb_trace_t trace;
+    plb_err_t err = {0, ""};
+    PyObject *out = NULL;
+    if (plb_py_trace(&held, object, &trace) == 0) {
+        const npy_intp n = trace.n_phases;
+        out = PyArray_SimpleNew(1, &n, NPY_UINT8);
+    }
+    if (out != NULL) {
+        int ret;
+        Py_BEGIN_ALLOW_THREADS;
+        ret = plb_trace_repeats(&trace, PyArray_DATA((PyArrayObject *)out), &err);
+        Py_END_ALLOW_THREADS;
+        if (ret != PLB_OK) {
+            Py_SETREF(out, plb_py_raise(ret, &err));
+        }
+    }
+    plb_py_release(&held);
+    return out;
+}
+
 static PyMethodDef methods[] = {
+    {"repeats", repeats, METH_O, repeats_doc},
     {"replay", replay, METH_VARARGS, replay_doc},
     {0},
 };

@@ -100,7 +100,8 @@ int plb_py_trace(plb_py_held_t *held, PyObject *object, plb_trace_t *out)
         return -1;
     }
     const npy_intp tasks = out->task_ptr[m], edges = out->edge_ptr[m];
-    return VIEW(task_entity, NPY_INT32, tasks) || VIEW(task_rank, NPY_INT32, tasks) ||
+    return attribute(held, object, "_repeats", NPY_UINT8, m, (const void **)&out->repeats) != 0 ||
+                   VIEW(task_entity, NPY_INT32, tasks) || VIEW(task_rank, NPY_INT32, tasks) ||
                    VIEW(task_load, NPY_FLOAT64, tasks) || VIEW(task_bytes, NPY_INT64, tasks) ||
                    VIEW(task_memory, NPY_INT64, tasks) || VIEW(edge_src, NPY_INT32, edges) ||
                    VIEW(edge_dst, NPY_INT32, edges) || VIEW(edge_bytes, NPY_FLOAT64, edges) ||

@@ -98,6 +98,7 @@ class Trace:
     skipped: tuple[int, ...] = ()
     _run: vt.Run | None = None
     _phases: I64 | None = None
+    _repeats: NDArray[np.uint8] | None = None  # csrc/explore/trace.h
 
     COMM_TYPES: ClassVar[tuple[str, ...]] = _core.VT_COMM_TYPES
 
@@ -198,6 +199,10 @@ class Trace:
             _phases=np.arange(len(run.phase_id)),
         )
 
+    def compared(self) -> Trace:
+        """The same; what phases have in common is known, for who replays it again and again."""
+        return dataclasses.replace(self, _repeats=_frozen(_core.repeats(self)))
+
     def replay(self, strategy: Any = "BestFitLB", **options: Any) -> Replay:
         """Run through the phases under other placements: `pylb.replay` of this trace.
 
@@ -295,6 +300,7 @@ class Trace:
             edge_ptr=_frozen(edge_ptr),
             dangling_edges=self._dangling(phases),
             _phases=None if self._phases is None else self._phases[phases],
+            _repeats=None,
             **part,
         )
 

@@ -1,0 +1,16 @@
+/* Loads of the ranks in several phases at once, where those have the same tasks at the same
+ * places: the additions of one phase wait for each other, those of different phases do not.
+ */
+#ifndef PLB_EXPLORE_AHEAD_H
+#define PLB_EXPLORE_AHEAD_H
+
+#include <stdint.h>
+
+enum { PLB_AHEAD = 4 }; /* phases at once */
+
+/** sum[r * PLB_AHEAD + j]: the loads of rank r in phase j < n_phases, added in the order of the
+ *  tasks.  load[n_phases, n] seconds, rank[n] of all these phases. */
+void plb_ahead_add(const double *load, int64_t n, int n_phases, const int32_t *rank,
+                   int32_t n_ranks, double *sum);
+
+#endif
