@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from pylb.errors import DomainError
 from pylb.replay import Replay, receipt, replay
 from pylb.show import aggregate
 from pylb.show.plain import clip
+from pylb.snapshot import I32, I64
 from pylb.trace import Trace
 
 MOST_ROWS, MOST_COLUMNS = 128, 512  # cells of the heat map
@@ -80,7 +82,7 @@ class Settings:
         DomainError, UnknownStrategyError
             A setting out of its domain.
         """
-        run = trace if self.n_ranks in (0, trace.n_ranks) else on_ranks(trace, self.n_ranks)
+        run = self.on(trace)
         when: dict[str, Any] = {"trigger": self.trigger} if self.trigger else {"every": self.every}
         return replay(
             run,
@@ -91,6 +93,10 @@ class Settings:
             speed=self._speeds(run),
             **({} if self.strategy == "none" else when),
         )
+
+    def on(self, trace: Trace) -> Trace:
+        """The run on that number of ranks."""
+        return trace if self.n_ranks in (0, trace.n_ranks) else on_ranks(trace, self.n_ranks)
 
     def _speeds(self, trace: Trace) -> Any:
         if self.speed == 1.0:
@@ -125,11 +131,11 @@ def on_ranks(trace: Trace, n_ranks: int) -> Trace:
     if not 1 <= n_ranks <= 2**20:
         raise DomainError(f"n_ranks is {n_ranks}: expected 1 ... {2**20}")
     n = trace.n_entities
-    _, first = np.unique(trace.task_entity, return_index=True)
+    first = _first_tasks(trace)
     order = np.lexsort((first, trace.task_rank[first]))
     where = np.empty(n, np.int32)
     where[order] = (np.arange(n) * n_ranks // max(n, 1)).astype(np.int32)
-    rank = where[trace.task_entity]
+    rank = _of_tasks(trace, where)
     for array in (where, rank):
         array.flags.writeable = False
     return dataclasses.replace(
@@ -142,6 +148,31 @@ def on_ranks(trace: Trace, n_ranks: int) -> Trace:
         _run=None,
         _phases=None,
     )
+
+
+def _of_tasks(trace: Trace, where: I32) -> I32:
+    """Of each task what `where` says of its entity."""
+    same = trace._repeats is not None and trace._repeats[1:].all()
+    if not same:
+        return where.take(trace.task_entity, mode="clip")  # which is fast; none is outside
+    n = int(trace.task_ptr[1])
+    out = np.empty((len(trace), n), np.int32)
+    out[:] = where[trace.task_entity[:n]]
+    return out.ravel()
+
+
+def _first_tasks(trace: Trace) -> I64:
+    """Where each entity has its first task; most have it in the first phase."""
+    out = np.full(trace.n_entities, -1)
+    left = len(out)
+    for begin, end in pairwise(trace.task_ptr.tolist()):
+        entity = trace.task_entity[begin:end]
+        new = np.flatnonzero(out[entity] < 0)
+        out[entity[new]] = begin + new
+        left -= len(new)
+        if not left:
+            break
+    return out
 
 
 # ---- what a browser is told -----------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import anywidget
@@ -43,8 +44,9 @@ class Explorer(anywidget.AnyWidget):
     answer = traitlets.Dict().tag(sync=True)
 
     def __init__(self, trace: Trace, begin: Settings) -> None:
-        self.trace = trace
+        self.trace = trace.compared()
         self.replay: Replay
+        self._on_ranks = (trace.n_ranks, self.trace)  # the number that was asked for last
         self._recorded: OrderedDict[Settings, Replay] = OrderedDict()
         super().__init__(
             choices={
@@ -64,8 +66,11 @@ class Explorer(anywidget.AnyWidget):
     def ask(self, asked: Settings, number: int = 0) -> None:
         """Replay with these settings, and show it."""
         start = time.perf_counter()
-        run = asked.replay(self.trace)
-        recorded = self._as_recorded(asked)
+        self._run_of(asked)
+        with ThreadPoolExecutor(1) as other:  # the C core replays both at the same time
+            waiting = other.submit(self._as_recorded, asked)
+            run = self._replayed(asked)
+            recorded = waiting.result()
         picture = settings.picture(run)
         self.replay = run
         with self.hold_sync():
@@ -78,11 +83,21 @@ class Explorer(anywidget.AnyWidget):
                 "milliseconds": 1e3 * (time.perf_counter() - start),
             }
 
+    def _run_of(self, asked: Settings) -> Trace:
+        """The run on the number of ranks that is asked for."""
+        n_ranks = asked.n_ranks or self.trace.n_ranks
+        if n_ranks != self._on_ranks[0]:
+            self._on_ranks = (n_ranks, asked.on(self.trace))
+        return self._on_ranks[1]
+
+    def _replayed(self, asked: Settings) -> Replay:
+        return dataclasses.replace(asked, n_ranks=0).replay(self._run_of(asked))
+
     def _as_recorded(self, asked: Settings) -> Replay:
         """Replayed once for each number of ranks, network and speed that was asked for lately."""
         key = dataclasses.replace(asked, strategy="none", trigger="", every=1, cost=None)
         if key not in self._recorded:
-            self._recorded[key] = key.replay(self.trace)
+            self._recorded[key] = self._replayed(key)
             if len(self._recorded) > 2:
                 self._recorded.popitem(last=False)
         return self._recorded[key]
