@@ -3,13 +3,16 @@
  * 1. Links.  A rank is linked with those of the ranks that its objects exchange most bytes with
  *    which choose it too; and, weakly, with the neighbours of a de Bruijn graph, which connects
  *    all ranks in log2(p) steps whatever talks to what.
- * 2. Flow.  Of all flows along the links that leave every rank the same time, the least: with
- *    the Laplacian L of the links, L x = excess, flow(i -> j) = weight (x_i - x_j) (Hu and Blake,
- *    An improved diffusion algorithm for dynamic load balancing, Parallel Computing 25, 1999).
- *    Conjugate gradients, two rounds each: neighbours tell their residuals, from which everybody
- *    has also his neighbours' directions and solutions, to the bit.
+ * 2. Flow.  What overloaded ranks have beyond the threshold, b_i, flows to those below the
+ * average, each of which gets the same part of what it lacks, b_i < 0.  Of all such flows along
+ * the links the least: with the Laplacian L of the links, L x = b, flow(i -> j) = weight (x_i -
+ * x_j) (Hu and Blake, An improved diffusion algorithm for dynamic load balancing, Parallel
+ * Computing 25, 1999, where all end with the average). Conjugate gradients, two rounds each:
+ * neighbours tell their residuals, from which everybody has also his neighbours' directions and
+ * solutions, to the bit.
  * 3. Objects.  Each rank gives along its links what flows, first the objects that gain most bytes
- *    on the other side.  What has to pass a rank is given when something has come in.
+ *    on the other side for their load; of equal ones those that have left home already, then the
+ *    longest, so that few migrate.  What has to pass a rank is given when something has come in.
  * 4. What single objects leave over is for the agents of gossip.h, who never raise the maximum.
  *
  *   here: x      there: lambda
@@ -64,6 +67,7 @@ typedef struct partner {
 typedef struct diffusion {
     plb_gossip_t gossip; /* begins with the agent */
     int most_links, phase, steps;
+    double limit; /* seconds: who is above it gives */
     double scale; /* average load of a rank, of speed 1 */
     double r, p, x, gamma;
     plb_ties_t ties; /* its own objects come first */
@@ -234,6 +238,22 @@ static double excess(const diffusion_t *self)
     return (agent->load - plb_agent_allowed(agent, agent->average)) / self->scale;
 }
 
+/* Load beyond the threshold, in the same units. */
+static double overload(const diffusion_t *self)
+{
+    const plb_agent_t *agent = &self->gossip.agent;
+    return (agent->load - plb_agent_allowed(agent, self->limit)) / self->scale;
+}
+
+/* b: what all have beyond the threshold, and lack to the average. */
+static double to_give(const diffusion_t *self, double beyond, double lacking)
+{
+    if (overload(self) > 0.0) {
+        return overload(self);
+    }
+    return beyond > 0.0 && excess(self) < 0.0 ? excess(self) * (beyond / lacking) : 0.0;
+}
+
 static int tell_residual(diffusion_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -306,7 +326,7 @@ typedef struct leaving {
     int32_t *number;  /* [n held] of the ties */
     int32_t *to;      /* [n held] rank, or -1 */
     int32_t *at;      /* [n known] entry of an object, or -1 */
-    plb_heap_t queue; /* of entries, for one link; key: -gain */
+    plb_heap_t queue; /* for one link; key: -gain a load, id: turn() */
 } leaving_t;
 
 static void leaving_free(leaving_t *self)
@@ -317,10 +337,15 @@ static void leaving_free(leaving_t *self)
     plb_free(self->queue.item);
 }
 
-static int leaving_init(leaving_t *self, const diffusion_t *diffusion, plb_err_t *err)
+/* The entries are put in order of their loads. */
+static int leaving_init(leaving_t *self, diffusion_t *diffusion, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    const plb_agent_t *agent = &diffusion->gossip.agent;
+    plb_agent_t *agent = &diffusion->gossip.agent;
+    int64_t movable;
+    int ret = plb_agent_sort(agent, &movable, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
     PLB_NEW(self->number, agent->n);
     PLB_NEW(self->to, agent->n);
     PLB_NEW(self->at, diffusion->ties.n);
@@ -335,9 +360,29 @@ out:
     return ret;
 }
 
+/* Which of two with the same gain goes first: the lower turn.  Twice as many turns as entries. */
+static int32_t turn(const plb_agent_t *agent, int64_t k)
+{
+    const bool at_home = agent->entry[k].home == agent->share->rank;
+    return (int32_t)(agent->n - 1 - k + (at_home ? agent->n : 0));
+}
+
+static int64_t entry_of_turn(const plb_agent_t *agent, int32_t turn)
+{
+    return agent->n - 1 - turn % agent->n;
+}
+
 static bool may_leave(const leaving_t *self, const plb_agent_t *agent, int64_t k)
 {
     return self->to[k] < 0 && !agent->entry[k].pinned && agent->entry[k].load > 0.0;
+}
+
+static plb_item_t candidate(const leaving_t *self, const diffusion_t *diffusion, int64_t k,
+                            int32_t there)
+{
+    const plb_agent_t *agent = &diffusion->gossip.agent;
+    const double bytes = gain(diffusion, self->number[k], there);
+    return (plb_item_t){-bytes / agent->entry[k].load, turn(agent, k)};
 }
 
 /* Those that may go along a link, the largest gain first. */
@@ -347,8 +392,7 @@ static void line_up(leaving_t *self, const diffusion_t *diffusion, int32_t there
     self->queue.n = 0;
     for (int64_t k = 0; k < agent->n; k++) {
         if (may_leave(self, agent, k)) {
-            self->queue.item[self->queue.n++] =
-                (plb_item_t){-gain(diffusion, self->number[k], there), (int32_t)k};
+            self->queue.item[self->queue.n++] = candidate(self, diffusion, k, there);
         }
     }
     plb_heap_build(&self->queue);
@@ -360,9 +404,9 @@ static void follow(leaving_t *self, diffusion_t *diffusion, int32_t object, int3
     plb_ties_t *ties = &diffusion->ties;
     ties->where[object] = there;
     for (int32_t k = ties->first[object]; k >= 0; k = ties->tie[k].next) {
-        const int32_t peer = ties->tie[k].peer, entry = self->at[peer];
+        const int32_t entry = self->at[ties->tie[k].peer];
         if (entry >= 0 && may_leave(self, &diffusion->gossip.agent, entry)) {
-            plb_heap_push(&self->queue, (plb_item_t){-gain(diffusion, peer, there), entry});
+            plb_heap_push(&self->queue, candidate(self, diffusion, entry, there));
         }
     }
 }
@@ -374,7 +418,7 @@ static void fill_link(leaving_t *self, diffusion_t *diffusion, link_t *link, dou
     const double margin = MARGIN * diffusion->scale;
     line_up(self, diffusion, link->rank);
     for (int misfits = 0; most > margin && self->queue.n > 0 && misfits < MISFITS;) {
-        const int32_t k = plb_heap_pop(&self->queue).id;
+        const int64_t k = entry_of_turn(agent, plb_heap_pop(&self->queue).id);
         const double load = agent->entry[k].load;
         if (self->to[k] >= 0) {
             continue;
@@ -535,21 +579,22 @@ static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, cons
     switch (self->phase) {
     case GREET:
         self->scale = agent->average * agent->mean_speed;
-        if (agent->before <= self->gossip.overload * agent->average) { /* nothing to do */
+        self->limit = fmax(self->gossip.overload * agent->average, agent->least);
+        if (agent->before <= self->limit) { /* nothing to do */
             self->phase = GOSSIP;
             return plb_gossip_round(agent, in, n_in, all, settled, err);
         }
         self->phase = CHOOSE;
         return greet(self, err);
     case CHOOSE:
-        agent->mine.sum[0] = fmax(excess(self), 0.0);
+        agent->mine.sum[0] = fmax(overload(self), 0.0);
         agent->mine.sum[1] = fmax(-excess(self), 0.0);
         ret = list_ties(self, in, n_in, err);
         self->phase = LINK;
         return ret == PLB_OK ? choose(self, err) : ret;
     case LINK:
         make_links(self, in, n_in);
-        self->r = excess(self) - (all->sum[0] - all->sum[1]) / agent->share->n_ranks;
+        self->r = to_give(self, all->sum[0], all->sum[1]);
         self->phase = MULTIPLY;
         return tell_residual(self, err);
     case MULTIPLY:
