@@ -1,5 +1,6 @@
 """Distributed strategies on virtual ranks; tests/mpi/cases.py holds them against real ones."""
 
+import dataclasses
 import os
 
 import numpy as np
@@ -8,6 +9,7 @@ import twin_gossip
 import twins
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from test_place import SETTINGS, keeps_its_word, snapshots
 
 import pylb
@@ -40,12 +42,24 @@ def test_gossip_is_the_twin(s, seed, fan_out):
     assert plan.rank.tolist() == twin_gossip.gossip(s, seed, 1.01, fan_out, 2, 12)
 
 
+@SETTINGS
+@given(snapshots(memory=True, most=60, ranks=9), st.data(), st.integers(0, 5), st.integers(1, 4))
+def test_hierarchical_is_the_twin(s, data, seed, fan_out):
+    assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
+    node = data.draw(st.none() | arrays(np.int32, s.n_ranks, elements=st.integers(0, 3)))
+    s = dataclasses.replace(s, node=node)
+    plan = pylb.place(s, "HierarchicalLB", seed=seed, fan_out=fan_out, rounds=2, iterations=12)
+    assert plan.rank.tolist() == twin_gossip.hierarchical(s, seed, 1.01, fan_out, 2, 12)
+
+
 @pytest.mark.parametrize("kind", ["uniform", "four decades", "one above the average"])
 @pytest.mark.parametrize(("n", "p", "used"), [(600, 40, 40), (900, 60, 2), (160, 40, 40)])
 def test_gossip_of_more_ranks_is_the_twin(kind, n, p, used):
     load = loads_of(kind, n, np.random.default_rng(n))
     s = pylb.Snapshot(load, in_blocks(n, used), n_ranks=p)
     assert pylb.place(s, "GossipLB", seed=1).rank.tolist() == twin_gossip.gossip(s, 1)
+    s = dataclasses.replace(s, node=in_blocks(p, 5))
+    assert pylb.place(s, "HierarchicalLB", seed=1).rank.tolist() == twin_gossip.hierarchical(s, 1)
 
 
 # ---- what holds of every placement -----------------------------------------------------------

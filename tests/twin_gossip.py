@@ -1,4 +1,4 @@
-"""GossipLB again, slow and plain: all ranks in one loop over lists, message by message."""
+"""GossipLB and HierarchicalLB again, slow and plain: all ranks in one loop, message by message."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Rank:
 
 
 class Gossip:
-    def __init__(self, s, seed, overload, fan_out, rounds, iterations):
+    def __init__(self, s, seed, overload, fan_out, rounds, iterations, by_node=False):
         self.q = q = twins.Plain(s)
         q.limited = s.memory is not None and s.memory_limit is not None
         self.ranks = [Rank(r, q, seed) for r in range(q.p)]
@@ -102,6 +102,10 @@ class Gossip:
         self.most_known = KNOWN * fan_out * self.rounds
         self.limit = max(overload * self.average(), self.average(), self.bound())
         self.failed, self.swapping = 0.0, False
+        node = s.node.tolist() if by_node and s.node is not None else None
+        self.within = node is not None
+        for a in self.ranks:
+            a.node = [] if node is None else [r for r in range(q.p) if node[r] == node[a.r]]
 
     def average(self):
         q = self.q
@@ -125,13 +129,13 @@ class Gossip:
         room = a.allowed(self.limit) - a.load
         if room <= 0 and not a.known:
             return
-        p = self.q.p
-        if p - 1 <= self.fan_out:
-            to = [r for r in range(p) if r != a.r]
+        members = a.node if self.within else range(self.q.p)
+        if len(members) - 1 <= self.fan_out:
+            to = [r for r in members if r != a.r]
         else:
             to = []
             while len(to) < self.fan_out:
-                r = a.random.below(p)
+                r = members[a.random.below(len(members))]
                 if r != a.r and r not in to:
                     to.append(r)
         for r in to:
@@ -178,7 +182,7 @@ class Gossip:
         ceiling, total = self.limit, 0.0
         for k in a.known:
             total += k[1]
-        if excess > total:
+        if not self.within and excess > total:
             excess *= len(a.known) / (len(a.known) + 1.0)
             for k in a.known:
                 if excess > total:
@@ -266,6 +270,8 @@ class Gossip:
                 a.taken = 0
             idle = iteration > 0 and (taken == 0 or (self.swapping and n_overloaded > IDLE * last))
             last, stalled = n_overloaded, stalled + 1 if idle else 0
+            if stalled and self.within:  # what is left has to leave its node
+                self.within, stalled = False, 0
             self.swapping = self.swapping or stalled > 0
             if iteration == self.iterations:
                 break
@@ -304,3 +310,8 @@ class Gossip:
 def gossip(s, seed=0, overload=1.01, fan_out=4, rounds=3, iterations=50):
     """The rank of each object as GossipLB places it."""
     return Gossip(s, seed, overload, fan_out, rounds, iterations).run()
+
+
+def hierarchical(s, seed=0, overload=1.01, fan_out=4, rounds=3, iterations=50):
+    """As HierarchicalLB places it."""
+    return Gossip(s, seed, overload, fan_out, rounds, iterations, by_node=True).run()
