@@ -23,17 +23,16 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from common import cases, peers, toolkit
+from common import cases, share, toolkit
 
 import pylb
-from pylb import _core, partitioners
+from pylb import partitioners
 from pylb.cli.table import show
 from pylb.partition import METHODS
 
@@ -151,68 +150,25 @@ def table21() -> tuple[list[list[Any]], bool]:
     return rows, good
 
 
-def least(call: Callable[[], Any], repeats: int) -> float:
-    """Least time of some calls."""
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - begin)
-    return min(times)
-
-
-def bare(library: str, snapshot: pylb.Snapshot) -> Callable[[], Any]:
-    """A library with the graph of a snapshot in its form already, at 3 % imbalance."""
-    starts, neighbours, vertices, edges = (a.astype(np.int32) for a in peers.csr(snapshot))
-    partitioners.load(library)
-    return lambda: _core.partition(
-        library,
-        snapshot.n_objects,
-        snapshot.n_ranks,
-        start=starts,
-        to=neighbours,
-        weight=vertices,
-        edge_weight=edges,
-    )
-
-
-def bare_pymetis(snapshot: pylb.Snapshot) -> Callable[[], Any]:
-    """METIS through pymetis, with the same options as MetisLB."""
-    import pymetis
-
-    starts, neighbours, vertices, edges = peers.csr(snapshot)
-    graph = pymetis.CSRAdjacency(starts, neighbours)
-    return lambda: pymetis.part_graph(
-        snapshot.n_ranks,
-        adjacency=graph,
-        vweights=vertices,
-        eweights=edges,
-        recursive=False,
-        options=pymetis.Options(seed=1, ufactor=30),
-    )
-
-
-def share(quick: bool) -> tuple[list[list[Any]], bool]:
+def own_share(quick: bool) -> tuple[list[list[Any]], bool]:
     """Whole calls of strategies beside their libraries."""
     rows, good = [], True
     sizes = [(10**4, 64)] if quick else [(10**4, 64), (10**5, 64), (10**5, 1024)]
     for n, p in sizes:
         case = cases.graph("cube", n, p)
         snapshot = case.make()
-        for name, library in (("MetisLB", "METIS"), ("ScotchLB", "Scotch")):
+        for name, library in share.LIBRARIES.items():
             if not partitioners.available(library):
                 continue
-            whole = least(lambda s=snapshot, name=name: pylb.place(s, name), 3)
-            alone = least(bare(library, snapshot), 3)
-            rows.append([case.name, name, library, whole * 1e3, alone * 1e3, whole / alone])
-            good = good and whole / alone <= 1.1
-            if library == "METIS" and peers.installed("pymetis"):
-                alone = least(bare_pymetis(snapshot), 3)
-                rows.append([case.name, name, "pymetis", whole * 1e3, alone * 1e3, whole / alone])
+            times = share.beside(name, snapshot)
+            whole = times.pop(name)
+            for of, alone in times.items():
+                rows.append([case.name, name, of, whole * 1e3, alone * 1e3, whole / alone])
+            good = good and times[f"{library} bare"] >= 0.9 * whole
     show(
         ["objects / ranks", "strategy", "library", "whole, ms", "library alone, ms", "ratio"],
         rows,
-        title="pylb's share of the time: a call of pylb.place beside the bare library",
+        title="pylb's share of the time: a call of pylb.place beside the library",
     )
     return rows, good
 
@@ -228,7 +184,7 @@ def main() -> None:
     parts: dict[str, Callable[[], tuple[list[list[Any]], bool]]] = {
         "table 3": lambda: table3(args.quick),
         "table 2.1": table21,
-        "share": lambda: share(args.quick),
+        "share": lambda: own_share(args.quick),
         "crash": lambda: toolkit.crash(args.quick),
         "drift": lambda: toolkit.drift(args.quick),
         "methods": lambda: toolkit.methods(args.quick, args.full),

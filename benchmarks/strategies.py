@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import cases, peers
+from common import cases, peers, share
 from common.cases import Case
 from common.quality import quality
 
@@ -152,7 +152,6 @@ def print_case(case: Case, snapshot: pylb.Snapshot, rows: list[dict[str, Any]]) 
         print("* moves objects that may not migrate")
     for text in left_out:
         print(f"left out: {text}")
-    print()
 
 
 def worse(rows: list[dict[str, Any]], before: float) -> list[str]:
@@ -167,15 +166,17 @@ def worse(rows: list[dict[str, Any]], before: float) -> list[str]:
     ]
 
 
-def own_shares(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Of strategies on a library, the part of their time that is pylb's own."""
-    seconds = {row["name"]: row["seconds"] for row in rows if row["seconds"] is not None}
-    pairs = (("MetisLB", "METIS bare"), ("ScotchLB", "Scotch bare"))
-    return {
-        name: 1.0 - seconds[library] / seconds[name]
-        for name, library in pairs
-        if name in seconds and library in seconds
-    }
+def own_shares(snapshot: pylb.Snapshot, rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Of strategies on a library, the part of their time that is pylb's own; printed."""
+    ran = {row["name"] for row in rows if row["seconds"] is not None}
+    out = {}
+    for name, library in share.LIBRARIES.items():
+        if {name, f"{library} bare"} <= ran:
+            times = share.beside(name, snapshot)
+            out[name] = 1.0 - times[f"{library} bare"] / times[name]
+            each = ", ".join(f"{of} {1e3 * seconds:.2f} ms" for of, seconds in times.items())
+            print(f"pylb's own share {100 * out[name]:.1f} %: {each}")
+    return out
 
 
 def main() -> None:
@@ -197,8 +198,9 @@ def main() -> None:
         print_case(case, snapshot, rows)
         given = snapshot.metrics.max_over_mean
         found += [f"{name} on {case.family}: {case.name}" for name in worse(rows, given)]
-        for name, share in own_shares(rows).items():
-            shares.setdefault(name, []).append(share)
+        for name, part in own_shares(snapshot, rows).items():
+            shares.setdefault(name, []).append(part)
+        print()
         results.append({"family": case.family, "name": case.name, "before": given, "rows": rows})
     for text in found:
         print(f"MISSED: a refinement made it worse: {text}")

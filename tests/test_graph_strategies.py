@@ -298,3 +298,57 @@ def test_table_3_of_devine(tables):
     out = pylb.partition(tables.hexfem(), 5, starts=3, cycles=0)
     assert out.volume <= 5270
     assert out.max_over_mean <= 1.03
+
+
+# ---- the same graph in other forms -------------------------------------------------------------
+
+
+def forms(rng, n, m):
+    """One graph as edges in rows, in rows out of order, in any order and doubled, one way only."""
+    a, b = rng.integers(n, size=(2, m))
+    low, high = np.minimum(a, b)[a != b], np.maximum(a, b)[a != b]
+    low, high = np.unique(np.stack([low, high]), axis=1)
+    nbytes = rng.integers(1, 1000, len(low)) * 2.0
+    src, dst = np.concatenate([low, high]), np.concatenate([high, low])
+    both = np.tile(nbytes / 2, 2)
+    rows = np.lexsort((dst, src))
+    mixed = np.lexsort((rng.random(len(src)), src))
+    yield src[rows], dst[rows], both[rows]
+    yield src[mixed], dst[mixed], both[mixed]
+    yield low, high, nbytes
+    twice = rng.permutation(2 * len(src)) % len(src)
+    yield src[twice], dst[twice], both[twice] / 2
+    loops = np.insert(rows, 5, rows[3])  # out of order; below, an edge to itself
+    loops_dst = dst[loops]
+    loops_dst[5] = src[loops[5]]
+    yield src[loops], loops_dst, both[loops]
+
+
+GRAPHS = [n for n in NAMES if n not in ("ZoltanLB", "HypergraphLB") and here(n)]
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize(("n", "m"), [(60, 200), (300, 900), (100, 4000)])
+def test_the_form_of_the_edges_does_not_matter(name, n, m):
+    rng = np.random.default_rng(n)
+    load, rank = rng.random(n), rng.integers(5, size=n)
+    plans = [
+        pylb.place(pylb.Snapshot(load, rank, n_ranks=5, edges=edges), name)
+        for edges in forms(rng, n, m)
+    ]
+    assert all(np.array_equal(plan.rank, plans[0].rank) for plan in plans)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("without", [0, 7, -1])
+def test_an_edge_without_its_other_direction_counts(name, without):
+    rng = np.random.default_rng(3)
+    src, dst, nbytes = next(forms(rng, 80, 300))
+    load, rank = rng.random(80), rng.integers(4, size=80)
+    keep = np.arange(len(src)) != without % len(src)
+    given = [
+        (src[keep], dst[keep], nbytes[keep]),
+        tuple(x[keep][::-1] for x in (src, dst, nbytes)),
+    ]
+    one, two = (pylb.place(pylb.Snapshot(load, rank, n_ranks=4, edges=e), name) for e in given)
+    assert np.array_equal(one.rank, two.rank)

@@ -7,9 +7,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "place/refine.h"
-
-/* Sums of weights end here at most: libraries add them in 32 bits, in both directions. */
-static const double MOST_WEIGHT = 1 << 30;
+#include "place/scale.h"
 
 void plb_parts_free(plb_parts_t *self)
 {
@@ -27,28 +25,6 @@ void plb_parts_free(plb_parts_t *self)
     plb_free(self->pin);
     plb_free(self->net_weight);
     *self = (plb_parts_t){0};
-}
-
-/* ---- numbers of 32 bits
- * --------------------------------------------------------------------------- */
-
-/* What to multiply by, so that the sum is MOST_WEIGHT; 1 for whole numbers that are small enough.
- */
-static double scale_of(const double *x, int64_t n)
-{
-    double total = 0.0;
-    bool whole = true;
-    for (int64_t i = 0; i < n; i++) {
-        total += x[i];
-        whole = whole && x[i] == floor(x[i]);
-    }
-    return total == 0.0 || (whole && total <= MOST_WEIGHT) ? 1.0 : MOST_WEIGHT / total;
-}
-
-static int32_t scaled(double x, double scale, int32_t least)
-{
-    const double y = floor(x * scale + 0.5);
-    return y < least ? least : y > MOST_WEIGHT ? (int32_t)MOST_WEIGHT : (int32_t)y;
 }
 
 /* ---- vertices and shares
@@ -92,6 +68,16 @@ static void fill_shares(plb_parts_t *self, double movable)
     }
 }
 
+static bool all_equal(const double *share, int32_t n)
+{
+    for (int32_t r = 1; r < n; r++) {
+        if (share[r] != share[0]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static int fill_weights(plb_parts_t *self, double *movable, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -103,9 +89,9 @@ static int fill_weights(plb_parts_t *self, double *movable, plb_err_t *err)
         load[v] = in->load[plb_problem_object(&self->problem, v)];
         *movable += load[v];
     }
-    const double scale = scale_of(load, self->n);
+    const double scale = plb_scale_of(load, self->n);
     for (int32_t v = 0; v < self->question.n_vertices; v++) {
-        self->weight[v] = v < self->n ? scaled(load[v], scale, 0) : 0;
+        self->weight[v] = v < self->n ? plb_scaled(load[v], scale, 0) : 0;
     }
 out:
     plb_free(load);
@@ -154,7 +140,6 @@ int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed
                                        .n_parts = in->n_ranks,
                                        .n_weights = 1,
                                        .weight = self->weight,
-                                       .share = self->share,
                                        .fixed = self->fixed,
                                        .imbalance = imbalance,
                                        .seed = (int32_t)(seed & INT32_MAX)};
@@ -163,132 +148,12 @@ int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed
     ret = fill_weights(self, &movable, err);
     if (ret == PLB_OK) {
         fill_shares(self, movable);
+        self->question.share = all_equal(self->share, in->n_ranks) ? NULL : self->share;
     }
 out:
     if (ret != PLB_OK) {
         plb_parts_free(self);
     }
-    return ret;
-}
-
-/* ---- the graph
- * --------------------------------------------------------------------------------------- */
-
-/* fn(arg, a, b, bytes) for each pair of different vertices that communicate. */
-typedef void (*pair_fn)(void *arg, int32_t a, int32_t b, double bytes);
-
-/* vertex NULL: objects are vertices of the same number. */
-static inline void visit(const int32_t *vertex, int32_t src, int32_t dst, double bytes, pair_fn fn,
-                         void *arg)
-{
-    const int32_t a = vertex == NULL ? src : vertex[src], b = vertex == NULL ? dst : vertex[dst];
-    if (a >= 0 && b >= 0 && a != b) {
-        fn(arg, a, b, bytes);
-    }
-}
-
-static inline void each_pair(const plb_parts_t *self, pair_fn fn, void *arg)
-{
-    const plb_snapshot_t *in = self->problem.in;
-    const int32_t *vertex = self->problem.object == NULL ? NULL : self->vertex;
-    for (int64_t e = 0; e < in->n_edges; e++) {
-        visit(vertex, in->edge_src[e], in->edge_dst[e], in->edge_bytes[e], fn, arg);
-    }
-    for (int64_t e = 0; e < in->n_multicasts; e++) {
-        for (int64_t i = in->multicast_start[e]; i < in->multicast_start[e + 1]; i++) {
-            visit(vertex, in->multicast_src[e], in->multicast_dst[i], in->multicast_bytes[e], fn,
-                  arg);
-        }
-    }
-}
-
-typedef struct rows {
-    int64_t *at; /* [n_vertices + 1] */
-    int32_t *to;
-    double *bytes;
-} rows_t;
-
-static void count_pair(void *arg, int32_t a, int32_t b, double bytes)
-{
-    (void)bytes;
-    rows_t *rows = arg;
-    rows->at[a + 1]++;
-    rows->at[b + 1]++;
-}
-
-static void put_pair(void *arg, int32_t a, int32_t b, double bytes)
-{
-    rows_t *rows = arg;
-    const int64_t i = rows->at[a]++, j = rows->at[b]++;
-    rows->to[i] = b;
-    rows->to[j] = a;
-    rows->bytes[i] = rows->bytes[j] = bytes;
-}
-
-/* One entry for each neighbour, in place; start[] becomes theirs.  where[w]: the entry of w in
- * this row, if it is in this row. */
-static void merge_rows(plb_parts_t *self, rows_t *rows, int32_t *where)
-{
-    const int32_t n = self->question.n_vertices;
-    int32_t *to = rows->to, kept = 0;
-    double *bytes = rows->bytes;
-    memset(where, -1, (size_t)n * sizeof *where);
-    for (int32_t v = 0; v < n; v++) { /* at[v] is the end of row v since the rows were filled */
-        const int32_t first = kept;
-        for (int64_t i = v == 0 ? 0 : rows->at[v - 1]; i < rows->at[v]; i++) {
-            const int32_t w = to[i], at = where[w];
-            if (at >= first) {
-                bytes[at] += bytes[i];
-            } else {
-                where[w] = kept;
-                to[kept] = w;
-                bytes[kept++] = bytes[i];
-            }
-        }
-        self->start[v + 1] = kept;
-    }
-}
-
-int plb_parts_graph(plb_parts_t *self, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    rows_t rows = {NULL, NULL, NULL};
-    int32_t *where = NULL;
-    const int32_t n = self->question.n_vertices;
-    PLB_NEW0(rows.at, n + 1);
-    PLB_NEW(self->start, n + 1);
-    PLB_NEW(where, n);
-    each_pair(self, count_pair, &rows);
-    for (int32_t v = 0; v < n; v++) {
-        rows.at[v + 1] += rows.at[v];
-    }
-    if (rows.at[n] > INT32_MAX) {
-        ret = PLB_FAIL(err, PLB_ERR_VALUE,
-                       "%lld ends of edges between objects: expected fewer than 2^31",
-                       (long long)rows.at[n]);
-        goto out;
-    }
-    PLB_NEW(rows.to, rows.at[n]);
-    PLB_NEW(rows.bytes, rows.at[n]);
-    each_pair(self, put_pair, &rows);
-    self->start[0] = 0;
-    merge_rows(self, &rows, where);
-    const int32_t m = self->start[n];
-    self->per_byte = scale_of(rows.bytes, m);
-    PLB_NEW(self->edge_weight, m);
-    for (int32_t i = 0; i < m; i++) {
-        self->edge_weight[i] = scaled(rows.bytes[i], self->per_byte, 1);
-    }
-    self->to = rows.to;
-    rows.to = NULL;
-    self->question.start = self->start;
-    self->question.to = self->to;
-    self->question.edge_weight = self->edge_weight;
-out:
-    plb_free(rows.at);
-    plb_free(rows.to);
-    plb_free(rows.bytes);
-    plb_free(where);
     return ret;
 }
 
@@ -353,9 +218,9 @@ int plb_parts_nets(plb_parts_t *self, plb_err_t *err)
     PLB_NEW(weight, nets);
     PLB_NEW0(seen, self->question.n_vertices);
     const int32_t n = fill_nets(self, seen, weight);
-    self->per_byte = scale_of(weight, n);
+    self->per_byte = plb_scale_of(weight, n);
     for (int32_t e = 0; e < n; e++) {
-        self->net_weight[e] = scaled(weight[e], self->per_byte, 1);
+        self->net_weight[e] = plb_scaled(weight[e], self->per_byte, 1);
     }
     self->question.n_nets = n;
     self->question.net_start = self->net_start;
@@ -400,9 +265,9 @@ int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err)
         cost[v] = bytes / iterations * self->per_byte;
         total += cost[v];
     }
-    const double shrink = total > MOST_WEIGHT ? MOST_WEIGHT / total : 1.0;
+    const double shrink = total > PLB_MOST_WEIGHT ? PLB_MOST_WEIGHT / total : 1.0;
     for (int32_t v = 0; v < n; v++) { /* at least 1: of two equal choices the one that stays */
-        self->old_cost[v] = scaled(cost[v], shrink, v < self->n);
+        self->old_cost[v] = plb_scaled(cost[v], shrink, v < self->n);
     }
     self->question.old = self->old;
     self->question.old_cost = self->old_cost;

@@ -32,7 +32,8 @@ int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed
 void plb_parts_free(plb_parts_t *self);
 
 /** Edges between vertices, weighted by bytes in both directions; a multicast is an edge to each
- *  receiver. */
+ *  receiver.  Neighbours come in ascending order; where the snapshot's edges are like that, they
+ *  are borrowed. */
 int plb_parts_graph(plb_parts_t *self, plb_err_t *err);
 
 /** A net for each multicast, sender and receivers, and for each edge, weighted by bytes. */
