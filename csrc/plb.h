@@ -54,6 +54,7 @@
 #include "move/table.h"
 #include "partition/fill.h"
 #include "partition/hypergraph.h"
+#include "partition/moves.h"
 #include "partition/multilevel.h"
 #include "partition/partition.h"
 #include "place/agent.h"

@@ -333,6 +333,24 @@ def nets_quality(
     ghost_part: ArrayLike,
     /,
 ) -> tuple[float, float]: ...
+def moves(
+    part: ArrayLike,
+    old: ArrayLike | None,
+    home: int,
+    parts: int,
+    ranks: int,
+    first: int,
+    ids: ArrayLike | None,
+    /,
+) -> tuple[
+    NDArray[np.int32],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[np.int32],
+    NDArray[np.int64],
+    NDArray[np.int32],
+]: ...
 
 # learner.c
 @final

@@ -30,6 +30,7 @@ def partition(
     size: Any = None,
     options: list[str] = [],
     keep: bool = False,
+    imports: bool = False,
 ) -> tuple[NDArray[int32], int, str, Any]: ...
 def points(cuts: Any, n_dims: int, points: Any, /) -> NDArray[int32]: ...
 def boxes(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
@@ -146,6 +147,9 @@ def require(name: str) -> ModuleType:
         It is not installed, or does not load; with the command that brings it.
     """
     part = PARTS[name]
+    known = sys.modules.get(part.module)
+    if known is not None:
+        return known
     try:
         return importlib.import_module(part.module)
     except ModuleNotFoundError as error:

@@ -346,3 +346,9 @@ def test_by_a_machine_of_unlike_nodes():
     assert (out.part[0], out.part[399]) == (4, 1)
     again = pylb.partition(A, machine=machine, method="pylb", old=out.part, imbalance=1.1)
     assert again.migrations < 40
+
+
+@pytest.mark.skipif("rcb" not in POINTS, reason="Zoltan is not here")
+def test_parameters_that_follow_from_the_arguments_are_refused():
+    with pytest.raises(DomainError, match="RETURN_LISTS is given"):
+        pylb.partition(coords=np.eye(3), parts=2, method="rcb", RETURN_LISTS="NONE")

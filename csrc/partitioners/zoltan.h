@@ -6,6 +6,8 @@
 #ifndef PLB_ZOLTAN_H
 #define PLB_ZOLTAN_H
 
+#include <stdbool.h>
+
 #include <zoltan.h>
 
 #include "base/err.h"
@@ -36,6 +38,9 @@ typedef struct plb_zoltan {
     const int32_t *fixed; /* [n] or -1, or NULL */
     const int32_t *size;  /* [n] what its migration costs, or NULL: 1 */
 
+    bool imports; /* the method itself knows who comes, not who goes: cheaper to tell the owners
+                   * than to have Zoltan do so */
+
     int n_options; /* Zoltan's parameters: name, value, ... */
     const char *const *option;
 } plb_zoltan_t;
@@ -44,8 +49,8 @@ typedef struct plb_zoltan {
 int plb_zoltan_has_mpi(plb_err_t *err);
 
 /** part[n]: the new part of each own object, those of `old` where Zoltan moves nothing.  *code is
- *  what Zoltan returned.  With `keep` the structure, which holds the cuts, is the caller's to
- *  destroy.  Collective over comm, blocks. */
+ *  what Zoltan returned; where it fails on one rank it fails on all.  With `keep` the structure,
+ * which holds the cuts, is the caller's to destroy.  Collective over comm, blocks. */
 int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, struct Zoltan_Struct **keep,
                    plb_err_t *err);
 

@@ -1,5 +1,6 @@
 /* A call of Zoltan: its parameters, its answer, and what it says meanwhile. */
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,8 +86,9 @@ static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
     for (size_t i = 0; ret == PLB_OK && i < sizeof number / sizeof *number; i++) {
         ret = set_number(zz, number[i].name, number[i].value, err);
     }
-    /* the fastest of the lists that say everything: who is not in it stays */
-    ret = ret == PLB_OK ? set_text(zz, "RETURN_LISTS", "EXPORT", err) : ret;
+    /* one list says everything: who is not in it stays */
+    ret =
+        ret == PLB_OK ? set_text(zz, "RETURN_LISTS", in->imports ? "IMPORT" : "EXPORT", err) : ret;
     for (int i = 0; ret == PLB_OK && i < in->n_options; i++) {
         ret = set_text(zz, in->option[2 * i], in->option[2 * i + 1], err);
     }
@@ -124,19 +126,87 @@ extern void SCOTCH_randomReset(void) __attribute__((weak));
 /* ---- the call --------------------------------------------------------------------------------
  */
 
+typedef struct lists {
+    int n, *rank, *part;
+    ZOLTAN_ID_PTR gid, lid;
+} lists_t;
+
+/* Where the words for each rank begin, of their numbers. */
+static int64_t places(const int *count, int n_ranks, int *place)
+{
+    int64_t n = 0;
+    for (int r = 0; r < n_ranks; r++) {
+        place[r] = (int)n;
+        n += count[r];
+    }
+    return n;
+}
+
+/* All ranks fail where one did: `ret` is what this one came to. */
+static int agree(MPI_Comm comm, int ret, plb_err_t *err)
+{
+    int rank, first = 0, mine;
+    MPI_Comm_rank(comm, &rank);
+    mine = ret == PLB_OK ? INT_MAX : rank;
+    if (MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS) {
+        return ret != PLB_OK ? ret : PLB_FAIL(err, PLB_ERR_MPI, "MPI_Allreduce failed");
+    }
+    return ret == PLB_OK && first != INT_MAX
+               ? PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan failed on rank %d", first)
+               : ret;
+}
+
+/* part[] of the objects that others say come to them; a word is a row of its owner and the new
+ * part. */
+static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int32_t *part, plb_err_t *err)
+{
+    int ret = PLB_OK, n_ranks = 1, *count = NULL;
+    int64_t *said = NULL, *heard = NULL, n;
+    MPI_Comm_size(in->comm, &n_ranks);
+    PLB_NEW0(count, 4 * n_ranks);
+    int *into = count + n_ranks, *place = into + n_ranks, *into_place = place + n_ranks;
+    for (int i = 0; i < come->n; i++) {
+        count[come->rank[i]]++;
+    }
+    if (MPI_Alltoall(count, 1, MPI_INT, into, 1, MPI_INT, in->comm) != MPI_SUCCESS) {
+        ret = PLB_FAIL(err, PLB_ERR_MPI, "MPI_Alltoall failed");
+        goto out;
+    }
+    n = places(into, n_ranks, into_place);
+    PLB_NEW(heard, n);
+    PLB_NEW(said, places(count, n_ranks, place));
+    for (int i = 0; i < come->n; i++) {
+        const int r = come->rank[i];
+        said[place[r]++] = ((int64_t)come->gid[i] - in->dist[r]) << 32 | come->part[i];
+    }
+    places(count, n_ranks, place);
+    if (MPI_Alltoallv(said, count, place, MPI_INT64_T, heard, into, into_place, MPI_INT64_T,
+                      in->comm) != MPI_SUCCESS) {
+        ret = PLB_FAIL(err, PLB_ERR_MPI, "MPI_Alltoallv failed");
+        goto out;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        part[heard[i] >> 32] = (int32_t)heard[i];
+    }
+out:
+    plb_free(count);
+    plb_free(said);
+    plb_free(heard);
+    return ret;
+}
+
 static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int32_t *part, int *code,
                      plb_err_t *err)
 {
-    int changes, n_gid, n_lid, n_import = 0, n_export = 0, ret = PLB_OK;
-    int *import_procs = NULL, *import_part = NULL, *export_procs = NULL, *export_part = NULL;
-    ZOLTAN_ID_PTR import_gid = NULL, import_lid = NULL, export_gid = NULL, export_lid = NULL;
+    int changes, n_gid, n_lid, ret = PLB_OK;
+    lists_t come = {0}, go = {0};
     if (SCOTCH_randomReset != NULL) {
         setenv("SCOTCH_PTHREAD_NUMBER", "1", 0); /* its threads would race for the answer */
         SCOTCH_randomReset();
     }
-    *code = Zoltan_LB_Partition(zz, &changes, &n_gid, &n_lid, &n_import, &import_gid, &import_lid,
-                                &import_procs, &import_part, &n_export, &export_gid, &export_lid,
-                                &export_procs, &export_part);
+    *code =
+        Zoltan_LB_Partition(zz, &changes, &n_gid, &n_lid, &come.n, &come.gid, &come.lid,
+                            &come.rank, &come.part, &go.n, &go.gid, &go.lid, &go.rank, &go.part);
     if (*code == ZOLTAN_MEMERR) {
         ret = PLB_FAIL(err, PLB_ERR_NOMEM, "Zoltan ran out of memory");
     } else if (*code != ZOLTAN_OK && *code != ZOLTAN_WARN) {
@@ -144,11 +214,15 @@ static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int32_t *
     } else if (in->n > 0) {
         memcpy(part, in->old, (size_t)in->n * sizeof *part);
     }
-    for (int i = 0; ret == PLB_OK && i < n_export; i++) {
-        part[export_lid[i]] = export_part[i];
+    ret = agree(in->comm, ret, err);
+    if (ret == PLB_OK && in->imports) {
+        ret = tell_owners(in, &come, part, err);
     }
-    Zoltan_LB_Free_Part(&import_gid, &import_lid, &import_procs, &import_part);
-    Zoltan_LB_Free_Part(&export_gid, &export_lid, &export_procs, &export_part);
+    for (int i = 0; ret == PLB_OK && !in->imports && i < go.n; i++) {
+        part[go.lid[i]] = go.part[i];
+    }
+    Zoltan_LB_Free_Part(&come.gid, &come.lid, &come.rank, &come.part);
+    Zoltan_LB_Free_Part(&go.gid, &go.lid, &go.rank, &go.part);
     return ret;
 }
 

@@ -1,6 +1,7 @@
-/* Room partition: what a partition is worth. */
+/* Room partition: what a partition is worth, and who moves. */
 #include "views.h"
 
+#include "partition/moves.h"
 #include "partition/quality.h"
 
 /* *data = view of `object`; *n its entries.  None: NULL and 0. */
@@ -158,10 +159,55 @@ static PyObject *nets_quality(PyObject *module, PyObject *args)
     return ret != PLB_OK ? plb_py_raise(ret, &err) : Py_BuildValue("dd", connectivity, cut);
 }
 
+PyDoc_STRVAR(moves_doc,
+             "moves(part, old, home, parts, ranks, first, ids, /)\n--\n\n"
+             "(rank of each object; row, id, rank, part of those that change their part; id and\n"
+             "part of these packed by rank, how many go to each); csrc/partition/moves.h.");
+static PyObject *moves(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *part, *old, *ids;
+    plb_parts_t in = {0};
+    long long first;
+    if (!PyArg_ParseTuple(args, "OOiiiLO", &part, &old, &in.home, &in.n_parts, &in.n_ranks, &first,
+                          &ids)) {
+        return NULL;
+    }
+    plb_err_t err = {0, ""};
+    plb_py_held_t held = {0};
+    plb_moves_t out = {0};
+    int64_t n_old, n_ids;
+    int ret = PLB_ERR_CALLBACK;
+    in.first = first;
+    if (view(&held, part, NPY_INT32, &in.part, &in.n) == 0 &&
+        view(&held, old, NPY_INT32, &in.old, &n_old) == 0 &&
+        view(&held, ids, NPY_INT64, &in.ids, &n_ids) == 0) {
+        if ((in.old != NULL && n_old != in.n) || (in.ids != NULL && n_ids != in.n)) {
+            PyErr_SetString(PyExc_ValueError, "old, ids: expected as many entries as in part");
+        } else {
+            Py_BEGIN_ALLOW_THREADS;
+            ret = plb_moves_init(&out, &in, &err);
+            Py_END_ALLOW_THREADS;
+        }
+    }
+    plb_py_release(&held);
+    if (ret != PLB_OK) {
+        return plb_py_raise(ret, &err);
+    }
+    return Py_BuildValue("NNNNNNN", plb_py_take(out.where, (npy_intp)in.n, NPY_INT32),
+                         plb_py_take(out.row, (npy_intp)out.n, NPY_INT64),
+                         plb_py_take(out.id, (npy_intp)out.n, NPY_INT64),
+                         plb_py_take(out.rank, (npy_intp)out.n, NPY_INT32),
+                         plb_py_take(out.part, (npy_intp)out.n, NPY_INT32),
+                         plb_py_take(out.packed, 2 * (npy_intp)out.n, NPY_INT64),
+                         plb_py_take(out.count, in.n_ranks, NPY_INT32));
+}
+
 static PyMethodDef methods[] = {
     {"scan_rows", scan_rows, METH_VARARGS, scan_doc},
     {"graph_quality", graph_quality, METH_VARARGS, graph_doc},
     {"nets_quality", nets_quality, METH_VARARGS, nets_doc},
+    {"moves", moves, METH_VARARGS, moves_doc},
     {0},
 };
 

@@ -154,27 +154,29 @@ PyDoc_STRVAR(
     partition_doc,
     "partition(comm, dist, parts, old, *, n_weights=0, n_dims=0, first_net=0, weight=None,\n"
     "          share=None, coords=None, start=None, to=None, edge_weight=None, net_start=None,\n"
-    "          pin=None, net_weight=None, fixed=None, size=None, options=[], keep=False)\n--\n\n"
+    "          pin=None, net_weight=None, fixed=None, size=None, options=[], keep=False,\n"
+    "          imports=False)\n--\n\n"
     "(part of each own object, Zoltan's code, what it said, its cuts or None).  Collective over\n"
     "comm (None: this process alone); csrc/partitioners/zoltan.h has the arguments.  Arrays of\n"
     "their type are not copied; options is [name, value, ...].  The GIL is released.");
 static PyObject *partition(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     (void)module;
-    static char *names[] = {
-        "comm",   "dist",       "parts",  "old",   "n_weights", "n_dims",      "first_net",
-        "weight", "share",      "coords", "start", "to",        "edge_weight", "net_start",
-        "pin",    "net_weight", "fixed",  "size",  "options",   "keep",        NULL};
+    static char *names[] = {"comm",       "dist",      "parts",       "old",       "n_weights",
+                            "n_dims",     "first_net", "weight",      "share",     "coords",
+                            "start",      "to",        "edge_weight", "net_start", "pin",
+                            "net_weight", "fixed",     "size",        "options",   "keep",
+                            "imports",    NULL};
     PyObject *no = Py_None, *result = NULL, *made = NULL;
     arguments_t a = {no, no, no, no, no, no, no, no, no, no, no, no, no, no, NULL};
     plb_zoltan_t q = {0};
     long long first_net = 0;
-    int keep = 0, code = 0, ret = PLB_ERR_CALLBACK;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOiO|$iiLOOOOOOOOOOOO!p", names, &a.comm,
+    int keep = 0, imports = 0, code = 0, ret = PLB_ERR_CALLBACK;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOiO|$iiLOOOOOOOOOOOO!pp", names, &a.comm,
                                      &a.dist, &q.n_parts, &a.old, &q.n_weights, &q.n_dims,
                                      &first_net, &a.weight, &a.share, &a.coords, &a.start, &a.to,
                                      &a.edge_weight, &a.net_start, &a.pin, &a.net_weight, &a.fixed,
-                                     &a.size, &PyList_Type, &a.options, &keep)) {
+                                     &a.size, &PyList_Type, &a.options, &keep, &imports)) {
         return NULL;
     }
     plb_err_t error = {0, ""}, *err = &error;
@@ -184,6 +186,7 @@ static PyObject *partition(PyObject *module, PyObject *args, PyObject *kwargs)
     struct Zoltan_Struct *zz = NULL;
     const char **option = NULL;
     q.first_net = first_net;
+    q.imports = imports;
     if ((a.options != NULL && (option = plb_py_texts(a.options)) == NULL) ||
         fill(&held, &a, &q) != 0) {
         goto out;

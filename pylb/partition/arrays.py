@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from pylb import _core
 from pylb.errors import DomainError, UnknownKeyError
-from pylb.partition.ranks import Directory, Ranks
+from pylb.partition.ranks import Numbering, Ranks
 
 F64 = NDArray[np.float64]
 I32 = NDArray[np.int32]
@@ -75,7 +76,7 @@ def points(name: str, value: Any) -> F64:
         raise DomainError(f"{name} has shape {xyz.shape}: expected (n, 1 ... 3)")
     with np.errstate(over="ignore", invalid="ignore"):
         total = xyz.sum()  # faster than a look at each
-    if not np.isfinite(total) and not np.isfinite(xyz).all():
+    if not isfinite(total) and not np.isfinite(xyz).all():
         i, d = np.argwhere(~np.isfinite(xyz))[0]
         raise DomainError(f"{name}[{i}, {d}] is {xyz[i, d]}: expected a finite number")
     return xyz
@@ -103,11 +104,11 @@ def rows(name: str, value: Any, per_entry: bool) -> Rows:
     return Rows(start, to, weight)
 
 
-def numbered(name: str, given: Rows, directory: Directory | None, ranks: Ranks) -> Rows:
+def numbered(name: str, given: Rows, numbering: Numbering | None, ranks: Ranks) -> Rows:
     """The same rows with the objects' numbers in place of their ids.  Collective."""
-    if directory is None:
+    if numbering is None:
         return given
-    number = directory.numbers(given.to.astype(np.int64, copy=False))
+    number = numbering.of(given.to.astype(np.int64, copy=False))
 
     def check() -> None:
         lost = np.flatnonzero(number < 0)
@@ -135,11 +136,11 @@ def symmetric(given: Rows, ranks: Ranks, dist: NDArray[np.int64]) -> Rows:
     first, n = int(dist[ranks.rank]), len(given)
     source = first + np.repeat(np.arange(n), np.diff(given.start))
     to = given.to.astype(np.int64)
-    route = ranks.route((np.searchsorted(dist, to, side="right") - 1).astype(np.int32))
     weight = np.ones(len(to)) if given.weight is None else given.weight
-    src = np.concatenate([source, route.send(to)])
-    dst = np.concatenate([to, route.send(source)])
-    both = np.concatenate([weight, route.send(weight)])
+    owner = np.searchsorted(dist, to, side="right") - 1
+    there, back, same = ranks.plan(owner).forward(source, to, weight)
+    src, dst = np.concatenate([source, back]), np.concatenate([to, there])
+    both = np.concatenate([weight, same])
     order = np.lexsort((dst, src))
     src, dst, both = src[order], dst[order], both[order]
     new = np.ones(len(src), bool)
@@ -154,9 +155,9 @@ def lone_edge(given: Rows, first: int, ranks: Ranks, dist: NDArray[np.int64]) ->
     """An edge that lacks its other direction, in words.  Collective."""
     source = first + np.repeat(np.arange(len(given)), np.diff(given.start))
     to = given.to.astype(np.int64)
-    route = ranks.route((np.searchsorted(dist, to, side="right") - 1).astype(np.int32))
     n = int(dist[-1])
-    there, back = source * n + to, route.send(to) * n + route.send(source)
+    there = source * n + to
+    back = ranks.plan(np.searchsorted(dist, to, side="right") - 1).forward(to * n + source)
     alone = np.setdiff1d(there, back)
     found = [x for x in ranks.gather(int(alone[0]) if len(alone) else None) if x is not None]
     if found:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pylb import _core
 from pylb.errors import DomainError, PartitionerWarning
 from pylb.partition import serial, zoltan
 from pylb.partition.arrays import I32
@@ -323,8 +324,7 @@ def _result(problem: Problem, choice: Choice, part: I32, held: Any, seconds: flo
     if held is not None:
         assert problem.coords is not None
         cuts = Cuts(name, problem.parts, problem.coords.shape[1], *held)
-    rank = zoltan.rank_of(part, problem.parts, problem.ranks.size)
-    exports, imports = _moves(problem, part, rank)
+    rank, exports, imports = _moves(problem, part)
     volume = float(len(exports.id) if problem.sizes is None else problem.sizes[exports.row].sum())
     counts, (migrations, volume) = count(problem, part, len(exports.id), volume)
     return Partition(
@@ -344,17 +344,19 @@ def _result(problem: Problem, choice: Choice, part: I32, held: Any, seconds: flo
     )
 
 
-def _moves(problem: Problem, part: I32, rank: I32) -> tuple[Moves, Moves]:
-    """Who leaves a part, and who comes.  Collective."""
-    ranks = problem.ranks
+def _moves(problem: Problem, part: I32) -> tuple[I32, Moves, Moves]:
+    """The rank of each object; who leaves a part, and who comes.  Collective."""
+    ranks, k = problem.ranks, problem.parts
     if ranks.size == 1 and problem.old is None:
-        return NO_MOVES, NO_MOVES
-    index = np.flatnonzero(part != zoltan.present(problem))
-    ids = problem.first + index if problem.ids is None else problem.ids[index]
-    exports = Moves(ids, index, rank[index], part[index])
+        return np.zeros(problem.n, np.int32), NO_MOVES, NO_MOVES
+    home = zoltan.first_part(k, ranks.rank, ranks.size)
+    rank, row, ids, where, new, packed, count = _core.moves(
+        part, problem.old, home, k, ranks.size, problem.first, problem.ids
+    )
+    exports = Moves(ids, row, where, new)
     if ranks.size == 1:
-        return exports, exports._replace(row=np.full(len(ids), -1))
-    route = ranks.route(exports.rank)
-    came = route.send(np.stack([ids, exports.part], axis=1))
-    new = came[:, 1].astype(np.int32)
-    return exports, Moves(came[:, 0].copy(), np.full(len(came), -1), route.source, new)
+        return rank, exports, exports._replace(row=np.full(len(ids), -1))
+    came, source = ranks.swap(packed, count, 2)
+    nowhere = np.full(len(came), -1)
+    imports = Moves(came[:, 0].copy(), nowhere, source, came[:, 1].astype(np.int32))
+    return rank, exports, imports

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import zlib
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from pylb.errors import DomainError
 from pylb.partition import arrays
 from pylb.partition.arrays import F64, I32, Rows
-from pylb.partition.ranks import Directory, Facts, Ranks
+from pylb.partition.ranks import Facts, Numbering, Ranks
 from pylb.partition.tree import Tree, tree_of
 
 I64 = NDArray[np.int64]
@@ -94,20 +95,20 @@ def complete(problem: Problem, symmetrize: bool) -> None:
         The same on every rank, with the rank, the argument, its value and what was expected.
     """
     ranks = problem.ranks
-    sizes, begins, weigh = ranks.numbers[:, :3].T
-    problem.dist = np.concatenate([[0], np.cumsum(sizes)])
+    sizes, begins, weigh, *_ = zip(*ranks.numbers, strict=True)
+    problem.dist = np.array([0, *accumulate(sizes)])
     if problem.n_all > arrays.MOST:
         raise DomainError(f"{problem.n_all} objects: expected at most {arrays.MOST}")
     if ranks.size > 1 and problem.n == 0:
         _adopt(problem, ranks.heard)
-    directory = _directory(problem, begins)
+    numbering = _numbering(problem, begins)
     if problem.weight is not None:
-        _drop_zeros(problem, bool(weigh.any()))
+        _drop_zeros(problem, any(weigh))
     if problem.graph is not None:
-        graph = arrays.numbered("graph", problem.graph, directory, ranks)
+        graph = arrays.numbered("graph", problem.graph, numbering, ranks)
         problem.graph = _whole_graph(problem, graph, symmetrize)
     if problem.nets is not None:
-        nets = problem.nets = arrays.numbered("nets", problem.nets, directory, ranks)
+        nets = problem.nets = arrays.numbered("nets", problem.nets, numbering, ranks)
         ranks.together(lambda: arrays.scan("nets", nets, problem.first, problem.n_all))
 
 
@@ -221,12 +222,12 @@ def _adopt(problem: Problem, heard: list[dict[str, Any]]) -> None:
             setattr(problem, name, empty)
 
 
-def _directory(problem: Problem, begins: I64) -> Directory | None:
+def _numbering(problem: Problem, begins: tuple[int, ...]) -> Numbering | None:
     """None where the ids are the numbers."""
-    if ((begins == -1) | (begins == problem.dist[:-1])).all():
+    if all(b in (-1, first) for b, first in zip(begins, problem.dist.tolist(), strict=False)):
         return None
     ids = problem.first + np.arange(problem.n) if problem.ids is None else problem.ids
-    return Directory(problem.ranks, ids, problem.first)
+    return Numbering(problem.ranks, ids, problem.first)
 
 
 def _whole_graph(problem: Problem, graph: Rows, symmetrize: bool) -> Rows:
@@ -237,7 +238,7 @@ def _whole_graph(problem: Problem, graph: Rows, symmetrize: bool) -> Rows:
     )
     if loops:
         graph = arrays.without_loops(graph, first)
-    if ranks.numbers[:, 0].sum() == 0:  # modulo 2^64
+    if sum(skew for skew, *_ in ranks.numbers) % 2**64 == 0:
         return graph
     if symmetrize:
         return arrays.symmetric(graph, ranks, problem.dist)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -158,8 +159,9 @@ def count(problem: Problem, part: I32, *more: float) -> tuple[Counts, list[float
     if problem.nets is not None:
         own.append(_nets(problem, problem.nets, part))
     if problem.ranks.size > 1:
-        ends = np.cumsum([len(a) for a in own])
-        own = np.split(problem.ranks.sum(np.concatenate(own, dtype=float)), ends[:-1])
+        total = problem.ranks.sum(np.concatenate(own, dtype=float))
+        ends = list(accumulate(map(len, own)))
+        own = [total[a:b] for a, b in zip([0, *ends], ends, strict=False)]
     others, objects, *rest = own
     after = rest[len(weights) :]
     counts = Counts(
@@ -188,9 +190,9 @@ def ghosts(ranks: Ranks, dist: I64, to: NDArray[Any], part: I32) -> tuple[I64, I
     if ranks.size == 1:
         return np.zeros(0, np.int64), np.zeros(0, np.int32)
     others = np.unique(to[(to < first) | (to >= end)]).astype(np.int64, copy=False)
-    route = ranks.route((np.searchsorted(dist, others, side="right") - 1).astype(np.int32))
-    wanted = route.send(others)
-    return others, route.back(part[wanted - first])
+    plan = ranks.plan(np.searchsorted(dist, others, side="right") - 1)
+    theirs: I32 = plan.reverse(part[plan.forward(others) - first])
+    return others, theirs
 
 
 def _graph(problem: Problem, graph: Rows, part: I32) -> list[NDArray[Any]]:

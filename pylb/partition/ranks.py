@@ -1,18 +1,20 @@
-"""The ranks that ask together: agreement on errors, exchange of arrays, a directory of ids."""
+"""The ranks that ask together: agreement on errors, exchange of arrays, numbers of objects."""
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Callable
 from hashlib import blake2b
-from math import prod
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pylb.errors import BY_CODE, DomainError, PylbError, RemoteError, UnknownKeyError, by_rank
+from pylb.errors import BY_CODE, DomainError, PylbError, RemoteError, by_rank
+from pylb.move import Directory, Plan
 from pylb.parts import require
 
+I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 T = TypeVar("T")
 NUMBERS = 4  # that each rank may tell all others
@@ -24,8 +26,8 @@ class Facts(NamedTuple):
     Attributes
     ----------
     same : dict
-        Must be equal on all ranks that have them, but for those whose name begins with an
-        underscore.
+        Plain Python values, in one order.  Equal on all ranks that have them, but for those whose
+        name begins with an underscore.
     numbers : tuple of int
         Of this rank, at most `NUMBERS`.
     """
@@ -35,8 +37,8 @@ class Facts(NamedTuple):
 
     def digest(self) -> int:
         """Of what must be equal."""
-        text = repr(sorted(self.same.items())).encode()
-        return int.from_bytes(blake2b(text, digest_size=8).digest(), "little", signed=True)
+        words = marshal.dumps(self.same, 2)  # no references: equal for what is equal
+        return int.from_bytes(blake2b(words, digest_size=8).digest(), "little", signed=True)
 
 
 class Ranks:
@@ -45,7 +47,7 @@ class Ranks:
     def __init__(self, comm: Any = None):
         self.comm, self.rank, self.size = comm, 0, 1
         self.heard: list[dict[str, Any]] = []  # of each rank, in the last `together`
-        self.numbers = np.zeros((1, NUMBERS), np.int64)  # the same
+        self.numbers: list[list[int]] = []  # the same
         if comm is None:
             return
         require("mpi4py")
@@ -76,7 +78,7 @@ class Ranks:
             value = call()
             if facts is not None:
                 same, numbers = facts(value)
-                self.heard, self.numbers = [same], np.array([numbers])
+                self.heard, self.numbers = [same], [list(numbers)]
             return value
         said: Exception | None = None
         mine = Facts()
@@ -85,13 +87,13 @@ class Ranks:
             mine = mine if facts is None else facts(value)
         except Exception as error:  # any: the others must hear of it
             said = error
-        row = np.zeros(2 + NUMBERS, np.int64)
-        row[:2] = said is not None, mine.digest()
-        row[2 : 2 + len(mine.numbers)] = mine.numbers
-        every = np.empty((self.size, len(row)), np.int64)
-        self.comm.Allgather(row, every)
-        self.heard, self.numbers = [mine.same] * self.size, every[:, 2:]
-        if every[:, 0].any() or (every[:, 1] != every[0, 1]).any():
+        rest = (0,) * (NUMBERS - len(mine.numbers))
+        row = np.array([said is not None, mine.digest(), *mine.numbers, *rest])
+        found = np.empty((self.size, len(row)), np.int64)
+        self.comm.Allgather(row, found)
+        every = found.tolist()
+        self.heard, self.numbers = [mine.same] * self.size, [told[2:] for told in every]
+        if any(failed or digest != every[0][1] for failed, digest, *_ in every):
             self._tell(said, mine)
         return value
 
@@ -105,9 +107,20 @@ class Ranks:
         self.heard = [theirs for _, theirs in everyone]
         _same(self.heard)
 
-    def route(self, dest: NDArray[Any]) -> Route:
-        """A way from here to the rank in each entry of `dest`."""
-        return Route(self, dest)
+    def plan(self, dest: NDArray[Any]) -> Plan:
+        """A way for items from here to the rank in each entry of `dest`.  Collective."""
+        return Plan(self.comm if self.size > 1 else None, dest)
+
+    def swap(self, packed: I64, count: NDArray[np.int32], width: int) -> tuple[I64, I32]:
+        """Rows of `width` numbers that lie by rank, `count` for each; (rows, rank of each).
+
+        Dense and only once: cheaper than a plan.
+        """
+        into = np.empty_like(count)
+        self.comm.Alltoall(count, into)
+        came = np.empty((int(into.sum()), width), np.int64)
+        self.comm.Alltoallv([packed, width * count], [came, width * into])
+        return came, np.arange(self.size, dtype=np.int32).repeat(into)
 
 
 def _mpi() -> Any:
@@ -135,49 +148,8 @@ def _same(everyone: list[dict[str, Any]]) -> None:
             raise DomainError(f"{name} differs: {by_rank(map(str, seen))}; expected one for all")
 
 
-class Route:
-    """Rows go to ranks, and what comes back lies as the rows did."""
-
-    def __init__(self, ranks: Ranks, dest: NDArray[Any]):
-        self.ranks = ranks
-        if ranks.size == 1:
-            return
-        small = dest.astype(np.int16 if ranks.size < 2**15 else np.int32, copy=False)
-        self.order = np.argsort(small, kind="stable")  # of 16 bits: by radix
-        self.out = np.bincount(dest, minlength=ranks.size).astype(np.int32)
-        self.into = np.empty_like(self.out)
-        ranks.comm.Alltoall(self.out, self.into)
-
-    @property
-    def source(self) -> NDArray[np.int32]:
-        """The rank that each row came from."""
-        if self.ranks.size == 1:
-            raise AssertionError("a single rank knows where its rows came from")
-        return np.arange(self.ranks.size, dtype=np.int32).repeat(self.into)
-
-    def send(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Each row to its rank; those that arrive stand in the order of the ranks."""
-        if self.ranks.size == 1:
-            return array
-        return self._exchange(array[self.order], self.out, self.into)
-
-    def back(self, array: NDArray[Any]) -> NDArray[Any]:
-        """An entry for each row that arrived, to where it came from."""
-        if self.ranks.size == 1:
-            return array
-        out = np.empty(len(self.order), array.dtype)
-        out[self.order] = self._exchange(np.ascontiguousarray(array), self.into, self.out)
-        return out
-
-    def _exchange(self, array: Any, out: Any, into: Any) -> NDArray[Any]:
-        received: NDArray[Any] = np.empty((int(into.sum()), *array.shape[1:]), array.dtype)
-        width = prod(array.shape[1:])
-        self.ranks.comm.Alltoallv([array, width * out], [received, width * into])
-        return received
-
-
-class Directory:
-    """Which number the object of each id has; ids lie on ranks by a hash.
+class Numbering:
+    """Which number the object of each id has: objects are numbered through the ranks.  Collective.
 
     Parameters
     ----------
@@ -194,33 +166,10 @@ class Directory:
     """
 
     def __init__(self, ranks: Ranks, ids: I64, first: int):
-        self.ranks = ranks
-        route = ranks.route(self._home(ids))
-        held = route.send(ids)
-        number = route.send(first + np.arange(len(ids)))
-        order = np.argsort(held, kind="stable")
-        self.held, self.number = held[order], number[order]
-        ranks.together(self._check)
+        self.directory = Directory(ranks.comm if ranks.size > 1 else None)
+        self.directory.update(ids, first + np.arange(len(ids)))
 
-    def _home(self, ids: I64) -> NDArray[np.int32]:
-        mixed = ids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)
-        home: NDArray[np.int32] = (mixed % np.uint64(self.ranks.size)).astype(np.int32)
-        return home
-
-    def _check(self) -> None:
-        twice = np.flatnonzero(self.held[1:] == self.held[:-1])
-        if len(twice):
-            raise UnknownKeyError(
-                f"ids: {self.held[twice[0]]} is there twice: expected each object once"
-            )
-
-    def numbers(self, ids: I64) -> I64:
+    def of(self, ids: I64) -> I64:
         """Number of each id; -1: nobody has it.  Collective."""
         asked, where = np.unique(ids, return_inverse=True)
-        route = self.ranks.route(self._home(asked))
-        wanted = route.send(asked)
-        at = np.minimum(np.searchsorted(self.held, wanted), max(len(self.held) - 1, 0))
-        found = np.full(len(wanted), -1)
-        if len(self.held):
-            found = np.where(self.held[at] == wanted, self.number[at], -1)
-        return np.asarray(route.back(found)[where], dtype=np.int64)
+        return self.directory.find(asked, missing=True).local[where]

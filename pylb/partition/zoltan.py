@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb import partitioners
-from pylb.errors import PartitionerError, PartitionerWarning
+from pylb.errors import DomainError, PartitionerError, PartitionerWarning
 from pylb.partition.arrays import I32, MOST, closed
 from pylb.partition.methods import Method
 from pylb.partition.problem import Problem
@@ -19,23 +19,32 @@ from pylb.parts import require
 
 LINE = re.compile(r"^(?:\[-?\d+\] Zoltan (?:WARNING|ERROR)|\(\d+\): |WARNING:|ERROR:|\s*remaining)")
 
+IMPORTS = ("rcb", "rib")  # know who comes, not who goes
+OWN = (  # that follow from the arrays
+    *("NUM_GID_ENTRIES", "NUM_LID_ENTRIES", "NUM_GLOBAL_PARTS", "NUM_LOCAL_PARTS"),
+    *("OBJ_WEIGHT_DIM", "EDGE_WEIGHT_DIM", "RETURN_LISTS", "LB_METHOD"),
+)
+
 
 def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> tuple[I32, Any]:
     """The new part of each own object, and the cuts where they were asked for.  Collective."""
     partitioners.load("Zoltan")
     if problem.n_all == 0:
         return np.zeros(0, np.int32), None
+    _check_options(problem)
     parts = _Parts(problem)
     given = _arrays(problem, how, parts, approach)
     options = _options(problem, how, approach, keep)
 
-    def call() -> tuple[I32, int, str, Any]:
-        answer = require("Zoltan").partition(
-            problem.ranks.comm, problem.dist, len(parts.label), options=options, keep=keep, **given
-        )
-        return answer  # type: ignore[no-any-return]
-
-    part, _, said, cuts = problem.ranks.together(call)
+    part, _, said, cuts = require("Zoltan").partition(
+        problem.ranks.comm,
+        problem.dist,
+        len(parts.label),
+        options=options,
+        keep=keep,
+        imports=name in IMPORTS and problem.ranks.size > 1,
+        **given,
+    )
     _tell(name, said)
     part = part if parts.same else parts.label[part]
     if how.fixes:
@@ -116,15 +125,6 @@ def present(problem: Problem) -> I32:
     return np.where(problem.old < 0, home, problem.old).astype(np.int32)
 
 
-def rank_of(part: NDArray[Any], parts: int, ranks: int) -> I32:
-    """Parts lie on ranks in order, as evenly as may be."""
-    if ranks == 1:
-        return np.zeros(len(part), np.int32)
-    home: I32 = (np.arange(parts, dtype=np.int64) * ranks // parts).astype(np.int32)
-    out: I32 = home[part]
-    return out
-
-
 def first_part(parts: int, rank: int, ranks: int) -> int:
     """The first part of a rank, or with fewer parts than ranks one near it."""
     return min(parts - 1, -(-rank * parts // ranks))
@@ -140,6 +140,12 @@ def _sizes(problem: Problem) -> tuple[I32 | None, float]:
     )
     scale = 1.0 if odd == 0 and total <= MOST else (MOST // 2) / max(total, 1e-300)
     return np.rint(sizes * scale).astype(np.int32), scale
+
+
+def _check_options(problem: Problem) -> None:
+    for name in problem.params:
+        if name in OWN:
+            raise DomainError(f"{name} is given: expected none, it follows from other arguments")
 
 
 def _options(problem: Problem, how: Method, approach: str, keep: bool) -> list[str]:

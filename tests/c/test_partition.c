@@ -229,6 +229,55 @@ static void bad_answers_are_errors_or_mended(void **state)
     assert_ptr_equal(plb_partitioner_find("pylb"), &plb_builtin);
 }
 
+/* Everybody who changes his part, and packed by rank, in order. */
+static void moves_are_packed_by_rank(void **state)
+{
+    (void)state;
+    static fixture_t fixture;
+    fixture_t *f = &fixture;
+    int64_t ids[N], n = 0, packed = 0;
+    for (int32_t v = 0; v < N; v++) {
+        f->part[v] = (v * 7) % 5;
+        f->old[v] = v % 3 - 1;
+        ids[v] = 1000 - v;
+    }
+    const plb_parts_t in = {
+        .n = N, .n_parts = 5, .n_ranks = 3, .part = f->part, .old = f->old, .home = 2, .ids = ids};
+    plb_moves_t out;
+    assert_int_equal(plb_moves_init(&out, &in, &f->err), PLB_OK);
+    for (int32_t v = 0; v < N; v++) {
+        const int32_t was = f->old[v] < 0 ? 2 : f->old[v], rank = f->part[v] * 3 / 5;
+        assert_int_equal(out.where[v], rank);
+        if (f->part[v] != was) {
+            assert_int_equal(out.row[n], v);
+            assert_int_equal(out.id[n], 1000 - v);
+            assert_int_equal(out.rank[n], rank);
+            assert_int_equal(out.part[n++], f->part[v]);
+        }
+    }
+    assert_int_equal(out.n, n);
+    for (int32_t r = 0; r < 3; r++) {
+        for (int64_t i = 0, seen = 0; i < n; i++) {
+            if (out.rank[i] == r) {
+                assert_int_equal(out.packed[2 * packed], out.id[i]);
+                assert_int_equal(out.packed[2 * packed++ + 1], out.part[i]);
+                assert_true(++seen <= out.count[r]);
+            }
+        }
+    }
+    assert_int_equal(packed, n);
+    plb_moves_free(&out);
+    f->part[3] = 5;
+    assert_int_equal(plb_moves_init(&out, &in, &f->err), PLB_ERR_RANGE);
+    assert_string_equal(f->err.text, "part[3] is 5: expected 0 ... 4");
+    f->part[3] = 0;
+    for (int64_t i = 0; i < 9; i++) {
+        plb_mem_fail_at(i);
+        assert_int_equal(plb_moves_init(&out, &in, &f->err), PLB_ERR_NOMEM);
+    }
+    plb_mem_fail_at(-1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +287,7 @@ int main(void)
         cmocka_unit_test(contraction_keeps_connectivity),
         cmocka_unit_test(failed_allocations_are_survived),
         cmocka_unit_test(bad_answers_are_errors_or_mended),
+        cmocka_unit_test(moves_are_packed_by_rank),
     };
     return cmocka_run_group_tests_name("partition", tests, NULL, NULL);
 }

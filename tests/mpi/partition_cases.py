@@ -277,7 +277,7 @@ def wrong(comm):
     raised(
         comm,
         errors.UnknownKeyError,
-        "ids: 0 is there twice",
+        "id 0 is given twice",
         lambda: pylb.partition(coords=XY[twice], ids=twice, **given),
     )
     start, to = rows(ids)

@@ -1,0 +1,92 @@
+#include "partition/moves.h"
+
+#include "base/mem.h"
+
+static int32_t present(const plb_parts_t *in, int64_t v)
+{
+    return in->old == NULL || in->old[v] < 0 ? in->home : in->old[v];
+}
+
+/* Ranks of all objects, and how many come to each. */
+static int find(plb_moves_t *self, const plb_parts_t *in, const int32_t *rank, plb_err_t *err)
+{
+    for (int64_t v = 0; v < in->n; v++) {
+        const int32_t p = in->part[v];
+        if (p < 0 || p >= in->n_parts) {
+            return PLB_FAIL(err, PLB_ERR_RANGE, "part[%lld] is %d: expected 0 ... %d",
+                            (long long)v, p, in->n_parts - 1);
+        }
+        self->where[v] = rank[p];
+        if (p != present(in, v)) {
+            self->count[rank[p]]++;
+            self->n++;
+        }
+    }
+    return PLB_OK;
+}
+
+/* next[n_ranks]: where the next one of each rank is packed. */
+static void list(plb_moves_t *self, const plb_parts_t *in, int64_t *next)
+{
+    int64_t i = 0, at = 0;
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        next[r] = at;
+        at += self->count[r];
+    }
+    for (int64_t v = 0; v < in->n; v++) {
+        if (in->part[v] == present(in, v)) {
+            continue;
+        }
+        self->row[i] = v;
+        self->id[i] = in->ids == NULL ? in->first + v : in->ids[v];
+        self->rank[i] = self->where[v];
+        self->part[i] = in->part[v];
+        int64_t *pair = self->packed + 2 * next[self->where[v]]++;
+        pair[0] = self->id[i];
+        pair[1] = self->part[i++];
+    }
+}
+
+int plb_moves_init(plb_moves_t *self, const plb_parts_t *in, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int32_t *rank = NULL;
+    int64_t *next = NULL;
+    *self = (plb_moves_t){0};
+    PLB_NEW(rank, in->n_parts);
+    PLB_NEW(next, in->n_ranks);
+    PLB_NEW(self->where, in->n);
+    PLB_NEW0(self->count, in->n_ranks);
+    for (int32_t p = 0; p < in->n_parts; p++) {
+        rank[p] = (int32_t)((int64_t)p * in->n_ranks / in->n_parts);
+    }
+    ret = find(self, in, rank, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    PLB_NEW(self->row, self->n);
+    PLB_NEW(self->id, self->n);
+    PLB_NEW(self->rank, self->n);
+    PLB_NEW(self->part, self->n);
+    PLB_NEW(self->packed, 2 * self->n);
+    list(self, in, next);
+out:
+    plb_free(rank);
+    plb_free(next);
+    if (ret != PLB_OK) {
+        plb_moves_free(self);
+    }
+    return ret;
+}
+
+void plb_moves_free(plb_moves_t *self)
+{
+    plb_free(self->where);
+    plb_free(self->row);
+    plb_free(self->id);
+    plb_free(self->rank);
+    plb_free(self->part);
+    plb_free(self->packed);
+    plb_free(self->count);
+    *self = (plb_moves_t){0};
+}
