@@ -119,7 +119,9 @@ static bool order_edges(plb_parts_t *self, double *bytes)
     }
     if (in_order(self->start, n, in->edge_dst)) {
         self->question.to = in->edge_dst;
-        memcpy(bytes, in->edge_bytes, (size_t)in->n_edges * sizeof *bytes);
+        if (in->n_edges > 0) {
+            memcpy(bytes, in->edge_bytes, (size_t)in->n_edges * sizeof *bytes);
+        }
         return true;
     }
     self->question.to = self->to = plb_malloc((size_t)in->n_edges, sizeof *self->to);
