@@ -1,66 +1,46 @@
 """Process LBF against reality: programs recorded under one placement, predicted under others, and
 then run there.
 
-    python benchmarks/whatif.py [--only NAME,...] [--repeats 3] [--json out/whatif.json]
+    python benchmarks/whatif.py [--only NAME,...] [--rounds 3] [--json out/whatif.json]
 
-Six programs: three of examples/ (unbalanced), and three in C of tests/recorded.  Each is recorded
-once with its ranks pinned to the two cores; then each prediction is compared with the median of
-some runs at that place, unrecorded but for their time (from the end of MPI_Init to the beginning of
-MPI_Finalize).  Unlike speeds are those of `pylb lab`.  Beside them: what recording costs, and how
-fast the simulation is.  Run it on a machine that does nothing else.
+Seven programs: four of examples/, and three in C of tests/recorded.  In each round a program is
+recorded with its ranks pinned to the two cores, recorded once more where each rank is held to the
+same share of a core (`pylb lab`), and then run at each place, unrecorded but for its time (from the
+end of MPI_Init to the beginning of MPI_Finalize).  Whatever else a machine does takes time and
+gives none: of each kind the fastest counts.  The second recording says what a processor of the
+lab's does in a second of this program (`Recording.speeds`); its shares are none of those that are
+predicted.  Beside them: what recording costs, and how fast the simulation is.  Run it on a machine
+that does nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from common.pinned import Place, ask_mpi, run
 
 import pylb
 from pylb.cli.table import show
 from pylb.events import Recording
 from pylb.events.layout import OP, Kind
-from pylb.events.monitor import Monitor
-from pylb.events.recorder import loaded, turns
-from pylb.lab import Lab
+from pylb.events.recorder import turns
 from pylb.whatif import target
 
 ROOT = Path(__file__).resolve().parents[1]
-PIN = Path(__file__).parent / "common" / "pin.py"
-
-
+NAMES = ("jacobi2d", "kneighbor", "leanmd", "spa", "server", "stencil", "pipeline")
+IN_C = NAMES[4:]
 EACH_MS = "pipeline, a message each ms"
-
-
-@dataclass(frozen=True)
-class Place:
-    """Cores of the ranks, and the share of a core that each is held to (empty: whole cores)."""
-
-    cores: tuple[int, ...]
-    shares: tuple[float, ...] = ()
-
-    def __str__(self) -> str:
-        shares = " at " + ",".join(f"{s:g}" for s in self.shares) if self.shares else ""
-        return ",".join(map(str, self.cores)) + shares
-
-    @property
-    def target(self) -> dict[str, object]:
-        """For `pylb.whatif`: a rank that is held to its share has a processor of its own."""
-        if not self.shares:
-            return {"placement": self.cores, "speed": [1.0] * 2}
-        return {"placement": range(len(self.cores)), "share": self.shares}
 
 
 @dataclass(frozen=True)
@@ -70,151 +50,148 @@ class Program:
     name: str
     words: tuple[str, ...]
     recorded: Place
+    held: Place
     others: tuple[Place, ...] = field(default=())
-
-    def command(self, place: Place) -> list[str]:
-        """The whole command line."""
-        return [
-            *("mpiexec", "-n", str(len(place.cores)), "--bind-to", "none"),
-            *(sys.executable, "-I", "-S", str(PIN), ",".join(map(str, place.cores))),
-            *self.words,
-        ]
 
 
 def programs(folder: Path) -> list[Program]:
-    """The six, those in C compiled into `folder`."""
+    """All of them, those in C compiled into `folder`."""
     mpicc = shutil.which("mpicc") or "mpicc"
-    for name in ("stencil", "pipeline", "server"):
+    for name in IN_C:
         source = ROOT / "tests" / "recorded" / f"{name}.c"
         subprocess.run([mpicc, "-O2", str(source), "-o", str(folder / name)], check=True)
-    two = Place((0, 1))
-    two_others = (
-        Place((0, 0)),
-        Place((0, 1), (0.9, 0.45)),
-        Place((0, 1), (0.45, 0.9)),
+    words = {
+        "jacobi2d": ("--iterations", "4", "--every", "1000000"),
+        "kneighbor": ("--work", "200", "--every", "1000000"),
+        "leanmd": ("--steps", "100", "--every", "1000000"),
+        "spa": ("--steps", "2e5"),
+        "server": ("20", "1e7"),
+        "stencil": ("40", "1e7"),
+        "pipeline": ("60", "1e7"),
+    }
+    two = (
+        Place((0, 1)),
+        Place((0, 1), (0.6, 0.6)),
+        (Place((0, 0)), Place((0, 1), (0.9, 0.45)), Place((0, 1), (0.45, 0.9))),
     )
-    four = Place((0, 0, 1, 1))
-    four_others = (
-        Place((0, 1, 0, 1)),
-        Place((0, 0, 0, 1)),
-        Place((0, 0, 0, 0)),
-        Place((0, 1, 0, 1), (0.45, 0.45, 0.3, 0.3)),
+    four = (
+        Place((0, 0, 1, 1)),
+        Place((0, 0, 1, 1), (0.4,) * 4),
+        (
+            Place((0, 1, 0, 1)),
+            Place((0, 0, 0, 1)),
+            Place((0, 0, 0, 0)),
+            Place((0, 1, 0, 1), (0.45, 0.45, 0.3, 0.3)),
+        ),
     )
-    three_others = (
-        Place((0, 0, 0)),
-        Place((0, 0, 1)),
-        Place((0, 1, 1)),
-        Place((0, 1, 0), (0.45, 0.9, 0.3)),
+    three = (
+        Place((0, 1, 0)),
+        Place((0, 1, 0), (0.4,) * 3),
+        (
+            Place((0, 0, 0)),
+            Place((0, 0, 1)),
+            Place((0, 1, 1)),
+            Place((0, 1, 0), (0.45, 0.9, 0.3)),
+        ),
     )
+    where = dict.fromkeys(NAMES[:3], two) | {"pipeline": three}
 
-    def example(name: str, *words: str) -> tuple[str, ...]:
-        never = ("--every", "1000000")
-        return (sys.executable, str(ROOT / "examples" / f"{name}.py"), *words, *never)
+    def program(name: str) -> tuple[str, ...]:
+        example = (sys.executable, str(ROOT / "examples" / f"{name}.py"))
+        return (str(folder / name),) if name in IN_C else example
 
-    def c(name: str, *words: str) -> tuple[str, ...]:
-        return (str(folder / name), *words)
-
-    return [
-        Program("jacobi2d", example("jacobi2d", "--iterations", "6"), two, two_others),
-        Program("kneighbor", example("kneighbor", "--work", "200"), two, two_others),
-        Program("leanmd", example("leanmd", "--steps", "100"), two, two_others),
-        Program("server", c("server", "20", "1e7"), four, four_others),
-        Program("stencil", c("stencil", "60", "1e7"), four, four_others),
-        Program("pipeline", c("pipeline", "60", "1e7"), Place((0, 1, 0)), three_others),
-    ]
+    return [Program(name, (*program(name), *words[name]), *where.get(name, four)) for name in NAMES]
 
 
-def run(program: Program, place: Place, how: str) -> Recording:
-    """Run it there: `how` is "record" or "time"."""
-    monitor = Monitor()
-    words = loaded(program.command(place), monitor.address, only_time=how == "time")
-    done = threading.Event()
-    thread = threading.Thread(target=monitor.serve_until, args=(done.is_set,))
-    thread.start()
-    try:
-        with open(os.devnull, "w") as null:
-            out = os.dup(1)
-            os.dup2(null.fileno(), 1)
-            try:
-                if place.shares:
-                    with Lab(place.shares) as lab:
-                        code = lab.run(words)
-                else:
-                    code = subprocess.run(words, stderr=subprocess.DEVNULL).returncode
-            finally:
-                os.dup2(out, 1)
-                os.close(out)
-    finally:
-        done.set()
-        thread.join()
-        monitor.close()
-    recording = monitor.recording(words)
-    if code != 0 or recording.seconds is None:
-        raise SystemExit(f"{program.name} on {place}: exit code {code}, {recording.warnings}")
-    return recording
+def computed(recording: Recording) -> float:
+    """Processor seconds of all ranks."""
+    return 1e-9 * sum(int(ops["compute"].sum()) for ops in recording.ops)
+
+
+def aim(place: Place, speeds: np.ndarray) -> dict[str, object]:
+    """For `pylb.whatif`: a rank that is held to its share has a processor of its own."""
+    if not place.shares:
+        return {"placement": place.cores, "speed": [1.0] * 2}
+    return {"placement": range(len(place.cores)), "share": place.shares, "speed": speeds}
 
 
 def compare(
-    program: Program, repeats: int, options: dict[str, object], keep: Path | None
+    program: Program, rounds: int, options: dict[str, object], keep: Path | None
 ) -> dict[str, object]:
-    """Record it once, predict all other places, and run it there."""
-    recording = run(program, program.recorded, "record")
+    """Record it, run it at all places, some times; then predict them."""
+    places = (program.recorded, *program.others)
+    here, held = [], []
+    times: dict[Place, list[float]] = {place: [] for place in places}
+    for _ in range(rounds):
+        here.append(run(program.words, program.recorded))
+        for place in places:
+            times[place].append(run(program.words, place, only_time=True).seconds or 0.0)
+        held.append(run(program.words, program.held))
+    recording = min(here, key=computed)
     recording.info.update(turns())
+    speeds = recording.speeds(min(held, key=computed))
     if keep is not None:
         recording.save(keep / program.name)
     rows = []
-    for place in (program.recorded, *program.others):
+    for place in places:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            told = pylb.whatif(recording, **place.target, **options)
+            told = pylb.whatif(recording, **aim(place, speeds), **options)
             ideal = {**options, "quantum": 0.0, "period": 0.0, "polling": 0.0}
-            fluid = pylb.whatif(recording, **place.target, **ideal)
-        times = [run(program, place, "time").seconds for _ in range(repeats)]
-        measured = statistics.median(times)
+            fluid = pylb.whatif(recording, **aim(place, speeds), **ideal)
+            nominal = pylb.whatif(recording, **aim(place, np.ones(len(speeds))), **options)
+        measured = min(times[place])
         rows.append(
             {
                 "place": str(place),
                 "recorded_here": place == program.recorded,
                 "predicted": told.time,
                 "fluid": fluid.time,
+                "nominal": nominal.time,
                 "measured": measured,
-                "runs": times,
+                "runs": times[place],
                 "error": told.time / measured - 1.0,
             }
         )
         print(
-            f"{program.name:10} {place!s:28} predicted {told.time:7.3f} s (fluid {fluid.time:7.3f})"
-            f" measured {measured:7.3f} s  {100 * rows[-1]['error']:+.1f} %",
+            f"{program.name:10} {place!s:28} predicted {told.time:7.3f} s (fluid {fluid.time:7.3f},"
+            f" nominal speed {nominal.time:7.3f}) measured {measured:7.3f} s "
+            f" {100 * rows[-1]['error']:+.1f} %",
             flush=True,
         )
     return {
         "program": program.name,
-        "recorded_seconds": recording.seconds,
         "operations": recording.n_ops,
+        "speeds": speeds.tolist(),
         "info": {
             k: recording.info.get(k)
             for k in ("alpha", "beta", "overhead", "waiting", "quantum", "polling")
         },
         "warnings": recording.warnings,
         "places": rows,
+        "cost": cost(here, times[program.recorded]),
     }
 
 
-def overhead(program: Program, pairs: int) -> dict[str, float]:
-    """Recorded and unrecorded in turns: the ratio of the fastest."""
-    times: dict[str, list[float]] = {"time": [], "record": []}
-    operations = 0
-    for _ in range(pairs):
-        for how, all_times in times.items():
-            one = run(program, program.recorded, how)
-            all_times.append(one.seconds or 0.0)
-            operations = max(operations, one.n_ops)
+def cost(recorded: list[Recording], times: list[float]) -> dict[str, float]:
+    """What recording costs: the fastest of each."""
+    seconds = min(one.seconds or 0.0 for one in recorded)
     return {
-        "seconds": min(times["time"]),
-        "recorded": min(times["record"]),
-        "operations": operations,
-        "ratio": min(times["record"]) / min(times["time"]) - 1.0,
+        "seconds": min(times),
+        "recorded": seconds,
+        "operations": recorded[0].n_ops,
+        "ratio": seconds / min(times) - 1.0,
     }
+
+
+def cost_of(program: str, pairs: int) -> dict[str, float]:
+    """The same of a pipeline that sends each millisecond; recorded and not, in turns."""
+    words, place = (program, "1500", "6e5"), Place((0, 1))
+    recorded, times = [], []
+    for _ in range(pairs):
+        times.append(run(words, place, only_time=True).seconds or 0.0)
+        recorded.append(run(words, place))
+    return cost(recorded, times)
 
 
 def speed(ranks: int, shared: int) -> dict[str, float]:
@@ -249,34 +226,24 @@ def speed(ranks: int, shared: int) -> dict[str, float]:
 
 
 def main() -> None:
+    """Record, run, predict, compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", help="programs, with commas between")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", default=",".join(NAMES), help="programs, with commas between")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quantum", type=float, help="seconds; default: as recorded")
     parser.add_argument("--skip-speed", action="store_true")
-    parser.add_argument("--pairs", type=int, default=3, help="to measure what recording costs")
+    parser.add_argument("--pairs", type=int, default=3, help="of the program that sends each ms")
     parser.add_argument("--keep", type=Path, help="folder for the recordings")
     parser.add_argument("--json", default="out/whatif.json")
     args = parser.parse_args()
-    for variable, value in {
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
-        "OMPI_MCA_mpi_yield_when_idle": "1",
-        **(
-            {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-            if os.geteuid() == 0
-            else {}
-        ),
-    }.items():
-        os.environ.setdefault(variable, value)
+    ask_mpi()
     options = {} if args.quantum is None else {"quantum": args.quantum}
     with tempfile.TemporaryDirectory() as folder:
-        chosen = programs(Path(folder))
-        if args.only:
-            chosen = [p for p in chosen if p.name in args.only.split(",")]
-        results = [compare(p, args.repeats, options, args.keep) for p in chosen]
-        often = Program(EACH_MS, (f"{folder}/pipeline", "1500", "6e5"), Place((0, 1)))
-        timed = [*chosen, often] if args.pairs > 0 else []
-        costs = {p.name: overhead(p, args.pairs) for p in timed}
+        chosen = [p for p in programs(Path(folder)) if p.name in args.only.split(",")]
+        results = [compare(p, args.rounds, options, args.keep) for p in chosen]
+        costs = {str(r["program"]): r["cost"] for r in results}
+        if args.pairs > 0:
+            costs[EACH_MS] = cost_of(f"{folder}/pipeline", args.pairs)
     speeds = [] if args.skip_speed else [speed(r, s) for r in (4, 64, 1024) for s in (1, 4)]
     report(results, costs, speeds, Path(args.json))
 

@@ -210,8 +210,17 @@ def test_predictions_while_the_program_runs(mpiexec, build):
     assert 0.3 * whole_time < so_far <= whole_time * 1.01
 
 
+@pytest.fixture(scope="session")
+def mpifort(mpiexec):
+    """The wrapper of this MPI for Fortran."""
+    wrapper = Path(mpicc()).with_name("mpifort")
+    if not wrapper.exists():
+        pytest.skip("this MPI has no Fortran")
+    return str(wrapper)
+
+
 @needs_recorder
-def test_a_program_that_calls_mpi_as_fortran_does(mpiexec, tmp_path):
+def test_a_program_that_calls_mpi_as_fortran_does(mpiexec, mpifort, tmp_path):
     program = str(tmp_path / "program")
     words = [mpicc(), HERE / "recorded" / "as_fortran.c", "-o", program]
     for library in ("-lmpi_mpifh", "-lmpifort"):
@@ -232,14 +241,13 @@ def test_a_program_that_calls_mpi_as_fortran_does(mpiexec, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def fortran(mpiexec):
+def fortran(mpifort):
     """Words that compile a Fortran program for this MPI."""
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    own = [p for d in os.environ["PATH"].split(":") for p in sorted(Path(d).glob("gfortran*"))]
-    if not own or shutil.which("mpifort", path=path) is None:
+    folders = os.environ["PATH"].split(os.pathsep)
+    found = [str(p) for folder in folders for p in sorted(Path(folder).glob("gfortran*"))]
+    if not found:
         pytest.skip("no Fortran compiler")
-    wrapper = str(shutil.which("mpifort", path=path))
-    return ["env", f"OMPI_FC={own[0]}", f"MPICH_FC={own[0]}", wrapper, "-cpp"]
+    return ["env", f"OMPI_FC={found[0]}", f"MPICH_FC={found[0]}", mpifort, "-cpp"]
 
 
 @needs_recorder
@@ -259,7 +267,9 @@ def test_a_program_in_fortran(mpiexec, fortran, tmp_path, how):
         ops = every[every["kind"] != Kind.PAUSE]  # others may have kept the page that it needed
         names = " ".join(Kind(k).name for k in ops["kind"])
         exchange = "IRECV ISEND WAIT WAIT"
-        assert names == f"COLL {exchange} {exchange} ISEND PROBE RECV WAIT COLL END"
+        window = "COLL COLL ACCESS COLL COLL"  # made, fence, fence, gone
+        assert names == f"COLL {exchange} {exchange} ISEND PROBE RECV WAIT COLL {window} END"
+        assert ops["bytes"][ops["kind"] == Kind.ACCESS].tolist() == [81]
         assert ops["bytes"][ops["kind"] == Kind.ISEND].tolist() == [8000, 8, 8]
         left = (rank - 1) % 3
         assert ops["peer"][[3, 10, 11]].tolist() == [left] * 3  # whom any source turned out to be
@@ -286,7 +296,7 @@ def test_a_rank_that_is_killed(mpiexec, build, capfd):
     with pytest.warns(UserWarning, match="rank"):
         told = pylb.whatif(run)
     assert not told.complete
-    assert told.end[2] == "cut"
+    assert told.end[2] in ("cut", "stuck")  # the others' records may end before its own do
 
 
 @needs_recorder

@@ -393,6 +393,23 @@ def test_garbage_gives_an_error_or_a_prediction():
         assert np.isfinite(told.finish).all()
 
 
+def test_the_speed_of_a_machine_is_measured_by_the_program():
+    here, there = two(), two()
+    for ops, factor in zip(there.ops, (2, 5), strict=True):
+        ops["compute"] *= factor
+    speed = here.speeds(there)
+    np.testing.assert_allclose(speed, [0.5, 0.2])
+    for place in ([0, 1], [1, 0]):
+        slow = whatif(here, placement=[0, 1], speed=speed[place], **FAST)
+        busy = [1e-9 * ops["compute"].sum() for ops in here.ops]
+        np.testing.assert_allclose(slow.busy, busy / speed[place])
+    with pytest.raises(DomainError, match="elsewhere has 3 ranks: expected 2"):
+        here.speeds(program(0, 3))
+    there.ops[1]["compute"] = 0
+    with pytest.raises(DomainError, match="rank 1 computes nothing"):
+        here.speeds(there)
+
+
 def test_recordings_are_kept(tmp_path):
     run = program(3, 3)
     run.info["seconds"] = 1.5

@@ -288,4 +288,67 @@ FORTRAN(cart_create, (F comm, F ndims, F dims, F periods, F reorder, F fresh, F 
         (comm, ndims, dims, periods, reorder, fresh, ierr), MADE)
 FORTRAN(cart_sub, (F comm, F remain, F fresh, F ierr), (comm, remain, fresh, ierr), MADE)
 
+FORTRAN(comm_dup_with_info, (F comm, F info, F fresh, F ierr), (comm, info, fresh, ierr), MADE)
+FORTRAN(comm_split_type, (F comm, F type, F key, F info, F fresh, F ierr),
+        (comm, type, key, info, fresh, ierr), MADE)
+FORTRAN(comm_create_group, (F comm, F group, F tag, F fresh, F ierr),
+        (comm, group, tag, fresh, ierr), plb_made_among(COMM, MPI_Comm_f2c(*fresh)))
 FREES(comm_free, Comm, plb_group_gone)
+FREES(comm_disconnect, Comm, plb_group_gone)
+
+/* --- one-sided --- */
+
+typedef MPI_Aint *A;
+
+#define WIN MPI_Win_f2c(*win)
+#define WINDOW plb_window_made(COMM, WIN)
+FORTRAN(win_create, (void *base, A size, F unit, F info, F comm, F win, F ierr),
+        (base, size, unit, info, comm, win, ierr), WINDOW)
+FORTRAN(win_allocate, (A size, F unit, F info, F comm, void *base, F win, F ierr),
+        (size, unit, info, comm, base, win, ierr), WINDOW)
+FORTRAN(win_allocate_shared, (A size, F unit, F info, F comm, void *base, F win, F ierr),
+        (size, unit, info, comm, base, win, ierr), WINDOW)
+FORTRAN(win_create_dynamic, (F info, F comm, F win, F ierr), (info, comm, win, ierr), WINDOW)
+
+static void window_gone(MPI_Win win)
+{
+    plb_window_gone(PLB_HANDLE(win));
+}
+FREES(win_free, Win, window_gone)
+
+#define ORIGIN void *origin, F count, F type
+#define TARGET F target, A displacement, F target_count, F target_type
+#define TARGET_ARGS target, displacement, target_count, target_type
+#define ACCESS(name, params, args)                                                                \
+    FORTRAN(name, (LIST params, F win, F ierr), (LIST args, win, ierr),                           \
+            plb_accessed(WIN, *target, BYTES(count, type)))                                       \
+    FORTRAN(r##name, (LIST params, F win, F request, F ierr), (LIST args, win, request, ierr),    \
+            plb_accessed(WIN, *target, BYTES(count, type)))
+ACCESS(put, (ORIGIN, TARGET), (origin, count, type, TARGET_ARGS))
+ACCESS(get, (ORIGIN, TARGET), (origin, count, type, TARGET_ARGS))
+ACCESS(accumulate, (ORIGIN, TARGET, F op), (origin, count, type, TARGET_ARGS, op))
+ACCESS(get_accumulate, (ORIGIN, void *result, F result_count, F result_type, TARGET, F op),
+       (origin, count, type, result, result_count, result_type, TARGET_ARGS, op))
+FORTRAN(fetch_and_op,
+        (void *origin, void *result, F type, F target, A displacement, F op, F win, F ierr),
+        (origin, result, type, target, displacement, op, win, ierr),
+        plb_accessed(WIN, *target, plb_bytes(1, MPI_Type_f2c(*type))))
+
+FORTRAN(win_fence, (F assertion, F win, F ierr), (assertion, win, ierr), plb_fenced(WIN))
+#define FLUSHES(name)                                                                             \
+    FORTRAN(name, (F target, F win, F ierr), (target, win, ierr), plb_flushed(WIN, *target))      \
+    FORTRAN(name##_all, (F win, F ierr), (win, ierr), plb_flushed(WIN, -1))
+FLUSHES(win_flush)
+FLUSHES(win_flush_local)
+FORTRAN(win_lock, (F type, F target, F assertion, F win, F ierr),
+        (type, target, assertion, win, ierr),
+        plb_note_lock(WIN, PLB_OP_LOCK, *target, *type == MPI_LOCK_SHARED))
+FORTRAN(win_unlock, (F target, F win, F ierr), (target, win, ierr),
+        plb_note_lock(WIN, PLB_OP_UNLOCK, *target, false))
+FORTRAN(win_unlock_all, (F win, F ierr), (win, ierr), plb_flushed(WIN, -1))
+FORTRAN(win_post, (F group, F assertion, F win, F ierr), (group, assertion, win, ierr),
+        plb_epoch_begins(WIN, MPI_Group_f2c(*group), true))
+FORTRAN(win_start, (F group, F assertion, F win, F ierr), (group, assertion, win, ierr),
+        plb_epoch_begins(WIN, MPI_Group_f2c(*group), false))
+FORTRAN(win_complete, (F win, F ierr), (win, ierr), plb_epoch_ends(WIN, false))
+FORTRAN(win_wait, (F win, F ierr), (win, ierr), plb_epoch_ends(WIN, true))

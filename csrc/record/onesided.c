@@ -25,7 +25,7 @@ static void meet(const plb_group_t *group)
         .kind = PLB_OP_COLL, .what = PLB_BARRIER, .tag = group->rank, .comm = group->number});
 }
 
-static void made(MPI_Comm comm, MPI_Win win)
+void plb_window_made(MPI_Comm comm, MPI_Win win)
 {
     plb_group_t *parent = plb_group(comm);
     window_t *self = calloc(1, sizeof *self);
@@ -44,7 +44,7 @@ static void made(MPI_Comm comm, MPI_Win win)
     meet(self->group);
 }
 
-static void gone(uint64_t win)
+void plb_window_gone(uint64_t win)
 {
     window_t *self = plb_table_take(&windows, win);
     if (self != NULL) {
@@ -56,18 +56,18 @@ static void gone(uint64_t win)
 
 PLB_EXPORT int MPI_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win *win)
 {
-    PLB_WRAP(PMPI_Win_create_dynamic(info, comm, win), made(comm, *win));
+    PLB_WRAP(PMPI_Win_create_dynamic(info, comm, win), plb_window_made(comm, *win));
 }
 
 PLB_EXPORT int MPI_Win_free(MPI_Win *win)
 {
     const uint64_t was = PLB_HANDLE(*win);
-    PLB_WRAP(PMPI_Win_free(win), gone(was));
+    PLB_WRAP(PMPI_Win_free(win), plb_window_gone(was));
 }
 
 /* --- accesses --- */
 
-static void accessed(MPI_Win win, int target, int64_t bytes)
+void plb_accessed(MPI_Win win, int target, int64_t bytes)
 {
     window_t *self = window_of(win);
     if (self != NULL && target >= 0 && target < self->group->size) {
@@ -79,7 +79,7 @@ PLB_EXPORT int MPI_Fetch_and_op(const void *origin, void *result, MPI_Datatype t
                                 MPI_Aint displacement, MPI_Op op, MPI_Win win)
 {
     PLB_WRAP(PMPI_Fetch_and_op(origin, result, type, target, displacement, op, win),
-             accessed(win, target, plb_bytes(1, type)));
+             plb_accessed(win, target, plb_bytes(1, type)));
 }
 
 PLB_EXPORT int MPI_Compare_and_swap(const void *origin, const void *compare, void *result,
@@ -87,7 +87,7 @@ PLB_EXPORT int MPI_Compare_and_swap(const void *origin, const void *compare, voi
                                     MPI_Win win)
 {
     PLB_WRAP(PMPI_Compare_and_swap(origin, compare, result, type, target, displacement, win),
-             accessed(win, target, plb_bytes(1, type)));
+             plb_accessed(win, target, plb_bytes(1, type)));
 }
 
 /* --- all that count items, or units --- */
@@ -122,7 +122,7 @@ static void complete_all(window_t *self)
     }
 }
 
-static void fence(MPI_Win win)
+void plb_fenced(MPI_Win win)
 {
     window_t *self = window_of(win);
     if (self != NULL) {
@@ -133,10 +133,10 @@ static void fence(MPI_Win win)
 
 PLB_EXPORT int MPI_Win_fence(int assert, MPI_Win win)
 {
-    PLB_WRAP(PMPI_Win_fence(assert, win), fence(win));
+    PLB_WRAP(PMPI_Win_fence(assert, win), plb_fenced(win));
 }
 
-static void flush(MPI_Win win, int target)
+void plb_flushed(MPI_Win win, int target)
 {
     window_t *self = window_of(win);
     if (self != NULL && target < 0) {
@@ -148,22 +148,22 @@ static void flush(MPI_Win win, int target)
 
 PLB_EXPORT int MPI_Win_flush(int target, MPI_Win win)
 {
-    PLB_WRAP(PMPI_Win_flush(target, win), flush(win, target));
+    PLB_WRAP(PMPI_Win_flush(target, win), plb_flushed(win, target));
 }
 PLB_EXPORT int MPI_Win_flush_local(int target, MPI_Win win)
 {
-    PLB_WRAP(PMPI_Win_flush_local(target, win), flush(win, target));
+    PLB_WRAP(PMPI_Win_flush_local(target, win), plb_flushed(win, target));
 }
 PLB_EXPORT int MPI_Win_flush_all(MPI_Win win)
 {
-    PLB_WRAP(PMPI_Win_flush_all(win), flush(win, -1));
+    PLB_WRAP(PMPI_Win_flush_all(win), plb_flushed(win, -1));
 }
 PLB_EXPORT int MPI_Win_flush_local_all(MPI_Win win)
 {
-    PLB_WRAP(PMPI_Win_flush_local_all(win), flush(win, -1));
+    PLB_WRAP(PMPI_Win_flush_local_all(win), plb_flushed(win, -1));
 }
 
-static void note_lock(MPI_Win win, int kind, int target, bool shared)
+void plb_note_lock(MPI_Win win, int kind, int target, bool shared)
 {
     window_t *self = window_of(win);
     if (self != NULL && target >= 0 && target < self->group->size) {
@@ -179,15 +179,15 @@ static void note_lock(MPI_Win win, int kind, int target, bool shared)
 PLB_EXPORT int MPI_Win_lock(int type, int target, int assert, MPI_Win win)
 {
     PLB_WRAP(PMPI_Win_lock(type, target, assert, win),
-             note_lock(win, PLB_OP_LOCK, target, type == MPI_LOCK_SHARED));
+             plb_note_lock(win, PLB_OP_LOCK, target, type == MPI_LOCK_SHARED));
 }
 PLB_EXPORT int MPI_Win_unlock(int target, MPI_Win win)
 {
-    PLB_WRAP(PMPI_Win_unlock(target, win), note_lock(win, PLB_OP_UNLOCK, target, false));
+    PLB_WRAP(PMPI_Win_unlock(target, win), plb_note_lock(win, PLB_OP_UNLOCK, target, false));
 }
 PLB_EXPORT int MPI_Win_unlock_all(MPI_Win win)
 {
-    PLB_WRAP(PMPI_Win_unlock_all(win), flush(win, -1));
+    PLB_WRAP(PMPI_Win_unlock_all(win), plb_flushed(win, -1));
 }
 
 /* --- post, start, complete, wait: messages within the window's group --- */
@@ -225,7 +225,7 @@ static MPI_Group copy(MPI_Group group)
     return out;
 }
 
-static void epoch_begins(MPI_Win win, MPI_Group group, bool posts)
+void plb_epoch_begins(MPI_Win win, MPI_Group group, bool posts)
 {
     window_t *self = window_of(win);
     if (self != NULL) {
@@ -234,7 +234,7 @@ static void epoch_begins(MPI_Win win, MPI_Group group, bool posts)
     }
 }
 
-static void epoch_ends(MPI_Win win, bool posted)
+void plb_epoch_ends(MPI_Win win, bool posted)
 {
     window_t *self = window_of(win);
     MPI_Group *group = self == NULL ? NULL : posted ? &self->posted : &self->opened;
@@ -247,25 +247,25 @@ static void epoch_ends(MPI_Win win, bool posted)
 
 PLB_EXPORT int MPI_Win_post(MPI_Group group, int assert, MPI_Win win)
 {
-    PLB_WRAP(PMPI_Win_post(group, assert, win), epoch_begins(win, group, true));
+    PLB_WRAP(PMPI_Win_post(group, assert, win), plb_epoch_begins(win, group, true));
 }
 PLB_EXPORT int MPI_Win_start(MPI_Group group, int assert, MPI_Win win)
 {
-    PLB_WRAP(PMPI_Win_start(group, assert, win), epoch_begins(win, group, false));
+    PLB_WRAP(PMPI_Win_start(group, assert, win), plb_epoch_begins(win, group, false));
 }
 PLB_EXPORT int MPI_Win_complete(MPI_Win win)
 {
-    PLB_WRAP(PMPI_Win_complete(win), epoch_ends(win, false));
+    PLB_WRAP(PMPI_Win_complete(win), plb_epoch_ends(win, false));
 }
 PLB_EXPORT int MPI_Win_wait(MPI_Win win)
 {
-    PLB_WRAP(PMPI_Win_wait(win), epoch_ends(win, true));
+    PLB_WRAP(PMPI_Win_wait(win), plb_epoch_ends(win, true));
 }
 
 static void maybe_ended(int flag, MPI_Win win)
 {
     if (flag) {
-        epoch_ends(win, true);
+        plb_epoch_ends(win, true);
     } else {
         plb_polled();
     }

@@ -3,7 +3,7 @@
 #define MAKES(name, params, args)                                                                 \
     PLB_EXPORT int CALL(MPI_Win_##name) params                                                    \
     {                                                                                             \
-        PLB_WRAP(CALL(PMPI_Win_##name) args, made(comm, *win));                                   \
+        PLB_WRAP(CALL(PMPI_Win_##name) args, plb_window_made(comm, *win));                        \
     }
 MAKES(create,
       (void *base, MPI_Aint size, DISPLACEMENT unit, MPI_Info info, MPI_Comm comm, MPI_Win *win),
@@ -21,12 +21,12 @@ MAKES(allocate_shared,
     PLB_EXPORT int CALL(MPI_##name)(LIST params, MPI_Win win)                                     \
     {                                                                                             \
         PLB_WRAP(CALL(PMPI_##name)(LIST args, win),                                               \
-                 accessed(win, target, plb_bytes(count, type)));                                  \
+                 plb_accessed(win, target, plb_bytes(count, type)));                              \
     }                                                                                             \
     PLB_EXPORT int CALL(MPI_##rname)(LIST params, MPI_Win win, MPI_Request * request)             \
     {                                                                                             \
         PLB_WRAP(CALL(PMPI_##rname)(LIST args, win, request),                                     \
-                 accessed(win, target, plb_bytes(count, type)));                                  \
+                 plb_accessed(win, target, plb_bytes(count, type)));                              \
     }
 #define LIST(...) __VA_ARGS__
 ACCESS(Put, Rput, (const void *origin, COUNT count, MPI_Datatype type, TO_TARGET),

@@ -128,8 +128,9 @@ void plb_request_done(uint64_t handle, const MPI_Status *status);
 int32_t plb_request_number(void);
 void plb_request_return(int32_t number);
 
-/* --- point.c, collective.c, setup.c: what a call has done, for its wrapper in C and in Fortran
- * --- */
+/* --- what a call has done, for its wrapper in C and in Fortran --- */
+
+/* point.c */
 
 void plb_note_send(int flags, int64_t bytes, int dest, int tag, MPI_Comm comm);
 /** RECV or PROBE. */
@@ -139,11 +140,29 @@ void plb_note_exchange(int64_t bytes, int dest, int sendtag, int source, int rec
 void plb_made_send(MPI_Request request, bool persistent, int flags, int64_t bytes, int dest,
                    int tag, MPI_Comm comm);
 void plb_made_receive(MPI_Request request, bool persistent, int source, int tag, MPI_Comm comm);
+
+/* collective.c */
 void plb_note_collective(plb_collective_t what, int root, int64_t bytes, MPI_Comm comm);
 void plb_made_collective(MPI_Request request, plb_collective_t what, int root, int64_t bytes,
                          MPI_Comm comm);
+
+/* onesided.c */
+void plb_window_made(MPI_Comm comm, MPI_Win win);
+void plb_window_gone(uint64_t win);
+void plb_accessed(MPI_Win win, int target, int64_t bytes);
+void plb_fenced(MPI_Win win);
+/** target -1: all. */
+void plb_flushed(MPI_Win win, int target);
+/** LOCK or UNLOCK. */
+void plb_note_lock(MPI_Win win, int kind, int target, bool shared);
+void plb_epoch_begins(MPI_Win win, MPI_Group group, bool posts);
+void plb_epoch_ends(MPI_Win win, bool posted);
+
+/* setup.c */
 /** A collective call on `parent` has made `fresh`. */
 void plb_note_made(MPI_Comm parent, MPI_Comm fresh);
+/** The same, where only the members of the new one meet. */
+void plb_made_among(MPI_Comm parent, MPI_Comm fresh);
 
 /* --- small ones --- */
 

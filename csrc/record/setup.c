@@ -44,7 +44,7 @@ void plb_note_made(MPI_Comm parent, MPI_Comm fresh)
 }
 
 /* Over the members of the new one alone. */
-static void made_among(MPI_Comm parent, MPI_Comm fresh)
+void plb_made_among(MPI_Comm parent, MPI_Comm fresh)
 {
     plb_group_made(fresh, plb_group(parent));
     if (fresh != MPI_COMM_NULL) {
@@ -68,8 +68,8 @@ MAKES(Comm_split_type, plb_note_made,
       (comm, type, key, info, fresh))
 MAKES(Comm_create, plb_note_made, (MPI_Comm comm, MPI_Group group, MPI_Comm *fresh),
       (comm, group, fresh))
-MAKES(Comm_create_group, made_among, (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *fresh),
-      (comm, group, tag, fresh))
+MAKES(Comm_create_group, plb_made_among,
+      (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *fresh), (comm, group, tag, fresh))
 MAKES(Cart_create, plb_note_made,
       (MPI_Comm comm, int ndims, const int dims[], const int periods[], int reorder,
        MPI_Comm *fresh),
@@ -90,7 +90,8 @@ MAKES(Dist_graph_create_adjacent, plb_note_made,
        MPI_Comm *fresh),
       (comm, indegree, sources, sourceweights, outdegree, destinations, destweights, info, reorder,
        fresh))
-MAKES(Intercomm_merge, made_among, (MPI_Comm comm, int high, MPI_Comm *fresh), (comm, high, fresh))
+MAKES(Intercomm_merge, plb_made_among, (MPI_Comm comm, int high, MPI_Comm *fresh),
+      (comm, high, fresh))
 MAKES(Intercomm_create, plb_note_made,
       (MPI_Comm comm, int leader, MPI_Comm peer, int remote, int tag, MPI_Comm *fresh),
       (comm, leader, peer, remote, tag, fresh))

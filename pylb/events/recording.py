@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb import parts
-from pylb.errors import FormatError, MissingFileError
+from pylb.errors import DomainError, FormatError, MissingFileError
 from pylb.events.layout import OP, Kind
 
 FORMAT = "pylb operations 1"
@@ -84,6 +84,43 @@ class Recording:
     def seconds(self) -> float | None:
         """Wall time of the recorded run, or None where it is not known."""
         return self.info.get("seconds")
+
+    def speeds(self, elsewhere: Recording) -> NDArray[np.float64]:
+        """How fast another machine is for this program, measured by running it there.
+
+        Parameters
+        ----------
+        elsewhere : Recording
+            Of the same program with the same input, on processors whose speed is asked for; a
+            short run will do, where both are of one.
+
+        Returns
+        -------
+        (p,) float64
+            Of each rank's processor there: processor seconds of this recording that it does in one
+            of its own.
+
+        Raises
+        ------
+        DomainError
+            Another number of ranks, or a rank that computes nothing.
+
+        Examples
+        --------
+        >>> speed = here.speeds(there)
+        >>> pylb.whatif(run, placement=range(4), speed=speed).time
+        """
+        if elsewhere.n_ranks != self.n_ranks:
+            raise DomainError(
+                f"elsewhere has {elsewhere.n_ranks} ranks: expected {self.n_ranks}, as this one"
+            )
+        mine, others = (
+            np.array([int(ops["compute"].sum()) for ops in one.ops], np.float64)
+            for one in (self, elsewhere)
+        )
+        for rank in np.flatnonzero((mine <= 0) | (others <= 0))[:1]:
+            raise DomainError(f"rank {rank} computes nothing: its processor's speed is not known")
+        return np.asarray(mine / others)
 
     def __repr__(self) -> str:
         took = "" if self.seconds is None else f", {self.seconds:.4g} s"

@@ -97,8 +97,10 @@ static void communicators(void)
     const int dims = size, periodic = 1;
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &part);
+    MPI_Request r;
+    MPI_Irecv(in, 1, MPI_DOUBLE, left, 1, copy, &r);
     MPI_Send(out, 1, MPI_DOUBLE, right, 1, copy);
-    MPI_Recv(in, 1, MPI_DOUBLE, left, 1, copy, MPI_STATUS_IGNORE);
+    MPI_Wait(&r, MPI_STATUS_IGNORE);
     MPI_Allreduce(out, in, 1, MPI_DOUBLE, MPI_SUM, part);
     int own, of;
     MPI_Comm_rank(part, &own);

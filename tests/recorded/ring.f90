@@ -16,6 +16,8 @@ program ring
 #endif
   HANDLE(MPI_Comm) :: copy
   HANDLE(MPI_Request) :: request(2)
+  HANDLE(MPI_Win) :: window
+  integer(kind=MPI_ADDRESS_KIND) :: displacement
 #if defined(MPI_MODULE) || defined(MPI_HEADER)
   integer :: status(MPI_STATUS_SIZE)
 #else
@@ -60,6 +62,18 @@ program ring
 
   call MPI_Allreduce(out, all, 1, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, ierr)
   if (all /= size * (size - 1) / 2) error stop 'Allreduce'
+
+  displacement = 8 * 1000
+  in = -1
+  call MPI_Win_create(in, displacement, 8, MPI_INFO_NULL, copy, window, ierr)
+  call MPI_Win_fence(0, window, ierr)
+  displacement = 3
+  call MPI_Put(out, 10, MPI_DOUBLE_PRECISION, right, displacement, 10, MPI_DOUBLE_PRECISION, window, &
+               ierr)
+  call MPI_Win_fence(0, window, ierr)
+  if (any(in(4:13) /= left)) error stop 'Put'
+  call MPI_Win_free(window, ierr)
+
   call MPI_Comm_free(copy, ierr)
   call MPI_Finalize(ierr)
 end program ring

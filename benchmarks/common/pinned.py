@@ -1,0 +1,80 @@
+"""MPI programs on chosen cores and shares of them, recorded or timed alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pylb.events import Recording
+from pylb.events.monitor import Monitor
+from pylb.events.recorder import loaded
+from pylb.lab import Lab
+
+PIN = Path(__file__).with_name("pin.py")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Cores of the ranks, and the share of a core that each is held to (empty: whole cores)."""
+
+    cores: tuple[int, ...]
+    shares: tuple[float, ...] = ()
+
+    def __str__(self) -> str:
+        shares = " at " + ",".join(f"{s:g}" for s in self.shares) if self.shares else ""
+        return ",".join(map(str, self.cores)) + shares
+
+    def command(self, program: Sequence[str]) -> list[str]:
+        """The whole command line of a program."""
+        return [
+            *("mpiexec", "-n", str(len(self.cores)), "--bind-to", "none"),
+            *(sys.executable, "-I", "-S", str(PIN), ",".join(map(str, self.cores))),
+            *program,
+        ]
+
+
+def run(program: Sequence[str], place: Place, *, only_time: bool = False) -> Recording:
+    """Run a program there, and record it."""
+    monitor = Monitor()
+    words = loaded(place.command(program), monitor.address, only_time=only_time)
+    done = threading.Event()
+    thread = threading.Thread(target=monitor.serve_until, args=(done.is_set,))
+    thread.start()
+    try:
+        code = _run(words, place.shares)
+    finally:
+        done.set()
+        thread.join()
+        monitor.close()
+    recording = monitor.recording(words)
+    if code != 0 or recording.seconds is None:
+        raise SystemExit(f"{program} on {place}: exit code {code}, {recording.warnings}")
+    return recording
+
+
+def _run(words: list[str], shares: Sequence[float]) -> int:
+    """Exit code of the command, whose output goes nowhere."""
+    out = os.dup(1)
+    with open(os.devnull, "w") as null:
+        os.dup2(null.fileno(), 1)
+    try:
+        if not shares:
+            return subprocess.run(words, stderr=subprocess.DEVNULL).returncode
+        with Lab(shares) as lab:
+            return lab.run(words)
+    finally:
+        os.dup2(out, 1)
+        os.close(out)
+
+
+def ask_mpi() -> None:
+    """Environment: more ranks than cores, also as root; who waits gives way; one thread each."""
+    root = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM") if not os.geteuid() else ()
+    asked = ("OMPI_MCA_rmaps_base_oversubscribe", "OMPI_MCA_mpi_yield_when_idle")
+    for variable in (*asked, *root, "OMP_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
