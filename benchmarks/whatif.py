@@ -128,7 +128,7 @@ def compare(
             times[place].append(run(program.words, place, only_time=True).seconds or 0.0)
         held.append(run(program.words, program.held))
     recording = min(here, key=computed)
-    recording.info.update(turns())
+    recording.info = turns() | recording.info
     speeds = recording.speeds(min(held, key=computed))
     if keep is not None:
         recording.save(keep / program.name)
@@ -165,7 +165,7 @@ def compare(
         "speeds": speeds.tolist(),
         "info": {
             k: recording.info.get(k)
-            for k in ("alpha", "beta", "overhead", "waiting", "quantum", "polling")
+            for k in ("alpha", "beta", "overhead", "waiting", "quantum", "polling", "response")
         },
         "warnings": recording.warnings,
         "places": rows,

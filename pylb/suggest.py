@@ -21,6 +21,7 @@ from pylb.whatif import Prediction, whatif
 
 STRATEGIES = ("BestFitLB", "GreedyLB", "RefineCommLB", "CommAwareRefineLB", "ScotchLB", "MetisLB")
 NEAR = 1e-4  # predictions that differ by less are the same
+TRIES, SIMULATED = 40, 10_000_000  # by default: candidates, and operations of all of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,7 @@ def suggest(
     *,
     placement: ArrayLike,
     best: int = 3,
-    tries: int = 40,
+    tries: int | None = None,
     **target: Any,
 ) -> list[Suggestion]:
     """Placements, and moves of procedures, that would make a recorded run faster.
@@ -74,8 +75,10 @@ def suggest(
         Where the ranks run at present.
     best : int
         How many to give at most; those that save nothing are left out.
-    tries : int
-        How many moves and swaps to simulate beside the strategies' placements.
+    tries : int, optional
+        How many moves and swaps to simulate beside the strategies' placements, of those that a
+        processor's work does not rule out.  Default: 40, and fewer where that are more than ten
+        million operations.
     **target
         ``speed``, ``node``, ``network``, ...: the machine, as for `pylb.whatif`.
 
@@ -91,6 +94,8 @@ def suggest(
         As `pylb.whatif`.
     """
     recording = run if isinstance(run, Recording) else Recording.read(run)
+    if tries is None:
+        tries = min(TRIES, SIMULATED // max(recording.n_ops, 1))
     if best < 1 or tries < 0:
         raise DomainError(f"best is {best} and tries {tries}: expected at least 1 and 0")
     search = _Search(recording, np.asarray(placement), target)
@@ -160,9 +165,12 @@ class _Search:
                 return
 
     def neighbours(self, told: Prediction) -> Iterator[NDArray[np.int32]]:
-        """Placements one move or one swap away, nearest to even processors first."""
+        """Placements one move or one swap away, nearest to even processors first.
+
+        Those that leave a processor as much work as the whole takes now cannot be faster.
+        """
         at, speed = told.target.placement, told.target.speed
-        time = told.processor_busy / speed
+        time = told.processor_busy
         busiest = int(time.argmax())
         work = told.busy * speed[at]
         mine = np.flatnonzero(at == busiest)
@@ -171,12 +179,14 @@ class _Search:
             for to in np.argsort(time, kind="stable")[:8].tolist():
                 if to == busiest:
                     continue
+                rest = np.delete(time, [busiest, to]).max(initial=0.0)
                 for other in [-1, *np.flatnonzero(at == to)[:8].tolist()]:
                     given = work[rank] - (work[other] if other >= 0 else 0.0)
                     after = max(
-                        time[busiest] - given / speed[busiest], time[to] + given / speed[to]
+                        time[busiest] - given / speed[busiest], time[to] + given / speed[to], rest
                     )
-                    changes.append((float(after), rank, to, other))
+                    if after < told.time * (1 - NEAR):
+                        changes.append((float(after), rank, to, other))
         for _, rank, to, other in sorted(changes):
             candidate = at.copy()
             candidate[rank] = to

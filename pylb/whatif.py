@@ -29,6 +29,7 @@ DEFAULTS: dict[str, Any] = {
     "quantum": 0.0,
     "waiting": "yield",
     "polling": 0.0,
+    "response": 0.0,
 }
 """Where neither the call nor the recording says more: a message within one machine, the paper's
 infinitely small quantum."""
@@ -47,7 +48,8 @@ class Target:
     node : (q,) int32
         Of each processor.
     alpha, beta : (m, m) float64
-        Seconds for a message, and for each of its bytes, from one node to another.
+        Seconds for a message, and for each of its bytes, from one node to another; alpha with the
+        recording's ``response``, how long a rank that asks and sleeps in between takes to notice.
     share : (q,) float64
         Part of each processor that there is, as of ``pylb lab --share``.
     period : float
@@ -308,6 +310,7 @@ def target(
     said.update({k: v for k, v in given.items() if v is not None})
     m = int(nodes.max(initial=0)) + 1
     alpha, beta = _network(network, said, m)
+    alpha += float(said["response"])
     return Target(
         place.astype(np.int32),
         speeds,

@@ -71,7 +71,7 @@ EXPECTED = {
     "million_ranks": ("1,000,000 ranks, answers at once", 3, None),
     "cluster": ("", 0, balanced),
     "unlike-processors": ("five iterations after", 4, None),
-    "what-if": ("servBusy2 on the other side of its messages", 2, None),
+    "what-if": ("servBusy2 on the other side of its messages", 3, None),
     "partitioning": ("repartition: 2 x ", 3, None),
 }
 

@@ -141,6 +141,18 @@ def test_time_that_a_rank_sleeps_is_no_computing(mpiexec, build):
 
 
 @needs_recorder
+def test_ranks_that_ask_and_sleep_in_between(mpiexec, build):
+    _, run = record([*mpiexec, "-n", "2", build("everything"), "ask"])
+    assert 0.0004 < run.info["response"] < 0.01  # half of what lies between two questions
+    assert 0 < run.info["polling"] < 0.3
+    late, free = whole(run), pylb.whatif(run, matching="recorded", network=(0.0, 0.0))
+    assert late.target.alpha[0, 0] > run.info["response"]
+    assert free.target.alpha[0, 0] == run.info["response"]
+    _, run = record([*mpiexec, "-n", "2", build("pipeline"), "10", "1e5"])
+    assert "response" not in run.info  # it waits within MPI
+
+
+@needs_recorder
 def test_marked_procedures(mpiexec, build, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

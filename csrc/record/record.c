@@ -33,18 +33,21 @@ static struct {
     bool on, timed_only;
     pthread_t thread;
     int socket, schedstat, rank;
-    pid_t process;          /* that called MPI_Init: a fork of it is another one */
-    int64_t start;          /* wall time of operations' 0 */
-    int64_t wall, cpu;      /* at the end of the last call */
-    int64_t delay;          /* that the process had waited for a processor */
-    int64_t begin, compute; /* of the present call */
-    int64_t carried;        /* processor time before calls that noted nothing */
-    int64_t flushed;        /* wall time of the last flush */
-    int64_t sent;           /* operations that went to the monitor */
-    int64_t beyond;         /* processor time of other threads */
-    int64_t foreign;        /* calls by other threads */
-    bool asked;             /* the last call was a poll */
-    int32_t n, first;       /* operations in the buffer, and the first of this call; -1: none */
+    pid_t process;                /* that called MPI_Init: a fork of it is another one */
+    int64_t start;                /* wall time of operations' 0 */
+    int64_t wall, cpu;            /* at the end of the last call */
+    int64_t delay;                /* that the process had waited for a processor */
+    int64_t begin, compute;       /* of the present call */
+    int64_t carried;              /* processor time before calls that noted nothing */
+    int64_t flushed;              /* wall time of the last flush */
+    int64_t sent;                 /* operations that went to the monitor */
+    int64_t beyond;               /* processor time of other threads */
+    int64_t foreign;              /* calls by other threads */
+    bool asked;                   /* the last call was a poll */
+    int64_t asked_at;             /* and began then */
+    double asked_wall, asked_cpu; /* ns from one question to the next, and of the processor */
+    double asked_square;          /* sum of the squares of the former */
+    int32_t n, first; /* operations in the buffer, and the first of this call; -1: none */
     int32_t n_lacks;
     lack_t lack[MOST_LACKS];
     plb_op_t op[BUFFERED];
@@ -225,12 +228,32 @@ void plb_note(plb_op_t op)
     }
 }
 
+/* From one question to the next: what the process took, and how long it was away of its own. */
+static void count_asking(int64_t computed)
+{
+    const double took = (double)(me.wall - me.asked_at + computed);
+    double since = (double)(me.begin - me.asked_at);
+    if (since - took > LONG_NS) { /* did another one run? */
+        const int64_t delay = run_delay();
+        since -= delay < 0 ? 0.0 : (double)(delay - me.delay);
+        me.delay = delay;
+    }
+    if (since >= took) {
+        me.asked_wall += since;
+        me.asked_cpu += took;
+        me.asked_square += since * since;
+    }
+}
+
 void plb_polled(void)
 {
-    if (me.asked && me.compute - me.carried < POLL_NS) {
+    const int64_t computed = me.compute - me.carried;
+    if (me.asked && computed < POLL_NS) {
+        count_asking(computed);
         me.compute = me.carried;
     }
     me.asked = true;
+    me.asked_at = me.begin;
 }
 
 void plb_leave(void)
@@ -361,10 +384,12 @@ void plb_record_end(bool finalized)
     }
     frame_text('E',
                "{\"ops\": %lld, \"ns\": %lld, \"start\": %lld, \"now\": %lld, "
-               "\"beyond\": %lld, \"foreign\": %lld, \"finalized\": %s}",
+               "\"beyond\": %lld, \"foreign\": %lld, \"finalized\": %s, "
+               "\"asked\": {\"wall\": %.6g, \"cpu\": %.6g, \"square\": %.6g}}",
                (long long)me.sent, (long long)seconds, (long long)me.start,
                (long long)now(CLOCK_MONOTONIC), (long long)me.beyond, (long long)me.foreign,
-               finalized ? "true" : "false");
+               finalized ? "true" : "false", 1e-9 * me.asked_wall, 1e-9 * me.asked_cpu,
+               1e-18 * me.asked_square);
     close(me.socket);
     me.socket = -1;
 }

@@ -246,6 +246,7 @@ class Monitor:
             info["library"] = next(r.hello["library"] for r in known if r)
             info["waiting"] = self._waiting(known)
             info.update(self._costs(known))
+            info.update(self._asking(known))
         warnings = self._warnings(known)
         return Recording(ops, list(self.members), closed, info, list(self.procedures), warnings)
 
@@ -273,6 +274,26 @@ class Monitor:
             if values:
                 out[name] = min(values)
         return out
+
+    @staticmethod
+    def _asking(known: list[Rank | None]) -> dict[str, float]:
+        """How ranks wait that ask again and again and sleep in between.
+
+        ``response``: how long what has come waits to be noticed, half of the time from one question
+        to the next where both ends are chosen at random; ``polling``: what the asking takes.
+        """
+        ended = [rank for rank in known if rank is not None and rank.end and "asked" in rank.end]
+        wall, cpu, square = (
+            sum(rank.end["asked"][name] for rank in ended if rank.end)
+            for name in ("wall", "cpu", "square")
+        )
+        if cpu >= 0.5 * wall:  # none, or without sleep
+            return {}
+        within = sum(float(rank.ops()["inside"].sum()) for rank in ended)
+        return {
+            "response": square / (2 * wall) * wall / (wall + within),
+            "polling": cpu / (wall - cpu),
+        }
 
     @staticmethod
     def _waiting(known: list[Rank | None]) -> str:

@@ -128,7 +128,7 @@ def record(
         code = child.returncode if child.returncode >= 0 else 128 - child.returncode
         recording = monitor.recording(list(command))
         if recording.n_ops:
-            recording.info.update(turns())
+            recording.info = turns() | recording.info
         return Recorded(code, recording)
     finally:
         monitor.close()

@@ -1,6 +1,6 @@
 /* Every kind of operation once or twice, on any number of ranks; or one of the ways to end badly.
  *
- *   mpiexec -n 3 ./everything [kill|no-finalize|threads|sleep]
+ *   mpiexec -n 3 ./everything [kill|no-finalize|threads|sleep|ask]
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -174,6 +174,17 @@ int main(int argc, char **argv)
         for (int i = 0; i < 5; i++) {
             usleep(20000);
             MPI_Barrier(MPI_COMM_WORLD);
+        }
+        MPI_Finalize();
+        return 0;
+    }
+    if (strcmp(how, "ask") == 0) { /* and sleep in between, while rank 0 computes */
+        work(rank == 0 ? 5e7 : 1.0);
+        MPI_Request meets;
+        MPI_Ibarrier(MPI_COMM_WORLD, &meets);
+        for (int done = 0; !done;) {
+            MPI_Test(&meets, &done, MPI_STATUS_IGNORE);
+            usleep(1000);
         }
         MPI_Finalize();
         return 0;
