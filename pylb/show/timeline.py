@@ -13,7 +13,9 @@ import numpy as np
 from pylb.show.course import Course
 from pylb.show.plain import clip, plain
 
-RANKS, FIGURES = 1, 2  # process ids of the trace: a rank is a thread of the first
+# Process ids.  A rank is a thread of the first: Perfetto folds up processes, one by one.
+RANKS, FIGURES = 1, 2
+EIGHTH = 0.125  # microseconds: exact in binary, and a whole number of Perfetto's nanoseconds
 
 
 def write(course: Course, path: str | os.PathLike[str]) -> Path:
@@ -32,13 +34,14 @@ def events(course: Course) -> Iterator[dict[str, Any]]:
     """Computing of each rank in each iteration, balancings, decisions, migrations and max/mean.
 
     Iterations begin when the one before and its balancing are over; all ranks begin together, as
-    after an exchange.  Times are in microseconds, as the format has them.
+    after an exchange.  Times are in microseconds, as the format has them, in whole eighths:
+    Perfetto drops a slice that begins a rounding before the one in front of it has ended.
     """
-    yield _name("process_name", RANKS, 0, clip(f"pylb: {course.title}"))
-    yield _name("process_name", FIGURES, 0, "figures")
+    yield _name("process_name", RANKS, _thread(0), clip(f"pylb: {course.title}"))
+    yield _name("process_name", FIGURES, _thread(0), "figures")
     for r in range(course.n_ranks):
-        yield _name("thread_name", RANKS, r, f"rank {r}")
-        sort = {"name": "thread_sort_index", "ph": "M", "pid": RANKS, "tid": r}
+        yield _name("thread_name", RANKS, _thread(r), f"rank {r}")
+        sort = {"name": "thread_sort_index", "ph": "M", "pid": RANKS, "tid": _thread(r)}
         yield {**sort, "args": {"sort_index": r}}
     begin = 1e6 * _begins(course)
     most, mean = course.max, course.mean
@@ -48,26 +51,33 @@ def events(course: Course) -> Iterator[dict[str, Any]]:
             "name": "max/mean",
             "ph": "C",
             "pid": FIGURES,
-            "ts": begin[i],
+            "ts": _eighths(begin[i]),
             "args": {"max/mean": ratio},
         }
         for r, micros in enumerate(row):
             if micros > 0:
-                yield {
-                    "name": "compute",
-                    "ph": "X",
-                    "pid": RANKS,
-                    "tid": r,
-                    "ts": begin[i],
-                    "dur": micros,
-                    "args": {"iteration": i},
-                }
+                yield _slice("compute", r, begin[i], begin[i] + micros, {"iteration": i})
     yield from _balancings(course, begin)
     yield from _migrations(course, begin)
 
 
 def _name(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
     return {"name": what, "ph": "M", "pid": pid, "tid": tid, "args": {"name": name}}
+
+
+def _thread(rank: int) -> int:
+    """Thread 0 is the idle one for some readers."""
+    return rank + 1
+
+
+def _eighths(micros: float) -> float:
+    return round(micros / EIGHTH) * EIGHTH
+
+
+def _slice(name: str, rank: int, begin: float, end: float, args: dict[str, Any]) -> dict[str, Any]:
+    first = _eighths(begin)
+    where = {"pid": RANKS, "tid": _thread(rank), "ts": first, "dur": _eighths(end) - first}
+    return {"name": name, "ph": "X", **where, "args": args}
 
 
 def _begins(course: Course) -> Any:
@@ -92,37 +102,23 @@ def _balancings(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
         at = _end_of(course, begin, r.iteration)
         args = {"why": clip(r.explain(), 2000)}
         if r.balanced and r.moved:
+            name = clip(f"balance: {r.strategy}")
             for rank in range(course.n_ranks):
-                yield {
-                    "name": clip(f"balance: {r.strategy}"),
-                    "ph": "X",
-                    "pid": RANKS,
-                    "tid": rank,
-                    "ts": at,
-                    "dur": 1e6 * r.cost,
-                    "args": args if rank == 0 else {},
-                }
+                yield _slice(name, rank, at, at + 1e6 * r.cost, {} if rank else args)
         else:
-            yield {
-                "name": r.choice,
-                "ph": "i",
-                "s": "g",
-                "pid": RANKS,
-                "tid": 0,
-                "ts": at,
-                "args": args,
-            }
+            where = {"s": "g", "pid": RANKS, "tid": _thread(0), "ts": _eighths(at)}
+            yield {"name": r.choice, "ph": "i", **where, "args": args}
 
 
 def _migrations(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
-    """An arrow from rank to rank, from the balancing's begin to the next iteration's."""
+    """An arrow from rank to rank, from the balancing's begin to its end."""
     flow = 0
     for moves in course.moves:
-        start = _end_of(course, begin, moves.iteration)
-        end = float(begin[min(moves.iteration + 1, course.n_iterations)])
+        start = _eighths(_end_of(course, begin, moves.iteration))
+        end = _eighths(float(begin[min(moves.iteration + 1, course.n_iterations)])) - EIGHTH
         for source, target, objects, nbytes in zip(*(a.tolist() for a in moves[1:]), strict=True):
             flow += 1
             common = {"name": "migration", "cat": "migration", "id": flow, "pid": RANKS}
-            args = {"objects": objects, "bytes": nbytes}
-            yield {**common, "ph": "s", "tid": source, "ts": start, "args": args}
-            yield {**common, "ph": "f", "bp": "e", "tid": target, "ts": end, "args": args}
+            common["args"] = {"objects": objects, "bytes": nbytes}
+            yield {**common, "ph": "s", "tid": _thread(source), "ts": start}
+            yield {**common, "ph": "f", "bp": "e", "tid": _thread(target), "ts": max(start, end)}
