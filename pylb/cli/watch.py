@@ -85,16 +85,9 @@ def _print(now: dict[str, Any]) -> None:
 
 def _live(args: argparse.Namespace) -> None:
     parts.require("rich")
-    from rich.console import Group
     from rich.live import Live
-    from rich.table import Table
     from rich.text import Text
 
     with Live(Text(f"{args.run}: nothing yet"), refresh_per_second=4) as shown:
         for now in _news(args):
-            out = Table(title=Text(live.head(now)), title_justify="left")
-            for name in live.COLUMNS:
-                out.add_column(name, justify="left" if name == live.COLUMNS[-1] else "right")
-            for row in live.rows(now):
-                out.add_row(*map(Text, row))
-            shown.update(Group(out, Text(live.foot(now))))
+            shown.update(live.View(now))

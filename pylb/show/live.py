@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import os
+import stat
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from pylb import parts, sentences
+from pylb import sentences
 from pylb.receipts import Receipt
 from pylb.show.course import Course
 
@@ -70,7 +74,7 @@ def expected(r: Receipt) -> float | None:
     return max(known) if known else None
 
 
-def rows(now: dict[str, Any]) -> list[list[str]]:
+def rows(now: dict[str, Any], ranks: int = MOST_RANKS, recent: int = RECENT) -> list[list[str]]:
     """A line for each rank that is shown: rank, seconds, over the mean, the last iterations."""
     top = max((max(r["recent"]) for r in now["slowest"]), default=0.0)
     mean = now["mean"]
@@ -79,9 +83,9 @@ def rows(now: dict[str, Any]) -> list[list[str]]:
             str(r["rank"]),
             sentences.seconds(r["seconds"]),
             f"{r['seconds'] / mean:.2f}" if mean > 0 else "",
-            spark(r["recent"], top),
+            spark(r["recent"][-recent:], top),
         ]
-        for r in now["slowest"]
+        for r in now["slowest"][:ranks]
     ]
 
 
@@ -90,7 +94,8 @@ COLUMNS = ("rank", "last iteration", "/ mean", "the iterations before")
 
 def head(now: dict[str, Any]) -> str:
     """The run in a line."""
-    saved = f", saved {sentences.seconds(now['saved'])}" if now["balancings"] else ""
+    word = "saved" if now["saved"] >= 0 else "lost"
+    saved = f", {word} {sentences.seconds(abs(now['saved']))}" if now["balancings"] else ""
     return (
         f"{now['iterations']} iterations of {now['objects']} objects on {now['ranks']} ranks in "
         f"{sentences.seconds(now['seconds'])}; max/mean {now['max_over_mean']:.3f}; "
@@ -100,12 +105,56 @@ def head(now: dict[str, Any]) -> str:
 
 
 def foot(now: dict[str, Any]) -> str:
-    """The last decision, and what it was expected to gain."""
+    """What the last decision was expected to gain, and its receipt."""
     if now["decision"] is None:
         return "No decision yet."
     gain = now["expected_gain"]
-    more = "" if gain is None else f" Expected gain: {sentences.seconds(gain)} an iteration."
-    return f"{now['decision']}{more}"
+    told = "" if gain is None else f"Expected gain: {sentences.seconds(gain)} an iteration. "
+    return f"{told}{now['decision']}"
+
+
+class View:
+    """A state as rich draws it: as much of it as the terminal has room for."""
+
+    SPENT = 5  # lines that are neither head nor foot nor ranks, the cursor's among them
+
+    def __init__(self, now: dict[str, Any]) -> None:
+        self._now = now
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        from rich.text import Text
+
+        width, height = options.max_width, console.size.height
+        above = Text(head(self._now)).wrap(console, width)
+        below = list(Text(foot(self._now)).wrap(console, width))
+        if len(below) > height // 3:
+            below = below[: height // 3]
+            below[-1].truncate(width - 1)
+            below[-1].append("…")
+        ranks = max(height - len(above) - len(below) - self.SPENT, 1)
+        yield from above
+        yield self._table(console, ranks, width)
+        more = self._now["ranks"] - min(ranks, len(self._now["slowest"]))
+        if more > 0:
+            yield Text(f"and {sentences.count(more, 'rank')} that are faster")
+        yield from below
+
+    def _table(self, console: Any, ranks: int, width: int) -> Any:
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+        from rich.text import Text
+
+        def table(recent: int) -> Table:
+            out = Table(box=SIMPLE_HEAD, pad_edge=False)
+            for name in COLUMNS:
+                right = "left" if name == COLUMNS[-1] else "right"
+                out.add_column(name, justify=right, no_wrap=True)  # type: ignore[arg-type]
+            for row in rows(self._now, ranks, recent):
+                out.add_row(*map(Text, row))
+            return out
+
+        narrow = console.measure(table(1), options=console.options.update(max_width=10_000))
+        return table(width - narrow.maximum + len(COLUMNS[-1]))
 
 
 # ---- the bar --------------------------------------------------------------------------------
@@ -113,13 +162,52 @@ def foot(now: dict[str, Any]) -> str:
 
 def progress(lb: Balancer, passes: Iterator[int], n: int) -> Iterator[int]:
     """The passes of a loop of `n`, with a bar on standard error; for one rank, of all."""
-    bar = _Bar(n) if sys.stderr.isatty() else _Lines(n, sys.stderr)
+    columns = terminal() if find_spec("rich") else None
+    bar = _Lines(n, sys.stderr) if columns is None else _Bar(n, columns)
     with closing(passes), closing(bar):  # type: ignore[type-var]
         for done, it in enumerate(passes):
             if done:
                 bar.update(done, lb)
             yield it
         bar.update(n, lb)
+
+
+LAUNCHERS = ("mpiexec", "mpirun", "orterun", "prterun", "mpiexec.hydra")
+ADDED = ("tag-output", "timestamp", "prepend", "output", "-l")  # words that change what ranks say
+
+
+def terminal() -> int | None:
+    """Columns of the terminal that standard error reaches; None: it reaches none.
+
+    A launcher of MPI reads the errors of its ranks through a pipe and writes them to its own
+    standard error: where it runs on this host, that is looked at.
+    """
+    if sys.stderr is not sys.__stderr__ or sys.stderr is None:
+        return None
+    try:
+        if sys.stderr.isatty():
+            return os.get_terminal_size(sys.stderr.fileno()).columns
+        piped = stat.S_ISFIFO(os.fstat(sys.stderr.fileno()).st_mode)
+        return _of_launcher() if piped else None
+    except (OSError, ValueError):
+        return None
+
+
+def _of_launcher() -> int | None:
+    pid = os.getppid()
+    while pid > 1:
+        process = Path(f"/proc/{pid}")
+        words = process.joinpath("cmdline").read_bytes().split(b"\0")
+        if os.path.basename(words[0].decode()) in LAUNCHERS:
+            if any(added in word.decode() for word in words for added in ADDED):
+                return None
+            terminal = os.open(process / "fd" / "2", os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+            try:
+                return os.get_terminal_size(terminal).columns if os.isatty(terminal) else None
+            finally:
+                os.close(terminal)
+        pid = int(process.joinpath("stat").read_text().rpartition(")")[2].split()[1])
+    return None
 
 
 def _said(lb: Balancer) -> str:
@@ -133,8 +221,7 @@ def _said(lb: Balancer) -> str:
 class _Bar:
     """rich's, on a terminal."""
 
-    def __init__(self, n: int) -> None:
-        parts.require("rich")
+    def __init__(self, n: int, columns: int) -> None:
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -150,7 +237,7 @@ class _Bar:
             MofNCompleteColumn(),
             TimeRemainingColumn(),
             TextColumn("{task.fields[said]}"),
-            console=Console(stderr=True),
+            console=Console(stderr=True, force_terminal=True, width=columns or None),
         )
         self._task = self._progress.add_task("", total=n, said="")
         self._progress.start()

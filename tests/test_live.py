@@ -1,0 +1,131 @@
+"""What a terminal shows while a program runs: `pylb watch` and the bar, on a pseudo-terminal."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import pytest
+
+import pylb
+
+pyte = pytest.importorskip("pyte")
+pytest.importorskip("rich")
+pytest.importorskip("h5py")
+
+
+class Terminal:
+    """A command on a terminal of so many columns and lines."""
+
+    def __init__(self, words, columns, lines, cwd):
+        self.screen = pyte.Screen(columns, lines)
+        self._stream = pyte.ByteStream(self.screen)
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        environment = {**os.environ, "TERM": "xterm-256color"}
+        self.process = subprocess.Popen(
+            [str(word) for word in words],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=cwd,
+            env=environment,
+        )
+        os.close(slave)
+
+    def until(self, pattern, seconds=60):
+        """The screen's lines as soon as they say that, or the program has ended."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not re.search(pattern, self.text):
+            ready, _, _ = select.select([self._master], [], [], 0.2)
+            with contextlib.suppress(OSError):  # of a terminal that nobody has open
+                data = os.read(self._master, 65536) if ready else b""
+                self._stream.feed(data)
+        assert re.search(pattern, self.text), self.text
+        return self.screen.display
+
+    @property
+    def text(self):
+        return "\n".join(self.screen.display)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(30)
+        os.close(self._master)
+
+
+@pytest.fixture
+def terminal(tmp_path):
+    opened = []
+
+    def start(words, columns, lines):
+        opened.append(Terminal(words, columns, lines, tmp_path))
+        return opened[-1]
+
+    yield start
+    for one in opened:
+        one.close()
+
+
+WATCH = [sys.executable, "-m", "pylb", "watch", "run.h5", "--interval", "0.1"]
+
+
+@pytest.mark.parametrize(("n_ranks", "shown"), [(2, 2), (5, 5), (300, 24)])
+def test_watch_fits_the_terminal(n_ranks, shown, terminal, tmp_path):
+    pylb.demo.run(n_ranks, 4 * n_ranks, 20, save=tmp_path / "run.h5", every=5)
+    for columns, lines in ((80, 24), (200, 50)):
+        watched = terminal(WATCH, columns, lines)
+        display = watched.until(r"(?s)the iterations before.*After iteration")
+        assert display[0].startswith(f"20 iterations of {4 * n_ranks} objects on {n_ranks} ranks")
+        assert any(re.search(r"rank +last iteration +/ mean +the iterations", x) for x in display)
+        rows = [x for x in display if re.match(r" *\d+ +[\d.]+ [mµn]?s +[\d.]+ +[▁-█]+ *$", x)]
+        more = re.findall(r"and ([\d,]+) ranks? that", watched.text)
+        hidden = int(more[0].replace(",", "")) if more else 0
+        assert len(rows) + hidden == n_ranks
+        assert len(rows) == shown if lines == 50 else len(rows) >= min(n_ranks, 5)
+        watched.process.send_signal(signal.SIGINT)
+        assert watched.process.wait(30) == 0
+
+
+PROGRAM = """
+import sys, time, pylb
+from mpi4py import MPI
+lb = pylb.Balancer(MPI.COMM_WORLD, record="run.h5", every=10)
+for key in range(lb.rank, 8, lb.n_ranks):
+    lb.add(key, key)
+for it in lb.iterate(200, progress=True):
+    for key, _ in lb.local():
+        time.sleep(0.001 * (1 + key % 4))
+"""
+
+
+def test_bar_and_watch_of_a_program_under_mpiexec(terminal, mpiexec, tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    watched = terminal(WATCH, 80, 24)
+    watched.until("run.h5: nothing yet")
+    program = terminal([*mpiexec, "-n", 2, sys.executable, "program.py"], 80, 24)
+    first = watched.until(r"\d+ iterations of 8 objects on 2 ranks")
+    assert int(first[0].split()[0]) < 200  # while it runs
+    program.until(r"200/200 .*max/mean \d\.\d\d, \d+ balancings")
+    assert program.process.wait(60) == 0
+    bars = [x for x in program.screen.display if x.startswith("iterations ━")]
+    assert len(bars) == 1  # for both ranks, and drawn in one place
+    watched.until("200 iterations of 8 objects on 2 ranks")
+
+
+def test_what_goes_into_a_file_is_lines(mpiexec, tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM.replace("200", "20"))
+    words = [*mpiexec, "-n", "2", sys.executable, "program.py"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert done.stdout == ""
+    assert re.search(r"^pylb: iteration 20 of 20, max/mean ", done.stderr, re.MULTILINE)
+    assert "━" not in done.stderr
