@@ -161,16 +161,6 @@ def test_watch_shows_a_run_while_it_is_written(tmp_path):
     assert seen == sorted(seen)
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_completion_knows_every_command(shell, capsys):
-    pytest.importorskip("shtab")
-    script = printed(capsys, "completion", shell)
-    names = [command.__name__.rpartition(".")[2] for command in cli.COMMANDS]
-    assert all(name in script for name in names)
-    if shell == "bash":
-        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
-
-
 @pytest.mark.parametrize("command", ["report", "replay", "triggers", "optimum"])
 def test_a_run_that_is_none_is_an_error(command, capsys, tmp_path):
     (tmp_path / "bad.h5").write_bytes(b"\x89HDF\r\n\x1a\nno")

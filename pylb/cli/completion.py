@@ -5,18 +5,20 @@ from __future__ import annotations
 import argparse
 
 from pylb import parts
+from pylb.errors import DomainError
 
 HELP = "print the script that completes pylb's words in a shell"
 EXAMPLES = """\
   eval "$(pylb completion bash)"
   pylb completion zsh > ~/.zfunc/_pylb       (a folder of $fpath)
+  pylb completion fish > ~/.config/fish/completions/pylb.fish
   pylb completion bash > ~/.local/share/bash-completion/completions/pylb
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``pylb completion``."""
-    parser.add_argument("shell", choices=["bash", "zsh", "tcsh"])
+    parser.add_argument("shell", choices=["bash", "zsh", "fish", "tcsh"])
 
 
 def run(args: argparse.Namespace) -> int:
@@ -24,5 +26,10 @@ def run(args: argparse.Namespace) -> int:
     shtab = parts.require("shtab")
     from pylb.cli.main import build_parser
 
+    if args.shell not in shtab.SUPPORTED_SHELLS:
+        raise DomainError(
+            f"shell is {args.shell!r}: shtab {shtab.__version__} has "
+            f"{', '.join(shtab.SUPPORTED_SHELLS)}; pip install -U shtab"
+        )
     print(shtab.complete(build_parser(), shell=args.shell))
     return 0

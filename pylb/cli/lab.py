@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import math
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pylb.cli import table
@@ -25,7 +27,7 @@ EXAMPLES = """\
   pylb lab --memory 64MiB,256MiB -- mpiexec -n 2 python prog.py    (more than that pages)
   pylb lab --lab caps.yaml -- mpiexec -n 4 python prog.py     (hosts, network, changes)
   pylb lab --lab caps.yaml --check                            (measure what it enforces)
-  pylb lab --share 0.1 -- python serial.py
+  pylb lab --share 0.1 --json used.json -- python serial.py
 """
 
 
@@ -51,6 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="in which a share is given out; default: 5ms, more for shares below 0.2",
     )
     parser.add_argument("--check", action="store_true", help="first measure what the lab enforces")
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        help="write what each rank was held to and used as JSON (standard output is the command's)",
+    )
     parser.add_argument("--quiet", action="store_true", help="do not show what each rank used")
     parser.add_argument("command", nargs="*", help="after --: mpiexec ..., or any program")
 
@@ -70,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
             usage = lab.usage()
             if usage and not args.quiet:
                 _show(usage, lab)
+            if args.json is not None:
+                Path(args.json).write_text(json.dumps(_as_json(usage, lab, code), indent=2) + "\n")
         told = len(lab.notes)
     _say(lab.notes[told:])
     return code
@@ -143,6 +152,16 @@ def _measure(lab: Lab, n_ranks: int | None) -> None:
 
 def _bytes(value: int | None) -> str:
     return "" if value is None else units.shown_bytes(value)
+
+
+def _as_json(usage: list[Usage], lab: Lab, code: int) -> dict[str, Any]:
+    ranks = []
+    for use in usage:
+        row = use._asdict()
+        limit = row.pop("limit")
+        held = {"share": limit.share, "period_us": limit.period_us, "memory_limit": limit.memory}
+        ranks.append({**row, **held})
+    return {"seconds": lab.seconds, "exit_code": code, "ranks": ranks}
 
 
 def _show(usage: list[Usage], lab: Lab) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from pathlib import Path
 
 from pylb.cli.whatif import numbers
 from pylb.events.recorder import record
@@ -37,6 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="predict this placement while the program runs; may be given several times",
     )
     parser.add_argument("--speed", metavar="X,...", help="of each processor of these placements")
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        help="write what was recorded as JSON (standard output is the command's)",
+    )
     parser.add_argument("command", nargs="+", help="after --: mpiexec ..., or any MPI program")
 
 
@@ -56,6 +63,16 @@ def run(args: argparse.Namespace) -> int:
         f"pylb: {args.output}: {recording.n_ops} operations of {recording.n_ranks} ranks{took}",
         file=sys.stderr,
     )
+    if args.json is not None:
+        told = {
+            "written": args.output,
+            "operations": recording.n_ops,
+            "ranks": recording.n_ranks,
+            "seconds": recording.seconds,
+            "warnings": list(recording.warnings),
+            "exit_code": code,
+        }
+        Path(args.json).write_text(json.dumps(told, indent=2) + "\n")
     return code
 
 
