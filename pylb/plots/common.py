@@ -89,8 +89,19 @@ def mark(ax: Any, balanced_after: Sequence[int], colour: str) -> None:
     )
 
 
+def finish(ax: Any, x: str, y: str) -> Any:
+    """Names of the axes, whole numbers on the lower one, the legend; returns the axes."""
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    whole_ticks(ax.xaxis)
+    legend(ax)
+    return ax
+
+
 def legend(ax: Any) -> None:
-    """One line above the picture, where it hides nothing."""
+    """One line above the picture, where it hides nothing; none where nothing has a name."""
+    if not ax.get_legend_handles_labels()[0]:
+        return
     ax.legend(
         frameon=False,
         ncols=4,

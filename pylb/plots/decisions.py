@@ -16,9 +16,9 @@ from pylb.plots.common import (
     ORANGE,
     VERMILLION,
     axes,
+    finish,
     legend,
     mark,
-    whole_ticks,
 )
 from pylb.plots.ranks import imbalance
 from pylb.receipts import History, Receipt
@@ -134,11 +134,8 @@ def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
     if 0 < len(run.balanced_after) <= MOST_LINES:
         mark(ax, run.balanced_after, VERMILLION)
     ax.set_ylim(bottom=0.0)
-    ax.set_xlabel(f"iteration   ({100 * regret:.2g} % longer than the best; its balancings below)")
-    ax.set_ylabel("seconds")
-    whole_ticks(ax.xaxis)
-    legend(ax)
-    return ax
+    longer = f"iteration   ({100 * regret:.2g} % longer than the best; its balancings below)"
+    return finish(ax, longer, "seconds")
 
 
 def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
@@ -199,12 +196,7 @@ def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
     high = max([y for y in before if y == y], default=1.0)
     ax.set_ylim(0.97, max(1.1, high + (0.25 if len(done) <= MOST_WORDS else 0.1) * (high - 0.9)))
     ax.margins(x=0.08)
-    ax.set_xlabel("iteration")
-    ax.set_ylabel("max/mean")
-    whole_ticks(ax.xaxis)
-    if history:
-        legend(ax)
-    return ax
+    return finish(ax, "iteration", "max/mean")
 
 
 def _before(r: Receipt) -> float:

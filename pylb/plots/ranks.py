@@ -19,7 +19,7 @@ from pylb.plots.common import (
     VERMILLION,
     axes,
     checked,
-    legend,
+    finish,
     mark,
     norm,
     pair,
@@ -137,12 +137,8 @@ def imbalance(
     ax.plot(x, high, color=VERMILLION, marker=marker, markersize=3, label="maximum")
     ax.plot(x, low, color=BLUE, linestyle="--", marker=marker, markersize=3, label="mean")
     ax.set_ylim(0.0, 1.05 * float(high.max()) or 1.0)
-    ax.set_xlabel("iteration")
-    ax.set_ylabel("seconds")
-    whole_ticks(ax.xaxis)
     mark(ax, balanced_after, GREY)
-    legend(ax)
-    return ax
+    return finish(ax, "iteration", "seconds")
 
 
 def before_after(before: ArrayLike, after: ArrayLike, *, ax: Axes | None = None) -> Axes:
@@ -172,14 +168,11 @@ def before_after(before: ArrayLike, after: ArrayLike, *, ax: Axes | None = None)
     if len(x) <= MOST_BARS:
         ax.bar(x - 0.2, old, 0.4, color=VERMILLION, label=labels[0])
         ax.bar(x + 0.2, new, 0.4, color=BLUE, label=labels[1])
-        ax.set_xlabel("rank")
+        what = "rank"
     else:
         ax.plot(x, np.sort(old)[::-1], color=VERMILLION, label=labels[0])
         ax.plot(x, np.sort(new)[::-1], color=BLUE, linestyle="--", label=labels[1])
-        ax.set_xlabel("ranks, the slowest first")
+        what = "ranks, the slowest first"
     ax.axhline(float(new.mean()), color="black", linewidth=0.8, linestyle=":", label="mean after")
     ax.set_ylim(bottom=0.0)
-    ax.set_ylabel("seconds")
-    whole_ticks(ax.xaxis)
-    legend(ax)
-    return ax
+    return finish(ax, what, "seconds")
