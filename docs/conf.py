@@ -18,6 +18,8 @@ exclude_patterns = ["_build", "jupyter_execute"]
 here = Path(__file__).parent
 shutil.rmtree(here / "_notebooks", ignore_errors=True)
 shutil.copytree(here.parent / "notebooks", here / "_notebooks")
+for copy in (here / "_notebooks").glob("*.ipynb"):  # there, the pages are one folder above
+    copy.write_text(copy.read_text("utf-8").replace("(../docs/", "(../"), "utf-8")
 nb_execution_mode = "cache"
 nb_execution_timeout = 120
 nb_execution_raise_on_error = True
