@@ -3,6 +3,7 @@
 With PYLB_SCREENSHOTS=folder the pictures of the documentation are written there.
 """
 
+import base64
 import json
 import os
 import re
@@ -150,7 +151,160 @@ def test_hostile_names_stay_inert(tab, run, tmp_path):
     assert tab.said == []
 
 
-# ---- the explorer ----
+# ---- the explorer, in a page of its own ----
+#
+# What anywidget asks of a host (JupyterLab, Notebook 7, VS Code, ...) and nothing more: a module
+# whose render() gets a model with get, on, off and send, and an element.
+
+HOST = """<!DOCTYPE html><html lang="en"><title>host</title><style>{style}</style>
+<div id="host"></div>
+<script type="module">
+  import widget from "./explorer.mjs";
+  const state = {state}, heard = {{}};
+  const tell = (event, what) => (heard[event] || []).forEach((f) => f(what));
+  const cells = (answer) => {{
+    const raw = Uint8Array.from(atob(answer.picture.cells), (c) => c.charCodeAt(0));
+    return {{ ...answer, picture: {{ ...answer.picture, cells: new DataView(raw.buffer) }} }};
+  }};
+  state.answer = cells(state.answer);
+  const model = {{
+    get: (name) => state[name],
+    on: (event, f) => {{ (heard[event] = heard[event] || []).push(f); }},
+    off: (event, f) => {{ heard[event] = heard[event].filter((g) => g !== f); }},
+    send: async (message) => {{
+      const said = await window.kernel(message);
+      if (said.answer) {{ state.answer = cells(said.answer); tell("change:answer"); }}
+      said.messages.forEach((m) => tell("msg:custom", m));
+    }},
+  }};
+  window.leave = widget.render({{ model, el: document.getElementById("host") }});
+</script>"""
+
+
+def sent(answer):
+    """An answer as JSON has it."""
+    cells = base64.b64encode(answer["picture"]["cells"]).decode()
+    return {**answer, "picture": {**answer["picture"], "cells": cells}}
+
+
+@pytest.fixture
+def explorer(tab, tmp_path):
+    """A widget of this Python in a page without Jupyter."""
+    pytest.importorskip("anywidget")
+    trace = pylb.trace.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
+    widget = pylb.explore(trace, strategy="GreedyLB", every=10, cost=0.01)
+
+    def kernel(message):
+        messages, before = [], widget.answer
+        widget.send = messages.append
+        widget._heard(widget, message, [])
+        answer = None if widget.answer is before else sent(widget.answer)
+        return {"answer": answer, "messages": messages}
+
+    tab.expose_function("kernel", kernel)
+    state = {
+        "choices": widget.choices,
+        "settings": widget.settings,
+        "answer": sent(widget.answer),
+    }
+    site = "http://host.test"
+    pages = {
+        f"{site}/": (HOST.format(style=widget._css, state=json.dumps(state)), "text/html"),
+        f"{site}/explorer.mjs": (str(widget._esm), "text/javascript"),
+    }
+
+    def serve(route):
+        body, kind = pages[route.request.url]
+        route.fulfill(body=body, content_type=kind)
+
+    tab.route(f"{site}/**", serve)
+    tab.goto(f"{site}/")
+    tab.wait_for_selector(".pylb[data-number='0']")
+    tab.said[:] = [x for x in tab.said if not x.startswith(site)]
+    return widget
+
+
+def read_out(tab, selector):
+    """What a screen reader is told of an element: (role, name, properties), by Chromium itself."""
+    client = tab.context.new_cdp_session(tab)
+    expression = f"document.querySelector({selector!r})"
+    found = client.send("Runtime.evaluate", {"expression": expression})["result"]
+    nodes = client.send("Accessibility.queryAXTree", {"objectId": found["objectId"]})["nodes"]
+    return [
+        (
+            node["role"]["value"],
+            node.get("name", {}).get("value", ""),
+            {p["name"]: p["value"].get("value") for p in node.get("properties", [])},
+        )
+        for node in nodes
+        if not node["ignored"]
+    ]
+
+
+def test_a_screen_reader_is_told_everything(tab, explorer):
+    told = read_out(tab, ".pylb")
+    assert ("group", "Explorer of a recorded run") in [t[:2] for t in told]
+    asked = ("combobox", "slider", "spinbutton", "checkbox", "button", "image", "region")
+    assert all(name for role, name, _ in told if role in asked)
+    names = {role: [name for r, name, _ in told if r == role] for role in asked}
+    assert names["combobox"][:2] == ["Strategy", "Trigger"]
+    assert {"Number of ranks", "Cost of a balancing", "Speed of that rank", "Iteration"} == set(
+        names["slider"]
+    )
+    assert names["button"] == [
+        f"Receipt of the decision after iteration {r.iteration}" for r in explorer.replay.decisions
+    ]
+    assert any(name.startswith("Loads of 8 ranks over 100 iterations") for name in names["image"])
+    for name, value in (("Speed of that rank", "× 1"), ("Cost of a balancing", "10 ms")):
+        assert tab.get_by_label(name).get_attribute("aria-valuetext") == value
+    lively = [p for role, _, p in told if role == "status" and p.get("live") == "polite"]
+    assert len(lively) == 3  # figures, what is pointed at, the receipt
+    heads = [name for role, name, _ in told if role == "columnheader"]
+    assert heads[:2] == ["after iteration", "decision"]
+    assert tab.said == []
+
+
+def test_the_keyboard_reaches_everything(tab, explorer):
+    tab.get_by_label("Strategy").focus()
+    reached = []
+    for _ in range(30):
+        reached.append(
+            tab.evaluate(
+                "document.activeElement.getAttribute('aria-label')"
+                " || document.activeElement.labels?.[0]?.innerText"
+            )
+        )
+        if (reached[-1] or "").startswith("Receipt of"):
+            break
+        tab.keyboard.press("Tab")
+    assert [name for name in reached if name][:4] == [
+        "Strategy",
+        "Trigger",
+        "Iterations from one balancing to the next",
+        "Network: seconds per message, bytes per second",
+    ]
+    assert {"Number of ranks", "Speed of that rank", "Iteration", "Decisions"} < set(reached)
+    tab.keyboard.press("Enter")
+    tab.wait_for_function("document.querySelector('.receipt').innerText.startsWith('After')")
+    assert tab.locator(".receipt").inner_text() == explorer.replay.decisions[0].explain()
+    tab.get_by_label("Number of ranks").focus()
+    tab.keyboard.press("ArrowRight")
+    tab.wait_for_selector(".pylb[data-number='1']")
+    assert explorer.replay.trace.n_ranks == 9
+    assert tab.evaluate("leave(), true")
+    assert tab.said == []
+
+
+def test_a_screen_reader_reads_the_report(tab, run, tmp_path):
+    opened(tab, run, tmp_path / "run.html", title="A heated ring")
+    told = read_out(tab, "main")
+    asked = ("slider", "checkbox", "button", "image", "region")
+    assert all(name for role, name, _ in told if role in asked)
+    assert ("heading", "A heated ring") in [t[:2] for t in told]
+    assert any(p.get("live") == "polite" for role, _, p in told if role == "status")
+
+
+# ---- the explorer in JupyterLab and Notebook 7 ----
 
 
 @pytest.fixture(scope="module")
@@ -229,11 +383,11 @@ pylb.explore(trace, strategy="GreedyLB", every=10, cost=0.01)
 """
 
 
-def notebook(folder):
+def notebook(folder, name):
     nbformat = pytest.importorskip("nbformat")
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
     book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
-    nbformat.write(book, folder / "explore.ipynb")
+    nbformat.write(book, folder / name)
 
 
 def execute(tab):
@@ -275,7 +429,7 @@ def shows(said, run):
 
 def test_the_explorer_in_jupyterlab(tab, lab):
     address, token, folder = lab
-    notebook(folder)
+    notebook(folder, "explore.ipynb")
     tab.set_viewport_size({"width": 1280, "height": 1180})
     tab.goto(f"{address}/lab/tree/explore.ipynb?token={token}")
     execute(tab)
@@ -348,3 +502,32 @@ def test_the_explorer_in_jupyterlab(tab, lab):
         timeout=15_000,
     )
     assert tab.locator(".pylb .bars rect").count() == 8
+
+
+def test_the_explorer_in_notebook_7(tab, lab):
+    pytest.importorskip("notebook")
+    address, token, folder = lab
+    notebook(folder, "seven.ipynb")
+    tab.set_viewport_size({"width": 1280, "height": 1000})
+    tab.goto(f"{address}/notebooks/seven.ipynb?token={token}")
+    began = tab.locator(".jp-InputPrompt").filter(has_text=re.compile(r"\[[*\d]"))
+    cell = tab.locator(".jp-Notebook .jp-CodeCell .cm-content").first
+    cell.wait_for(timeout=60_000)
+    for _ in range(12):  # until the kernel is there
+        cell.click()
+        tab.keyboard.press("Control+Enter")
+        try:
+            began.first.wait_for(timeout=3_000)
+            break
+        except sync_api.TimeoutError:
+            continue
+    assert shows(status(tab, 0), time_of())
+    tab.get_by_label("Strategy").select_option("RefineLB")
+    assert shows(status(tab, 1), time_of(strategy="RefineLB"))
+    tab.locator(".decisions button").nth(1).click()
+    tab.wait_for_function(
+        "document.querySelector('.pylb .receipt').innerText.startsWith('After iteration')"
+    )
+    keep(tab, "notebook7")
+    ours = [text for text in tab.said if not text.startswith(("http", "ws"))]
+    assert [text for text in ours if "pylb" in text or "anywidget" in text] == []

@@ -36,7 +36,7 @@ function controlsOf(choices, settings, changed) {
   };
   const range = (label, low, high, step, value, told) => {
     const box = element("input", { type: "range", min: low, max: high, step, "aria-label": label });
-    const out = element("output", {});
+    const out = element("output", { "aria-live": "off" });
     box.value = value;
     box.say = () => {
       out.textContent = told(Number(box.value));
@@ -94,7 +94,7 @@ function render({ model, el }) {
   const status = element("p", { class: "status", role: "status", "aria-live": "polite" });
   const readout = element("p", { class: "readout", role: "status", "aria-live": "polite" });
   const slider = element("input", { type: "range", min: 0, value: 0, "aria-label": "Iteration" });
-  const number = element("output", {}, "0");
+  const number = element("output", { "aria-live": "off" }, "0");
   const relative = element("input", { type: "checkbox" });
   const pictureHost = element("div", {}), list = element("div", {});
   const receipt = element("div", { class: "receipt", role: "status", "aria-live": "polite" },

@@ -58,7 +58,7 @@ function report(host, run) {
   const readout = element("p", { class: "readout", role: "status", "aria-live": "polite" });
   const slider = element("input", { type: "range", min: 0, max: picture.n_iterations - 1, value: 0,
     id: "iteration" });
-  const number = element("output", { for: "iteration" }, "0");
+  const number = element("output", { for: "iteration", "aria-live": "off" }, "0");
   const relative = element("input", { type: "checkbox" });
   const all = element("button", { type: "button" }, "All iterations");
   const bars = element("div", { class: "bars" }), flows = element("div", { class: "flows" });
