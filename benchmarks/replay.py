@@ -5,7 +5,8 @@
 
 Both replay a generated run (a hot spot that travels through a ring of objects) with GreedyLB every
 so many phases, and must agree to the last bit.  The strategy is the same call in both; "bare" is
-the replay without any balancing.  Each figure is the least of several repeats, taken in turn.
+the replay without any balancing.  Then the strategies that the explorer's user is likely to
+choose, when the trigger auto says.  Each figure is the least of several repeats, taken in turn.
 
 LBAF is asked where a Python is named that has it (its requirements pin old versions, hence an
 environment of its own).  Its PhaseStepper goes through the phases of a recorded run and computes
@@ -79,6 +80,25 @@ def measure(trace, every, repeats):
     }
 
 
+CHOICES = ("none", "RefineLB", "BestFitLB", "GreedyLB", "RefineSwapLB", "CommAwareRefineLB")
+
+
+def explored(trace, repeats):
+    """What the explorer's user waits for the replay: with the trigger auto, costs as measured."""
+    trace = trace.compared()
+    calls = {
+        name: lambda name=name: trace.replay(
+            name, **({} if name == "none" else {"trigger": "auto"})
+        )
+        for name in CHOICES
+    }
+    best, results = least(repeats, **calls)
+    return [
+        {"strategy": name, "seconds": best[name], "balancings": len(results[name].balanced_after)}
+        for name in CHOICES
+    ]
+
+
 def with_lbaf(python, folder, trace, repeats):
     """pylb and LBAF on the same files: a row for the table."""
     (stem, *_) = pylb.Trace.stems(folder)
@@ -136,7 +156,10 @@ def main():
             f"{1e3 * row['pylb_seconds']:9.1f} {1e3 * row['numpy_seconds']:9.1f} "
             f"{1e-6 * row['pylb_tasks_per_second']:13.1f} {row['ratio']:6.2f}"
         )
-    answer = {"arguments": vars(args), "rows": rows}
+    answer = {"arguments": vars(args), "rows": rows, "explored": explored(trace, args.repeats)}
+    print(f"\n{'trigger auto':>18} {'ms':>7} {'balancings':>10}")
+    for row in answer["explored"]:
+        print(f"{row['strategy']:>18} {1e3 * row['seconds']:7.1f} {row['balancings']:10}")
     if args.lbaf:
         with tempfile.TemporaryDirectory() as folder:
             if args.run is None:
