@@ -89,7 +89,7 @@ def mark(ax: Any, balanced_after: Sequence[int], colour: str) -> None:
     )
 
 
-def finish(ax: Any, x: str, y: str) -> Any:
+def finish(ax: Axes, x: str, y: str) -> Axes:
     """Names of the axes, whole numbers on the lower one, the legend; returns the axes."""
     ax.set_xlabel(x)
     ax.set_ylabel(y)
