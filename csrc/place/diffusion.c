@@ -561,10 +561,10 @@ static int begin_moving(diffusion_t *self, plb_err_t *err)
 static int move_on(diffusion_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                    bool *settled, plb_err_t *err)
 {
-    const bool over = all->count[0] == 0 || ++self->steps == MOST_MOVES;
+    const bool over = all->count[0] == 0; /* nothing is under way */
     const int ret = take_in(self, in, n_in, err);
     if (ret != PLB_OK || !over) {
-        return ret == PLB_OK ? give_along_links(self, err) : ret;
+        return ret == PLB_OK && ++self->steps < MOST_MOVES ? give_along_links(self, err) : ret;
     }
     self->phase = GOSSIP;
     plb_ties_free(&self->ties);
