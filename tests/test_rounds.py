@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+import twin_diffusion
 import twin_gossip
 import twins
 from hypothesis import assume, given
@@ -60,6 +61,28 @@ def test_gossip_of_more_ranks_is_the_twin(kind, n, p, used):
     assert pylb.place(s, "GossipLB", seed=1).rank.tolist() == twin_gossip.gossip(s, 1)
     s = dataclasses.replace(s, node=in_blocks(p, 5))
     assert pylb.place(s, "HierarchicalLB", seed=1).rank.tolist() == twin_gossip.hierarchical(s, 1)
+
+
+@SETTINGS
+@given(snapshots(memory=True, most=60, ranks=9), st.data(), st.integers(0, 5))
+def test_diffusion_is_the_twin(s, data, seed):
+    assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
+    if s.n_objects:
+        ends = st.integers(0, s.n_objects - 1)
+        m = data.draw(st.integers(0, 120))
+        columns = [data.draw(arrays(np.int32, m, elements=e)) for e in (ends, ends)]
+        columns.append(data.draw(arrays(float, m, elements=st.integers(0, 99).map(float))))
+        s = dataclasses.replace(s, edges=tuple(columns))
+    plan = pylb.place(s, "DiffusionLB", seed=seed, neighbours=3)
+    assert plan.rank.tolist() == twin_diffusion.diffusion(s, seed, 1.01, 3)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "hot spot", "four decades"])
+def test_diffusion_of_more_ranks_is_the_twin(kind):
+    x, _, rank, edges = grid(6, 6)
+    load = loads_of(kind, len(x), np.random.default_rng(4))
+    s = pylb.Snapshot(load, rank, n_ranks=36, edges=edges)
+    assert pylb.place(s, "DiffusionLB").rank.tolist() == twin_diffusion.diffusion(s)
 
 
 # ---- what holds of every placement -----------------------------------------------------------

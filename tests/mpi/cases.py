@@ -16,6 +16,9 @@ from pathlib import Path
 import numpy as np
 import programs
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import placements  # isort: skip
+
 import pylb
 from pylb import errors
 
@@ -371,6 +374,13 @@ def in_rounds(comm):
     return None
 
 
+def every_strategy(comm):
+    """On each rank the placement that there is without any others."""
+    found = placements.placements()
+    assert comm.allgather(found) == [found] * comm.size
+    return found
+
+
 def first_messages_and_no_copy(comm):
     lb = fill(pylb.Balancer(comm, every=1))
     for key, block in lb.local():
@@ -640,6 +650,7 @@ CASES = (
     communication_is_seen,
     estimates_travel,
     in_rounds,
+    every_strategy,
     first_messages_and_no_copy,
     phases_of_a_pass,
     an_exchange_too_many,

@@ -1,0 +1,223 @@
+"""DiffusionLB again, slow and plain: all ranks in one loop, message by message."""
+
+from __future__ import annotations
+
+import heapq
+import math
+
+import twin_gossip
+
+WEAK, CLOSE, MARGIN, STEPS, MOVES, MISFITS = 0.01, 0.002, 0.002, 200, 200, 64
+
+
+class Link:
+    def __init__(self, rank, weight):
+        self.rank, self.weight = rank, weight
+        self.r = self.p = self.x = self.flow = 0.0
+
+
+class Diffusion(twin_gossip.Gossip):
+    def __init__(self, s, seed, overload, neighbours):
+        super().__init__(s, seed, overload, fan_out=4, rounds=3, iterations=50)
+        sends = (
+            [] if s.edges is None else list(zip(*(x.tolist() for x in s.edges[:3]), strict=True))
+        )
+        self.sends, self.neighbours = sends, neighbours
+        self.mean = self.average()
+        self.scale = self.mean * (math.fsum(self.q.speed) / self.q.p)
+
+    def run(self):
+        if max(self.q.times(self.q.rank)) > self.limit:
+            self.tie()
+            self.link()
+            self.flow()
+            self.move()
+        return super().run()
+
+    def beyond(self, a, time):
+        return (a.load - a.allowed(time)) / self.scale
+
+    # ---- who talks to whom -------------------------------------------------------------------
+
+    def tie(self):
+        """a.ties[object]: (bytes, other object), the latest first; a.where[other]: its rank."""
+        home = self.q.rank
+        for a in self.ranks:
+            a.ties = {o[0]: [] for o in a.has}
+            a.where = {o[0]: a.r for o in a.has}
+        for i, j, nbytes in self.sends:
+            self.add(self.ranks[home[i]], i, j, home[j], nbytes)
+            if home[i] == home[j]:
+                self.add(self.ranks[home[i]], j, i, home[i], nbytes)
+        for a in self.ranks:  # in order of the senders' ranks
+            for i, j, nbytes in sorted(self.sends, key=lambda e: home[e[0]]):
+                if home[j] == a.r != home[i]:
+                    self.add(a, j, i, home[i], nbytes)
+
+    @staticmethod
+    def add(a, i, j, where, nbytes):
+        a.ties.setdefault(i, []).insert(0, (nbytes, j))
+        a.where.setdefault(j, where)
+
+    def link(self):
+        p, chosen = self.q.p, []
+        for a in self.ranks:
+            nbytes = {}
+            for ties in a.ties.values():
+                for w, j in ties:
+                    if a.where[j] != a.r:
+                        nbytes[a.where[j]] = nbytes.get(a.where[j], 0.0) + w
+            chosen.append(sorted(nbytes, key=lambda r: (-nbytes[r], r))[: self.neighbours])
+        for a in self.ranks:
+            links = {r: Link(r, 1.0) for r in chosen[a.r] if a.r in chosen[r]}
+            onward = {2 * a.r % p, (2 * a.r + 1) % p}
+            back = {r for r in range(p) if a.r in (2 * r % p, (2 * r + 1) % p)}
+            for r in (onward | back) - {a.r} - set(links):
+                links[r] = Link(r, WEAK)
+            a.links = dict(sorted(links.items()))
+
+    # ---- conjugate gradients -----------------------------------------------------------------
+
+    def flow(self):
+        over = [max(self.beyond(a, self.limit), 0.0) for a in self.ranks]
+        lack = [max(-self.beyond(a, self.mean), 0.0) for a in self.ranks]
+        most, lacking = math.fsum(over), math.fsum(lack)
+        for a, b in zip(self.ranks, over, strict=True):
+            below = self.beyond(a, self.mean)
+            a.b = b if b > 0 else below * (most / lacking) if most > 0 and below < 0 else 0.0
+            a.p = a.x = 0.0
+        last = None
+        for _ in range(STEPS):
+            if max(abs(a.b) for a in self.ranks) <= CLOSE:
+                break
+            gamma = math.fsum(a.b * a.b for a in self.ranks)
+            beta = 0.0 if last is None else gamma / last
+            last = gamma
+            residual = [a.b for a in self.ranks]
+            for a in self.ranks:
+                a.p = a.b + beta * a.p
+                a.energy = 0.0
+                for link in a.links.values():
+                    link.p = residual[link.rank] + beta * link.p
+                    d = a.p - link.p
+                    a.energy += 0.5 * link.weight * d * d
+            energy = math.fsum(a.energy for a in self.ranks)
+            alpha = gamma / energy if energy > 0 else 0.0
+            for a in self.ranks:
+                product = 0.0
+                for link in a.links.values():
+                    product += link.weight * (a.p - link.p)
+                    link.x += alpha * link.p
+                a.x += alpha * a.p
+                a.b -= alpha * product
+        for a in self.ranks:
+            for link in a.links.values():
+                link.flow = self.scale * link.weight * (a.x - link.x)
+
+    # ---- objects -----------------------------------------------------------------------------
+
+    def move(self):
+        mail, steps = self.exchange(self.give_away), 0
+        while True:
+            given = any(note[0] == "object" for m in mail for _, note in m)
+            steps += given
+
+            def act(a, post, mail=mail, more=given and steps < MOVES):
+                self.take_in(a, mail[a.r], post)
+                if more:
+                    self.give_away(a, post)
+
+            mail = self.exchange(act)
+            if not given:
+                return
+
+    def give_away(self, a, post):
+        budget = (self.beyond(a, self.mean) + MARGIN) * self.scale
+        flows = [max(link.flow, 0.0) for link in a.links.values()]
+        total = 0.0
+        for flow in flows:
+            total += flow
+        part = min(1.0, budget / total) if total > 0 else 0.0
+        if part * max(flows, default=0.0) <= MARGIN * self.scale:
+            return
+        a.has.sort(key=lambda o: 2e30 if o[3] else o[1])
+        going = {}
+        for link in a.links.values():
+            if part * link.flow > MARGIN * self.scale:
+                self.fill(a, link, part * link.flow, going)
+        for k in range(len(a.has) - 1, -1, -1):
+            if k in going:
+                self.send_off(a, k, going[k], post)
+
+    def fill(self, a, link, most, going):
+        n, margin = len(a.has), MARGIN * self.scale
+        at = {o[0]: k for k, o in enumerate(a.has)}
+
+        def candidate(k):
+            i, load, _, pinned = a.has[k]
+            if k in going or pinned or load <= 0:
+                return []
+            at_home = self.q.rank[i] == a.r
+            return [(-self.gain(a, i, link.rank) / load, n - 1 - k + (n if at_home else 0), k)]
+
+        queue = [c for k in range(n) for c in candidate(k)]
+        heapq.heapify(queue)
+        misfits = 0
+        while most > margin and queue and misfits < MISFITS:
+            k = heapq.heappop(queue)[2]
+            i, load = a.has[k][:2]
+            if k in going:
+                continue
+            if load > most + margin:
+                misfits += 1
+                continue
+            misfits = 0
+            going[k] = link.rank
+            link.flow -= load
+            most -= load
+            a.where[i] = link.rank
+            for _, j in a.ties[i]:
+                for c in candidate(at[j]) if j in at else []:
+                    heapq.heappush(queue, c)
+
+    def send_off(self, a, k, to, post):
+        o, told = a.give(k), None
+        post(to, ("object", o))
+        for w, j in a.ties[o[0]]:
+            where = a.where[j]
+            post(to, ("tie", o[0], j, where, w))
+            if where not in (a.r, to, told):
+                post(where, ("moved", o[0], to))
+                told = where
+        a.ties[o[0]] = []
+
+    def take_in(self, a, mail, post):
+        refused = None
+        for sender, note in mail:
+            kind = note[0]
+            if kind == "moved":
+                if a.where.get(note[1], a.r) != a.r:
+                    a.where[note[1]] = note[2]
+            elif kind == "tie" and note[1] != refused:
+                _, i, j, where, w = note
+                self.add(a, i, j, where, w)
+            elif kind == "tie" or (kind == "object" and note[1][2] > a.memory()):
+                refused = note[1] if kind == "tie" else note[1][0]
+                post(sender, note if kind == "tie" else ("no room", note[1]))
+            else:
+                link, o = a.links[sender], note[1]
+                link.flow = link.flow + o[1] if kind == "object" else 0.0
+                a.where[o[0]] = a.r
+                a.ties.setdefault(o[0], [])
+                a.take(o)
+
+    def gain(self, a, i, there):
+        out = 0.0
+        for w, j in a.ties[i]:
+            out += w if a.where[j] == there else -w if a.where[j] == a.r else 0.0
+        return out
+
+
+def diffusion(s, seed=0, overload=1.01, neighbours=8):
+    """The rank of each object as DiffusionLB places it."""
+    return Diffusion(s, seed, overload, neighbours).run()
