@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import stat
 import sys
 import time
@@ -173,7 +174,8 @@ def progress(lb: Balancer, passes: Iterator[int], n: int) -> Iterator[int]:
 
 
 LAUNCHERS = ("mpiexec", "mpirun", "orterun", "prterun", "mpiexec.hydra")
-ADDED = ("tag-output", "timestamp", "prepend", "output", "-l")  # words that change what ranks say
+# Words that let them change what ranks say, or take it elsewhere.
+ADDED = re.compile(r"-l|--?(output|.*-output|.*output-.*|prepend-.*)(=.*)?")
 
 
 def terminal() -> int | None:
@@ -199,7 +201,7 @@ def _of_launcher() -> int | None:
         process = Path(f"/proc/{pid}")
         words = process.joinpath("cmdline").read_bytes().split(b"\0")
         if os.path.basename(words[0].decode()) in LAUNCHERS:
-            if any(added in word.decode() for word in words for added in ADDED):
+            if any(ADDED.fullmatch(word.decode()) for word in words):
                 return None
             terminal = os.open(process / "fd" / "2", os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
             try:
