@@ -34,6 +34,9 @@ DEFAULTS: dict[str, Any] = {
 """Where neither the call nor the recording says more: a message within one machine, the paper's
 infinitely small quantum."""
 
+PERIOD = 0.005
+"""Seconds in which ``pylb lab`` gives out a share."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -55,7 +58,8 @@ class Target:
     period : float
         Seconds in which a share is given out: the processor is there for the first part of each
         period, and a rank that waits within MPI uses it up like one that computes.  0: a share is
-        the same as a lower speed.
+        the same as a lower speed.  Not given: 5 ms as in ``pylb lab``, or 0 where the recorded
+        ranks slept while they waited, as that uses up nothing.
     overhead : float
         Processor seconds of a call of MPI.
     eager : int
@@ -169,7 +173,7 @@ def whatif(
     node: ArrayLike | None = None,
     network: Any = None,
     share: ArrayLike = 1.0,
-    period: float = 0.005,
+    period: float | None = None,
     overhead: float | None = None,
     eager: int | None = None,
     quantum: float | None = None,
@@ -257,7 +261,7 @@ def target(
     node: ArrayLike | None = None,
     network: Any = None,
     share: ArrayLike = 1.0,
-    period: float = 0.005,
+    period: float | None = None,
     overhead: float | None = None,
     eager: int | None = None,
     quantum: float | None = None,
@@ -311,6 +315,8 @@ def target(
     m = int(nodes.max(initial=0)) + 1
     alpha, beta = _network(network, said, m)
     alpha += float(said["response"])
+    if period is None:
+        period = PERIOD if said["response"] <= 0 else 0.0
     return Target(
         place.astype(np.int32),
         speeds,

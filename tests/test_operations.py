@@ -148,8 +148,10 @@ def test_ranks_that_ask_and_sleep_in_between(mpiexec, build):
     late, free = whole(run), pylb.whatif(run, matching="recorded", network=(0.0, 0.0))
     assert late.target.alpha[0, 0] > run.info["response"]
     assert free.target.alpha[0, 0] == run.info["response"]
+    assert free.target.period == 0  # who sleeps uses up no share
     _, run = record([*mpiexec, "-n", "2", build("pipeline"), "10", "1e5"])
     assert "response" not in run.info  # it waits within MPI
+    assert whole(run).target.period == 0.005
 
 
 @needs_recorder

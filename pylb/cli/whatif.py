@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--speed", metavar="X,...", help="of each processor, 1: as recorded; one value serves all")
     add("--share", metavar="X,...", help="part of each processor that there is, as of pylb lab")
-    add("--period", default="5ms", help="in which a share is given out (default: %(default)s)")
+    add("--period", help="in which a share is given out (default: 5ms; none if ranks wait asleep)")
     add("--node", metavar="N,...", help="of each processor (default: all on one)")
     add("--alpha", type=float, help="seconds of a message (default: as recorded)")
     add("--beta", type=float, help="seconds of a byte")
@@ -73,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
     if args.share is not None:
         shares = numbers("share", args.share, float)
         given["share"] = shares[0] if len(shares) == 1 else shares
-    given["period"] = 1e-6 * parse_period(args.period)
+    if args.period is not None:
+        given["period"] = 1e-6 * parse_period(args.period)
     if args.node is not None:
         given["node"] = numbers("node", args.node, int)
     places = [
