@@ -203,10 +203,10 @@ LOADS = {
 
 
 @st.composite
-def anything(draw, components=False):
+def anything(draw, components=False, most=50):
     """Any of everything that a snapshot may have; more ranks than objects, few ranks in use."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    n, p = draw(st.integers(0, 50)), draw(st.sampled_from([1, 2, 3, 7, 60]))
+    n, p = draw(st.integers(0, most)), draw(st.sampled_from([1, 2, 3, 7, 60]))
     used = draw(st.sampled_from([1, max(1, p // 3), p]))
     load = LOADS[draw(st.sampled_from(sorted(LOADS)))](rng, n)
     rank = rng.integers(used, size=n)
@@ -237,12 +237,22 @@ def anything(draw, components=False):
     return pylb.Snapshot(load, rank, n_ranks=p, **some)
 
 
+def memory_used(s, rank):
+    """Bytes on each rank; a block of data once."""
+    used = np.bincount(rank, s.memory, s.n_ranks)
+    if s.block is not None:
+        held = set(zip(rank.tolist(), s.block.tolist(), strict=True))
+        for r, b in held:
+            used[r] += s.block_bytes[b] if b >= 0 else 0
+    return used
+
+
 def keeps_the_rules(s, rank):
     assert np.all((rank >= 0) & (rank < s.n_ranks))
     if s.migratable is not None:
         assert np.array_equal(rank[~s.migratable], s.rank[~s.migratable])
-    if s.memory_limit is not None and s.block is None:
-        assert np.all(np.bincount(rank, s.memory, s.n_ranks) <= s.memory_limit)
+    if s.memory_limit is not None:
+        assert np.all(memory_used(s, rank) <= s.memory_limit)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -260,7 +270,7 @@ def test_any_snapshot_is_placed_by_the_rules_and_alike_each_time(name, s, seed):
 @SETTINGS
 @given(s=anything(components=True))
 def test_vectors_and_shared_blocks_are_placed_or_refused(name, s):
-    """Who does not take them says so, and who does."""
+    """Who does not take them says so, and who does keeps to them and makes nothing worse."""
     try:
         plan = place(s, name)
     except DomainError:
@@ -268,3 +278,19 @@ def test_vectors_and_shared_blocks_are_placed_or_refused(name, s):
         assert s.load.ndim == 2 or s.block is not None
         return
     keeps_the_rules(s, plan.rank)
+    if pylb.strategies()[name].family == "refinement" and name != "RefineCommLB":
+        before, after = (pylb.evaluate(s, rank).seconds for rank in (s.rank, plan.rank))
+        assert after <= before * (1 + 1e-12)
+
+
+BIG = settings(SETTINGS, max_examples=8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@BIG
+@given(s=anything(most=600), seed=st.integers(0, 3))
+def test_larger_snapshots_too(name, s, seed):
+    plan = place(s, name, seed=seed)
+    keeps_the_rules(s, plan.rank)
+    if pylb.strategies()[name].family == "refinement" and name != "RefineCommLB":
+        assert plan.after.max <= plan.before.max * (1 + 1e-12)
