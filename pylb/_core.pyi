@@ -333,6 +333,9 @@ def nets_quality(
     ghost_part: ArrayLike,
     /,
 ) -> tuple[float, float]: ...
+def part_sums(
+    part: ArrayLike, parts: int, weight: ArrayLike | None, columns: int, /
+) -> NDArray[np.float64]: ...
 def moves(
     part: ArrayLike,
     old: ArrayLike | None,

@@ -352,3 +352,11 @@ def test_by_a_machine_of_unlike_nodes():
 def test_parameters_that_follow_from_the_arguments_are_refused():
     with pytest.raises(DomainError, match="RETURN_LISTS is given"):
         pylb.partition(coords=np.eye(3), parts=2, method="rcb", RETURN_LISTS="NONE")
+
+
+def test_arguments_of_another_kind_are_named():
+    for word, text in (("parts", "parts is 2.5"), ("seed", "seed is 2.5")):
+        with pytest.raises(DomainError, match=text):
+            pylb.partition(stencil(4, 4), **{word: 2.5})
+    with pytest.raises(DomainError, match=r"weight: expected an array of numbers .*'a'"):
+        pylb.partition(stencil(2, 2), weight=list("abcd"))

@@ -143,6 +143,25 @@ static void set_pack(set_t *self)
 /* ---- counting --------------------------------------------------------------------------------
  */
 
+int plb_part_sums(const int32_t *part, int64_t n, int32_t n_parts, const double *weight,
+                  int32_t n_weights, double *sums, plb_err_t *err)
+{
+    for (int64_t i = 0; i < (int64_t)n_parts * (1 + n_weights); i++) {
+        sums[i] = 0.0;
+    }
+    for (int64_t v = 0; v < n; v++) {
+        if (part[v] < 0 || part[v] >= n_parts) {
+            return PLB_FAIL(err, PLB_ERR_RANGE, "part[%lld] is %d: expected 0 ... %d",
+                            (long long)v, part[v], n_parts - 1);
+        }
+        sums[part[v]] += 1.0;
+        for (int32_t c = 0; c < n_weights; c++) {
+            sums[(int64_t)(1 + c) * n_parts + part[v]] += weight[v * n_weights + c];
+        }
+    }
+    return PLB_OK;
+}
+
 int plb_quality_graph(const plb_rows_t *graph, const plb_places_t *places, double *cut,
                       double *cut_weight, int64_t *boundary, double *volume, int64_t **pair,
                       int64_t *n_pairs, plb_err_t *err)

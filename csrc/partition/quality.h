@@ -35,6 +35,11 @@ typedef struct plb_scan {
 int plb_rows_scan(const plb_rows_t *rows, const char *name, int64_t n_entries, int64_t first,
                   int64_t n_objects, plb_scan_t *out, plb_err_t *err);
 
+/** sums[1 + n_weights][n_parts]: the objects of each part, and each column of weight[n][n_weights]
+ *  over them.  PLB_ERR_RANGE: a part is none. */
+int plb_part_sums(const int32_t *part, int64_t n, int32_t n_parts, const double *weight,
+                  int32_t n_weights, double *sums, plb_err_t *err);
+
 /** Of each part, its own side only: cut[n_parts] edges that lead to another part, their weight,
  *  boundary[n_parts] objects that have such an edge.  *volume: each object once to each other part
  *  that has a neighbour of it.  *pair (of plb_malloc): the n_pairs distinct part * n_parts + other

@@ -183,10 +183,11 @@ static void list_coords(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR g
 {
     IDS, (void)gid;
     const plb_zoltan_t *in = data;
-    for (int i = 0; i < n; i++) {
-        for (int d = 0; d < dims; d++) {
-            out[(int64_t)i * dims + d] = in->coords[(int64_t)lid[i] * dims + d];
+    for (int i = 0, run; i < n; i += run) { /* in runs: most often one of all */
+        for (run = 1; i + run < n && lid[i + run] == lid[i] + (ZOLTAN_ID_TYPE)run; run++) {
         }
+        memcpy(out + (int64_t)i * dims, in->coords + (int64_t)lid[i] * dims,
+               (size_t)run * (size_t)dims * sizeof *out);
     }
     *ierr = ZOLTAN_OK;
 }

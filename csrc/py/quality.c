@@ -159,6 +159,44 @@ static PyObject *nets_quality(PyObject *module, PyObject *args)
     return ret != PLB_OK ? plb_py_raise(ret, &err) : Py_BuildValue("dd", connectivity, cut);
 }
 
+PyDoc_STRVAR(sums_doc,
+             "part_sums(part, parts, weight, columns, /)\n--\n\n"
+             "Objects of each part, and each column of the weights, one behind the other.");
+static PyObject *part_sums(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *object, *weights;
+    int parts, columns, ret = PLB_ERR_CALLBACK;
+    if (!PyArg_ParseTuple(args, "OiOi", &object, &parts, &weights, &columns)) {
+        return NULL;
+    }
+    plb_err_t error = {0, ""}, *err = &error;
+    plb_py_held_t held = {0};
+    const int32_t *part;
+    int64_t n;
+    double *sums = NULL;
+    PyArrayObject *weight = plb_py_hold(&held, weights, NPY_FLOAT64, 2);
+    if (PyErr_Occurred() || view(&held, object, NPY_INT32, &part, &n) != 0) {
+        goto out;
+    }
+    if (parts < 1 || columns < 0 || (weight == NULL ? 0 : PyArray_SIZE(weight)) != n * columns) {
+        PyErr_SetString(PyExc_ValueError, "parts, weight: expected 1 or more, (n, columns)");
+        goto out;
+    }
+    PLB_NEW(sums, (int64_t)parts * (1 + columns));
+    Py_BEGIN_ALLOW_THREADS;
+    ret = plb_part_sums(part, n, parts, weight == NULL ? NULL : PyArray_DATA(weight), columns,
+                        sums, err);
+    Py_END_ALLOW_THREADS;
+out:
+    plb_py_release(&held);
+    if (ret != PLB_OK) {
+        plb_free(sums);
+        return plb_py_raise(ret, err);
+    }
+    return plb_py_take(sums, (npy_intp)parts * (1 + columns), NPY_FLOAT64);
+}
+
 PyDoc_STRVAR(moves_doc,
              "moves(part, old, home, parts, ranks, first, ids, /)\n--\n\n"
              "(rank of each object; row, id, rank, part of those that change their part; id and\n"
@@ -207,6 +245,7 @@ static PyMethodDef methods[] = {
     {"scan_rows", scan_rows, METH_VARARGS, scan_doc},
     {"graph_quality", graph_quality, METH_VARARGS, graph_doc},
     {"nets_quality", nets_quality, METH_VARARGS, nets_doc},
+    {"part_sums", part_sums, METH_VARARGS, sums_doc},
     {"moves", moves, METH_VARARGS, moves_doc},
     {0},
 };

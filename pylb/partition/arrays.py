@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
@@ -43,6 +44,21 @@ def whole(name: str, value: Any, n: int | None = None) -> NDArray[Any]:
     return np.ascontiguousarray(given)
 
 
+def integer(name: str, value: Any) -> int:
+    """A Python or NumPy integer."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise DomainError(f"{name} is {value!r}: expected an integer") from None
+
+
+def _floats(name: str, value: Any) -> F64:
+    try:
+        return np.ascontiguousarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DomainError(f"{name}: expected an array of numbers ({error})") from None
+
+
 def places(name: str, value: Any, n: int, parts: int) -> I32:
     """Parts of the objects, or -1."""
     given = whole(name, value, n)
@@ -56,7 +72,7 @@ def places(name: str, value: Any, n: int, parts: int) -> I32:
 
 def vector(name: str, value: Any, n: int, several: bool = False) -> F64:
     """Numbers, zero or more: (n,), or with `several` (n, d)."""
-    out = np.ascontiguousarray(value, dtype=np.float64)
+    out = _floats(name, value)
     if out.shape != (n,) and not (several and out.ndim == 2 and len(out) == n and out.shape[1]):
         also = f" or ({n}, d)" if several else ""
         raise DomainError(f"{name} has shape {out.shape}: expected ({n},){also}")
@@ -69,7 +85,7 @@ def vector(name: str, value: Any, n: int, several: bool = False) -> F64:
 
 def points(name: str, value: Any) -> F64:
     """Finite coordinates (n, 1 ... 3); a vector is points on a line."""
-    xyz = np.ascontiguousarray(value, dtype=np.float64)
+    xyz = _floats(name, value)
     if xyz.ndim == 1:
         xyz = xyz[:, None]
     if xyz.ndim != 2 or not 1 <= xyz.shape[1] <= 3:

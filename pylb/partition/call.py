@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import operator
 import time
 import warnings
 import zlib
@@ -17,7 +16,7 @@ from numpy.typing import ArrayLike
 from pylb import _core
 from pylb.errors import DomainError, PartitionerWarning
 from pylb.partition import serial, zoltan
-from pylb.partition.arrays import I32
+from pylb.partition.arrays import I32, integer
 from pylb.partition.geometry import Cuts
 from pylb.partition.levels import Levels
 from pylb.partition.levels import divide as divide_levels
@@ -240,7 +239,8 @@ def _choice(
     if approach not in APPROACHES:
         raise DomainError(f"approach is {approach!r}: expected {', '.join(APPROACHES)}")
     starts, cycles, symmetrize = work
-    if operator.index(starts) < 1 or operator.index(cycles) < 0:
+    starts, cycles = integer("starts", starts), integer("cycles", cycles)
+    if starts < 1 or cycles < 0:
         raise DomainError(f"starts is {starts}, cycles is {cycles}: expected 1 and 0 or more")
     return Choice(names, approach, levels, (starts, cycles, bool(symmetrize)))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,10 @@ from numpy.typing import NDArray
 
 from pylb.errors import FormatError, MissingFileError
 
+BROKEN = (  # what readers raise of a file that is not what it says
+    *(ValueError, IndexError, OverflowError, EOFError, KeyError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error),
+)
 KEYS = (
     *("start", "to", "edge_weight", "net_start", "pin", "net_weight"),
     *("coords", "weight", "old", "fixed", "sizes", "tree", "shares"),
@@ -41,8 +47,8 @@ def read(path: str | Path) -> dict[str, Any]:
         return readers[file.suffix](file)
     except FormatError:
         raise
-    except (ValueError, IndexError, OverflowError, EOFError, KeyError) as error:
-        raise FormatError(f"{file}: {error}") from error
+    except BROKEN as error:
+        raise FormatError(f"{file}: {error or type(error).__name__}") from error
 
 
 def write(path: str | Path, part: NDArray[np.int32]) -> None:
@@ -62,7 +68,7 @@ def read_parts(path: str | Path) -> NDArray[np.int64]:
     try:
         given = np.load(file) if file.suffix == ".npy" else np.array(file.read_text().split())
         return given.astype(np.int64)
-    except ValueError as error:
+    except BROKEN as error:
         raise FormatError(f"{file}: {error}: expected a part a line") from error
 
 
@@ -138,6 +144,9 @@ def _hmetis(file: Path) -> dict[str, Any]:
         raise FormatError(f"{file}, line {lines[0][0]}: format {kind}: expected 1, 10, 11 or none")
     rows = _body(file, lines, nets + (n if kind >= 10 else 0))
     weighted = kind % 10
+    for i, row in enumerate(rows):
+        if len(row) < (weighted if i < nets else 1):
+            raise FormatError(f"{file}, line {lines[1 + i][0]}: expected a weight")
     pins = [row[weighted:] for row in rows[:nets]]
     start = np.concatenate([[0], np.cumsum([len(row) for row in pins])]).astype(np.int64)
     pin = np.concatenate([np.zeros(0, np.int64), *pins]) - 1

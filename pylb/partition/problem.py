@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import zlib
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -141,7 +140,7 @@ def local(
         With the argument, its value and what was expected.
     """
     k = ranks.size if parts is None and ranks.comm is not None else parts
-    k = 2 if k is None else operator.index(k)
+    k = 2 if k is None else arrays.integer("parts", k)
     if not 1 <= k <= arrays.MOST:
         raise DomainError(f"parts is {k}: expected 1 or more")
     out = Problem(ranks, k, 0, ratio=float(ratio), imbalance=float(imbalance))
@@ -149,7 +148,7 @@ def local(
         raise DomainError(f"imbalance is {imbalance}: expected above 1")
     if not 0.0 < out.ratio < np.inf:
         raise DomainError(f"migration_ratio is {ratio}: expected above zero")
-    out.seed = operator.index(seed)
+    out.seed = arrays.integer("seed", seed)
     if not 0 <= out.seed <= arrays.MOST:
         raise DomainError(f"seed is {seed}: expected 0 ... {arrays.MOST}")
     out.params = {name: _text(value) for name, value in params.items()}

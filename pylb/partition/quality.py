@@ -149,9 +149,8 @@ def _told(
 
 def count(problem: Problem, part: I32, *more: float) -> tuple[Counts, list[float]]:
     """Count on all ranks, and sum up what `more` each has; collective."""
-    weights = () if problem.weight is None else problem.weight.T
-    own = [np.array(more), np.bincount(part, minlength=problem.parts)]
-    own += [np.bincount(part, w, problem.parts) for w in weights]
+    k, columns = problem.parts, 0 if problem.weight is None else problem.weight.shape[1]
+    own = [np.array(more), _core.part_sums(part, k, problem.weight, columns)]
     neighbours = None
     if problem.graph is not None:
         *cut, neighbours = _graph(problem, problem.graph, part)
@@ -162,13 +161,13 @@ def count(problem: Problem, part: I32, *more: float) -> tuple[Counts, list[float
         total = problem.ranks.sum(np.concatenate(own, dtype=float))
         ends = list(accumulate(map(len, own)))
         own = [total[a:b] for a, b in zip([0, *ends], ends, strict=False)]
-    others, objects, *rest = own
-    after = rest[len(weights) :]
+    others, sums, *rest = own
+    objects, *weights = sums.reshape(1 + columns, k)
     counts = Counts(
         objects,
-        rest[: len(weights)],
-        None if neighbours is None else [*after[:4], neighbours],
-        None if problem.nets is None else after[-1],
+        weights,
+        None if neighbours is None else [*rest[:4], neighbours],
+        None if problem.nets is None else rest[-1],
         problem.shares,
     )
     return counts, others.tolist()
