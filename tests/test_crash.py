@@ -45,4 +45,4 @@ def test_contacts_under_mpiexec(mpiexec, ranks):
     rows = json.loads(out)
     assert [row["contacts"] for row in rows] == [contacts(16, t) for t in (0.0, 0.5, 1.0)]
     assert all(row["max/mean"] < 1.1 for row in rows)
-    assert rows[1]["moved"] < 16**2
+    assert all(row["moved"] < 16**2 for row in rows)  # of 1,185 elements
