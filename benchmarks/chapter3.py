@@ -33,9 +33,9 @@ import pylb
 from pylb import plots
 from pylb.cli.table import show
 
-import jacobi2d  # isort: skip
 import kneighbor  # isort: skip
 import leanmd  # isort: skip
+import runs  # isort: skip
 from heat import Block, Plate  # isort: skip
 from lennardjones import Fluid  # isort: skip
 
@@ -96,7 +96,7 @@ def declared(comm: Any, solved: Solved, **balancing: Any) -> dict[str, Any]:
 
     plate, n = solved.plate, len(solved.seconds)
     lb = pylb.Balancer(comm, strategy=strategy, **balancing)
-    for key in jacobi2d.initial_blocks(plate, lb.rank, lb.n_ranks):
+    for key in runs.starts(lb, plate.blocks**2, None, plate.neighbours):
         lb.add(key, np.zeros((plate.size + 2, plate.size + 2)))
     border = np.zeros(plate.size)
     for it in lb.iterate(n):

@@ -21,10 +21,12 @@ from heat import Block, Plate
 import pylb
 
 
-def solve(comm: Any, plate: Plate, iterations: int, **balancing: Any) -> runs.Run:
+def solve(
+    comm: Any, plate: Plate, iterations: int, start: str | None = None, **balancing: Any
+) -> runs.Run:
     """Run the solver under the balancing that the keywords of `pylb.Balancer` ask for."""
     lb = pylb.Balancer(comm, **balancing)
-    for key in initial_blocks(plate, lb.rank, lb.n_ranks):
+    for key in runs.starts(lb, plate.blocks**2, start, lambda key: plate.neighbours(key).values()):
         lb.add(key, Block(plate, key))
     for _ in lb.iterate(iterations):
         for key, block in lb.local():
@@ -35,12 +37,6 @@ def solve(comm: Any, plate: Plate, iterations: int, **balancing: Any) -> runs.Ru
                 lb.send(neighbour, key, block.border(side))
     temperatures = {key: block.t[1:-1, 1:-1].tobytes() for key, block in lb.local()}
     return runs.Run.of(lb, runs.gather(comm, temperatures).values())
-
-
-def initial_blocks(plate: Plate, rank: int, n_ranks: int) -> range:
-    """Keys of the blocks that start on a rank: rows of blocks, one behind the other."""
-    n = plate.blocks**2
-    return range(n * rank // n_ranks, n * (rank + 1) // n_ranks)
 
 
 def arguments() -> argparse.Namespace:

@@ -98,10 +98,12 @@ class Node:
             self.x *= 3.9 - 3.9 * self.x
 
 
-def solve(comm: Any, ring: Ring, iterations: int, **balancing: Any) -> runs.Run:
+def solve(
+    comm: Any, ring: Ring, iterations: int, start: str | None = None, **balancing: Any
+) -> runs.Run:
     """Run the ring under the balancing that the keywords of `pylb.Balancer` ask for."""
     lb = pylb.Balancer(comm, **balancing)
-    for key in initial_nodes(ring, lb.rank, lb.n_ranks):
+    for key in runs.starts(lb, ring.objects, start, ring.neighbours):
         lb.add(key, Node(key))
     for it in lb.iterate(iterations):
         for key, node in lb.local():
@@ -112,12 +114,6 @@ def solve(comm: Any, ring: Ring, iterations: int, **balancing: Any) -> runs.Run:
                 lb.send(neighbour, key, message, copy=False)
     state = runs.gather(comm, {key: node.x.tobytes() for key, node in lb.local()})
     return runs.Run.of(lb, state.values())
-
-
-def initial_nodes(ring: Ring, rank: int, n_ranks: int) -> range:
-    """Keys of the objects that start on a rank: a stretch of the ring."""
-    n = ring.objects
-    return range(n * rank // n_ranks, n * (rank + 1) // n_ranks)
 
 
 def calibrate(comm: Any, seconds: float) -> int:

@@ -89,6 +89,10 @@ class Program:
             out[b].append((a, nbytes))
         return out
 
+    def neighbours(self, key: int) -> list[int]:
+        """Whom an object talks to."""
+        return [neighbour for neighbour, _ in self.sends[key]]
+
     def snapshot(self, n_ranks: int, object_bytes: int = 8 * Node.LENGTH) -> pylb.Snapshot:
         """The program as a balancer sees it: objects in blocks on the ranks."""
         n = len(self.load)
@@ -133,16 +137,18 @@ def _distinct(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.unique(pairs[pairs[:, 0] < pairs[:, 1]], axis=0)
 
 
-def solve(comm: Any, program: Program, iterations: int, **balancing: Any) -> runs.Run:
+def solve(
+    comm: Any, program: Program, iterations: int, start: str | None = None, **balancing: Any
+) -> runs.Run:
     """Run the program under the balancing that the keywords of `pylb.Balancer` ask for."""
     lb = pylb.Balancer(comm, **balancing)
-    n = len(program.load)
-    for key in range(n * lb.rank // lb.n_ranks, n * (lb.rank + 1) // lb.n_ranks):
+    load = program.load
+    for key in runs.starts(lb, len(load), start, program.neighbours, load):
         lb.add(key, Node(key))
     for _ in lb.iterate(iterations):
         for key, node in lb.local():
             node.receive(lb.inbox(key))
-            node.compute(round(program.load[key]))
+            node.compute(round(load[key]))
             for neighbour, nbytes in program.sends[key]:
                 lb.send(neighbour, key, np.resize(node.x, max(1, nbytes // 8)), copy=False)
     state = runs.gather(comm, {key: node.x.tobytes() for key, node in lb.local()})

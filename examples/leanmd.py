@@ -47,10 +47,18 @@ class Trajectory(runs.Run):
         return float(np.abs(self.total / self.total[0] - 1.0).max())
 
 
-def solve(comm: Any, fluid: Fluid, atoms: np.ndarray, steps: int, **balancing: Any) -> Trajectory:
+def solve(
+    comm: Any,
+    fluid: Fluid,
+    atoms: np.ndarray,
+    steps: int,
+    start: str | None = None,
+    **balancing: Any,
+) -> Trajectory:
     """Run the dynamics under the balancing that the keywords of `pylb.Balancer` ask for."""
     lb = pylb.Balancer(comm, **balancing)
-    for key, part in fluid.objects(atoms, initial_cells(fluid, lb.rank, lb.n_ranks)):
+    cells = runs.starts(lb, fluid.n_cells, start, fluid.near, fluid.pairs(atoms))
+    for key, part in fluid.objects(atoms, cells):
         lb.add(key, part)
     for step in lb.iterate(steps + 1):
         for phase in fluid.phases(step):
@@ -73,12 +81,6 @@ def trajectory(comm: Any, lb: pylb.Balancer, cells: dict[int, Cell]) -> Trajecto
     atoms = atoms[:, np.argsort(atoms[ID])]
     run = runs.Run.of(lb, [atoms.tobytes()])
     return Trajectory(**vars(run), energy=np.sum(energy, axis=0), atoms=atoms)
-
-
-def initial_cells(fluid: Fluid, rank: int, n_ranks: int) -> range:
-    """Keys of the cells that start on a rank with their computes: a slab of the box."""
-    n = fluid.n_cells
-    return range(n * rank // n_ranks, n * (rank + 1) // n_ranks)
 
 
 def print_energy(run: Trajectory, fluid: Fluid) -> None:

@@ -81,6 +81,16 @@ class Fluid:
         place = np.add(np.unravel_index(cell, self.grid), offset)
         return int(np.ravel_multi_index(tuple(place), self.grid, mode="wrap"))
 
+    def near(self, cell: int) -> list[int]:
+        """Keys of the cells around one, with itself, ascending."""
+        return sorted({self.neighbour(cell, offset) for offset in self.around})
+
+    def pairs(self, atoms: np.ndarray) -> np.ndarray:
+        """Pairs of atoms that the computes of each cell look at; (n_cells,)."""
+        count = np.bincount(self.cell_of(atoms[X]), minlength=self.n_cells).reshape(self.grid)
+        around = sum(np.roll(count, [-d for d in o], axis=(0, 1, 2)) for o in self.forward[1:])
+        return (count * (count / 2 + around)).ravel()
+
     def compute(self, cell: int, direction: int) -> int:
         """Key of the compute between a cell and the one in a forward direction."""
         return self.n_cells + cell * len(self.forward) + direction
@@ -132,7 +142,7 @@ class Fluid:
         ids = np.arange(place.shape[1])[None, :]
         return np.concatenate([ids, place * self.box[:, None], v])
 
-    def objects(self, atoms: np.ndarray, keys: range) -> Iterator[tuple[int, Cell | Compute]]:
+    def objects(self, atoms: np.ndarray, keys: list[int]) -> Iterator[tuple[int, Cell | Compute]]:
         """The cells of these keys with their atoms, and the computes that belong to them."""
         home = self.cell_of(atoms[X])
         for cell in keys:
@@ -159,7 +169,7 @@ class Cell:
         self.fluid, self.key = fluid, key
         self.low = np.array(np.unravel_index(key, fluid.grid))[:, None] * fluid.side[:, None]
         self.computes = fluid.computes(key)
-        self.near = sorted({fluid.neighbour(key, offset) for offset in fluid.around})
+        self.near = fluid.near(key)
         self.energy: list[tuple[float, float]] = []
         self.take(atoms)
 

@@ -100,10 +100,15 @@ class Outcome(runs.Run):
     error: float
 
 
-def solve(comm: Any, problem: Problem, steps: int, **balancing: Any) -> Outcome:
+def solve(
+    comm: Any, problem: Problem, steps: int, start: str | None = None, **balancing: Any
+) -> Outcome:
     """Run the flow under the balancing that the keywords of `pylb.Balancer` ask for."""
     lb = pylb.Balancer(comm, **balancing)
-    for key in initial_zones(problem, lb.rank, lb.n_ranks):
+    cells = [box.n_cells for box in problem.boxes]
+    for key in runs.starts(
+        lb, problem.n_zones, start, lambda key: problem.neighbours(key).values(), cells
+    ):
         lb.add(key, Zone(problem.boxes[key]))
     for _ in lb.iterate(steps):
         for key, zone in lb.local():
@@ -119,12 +124,6 @@ def solve(comm: Any, problem: Problem, steps: int, **balancing: Any) -> Outcome:
 
 def _digest(zone: Zone) -> bytes:
     return hashlib.sha256(zone.inside.tobytes()).digest()
-
-
-def initial_zones(problem: Problem, rank: int, n_ranks: int) -> range:
-    """Keys of the zones that start on a rank: rows of zones, one behind the other."""
-    n = problem.n_zones
-    return range(n * rank // n_ranks, n * (rank + 1) // n_ranks)
 
 
 def arguments() -> argparse.Namespace:

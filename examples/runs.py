@@ -1,7 +1,8 @@
 """What the driver scripts share: the outcome of a run, and several compared, as table and picture.
 
-Each script has a function ``solve(comm, ..., iterations, **balancing)`` that runs its program once,
-under the balancing that the keywords of `pylb.Balancer` ask for, and returns a `Run`.
+Each script has a function ``solve(comm, ..., iterations, start=None, **balancing)`` that runs its
+program once, under the balancing that the keywords of `pylb.Balancer` ask for, from objects in
+blocks or where `pylb.partition` puts them, and returns a `Run`.
 """
 
 from __future__ import annotations
@@ -60,6 +61,26 @@ class Run:
         return np.diff([-1, *self.balanced_after]).tolist()
 
 
+def starts(
+    lb: pylb.Balancer,
+    n: int,
+    method: str | None,
+    neighbours: Callable[[int], Iterable[int]],
+    weight: Any = None,
+) -> list[int]:
+    """Keys of the objects, of n, that start on this rank.
+
+    In blocks, or with a `method` where `pylb.partition` puts them: little to send, and as the
+    `weight` of each is known beforehand, the ranks balanced as far as that goes.
+    """
+    if method is None:
+        return list(range(n * lb.rank // lb.n_ranks, n * (lb.rank + 1) // lb.n_ranks))
+    rows = [sorted({*neighbours(key)} - {key}) for key in range(n)]
+    graph = np.cumsum([0, *map(len, rows)]), np.array([to for row in rows for to in row], int)
+    part = pylb.partition(graph, lb.n_ranks, weight=weight, method=method).part
+    return [int(key) for key in np.flatnonzero(part == lb.rank)]
+
+
 def gather(comm: Any, mine: dict[int, Any]) -> dict[int, Any]:
     """What all ranks hold, in order of the keys; on every rank."""
     parts = comm.allgather(mine) if comm is not None else [mine]
@@ -82,6 +103,9 @@ def arguments(parser: argparse.ArgumentParser) -> argparse.Namespace:
     how.add_argument("--every", type=int, help="balance after every so many iterations")
     how.add_argument("--trigger", help="when to balance (auto)")
     how.add_argument("--compare", action="store_true", help="unbalanced, fixed period, chosen ones")
+    parser.add_argument(
+        "--partition", metavar="METHOD", help="how to place the objects first: graph, metis, ..."
+    )
     parser.add_argument("--plot", metavar="FILE", help="draw the loads of the ranks")
     parser.add_argument("--virtual", metavar="P", type=int, help="on so many virtual ranks")
     args = parser.parse_args()
@@ -102,10 +126,11 @@ def make(
 ) -> dict[str, Run]:
     """The runs that the command line asks for, by name: one, or several to compare.
 
-    ``program(comm, *what, iterations, **balancing)`` makes one of them.
+    ``program(comm, *what, iterations, start=..., **balancing)`` makes one of them.
     """
 
     def solve(n: int, **balancing: Any) -> Run:
+        balancing["start"] = args.partition
         if args.virtual is None:
             return program(WORLD, *what, n, **balancing)
         return pylb.VirtualCluster(args.virtual).run(program, *what, n, **balancing)[0]

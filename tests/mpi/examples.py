@@ -22,7 +22,8 @@ from heat import Plate
 from lennardjones import Fluid
 
 WORLD = MPI.COMM_WORLD
-UNBALANCED = {"mode": "off"}
+START = "pylb"  # method of the initial partition; another one than in blocks
+UNBALANCED = {"mode": "off", "start": START}
 BALANCED = {"every": 2, "strategy": "GreedyLB"}  # moves most
 
 
