@@ -178,6 +178,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one seed, small cases")
     parser.add_argument("--full", action="store_true", help="every method on every mesh")
     parser.add_argument("--only", help="parts by name, with commas between")
+    parser.add_argument("--cases", help="of the methods: cube22, cube46, cube100, 4elt, ...")
     parser.add_argument("--json", type=Path, default=Path("out/partition.json"))
     args = parser.parse_args()
     out, checks = {}, {}
@@ -187,7 +188,7 @@ def main() -> None:
         "share": lambda: own_share(args.quick),
         "crash": lambda: toolkit.crash(args.quick),
         "drift": lambda: toolkit.drift(args.quick),
-        "methods": lambda: toolkit.methods(args.quick, args.full),
+        "methods": lambda: toolkit.methods(args.quick, args.full, args.cases),
     }
     chosen = args.only.split(",") if args.only else list(parts)
     for name, make in ((name, parts[name]) for name in chosen):
