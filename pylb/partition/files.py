@@ -97,7 +97,7 @@ def _head(file: Path, lines: list[tuple[int, list[str]]]) -> NDArray[np.int64]:
 def _body(file: Path, lines: list[tuple[int, list[str]]], n: int) -> list[NDArray[np.int64]]:
     """The n lines after the first; blank ones may follow."""
     rest = lines[1:]
-    while len(rest) > n and not rest[-1][1]:
+    while len(rest) > max(n, 0) and not rest[-1][1]:
         rest.pop()
     if len(rest) != n:
         raise FormatError(f"{file}: {len(rest)} lines after the first: expected {n}")
@@ -199,7 +199,7 @@ def _npy(file: Path) -> dict[str, Any]:
 
 
 def _npz(file: Path) -> dict[str, Any]:
-    with np.load(file) as archive:
+    with file.open("rb") as handle, np.load(handle) as archive:
         given = {name: archive[name] for name in archive.files}
     strange = [name for name in given if name not in KEYS]
     if strange:
