@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from test_mpi import HERE, launch
 
 import pylb
@@ -463,6 +464,53 @@ def test_edges_of_memory(points, d):
         if behind is not None:
             row = np.full(len(points), e + 1.0)
             assert np.isclose(wary.times(row)[i], (e + 1.0) / behind)
+
+
+def wanders(comm, shape, model, seed, tol):
+    """Arrays keep what they hold, whatever the clock says: nothing, noise, pages, less for more."""
+    rows = len(shape) == 1
+    kind, size = (pylb.RowPartition, shape[0]) if rows else (pylb.TilePartition, shape)
+    part = kind(comm, size, model, tol=tol)
+    rng = np.random.default_rng([seed, comm.rank])
+    whole = np.arange(np.prod(shape)).reshape(shape)
+    band = sparse.random_array(
+        (shape[0], 5), density=0.3, format="csr", rng=np.random.default_rng(1)
+    )
+    a, more = whole[part.local], [band[part.local].tocsc()] if rows else []
+    for _ in range(6):
+        d = int(part.counts[comm.rank])
+        odd = [0.0, 1e-9 * d, float(d), 1.0 / (1 + d), 50.0 * d, rng.lognormal(0.0, 2.0)]
+        with part.timed():
+            comm.elapse(float(rng.choice(odd)))
+        before = part.counts
+        a, *more = got if isinstance(got := part.redistribute(a, *more), tuple) else (got,)
+        assert np.array_equal(a, whole[part.local])
+        if rows:
+            assert more[0].format == "csc"
+            assert np.array_equal(more[0].toarray(), band[part.local].toarray())
+        assert part.counts.sum() == whole.size
+        assert part.history[-1].counts.tolist() == before.tolist()
+    again = kind(comm, size, model, models=part.models) if whole.size else part
+    assert again.counts.sum() == whole.size
+    return part.models
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 6),
+    st.one_of(st.tuples(st.integers(0, 40)), st.tuples(st.integers(0, 9), st.integers(0, 9))),
+    st.sampled_from(row_cases.module.MODELS),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0.0, 0.1, 1.0]),
+)
+def test_nothing_is_lost_whatever_the_clock_says(p, shape, model, seed, tol):
+    models = pylb.VirtualCluster(p, clock="none").run(wanders, shape, model, seed, tol)
+    for other in models[1:]:
+        assert np.array_equal(other.rows, models[0].rows)
+        assert np.array_equal(other.speed, models[0].speed)
+    if len(models[0].rows) and model == "fpm":
+        merged = models[0].merge(pylb.SpeedModels([([7], [3.0])] * p))
+        assert merged.split(100).sum() == 100
 
 
 # ---- everywhere ------------------------------------------------------------------------------

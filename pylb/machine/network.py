@@ -13,7 +13,7 @@ from pylb.snapshot import F64, Snapshot
 
 SIZES = (8, 1 << 10, 1 << 15, 1 << 20)
 REPEATS = 3, 20  # at least and at most, as long as
-ENOUGH = 5e-2  # seconds for a size: where ranks share cores a message may take a time slice
+ENOUGH = 1e-2  # seconds for a size: where ranks share cores a message may take a time slice
 
 
 class Network(NamedTuple):
