@@ -38,8 +38,8 @@ def of_process(cores=None, **environment):
 
 def test_all_strategies_are_among_them():
     names = {key.split(",")[0] for key in EXPECTED}
-    missing = set(pylb.strategies()) - names
-    assert all(pylb.strategies()[name].library for name in missing)
+    missing = set(placements.OWN) - names
+    assert all(placements.OWN[name].library for name in missing)
 
 
 @pytest.mark.parametrize("threads", ["1", "2", "4"])
@@ -69,7 +69,7 @@ def test_not_calls_from_other_threads():
             assert found == {key: EXPECTED[key] for key in found}
 
 
-@pytest.mark.parametrize("name", list(pylb.strategies()))
+@pytest.mark.parametrize("name", list(placements.OWN))
 def test_copies_of_arrays_in_other_forms(name):
     """Strides, types and read-only memory of what the caller has do not matter."""
     for i, s in enumerate(placements.SNAPSHOTS):

@@ -2,13 +2,13 @@
 
 #include "base/mem.h"
 
-static int32_t present(const plb_parts_t *in, int64_t v)
+static int32_t present(const plb_new_parts_t *in, int64_t v)
 {
     return in->old == NULL || in->old[v] < 0 ? in->home : in->old[v];
 }
 
 /* Ranks of all objects, and how many come to each. */
-static int find(plb_moves_t *self, const plb_parts_t *in, const int32_t *rank, plb_err_t *err)
+static int find(plb_moves_t *self, const plb_new_parts_t *in, const int32_t *rank, plb_err_t *err)
 {
     for (int64_t v = 0; v < in->n; v++) {
         const int32_t p = in->part[v];
@@ -26,7 +26,7 @@ static int find(plb_moves_t *self, const plb_parts_t *in, const int32_t *rank, p
 }
 
 /* next[n_ranks]: where the next one of each rank is packed. */
-static void list(plb_moves_t *self, const plb_parts_t *in, int64_t *next)
+static void list(plb_moves_t *self, const plb_new_parts_t *in, int64_t *next)
 {
     int64_t i = 0, at = 0;
     for (int32_t r = 0; r < in->n_ranks; r++) {
@@ -47,7 +47,7 @@ static void list(plb_moves_t *self, const plb_parts_t *in, int64_t *next)
     }
 }
 
-int plb_moves_init(plb_moves_t *self, const plb_parts_t *in, plb_err_t *err)
+int plb_moves_init(plb_moves_t *self, const plb_new_parts_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
     int32_t *rank = NULL;

@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 
-typedef struct plb_parts {
+typedef struct plb_new_parts {
     int64_t n; /* own objects */
     int32_t n_parts, n_ranks;
     const int32_t *part; /* [n] new */
@@ -14,7 +14,7 @@ typedef struct plb_parts {
     int32_t home;
     int64_t first;      /* id of the first object, the others follow, */
     const int64_t *ids; /* [n] or NULL: unless these are given */
-} plb_parts_t;
+} plb_new_parts_t;
 
 typedef struct plb_moves {
     int32_t *where; /* [parts->n] rank of each object: part p of k is on rank p * n_ranks / k */
@@ -26,7 +26,7 @@ typedef struct plb_moves {
 } plb_moves_t;
 
 /** Owns its arrays.  O(n + n_parts + n_ranks).  PLB_ERR_RANGE: a part is none. */
-int plb_moves_init(plb_moves_t *self, const plb_parts_t *parts, plb_err_t *err);
+int plb_moves_init(plb_moves_t *self, const plb_new_parts_t *parts, plb_err_t *err);
 void plb_moves_free(plb_moves_t *self);
 
 #endif

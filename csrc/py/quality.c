@@ -205,7 +205,7 @@ static PyObject *moves(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *part, *old, *ids;
-    plb_parts_t in = {0};
+    plb_new_parts_t in = {0};
     long long first;
     if (!PyArg_ParseTuple(args, "OOiiiLO", &part, &old, &in.home, &in.n_parts, &in.n_ranks, &first,
                           &ids)) {

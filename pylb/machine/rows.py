@@ -248,6 +248,8 @@ class RowPartition:
         if moved:
             arrays = self._exchange(arrays, new)
             self._repeats.begin()
+        else:
+            new = self._boxes  # an empty part has a place too
         self.history.append(Division(self.counts, seconds, spread, moved))
         self._set(new)
         return arrays[0] if len(arrays) == 1 else arrays

@@ -241,7 +241,7 @@ static void moves_are_packed_by_rank(void **state)
         f->old[v] = v % 3 - 1;
         ids[v] = 1000 - v;
     }
-    const plb_parts_t in = {
+    const plb_new_parts_t in = {
         .n = N, .n_parts = 5, .n_ranks = 3, .part = f->part, .old = f->old, .home = 2, .ids = ids};
     plb_moves_t out;
     assert_int_equal(plb_moves_init(&out, &in, &f->err), PLB_OK);
