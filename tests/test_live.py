@@ -125,7 +125,8 @@ def test_bar_and_watch_of_a_program_under_mpiexec(terminal, mpiexec, tmp_path):
 def test_what_goes_into_a_file_is_lines(mpiexec, tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM.replace("200", "20"))
     words = [*mpiexec, "-n", "2", sys.executable, "program.py"]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
+    env = {**os.environ}  # without what MPI has put there, if another test has begun it here
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=env)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     assert re.search(r"^pylb: iteration 20 of 20, max/mean ", done.stderr, re.MULTILINE)
