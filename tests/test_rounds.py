@@ -115,6 +115,18 @@ def test_never_worse_and_within_all_constraints(name, data):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seed", [324, 673, 2794])
+def test_what_is_sent_back_finds_its_memory_still_free(name, seed):
+    """Seeds where objects without room at their new rank met others at the old one."""
+    rng = np.random.default_rng(seed)
+    n, p = 300, 7
+    rank, memory = rng.integers(p, size=n), rng.integers(50, size=n)
+    limit = np.full(p, int(1.02 * np.bincount(rank, memory, p).max()) + 1)
+    s = pylb.Snapshot(rng.random(n), rank, n_ranks=p, memory=memory, memory_limit=limit)
+    assert np.all(np.bincount(pylb.place(s, name).rank, memory, p) <= limit)
+
+
+@pytest.mark.parametrize("name", NAMES)
 @SETTINGS
 @given(snapshots(most=60), st.floats(1.0, 1.5))
 def test_nobody_is_overloaded_for_nothing(name, s, overload):

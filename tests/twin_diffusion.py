@@ -45,6 +45,7 @@ class Diffusion(twin_gossip.Gossip):
         for a in self.ranks:
             a.ties = {o[0]: [] for o in a.has}
             a.where = {o[0]: a.r for o in a.has}
+            a.under_way = 0
         for i, j, nbytes in self.sends:
             self.add(self.ranks[home[i]], i, j, home[j], nbytes)
             if home[i] == home[j]:
@@ -182,6 +183,7 @@ class Diffusion(twin_gossip.Gossip):
 
     def send_off(self, a, k, to, post):
         o, told = a.give(k), None
+        a.under_way += o[2]
         post(to, ("object", o))
         for w, j in a.ties[o[0]]:
             where = a.where[j]
@@ -193,6 +195,9 @@ class Diffusion(twin_gossip.Gossip):
 
     def take_in(self, a, mail, post):
         refused = None
+        back = sum(note[1][2] for _, note in mail if note[0] == "no room")
+        room = a.memory() - a.under_way - back
+        a.under_way = 0
         for sender, note in mail:
             kind = note[0]
             if kind == "moved":
@@ -201,11 +206,12 @@ class Diffusion(twin_gossip.Gossip):
             elif kind == "tie" and note[1] != refused:
                 _, i, j, where, w = note
                 self.add(a, i, j, where, w)
-            elif kind == "tie" or (kind == "object" and note[1][2] > a.memory()):
+            elif kind == "tie" or (kind == "object" and note[1][2] > room):
                 refused = note[1] if kind == "tie" else note[1][0]
                 post(sender, note if kind == "tie" else ("no room", note[1]))
             else:
                 link, o = a.links[sender], note[1]
+                room -= o[2] if kind == "object" else 0
                 link.flow = link.flow + o[1] if kind == "object" else 0.0
                 a.where[o[0]] = a.r
                 a.ties.setdefault(o[0], [])

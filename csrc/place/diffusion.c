@@ -73,6 +73,7 @@ typedef struct diffusion {
     plb_ties_t ties; /* its own objects come first */
     link_t *link;    /* [n_links] by rank */
     int32_t n_links;
+    int64_t under_way; /* memory of the objects that left in the last round: they may come back */
 } diffusion_t;
 
 /* ---- who talks to whom ---------------------------------------------------------------------- */
@@ -441,6 +442,7 @@ static int send_off(diffusion_t *self, int64_t entry, int32_t object, int32_t to
     plb_agent_t *agent = &self->gossip.agent;
     plb_ties_t *ties = &self->ties;
     int32_t told = -1;
+    self->under_way += agent->entry[entry].memory;
     int ret = plb_agent_give(agent, entry, to, NOTE_OBJECT, err);
     for (int32_t k = ties->first[object]; ret == PLB_OK && k >= 0; k = ties->tie[k].next) {
         const int32_t peer = ties->tie[k].peer, where = ties->where[peer];
@@ -521,11 +523,23 @@ static int receive(diffusion_t *self, const plb_note_t *note, plb_err_t *err)
     return ret;
 }
 
+/* Memory that is free, but for what has left and may come back: objects that no rank has answered
+ * yet, and those that these notes bring back. */
+static int64_t free_memory(diffusion_t *self, const plb_note_t *in, int64_t n_in)
+{
+    int64_t bytes = plb_agent_room(&self->gossip.agent) - self->under_way;
+    for (int64_t k = 0; k < n_in; k++) {
+        bytes -= in[k].kind == NOTE_NO_ROOM ? in[k].memory : 0;
+    }
+    self->under_way = 0;
+    return bytes;
+}
+
 /* Read the notes of a round of moves. */
 static int take_in(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
 {
     int ret = PLB_OK;
-    int64_t refused = -1;
+    int64_t refused = -1, room = free_memory(self, in, n_in);
     plb_agent_t *agent = &self->gossip.agent;
     for (int64_t k = 0; ret == PLB_OK && k < n_in; k++) {
         plb_note_t note = in[k];
@@ -537,11 +551,12 @@ static int take_in(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_er
         } else if (note.kind == NOTE_TIE && note.id != refused) {
             ret = tie_with(self, object, note.memory, note.rank, note.load, err);
         } else if (note.kind == NOTE_TIE ||
-                   (note.kind == NOTE_OBJECT && note.memory > plb_agent_room(agent))) {
+                   (note.kind == NOTE_OBJECT && note.memory > room)) {
             refused = note.id;
             note.kind = note.kind == NOTE_TIE ? NOTE_TIE : NOTE_NO_ROOM;
             ret = plb_agent_post(agent, note, err);
         } else {
+            room -= note.kind == NOTE_OBJECT ? note.memory : 0;
             ret = receive(self, &note, err);
         }
     }
