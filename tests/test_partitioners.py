@@ -1,5 +1,6 @@
 """METIS, Scotch and Zoltan as they are called: what they are asked, answer and refuse."""
 
+import ctypes
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -252,6 +253,53 @@ def test_nothing_is_printed(library):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def ring(n):
+    """Edges of a ring, both directions, as CSR."""
+    v = np.arange(n)
+    to = np.stack([(v - 1) % n, (v + 1) % n], 1)
+    return np.arange(0, 2 * n + 1, 2).astype(np.int32), np.sort(to).astype(np.int32).ravel()
+
+
+LUMPS = {  # weights of vertices, parts
+    "as many parts as vertices": (np.ones(61), 61),
+    "few vertices": (np.ones(90), 60),
+    "one giant": (np.append(np.ones(199), 10_000), 60),
+    "most without weight": (np.arange(600) % 10 == 0, 60),
+    "four decades": (10 ** (np.arange(300) % 5), 100),
+}
+
+
+@pytest.mark.parametrize("lump", LUMPS)
+def test_lumps_make_nobody_print(library, lump, capfd):
+    """METIS complains of halves without vertices, which it makes itself."""
+    weight, parts = LUMPS[lump]
+    start, to = ring(len(weight))
+    for seed in range(5):
+        part = _core.partition(
+            library, len(weight), parts, start=start, to=to, weight=weight.astype(np.int32),
+            seed=seed,
+        )  # fmt: skip
+        assert np.bincount(part, minlength=parts).min() > 0
+    ctypes.CDLL(None).fflush(None)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_others_print_meanwhile_is_not_lost(library, capfd):
+    """Through C's standard output, of which METIS has a part."""
+    c = ctypes.CDLL(None)
+    start, to = ring(20_000)
+    weight = np.append(np.ones(19_999), 10**6).astype(np.int32)
+    with ThreadPoolExecutor(1) as pool:
+        task = pool.submit(_core.partition, library, 20_000, 64, start=start, to=to, weight=weight)
+        lines = 0
+        while lines < 1000 or not task.done():
+            c.printf(b"line %d\n", ctypes.c_int(lines))
+            lines += 1
+        task.result()
+    c.fflush(None)
+    assert capfd.readouterr().out.splitlines() == [f"line {i}" for i in range(lines)]
 
 
 def test_a_missing_library_is_named_with_its_command(monkeypatch):

@@ -1,6 +1,7 @@
 /* METIS 5: graphs, several weights of a vertex.  No fixed vertices. */
 #include <metis.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +59,67 @@ static int set_option(idx_t *options, const char *name, const char *value, plb_e
         "MINCONN or CONTIG",
         name);
 }
+
+/* ---- what it prints --------------------------------------------------------------------------
+ *
+ * Where a bisection leaves a half without vertices (few of them, one that outweighs a half, many
+ * without weight), METIS prints this and goes on; its parts come back empty, and are filled later.
+ * It prints to what `stdout` is, so during a call that is a stream which leaves this out and hands
+ * on what other threads print.
+ */
+#ifdef __GLIBC__ /* elsewhere `stdout` need not be a variable */
+static FILE *real_stdout;
+
+static ssize_t hand_on(void *cookie, const char *text, size_t n)
+{
+    static const char COMPLAINT[] =
+        "\t***Cannot bisect a graph with 0 vertices!\n"
+        "\t***You are trying to partition a graph into too many parts!\n";
+    const size_t length = sizeof COMPLAINT - 1;
+    const char *end = text + n, *at;
+    (void)cookie;
+    while ((at = memmem(text, (size_t)(end - text), COMPLAINT, length)) != NULL) {
+        fwrite(text, 1, (size_t)(at - text), real_stdout);
+        text = at + length;
+    }
+    fwrite(text, 1, (size_t)(end - text), real_stdout);
+    return (ssize_t)n;
+}
+
+static void mute(void)
+{
+    static FILE *filter; /* for ever: another thread may just be printing to it */
+    if (filter == NULL) {
+        const cookie_io_functions_t how = {.write = hand_on};
+        filter = fopencookie(NULL, "w", how);
+        if (filter != NULL) {
+            setvbuf(filter, NULL, _IOLBF, BUFSIZ);
+        }
+    }
+    real_stdout = stdout;
+    stdout = filter == NULL ? stdout : filter;
+}
+
+static void unmute(void)
+{
+    FILE *filter = stdout;
+    stdout = real_stdout;
+    if (filter != real_stdout) {
+        fflush(filter);
+    }
+}
+#else
+static void mute(void)
+{
+}
+
+static void unmute(void)
+{
+}
+#endif
+
+/* ---- the call --------------------------------------------------------------------------------
+ */
 
 /* The options that the question has. */
 static int set_options(const plb_partition_t *in, idx_t *options, plb_err_t *err)
@@ -123,8 +185,10 @@ static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
                      real_t *, real_t *, idx_t *, idx_t *, idx_t *) =
         bisect ? METIS_PartGraphRecursive : METIS_PartGraphKway;
     pthread_mutex_lock(&lock);
+    mute();
     const int code = ask(&n, &ncon, (idx_t *)in->start, (idx_t *)in->to, (idx_t *)in->weight, NULL,
                          (idx_t *)in->edge_weight, &k, target, NULL, options, &cut, part);
+    unmute();
     pthread_mutex_unlock(&lock);
     ret = failed(code, err);
 out:
