@@ -7,6 +7,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import chance  # noqa: F401 how examples are drawn
 import pytest
 
 # More ranks than cores, also as root: what Open MPI asks for, and MPICH does not mind.

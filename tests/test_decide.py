@@ -6,7 +6,8 @@ import statistics
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from chance import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
@@ -247,7 +248,7 @@ def test_observations_from_before_the_balancing_change_nothing():
         np.testing.assert_equal(trigger.state(), plain.state())
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@examples(60)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([0.0, 0.02, 0.3]),

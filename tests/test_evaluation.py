@@ -4,7 +4,8 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from chance import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
@@ -94,7 +95,7 @@ def snapshots(draw):
     return pylb.Snapshot(rng.random(n), rank, n_ranks=p, **fields), other
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(snapshots())
 def test_evaluation_is_the_twins(case):
     snap, rank = case

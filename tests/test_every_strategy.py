@@ -4,7 +4,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from chance import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
@@ -191,7 +192,7 @@ def test_a_refinement_is_never_worse_than_what_it_was_given(name, make):
 
 # ---- snapshots by chance -----------------------------------------------------------------------
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=30)
+SETTINGS = examples(30)
 LOADS = {
     "even": lambda rng, n: np.ones(n),
     "by chance": lambda rng, n: rng.random(n),
@@ -283,11 +284,8 @@ def test_vectors_and_shared_blocks_are_placed_or_refused(name, s):
         assert after <= before * (1 + 1e-12)
 
 
-BIG = settings(SETTINGS, max_examples=8)
-
-
 @pytest.mark.parametrize("name", NAMES)
-@BIG
+@examples(8)
 @given(s=anything(most=600), seed=st.integers(0, 3))
 def test_larger_snapshots_too(name, s, seed):
     plan = place(s, name, seed=seed)

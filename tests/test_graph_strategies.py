@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import twins
-from hypothesis import given, settings
+from chance import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -14,7 +15,6 @@ import pylb
 from pylb.errors import InfeasibleError, MissingPartError
 
 NAMES = ("MetisLB", "ScotchLB", "ScotchRefineLB", "ZoltanLB", "HypergraphLB")
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=40)
 
 
 @pytest.fixture(params=NAMES)
@@ -92,7 +92,7 @@ def snapshots(draw):
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if here(n)])
-@SETTINGS
+@examples(40)
 @given(s=snapshots(), seed=st.integers(0, 3))
 def test_placements_keep_their_word(name, s, seed):
     try:

@@ -5,7 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from chance import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
@@ -66,7 +67,7 @@ def exhaustive(time, n, cost):
     )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@examples(60)
 @given(
     st.integers(1, 9),
     st.integers(0, 2**32 - 1),
@@ -200,7 +201,7 @@ def random_trace(rng, n_phases, changing):
     return pylb.Trace.from_snapshots(snapshots)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@examples(25)
 @given(
     st.integers(1, 8),
     st.integers(0, 2**32 - 1),

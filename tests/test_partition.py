@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from chance import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
@@ -114,7 +115,7 @@ def test_the_best_of_several_is_at_least_as_good_as_one():
     assert best.max_over_mean <= 1.031
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@examples(60)
 @given(
     st.lists(st.lists(st.integers(0, 19), max_size=5), max_size=25),
     st.integers(1, 6),
@@ -186,7 +187,7 @@ def passed(parent):
     return [leaf for root in children.get(-1, []) for leaf in below(root)]
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@examples(60)
 @given(st.data())
 def test_a_refinement_tree_is_cut_along_its_curve(data):
     parent = [-1] * data.draw(st.integers(1, 4))

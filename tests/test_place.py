@@ -6,7 +6,8 @@ import heapq
 import numpy as np
 import pytest
 import twins
-from hypothesis import assume, given, settings
+from chance import examples
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -23,8 +24,8 @@ NAMES = [
     "BestFitLB", "GreedyLB", "RefineLB", "RefineSwapLB", "RefineCommLB", "CommAwareRefineLB",
 ]  # fmt: skip
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=150)
-LIMITED = settings(SETTINGS, max_examples=60)
+SETTINGS = examples(150)
+LIMITED = examples(60)
 
 LOADS = st.one_of(
     st.integers(0, 5).map(float),

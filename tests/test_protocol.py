@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from chance import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pylb import _core
@@ -72,7 +73,7 @@ def twin(q):
     raise AssertionError
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(st.data())
 def test_with_a_lag_as_the_plain_twin(data):
     draw = data.draw

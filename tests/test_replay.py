@@ -11,7 +11,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from chance import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
@@ -235,7 +236,7 @@ def random_trace(rng, n_ranks, n_entities, n_phases, *, whole=False):
     )
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@examples(80)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_ranks=st.integers(1, 6),
@@ -289,7 +290,7 @@ def repeating(trace, rng, all_movable):
 EDGES = ("src", "dst", "bytes", "messages")
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@examples(80)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_ranks=st.integers(1, 6),

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from chance import examples
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import sparse
 from test_mpi import HERE, launch
@@ -495,7 +496,7 @@ def wanders(comm, shape, model, seed, tol):
     return part.models
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @example(5, (1, 5), "cpm", 33, 0.0)  # an empty tile took another place, and nothing moved
 @given(
     st.integers(1, 6),

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from chance import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
@@ -312,7 +313,7 @@ OUTCOME = st.tuples(
 )
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@examples(300)
 @given(
     st.lists(st.sampled_from(PALETTE), min_size=1, max_size=8, unique=True),
     st.integers(1, 3),

@@ -1,12 +1,11 @@
 """The exchanges that end CommAwareRefineLB and RefineCommLB (csrc/place/swaps.c)."""
 
 import numpy as np
-from hypothesis import given, settings
+from chance import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
-
-SETTINGS = settings(max_examples=120, deadline=None, derandomize=True)
 
 
 def longest(snap, rank, alpha, beta):
@@ -36,7 +35,7 @@ def snapshots(draw):
     return pylb.Snapshot(load, rng.integers(p, size=n), n_ranks=p, edges=edges, **fields)
 
 
-@SETTINGS
+@examples(120)
 @given(snapshots(), st.sampled_from([(0.0, 0.0), (0.5, 0.125), (2.0, 0.25)]))
 def test_exchanges_only_shorten(snap, cost):
     """Also by a count of the costs from scratch, so that what is kept up to date is right."""

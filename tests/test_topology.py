@@ -4,14 +4,15 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from chance import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
 from pylb.errors import DomainError
 from pylb.machine import Torus, Tree, hops, map_ranks
 
-SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
+SETTINGS = examples(100)
 MACHINES = [Tree((7,)), Tree((2, 3)), Tree((2, 2, 2)), Torus((7,)), Torus((3, 4)), Torus((2, 3, 2))]
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from chance import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
@@ -286,7 +287,7 @@ styles = st.sampled_from(
 )
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(runs(), styles)
 def test_generated_runs_agree_with_the_plain_loader(ranks, style):
     with tempfile.TemporaryDirectory() as folder:
@@ -296,7 +297,7 @@ def test_generated_runs_agree_with_the_plain_loader(ranks, style):
         assert len(trace) == len(list(trace))
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@examples(60)
 @given(runs(), styles, st.data())
 def test_generated_runs_under_another_placement(ranks, style, data):
     with tempfile.TemporaryDirectory() as folder:
@@ -313,7 +314,7 @@ def test_generated_runs_under_another_placement(ranks, style, data):
         assert [p.read_bytes() for p in again] == [p.read_bytes() for p in sources]
 
 
-@settings(deadline=None, derandomize=True, max_examples=400)
+@examples(400)
 @given(
     st.integers(0, 10 ** 40) | st.integers(0, 2**64),
     st.integers(-60, 45),

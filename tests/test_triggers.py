@@ -9,7 +9,8 @@ import weakref
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from chance import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
@@ -215,7 +216,7 @@ def series(rng, kind, n, size):
 
 
 @pytest.mark.parametrize("name", TWINS)
-@settings(max_examples=40, deadline=None, derandomize=True)
+@examples(40)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(["linear", "steps", "walk", "wave"]),

@@ -5,7 +5,8 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from chance import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
@@ -84,7 +85,7 @@ def neighbours(snap, rank):
             yield out
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(snapshots(), st.sampled_from([0, 1]))
 def test_no_move_and_no_exchange_is_better(snap, phases):
     plan = pylb.place(snap, "VectorLB", phases=phases)
@@ -94,7 +95,7 @@ def test_no_move_and_no_exchange_is_better(snap, phases):
     assert best >= after * (1 - 1e-9)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(snapshots(limited=True), st.sampled_from([0, 1]))
 def test_blocks_count_once_a_rank(snap, phases):
     fits = bool(np.all(left(snap, snap.rank) >= 0))

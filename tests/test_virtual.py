@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from chance import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
@@ -176,7 +177,7 @@ def twin_times(p, program):
     return at
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data(), st.integers(2, 6))
 def test_messages_take_the_time_of_a_plain_twin(data, p):
     step = st.tuples(
