@@ -91,11 +91,11 @@ def test_a_lab_tells_as_json_what_was_used(capfd):
 
 
 def test_a_recording_tells_as_json_what_it_has(mpiexec, capfd):
-    program = "from mpi4py import MPI; MPI.COMM_WORLD.barrier(); print('hello')"
+    program = "from mpi4py import MPI; MPI.COMM_WORLD.rank or print('hello')"
     words = ["--", *mpiexec, "-n", "2", sys.executable, "-c", program]
     if cli.main(["record", "-o", "ops", "--json", "told.json", *words]) == 2:
         pytest.skip(capfd.readouterr().err)
-    assert capfd.readouterr().out.split() == ["hello", "hello"]
+    assert capfd.readouterr().out == "hello\n"
     told = json.loads(Path("told.json").read_text())
     assert (told["ranks"], told["exit_code"], told["written"]) == (2, 0, "ops")
     assert told["operations"] == pylb.Recording.read("ops").n_ops
