@@ -34,12 +34,16 @@ import pylb
 from pylb.cli.table import show
 from pylb.events import Recording
 from pylb.events.layout import OP, Kind
-from pylb.events.recorder import turns
+from pylb.events.recorder import sharing
 from pylb.whatif import target
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("jacobi2d", "kneighbor", "leanmd", "spa", "server", "stencil", "pipeline")
 IN_C = NAMES[4:]
+SAID = (
+    *("alpha", "beta", "overhead", "waiting", "quantum", "polling", "response"),
+    *("nap", "asleep"),
+)
 EACH_MS = "pipeline, a message each ms"
 
 
@@ -128,10 +132,12 @@ def compare(
             times[place].append(run(program.words, place, only_time=True).seconds or 0.0)
         held.append(run(program.words, program.held))
     recording = min(here, key=computed)
-    recording.info = turns() | recording.info
+    recording.info.update(sharing(recording.info))
     speeds = recording.speeds(min(held, key=computed))
     if keep is not None:
-        recording.save(keep / program.name)
+        for kind, recordings in (("here", here), ("held", held)):
+            for i, one in enumerate(recordings):
+                one.save(keep / f"{program.name}-{kind}-{i}")
     rows = []
     for place in places:
         with warnings.catch_warnings():
@@ -150,23 +156,21 @@ def compare(
                 "nominal": nominal.time,
                 "measured": measured,
                 "runs": times[place],
+                "spread": max(times[place]) / measured - 1.0,
                 "error": told.time / measured - 1.0,
             }
         )
         print(
             f"{program.name:10} {place!s:28} predicted {told.time:7.3f} s (fluid {fluid.time:7.3f},"
             f" nominal speed {nominal.time:7.3f}) measured {measured:7.3f} s "
-            f" {100 * rows[-1]['error']:+.1f} %",
+            f"(+{100 * rows[-1]['spread']:.1f} %)  {100 * rows[-1]['error']:+.1f} %",
             flush=True,
         )
     return {
         "program": program.name,
         "operations": recording.n_ops,
         "speeds": speeds.tolist(),
-        "info": {
-            k: recording.info.get(k)
-            for k in ("alpha", "beta", "overhead", "waiting", "quantum", "polling", "response")
-        },
+        "info": {k: recording.info.get(k) for k in SAID},
         "warnings": recording.warnings,
         "places": rows,
         "cost": cost(here, times[program.recorded]),
@@ -237,6 +241,8 @@ def main() -> None:
     parser.add_argument("--json", default="out/whatif.json")
     args = parser.parse_args()
     ask_mpi()
+    if args.keep is not None:
+        args.keep.mkdir(parents=True, exist_ok=True)
     options = {} if args.quantum is None else {"quantum": args.quantum}
     with tempfile.TemporaryDirectory() as folder:
         chosen = [p for p in programs(Path(folder)) if p.name in args.only.split(",")]
@@ -251,12 +257,19 @@ def main() -> None:
 def report(results: list, costs: dict, speeds: list, path: Path) -> None:
     """Tables, verdicts, and the file."""
     rows = [
-        [r["program"], p["place"], p["predicted"], p["measured"], f"{100 * p['error']:+.1f} %"]
+        [
+            r["program"],
+            p["place"],
+            p["predicted"],
+            p["measured"],
+            f"{100 * p['spread']:.1f} %",
+            f"{100 * p['error']:+.1f} %",
+        ]
         for r in results
         for p in r["places"]
     ]
     print()
-    show(["program", "ranks' cores", "predicted s", "measured s", "error"], rows)
+    show(["program", "ranks' cores", "predicted s", "measured s", "slowest", "error"], rows)
     errors = [abs(p["error"]) for r in results for p in r["places"] if not p["recorded_here"]]
     verdicts = {}
     if errors:

@@ -150,7 +150,7 @@ def critical_path(
     FormatError
         The recording contradicts itself.
     """
-    recording = run if isinstance(run, Recording) else Recording.read(run)
+    recording = Recording.given(run)
     alpha, beta = _network(network)
     comms = comm_arrays(recording.comms)
     names = recording.procedures
@@ -211,7 +211,7 @@ def procedures(
     --------
     >>> pylb.procedures("run")["servBusy1"].moved
     """
-    recording = run if isinstance(run, Recording) else Recording.read(run)
+    recording = Recording.given(run)
     if not recording.procedures:
         raise DomainError(
             "no procedure is marked in the recording: @pylb.procedure in Python, "

@@ -93,7 +93,7 @@ def suggest(
     DomainError, OutOfRangeError
         As `pylb.whatif`.
     """
-    recording = run if isinstance(run, Recording) else Recording.read(run)
+    recording = Recording.given(run)
     if tries is None:
         tries = min(TRIES, SIMULATED // max(recording.n_ops, 1))
     if best < 1 or tries < 0:

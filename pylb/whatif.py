@@ -67,12 +67,12 @@ class Target:
     quantum : float
         Seconds of a turn on a processor that several want; 0: infinitely small.
     waiting : str
-        What a rank that waits in MPI does to its processor: ``"block"`` nothing, and it goes first
-        when its message comes; ``"yield"`` nothing, and it waits for its turn; ``"spin"`` it takes
-        its share.
+        What a rank that waits in MPI does to its processor: ``"block"`` it sleeps, and goes first
+        when its message comes; ``"yield"`` it gives way, and waits for its turn; ``"spin"`` it
+        takes its share.
     polling : float
-        What a rank that waits and yields takes of its processor all the same, for each second of
-        those that compute there.
+        What a rank that waits and does not spin takes of its processor all the same, for each
+        second of those that compute there: it asks.
     matching : str
         Receives from any source take what comes first (``"arrival"``), or what they took
         (``"recorded"``).
@@ -166,21 +166,7 @@ def comm_arrays(comms: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int64], 
 
 
 def whatif(
-    run: Recording | str | os.PathLike[str],
-    *,
-    placement: ArrayLike | None = None,
-    speed: ArrayLike | None = None,
-    node: ArrayLike | None = None,
-    network: Any = None,
-    share: ArrayLike = 1.0,
-    period: float | None = None,
-    overhead: float | None = None,
-    eager: int | None = None,
-    quantum: float | None = None,
-    waiting: str | None = None,
-    polling: float | None = None,
-    matching: str = "arrival",
-    steps: bool = False,
+    run: Recording | str | os.PathLike[str], *, steps: bool = False, **where: Any
 ) -> Prediction:
     """Predict the time of a recorded program under another placement.
 
@@ -191,21 +177,10 @@ def whatif(
     Parameters
     ----------
     run : Recording or path
-    placement : (p,) array of int, optional
-        Processor of each rank; default: each rank has its own.
-    speed : float or (q,) array, optional
-        Of each processor, 1: as recorded.  Its length is the number of processors; default: as
-        many as the placement names.
-    node : (q,) array of int, optional
-        Node of each processor; default: all are on one.
-    network : (alpha, beta), or a mapping, optional
-        Seconds per message and per byte: numbers, or (m, m) arrays by node.
-    share : float or (q,) array, optional
-        Part of each processor that there is, as of ``pylb lab --share``.
-    period, overhead, eager, quantum, waiting, polling, matching :
-        See `Target`.
     steps : bool
         Keep when each operation took place (40 bytes each).
+    **where
+        The target, as for `target`: ``placement``, ``speed``, ``node``, ``network``, ``share``, ...
 
     Returns
     -------
@@ -223,24 +198,10 @@ def whatif(
     >>> run = pylb.Recording.read("run")
     >>> pylb.whatif(run, placement=[0, 0, 1, 1], speed=[1.0, 0.5]).time
     """
-    recording = run if isinstance(run, Recording) else Recording.read(run)
-    aim = target(
-        recording,
-        placement=placement,
-        speed=speed,
-        node=node,
-        network=network,
-        share=share,
-        period=period,
-        overhead=overhead,
-        eager=eager,
-        quantum=quantum,
-        waiting=waiting,
-        polling=polling,
-        matching=matching,
-    )
+    recording = Recording.given(run)
+    aim = target(recording, **where)
     prediction = _simulate(recording, aim, steps)
-    if "stuck" in prediction.end and recording.closed.all() and matching == "arrival":
+    if "stuck" in prediction.end and recording.closed.all() and aim.matching == "arrival":
         repeated = _simulate(recording, replace(aim, matching="recorded"), steps)
         if repeated.complete:
             repeated.warnings.append(
@@ -269,41 +230,37 @@ def target(
     polling: float | None = None,
     matching: str = "arrival",
 ) -> Target:
-    """The target of `whatif`, checked and completed."""
-    p = recording.n_ranks
-    place = np.arange(p) if placement is None else _integers("placement", placement)
-    if place.shape != (p,):
-        raise DomainError(f"placement has {place.size} entries: expected {p}, one for each rank")
-    speeds = np.asarray(1.0 if speed is None else speed, np.float64)
-    if speeds.ndim == 0:
-        q = int(place.max(initial=0)) + 1
-        for one in (share, node):
-            if one is not None and np.ndim(one) == 1:
-                q = np.size(np.asarray(one))
-        speeds = np.full(q, float(speeds))
-    if speeds.ndim != 1:
-        raise DomainError(f"speed has the shape {speeds.shape}: expected one for each processor")
-    wrong = np.flatnonzero((place < 0) | (place >= len(speeds)))
-    if len(wrong):
-        raise OutOfRangeError(
-            f"placement of rank {wrong[0]} is processor {place[wrong[0]]}: expected 0 ... "
-            f"{len(speeds) - 1}"
-        )
-    shares = np.asarray(share, np.float64)
-    if shares.ndim == 0:
-        shares = np.full(len(speeds), float(shares))
-    if shares.shape != speeds.shape:
-        raise DomainError(f"share has {shares.size} entries: expected {len(speeds)}, as speed has")
-    nodes = np.zeros(len(speeds), int) if node is None else _integers("node", node)
-    if nodes.shape != speeds.shape:
-        raise DomainError(f"node has {nodes.size} entries: expected {len(speeds)}, as speed has")
-    for name, value, known in (
-        ("waiting", waiting, WAITING),
-        ("matching", matching, MATCHING),
-    ):
+    """Where a recorded program would run, checked; what is not given is as the recording says.
+
+    Parameters
+    ----------
+    recording : Recording
+    placement : (p,) array of int, optional
+        Processor of each rank; default: each rank has its own.
+    speed : float or (q,) array, optional
+        Of each processor, 1: as recorded.  Its length is the number of processors; default: as
+        many as the placement names.
+    node : (q,) array of int, optional
+        Node of each processor; default: all are on one.
+    network : (alpha, beta), or a mapping, optional
+        Seconds per message and per byte: numbers, or (m, m) arrays by node.
+    share : float or (q,) array, optional
+        Part of each processor that there is, as of ``pylb lab --share``.
+    period, overhead, eager, quantum, waiting, polling, matching :
+        See `Target`.
+
+    Raises
+    ------
+    DomainError, OutOfRangeError
+        A value out of its domain; a placement that names no such processor.
+    """
+    place, speeds, shares, nodes = _processors(recording.n_ranks, placement, speed, share, node)
+    for name, value, known in (("waiting", waiting, WAITING), ("matching", matching, MATCHING)):
         if value is not None and value not in known:
             raise DomainError(f"{name} is {value!r}: expected {', '.join(known)}")
     said = {**DEFAULTS, **{k: v for k, v in recording.info.items() if k in DEFAULTS}}
+    if waiting not in (None, said["waiting"]):
+        said["polling"] = DEFAULTS["polling"]  # what was measured is that of another way to wait
     given = {
         "overhead": overhead,
         "eager": eager,
@@ -312,15 +269,14 @@ def target(
         "polling": polling,
     }
     said.update({k: v for k, v in given.items() if v is not None})
-    m = int(nodes.max(initial=0)) + 1
-    alpha, beta = _network(network, said, m)
+    alpha, beta = _network(network, said, int(nodes.max(initial=0)) + 1)
     alpha += float(said["response"])
     if period is None:
         period = PERIOD if said["response"] <= 0 else 0.0
     return Target(
-        place.astype(np.int32),
+        place,
         speeds,
-        nodes.astype(np.int32),
+        nodes,
         alpha,
         beta,
         shares,
@@ -332,6 +288,37 @@ def target(
         float(said["polling"]),
         matching,
     )
+
+
+def _processors(
+    p: int, placement: ArrayLike | None, speed: ArrayLike | None, share: ArrayLike, node: Any
+) -> tuple[I32, F64, F64, I32]:
+    """Processor of each rank; speed, share and node of each processor."""
+    place = np.arange(p) if placement is None else _integers("placement", placement)
+    if place.shape != (p,):
+        raise DomainError(f"placement has {place.size} entries: expected {p}, one for each rank")
+    speeds = np.asarray(1.0 if speed is None else speed, np.float64)
+    if speeds.ndim == 0:
+        sizes = [np.size(np.asarray(one)) for one in (share, node) if np.ndim(one) == 1]
+        speeds = np.full([*sizes, int(place.max(initial=0)) + 1][0], float(speeds))
+    if speeds.ndim != 1:
+        raise DomainError(f"speed has the shape {speeds.shape}: expected one for each processor")
+    wrong = np.flatnonzero((place < 0) | (place >= len(speeds)))
+    if len(wrong):
+        raise OutOfRangeError(
+            f"placement of rank {wrong[0]} is processor {place[wrong[0]]}: expected 0 ... "
+            f"{len(speeds) - 1}"
+        )
+    shares = np.asarray(share, np.float64)
+    if shares.ndim == 0:
+        shares = np.full(len(speeds), float(shares))
+    nodes = np.zeros(len(speeds), int) if node is None else _integers("node", node)
+    for name, array in (("share", shares), ("node", nodes)):
+        if array.shape != speeds.shape:
+            raise DomainError(
+                f"{name} has {array.size} entries: expected {len(speeds)}, as speed has"
+            )
+    return place.astype(np.int32), speeds, shares, nodes.astype(np.int32)
 
 
 def _integers(name: str, given: ArrayLike) -> NDArray[Any]:
@@ -380,7 +367,7 @@ def outcome(
     steps: list[NDArray[Any]] | None = None,
 ) -> Prediction:
     """What a simulation gave, with the warnings that belong to it."""
-    finish, busy, waiting, paused, done, end = simulation.times().T
+    finish, busy, waiting, paused, done, end, unread = simulation.times().T
     ends = [ENDS[int(e)] for e in end]
     return Prediction(
         float(finish.max(initial=0.0)),
@@ -392,13 +379,20 @@ def outcome(
         np.bincount(aim.placement, busy, len(aim.speed)).astype(np.float64),
         aim,
         recording.seconds,
-        [*recording.warnings, *_doubts(recording, ends, done.astype(int))],
+        [*recording.warnings, *_doubts(recording, ends, done.astype(int), unread.astype(int))],
         steps,
     )
 
 
-def _doubts(recording: Recording, ends: list[str], done: NDArray[Any]) -> list[str]:
+def _doubts(
+    recording: Recording, ends: list[str], done: NDArray[Any], unread: NDArray[Any]
+) -> list[str]:
     out = []
+    if all(end == "through" for end in ends):  # else no wonder
+        out += [
+            f"rank {rank}: {unread[rank]} messages to it are never received"
+            for rank in np.flatnonzero(unread)
+        ]
     for rank, end in enumerate(ends):
         ops = recording.ops[rank]
         if end == "cut":

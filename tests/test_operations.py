@@ -1,10 +1,13 @@
 """pylb record: real programs under the recorder, whole and broken; the monitor."""
 
 import os
+import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +16,7 @@ import numpy as np
 import pytest
 
 import pylb
+from pylb.cli.main import main
 from pylb.events.layout import Collective, Kind
 from pylb.events.monitor import HEAD, Monitor
 from pylb.events.recorder import loaded, record
@@ -281,12 +285,18 @@ def test_a_program_in_fortran(mpiexec, fortran, tmp_path, how):
         ops = every[every["kind"] != Kind.PAUSE]  # others may have kept the page that it needed
         names = " ".join(Kind(k).name for k in ops["kind"])
         exchange = "IRECV ISEND WAIT WAIT"
+        matched = "ISEND PROBE RECV WAIT ISEND PROBE IRECV WAIT WAIT"
+        neighbours = "COLL IRECV IRECV ISEND ISEND WAIT WAIT WAIT WAIT"
         window = "COLL COLL ACCESS COLL COLL"  # made, fence, fence, gone
-        assert names == f"COLL {exchange} {exchange} ISEND PROBE RECV WAIT COLL {window} END"
+        assert names == (
+            f"COLL {exchange} {exchange} ISEND PROBE RECV WAIT {matched} {neighbours} COLL "
+            f"{window} END"
+        )
         assert ops["bytes"][ops["kind"] == Kind.ACCESS].tolist() == [81]
-        assert ops["bytes"][ops["kind"] == Kind.ISEND].tolist() == [8000, 8, 8]
+        assert ops["bytes"][ops["kind"] == Kind.ISEND].tolist() == [8000, 8, 8, 16, 16, 8, 8]
         left = (rank - 1) % 3
-        assert ops["peer"][[3, 10, 11]].tolist() == [left] * 3  # whom any source turned out to be
+        any_source = [3, 10, 11, 14, 15, 18, 19]
+        assert (ops["peer"][any_source] == left).all()  # whom it turned out to be
     whole(run)
 
 
@@ -399,3 +409,109 @@ def test_lost_operations_and_clocks_that_differ_are_named():
     assert "rank 1 was not recorded" in said
     assert not run.closed.any()
     monitor.close()
+
+
+@needs_recorder
+def test_two_programs_in_one_command(build, mpiexec):
+    program = build("stencil")
+    code, run = record(["sh", "-c", f"{program} 10 1e4; {program} 20 1e4"])
+    assert code == 0
+    assert "more than one MPI program: the first one is recorded" in "\n".join(run.warnings)
+    assert run.closed.all()
+    _, first = record([program, "10", "1e4"])
+    assert run.n_ops == first.n_ops
+
+
+@needs_recorder
+def test_a_placement_that_is_none_ends_neither_program_nor_recording(build, mpiexec):
+    said = []
+    aims = [{"placement": [0, 0, 0]}]
+    command = [*mpiexec, "-n", "2", build("stencil"), "150", "2e6"]
+    code, run = record(command, online=aims, say=said.append)
+    assert code == 0
+    assert said == [
+        "no predictions while it runs: placement has 3 entries: expected 2, one for each rank"
+    ]
+    assert run.closed.all()
+
+
+def recorder(output, *command):
+    """``pylb record`` as it is started by a shell, once its ranks compute."""
+    words = [sys.executable, "-m", "pylb", "record", "--place", "0,1", "-o", str(output), "--"]
+    child = subprocess.Popen(
+        [*words, *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    for line in child.stderr:
+        if "s here would be" in line:
+            break
+    return child
+
+
+@needs_recorder
+def test_who_ends_the_recorder_keeps_what_is_there(build, mpiexec, tmp_path):
+    output = tmp_path / "run"
+    command = [*mpiexec, "-n", "2", build("stencil"), "1000000", "1e5"]
+    with recorder(output, *command) as child:
+        child.send_signal(signal.SIGTERM)
+        said = child.stderr.read()
+    assert child.returncode != 0
+    assert "ended without MPI_Finalize" in said
+    run = pylb.Recording.read(output)
+    assert run.n_ranks == 2
+    assert not run.closed.any()
+    with pytest.warns(UserWarning, match="rank"):
+        assert not pylb.whatif(run).complete
+
+
+@needs_recorder
+def test_the_program_survives_its_monitor(build, mpiexec, tmp_path):
+    mark = tmp_path / "through"
+    program = f"{shlex.join([*mpiexec, '-n', '2', build('stencil')])} 600 2e6 && touch {mark}"
+    with recorder(tmp_path / "run", "sh", "-c", program) as child:
+        child.kill()
+        said = child.stderr.read()  # until the program has ended too
+    assert mark.exists()
+    assert "rank 0 lost its monitor" in said
+    assert not (tmp_path / "run").exists()
+
+
+@needs_recorder
+def test_where_a_recording_cannot_go_is_said_before_the_program_runs(tmp_path, capfd):
+    mark, text = tmp_path / "ran", tmp_path / "prog.c"
+    text.write_text("int main(void) { return 0; }")
+    for output, says in [
+        (tmp_path, "is a folder: expected a file to be written"),
+        (text, "prog.c exists, and is no recording: it is not overwritten"),
+        (tmp_path / "none" / "run", "no folder"),
+        ("/dev/full", "/dev/full is no file"),
+    ]:
+        assert main(["record", "-o", str(output), "--", "touch", str(mark)]) == 2
+        assert says in capfd.readouterr().err
+    assert not mark.exists()
+    assert text.read_text().startswith("int main")
+
+
+@needs_recorder
+def test_a_full_disk_costs_no_recording(tmp_path, monkeypatch, capfd):
+    write = pylb.Recording._write
+
+    def full(self, h5py, path):
+        write(self, h5py, path)
+        if path.startswith(str(tmp_path / "run")):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pylb.Recording, "_write", full)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "other"))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "run").touch()
+    assert main(["record", "-o", str(tmp_path / "run"), "--", "true"]) == 1
+    said = capfd.readouterr().err
+    assert "No space left on device" in said
+    where = next((tmp_path / "other").glob("pylb-*/run"))
+    assert f"{where}: 0 operations" in said
+    run = pylb.Recording.read(where)
+    assert run.n_ranks == 0
+    for ask in (pylb.whatif, pylb.procedures, pylb.critical_path):
+        with pytest.raises(pylb.errors.DomainError, match="has no ranks; no rank called MPI_Init"):
+            ask(run)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["other", "run"]  # no part is left

@@ -318,7 +318,8 @@ def test_a_rank_that_was_killed_is_named_and_who_waits_for_it():
 def test_a_message_that_is_never_received_and_one_that_is_never_sent():
     end = [{"kind": "END"}]
     run = Recording.of([[{"kind": "SEND", "peer": 1, "bytes": 10}, *end], end])
-    assert whatif(run).complete  # it went to a buffer
+    with pytest.warns(UserWarning, match="rank 1: 1 messages to it are never received"):
+        assert whatif(run).complete  # it went to a buffer
     with pytest.warns(UserWarning, match="rank 0 waits for ever in operation 0: SEND of 10 bytes"):
         assert whatif(run, eager=0).end == ["stuck", "through"]
     run = Recording.of([[{"kind": "RECV", "peer": 1, "tag": 7}, *end], end])
@@ -433,6 +434,10 @@ def test_files_that_are_no_recordings(tmp_path):
     (tmp_path / "cut").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(FormatError, match="is no recording"):
         Recording.read(tmp_path / "cut")
+    at = whole.index(program(3, 3).ops[1].tobytes()[:48])
+    (tmp_path / "bit").write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    with pytest.raises(FormatError, match="is no recording"):
+        Recording.read(tmp_path / "bit")
 
 
 def test_names():

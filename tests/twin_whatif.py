@@ -361,8 +361,8 @@ class Twin:
         return high
 
     def slowed(self, q):
-        """How many times as long all takes for those that yield there."""
-        if self.t.waiting != "yield":
+        """How many times as long all takes for those that ask there."""
+        if self.t.waiting == "spin":
             return 1.0
         here = [p for p in self.processes if self.t.placement[p.rank] == q]
         return 1.0 + self.t.polling * sum(p.state == "wait" for p in here)

@@ -275,10 +275,21 @@ int plb_whatif_feed(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int64_
     return PLB_OK;
 }
 
+static int32_t chain_length(const plb_whatif_t *self, int32_t first)
+{
+    int32_t out = 0;
+    for (int32_t m = first; m >= 0; m = self->message[m].next) {
+        out++;
+    }
+    return out;
+}
+
 void plb_whatif_times(const plb_whatif_t *self, plb_process_times_t *out)
 {
     for (int32_t r = 0; r < self->n_ranks; r++) {
-        out[r] = self->process[r].times;
+        const process_t *one = &self->process[r];
+        out[r] = one->times;
+        out[r].unread = chain_length(self, one->there) + chain_length(self, one->flying);
     }
 }
 

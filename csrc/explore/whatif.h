@@ -31,7 +31,7 @@
 #include "explore/ops.h"
 
 typedef enum plb_waiting {
-    PLB_WAIT_BLOCK, /* sleeps; goes first when its message comes */
+    PLB_WAIT_BLOCK, /* sleeps, now and then asks; goes first when its message comes */
     PLB_WAIT_YIELD, /* asks, and gives way: takes little, and its turn comes last */
     PLB_WAIT_SPIN,  /* asks without end: takes its share like one that computes */
 } plb_waiting_t;
@@ -49,7 +49,8 @@ typedef struct plb_target { /* borrowed */
     int64_t eager;        /* bytes */
     double quantum;       /* seconds, 0: infinitely small */
     plb_waiting_t waiting;
-    double polling;   /* what each that yields takes, per second of those that compute */
+    double polling;   /* what each that waits and does not spin takes, per second of those that
+                       * compute */
     bool as_recorded; /* receives from any source take the messages that they took when recorded;
                        * else the first one that comes, as MPI does */
 } plb_target_t;
@@ -66,9 +67,9 @@ typedef struct plb_process_times {
     double busy;    /* seconds of its processor's work */
     double waiting; /* within MPI */
     double paused;
-    int64_t done; /* operations */
-    int32_t end;  /* plb_end_t */
-    int32_t pad;
+    int64_t done;   /* operations */
+    int32_t end;    /* plb_end_t */
+    int32_t unread; /* messages to it that it has not received */
 } plb_process_times_t;
 
 /* When an operation was reached and was through, and which one of another rank it waited for

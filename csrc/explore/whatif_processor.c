@@ -32,10 +32,10 @@ static double done_after(const processor_t *p, double from, double work)
     return to > from ? to : from;
 }
 
-/* Part of the time that is left to those who compute by those who ask and give way. */
+/* How many times as long all takes for those who ask now and then, and give way or sleep. */
 static double slowed(const plb_whatif_t *self, const processor_t *p)
 {
-    return 1.0 + self->target.polling * p->yielding;
+    return 1.0 + self->target.polling * p->asking;
 }
 
 /* --- equal shares: v is the work that each has got since the processor was idle last --- */
@@ -216,9 +216,9 @@ static void rekey(plb_whatif_t *self, int32_t number)
                    self->target.quantum > 0.0 ? ring_ends(self, p) : share_ends(self, p));
 }
 
-static bool yields(const plb_whatif_t *self)
+static bool asks(const plb_whatif_t *self)
 {
-    return self->target.waiting == PLB_WAIT_YIELD;
+    return self->target.waiting != PLB_WAIT_SPIN;
 }
 
 void plb_processor_give(plb_whatif_t *self, int32_t rank, double work, double now)
@@ -234,7 +234,7 @@ void plb_processor_give(plb_whatif_t *self, int32_t rank, double work, double no
         }
         share_give(p, one, rank, work);
     }
-    p->yielding -= yields(self) && one->state == WAITING;
+    p->asking -= asks(self) && one->state == WAITING;
     one->has_run = true;
     one->times.busy += work / p->speed;
     rekey(self, one->processor);
@@ -254,7 +254,7 @@ void plb_processor_leave(plb_whatif_t *self, int32_t rank, double now, bool gone
         const bool spins = self->target.waiting == PLB_WAIT_SPIN;
         p->spinning += spins * (!gone - (one->state == WAITING));
     }
-    p->yielding += yields(self) * (!gone - (one->state == WAITING));
+    p->asking += asks(self) * (!gone - (one->state == WAITING));
     one->has_run = false;
     rekey(self, one->processor);
 }

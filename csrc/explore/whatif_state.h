@@ -106,7 +106,7 @@ typedef struct processor {
     double v;           /* work that each of those that compute has got */
     plb_heap_t active;  /* fluid: by v at which they are through */
     int32_t spinning;   /* that wait and take their share */
-    int32_t yielding;   /* that wait and give way */
+    int32_t asking;     /* that wait, and do not spin */
     int32_t turn, tail; /* turns: who runs, and who comes last */
     double turn_ends;
 } processor_t;

@@ -167,21 +167,22 @@ static PyObject *simulation_run(PyObject *object, PyObject *noargs)
 }
 
 PyDoc_STRVAR(times_doc, "times($self, /)\n--\n\n"
-                        "finish, busy, waiting, paused, done, end of each rank: (p, 6) float64.");
+                        "finish, busy, waiting, paused, done, end, unread of each rank: (p, 7)\n"
+                        "float64.");
 static PyObject *simulation_times(PyObject *object, PyObject *noargs)
 {
     (void)noargs;
     simulation_t *self = (simulation_t *)object;
-    const npy_intp shape[2] = {self->n_ranks, 6};
+    const npy_intp shape[2] = {self->n_ranks, 7};
     plb_process_times_t *times = plb_malloc((size_t)self->n_ranks, sizeof *times);
     PyObject *out = times ? PyArray_SimpleNew(2, shape, NPY_FLOAT64) : PyErr_NoMemory();
     if (out != NULL) {
         plb_whatif_times(self->it, times);
         double *to = PyArray_DATA((PyArrayObject *)out);
-        for (int32_t r = 0; r < self->n_ranks; r++, to += 6) {
+        for (int32_t r = 0; r < self->n_ranks; r++, to += 7) {
             const plb_process_times_t *t = &times[r];
-            const double row[6] = {t->finish, t->busy,         t->waiting,
-                                   t->paused, (double)t->done, t->end};
+            const double row[7] = {t->finish,       t->busy, t->waiting, t->paused,
+                                   (double)t->done, t->end,  t->unread};
             memcpy(to, row, sizeof row);
         }
     }

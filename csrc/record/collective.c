@@ -50,7 +50,7 @@ static int64_t sent(const void *sendbuf, int64_t sendcount, MPI_Datatype sendtyp
                                    : plb_bytes(sendcount, sendtype);
 }
 
-static int members(MPI_Comm comm)
+int plb_members(MPI_Comm comm)
 {
     const plb_group_t *group = plb_group(comm);
     return group && group->size > 0 ? group->size : 1;
@@ -62,14 +62,7 @@ static bool is_root(int root, MPI_Comm comm)
     return group && group->rank == root;
 }
 
-/* The counts of a call, one of each rank. */
-typedef struct counts {
-    const void *array;
-    bool large; /* MPI_Count, else int */
-} counts_t;
-#define COUNTS(array) ((counts_t){(array), sizeof *(array) > sizeof(int)})
-
-static int64_t count_of(counts_t counts, int rank)
+static int64_t count_of(plb_counts_t counts, int rank)
 {
     if (counts.array == NULL) {
         return 0;
@@ -78,22 +71,21 @@ static int64_t count_of(counts_t counts, int rank)
                         : ((const int *)counts.array)[rank];
 }
 
-static int64_t sum(counts_t counts, MPI_Comm comm)
+int64_t plb_sum(plb_counts_t counts, MPI_Comm comm)
 {
     int64_t out = 0;
-    for (int i = 0; i < members(comm); i++) {
+    for (int i = 0; i < plb_members(comm); i++) {
         out += count_of(counts, i);
     }
     return out;
 }
 
-/* The mean over the ranks: `bytes` is one number. */
-static int64_t mean(counts_t counts, MPI_Datatype type, MPI_Comm comm)
+int64_t plb_mean(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm)
 {
-    return plb_bytes(sum(counts, comm), type) / members(comm);
+    return plb_bytes(plb_sum(counts, comm), type) / plb_members(comm);
 }
 
-static int64_t own(counts_t counts, MPI_Datatype type, MPI_Comm comm)
+static int64_t own(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm)
 {
     const plb_group_t *group = plb_group(comm);
     return group ? plb_bytes(count_of(counts, group->rank), type) : 0;
@@ -163,7 +155,7 @@ static bool neighbours(MPI_Comm comm, int *n_in, int *in, int *n_out, int *out)
 }
 
 /* A message to each destination and one from each source. */
-static void note_neighbours(MPI_Comm comm, int64_t bytes)
+void plb_note_neighbours(MPI_Comm comm, int64_t bytes)
 {
     static int in[MOST_NEIGHBOURS], out[MOST_NEIGHBOURS];
     static int32_t request[2 * MOST_NEIGHBOURS];

@@ -46,7 +46,9 @@ enum { STATUS_SIZE = sizeof(MPI_Status) / sizeof(MPI_Fint) };
     NAMED(init_thread##_, (F required, F provided, F ierr),                                       \
           pmpi_init_thread##_(required, provided, ierr);                                          \
           plb_record_start(*provided))                                                            \
-    NAMED(finalize##_, (F ierr), plb_record_end(true); pmpi_finalize##_(ierr))
+    NAMED(finalize##_, (F ierr), plb_record_end(true); pmpi_finalize##_(ierr))                    \
+    NAMED(abort##_, (F comm, F code, F ierr), plb_record_end(false);                              \
+          pmpi_abort##_(comm, code, ierr))
 BEGINS_AND_ENDS(_)
 BEGINS_AND_ENDS(_f08_)
 
@@ -119,6 +121,34 @@ WITH_STATUS(sendrecv_replace,
             (buf, count, type, dest, sendtag, source, recvtag, comm),
             plb_note_exchange(BYTES(count, type), *dest, *sendtag, *source, *recvtag, COMM, its))
 
+static void probed(MPI_Fint flag, MPI_Fint message, int source, int tag, MPI_Comm comm,
+                   const MPI_Status *status)
+{
+    const MPI_Message its = flag ? MPI_Message_f2c(message) : MPI_MESSAGE_NULL;
+    plb_note_mprobe(flag, its, source, tag, comm, status);
+}
+WITH_STATUS(mprobe, (F peer, F tag, F comm, F message), (peer, tag, comm, message),
+            probed(1, *message, *peer, *tag, COMM, its))
+WITH_STATUS(improbe, (F peer, F tag, F comm, F flag, F message), (peer, tag, comm, flag, message),
+            probed(*flag, *message, *peer, *tag, COMM, its))
+
+/* The handle is another one afterwards. */
+static uint64_t message_of(MPI_Fint message)
+{
+    const MPI_Message it = MPI_Message_f2c(message);
+    return PLB_HANDLE(it);
+}
+#undef BEFORE
+#define BEFORE const uint64_t was = message_of(*message)
+WITH_STATUS(mrecv, (void *buf, F count, F type, F message), (buf, count, type, message),
+            plb_note_taken(was))
+#define IMRECV(symbol)                                                                            \
+    NAMED(symbol, (void *buf, F count, F type, F message, F request, F ierr), BEFORE;             \
+          AROUND(pmpi_##symbol(buf, count, type, message, request, ierr),                         \
+                 plb_made_taken(was, MPI_Request_f2c(*request))))
+IMRECV(imrecv_)
+IMRECV(imrecv_f08_)
+
 /* --- requests --- */
 
 static uint64_t handle_of(MPI_Fint request)
@@ -150,7 +180,6 @@ static void started(const MPI_Fint *request, int n)
 FORTRAN(start, (F request, F ierr), (request, ierr), started(request, 1))
 FORTRAN(startall, (F n, F requests, F ierr), (n, requests, ierr), started(requests, *n))
 
-/* The handle is another one afterwards. */
 #define FREES_NAMED(symbol, type, freed)                                                          \
     NAMED(symbol, (F handle, F ierr), const MPI_##type was = MPI_##type##_f2c(*handle);           \
           AROUND(pmpi_##symbol(handle, ierr), freed(was)))
@@ -158,6 +187,8 @@ FORTRAN(startall, (F n, F requests, F ierr), (n, requests, ierr), started(reques
     FREES_NAMED(name##_, type, freed)                                                             \
     FREES_NAMED(name##_f08_, type, freed)
 FREES(request_free, Request, plb_request_freed)
+FORTRAN(cancel, (F request, F ierr), (request, ierr),
+        plb_request_cancelled(MPI_Request_f2c(*request)))
 
 /* Handles before a call on many requests, and statuses of its own where they are ignored. */
 typedef struct many {
@@ -244,6 +275,8 @@ MANY(testsome, (F done, F indices, ), (done, indices, ), some_done(&before, *don
 #define REDUCED void *sendbuf, void *recvbuf, F count, F type, F op
 #define REDUCED_ARGS sendbuf, recvbuf, count, type, op
 
+#define MEAN(counts, type) plb_mean(PLB_COUNTS(counts), MPI_Type_f2c(*(type)), COMM)
+
 FORTRAN(barrier, (F comm, F ierr), (comm, ierr), plb_note_collective(PLB_BARRIER, 0, 0, COMM))
 FORTRAN(ibarrier, (F comm, F request, F ierr), (comm, request, ierr),
         plb_made_collective(MPI_Request_f2c(*request), PLB_BARRIER, 0, 0, COMM))
@@ -262,20 +295,41 @@ COLLECTIVE(allgather, (SEND, RECV), (SEND_ARGS, RECV_ARGS), PLB_ALLGATHER, 0,
            BYTES(recvcount, recvtype))
 COLLECTIVE(allgatherv, (SEND, void *recvbuf, F counts, F displs, F recvtype),
            (SEND_ARGS, recvbuf, counts, displs, recvtype), PLB_ALLGATHER, 0,
-           BYTES(counts, recvtype))
+           MEAN(counts, recvtype))
 COLLECTIVE(alltoall, (SEND, RECV), (SEND_ARGS, RECV_ARGS), PLB_ALLTOALL, 0,
            BYTES(recvcount, recvtype))
 COLLECTIVE(alltoallv,
            (void *sendbuf, F counts, F displs, F type, void *recvbuf, F recvcounts, F rdispls,
             F recvtype),
            (sendbuf, counts, displs, type, recvbuf, recvcounts, rdispls, recvtype), PLB_ALLTOALL,
-           0, BYTES(recvcounts, recvtype))
+           0, MEAN(recvcounts, recvtype))
 COLLECTIVE(reduce, (REDUCED, F root), (REDUCED_ARGS, root), PLB_REDUCE, *root, BYTES(count, type))
 COLLECTIVE(allreduce, (REDUCED), (REDUCED_ARGS), PLB_ALLREDUCE, 0, BYTES(count, type))
 COLLECTIVE(scan, (REDUCED), (REDUCED_ARGS), PLB_SCAN, 0, BYTES(count, type))
 COLLECTIVE(exscan, (REDUCED), (REDUCED_ARGS), PLB_EXSCAN, 0, BYTES(count, type))
+COLLECTIVE(reduce_scatter, (void *sendbuf, void *recvbuf, F counts, F type, F op),
+           (sendbuf, recvbuf, counts, type, op), PLB_REDUCE_SCATTER, 0,
+           plb_bytes(plb_sum(PLB_COUNTS(counts), COMM), MPI_Type_f2c(*type)))
 COLLECTIVE(reduce_scatter_block, (REDUCED), (REDUCED_ARGS), PLB_REDUCE_SCATTER, 0,
-           BYTES(count, type))
+           BYTES(count, type) * plb_members(COMM))
+
+#define NEIGHBOUR(name, params, args)                                                             \
+    FORTRAN(neighbor_##name, (LIST params, F comm, F ierr), (LIST args, comm, ierr),              \
+            plb_note_neighbours(COMM, BYTES(count, type)))                                        \
+    FORTRAN(ineighbor_##name, (LIST params, F comm, F request, F ierr),                           \
+            (LIST args, comm, request, ierr), plb_lacks("MPI_Ineighbor_" #name))
+NEIGHBOUR(allgather, (SEND, RECV), (SEND_ARGS, RECV_ARGS))
+NEIGHBOUR(allgatherv, (SEND, void *recvbuf, F counts, F displs, F recvtype),
+          (SEND_ARGS, recvbuf, counts, displs, recvtype))
+NEIGHBOUR(alltoall, (SEND, RECV), (SEND_ARGS, RECV_ARGS))
+NEIGHBOUR(alltoallv,
+          (void *sendbuf, F count, F displs, F type, void *recvbuf, F recvcounts, F rdispls,
+           F recvtype),
+          (sendbuf, count, displs, type, recvbuf, recvcounts, rdispls, recvtype))
+NEIGHBOUR(alltoallw,
+          (void *sendbuf, F count, MPI_Aint *displs, F type, void *recvbuf, F recvcounts,
+           MPI_Aint *rdispls, F recvtypes),
+          (sendbuf, count, displs, type, recvbuf, recvcounts, rdispls, recvtypes))
 
 /* --- communicators --- */
 
@@ -293,6 +347,22 @@ FORTRAN(comm_split_type, (F comm, F type, F key, F info, F fresh, F ierr),
         (comm, type, key, info, fresh, ierr), MADE)
 FORTRAN(comm_create_group, (F comm, F group, F tag, F fresh, F ierr),
         (comm, group, tag, fresh, ierr), plb_made_among(COMM, MPI_Comm_f2c(*fresh)))
+FORTRAN(graph_create, (F comm, F nodes, F index, F edges, F reorder, F fresh, F ierr),
+        (comm, nodes, index, edges, reorder, fresh, ierr), MADE)
+FORTRAN(dist_graph_create,
+        (F comm, F n, F sources, F degrees, F destinations, F weights, F info, F reorder, F fresh,
+         F ierr),
+        (comm, n, sources, degrees, destinations, weights, info, reorder, fresh, ierr), MADE)
+FORTRAN(dist_graph_create_adjacent,
+        (F comm, F indegree, F sources, F sourceweights, F outdegree, F destinations,
+         F destweights, F info, F reorder, F fresh, F ierr),
+        (comm, indegree, sources, sourceweights, outdegree, destinations, destweights, info,
+         reorder, fresh, ierr),
+        MADE)
+FORTRAN(intercomm_create, (F comm, F leader, F peer, F remote, F tag, F fresh, F ierr),
+        (comm, leader, peer, remote, tag, fresh, ierr), MADE)
+FORTRAN(intercomm_merge, (F comm, F high, F fresh, F ierr), (comm, high, fresh, ierr),
+        plb_made_among(COMM, MPI_Comm_f2c(*fresh)))
 FREES(comm_free, Comm, plb_group_gone)
 FREES(comm_disconnect, Comm, plb_group_gone)
 

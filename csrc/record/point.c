@@ -117,8 +117,8 @@ static void take(MPI_Message message, int source, int tag, MPI_Comm comm, const 
     }
 }
 
-static void take_asked(int flag, MPI_Message message, int source, int tag, MPI_Comm comm,
-                       const MPI_Status *status)
+void plb_note_mprobe(int flag, MPI_Message message, int source, int tag, MPI_Comm comm,
+                     const MPI_Status *status)
 {
     if (flag) {
         take(message, source, tag, comm, status);
@@ -133,7 +133,7 @@ PLB_EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *messa
     MPI_Status own;
     status = status == MPI_STATUS_IGNORE ? &own : status;
     PLB_WRAP(PMPI_Mprobe(source, tag, comm, message, status),
-             take(*message, source, tag, comm, status));
+             plb_note_mprobe(1, *message, source, tag, comm, status));
 }
 
 PLB_EXPORT int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message,
@@ -142,7 +142,7 @@ PLB_EXPORT int MPI_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Me
     MPI_Status own;
     status = status == MPI_STATUS_IGNORE ? &own : status;
     PLB_WRAP(PMPI_Improbe(source, tag, comm, flag, message, status),
-             take_asked(*flag, *message, source, tag, comm, status));
+             plb_note_mprobe(*flag, *message, source, tag, comm, status));
 }
 
 static bool taken_out(uint64_t message, plb_op_t *op)
@@ -156,7 +156,7 @@ static bool taken_out(uint64_t message, plb_op_t *op)
     return true;
 }
 
-static void note_taken(uint64_t message)
+void plb_note_taken(uint64_t message)
 {
     plb_op_t op;
     if (taken_out(message, &op)) {
@@ -164,7 +164,7 @@ static void note_taken(uint64_t message)
     }
 }
 
-static void made_taken(uint64_t message, MPI_Request request)
+void plb_made_taken(uint64_t message, MPI_Request request)
 {
     plb_op_t op;
     if (taken_out(message, &op)) {

@@ -55,14 +55,15 @@ PLB_EXPORT int CALL(MPI_Mrecv)(void *buf, COUNT count, MPI_Datatype type, MPI_Me
                                MPI_Status *status)
 {
     const uint64_t handle = PLB_HANDLE(*message);
-    PLB_WRAP(CALL(PMPI_Mrecv)(buf, count, type, message, status), note_taken(handle));
+    PLB_WRAP(CALL(PMPI_Mrecv)(buf, count, type, message, status), plb_note_taken(handle));
 }
 
 PLB_EXPORT int CALL(MPI_Imrecv)(void *buf, COUNT count, MPI_Datatype type, MPI_Message *message,
                                 MPI_Request *request)
 {
     const uint64_t handle = PLB_HANDLE(*message);
-    PLB_WRAP(CALL(PMPI_Imrecv)(buf, count, type, message, request), made_taken(handle, *request));
+    PLB_WRAP(CALL(PMPI_Imrecv)(buf, count, type, message, request),
+             plb_made_taken(handle, *request));
 }
 
 PLB_EXPORT int CALL(MPI_Sendrecv)(const void *sendbuf, COUNT sendcount, MPI_Datatype sendtype,

@@ -20,7 +20,9 @@ enum {
     BUFFERED = 4096,          /* operations */
     FLUSH_NS = 200 * 1000000, /* at the latest */
     LONG_NS = 200 * 1000,     /* intervals from here on are looked at: did the process sleep? */
-    POLL_NS = 20 * 1000,      /* computing less between two questions is part of asking */
+    POLL_NS = 20 * 1000,      /* computing less between two questions is part of asking, */
+    NAP_POLL_NS = 200 * 1000, /* and less than this where the process slept as well */
+    NAP_NS = 10 * 1000,       /* being away for longer between two questions is sleep */
     MOST_LACKS = 64,
 };
 
@@ -47,6 +49,7 @@ static struct {
     int64_t asked_at;             /* and began then */
     double asked_wall, asked_cpu; /* ns from one question to the next, and of the processor */
     double asked_square;          /* sum of the squares of the former */
+    double naps, napped;          /* questions after a sleep, and ns asleep */
     int32_t n, first; /* operations in the buffer, and the first of this call; -1: none */
     int32_t n_lacks;
     lack_t lack[MOST_LACKS];
@@ -228,29 +231,44 @@ void plb_note(plb_op_t op)
     }
 }
 
-/* From one question to the next: what the process took, and how long it was away of its own. */
-static void count_asking(int64_t computed)
+/* Nanoseconds since the last question for which the process was away of its own. */
+static int64_t slept(int64_t computed)
 {
-    const double took = (double)(me.wall - me.asked_at + computed);
-    double since = (double)(me.begin - me.asked_at);
-    if (since - took > LONG_NS) { /* did another one run? */
+    int64_t away = me.begin - me.wall - computed;
+    if (away > LONG_NS || computed >= POLL_NS) { /* did another one run? */
         const int64_t delay = run_delay();
-        since -= delay < 0 ? 0.0 : (double)(delay - me.delay);
+        away -= delay < 0 ? 0 : delay - me.delay;
         me.delay = delay;
     }
-    if (since >= took) {
+    return away;
+}
+
+/* From one question to the next. */
+static void count_asking(int64_t computed, int64_t away)
+{
+    const double took = (double)(me.wall - me.asked_at + computed), since = took + (double)away;
+    if (away >= 0) {
         me.asked_wall += since;
         me.asked_cpu += took;
         me.asked_square += since * since;
     }
+    if (away > NAP_NS) {
+        me.naps++;
+        me.napped += (double)away;
+    }
 }
 
+/* Whoever sleeps between two questions does nothing but wait: the way to sleep and back takes
+ * longer than asking itself, above all on a core that is idle meanwhile. */
 void plb_polled(void)
 {
     const int64_t computed = me.compute - me.carried;
-    if (me.asked && computed < POLL_NS) {
-        count_asking(computed);
-        me.compute = me.carried;
+    if (me.asked && computed < NAP_POLL_NS) {
+        const int64_t away = slept(computed);
+        if (computed < POLL_NS || away > NAP_NS) {
+            count_asking(computed, away);
+            me.compute = me.carried;
+        }
     }
     me.asked = true;
     me.asked_at = me.begin;
@@ -385,11 +403,12 @@ void plb_record_end(bool finalized)
     frame_text('E',
                "{\"ops\": %lld, \"ns\": %lld, \"start\": %lld, \"now\": %lld, "
                "\"beyond\": %lld, \"foreign\": %lld, \"finalized\": %s, "
-               "\"asked\": {\"wall\": %.6g, \"cpu\": %.6g, \"square\": %.6g}}",
+               "\"asked\": {\"wall\": %.6g, \"cpu\": %.6g, \"square\": %.6g, \"naps\": %.0f, "
+               "\"napped\": %.6g}}",
                (long long)me.sent, (long long)seconds, (long long)me.start,
                (long long)now(CLOCK_MONOTONIC), (long long)me.beyond, (long long)me.foreign,
                finalized ? "true" : "false", 1e-9 * me.asked_wall, 1e-9 * me.asked_cpu,
-               1e-18 * me.asked_square);
+               1e-18 * me.asked_square, me.naps, 1e-9 * me.napped);
     close(me.socket);
     me.socket = -1;
 }

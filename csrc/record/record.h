@@ -140,11 +140,29 @@ void plb_note_exchange(int64_t bytes, int dest, int sendtag, int source, int rec
 void plb_made_send(MPI_Request request, bool persistent, int flags, int64_t bytes, int dest,
                    int tag, MPI_Comm comm);
 void plb_made_receive(MPI_Request request, bool persistent, int source, int tag, MPI_Comm comm);
+/** A matched probe, which has found `message` where `flag` says so; then the receive of it. */
+void plb_note_mprobe(int flag, MPI_Message message, int source, int tag, MPI_Comm comm,
+                     const MPI_Status *status);
+void plb_note_taken(uint64_t message);
+void plb_made_taken(uint64_t message, MPI_Request request);
 
 /* collective.c */
 void plb_note_collective(plb_collective_t what, int root, int64_t bytes, MPI_Comm comm);
 void plb_made_collective(MPI_Request request, plb_collective_t what, int root, int64_t bytes,
                          MPI_Comm comm);
+/** One between neighbours: `bytes` to each of them. */
+void plb_note_neighbours(MPI_Comm comm, int64_t bytes);
+/* The counts of a call, one of each rank. */
+typedef struct plb_counts {
+    const void *array;
+    bool large; /* MPI_Count, else int */
+} plb_counts_t;
+#define PLB_COUNTS(array) ((plb_counts_t){(array), sizeof *(array) > sizeof(int)})
+/** Ranks of a communicator, at least 1. */
+int plb_members(MPI_Comm comm);
+int64_t plb_sum(plb_counts_t counts, MPI_Comm comm);
+/** Bytes, the mean over the ranks. */
+int64_t plb_mean(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);
 
 /* onesided.c */
 void plb_window_made(MPI_Comm comm, MPI_Win win);

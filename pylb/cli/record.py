@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
+import tempfile
 from pathlib import Path
 
 from pylb.cli.whatif import numbers
+from pylb.events import Recording
 from pylb.events.recorder import record
 
 HELP = "run an MPI program and record its operations, for pylb whatif"
@@ -51,21 +54,22 @@ def run(args: argparse.Namespace) -> int:
     """Run the command; what is missing in the recording goes to standard error."""
     procedures = [name for name in args.procedures.split(",") if name]
     speed = {} if args.speed is None else {"speed": numbers("speed", args.speed, float)}
+    Recording.check_writable(args.output)
     online = [{"placement": numbers("place", text, int), **speed} for text in args.place]
     code, recording = record(
         args.command, procedures=procedures, host=args.host, online=online, say=_say
     )
-    recording.save(args.output)
+    written = _save(recording, args.output)
     for text in recording.warnings:
         print(f"pylb: {text}", file=sys.stderr)
     took = "" if recording.seconds is None else f", {recording.seconds:.4g} s"
     print(
-        f"pylb: {args.output}: {recording.n_ops} operations of {recording.n_ranks} ranks{took}",
+        f"pylb: {written}: {recording.n_ops} operations of {recording.n_ranks} ranks{took}",
         file=sys.stderr,
     )
     if args.json is not None:
         told = {
-            "written": args.output,
+            "written": written,
             "operations": recording.n_ops,
             "ranks": recording.n_ranks,
             "seconds": recording.seconds,
@@ -73,7 +77,18 @@ def run(args: argparse.Namespace) -> int:
             "exit_code": code,
         }
         Path(args.json).write_text(json.dumps(told, indent=2) + "\n")
-    return code
+    return code or int(written != args.output)
+
+
+def _save(recording: Recording, path: str) -> str:
+    """Write it there, or where there is room: a run is not thrown away."""
+    try:
+        recording.save(path)
+    except OSError as error:
+        print(f"pylb: {path} cannot be written: {error}", file=sys.stderr)
+        path = os.path.join(tempfile.mkdtemp(prefix="pylb-"), os.path.basename(path))
+        recording.save(path)
+    return path
 
 
 def _say(text: str) -> None:

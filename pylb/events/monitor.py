@@ -66,6 +66,7 @@ class Connection:
         self.buffer = bytearray()
         self.known = False  # it has shown the token
         self.rank: Rank | None = None
+        self.second = False  # its rank is known already: another program
 
 
 class Monitor:
@@ -177,9 +178,9 @@ class Monitor:
 
     def _frame(self, one: Connection, kind: str, first: int, body: bytes) -> None:
         if kind == "H":
-            hello = json.loads(body)
-            one.rank = Rank(hello, time.monotonic() - 1e-9 * hello["now"])
-            self.ranks[hello["rank"]] = one.rank
+            self._hello(one, json.loads(body))
+        elif one.second:
+            return
         elif one.rank is None:
             raise ProtocolError(f"a frame {kind!r} before the first")
         elif kind == "O":
@@ -196,6 +197,17 @@ class Monitor:
         elif kind == "E":
             one.rank.end = json.loads(body)
             one.rank.end_offset = time.monotonic() - 1e-9 * one.rank.end["now"]
+
+    def _hello(self, one: Connection, hello: dict[str, Any]) -> None:
+        if hello["rank"] in self.ranks:
+            one.second = True
+            self.strange.append(
+                "the command ran more than one MPI program: the first one is recorded, not the "
+                "others"
+            )
+        else:
+            one.rank = Rank(hello, time.monotonic() - 1e-9 * hello["now"])
+            self.ranks[hello["rank"]] = one.rank
 
     def _operations(self, rank: Rank, first: int, sent: NDArray[Any]) -> None:
         ops = sent.copy()
@@ -280,20 +292,19 @@ class Monitor:
         """How ranks wait that ask again and again and sleep in between.
 
         ``response``: how long what has come waits to be noticed, half of the time from one question
-        to the next where both ends are chosen at random; ``polling``: what the asking takes.
+        to the next where both ends are chosen at random; ``nap``: how long such a sleep is;
+        ``asleep``: part of all waiting that is done so.
         """
         ended = [rank for rank in known if rank is not None and rank.end and "asked" in rank.end]
-        wall, cpu, square = (
+        wall, square, naps, napped = (
             sum(rank.end["asked"][name] for rank in ended if rank.end)
-            for name in ("wall", "cpu", "square")
+            for name in ("wall", "square", "naps", "napped")
         )
-        if cpu >= 0.5 * wall:  # none, or without sleep
+        if napped <= 0.5 * wall:  # none, or with little sleep
             return {}
         within = sum(float(rank.ops()["inside"].sum()) for rank in ended)
-        return {
-            "response": square / (2 * wall) * wall / (wall + within),
-            "polling": cpu / (wall - cpu),
-        }
+        asleep = wall / (wall + within)
+        return {"response": square / (2 * wall) * asleep, "nap": napped / naps, "asleep": asleep}
 
     @staticmethod
     def _waiting(known: list[Rank | None]) -> str:
@@ -340,7 +351,8 @@ class Monitor:
                 "predictions count them as one after the other"
             )
         drift = abs(rank.end_offset - rank.offset)
-        if drift > max(0.05, DRIFT * seconds):
+        elsewhere = rank.hello["host"] != socket.gethostname()  # here all have the same clock
+        if elsewhere and drift > max(0.05, DRIFT * seconds):
             out.append(f"its clock and the monitor's went {drift:.3g} s apart")
         if not rank.hello["delays"]:
             out.append("no /proc/self/schedstat: time in which it slept may count as computing")

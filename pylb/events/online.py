@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pylb import _core
+from pylb.errors import PylbError
 from pylb.events.monitor import Monitor
 from pylb.whatif import Target, comm_arrays, target
 
@@ -35,16 +36,23 @@ class Online:
         self._say = say
         self._period = period
         self._last = time.monotonic()
+        self._failed = False
         self._aims: list[Target] = []
         self._simulations: list[_core.Simulation] = []
 
     def __call__(self) -> None:
         """Simulate what has come, where it is time to."""
         now = time.monotonic()
-        if now - self._last >= self._period and self._begun():
-            self._last = now
-            for simulation, given in zip(self._simulations, self._given, strict=True):
-                self._go_on(simulation, given)
+        if self._failed or now - self._last < self._period:
+            return
+        try:
+            if self._begun():
+                self._last = now
+                for simulation, given in zip(self._simulations, self._given, strict=True):
+                    self._go_on(simulation, given)
+        except PylbError as error:  # the program and its recording go on
+            self._failed = True
+            self._say(f"no predictions while it runs: {error}")
 
     def _begun(self) -> bool:
         monitor = self._monitor

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,13 +68,41 @@ def loaded(
     return [*words, *command]
 
 
-def turns() -> dict[str, float]:
-    """How two processes share a core of which one gives way: ``quantum`` and ``polling``."""
-    words = [sys.executable, "-I", "-S", str(TURNS)]
+def sharing(info: Mapping[str, Any]) -> dict[str, Any]:
+    """How two ranks of a recording share a core of which one waits, measured here and now.
+
+    ``quantum`` of the scheduler, ``polling`` of the one that waits as the recorded ones did, and
+    ``waiting``, where they slept and those that sleep are let in at once.
+    """
+    out: dict[str, Any] = dict(zip(("quantum", "polling"), _turns(), strict=False))
+    slept = _turns(info["nap"]) if "nap" in info else []
+    if out and slept:
+        gap, polling = slept
+        asleep = info["asleep"]
+        out["polling"] = asleep * polling + (1 - asleep) * out["polling"]
+        if asleep > 0.5 and gap < 0.5 * (info["nap"] + out["quantum"]):
+            out["waiting"] = "block"
+    return out
+
+
+def _turns(*nap: float) -> list[float]:
+    """What turns.py prints; empty where it fails."""
+    words = [sys.executable, "-I", "-S", str(TURNS), *map(str, nap)]
     done = subprocess.run(words, capture_output=True, text=True)
-    if done.returncode != 0:
-        return {}
-    return dict(zip(("quantum", "polling"), map(float, done.stdout.split()), strict=True))
+    return [] if done.returncode else [float(word) for word in done.stdout.split()]
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """A signal to end is like Ctrl-C: what has been recorded by then is kept."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def record(
@@ -97,7 +127,6 @@ def record(
         Functions that are marked, of a program compiled with ``-finstrument-functions``.
     host : str
         Address at which the ranks reach this process; the default serves one machine.
-
     online : sequence of mappings
         Targets, keywords of `pylb.whatif`, under which the run is simulated while it goes on.
     say : callable
@@ -119,7 +148,7 @@ def record(
     try:
         words = loaded(command, monitor.address, only_time=only_time, procedures=procedures)
         between = Online(monitor, online, say) if online else lambda: None
-        with subprocess.Popen(words, env=dict(os.environ)) as child:
+        with _interruptible(), subprocess.Popen(words, env=dict(os.environ)) as child:
             try:
                 monitor.serve_until(lambda: child.poll() is not None, between=between)
             except KeyboardInterrupt:  # what is there is kept; the command has got it too
@@ -128,7 +157,7 @@ def record(
         code = child.returncode if child.returncode >= 0 else 128 - child.returncode
         recording = monitor.recording(list(command))
         if recording.n_ops:
-            recording.info = turns() | recording.info
+            recording.info.update(sharing(recording.info))
         return Recorded(code, recording)
     finally:
         monitor.close()

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb import parts
-from pylb.errors import DomainError, FormatError, MissingFileError
+from pylb.errors import DomainError, FormatError, MissingFileError, StateError
 from pylb.events.layout import OP, Kind
 
 FORMAT = "pylb operations 1"
@@ -128,15 +128,58 @@ class Recording:
         cut = "" if self.closed.all() else f", {np.sum(~self.closed)} ranks incomplete"
         return f"<Recording: {self.n_ops} operations of {self.n_ranks} ranks{took}{cut}>"
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an HDF5 file.
+    @staticmethod
+    def check_writable(path: str | os.PathLike[str]) -> None:
+        """Whether `save` could write there, asked before a long run.
 
         Raises
         ------
         MissingPartError
             h5py is absent.
+        MissingFileError
+            No such folder.
+        StateError
+            A folder, something else than a recording, or a place where one may not write.
         """
         h5py = parts.require("h5py")
+        name, folder = os.fspath(path), os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(folder):
+            raise MissingFileError(f"{name}: no folder {folder}")
+        _check_regular(name)
+        if not os.access(folder, os.W_OK):
+            raise StateError(f"{name}: the folder {folder} may not be written")
+        if os.path.exists(name) and os.path.getsize(name):
+            try:
+                with h5py.File(path, "r") as file:
+                    is_ours = file.attrs.get("format") == FORMAT
+            except OSError:
+                is_ours = False
+            if not is_ours:
+                raise StateError(f"{name} exists, and is no recording: it is not overwritten")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write an HDF5 file; one that is there before is replaced when all is written.
+
+        Raises
+        ------
+        MissingPartError
+            h5py is absent.
+        StateError
+            There is something that is no file.
+        OSError
+            No such folder, no space.
+        """
+        h5py = parts.require("h5py")
+        _check_regular(path)
+        part = f"{os.path.realpath(path)}.{os.getpid()}.part"
+        try:
+            self._write(h5py, part)
+            os.replace(part, os.path.realpath(path))
+        finally:
+            if os.path.exists(part):
+                os.remove(part)
+
+    def _write(self, h5py: Any, path: str) -> None:
         with h5py.File(path, "w") as file:
             file.attrs["format"] = FORMAT
             head = {
@@ -146,12 +189,29 @@ class Recording:
                 "closed": self.closed.tolist(),
             }
             file.attrs["head"] = json.dumps(head)
+            file.create_group("ops")
+            file.create_group("comms")
             for rank, ops in enumerate(self.ops):
-                file.create_dataset(
-                    f"ops/{rank}", data=ops, chunks=(min(len(ops), 1 << 14),) if len(ops) else None
-                )
+                chunks = {"chunks": (min(len(ops), 1 << 14),), "fletcher32": True}
+                file.create_dataset(f"ops/{rank}", data=ops, **(chunks if len(ops) else {}))
             for number, members in enumerate(self.comms):
                 file.create_dataset(f"comms/{number}", data=members)
+
+    @classmethod
+    def given(cls, run: Recording | str | os.PathLike[str]) -> Recording:
+        """`run` itself, or read from that path.
+
+        Raises
+        ------
+        DomainError
+            It has no ranks.
+        MissingFileError, FormatError, MissingPartError
+            As `read`.
+        """
+        recording = run if isinstance(run, Recording) else cls.read(run)
+        if recording.n_ranks == 0:
+            raise DomainError("; ".join(["the recording has no ranks", *recording.warnings]))
+        return recording
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Recording:
@@ -178,6 +238,12 @@ class Recording:
             raise FormatError(f"{os.fspath(path)} is no recording of pylb: {error}") from error
 
 
+def _check_regular(path: str | os.PathLike[str]) -> None:
+    if os.path.exists(path) and not os.path.isfile(path):
+        what = "a folder" if os.path.isdir(path) else "no file"
+        raise StateError(f"{os.fspath(path)} is {what}: expected a file to be written")
+
+
 def _read(file: Any, path: str) -> Recording:
     if file.attrs.get("format") != FORMAT:
         raise FormatError(
@@ -190,7 +256,7 @@ def _read(file: Any, path: str) -> Recording:
         raise FormatError(f"{path}: its records are not those of this version of pylb")
     comms = [np.array(file[f"comms/{i}"][:], np.int32) for i in range(len(file["comms"]))]
     closed = np.array(head["closed"], bool)
-    if len(closed) != len(ops) or not comms:
+    if len(closed) != len(ops) or bool(ops) > bool(comms):
         raise FormatError(f"{path}: {len(ops)} ranks, {len(closed)} ends, {len(comms)} groups")
     return Recording(ops, comms, closed, head["info"], head["procedures"], head["warnings"])
 

@@ -14,7 +14,8 @@ program ring
 #ifdef MPI_HEADER
   include 'mpif.h'
 #endif
-  HANDLE(MPI_Comm) :: copy
+  HANDLE(MPI_Comm) :: copy, circle
+  HANDLE(MPI_Message) :: message
   HANDLE(MPI_Request) :: request(2)
   HANDLE(MPI_Win) :: window
   integer(kind=MPI_ADDRESS_KIND) :: displacement
@@ -59,6 +60,24 @@ program ring
   do while (.not. flag)
     call MPI_Test(request(1), flag, MPI_STATUS_IGNORE, ierr)
   end do
+
+  call MPI_Isend(out, 2, MPI_DOUBLE_PRECISION, right, 8, copy, request(1), ierr)
+  call MPI_Mprobe(MPI_ANY_SOURCE, 8, copy, message, status, ierr)
+  call MPI_Mrecv(in, 2, MPI_DOUBLE_PRECISION, message, status, ierr)
+  call MPI_Wait(request(1), MPI_STATUS_IGNORE, ierr)
+  call MPI_Isend(out, 2, MPI_DOUBLE_PRECISION, right, 9, copy, request(1), ierr)
+  flag = .false.
+  do while (.not. flag)
+    call MPI_Improbe(MPI_ANY_SOURCE, 9, copy, flag, message, status, ierr)
+  end do
+  call MPI_Imrecv(in, 2, MPI_DOUBLE_PRECISION, message, request(2), ierr)
+  call MPI_Waitall(2, request, MPI_STATUSES_IGNORE, ierr)
+  if (any(in(1:2) /= left)) error stop 'Imrecv'
+
+  call MPI_Cart_create(copy, 1, [size], [.true.], .false., circle, ierr)
+  call MPI_Neighbor_alltoall(out, 1, MPI_DOUBLE_PRECISION, in, 1, MPI_DOUBLE_PRECISION, circle, &
+                             ierr)
+  if (in(1) /= left .or. in(2) /= right) error stop 'Neighbor_alltoall'
 
   call MPI_Allreduce(out, all, 1, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, ierr)
   if (all /= size * (size - 1) / 2) error stop 'Allreduce'
