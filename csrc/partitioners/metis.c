@@ -70,19 +70,30 @@ static int set_option(idx_t *options, const char *name, const char *value, plb_e
 #ifdef __GLIBC__ /* elsewhere `stdout` need not be a variable */
 static FILE *real_stdout;
 
+static bool is_complaint(const char *line, size_t n)
+{
+    static const char *const COMPLAINT[] = {
+        "\t***Cannot bisect a graph with 0 vertices!\n",
+        "\t***You are trying to partition a graph into too many parts!\n",
+    };
+    for (size_t i = 0; i < sizeof COMPLAINT / sizeof *COMPLAINT; i++) {
+        if (strlen(COMPLAINT[i]) == n && memcmp(COMPLAINT[i], line, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static ssize_t hand_on(void *cookie, const char *text, size_t n)
 {
-    static const char COMPLAINT[] =
-        "\t***Cannot bisect a graph with 0 vertices!\n"
-        "\t***You are trying to partition a graph into too many parts!\n";
-    const size_t length = sizeof COMPLAINT - 1;
-    const char *end = text + n, *at;
     (void)cookie;
-    while ((at = memmem(text, (size_t)(end - text), COMPLAINT, length)) != NULL) {
-        fwrite(text, 1, (size_t)(at - text), real_stdout);
-        text = at + length;
+    for (size_t at = 0, length; at < n; at += length) {
+        const char *end = memchr(text + at, '\n', n - at);
+        length = end == NULL ? n - at : (size_t)(end + 1 - (text + at));
+        if (!is_complaint(text + at, length)) {
+            fwrite(text + at, 1, length, real_stdout);
+        }
     }
-    fwrite(text, 1, (size_t)(end - text), real_stdout);
     return (ssize_t)n;
 }
 
