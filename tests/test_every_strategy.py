@@ -190,6 +190,14 @@ def test_a_refinement_is_never_worse_than_what_it_was_given(name, make):
     assert plan.migrations == np.count_nonzero(plan.rank != make().rank)
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("size", [1e-322, 1e-310, 1e-300, 1e28])
+def test_loads_of_any_size(name, size):
+    rng = np.random.default_rng(0)
+    s = pylb.Snapshot(size * rng.random(60), np.arange(60) % 3, 4, edges=edges(rng, 60, 90))
+    keeps_the_rules(s, place(s, name).rank)
+
+
 # ---- snapshots by chance -----------------------------------------------------------------------
 
 SETTINGS = examples(30)

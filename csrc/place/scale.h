@@ -2,6 +2,8 @@
 #ifndef PLB_PLACE_SCALE_H
 #define PLB_PLACE_SCALE_H
 
+#include <float.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -9,7 +11,7 @@
 enum { PLB_MOST_WEIGHT = 1 << 30 };
 
 /** What to multiply by, so that the sum is PLB_MOST_WEIGHT; 1 for whole numbers that are small
- *  enough.  None is negative. */
+ *  enough.  Next to nothing (1e-300) remains nothing.  None is negative. */
 static inline double plb_scale_of(const double *x, int64_t n)
 {
     double total = 0.0;
@@ -18,7 +20,9 @@ static inline double plb_scale_of(const double *x, int64_t n)
         total += x[i];
         whole = whole && x[i] <= PLB_MOST_WEIGHT && x[i] == (double)(int32_t)x[i];
     }
-    return total == 0.0 || (whole && total <= PLB_MOST_WEIGHT) ? 1.0 : PLB_MOST_WEIGHT / total;
+    return total == 0.0 || (whole && total <= PLB_MOST_WEIGHT)
+               ? 1.0
+               : fmin(PLB_MOST_WEIGHT / total, DBL_MAX);
 }
 
 /** Rounded to nearest, at least `least`. */
