@@ -191,6 +191,18 @@ def test_a_refinement_is_never_worse_than_what_it_was_given(name, make):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seed", range(3))
+def test_what_fits_now_is_not_infeasible(name, seed):
+    """Limits that every rank just keeps: a packing that nobody finds twice."""
+    rng = np.random.default_rng(seed)
+    n, p = 120, 40
+    rank, memory = rng.integers(p, size=n), rng.integers(1, 2**20, size=n)
+    limit = np.bincount(rank, memory, p).astype(np.int64)
+    s = pylb.Snapshot(rng.random(n), rank, n_ranks=p, memory=memory, memory_limit=limit)
+    keeps_the_rules(s, place(s, name).rank)
+
+
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("size", [1e-322, 1e-310, 1e-300, 1e28])
 def test_loads_of_any_size(name, size):
     rng = np.random.default_rng(0)

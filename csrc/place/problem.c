@@ -222,6 +222,28 @@ static int does_not_fit(const plb_problem_t *self, int32_t object, int64_t most,
         key_of(self->in, object), (long long)need, (long long)(need - most));
 }
 
+/* The present placement, if it keeps the limits. */
+static int stay(const plb_problem_t *self, int32_t *rank, bool *kept, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *in = self->in;
+    int64_t *room = NULL;
+    PLB_NEW(room, in->n_ranks);
+    memcpy(room, self->room, (size_t)in->n_ranks * sizeof *room);
+    *kept = true;
+    for (int64_t k = 0; k < self->n; k++) {
+        const int32_t i = plb_problem_object(self, k);
+        rank[i] = in->rank[i];
+        room[rank[i]] -= in->memory[i];
+    }
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        *kept = *kept && room[r] >= 0;
+    }
+out:
+    plb_free(room);
+    return ret;
+}
+
 int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
                      plb_err_t *err)
 {
@@ -249,7 +271,11 @@ int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t 
                 failed_most = bins.most[1];
             }
             if (placed == 0 || step >= last_step) {
-                ret = does_not_fit(self, (int32_t)failed, failed_most, err);
+                bool kept = false;
+                ret = stay(self, rank, &kept, err);
+                ret = ret == PLB_OK && !kept
+                          ? does_not_fit(self, (int32_t)failed, failed_most, err)
+                          : ret;
                 break;
             }
             const int32_t back = order.item[--placed].id;

@@ -27,8 +27,8 @@ static inline int32_t plb_problem_object(const plb_problem_t *self, int64_t i)
 }
 
 /** A placement by memory alone into rank[n_objects]: first fit, largest objects first, going
- *  back where an object fits nowhere, for a bounded number of steps.  PLB_ERR_INFEASIBLE if none
- *  is found.  Fixed objects stay. */
+ *  back where an object fits nowhere, for a bounded number of steps; then the present one.
+ *  PLB_ERR_INFEASIBLE if that exceeds a limit too.  Fixed objects stay. */
 int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
                      plb_err_t *err);
 
