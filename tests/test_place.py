@@ -257,6 +257,16 @@ def test_refine_swap_with_limits_is_the_twin_where_they_are_kept(s):
     keeps_its_word(s, plan)
 
 
+def test_a_rank_without_memory_swaps():
+    """It took the shorter object, and has no memory for another one."""
+    s = pylb.Snapshot(
+        [0.0, 0.0, 1.0, 2.0], [0, 0, 0, 0], 5, speed=[0.5, 3.0, 0.5, 0.5, 0.5],
+        memory=[1, 1, 2, 2], memory_limit=[6, 2, 0, 0, 0],
+    )  # fmt: skip
+    assert pylb.place(s, "RefineLB").rank.tolist() == [0, 0, 1, 0]
+    assert pylb.place(s, "RefineSwapLB").rank.tolist() == [0, 0, 0, 1]
+
+
 def test_swaps_help_where_refine_is_stuck():
     s = pylb.Snapshot([4.0, 4.0, 3.0, 3.0], [0, 0, 1, 1])  # 8 and 6: nothing fits, 4 for 3 does
     assert pylb.place(s, "RefineLB").migrations == 0

@@ -46,6 +46,7 @@ typedef struct refiner {
     plb_offers_t others; /* of the other ranks, once a swap is looked for */
     plb_heap_t donor;    /* key: -seconds */
     plb_heap_t receiver; /* key: -(allowed - load) */
+    plb_heap_t full;     /* that: receivers that have no memory for any object, but may swap */
     plb_item_t *aside;   /* [p] receivers without memory for the object at hand */
     int32_t n_aside;
     uint8_t *gives;   /* [p] is a donor */
@@ -111,9 +112,8 @@ static void come_back(refiner_t *self)
 {
     while (self->n_aside > 0) {
         const plb_item_t back = self->aside[--self->n_aside];
-        if (self->ranks.room[back.id] >= self->ranks.problem->least) {
-            plb_heap_push(&self->receiver, back);
-        }
+        const bool any = self->ranks.room[back.id] >= self->ranks.problem->least;
+        plb_heap_push(any ? &self->receiver : &self->full, back);
     }
 }
 
@@ -192,6 +192,15 @@ static plb_exchange_t find_swap(refiner_t *self, int32_t donor, int32_t r)
                                plb_ranks_gap(&self->ranks, r), INT64_MAX);
 }
 
+/* The rank with most room becomes the first of the receivers, also one that is full. */
+static void recall(refiner_t *self)
+{
+    if (self->full.n > 0 &&
+        (self->receiver.n == 0 || plb_item_before(self->full.item[0], self->receiver.item[0]))) {
+        plb_heap_push(&self->receiver, plb_heap_pop(&self->full));
+    }
+}
+
 /* Swap an object of the donor, the top, with one of the rank with most room where that can be;
  * *done: whether it could. */
 static int swap(refiner_t *self, int32_t donor, bool *done, plb_err_t *err)
@@ -201,10 +210,12 @@ static int swap(refiner_t *self, int32_t donor, bool *done, plb_err_t *err)
     if (self->others.start == NULL) {
         ret = plb_offers_init(&self->others, &self->ranks, self->returns, INFINITY, err);
     }
+    recall(self);
     while (ret == PLB_OK && found.sum == 0.0 && self->receiver.n > 0 && self->n_aside < TRIES) {
         found = find_swap(self, donor, self->receiver.item[0].id);
         if (found.sum == 0.0) {
             self->aside[self->n_aside++] = plb_heap_pop(&self->receiver);
+            recall(self);
         }
     }
     *done = found.sum > 0.0;
@@ -263,7 +274,7 @@ static double total_excess(const refiner_t *self)
 static int round_of_moves(refiner_t *self, bool swaps, const plb_opts_t *opts, plb_err_t *err)
 {
     int ret = PLB_OK;
-    self->donor.n = self->receiver.n = 0;
+    self->donor.n = self->receiver.n = self->full.n = 0;
     find_ranks(self);
     if (self->donor.n > 0 && self->receiver.n > 0) {
         /* what exceeds the largest gap fits nowhere; a bit more, so that rounding loses nothing */
@@ -334,6 +345,7 @@ static int refine(const plb_problem_t *problem, double overload, bool swaps, int
     }
     PLB_NEW(self.donor.item, p);
     PLB_NEW(self.receiver.item, p);
+    PLB_NEW(self.full.item, p);
     PLB_NEW(self.aside, p);
     PLB_NEW(self.gives, p);
     PLB_NEW(self.returns, p);
@@ -346,6 +358,7 @@ out:
     plb_ranks_free(&self.ranks);
     plb_free(self.donor.item);
     plb_free(self.receiver.item);
+    plb_free(self.full.item);
     plb_free(self.aside);
     plb_free(self.gives);
     plb_free(self.returns);
