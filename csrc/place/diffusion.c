@@ -550,8 +550,7 @@ static int take_in(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_er
             }
         } else if (note.kind == NOTE_TIE && note.id != refused) {
             ret = tie_with(self, object, note.memory, note.rank, note.load, err);
-        } else if (note.kind == NOTE_TIE ||
-                   (note.kind == NOTE_OBJECT && note.memory > room)) {
+        } else if (note.kind == NOTE_TIE || (note.kind == NOTE_OBJECT && note.memory > room)) {
             refused = note.id;
             note.kind = note.kind == NOTE_TIE ? NOTE_TIE : NOTE_NO_ROOM;
             ret = plb_agent_post(agent, note, err);
