@@ -140,8 +140,9 @@ def test_like_its_twin(seed, p, n, estimated):
         assert (told[0] is None) == (told[1] is None)
         if told[0] is not None:
             np.testing.assert_allclose(told[1], told[0], rtol=1e-3)
-        np.testing.assert_allclose(learner.error, twin.error, rtol=1e-2)
-        np.testing.assert_allclose(learner.sigma, twin.sigma, rtol=1e-2, atol=1e-6)
+        # sigma is counted in bins of 0.8 %, and the rounds end where it changes by 1 %
+        np.testing.assert_allclose(learner.error, twin.error, rtol=3e-2)
+        np.testing.assert_allclose(learner.sigma, twin.sigma, rtol=3e-2, atol=1e-6)
         np.testing.assert_allclose(learner.explained, twin.explained, rtol=1e-2, atol=1e-3)
         assert list(learner._core.sizes) == [len(o.key) for o in twin._seen]
 

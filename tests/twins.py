@@ -250,7 +250,7 @@ def refine_comm(s, overload=1.003, alpha=0.0, beta=1.0, counts=False):
             to = next((r for r in order if takes(r, i)), None)
             if to is not None:
                 best = (sum(with_rank(i, to)) - here, -to)
-        return None if best[0] == -float("inf") else (best[0] / q.load[i], -best[1])
+        return None if best[0] == -float("inf") else (float(best[0]) / q.load[i], -best[1])
 
     limited = s.memory is not None and s.memory_limit is not None
     mean = sum(comm(r) * q.speed[r] for r in range(q.p)) / sum(q.speed)
