@@ -137,6 +137,19 @@ def test_any_hypergraph(nets, parts, method):
     assert out.volume == pytest.approx(expected, rel=1e-6)
 
 
+def test_a_refinement_leaves_no_part_empty():
+    """Twenty vertices of six parts: five of four, which the tolerance allows, have them all."""
+    nets = [[0, 2, 3], [0, 2, 6], [0, 4, 5, 11], [0, 7], [0, 10], [0, 5, 6, 8, 19], [1, 4, 9]]
+    start, pin = np.cumsum([0, *map(len, nets)]), np.concatenate(nets)
+    given = {"nets": (start, pin, 2.5 + np.arange(7)), "coords": np.zeros((20, 1)), "parts": 6}
+    for method in ("hypergraph", "pylb"):
+        out = pylb.partition(**given, method=method, starts=2)
+        assert np.bincount(out.part, minlength=6).min() > 0
+    shares = [1.0, 1.0, 0.0, 1.0, 1.0, 1.0]
+    out = pylb.partition(**given, method="pylb", shares=shares)
+    assert (np.bincount(out.part, minlength=6) > 0).tolist() == [s > 0 for s in shares]
+
+
 @pytest.mark.parametrize(
     ("wrong", "error", "said"),
     [

@@ -346,8 +346,7 @@ static int32_t fullest(const int32_t *count, int32_t k)
     return best;
 }
 
-/* A part that came back empty gets one vertex of the part that has most. */
-static int fill_empty(const plb_partition_t *in, int32_t *part, plb_err_t *err)
+int plb_partition_fill_empty(const plb_partition_t *in, int32_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;
     int32_t *count = NULL, *free_ones = NULL;
@@ -358,7 +357,8 @@ static int fill_empty(const plb_partition_t *in, int32_t *part, plb_err_t *err)
         free_ones[part[v]] += in->fixed == NULL || in->fixed[v] < 0;
     }
     for (int32_t r = 0; r < in->n_parts; r++) {
-        const int32_t from = count[r] > 0 ? -1 : fullest(free_ones, in->n_parts);
+        const bool stays = count[r] > 0 || (in->share != NULL && in->share[r] == 0.0);
+        const int32_t from = stays ? -1 : fullest(free_ones, in->n_parts);
         if (from >= 0 && free_ones[from] > 0 && count[from] > 1) {
             part[lightest(in, part, from)] = r;
             count[from]--;
@@ -416,7 +416,7 @@ static int ask(const plb_partitioner_t *with, const plb_partition_t *in, int32_t
     if (ret == PLB_OK) {
         ret = check_answer(with, in, part, err);
     }
-    return ret == PLB_OK ? fill_empty(in, part, err) : ret;
+    return ret == PLB_OK ? plb_partition_fill_empty(in, part, err) : ret;
 }
 
 int plb_partition_run(const plb_partitioner_t *with, const plb_partition_t *in, int32_t *part,
