@@ -133,30 +133,35 @@ def test_watch_once(folder, capsys):
 
 
 PROGRAM = """
-import sys, time, pylb
+import os, sys, time, pylb
 lb = pylb.Balancer(record=sys.argv[1], every=5)
 for key in range(4):
     lb.add(key, key)
 for it in lb.iterate(12):
     for key, _ in lb.local():
-        time.sleep(0.1)
+        time.sleep(0.05)
+    while it == 10 and not os.path.exists(sys.argv[2]):
+        time.sleep(0.01)
 """
 
 
 def test_watch_shows_a_run_while_it_is_written(tmp_path):
-    program = subprocess.Popen([sys.executable, "-c", PROGRAM, tmp_path / "run.h5"])
+    paths = [tmp_path / "run.h5", tmp_path / "was seen"]
+    program = subprocess.Popen([sys.executable, "-c", PROGRAM, *paths])
     words = ["-m", "pylb", "watch", "run.h5", "--json", "--interval", "0.1"]
     watch = subprocess.Popen(
         [sys.executable, *words], stdout=subprocess.PIPE, cwd=tmp_path, text=True
     )
     try:
         seen = [json.loads(watch.stdout.readline())["iterations"]]
+        paths[1].touch()  # only then it ends
         while seen[-1] < 12:
             seen.append(json.loads(watch.stdout.readline())["iterations"])
     finally:
         watch.kill()
         watch.communicate()
-        program.wait(60)
+        paths[1].touch()
+        assert program.wait(60) == 0
     assert seen[0] < 12  # it was shown before it was over
     assert seen == sorted(seen)
 

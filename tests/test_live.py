@@ -97,7 +97,7 @@ def test_watch_fits_the_terminal(n_ranks, shown, terminal, tmp_path):
 
 
 PROGRAM = """
-import sys, time, pylb
+import os, sys, time, pylb
 from mpi4py import MPI
 lb = pylb.Balancer(MPI.COMM_WORLD, record="run.h5", every=10)
 for key in range(lb.rank, 8, lb.n_ranks):
@@ -105,6 +105,10 @@ for key in range(lb.rank, 8, lb.n_ranks):
 for it in lb.iterate(200, progress=True):
     for key, _ in lb.local():
         time.sleep(0.001 * (1 + key % 4))
+    for _ in range(6000):  # it does not end unseen
+        if it != 150 or os.path.exists("seen"):
+            break
+        time.sleep(0.01)
 """
 
 
@@ -115,6 +119,7 @@ def test_bar_and_watch_of_a_program_under_mpiexec(terminal, mpiexec, tmp_path):
     program = terminal([*mpiexec, "-n", 2, sys.executable, "program.py"], 80, 24)
     first = watched.until(r"\d+ iterations of 8 objects on 2 ranks")
     assert int(first[0].split()[0]) < 200  # while it runs
+    (tmp_path / "seen").touch()
     program.until(r"200/200 .*max/mean \d\.\d\d, \d+ balancings")
     assert program.process.wait(60) == 0
     bars = [x for x in program.screen.display if x.startswith("iterations ━")]
