@@ -33,6 +33,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/quantile.h"
 #include "decide/trigger.h"
 
 enum { PATIENCE, PAST, CUT, TRUST, DOUBT, TRIAL, GUESS, N_PARAMS };
@@ -56,11 +57,6 @@ static void init(plb_trigger_t *self)
 {
     state_t *s = self->state;
     s->residual = 1.0;
-}
-
-static double median3(const double *x)
-{
-    return fmax(fmin(x[0], x[1]), fmin(fmax(x[0], x[1]), x[2]));
 }
 
 static double most3(const double *x)
@@ -114,7 +110,7 @@ static void record(state_t *s, const plb_cycle_t *c, const plb_observation_t *o)
     s->sum[n % RING] = c->U;
     s->level[n % RING] = low;
     if (s->balancings > 0 && o->mean > 0.0) { /* what has come true */
-        const double left = n < FIRST ? low : n == FIRST ? median3(s->first) : most3(s->u);
+        const double left = n < FIRST ? low : n == FIRST ? plb_median3(s->first) : most3(s->u);
         s->residual = n <= FIRST ? 1.0 + left / o->mean : fmin(s->residual, 1.0 + left / o->mean);
     }
 }

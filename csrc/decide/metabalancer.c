@@ -22,6 +22,7 @@
  */
 #include <math.h>
 
+#include "base/quantile.h"
 #include "decide/period.h"
 #include "decide/trigger.h"
 
@@ -59,9 +60,8 @@ static void init(plb_trigger_t *self)
  * move, and of their line's value at the balancing, which growth does not move. */
 static double left_over(const double *r)
 {
-    const double median = fmax(fmin(r[0], r[1]), fmin(fmax(r[0], r[1]), r[2]));
     const double at_zero = (r[0] + r[1] + r[2]) / 3.0 - (r[2] - r[0]);
-    return fmin(median, at_zero);
+    return fmin(plb_median3(r), at_zero);
 }
 
 /* Before the first balancing nothing was left over by one. */

@@ -2,9 +2,10 @@
  *
  * The reference is the mean of the first `reference` iteration times after the balancing; the
  * average load plays no part.  A cost that is not known is taken for zero, as in menon. */
-#include "decide/trigger.h"
-
 #include <math.h>
+
+#include "base/quantile.h"
+#include "decide/trigger.h"
 
 enum { LAST = 3 };
 
@@ -13,11 +14,6 @@ typedef struct zhai {
     double reference;  /* sum of the first so many */
     double loss;
 } zhai_t;
-
-static double median3(const double *x)
-{
-    return fmax(fmin(x[0], x[1]), fmin(fmax(x[0], x[1]), x[2]));
-}
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
 {
@@ -32,7 +28,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
         return;
     }
     const double cost = isnan(self->cost) ? 0.0 : self->cost;
-    s->loss += median3(s->time) - s->reference / (double)first;
+    s->loss += plb_median3(s->time) - s->reference / (double)first;
     v->excess = s->loss;
     v->reason = s->loss > 0.0 && s->loss >= cost ? PLB_REASON_LOSS : PLB_REASON_EARLY;
 }

@@ -1,10 +1,10 @@
 #include "machine/learner.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/quantile.h"
 
 static const double AGEING = 0.7; /* weight of a placement against that of the next one */
 static const double PRIOR = 0.25; /* weight of the user's own work estimate, in observations */
@@ -26,212 +26,14 @@ static const double EXPLAINED = 0.08, STILL = 0.03, ERRORS = 4.0, UNLIKE = 0.05;
 static const double WARY = 1.5; /* times what ranks were seen to be unsteady by, as that is of few
                                  */
 static const double BETTER = 0.05; /* by how much work that changes must explain more */
-static const float LEAST_WEIGHT = 1e-6F;
 
 enum {
     DOUBTS = 2, /* fits in a row that show no sign of it, until they are said to be alike again */
-    ENOUGH = 250, /* objects a rank; of more than twice as many, a part speaks for all */
-    FEW = 50,     /* one object in so many must have moved, or nothing new is learned */
+    FEW = 50,   /* one object in so many must have moved, or nothing new is learned */
     MOST = PLB_LEARNER_PLACEMENTS,
 };
 
-/* ---- placements ------------------------------------------------------------------------------
- */
-
-static void placement_free(plb_placement_t *self)
-{
-    plb_free(self->key);
-    plb_free(self->who);
-    plb_free(self->y);
-    plb_free(self->weight);
-    *self = (plb_placement_t){0};
-}
-
-static int placement_init(plb_placement_t *self, int64_t n, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    *self = (plb_placement_t){0};
-    PLB_NEW(self->key, n);
-    PLB_NEW(self->who, n);
-    PLB_NEW(self->y, n);
-    PLB_NEW(self->weight, n);
-out:
-    if (ret != PLB_OK) {
-        placement_free(self);
-    }
-    return ret;
-}
-
-static void placement_add(plb_placement_t *self, int64_t key, int32_t who, double seconds)
-{
-    self->key[self->n] = key;
-    self->who[self->n] = who;
-    self->weight[self->n] = (float)sqrt(seconds);
-    self->y[self->n++] = (float)log(seconds);
-}
-
-/* Weights: the roots of the times over their mean. */
-static void placement_weigh(plb_placement_t *self, double sum)
-{
-    const float root = (float)sqrt(sum / (double)(self->n > 0 ? self->n : 1));
-    for (int64_t i = 0; i < self->n; i++) {
-        self->weight[i] = fmaxf(self->weight[i] / root, LEAST_WEIGHT);
-    }
-}
-
-static bool same_places(const plb_placement_t *a, const plb_placement_t *b)
-{
-    return a->n == b->n && memcmp(a->key, b->key, (size_t)a->n * sizeof *a->key) == 0 &&
-           memcmp(a->who, b->who, (size_t)a->n * sizeof *a->who) == 0;
-}
-
-typedef struct name {
-    int64_t key, at;
-} name_t;
-
-static int by_key(const void *a, const void *b)
-{
-    const int64_t x = ((const name_t *)a)->key, y = ((const name_t *)b)->key;
-    return (x > y) - (x < y);
-}
-
-/* The order of the keys, as they mostly come; an error where one is there twice. */
-static int sort_keys(const int64_t *key, int64_t n, name_t **order, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    bool sorted = true;
-    PLB_NEW(*order, n);
-    for (int64_t i = 0; i < n; i++) {
-        (*order)[i] = (name_t){key[i], i};
-        sorted = sorted && (i == 0 || key[i - 1] < key[i]);
-    }
-    if (!sorted) {
-        qsort(*order, (size_t)n, sizeof **order, by_key);
-    }
-    for (int64_t i = 1; i < n; i++) {
-        if ((*order)[i].key == (*order)[i - 1].key) {
-            ret = PLB_FAIL(err, PLB_ERR_VALUE, "key has %lld twice: expected each object once",
-                           (long long)(*order)[i].key);
-            break;
-        }
-    }
-out:
-    return ret;
-}
-
-static int check(const plb_learner_t *self, int64_t n, const int32_t *rank, const double *seconds,
-                 const double *work, plb_err_t *err)
-{
-    for (int64_t i = 0; i < n; i++) {
-        if (rank[i] < 0 || rank[i] >= self->p) {
-            return PLB_FAIL(err, PLB_ERR_RANGE,
-                            "rank[%lld] is %d: expected 0 ... %d, one of the ranks", (long long)i,
-                            rank[i], self->p - 1);
-        }
-        if (isinf(seconds[i])) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "seconds[%lld] is %g: expected a finite time",
-                            (long long)i, seconds[i]);
-        }
-        if (work != NULL && isinf(work[i])) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "work[%lld] is %g: expected a finite estimate",
-                            (long long)i, work[i]);
-        }
-    }
-    return PLB_OK;
-}
-
-/* Of very many objects a part, the same each time: Fibonacci hashing says which are in it. */
-static bool speaks_for_all(int64_t key, uint64_t parts)
-{
-    const uint64_t mixed = (uint64_t)key * UINT64_C(0x9E3779B97F4A7C15);
-    return (mixed >> 32) % parts == 0;
-}
-
-/* This placement, and the user's estimates as one more. */
-static int take(const plb_learner_t *self, int64_t n, const int64_t *key, const int32_t *rank,
-                const double *seconds, const double *work, plb_placement_t *now,
-                plb_placement_t *user, plb_err_t *err)
-{
-    name_t *order = NULL;
-    int64_t timed = 0;
-    uint64_t parts = 1;
-    double sum = 0.0, sum_of_work = 0.0;
-    int ret = sort_keys(key, n, &order, err);
-    if (ret == PLB_OK) {
-        ret = placement_init(now, n, err);
-    }
-    if (ret == PLB_OK && work != NULL) {
-        ret = placement_init(user, n, err);
-    }
-    for (int64_t i = 0; i < n; i++) {
-        timed += seconds[i] > 0.0;
-    }
-    while (timed > 2LL * ENOUGH * self->p * (int64_t)parts) {
-        parts *= 2;
-    }
-    for (int64_t j = 0; j < n && ret == PLB_OK; j++) {
-        const int64_t i = order[j].at;
-        if (!(seconds[i] > 0.0) || !speaks_for_all(key[i], parts)) {
-            continue;
-        }
-        placement_add(now, key[i], rank[i], seconds[i]);
-        sum += seconds[i];
-        if (work != NULL && work[i] > 0.0) {
-            placement_add(user, key[i], -1, work[i]);
-            sum_of_work += work[i];
-        }
-    }
-    if (ret == PLB_OK) {
-        placement_weigh(now, sum);
-        placement_weigh(user, sum_of_work);
-    }
-    plb_free(order);
-    return ret;
-}
-
-/* ---- medians ---------------------------------------------------------------------------------
- */
-
-/* The k-th smallest of x[n], put in its place with none greater before it and none smaller behind
- * it (Hoare's). */
-static double nth(double *x, int64_t n, int64_t k)
-{
-    int64_t low = 0, high = n - 1;
-    while (low < high) {
-        const double pivot = x[low + (high - low) / 2];
-        int64_t i = low, j = high;
-        while (i <= j) {
-            while (x[i] < pivot) {
-                i++;
-            }
-            while (x[j] > pivot) {
-                j--;
-            }
-            if (i <= j) {
-                const double swap = x[i];
-                x[i++] = x[j];
-                x[j--] = swap;
-            }
-        }
-        if (k <= j) {
-            high = j;
-        } else if (k >= i) {
-            low = i;
-        } else {
-            break;
-        }
-    }
-    return x[k];
-}
-
-static double median(double *x, int64_t n)
-{
-    const double low = nth(x, n, (n - 1) / 2);
-    return 0.5 * (low + nth(x + (n - 1) / 2, n - (n - 1) / 2, n / 2 - (n - 1) / 2));
-}
-
-/* ---- ranks that change -----------------------------------------------------------------------
- */
+/* ---- ranks that change ---------------------------------------------------------------------- */
 
 /* By what the objects that stayed on a rank have changed: m of them, quantiles. */
 typedef struct change {
@@ -282,9 +84,9 @@ static int32_t quantiles(const plb_learner_t *self, const int64_t *begin, double
             const double last = (double)(m - 1);
             out[n++] = (change_t){.rank = r,
                                   .m = m,
-                                  .low = nth(mine, m, (int64_t)rint(0.1 * last)),
-                                  .middle = nth(mine, m, (int64_t)rint(0.5 * last)),
-                                  .high = nth(mine, m, (int64_t)rint(0.9 * last))};
+                                  .low = plb_nth(mine, m, (int64_t)rint(0.1 * last)),
+                                  .middle = plb_nth(mine, m, (int64_t)rint(0.5 * last)),
+                                  .high = plb_nth(mine, m, (int64_t)rint(0.9 * last))};
         }
     }
     return n;
@@ -333,7 +135,7 @@ static int follow_changes(plb_learner_t *self, const plb_placement_t *now, plb_e
     for (int32_t i = 0; i < n; i++) {
         middle[i] = change[i].middle;
     }
-    const double all = n > 2 ? median(middle, n) : 0.0; /* what the program as a whole does */
+    const double all = n > 2 ? plb_median(middle, n) : 0.0; /* what the program as a whole does */
     memset(past_of, -1, (size_t)self->p * sizeof *past_of);
     for (int32_t i = 0; i < n; i++) {
         const double by = fabs(change[i].middle - all);
@@ -387,12 +189,12 @@ out:
 static int remember(plb_learner_t *self, plb_placement_t *now, plb_err_t *err)
 {
     int32_t n = self->n_seen;
-    if (n > 0 && same_places(&self->seen[n - 1], now)) {
-        placement_free(
+    if (n > 0 && plb_placement_same(&self->seen[n - 1], now)) {
+        plb_placement_free(
             &self->seen[--n]); /* no news of the speeds: what is older is not forgotten */
     }
     if (n == MOST) {
-        placement_free(&self->seen[0]);
+        plb_placement_free(&self->seen[0]);
         memmove(self->seen, self->seen + 1, (size_t)--n * sizeof *self->seen);
     }
     self->seen[n++] = *now;
@@ -401,8 +203,7 @@ static int remember(plb_learner_t *self, plb_placement_t *now, plb_err_t *err)
     return forget_past(self, err);
 }
 
-/* ---- the fit ---------------------------------------------------------------------------------
- */
+/* ---- the fit -------------------------------------------------------------------------------- */
 
 /* What is known of one object: the placements that it was in, the oldest first. */
 typedef struct history {
@@ -496,7 +297,7 @@ static int add_unrest(const plb_learner_t *self, double *error, plb_err_t *err)
     PLB_NEW0(seen_in, self->p);
     PLB_NEW0(last, self->p);
     memcpy(shift, self->shift, (size_t)n * sizeof *shift);
-    const double deviation = WARY * 1.4826 * median(shift, n) / sqrt(2.0);
+    const double deviation = WARY * 1.4826 * plb_median(shift, n) / sqrt(2.0);
     for (int32_t j = 0; j < self->n_seen; j++) {
         for (int64_t i = 0; i < self->seen[j].n; i++) {
             const int32_t who = self->seen[j].who[i];
@@ -609,8 +410,7 @@ out:
     return ret;
 }
 
-/* ---- the learner -----------------------------------------------------------------------------
- */
+/* ---- the learner ---------------------------------------------------------------------------- */
 
 int plb_learner_init(plb_learner_t *self, int32_t p, plb_err_t *err)
 {
@@ -635,7 +435,7 @@ out:
 void plb_learner_free(plb_learner_t *self)
 {
     for (int32_t j = 0; j < self->n_seen; j++) {
-        placement_free(&self->seen[j]);
+        plb_placement_free(&self->seen[j]);
     }
     plb_free(self->log_speed);
     plb_free(self->error);
@@ -647,10 +447,8 @@ int plb_learner_observe(plb_learner_t *self, int64_t n, const int64_t *key, cons
                         const double *seconds, const double *work, plb_err_t *err)
 {
     plb_placement_t now = {0}, user = {0};
-    int ret = check(self, n, rank, seconds, work, err);
-    if (ret == PLB_OK) {
-        ret = take(self, n, key, rank, seconds, work, &now, &user, err);
-    }
+    const plb_times_t times = {n, key, rank, seconds, work, self->p};
+    int ret = plb_placement_take(&times, &now, &user, err);
     if (ret == PLB_OK) {
         ret = follow_changes(self, &now, err);
     }
@@ -660,7 +458,7 @@ int plb_learner_observe(plb_learner_t *self, int64_t n, const int64_t *key, cons
     if (ret == PLB_OK) {
         ret = fit(self, &user, err);
     }
-    placement_free(&now);
-    placement_free(&user);
+    plb_placement_free(&now);
+    plb_placement_free(&user);
     return ret;
 }

@@ -14,19 +14,10 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "machine/placement.h"
 #include "machine/speeds.h"
 
 enum { PLB_LEARNER_PLACEMENTS = 8 }; /* that are remembered */
-
-/* The objects under one placement, by ascending key: a rank as it was then, below p as it is now.
- */
-typedef struct plb_placement {
-    int64_t n;
-    int64_t *key;
-    int32_t *who;
-    float *y;      /* log seconds */
-    float *weight; /* short objects are noisier, by the clock and where a quota stops them */
-} plb_placement_t;
 
 typedef struct plb_learner {
     int32_t p;

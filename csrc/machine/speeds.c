@@ -312,8 +312,7 @@ int plb_speeds_of_moved(const plb_moved_t *moved, int32_t p, double *log_speed, 
     return ret;
 }
 
-/* ---- observations as they come ---------------------------------------------------------------
- */
+/* ---- observations as they come -------------------------------------------------------------- */
 
 static bool has_moved(const int64_t *start, const int32_t *rank, int64_t o)
 {

@@ -1,0 +1,39 @@
+/* The times of a program's objects under one placement, as a learner remembers them. */
+#ifndef PLB_MACHINE_PLACEMENT_H
+#define PLB_MACHINE_PLACEMENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* The objects under one placement, by ascending key: a rank as it was then, below p as it is now.
+ */
+typedef struct plb_placement {
+    int64_t n;
+    int64_t *key;
+    int32_t *who;
+    float *y;      /* log seconds */
+    float *weight; /* short objects are noisier, by the clock and where a quota stops them */
+} plb_placement_t;
+
+/* n objects: their key, rank (of p), seconds, and the user's own estimate (NULL: none). */
+typedef struct plb_times {
+    int64_t n;
+    const int64_t *key;
+    const int32_t *rank;
+    const double *seconds, *work;
+    int32_t p;
+} plb_times_t;
+
+/** The times of `in` into *now, and the user's estimates, as if they were of one rank more, into
+ *  *user.  An object without a time, or of very many objects one that others speak for, is left
+ *  out.  Errors as plb_learner_observe.  Free both also on failure. */
+int plb_placement_take(const plb_times_t *in, plb_placement_t *now, plb_placement_t *user,
+                       plb_err_t *err);
+void plb_placement_free(plb_placement_t *self);
+
+/** The same objects on the same ranks? */
+bool plb_placement_same(const plb_placement_t *a, const plb_placement_t *b);
+
+#endif
