@@ -6,8 +6,7 @@
 #include "place/parts.h"
 #include "place/scale.h"
 
-/* ---- edges in rows already: those of a sender one behind the other ----------------------------
- */
+/* ---- edges in rows already: those of a sender one behind the other -------------------------- */
 
 enum { LONG_ROW = 64 }; /* not to be sorted one by one */
 
@@ -155,8 +154,7 @@ out:
     return ret;
 }
 
-/* ---- any edges and multicasts -----------------------------------------------------------------
- */
+/* ---- any edges and multicasts --------------------------------------------------------------- */
 
 /* fn(arg, a, b, bytes) for each pair of different vertices that communicate. */
 typedef void (*pair_fn)(void *arg, int32_t a, int32_t b, double bytes);

@@ -260,7 +260,7 @@ static int line_init(line_t *self, const plb_problem_t *problem, plb_err_t *err)
     *self = (line_t){.p = in->n_ranks};
     PLB_NEW(self->rank, self->p);
     PLB_NEW(self->spare, self->p);
-    PLB_NEW(self->bin, 4 * (int64_t)self->p);
+    PLB_NEW(self->bin, PLB_SORT_BINS(self->p));
     for (int32_t r = 0; r < self->p; r++) {
         const double background = in->background == NULL ? 0.0 : in->background[r];
         const double key = background + problem->fixed[r] / plb_speed(in, r);
@@ -317,24 +317,6 @@ static bool one_speed(const plb_snapshot_t *in)
 
 /* ---- the strategy --------------------------------------------------------------------------- */
 
-/* The loads of the objects that may migrate, by their position among these. */
-static int list_loads(const plb_problem_t *problem, plb_loads_t *out, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    double *load = NULL;
-    if (problem->object == NULL) {
-        return plb_loads_init(out, problem->in->load, problem->n, PLB_DESCENDING, err);
-    }
-    PLB_NEW(load, problem->n);
-    for (int64_t k = 0; k < problem->n; k++) {
-        load[k] = problem->in->load[problem->object[k]];
-    }
-    ret = plb_loads_init(out, load, problem->n, PLB_DESCENDING, err);
-out:
-    plb_free(load);
-    return ret;
-}
-
 static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                int32_t *out, plb_err_t *err)
 {
@@ -348,7 +330,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     if (problem.object != NULL) {
         memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     }
-    ret = list_loads(&problem, &loads, err);
+    ret = plb_problem_by_load(&problem, &loads, err);
     if (ret == PLB_OK && problem.room == NULL && one_speed(in)) {
         ret = place_in_rounds(&problem, &loads, out, opts, err);
     } else if (ret == PLB_OK) {

@@ -1,12 +1,11 @@
 #include "place/parts.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/sort.h"
 #include "place/refine.h"
+#include "place/relabel.h"
 #include "place/scale.h"
 
 void plb_parts_free(plb_parts_t *self)
@@ -27,8 +26,7 @@ void plb_parts_free(plb_parts_t *self)
     *self = (plb_parts_t){0};
 }
 
-/* ---- vertices and shares
- * ---------------------------------------------------------------------------- */
+/* ---- vertices and shares -------------------------------------------------------------------- */
 
 /* The time at which all ranks end together, and what each may then have of the objects that may
  * migrate.  Ranks that are busy for longer with the rest get nothing, and are left out of it. */
@@ -157,83 +155,7 @@ out:
     return ret;
 }
 
-/* ---- the hypergraph
- * ----------------------------------------------------------------------------------- */
-
-/* Add a pin to the net that ends at `at`, unless it has it or it is none. */
-static int32_t add_pin(plb_parts_t *self, int32_t object, int32_t stamp, int32_t *seen, int32_t at)
-{
-    const int32_t v = self->vertex[object];
-    if (v >= 0 && seen[v] != stamp) {
-        seen[v] = stamp;
-        self->pin[at++] = v;
-    }
-    return at;
-}
-
-/* Keep the net from the last one's end to `at`, if it connects something. */
-static void end_net(plb_parts_t *self, int32_t *n_nets, int32_t at, double bytes, double *weight)
-{
-    if (at - self->net_start[*n_nets] > 1) {
-        weight[(*n_nets)++] = bytes;
-        self->net_start[*n_nets] = at;
-    }
-}
-
-static int32_t fill_nets(plb_parts_t *self, int32_t *seen, double *weight)
-{
-    const plb_snapshot_t *in = self->problem.in;
-    int32_t n = 0, stamp = 0;
-    self->net_start[0] = 0;
-    for (int64_t e = 0; e < in->n_multicasts; e++) {
-        int32_t at = add_pin(self, in->multicast_src[e], ++stamp, seen, self->net_start[n]);
-        for (int64_t i = in->multicast_start[e]; i < in->multicast_start[e + 1]; i++) {
-            at = add_pin(self, in->multicast_dst[i], stamp, seen, at);
-        }
-        end_net(self, &n, at, in->multicast_bytes[e], weight);
-    }
-    for (int64_t e = 0; e < in->n_edges; e++) {
-        int32_t at = add_pin(self, in->edge_src[e], ++stamp, seen, self->net_start[n]);
-        at = add_pin(self, in->edge_dst[e], stamp, seen, at);
-        end_net(self, &n, at, in->edge_bytes[e], weight);
-    }
-    return n;
-}
-
-int plb_parts_nets(plb_parts_t *self, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    int32_t *seen = NULL;
-    double *weight = NULL;
-    const plb_snapshot_t *in = self->problem.in;
-    const int64_t nets = in->n_multicasts + in->n_edges;
-    const int64_t pins = in->n_multicasts + in->n_pins + 2 * in->n_edges;
-    if (pins > INT32_MAX - 1) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "%lld pins: expected fewer than 2^31",
-                        (long long)pins);
-    }
-    PLB_NEW(self->net_start, nets + 1);
-    PLB_NEW(self->pin, pins);
-    PLB_NEW(self->net_weight, nets);
-    PLB_NEW(weight, nets);
-    PLB_NEW0(seen, self->question.n_vertices);
-    const int32_t n = fill_nets(self, seen, weight);
-    self->per_byte = plb_scale_of(weight, n);
-    for (int32_t e = 0; e < n; e++) {
-        self->net_weight[e] = plb_scaled(weight[e], self->per_byte, 1);
-    }
-    self->question.n_nets = n;
-    self->question.net_start = self->net_start;
-    self->question.pin = self->pin;
-    self->question.net_weight = self->net_weight;
-out:
-    plb_free(seen);
-    plb_free(weight);
-    return ret;
-}
-
-/* ---- migration cost
- * -------------------------------------------------------------------------------------- */
+/* ---- migration cost ------------------------------------------------------------------------- */
 
 /* Bytes that stand for an object whose own are not known: what it sends in an iteration. */
 static double bytes_of_unknown(const plb_snapshot_t *in)
@@ -289,145 +211,37 @@ int64_t plb_parts_cost(const plb_parts_t *self, const int32_t *part)
     return twice / 2 + moved;
 }
 
-/* ---- labels
- * ----------------------------------------------------------------------------------------------
- */
-
-typedef struct overlap {
-    int32_t part, rank;
-} overlap_t;
-
-typedef struct overlaps {
-    overlap_t *pair;
-    double *bytes;
-    int64_t n;
-} overlaps_t;
-
-/* Bytes (1 an object where they are not known) of each part that lie on each rank now. */
-static int find_overlaps(const plb_parts_t *self, const int32_t *part, overlaps_t *out,
-                         plb_err_t *err)
-{
-    int ret = PLB_OK;
-    const plb_snapshot_t *in = self->problem.in;
-    const int32_t p = in->n_ranks;
-    int64_t *start = NULL, *at = NULL;
-    int32_t *order = NULL;
-    PLB_NEW0(start, p + 2);
-    PLB_NEW(order, self->n);
-    PLB_NEW(at, p);
-    PLB_NEW(out->pair, self->n);
-    PLB_NEW(out->bytes, self->n);
-    for (int32_t v = 0; v < self->n; v++) {
-        start[part[v] + 2]++;
-    }
-    for (int32_t r = 0; r < p; r++) {
-        start[r + 2] += start[r + 1];
-        at[r] = -1;
-    }
-    for (int32_t v = 0; v < self->n; v++) {
-        order[start[part[v] + 1]++] = v;
-    }
-    for (int32_t r = 0; r < p; r++) {
-        const int64_t first = out->n;
-        for (int64_t k = start[r]; k < start[r + 1]; k++) {
-            const int32_t i = plb_problem_object(&self->problem, order[k]), now = in->rank[i];
-            const double bytes = in->bytes == NULL ? 1.0 : 1.0 + (double)in->bytes[i];
-            if (at[now] < first) {
-                at[now] = out->n;
-                out->pair[out->n] = (overlap_t){r, now};
-                out->bytes[out->n++] = 0.0;
-            }
-            out->bytes[at[now]] += bytes;
-        }
-    }
-out:
-    plb_free(start);
-    plb_free(at);
-    plb_free(order);
-    return ret;
-}
-
-static int by_share(const void *a, const void *b)
-{
-    const plb_item_t *x = a, *y = b;
-    return plb_item_before(*x, *y) ? -1 : plb_item_before(*y, *x);
-}
-
-/* Parts that have no rank yet to ranks that have no part yet, of equal share. */
-static int name_the_rest(const plb_parts_t *self, const uint8_t *taken, int32_t *name,
-                         plb_err_t *err)
-{
-    int ret = PLB_OK;
-    const int32_t p = self->question.n_parts;
-    plb_item_t *part = NULL, *rank = NULL;
-    int32_t n = 0, m = 0;
-    PLB_NEW(part, p);
-    PLB_NEW(rank, p);
-    for (int32_t r = 0; r < p; r++) {
-        if (name[r] < 0) {
-            part[n++] = (plb_item_t){self->share[r], r};
-        }
-        if (!taken[r]) {
-            rank[m++] = (plb_item_t){self->share[r], r};
-        }
-    }
-    qsort(part, (size_t)n, sizeof *part, by_share);
-    qsort(rank, (size_t)m, sizeof *rank, by_share);
-    for (int32_t k = 0; k < n; k++) {
-        name[part[k].id] = rank[k].id;
-    }
-out:
-    plb_free(part);
-    plb_free(rank);
-    return ret;
-}
+/* ---- labels --------------------------------------------------------------------------------- */
 
 int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;
-    const int32_t p = self->question.n_parts;
-    overlaps_t overlaps = {NULL, NULL, 0};
-    plb_loads_t order = {0};
-    int32_t *name = NULL;
-    uint8_t *taken = NULL;
+    const plb_snapshot_t *in = self->problem.in;
+    int32_t *now = NULL, *name = NULL;
+    double *bytes = NULL;
     if (self->fixed != NULL) {
         return ret;
     }
-    PLB_NEW(name, p);
-    PLB_NEW0(taken, p);
-    ret = find_overlaps(self, part, &overlaps, err);
-    if (ret == PLB_OK) {
-        ret = plb_loads_init(&order, overlaps.bytes, overlaps.n, PLB_DESCENDING, err);
+    PLB_NEW(now, self->n);
+    PLB_NEW(bytes, self->n);
+    PLB_NEW(name, in->n_ranks);
+    for (int32_t v = 0; v < self->n; v++) {
+        const int32_t i = plb_problem_object(&self->problem, v);
+        now[v] = in->rank[i];
+        bytes[v] = in->bytes == NULL ? 1.0 : 1.0 + (double)in->bytes[i];
     }
-    if (ret != PLB_OK) {
-        goto out;
-    }
-    plb_loads_sort(&order, overlaps.n);
-    for (int32_t r = 0; r < p; r++) {
-        name[r] = -1;
-    }
-    for (int64_t k = 0; k < overlaps.n; k++) {
-        const overlap_t at = overlaps.pair[order.item[k].id];
-        if (name[at.part] < 0 && !taken[at.rank] && self->share[at.part] == self->share[at.rank]) {
-            name[at.part] = at.rank;
-            taken[at.rank] = 1;
-        }
-    }
-    ret = name_the_rest(self, taken, name, err);
+    ret = plb_relabel(self->n, now, part, bytes, in->n_ranks, self->share, name, err);
     for (int32_t v = 0; ret == PLB_OK && v < self->n; v++) {
         part[v] = name[part[v]];
     }
 out:
-    plb_loads_free(&order);
-    plb_free(overlaps.pair);
-    plb_free(overlaps.bytes);
+    plb_free(now);
+    plb_free(bytes);
     plb_free(name);
-    plb_free(taken);
     return ret;
 }
 
-/* ---- the question
- * ----------------------------------------------------------------------------------------- */
+/* ---- the question --------------------------------------------------------------------------- */
 
 static int tick(const plb_opts_t *opts)
 {
@@ -446,8 +260,7 @@ int plb_parts_ask(const plb_parts_t *self, const char *library, const plb_opts_t
     return ret == PLB_OK ? tick(opts) : ret;
 }
 
-/* ---- the placement
- * --------------------------------------------------------------------------------------- */
+/* ---- the placement -------------------------------------------------------------------------- */
 
 int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance,
                     const plb_opts_t *opts, int32_t *out, plb_err_t *err)

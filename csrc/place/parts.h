@@ -47,8 +47,8 @@ int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err);
 /** The cut of a graph, and what leaving the ranks costs, in the same units. */
 int64_t plb_parts_cost(const plb_parts_t *self, const int32_t *part);
 
-/** Rename parts of equal share so that few bytes move, largest overlap first; not where fixed
- *  vertices name them. */
+/** Rename parts of equal share so that few bytes move (relabel.h; 1 an object where they are not
+ *  known); not where fixed vertices name them. */
 int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err);
 
 /** Ask a library by name: PLB_ERR_MISSING where it has not been loaded.  A tick before and after.

@@ -4,7 +4,6 @@
 
 #include "base/heap.h"
 #include "base/mem.h"
-#include "base/sort.h"
 
 static long long key_of(const plb_snapshot_t *in, int64_t i)
 {
@@ -117,6 +116,35 @@ void plb_problem_free(plb_problem_t *self)
     plb_free(self->fixed);
     plb_free(self->room);
     *self = (plb_problem_t){0};
+}
+
+bool plb_problem_all_alike(const plb_problem_t *problem)
+{
+    const plb_snapshot_t *in = problem->in;
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        if (plb_speed(in, r) != plb_speed(in, 0) || problem->fixed[r] != problem->fixed[0] ||
+            (in->background != NULL && in->background[r] != in->background[0])) {
+            return false;
+        }
+    }
+    return problem->room == NULL && problem->n == in->n_objects;
+}
+
+int plb_problem_by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double *load = NULL;
+    if (self->object == NULL) {
+        return plb_loads_init(out, self->in->load, self->n, PLB_DESCENDING, err);
+    }
+    PLB_NEW(load, self->n);
+    for (int64_t k = 0; k < self->n; k++) {
+        load[k] = self->in->load[self->object[k]];
+    }
+    ret = plb_loads_init(out, load, self->n, PLB_DESCENDING, err);
+out:
+    plb_free(load);
+    return ret;
 }
 
 /* ---- by memory alone ------------------------------------------------------------------------ */

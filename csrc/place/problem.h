@@ -3,6 +3,9 @@
 #ifndef PLB_PLACE_PROBLEM_H
 #define PLB_PLACE_PROBLEM_H
 
+#include <stdbool.h>
+
+#include "base/sort.h"
 #include "place/strategy.h"
 
 typedef struct plb_problem {
@@ -25,6 +28,13 @@ static inline int32_t plb_problem_object(const plb_problem_t *self, int64_t i)
 {
     return self->object == NULL ? (int32_t)i : self->object[i];
 }
+
+/** Are the ranks of one speed, with the same background, and all objects free to go to any? */
+bool plb_problem_all_alike(const plb_problem_t *self);
+
+/** Get ready to order the loads of the objects that may migrate, the heaviest first, by their
+ *  position among these. */
+int plb_problem_by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err);
 
 /** A placement by memory alone into rank[n_objects]: first fit, largest objects first, going
  *  back where an object fits nowhere, for a bounded number of steps; then the present one.

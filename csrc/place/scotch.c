@@ -15,8 +15,7 @@
 #include "place/parts.h"
 #include "place/refine.h"
 
-/* ---- refinement -------------------------------------------------------------------------------
- */
+/* ---- refinement ----------------------------------------------------------------------------- */
 
 /* The longest time of a rank before and after, and the average of those before. */
 static int longest(const plb_snapshot_t *in, const int32_t *rank, double *before, double *after,
