@@ -410,19 +410,30 @@ def test_bestfit_is_never_worse_than_greedy_nor_than_before(s):
         assert plan.migrations == 0
 
 
-@pytest.mark.parametrize("kind", ["uniform", "lognormal", "exponential"])
-@pytest.mark.parametrize("where", ["in blocks", "scattered", "on a tenth"])
+@pytest.mark.parametrize("kind", ["uniform", "lognormal", "exponential", "integers", "equal"])
+@pytest.mark.parametrize("where", ["in blocks", "scattered", "on a tenth", "on one"])
 def test_bestfit_has_the_balance_of_greedy_and_few_migrations(kind, where):
     rng = np.random.default_rng(4)
     n, p = 40_000, 160
     load = loads_of(kind, n, rng)
     rank = rng.integers(p, size=n) if where == "scattered" else np.arange(n) * p // n
     load = np.where(rank < p // 10, 20 * load, load) if where == "on a tenth" else load
+    rank = np.zeros(n, int) if where == "on one" else rank
     s = pylb.Snapshot(load, rank, n_ranks=p)
     plan, greedy = pylb.place(s, "BestFitLB"), pylb.place(s, "GreedyLB")
     keeps_its_word(s, plan)
     assert plan.after.max <= greedy.after.max
     assert plan.migrations < 1.35 * least_migrations(s) + 2 * p
+
+
+@pytest.mark.parametrize("unit", [1.0, 0.1, 3e-5])
+def test_bestfit_meets_what_multiples_of_a_load_can_make(unit):
+    rng = np.random.default_rng(5)
+    load, p = unit * rng.integers(1, 11, 20_000), 150
+    s = pylb.Snapshot(load, rng.integers(p, size=20_000), n_ranks=p)
+    plan = pylb.place(s)
+    assert plan.after.max == pytest.approx(unit * np.ceil(load.sum() / unit / p - 1e-9), rel=1e-9)
+    assert plan.migrations < 1.2 * least_migrations(s) + p
 
 
 def least_migrations(s):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 
 class Plain:
@@ -168,21 +169,18 @@ def sorted_objects(q, rank, r):
 
 def exchange(q, mine, theirs, my_room, their_room, low, high):
     """The largest difference of at most `high`, or the first of at least `low`."""
-    best, at = (0.0, []), None
+    best = (0.0, [])
     for b in theirs:
         if not mine or b[0] < mine[0][0] - high:
             continue
         if best[0] >= low:
             break
-        if at is None:
-            at = sum(x[0] <= high + b[0] for x in mine)
-        while at < len(mine) and mine[at][0] - b[0] <= high:
-            at += 1
-        if not at or mine[at - 1][0] - b[0] <= best[0]:
+        a = next((x for x in reversed(mine) if x[0] <= high + b[0]), None)
+        if a is None or not best[0] < a[0] - b[0] <= high:
             continue
-        more = q.memory[mine[at - 1][1]] - q.memory[b[1]]
+        more = q.memory[a[1]] - q.memory[b[1]]
         if their_room >= more and my_room >= -more:
-            best = (mine[at - 1][0] - b[0], [mine[at - 1], b])
+            best = (a[0] - b[0], [a, b])
     return best
 
 
@@ -282,13 +280,42 @@ class BestFit:
         self.s, self.q = s, Plain(s)
         q = self.q
         self.fixed = q.sums(q.rank, [not m for m in q.movable])
-        n = sum(q.movable)
-        self.tolerance = min(0.05 * (q.p / (n + 1)) ** 2, 1e-4)
+        self.grain = self.common() if self.alike() else 0.0
+        total, fine = sum(q.load), 1e-3 * self.grain or 0.03 * self.light()
+        self.tolerance = min(fine * q.p / total, 1e-4) if total else 1e-4
         self.above = tolerance
+
+    def alike(self):
+        q = self.q
+        limited = self.s.memory is not None and self.s.memory_limit is not None
+        ranks = {*zip(q.speed, q.background, strict=True)}
+        return len(ranks) == 1 and all(q.movable) and not limited
+
+    def common(self):
+        """The largest load of which all are multiples."""
+        grain = most = 0.0
+        for w in self.q.load:
+            most = max(most, w)
+            times = w / grain if grain else 0.5
+            if w and abs(times - round(times)) > 1e-12 * times:
+                a, b = w, grain
+                while b > 1e-12 * most:
+                    a, b = b, abs(a - b * round(a / b))
+                grain = a
+                if grain < most / 65536:
+                    return 0.0
+        return grain
+
+    def light(self):
+        """Load of the p-th lightest."""
+        q = self.q
+        loads = sorted(w for w, m in zip(q.load, q.movable, strict=True) if m and w)
+        place = len(loads) * q.p / (sum(q.movable) + 1)
+        return loads[min(int(place), len(loads) - 1)] * min(place, 1.0) if loads else 0.0
 
     def place(self):
         q = self.q
-        rank, limit, before, most = self.fit(self.tolerance, None)
+        rank, limit, before, most = self.fit(self.tolerance, None, self.grain)
         close = most <= limit * (1 + 1e-4)
         if not close:
             rank, most = self.others(rank, most)
@@ -303,14 +330,19 @@ class BestFit:
         floors = [b + f / v for b, f, v in zip(q.background, self.fixed, q.speed, strict=True)]
         heaviest = max((w for w, m in zip(q.load, q.movable, strict=True) if m), default=0.0)
         best = min(f + heaviest / v for f, v in zip(floors, q.speed, strict=True))
-        return max(threshold(q, 1.0, loads), max(floors), best)
+        average = threshold(q, 1.0, loads)
+        if self.grain:
+            step = self.grain / q.speed[0]
+            times = math.ceil((average - q.background[0]) / step * (1 - 1e-12))
+            average = q.background[0] + step * times
+        return max(average, max(floors), best)
 
-    def fit(self, tolerance, limit):
+    def fit(self, tolerance, limit, grain=0.0):
         q = self.q
         self.rank, self.load, self.room = list(q.rank), q.sums(q.rank), q.room(q.rank)
         average = threshold(q, 1.0, self.load)
         target = limit or max(self.bound(self.load), average * (1 + self.above))
-        limit = max(average, target / (1 + tolerance))
+        limit = target if grain else max(average, target * (1 + 1e-12) / (1 + tolerance))
         self.allowed = [(limit - b) * v for b, v in zip(q.background, q.speed, strict=True)]
         share = max(0.0, 1 - average / limit) if limit else 0.0
         self.slack = [tolerance * limit * v for v in q.speed]
@@ -399,7 +431,7 @@ class BestFit:
         lower = [x for x in mine if x[0] < 0.5 * high]
         best = (0.0, [])
         for a in upper:
-            b = next((x for x in reversed(lower) if a[0] + x[0] <= high), None)
+            b = next((x for x in reversed(lower) if x[0] <= high - a[0]), None)
             if b is None or best[0] >= low:
                 break
             if a[0] + b[0] > best[0] and self.fits(to, a, b):
@@ -490,8 +522,7 @@ class BestFit:
 
     def relabel(self, placed):
         q = self.q
-        alike = len({*zip(q.speed, q.background, strict=True)}) == 1 and all(q.movable)
-        if not alike or (self.s.memory is not None and self.s.memory_limit is not None):
+        if not self.alike():
             return placed
         pairs = {}  # in the order in which they are met, rank by rank
         for r in range(q.p):

@@ -12,6 +12,8 @@ enum {
     FEW_LOADS = 4096, /* not worth a pass of the radix sort */
     CROWD = 16,       /* items in one bin that insertion would take too long for */
     MOST_DEPTH = 1,   /* of bins in bins; then by merging */
+    LARGE = 1 << 16,  /* items that do not stay in the cache: first into bins of many, depth -1 */
+    MANY = 512,
 };
 
 /* ---- items: interpolation into bins, then insertion ----------------------------------------- */
@@ -113,7 +115,7 @@ PLB_MULTIVERSION
 static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
                        uint32_t *bin, int depth)
 {
-    const int64_t n_bins = 2 * n;
+    const int64_t n_bins = depth < 0 ? n / MANY : 2 * n;
     const double scale = (double)(n_bins - 1) / (high - low);
     if (n <= FEW) {
         insertion(item, n, item);
@@ -142,7 +144,7 @@ static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb
 void plb_sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
                     uint32_t *bin)
 {
-    sort_items(item, n, low, high, spare, bin, 0);
+    sort_items(item, n, low, high, spare, bin, n > LARGE ? -1 : 0);
 }
 
 /* ---- loads: one pass by their leading bits, then each part as items ------------------------- */
@@ -198,7 +200,7 @@ struct plb_parts {
     uint64_t n, next; /* parts in use; the first that is not sorted */
     uint32_t largest;
     plb_item_t *spare; /* [largest] */
-    uint32_t *bin;     /* [4 largest] */
+    uint32_t *bin;     /* [PLB_SORT_BINS(largest)] */
     uint32_t end[PARTS];
 };
 
@@ -244,7 +246,7 @@ int plb_loads_init(plb_loads_t *self, const double *x, int64_t n, plb_direction_
     parts->bin = NULL;
     split(parts, x, n, sign);
     PLB_NEW(parts->spare, parts->largest);
-    PLB_NEW(parts->bin, 4 * (int64_t)parts->largest);
+    PLB_NEW(parts->bin, PLB_SORT_BINS(parts->largest));
     for (int64_t i = 0; i < n; i++) {
         const double key = key_of(x[i], sign);
         self->item[parts->end[part_of(parts, key)]++] = (plb_item_t){key, (int32_t)i};

@@ -27,8 +27,11 @@ int plb_loads_init(plb_loads_t *self, const double *x, int64_t n, plb_direction_
 void plb_loads_sort(plb_loads_t *self, int64_t upto);
 void plb_loads_free(plb_loads_t *self);
 
-/** Order item[n], whose keys lie in [low, high].  Scratch: spare[n] and bin[4 n].  All
- *  ids differ. */
+/** Scratch that bins take: of many items, of all of them, and of those in one crowded bin. */
+#define PLB_SORT_BINS(n) (5 * (int64_t)(n))
+
+/** Order item[n], whose keys lie in [low, high].  Scratch: spare[n] and bin[PLB_SORT_BINS(n)].
+ *  All ids differ. */
 void plb_sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
                     uint32_t *bin);
 

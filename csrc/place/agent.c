@@ -90,7 +90,7 @@ static int sort_by(plb_agent_t *self, double (*key)(const plb_entry_t *), plb_er
     plb_entry_t *ordered = NULL;
     PLB_NEW(item, n);
     PLB_NEW(spare, n);
-    PLB_NEW(bin, 4 * n);
+    PLB_NEW(bin, PLB_SORT_BINS(n));
     PLB_NEW(ordered, n > 0 ? n : 1);
     for (int64_t k = 0; k < n; k++) {
         item[k] = (plb_item_t){key(&self->entry[k]), (int32_t)k};

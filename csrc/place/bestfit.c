@@ -23,6 +23,7 @@
 
 #include "base/heap.h"
 #include "base/mem.h"
+#include "place/grain.h"
 #include "place/home.h"
 #include "place/offers.h"
 
@@ -30,10 +31,17 @@ enum {
     TICK = 1 << 12,
     PROBES = 64, /* entries looked at for a pair or an exchange */
     TRIES = 16,  /* receivers asked before a donor counts as stuck */
+    SAMPLE = 1 << 16,
 };
 
 /* A maximum this near to the limit is as good as on it. */
 static const double CLOSE = 1e-4;
+
+/* Tolerance, in loads of the p-th lightest object. */
+static const double OF_GREEDY = 0.03;
+
+/* And in the largest load of which all loads are whole multiples, where there is one. */
+static const double OF_GRAIN = 1e-3;
 
 /* Sums that were added in another order. */
 static const double ROUNDING = 1e-12;
@@ -157,12 +165,11 @@ static parcel_t find_pair(fitter_t *self, const transfer_t *t)
     parcel_t best = NOTHING;
     plb_offers_t *offers = list_of(self, t->from);
     const int64_t begin = offers->start[t->from], end = offers->end[t->from];
-    int64_t a = plb_offers_up(offers, t->from, plb_offers_from(offers, t->from, 0.5 * t->high));
-    int64_t b = plb_offers_down(offers, t->from, a - 1);
+    const int64_t half = plb_offers_from(offers, t->from, 0.5 * t->high);
+    int64_t a = plb_offers_up(offers, t->from, half);
     for (int probe = 0; probe < PROBES && a < end && best.sum < t->low; probe++) {
-        while (b >= begin && key(offers, a) + key(offers, b) > t->high) {
-            b = plb_offers_down(offers, t->from, b - 1);
-        }
+        int64_t b = plb_offers_last(offers, t->from, t->high - key(offers, a));
+        b = b < half ? b : plb_offers_down(offers, t->from, half - 1);
         if (b < begin) {
             break;
         }
@@ -177,11 +184,12 @@ static parcel_t find_pair(fitter_t *self, const transfer_t *t)
 
 /* ---- one transfer --------------------------------------------------------------------------- */
 
-static void move(fitter_t *self, plb_offers_t *offers, int64_t k, int32_t to)
+static void move(fitter_t *self, int32_t from, int64_t k, int32_t to)
 {
     if (k >= 0) {
+        plb_offers_t *offers = list_of(self, from);
         plb_offers_take(offers, k);
-        plb_ranks_move(&self->ranks, offers->item[k].id, to);
+        plb_ranks_move_known(&self->ranks, offers->item[k].id, key(offers, k), from, to);
     }
 }
 
@@ -202,6 +210,13 @@ static int64_t top_of(fitter_t *self, int32_t donor)
     plb_offers_sort(offers, donor);
     const int64_t k = plb_offers_down(offers, donor, offers->end[donor] - 1);
     return k < offers->start[donor] ? -1 : k;
+}
+
+/* That, or the next lighter one that the receiver has memory for, or -1. */
+static int64_t heaviest_with_room(fitter_t *self, const transfer_t *t, int64_t top)
+{
+    return has_room(self, t, list_of(self, t->from)->item[top].id, -1) ? top
+                                                                       : at_most(self, t, t->high);
 }
 
 static parcel_t one(fitter_t *self, const transfer_t *t, int64_t k)
@@ -262,15 +277,15 @@ static int transfer(fitter_t *self, int32_t from, int32_t to, bool *given, plb_e
         window(self, &t);
         parcel_t parcel = NOTHING;
         if (t.low > 2.0 * key(list_of(self, from), top)) {
-            parcel = one(self, &t, at_most(self, &t, t.high));
+            parcel = one(self, &t, heaviest_with_room(self, &t, top));
         }
         const int ret = parcel.give < 0 ? choose(self, &t, &parcel, err) : PLB_OK;
         if (ret != PLB_OK || parcel.give < 0) {
             return ret;
         }
-        move(self, list_of(self, to), parcel.back, from);
-        move(self, list_of(self, from), parcel.give, to);
-        move(self, list_of(self, from), parcel.also, to);
+        move(self, to, parcel.back, from);
+        move(self, from, parcel.give, to);
+        move(self, from, parcel.also, to);
         *given = true;
     }
     return PLB_OK;
@@ -311,7 +326,7 @@ static int push(fitter_t *self, int32_t from, int32_t to, bool *given, plb_err_t
     const int ret = list_others(self, err);
     const int64_t k = ret == PLB_OK && self->n_pushes > 0 ? too_heavy(self, &t) : -1;
     *given = k >= 0;
-    move(self, list_of(self, from), k, to);
+    move(self, from, k, to);
     self->n_pushes -= *given;
     return ret;
 }
@@ -406,10 +421,20 @@ static double total_excess(const plb_ranks_t *ranks)
     return sum;
 }
 
-/* What no placement can go below: see above. */
-static double lower_bound(const plb_ranks_t *ranks)
+/* The average, where loads are whole multiples of one on ranks that are alike rounded up to what
+ * such loads can make. */
+static double average_of(const plb_ranks_t *ranks, double grain)
 {
-    const double average = plb_ranks_average(ranks);
+    const double average = plb_ranks_average(ranks), background = plb_ranks_background(ranks, 0);
+    const double step = grain / plb_speed(ranks->in, 0);
+    return grain > 0.0 ? background + step * ceil((average - background) / step * (1.0 - ROUNDING))
+                       : average;
+}
+
+/* What no placement can go below: see above. */
+static double lower_bound(const plb_ranks_t *ranks, double grain)
+{
+    const double average = average_of(ranks, grain);
     double floor_most = 0.0, heaviest = INFINITY;
     for (int32_t r = 0; r < ranks->in->n_ranks; r++) {
         const double speed = plb_speed(ranks->in, r);
@@ -420,24 +445,44 @@ static double lower_bound(const plb_ranks_t *ranks)
     return fmax(average, fmax(floor_most, heaviest));
 }
 
-/* What GreedyLB leaves is about the load of the p-th lightest object, p/n of a mean one. */
-static double usual_tolerance(const plb_problem_t *problem)
+/* What a placement is to come to. */
+typedef struct aim {
+    double tolerance; /* x limit */
+    double limit;     /* seconds; 0: the lower bound, or `above` of the average above it if more */
+    double above;
+    double grain; /* load of which all are whole multiples, or 0 */
+} aim_t;
+
+/* What GreedyLB leaves is 0.06 to 0.6 of the load of the p-th lightest object; multiples
+ * of a grain come out even, but for rounding. */
+static int set_tolerance(const plb_problem_t *problem, aim_t *aim, plb_err_t *err)
 {
-    const double ratio = (double)problem->in->n_ranks / (double)(problem->n + 1);
-    return fmin(0.05 * ratio * ratio, CLOSE);
+    int ret = PLB_OK;
+    const int64_t sample = problem->n < SAMPLE ? problem->n : SAMPLE;
+    double *scratch = NULL, sum = 0.0;
+    PLB_NEW(scratch, sample);
+    const double fine = aim->grain > 0.0 ? OF_GRAIN * aim->grain
+                                         : OF_GREEDY * plb_grain_light(problem, scratch, sample);
+    for (int64_t i = 0; i < problem->in->n_objects; i++) {
+        sum += problem->in->load[i];
+    }
+    aim->tolerance = sum > 0.0 ? fmin(fine * problem->in->n_ranks / sum, CLOSE) : CLOSE;
+out:
+    plb_free(scratch);
+    return ret;
 }
 
 typedef struct result {
     double limit, before, max; /* seconds */
 } result_t;
 
-/* Transfers on rank[n_objects] down to `limit` seconds; if that is 0, to the lower bound, or to
- * `above` of the average above it if that is more.  Where there is room to spare, the tolerance
- * is taken off the limit. */
-static int fit(const plb_problem_t *problem, double tolerance, double limit, double above,
-               int32_t *rank, result_t *out, const plb_opts_t *opts, plb_err_t *err)
+/* Transfers on rank[n_objects] down to the limit.  Where there is room to spare, the tolerance is
+ * taken off it. */
+static int fit(const plb_problem_t *problem, const aim_t *aim, int32_t *rank, result_t *out,
+               const plb_opts_t *opts, plb_err_t *err)
 {
     const int32_t p = problem->in->n_ranks;
+    const double tolerance = aim->tolerance;
     fitter_t self = {.tolerance = tolerance, .n_pushes = 4 * (int64_t)p + 64};
     int ret = plb_ranks_init(&self.ranks, problem, rank, err);
     if (ret != PLB_OK) {
@@ -448,10 +493,12 @@ static int fit(const plb_problem_t *problem, double tolerance, double limit, dou
     PLB_NEW(self.is_donor, p);
     PLB_NEW(self.is_other, p);
     const double average = plb_ranks_average(&self.ranks);
-    limit = limit > 0.0 ? limit : fmax(lower_bound(&self.ranks), average * (1.0 + above));
-    const double first = plb_ranks_max(&self.ranks);
-    *out = (result_t){limit, first, first};
-    limit = fmax(average, limit / (1.0 + tolerance));
+    const double bound = fmax(lower_bound(&self.ranks, aim->grain), average * (1.0 + aim->above));
+    const double first = plb_ranks_max(&self.ranks),
+                 target = aim->limit > 0.0 ? aim->limit : bound;
+    *out = (result_t){target, first, first};
+    const double limit =
+        aim->grain > 0.0 ? target : fmax(average, target * (1.0 + ROUNDING) / (1.0 + tolerance));
     self.share = limit > 0.0 ? fmax(0.0, 1.0 - average / limit) : 0.0;
     plb_ranks_allow(&self.ranks, limit);
     double last = INFINITY, excess = total_excess(&self.ranks);
@@ -502,10 +549,11 @@ static int try_others(const plb_problem_t *problem, int32_t *rank, double *max,
     PLB_NEW(other, problem->in->n_objects);
     ret = ask_greedy(problem, greedy, max, opts, err);
     const double limit = fmin(*max, own);
+    const aim_t aim = {.tolerance = ROUNDING, .limit = limit};
     *max = limit * (1.0 + ROUNDING);
     memcpy(other, problem->in->rank, size);
     ret = ret == PLB_OK ? plb_problem_repair(problem, other, opts, err) : ret;
-    ret = ret == PLB_OK ? fit(problem, ROUNDING, limit, 0.0, other, &found, opts, err) : ret;
+    ret = ret == PLB_OK ? fit(problem, &aim, other, &found, opts, err) : ret;
     if (ret != PLB_OK || (own <= *max && found.max > *max)) {
         goto out;
     }
@@ -523,12 +571,14 @@ out:
 static int place(const plb_problem_t *problem, double above, int32_t *rank, const plb_opts_t *opts,
                  plb_err_t *err)
 {
-    const double tolerance = usual_tolerance(problem);
     const size_t size = (size_t)problem->in->n_objects * sizeof *rank;
+    aim_t aim = {.above = above};
     result_t found;
+    aim.grain = plb_problem_all_alike(problem) ? plb_grain_common(problem) : 0.0;
+    int ret = set_tolerance(problem, &aim, err);
     memcpy(rank, problem->in->rank, size);
-    int ret = plb_problem_repair(problem, rank, opts, err);
-    ret = ret == PLB_OK ? fit(problem, tolerance, 0.0, above, rank, &found, opts, err) : ret;
+    ret = ret == PLB_OK ? plb_problem_repair(problem, rank, opts, err) : ret;
+    ret = ret == PLB_OK ? fit(problem, &aim, rank, &found, opts, err) : ret;
     if (ret != PLB_OK) {
         return ret;
     }

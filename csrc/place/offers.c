@@ -50,7 +50,7 @@ int plb_offers_init(plb_offers_t *self, const plb_ranks_t *ranks, const uint8_t 
     PLB_NEW(self->next, n);
     PLB_NEW(self->prev, n);
     PLB_NEW(self->spare, longest);
-    PLB_NEW(self->bin, 4 * (int64_t)longest);
+    PLB_NEW(self->bin, PLB_SORT_BINS(longest));
     list(self, ranks, gives, most, n);
 out:
     return ret;
@@ -124,6 +124,27 @@ int64_t plb_offers_last(plb_offers_t *self, int32_t r, double load)
     return plb_offers_down(self, r, behind - 1);
 }
 
+/* The first entry from k on, taken or not, of more than that load; end[r] if there is none.  Near
+ * ones are found first. */
+static int64_t from_beyond(const plb_offers_t *self, int32_t r, int64_t k, double load)
+{
+    int64_t low = k, step = 1;
+    while (low + step <= self->end[r] && self->item[low + step - 1].key <= load) {
+        low += step;
+        step *= 2;
+    }
+    int64_t high = low + step <= self->end[r] ? low + step - 1 : self->end[r];
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (self->item[middle].key <= load) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
 plb_exchange_t plb_offers_exchange(const plb_ranks_t *ranks, plb_offers_t *gives, int32_t from,
                                    plb_offers_t *returns, int32_t to, double low, double high,
                                    int64_t probes)
@@ -131,26 +152,22 @@ plb_exchange_t plb_offers_exchange(const plb_ranks_t *ranks, plb_offers_t *gives
     plb_exchange_t best = {-1, -1, 0.0};
     plb_offers_sort(gives, from);
     plb_offers_sort(returns, to);
-    const int64_t end = gives->end[from], end_back = returns->end[to];
-    int64_t a = plb_offers_up(gives, from, gives->start[from]);
-    if (a == end) {
+    const int64_t begin = gives->start[from], end_back = returns->end[to];
+    int64_t a = plb_offers_up(gives, from, begin);
+    if (a == gives->end[from]) {
         return best;
     }
     int64_t b = plb_offers_from(returns, to, gives->item[a].key - high);
-    b = plb_offers_up(returns, to, b);
-    a = b < end_back ? plb_offers_last(gives, from, high + returns->item[b].key) : -1;
-    for (int64_t probe = 0; probe < probes && b < end_back && best.sum < low; probe++) {
+    for (b = plb_offers_up(returns, to, b); probes > 0 && b < end_back && best.sum < low;
+         probes--, b = plb_offers_up(returns, to, b + 1)) {
         const plb_item_t back = returns->item[b];
-        for (int64_t k = plb_offers_up(gives, from, a + 1);
-             k < end && gives->item[k].key - back.key <= high;
-             k = plb_offers_up(gives, from, k + 1)) {
-            a = k;
+        a = from_beyond(gives, from, a, high + back.key);
+        const int64_t k = plb_offers_down(gives, from, a - 1);
+        const double sum = k < begin ? 0.0 : gives->item[k].key - back.key;
+        if (sum > best.sum && sum <= high &&
+            plb_ranks_has_room_exchanged(ranks, gives->item[k].id, back.id)) {
+            best = (plb_exchange_t){k, b, sum};
         }
-        if (a >= gives->start[from] && gives->item[a].key - back.key > best.sum &&
-            plb_ranks_has_room_exchanged(ranks, gives->item[a].id, back.id)) {
-            best = (plb_exchange_t){a, b, gives->item[a].key - back.key};
-        }
-        b = plb_offers_up(returns, to, b + 1);
     }
     return best;
 }

@@ -101,16 +101,20 @@ double plb_ranks_max(const plb_ranks_t *self)
     return most;
 }
 
-void plb_ranks_move(plb_ranks_t *self, int32_t i, int32_t to)
+void plb_ranks_move_known(plb_ranks_t *self, int32_t i, double load, int32_t from, int32_t to)
 {
-    const int32_t from = self->rank[i];
     self->rank[i] = to;
     self->on[from]--;
     self->on[to]++;
-    self->load[from] -= self->in->load[i];
-    self->load[to] += self->in->load[i];
+    self->load[from] -= load;
+    self->load[to] += load;
     if (self->room != NULL) {
         self->room[from] += self->in->memory[i];
         self->room[to] -= self->in->memory[i];
     }
+}
+
+void plb_ranks_move(plb_ranks_t *self, int32_t i, int32_t to)
+{
+    plb_ranks_move_known(self, i, self->in->load[i], self->rank[i], to);
 }
