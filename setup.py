@@ -22,6 +22,7 @@ import numpy
 from setuptools import Extension, setup
 
 ROOMS = ["base", "measure", "decide", "partition", "place", "move", "machine", "explore"]
+MPI_SHELLS = ["mpimodule", "mpi_exchange", "mpi_settle", "errors", "stats", "views"]
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Wmissing-declarations"]
 
 
@@ -93,7 +94,8 @@ def mpi_extension(mpicc, words):
     out = extension(
         "pylb._mpi",
         sources("base", "measure", "move", "mpi")
-        + [f"csrc/py/{f}.c" for f in ("mpimodule", "mpi_exchange", "errors", "stats", "views")],
+        + [f"csrc/partition/{f}.c" for f in ("assignment", "moves", "quality", "remap")]
+        + [f"csrc/py/{f}.c" for f in MPI_SHELLS],
         include=[mpi4py.get_include()],
         compile_args=compile_args,
         link_args=link_args,

@@ -126,7 +126,6 @@ class Crash:
             parts=self.size,
             method=self.method,
             comm=self.comm,
-            REMAP=0,  # parts stay where they are as it is
         )
         kept = np.delete(self.own, out.exports.row) if self.size > 1 else self.own
         coming = out.imports.id if self.size > 1 else self.own[:0]

@@ -336,6 +336,17 @@ def nets_quality(
 def part_sums(
     part: ArrayLike, parts: int, weight: ArrayLike | None, columns: int, /
 ) -> NDArray[np.float64]: ...
+def remap(
+    parts: int,
+    ranks: int,
+    share: ArrayLike | None,
+    fixed: ArrayLike | None,
+    kept_part: ArrayLike | None,
+    kept_old: ArrayLike | None,
+    kept: ArrayLike | None,
+    on_rank: ArrayLike | None,
+    /,
+) -> NDArray[np.int32]: ...
 def moves(
     part: ArrayLike,
     old: ArrayLike | None,

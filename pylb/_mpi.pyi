@@ -5,6 +5,24 @@ from typing import Any, final
 from pylb.runtime.transport import Sample, Sends
 
 def library_version() -> str: ...
+def settle(
+    comm: Any,
+    parts: int,
+    part: Any,
+    old: Any,
+    first: int,
+    ids: Any,
+    n_weights: int,
+    weight: Any,
+    size: Any,
+    rename: bool,
+    share: Any,
+    fixed: Any,
+    kept_part: Any,
+    kept_old: Any,
+    kept: Any,
+    /,
+) -> tuple[Any, ...]: ...
 
 @final
 class Comm:

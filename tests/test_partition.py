@@ -1,14 +1,17 @@
 """pylb.partition: every method, what a partition is worth, and what is refused."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from chance import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
 
 import pylb
-from pylb import partitioners
+from pylb import _core, partitioners
 from pylb.errors import DomainError, FormatError, OutOfRangeError, PartitionerWarning
 from pylb.partition import METHODS
 
@@ -105,6 +108,42 @@ def test_repartitioning_weighs_migration(method):
         for ratio in (0.01, 1000.0)
     ]
     assert 0 < moved[0] <= max(moved[1], 300)
+
+
+@pytest.mark.parametrize("method", [*POINTS, *GRAPHS])
+def test_a_partition_made_anew_has_the_names_that_keep_most(method):
+    A = stencil(12, 12)
+    given = {"coords": np.stack(np.divmod(np.arange(144), 12), axis=1)}
+    given = given if method in POINTS else {"graph": A, "starts": 1, "cycles": 1}
+    plain = pylb.partition(parts=6, method=method, **given)
+    turned = np.array([3, 4, 5, 0, 2, 1])[plain.part]
+    turned[:3] = -1
+    out = pylb.partition(parts=6, method=method, old=turned, approach="partition", **given)
+    assert np.array_equal(out.part[3:], turned[3:])
+    assert out.migrations == np.count_nonzero(out.part[:3])  # new ones are in the first part
+    assert np.array_equal(out.weights, np.bincount(out.part))
+    if method in POINTS:
+        assert np.array_equal(out.points(given["coords"]), out.part)
+        start, part = out.boxes(given["coords"] - 1.2, given["coords"] + 1.2)
+        assert all((np.diff(part[a:b]) > 0).all() for a, b in itertools.pairwise(start))
+    if METHODS[method].library == "Zoltan":
+        own = pylb.partition(
+            parts=6, method=method, old=turned, approach="partition", REMAP=0, **given
+        )
+        assert np.array_equal(own.part, plain.part)
+
+
+@examples(60)
+@given(st.integers(1, 30), st.booleans(), st.integers(0, 2**32 - 1))
+def test_no_names_keep_more(k, sparse, seed):
+    rng = np.random.default_rng(seed)
+    kept = rng.integers(0, 100, (k, k)) * (rng.random((k, k)) < (0.2 if sparse else 1.0))
+    part, old = np.nonzero(kept)
+    pair = part.astype(np.int32), old.astype(np.int32)
+    name = _core.remap(k, 1, None, None, *pair, kept[pair].astype(float), None)
+    best = kept[linear_sum_assignment(kept, maximize=True)].sum()
+    assert sorted(name) == list(range(k))
+    assert kept[np.arange(k), name].sum() == best
 
 
 def test_the_best_of_several_is_at_least_as_good_as_one():

@@ -58,7 +58,7 @@ int plb_moves_init(plb_moves_t *self, const plb_new_parts_t *in, plb_err_t *err)
     PLB_NEW(self->where, in->n);
     PLB_NEW0(self->count, in->n_ranks);
     for (int32_t p = 0; p < in->n_parts; p++) {
-        rank[p] = (int32_t)((int64_t)p * in->n_ranks / in->n_parts);
+        rank[p] = plb_rank_of(p, in->n_ranks, in->n_parts);
     }
     ret = find(self, in, rank, err);
     if (ret != PLB_OK) {

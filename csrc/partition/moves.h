@@ -6,18 +6,37 @@
 
 #include "base/err.h"
 
+/** The rank that has a part: in order, as evenly as can be. */
+static inline int32_t plb_rank_of(int32_t part, int32_t n_ranks, int32_t n_parts)
+{
+    return (int32_t)((int64_t)part * n_ranks / n_parts);
+}
+
+/** The first part that is on a rank or, where it has none, on one behind it. */
+static inline int32_t plb_first_on(int32_t rank, int32_t n_ranks, int32_t n_parts)
+{
+    return (int32_t)(((int64_t)rank * n_parts + n_ranks - 1) / n_ranks);
+}
+
+/** The first part of a rank; -1: it has none. */
+static inline int32_t plb_own_part(int32_t rank, int32_t n_ranks, int32_t n_parts)
+{
+    const int32_t first = plb_first_on(rank, n_ranks, n_parts);
+    return first < plb_first_on(rank + 1, n_ranks, n_parts) ? first : -1;
+}
+
 typedef struct plb_new_parts {
     int64_t n; /* own objects */
     int32_t n_parts, n_ranks;
     const int32_t *part; /* [n] new */
-    const int32_t *old;  /* [n], or NULL; what is below zero counts as home */
-    int32_t home;
-    int64_t first;      /* id of the first object, the others follow, */
-    const int64_t *ids; /* [n] or NULL: unless these are given */
+    const int32_t *old;  /* [n], or NULL; what is below zero counts as home, */
+    int32_t home;        /* the first part of this rank, -1 where it has none */
+    int64_t first;       /* id of the first object, the others follow, */
+    const int64_t *ids;  /* [n] or NULL: unless these are given */
 } plb_new_parts_t;
 
 typedef struct plb_moves {
-    int32_t *where; /* [parts->n] rank of each object: part p of k is on rank p * n_ranks / k */
+    int32_t *where; /* [parts->n] rank of each object */
     int64_t n;
     int64_t *row, *id;    /* [n] of those that change their part, ascending by row */
     int32_t *rank, *part; /* [n] where to */

@@ -67,11 +67,11 @@ int plb_zoltan_points(struct Zoltan_Struct *zz, int32_t n_dims, int64_t n, const
                       int32_t *part, plb_err_t *err);
 
 /** Parts whose regions meet each box, ascending: part[start[i]] ... part[start[i + 1] - 1], where
- *  start[n + 1] is the caller's and *part comes from plb_malloc.  lo, hi: [n * n_dims], finite,
- *  lo <= hi.  Local. */
-int plb_zoltan_boxes(struct Zoltan_Struct *zz, int32_t n_dims, int32_t n_parts, int64_t n,
-                     const double *lo, const double *hi, int64_t *start, int32_t **part,
-                     plb_err_t *err);
+ *  start[n + 1] is the caller's and *part comes from plb_malloc.  name[n_parts] of each region, or
+ *  NULL: its number.  lo, hi: [n * n_dims], finite, lo <= hi.  Local. */
+int plb_zoltan_boxes(struct Zoltan_Struct *zz, int32_t n_dims, int32_t n_parts,
+                     const int32_t *name, int64_t n, const double *lo, const double *hi,
+                     int64_t *start, int32_t **part, plb_err_t *err);
 
 /** Region of each part under RCB: lo, hi [n_parts * n_dims], without an end +-DBL_MAX.  Local. */
 int plb_zoltan_regions(struct Zoltan_Struct *zz, int32_t n_dims, int32_t n_parts, double *lo,

@@ -52,40 +52,58 @@ static int check_box(int64_t i, int32_t n_dims, const double *lo, const double *
     return PLB_OK;
 }
 
-int plb_zoltan_boxes(struct Zoltan_Struct *zz, int32_t n_dims, int32_t n_parts, int64_t n,
-                     const double *lo, const double *hi, int64_t *start, int32_t **part,
-                     plb_err_t *err)
+/* Room for all parts behind those `used`. */
+static int make_room(int32_t **part, int64_t *room, int64_t used, int32_t n_parts, plb_err_t *err)
 {
-    int ret = PLB_OK, n_ranks = 0, met = 0;
-    int64_t used = 0, room = 2 * n + n_parts;
+    if (*room - used >= n_parts) {
+        return PLB_OK;
+    }
+    *room += *room / 2 + n_parts;
+    int32_t *larger = plb_realloc(*part, (size_t)*room, sizeof **part);
+    if (larger == NULL) {
+        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld parts", (long long)*room);
+    }
+    *part = larger;
+    return PLB_OK;
+}
+
+/* met[*n]: the parts that one box meets, by their names, ascending. */
+static int one_box(struct Zoltan_Struct *zz, int32_t n_dims, const double *lo, const double *hi,
+                   const int32_t *name, int *met, int *n)
+{
     double a[3] = {0.0, 0.0, 0.0}, b[3] = {0.0, 0.0, 0.0};
+    int n_ranks = 0;
+    memcpy(a, lo, (size_t)n_dims * sizeof *a);
+    memcpy(b, hi, (size_t)n_dims * sizeof *b);
+    const int code =
+        Zoltan_LB_Box_PP_Assign(zz, a[0], a[1], a[2], b[0], b[1], b[2], NULL, &n_ranks, met, n);
+    for (int i = 0; code == ZOLTAN_OK && name != NULL && i < *n; i++) {
+        met[i] = name[met[i]];
+    }
+    sort_few(met, code == ZOLTAN_OK ? *n : 0);
+    return code;
+}
+
+int plb_zoltan_boxes(struct Zoltan_Struct *zz, int32_t n_dims, int32_t n_parts,
+                     const int32_t *name, int64_t n, const double *lo, const double *hi,
+                     int64_t *start, int32_t **part, plb_err_t *err)
+{
+    int ret = PLB_OK, met = 0;
+    int64_t room = 2 * n + n_parts;
     *part = NULL;
     PLB_NEW(*part, room);
     start[0] = 0;
-    for (int64_t i = 0; i < n; i++) {
-        ret = check_box(i, n_dims, lo + i * n_dims, hi + i * n_dims, err);
-        if (ret != PLB_OK) {
-            goto out;
+    for (int64_t i = 0; ret == PLB_OK && i < n; i++) {
+        const double *low = lo + i * n_dims, *high = hi + i * n_dims;
+        ret = check_box(i, n_dims, low, high, err);
+        if (ret == PLB_OK) {
+            ret = make_room(part, &room, start[i], n_parts, err);
         }
-        if (room - used < n_parts) {
-            room += room / 2 + n_parts;
-            int32_t *larger = plb_realloc(*part, (size_t)room, sizeof **part);
-            if (larger == NULL) {
-                ret = PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld parts", (long long)room);
-                goto out;
-            }
-            *part = larger;
-        }
-        memcpy(a, lo + i * n_dims, (size_t)n_dims * sizeof *a);
-        memcpy(b, hi + i * n_dims, (size_t)n_dims * sizeof *b);
-        if (Zoltan_LB_Box_PP_Assign(zz, a[0], a[1], a[2], b[0], b[1], b[2], NULL, &n_ranks,
-                                    *part + used, &met) != ZOLTAN_OK) {
+        if (ret == PLB_OK &&
+            one_box(zz, n_dims, low, high, name, *part + start[i], &met) != ZOLTAN_OK) {
             ret = PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan does not find box %lld", (long long)i);
-            goto out;
         }
-        sort_few(*part + used, met);
-        used += met;
-        start[i + 1] = used;
+        start[i + 1] = start[i] + met;
     }
 out:
     if (ret != PLB_OK) {

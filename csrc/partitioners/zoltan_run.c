@@ -142,6 +142,12 @@ static int64_t places(const int *count, int n_ranks, int *place)
     return n;
 }
 
+/* What this rank came to, or where it was well, what the other did. */
+static int failed_on(int rank, int ret, plb_err_t *err)
+{
+    return ret != PLB_OK ? ret : PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan failed on rank %d", rank);
+}
+
 /* All ranks fail where one did: `ret` is what this one came to. */
 static int agree(MPI_Comm comm, int ret, plb_err_t *err)
 {
@@ -151,25 +157,33 @@ static int agree(MPI_Comm comm, int ret, plb_err_t *err)
     if (MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS) {
         return ret != PLB_OK ? ret : PLB_FAIL(err, PLB_ERR_MPI, "MPI_Allreduce failed");
     }
-    return ret == PLB_OK && first != INT_MAX
-               ? PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan failed on rank %d", first)
-               : ret;
+    return first != INT_MAX ? failed_on(first, ret, err) : PLB_OK;
 }
 
 /* part[] of the objects that others say come to them; a word is a row of its owner and the new
- * part. */
-static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int32_t *part, plb_err_t *err)
+ * part.  A rank that has failed, `before`, says -1 in place of a number, and all fail. */
+static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, int32_t *part,
+                       plb_err_t *err)
 {
     int ret = PLB_OK, n_ranks = 1, *count = NULL;
     int64_t *said = NULL, *heard = NULL, n;
     MPI_Comm_size(in->comm, &n_ranks);
     PLB_NEW0(count, 4 * n_ranks);
     int *into = count + n_ranks, *place = into + n_ranks, *into_place = place + n_ranks;
-    for (int i = 0; i < come->n; i++) {
+    for (int i = 0; before == PLB_OK && i < come->n; i++) {
         count[come->rank[i]]++;
+    }
+    for (int r = 0; before != PLB_OK && r < n_ranks; r++) {
+        count[r] = -1;
     }
     if (MPI_Alltoall(count, 1, MPI_INT, into, 1, MPI_INT, in->comm) != MPI_SUCCESS) {
         ret = PLB_FAIL(err, PLB_ERR_MPI, "MPI_Alltoall failed");
+        goto out;
+    }
+    for (int r = n_ranks - 1; r >= 0; r--) {
+        ret = into[r] < 0 ? failed_on(r, before, err) : ret;
+    }
+    if (ret != PLB_OK) {
         goto out;
     }
     n = places(into, n_ranks, into_place);
@@ -214,10 +228,7 @@ static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int32_t *
     } else if (in->n > 0) {
         memcpy(part, in->old, (size_t)in->n * sizeof *part);
     }
-    ret = agree(in->comm, ret, err);
-    if (ret == PLB_OK && in->imports) {
-        ret = tell_owners(in, &come, part, err);
-    }
+    ret = in->imports ? tell_owners(in, &come, ret, part, err) : agree(in->comm, ret, err);
     for (int i = 0; ret == PLB_OK && !in->imports && i < go.n; i++) {
         part[go.lid[i]] = go.part[i];
     }

@@ -430,8 +430,10 @@ static int mpi_exec(PyObject *module)
     PyObject *type = PyType_FromModuleAndSpec(module, &comm_spec, NULL);
     const int failed = type == NULL || PyModule_AddType(module, (PyTypeObject *)type) != 0;
     Py_XDECREF(type);
-    return failed || PyModule_AddFunctions(module, methods) != 0 ? -1
-                                                                 : plb_py_add_exchange(module);
+    return failed || PyModule_AddFunctions(module, methods) != 0 ||
+                   plb_py_add_exchange(module) != 0
+               ? -1
+               : plb_py_add_settle(module);
 }
 
 static PyModuleDef_Slot slots[] = {

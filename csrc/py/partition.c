@@ -19,23 +19,6 @@ static PyObject *install(PyObject *module, PyObject *capsule)
     Py_RETURN_NONE;
 }
 
-/* data = view of `object`, n entries; None leaves it NULL. */
-static int view(plb_py_held_t *held, PyObject *object, const char *name, int type, int64_t n,
-                const void **data)
-{
-    PyArrayObject *a = plb_py_hold(held, object, type, 0);
-    if (a == NULL) {
-        return PyErr_Occurred() ? -1 : 0;
-    }
-    if (PyArray_SIZE(a) != n) {
-        PyErr_Format(PyExc_ValueError, "%s has %zd entries: expected %lld", name, PyArray_SIZE(a),
-                     (long long)n);
-        return -1;
-    }
-    *data = PyArray_DATA(a);
-    return 0;
-}
-
 typedef struct arguments {
     PyObject *weight, *share, *start, *to, *edge_weight, *net_start, *pin, *net_weight, *coords;
     PyObject *fixed, *old, *old_cost, *part, *options;
@@ -56,7 +39,7 @@ static int fill(plb_py_held_t *held, const arguments_t *a, plb_partition_t *q)
     }
     q->n_nets = (int32_t)nets;
 #define VIEW(name, type, count)                                                                   \
-    if (view(held, a->name, #name, type, count, (const void **)&q->name) != 0) {                  \
+    if (plb_py_view(held, a->name, #name, type, count, (const void **)&q->name) != 0) {           \
         return -1;                                                                                \
     }
     VIEW(weight, NPY_INT32, n * q->n_weights)
@@ -145,7 +128,7 @@ static PyObject *partition(PyObject *module, PyObject *args, PyObject *kwargs)
     }
     if ((a.options != NULL && (option = plb_py_texts(a.options)) == NULL) ||
         fill(&held, &a, &q) != 0 ||
-        view(&held, a.part, "part", NPY_INT32, q.n_vertices, (const void **)&given) != 0) {
+        plb_py_view(&held, a.part, "part", NPY_INT32, q.n_vertices, (const void **)&given) != 0) {
         ret = PLB_ERR_CALLBACK;
         goto out;
     }

@@ -3,6 +3,7 @@
 
 #include "partition/moves.h"
 #include "partition/quality.h"
+#include "partition/remap.h"
 
 /* *data = view of `object`; *n its entries.  None: NULL and 0. */
 static int view(plb_py_held_t *held, PyObject *object, int type, const void *data, int64_t *n)
@@ -197,6 +198,45 @@ out:
     return plb_py_take(sums, (npy_intp)parts * (1 + columns), NPY_FLOAT64);
 }
 
+PyDoc_STRVAR(remap_doc,
+             "remap(parts, ranks, share, fixed, kept_part, kept_old, kept, on_rank, /)\n--\n\n"
+             "New name of each part; csrc/partition/remap.h.");
+static PyObject *remap(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *share, *fixed, *part, *old, *kept, *on_rank;
+    plb_new_names_t in = {0};
+    if (!PyArg_ParseTuple(args, "iiOOOOOO", &in.n_parts, &in.n_ranks, &share, &fixed, &part, &old,
+                          &kept, &on_rank)) {
+        return NULL;
+    }
+    plb_err_t error = {0, ""}, *err = &error;
+    plb_py_held_t held = {0};
+    int32_t *name = NULL;
+    const int64_t k = in.n_parts;
+    int ret = PLB_ERR_CALLBACK;
+    in.n_kept = kept == Py_None ? 0 : PyObject_Size(kept);
+    if (plb_py_view(&held, share, "share", NPY_FLOAT64, k, &in.share) ||
+        plb_py_view(&held, fixed, "fixed", NPY_BOOL, k, &in.fixed) ||
+        plb_py_view(&held, part, "part", NPY_INT32, in.n_kept, &in.part) ||
+        plb_py_view(&held, old, "old", NPY_INT32, in.n_kept, &in.old) ||
+        plb_py_view(&held, kept, "kept", NPY_FLOAT64, in.n_kept, &in.kept) ||
+        plb_py_view(&held, on_rank, "on_rank", NPY_FLOAT64, k * in.n_ranks, &in.on_rank)) {
+        goto out;
+    }
+    PLB_NEW(name, k);
+    Py_BEGIN_ALLOW_THREADS;
+    ret = plb_remap(&in, name, err);
+    Py_END_ALLOW_THREADS;
+out:
+    plb_py_release(&held);
+    if (ret != PLB_OK) {
+        plb_free(name);
+        return plb_py_raise(ret, err);
+    }
+    return plb_py_take(name, (npy_intp)k, NPY_INT32);
+}
+
 PyDoc_STRVAR(moves_doc,
              "moves(part, old, home, parts, ranks, first, ids, /)\n--\n\n"
              "(rank of each object; row, id, rank, part of those that change their part; id and\n"
@@ -246,6 +286,7 @@ static PyMethodDef methods[] = {
     {"graph_quality", graph_quality, METH_VARARGS, graph_doc},
     {"nets_quality", nets_quality, METH_VARARGS, nets_doc},
     {"part_sums", part_sums, METH_VARARGS, sums_doc},
+    {"remap", remap, METH_VARARGS, remap_doc},
     {"moves", moves, METH_VARARGS, moves_doc},
     {0},
 };

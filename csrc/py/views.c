@@ -111,6 +111,22 @@ int plb_py_trace(plb_py_held_t *held, PyObject *object, plb_trace_t *out)
 #undef VIEW
 }
 
+int plb_py_view(plb_py_held_t *held, PyObject *object, const char *name, int type, int64_t n,
+                const void *data)
+{
+    PyArrayObject *a = plb_py_hold(held, object, type, 0);
+    if (a == NULL) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    if (n >= 0 && PyArray_SIZE(a) != n) {
+        PyErr_Format(PyExc_ValueError, "%s has %zd entries: expected %lld", name, PyArray_SIZE(a),
+                     (long long)n);
+        return -1;
+    }
+    *(const void **)data = PyArray_DATA(a);
+    return 0;
+}
+
 static void free_capsule(PyObject *capsule)
 {
     plb_free(PyCapsule_GetPointer(capsule, NULL));

@@ -32,6 +32,11 @@ typedef struct plb_py_held {
 PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int ndim);
 void plb_py_release(plb_py_held_t *held);
 
+/** *data = such a view of any shape, which must have n entries (below 0: any number); None leaves
+ *  *data as it is.  0, or -1 with an exception that names it. */
+int plb_py_view(plb_py_held_t *held, PyObject *object, const char *name, int type, int64_t n,
+                const void *data);
+
 /* X(name, type, count): the arrays of a snapshot, for n objects with d loads each, p ranks, m
  * edges, c multicasts with `pins` receivers in all, and b shared blocks. */
 #define PLB_PY_SNAPSHOT(X)                                                                        \
@@ -109,6 +114,7 @@ int plb_py_add_drum(PyObject *module);
 int plb_py_add_fill(PyObject *module);
 int plb_py_add_move(PyObject *module);
 int plb_py_add_exchange(PyObject *module); /* of pylb._mpi */
+int plb_py_add_settle(PyObject *module);   /* the same */
 int plb_py_add_whatif(PyObject *module);
 int plb_py_add_path(PyObject *module);
 

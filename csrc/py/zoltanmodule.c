@@ -35,29 +35,12 @@ typedef struct arguments {
     PyObject *net_start, *pin, *net_weight, *fixed, *size, *options;
 } arguments_t;
 
-/* *data = view of `object` with n entries (-1: any number); None leaves it.  -1 on error. */
-static int view(plb_py_held_t *held, PyObject *object, const char *name, int type, int64_t n,
-                const void *data)
-{
-    PyArrayObject *a = plb_py_hold(held, object, type, 0);
-    if (a == NULL) {
-        return PyErr_Occurred() ? -1 : 0;
-    }
-    if (n >= 0 && PyArray_SIZE(a) != n) {
-        PyErr_Format(PyExc_ValueError, "%s has %zd entries: expected %lld", name, PyArray_SIZE(a),
-                     (long long)n);
-        return -1;
-    }
-    *(const void **)data = PyArray_DATA(a);
-    return 0;
-}
-
 /* Integers of 32 bits as they are, all others as 64. */
 static int view_ints(plb_py_held_t *held, PyObject *object, const char *name, int64_t n,
                      plb_ints_t *out)
 {
     out->wide = !(PyArray_Check(object) && PyArray_TYPE((PyArrayObject *)object) == NPY_INT32);
-    return view(held, object, name, out->wide ? NPY_INT64 : NPY_INT32, n, &out->data);
+    return plb_py_view(held, object, name, out->wide ? NPY_INT64 : NPY_INT32, n, &out->data);
 }
 
 static int64_t entries(PyObject *object)
@@ -83,19 +66,19 @@ static int fill(plb_py_held_t *held, const arguments_t *a, plb_zoltan_t *q)
         MPI_Comm_size(q->comm, &ranks);
         MPI_Comm_rank(q->comm, &q->rank);
     }
-    if (view(held, a->dist, "dist", NPY_INT64, ranks + 1, &q->dist) ||
-        view(held, a->old, "old", NPY_INT32, n, &q->old) ||
-        view(held, a->weight, "weight", NPY_FLOAT64, n * q->n_weights, &q->weight) ||
-        view(held, a->share, "share", NPY_FLOAT64, q->n_parts, &q->share) ||
-        view(held, a->coords, "coords", NPY_FLOAT64, n * q->n_dims, &q->coords) ||
+    if (plb_py_view(held, a->dist, "dist", NPY_INT64, ranks + 1, &q->dist) ||
+        plb_py_view(held, a->old, "old", NPY_INT32, n, &q->old) ||
+        plb_py_view(held, a->weight, "weight", NPY_FLOAT64, n * q->n_weights, &q->weight) ||
+        plb_py_view(held, a->share, "share", NPY_FLOAT64, q->n_parts, &q->share) ||
+        plb_py_view(held, a->coords, "coords", NPY_FLOAT64, n * q->n_dims, &q->coords) ||
         view_ints(held, a->start, "start", rows, &q->start) ||
         view_ints(held, a->to, "to", m, &q->to) ||
-        view(held, a->edge_weight, "edge_weight", NPY_FLOAT64, m, &q->edge_weight) ||
+        plb_py_view(held, a->edge_weight, "edge_weight", NPY_FLOAT64, m, &q->edge_weight) ||
         view_ints(held, a->net_start, "net_start", nets + 1, &q->net_start) ||
         view_ints(held, a->pin, "pin", -1, &q->pin) ||
-        view(held, a->net_weight, "net_weight", NPY_FLOAT64, nets, &q->net_weight) ||
-        view(held, a->fixed, "fixed", NPY_INT32, n, &q->fixed) ||
-        view(held, a->size, "size", NPY_INT32, n, &q->size)) {
+        plb_py_view(held, a->net_weight, "net_weight", NPY_FLOAT64, nets, &q->net_weight) ||
+        plb_py_view(held, a->fixed, "fixed", NPY_INT32, n, &q->fixed) ||
+        plb_py_view(held, a->size, "size", NPY_INT32, n, &q->size)) {
         return -1;
     }
     q->first = q->dist[q->rank];
@@ -265,22 +248,28 @@ out:
     return plb_py_take(part, n, NPY_INT32);
 }
 
-PyDoc_STRVAR(boxes_doc, "boxes(cuts, n_dims, n_parts, lo, hi, /)\n--\n\n"
-                        "(start, part): the parts that each box meets; the GIL is released.");
+PyDoc_STRVAR(boxes_doc,
+             "boxes(cuts, n_dims, n_parts, name, lo, hi, /)\n--\n\n"
+             "(start, part): the parts that each box meets, by the names of the regions\n"
+             "(None: their numbers); the GIL is released.");
 static PyObject *boxes(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *capsule, *low, *high, *result = NULL;
+    PyObject *capsule, *names, *low, *high, *result = NULL;
     int dims, parts, ret = PLB_ERR_CALLBACK;
-    if (!PyArg_ParseTuple(args, "OiiOO", &capsule, &dims, &parts, &low, &high)) {
+    if (!PyArg_ParseTuple(args, "OiiOOO", &capsule, &dims, &parts, &names, &low, &high)) {
         return NULL;
     }
     plb_err_t error = {0, ""}, *err = &error;
     plb_py_held_t held = {0};
     int64_t n = 0, m = 0, *start = NULL;
     int32_t *part = NULL;
+    const int32_t *name = NULL;
     struct Zoltan_Struct *zz = PyCapsule_GetPointer(capsule, CUTS);
-    const double *lo = zz == NULL ? NULL : rows(&held, low, dims, &n);
+    if (zz == NULL || plb_py_view(&held, names, "name", NPY_INT32, parts, &name) != 0) {
+        goto out;
+    }
+    const double *lo = rows(&held, low, dims, &n);
     const double *hi = lo == NULL ? NULL : rows(&held, high, dims, &m);
     if (hi == NULL || n != m) {
         if (!PyErr_Occurred()) {
@@ -290,7 +279,7 @@ static PyObject *boxes(PyObject *module, PyObject *args)
     }
     PLB_NEW(start, n + 1);
     Py_BEGIN_ALLOW_THREADS;
-    ret = plb_zoltan_boxes(zz, dims, parts, n, lo, hi, start, &part, err);
+    ret = plb_zoltan_boxes(zz, dims, parts, name, n, lo, hi, start, &part, err);
     Py_END_ALLOW_THREADS;
 out:
     plb_py_release(&held);

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pylb import _core
 from pylb.errors import DomainError, PartitionerWarning
 from pylb.partition import serial, zoltan
 from pylb.partition.arrays import I32, integer
@@ -24,7 +23,8 @@ from pylb.partition.methods import APPROACHES, METHODS, Method
 from pylb.partition.problem import Problem, complete, local
 from pylb.partition.quality import count
 from pylb.partition.ranks import Facts, Ranks
-from pylb.partition.result import NO_MOVES, Moves, Partition
+from pylb.partition.result import Partition
+from pylb.partition.settle import Settled, settle
 from pylb.partition.tree import check_leaves, divide
 from pylb.strategies import nearest
 
@@ -105,8 +105,10 @@ def partition(
         `pylb.Machine.save` wrote.
     approach : {"partition", "repartition", "refine"}, optional
         Anew; from `old` with the communication counted `migration_ratio` times and each object
-        that leaves its part with its size; or only refined.  Points are always divided anew, with
-        labels that fit `old` best.  Default: "repartition" where `old` is given, else "partition".
+        that leaves its part with its size; or only refined.  Points are always divided anew.
+        The new parts get the names under which most stays where it is (``REMAP=0``: those of
+        Zoltan's methods keep their own).  Default: "repartition" where `old` is given, else
+        "partition".
     old : (n,) array of int, optional
         Present parts (-1: new).  Default over several ranks: the first part of the rank.
     sizes : (n,) array of float, optional
@@ -179,17 +181,10 @@ def partition(
     for name in choice.names:
         _check(problem, name, choice.approach)
 
-    def ask(inner: Problem, name: str) -> tuple[I32, Any]:
-        return _answer(inner, name, choice.approach, starts, cycles)
-
     begin = time.perf_counter()
-    if choice.levels is None:
-        part, held = ask(problem, choice.names[0])
-    else:
-        part = divide_levels(problem, choice.levels, choice.names, lambda *x: ask(*x)[0])
-        held = None
+    part, held, rename = _asked(problem, choice)
     seconds = time.perf_counter() - begin
-    return _result(problem, choice, part, held, seconds)
+    return _result(problem, choice, settle(problem, part, rename), held, seconds)
 
 
 class Choice(NamedTuple):
@@ -301,10 +296,29 @@ def _one_weight(problem: Problem, name: str, how: Method) -> Problem:
     return replace(problem, weight=np.ascontiguousarray(weight[:, :1]))
 
 
-def _answer(
-    problem: Problem, name: str, approach: str, starts: int, cycles: int
-) -> tuple[I32, Any]:
-    how = METHODS[name]
+def _asked(problem: Problem, choice: Choice) -> tuple[I32, Any, bool]:
+    """The part of each own object, the cuts, and whether the parts may have other names."""
+    if choice.levels is None:
+        name = choice.names[0]
+        part, held = _answer(problem, name, choice)
+        return part, held, _free(problem, name)
+
+    def ask(inner: Problem, name: str) -> I32:
+        part, _ = _answer(inner, name, choice)
+        rename = inner.old is not None and _free(inner, name)
+        return settle(inner, part, rename).part if rename else part
+
+    return divide_levels(problem, choice.levels, choice.names, ask), None, False
+
+
+def _free(problem: Problem, name: str) -> bool:
+    """Whether a method's parts may have other names; those of a curve have its order."""
+    ordered = METHODS[name].takes == "tree" and problem.old is None
+    return name != "keep" and not ordered and problem.params.get("REMAP") != "0"
+
+
+def _answer(problem: Problem, name: str, choice: Choice) -> tuple[I32, Any]:
+    how, approach = METHODS[name], choice.approach
     problem = _one_weight(problem, name, how)
     if how.takes == "tree":
         return divide(problem), None
@@ -314,49 +328,34 @@ def _answer(
         return zoltan.ask(problem, name, how, approach, keep=how.takes == "coords")
     if approach != "partition" and problem.old is None:
         problem.old = zoltan.present(problem)
+    starts, cycles, _ = choice.work
     return serial.ask(problem, name, how, approach, starts, cycles), None
 
 
-def _result(problem: Problem, choice: Choice, part: I32, held: Any, seconds: float) -> Partition:
+def _result(
+    problem: Problem, choice: Choice, found: Settled, held: Any, seconds: float
+) -> Partition:
     """The answer with everything that is known of it.  Collective."""
     name = "/".join(choice.names)
     cuts = None
     if held is not None:
         assert problem.coords is not None
-        cuts = Cuts(name, problem.parts, problem.coords.shape[1], *held)
-    rank, exports, imports = _moves(problem, part)
-    volume = float(len(exports.id) if problem.sizes is None else problem.sizes[exports.row].sum())
-    counts, (migrations, volume) = count(problem, part, len(exports.id), volume)
+        zz, label = held
+        if found.name is not None:
+            label = found.name if label is None else found.name[label]
+        cuts = Cuts(name, problem.parts, problem.coords.shape[1], zz, label)
     return Partition(
-        part=part,
-        rank=rank,
+        part=found.part,
+        rank=found.rank,
         n_parts=problem.parts,
-        exports=exports,
-        imports=imports,
-        counts=counts,
-        migrations=int(migrations),
-        migration_volume=volume,
+        exports=found.exports,
+        imports=found.imports,
+        counts=count(problem, found.part, found.sums),
+        migrations=int(found.migrations),
+        migration_volume=found.volume,
         seconds=seconds,
         method=name,
         approach=choice.approach,
         seed=problem.seed,
         cuts=cuts,
     )
-
-
-def _moves(problem: Problem, part: I32) -> tuple[I32, Moves, Moves]:
-    """The rank of each object; who leaves a part, and who comes.  Collective."""
-    ranks, k = problem.ranks, problem.parts
-    if ranks.size == 1 and problem.old is None:
-        return np.zeros(problem.n, np.int32), NO_MOVES, NO_MOVES
-    home = zoltan.first_part(k, ranks.rank, ranks.size)
-    rank, row, ids, where, new, packed, count = _core.moves(
-        part, problem.old, home, k, ranks.size, problem.first, problem.ids
-    )
-    exports = Moves(ids, row, where, new)
-    if ranks.size == 1:
-        return rank, exports, exports._replace(row=np.full(len(ids), -1))
-    came, source = ranks.swap(packed, count, 2)
-    nowhere = np.full(len(came), -1)
-    imports = Moves(came[:, 0].copy(), nowhere, source, came[:, 1].astype(np.int32))
-    return rank, exports, imports

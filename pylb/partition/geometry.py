@@ -77,10 +77,11 @@ class Cuts:
         lower, upper = self._shaped("lo", lo), self._shaped("hi", hi)
         if len(lower) != len(upper):
             raise DomainError(f"hi has {len(upper)} rows: expected {len(lower)}, as lo")
-        start, part = require("Zoltan").boxes(
-            self._held, self.n_dims, self._n_regions, lower, upper
+        return Hits(
+            *require("Zoltan").boxes(
+                self._held, self.n_dims, self._n_regions, self._label, lower, upper
+            )
         )
-        return Hits(start, part if self._label is None else self._label[part])
 
     def regions(self) -> tuple[F64, F64]:
         """The box of each part under "rcb": (lo, hi), both (n_parts, n_dims).

@@ -147,10 +147,12 @@ def _told(
     }
 
 
-def count(problem: Problem, part: I32, *more: float) -> tuple[Counts, list[float]]:
-    """Count on all ranks, and sum up what `more` each has; collective."""
-    k, columns = problem.parts, 0 if problem.weight is None else problem.weight.shape[1]
-    own = [np.array(more), _core.part_sums(part, k, problem.weight, columns)]
+def count(problem: Problem, part: I32, sums: F64) -> Counts:
+    """Count on all ranks; `sums` of objects and weights over them are known.  Collective."""
+    objects, *weights = sums.reshape(-1, problem.parts)
+    if problem.graph is None and problem.nets is None:
+        return Counts(objects, weights, None, None, problem.shares)
+    own: list[Any] = []
     neighbours = None
     if problem.graph is not None:
         *cut, neighbours = _graph(problem, problem.graph, part)
@@ -161,16 +163,13 @@ def count(problem: Problem, part: I32, *more: float) -> tuple[Counts, list[float
         total = problem.ranks.sum(np.concatenate(own, dtype=float))
         ends = list(accumulate(map(len, own)))
         own = [total[a:b] for a, b in zip([0, *ends], ends, strict=False)]
-    others, sums, *rest = own
-    objects, *weights = sums.reshape(1 + columns, k)
-    counts = Counts(
+    return Counts(
         objects,
         weights,
-        None if neighbours is None else [*rest[:4], neighbours],
-        None if problem.nets is None else rest[-1],
+        None if neighbours is None else [*own[:4], neighbours],
+        None if problem.nets is None else own[-1],
         problem.shares,
     )
-    return counts, others.tolist()
 
 
 def _over(load: F64, shares: F64) -> float:

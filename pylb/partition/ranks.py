@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import marshal
+import struct
 from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeVar
@@ -18,6 +19,7 @@ I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 T = TypeVar("T")
 NUMBERS = 4  # that each rank may tell all others
+ROW = struct.Struct(f"{2 + NUMBERS}q")  # behind whether it has failed, and a digest
 
 
 class Facts(NamedTuple):
@@ -47,7 +49,7 @@ class Ranks:
     def __init__(self, comm: Any = None):
         self.comm, self.rank, self.size = comm, 0, 1
         self.heard: list[dict[str, Any]] = []  # of each rank, in the last `together`
-        self.numbers: list[list[int]] = []  # the same
+        self.numbers: list[tuple[int, ...]] = []  # the same
         if comm is None:
             return
         require("mpi4py")
@@ -78,7 +80,7 @@ class Ranks:
             value = call()
             if facts is not None:
                 same, numbers = facts(value)
-                self.heard, self.numbers = [same], [list(numbers)]
+                self.heard, self.numbers = [same], [numbers]
             return value
         said: Exception | None = None
         mine = Facts()
@@ -88,10 +90,10 @@ class Ranks:
         except Exception as error:  # any: the others must hear of it
             said = error
         rest = (0,) * (NUMBERS - len(mine.numbers))
-        row = np.array([said is not None, mine.digest(), *mine.numbers, *rest])
-        found = np.empty((self.size, len(row)), np.int64)
+        row = ROW.pack(said is not None, mine.digest(), *mine.numbers, *rest)
+        found = bytearray(len(row) * self.size)
         self.comm.Allgather(row, found)
-        every = found.tolist()
+        every = list(ROW.iter_unpack(found))
         self.heard, self.numbers = [mine.same] * self.size, [told[2:] for told in every]
         if any(failed or digest != every[0][1] for failed, digest, *_ in every):
             self._tell(said, mine)

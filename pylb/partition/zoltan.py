@@ -155,8 +155,6 @@ def _options(problem: Problem, how: Method, approach: str, keep: bool) -> list[s
         "LB_APPROACH": approach.upper(),
         "IMBALANCE_TOL": repr(problem.imbalance),
         "SEED": str(problem.seed),
-        # labels matter where objects have a part already
-        "REMAP": str(int(problem.old is not None or problem.ranks.size > 1)),
         "KEEP_CUTS": str(int(keep)),
     }
     if how.takes not in ("coords",):
@@ -164,6 +162,7 @@ def _options(problem: Problem, how: Method, approach: str, keep: bool) -> list[s
     if approach != "partition":
         out["PHG_REPART_MULTIPLIER"] = repr(problem.ratio * _sizes(problem)[1])
     out |= problem.params
+    out["REMAP"] = "0"  # names are given afterwards: settle.py
     return [text for pair in out.items() for text in pair]
 
 

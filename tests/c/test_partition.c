@@ -278,6 +278,129 @@ static void moves_are_packed_by_rank(void **state)
     plb_mem_fail_at(-1);
 }
 
+/* ---- names ------------------------------------------------------------------------------------
+ */
+
+enum { MOST = 6 };
+
+/* The largest worth of all orders of n names, the slow way: what stays in its part, then on its
+ * rank. */
+static void best_of_all(const plb_new_names_t *in, int32_t *name, int n, double best[2])
+{
+    const int k = in->n_parts;
+    if (n < k) {
+        for (int32_t q = 0; q < k; q++) {
+            bool free = in->share == NULL || in->share[q] == in->share[n];
+            free &= in->fixed == NULL || (in->fixed[n] ? q == n : !in->fixed[q]);
+            for (int i = 0; i < n; i++) {
+                free &= name[i] != q;
+            }
+            if (free) {
+                name[n] = q;
+                best_of_all(in, name, n + 1, best);
+            }
+        }
+        return;
+    }
+    double now[2] = {0.0, 0.0};
+    for (int64_t i = 0; i < in->n_kept; i++) {
+        now[0] += name[in->part[i]] == in->old[i] ? in->kept[i] : 0.0;
+    }
+    for (int p = 0; p < k && in->on_rank != NULL; p++) {
+        now[1] += in->on_rank[name[p] * in->n_ranks / k * k + p];
+    }
+    for (int i = 0; i < 2; i++) {
+        best[i] = now[i] > best[i] ? now[i] : best[i];
+    }
+}
+
+static void worth_of(const plb_new_names_t *in, const int32_t *name, double out[2])
+{
+    int seen[MOST] = {0};
+    out[0] = out[1] = 0.0;
+    for (int p = 0; p < in->n_parts; p++) {
+        assert_in_range(name[p], 0, in->n_parts - 1);
+        assert_int_equal(seen[name[p]]++, 0);
+        assert_true(in->share == NULL || in->share[p] == in->share[name[p]]);
+        assert_true(in->fixed == NULL || !in->fixed[p] || name[p] == p);
+        out[1] += in->on_rank == NULL
+                      ? 0.0
+                      : in->on_rank[name[p] * in->n_ranks / in->n_parts * in->n_parts + p];
+    }
+    for (int64_t i = 0; i < in->n_kept; i++) {
+        out[0] += name[in->part[i]] == in->old[i] ? in->kept[i] : 0.0;
+    }
+}
+
+static void names_keep_as_much_as_any(void **state)
+{
+    (void)state;
+    plb_rng_t rng;
+    plb_err_t err;
+    int32_t part[MOST * MOST], old[MOST * MOST], name[MOST], any[MOST];
+    double kept[MOST * MOST], on_rank[3 * MOST], share[MOST];
+    bool fixed[MOST];
+    plb_rng_init(&rng, 11);
+    for (int turn = 0; turn < 400; turn++) {
+        const int k = 1 + (int)plb_rng_below(&rng, MOST), ranks = 1 + (int)plb_rng_below(&rng, 3);
+        plb_new_names_t in = {.n_parts = k, .n_ranks = ranks};
+        for (int p = 0; p < k; p++) {
+            for (int q = 0; q < k; q++) {
+                if (turn % 4 != 0 && plb_rng_below(&rng, 2) == 0) {
+                    part[in.n_kept] = p;
+                    old[in.n_kept] = q;
+                    kept[in.n_kept++] = (double)plb_rng_below(&rng, turn % 8 < 4 ? 9 : 1000);
+                }
+            }
+            share[p] = (double)(1 + plb_rng_below(&rng, 2));
+            fixed[p] = plb_rng_below(&rng, 4) == 0;
+        }
+        for (int i = 0; i < ranks * k; i++) {
+            on_rank[i] = (double)plb_rng_below(&rng, 50);
+        }
+        in.part = part, in.old = old, in.kept = kept;
+        in.share = turn % 3 == 0 ? share : NULL;
+        in.fixed = turn % 5 == 0 ? fixed : NULL;
+        in.on_rank = turn % 4 == 0 || turn % 2 == 0 ? on_rank : NULL;
+        assert_int_equal(plb_remap(&in, name, &err), PLB_OK);
+        double best[2] = {0.0, 0.0}, now[2], own[2];
+        best_of_all(&in, any, 0, best);
+        worth_of(&in, name, now);
+        for (int p = 0; p < k; p++) {
+            any[p] = p;
+        }
+        worth_of(&in, any, own);
+        assert_true(now[0] == best[0]);
+        assert_true(in.n_kept > 0 || now[1] == best[1]);
+        assert_true(now[0] > own[0] || now[1] >= own[1]);
+        if (now[0] == own[0] && now[1] == own[1]) { /* nothing to win: nothing changes */
+            assert_memory_equal(name, any, (size_t)k * sizeof *name);
+        }
+    }
+}
+
+static void names_of_what_is_no_overlap(void **state)
+{
+    (void)state;
+    plb_err_t err;
+    int32_t name[2];
+    const int32_t part[] = {0, 1, 1}, old[] = {1, 0, 0}, far[] = {1, 0, 2};
+    const double kept[] = {1.0, 1.0, 1.0};
+    plb_new_names_t in = {.n_parts = 2, .n_ranks = 1, .part = part, .old = old, .kept = kept};
+    in.n_kept = 2;
+    assert_int_equal(plb_remap(&in, name, &err), PLB_OK);
+    assert_true(name[0] == 1 && name[1] == 0);
+    for (int64_t i = 0; i < 6; i++) {
+        plb_mem_fail_at(i);
+        assert_int_equal(plb_remap(&in, name, &err), PLB_ERR_NOMEM);
+    }
+    plb_mem_fail_at(-1);
+    in.n_kept = 3;
+    assert_int_equal(plb_remap(&in, name, &err), PLB_ERR_RANGE);
+    in.old = far;
+    assert_int_equal(plb_remap(&in, name, &err), PLB_ERR_RANGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +411,8 @@ int main(void)
         cmocka_unit_test(failed_allocations_are_survived),
         cmocka_unit_test(bad_answers_are_errors_or_mended),
         cmocka_unit_test(moves_are_packed_by_rank),
+        cmocka_unit_test(names_keep_as_much_as_any),
+        cmocka_unit_test(names_of_what_is_no_overlap),
     };
     return cmocka_run_group_tests_name("partition", tests, NULL, NULL);
 }

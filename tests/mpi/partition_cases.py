@@ -1,5 +1,6 @@
 """pylb.partition over communicators: ``mpiexec -n 3 python tests/mpi/partition_cases.py``."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -72,12 +73,12 @@ def twin(part, k, nets=None):
     return cut / 2, boundary, [len(x) for x in near], volume
 
 
-def worth(comm, ids, out, k):
+def worth(comm, ids, out, k, weight=WEIGHT):
     part = whole(comm, ids, out.part)
     cut, boundary, near, volume = twin(part, k)
     q = out.evaluation
     assert np.array_equal(q.objects, np.bincount(part, minlength=k))
-    assert np.allclose(q.weights, np.bincount(part, WEIGHT, k))
+    assert np.allclose(q.weights, np.bincount(part, weight, k))
     assert (q.cut, q.connectivity) == (cut, volume)
     assert q.boundary.tolist() == boundary
     assert q.neighbours.tolist() == near
@@ -175,6 +176,37 @@ def repartition(comm):
     fixed = np.where(ids % 50 == 0, ids // 50 % 4, -1)
     out = pylb.partition(method="graph", fixed=fixed, **given)
     assert np.array_equal(out.part[fixed >= 0], fixed[fixed >= 0])
+
+
+def names(comm):
+    """Parts made anew have the names under which most stays in its part, else on its rank."""
+    ids = own(comm, "random")
+    for method in ("rcb", "hsfc", "graph", "metis"):
+        given = {"coords": XY[ids], "ids": ids, "parts": 5, "comm": comm, "method": method}
+        given |= {"graph": rows(ids)}
+        plain = pylb.partition(**given)
+        turned = np.array([2, 0, 1, 4, 3])[plain.part]
+        out = pylb.partition(old=turned, approach="partition", sizes=WEIGHT[ids], **given)
+        worth(comm, ids, out, 5, np.ones(N))
+        assert out.migrations == out.migration_volume == 0
+        old = (ids * 7 + ids // 9) % 5  # nobody's partition
+        out = pylb.partition(old=old, approach="partition", sizes=WEIGHT[ids], **given)
+        before, after = whole(comm, ids, old), whole(comm, ids, out.part)
+        kept = np.zeros((5, 5))
+        np.add.at(kept, (after, before), WEIGHT)
+        best = max(kept[range(5), list(p)].sum() for p in itertools.permutations(range(5)))
+        assert kept.trace() == best == WEIGHT.sum() - out.migration_volume
+        assert out.migrations == np.count_nonzero(before != after)
+    block = own(comm, "block")[::-1]  # of two parts a rank, most may stay where they are
+    k = 2 * comm.size
+    out = pylb.partition(coords=XY[block], ids=block, parts=k, comm=comm)
+    moves(comm, block, out)
+    plain = pylb.partition(coords=XY[block], ids=block, parts=k, comm=comm, REMAP=0)
+    stay = [comm.allreduce(np.count_nonzero(x.rank == comm.rank)) for x in (out, plain)]
+    assert stay[0] >= stay[1]
+    few = pylb.partition(coords=XY[block], ids=block, parts=1, comm=comm)
+    assert len(few.exports.id) == (len(block) if comm.rank else 0)  # all that are not there yet
+    moves(comm, block, few)
 
 
 def levels(comm):
@@ -349,7 +381,7 @@ def wrong(comm):
 
 def main():
     for comm in (MPI.COMM_SELF, MPI.COMM_WORLD):
-        for case in (graphs, points, repartition, levels, trees, others, wrong):
+        for case in (graphs, points, repartition, names, levels, trees, others, wrong):
             case(comm)
     if MPI.COMM_WORLD.rank == 0:
         print("all cases hold")

@@ -1,0 +1,181 @@
+#include "partition/assignment.h"
+
+#include <math.h>
+
+#include "base/heap.h"
+#include "base/mem.h"
+
+enum { NONE = -1 };
+
+/* The dual problem: profit[i] >= gain - price[p] for each gain, with equality where i is at p; a
+ * place with room has no price, an item without a place no profit. */
+typedef struct search {
+    const plb_gains_t *in;
+    int32_t *room, *place;  /* the answer */
+    double *profit, *price; /* [n_items], [n_places] */
+    int32_t *first, *next;  /* [n_places], [n_items] who is at each place */
+
+    double *distance; /* [n_places] of what was reached in this search; else infinite */
+    int32_t *from;    /* [n_places] the item that came that way */
+    int32_t *reached, n_reached;
+    plb_heap_t heap; /* of places, some more than once */
+} search_t;
+
+/* What the cheapest way found yet ends with: a place with room, or an item that goes nowhere. */
+typedef struct end {
+    double distance;
+    int32_t place, item;
+} end_t;
+
+static double positive(double x)
+{
+    return x > 0.0 ? x : 0.0; /* below zero by rounding only */
+}
+
+/* Places that an item may change to, which lies `distance` away. */
+static void spread(search_t *s, int32_t item, double distance)
+{
+    const plb_gains_t *in = s->in;
+    for (int64_t e = in->start[item]; e < in->start[item + 1]; e++) {
+        const int32_t p = in->place[e];
+        const double d = distance + positive(s->profit[item] - (in->gain[e] - s->price[p]));
+        if (d < s->distance[p]) {
+            if (isinf(s->distance[p])) {
+                s->reached[s->n_reached++] = p;
+            }
+            s->distance[p] = d;
+            s->from[p] = item;
+            plb_heap_push(&s->heap, (plb_item_t){d, p});
+        }
+    }
+}
+
+/* Dijkstra's search from an item. */
+static end_t find(search_t *s, int32_t item)
+{
+    end_t end = {s->profit[item], NONE, item};
+    s->heap.n = s->n_reached = 0;
+    spread(s, item, 0.0);
+    while (s->heap.n > 0) {
+        const plb_item_t top = plb_heap_pop(&s->heap);
+        if (top.key >= end.distance) {
+            break;
+        }
+        if (top.key > s->distance[top.id]) {
+            continue; /* reached more cheaply since */
+        }
+        if (s->room[top.id] > 0) {
+            return (end_t){top.key, top.id, NONE};
+        }
+        for (int32_t other = s->first[top.id]; other != NONE; other = s->next[other]) {
+            if (top.key + s->profit[other] < end.distance) {
+                end = (end_t){top.key + s->profit[other], NONE, other};
+            }
+            spread(s, other, top.key);
+        }
+    }
+    return end;
+}
+
+/* Prices and profits under which the way found costs nothing; distances for the next search. */
+static void settle(search_t *s, int32_t item, double distance)
+{
+    s->profit[item] -= distance;
+    for (int32_t i = 0; i < s->n_reached; i++) {
+        const int32_t p = s->reached[i];
+        const double less = distance - s->distance[p];
+        s->distance[p] = INFINITY;
+        if (less > 0.0) {
+            s->price[p] += less;
+            for (int32_t other = s->first[p]; other != NONE; other = s->next[other]) {
+                s->profit[other] -= less;
+            }
+        }
+    }
+}
+
+static void leave(search_t *s, int32_t item)
+{
+    int32_t *link = &s->first[s->place[item]];
+    while (*link != item) {
+        link = &s->next[*link];
+    }
+    *link = s->next[item];
+}
+
+static void enter(search_t *s, int32_t item, int32_t place)
+{
+    s->place[item] = place;
+    s->next[item] = s->first[place];
+    s->first[place] = item;
+}
+
+/* Everybody on the way goes one place on. */
+static void follow(search_t *s, int32_t item, end_t end)
+{
+    int32_t to = end.place;
+    if (to != NONE) {
+        s->room[to]--;
+    } else if (end.item == item) {
+        return;
+    } else {
+        to = s->place[end.item];
+        leave(s, end.item);
+        s->place[end.item] = NONE;
+    }
+    for (;;) {
+        const int32_t mover = s->from[to], was = s->place[mover];
+        if (mover != item) {
+            leave(s, mover);
+        }
+        enter(s, mover, to);
+        if (mover == item) {
+            return;
+        }
+        to = was;
+    }
+}
+
+static double most(const search_t *s, int32_t item)
+{
+    double out = 0.0;
+    for (int64_t e = s->in->start[item]; e < s->in->start[item + 1]; e++) {
+        out = fmax(out, s->in->gain[e] - s->price[s->in->place[e]]);
+    }
+    return out;
+}
+
+int plb_assign(const plb_gains_t *in, int32_t *room, int32_t *place, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    search_t s = {.in = in, .room = room, .place = place};
+    PLB_NEW(s.profit, in->n_items);
+    PLB_NEW(s.next, in->n_items);
+    PLB_NEW0(s.price, in->n_places);
+    PLB_NEW(s.first, in->n_places);
+    PLB_NEW(s.distance, in->n_places);
+    PLB_NEW(s.from, in->n_places);
+    PLB_NEW(s.reached, in->n_places);
+    PLB_NEW(s.heap.item, in->start[in->n_items]);
+    for (int32_t p = 0; p < in->n_places; p++) {
+        s.first[p] = NONE;
+        s.distance[p] = INFINITY;
+    }
+    for (int32_t i = 0; i < in->n_items; i++) {
+        place[i] = NONE;
+        s.profit[i] = most(&s, i);
+        const end_t end = find(&s, i);
+        settle(&s, i, end.distance);
+        follow(&s, i, end);
+    }
+out:
+    plb_free(s.profit);
+    plb_free(s.next);
+    plb_free(s.price);
+    plb_free(s.first);
+    plb_free(s.distance);
+    plb_free(s.from);
+    plb_free(s.reached);
+    plb_free(s.heap.item);
+    return ret;
+}

@@ -1,0 +1,32 @@
+/* Names for parts that were made anew, such that most stays where it is: the remapping of Oliker
+ * and Biswas (PLUM, 1998), solved exactly; first what stays in its part, then what stays on its
+ * rank.
+ */
+#ifndef PLB_PARTITION_REMAP_H
+#define PLB_PARTITION_REMAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+typedef struct plb_new_names {
+    int32_t n_parts, n_ranks; /* plb_rank_of says where a part is */
+    const double *share; /* [n_parts] or NULL: a part takes the name of one of its share only */
+    const bool *fixed;   /* [n_parts] or NULL: it keeps its name */
+
+    int64_t
+        n_kept; /* size kept[i] of the objects of the new part part[i] is now in part old[i]; */
+    const int32_t *part; /* ascending, each pair once */
+    const int32_t *old;
+    const double *kept;
+
+    const double *on_rank; /* [n_ranks][n_parts] size of each new part on each rank; NULL: nobody
+                            * minds the rank */
+} plb_new_names_t;
+
+/** name[n_parts] of each new part, every one once.  Parts keep their own names unless others win
+ *  something.  PLB_ERR_RANGE: what is kept names no part, or not in order. */
+int plb_remap(const plb_new_names_t *in, int32_t *name, plb_err_t *err);
+
+#endif

@@ -1,0 +1,115 @@
+"""After the method has answered: names of the parts, sums over all ranks, lists of moves."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb import _core
+from pylb.partition.arrays import F64, I32
+from pylb.partition.problem import Problem
+from pylb.partition.result import NO_MOVES, Moves
+from pylb.parts import require
+
+Overlap = tuple[Any, Any, Any]
+_NO_OVERLAP: Overlap = (None, None, None)
+
+
+class Settled(NamedTuple):
+    """What is known of a partition on each rank.
+
+    Attributes
+    ----------
+    name : (k,) int32 or None
+        Of each part that the method made; None: its own.
+    part, rank : (n,) int32
+        Of each object.
+    exports, imports : Moves
+    sums : ((1 + d) k,) float64
+        Objects of each part, and each column of the weights, over all ranks.
+    migrations, volume : float
+        Objects that change their part, and their sizes, over all ranks.
+    """
+
+    name: I32 | None
+    part: I32
+    rank: I32
+    exports: Moves
+    imports: Moves
+    sums: F64
+    migrations: float
+    volume: float
+
+
+def settle(problem: Problem, part: I32, rename: bool) -> Settled:
+    """Name the parts such that most stays where it is (`rename`), make the lists.  Collective."""
+    ranks, k, weight, old = problem.ranks, problem.parts, problem.weight, problem.old
+    columns = 0 if weight is None else weight.shape[1]
+    alone = ranks.size == 1
+    if alone and old is None:
+        where = np.zeros(problem.n, np.int32)
+        sums = _core.part_sums(part, k, weight, columns)
+        return Settled(None, part, where, NO_MOVES, NO_MOVES, sums, 0, 0.0)
+    fixed = _fixed(problem) if rename and problem.fixed is not None else None
+    overlap = _overlap(problem, part) if rename and old is not None else _NO_OVERLAP
+    if alone:
+        return _alone(problem, part, rename, fixed, overlap)
+    name, part, where, exports, (ids, source, new), sums, moved, volume = require("MPI").settle(
+        *(ranks.comm, k, part, old, problem.first, problem.ids),
+        *(columns, weight, problem.sizes),
+        *(rename, problem.shares, fixed, *overlap),
+    )
+    imports = Moves(ids, np.full(len(ids), -1), source, new)
+    return Settled(name, part, where, Moves(*exports), imports, sums, moved, volume)
+
+
+def _alone(problem: Problem, part: I32, rename: bool, fixed: Any, overlap: Overlap) -> Settled:
+    """Of one process, whose objects have parts."""
+    k, weight = problem.parts, problem.weight
+    name = None
+    if rename:
+        name = _core.remap(k, 1, problem.shares, fixed, *overlap, None)
+        name = None if (name == np.arange(k)).all() else name
+        part = part if name is None else name[part]
+    where, row, ids, rank, new, _, _ = _core.moves(
+        part, problem.old, 0, k, 1, problem.first, problem.ids
+    )
+    exports = Moves(ids, row, rank, new)
+    imports = exports._replace(row=np.full(len(ids), -1))
+    sums = _core.part_sums(part, k, weight, 0 if weight is None else weight.shape[1])
+    volume = float(len(ids) if problem.sizes is None else problem.sizes[row].sum())
+    return Settled(name, part, where, exports, imports, sums, len(ids), volume)
+
+
+def _fixed(problem: Problem) -> NDArray[np.bool_]:
+    """Parts in which objects are fixed, on whatever rank: they keep their names."""
+    assert problem.fixed is not None
+    count = np.bincount(problem.fixed[problem.fixed >= 0], minlength=problem.parts)
+    held: NDArray[np.bool_] = problem.ranks.sum(count) > 0
+    return held
+
+
+def _overlap(problem: Problem, part: I32) -> Overlap:
+    """(new part, present part, size of what is in both), over all ranks, ascending."""
+    k, old, sizes = problem.parts, problem.old, problem.sizes
+    assert old is not None
+    known = old >= 0
+    pair = part[known].astype(np.int64) * k + old[known]
+    pair, size = _summed(pair, None if sizes is None else sizes[known], k * k)
+    if problem.ranks.size > 1:
+        everyone = problem.ranks.gather((pair, size))
+        pair, size = (np.concatenate(x) for x in zip(*everyone, strict=True))
+        pair, size = _summed(pair, size, k * k)
+    return (pair // k).astype(np.int32), (pair % k).astype(np.int32), size
+
+
+def _summed(key: NDArray[np.int64], size: F64 | None, most: int) -> tuple[Any, F64]:
+    """The keys, below `most`, each once and ascending, and the sum of the sizes of each."""
+    if most > max(len(key), 4096):
+        key, where = np.unique(key, return_inverse=True)
+        return key, np.bincount(where, size, len(key)).astype(float, copy=False)
+    total = np.bincount(key, size, most).astype(float, copy=False)
+    key = np.flatnonzero(total)
+    return key, total[key]
