@@ -139,6 +139,21 @@ def test_the_report_prints_with_all_receipts(tab, run, tmp_path):
     assert tab.said == []
 
 
+def test_one_iteration_on_a_narrow_screen(tab, tmp_path):
+    pytest.importorskip("h5py")
+    pylb.demo.run(4, 16, 1, save=tmp_path / "run.h5")
+    tab.set_viewport_size({"width": 400, "height": 800})
+    path = page.write(course.of(tmp_path / "run.h5"), tmp_path / "run.html")
+    tab.goto(path.as_uri())
+    tab.wait_for_selector(".picture svg text")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 400
+    lines = tab.locator(".picture svg path").all()
+    assert any(line.bounding_box()["width"] > 100 for line in lines)  # no point that nobody sees
+    texts = tab.locator(".picture svg text").all()
+    assert all(box["x"] + box["width"] <= 400 for t in texts if (box := t.bounding_box()))
+    assert tab.said == []
+
+
 def test_hostile_names_stay_inert(tab, run, tmp_path):
     hostile = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\N{SNOWMAN}"
     key = int(run.stretches[0].key[0])

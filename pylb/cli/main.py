@@ -32,6 +32,12 @@ from pylb.cli import (
 )
 from pylb.errors import PylbError
 
+EXAMPLES = """\
+  pylb info                                  (what is here, and what brings the rest)
+  pylb demo --save run.h5                    (a program that balances itself, and its record)
+  pylb report run.h5                         (the record as a page)
+  pylb replay run.h5 --strategy GreedyLB,RefineLB --every 5
+  pylb replay --help                         (each command has its own examples)"""
 USAGE_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells give it
 BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -69,10 +75,18 @@ COMMANDS: tuple[Command, ...] = (
 )
 
 
+def _help(prog: str) -> argparse.HelpFormatter:
+    """Examples as they are written; words and what they mean on one line."""
+    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=28)
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     parser = argparse.ArgumentParser(
-        prog="pylb", description="Dynamic load balancing for iterative parallel programs."
+        prog="pylb",
+        description="Dynamic load balancing for iterative parallel programs.",
+        epilog=f"examples:\n{EXAMPLES}",
+        formatter_class=_help,
     )
     parser.add_argument("--version", action="version", version=f"pylb {__version__}")
     subparsers = parser.add_subparsers(metavar="command", required=True)
@@ -82,7 +96,7 @@ def build_parser() -> argparse.ArgumentParser:
             help=command.HELP,
             description=command.HELP,
             epilog=f"examples:\n{command.EXAMPLES}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_help,
         )
         command.add_arguments(sub)
         sub.set_defaults(execute=command.run)

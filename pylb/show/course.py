@@ -173,7 +173,7 @@ def _title_of(run: Trace | Replay) -> str:
     )
 
 
-SAID = ("trigger", "mode", "load", "seed", "lag", "unlike", "pylb")  # of the parameters
+SAID = ("trigger", "mode", "load", "seed", "lag", "pylb")  # of the parameters
 
 
 # ---- a record of pylb's own -----------------------------------------------------------------
@@ -224,12 +224,15 @@ def of_stretches(
         elapsed=np.maximum.reduce([time, mean + waited, times.max(axis=1, initial=0.0)]),
         history=history,
         moves=list(_moves_of(stretches, n_ranks)),
-        facts={
-            k: v for k, v in parameters.items() if k in SAID and v not in (None, {}, "", 0, "on")
-        },
+        facts=_facts_of(parameters),
         heaviest=_heaviest_of(stretches, names or {}),
         strategy=str(parameters.get("strategy", "")),
     )
+
+
+def _facts_of(parameters: dict[str, Any]) -> dict[str, Any]:
+    out = {k: v for k, v in parameters.items() if k in SAID and v not in (None, {}, "", 0, "on")}
+    return {**out, "speeds of ranks": "learned"} if parameters.get("unlike") else out
 
 
 def _rank_times(s: Stretch, n_ranks: int) -> F64:

@@ -254,7 +254,9 @@ class RunPicture {
   }
 
   lineChart() {
-    const b = this.box, p = this.picture, seen = this.seen(), out = [];
+    const b = this.box, p = this.picture, out = [];
+    let seen = this.seen();
+    if (seen.length === 1) seen = this.range.map((end) => [seen[0][0], end]); // a line, no point
     const high = Math.max(...seen.map(([c]) => Math.max(p.max[c], p.elapsed[c])), 0) * 1.05 || 1;
     this.y = (value) => b.below + b.line * (1 - Math.min(value / high, 1));
     const path = (values) => seen.map(([c, at], i) => `${i ? "L" : "M"}${this.x(at).toFixed(1)},`
@@ -290,14 +292,14 @@ class RunPicture {
   }
 
   names() {
-    const b = this.box, y = b.below - 10, out = [];
-    let x = b.left;
+    const b = this.box, y = b.below - 10, out = [], narrow = b.width < 320;
+    let x = narrow ? 0 : b.left;
     for (const [name, colour, dash, wide] of [["slowest rank", VERMILLION, null, 86],
       ["mean", BLUE, "6 3", 50], ["whole iteration", GREY, "2 2", 100]]) {
       out.push(svg("line", { x1: x, x2: x + 20, y1: y - 4, y2: y - 4, stroke: colour,
         "stroke-width": 2, "stroke-dasharray": dash }));
       out.push(svg("text", { x: x + 25, y }, name));
-      x += 25 + wide;
+      x += 25 + wide - (narrow ? 11 : 0);
     }
     if (this.hasMarks()) {
       out.push(svg("path", { d: `M${x + 5},${y}l-5,-9h10z`, fill: "#000" }));
