@@ -176,6 +176,24 @@ def test_any_hypergraph(nets, parts, method):
     assert out.volume == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    "method", [m for m in METHODS if here(m) and m != "parmetis" and METHODS[m].takes != "tree"]
+)
+@pytest.mark.parametrize("size", [1e-310, 1e-60, 1e25])
+def test_weights_of_any_size(method, size):
+    v = np.arange(40)
+    out = pylb.partition(
+        (2 * np.arange(41), np.stack([(v - 1) % 40, (v + 1) % 40], 1).ravel()),
+        parts=4,
+        coords=v[:, None] * 1.0,
+        weight=size * (1.0 + v % 3),
+        old=v % 4,
+        approach="partition",
+        method=method,
+    )
+    assert np.bincount(out.part, minlength=4).min() > 0
+
+
 def test_a_refinement_leaves_no_part_empty():
     """Twenty vertices of six parts: five of four, which the tolerance allows, have them all."""
     nets = [[0, 2, 3], [0, 2, 6], [0, 4, 5, 11], [0, 7], [0, 10], [0, 5, 6, 8, 19], [1, 4, 9]]

@@ -5,6 +5,7 @@ Several ranks bring their objects to the first one, which answers for all.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -186,4 +187,5 @@ def _integers(x: F64, least: int) -> tuple[I32, float]:
     total = float(x.sum())
     whole = total <= MOST and bool((x == np.rint(x)).all())
     scale = 1.0 if whole or total == 0 else (MOST // 2 - len(x)) / total
+    scale = min(scale, sys.float_info.max)  # next to nothing (1e-300) remains nothing
     return np.maximum(least, np.rint(x * scale)).astype(np.int32), scale

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pylb import partitioners
 from pylb.errors import DomainError, PartitionerError, PartitionerWarning
-from pylb.partition.arrays import I32, MOST, closed
+from pylb.partition.arrays import F64, I32, MOST, closed
 from pylb.partition.methods import Method
 from pylb.partition.problem import Problem
 from pylb.parts import require
@@ -90,7 +90,7 @@ def _arrays(problem: Problem, how: Method, parts: _Parts, approach: str) -> dict
     out: dict[str, Any] = {"share": parts.shares, "old": _old(problem, parts)}
     weight = problem.weight
     if weight is not None:
-        out |= {"weight": weight, "n_weights": weight.shape[1]}
+        out |= {"weight": _near_one(problem, weight), "n_weights": weight.shape[1]}
     if how.takes == "coords" and problem.coords is not None:
         out |= {"coords": problem.coords, "n_dims": problem.coords.shape[1]}
     if how.takes == "graph" and problem.graph is not None:
@@ -108,6 +108,12 @@ def _arrays(problem: Problem, how: Method, parts: _Parts, approach: str) -> dict
     if approach != "partition":
         out["size"] = _sizes(problem)[0]
     return out
+
+
+def _near_one(problem: Problem, weight: F64) -> F64:
+    """Weights, times a power of two where their sum is far from 1: Zoltan counts in 32 bits."""
+    exponent = np.frexp(problem.ranks.sum(weight.sum(axis=0)))[1]
+    return weight if (np.abs(exponent) < 60).all() else np.ldexp(weight, -exponent)
 
 
 def _old(problem: Problem, parts: _Parts) -> I32:
