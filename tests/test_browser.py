@@ -9,7 +9,6 @@ import os
 import re
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -348,16 +347,11 @@ def lab(tmp_path_factory):
     settings = folder / "settings" / "@jupyterlab" / "apputils-extension"
     settings.mkdir(parents=True)
     (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false"}')
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     token = secrets.token_hex(16)
     words = [
         "--no-browser",
         "--allow-root",
         "--ServerApp.ip=127.0.0.1",
-        f"--ServerApp.port={port}",
-        "--ServerApp.port_retries=0",
         f"--IdentityProvider.token={token}",
         f"--ServerApp.root_dir={folder}",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
@@ -370,25 +364,30 @@ def lab(tmp_path_factory):
             stdout=log,
             stderr=subprocess.STDOUT,
         )
-    address = f"http://127.0.0.1:{port}"
     try:
-        wait_for(f"{address}/api?token={token}", server, folder / "log")
-        yield address, token, folder
+        yield wait_for(server, token, folder), token, folder
     finally:
         server.terminate()
-        server.wait(20)
-
-
-def wait_for(url, server, log):
-    for _ in range(300):
         try:
-            with urllib.request.urlopen(url, timeout=2):
-                return
-        except OSError:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def wait_for(server, token, folder):
+    """The address at the port that the server has found to be free, once it answers there."""
+    said = folder / "runtime" / f"jpserver-{server.pid}.json"
+    for _ in range(600):
+        try:
+            address = f"http://127.0.0.1:{json.loads(said.read_text())['port']}"
+            with urllib.request.urlopen(f"{address}/api?token={token}", timeout=2):
+                return address
+        except (OSError, ValueError):
             if server.poll() is not None:
                 break
             time.sleep(0.2)
-    pytest.fail(f"JupyterLab does not answer:\n{log.read_text()[-3000:]}")
+    pytest.fail(f"JupyterLab does not answer:\n{(folder / 'log').read_text()[-3000:]}")
 
 
 CELL = """\

@@ -41,7 +41,7 @@ class Terminal:
         )
         os.close(slave)
 
-    def until(self, pattern, seconds=60):
+    def until(self, pattern, seconds=120):
         """The screen's lines as soon as they say that, or the program has ended."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and not re.search(pattern, self.text):
