@@ -70,6 +70,22 @@ def test_points_are_divided(method):
     assert out.weights[1] > 400
 
 
+@pytest.mark.parametrize("method", [*POINTS, *GRAPHS])
+@pytest.mark.parametrize("scale", [1e300, 1e-300])
+def test_the_unit_of_the_weights_does_not_matter(method, scale):
+    given = {"coords": np.arange(30.0)}
+    if method not in POINTS:
+        start = np.clip(2 * np.arange(31) - 1, 0, 58)  # a line
+        given = {
+            "graph": (start, np.repeat(np.arange(30), 2)[1:-1].reshape(-1, 2)[:, ::-1].ravel())
+        }
+    weight = 1.0 + np.arange(30) % 2
+    one = pylb.partition(weight=weight, parts=3, method=method, starts=1, **given)
+    other = pylb.partition(weight=weight * scale, parts=3, method=method, starts=1, **given)
+    assert one.max_over_mean <= 1.21
+    assert other.max_over_mean <= 1.21
+
+
 @pytest.mark.parametrize("method", FIXING)
 def test_fixed_vertices_shares_and_weights(method):
     A = stencil(16, 16)
@@ -213,6 +229,12 @@ def test_a_refinement_leaves_no_part_empty():
         ({"method": "mettis"}, DomainError, r"no method 'mettis': .*metis"),
         ({"parts": 0}, DomainError, "parts is 0"),
         ({"imbalance": 0.9}, DomainError, "imbalance is 0.9"),
+        ({"imbalance": "much"}, DomainError, "imbalance is 'much': expected a number above 1"),
+        ({"parts": 2**31 - 1}, DomainError, "parts is 2147483647: expected 1 ... 16777216"),
+        ({"method": 3}, DomainError, "method is 3: expected a name"),
+        ({"coords": [1j, 2j, 3j], "graph": None}, DomainError, "coords has dtype complex128"),
+        ({"graph": np.eye(3)}, DomainError, r"graph is an array of shape \(3, 3\): expected a sc"),
+        ({"ids": np.array([1, 2, 2**63], np.uint64)}, DomainError, "ids holds 9223372036854775808"),
         ({"weight": [1.0, np.nan, 1.0]}, DomainError, r"weight\[1\] is nan"),
         ({"weight": [1.0, -1.0, 1.0]}, DomainError, r"weight\[1\] is -1"),
         ({"weight": [1.0]}, DomainError, r"weight has shape \(1,\): expected \(3,\)"),

@@ -182,7 +182,8 @@ static bool wins(const plb_new_names_t *in, const int32_t *name)
 int plb_remap(const plb_new_names_t *in, int32_t *name, plb_err_t *err)
 {
     const int32_t k = in->n_parts;
-    const int64_t by_rank = in->on_rank == NULL ? 0 : (int64_t)k * in->n_ranks;
+    const bool ranks = in->on_rank != NULL && k <= PLB_REMAP_MOST;
+    const int64_t by_rank = ranks ? (int64_t)k * in->n_ranks : 0;
     const int64_t most = in->n_kept > by_rank ? in->n_kept : by_rank;
     namer_t s = {.in = in, .name = name};
     int ret = check(in, err);
@@ -202,7 +203,7 @@ int plb_remap(const plb_new_names_t *in, int32_t *name, plb_err_t *err)
         }
     }
     ret = in->n_kept > 0 ? by_parts(&s, err) : PLB_OK;
-    if (ret == PLB_OK && in->on_rank != NULL) {
+    if (ret == PLB_OK && ranks) {
         ret = by_ranks(&s, err);
     }
     if (ret == PLB_OK) {

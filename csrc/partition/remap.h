@@ -10,6 +10,8 @@
 
 #include "base/err.h"
 
+enum { PLB_REMAP_MOST = 4096 }; /* of more parts the ranks do not decide: too many pairs */
+
 typedef struct plb_new_names {
     int32_t n_parts, n_ranks; /* plb_rank_of says where a part is */
     const double *share; /* [n_parts] or NULL: a part takes the name of one of its share only */

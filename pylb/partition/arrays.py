@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import inf, isfinite, nan
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from pylb.partition.ranks import Numbering, Ranks
 F64 = NDArray[np.float64]
 I32 = NDArray[np.int32]
 MOST = 2**31 - 1
+MOST_PARTS = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,8 @@ def whole(name: str, value: Any, n: int | None = None) -> NDArray[Any]:
         raise DomainError(f"{name} has shape {given.shape}: expected {shape}")
     if given.size and given.dtype.kind not in "iu":
         raise DomainError(f"{name} has dtype {given.dtype}: expected integers")
+    if given.dtype == np.uint64 and given.size and int(given.max()) >= 2**63:
+        raise DomainError(f"{name} holds {given.max()}: expected integers below 2^63")
     if given.dtype != np.int32:
         given = given.astype(np.int64, copy=False)
     return np.ascontiguousarray(given)
@@ -52,9 +55,26 @@ def integer(name: str, value: Any) -> int:
         raise DomainError(f"{name} is {value!r}: expected an integer") from None
 
 
-def _floats(name: str, value: Any) -> F64:
+def number(name: str, value: Any, above: float) -> float:
+    """A finite number above another."""
     try:
-        return np.ascontiguousarray(value, dtype=np.float64)
+        found = float(value)
+    except (TypeError, ValueError):
+        found = nan
+    if not above < found < inf:
+        raise DomainError(f"{name} is {value!r}: expected a number above {above:g}")
+    return found
+
+
+def floats(name: str, value: Any) -> F64:
+    """Real numbers."""
+    try:
+        given = np.asarray(value)
+        if given.dtype.kind == "c":
+            raise DomainError(f"{name} has dtype {given.dtype}: expected real numbers")
+        return np.ascontiguousarray(given, dtype=np.float64)
+    except DomainError:
+        raise
     except (TypeError, ValueError) as error:
         raise DomainError(f"{name}: expected an array of numbers ({error})") from None
 
@@ -72,7 +92,7 @@ def places(name: str, value: Any, n: int, parts: int) -> I32:
 
 def vector(name: str, value: Any, n: int, several: bool = False) -> F64:
     """Numbers, zero or more: (n,), or with `several` (n, d)."""
-    out = _floats(name, value)
+    out = floats(name, value)
     if out.shape != (n,) and not (several and out.ndim == 2 and len(out) == n and out.shape[1]):
         also = f" or ({n}, d)" if several else ""
         raise DomainError(f"{name} has shape {out.shape}: expected ({n},){also}")
@@ -85,7 +105,7 @@ def vector(name: str, value: Any, n: int, several: bool = False) -> F64:
 
 def points(name: str, value: Any) -> F64:
     """Finite coordinates (n, 1 ... 3); a vector is points on a line."""
-    xyz = _floats(name, value)
+    xyz = floats(name, value)
     if xyz.ndim == 1:
         xyz = xyz[:, None]
     if xyz.ndim != 2 or not 1 <= xyz.shape[1] <= 3:
@@ -106,12 +126,13 @@ def rows(name: str, value: Any, per_entry: bool) -> Rows:
             matrix = matrix.copy()
             matrix.sum_duplicates()
         return Rows(whole(f"{name}.start", matrix.indptr), whole(f"{name}.indices", matrix.indices))
+    what = "a scipy.sparse matrix or (start, indices[, weight])"
+    if isinstance(value, np.ndarray):
+        raise DomainError(f"{name} is an array of shape {value.shape}: expected {what}")
     try:
         start, to, weight = (*value, None)[:3]
-    except TypeError as error:
-        raise DomainError(
-            f"{name} is {value!r}: expected a scipy.sparse matrix or (start, indices[, weight])"
-        ) from error
+    except (TypeError, ValueError) as error:
+        raise DomainError(f"{name} is {value!r}: expected {what}") from error
     start, to = whole(f"{name}.start", start), whole(f"{name}.indices", to)
     if len(start) == 0:
         raise DomainError(f"{name}.start is empty: expected an entry more than rows")

@@ -210,6 +210,8 @@ def _choice(
         rest = {"coords": "rcb", "tree": "reftree"}
         method = rest.get(some[0], "hypergraph") if some else "hypergraph"
     depth = 1 if levels is None else levels.depth
+    if not isinstance(method, str | Sequence):
+        raise DomainError(f"method is {method!r}: expected a name, or a sequence of names")
     names = (method,) * depth if isinstance(method, str) else tuple(method)
     for name in names:
         if name not in METHODS:

@@ -104,7 +104,7 @@ class Cuts:
         return out[0], out[1]
 
     def _shaped(self, name: str, value: ArrayLike) -> F64:
-        rows = np.ascontiguousarray(value, dtype=np.float64)
+        rows = arrays.floats(name, value)
         if rows.ndim == 1 and self.n_dims == 1:
             rows = rows[:, None]
         if rows.ndim != 2 or rows.shape[1] != self.n_dims:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass, field
 from itertools import accumulate
+from math import frexp
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from pylb.partition.ranks import Facts, Numbering, Ranks
 from pylb.partition.tree import Tree, tree_of
 
 I64 = NDArray[np.int64]
+LEAST = 2000  # below the exponent of any double, with another sign
 
 
 @dataclass(eq=False)
@@ -43,6 +45,7 @@ class Problem:
     imbalance: float = 1.03
     seed: int = 0
     params: dict[str, str] = field(default_factory=dict)
+    exponent: int = 0  # of the power of two above all weights
     dist: I64 = field(default_factory=lambda: np.zeros(2, np.int64))
 
     @property
@@ -73,8 +76,13 @@ class Problem:
             out[f"_{name}"] = given is not None
             if given is not None and (self.n or len(given)):
                 out[f"{name}, weights given"] = given.weight is not None
-        weighs = self.weight is not None and bool(self.weight.any())
-        return Facts({**out, **more}, (self.n, _begin(self.ids), weighs))
+        return Facts({**out, **more}, (self.n, _begin(self.ids), _magnitude(self.weight)))
+
+
+def _magnitude(weight: F64 | None) -> int:
+    """The power of two above the largest weight, as a number above zero; 0: there is none."""
+    most = 0.0 if weight is None else float(weight.max(initial=0.0))
+    return frexp(most)[1] + LEAST if most else 0
 
 
 def _begin(ids: I64 | None) -> int:
@@ -102,6 +110,7 @@ def complete(problem: Problem, symmetrize: bool) -> None:
         _adopt(problem, ranks.heard)
     numbering = _numbering(problem, begins)
     if problem.weight is not None:
+        problem.exponent = max(weigh) - LEAST if any(weigh) else 0
         _drop_zeros(problem, any(weigh))
     if problem.graph is not None:
         graph = arrays.numbered("graph", problem.graph, numbering, ranks)
@@ -141,13 +150,11 @@ def local(
     """
     k = ranks.size if parts is None and ranks.comm is not None else parts
     k = 2 if k is None else arrays.integer("parts", k)
-    if not 1 <= k <= arrays.MOST:
-        raise DomainError(f"parts is {k}: expected 1 or more")
-    out = Problem(ranks, k, 0, ratio=float(ratio), imbalance=float(imbalance))
-    if not 1.0 < out.imbalance < np.inf:
-        raise DomainError(f"imbalance is {imbalance}: expected above 1")
-    if not 0.0 < out.ratio < np.inf:
-        raise DomainError(f"migration_ratio is {ratio}: expected above zero")
+    if not 1 <= k <= arrays.MOST_PARTS:
+        raise DomainError(f"parts is {k}: expected 1 ... {arrays.MOST_PARTS}")
+    out = Problem(ranks, k, 0)
+    out.imbalance = arrays.number("imbalance", imbalance, 1.0)
+    out.ratio = arrays.number("migration_ratio", ratio, 0.0)
     out.seed = arrays.integer("seed", seed)
     if not 0 <= out.seed <= arrays.MOST:
         raise DomainError(f"seed is {seed}: expected 0 ... {arrays.MOST}")

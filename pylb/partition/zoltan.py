@@ -111,8 +111,10 @@ def _arrays(problem: Problem, how: Method, parts: _Parts, approach: str) -> dict
 
 
 def _near_one(problem: Problem, weight: F64) -> F64:
-    """Weights, times a power of two where their sum is far from 1: Zoltan counts in 32 bits."""
-    exponent = np.frexp(problem.ranks.sum(weight.sum(axis=0)))[1]
+    """Weights, times a power of two where they are far from 1: Zoltan counts in 32 bits."""
+    exponent = np.array([problem.exponent])
+    if weight.shape[1] > 1:
+        exponent = np.frexp(problem.ranks.sum(weight.sum(axis=0)))[1]
     return weight if (np.abs(exponent) < 60).all() else np.ldexp(weight, -exponent)
 
 
