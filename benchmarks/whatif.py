@@ -4,13 +4,18 @@ then run there.
     python benchmarks/whatif.py [--only NAME,...] [--rounds 3] [--json out/whatif.json]
 
 Seven programs: four of examples/, and three in C of tests/recorded.  In each round a program is
-recorded with its ranks pinned to the two cores, recorded once more where each rank is held to the
-same share of a core (`pylb lab`), and then run at each place, unrecorded but for its time (from the
-end of MPI_Init to the beginning of MPI_Finalize).  Whatever else a machine does takes time and
-gives none: of each kind the fastest counts.  The second recording says what a processor of the
-lab's does in a second of this program (`Recording.speeds`); its shares are none of those that are
-predicted.  Beside them: what recording costs, and how fast the simulation is.  Run it on a machine
-that does nothing else.
+recorded with its ranks pinned to the two cores, run (and recorded) at each other place, and once
+more where each rank is held to the same share of a core (`pylb lab`): that says what a processor of
+the lab's does in a second of this program (`Recording.speeds`); its shares are none of those that
+are predicted.
+
+Whatever else a machine does takes time and gives none: of each kind the fastest run counts, and
+rounds go on until the two fastest of each kind are within `--agree` of each other, or there have
+been `--most` of them.  Printed beside each error is how much longer the second and the slowest run
+took, which is how far the machine itself wanders, and the model's own error: the time of the same
+run simulated from what its own ranks computed there, over what it took.  That one is free of the
+machine's wandering, and says nothing of how much a rank computes elsewhere.  Then: what recording
+costs, and how fast the simulation is.  Run it on a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -24,8 +29,9 @@ import sys
 import tempfile
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from common.pinned import Place, ask_mpi, run
@@ -44,6 +50,7 @@ SAID = (
     *("alpha", "beta", "overhead", "waiting", "quantum", "polling", "response"),
     *("nap", "asleep"),
 )
+PERCENT = ("error", "model", "second", "spread")
 EACH_MS = "pipeline, a message each ms"
 
 
@@ -65,13 +72,13 @@ def programs(folder: Path) -> list[Program]:
         source = ROOT / "tests" / "recorded" / f"{name}.c"
         subprocess.run([mpicc, "-O2", str(source), "-o", str(folder / name)], check=True)
     words = {
-        "jacobi2d": ("--iterations", "4", "--every", "1000000"),
-        "kneighbor": ("--work", "200", "--every", "1000000"),
-        "leanmd": ("--steps", "100", "--every", "1000000"),
-        "spa": ("--steps", "2e5"),
-        "server": ("20", "1e7"),
-        "stencil": ("40", "1e7"),
-        "pipeline": ("60", "1e7"),
+        "jacobi2d": ("--blocks", "8", "--iterations", "3", "--every", "1000000"),
+        "kneighbor": ("--work", "200", "--iterations", "40", "--start", "20", "--every", "1000000"),
+        "leanmd": ("--steps", "30", "--every", "1000000"),
+        "spa": ("--steps", "1e5"),
+        "server": ("10", "1e7"),
+        "stencil": ("20", "1e7"),
+        "pipeline": ("30", "1e7"),
     }
     two = (
         Place((0, 1)),
@@ -107,11 +114,6 @@ def programs(folder: Path) -> list[Program]:
     return [Program(name, (*program(name), *words[name]), *where.get(name, four)) for name in NAMES]
 
 
-def computed(recording: Recording) -> float:
-    """Processor seconds of all ranks."""
-    return 1e-9 * sum(int(ops["compute"].sum()) for ops in recording.ops)
-
-
 def aim(place: Place, speeds: np.ndarray) -> dict[str, object]:
     """For `pylb.whatif`: a rank that is held to its share has a processor of its own."""
     if not place.shares:
@@ -119,51 +121,64 @@ def aim(place: Place, speeds: np.ndarray) -> dict[str, object]:
     return {"placement": range(len(place.cores)), "share": place.shares, "speed": speeds}
 
 
+@dataclass
+class Runs:
+    """Of one program at one place, recorded or for its time alone."""
+
+    place: Place
+    only_time: bool = False
+    recordings: list[Recording] = field(default_factory=list)
+
+    def again(self, words: tuple[str, ...]) -> None:
+        self.recordings.append(run(words, self.place, only_time=self.only_time))
+
+    @property
+    def fastest(self) -> Recording:
+        return min(self.recordings, key=lambda one: one.seconds or 0.0)
+
+    @property
+    def seconds(self) -> list[float]:
+        """Of all runs, the fastest first."""
+        return sorted(one.seconds or 0.0 for one in self.recordings)
+
+    def beyond(self, which: int) -> float:
+        """How much longer than the fastest one of them took."""
+        return self.seconds[which] / self.seconds[0] - 1.0
+
+    def agree(self, within: float) -> bool:
+        return len(self.recordings) > 1 and self.beyond(1) <= within
+
+
+def measure(program: Program, args: argparse.Namespace) -> tuple[list[Runs], Runs, Runs]:
+    """At all places, the recorded one first; held to a share; for the time alone."""
+    at = [Runs(place) for place in (program.recorded, *program.others)]
+    held, alone = Runs(program.held), Runs(program.recorded, only_time=True)
+    for number in range(args.most):
+        left = [r for r in (*at, held, alone) if number < args.rounds or not r.agree(args.agree)]
+        for runs in left:
+            runs.again(program.words)
+    return at, held, alone
+
+
 def compare(
-    program: Program, rounds: int, options: dict[str, object], keep: Path | None
+    program: Program, args: argparse.Namespace, options: dict[str, object]
 ) -> dict[str, object]:
     """Record it, run it at all places, some times; then predict them."""
-    places = (program.recorded, *program.others)
-    here, held = [], []
-    times: dict[Place, list[float]] = {place: [] for place in places}
-    for _ in range(rounds):
-        here.append(run(program.words, program.recorded))
-        for place in places:
-            times[place].append(run(program.words, place, only_time=True).seconds or 0.0)
-        held.append(run(program.words, program.held))
-    recording = min(here, key=computed)
+    at, held, alone = measure(program, args)
+    if args.keep is not None:
+        for number, runs in enumerate([*at, held]):
+            for i, one in enumerate(runs.recordings):
+                one.save(args.keep / f"{program.name}-{number}-{i}")
+    recording = at[0].fastest
     recording.info.update(sharing(recording.info))
-    speeds = recording.speeds(min(held, key=computed))
-    if keep is not None:
-        for kind, recordings in (("here", here), ("held", held)):
-            for i, one in enumerate(recordings):
-                one.save(keep / f"{program.name}-{kind}-{i}")
-    rows = []
-    for place in places:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            told = pylb.whatif(recording, **aim(place, speeds), **options)
-            ideal = {**options, "quantum": 0.0, "period": 0.0, "polling": 0.0}
-            fluid = pylb.whatif(recording, **aim(place, speeds), **ideal)
-            nominal = pylb.whatif(recording, **aim(place, np.ones(len(speeds))), **options)
-        measured = min(times[place])
-        rows.append(
-            {
-                "place": str(place),
-                "recorded_here": place == program.recorded,
-                "predicted": told.time,
-                "fluid": fluid.time,
-                "nominal": nominal.time,
-                "measured": measured,
-                "runs": times[place],
-                "spread": max(times[place]) / measured - 1.0,
-                "error": told.time / measured - 1.0,
-            }
-        )
+    speeds = recording.speeds(held.fastest)
+    rows = [row(recording, speeds, runs, options) for runs in at]
+    for one in rows:
         print(
-            f"{program.name:10} {place!s:28} predicted {told.time:7.3f} s (fluid {fluid.time:7.3f},"
-            f" nominal speed {nominal.time:7.3f}) measured {measured:7.3f} s "
-            f"(+{100 * rows[-1]['spread']:.1f} %)  {100 * rows[-1]['error']:+.1f} %",
+            f"{program.name:10} {one['place']:28} predicted {one['predicted']:7.3f} s (fluid "
+            f"{one['fluid']:7.3f}, nominal speed {one['nominal']:7.3f}) measured "
+            f"{one['measured']:7.3f} s {100 * one['error']:+5.1f} %, model "
+            f"{100 * one['model']:+5.1f} %, {len(one['runs'])} runs",
             flush=True,
         )
     return {
@@ -173,29 +188,60 @@ def compare(
         "info": {k: recording.info.get(k) for k in SAID},
         "warnings": recording.warnings,
         "places": rows,
-        "cost": cost(here, times[program.recorded]),
+        "cost": cost(at[0], alone),
     }
 
 
-def cost(recorded: list[Recording], times: list[float]) -> dict[str, float]:
-    """What recording costs: the fastest of each."""
-    seconds = min(one.seconds or 0.0 for one in recorded)
+def row(
+    recording: Recording, speeds: np.ndarray, runs: Runs, options: dict[str, object]
+) -> dict[str, Any]:
+    """What is predicted of a place, and what was measured there."""
+    same, place, measured = np.ones(len(speeds)), runs.place, runs.seconds[0]
+    ideal = {**options, "quantum": 0.0, "period": 0.0, "polling": 0.0}
+    there = replace(runs.fastest, info=recording.info)
+    told = predict(recording, place, speeds, options)
     return {
-        "seconds": min(times),
-        "recorded": seconds,
-        "operations": recorded[0].n_ops,
-        "ratio": seconds / min(times) - 1.0,
+        "place": str(place),
+        "recorded_here": there.ops is recording.ops,
+        "predicted": told,
+        "fluid": predict(recording, place, speeds, ideal),
+        "nominal": predict(recording, place, same, options),
+        "measured": measured,
+        "runs": runs.seconds,
+        "second": runs.beyond(min(1, len(runs.seconds) - 1)),
+        "spread": runs.beyond(-1),
+        "error": told / measured - 1.0,
+        "model": predict(there, place, same, options) / measured - 1.0,
+    }
+
+
+def predict(
+    recording: Recording, place: Place, speeds: np.ndarray, options: dict[str, object]
+) -> float:
+    """Seconds there."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pylb.whatif(recording, **aim(place, speeds), **options).time
+
+
+def cost(recorded: Runs, alone: Runs) -> dict[str, float]:
+    """What recording costs: the fastest of each."""
+    return {
+        "seconds": alone.seconds[0],
+        "recorded": recorded.seconds[0],
+        "operations": recorded.fastest.n_ops,
+        "ratio": recorded.seconds[0] / alone.seconds[0] - 1.0,
     }
 
 
 def cost_of(program: str, pairs: int) -> dict[str, float]:
     """The same of a pipeline that sends each millisecond; recorded and not, in turns."""
-    words, place = (program, "1500", "6e5"), Place((0, 1))
-    recorded, times = [], []
+    place = Place((0, 1))
+    kinds = Runs(place), Runs(place, only_time=True)
     for _ in range(pairs):
-        times.append(run(words, place, only_time=True).seconds or 0.0)
-        recorded.append(run(words, place))
-    return cost(recorded, times)
+        for runs in kinds:
+            runs.again((program, "500", "6e5"))
+    return cost(*kinds)
 
 
 def speed(ranks: int, shared: int) -> dict[str, float]:
@@ -233,10 +279,12 @@ def main() -> None:
     """Record, run, predict, compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default=",".join(NAMES), help="programs, with commas between")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="at least")
+    parser.add_argument("--most", type=int, default=8, help="rounds where runs do not agree")
+    parser.add_argument("--agree", type=float, default=0.02, help="the two fastest runs")
     parser.add_argument("--quantum", type=float, help="seconds; default: as recorded")
     parser.add_argument("--skip-speed", action="store_true")
-    parser.add_argument("--pairs", type=int, default=3, help="of the program that sends each ms")
+    parser.add_argument("--pairs", type=int, default=8, help="of the program that sends each ms")
     parser.add_argument("--keep", type=Path, help="folder for the recordings")
     parser.add_argument("--json", default="out/whatif.json")
     args = parser.parse_args()
@@ -246,7 +294,7 @@ def main() -> None:
     options = {} if args.quantum is None else {"quantum": args.quantum}
     with tempfile.TemporaryDirectory() as folder:
         chosen = [p for p in programs(Path(folder)) if p.name in args.only.split(",")]
-        results = [compare(p, args.rounds, options, args.keep) for p in chosen]
+        results = [compare(p, args, options) for p in chosen]
         costs = {str(r["program"]): r["cost"] for r in results}
         if args.pairs > 0:
             costs[EACH_MS] = cost_of(f"{folder}/pipeline", args.pairs)
@@ -254,29 +302,28 @@ def main() -> None:
     report(results, costs, speeds, Path(args.json))
 
 
+def percent(one: dict[str, Any], *names: str) -> list[str]:
+    """These numbers of a row."""
+    return [f"{100 * one[name]:+.1f} %" for name in names]
+
+
 def report(results: list, costs: dict, speeds: list, path: Path) -> None:
     """Tables, verdicts, and the file."""
     rows = [
-        [
-            r["program"],
-            p["place"],
-            p["predicted"],
-            p["measured"],
-            f"{100 * p['spread']:.1f} %",
-            f"{100 * p['error']:+.1f} %",
-        ]
+        [r["program"], p["place"], p["predicted"], p["measured"], *percent(p, *PERCENT)]
         for r in results
         for p in r["places"]
     ]
     print()
-    show(["program", "ranks' cores", "predicted s", "measured s", "slowest", "error"], rows)
-    errors = [abs(p["error"]) for r in results for p in r["places"] if not p["recorded_here"]]
+    show(["program", "ranks' cores", "predicted s", "measured s", *PERCENT], rows)
+    others = [p for r in results for p in r["places"] if not p["recorded_here"]]
     verdicts = {}
-    if errors:
-        verdicts = {"largest": max(errors), "median": statistics.median(errors)}
+    for name in ("error", "model") if others else ():
+        errors = [abs(p[name]) for p in others]
+        verdicts[name] = {"largest": max(errors), "median": statistics.median(errors)}
         print(
-            f"\nerror at other places: largest {100 * max(errors):.1f} % (limit 6 %), median "
-            f"{100 * statistics.median(errors):.1f} % (limit 3 %)"
+            f"\n{name} at {len(errors)} other places: largest {100 * max(errors):.1f} % (limit "
+            f"6 %), median {100 * statistics.median(errors):.1f} % (limit 3 %)"
         )
     if costs:
         print()

@@ -75,19 +75,20 @@ def sharing(info: Mapping[str, Any]) -> dict[str, Any]:
     ``waiting``, where they slept and those that sleep are let in at once.
     """
     out: dict[str, Any] = dict(zip(("quantum", "polling"), _turns(), strict=False))
-    slept = _turns(info["nap"]) if "nap" in info else []
+    polite = ["yield"] if info.get("waiting") == "yield" else []
+    slept = _turns(str(info["nap"]), *polite) if "nap" in info else []
     if out and slept:
         gap, polling = slept
         asleep = info["asleep"]
         out["polling"] = asleep * polling + (1 - asleep) * out["polling"]
-        if asleep > 0.5 and gap < 0.5 * (info["nap"] + out["quantum"]):
+        if asleep > 0.5 and gap < 2 * info["nap"]:  # let in at once
             out["waiting"] = "block"
     return out
 
 
-def _turns(*nap: float) -> list[float]:
+def _turns(*how: str) -> list[float]:
     """What turns.py prints; empty where it fails."""
-    words = [sys.executable, "-I", "-S", str(TURNS), *map(str, nap)]
+    words = [sys.executable, "-I", "-S", str(TURNS), *how]
     done = subprocess.run(words, capture_output=True, text=True)
     return [] if done.returncode else [float(word) for word in done.stdout.split()]
 

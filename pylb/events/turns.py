@@ -1,11 +1,12 @@
 """How a process that waits, and asks again and again, shares its core with another that computes.
 
-Run by path, without pylb: ``python -I -S turns.py [NAP]``; of two processes on one core one
+Run by path, without pylb: ``python -I -S turns.py [NAP [yield]]``; of two processes on one core one
 computes, and the other one asks.  Between two questions it yields, as a rank does that waits in
-MPI; or it sleeps, so that with the core to itself it would be away for NAP seconds.  Printed are
-the mean gap between two questions, which is the quantum of the kernel's scheduler where the one
-that asks is not let in before, and what it takes of the processor, for each second of the one that
-computes.
+MPI; or it sleeps, so that with the core to itself it would be away for NAP seconds.  ``yield``: and
+then it yields too, as each question to an Open MPI does that is asked to be polite: who sleeps is
+let in at once when it wakes, and who yields waits for its turn.  Printed are the mean gap between
+two questions, which is the quantum of the kernel's scheduler where a turn is waited for, and what
+asking takes of the processor, for each second of the one that computes.
 """
 
 import os
@@ -17,7 +18,7 @@ SECONDS = 0.3
 LEAST = 2e-4  # shorter gaps are those of the yielding process itself
 
 
-def sleeper(nap: float) -> Callable[[], None]:
+def sleeper(nap: float, yields: bool) -> Callable[[], None]:
     """A sleep from which one comes back after `nap` seconds: timers and the way back are late."""
     asked = nap / 2
     begin = time.perf_counter()
@@ -25,7 +26,13 @@ def sleeper(nap: float) -> Callable[[], None]:
         time.sleep(asked)
     late = (time.perf_counter() - begin) / 50 - asked
     asked = max(nap - late, 0.0)
-    return lambda: time.sleep(asked)
+
+    def away() -> None:
+        time.sleep(asked)
+        if yields:
+            os.sched_yield()
+
+    return away
 
 
 def gaps(away: Callable[[], object]) -> tuple[list[float], float]:
@@ -51,7 +58,7 @@ def gaps(away: Callable[[], object]) -> tuple[list[float], float]:
 if __name__ == "__main__":
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     if len(sys.argv) > 1:
-        found, polling = gaps(sleeper(float(sys.argv[1])))
+        found, polling = gaps(sleeper(float(sys.argv[1]), "yield" in sys.argv))
     else:
         found, polling = gaps(os.sched_yield)
         found = [gap for gap in found if gap > LEAST]
