@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from pylb import _core
 from pylb.errors import PylbError
 from pylb.events.monitor import Monitor
@@ -76,5 +78,8 @@ class Online:
                 here = max(here, 1e-9 * int(last["begin"]) + float(last["inside"]))
         there = float(times[:, 0].max())
         if here > 0:
-            words = ", ".join(f"{name} {value}" for name, value in given.items())
-            self._say(f"{here:.1f} s here would be {there:.1f} s ({there / here:.2f}) at {words}")
+            words = ", ".join(
+                f"{name} {','.join(f'{x:g}' for x in np.atleast_1d(value))}"
+                for name, value in given.items()
+            )
+            self._say(f"{here:.1f} s here would be {there:.1f} s ({there / here:.0%}) with {words}")
