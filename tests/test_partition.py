@@ -219,8 +219,10 @@ def test_a_refinement_leaves_no_part_empty():
         out = pylb.partition(**given, method=method, starts=2)
         assert np.bincount(out.part, minlength=6).min() > 0
     shares = [1.0, 1.0, 0.0, 1.0, 1.0, 1.0]
-    out = pylb.partition(**given, method="pylb", shares=shares)
-    assert (np.bincount(out.part, minlength=6) > 0).tolist() == [s > 0 for s in shares]
+    weightless = {"weight": np.arange(20) % 3, "old": np.arange(20) % 6}
+    for more in ({}, weightless, weightless | {"approach": "refine"}):
+        out = pylb.partition(**given, **more, method="pylb", shares=shares)
+        assert (np.bincount(out.part, minlength=6) > 0).tolist() == [s > 0 for s in shares]
 
 
 @pytest.mark.parametrize(

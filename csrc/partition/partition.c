@@ -346,10 +346,26 @@ static int32_t fullest(const int32_t *count, int32_t k)
     return best;
 }
 
-int plb_partition_fill_empty(const plb_partition_t *in, int32_t *part, plb_err_t *err)
+/* What is in a part of no share, and may leave, goes to the one of the largest. */
+static void leave_no_share(const plb_partition_t *in, int32_t *part)
+{
+    int32_t largest = 0;
+    for (int32_t r = 1; r < in->n_parts; r++) {
+        largest = in->share[r] > in->share[largest] ? r : largest;
+    }
+    for (int32_t v = 0; v < in->n_vertices; v++) {
+        const bool fixed = in->fixed != NULL && in->fixed[v] >= 0;
+        part[v] = fixed || in->share[part[v]] > 0.0 ? part[v] : largest;
+    }
+}
+
+int plb_partition_keep_shares(const plb_partition_t *in, int32_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;
     int32_t *count = NULL, *free_ones = NULL;
+    if (in->share != NULL) {
+        leave_no_share(in, part);
+    }
     PLB_NEW0(count, in->n_parts);
     PLB_NEW0(free_ones, in->n_parts);
     for (int32_t v = 0; v < in->n_vertices; v++) {
@@ -416,7 +432,7 @@ static int ask(const plb_partitioner_t *with, const plb_partition_t *in, int32_t
     if (ret == PLB_OK) {
         ret = check_answer(with, in, part, err);
     }
-    return ret == PLB_OK ? plb_partition_fill_empty(in, part, err) : ret;
+    return ret == PLB_OK ? plb_partition_keep_shares(in, part, err) : ret;
 }
 
 int plb_partition_run(const plb_partitioner_t *with, const plb_partition_t *in, int32_t *part,

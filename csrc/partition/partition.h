@@ -80,12 +80,14 @@ int plb_partition_check(const plb_partition_t *in, plb_err_t *err);
 int plb_partition_run(const plb_partitioner_t *with, const plb_partition_t *in, int32_t *part,
                       plb_err_t *err);
 
-/** A part of some share that is empty gets one vertex of the part that has most. */
-int plb_partition_fill_empty(const plb_partition_t *in, int32_t *part, plb_err_t *err);
+/** A part of some share that is empty gets one vertex of the part that has most; one of no share
+ *  keeps only what is fixed there. */
+int plb_partition_keep_shares(const plb_partition_t *in, int32_t *part, plb_err_t *err);
 
 /** Make any partition of a checked question better: brought within its limits, refined, then
  *  `cycles` V-cycles; what counts is connectivity - 1 of nets and cut of edges, with what leaving
- *  the old parts costs.  A part may become empty.  tick may be NULL. */
+ *  the old parts costs.  A part may become empty, and one of no
+ *  share keep what weighs nothing.  tick may be NULL. */
 int plb_partition_improve(const plb_partition_t *in, int32_t cycles, plb_tick_fn tick,
                           void *tick_arg, int32_t *part, plb_err_t *err);
 

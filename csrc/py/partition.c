@@ -79,7 +79,7 @@ static int answer(const plb_partitioner_t *library, const plb_partition_t *q, in
     }
     if (ret == PLB_OK && cycles >= 0) {
         ret = plb_partition_improve(q, cycles, plb_py_tick, state, part, err);
-        ret = ret == PLB_OK ? plb_partition_fill_empty(q, part, err) : ret;
+        ret = ret == PLB_OK ? plb_partition_keep_shares(q, part, err) : ret;
     }
     return ret;
 }
