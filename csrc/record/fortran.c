@@ -138,16 +138,15 @@ static uint64_t message_of(MPI_Fint message)
     const MPI_Message it = MPI_Message_f2c(message);
     return PLB_HANDLE(it);
 }
-#undef BEFORE
-#define BEFORE const uint64_t was = message_of(*message)
-WITH_STATUS(mrecv, (void *buf, F count, F type, F message), (buf, count, type, message),
-            plb_note_taken(was))
-#define IMRECV(symbol)                                                                            \
-    NAMED(symbol, (void *buf, F count, F type, F message, F request, F ierr), BEFORE;             \
-          AROUND(pmpi_##symbol(buf, count, type, message, request, ierr),                         \
-                 plb_made_taken(was, MPI_Request_f2c(*request))))
-IMRECV(imrecv_)
-IMRECV(imrecv_f08_)
+#define TAKES_NAMED(symbol, last, noted_so)                                                       \
+    NAMED(symbol, (void *buf, F count, F type, F message, F last, F ierr),                        \
+          const uint64_t was = message_of(*message);                                              \
+          AROUND(pmpi_##symbol(buf, count, type, message, last, ierr), noted_so))
+#define TAKES(name, last, noted_so)                                                               \
+    TAKES_NAMED(name##_, last, noted_so)                                                          \
+    TAKES_NAMED(name##_f08_, last, noted_so)
+TAKES(mrecv, status, plb_note_taken(was))
+TAKES(imrecv, request, plb_made_taken(was, MPI_Request_f2c(*request)))
 
 /* --- requests --- */
 
