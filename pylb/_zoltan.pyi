@@ -12,6 +12,7 @@ def partition(
     comm: Any,
     dist: Any,
     parts: int,
+    home: int,
     old: Any,
     *,
     n_weights: int = 0,

@@ -162,12 +162,14 @@ def methods(quick: bool, full: bool, only: str | None = None) -> Answer:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         program = driver(folder)
-        for title, xyz, mesh in _cases(quick, only):
+        for title, xyz, mesh in _cases(quick, full, only):
             path = folder / "case"
             write_case(path, xyz, mesh)
             for ranks in (1, 2) if quick else (1, 2, 3, 4):
                 begin = time.perf_counter()
                 names = _chosen(xyz, mesh.shape[0], ranks, full)
+                if not names:
+                    continue
                 mine, alone = _in_turn(path, program, names, ranks)
                 made = [_row(title, m, ranks, mine[m], alone.get(m)) for m in names]
                 rows += made
@@ -186,9 +188,11 @@ def methods(quick: bool, full: bool, only: str | None = None) -> Answer:
     return rows, good
 
 
-def _cases(quick: bool, only: str | None) -> list[tuple[str, Any, Any]]:
-    """Title, points or None, graph."""
-    files = {} if quick else {f.stem: f for f in sorted((DATA / "graphs").glob("*.graph"))}
+def _cases(quick: bool, full: bool, only: str | None) -> list[tuple[str, Any, Any]]:
+    """Title, points or None, graph; by default the smallest graph of the data folder only."""
+    found = sorted((DATA / "graphs").glob("*.graph"), key=lambda f: f.stat().st_size)
+    found = found if full or only is not None else found[: 0 if quick else 1]
+    files = {f.stem: f for f in found}
     sides = {f"cube{side}": side for side in ([22] if quick else [22, 46, 100])}
     chosen = [*sides, *files] if only is None else only.split(",")
     cubes = [(f"cube {sides[n]}^3", *cube(sides[n])) for n in chosen if n in sides]
@@ -196,8 +200,10 @@ def _cases(quick: bool, only: str | None) -> list[tuple[str, Any, Any]]:
 
 
 def _chosen(xyz: Any, n: int, ranks: int, full: bool) -> list[str]:
-    """Methods of a case; of the largest meshes only those that take seconds."""
+    """Methods of a case; of the largest meshes, and of more ranks than cores, the fast ones only."""
     names = [] if xyz is None else ["rcb", "rib", "hsfc"]
+    if ranks > len(os.sched_getaffinity(0)) and not full:
+        return names
     if n < 50_000 or full:
         names += ["graph", "zoltan", "ptscotch"]
     elif n < 500_000:

@@ -34,7 +34,8 @@ typedef struct plb_zoltan {
     plb_ints_t net_start, pin;
     const double *net_weight;
 
-    const int32_t *old;   /* [n] present part of each */
+    const int32_t *old;   /* [n] present part of each, or NULL: all are in */
+    int32_t home;         /* this one */
     const int32_t *fixed; /* [n] or -1, or NULL */
     const int32_t *size;  /* [n] what its migration costs, or NULL: 1 */
 
@@ -48,7 +49,7 @@ typedef struct plb_zoltan {
 /** PLB_ERR_STATE where MPI is not initialised, or finalised. */
 int plb_zoltan_has_mpi(plb_err_t *err);
 
-/** part[n]: the new part of each own object, those of `old` where Zoltan moves nothing.  *code is
+/** part[n]: the new part of each own object, the present one where Zoltan moves nothing.  *code is
  *  what Zoltan returned; where it fails on one rank it fails on all.  With `keep` the structure,
  * which holds the cuts, is the caller's to destroy.  Collective over comm, blocks. */
 int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, struct Zoltan_Struct **keep,

@@ -34,7 +34,7 @@ static void present_parts(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR
     IDS, (void)gid;
     const plb_zoltan_t *in = data;
     for (int i = 0; i < n; i++) {
-        part[i] = in->old[lid[i]];
+        part[i] = in->old == NULL ? in->home : in->old[lid[i]];
     }
     *ierr = ZOLTAN_OK;
 }

@@ -160,6 +160,19 @@ static int agree(MPI_Comm comm, int ret, plb_err_t *err)
     return first != INT_MAX ? failed_on(first, ret, err) : PLB_OK;
 }
 
+/* part[] of what comes from here, which needs no message; count[] of what comes from others. */
+static void take_own(const plb_zoltan_t *in, const lists_t *come, int32_t *part, int *count)
+{
+    for (int i = 0; i < come->n; i++) {
+        const int r = come->rank[i];
+        if (r == in->rank) {
+            part[(int64_t)come->gid[i] - in->first] = come->part[i];
+        } else {
+            count[r]++;
+        }
+    }
+}
+
 /* part[] of the objects that others say come to them; a word is a row of its owner and the new
  * part.  A rank that has failed, `before`, says -1 in place of a number, and all fail. */
 static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, int32_t *part,
@@ -170,8 +183,12 @@ static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, 
     MPI_Comm_size(in->comm, &n_ranks);
     PLB_NEW0(count, 4 * n_ranks);
     int *into = count + n_ranks, *place = into + n_ranks, *into_place = place + n_ranks;
-    for (int i = 0; before == PLB_OK && i < come->n; i++) {
-        count[come->rank[i]]++;
+    if (before == PLB_OK) {
+        take_own(in, come, part, count);
+    }
+    if (n_ranks == 1) {
+        ret = before;
+        goto out;
     }
     for (int r = 0; before != PLB_OK && r < n_ranks; r++) {
         count[r] = -1;
@@ -191,7 +208,9 @@ static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, 
     PLB_NEW(said, places(count, n_ranks, place));
     for (int i = 0; i < come->n; i++) {
         const int r = come->rank[i];
-        said[place[r]++] = ((int64_t)come->gid[i] - in->dist[r]) << 32 | come->part[i];
+        if (r != in->rank) {
+            said[place[r]++] = ((int64_t)come->gid[i] - in->dist[r]) << 32 | come->part[i];
+        }
     }
     places(count, n_ranks, place);
     if (MPI_Alltoallv(said, count, place, MPI_INT64_T, heard, into, into_place, MPI_INT64_T,
@@ -225,8 +244,9 @@ static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int32_t *
         ret = PLB_FAIL(err, PLB_ERR_NOMEM, "Zoltan ran out of memory");
     } else if (*code != ZOLTAN_OK && *code != ZOLTAN_WARN) {
         ret = PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan failed (code %d)", *code);
-    } else if (in->n > 0) {
-        memcpy(part, in->old, (size_t)in->n * sizeof *part);
+    }
+    for (int32_t v = 0; ret == PLB_OK && v < in->n; v++) {
+        part[v] = in->old == NULL ? in->home : in->old[v];
     }
     ret = in->imports ? tell_owners(in, &come, ret, part, err) : agree(in->comm, ret, err);
     for (int i = 0; ret == PLB_OK && !in->imports && i < go.n; i++) {

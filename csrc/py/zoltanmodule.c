@@ -50,10 +50,9 @@ static int64_t entries(PyObject *object)
 
 static int fill(plb_py_held_t *held, const arguments_t *a, plb_zoltan_t *q)
 {
-    const int64_t n = q->n = (int32_t)entries(a->old), m = entries(a->to);
+    const int64_t m = entries(a->to);
     const int64_t nets = q->n_nets =
         a->net_start == Py_None ? 0 : (int32_t)entries(a->net_start) - 1;
-    const int64_t rows = a->start == Py_None ? 0 : n + 1;
     int ranks = 1;
     if (a->comm == Py_None) {
         q->comm = MPI_COMM_SELF;
@@ -66,8 +65,13 @@ static int fill(plb_py_held_t *held, const arguments_t *a, plb_zoltan_t *q)
         MPI_Comm_size(q->comm, &ranks);
         MPI_Comm_rank(q->comm, &q->rank);
     }
-    if (plb_py_view(held, a->dist, "dist", NPY_INT64, ranks + 1, &q->dist) ||
-        plb_py_view(held, a->old, "old", NPY_INT32, n, &q->old) ||
+    if (plb_py_view(held, a->dist, "dist", NPY_INT64, ranks + 1, &q->dist) != 0) {
+        return -1;
+    }
+    q->first = q->dist[q->rank];
+    const int64_t n = q->n = (int32_t)(q->dist[q->rank + 1] - q->first);
+    const int64_t rows = a->start == Py_None ? 0 : n + 1;
+    if (plb_py_view(held, a->old, "old", NPY_INT32, n, &q->old) ||
         plb_py_view(held, a->weight, "weight", NPY_FLOAT64, n * q->n_weights, &q->weight) ||
         plb_py_view(held, a->share, "share", NPY_FLOAT64, q->n_parts, &q->share) ||
         plb_py_view(held, a->coords, "coords", NPY_FLOAT64, n * q->n_dims, &q->coords) ||
@@ -79,11 +83,6 @@ static int fill(plb_py_held_t *held, const arguments_t *a, plb_zoltan_t *q)
         plb_py_view(held, a->net_weight, "net_weight", NPY_FLOAT64, nets, &q->net_weight) ||
         plb_py_view(held, a->fixed, "fixed", NPY_INT32, n, &q->fixed) ||
         plb_py_view(held, a->size, "size", NPY_INT32, n, &q->size)) {
-        return -1;
-    }
-    q->first = q->dist[q->rank];
-    if (q->dist[q->rank + 1] - q->first != n) {
-        PyErr_SetString(PyExc_ValueError, "dist: expected as many objects of this rank as in old");
         return -1;
     }
     return 0;
@@ -135,7 +134,7 @@ static int run(const plb_zoltan_t *q, int32_t *part, int *code, struct Zoltan_St
 
 PyDoc_STRVAR(
     partition_doc,
-    "partition(comm, dist, parts, old, *, n_weights=0, n_dims=0, first_net=0, weight=None,\n"
+    "partition(comm, dist, parts, home, old, *, n_weights=0, n_dims=0, first_net=0, weight=None,\n"
     "          share=None, coords=None, start=None, to=None, edge_weight=None, net_start=None,\n"
     "          pin=None, net_weight=None, fixed=None, size=None, options=[], keep=False,\n"
     "          imports=False)\n--\n\n"
@@ -145,18 +144,18 @@ PyDoc_STRVAR(
 static PyObject *partition(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     (void)module;
-    static char *names[] = {"comm",       "dist",      "parts",       "old",       "n_weights",
-                            "n_dims",     "first_net", "weight",      "share",     "coords",
-                            "start",      "to",        "edge_weight", "net_start", "pin",
-                            "net_weight", "fixed",     "size",        "options",   "keep",
-                            "imports",    NULL};
+    static char *names[] = {"comm",      "dist",       "parts",     "home",        "old",
+                            "n_weights", "n_dims",     "first_net", "weight",      "share",
+                            "coords",    "start",      "to",        "edge_weight", "net_start",
+                            "pin",       "net_weight", "fixed",     "size",        "options",
+                            "keep",      "imports",    NULL};
     PyObject *no = Py_None, *result = NULL, *made = NULL;
     arguments_t a = {no, no, no, no, no, no, no, no, no, no, no, no, no, no, NULL};
     plb_zoltan_t q = {0};
     long long first_net = 0;
     int keep = 0, imports = 0, code = 0, ret = PLB_ERR_CALLBACK;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOiO|$iiLOOOOOOOOOOOO!pp", names, &a.comm,
-                                     &a.dist, &q.n_parts, &a.old, &q.n_weights, &q.n_dims,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOiiO|$iiLOOOOOOOOOOOO!pp", names, &a.comm,
+                                     &a.dist, &q.n_parts, &q.home, &a.old, &q.n_weights, &q.n_dims,
                                      &first_net, &a.weight, &a.share, &a.coords, &a.start, &a.to,
                                      &a.edge_weight, &a.net_start, &a.pin, &a.net_weight, &a.fixed,
                                      &a.size, &PyList_Type, &a.options, &keep, &imports)) {

@@ -40,9 +40,10 @@ def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> 
         problem.ranks.comm,
         problem.dist,
         len(parts.label),
+        max(0, int(parts.index[home(problem)])),
         options=options,
         keep=keep,
-        imports=name in IMPORTS and problem.ranks.size > 1,
+        imports=name in IMPORTS,
         **given,
     )
     _tell(name, said)
@@ -118,24 +119,26 @@ def _near_one(problem: Problem, weight: F64) -> F64:
     return weight if (np.abs(exponent) < 60).all() else np.ldexp(weight, -exponent)
 
 
-def _old(problem: Problem, parts: _Parts) -> I32:
+def _old(problem: Problem, parts: _Parts) -> I32 | None:
     """Present parts as Zoltan counts them; objects of one that was left out are in the first."""
+    if problem.old is None:
+        return None  # home
     old = parts.of(present(problem))
     return old if parts.same else np.maximum(old, 0)
 
 
 def present(problem: Problem) -> I32:
     """The part that each own object is in: of those without one, the first of this rank."""
-    ranks, k = problem.ranks, problem.parts
-    home = np.int32(first_part(k, ranks.rank, ranks.size))
+    first = np.int32(home(problem))
     if problem.old is None:
-        return np.full(problem.n, home, np.int32)
-    return np.where(problem.old < 0, home, problem.old).astype(np.int32)
+        return np.full(problem.n, first)
+    return np.where(problem.old < 0, first, problem.old).astype(np.int32)
 
 
-def first_part(parts: int, rank: int, ranks: int) -> int:
-    """The first part of a rank, or with fewer parts than ranks one near it."""
-    return min(parts - 1, -(-rank * parts // ranks))
+def home(problem: Problem) -> int:
+    """The first part of this rank, or with fewer parts than ranks one near it."""
+    ranks, k = problem.ranks, problem.parts
+    return min(k - 1, -(-ranks.rank * k // ranks.size))
 
 
 def _sizes(problem: Problem) -> tuple[I32 | None, float]:
