@@ -17,6 +17,7 @@ import pytest
 
 import pylb
 from pylb.cli.main import main
+from pylb.events import recorder
 from pylb.events.layout import Collective, Kind
 from pylb.events.monitor import HEAD, Monitor
 from pylb.events.recorder import loaded, record
@@ -173,6 +174,28 @@ def test_ranks_that_ask_and_sleep_in_between(mpiexec, build):
     _, run = record([*mpiexec, "-n", "2", build("pipeline"), "10", "1e5"])
     assert "response" not in run.info  # it waits within MPI
     assert whole(run).target.period == 0.005
+
+
+@pytest.mark.parametrize(
+    ("waiting", "gap", "waits"),
+    [("spin", 0.0003, "block"), ("yield", 0.002, "yield"), ("yield", 0.0003, "block")],
+)
+def test_who_sleeps_in_between_is_measured_with_that_sleep(monkeypatch, waiting, gap, waits):
+    def turns(*how):
+        if not how:
+            return [0.004, 0.01]
+        assert how == ("0.00025", "yield")[: 1 + (waiting == "yield")]
+        return [gap, 0.07]
+
+    monkeypatch.setattr(recorder, "_turns", turns)
+    info = {"waiting": waiting, "nap": 0.00025, "asleep": 0.75}
+    told = info | recorder.sharing(info)
+    assert told["quantum"] == 0.004
+    assert told["polling"] == pytest.approx(0.75 * 0.07 + 0.25 * 0.01)
+    assert told["waiting"] == waits
+    assert recorder.sharing({"waiting": waiting}) == {"quantum": 0.004, "polling": 0.01}
+    monkeypatch.setattr(recorder, "_turns", lambda *how: [])  # no other process may run there
+    assert recorder.sharing(info) == {}
 
 
 @needs_recorder
@@ -452,7 +475,7 @@ def test_a_placement_that_is_none_ends_neither_program_nor_recording(build, mpie
     assert run.closed.all()
 
 
-def recorder(output, *command):
+def recording(output, *command):
     """``pylb record`` as it is started by a shell, once its ranks compute."""
     words = [sys.executable, "-m", "pylb", "record", "--place", "0,1", "-o", str(output), "--"]
     child = subprocess.Popen(
@@ -468,7 +491,7 @@ def recorder(output, *command):
 def test_who_ends_the_recorder_keeps_what_is_there(build, mpiexec, tmp_path):
     output = tmp_path / "run"
     command = [*mpiexec, "-n", "2", build("stencil"), "1000000", "1e5"]
-    with recorder(output, *command) as child:
+    with recording(output, *command) as child:
         child.send_signal(signal.SIGTERM)
         said = child.stderr.read()
     assert child.returncode != 0
@@ -484,7 +507,7 @@ def test_who_ends_the_recorder_keeps_what_is_there(build, mpiexec, tmp_path):
 def test_the_program_survives_its_monitor(build, mpiexec, tmp_path):
     mark = tmp_path / "through"
     program = f"{shlex.join([*mpiexec, '-n', '2', build('stencil')])} 600 2e6 && touch {mark}"
-    with recorder(tmp_path / "run", "sh", "-c", program) as child:
+    with recording(tmp_path / "run", "sh", "-c", program) as child:
         child.kill()
         said = child.stderr.read()  # until the program has ended too
     assert mark.exists()

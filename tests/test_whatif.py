@@ -327,6 +327,14 @@ def test_a_message_that_is_never_received_and_one_that_is_never_sent():
         whatif(run)
 
 
+def test_what_asking_takes_belongs_to_the_way_of_waiting():
+    run = two()
+    run.info.update(waiting="yield", polling=0.05)
+    assert target(run).polling == target(run, waiting="yield").polling == 0.05
+    assert target(run, waiting="block").polling == 0
+    assert target(run, waiting="block", polling=0.1).polling == 0.1
+
+
 @pytest.mark.parametrize(
     ("given", "error", "says"),
     [

@@ -1,7 +1,7 @@
 """Become a program on one core.  Run by path: ``python -I -S pin.py 0,1,0,1 program arguments``.
 
 The cores are given by rank, as mpiexec tells it.  Where that is allowed, the program goes before
-all others: what else the machine does then takes a hundredth of a core.
+all others of its session: what pylb and mpiexec do beside it then takes a hundredth of a core.
 """
 
 import contextlib

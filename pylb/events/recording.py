@@ -34,7 +34,7 @@ class Recording:
     info : dict
         About the run: ``command``, ``seconds`` (wall time, from the end of MPI_Init to the
         beginning of MPI_Finalize), ``alpha``, ``beta``, ``overhead``, ``quantum``, ``waiting``,
-        ``polling``, ``response``,
+        ``polling``, ``response``, ``nap``, ``asleep`` (how ranks wait that sleep in between),
         and for each rank ``host``, ``processor``, ...
     procedures : list of str
         Names of the marked procedures, by number.
