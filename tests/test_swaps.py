@@ -72,3 +72,12 @@ def test_what_messages_cost_is_shared_out():
     plan = pylb.place(snap, "CommAwareRefineLB", **told)
     whole = longest(snap, snap.rank, *told.values())
     assert longest(snap, plan.rank, *told.values()) < 0.8 * whole
+
+
+def test_objects_that_talk_to_few_are_not_stuck():
+    rng = np.random.default_rng(3)
+    load = np.where(rng.random(3000) < 0.1, 10.0, 1.0)
+    edges = ([0, 1], [1, 0], [9.0, 9.0])
+    snap = pylb.Snapshot(load, np.zeros(3000, int), n_ranks=100, edges=edges)
+    for name in ("CommAwareRefineLB", "RefineCommLB"):
+        assert pylb.place(snap, name).after.max_over_mean < 1.1

@@ -16,7 +16,8 @@
  *
  * The most loaded rank (ties: the lowest) sheds its excess first, then the next.  One that cannot
  * get below the threshold lifts it for those after it: the iteration takes that long anyway.
- * Exchanges (swaps.h) then bring down what is left above it.
+ * Exchanges (swaps.h) then bring down what is left above it, and RefineSwapLB what loads alone
+ * leave.
  */
 #include <math.h>
 #include <stddef.h>
@@ -348,6 +349,54 @@ static double mean_comm(const mover_t *self)
     return self->comm == NULL ? 0.0 : work / speed;
 }
 
+/* The longest rank under rank[n_objects], what it sends included if that counts. */
+static int longest(const plb_problem_t *problem, const double *cost, int32_t *rank, double *out,
+                   plb_err_t *err)
+{
+    mover_t self = {0};
+    const int32_t p = problem->in->n_ranks;
+    int ret = plb_ranks_init(&self.ranks, problem, rank, err);
+    if (ret == PLB_OK && cost != NULL) {
+        PLB_NEW0(self.comm, p);
+        plb_affinity_of_ranks(problem->in, rank, cost[0], cost[1], self.comm);
+    }
+    *out = 0.0;
+    for (int32_t r = 0; ret == PLB_OK && r < p; r++) {
+        *out = fmax(*out, seconds(&self, r));
+    }
+out:
+    mover_free(&self);
+    return ret;
+}
+
+/* What talks to nobody leaves in any order, and may leave only objects that fit nowhere.  Loads
+ * that alone are above the limit go on as in RefineSwapLB, if that shortens the longest rank. */
+static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, double limit,
+                         const double *cost, const plb_opts_t *opts, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_ranks_t *ranks = &mover->ranks;
+    const size_t size = (size_t)problem->in->n_objects * sizeof *ranks->rank;
+    double before, after;
+    int32_t *other = NULL;
+    if (plb_ranks_max(ranks) <= limit * (1.0 + SLACK)) {
+        return ret;
+    }
+    PLB_NEW(other, problem->in->n_objects);
+    memcpy(other, ranks->rank, size);
+    if ((ret = plb_refine_swap(problem, limit / plb_ranks_average(ranks), other, opts, err)) ||
+        (ret = longest(problem, cost, ranks->rank, &before, err)) ||
+        (ret = longest(problem, cost, other, &after, err))) {
+        goto out;
+    }
+    if (after < before) {
+        memcpy(ranks->rank, other, size);
+    }
+out:
+    plb_free(other);
+    return ret;
+}
+
 static int refine(const plb_problem_t *problem, double overload, bool exchanges,
                   const double *cost, int32_t *rank, const plb_opts_t *opts, plb_err_t *err)
 {
@@ -387,6 +436,7 @@ static int refine(const plb_problem_t *problem, double overload, bool exchanges,
     ret = shed_all(&self, opts);
     if (ret == PLB_OK && exchanges) {
         ret = plb_swaps(&self.ranks, self.comm, alpha, beta, limit, opts, err);
+        ret = ret == PLB_OK ? go_on_by_load(problem, &self, limit, cost, opts, err) : ret;
     }
 out:
     mover_free(&self);
