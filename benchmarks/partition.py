@@ -15,7 +15,8 @@
 5. Weights that drift: volume of repartition against partition and refine.  Checked: at most 1.05
    of the better one's.
 6. Each method on meshes of 10^4 to 10^6 vertices and a graph of the data folder, 1 to 4 ranks
-   (--full: all graphs, and the methods that take minutes).  Checked: at most 1.1 times the time of a bare C driver.
+   (--full: all graphs, and the methods that take minutes).  Checked: at most 1.1 times the time
+   of a bare C driver.
 """
 
 from __future__ import annotations

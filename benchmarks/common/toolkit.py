@@ -200,7 +200,7 @@ def _cases(quick: bool, full: bool, only: str | None) -> list[tuple[str, Any, An
 
 
 def _chosen(xyz: Any, n: int, ranks: int, full: bool) -> list[str]:
-    """Methods of a case; of the largest meshes, and of more ranks than cores, the fast ones only."""
+    """Methods of a case; of large meshes, and of more ranks than cores, the fast ones only."""
     names = [] if xyz is None else ["rcb", "rib", "hsfc"]
     if ranks > len(os.sched_getaffinity(0)) and not full:
         return names
