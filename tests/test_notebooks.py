@@ -29,7 +29,7 @@ def executed(path, monkeypatch, data):
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     resources = {"metadata": {"path": str(path.parent)}}
-    nbclient.NotebookClient(notebook, timeout=60, resources=resources).execute()
+    nbclient.NotebookClient(notebook, timeout=300, resources=resources).execute()
     return notebook.cells
 
 
@@ -92,11 +92,19 @@ def test_there_are_notebooks():
     assert EXPECTED.keys() <= {path.stem for path in NOTEBOOKS}
 
 
+def slowness():
+    """How many times longer everything takes as others use the cores."""
+    begin, cpu = time.perf_counter(), time.process_time()
+    while time.process_time() - cpu < 0.1:
+        pass
+    return (time.perf_counter() - begin) / 0.1
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_runs_on_a_generated_run(path, monkeypatch, tmp_path):
     begin = time.monotonic()
     cells = executed(path, monkeypatch, tmp_path)
-    assert time.monotonic() - begin < 60
+    assert time.monotonic() - begin < 60 * slowness()
     said, pictures, more = EXPECTED.get(path.stem, ("", 0, None))
     assert said in printed(cells)
     assert len(shown(cells, "image/png")) >= pictures
