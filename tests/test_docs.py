@@ -1,7 +1,11 @@
 """The documentation's tables are complete."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 from pylb import plots
 
@@ -17,6 +21,22 @@ def test_every_environment_variable_is_in_the_table():
     assert {"PYLB_ABORT_AFTER", "PLB_DEBUG", "PLB_TRACE"} <= used
     table = (ROOT / "docs" / "environment.md").read_text()
     assert [name for name in sorted(used) if f"`{name}" not in table] == []
+
+
+def test_what_the_readme_prints_runs(mpiexec, tmp_path):
+    """The driver on two ranks, then the replay of what it recorded."""
+    pytest.importorskip("h5py")
+    driver, replay = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    (tmp_path / "script.py").write_text(driver.replace("iterate(200)", "iterate(20)"))
+    (tmp_path / "replay.py").write_text(f"import pylb\n{replay}")
+    for words in (
+        [*mpiexec, "-n", "2", sys.executable, "script.py"],
+        [sys.executable, "replay.py"],
+    ):
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout
+    assert (tmp_path / "run.html").stat().st_size > 10_000
 
 
 def test_every_plot_is_in_the_table():
