@@ -281,8 +281,12 @@ class BestFit:
         q = self.q
         self.fixed = q.sums(q.rank, [not m for m in q.movable])
         self.grain = self.common() if self.alike() else 0.0
-        total, fine = sum(q.load), 1e-3 * self.grain or 0.03 * self.light()
-        self.tolerance = min(fine * q.p / total, 1e-4) if total else 1e-4
+        total, square = sum(q.load), 0.05 * (q.p / (sum(q.movable) + 1)) ** 2
+        if self.grain:
+            fine = 1e-3 * self.grain * q.p / total
+        else:
+            fine = max(0.03 * (self.light() * q.p / total if total else 0.0), square)
+        self.tolerance = min(fine, 1e-4)
         self.above = tolerance
 
     def alike(self):

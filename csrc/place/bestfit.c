@@ -40,6 +40,9 @@ static const double CLOSE = 1e-4;
 /* Tolerance, in loads of the p-th lightest object. */
 static const double OF_GREEDY = 0.03;
 
+/* And in squares of ranks over objects. */
+static const double OF_SQUARE = 0.05;
+
 /* And in the largest load of which all loads are whole multiples, where there is one. */
 static const double OF_GRAIN = 1e-3;
 
@@ -453,20 +456,25 @@ typedef struct aim {
     double grain; /* load of which all are whole multiples, or 0 */
 } aim_t;
 
-/* What GreedyLB leaves is 0.06 to 0.6 of the load of the p-th lightest object; multiples
- * of a grain come out even, but for rounding. */
+/* What GreedyLB leaves is 0.06 to 0.6 of the load of the p-th lightest object, or, where loads
+ * begin near 0, half a square of p/n; multiples of a grain come out even, but for rounding. */
 static int set_tolerance(const plb_problem_t *problem, aim_t *aim, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int64_t sample = problem->n < SAMPLE ? problem->n : SAMPLE;
+    const double p = problem->in->n_ranks, ratio = p / (double)(problem->n + 1);
     double *scratch = NULL, sum = 0.0;
     PLB_NEW(scratch, sample);
-    const double fine = aim->grain > 0.0 ? OF_GRAIN * aim->grain
-                                         : OF_GREEDY * plb_grain_light(problem, scratch, sample);
     for (int64_t i = 0; i < problem->in->n_objects; i++) {
         sum += problem->in->load[i];
     }
-    aim->tolerance = sum > 0.0 ? fmin(fine * problem->in->n_ranks / sum, CLOSE) : CLOSE;
+    if (aim->grain > 0.0) {
+        aim->tolerance = OF_GRAIN * aim->grain * p / sum;
+    } else {
+        const double light = sum > 0.0 ? plb_grain_light(problem, scratch, sample) * p / sum : 0.0;
+        aim->tolerance = fmax(OF_GREEDY * light, OF_SQUARE * ratio * ratio);
+    }
+    aim->tolerance = fmin(aim->tolerance, CLOSE);
 out:
     plb_free(scratch);
     return ret;
