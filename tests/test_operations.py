@@ -165,8 +165,6 @@ def test_ranks_that_ask_and_sleep_in_between(mpiexec, build):
     assert 0.0004 < run.info["response"] < 0.01  # half of what lies between two questions
     assert 0 < run.info["polling"] < 0.3
     assert run.info["nap"] > 0.0005
-    assert run.info["asleep"] > 0.5
-    assert 1e-9 * run.ops[1]["compute"].sum() < 0.01 * run.seconds  # it asked, and did nothing
     late, free = whole(run), pylb.whatif(run, matching="recorded", network=(0.0, 0.0))
     assert late.target.alpha[0, 0] > run.info["response"]
     assert free.target.alpha[0, 0] == run.info["response"]
