@@ -377,10 +377,13 @@ static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, dou
     int ret = PLB_OK;
     const plb_ranks_t *ranks = &mover->ranks;
     const size_t size = (size_t)problem->in->n_objects * sizeof *ranks->rank;
-    double before, after;
+    double before, after, fastest = 0.0;
     int32_t *other = NULL;
-    if (plb_ranks_max(ranks) <= limit * (1.0 + SLACK)) {
-        return ret;
+    for (int32_t r = 0; r < problem->in->n_ranks; r++) {
+        fastest = fmax(fastest, plb_speed(problem->in, r));
+    }
+    if (plb_ranks_max(ranks) <= fmax(limit, ranks->heaviest / fastest) * (1.0 + SLACK)) {
+        return ret; /* nothing can be done about the heaviest object */
     }
     PLB_NEW(other, problem->in->n_objects);
     memcpy(other, ranks->rank, size);
