@@ -17,18 +17,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__":
-    import os
+from common.mpi import on_two_ranks
 
-    if not os.environ.keys() & {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}:
-        # Before mpi4py starts MPI here, which would not let mpiexec start anew.
-        raise SystemExit(subprocess.call(["mpiexec", "-n", "2", sys.executable, *sys.argv]))
+if __name__ == "__main__":
+    on_two_ranks()
 
 import numpy as np
 from chapter3 import WITHIN, Scattered, draw_32, draw_34, milli, row_32

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common.mpi import ask_mpi
 
 import pylb
 from pylb.cli import table
@@ -109,6 +110,7 @@ def main() -> None:
     if args.program:
         program(args.program, args.iterations)
         return
+    ask_mpi()
     found = measure(args.iterations)
     print(found["machine"])
     equal = found["rows"][0]["seconds"]

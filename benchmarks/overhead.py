@@ -10,21 +10,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from common.mpi import on_two_ranks
 
 import pylb
 from pylb.cli import table
 
-if __name__ == "__main__" and not os.environ.keys() & {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}:
-    # Before mpi4py starts MPI here, which would not let mpiexec start anew.
-    raise SystemExit(subprocess.call(["mpiexec", "-n", "2", sys.executable, *sys.argv]))
+if __name__ == "__main__":
+    on_two_ranks()
 
 from mpi4py import MPI
 

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from common import cases, share, toolkit
+from common.mpi import ask_mpi
 
 import pylb
 from pylb import partitioners
@@ -182,6 +183,7 @@ def main() -> None:
     parser.add_argument("--cases", help="of the methods: cube22, cube46, cube100, 4elt, ...")
     parser.add_argument("--json", type=Path, default=Path("out/partition.json"))
     args = parser.parse_args()
+    ask_mpi()
     out, checks = {}, {}
     parts: dict[str, Callable[[], tuple[list[list[Any]], bool]]] = {
         "table 3": lambda: table3(args.quick),

@@ -18,7 +18,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-from common.pinned import Place, ask_mpi, run
+from common.mpi import ask_mpi
+from common.pinned import Place, run
 
 import pylb
 from pylb.cli.table import show

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common.mpi import ask_mpi
 
 import pylb
 from pylb.cli import table
@@ -207,6 +208,7 @@ def measure(quick: bool) -> None:
 
 
 def launch(ranks: int, quick: bool) -> list[Row]:
+    ask_mpi()
     words = ["mpiexec", "-n", str(ranks), sys.executable, __file__, "--rank"]
     done = subprocess.run([*words, *["--quick"] * quick], stdout=subprocess.PIPE, check=True)
     rows: list[Row] = json.loads(done.stdout.splitlines()[-1])

@@ -12,16 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from pathlib import Path
 
-if __name__ == "__main__":
-    import os
+from common.mpi import on_two_ranks
 
-    if not os.environ.keys() & {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}:
-        # Before mpi4py starts MPI here, which would not let mpiexec start anew.
-        raise SystemExit(subprocess.call(["mpiexec", "-n", "2", sys.executable, *sys.argv]))
+if __name__ == "__main__":
+    on_two_ranks()
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 

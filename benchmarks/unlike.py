@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from common import cases  # noqa: F401  finds the examples
 from common.figures import check
+from common.mpi import ask_mpi
 
 import pylb
 from pylb import lab
@@ -285,6 +286,7 @@ def main() -> None:
         if int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK", "0"))) == 0:
             Path(args.ranks[0]).write_text(json.dumps(answer))
         return
+    ask_mpi()
     args.out.mkdir(parents=True, exist_ok=True)
     verdicts: list[dict[str, Any]] = []
     made = {

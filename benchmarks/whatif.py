@@ -34,7 +34,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common.pinned import Place, ask_mpi, run
+from common.mpi import ask_mpi
+from common.pinned import Place, run
 
 import pylb
 from pylb.cli.table import show

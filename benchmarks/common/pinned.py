@@ -70,11 +70,3 @@ def _run(words: list[str], shares: Sequence[float]) -> int:
     finally:
         os.dup2(out, 1)
         os.close(out)
-
-
-def ask_mpi() -> None:
-    """Environment: more ranks than cores, also as root; who waits gives way; one thread each."""
-    root = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM") if not os.geteuid() else ()
-    asked = ("OMPI_MCA_rmaps_base_oversubscribe", "OMPI_MCA_mpi_yield_when_idle")
-    for variable in (*asked, *root, "OMP_NUM_THREADS"):
-        os.environ.setdefault(variable, "1")

@@ -93,15 +93,8 @@ def driver(folder: Path) -> Path | None:
 def launch(ranks: int, *words: Any) -> dict[str, Any]:
     """Run under mpiexec; the JSON that it prints."""
     launcher = shlex.split(os.environ.get("PYLB_MPIEXEC", "mpiexec"))
-    environment = {
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
-        "OMPI_MCA_mpi_yield_when_idle": "1",
-        **os.environ,
-    }
     command = [*launcher, "-n", str(ranks), *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{shlex.join(command)}: {done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])

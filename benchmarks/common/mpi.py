@@ -1,0 +1,25 @@
+"""MPI programs that benchmarks start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+
+def ask_mpi() -> None:
+    """Environment: more ranks than cores, also as root; who waits gives way; one thread each."""
+    root = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM") if not os.geteuid() else ()
+    asked = ("OMPI_MCA_rmaps_base_oversubscribe", "OMPI_MCA_mpi_yield_when_idle")
+    for variable in (*asked, *root, "OMP_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
+
+
+def on_two_ranks() -> None:
+    """Start this program on two ranks instead, unless mpiexec has.
+
+    To be called before mpi4py starts MPI, which would not let mpiexec start anew.
+    """
+    if not os.environ.keys() & {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}:
+        ask_mpi()
+        raise SystemExit(subprocess.call(["mpiexec", "-n", "2", sys.executable, *sys.argv]))
