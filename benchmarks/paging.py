@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from common.figures import check
+from common.mpi import ask_mpi
 
 from pylb.cli.table import show
 from pylb.lab import Lab, Plan, Profile
@@ -40,14 +41,7 @@ SWEEPS = {"fits": 200, "pages": 5}  # for times that are long against the period
 MOST_STEPS = 5  # in which the functional model balances
 SCRIPT = Path(__file__).parents[1] / "examples/jacobi_rows.py"
 MODELS = ("none", "cpm", "fpm")
-ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-}
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def unknowns(even: float, unit: int) -> int:
@@ -131,7 +125,8 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE", default="out/paging.json")
     parser.add_argument("--plot", metavar="DIR", help="a picture of each run")
     args = parser.parse_args()
-    os.environ.update(ENVIRONMENT)
+    ask_mpi()
+    os.environ.update(ONE_THREAD)
     runs: dict[str, dict[str, Any]] = {}
     rows = []
     verdicts: list[dict[str, Any]] = []
