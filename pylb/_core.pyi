@@ -348,23 +348,8 @@ def remap(
     /,
 ) -> NDArray[np.int32]: ...
 def moves(
-    part: ArrayLike,
-    old: ArrayLike | None,
-    home: int,
-    parts: int,
-    ranks: int,
-    first: int,
-    ids: ArrayLike | None,
-    /,
-) -> tuple[
-    NDArray[np.int32],
-    NDArray[np.int64],
-    NDArray[np.int64],
-    NDArray[np.int32],
-    NDArray[np.int32],
-    NDArray[np.int64],
-    NDArray[np.int32],
-]: ...
+    part: ArrayLike, old: ArrayLike | None, parts: int, first: int, ids: ArrayLike | None, /
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]: ...
 
 # learner.c
 @final

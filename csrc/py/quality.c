@@ -237,18 +237,18 @@ out:
     return plb_py_take(name, (npy_intp)k, NPY_INT32);
 }
 
-PyDoc_STRVAR(moves_doc,
-             "moves(part, old, home, parts, ranks, first, ids, /)\n--\n\n"
-             "(rank of each object; row, id, rank, part of those that change their part; id and\n"
-             "part of these packed by rank, how many go to each); csrc/partition/moves.h.");
+PyDoc_STRVAR(
+    moves_doc,
+    "moves(part, old, parts, first, ids, /)\n--\n\n"
+    "(row, id, new part) of the objects of one process that change their part, ascending;\n"
+    "csrc/partition/moves.h.");
 static PyObject *moves(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *part, *old, *ids;
-    plb_new_parts_t in = {0};
+    plb_new_parts_t in = {.n_ranks = 1};
     long long first;
-    if (!PyArg_ParseTuple(args, "OOiiiLO", &part, &old, &in.home, &in.n_parts, &in.n_ranks, &first,
-                          &ids)) {
+    if (!PyArg_ParseTuple(args, "OOiLO", &part, &old, &in.n_parts, &first, &ids)) {
         return NULL;
     }
     plb_err_t err = {0, ""};
@@ -272,13 +272,13 @@ static PyObject *moves(PyObject *module, PyObject *args)
     if (ret != PLB_OK) {
         return plb_py_raise(ret, &err);
     }
-    return Py_BuildValue("NNNNNNN", plb_py_take(out.where, (npy_intp)in.n, NPY_INT32),
-                         plb_py_take(out.row, (npy_intp)out.n, NPY_INT64),
-                         plb_py_take(out.id, (npy_intp)out.n, NPY_INT64),
-                         plb_py_take(out.rank, (npy_intp)out.n, NPY_INT32),
-                         plb_py_take(out.part, (npy_intp)out.n, NPY_INT32),
-                         plb_py_take(out.packed, 2 * (npy_intp)out.n, NPY_INT64),
-                         plb_py_take(out.count, in.n_ranks, NPY_INT32));
+    PyObject *found = Py_BuildValue("NNN", plb_py_take(out.row, (npy_intp)out.n, NPY_INT64),
+                                    plb_py_take(out.id, (npy_intp)out.n, NPY_INT64),
+                                    plb_py_take(out.part, (npy_intp)out.n, NPY_INT32));
+    out.row = out.id = NULL; /* numpy's now */
+    out.part = NULL;
+    plb_moves_free(&out);
+    return found;
 }
 
 static PyMethodDef methods[] = {

@@ -54,6 +54,11 @@ class Problem:
         return int(self.dist[self.ranks.rank])
 
     @property
+    def n_weights(self) -> int:
+        """Columns of the weights."""
+        return 0 if self.weight is None else self.weight.shape[1]
+
+    @property
     def n_all(self) -> int:
         """Number of objects of all ranks."""
         return int(self.dist[-1])
@@ -67,7 +72,7 @@ class Problem:
         out["tree"] = None if self.tree is None else zlib.crc32(self.tree.parent.tobytes())
         out["shares"] = None if self.shares is None else self.shares.tolist()
         if self.n:
-            out["weight, columns"] = 0 if self.weight is None else self.weight.shape[1]
+            out["weight, columns"] = self.n_weights
             out["coords, columns"] = 0 if self.coords is None else self.coords.shape[1]
             for name in ("ids", "graph", "nets", "fixed", "old", "sizes"):
                 out[f"{name} given"] = getattr(self, name) is not None

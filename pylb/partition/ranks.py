@@ -113,17 +113,6 @@ class Ranks:
         """A way for items from here to the rank in each entry of `dest`.  Collective."""
         return Plan(self.comm if self.size > 1 else None, dest)
 
-    def swap(self, packed: I64, count: NDArray[np.int32], width: int) -> tuple[I64, I32]:
-        """Rows of `width` numbers that lie by rank, `count` for each; (rows, rank of each).
-
-        Dense and only once: cheaper than a plan.
-        """
-        into = np.empty_like(count)
-        self.comm.Alltoall(count, into)
-        came = np.empty((int(into.sum()), width), np.int64)
-        self.comm.Alltoallv([packed, width * count], [came, width * into])
-        return came, np.arange(self.size, dtype=np.int32).repeat(into)
-
 
 def _mpi() -> Any:
     from mpi4py import MPI

@@ -45,20 +45,19 @@ class Settled(NamedTuple):
 
 def settle(problem: Problem, part: I32, rename: bool) -> Settled:
     """Name the parts such that most stays where it is (`rename`), make the lists.  Collective."""
-    ranks, k, weight, old = problem.ranks, problem.parts, problem.weight, problem.old
-    columns = 0 if weight is None else weight.shape[1]
+    ranks, old = problem.ranks, problem.old
     alone = ranks.size == 1
     if alone and old is None:
-        where = np.zeros(problem.n, np.int32)
-        sums = _core.part_sums(part, k, weight, columns)
-        return Settled(None, part, where, NO_MOVES, NO_MOVES, sums, 0, 0.0)
+        return Settled(
+            None, part, _here(problem.n), NO_MOVES, NO_MOVES, _sums(problem, part), 0, 0.0
+        )
     fixed = _fixed(problem) if rename and problem.fixed is not None else None
     overlap = _overlap(problem, part) if rename and old is not None else _NO_OVERLAP
     if alone:
         return _alone(problem, part, rename, fixed, overlap)
     name, part, where, exports, (ids, source, new), sums, moved, volume = require("MPI").settle(
-        *(ranks.comm, k, part, old, problem.first, problem.ids),
-        *(columns, weight, problem.sizes),
+        *(ranks.comm, problem.parts, part, old, problem.first, problem.ids),
+        *(problem.n_weights, problem.weight, problem.sizes),
         *(rename, problem.shares, fixed, *overlap),
     )
     imports = Moves(ids, np.full(len(ids), -1), source, new)
@@ -67,20 +66,28 @@ def settle(problem: Problem, part: I32, rename: bool) -> Settled:
 
 def _alone(problem: Problem, part: I32, rename: bool, fixed: Any, overlap: Overlap) -> Settled:
     """Of one process, whose objects have parts."""
-    k, weight = problem.parts, problem.weight
-    name = None
+    k, name = problem.parts, None
     if rename:
         name = _core.remap(k, 1, problem.shares, fixed, *overlap, None)
         name = None if (name == np.arange(k)).all() else name
         part = part if name is None else name[part]
-    where, row, ids, rank, new, _, _ = _core.moves(
-        part, problem.old, 0, k, 1, problem.first, problem.ids
-    )
-    exports = Moves(ids, row, rank, new)
+    row, ids, new = _core.moves(part, problem.old, k, problem.first, problem.ids)
+    exports = Moves(ids, row, _here(len(ids)), new)
     imports = exports._replace(row=np.full(len(ids), -1))
-    sums = _core.part_sums(part, k, weight, 0 if weight is None else weight.shape[1])
     volume = float(len(ids) if problem.sizes is None else problem.sizes[row].sum())
-    return Settled(name, part, where, exports, imports, sums, len(ids), volume)
+    return Settled(
+        name, part, _here(len(part)), exports, imports, _sums(problem, part), len(ids), volume
+    )
+
+
+def _here(n: int) -> I32:
+    """The rank of objects that have but one."""
+    return np.zeros(n, np.int32)
+
+
+def _sums(problem: Problem, part: I32) -> F64:
+    """Objects and weights of each part on this process."""
+    return _core.part_sums(part, problem.parts, problem.weight, problem.n_weights)
 
 
 def _fixed(problem: Problem) -> NDArray[np.bool_]:
