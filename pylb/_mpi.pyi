@@ -10,7 +10,7 @@ def settle(
     parts: int,
     part: Any,
     old: Any,
-    first: int,
+    dist: Any,
     ids: Any,
     n_weights: int,
     weight: Any,

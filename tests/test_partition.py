@@ -455,3 +455,15 @@ def test_arguments_of_another_kind_are_named():
             pylb.partition(stencil(4, 4), **{word: 2.5})
     with pytest.raises(DomainError, match=r"weight: expected an array of numbers .*'a'"):
         pylb.partition(stencil(2, 2), weight=list("abcd"))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_number_that_is_none_is_seen_anywhere(bad):
+    most = np.finfo(float).max
+    for n in (1, 2, 7, 33):
+        for at in range(n):
+            x = np.resize([most, -most, 0.0, 5e-324], n)
+            assert _core.all_finite(x)
+            x[at] = bad
+            assert not _core.all_finite(x)
+    assert _core.all_finite(np.zeros((0, 3)))

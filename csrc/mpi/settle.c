@@ -158,31 +158,58 @@ out:
  */
 
 typedef struct lists {
-    int *send, *receive, *send_at, *receive_at; /* [n_ranks] objects */
-    double *said, *heard;                       /* [n_ranks][3] objects, moved in all, volume */
-    int64_t *came;                              /* [n_in][2] id and part */
+    int32_t first, own;                         /* parts of this rank */
+    int *send, *receive, *send_at, *receive_at; /* [n_ranks] */
+    double *come; /* [n_ranks][own + 2] objects for each of the parts; and where the ranks had to
+                   * say so: how many move at all, and their sizes */
+    double *said; /* [n_parts + 2 n_ranks] the same to all others */
+    void *gone, *came; /* [out.n] and [n_in] rows or ids, by part */
 } lists_t;
 
-/* How many come from each rank, and what all ranks move, as every rank says. */
+static int32_t parts_on(int rank, int n_ranks, int32_t k)
+{
+    return plb_first_on(rank + 1, n_ranks, k) - plb_first_on(rank, n_ranks, k);
+}
+
+/* Where the words for each rank begin; how many there are. */
+static int64_t places(const int *count, int n_ranks, int *at)
+{
+    int64_t n = 0;
+    for (int r = 0; r < n_ranks; r++) {
+        at[r] = (int)n;
+        n += count[r];
+    }
+    return n;
+}
+
+/* How many come to each part from each rank, and what all ranks move, as every rank says. */
 static int announce(const plb_settle_t *in, plb_settled_t *out, int n_ranks, lists_t *l,
                     plb_err_t *err)
 {
     int ret = PLB_OK;
+    const int32_t k = in->parts.n_parts;
     double volume = 0.0;
     for (int64_t i = 0; in->size != NULL && i < out->out.n; i++) {
         volume += in->size[out->out.row[i]];
     }
     volume = in->size == NULL ? (double)out->out.n : volume;
+    double *next = l->said;
     for (int r = 0; r < n_ranks; r++) {
-        l->said[3 * r] = out->out.count[r];
-        l->said[3 * r + 1] = (double)out->out.n;
-        l->said[3 * r + 2] = volume;
+        l->send[r] = parts_on(r, n_ranks, k) + 2;
+        l->receive[r] = l->own + 2;
+        for (int32_t p = plb_first_on(r, n_ranks, k), j = 0; j < l->send[r] - 2; j++) {
+            *next++ = out->out.count[p + j];
+        }
+        *next++ = (double)out->out.n;
+        *next++ = volume;
     }
-    PLB_MPI(MPI_Alltoall(l->said, 3, MPI_DOUBLE, l->heard, 3, MPI_DOUBLE, in->comm));
+    places(l->send, n_ranks, l->send_at);
+    places(l->receive, n_ranks, l->receive_at);
+    PLB_MPI(MPI_Alltoallv(l->said, l->send, l->send_at, MPI_DOUBLE, l->come, l->receive,
+                          l->receive_at, MPI_DOUBLE, in->comm));
     for (int r = 0; r < n_ranks; r++) {
-        l->receive[r] = (int)l->heard[3 * r];
-        out->moved += l->heard[3 * r + 1];
-        out->volume += l->heard[3 * r + 2];
+        out->moved += l->come[(int64_t)(r + 1) * (l->own + 2) - 2];
+        out->volume += l->come[(int64_t)(r + 1) * (l->own + 2) - 1];
     }
 out:
     return ret;
@@ -192,8 +219,6 @@ out:
 static void foresee(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, lists_t *l)
 {
     const int32_t k = in->parts.n_parts;
-    int rank;
-    MPI_Comm_rank(in->comm, &rank);
     for (int r = 0; r < rows->n_ranks; r++) {
         const double *objects = rows->all + r * rows->width + 1;
         const double *size =
@@ -201,61 +226,87 @@ static void foresee(const plb_settle_t *in, const rows_t *rows, plb_settled_t *o
         const int32_t home = plb_own_part(r, rows->n_ranks, k);
         for (int32_t p = 0; p < k; p++) {
             const int32_t name = out->name == NULL ? p : out->name[p];
-            if (name != home) {
-                out->moved += objects[p];
-                out->volume += size[p];
-                l->receive[r] += plb_rank_of(name, rows->n_ranks, k) == rank ? (int)objects[p] : 0;
+            const bool moves = name != home;
+            out->moved += moves ? objects[p] : 0.0;
+            out->volume += moves ? size[p] : 0.0;
+            if (name >= l->first && name < l->first + l->own) {
+                l->come[(int64_t)r * (l->own + 2) + name - l->first] = moves ? objects[p] : 0.0;
             }
         }
     }
 }
 
+/* How many go to each rank and come from it. */
+static void count_words(plb_settled_t *out, int32_t k, int n_ranks, lists_t *l)
+{
+    for (int r = 0; r < n_ranks; r++) {
+        l->send[r] = l->receive[r] = 0;
+        for (int32_t p = plb_first_on(r, n_ranks, k), n = parts_on(r, n_ranks, k); n > 0; n--) {
+            l->send[r] += out->out.count[p++];
+        }
+        for (int32_t j = 0; j < l->own; j++) {
+            l->receive[r] += (int)l->come[(int64_t)r * (l->own + 2) + j];
+        }
+    }
+    places(l->send, n_ranks, l->send_at);
+    out->n_in = places(l->receive, n_ranks, l->receive_at);
+}
+
+/* A row is told as a number of 32 bits, without its part: both sides know how many are of each. */
 static int receive(const plb_settle_t *in, plb_settled_t *out, int n_ranks, lists_t *l,
                    plb_err_t *err)
 {
     int ret = PLB_OK;
-    int64_t gone = 0;
-    MPI_Datatype pair = MPI_DATATYPE_NULL;
-    for (int r = 0; r < n_ranks; r++) {
-        l->send[r] = out->out.count[r];
-        l->send_at[r] = (int)gone;
-        l->receive_at[r] = (int)out->n_in;
-        gone += l->send[r];
-        out->n_in += l->receive[r];
-    }
-    PLB_NEW(l->came, 2 * out->n_in);
+    const int64_t *ids = in->parts.ids;
+    const size_t size = ids == NULL ? sizeof(int32_t) : sizeof(int64_t);
+    const MPI_Datatype type = ids == NULL ? MPI_INT32_T : MPI_INT64_T;
+    count_words(out, in->parts.n_parts, n_ranks, l);
     PLB_NEW(out->id, out->n_in);
     PLB_NEW(out->rank, out->n_in);
     PLB_NEW(out->new_part, out->n_in);
-    PLB_MPI(MPI_Type_contiguous(2, MPI_INT64_T, &pair));
-    PLB_MPI(MPI_Type_commit(&pair));
-    PLB_MPI(MPI_Alltoallv(out->out.packed, l->send, l->send_at, pair, l->came, l->receive,
-                          l->receive_at, pair, in->comm));
+    l->came = plb_malloc((size_t)out->n_in, size);
+    l->gone = ids == NULL ? out->out.packed : plb_malloc((size_t)out->out.n, size);
+    if (l->came == NULL || l->gone == NULL) {
+        ret = PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory");
+        goto out;
+    }
+    for (int64_t i = 0; ids != NULL && i < out->out.n; i++) {
+        ((int64_t *)l->gone)[i] = ids[out->out.packed[i]];
+    }
+    PLB_MPI(MPI_Alltoallv(l->gone, l->send, l->send_at, type, l->came, l->receive, l->receive_at,
+                          type, in->comm));
+    int64_t i = 0;
     for (int r = 0; r < n_ranks; r++) {
-        for (int64_t i = l->receive_at[r], n = l->receive[r]; n > 0; i++, n--) {
-            out->id[i] = l->came[2 * i];
-            out->rank[i] = r;
-            out->new_part[i] = (int32_t)l->came[2 * i + 1];
+        for (int32_t j = 0; j < l->own; j++) {
+            const int64_t end = i + (int64_t)l->come[(int64_t)r * (l->own + 2) + j];
+            for (; i < end; i++) {
+                out->id[i] =
+                    ids == NULL ? in->dist[r] + ((int32_t *)l->came)[i] : ((int64_t *)l->came)[i];
+                out->rank[i] = r;
+                out->new_part[i] = l->first + j;
+            }
         }
     }
 out:
-    if (pair != MPI_DATATYPE_NULL) {
-        MPI_Type_free(&pair);
-    }
     return ret;
 }
 
 static int list(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, plb_err_t *err)
 {
-    int ret = PLB_OK;
+    int ret = PLB_OK, rank;
     const int n_ranks = rows->n_ranks;
+    const int32_t k = in->parts.n_parts;
     lists_t l = {0};
     plb_new_parts_t parts = in->parts;
     parts.part = out->part;
-    PLB_NEW0(l.send, 4 * n_ranks);
-    PLB_NEW(l.said, 6 * n_ranks);
+    MPI_Comm_rank(in->comm, &rank);
+    l.first = plb_first_on(rank, n_ranks, k);
+    l.own = parts_on(rank, n_ranks, k);
+    PLB_NEW(l.send, 4 * n_ranks);
+    PLB_NEW(l.come, (int64_t)n_ranks * (l.own + 2));
+    PLB_NEW(l.said, k + 2 * (int64_t)n_ranks);
     l.receive = l.send + n_ranks, l.send_at = l.receive + n_ranks;
-    l.receive_at = l.send_at + n_ranks, l.heard = l.said + 3 * n_ranks;
+    l.receive_at = l.send_at + n_ranks;
     ret = plb_moves_init(&out->out, &parts, err);
     if (ret == PLB_OK && in->parts.old == NULL && rows->all != NULL) {
         foresee(in, rows, out, &l);
@@ -267,8 +318,12 @@ static int list(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, 
     }
 out:
     plb_free(l.send);
+    plb_free(l.come);
     plb_free(l.said);
     plb_free(l.came);
+    if (l.gone != out->out.packed) {
+        plb_free(l.gone);
+    }
     return ret;
 }
 

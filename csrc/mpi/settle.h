@@ -10,7 +10,8 @@
 
 typedef struct plb_settle {
     MPI_Comm comm;         /* the user's: all is over on return */
-    plb_new_parts_t parts; /* `part` as the method gave it */
+    plb_new_parts_t parts; /* `part` as the method gave it; with ids on all ranks or on none */
+    const int64_t *dist;   /* [ranks + 1] without ids: those of rank r are dist[r] ... */
     int32_t n_weights;
     const double *weight;  /* [parts.n][n_weights] */
     const double *size;    /* [parts.n] or NULL: 1 */
@@ -26,7 +27,7 @@ typedef struct plb_settled {
     int64_t n_in;    /* who comes: */
     int64_t *id;     /* [n_in] */
     int32_t *rank;   /* [n_in] from where, ascending */
-    int32_t *new_part;    /* [n_in] */
+    int32_t *new_part;    /* [n_in] ascending among those of a rank */
     double moved, volume; /* objects that change their part, and their sizes, over all ranks */
 } plb_settled_t;
 

@@ -7,7 +7,7 @@ static int32_t present(const plb_new_parts_t *in, int64_t v)
     return in->old == NULL || in->old[v] < 0 ? in->home : in->old[v];
 }
 
-/* Ranks of all objects, and how many come to each. */
+/* Ranks of all objects, and how many come to each part. */
 static int find(plb_moves_t *self, const plb_new_parts_t *in, const int32_t *rank, plb_err_t *err)
 {
     for (int64_t v = 0; v < in->n; v++) {
@@ -18,20 +18,20 @@ static int find(plb_moves_t *self, const plb_new_parts_t *in, const int32_t *ran
         }
         self->where[v] = rank[p];
         if (p != present(in, v)) {
-            self->count[rank[p]]++;
+            self->count[p]++;
             self->n++;
         }
     }
     return PLB_OK;
 }
 
-/* next[n_ranks]: where the next one of each rank is packed. */
+/* next[n_parts]: where the next one of each part is packed. */
 static void list(plb_moves_t *self, const plb_new_parts_t *in, int64_t *next)
 {
     int64_t i = 0, at = 0;
-    for (int32_t r = 0; r < in->n_ranks; r++) {
-        next[r] = at;
-        at += self->count[r];
+    for (int32_t p = 0; p < in->n_parts; p++) {
+        next[p] = at;
+        at += self->count[p];
     }
     for (int64_t v = 0; v < in->n; v++) {
         if (in->part[v] == present(in, v)) {
@@ -40,10 +40,8 @@ static void list(plb_moves_t *self, const plb_new_parts_t *in, int64_t *next)
         self->row[i] = v;
         self->id[i] = in->ids == NULL ? in->first + v : in->ids[v];
         self->rank[i] = self->where[v];
-        self->part[i] = in->part[v];
-        int64_t *pair = self->packed + 2 * next[self->where[v]]++;
-        pair[0] = self->id[i];
-        pair[1] = self->part[i++];
+        self->part[i++] = in->part[v];
+        self->packed[next[in->part[v]]++] = (int32_t)v;
     }
 }
 
@@ -54,9 +52,9 @@ int plb_moves_init(plb_moves_t *self, const plb_new_parts_t *in, plb_err_t *err)
     int64_t *next = NULL;
     *self = (plb_moves_t){0};
     PLB_NEW(rank, in->n_parts);
-    PLB_NEW(next, in->n_ranks);
+    PLB_NEW(next, in->n_parts);
     PLB_NEW(self->where, in->n);
-    PLB_NEW0(self->count, in->n_ranks);
+    PLB_NEW0(self->count, in->n_parts);
     for (int32_t p = 0; p < in->n_parts; p++) {
         rank[p] = plb_rank_of(p, in->n_ranks, in->n_parts);
     }
@@ -68,7 +66,7 @@ int plb_moves_init(plb_moves_t *self, const plb_new_parts_t *in, plb_err_t *err)
     PLB_NEW(self->id, self->n);
     PLB_NEW(self->rank, self->n);
     PLB_NEW(self->part, self->n);
-    PLB_NEW(self->packed, 2 * self->n);
+    PLB_NEW(self->packed, self->n);
     list(self, in, next);
 out:
     plb_free(rank);

@@ -1,4 +1,4 @@
-/* Who changes his part: as lists, and packed for the ranks that they come to. */
+/* Who changes his part: as lists, and in order for the ranks that they come to. */
 #ifndef PLB_PARTITION_MOVES_H
 #define PLB_PARTITION_MOVES_H
 
@@ -26,7 +26,7 @@ static inline int32_t plb_own_part(int32_t rank, int32_t n_ranks, int32_t n_part
 }
 
 typedef struct plb_new_parts {
-    int64_t n; /* own objects */
+    int64_t n; /* own objects, below 2^31 */
     int32_t n_parts, n_ranks;
     const int32_t *part; /* [n] new */
     const int32_t *old;  /* [n], or NULL; what is below zero counts as home, */
@@ -40,8 +40,8 @@ typedef struct plb_moves {
     int64_t n;
     int64_t *row, *id;    /* [n] of those that change their part, ascending by row */
     int32_t *rank, *part; /* [n] where to */
-    int64_t *packed;      /* [n][2] id and part, by rank, their order kept among those of one */
-    int32_t *count;       /* [n_ranks] for each rank */
+    int32_t *packed;      /* [n] rows, by part and so by rank, ascending among those of one */
+    int32_t *count;       /* [parts->n_parts] for each part */
 } plb_moves_t;
 
 /** Owns its arrays.  O(n + n_parts + n_ranks).  PLB_ERR_RANGE: a part is none. */

@@ -160,31 +160,50 @@ static int agree(MPI_Comm comm, int ret, plb_err_t *err)
     return first != INT_MAX ? failed_on(first, ret, err) : PLB_OK;
 }
 
-/* part[] of what comes from here, which needs no message; count[] of what comes from others. */
-static void take_own(const plb_zoltan_t *in, const lists_t *come, int32_t *part, int *count)
+/* Words for each rank: -1 - part, then rows of the objects that come to it, until the next part;
+ * place[] moves on, last[] is the part of the last word.  With words NULL they are counted. */
+static void spell(const plb_zoltan_t *in, const lists_t *come, int *place, int *last,
+                  int32_t *words)
 {
     for (int i = 0; i < come->n; i++) {
-        const int r = come->rank[i];
+        const int r = come->rank[i], part = come->part[i];
         if (r == in->rank) {
-            part[(int64_t)come->gid[i] - in->first] = come->part[i];
-        } else {
-            count[r]++;
+            continue;
         }
+        if (last[r] != part) {
+            if (words != NULL) {
+                words[place[r]] = -1 - part;
+            }
+            last[r] = part;
+            place[r]++;
+        }
+        if (words != NULL) {
+            words[place[r]] = (int32_t)((int64_t)come->gid[i] - in->dist[r]);
+        }
+        place[r]++;
     }
 }
 
-/* part[] of the objects that others say come to them; a word is a row of its owner and the new
- * part.  A rank that has failed, `before`, says -1 in place of a number, and all fail. */
+/* part[] of the objects that others say come to them.  A rank that has failed, `before`, says -1
+ * in place of a number, and all fail. */
 static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, int32_t *part,
                        plb_err_t *err)
 {
     int ret = PLB_OK, n_ranks = 1, *count = NULL;
-    int64_t *said = NULL, *heard = NULL, n;
+    int32_t *said = NULL, *heard = NULL, to = 0;
+    int64_t n;
     MPI_Comm_size(in->comm, &n_ranks);
-    PLB_NEW0(count, 4 * n_ranks);
+    PLB_NEW0(count, 6 * n_ranks);
     int *into = count + n_ranks, *place = into + n_ranks, *into_place = place + n_ranks;
+    int *last = into_place + n_ranks, *next = last + n_ranks;
+    memset(last, 0xff, (size_t)n_ranks * sizeof *last);
     if (before == PLB_OK) {
-        take_own(in, come, part, count);
+        for (int i = 0; i < come->n; i++) { /* what comes from here needs no message */
+            if (come->rank[i] == in->rank) {
+                part[(int64_t)come->gid[i] - in->first] = come->part[i];
+            }
+        }
+        spell(in, come, count, last, NULL);
     }
     if (n_ranks == 1) {
         ret = before;
@@ -206,20 +225,20 @@ static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, 
     n = places(into, n_ranks, into_place);
     PLB_NEW(heard, n);
     PLB_NEW(said, places(count, n_ranks, place));
-    for (int i = 0; i < come->n; i++) {
-        const int r = come->rank[i];
-        if (r != in->rank) {
-            said[place[r]++] = ((int64_t)come->gid[i] - in->dist[r]) << 32 | come->part[i];
-        }
-    }
-    places(count, n_ranks, place);
-    if (MPI_Alltoallv(said, count, place, MPI_INT64_T, heard, into, into_place, MPI_INT64_T,
+    memcpy(next, place, (size_t)n_ranks * sizeof *next);
+    memset(last, 0xff, (size_t)n_ranks * sizeof *last);
+    spell(in, come, next, last, said);
+    if (MPI_Alltoallv(said, count, place, MPI_INT32_T, heard, into, into_place, MPI_INT32_T,
                       in->comm) != MPI_SUCCESS) {
         ret = PLB_FAIL(err, PLB_ERR_MPI, "MPI_Alltoallv failed");
         goto out;
     }
     for (int64_t i = 0; i < n; i++) {
-        part[heard[i] >> 32] = (int32_t)heard[i];
+        if (heard[i] < 0) {
+            to = -1 - heard[i];
+        } else {
+            part[heard[i]] = to;
+        }
     }
 out:
     plb_free(count);

@@ -6,8 +6,8 @@
 #include "mpi/settle.h"
 
 typedef struct arguments {
-    PyObject *comm, *part, *old, *ids, *weight, *size, *share, *fixed, *kept_part, *kept_old,
-        *kept;
+    PyObject *comm, *part, *old, *dist, *ids, *weight, *size, *share, *fixed, *kept_part,
+        *kept_old, *kept;
 } arguments_t;
 
 /* The handle; mpi4py's table comes with the first one. */
@@ -34,6 +34,10 @@ static int fill(plb_py_held_t *held, const arguments_t *a, plb_settle_t *in)
     p->home = plb_own_part(rank, p->n_ranks, p->n_parts);
     names->n_parts = p->n_parts;
     names->n_ranks = p->n_ranks;
+    if (plb_py_view(held, a->dist, "dist", NPY_INT64, p->n_ranks + 1, &in->dist) != 0) {
+        return -1;
+    }
+    p->first = in->dist[rank];
     names->n_kept = a->kept == Py_None ? 0 : (int64_t)PyObject_Size(a->kept);
     if (plb_py_view(held, a->part, "part", NPY_INT32, n, &p->part) ||
         plb_py_view(held, a->old, "old", NPY_INT32, n, &p->old) ||
@@ -50,6 +54,14 @@ static int fill(plb_py_held_t *held, const arguments_t *a, plb_settle_t *in)
     return 0;
 }
 
+/* Objects that come stand in no row of this rank's arrays: n times the same -1. */
+static PyObject *nowhere(npy_intp n)
+{
+    static int64_t none = -1;
+    npy_intp stride = 0;
+    return PyArray_New(&PyArray_Type, 1, &n, NPY_INT64, &stride, &none, 0, 0, NULL);
+}
+
 /* Takes the arrays over. */
 static PyObject *result(const plb_settle_t *in, plb_settled_t *out)
 {
@@ -58,11 +70,12 @@ static PyObject *result(const plb_settle_t *in, plb_settled_t *out)
     plb_moves_t *go = &out->out;
     PyObject *name = out->name == NULL ? Py_NewRef(Py_None) : plb_py_take(out->name, k, NPY_INT32);
     PyObject *made = Py_BuildValue(
-        "NNN(NNNN)(NNN)Ndd", name, plb_py_take(out->part, n, NPY_INT32),
+        "NNN(NNNN)(NNNN)Ndd", name, plb_py_take(out->part, n, NPY_INT32),
         plb_py_take(go->where, n, NPY_INT32), plb_py_take(go->id, gone, NPY_INT64),
         plb_py_take(go->row, gone, NPY_INT64), plb_py_take(go->rank, gone, NPY_INT32),
         plb_py_take(go->part, gone, NPY_INT32), plb_py_take(out->id, come, NPY_INT64),
-        plb_py_take(out->rank, come, NPY_INT32), plb_py_take(out->new_part, come, NPY_INT32),
+        nowhere(come), plb_py_take(out->rank, come, NPY_INT32),
+        plb_py_take(out->new_part, come, NPY_INT32),
         plb_py_take(out->sums, k * (1 + in->n_weights), NPY_FLOAT64), out->moved, out->volume);
     plb_free(go->packed);
     plb_free(go->count);
@@ -71,20 +84,19 @@ static PyObject *result(const plb_settle_t *in, plb_settled_t *out)
 
 PyDoc_STRVAR(
     settle_doc,
-    "settle(comm, parts, part, old, first, ids, n_weights, weight, size, rename, share,\n"
+    "settle(comm, parts, part, old, dist, ids, n_weights, weight, size, rename, share,\n"
     "       fixed, kept_part, kept_old, kept, /)\n--\n\n"
     "(new name of each part or None; part and rank of each object; id, row, rank, part of those\n"
-    "that go; id, rank, part of those that come; objects and weights of each part; objects that\n"
+    "that go; the same of those that come; objects and weights of each part; objects that\n"
     "change their part and their sizes, in all).  Collective; csrc/mpi/settle.h.");
 static PyObject *settle(PyObject *module, PyObject *args)
 {
     (void)module;
     arguments_t a;
     plb_settle_t in = {0};
-    long long first;
     int rename;
-    if (!PyArg_ParseTuple(args, "OiOOLOiOOpOOOOO", &a.comm, &in.parts.n_parts, &a.part, &a.old,
-                          &first, &a.ids, &in.n_weights, &a.weight, &a.size, &rename, &a.share,
+    if (!PyArg_ParseTuple(args, "OiOOOOiOOpOOOOO", &a.comm, &in.parts.n_parts, &a.part, &a.old,
+                          &a.dist, &a.ids, &in.n_weights, &a.weight, &a.size, &rename, &a.share,
                           &a.fixed, &a.kept_part, &a.kept_old, &a.kept)) {
         return NULL;
     }
@@ -92,7 +104,6 @@ static PyObject *settle(PyObject *module, PyObject *args)
     plb_py_held_t held = {0};
     plb_settled_t out = {0};
     int ret = PLB_ERR_CALLBACK;
-    in.parts.first = first;
     in.rename = rename;
     if (fill(&held, &a, &in) == 0) {
         Py_BEGIN_ALLOW_THREADS;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, replace
-from math import inf, isfinite, nan
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,7 @@ def vector(name: str, value: Any, n: int, several: bool = False) -> F64:
     if out.shape != (n,) and not (several and out.ndim == 2 and len(out) == n and out.shape[1]):
         also = f" or ({n}, d)" if several else ""
         raise DomainError(f"{name} has shape {out.shape}: expected ({n},){also}")
-    if not (out >= 0).all() or not np.isfinite(out).all():
+    if not (out >= 0).all() or not _core.all_finite(out):
         bad = tuple(int(i) for i in np.argwhere(~(np.isfinite(out) & (out >= 0)))[0])
         where = ", ".join(map(str, bad))
         raise DomainError(f"{name}[{where}] is {out[bad]:g}: expected zero or more")
@@ -110,9 +110,7 @@ def points(name: str, value: Any) -> F64:
         xyz = xyz[:, None]
     if xyz.ndim != 2 or not 1 <= xyz.shape[1] <= 3:
         raise DomainError(f"{name} has shape {xyz.shape}: expected (n, 1 ... 3)")
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = xyz.sum()  # faster than a look at each
-    if not isfinite(total) and not np.isfinite(xyz).all():
+    if not _core.all_finite(xyz):
         i, d = np.argwhere(~np.isfinite(xyz))[0]
         raise DomainError(f"{name}[{i}, {d}] is {xyz[i, d]}: expected a finite number")
     return xyz

@@ -218,8 +218,8 @@ def _choice(
             raise DomainError(
                 f"no method {name!r}: there are {', '.join(METHODS)}" + nearest(name, METHODS)
             )
-    counted = any(given[name] is not None for name in COUNTED)
-    if not counted and any(not METHODS[name].takes for name in names):
+    needy = any(not METHODS[name].takes for name in names)
+    if needy and all(given[name] is None for name in COUNTED):
         raise DomainError("ids are missing: nothing else says how many objects there are")
     if len(names) != depth:
         raise DomainError(

@@ -222,6 +222,7 @@ def _adopt(problem: Problem, heard: list[dict[str, Any]]) -> None:
     problem.coords = np.zeros((0, dims)) if dims else problem.coords
     for name in ("fixed", "old"):
         setattr(problem, name, np.zeros(0, np.int32) if facts.get(f"{name} given") else None)
+    problem.ids = np.zeros(0, np.int64) if facts.get("ids given") else None
     problem.sizes = np.zeros(0) if facts.get("sizes given") else None
     for name in ("graph", "nets"):
         own = getattr(problem, name)

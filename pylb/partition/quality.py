@@ -149,7 +149,8 @@ def _told(
 
 def count(problem: Problem, part: I32, sums: F64) -> Counts:
     """Count on all ranks; `sums` of objects and weights over them are known.  Collective."""
-    objects, *weights = sums.reshape(-1, problem.parts)
+    k = problem.parts
+    objects, weights = sums[:k], [sums[i : i + k] for i in range(k, len(sums), k)]
     if problem.graph is None and problem.nets is None:
         return Counts(objects, weights, None, None, problem.shares)
     own: list[Any] = []

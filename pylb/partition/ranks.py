@@ -5,6 +5,7 @@ from __future__ import annotations
 import marshal
 import struct
 from collections.abc import Callable
+from functools import cache
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeVar
 
@@ -52,7 +53,6 @@ class Ranks:
         self.numbers: list[tuple[int, ...]] = []  # the same
         if comm is None:
             return
-        require("mpi4py")
         MPI = _mpi()
         if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
             raise DomainError(f"comm is {comm!r}: expected an intracommunicator of mpi4py, or None")
@@ -114,7 +114,9 @@ class Ranks:
         return Plan(self.comm if self.size > 1 else None, dest)
 
 
+@cache
 def _mpi() -> Any:
+    require("mpi4py")
     from mpi4py import MPI
 
     return MPI

@@ -55,13 +55,12 @@ def settle(problem: Problem, part: I32, rename: bool) -> Settled:
     overlap = _overlap(problem, part) if rename and old is not None else _NO_OVERLAP
     if alone:
         return _alone(problem, part, rename, fixed, overlap)
-    name, part, where, exports, (ids, source, new), sums, moved, volume = require("MPI").settle(
-        *(ranks.comm, problem.parts, part, old, problem.first, problem.ids),
+    name, part, where, exports, imports, sums, moved, volume = require("MPI").settle(
+        *(ranks.comm, problem.parts, part, old, problem.dist, problem.ids),
         *(problem.n_weights, problem.weight, problem.sizes),
         *(rename, problem.shares, fixed, *overlap),
     )
-    imports = Moves(ids, np.full(len(ids), -1), source, new)
-    return Settled(name, part, where, Moves(*exports), imports, sums, moved, volume)
+    return Settled(name, part, where, Moves(*exports), Moves(*imports), sums, moved, volume)
 
 
 def _alone(problem: Problem, part: I32, rename: bool, fixed: Any, overlap: Overlap) -> Settled:

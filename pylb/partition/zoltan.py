@@ -28,7 +28,8 @@ OWN = (  # that follow from the arrays
 
 def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> tuple[I32, Any]:
     """The new part of each own object, and the cuts where they were asked for.  Collective."""
-    partitioners.load("Zoltan")
+    if problem.ranks.comm is None:
+        partitioners.load("Zoltan")  # starts MPI
     if problem.n_all == 0:
         return np.zeros(0, np.int32), None
     _check_options(problem)
@@ -179,6 +180,8 @@ def _options(problem: Problem, how: Method, approach: str, keep: bool) -> list[s
 
 def _tell(name: str, said: str) -> None:
     """What Zoltan said becomes warnings; what others wrote meanwhile goes where it was to go."""
+    if not said:
+        return
     lines = [line for line in said.splitlines() if line.strip()]
     own = [line for line in lines if LINE.match(line)]
     others = [line for line in lines if not LINE.match(line)]
