@@ -1,7 +1,7 @@
 """Process LBF against reality: programs recorded under one placement, predicted under others, and
 then run there.
 
-    python benchmarks/whatif.py [--only NAME,...] [--rounds 3] [--json out/whatif.json]
+    python benchmarks/whatif.py [--only NAME,...] [--rounds 5] [--json out/whatif.json]
 
 Seven programs: four of examples/, and three in C of tests/recorded.  In each round a program is
 recorded with its ranks pinned to the two cores, run (and recorded) at each other place, and once
@@ -9,13 +9,14 @@ more where each rank is held to the same share of a core (`pylb lab`): that says
 the lab's does in a second of this program (`Recording.speeds`); its shares are none of those that
 are predicted.
 
-Whatever else a machine does takes time and gives none: of each kind the fastest run counts, and
+Whatever else a machine does takes time and gives none: each run waits until the cores are still,
+for `--still` seconds at most and `--patience` in all, of each kind the fastest run counts, and
 rounds go on until the two fastest of each kind are within `--agree` of each other, or there have
-been `--most` of them.  Printed beside each error is how much longer the second and the slowest run
+been `--most` of them. Printed beside each error is how much longer the second and the slowest run
 took, which is how far the machine itself wanders, and the model's own error: the time of the same
-run simulated from what its own ranks computed there, over what it took.  That one is free of the
-machine's wandering, and says nothing of how much a rank computes elsewhere.  Then: what recording
-costs, and how fast the simulation is.  Run it on a machine that does nothing else.
+run simulated from what its own ranks computed there, over what it took. That one is free of the
+machine's wandering, and says nothing of how much a rank computes elsewhere. Then: what recording
+costs, and how fast the simulation is. Run it on a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from typing import Any
 import numpy as np
 from common.mpi import ask_mpi
 from common.pinned import Place, run
+from common.still import Stillness
 
 import pylb
 from pylb.cli.table import show
@@ -73,13 +75,13 @@ def programs(folder: Path) -> list[Program]:
         source = ROOT / "tests" / "recorded" / f"{name}.c"
         subprocess.run([mpicc, "-O2", str(source), "-o", str(folder / name)], check=True)
     words = {
-        "jacobi2d": ("--blocks", "8", "--iterations", "3", "--every", "1000000"),
-        "kneighbor": ("--work", "200", "--iterations", "40", "--start", "20", "--every", "1000000"),
-        "leanmd": ("--steps", "30", "--every", "1000000"),
-        "spa": ("--steps", "1e5"),
+        "jacobi2d": ("--blocks", "8", "--iterations", "1", "--every", "1000000"),
+        "kneighbor": ("--work", "200", "--iterations", "24", "--start", "12", "--every", "1000000"),
+        "leanmd": ("--steps", "12", "--every", "1000000"),
+        "spa": ("--steps", "5e4"),
         "server": ("10", "1e7"),
-        "stencil": ("20", "1e7"),
-        "pipeline": ("30", "1e7"),
+        "stencil": ("12", "1e7"),
+        "pipeline": ("18", "1e7"),
     }
     two = (
         Place((0, 1)),
@@ -150,22 +152,25 @@ class Runs:
         return len(self.recordings) > 1 and self.beyond(1) <= within
 
 
-def measure(program: Program, args: argparse.Namespace) -> tuple[list[Runs], Runs, Runs]:
+def measure(
+    program: Program, args: argparse.Namespace, still: Stillness
+) -> tuple[list[Runs], Runs, Runs]:
     """At all places, the recorded one first; held to a share; for the time alone."""
     at = [Runs(place) for place in (program.recorded, *program.others)]
     held, alone = Runs(program.held), Runs(program.recorded, only_time=True)
     for number in range(args.most):
         left = [r for r in (*at, held, alone) if number < args.rounds or not r.agree(args.agree)]
         for runs in left:
+            still.wait(runs.place.cores, args.still)
             runs.again(program.words)
     return at, held, alone
 
 
 def compare(
-    program: Program, args: argparse.Namespace, options: dict[str, object]
+    program: Program, args: argparse.Namespace, still: Stillness, options: dict[str, object]
 ) -> dict[str, object]:
     """Record it, run it at all places, some times; then predict them."""
-    at, held, alone = measure(program, args)
+    at, held, alone = measure(program, args, still)
     if args.keep is not None:
         for number, runs in enumerate([*at, held]):
             for i, one in enumerate(runs.recordings):
@@ -235,12 +240,13 @@ def cost(recorded: Runs, alone: Runs) -> dict[str, float]:
     }
 
 
-def cost_of(program: str, pairs: int) -> dict[str, float]:
+def cost_of(program: str, args: argparse.Namespace, still: Stillness) -> dict[str, float]:
     """The same of a pipeline that sends each millisecond; recorded and not, in turns."""
     place = Place((0, 1))
     kinds = Runs(place), Runs(place, only_time=True)
-    for _ in range(pairs):
+    for _ in range(args.pairs):
         for runs in kinds:
+            still.wait(place.cores, args.still)
             runs.again((program, "500", "6e5"))
     return cost(*kinds)
 
@@ -280,9 +286,11 @@ def main() -> None:
     """Record, run, predict, compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default=",".join(NAMES), help="programs, with commas between")
-    parser.add_argument("--rounds", type=int, default=3, help="at least")
-    parser.add_argument("--most", type=int, default=8, help="rounds where runs do not agree")
+    parser.add_argument("--rounds", type=int, default=5, help="at least")
+    parser.add_argument("--most", type=int, default=10, help="rounds where runs do not agree")
     parser.add_argument("--agree", type=float, default=0.02, help="the two fastest runs")
+    parser.add_argument("--still", type=float, default=5, help="seconds to wait for still cores")
+    parser.add_argument("--patience", type=float, default=400, help="the same in all")
     parser.add_argument("--quantum", type=float, help="seconds; default: as recorded")
     parser.add_argument("--skip-speed", action="store_true")
     parser.add_argument("--pairs", type=int, default=8, help="of the program that sends each ms")
@@ -293,12 +301,14 @@ def main() -> None:
     if args.keep is not None:
         args.keep.mkdir(parents=True, exist_ok=True)
     options = {} if args.quantum is None else {"quantum": args.quantum}
+    still = Stillness(args.patience)
     with tempfile.TemporaryDirectory() as folder:
         chosen = [p for p in programs(Path(folder)) if p.name in args.only.split(",")]
-        results = [compare(p, args, options) for p in chosen]
+        results = [compare(p, args, still, options) for p in chosen]
         costs = {str(r["program"]): r["cost"] for r in results}
         if args.pairs > 0:
-            costs[EACH_MS] = cost_of(f"{folder}/pipeline", args.pairs)
+            costs[EACH_MS] = cost_of(f"{folder}/pipeline", args, still)
+    print(f"\n{still}")
     speeds = [] if args.skip_speed else [speed(r, s) for r in (4, 64, 1024) for s in (1, 4)]
     report(results, costs, speeds, Path(args.json))
 

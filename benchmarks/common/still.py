@@ -1,0 +1,73 @@
+"""Waits until a machine is still.
+
+What other programs take shows in the system's figures; what other tenants of the same physical
+cores take does not: a core that is shared so does little more than half of its work, for some
+tenths of a second or for minutes, and says nothing.  So it is tried out.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+
+LOOP, TRIES, IN_A_ROW = 50_000, 4, 5  # some 20 ms on a core
+SLOW = 1.06  # times the least ever seen; one whose sibling is busy takes 1.8
+
+
+class Stillness:
+    """Knows how fast the cores can be.
+
+    Parameters
+    ----------
+    patience : float
+        Seconds that it waits in all.
+
+    Attributes
+    ----------
+    waited : float
+        Seconds so far.
+    waits, in_vain : int
+        How often, and how often of these the cores were not still in the end.
+    """
+
+    def __init__(self, patience: float) -> None:
+        self.patience = patience
+        self._least = float("inf")
+        self.waited = 0.0
+        self.waits = self.in_vain = 0
+
+    def wait(self, cores: Iterable[int], longest: float) -> bool:
+        """Until each of the cores was at its best several times in a row; whether they were."""
+        before, begin = os.sched_getaffinity(0), time.perf_counter()
+        cores = sorted(set(cores) & before)
+        in_a_row, longest = 0, min(longest, self.patience - self.waited)
+        try:
+            while in_a_row < IN_A_ROW and time.perf_counter() - begin < longest:
+                in_a_row = in_a_row + 1 if self._are_still(cores) else 0
+        finally:
+            os.sched_setaffinity(0, before)
+        self.waited += time.perf_counter() - begin
+        self.waits += 1
+        self.in_vain += in_a_row < IN_A_ROW
+        return in_a_row == IN_A_ROW
+
+    def __str__(self) -> str:
+        text = f"waited {self.waited:.0f} s for still cores before {self.waits} runs"
+        return f"{text}, {self.in_vain} times in vain"
+
+    def _are_still(self, cores: list[int]) -> bool:
+        return all(self._is_still(core) for core in cores)
+
+    def _is_still(self, core: int) -> bool:
+        os.sched_setaffinity(0, {core})
+        least = min(_loop() for _ in range(TRIES))
+        self._least = min(self._least, least)
+        return least <= SLOW * self._least
+
+
+def _loop() -> float:
+    """Seconds of a loop that does nothing."""
+    begin = time.perf_counter()
+    sum(range(LOOP))
+    return time.perf_counter() - begin
