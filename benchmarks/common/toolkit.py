@@ -92,10 +92,14 @@ def driver(folder: Path) -> Path | None:
 
 
 def launch(ranks: int, *words: Any) -> dict[str, Any]:
-    """Run under mpiexec; the JSON that it prints."""
+    """Run under mpiexec; the JSON that it prints.
+
+    In the environment that Python began with: where MPI runs in this process, its own variables
+    would keep mpiexec from starting another program.
+    """
     launcher = shlex.split(os.environ.get("PYLB_MPIEXEC", "mpiexec"))
     command = [*launcher, "-n", str(ranks), *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ))
     if done.returncode != 0:
         raise RuntimeError(f"{shlex.join(command)}: {done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])
