@@ -29,7 +29,7 @@ DATA = Path(os.environ.get("PYLB_DATA", HERE.parent.parent / "shared" / "data"))
 PARTS = 16
 MOST, SECONDS = 400, 0.4  # calls in a row: while they take less than that
 TURNS, AGAIN = 3, 12  # starts of either program, in turn; of what is over the limit more
-LIMIT, SLOW = 1.1, 1.0  # of calls that take longer there is just one start
+LIMIT, SLOW = 1.1, 1.0  # of calls that take longer there are fewer
 Answer = tuple[list[Any], bool]
 
 
@@ -220,8 +220,7 @@ def _in_turn(
     mine: dict[str, Any] = {}
     alone: dict[str, Any] = {}
     for turn in range(AGAIN):
-        todo = [m for m in names if turn < TURNS or _over(mine[m], alone.get(m))]
-        todo = [m for m in todo if m not in mine or mine[m]["seconds"] < SLOW]
+        todo = [m for m in names if turn < _starts(mine.get(m), alone.get(m))]
         if not todo:
             break
         found = launch(ranks, sys.executable, __file__, path, ",".join(todo), PARTS)
@@ -233,9 +232,11 @@ def _in_turn(
     return mine, alone
 
 
-def _over(mine: dict[str, Any], alone: dict[str, Any] | None) -> bool:
-    """Whether the least times so far are over the limit: more starts may lower either."""
-    return alone is not None and mine["seconds"] > LIMIT * alone["seconds"]
+def _starts(mine: dict[str, Any] | None, alone: dict[str, Any] | None) -> int:
+    """How many of a method are wanted; where it is over the limit so far, more may lower either."""
+    slow = mine is not None and mine["seconds"] > SLOW
+    over = mine is not None and alone is not None and mine["seconds"] > LIMIT * alone["seconds"]
+    return (1, TURNS, AGAIN)[1 - slow + over]
 
 
 def _keep(found: dict[str, Any], method: str, now: dict[str, Any]) -> None:
