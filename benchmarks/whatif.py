@@ -290,7 +290,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=10, help="rounds where runs do not agree")
     parser.add_argument("--agree", type=float, default=0.02, help="the two fastest runs")
     parser.add_argument("--still", type=float, default=5, help="seconds to wait for still cores")
-    parser.add_argument("--patience", type=float, default=400, help="the same in all")
+    parser.add_argument("--patience", type=float, default=300, help="the same in all")
     parser.add_argument("--quantum", type=float, help="seconds; default: as recorded")
     parser.add_argument("--skip-speed", action="store_true")
     parser.add_argument("--pairs", type=int, default=8, help="of the program that sends each ms")
