@@ -171,7 +171,8 @@ def partitioner_extensions(mpi):
         if name == "zoltan":  # also with arrays and communicators of its own
             import mpi4py
 
-            files += [f"partitioners/zoltan_{f}" for f in ("run", "query", "assign")]
+            own = ("run", "query", "assign", "kept", "patience")
+            files += [f"partitioners/zoltan_{f}" for f in own]
             files += ["py/views", "py/errors"]
             include = [mpi4py.get_include()]
         out[name] = extension(

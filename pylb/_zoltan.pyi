@@ -32,7 +32,10 @@ def partition(
     options: list[str] = [],
     keep: bool = False,
     imports: bool = False,
+    spare: int = 0,
+    scale: float = 0.0,
 ) -> tuple[NDArray[int32], int, str, Any]: ...
+def spare(comm: Any, /) -> int: ...
 def points(cuts: Any, n_dims: int, points: Any, /) -> NDArray[int32]: ...
 def boxes(
     cuts: Any, n_dims: int, n_parts: int, name: Any, lo: Any, hi: Any, /

@@ -74,7 +74,6 @@ static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
     int32_t *old = NULL;
     own_options_t own = {.option = NULL};
     char *said = NULL;
-    plb_zoltan_said_t listener;
     int code = 0;
     int ret = plb_zoltan_has_mpi(err);
     if (ret == PLB_OK) {
@@ -119,11 +118,11 @@ static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
         .n_options = N_OWN + in->n_options,
         .option = own.option,
     };
-    ret = plb_zoltan_listen_begin(&listener, err);
+    ret = plb_zoltan_listen_begin(err);
     if (ret == PLB_OK) {
         plb_err_t unheard;
         ret = plb_zoltan_run(&question, part, &code, NULL, err);
-        plb_zoltan_listen_end(&listener, &said, &unheard);
+        plb_zoltan_listen_end(&said, &unheard);
     }
 out:
     plb_free(weight);

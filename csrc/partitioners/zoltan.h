@@ -22,6 +22,7 @@ typedef struct plb_zoltan {
 
     int32_t n_weights; /* 0: 1 each */
     const double *weight;
+    double scale;        /* Zoltan sees weight * scale, rounded; 0: the weights as they are */
     const double *share; /* [n_parts], sum 1, or NULL: equal */
     int32_t n_dims;
     const double *coords;
@@ -44,38 +45,44 @@ typedef struct plb_zoltan {
 
     int n_options; /* Zoltan's parameters: name, value, ... */
     const char *const *option;
+    int64_t spare; /* of several ranks: what all of them said, plb_zoltan_spare */
 } plb_zoltan_t;
+
+/** A structure of Zoltan, with the cuts of the last call. */
+typedef struct plb_zoltan_kept plb_zoltan_kept_t;
 
 /** PLB_ERR_STATE where MPI is not initialised, or finalised. */
 int plb_zoltan_has_mpi(plb_err_t *err);
 
 /** part[n]: the new part of each own object, the present one where Zoltan moves nothing.  *code is
  *  what Zoltan returned; where it fails on one rank it fails on all.  With `keep` the structure,
- * which holds the cuts, is the caller's to destroy.  Collective over comm, blocks. */
-int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, struct Zoltan_Struct **keep,
+ * which holds the cuts, is the caller's to leave.  Collective over comm, blocks. */
+int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
                    plb_err_t *err);
 
-/** What Zoltan prints to standard error between _begin and _end is kept: *text, of plb_malloc,
- *  is the caller's.  One at a time in a process, which these see to. */
-typedef struct plb_zoltan_said {
-    int file, real;
-} plb_zoltan_said_t;
-int plb_zoltan_listen_begin(plb_zoltan_said_t *self, plb_err_t *err);
-int plb_zoltan_listen_end(plb_zoltan_said_t *self, char **text, plb_err_t *err);
+/** Structures stay with their communicator.  Which of them nobody on this rank holds, as bits: all
+ * ranks must know of one before a call can take it.  Local. */
+int64_t plb_zoltan_spare(MPI_Comm comm);
+void plb_zoltan_leave(plb_zoltan_kept_t *kept); /* local */
+
+/** What C code writes to `stderr` between _begin and _end is kept: *text, of plb_malloc, is the
+ * caller's; NULL: nothing.  One at a time in a process, which these see to. */
+int plb_zoltan_listen_begin(plb_err_t *err);
+int plb_zoltan_listen_end(char **text, plb_err_t *err);
 
 /** part[n] in whose region each point lies; points[n * n_dims].  Local. */
-int plb_zoltan_points(struct Zoltan_Struct *zz, int32_t n_dims, int64_t n, const double *points,
-                      int32_t *part, plb_err_t *err);
+int plb_zoltan_points(const plb_zoltan_kept_t *kept, int32_t n_dims, int64_t n,
+                      const double *points, int32_t *part, plb_err_t *err);
 
 /** Parts whose regions meet each box, ascending: part[start[i]] ... part[start[i + 1] - 1], where
  *  start[n + 1] is the caller's and *part comes from plb_malloc.  name[n_parts] of each region, or
  *  NULL: its number.  lo, hi: [n * n_dims], finite, lo <= hi.  Local. */
-int plb_zoltan_boxes(struct Zoltan_Struct *zz, int32_t n_dims, int32_t n_parts,
+int plb_zoltan_boxes(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_parts,
                      const int32_t *name, int64_t n, const double *lo, const double *hi,
                      int64_t *start, int32_t **part, plb_err_t *err);
 
 /** Region of each part under RCB: lo, hi [n_parts * n_dims], without an end +-DBL_MAX.  Local. */
-int plb_zoltan_regions(struct Zoltan_Struct *zz, int32_t n_dims, int32_t n_parts, double *lo,
+int plb_zoltan_regions(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_parts, double *lo,
                        double *hi, plb_err_t *err);
 
 #endif

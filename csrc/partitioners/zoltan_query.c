@@ -1,4 +1,5 @@
 /* Zoltan's questions, answered from arrays: `data` is the plb_zoltan_t. */
+#include <math.h>
 #include <string.h>
 
 #include "partitioners/zoltan_query.h"
@@ -23,7 +24,7 @@ static void list_objects(void *data, int n_gid, int n_lid, ZOLTAN_ID_PTR gid, ZO
         lid[v] = (ZOLTAN_ID_TYPE)v;
     }
     for (int64_t i = 0; i < (int64_t)in->n * n_weights; i++) {
-        weight[i] = (float)in->weight[i];
+        weight[i] = (float)(in->scale > 0.0 ? rint(in->weight[i] * in->scale) : in->weight[i]);
     }
     *ierr = ZOLTAN_OK;
 }
@@ -192,31 +193,24 @@ static void list_coords(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR g
     *ierr = ZOLTAN_OK;
 }
 
+/* A structure may have been asked before: what is not there now is taken away. */
 void plb_zoltan_answer(struct Zoltan_Struct *zz, const plb_zoltan_t *in)
 {
     void *data = (void *)in;
+    const bool fixed = in->fixed != NULL, weighs = in->net_weight != NULL;
+    const bool nets = in->net_start.data != NULL, graph = in->start.data != NULL;
     Zoltan_Set_Num_Obj_Fn(zz, count_objects, data);
     Zoltan_Set_Obj_List_Fn(zz, list_objects, data);
     Zoltan_Set_Part_Multi_Fn(zz, present_parts, data);
     Zoltan_Set_Obj_Size_Multi_Fn(zz, sizes, data);
-    if (in->fixed != NULL) {
-        Zoltan_Set_Num_Fixed_Obj_Fn(zz, count_fixed, data);
-        Zoltan_Set_Fixed_Obj_List_Fn(zz, list_fixed, data);
-    }
-    if (in->net_start.data != NULL) {
-        Zoltan_Set_HG_Size_CS_Fn(zz, hypergraph_size, data);
-        Zoltan_Set_HG_CS_Fn(zz, hypergraph, data);
-    }
-    if (in->net_weight != NULL) {
-        Zoltan_Set_HG_Size_Edge_Wts_Fn(zz, count_net_weights, data);
-        Zoltan_Set_HG_Edge_Wts_Fn(zz, net_weights, data);
-    }
-    if (in->start.data != NULL) {
-        Zoltan_Set_Num_Edges_Multi_Fn(zz, count_edges, data);
-        Zoltan_Set_Edge_List_Multi_Fn(zz, list_edges, data);
-    }
-    if (in->n_dims > 0) {
-        Zoltan_Set_Num_Geom_Fn(zz, count_dims, data);
-        Zoltan_Set_Geom_Multi_Fn(zz, list_coords, data);
-    }
+    Zoltan_Set_Num_Fixed_Obj_Fn(zz, fixed ? count_fixed : NULL, data);
+    Zoltan_Set_Fixed_Obj_List_Fn(zz, fixed ? list_fixed : NULL, data);
+    Zoltan_Set_HG_Size_CS_Fn(zz, nets ? hypergraph_size : NULL, data);
+    Zoltan_Set_HG_CS_Fn(zz, nets ? hypergraph : NULL, data);
+    Zoltan_Set_HG_Size_Edge_Wts_Fn(zz, weighs ? count_net_weights : NULL, data);
+    Zoltan_Set_HG_Edge_Wts_Fn(zz, weighs ? net_weights : NULL, data);
+    Zoltan_Set_Num_Edges_Multi_Fn(zz, graph ? count_edges : NULL, data);
+    Zoltan_Set_Edge_List_Multi_Fn(zz, graph ? list_edges : NULL, data);
+    Zoltan_Set_Num_Geom_Fn(zz, in->n_dims > 0 ? count_dims : NULL, data);
+    Zoltan_Set_Geom_Multi_Fn(zz, in->n_dims > 0 ? list_coords : NULL, data);
 }

@@ -1,16 +1,17 @@
 /* A call of Zoltan: its parameters, its answer, and what it says meanwhile. */
-#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include <sys/types.h>
 
 #include "base/mem.h"
-#include "partitioners/zoltan.h"
+#include "partitioners/zoltan_kept.h"
+#include "partitioners/zoltan_patience.h"
 #include "partitioners/zoltan_query.h"
+
+#define SEED "SEED"
 
 /* Zoltan has one stream of random numbers a process, and a process one standard error. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -18,35 +19,70 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* ---- what it says ----------------------------------------------------------------------------
  */
 
-int plb_zoltan_listen_begin(plb_zoltan_said_t *self, plb_err_t *err)
+static struct {
+    FILE *ear; /* made once, as another thread may hold it while we stop listening */
+    FILE *real;
+    char *text;
+    size_t n, room;
+} listener;
+
+static ssize_t hear(void *cookie, const char *words, size_t n)
+{
+    (void)cookie;
+    if (listener.n + n + 1 > listener.room) {
+        const size_t room = 2 * (listener.n + n + 1);
+        char *text = realloc(listener.text, room);
+        if (text == NULL) {
+            return (ssize_t)n; /* lost */
+        }
+        listener.text = text;
+        listener.room = room;
+    }
+    memcpy(listener.text + listener.n, words, n);
+    listener.n += n;
+    return (ssize_t)n;
+}
+
+int plb_zoltan_listen_begin(plb_err_t *err)
 {
     pthread_mutex_lock(&lock);
-    fflush(stderr);
-    self->file = memfd_create("zoltan", MFD_CLOEXEC);
-    self->real = self->file < 0 ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-    if (self->real < 0 || dup2(self->file, STDERR_FILENO) < 0) {
-        close(self->file);
-        close(self->real);
-        pthread_mutex_unlock(&lock);
-        return PLB_FAIL(err, PLB_ERR_LIBRARY, "standard error cannot be redirected: %m");
+    if (listener.ear == NULL) {
+        listener.ear = fopencookie(NULL, "w", (cookie_io_functions_t){.write = hear});
+        if (listener.ear == NULL) {
+            pthread_mutex_unlock(&lock);
+            return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory");
+        }
+        setvbuf(listener.ear, NULL, _IONBF, 0);
     }
+    listener.n = 0;
+    listener.real = stderr;
+    stderr = listener.ear;
     return PLB_OK;
 }
 
-int plb_zoltan_listen_end(plb_zoltan_said_t *self, char **text, plb_err_t *err)
+int plb_zoltan_listen_end(char **text, plb_err_t *err)
 {
     int ret = PLB_OK;
+    stderr = listener.real;
     *text = NULL;
-    fflush(stderr);
-    const off_t n = lseek(self->file, 0, SEEK_CUR);
-    dup2(self->real, STDERR_FILENO);
-    PLB_NEW(*text, n + 1);
-    const ssize_t got = pread(self->file, *text, (size_t)n, 0);
-    (*text)[got > 0 ? got : 0] = '\0';
+    if (listener.n > 0) {
+        PLB_NEW(*text, listener.n + 1);
+        memcpy(*text, listener.text, listener.n);
+        (*text)[listener.n] = '\0';
+    }
 out:
-    close(self->file);
-    close(self->real);
     pthread_mutex_unlock(&lock);
+    return ret;
+}
+
+/* What Zoltan has said of it, at the end of an error. */
+static int quoted(int ret, plb_err_t *err)
+{
+    if (ret != PLB_OK && listener.n > 0) {
+        const size_t n = strlen(err->text);
+        snprintf(err->text + n, sizeof err->text - n, ": %.*s",
+                 (int)(listener.n < 400 ? listener.n : 400), listener.text);
+    }
     return ret;
 }
 
@@ -102,6 +138,10 @@ static int set_shares(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
     int *id = NULL, *index = NULL;
     float *share = NULL;
     const int dim = in->n_weights > 1 ? in->n_weights : 1, n = in->n_parts * dim;
+    Zoltan_LB_Set_Part_Sizes(zz, 1, -1, NULL, NULL, NULL); /* of a former call */
+    if (in->share == NULL) {
+        return PLB_OK;
+    }
     PLB_NEW(id, n);
     PLB_NEW(index, n);
     PLB_NEW(share, n);
@@ -154,7 +194,11 @@ static int agree(MPI_Comm comm, int ret, plb_err_t *err)
     int rank, first = 0, mine;
     MPI_Comm_rank(comm, &rank);
     mine = ret == PLB_OK ? INT_MAX : rank;
-    if (MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS) {
+    plb_patience_t patience;
+    plb_patience_begin(&patience, comm, listener.real, ret == PLB_OK ? NULL : err->text);
+    const int code = MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm);
+    plb_patience_end(&patience);
+    if (code != MPI_SUCCESS) {
         return ret != PLB_OK ? ret : PLB_FAIL(err, PLB_ERR_MPI, "MPI_Allreduce failed");
     }
     return first != INT_MAX ? failed_on(first, ret, err) : PLB_OK;
@@ -212,7 +256,11 @@ static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, 
     for (int r = 0; before != PLB_OK && r < n_ranks; r++) {
         count[r] = -1;
     }
-    if (MPI_Alltoall(count, 1, MPI_INT, into, 1, MPI_INT, in->comm) != MPI_SUCCESS) {
+    plb_patience_t patience;
+    plb_patience_begin(&patience, in->comm, listener.real, before == PLB_OK ? NULL : err->text);
+    const int code = MPI_Alltoall(count, 1, MPI_INT, into, 1, MPI_INT, in->comm);
+    plb_patience_end(&patience);
+    if (code != MPI_SUCCESS) {
         ret = PLB_FAIL(err, PLB_ERR_MPI, "MPI_Alltoall failed");
         goto out;
     }
@@ -252,7 +300,7 @@ static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int32_t *
 {
     int changes, n_gid, n_lid, ret = PLB_OK;
     lists_t come = {0}, go = {0};
-    if (SCOTCH_randomReset != NULL) {
+    if (SCOTCH_randomReset != NULL && in->start.data != NULL) {
         setenv("SCOTCH_PTHREAD_NUMBER", "1", 0); /* its threads would race for the answer */
         SCOTCH_randomReset();
     }
@@ -262,7 +310,7 @@ static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int32_t *
     if (*code == ZOLTAN_MEMERR) {
         ret = PLB_FAIL(err, PLB_ERR_NOMEM, "Zoltan ran out of memory");
     } else if (*code != ZOLTAN_OK && *code != ZOLTAN_WARN) {
-        ret = PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan failed (code %d)", *code);
+        ret = quoted(PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan failed (code %d)", *code), err);
     }
     for (int32_t v = 0; ret == PLB_OK && v < in->n; v++) {
         part[v] = in->old == NULL ? in->home : in->old[v];
@@ -288,29 +336,87 @@ int plb_zoltan_has_mpi(plb_err_t *err)
     return PLB_OK;
 }
 
-int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, struct Zoltan_Struct **keep,
+/* What a structure is told once, as one text: all but the seed. */
+static int spell_params(const plb_zoltan_t *in, char **text, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    char numbers[64];
+    size_t n = (size_t)snprintf(numbers, sizeof numbers, "%d %d %d %d", in->n_parts, in->n_weights,
+                                in->edge_weight != NULL || in->net_weight != NULL, in->imports);
+    size_t room = n + 1;
+    for (int i = 0; i < 2 * in->n_options; i++) {
+        room += 1 + strlen(in->option[i]);
+    }
+    PLB_NEW(*text, room);
+    memcpy(*text, numbers, n);
+    for (int i = 0; i < 2 * in->n_options; i++) {
+        if (strcmp(in->option[i - i % 2], SEED) != 0) {
+            const size_t more = strlen(in->option[i]);
+            (*text)[n++] = ' ';
+            memcpy(*text + n, in->option[i], more);
+            n += more;
+        }
+    }
+    (*text)[n] = '\0';
+out:
+    return ret;
+}
+
+/* Zoltan's stream begins anew where it hears a seed. */
+static int set_seed(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    for (int i = 0; ret == PLB_OK && i < in->n_options; i++) {
+        if (strcmp(in->option[2 * i], SEED) == 0) {
+            ret = set_text(zz, SEED, in->option[2 * i + 1], err);
+        }
+    }
+    return ret;
+}
+
+/* With a structure that asks so, or one that is told nothing yet. */
+static int ask(plb_zoltan_kept_t *kept, const plb_zoltan_t *in, char **asks, int32_t *part,
+               int *code, plb_err_t *err)
+{
+    plb_zoltan_answer(kept->zz, in);
+    int ret = kept->asks == NULL ? set_params(kept->zz, in, err) : set_seed(kept->zz, in, err);
+    if (ret == PLB_OK) {
+        ret = set_shares(kept->zz, in, err);
+    }
+    if (quoted(ret, err) == PLB_OK) {
+        ret = partition(kept->zz, in, part, code, err);
+    }
+    if (ret != PLB_OK) { /* none like it again */
+        plb_free(kept->asks);
+        kept->asks = NULL;
+    } else if (kept->asks == NULL) {
+        kept->asks = *asks;
+        *asks = NULL;
+    }
+    return ret;
+}
+
+int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
                    plb_err_t *err)
 {
     float version;
+    char *asks = NULL;
+    plb_zoltan_kept_t *kept = NULL;
     if (Zoltan_Initialize(0, NULL, &version) != ZOLTAN_OK) {
         return PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan_Initialize failed");
     }
-    struct Zoltan_Struct *zz = Zoltan_Create(in->comm);
-    if (zz == NULL) {
-        return PLB_FAIL(err, PLB_ERR_NOMEM, "Zoltan_Create failed");
-    }
-    plb_zoltan_answer(zz, in);
-    int ret = set_params(zz, in, err);
-    if (ret == PLB_OK && in->share != NULL) {
-        ret = set_shares(zz, in, err);
+    int ret = spell_params(in, &asks, err);
+    if (ret == PLB_OK) {
+        ret = plb_zoltan_take(in->comm, in->spare, asks, &kept, err);
     }
     if (ret == PLB_OK) {
-        ret = partition(zz, in, part, code, err);
+        ret = ask(kept, in, &asks, part, code, err);
     }
     if (ret == PLB_OK && keep != NULL) {
-        *keep = zz;
-    } else {
-        Zoltan_Destroy(&zz);
+        *keep = kept;
+    } else if (kept != NULL) {
+        plb_zoltan_leave(kept);
     }
+    plb_free(asks);
     return ret;
 }

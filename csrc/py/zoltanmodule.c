@@ -8,7 +8,7 @@
 
 #include "partitioners/zoltan.h"
 
-#define CUTS "pylb.zoltan.cuts" /* name of the capsules that hold a struct Zoltan_Struct */
+#define CUTS "pylb.zoltan.cuts" /* name of the capsules that hold a plb_zoltan_kept_t */
 
 /* Zoltan and mpi4py must call the same MPI. */
 static int check_mpi(PyObject *mpi)
@@ -91,43 +91,32 @@ static int fill(plb_py_held_t *held, const arguments_t *a, plb_zoltan_t *q)
 /* ---- the answer ------------------------------------------------------------------------------
  */
 
-static void free_cuts(PyObject *capsule)
+static void leave_cuts(PyObject *capsule)
 {
-    struct Zoltan_Struct *zz = PyCapsule_GetPointer(capsule, CUTS);
-    int ended = 0;
-    MPI_Finalized(&ended);
-    if (!ended) { /* frees a communicator, which is local with Open MPI */
-        Zoltan_Destroy(&zz);
-    }
+    plb_zoltan_leave(PyCapsule_GetPointer(capsule, CUTS));
 }
 
-static PyObject *cuts_capsule(struct Zoltan_Struct *zz)
+static PyObject *cuts_capsule(plb_zoltan_kept_t *kept)
 {
-    PyObject *out = zz == NULL ? Py_NewRef(Py_None) : PyCapsule_New(zz, CUTS, free_cuts);
+    PyObject *out = kept == NULL ? Py_NewRef(Py_None) : PyCapsule_New(kept, CUTS, leave_cuts);
     if (out == NULL) {
-        Zoltan_Destroy(&zz);
+        plb_zoltan_leave(kept);
     }
     return out;
 }
 
-/* The call with its ears open; what was said goes to the end of an error's message. */
-static int run(const plb_zoltan_t *q, int32_t *part, int *code, struct Zoltan_Struct **keep,
+/* The call with its ears open. */
+static int run(const plb_zoltan_t *q, int32_t *part, int *code, plb_zoltan_kept_t **keep,
                char **said, plb_err_t *err)
 {
-    plb_zoltan_said_t listener;
-    plb_err_t unheard = {0, ""};
+    plb_err_t unheard;
     int ret = plb_zoltan_has_mpi(err);
     if (ret == PLB_OK) {
-        ret = plb_zoltan_listen_begin(&listener, err);
+        ret = plb_zoltan_listen_begin(err);
     }
-    if (ret != PLB_OK) {
-        return ret;
-    }
-    ret = plb_zoltan_run(q, part, code, keep, err);
-    const int heard = plb_zoltan_listen_end(&listener, said, &unheard);
-    if (ret != PLB_OK && heard == PLB_OK && **said != '\0') {
-        const size_t n = strlen(err->text);
-        snprintf(err->text + n, sizeof err->text - n, ": %.400s", *said);
+    if (ret == PLB_OK) {
+        ret = plb_zoltan_run(q, part, code, keep, err);
+        plb_zoltan_listen_end(said, &unheard);
     }
     return ret;
 }
@@ -137,7 +126,7 @@ PyDoc_STRVAR(
     "partition(comm, dist, parts, home, old, *, n_weights=0, n_dims=0, first_net=0, weight=None,\n"
     "          share=None, coords=None, start=None, to=None, edge_weight=None, net_start=None,\n"
     "          pin=None, net_weight=None, fixed=None, size=None, options=[], keep=False,\n"
-    "          imports=False)\n--\n\n"
+    "          imports=False, spare=0, scale=0.0)\n--\n\n"
     "(part of each own object, Zoltan's code, what it said, its cuts or None).  Collective over\n"
     "comm (None: this process alone); csrc/partitioners/zoltan.h has the arguments.  Arrays of\n"
     "their type are not copied; options is [name, value, ...].  The GIL is released.");
@@ -148,27 +137,28 @@ static PyObject *partition(PyObject *module, PyObject *args, PyObject *kwargs)
                             "n_weights", "n_dims",     "first_net", "weight",      "share",
                             "coords",    "start",      "to",        "edge_weight", "net_start",
                             "pin",       "net_weight", "fixed",     "size",        "options",
-                            "keep",      "imports",    NULL};
+                            "keep",      "imports",    "spare",     "scale",       NULL};
     PyObject *no = Py_None, *result = NULL, *made = NULL;
     arguments_t a = {no, no, no, no, no, no, no, no, no, no, no, no, no, no, NULL};
     plb_zoltan_t q = {0};
-    long long first_net = 0;
+    long long first_net = 0, spare = 0;
     int keep = 0, imports = 0, code = 0, ret = PLB_ERR_CALLBACK;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOiiO|$iiLOOOOOOOOOOOO!pp", names, &a.comm,
-                                     &a.dist, &q.n_parts, &q.home, &a.old, &q.n_weights, &q.n_dims,
-                                     &first_net, &a.weight, &a.share, &a.coords, &a.start, &a.to,
-                                     &a.edge_weight, &a.net_start, &a.pin, &a.net_weight, &a.fixed,
-                                     &a.size, &PyList_Type, &a.options, &keep, &imports)) {
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "OOiiO|$iiLOOOOOOOOOOOO!ppLd", names, &a.comm, &a.dist, &q.n_parts,
+            &q.home, &a.old, &q.n_weights, &q.n_dims, &first_net, &a.weight, &a.share, &a.coords,
+            &a.start, &a.to, &a.edge_weight, &a.net_start, &a.pin, &a.net_weight, &a.fixed,
+            &a.size, &PyList_Type, &a.options, &keep, &imports, &spare, &q.scale)) {
         return NULL;
     }
     plb_err_t error = {0, ""}, *err = &error;
     plb_py_held_t held = {0};
     int32_t *part = NULL;
     char *said = NULL;
-    struct Zoltan_Struct *zz = NULL;
+    plb_zoltan_kept_t *kept = NULL;
     const char **option = NULL;
     q.first_net = first_net;
     q.imports = imports;
+    q.spare = spare;
     if ((a.options != NULL && (option = plb_py_texts(a.options)) == NULL) ||
         fill(&held, &a, &q) != 0) {
         goto out;
@@ -177,11 +167,11 @@ static PyObject *partition(PyObject *module, PyObject *args, PyObject *kwargs)
     q.n_options = a.options == NULL ? 0 : (int)(PyList_GET_SIZE(a.options) / 2);
     PLB_NEW(part, q.n);
     Py_BEGIN_ALLOW_THREADS;
-    ret = run(&q, part, &code, keep ? &zz : NULL, &said, err);
+    ret = run(&q, part, &code, keep ? &kept : NULL, &said, err);
     Py_END_ALLOW_THREADS;
 out:
     if (ret == PLB_OK) {
-        made = cuts_capsule(zz);
+        made = cuts_capsule(kept);
         PyObject *array = plb_py_take(part, q.n, NPY_INT32);
         result = made == NULL || array == NULL
                      ? NULL
@@ -196,6 +186,18 @@ out:
     PyMem_Free(option);
     plb_py_release(&held);
     return result;
+}
+
+PyDoc_STRVAR(
+    spare_doc,
+    "spare(comm, /)\n--\n\n"
+    "Bits of the structures kept with comm that nobody on this rank holds.  What all ranks\n"
+    "have in common, `partition` may take.  Local.");
+static PyObject *spare(PyObject *module, PyObject *comm)
+{
+    (void)module;
+    const MPI_Comm *handle = PyMPIComm_Get(comm);
+    return handle == NULL ? NULL : PyLong_FromLongLong(plb_zoltan_spare(*handle));
 }
 
 /* ---- the cuts --------------------------------------------------------------------------------
@@ -229,14 +231,14 @@ static PyObject *points(PyObject *module, PyObject *args)
     plb_py_held_t held = {0};
     int64_t n = 0;
     int32_t *part = NULL;
-    struct Zoltan_Struct *zz = PyCapsule_GetPointer(capsule, CUTS);
-    const double *x = zz == NULL ? NULL : rows(&held, object, dims, &n);
+    plb_zoltan_kept_t *kept = PyCapsule_GetPointer(capsule, CUTS);
+    const double *x = kept == NULL ? NULL : rows(&held, object, dims, &n);
     if (x == NULL) {
         goto out;
     }
     PLB_NEW(part, n);
     Py_BEGIN_ALLOW_THREADS;
-    ret = plb_zoltan_points(zz, dims, n, x, part, err);
+    ret = plb_zoltan_points(kept, dims, n, x, part, err);
     Py_END_ALLOW_THREADS;
 out:
     plb_py_release(&held);
@@ -264,8 +266,8 @@ static PyObject *boxes(PyObject *module, PyObject *args)
     int64_t n = 0, m = 0, *start = NULL;
     int32_t *part = NULL;
     const int32_t *name = NULL;
-    struct Zoltan_Struct *zz = PyCapsule_GetPointer(capsule, CUTS);
-    if (zz == NULL || plb_py_view(&held, names, "name", NPY_INT32, parts, &name) != 0) {
+    plb_zoltan_kept_t *kept = PyCapsule_GetPointer(capsule, CUTS);
+    if (kept == NULL || plb_py_view(&held, names, "name", NPY_INT32, parts, &name) != 0) {
         goto out;
     }
     const double *lo = rows(&held, low, dims, &n);
@@ -278,7 +280,7 @@ static PyObject *boxes(PyObject *module, PyObject *args)
     }
     PLB_NEW(start, n + 1);
     Py_BEGIN_ALLOW_THREADS;
-    ret = plb_zoltan_boxes(zz, dims, parts, name, n, lo, hi, start, &part, err);
+    ret = plb_zoltan_boxes(kept, dims, parts, name, n, lo, hi, start, &part, err);
     Py_END_ALLOW_THREADS;
 out:
     plb_py_release(&held);
@@ -309,14 +311,14 @@ static PyObject *regions(PyObject *module, PyObject *args)
     }
     plb_err_t error = {0, ""}, *err = &error;
     double *lo = NULL, *hi = NULL;
-    struct Zoltan_Struct *zz = PyCapsule_GetPointer(capsule, CUTS);
-    if (zz == NULL) {
+    plb_zoltan_kept_t *kept = PyCapsule_GetPointer(capsule, CUTS);
+    if (kept == NULL) {
         return NULL;
     }
     const npy_intp n = (npy_intp)dims * parts;
     PLB_NEW(lo, n);
     PLB_NEW(hi, n);
-    ret = plb_zoltan_regions(zz, dims, parts, lo, hi, err);
+    ret = plb_zoltan_regions(kept, dims, parts, lo, hi, err);
 out:
     if (ret != PLB_OK) {
         plb_free(lo);
@@ -333,6 +335,7 @@ out:
 static PyMethodDef methods[] = {
     {"partition", (PyCFunction)(void (*)(void))partition, METH_VARARGS | METH_KEYWORDS,
      partition_doc},
+    {"spare", spare, METH_O, spare_doc},
     {"points", points, METH_VARARGS, points_doc},
     {"boxes", boxes, METH_VARARGS, boxes_doc},
     {"regions", regions, METH_VARARGS, regions_doc},

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import accumulate
 from math import frexp
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -46,6 +48,7 @@ class Problem:
     seed: int = 0
     params: dict[str, str] = field(default_factory=dict)
     exponent: int = 0  # of the power of two above all weights
+    spare: int = 0  # what Zoltan has to spare on all ranks
     dist: I64 = field(default_factory=lambda: np.zeros(2, np.int64))
 
     @property
@@ -63,7 +66,7 @@ class Problem:
         """Number of objects of all ranks."""
         return int(self.dist[-1])
 
-    def facts(self, **more: Any) -> Facts:
+    def facts(self, spare: int, **more: Any) -> Facts:
         """What must be the same on all ranks, `more` too; a rank without objects lacks some."""
         out: dict[str, Any] = {
             name: getattr(self, name) for name in ("parts", "ratio", "imbalance", "seed", "params")
@@ -81,7 +84,7 @@ class Problem:
             out[f"_{name}"] = given is not None
             if given is not None and (self.n or len(given)):
                 out[f"{name}, weights given"] = given.weight is not None
-        return Facts({**out, **more}, (self.n, _begin(self.ids), _magnitude(self.weight)))
+        return Facts({**out, **more}, (self.n, _begin(self.ids), _magnitude(self.weight), spare))
 
 
 def _magnitude(weight: F64 | None) -> int:
@@ -107,7 +110,8 @@ def complete(problem: Problem, symmetrize: bool) -> None:
         The same on every rank, with the rank, the argument, its value and what was expected.
     """
     ranks = problem.ranks
-    sizes, begins, weigh, *_ = zip(*ranks.numbers, strict=True)
+    sizes, begins, weigh, spare = zip(*ranks.numbers, strict=True)
+    problem.spare = reduce(and_, spare)
     problem.dist = np.array([0, *accumulate(sizes)])
     if problem.n_all > arrays.MOST:
         raise DomainError(f"{problem.n_all} objects: expected at most {arrays.MOST}")

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from pylb import partitioners
 from pylb.errors import DomainError, PartitionerError, PartitionerWarning
+from pylb.partition import pitfalls
 from pylb.partition.arrays import F64, I32, MOST, closed
 from pylb.partition.methods import Method
 from pylb.partition.problem import Problem
+from pylb.partition.ranks import Ranks
 from pylb.parts import require
 
 LINE = re.compile(r"^(?:\[-?\d+\] Zoltan (?:WARNING|ERROR)|\(\d+\): |WARNING:|ERROR:|\s*remaining)")
@@ -33,9 +35,20 @@ def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> 
     if problem.n_all == 0:
         return np.zeros(0, np.int32), None
     _check_options(problem)
+    if name == "hsfc" and pitfalls.may_end_early(problem):
+        part, cuts = _ask(pitfalls.with_an_end(problem), name, how, approach, keep)
+        return part[: problem.n], cuts
+    return _ask(problem, name, how, approach, keep)
+
+
+def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> tuple[I32, Any]:
     parts = _Parts(problem)
     given = _arrays(problem, how, parts, approach)
-    options = _options(problem, how, approach, keep)
+    if name in IMPORTS and problem.n_weights == 1:
+        given["scale"] = pitfalls.exact_scale(problem)
+    options = _options(problem, name, how, approach, keep)
+    if name == "rcb" and pitfalls.may_starve(problem, parts.shares, len(parts.label)):
+        options += ["NUM_LOCAL_PARTS", str(0 if problem.ranks.rank else len(parts.label))]
 
     part, _, said, cuts = require("Zoltan").partition(
         problem.ranks.comm,
@@ -45,6 +58,7 @@ def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> 
         options=options,
         keep=keep,
         imports=name in IMPORTS,
+        spare=problem.spare,
         **given,
     )
     _tell(name, said)
@@ -52,6 +66,11 @@ def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> 
     if how.fixes:
         part = _fill_empty(problem, _fixed(problem, name, part), parts)
     return part, None if cuts is None else (cuts, None if parts.same else parts.label)
+
+
+def spare(ranks: Ranks) -> int:
+    """Structures that Zoltan keeps with the communicator and nobody here holds, as bits."""
+    return 0 if ranks.size == 1 else int(require("Zoltan").spare(ranks.comm))
 
 
 class _Parts:
@@ -160,7 +179,7 @@ def _check_options(problem: Problem) -> None:
             raise DomainError(f"{name} is given: expected none, it follows from other arguments")
 
 
-def _options(problem: Problem, how: Method, approach: str, keep: bool) -> list[str]:
+def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> list[str]:
     """Zoltan's parameters as name, value, ...: ours, then the caller's."""
     out = {
         **dict(how.options),
@@ -171,6 +190,13 @@ def _options(problem: Problem, how: Method, approach: str, keep: bool) -> list[s
     }
     if how.takes not in ("coords",):
         del out["KEEP_CUTS"]
+    if name in IMPORTS:
+        out["CHECK_GEOM"] = "0"
+        out["TFLOPS_SPECIAL"] = str(int(problem.n_weights < 2))
+    if name == "rcb" and (problem.n_weights == 1 or problem.shares is not None):
+        out["OBJ_WEIGHTS_COMPARABLE"] = "1"  # it does not divide them: pitfalls.exact_scale
+    if problem.n_all < problem.ranks.size:
+        out["SCATTER_GRAPH"] = "0"  # Zoltan divides by the objects that the first rank would get
     if approach != "partition":
         out["PHG_REPART_MULTIPLIER"] = repr(problem.ratio * _sizes(problem)[1])
     out |= problem.params

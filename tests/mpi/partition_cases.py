@@ -379,9 +379,106 @@ def wrong(comm):
         )
 
 
+def plain(comm):
+    """What pylb tells Zoltan to save exchanges changes no part and no cut."""
+    slow = {"TFLOPS_SPECIAL": 0, "CHECK_GEOM": 1}
+    lattice = np.stack(np.divmod(np.arange(N), SIDE), axis=1).astype(float)  # ties everywhere
+    points = np.random.default_rng(5).random((200, 2)) * SIDE
+    for how, xy in (("random", XY), ("block", lattice), ("last", lattice)):
+        ids = own(comm, how)
+        for k, method, weigh in itertools.product(
+            (1, comm.size, 7, 16), ("rcb", "rib"), (False, True)
+        ):
+            given = {"coords": xy[ids], "parts": k, "method": method, "ids": ids, "comm": comm}
+            if weigh:
+                given["weight"] = WEIGHT[ids]
+            mine, zoltans = pylb.partition(**given), pylb.partition(**given, **slow)
+            assert np.array_equal(mine.part, zoltans.part), (how, k, method, weigh)
+            assert np.array_equal(mine.points(points), zoltans.points(points))
+
+
+def lopsided(comm):
+    """Zero, light and heavy weights, small shares, few objects: Zoltan alone would not return."""
+    for seed in range(40):
+        rng, alike = np.random.default_rng((seed, comm.rank)), np.random.default_rng(seed)
+        n, k = int(rng.integers(0, alike.choice([4, 60]))), int(alike.integers(1, 40))
+        coords = rng.random((n, 1 + seed % 3)) ** (1 + seed % 2 * 5)
+        weight = [
+            None,
+            (rng.random(n) < 0.1).astype(float),
+            np.exp(rng.normal(0, 6, n)),
+            np.round(3 * rng.random(n)),
+        ][seed % 4]
+        shares = alike.random(k) ** 3 if seed % 3 else None
+        for method in ("rcb", "rib", "hsfc"):
+            given = {"coords": coords, "weight": weight, "shares": shares, "parts": k}
+            out = pylb.partition(method=method, comm=comm, **given)
+            objects = comm.allreduce(np.bincount(out.part, minlength=k))
+            assert np.array_equal(out.evaluation.objects, objects)
+            if n:
+                assert ((out.points(coords) >= 0) & (out.points(coords) < k)).all()
+    # one object in two parts' place: the others are divided as if it were not there
+    heavy = np.where(np.arange(N) == 17, 1e6, 1.0)
+    ids = own(comm, "random")
+    out = pylb.partition(
+        coords=XY[ids], weight=heavy[ids], parts=4, method="hsfc", ids=ids, comm=comm
+    )
+    assert sorted(out.weights)[-1] >= 1e6
+    # fewer vertices than ranks
+    to = {0: [1], 1: [0]}.get(comm.rank, [])
+    if comm.size > 1:
+        here = comm.rank < 2
+        graph = (np.array([0, 1] if here else [0]), np.array(to, int))
+        out = pylb.partition(graph, 2, method="ptscotch", comm=comm)
+        assert out.evaluation.objects.sum() == 2
+
+
+def again(comm):
+    """Structures of Zoltan serve many calls, and none that somebody still holds."""
+    ids = own(comm, "random")
+    given = {"coords": XY[ids], "ids": ids, "comm": comm}
+    methods = ("rcb", "rib", "hsfc")
+    points = np.random.default_rng(6).random((100, 2)) * SIDE
+    first = {method: pylb.partition(parts=5, method=method, **given) for method in methods}
+    where = {method: out.points(points) for method, out in first.items()}
+    held = []
+    rng = np.random.default_rng(comm.rank)  # ranks let go of theirs at different times
+    for i in range(60):
+        method = methods[i // 2 % 3]
+        held.append(pylb.partition(parts=5, method=method, seed=i % 2, **given))
+        assert np.array_equal(held[-1].part, first[method].part)
+        held = [out for out in held if rng.random() < 0.8]
+        assert all(np.array_equal(out.points(points), where[out.method]) for out in held)
+        shifted = pylb.partition(coords=XY[ids] * [1, 3], parts=5, method="rcb", ids=ids, comm=comm)
+        del shifted
+    assert all(np.array_equal(first[m].points(points), where[m]) for m in methods)
+
+    shares = [4, 1, 1, 1, 1]
+    for method in ("rcb", "graph"):
+        given = {"ids": ids, "comm": comm, "method": method, "parts": 5}
+        given |= {"coords": XY[ids]} if method == "rcb" else {"graph": rows(ids)}
+        even = pylb.partition(**given)
+        odd = pylb.partition(**given, shares=shares)
+        assert odd.weights[0] > 0.4 * N
+        fixed = np.where(ids < 5, ids, -1)
+        if method == "graph":
+            assert (pylb.partition(**given, fixed=fixed).part[ids < 5] == ids[ids < 5]).all()
+        assert np.array_equal(pylb.partition(**given).part, even.part)
+
+    other = comm.Dup()
+    kept = pylb.partition(coords=XY[ids], ids=ids, comm=other, parts=5, method="rcb")
+    gone = pylb.partition(coords=XY[ids], ids=ids, comm=other, parts=5, method="rib")
+    del gone
+    other.Free()
+    assert np.array_equal(kept.points(points), where["rcb"])
+
+
+CASES = (graphs, points, repartition, names, levels, trees, others, plain, lopsided, again, wrong)
+
+
 def main():
     for comm in (MPI.COMM_SELF, MPI.COMM_WORLD):
-        for case in (graphs, points, repartition, names, levels, trees, others, wrong):
+        for case in CASES:
             case(comm)
     if MPI.COMM_WORLD.rank == 0:
         print("all cases hold")

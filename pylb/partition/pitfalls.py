@@ -1,0 +1,84 @@
+"""Questions on which Zoltan 3.90 fails or never ends, and how they are asked in its place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pylb.partition.arrays import F64, I32
+from pylb.partition.problem import Problem
+
+MANY = 10**6  # objects whose number is not safe from rounding in 32 bits
+
+
+def exact_scale(problem: Problem) -> float:
+    """What makes integers of weights such that the sum of all is exact.
+
+    RCB and RIB find no median, and look for it for ever, where rounding has left weight to a set of
+    objects that have none.
+    """
+    exponent = problem.exponent if abs(problem.exponent) < 60 else 0
+    return 2.0 ** (52 - problem.n_all.bit_length() - exponent)
+
+
+def may_starve(problem: Problem, shares: F64 | None, k: int) -> bool:
+    """Whether a rank of several parts may get no object: there RCB fails, and the others wait.
+
+    None is without where its share is above what the cuts before may take, each less than the
+    heaviest object.  With all parts on the first rank none is.  Collective.
+    """
+    size, weight = problem.ranks.size, problem.weight
+    if size == 1 or k <= size:
+        return False
+    shares = np.full(k, 1 / k) if shares is None else shares
+    least = np.convolve(shares, np.ones(k // size), "valid").min()  # of parts in a row
+    total, heaviest = np.array([float(problem.n_all)]), 1.0
+    if weight is not None:
+        total, heaviest = problem.ranks.sum(weight.sum(axis=0)), 2.0**problem.exponent
+    return bool((total * least <= heaviest * (1 + size.bit_length())).any())
+
+
+def may_end_early(problem: Problem) -> bool:
+    """Whether HSFC may close its last part before the last object, and fail on that one's rank.
+
+    It does where all that follow weigh next to nothing: less than it rounds sums by.
+    """
+    uneven = problem.weight is not None or problem.shares is not None
+    return uneven or problem.n_all > MANY
+
+
+def with_an_end(problem: Problem) -> Problem:
+    """The same with one more object, the last of all: at the end of the curve, of some weight.
+
+    Hilbert's curve, as Zoltan draws it, ends where the last coordinate is largest, the others
+    least.  Collective.
+    """
+    ranks, coords = problem.ranks, problem.coords
+    assert coords is not None
+    weight = np.ones((problem.n, 1)) if problem.weight is None else problem.weight
+    box = (coords.min(axis=0).tolist(), coords[:, -1].max()) if problem.n else None
+    known = [(w, *b) for w, b in ranks.gather((float(weight[:, 0].sum()), box)) if b is not None]
+    total = sum(w for w, *_ in known)
+    end = np.min([low for _, low, _ in known], axis=0)
+    high = max(h for *_, h in known)
+    end[-1] = high if high > end[-1] else end[-1] + max(1.0, abs(end[-1]))
+    dist = problem.dist.copy()
+    dist[-1] += 1
+    if ranks.rank < ranks.size - 1:
+        return replace(problem, weight=weight, dist=dist)
+    heavy = np.full((1, weight.shape[1]), total * min(1e-5, 1e-2 / problem.parts))
+    return replace(
+        problem,
+        n=problem.n + 1,
+        dist=dist,
+        coords=np.concatenate([coords, end[None]]),
+        weight=np.concatenate([weight, heavy]),
+        old=_longer(problem.old),
+        sizes=_longer(problem.sizes),
+    )
+
+
+def _longer(array: F64 | I32 | None) -> Any:
+    return None if array is None else np.append(array, array.dtype.type(0))
