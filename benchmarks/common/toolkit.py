@@ -24,12 +24,16 @@ import pylb
 from pylb.cli.table import show
 from pylb.partition.methods import METHODS
 
+if __name__ != "__main__":  # the worker has no need of it
+    from common.still import Stillness
+
 HERE = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("PYLB_DATA", HERE.parent.parent / "shared" / "data"))
 PARTS = 16
 MOST, SECONDS = 400, 0.4  # calls in a row: while they take less than that
 TURNS, AGAIN = 3, 12  # starts of either program, in turn; of what is over the limit more
 LIMIT, SLOW = 1.1, 1.0  # of calls that take longer there are fewer
+STILL, PATIENCE = 2.0, 180.0  # seconds to wait for still cores before a start, and in all
 Answer = tuple[list[Any], bool]
 
 
@@ -157,6 +161,7 @@ def methods(quick: bool, full: bool, only: str | None = None) -> Answer:
     """
     rows: list[Any] = []
     good = True
+    still = Stillness(PATIENCE)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         program = driver(folder)
@@ -168,13 +173,14 @@ def methods(quick: bool, full: bool, only: str | None = None) -> Answer:
                 names = _chosen(xyz, mesh.shape[0], ranks, full)
                 if not names:
                     continue
-                mine, alone = _in_turn(path, program, names, ranks)
+                mine, alone = _in_turn(path, program, names, ranks, still)
                 made = [_row(title, m, ranks, mine[m], alone.get(m)) for m in names]
                 rows += made
                 shares = [f"{row[1]} {row[5]:.2f}" for row in made if row[5] is not None]
                 good = good and all(row[5] is None or row[5] <= LIMIT for row in made)
                 took = f"{time.perf_counter() - begin:.0f} s"
                 print(f"{title}, {ranks} ranks: {', '.join(shares)} ({took})", file=sys.stderr)
+    print(still, file=sys.stderr)
     show(
         [
             *("case", "method", "ranks", "ms", "Zoltan alone", "ratio", "same"),
@@ -214,20 +220,23 @@ def _chosen(xyz: Any, n: int, ranks: int, full: bool) -> list[str]:
 
 
 def _in_turn(
-    path: Path, program: Path | None, names: list[str], ranks: int
+    path: Path, program: Path | None, names: list[str], ranks: int, still: Stillness
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """What pylb and the driver give for each method, with their least times."""
     mine: dict[str, Any] = {}
     alone: dict[str, Any] = {}
+    cores = sorted(os.sched_getaffinity(0))[:ranks]
     for turn in range(AGAIN):
         todo = [m for m in names if turn < _starts(mine.get(m), alone.get(m))]
         if not todo:
             break
+        still.wait(cores, STILL)
         found = launch(ranks, sys.executable, __file__, path, ",".join(todo), PARTS)
         for method in todo:
             _keep(mine, method, found[method])
             if program is not None and METHODS[method].library == "Zoltan":
                 words = (program, path, PARTS, found[method]["calls"], "-")
+                still.wait(cores, STILL)
                 _keep(alone, method, launch(ranks, *words, *parameters(method, ranks)))
     return mine, alone
 
