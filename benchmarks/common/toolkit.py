@@ -10,6 +10,7 @@ import json
 import os
 import shlex
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -173,17 +174,17 @@ def methods(quick: bool, full: bool, only: str | None = None) -> Answer:
                 names = _chosen(xyz, mesh.shape[0], ranks, full)
                 if not names:
                     continue
-                mine, alone = _in_turn(path, program, names, ranks, still)
-                made = [_row(title, m, ranks, mine[m], alone.get(m)) for m in names]
+                mine, alone, turns = _in_turn(path, program, names, ranks, still)
+                made = [_row(title, m, ranks, mine[m], alone.get(m), turns[m]) for m in names]
                 rows += made
-                shares = [f"{row[1]} {row[5]:.2f}" for row in made if row[5] is not None]
-                good = good and all(row[5] is None or row[5] <= LIMIT for row in made)
+                shares = [f"{row[1]} {min(row[5:7]):.2f}" for row in made if row[5] is not None]
+                good = good and all(row[5] is None or min(row[5:7]) <= LIMIT for row in made)
                 took = f"{time.perf_counter() - begin:.0f} s"
                 print(f"{title}, {ranks} ranks: {', '.join(shares)} ({took})", file=sys.stderr)
     print(still, file=sys.stderr)
     show(
         [
-            *("case", "method", "ranks", "ms", "Zoltan alone", "ratio", "same"),
+            *("case", "method", "ranks", "ms", "Zoltan alone", "ratio", "in turn", "same"),
             *("max/mean", "cut", "volume"),
         ],
         rows,
@@ -221,13 +222,14 @@ def _chosen(xyz: Any, n: int, ranks: int, full: bool) -> list[str]:
 
 def _in_turn(
     path: Path, program: Path | None, names: list[str], ranks: int, still: Stillness
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What pylb and the driver give for each method, with their least times."""
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, list[float]]]:
+    """What pylb and the driver give for each method, with their least times; ratios by turn."""
     mine: dict[str, Any] = {}
     alone: dict[str, Any] = {}
+    turns: dict[str, list[float]] = {method: [] for method in names}
     cores = sorted(os.sched_getaffinity(0))[:ranks]
     for turn in range(AGAIN):
-        todo = [m for m in names if turn < _starts(mine.get(m), alone.get(m))]
+        todo = [m for m in names if turn < _starts(mine.get(m), alone.get(m), turns[m])]
         if not todo:
             break
         still.wait(cores, STILL)
@@ -237,15 +239,27 @@ def _in_turn(
             if program is not None and METHODS[method].library == "Zoltan":
                 words = (program, path, PARTS, found[method]["calls"], "-")
                 still.wait(cores, STILL)
-                _keep(alone, method, launch(ranks, *words, *parameters(method, ranks)))
-    return mine, alone
+                driven = launch(ranks, *words, *parameters(method, ranks))
+                turns[method].append(found[method]["seconds"] / driven["seconds"])
+                _keep(alone, method, driven)
+    return mine, alone, turns
 
 
-def _starts(mine: dict[str, Any] | None, alone: dict[str, Any] | None) -> int:
+def _starts(mine: dict[str, Any] | None, alone: dict[str, Any] | None, turns: list[float]) -> int:
     """How many of a method are wanted; where it is over the limit so far, more may lower either."""
-    slow = mine is not None and mine["seconds"] > SLOW
-    over = mine is not None and alone is not None and mine["seconds"] > LIMIT * alone["seconds"]
-    return (1, TURNS, AGAIN)[1 - slow + over]
+    if mine is None:
+        return 1
+    over = alone is not None and min(_ratios(mine, alone, turns)) > LIMIT
+    return (1, TURNS, AGAIN)[1 - (mine["seconds"] > SLOW) + over]
+
+
+def _ratios(mine: dict[str, Any], alone: dict[str, Any], turns: list[float]) -> tuple[float, float]:
+    """Of the least times; and the median of the turns, of two starts one after the other.
+
+    On a machine that is slow for minutes, which of the two had the one quiet moment decides the
+    first, but not the second.
+    """
+    return mine["seconds"] / alone["seconds"], statistics.median(turns)
 
 
 def _keep(found: dict[str, Any], method: str, now: dict[str, Any]) -> None:
@@ -255,13 +269,18 @@ def _keep(found: dict[str, Any], method: str, now: dict[str, Any]) -> None:
 
 
 def _row(
-    title: str, method: str, ranks: int, mine: dict[str, Any], alone: dict[str, Any] | None
+    title: str,
+    method: str,
+    ranks: int,
+    mine: dict[str, Any],
+    alone: dict[str, Any] | None,
+    turns: list[float],
 ) -> list[Any]:
     row = [title, method, ranks, f"{mine['seconds'] * 1e3:.2f}"]
     if alone is None:
-        row += [None, None, None]
+        row += [None, None, None, None]
     else:
-        row += [f"{alone['seconds'] * 1e3:.2f}", mine["seconds"] / alone["seconds"]]
+        row += [f"{alone['seconds'] * 1e3:.2f}", *_ratios(mine, alone, turns)]
         row.append("yes" if alone["sum"] == mine["sum"] else "no")
     return [*row, f"{mine['max_over_mean']:.3f}", mine["cut"], mine["volume"]]
 
