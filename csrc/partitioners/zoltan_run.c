@@ -20,7 +20,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
  */
 
 static struct {
-    FILE *ear; /* made once, as another thread may hold it while we stop listening */
+    FILE *ear; /* made once, as another thread may hold it while we stop listening; its lock is
+                * that of what it hears */
     FILE *real;
     char *text;
     size_t n, room;
@@ -65,12 +66,14 @@ int plb_zoltan_listen_end(char **text, plb_err_t *err)
     int ret = PLB_OK;
     stderr = listener.real;
     *text = NULL;
+    flockfile(listener.ear);
     if (listener.n > 0) {
         PLB_NEW(*text, listener.n + 1);
         memcpy(*text, listener.text, listener.n);
         (*text)[listener.n] = '\0';
     }
 out:
+    funlockfile(listener.ear);
     pthread_mutex_unlock(&lock);
     return ret;
 }
@@ -78,11 +81,13 @@ out:
 /* What Zoltan has said of it, at the end of an error. */
 static int quoted(int ret, plb_err_t *err)
 {
+    flockfile(listener.ear);
     if (ret != PLB_OK && listener.n > 0) {
         const size_t n = strlen(err->text);
         snprintf(err->text + n, sizeof err->text - n, ": %.*s",
                  (int)(listener.n < 400 ? listener.n : 400), listener.text);
     }
+    funlockfile(listener.ear);
     return ret;
 }
 
