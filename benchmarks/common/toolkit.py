@@ -100,11 +100,13 @@ def launch(ranks: int, *words: Any) -> dict[str, Any]:
     """Run under mpiexec; the JSON that it prints.
 
     In the environment that Python began with: where MPI runs in this process, its own variables
-    would keep mpiexec from starting another program.
+    would keep mpiexec from starting another program.  Scotch's threads would call MPI side by side,
+    which the driver's MPI does not allow.
     """
     launcher = shlex.split(os.environ.get("PYLB_MPIEXEC", "mpiexec"))
     command = [*launcher, "-n", str(ranks), *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ))
+    env = {**os.environ, "SCOTCH_PTHREAD_NUMBER": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
     if done.returncode != 0:
         raise RuntimeError(f"{shlex.join(command)}: {done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -205,9 +207,9 @@ def _cases(quick: bool, full: bool, only: str | None) -> list[tuple[str, Any, An
 
 
 def _chosen(xyz: Any, n: int, ranks: int, full: bool) -> list[str]:
-    """Methods of a case; of large meshes, and of more ranks than cores, the fast ones only."""
+    """Methods of a case; of large meshes, and more so of more ranks than cores, the fast ones."""
     names = [] if xyz is None else ["rcb", "rib", "hsfc"]
-    if ranks > len(os.sched_getaffinity(0)) and not full:
+    if ranks > len(os.sched_getaffinity(0)) and n >= 50_000 and not full:
         return names
     if n < 50_000 or full:
         names += ["graph", "zoltan", "ptscotch"]
