@@ -113,7 +113,7 @@ def launch(ranks: int, *words: Any) -> dict[str, Any]:
 
 
 def parameters(method: str, ranks: int, keep: bool = False) -> list[str]:
-    """What pylb sets, for the driver."""
+    """What pylb sets, for the driver: but for what only saves exchanges."""
     how = METHODS[method]
     given = dict(how.options) | {"IMBALANCE_TOL": "1.03", "SEED": "0", "LB_APPROACH": "PARTITION"}
     given["REMAP"] = str(int(ranks > 1))

@@ -1,6 +1,5 @@
 #include "partitioners/zoltan_kept.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -85,15 +84,18 @@ int64_t plb_zoltan_spare(MPI_Comm comm)
     return bits;
 }
 
+static bool asks_so(const plb_zoltan_kept_t *self, const char *asks)
+{
+    return self != NULL && self->asks != NULL && strcmp(self->asks, asks) == 0;
+}
+
 /* The place to take from: the first that asks so, else an empty one, else one that asks otherwise;
  * -1: none is spare. */
 static int choose(const places_t *self, int64_t spare, const char *asks)
 {
     int best = -1, worth = 0;
     for (int i = 0; i < PLACES; i++) {
-        const plb_zoltan_kept_t *here = self->at[i];
-        const bool same = here != NULL && here->asks != NULL && strcmp(here->asks, asks) == 0;
-        const int now = same ? 3 : 1 + (here == NULL);
+        const int now = asks_so(self->at[i], asks) ? 3 : 1 + (self->at[i] == NULL);
         if ((spare >> i & 1) != 0 && now > worth) {
             best = i;
             worth = now;
@@ -129,7 +131,7 @@ int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *asks, plb_zoltan_k
     MPI_Comm_size(comm, &size);
     const int i = choose(places, size == 1 ? plb_zoltan_spare(comm) : spare, asks);
     plb_zoltan_kept_t *old = i < 0 ? NULL : places->at[i];
-    if (old != NULL && old->asks != NULL && strcmp(old->asks, asks) == 0) {
+    if (asks_so(old, asks)) {
         atomic_store(&old->busy, true);
         *out = old;
         return PLB_OK;

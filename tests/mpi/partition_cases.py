@@ -417,7 +417,7 @@ def lopsided(comm):
             assert np.array_equal(out.evaluation.objects, objects)
             if n:
                 assert ((out.points(coords) >= 0) & (out.points(coords) < k)).all()
-    # one object in two parts' place: the others are divided as if it were not there
+    # one object heavier than all others together
     heavy = np.where(np.arange(N) == 17, 1e6, 1.0)
     ids = own(comm, "random")
     out = pylb.partition(
