@@ -114,8 +114,10 @@ class Receipt:
     seconds_statistics, seconds_strategy, seconds_migration, seconds_warm_up : float
         Gathering the load database, the strategy, moving the objects, and what the first
         iterations took beyond those that followed.
+    seconds : float
+        Of the whole balancing by the clock, on the rank where it took longest.
     cost : float
-        Of the whole balancing, on the rank where it took longest, and the warm-up.
+        The same, or the sum of its parts where that is more, and the warm-up.
     gain : float
         What the balancing has saved since: longest rank under the placement before it, with the
         loads that were measured, less that under its own.
@@ -157,6 +159,7 @@ class Receipt:
     seconds_strategy: float = NAN
     seconds_migration: float = NAN
     seconds_warm_up: float = NAN
+    seconds: float = NAN
     cost: float = 0.0
     gain: float = NAN
     iterations: int = 0

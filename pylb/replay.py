@@ -1,48 +1,33 @@
-"""Replay: a recorded run under other placements."""
+"""Replay: a recorded run, as it would have been under other decisions."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import _core
+from pylb.decider import Decider, Settings, StrategyLike, TriggerLike, check_seconds, settings
 from pylb.errors import DomainError
 from pylb.machine import Network
 from pylb.optimum import Optimum, regret
-from pylb.receipts import Alternative, History, Receipt
+from pylb.receipts import History
 from pylb.snapshot import F64, I32
-from pylb.strategies import Strategy, find
-from pylb.triggers import Cycle, Trigger, make
+from pylb.strategies import find
+from pylb.trace.record import Loop
 
 if TYPE_CHECKING:
     from pylb.trace import Trace
 
-
 FEW_TIMES = 1 << 16  # of ranks in phases that are kept, also where there are fewer tasks
-
-
-class Row(NamedTuple):
-    """A decision, as the C core tells it (csrc/explore/replay.h)."""
-
-    phase: int
-    reason: str
-    before: float
-    after: float
-    migrations: int
-    bytes: int
-    seconds: float
-    cost: float
-    applied: bool
-    figures: dict[str, float]
+BASELINES = ("none", "unbalanced")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,8 +38,11 @@ class Replay:
     ----------
     metrics : dict of (m,) float64 arrays
         Every metric of `pylb.Metrics` by name, for each phase.
+    iteration_time : (m,) float64
+        Seconds of each phase: of its slowest rank, and what the recorded run measured beyond its
+        loads, messages and waiting.
     decisions : History
-        A receipt for each balancing, with what it saved.
+        A receipt for each decision.
     rank : (tasks,) int32
         Where each task ran, in the order of ``trace.task_rank``.
     strategy, trigger : str
@@ -65,11 +53,11 @@ class Replay:
     network : Network
         What messages cost in it.
     seed : int
-    rows : list of Row
-        The decisions as the C core tells them: less than a receipt says, and at once.
     """
 
     metrics: dict[str, F64]
+    iteration_time: F64
+    decisions: History
     rank: I32
     strategy: str
     trigger: str
@@ -77,13 +65,7 @@ class Replay:
     trace: Trace
     network: Network
     seed: int
-    rows: list[Row]
     _times: F64 | None = None
-
-    @property
-    def iteration_time(self) -> F64:
-        """Seconds of each phase, (m,): of its slowest rank."""
-        return self.metrics["max"]
 
     @property
     def iteration_seconds(self) -> float:
@@ -92,8 +74,8 @@ class Replay:
 
     @property
     def balancing_seconds(self) -> float:
-        """Seconds that the balancings cost."""
-        return math.fsum(row.cost for row in self.rows)
+        """Seconds that the balancings cost: of the recorded run for strategy ``"none"``."""
+        return math.fsum(r.cost for r in self.balancings)
 
     @property
     def time(self) -> float:
@@ -102,18 +84,13 @@ class Replay:
 
     @property
     def balancings(self) -> History:
-        """The decisions that were applied."""
-        return History(r for r in self.decisions if r.moved)
-
-    @functools.cached_property
-    def decisions(self) -> History:
-        """A receipt for each balancing; that of the last phase's end is not applied."""
-        return History(receipt(self, i) for i in range(len(self.rows)))
+        """The decisions to balance."""
+        return self.decisions.balancings
 
     @property
     def balanced_after(self) -> list[int]:
-        """Phases at whose end a balancing was applied; -1: before the first."""
-        return [row.phase - self.foresight for row in self.rows if row.applied]
+        """Phases at whose end it balanced; -1: before the first."""
+        return [r.iteration for r in self.balancings]
 
     @functools.cached_property
     def rank_times(self) -> F64:
@@ -122,21 +99,24 @@ class Replay:
         if self._times is not None:
             return self._times
         out = np.empty((t.n_phases, t.n_ranks))
+        load = t.task_load
+        if t.measured is not None:
+            load = load * (t.measured[t.task_rank] / t.measured[self.rank])
         for i, (first, end) in enumerate(pairwise(t.task_ptr.tolist())):
-            out[i] = np.bincount(self.rank[first:end], t.task_load[first:end], t.n_ranks)
+            out[i] = np.bincount(self.rank[first:end], load[first:end], t.n_ranks)
         if t.speed is not None:
             out /= t.speed
         return out if t.background is None else t.background + out
 
     @property
     def migrations(self) -> int:
-        """Objects moved, in all balancings that were applied."""
-        return sum(row.migrations for row in self.rows if row.applied)
+        """Objects moved, in all balancings."""
+        return sum(r.migrations for r in self.balancings)
 
     @property
     def bytes(self) -> int:
         """Bytes that those migrations sent."""
-        return sum(row.bytes for row in self.rows if row.applied)
+        return sum(r.bytes for r in self.balancings)
 
     def speedup_over(self, other: Replay) -> float:
         """time of `other` / time of this run; 1 where neither takes any time."""
@@ -145,11 +125,14 @@ class Replay:
         return other.time / self.time if self.time > 0 else math.inf
 
     def regret(self, best: Optimum) -> float:
-        """Time beyond that of the best schedule, as a part of the latter: 0.02 is 2 % slower."""
-        return regret(self.time, best)
+        """Time beyond that of the best run found, as a part of the latter: 0.02 is 2 % slower.
+
+        Zero where this run is the better one: then it is the best found.
+        """
+        return max(regret(self.time, best), 0.0)
 
     def __repr__(self) -> str:
-        by = f"{self.strategy}, {self.trigger}" if self.trigger else "recorded placement"
+        by = f"{self.strategy}, {self.trigger}" if self.trigger else f"placement: {self.strategy}"
         ratio = self.metrics["max_over_mean"]
         mean = f", mean max/mean {ratio.mean():.4g}" if len(ratio) else ""
         return (
@@ -166,11 +149,15 @@ class Replay:
 
 def replay(
     trace: Trace,
-    strategy: str | Strategy | Callable[..., Any] = "BestFitLB",
+    strategy: StrategyLike = "auto",
     *,
     every: int | None = None,
-    trigger: str | Trigger | Callable[[Cycle], bool] | None = None,
+    trigger: TriggerLike = None,
+    lag: int = 0,
+    give_up: bool | None = None,
+    unlike: bool | None = None,
     cost: float | None = None,
+    tell: bool = True,
     migration_alpha: float = 0.0,
     migration_beta: float = 0.0,
     alpha: float = 0.0,
@@ -179,30 +166,40 @@ def replay(
     speed: ArrayLike | None = None,
     background: ArrayLike | None = None,
     seed: int = 0,
+    strategy_params: dict[str, Any] | None = None,
+    trigger_params: dict[str, Any] | None = None,
     **params: Any,
 ) -> Replay:
-    """Run through the phases of a recorded run under the placements of a strategy.
+    """Run through the phases of a recorded run under other decisions.
 
-    A balancing at the end of phase i sees the loads of phase i and holds from phase i + 1 on.
-    Until the first one every entity is where it was recorded; one that appears later starts where
-    it was recorded; one that may not migrate is always there.
+    The decider is that of `Balancer`, and the words are its words: with nothing set this is what
+    ``Balancer(comm)`` would have done on these loads.  A balancing at the end of phase i places the
+    objects of phase i + 1 by what is known of their loads then, and holds from phase i + 1 on; none
+    takes place at the end of the last phase.  Each object is where it began until it is moved; one
+    that may not migrate is always where it was recorded.
 
     Parameters
     ----------
     trace : Trace
     strategy : str or callable
-        As in `pylb.place`.  ``"none"`` never balances: the placement is the recorded one.
+        As for `Balancer`: "auto", a name of `pylb.strategies()`, a function.  Two baselines do
+        without decisions: ``"unbalanced"``, every object where it began; ``"none"``, every object
+        where it was recorded, the recorded run's own balancings and their costs included.
     every : int, optional
         Phases from one balancing to the next.
     trigger : str, callable or Trigger, optional
-        A name of `pylb.triggers()`, a function of a `Cycle`, or a fresh one of
-        `pylb.triggers.make`; it is told the number of phases, and `cost`.  Exactly one of `every`
-        and `trigger` is given, unless the strategy is ``"none"``.
+        A name of `pylb.triggers()`, a function of a `Cycle`, or a fresh trigger of
+        `pylb.triggers.make`.  Default: ``"auto"``, as for `Balancer`.
+    lag, give_up, unlike, seed, strategy_params, trigger_params
+        As for `Balancer`.
     cost : float, optional
-        Seconds that each balancing costs.  Default: what the strategy took here, plus
-        ``migration_alpha`` seconds for each object moved and ``migration_beta`` for each byte.
+        Seconds that each balancing costs.  Default: what the recorded run measured, where it made
+        the same balancing; else what the cost model says for the objects that move.
+    tell : bool
+        Whether the trigger is told `cost` before the first balancing; False: it learns.
     migration_alpha, migration_beta : float
-        Seconds per migration and per byte.
+        Seconds per migration and per byte, on top of what a balancing costs where `cost` is not
+        given.
     alpha, beta : float
         Seconds per message and per byte that a rank sends to other ranks in a phase (Menon
         eq. 3.6); they are added to the time of that rank, and a strategy that has parameters of
@@ -212,8 +209,6 @@ def replay(
         prediction, instead of at its end.
     speed, background : (p,) array of float, optional
         Of the ranks, instead of what the trace has.
-    seed : int
-        For strategies that draw random numbers.
     **params
         The strategy's own.
 
@@ -231,68 +226,209 @@ def replay(
     Examples
     --------
     >>> run = trace.replay("GreedyLB", every=5)
-    >>> run.time, run.speedup_over(trace.replay("none"))
+    >>> run.time, run.speedup_over(trace.replay("unbalanced"))
     """
-    entry = find(strategy)
-    values = [] if entry.call else entry.values({**_told(entry, alpha, beta), **params})
     for name, value in [
-        ("cost", cost),
+        ("cost", 0.0 if cost is None else cost),
         ("migration_alpha", migration_alpha),
         ("migration_beta", migration_beta),
         ("alpha", alpha),
         ("beta", beta),
     ]:
-        _check_seconds(name, value)
-    when = _trigger(entry, every, trigger)
+        check_seconds(name, value)
     trace = _with(trace, speed, background)
-    few = trace.n_phases * trace.n_ranks <= max(len(trace.task_load), FEW_TIMES)
-    rank, times, metrics, decisions = _core.replay(
-        trace,
-        entry.bound(params),
-        values,
-        seed,
-        when,
-        foresight,
-        math.nan if cost is None else cost,
-        migration_alpha,
-        migration_beta,
-        alpha,
-        beta,
-        few,
+    given = None
+    if strategy not in BASELINES:
+        given = settings(
+            strategy,
+            every=every,
+            trigger=trigger,
+            lag=lag,
+            gives_up=give_up,
+            unlike=trace.speed is None and unlike,
+            seed=seed,
+            strategy_params={**_told(strategy, alpha, beta), **(strategy_params or {}), **params},
+            trigger_params=trigger_params,
+        )
+    prices = _Prices(trace, cost, tell, (alpha, beta))
+    decider = given and given.decider(trace.n_ranks, prices.network(given))
+    core = _core.Replay(
+        n_ranks=trace.n_ranks,
+        decider=decider.core if decider else None,
+        lag=lag,
+        as_recorded=strategy == "none",
+        foresight=foresight,
+        moves=True,
+        network=(alpha, beta),
+        cost=math.nan if cost is None else cost,
+        model=prices.model(),
+        per_move=migration_alpha,
+        per_byte=migration_beta,
+        steps=prices.steps(given),
+        keep_times=trace.n_phases * trace.n_ranks <= max(len(trace.task_load), FEW_TIMES),
+        keep_ranks=strategy != "none",
     )
+    for loop, part in _loops(trace):
+        core.loop(int(loop.first), int(loop.n), prices.foreseen(loop, given))
+        core.feed(part)
+    core.settle()
+    metrics, seconds = core.metrics(0)
+    rank, times = core.take()
     return Replay(
         metrics=metrics,
+        iteration_time=seconds,
+        decisions=_decisions(decider, trace, strategy, foresight),
         rank=trace.task_rank if rank is None else rank,
-        strategy=entry.name,
-        trigger="" if when is None else f"every {every}" if every else when.name,
+        strategy=given.name if given else str(strategy),
+        trigger="" if given is None else f"every {every}" if every else given.trigger.name,
         foresight=foresight,
         trace=trace,
         network=Network(alpha, beta),
         seed=seed,
-        rows=[Row(*row) for row in decisions],
         _times=times,
     )
 
 
-def _told(entry: Strategy, alpha: float, beta: float) -> dict[str, float]:
+def _decisions(
+    decider: Decider | None, trace: Trace, strategy: StrategyLike, foresight: bool
+) -> History:
+    if decider is None:
+        recorded = strategy == "none" and trace.recorded is not None
+        return trace.recorded.history if recorded and trace.recorded else History()
+    if foresight:  # at the start of a phase is at the end of the one before
+        return History(
+            dataclasses.replace(
+                r,
+                iteration=r.iteration - 1,
+                until=r.until - 1,
+                iterations=r.iterations + (r.iterations > 0),
+            )
+            for r in decider.history
+        )
+    return decider.history
+
+
+def _loops(trace: Trace) -> Iterable[tuple[Loop, Trace]]:
+    """The loops of the run, each with its phases."""
+    loops = trace.recorded.loops if trace.recorded else []
+    if len(loops) < 2:
+        n = max(loops[0].n, trace.n_phases) if loops else trace.n_phases
+        yield (loops[0]._replace(n=n) if loops else Loop(0, n)), trace
+        return
+    ends = [*(int(loop.first) for loop in loops[1:]), trace.n_phases]
+    for loop, end in zip(loops, ends, strict=True):
+        yield loop, trace[int(loop.first) : end]
+
+
+class _Prices:
+    """What balancings cost in a replay, and what the decider is told of it."""
+
+    def __init__(
+        self, trace: Trace, cost: float | None, tell: bool, network: tuple[float, float]
+    ) -> None:
+        self._trace = trace
+        self._cost, self._tell = cost, tell
+        self._given = network
+        self._loops = trace.recorded.loops if trace.recorded else []
+
+    def _known(self, name: str) -> float:
+        """The last that was measured; nan: nothing was."""
+        known = [getattr(loop, name) for loop in self._loops]
+        return next((x for x in reversed(known) if not math.isnan(x)), math.nan)
+
+    def network(self, given: Settings | None) -> tuple[float, float]:
+        """By which the choice of a strategy counts messages."""
+        recorded = self._known("alpha"), self._known("beta")
+        if any(self._given) or given is None or not given.selects:
+            return self._given
+        return (0.0, 0.0) if any(map(math.isnan, recorded)) else recorded
+
+    @functools.cached_property
+    def _network(self) -> tuple[float, float]:
+        recorded = self._known("alpha"), self._known("beta")
+        if not any(map(math.isnan, recorded)):
+            return recorded
+        return self._given if any(self._given) else (0.0, copy_speed())
+
+    def model(self) -> tuple[float, float, float, float]:
+        """(alpha, beta, steps, handling) of balancings that were not measured."""
+        handling = self._known("handling")
+        return *self._network, self._steps(), 0.0 if math.isnan(handling) else handling
+
+    def _steps(self) -> float:
+        """Seconds of a balancing that moves nothing: measured, or what those took that moved."""
+        done = [] if self._trace.recorded is None else self._trace.recorded.history.balancings
+        rest = [r.seconds - r.seconds_strategy - r.seconds_migration for r in done if r.moved]
+        known = [max(x, r.seconds_statistics) for x, r in zip(rest, done, strict=False) if x == x]
+        measured = self._known("steps")
+        if known:
+            return float(np.median(known))
+        return 0.0 if math.isnan(measured) else measured
+
+    def foreseen(self, loop: Loop, given: Settings | None) -> float:
+        """Seconds that a first balancing may cost, as the decider is told; nan: it learns."""
+        if given is None or not given.foresees or not self._tell:
+            return math.nan
+        if self._cost is not None:
+            return float(self._cost)
+        if not math.isnan(loop.cost) or not self._loops or loop.first > 0:
+            return loop.cost
+        return self._first_cost()
+
+    def _first_cost(self) -> float:
+        """As a run foresees it, from the objects of the first phase."""
+        t = self._trace
+        if t.n_phases == 0 or t.task_bytes is None or math.isnan(self._known("handling")):
+            return math.nan
+        first = slice(0, int(t.task_ptr[1]))
+        n = np.bincount(t.task_rank[first], minlength=t.n_ranks)
+        nbytes = np.bincount(t.task_rank[first], t.task_bytes[first], t.n_ranks)
+        alpha, beta = self._network
+        handling = self._known("handling")
+        return max(
+            _core.first_cost(alpha, beta, handling, int(k), int(b), t.n_ranks)
+            for k, b in zip(n.tolist(), nbytes.tolist(), strict=True)
+        )
+
+    def steps(self, given: Settings | None) -> list[tuple[Any, ...]]:
+        """The balancings that the recorded run measured."""
+        if given is None or self._trace.recorded is None:
+            return []
+        names = [s.name for s in given.strategies]
+        return [
+            (
+                r.iteration,
+                names.index(r.strategy),
+                r.migrations,
+                r.bytes,
+                r.seconds_statistics,
+                r.seconds_strategy,
+                r.seconds_migration,
+                r.seconds,
+            )
+            for r in self._trace.recorded.history.balancings
+            if r.moved and r.strategy in names and not math.isnan(r.seconds)
+        ]
+
+
+@functools.cache
+def copy_speed() -> float:
+    """Seconds that this machine takes to copy a byte: what moving it costs at least."""
+    data = np.zeros(1 << 22, np.uint8)
+    best = math.inf
+    for _ in range(3):
+        start = _core.clock()
+        data.copy()
+        best = min(best, _core.clock() - start)
+    return max(best, 0.0) / data.size
+
+
+def _told(strategy: StrategyLike, alpha: float, beta: float) -> dict[str, float]:
     """What messages cost, for a strategy that can take it into account."""
-    known = {param.name for param in entry.params}
-    return {"alpha": alpha, "beta": beta} if alpha + beta > 0 and {"alpha", "beta"} <= known else {}
-
-
-def _trigger(entry: Strategy, every: int | None, trigger: Any) -> Trigger | None:
-    if entry.name == "none" and every is None and trigger is None:
-        return None
-    if every is None and isinstance(trigger, Trigger):
-        when = trigger
-    else:
-        when = make(every=every, trigger=trigger)
-    return None if entry.name == "none" else when
-
-
-def _check_seconds(name: str, value: Any) -> None:
-    if value is not None and not (isinstance(value, Real) and 0 <= float(value) < math.inf):
-        raise DomainError(f"{name} is {value!r}: expected seconds, zero or more")
+    if strategy == "auto" or alpha + beta == 0:
+        return {}
+    known = {param.name for param in find(strategy).params}
+    return {"alpha": alpha, "beta": beta} if {"alpha", "beta"} <= known else {}
 
 
 def _with(trace: Trace, speed: ArrayLike | None, background: ArrayLike | None) -> Trace:
@@ -312,95 +448,3 @@ def _of_ranks(name: str, value: ArrayLike, n_ranks: int) -> F64:
     if out.shape != (n_ranks,):
         raise DomainError(f"{name} has shape {out.shape}: expected ({n_ranks},)")
     return out
-
-
-# ---- receipts -------------------------------------------------------------------------------
-
-
-def receipt(run: Replay, index: int) -> Receipt:
-    """The receipt of balancing number `index` of a replay."""
-    most, mean = run.metrics["max"], run.metrics["mean"]
-    row = run.rows[index]
-    end = run.rows[index + 1].phase if index + 1 < len(run.rows) else len(most)
-    # the phases that ran under the placement that it made
-    first = row.phase + (not run.foresight)
-    last = end + (not run.foresight) if end < len(most) else end
-    since = slice(first, min(last, len(most)))
-    seen = mean[row.phase]
-    out = Receipt(
-        iteration=row.phase - run.foresight,
-        choice="balance",
-        reason=row.reason,
-        trigger=run.trigger,
-        strategy=run.strategy,
-        seed=run.seed,
-        max=row.before * seen,
-        mean=seen,
-        left=len(most) - first,
-        figures=row.figures,
-        alternatives=(
-            Alternative("", 0.0, 0.0),
-            Alternative(run.strategy, max(row.before - row.after, 0.0) * seen, row.figures["cost"]),
-        ),
-        moved=row.applied,
-        before=row.before,
-        predicted=row.after,
-        migrations=row.migrations,
-        bytes=row.bytes,
-        seconds_strategy=row.seconds,
-        cost=row.cost,
-    )
-    if row.applied and since.start < since.stop:
-        out.gain = float(_under_the_placement_before(run, row.phase, since) - most[since].sum())
-        out.iterations = since.stop - since.start
-        total = mean[since].sum()
-        out.realised = float(most[since].sum() / total) if total > 0 else 1.0
-    return out
-
-
-def _under_the_placement_before(run: Replay, phase: int, since: slice) -> float:
-    """Seconds of those phases, had the balancing of `phase` not been.
-
-    Objects that had no task then are where they were.
-    """
-    t = run.trace
-    before = np.full(t.n_entities, -1, np.int32)
-    seen = phase - 1 if run.foresight else phase
-    if seen < 0:  # nothing had run: where they were recorded
-        tasks = slice(0, int(t.task_ptr[1]))
-        before[t.task_entity[tasks]] = t.task_rank[tasks]
-    else:
-        tasks = slice(int(t.task_ptr[seen]), int(t.task_ptr[seen + 1]))
-        before[t.task_entity[tasks]] = run.rank[tasks]
-    tasks = slice(int(t.task_ptr[since.start]), int(t.task_ptr[since.stop]))
-    entity, k, p = t.task_entity[tasks], since.stop - since.start, t.n_ranks
-    rank = np.where(before[entity] < 0, run.rank[tasks], before[entity])
-    row = np.repeat(np.arange(k), np.diff(t.task_ptr[since.start : since.stop + 1]))
-    times: Any = np.bincount(row * p + rank, t.task_load[tasks], k * p).reshape(k, p)
-    times = times if t.speed is None else times / t.speed
-    times = times if t.background is None else times + t.background
-    if any(run.network):
-        times = times + _messages(run, since, row * t.n_entities + entity, rank)
-    return float(times.max(axis=1).sum())
-
-
-def _messages(run: Replay, since: slice, where: Any, rank: I32) -> F64:
-    """Seconds of what each rank sends to others in each of the phases, (k, p).
-
-    where: phase and entity of each task, as one number; rank: of each task.
-    """
-    t = run.trace
-    known = np.full(
-        (since.stop - since.start) * t.n_entities, -1, np.int32
-    )  # rank of each entity in each phase
-    known[where] = rank
-    edges = slice(int(t.edge_ptr[since.start]), int(t.edge_ptr[since.stop]))
-    k, p = since.stop - since.start, t.n_ranks
-    row = np.repeat(np.arange(k), np.diff(t.edge_ptr[since.start : since.stop + 1]))
-    source, target = (known[row * t.n_entities + e[edges]] for e in (t.edge_src, t.edge_dst))
-    leaves = (source != target) & (source >= 0) & (target >= 0)
-    at = (row * p + source)[leaves]
-    messages = np.bincount(at, t.edge_messages[edges][leaves], k * p)
-    nbytes = np.bincount(at, t.edge_bytes[edges][leaves], k * p)
-    seconds: F64 = (run.network.alpha * messages + run.network.beta * nbytes).reshape(k, p)
-    return seconds

@@ -119,7 +119,7 @@ class Selector:
         strategies: Iterable[Any] | None = None,
         **params: float,
     ) -> None:
-        chosen = _registered() if strategies is None else [find(s) for s in strategies]
+        chosen = registered() if strategies is None else [find(s) for s in strategies]
         self.strategies = {s.name: s for s in chosen}
         if len(self.strategies) < len(chosen):
             raise DomainError(f"strategies are {[s.name for s in chosen]}: expected each once")
@@ -195,7 +195,8 @@ class Selector:
         return dict(zip(self._names, rows, strict=True))
 
 
-def _registered() -> list[Strategy]:
+def registered() -> list[Strategy]:
+    """The strategies that the selection chooses from, where none are named."""
     some = {"load", "communication"}
     return [s for s in strategies().values() if s.selectable and some & set(s.looks_at)]
 

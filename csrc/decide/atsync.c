@@ -50,7 +50,8 @@ int plb_atsync_init(plb_atsync_t *self, const plb_atsync_options_t *opt,
                            .window = window,
                            .mark = now,
                            .whole = true,
-                           .failed_rank = INT64_MAX};
+                           .failed_rank = INT64_MAX,
+                           .wish = {.first = opt->first, .n = opt->n, .lag = opt->lag}};
     int ret = check_options(opt, net, window, err);
     if (ret != PLB_OK || (ret = plb_consensus_init(&self->rank, opt->lag, opt->n, err))) {
         goto out;
@@ -62,6 +63,11 @@ out:
         plb_atsync_free(self);
     }
     return ret;
+}
+
+void plb_atsync_decide(plb_atsync_t *self, plb_decider_t *decider)
+{
+    self->decider = decider;
 }
 
 void plb_atsync_free(plb_atsync_t *self)
@@ -138,30 +144,26 @@ static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
 
 /* ---- what has come ------------------------------------------------------------------------- */
 
-/* The period that the trigger wishes; its iterations are those of the program, ours count from 1.
- *
- * A final iteration that comes before the first free one is kept where the wish is no later: to
+/* A final iteration that comes before the first free one is kept where the wish is no later: to
  * raise the wish would put the balancing off, iteration by iteration, for ever. */
-static int64_t wish_of(plb_atsync_t *self)
+int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *v, int64_t seen, int64_t final)
 {
-    const plb_verdict_t *v = &self->trigger->verdict;
-    const int64_t first = self->opt.first - 1, seen = self->rank.seen + 1;
-    const int64_t free = seen + (self->opt.lag > 0 ? self->opt.lag : 1);
+    const int64_t first = self->first - 1, free = seen + (self->lag > 0 ? self->lag : 1);
     int64_t wish = PLB_WISH_NONE;
-    if (!self->opt.balance || self->decided) {
+    if (self->decided) {
         return PLB_WISH_NONE;
     }
-    if (v->balance && free < self->opt.n) {
+    if (v->balance && free < self->n) {
         self->decided = true;
         self->decided_at = first + seen;
         wish = seen;
-    } else if (v->next >= (double)(first + self->opt.n)) { /* infinite too */
+    } else if (v->next >= (double)(first + self->n)) { /* infinite too */
         wish = PLB_NEVER;
     } else if (v->next > (double)(first + seen)) {
         wish = (int64_t)ceil(v->next) - first;
     }
     self->why = *v;
-    return wish <= self->root.final && self->root.final <= free ? PLB_WISH_NONE : wish;
+    return wish <= final && final <= free ? PLB_WISH_NONE : wish;
 }
 
 static int record(plb_atsync_t *self, const plb_stats_t *all, int64_t iteration, plb_err_t *err)
@@ -182,17 +184,36 @@ static int record(plb_atsync_t *self, const plb_stats_t *all, int64_t iteration,
         .idle = plb_exact_value(&all->idle_sum) / (double)all->n_ranks,
         .utilization = all->utilization_min,
         .min = all->load_min,
+        .messages = (double)all->messages,
+        .bytes = (double)all->message_bytes,
         .load = part_of(self, iteration)->total,
     };
     return PLB_OK;
 }
 
-/* The trigger sees iterations that all ranks have run.  One that fails is asked no more. */
-static int observe(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
+static int decide(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
 {
     const plb_atsync_row_t *row = &self->row[self->n_rows - 1];
     const plb_observation_t o = {all->iteration, row->max, row->mean};
-    const int ret = plb_trigger_observe(self->trigger, &o, err);
+    const plb_iteration_t it = {
+        .iteration = all->iteration,
+        .time = row->time,
+        .max = row->max,
+        .mean = row->mean,
+        .min = row->min,
+        .total = plb_exact_value(&all->load_sum),
+        .utilization = row->utilization,
+        .messages = all->messages,
+        .bytes = all->message_bytes,
+    };
+    return self->decider == NULL ? plb_trigger_observe(self->trigger, &o, err)
+                                 : plb_decider_observe(self->decider, &it, err);
+}
+
+/* The trigger sees iterations that all ranks have run.  One that fails is asked no more. */
+static int observe(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
+{
+    const int ret = decide(self, all, err);
     self->whole = ret == PLB_OK;
     return ret;
 }
@@ -224,7 +245,9 @@ static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err
         return ret;
     }
     if (self->whole && (asked = observe(self, all, err)) == PLB_OK) {
-        wish = wish_of(self);
+        wish = !self->opt.balance ? PLB_WISH_NONE
+                                  : plb_wish_of(&self->wish, &self->trigger->verdict, iteration,
+                                                self->root.final);
     }
     *part_of(self, iteration) = (plb_atsync_part_t){{{0}}, 0.0};
     if (all->failed_rank < self->failed_rank) {
@@ -344,7 +367,7 @@ int plb_atsync_balanced(plb_atsync_t *self, int64_t now, plb_err_t *err)
     if (ret != PLB_OK) {
         return ret;
     }
-    self->balance = self->decided = false;
+    self->balance = self->wish.decided = false;
     self->mark = now;
     self->busy = self->waited = 0.0;
     return carry_out(self, now, err);

@@ -18,6 +18,7 @@
 #define PLB_DECIDE_ATSYNC_H
 
 #include "decide/consensus.h"
+#include "decide/decider.h"
 #include "decide/trigger.h"
 #include "measure/reduction.h"
 
@@ -30,6 +31,8 @@ typedef struct plb_atsync_row {
     double idle;        /* mean over the ranks: no object ran */
     double utilization; /* the lowest of a rank (eq. 3.2) */
     double min;         /* load of the least loaded rank */
+    double messages;    /* between ranks */
+    double bytes;       /* of these */
     double load;        /* of this rank */
 } plb_atsync_row_t;
 
@@ -54,10 +57,25 @@ typedef struct plb_atsync_part { /* of an iteration whose statistics are not kno
     double total;                /* the same, rounded, once it was contributed */
 } plb_atsync_part_t;
 
+/* What a trigger's verdicts become in a loop: the iteration that it wishes to balance at.
+ * Iterations of the loop count from 1, those of the program from `first`. */
+typedef struct plb_wish {
+    int64_t first, n; /* of the loop */
+    int32_t lag;
+    bool decided;       /* the trigger has decided, not only forecast */
+    int64_t decided_at; /* iteration whose statistics decided, as the trigger calls it */
+    plb_verdict_t why;  /* what the trigger said there */
+} plb_wish_t;
+
+/** The period that the verdict on iteration `seen` of the loop wishes, for the root of the
+ *  consensus, whose final iteration is `final`; PLB_WISH_NONE. */
+int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *verdict, int64_t seen, int64_t final);
+
 typedef struct plb_atsync {
     plb_atsync_options_t opt;
     const plb_reduction_t *net; /* borrowed */
     plb_trigger_t *trigger;     /* borrowed */
+    plb_decider_t *decider;     /* borrowed; NULL: the trigger is alone */
     plb_consensus_t rank;
     plb_consensus_root_t root;
     plb_actions_t acts;
@@ -68,13 +86,11 @@ typedef struct plb_atsync {
     plb_atsync_row_t *row;   /* [capacity], owned: of the iterations that are known, n_rows */
     int64_t n_rows, capacity;
     bool maximum;        /* a maximum is under way */
-    bool decided;        /* the trigger has decided, not only forecast */
+    plb_wish_t wish;
     bool whole;          /* all ranks have run every iteration so far */
     bool balance, done;  /* what the consensus has asked for */
     bool failed;         /* this rank */
     int64_t failed_rank; /* lowest rank that is known to have failed, or INT64_MAX */
-    int64_t decided_at;  /* iteration whose statistics decided, as the trigger calls it */
-    plb_verdict_t why;   /* what the trigger said there */
 } plb_atsync_t;
 
 /** A rank without objects before iteration 1.  `net->depth` must be `lag` + 2 or more (where lag
@@ -82,6 +98,9 @@ typedef struct plb_atsync {
 int plb_atsync_init(plb_atsync_t *self, const plb_atsync_options_t *opt,
                     const plb_reduction_t *net, plb_trigger_t *trigger, int64_t now,
                     plb_err_t *err);
+
+/** The decider of this trigger learns of each iteration too; before the first one. */
+void plb_atsync_decide(plb_atsync_t *self, plb_decider_t *decider);
 void plb_atsync_free(plb_atsync_t *self);
 
 /** An object joins, standing where all of this rank are through; its slot is its name.  A program

@@ -54,8 +54,8 @@ static double reported(double x)
 static double cost_of(const plb_ledger_t *self, const plb_costs_t *c)
 {
     const double parts = reported(c->statistics) + reported(c->strategy) + reported(c->migration);
-    const double cost = fmax(parts, reported(c->whole));
-    return cost > 0.0 ? cost : self->mean;
+    const double cost = c->given ? c->whole : fmax(parts, reported(c->whole));
+    return cost > 0.0 || c->given ? cost : self->mean;
 }
 
 static double halfway(double known, double measured, bool first)

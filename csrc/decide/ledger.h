@@ -50,6 +50,7 @@ extern const plb_param_t plb_ledger_params[];
 typedef struct plb_costs {
     double statistics, strategy, migration;
     double whole; /* by the clock, from its first step to its last */
+    bool given;   /* `whole` is what it cost, also where that is nothing */
 } plb_costs_t;
 
 /* What is remembered of a strategy. */

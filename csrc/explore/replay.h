@@ -1,69 +1,88 @@
-/* Replay: a recorded run under other placements.
+/* Replay: a recorded run, as it would have been under a decider.
  *
- * Which placement holds when:
- *   - until the first balancing every entity is where it was recorded;
- *   - a balancing at the end of phase i sees the loads (and edges) of phase i and holds from phase
- *     i + 1 on; with foresight it is done at the start of phase i instead, as with a perfect
- *     prediction, and holds for phase i already;
- *   - an entity that appears after a balancing starts where it was recorded and stays there until
- *     the next balancing; one that may not migrate is always where it was recorded.
- * The time of a phase is the maximum over the ranks of
- *     background + load / speed + alpha * messages + beta * bytes        (Menon eq. 3.6)
- * with the messages and bytes that the rank sends to other ranks, between entities that both have
- * a task in the phase.  Loads are added in the order of the tasks, traffic in that of the edges.
+ * The decider is fed as in the run itself: the statistics of each phase at its end, the load
+ * database when it asks for it, what an LB step cost.  An LB step at the end of phase i places the
+ * objects that phase i + 1 has, by what is known of their loads then, and holds from phase i + 1
+ * on; none takes place at the end of the last phase.  With foresight it takes place at the start
+ * of phase i instead, with the loads of that phase, as with a perfect prediction.
+ *
+ * What an LB step costs is, in this order: what was given; what the recorded run measured for the
+ * same step (the same phase, strategy and number of migrations); what the cost model says.
+ *
+ * Phases may come in parts, as they do in shadow mode.
  */
 #ifndef PLB_EXPLORE_REPLAY_H
 #define PLB_EXPLORE_REPLAY_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "decide/atsync.h"
+#include "explore/phases.h"
 
-#include "base/err.h"
-#include "decide/trigger.h"
-#include "explore/trace.h"
-#include "measure/metrics.h"
-#include "place/strategy.h"
+/* A loop of the program (`iterate`): the decider is told its end, and what is expected of costs. */
+typedef struct plb_loop {
+    int64_t first, n;
+    double cost; /* seconds that a first LB step may cost; NAN: not known */
+} plb_loop_t;
+
+/* An LB step of the recorded run, as it was measured. */
+typedef struct plb_measured_step {
+    int64_t iteration;
+    int32_t strategy; /* index among the decider's, or -1: none of them */
+    int64_t migrations, bytes;
+    double statistics, placing, migration, whole; /* seconds */
+} plb_measured_step_t;
 
 typedef struct plb_replay_opts {
-    const plb_strategy_t *strategy;
-    const double *params; /* the strategy's */
-    uint64_t seed;
-    plb_trigger_t *trigger; /* fresh, iterations are phase indices; NULL: never balance */
+    plb_decider_t *decider; /* borrowed, fresh; NULL: never balances */
+    int32_t n_ranks;
+    int32_t lag;      /* iterations by which decisions come later, as in a loop with this lag */
+    bool as_recorded; /* without a decider: every object is where it was recorded, not where it
+                         began */
     bool foresight;
-    double cost;                            /* seconds of a balancing, or NAN: measured, that is */
-    double migration_alpha, migration_beta; /* strategy + alpha * migrations + beta * bytes */
-    double alpha, beta;                     /* seconds per message and per byte */
-    bool keep_times;                        /* of the ranks in every phase */
-    plb_tick_fn tick;                       /* or NULL */
+    bool moves;                /* the receipts say that objects moved; false: that they would have */
+    plb_network_t network;     /* what messages add to the time of a rank */
+    double cost;               /* seconds of each LB step; NAN: measured or modelled */
+    plb_lb_cost_t model;       /* of LB steps that were not measured */
+    double per_move, per_byte; /* seconds on top, of each migration and byte of an LB step */
+    const plb_measured_step_t *steps; /* [n_steps], borrowed */
+    int64_t n_steps;
+    bool keep_times, keep_ranks; /* of the ranks in every phase; of the tasks */
+    plb_tick_fn tick;            /* or NULL */
     void *tick_arg;
 } plb_replay_opts_t;
 
-typedef struct plb_decision {
-    int64_t phase;
-    plb_verdict_t verdict; /* the trigger's */
-    bool applied;          /* false: at the end of the last phase, and then without cost */
-    double before, after;  /* max/mean on what the strategy saw */
-    int64_t migrations, bytes;
-    double seconds; /* that the strategy took */
-    double cost;    /* what the balancing adds to the run; 0 where it is not applied */
-} plb_decision_t;
-
-typedef struct plb_replay { /* owned */
-    plb_metrics_t *metrics; /* [n_phases] of the ranks' times */
-    int32_t *rank;          /* [tasks] where each ran; NULL: as recorded, for nothing balances */
-    double *times;          /* [n_phases * n_ranks] without messages; or NULL: not asked for */
-    plb_decision_t *decisions;
-    int64_t n_decisions;
+typedef struct plb_replay {
+    plb_replay_opts_t opt;
+    plb_phases_t phases;
+    /* what came out, owned: */
+    plb_metrics_t *metrics; /* [n] of the ranks' times */
+    double *seconds;        /* [n] of the phase: plb_phases_time */
+    int32_t *rank;          /* [tasks] where each ran; or NULL: not asked for */
+    double *times;          /* [n * n_ranks] without messages; or NULL: not asked for */
+    int64_t n, tasks, room, room_of_tasks;
+    /* the loop at hand: */
+    plb_loop_t loop, next;
+    bool begins; /* the next one does, with the next phase */
+    plb_consensus_root_t root; /* of a loop with a lag */
+    plb_wish_t wish;
+    bool due;
+    plb_verdict_t why;
+    plb_iteration_t last; /* statistics of the phase that is over, not told yet */
+    bool untold;
+    int32_t *answer; /* owned */
+    double *speed;   /* owned */
+    int64_t room_of_answer, since_tick;
 } plb_replay_t;
 
-/** out[n_phases]: what phases have in common with the one before, for who replays a trace often.
- */
-int plb_trace_repeats(const plb_trace_t *trace, uint8_t *out, plb_err_t *err);
-
-/** Run through all phases, checking what it reads.  O(tasks + edges) beside the strategy. */
-int plb_replay_run(plb_replay_t *self, const plb_trace_t *trace, const plb_replay_opts_t *opts,
-                   plb_err_t *err);
-
+int plb_replay_init(plb_replay_t *self, const plb_replay_opts_t *opts, plb_err_t *err);
 void plb_replay_free(plb_replay_t *self);
+
+/** A loop begins, before its phases come.  PLB_ERR_STATE: it does not follow the one before. */
+int plb_replay_loop(plb_replay_t *self, const plb_loop_t *loop, plb_err_t *err);
+
+/** The next phases; those of a loop that has begun. */
+int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err);
+
+/** No more phases are under way: the decider knows all of them.  More may follow. */
+int plb_replay_settle(plb_replay_t *self, plb_err_t *err);
 
 #endif

@@ -15,6 +15,19 @@ enum {
     PLB_REPEATS_EDGES = 2, /* and the same edges, bytes and messages */
 };
 
+/* Of a phase, as its run has measured them over all ranks (measure/stats.h). */
+enum {
+    PLB_FIGURE_TIME, /* seconds of the slowest rank, messages included */
+    PLB_FIGURE_MAX,  /* seconds: loads of the ranks */
+    PLB_FIGURE_MEAN,
+    PLB_FIGURE_IDLE,
+    PLB_FIGURE_UTILIZATION,
+    PLB_FIGURE_MIN,
+    PLB_FIGURE_MESSAGES,
+    PLB_FIGURE_BYTES,
+    PLB_FIGURES
+};
+
 typedef struct plb_trace {
     int64_t n_phases, n_entities;
     int32_t n_ranks;
@@ -25,6 +38,8 @@ typedef struct plb_trace {
     const int64_t *task_ptr;    /* [n_phases + 1] */
     const int32_t *task_entity; /* [tasks]; each entity at most once a phase */
     const int32_t *task_rank;   /* [tasks] as recorded */
+    const int32_t *task_home;   /* [tasks] where the object was created; NULL: where it was when it
+                                   appeared */
     const double *task_load;    /* [tasks] seconds */
     const int64_t *task_bytes;  /* [tasks] or NULL: what a migration sends */
     const int64_t *task_memory; /* [tasks] or NULL */
@@ -37,6 +52,9 @@ typedef struct plb_trace {
 
     const double *speed;      /* [n_ranks] or NULL */
     const double *background; /* [n_ranks] or NULL */
+
+    const double *figures;  /* [n_phases, PLB_FIGURES] as measured, or NULL */
+    const double *measured; /* [n_ranks] speeds at which the loads were measured, or NULL: alike */
 } plb_trace_t;
 
 #endif

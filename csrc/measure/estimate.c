@@ -85,10 +85,15 @@ void plb_estimate_one(double load, int64_t i, int64_t n, double *table)
     follow(load, i, n, table + PLB_ESTIMATE_HERE * n);
 }
 
-void plb_estimate_update(const double *load, int64_t n, double *table)
+void plb_estimate_mean(const double *load, int64_t n, double *table)
 {
     for (int64_t i = 0; i < n; i++) {
         follow(load[i], i, n, table);
     }
+}
+
+void plb_estimate_update(const double *load, int64_t n, double *table)
+{
+    plb_estimate_mean(load, n, table);
     follow_here(load, n, table + PLB_ESTIMATE_HERE * n);
 }

@@ -33,6 +33,9 @@ enum {
  *  until there is a second. */
 void plb_estimate_update(const double *load, int64_t n, double *table);
 
+/** The same of the first four rows alone, what does not depend on the rank. */
+void plb_estimate_mean(const double *load, int64_t n, double *table);
+
 /** The load of a pass of object i alone. */
 void plb_estimate_one(double load, int64_t i, int64_t n, double *table);
 

@@ -9,7 +9,8 @@ typedef struct atsync_object {
     PyObject_HEAD plb_atsync_t core;
     plb_reduction_t alone;        /* where there is no MPI */
     PyObject *reduction;          /* the capsule, or None */
-    PyObject *trigger, *recorder; /* owned */
+    PyObject *trigger, *decider;  /* owned; decider: or None */
+    PyObject *recorder;           /* owned */
     PyObject *answers;            /* tuple, by plb_atsync_answer_t */
     PyObject *index_of;           /* dict by key; NULL where the rank runs as a whole */
     PyArrayObject *seconds, *window, *estimates; /* as pylb.runtime.objects.Store has them */
@@ -397,8 +398,8 @@ static PyObject *give_up(PyObject *object, PyObject *failed)
 
 PyDoc_STRVAR(rows_doc,
              "rows($self, begin, /)\n--\n\n"
-             "(m, 7) float64: time, max, mean, idle, utilization, min of the iterations whose\n"
-             "statistics are known, from the begin-th on, and the load of this rank.");
+             "(m, 9) float64: time, max, mean, idle, utilization, min, messages and bytes of the\n"
+             "iterations whose statistics are known, from the begin-th on; load of this rank.");
 static PyObject *rows(PyObject *object, PyObject *arg)
 {
     const plb_atsync_t *core = &((atsync_object_t *)object)->core;
@@ -420,14 +421,15 @@ static PyObject *rows(PyObject *object, PyObject *arg)
 }
 
 PyDoc_STRVAR(why_doc, "why($self, /)\n--\n\n"
-                      "(iteration, reason, tau) of what the trigger said when it decided on the\n"
-                      "balancing that is due.");
+                      "(iteration, reason, tau, number of the reason) of what the trigger said when\n"
+                      "it decided on the balancing that is due.");
 static PyObject *why(PyObject *object, PyObject *unused)
 {
     (void)unused;
     const plb_atsync_t *core = &((atsync_object_t *)object)->core;
-    const long long at = core->decided ? core->decided_at : core->opt.first + core->rank.seen - 1;
-    return Py_BuildValue("Lsd", at, plb_reason_words(core->why.reason), core->why.tau);
+    const long long at = core->wish.decided ? core->wish.decided_at : core->opt.first + core->rank.seen - 1;
+    return Py_BuildValue("Lsdi", at, plb_reason_words(core->wish.why.reason), core->wish.why.tau,
+                         (int)core->wish.why.reason);
 }
 
 static PyObject *over(PyObject *object, void *unused)
@@ -486,26 +488,31 @@ static const plb_reduction_t *reduction_of(atsync_object_t *self, PyObject *redu
 
 static PyObject *atsync_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"reduction", "trigger", "answers", "kind", "first",
-                            "n",         "lag",     "balance", NULL};
-    PyObject *reduction, *trigger, *answers;
+    static char *names[] = {"reduction", "trigger", "decider", "answers", "kind",
+                            "first",     "n",       "lag",     "balance", NULL};
+    PyObject *reduction, *trigger, *decider, *answers;
     long long kind, first, n;
     int lag, balance;
     plb_err_t err = {0, ""};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO!LLLip:AtSync", names, &reduction, &trigger,
-                                     &PyTuple_Type, &answers, &kind, &first, &n, &lag, &balance)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOO!LLLip:AtSync", names, &reduction, &trigger,
+                                     &decider, &PyTuple_Type, &answers, &kind, &first, &n, &lag, &balance)) {
         return NULL;
     }
     if (PyTuple_GET_SIZE(answers) != N_ANSWERS) {
         return PyErr_Format(PyExc_ValueError, "answers: expected %d", N_ANSWERS);
     }
     plb_trigger_t *core_trigger = plb_py_trigger(trigger);
+    plb_decider_t *core_decider = decider != Py_None ? plb_py_decider(decider) : NULL;
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
     atsync_object_t *self = core_trigger ? (atsync_object_t *)type->tp_alloc(type, 0) : NULL;
     if (self == NULL) {
         return NULL;
     }
     self->reduction = Py_NewRef(reduction);
     self->trigger = Py_NewRef(trigger);
+    self->decider = Py_NewRef(decider);
     self->answers = Py_NewRef(answers);
     const plb_reduction_t *net = reduction_of(self, reduction, lag);
     const plb_atsync_options_t opt = {kind, first, n, lag, balance};
@@ -514,7 +521,9 @@ static PyObject *atsync_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     if (ret != PLB_OK) {
         plb_py_raise(ret, &err);
         Py_CLEAR(self);
+        return NULL;
     }
+    plb_atsync_decide(&self->core, core_decider);
     return (PyObject *)self;
 }
 
@@ -524,6 +533,7 @@ static int atsync_traverse(PyObject *object, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(self->reduction);
     Py_VISIT(self->trigger);
+    Py_VISIT(self->decider);
     Py_VISIT(self->recorder);
     Py_VISIT(self->answers);
     Py_VISIT(self->index_of);
@@ -551,6 +561,7 @@ static void atsync_dealloc(PyObject *object)
     atsync_clear(object);
     Py_XDECREF(self->reduction);
     Py_XDECREF(self->trigger);
+    Py_XDECREF(self->decider);
     Py_XDECREF(self->answers);
     Py_XDECREF(self->index_of);
     Py_XDECREF(self->seconds);
@@ -583,9 +594,10 @@ static PyGetSetDef atsync_getset[] = {
 };
 
 PyDoc_STRVAR(atsync_doc,
-             "AtSync(reduction, trigger, answers, kind, first, n, lag, balance)\n--\n\n"
+             "AtSync(reduction, trigger, decider, answers, kind, first, n, lag, balance)\n--\n\n"
              "One rank in a loop of n iterations, the first of which is called `first`.\n"
-             "reduction: of pylb._mpi.Comm, or None: one rank.  answers: what stands for go,\n"
+             "reduction: of pylb._mpi.Comm, or None: one rank.  decider: that of the trigger,\n"
+             "which learns of each iteration, or None.  answers: what stands for go,\n"
              "pause, balance, end and failed.  lag: D, 0: none.  balance: False: watch only.");
 static PyType_Slot atsync_slots[] = {
     {Py_tp_doc, (void *)atsync_doc}, {Py_tp_new, atsync_new},

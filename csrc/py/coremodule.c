@@ -17,6 +17,7 @@ static int (*const rooms[])(PyObject *) = {
     plb_py_add_partition,
     plb_py_add_quality,
     plb_py_add_ledger,
+    plb_py_add_decider,
     plb_py_add_rounds, plb_py_add_topology,
     plb_py_add_atsync,
     plb_py_add_mail,

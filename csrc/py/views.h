@@ -99,6 +99,7 @@ int plb_py_add_topology(PyObject *module);
 int plb_py_add_decide(PyObject *module);
 int plb_py_add_select(PyObject *module);
 int plb_py_add_ledger(PyObject *module);
+int plb_py_add_decider(PyObject *module);
 int plb_py_add_recorder(PyObject *module);
 int plb_py_add_atsync(PyObject *module);
 int plb_py_add_mail(PyObject *module);
@@ -126,6 +127,12 @@ PyObject *plb_py_figures(const plb_verdict_t *verdict);
 
 /** The trigger inside a pylb.Trigger, or NULL with an exception. */
 plb_trigger_t *plb_py_trigger(PyObject *object);
+
+/** The decider inside a pylb._core.Decider, or NULL with an exception. */
+plb_decider_t *plb_py_decider(PyObject *object);
+
+/** Every receipt of a decider as a dict, a new list. */
+PyObject *plb_py_receipts(plb_decider_t *decider);
 
 /** Name of capsules that hold a plb_reduction_t. */
 #define PLB_PY_REDUCTION "pylb.reduction"

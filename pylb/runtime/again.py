@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from pylb.decider import Decider, settings
 from pylb.errors import DomainError
 from pylb.receipts import Receipt
-from pylb.runtime.choosing import Chosen, Fixed
-from pylb.runtime.deciding import Decider
 from pylb.runtime.objects import Directory
 from pylb.snapshot import I32, Snapshot
 from pylb.strategies import find
 from pylb.trace.record import RunRecord
-from pylb.triggers import make
+from pylb.triggers import Cycle
 
 
 class Again(Decider):
@@ -40,24 +39,24 @@ class Again(Decider):
             for r in self.run.history.balancings
             if r.iteration + 1 < self.run.n_iterations and r.moved
         }
-        super().__init__(
-            make(trigger=lambda cycle: cycle.iteration in self._recorded),
-            Fixed(replace(find(self._place), name="recorded"), {}),
-            seed=0,
-            gives_up=False,
-            speaks=False,
-        )
+        self._iteration = -1  # the last one that asked
+        given = settings(replace(find(self._place), name="recorded"), trigger=self._asks)
+        super().__init__(replace(given, gives_up=False), n_ranks, (0.0, 0.0))
+
+    def _asks(self, cycle: Cycle) -> bool:
+        self._iteration = cycle.iteration
+        return cycle.iteration in self._recorded
 
     def _place(self, snapshot: Snapshot) -> Any:
-        return self.run.at(self._seen[0] + 1).rank
+        return self.run.at(self._iteration + 1).rank
 
-    def balance(self, reason: str = "") -> tuple[Receipt, Chosen]:
+    def receipt(self, row: dict[str, Any]) -> Receipt:
         """As the base, with the words of the record."""
-        receipt, chosen = super().balance(reason)
+        receipt = super().receipt(row)
         recorded = self._recorded[receipt.iteration]
         receipt.reason = f"so did the recorded run, because {recorded.reason}"
         receipt.why = f"the recorded run took {recorded.strategy}"
-        return receipt, chosen
+        return receipt
 
     def check_length(self, end: int) -> None:
         """Whether the record has that many iterations.

@@ -107,6 +107,11 @@ class Agreement:
         self.exchanger: Any = None  # `move.exchange.exchanger_of`
         self.plans = 0  # made so far, the same on all ranks
 
+    @property
+    def known_network(self) -> Network | None:
+        """The same, if it was measured before."""
+        return self._network
+
     def network(self) -> Network:
         """What messages between the ranks cost: measured, once.  Collective the first time."""
         if self._network is None:

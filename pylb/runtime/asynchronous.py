@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pylb import _core
+from pylb.decider import Decider
 from pylb.errors import DomainError, RemoteError, StateError, UnknownKeyError
 from pylb.runtime.agreement import Agreement, Kind
-from pylb.runtime.deciding import Decider
 from pylb.runtime.objects import Changes, Store
 from pylb.runtime.recording import Recording
 from pylb.runtime.report import Log
@@ -46,8 +46,9 @@ class Asynchronous:
 
         def _start(self, n: int) -> None: ...
         def _learn(self) -> None: ...
-        def _balance(self, reason: str = "") -> None: ...
-        def _weigh(self) -> float: ...
+        def _balance(self, reason: int = -1) -> None: ...
+        def _carry_out(self, asked: bool, may_look: bool) -> bool: ...
+        def _weigh(self) -> None: ...
         def _ask_loads(self, load: Callable[[int, Any], float]) -> None: ...
         def _keepers(self) -> list[Recording]: ...
         def _cut(self) -> None: ...
@@ -219,15 +220,16 @@ class Asynchronous:
         if n == 0:
             return None
         self._in_loop = True
-        shadows = self._mode == "shadow"  # its decisions are made afterwards
+        decides = self._mode == "on"  # a shadow's decisions are made afterwards
         self._running = Running(
             self._agreement,
-            make(every=NEVER) if shadows else self._decider.trigger,
+            self._decider.settings.trigger if decides else make(every=NEVER),
+            self._decider.core if decides else None,
             self._store,
             first=self._done,
             n=n,
             lag=self._lag,
-            balance=self._mode == "on",
+            balance=decides,
             each=each,
         )
         return self._running
@@ -236,13 +238,11 @@ class Asynchronous:
         """A loop that this rank has left early is over when the others have come to its end."""
         if self._running is not None:
             self._running.finish()
-            self._follow()
             self._close()
             self._keep_no_more()
 
     def _end(self, running: Running) -> None:
         """All ranks have come to the end of the loop, if none has left it before."""
-        self._follow()
         self._close()
         if not running.core.whole or running.each:
             self._keep_no_more()
@@ -268,15 +268,6 @@ class Asynchronous:
             self._store.passes += len(rows)
             self._done = len(self._rows)
 
-    def _follow(self) -> None:
-        """The decider learns of the iterations since it last did, where all ranks do: what it
-        makes of them the trigger sees.
-        """
-        self._take()
-        if self._running is not None and self._mode == "on":
-            rows = self._running.decided()
-            self._decider.catch_up(self._done, rows, self._agreement.transport.size)
-
     def _join(self) -> None:
         """Objects that were added here take part, those that were removed do so no more."""
         self._stale = False
@@ -288,16 +279,14 @@ class Asynchronous:
 
     def _rebalance(self, running: Running) -> None:
         """All objects of all ranks stand at the same iteration."""
-        self._follow()
+        self._take()
         self._stale = False
         changed, _ = self._agreement.step(
             Kind.CHANGES, self._done - 1, n_changed=len(self._changes)
         )
         if changed.n_changed:
             self._learn()
-        if self._decider.judges(True):
-            self._decider.judge(self._weigh())
-        if self._decider.allows(True):
+        if self._carry_out(asked=True, may_look=False):
             self._balance(running.reason())
         running.bind(self._store)
         running.core.balanced()

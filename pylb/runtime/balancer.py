@@ -15,35 +15,29 @@ import numpy as np
 
 from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError, StateError, UnknownKeyError
-from pylb.machine import SpeedLearner
+from pylb.decider import BALANCE, LOOK, WEIGH, books, settings
 from pylb.receipts import History
 from pylb.runtime.again import Again
+from pylb.machine import Network
 from pylb.runtime.agreement import Kind
 from pylb.runtime.asynchronous import Asynchronous
-from pylb.runtime.choosing import Chosen, chooser
 from pylb.runtime.connect import agreement_of
-from pylb.runtime.deciding import ASKED_FOR, Decider
-from pylb.runtime.foreseen import first_cost
 from pylb.runtime.messages import Mailbox, Message
 from pylb.runtime.migration import Balancing
 from pylb.runtime.objects import Changes, Directory, Item, Store, key_of
 from pylb.runtime.parcel import pack_mail, size_of, unpack_mail
-from pylb.runtime.promise import Promise
 from pylb.runtime.recording import EVERY, GATHER, LATEST, Recording, Scribe
 from pylb.runtime.report import Iterations, Log, Report, Row, check_suffix
 from pylb.runtime.shadow import Shadow
+from pylb.runtime.sizes import Sizes
 from pylb.runtime.transport import NO_LOADS, Sample, Sends, Stats
 from pylb.runtime.worth import Worth
-from pylb.sentences import seconds
 from pylb.show import live, page
 from pylb.show.course import Course, of_stretches
 from pylb.snapshot import F64
-from pylb.strategies import find
 from pylb.trace.h5 import SUFFIXES as RECORD_SUFFIXES
-from pylb.trace.record import Stretch
-from pylb.triggers import make
+from pylb.trace.record import Loop, Stretch
 
-LOOK = Chosen(find("BestFitLB"), {}, "")  # that reckons what speeds better known are worth
 log = logging.getLogger("pylb")
 
 
@@ -161,38 +155,38 @@ class Balancer(Asynchronous):
     ) -> None:
         self._agreement = agreement_of(comm)  # first: from here on an error reaches all ranks
         self._transport = self._agreement.transport
-        if every is None and trigger is None:
-            trigger = "auto"
-        when = make(every=every, trigger=trigger, **dict(trigger_params or {}))
-        which = chooser(strategy, strategy_params or {}, network)
-        chooses = when.name == "auto" and which.name == "auto" and not lag
-        unlike = chooses and mode == "on" if unlike is None else bool(unlike)
-        self._learner = SpeedLearner(self.n_ranks) if unlike else None
-        gives_up = when.name not in ASKED_FOR if give_up is None else bool(give_up)
         self._mode = _one_of("mode", mode, ("on", "shadow", "off"))
         self._lag = _lag_of(lag)
         self._load = load
-        self._decider = Decider(
-            when, which, seed=operator.index(seed), gives_up=gives_up, speaks=self.rank == 0
+        given = settings(
+            strategy,
+            every=every,
+            trigger=trigger,
+            lag=self._lag,
+            gives_up=give_up,
+            unlike=unlike,
+            seed=operator.index(seed),
+            strategy_params=strategy_params,
+            trigger_params=trigger_params,
         )
+        self._network = None if network is None else Network(*network)
         if self._lag and (replay is not None or not isinstance(record, bool)):
             raise DomainError(f"lag is {lag}: expected 0 with record=path and with replay=path")
         if replay is not None and mode != "on":
             raise DomainError(f"mode is {mode!r}: expected 'on' with replay=path")
         self._again = None if replay is None else Again(replay, self.n_ranks)
-        if self._again is not None:
-            self._decider = self._again
+        self._decider = self._again or given.decider(self.n_ranks)
         self._parameters = {
-            "strategy": which.name,
-            "strategy_params": dict(strategy_params or {}),
-            "trigger": when.name,
-            "trigger_params": when.params,
+            "strategy": given.name,
+            "strategy_params": given.strategy_params,
+            "trigger": given.trigger.name,
+            "trigger_params": given.trigger.params,
             "mode": mode,
             "clock": clock,
             "load": "given" if load else None,
             "seed": seed,
-            "give_up": gives_up,
-            "unlike": unlike,
+            "give_up": given.gives_up,
+            "unlike": given.learns,
             "lag": self._lag,
             "record": record is not False,
             "replay": replay is not None,
@@ -201,6 +195,7 @@ class Balancer(Asynchronous):
         self._store = Store(_one_of("clock", clock, ("wall", "cpu")))
         self._changes = Changes()
         self._mailbox = Mailbox()
+        self._sizes = Sizes()
         self._directory = Directory()
         self._worth = Worth(self._agreement, self._store, self._directory)
         self._recording = Recording(self._agreement, self._store, self._mailbox)
@@ -211,9 +206,6 @@ class Balancer(Asynchronous):
         self._shadow: Shadow | None = None
         if mode == "shadow":
             self._shadow = Shadow(self._agreement, self._store, self._mailbox, self._decider)
-        # Who says when to balance is not balanced for at other times.
-        watches = unlike and when.name == "auto" and not self._lag and mode == "on"
-        self._promise = Promise() if watches and self._again is None else None
         self._kept = [self._recording] if self._records else []  # what keeps the loads
         if self._shadow is not None:
             self._kept.append(self._shadow.recording)
@@ -221,6 +213,7 @@ class Balancer(Asynchronous):
         self._due = False  # a balancing that the last pass of a loop has left to the next loop
         self._done = 0  # iterations
         self._rows = Log()
+        self._loops: list[Loop] = []
         self._loads: list[float] = []  # of this rank
         self._idle = self._seconds = 0.0
         self._resumed = 0.0
@@ -258,7 +251,7 @@ class Balancer(Asynchronous):
             Anything that can be pickled.  The balancer's from now on: after a migration the
             object is another one.
         nbytes : int
-            What a migration sends; 0: as measured when it migrates.
+            What a migration sends; 0: measured, by packing some of the objects.
         memory : int, optional
             Bytes that it occupies.
         migratable : bool
@@ -295,6 +288,7 @@ class Balancer(Asynchronous):
             -1 if memory is None else operator.index(memory),
             bool(migratable),
             0.0 if work is None else float(work),
+            self.rank,
         )
         self._stale = self._in_loop
         if not self._in_loop:
@@ -512,10 +506,12 @@ class Balancer(Asynchronous):
             self._exchange(Kind.FIRST_MESSAGES)
         if self._shadow is not None:
             self._agreement.network()  # by which it reckons
-        if self._mode != "off" and self._decider.chooser.network is None:
-            self._decider.chooser.learn(self._agreement.network())
+        if self._done == 0 and self._mode != "off" and self._decider.settings.selects:
+            self._decider.core.network(*self._priced())
         # Only the first loop tells the end: after it the program may go on as often as it likes.
-        self._decider.expect(n if self._done == 0 else None, self._foresee())
+        foreseen = self._foresee()
+        self._loops.append(Loop(self._done, n, foreseen, *self._prices()))
+        self._decider.core.expect(n if self._done == 0 else None, foreseen)
         if self._again is not None:
             self._again.check_length(self._done + n)
         if self._due:
@@ -528,13 +524,23 @@ class Balancer(Asynchronous):
 
     def _foresee(self) -> float:
         """What a first balancing may cost, the same on every rank; nan where it is known better."""
-        network = self._decider.chooser.network
-        if self._mode == "shadow" and self._done:  # rank 0 alone knows what was decided
+        given = self._decider.settings
+        if self._mode != "on" or not (given.foresees and self._decider.core.foresees):
             return math.nan
-        if self._mode == "off" or network is None or not self._decider.foresees:
-            return math.nan
-        mine = first_cost(self._store, network, self.n_ranks)
+        items = self._store.items
+        nbytes = sum(item.nbytes for item in items.values())
+        price = self._priced() if given.selects else (0.0, 0.0)
+        mine = _core.first_cost(*price, self._sizes.handling, len(items), nbytes, self.n_ranks)
         return self._agreement.step(Kind.FORESEE, self._done, cost=mine)[0].cost_max
+
+    def _prices(self) -> tuple[float, float, float]:
+        """What messages, bytes and packing an object cost, as far as it was measured."""
+        known = self._network or self._agreement.known_network or Network(math.nan, math.nan)
+        return (*known, self._sizes.handling)
+
+    def _priced(self) -> Network:
+        """What messages cost: as given, else measured once.  Collective."""
+        return self._agreement.network() if self._network is None else self._network
 
     def _learn(self) -> None:
         """The objects that were added and removed, on all ranks, and all ranks know it.
@@ -552,6 +558,8 @@ class Balancer(Asynchronous):
         self._directory.remove(gone)
         self._directory.add(new)
         self._store.arrange()
+        if self._mode != "off" or self._records:
+            self._sizes.measure(self._store)
 
     def _at_sync(self, is_last: bool) -> None:
         """The end of a pass: exchange messages and statistics, decide, balance."""
@@ -560,16 +568,23 @@ class Balancer(Asynchronous):
         mean = stats.load_sum / stats.n_ranks
         idle = stats.idle_sum / stats.n_ranks
         self._rows.append(
-            Row(stats.time_max, stats.load_max, mean, idle, stats.utilization_min, stats.load_min)
+            Row(
+                stats.time_max,
+                stats.load_max,
+                mean,
+                idle,
+                stats.utilization_min,
+                stats.load_min,
+                stats.messages,
+                stats.message_bytes,
+            )
         )
         self._done += 1
         if stats.n_changed:
             self._learn()
-        self._due = self._mode == "on" and self._decide(stats)
+        self._due = self._mode == "on" and self._decide(stats, is_last)
         if self._due and not is_last:
             self._balance()
-        elif not is_last and self._promise is not None:
-            self._look(self._promise, stats.load_max, mean)
         if self._again is not None and stats.n_changed and not is_last:
             self._again.check_objects(self._done, self._directory, self._directory.rank)
         self._unwritten += stats.time_max  # which is the same on all ranks
@@ -579,22 +594,44 @@ class Balancer(Asynchronous):
             self._shadow.follow(self._rows.table())
         self._resumed = _core.clock()
 
-    def _decide(self, stats: Stats) -> bool:
+    def _decide(self, s: Stats, is_last: bool) -> bool:
         """Whether to balance after this iteration."""
-        asked = self._decider.observe(self._done - 1, stats)
-        if self._decider.judges(asked):
-            self._decider.judge(self._weigh())
-        return self._decider.allows(asked)
+        asked = self._decider.core.observe(
+            self._done - 1,
+            s.time_max,
+            s.load_max,
+            s.load_sum / s.n_ranks,
+            s.load_min,
+            s.load_sum,
+            s.utilization_min,
+            s.messages,
+            s.message_bytes,
+        )
+        return self._carry_out(asked, not is_last)
 
-    def _weigh(self) -> float:
-        """Seconds that the last balancing has saved so far, onto its receipt."""
-        last = self._decider.last if self._mode == "on" else None
-        since = 0 if last is None else self._done - 1 - last.iteration
-        if last is None or since == last.iterations:
-            return 0.0 if last is None else last.gain
-        last.gain = self._worth.gain(self._done - 1)
-        last.iterations = since
-        return last.gain
+    def _carry_out(self, asked: bool, may_look: bool) -> bool:
+        """Answer what the decider asks; whether to balance."""
+        core = self._decider.core
+        ask = core.next(asked, may_look)
+        if ask == WEIGH:
+            was_off = core.books[0]
+            core.weigh(self._worth.gain(self._done - 1))
+            if self.rank == 0 and core.books[0] != was_off:
+                self._say_switched()
+            ask = core.next(asked, may_look)
+        if ask == LOOK:
+            ask = core.looked(self._balancing().look())
+        return bool(ask == BALANCE)
+
+    def _say_switched(self) -> None:
+        off, paid, saved, until = self._decider.core.books
+        said = books(paid, saved, until) if off else "balancing pays again, and is switched on"
+        log.warning("pylb: after iteration %d: %s", self._done - 1, said)
+
+    def _weigh(self) -> None:
+        """What the last balancing has saved so far goes onto its receipt."""
+        if self._mode == "on" and self._decider.core.weighs:
+            self._decider.core.weigh(self._worth.gain(self._done - 1))
 
     def _exchange(self, kind: Kind, passed: float = 0.0) -> Stats:
         """Deliver the messages of all ranks; in the same step, the statistics of a pass."""
@@ -665,10 +702,10 @@ class Balancer(Asynchronous):
         for i, key in enumerate(self._store.items):
             self._store.seconds[i] = self._given(load, key)
 
-    def _balance(self, reason: str = "") -> None:
+    def _balance(self, reason: int = -1) -> None:
         """Balance after the iteration that was last observed; all ranks do.
 
-        reason: of the decision, where it was an earlier iteration's.
+        reason: number of the verdict, where it was an earlier iteration's.
         """
         self._due = False
         if self._again is not None:
@@ -676,34 +713,16 @@ class Balancer(Asynchronous):
         self._weigh()
         self._cut()
         self._worth.remember()
-        receipt, chosen = self._decider.balance(reason)
-        outcome = self._balancing(chosen, receipt.seed).run()
-        self._worth.learn(outcome.speed)
-        self._decider.balanced(receipt, chosen, outcome)
-        if self._promise is not None:
-            price = outcome.cost - outcome.seconds_migration
-            self._promise.balanced(outcome.predicted, price)
+        self._worth.learn(self._balancing().run(reason))
 
-    def _look(self, promise: Promise, longest: float, mean: float) -> None:
-        """Where the last balancing has not brought what it promised: balance again if that is for
-        the ranks' speeds, now known better.
-        """
-        if promise.observe(longest, mean):
-            gain = self._balancing(LOOK, 0).look()
-            if self._decider.repays(gain):
-                self._balance(f"by the ranks' speeds, better known, {seconds(gain)} can be saved")
-
-    def _balancing(self, chosen: Chosen, seed: int) -> Balancing:
+    def _balancing(self) -> Balancing:
         return Balancing(
             self._agreement,
             self._store,
             self._mailbox,
             self._directory,
-            chosen,
-            seed,
+            self._decider,
             self._done - 1,
-            self._decider.chooser.network,
-            self._learner,
         )
 
     # ---- what happened -----------------------------------------------------------------------
@@ -739,15 +758,14 @@ class Balancer(Asynchronous):
     @property
     def n_balancings(self) -> int:
         """Balancings so far."""
-        return len(self._decider.history.balancings)
+        return self._decider.core.n_balancings
 
     @property
     def history(self) -> History:
         """A receipt for each decision, the same on every rank: balancings, and where the trigger
         weighed one and held back.
         """
-        self._decider.settle()
-        return History(self._decider.history)
+        return self._decider.history
 
     def explain(self, i: int = -1) -> str:
         """Decision number `i` of `history` in sentences.
@@ -812,8 +830,8 @@ class Balancer(Asynchronous):
             n_ranks=self.n_ranks,
             n_objects=len(self._directory.keys),
             iterations=len(it.time),
-            strategy=self._decider.chooser.name,
-            trigger=self._decider.trigger.name,
+            strategy=self._decider.settings.name,
+            trigger=self._decider.settings.trigger.name,
             seconds=self._seconds,
             iteration_seconds=float(it.time.sum()),
             mean_max_over_mean=float(it.max.sum()) / mean if mean > 0 else 1.0,
@@ -898,7 +916,9 @@ class Balancer(Asynchronous):
             raise StateError("save() with lag=inf: only the iterations of iterate() are kept")
         self._finish()
         scribe = Scribe(path, self._agreement, self._directory, self._parameters)
-        saved = scribe.save(self._recording, self._rows.table(), self.history, self._done)
+        saved = scribe.save(
+            self._recording, self._rows.table(), self.history, self._priced_loops(), self._done
+        )
         if self.rank == 0 and saved < self._done:
             log.warning(
                 "pylb: %s has the first %d of %d iterations; record=path keeps all",
@@ -907,16 +927,30 @@ class Balancer(Asynchronous):
                 self._done,
             )
 
+    def _priced_loops(self) -> list[Loop]:
+        """With what was not measured before: a record without balancings says what one would cost.
+        Collective.
+        """
+        if not self._loops or self._decider.core.n_balancings or self._lag:
+            return self._loops
+        alpha, beta = self._priced()
+        steps = self._balancing().rehearse()
+        most, _ = self._agreement.step(Kind.RECORDS, self._done, cost=self._sizes.handling)
+        prices = {"alpha": alpha, "beta": beta, "steps": steps, "handling": most.cost_max}
+        return [loop._replace(**prices) for loop in self._loops]
+
     def _write(self) -> None:
         """What has come since the last time, where the record is written as it comes."""
         self._unwritten = 0.0
         if self._scribe is not None:
-            self._scribe.write(self._recording, self._rows.table(), self.history, self._done)
+            self._scribe.write(
+                self._recording, self._rows.table(), self.history, self._loops, self._done
+            )
 
     def __repr__(self) -> str:
         return (
             f"<Balancer: rank {self.rank} of {self.n_ranks}, {len(self._store.items)} objects "
-            f"here, {self._done} iterations, {len(self._decider.history.balancings)} balancings>"
+            f"here, {self._done} iterations, {self.n_balancings} balancings>"
         )
 
 

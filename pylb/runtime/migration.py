@@ -9,67 +9,28 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pylb import _core
+from pylb.decider import FIGURES, Decider
 from pylb.errors import SerializationError
-from pylb.machine import Network, SpeedLearner
-from pylb.metrics import Metrics
 from pylb.runtime import parcel
 from pylb.runtime.agreement import Agreement, Kind
-from pylb.runtime.choosing import Chosen
 from pylb.runtime.messages import Mailbox
-from pylb.runtime.objects import HERE, Directory, Item, Store
-from pylb.runtime.placing import Placed, placed
+from pylb.runtime.objects import FACTS, HERE, Directory, Item, Store
 from pylb.runtime.rounds import place_in_rounds
 from pylb.runtime.transport import Sends
 from pylb.snapshot import F64, I32, Edges, Snapshot
-
-
-class Outcome(NamedTuple):
-    """What a balancing did, the same on all ranks; seconds on the rank where it took longest."""
-
-    before: float
-    predicted: float
-    before_with_messages: float
-    predicted_with_messages: float
-    passed_over: float
-    idle_mean: float
-    idle_max: float
-    predicted_idle_mean: float
-    predicted_idle_max: float
-    migrations: int
-    bytes: int
-    seconds_statistics: float
-    seconds_strategy: float
-    seconds_migration: float
-    cost: float
-    speed: tuple[float, ...] = ()
-
-
-class Figures(NamedTuple):
-    """What rank 0 tells of its placement."""
-
-    before: float
-    after: float
-    before_with_messages: float
-    after_with_messages: float
-    passed_over: float
-    idle_mean: float
-    idle_max: float
-    idle_mean_after: float
-    idle_max_after: float
-    statistics: float
-    strategy: float
+from pylb.strategies import Strategy
 
 
 class Answer(NamedTuple):
-    """Told by rank 0: figures, each rank's speed (zero where all are taken to be alike), each
-    object's new rank; all in `data`.
+    """What the placing rank tells: figures, each rank's speed (zero where all are taken to be
+    alike), each object's new rank; all in `data`.
     """
 
     data: NDArray[np.uint8]
@@ -80,7 +41,7 @@ class Answer(NamedTuple):
     @classmethod
     def empty(cls, n_ranks: int, n_objects: int) -> Answer:
         """Room for so many ranks and objects."""
-        head = 8 * len(Figures._fields)
+        head = 8 * _core.PLACING
         tail = head + 8 * n_ranks
         data = np.zeros(tail + 4 * n_objects, np.uint8)
         return cls(
@@ -89,17 +50,6 @@ class Answer(NamedTuple):
             data[head:tail].view(np.float64),
             data[tail:].view(np.int32),
         )
-
-    def write(self, snapshot: Snapshot, made: Placed, gathered: float) -> None:
-        """Rank 0 fills it in."""
-        plan = made.plan
-        ratios = plan.before.max_over_mean, plan.after.max_over_mean
-        longest = made.before, made.after, made.passed_over
-        self.figures[:] = Figures(
-            *ratios, *longest, *idle(plan.before), *idle(plan.after), gathered, made.seconds
-        )
-        self.speed[:] = 0.0 if snapshot.speed is None else snapshot.speed
-        self.rank[:] = plan.rank
 
 
 class Arrived(NamedTuple):
@@ -111,115 +61,104 @@ class Arrived(NamedTuple):
 
 @dataclass
 class Balancing:
-    """The parts of one balancing on one rank, in their order: `run`."""
+    """The parts of one LB step on one rank, in their order: `run`."""
 
     agreement: Agreement
     store: Store
     mailbox: Mailbox
     directory: Directory
-    chosen: Chosen
-    seed: int
+    decider: Decider
     iteration: int
-    network: Network | None = None
-    learner: SpeedLearner | None = None
 
-    def run(self) -> Outcome:
-        """Balance.  Collective.
+    def run(self, reason: int = -1) -> F64:
+        """Balance; the speeds of the ranks as the strategy was told them.  Collective.
+
+        reason: of the verdict that asked for it, where that is not the last one.
 
         Raises
         ------
         Exception
             Of the strategy, or of an object that cannot be pickled, on all ranks.
         """
+        strategy = self.decider.choose(reason)
         start = _core.clock()
-        rank, figures, speed = self._placement()
+        answer = self._in_rounds(strategy) if strategy.distributed else self._gathered()
+        self._convert(answer.rank, answer.speed)
         moving = _core.clock()
-        nbytes = self._migrate(rank)
+        nbytes = self._migrate(answer.rank)
         end = _core.clock()
         stats, _ = self.agreement.step(
             Kind.COMMIT, self.iteration, message_bytes=nbytes, time=end - moving, cost=end - start
         )
-        migrations = int(np.count_nonzero(rank != self.directory.rank))
-        self.directory.move(rank)
+        migrations = int(np.count_nonzero(answer.rank != self.directory.rank))
+        self.directory.move(answer.rank)
         self.store.arrange()
         self.store.forget()
         self.mailbox.graph.clear()
-        return Outcome(
-            figures.before,
-            figures.after,
-            figures.before_with_messages,
-            figures.after_with_messages,
-            figures.passed_over,
-            figures.idle_mean,
-            figures.idle_max,
-            figures.idle_mean_after,
-            figures.idle_max_after,
-            migrations,
-            stats.message_bytes,
-            figures.statistics,
-            figures.strategy,
-            stats.time_max,
-            stats.cost_max,
-            speed,
-        )
+        core = self.decider.core
+        core.placed(answer.figures, answer.speed)
+        core.balanced(migrations, stats.message_bytes, stats.time_max, stats.cost_max, True)
+        return answer.speed
 
     # ---- where to ----------------------------------------------------------------------------
 
-    def _placement(self) -> tuple[I32, Figures, tuple[float, ...]]:
-        """Where each object goes: rank 0 gathers and decides, or all do; the ranks' speeds."""
-        return self._in_rounds() if self.chosen.strategy.distributed else self._gathered()
+    def _room(self) -> Answer:
+        return Answer.empty(self.agreement.transport.size, len(self.directory.keys))
 
-    def _in_rounds(self) -> tuple[I32, Figures, tuple[float, ...]]:
+    def _in_rounds(self, strategy: Strategy) -> Answer:
         """Each rank decides on its own objects."""
         start = _core.clock()
         facts = (self.store, self.mailbox, self.directory)
-        strategy, params = self.chosen.strategy, self.chosen.params
+        given = self.decider.settings
         rank, before, after = place_in_rounds(
-            self.agreement, self.iteration, strategy, params, self.seed, facts
+            self.agreement, self.iteration, strategy, given.strategy_params, given.seed, facts
         )
-        seconds = self.agreement.step(Kind.PLACE, self.iteration, time=_core.clock() - start)
-        # Not selected by "auto", so nobody asks for the messages' part.
-        ratios = before.max_over_mean, after.max_over_mean
-        idle = before[1:] + after[1:]
-        longest = seconds[0].time_max
-        return rank, Figures(*ratios, *ratios, math.nan, *idle, 0.0, longest), ()
+        stats, _ = self.agreement.step(Kind.PLACE, self.iteration, time=_core.clock() - start)
+        answer = self._room()
+        # Not selected by "auto", so the messages' part is not asked for.
+        ratios = [before.max_over_mean, after.max_over_mean] * 2
+        idle = [*before[1:], *after[1:]]
+        answer.figures[:] = [*ratios, math.nan, *idle, 0.0, stats.time_max]
+        answer.rank[:] = rank
+        return answer
 
-    def _gathered(self) -> tuple[I32, Figures, tuple[float, ...]]:
-        """Rank 0 gathers and decides, all learn it."""
+    def _gathered(self) -> Answer:
+        """Rank 0 gathers and places, all learn it."""
         start = _core.clock()
         whole = self._whole()
-        answer = Answer.empty(self.agreement.transport.size, len(self.directory.keys))
+        answer = self._room()
 
-        def decide() -> None:
-            snapshot = self._unlike(self._snapshot(whole), whole)
+        def place() -> None:
+            snapshot, here, work = self._snapshot(whole)
             gathered = max(_core.clock() - start, 0.0)  # it may have been set back
-            made = placed(snapshot, self.chosen, self.seed, self.network)
-            answer.write(snapshot, made, gathered)
+            self.decider.place(snapshot, here, work, answer[1:])
+            answer.figures[FIGURES.index("seconds_statistics")] = gathered
 
-        self._on_root(decide)
+        self._on_root(place)
         self.agreement.transport.bcast(answer.data, 0)
-        self._convert(answer.rank, answer.speed)
-        speed = answer.speed.tolist()
-        return (
-            answer.rank,
-            Figures(*answer.figures.tolist()),
-            tuple(speed) if max(speed) > 0 else (),
-        )
+        return answer
+
+    def rehearse(self) -> float:
+        """Seconds of an LB step that moves nothing, without the strategy.  Collective."""
+        start = _core.clock()
+        whole = self._whole()
+        answer = self._room()
+        self._on_root(lambda: self._snapshot(whole) and None)
+        self.agreement.transport.bcast(answer.data, 0)
+        self._migrate(self.directory.rank)
+        seconds = _core.clock() - start
+        stats, _ = self.agreement.step(Kind.COMMIT, self.iteration, cost=seconds)
+        return stats.cost_max
 
     def look(self) -> float:
-        """Seconds an iteration that the strategy would save, knowing the speeds of the ranks as
-        they have been since; 0 where they show no sign of being unlike.  Collective.
-        """
+        """Seconds an iteration that better known speeds would save.  Collective."""
         whole = self._whole()
         gain = np.zeros(1)
 
-        def reckon() -> None:
-            snapshot = self._unlike(self._snapshot(whole), whole)
-            if snapshot.speed is not None:
-                plan = placed(snapshot, self.chosen, self.seed, None).plan
-                gain[0] = plan.before.max - plan.after.max
+        def look() -> None:
+            gain[0] = self.decider.core.look(*self._snapshot(whole))
 
-        self._on_root(reckon)
+        self._on_root(look)
         self.agreement.transport.bcast(gain.view(np.uint8), 0)
         return float(gain[0])
 
@@ -242,20 +181,6 @@ class Balancing:
                 error = why
         self.agreement.step(Kind.PLACE, self.iteration, error=error)
 
-    def _unlike(self, snapshot: Snapshot, whole: list[tuple[Any, ...]]) -> Snapshot:
-        """Work and speeds in place of seconds, where ranks have shown that they are not alike."""
-        if self.learner is None:
-            return snapshot
-        assert snapshot.key is not None
-        order = np.argsort(np.concatenate([part[0][:, 0] for part in whole]))
-        seconds, work = (np.concatenate([part[i] for part in whole])[order] for i in (4, 5))
-        speed = self.learner.observe(
-            snapshot.key, snapshot.rank, seconds, work if work.any() else None
-        )
-        if speed is None or "speed" not in self.chosen.strategy.looks_at:
-            return snapshot
-        return replace(snapshot, load=snapshot.load * speed[snapshot.rank], speed=speed)
-
     def _convert(self, rank: I32, speed: F64) -> None:
         """What is known of the loads of leaving objects, as their new rank's seconds."""
         me = self.agreement.transport.rank
@@ -266,22 +191,25 @@ class Balancing:
     def _database(self) -> tuple[Any, ...]:
         """This rank's part of the load database."""
         items = self.store.items.values()
-        facts = np.array([item.facts() for item in items], np.int64).reshape(-1, 4)
+        facts = np.array([item.facts() for item in items], np.int64).reshape(-1, FACTS)
         passes = max(self.store.passes, 1)
         known = self.store.estimates
         work = np.array([item.work for item in items])
         return facts, known[0], self.mailbox.edges(), passes, known[HERE], work
 
-    def _snapshot(self, whole: list[tuple[Any, ...]]) -> Snapshot:
-        """All parts, in order of key: the same on any number of ranks."""
+    def _snapshot(self, whole: list[tuple[Any, ...]]) -> tuple[Snapshot, F64, F64 | None]:
+        """All parts, in order of key: the same on any number of ranks.  Also the seconds on the
+        present rank, and the user's estimates of work.
+        """
         facts = np.concatenate([part[0] for part in whole])
         order = np.argsort(facts[:, 0])
-        key, nbytes, memory, migratable = (np.ascontiguousarray(c) for c in facts[order].T)
+        key, nbytes, memory, migratable = np.ascontiguousarray(facts[order, :4].T)
         edges = np.concatenate([part[2] / [1, 1, part[3], part[3]] for part in whole])
         ends = np.concatenate([part[2][:, :2] for part in whole])
         by = np.lexsort((ends[:, 1], ends[:, 0]))
-        return Snapshot(
-            load=np.concatenate([part[1] for part in whole])[order],
+        load, here, work = (np.concatenate([part[i] for part in whole])[order] for i in (1, 4, 5))
+        snapshot = Snapshot(
+            load=load,
             rank=self.directory.rank,
             n_ranks=self.agreement.transport.size,
             key=key,
@@ -295,6 +223,7 @@ class Balancing:
                 edges[by, 3],
             ),
         )
+        return snapshot, here, work if work.any() else None
 
     # ---- the move ----------------------------------------------------------------------------
 
@@ -340,7 +269,7 @@ class Balancing:
 
     def _pack(self, items: list[Item]) -> parcel.Parts:
         """A parcel: what is known of each object and its number of parts, then all parts."""
-        index: list[tuple[tuple[int, int, int, bool], float, tuple[float, ...], int]] = []
+        index: list[tuple[tuple[int, ...], float, tuple[float, ...], int]] = []
         parts: parcel.Parts = [b""]
         for item in items:
             try:
@@ -356,15 +285,10 @@ class Balancing:
         return parts
 
 
-def idle(metrics: Metrics) -> tuple[float, float]:
-    """Dasgupta 2013, eq. 1 and 2."""
-    return metrics.idle_mean, metrics.idle_max
-
-
 def _unpack(parts: parcel.Parts) -> list[Arrived]:
     out = []
     at = 1
-    for (key, nbytes, memory, migratable), work, past, n in pickle.loads(parts[0]):
+    for (key, nbytes, memory, migratable, home), work, past, n in pickle.loads(parts[0]):
         mine = parts[at : at + n]
         at += n
         try:
@@ -374,6 +298,6 @@ def _unpack(parts: parcel.Parts) -> list[Arrived]:
                 f"object {key} cannot be restored on its new rank: {type(why).__name__}: {why}; "
                 "nothing has moved"
             ) from why
-        size = nbytes or parcel.size_of(mine)
-        out.append(Arrived(Item(key, value, size, memory, migratable, work, past), inbox))
+        item = Item(key, value, nbytes, memory, bool(migratable), work, home, past)
+        out.append(Arrived(item, inbox))
     return out

@@ -16,6 +16,7 @@ from pylb.snapshot import F64, I32, I64
 
 ESTIMATE_ROWS = 9  # csrc/measure/estimate.h
 HERE = 4  # the first of the rows of the passes on this rank
+FACTS = 5  # of an object, in whole numbers
 
 
 @dataclass
@@ -25,11 +26,13 @@ class Item:
     Attributes
     ----------
     nbytes : int
-        What a migration sends: as the user said, else what the last migration sent, else 0.
+        What a migration sends: as the user said, else as `sizes.Sizes` has measured, else 0.
     memory : int
         What it occupies; -1: nobody said.
     work : float
         As the user estimated it, in any unit; 0: nobody did.
+    home : int
+        The rank where it was added.
     past : tuple of float
         What was known of its load where it was before (a column of `Store.estimates`).
     """
@@ -40,11 +43,12 @@ class Item:
     memory: int = -1
     migratable: bool = True
     work: float = 0.0
+    home: int = 0
     past: tuple[float, ...] = (0.0,) * ESTIMATE_ROWS
 
-    def facts(self) -> tuple[int, int, int, bool]:
-        """What is known of it in whole numbers."""
-        return self.key, self.nbytes, self.memory, self.migratable
+    def facts(self) -> tuple[int, ...]:
+        """What is known of it in whole numbers: `FACTS` of them."""
+        return self.key, self.nbytes, self.memory, self.migratable, self.home
 
 
 def key_of(key: Any, name: str = "key") -> int:

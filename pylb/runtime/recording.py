@@ -13,9 +13,9 @@ from pylb.receipts import History
 from pylb.runtime import parcel
 from pylb.runtime.agreement import Agreement, Kind
 from pylb.runtime.messages import Mailbox
-from pylb.runtime.objects import Directory, Store
+from pylb.runtime.objects import FACTS, Directory, Store
 from pylb.snapshot import F64
-from pylb.trace.record import Stretch
+from pylb.trace.record import Loop, Stretch
 
 KEEP = 64 << 20  # bytes of loads that a rank keeps in memory
 GATHER = 1 << 27  # loads of all ranks that a page is made of: 1 GiB on rank 0
@@ -24,7 +24,7 @@ EVERY = 64  # iterations from one writing to the next, where the record is writt
 
 
 class Part(NamedTuple):
-    """One rank's part of a stretch: facts of its objects (n, 4), loads (k, n), edges (m, 4)."""
+    """One rank's part of a stretch: facts of its objects (n, 5), loads (k, n), edges (m, 4)."""
 
     first: int
     facts: Any
@@ -64,7 +64,7 @@ class Recording:
         if not self._loads:
             return
         items = self._store.items.values()
-        facts = np.array([item.facts() for item in items], np.int64).reshape(-1, 4)
+        facts = np.array([item.facts() for item in items], np.int64).reshape(-1, FACTS)
         load = np.array(self._loads).reshape(len(self._loads), len(facts))
         passes = max(self._store.passes, 1)
         self._parts.append(Part(self._first, facts, load, self._mailbox.edges(), passes))
@@ -102,7 +102,7 @@ def _stretch(ranks: list[int], parts: tuple[Part, ...], k: int) -> Stretch:
     facts = np.concatenate([part.facts for part in parts])
     where = np.repeat(np.array(ranks, np.int32), [len(part.facts) for part in parts])
     order = np.argsort(facts[:, 0])
-    key, nbytes, memory, migratable = (np.ascontiguousarray(c) for c in facts[order].T)
+    key, nbytes, memory, migratable, home = (np.ascontiguousarray(c) for c in facts[order].T)
     edges = np.concatenate([part.edges / [1, 1, part.passes, part.passes] for part in parts])
     ends = np.concatenate([part.edges[:, :2] for part in parts])
     by = np.lexsort((ends[:, 1], ends[:, 0]))
@@ -120,6 +120,7 @@ def _stretch(ranks: list[int], parts: tuple[Part, ...], k: int) -> Stretch:
         np.searchsorted(key, ends[by, 1]).astype(np.int32),
         edges[by, 2],
         edges[by, 3],
+        home.astype(np.int32),
     )
 
 
@@ -144,22 +145,24 @@ class Scribe:
         recording: Recording,
         rows: F64,
         history: History,
+        loops: list[Loop],
         iteration: int,
     ) -> None:
         """Append what was recorded since; the file is then complete up to there.  Collective."""
         stretches = recording.gather(iteration, forget=True)
-        self._on_root(lambda: self._append(stretches, rows, history), iteration)
+        self._on_root(lambda: self._append(stretches, rows, history, loops), iteration)
 
     def save(
         self,
         recording: Recording,
         rows: F64,
         history: History,
+        loops: list[Loop],
         iteration: int,
     ) -> int:
         """Write all, and only then give it its name; the number of iterations.  Collective."""
         stretches = recording.gather(iteration, forget=False)
-        self._on_root(lambda: self._whole(stretches, rows, history), iteration)
+        self._on_root(lambda: self._whole(stretches, rows, history, loops), iteration)
         return sum(s.iterations for s in stretches)
 
     def read(self) -> list[Stretch]:
@@ -177,7 +180,9 @@ class Scribe:
                 error = why
         self._agreement.step(Kind.RECORD, iteration, error=error)
 
-    def _append(self, stretches: list[Stretch], rows: F64, history: History) -> None:
+    def _append(
+        self, stretches: list[Stretch], rows: F64, history: History, loops: list[Loop]
+    ) -> None:
         from pylb.trace.h5 import Writer
 
         if self._writer is None:
@@ -187,14 +192,17 @@ class Scribe:
                 self._parameters,
                 len(self._directory.keys),
             )
+        self._writer.loops(loops)
         for s in stretches:
             self._writer.append(s, rows[s.first : s.first + s.iterations], history)
         self._writer.receipts(history)
 
-    def _whole(self, stretches: list[Stretch], rows: F64, history: History) -> None:
+    def _whole(
+        self, stretches: list[Stretch], rows: F64, history: History, loops: list[Loop]
+    ) -> None:
         path, self.path = self.path, self.path.with_name(f".{self.path.name}.part")
         try:
-            self._append(stretches, rows, history)
+            self._append(stretches, rows, history, loops)
             self._writer.close()
             self.path.replace(path)
         finally:

@@ -31,6 +31,8 @@ class Row(NamedTuple):
     idle: float
     utilization: float
     min: float
+    messages: float = 0.0
+    bytes: float = 0.0
 
 
 class Log:
@@ -115,7 +117,7 @@ class Iterations(NamedTuple):
     @classmethod
     def of(cls, rows: F64) -> Iterations:
         """From the table of a `Log`."""
-        time, most, mean, idle, utilization, least = map(np.ascontiguousarray, rows.T)
+        time, most, mean, idle, utilization, least = map(np.ascontiguousarray, rows.T[:6])
         ratio = np.divide(most, mean, out=np.ones_like(most), where=mean > 0)
         return cls(time, most, mean, ratio, idle, utilization, least)
 

@@ -41,6 +41,8 @@ class Running:
 
     Parameters
     ----------
+    decider : _core.Decider, optional
+        That of the trigger; it learns of each iteration.
     first, n : int
         Number of the first iteration, and how many.
     lag : float
@@ -60,6 +62,7 @@ class Running:
         self,
         agreement: Agreement,
         trigger: Trigger,
+        decider: _core.Decider | None,
         store: Store,
         *,
         first: int,
@@ -71,13 +74,14 @@ class Running:
         bounded = math.isfinite(lag)
         depth = (int(lag) if bounded else _core.ATSYNC_WINDOW) + 2
         self._agreement = agreement
-        self._taken = self._decided = 0  # iterations
+        self._taken = 0  # iterations
         self.each = each
         self.started = _core.clock()
         self.left = False
         self.core = _core.AtSync(
             agreement.transport.reduction(depth),
             trigger,
+            decider,
             ANSWERS,
             Kind.SYNC,
             first,
@@ -94,20 +98,14 @@ class Running:
         self.core.bind(keys, store.recorder, store.seconds, store.window, store.estimates)
 
     def rows(self) -> F64:
-        """(m, 6): what has become known since the last call."""
+        """(m, 9): what has become known since the last call."""
         rows = self.core.rows(self._taken)
         self._taken += len(rows)
         return rows
 
-    def decided(self) -> F64:
-        """The same, where all ranks ask at the same time."""
-        rows = self.core.rows(self._decided)
-        self._decided += len(rows)
-        return rows
-
-    def reason(self) -> str:
-        """Of the trigger when it decided on the balancing that is due."""
-        return self.core.why()[1]
+    def reason(self) -> int:
+        """Number of the verdict that decided on the balancing that is due."""
+        return int(self.core.why()[3])
 
     def give_up(self, failed: bool) -> None:
         """This rank leaves; `serve` helps the others.  failed: they shall leave too."""

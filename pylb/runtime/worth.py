@@ -27,11 +27,11 @@ class Worth:
         """The placement of this moment is the one before a balancing."""
         self._keys, self._rank = self._directory.keys, self._directory.rank
 
-    def learn(self, speed: tuple[float, ...]) -> None:
+    def learn(self, speed: F64) -> None:
         """Each rank's speed, if that balancing knew that they are unlike: an object that has left a
         slow rank would have taken longer there.
         """
-        self._speed = np.array(speed or [1.0] * self._agreement.transport.size)
+        self._speed = np.where(speed > 0, speed, 1.0)
 
     def gain(self, iteration: int) -> float:
         """Seconds saved since the last balancing, the same on every rank.  Collective.

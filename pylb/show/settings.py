@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pylb.errors import DomainError
-from pylb.replay import Replay, receipt, replay
+from pylb.replay import BASELINES, Replay, replay
 from pylb.show import aggregate
 from pylb.show.plain import clip
 from pylb.snapshot import I32, I64
@@ -42,7 +42,7 @@ class Settings:
         One rank, and how fast it is among ranks of speed 1.
     """
 
-    strategy: str = "BestFitLB"
+    strategy: str = "auto"
     trigger: str = "auto"
     every: int = 10
     n_ranks: int = 0
@@ -91,7 +91,7 @@ class Settings:
             alpha=self.alpha,
             beta=self.beta,
             speed=self._speeds(run),
-            **({} if self.strategy == "none" else when),
+            **({} if self.strategy in BASELINES else when),
         )
 
     def on(self, trace: Trace) -> Trace:
@@ -142,9 +142,13 @@ def on_ranks(trace: Trace, n_ranks: int) -> Trace:
         trace,
         n_ranks=n_ranks,
         task_rank=rank,
+        task_home=None,
         entity_home=where,
         speed=None,
         background=None,
+        measured=None,
+        figures=None,
+        recorded=None,
         _run=None,
         _phases=None,
     )
@@ -200,23 +204,23 @@ def figures(run: Replay, recorded: Replay) -> dict[str, Any]:
 
 
 def decisions(run: Replay) -> list[dict[str, Any]]:
-    """The list of decisions, without what takes long to find out: that is in `told`."""
+    """The list of decisions; `told` has more of each."""
     return [
         {
-            "iteration": row.phase - run.foresight,
-            "until": row.phase - run.foresight,
-            "choice": "balance",
-            "moved": row.applied,
-            "strategy": clip(run.strategy),
-            "ratio": row.before,
-            "predicted": row.after,
-            "realised": None,
-            "migrations": row.migrations,
-            "bytes": row.bytes,
-            "cost": row.cost,
-            "gain": None,
+            "iteration": r.iteration,
+            "until": r.until,
+            "choice": r.choice,
+            "moved": r.moved,
+            "strategy": clip(r.strategy),
+            "ratio": r.max_over_mean,
+            "predicted": r.predicted,
+            "realised": r.realised,
+            "migrations": r.migrations,
+            "bytes": r.bytes,
+            "cost": r.cost,
+            "gain": r.gain,
         }
-        for row in run.rows[:MOST_DECISIONS]
+        for r in run.decisions[:MOST_DECISIONS]
     ]
 
 
@@ -230,7 +234,7 @@ def told(run: Replay, index: int) -> dict[str, Any]:
     """
     from pylb.show import course, page
 
-    if not 0 <= index < len(run.rows):
-        raise DomainError(f"decision {index}: expected one of {len(run.rows)}")
-    found = receipt(run, index)
+    if not 0 <= index < len(run.decisions):
+        raise DomainError(f"decision {index}: expected one of {len(run.decisions)}")
+    found = run.decisions[index]
     return page.decision(found, course.moves_after(run, found.iteration))

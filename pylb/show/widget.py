@@ -50,7 +50,7 @@ class Explorer(anywidget.AnyWidget):
         self._recorded: OrderedDict[Settings, Replay] = OrderedDict()
         super().__init__(
             choices={
-                "strategies": sorted(strategies()),
+                "strategies": ["auto", "unbalanced", *sorted(strategies())],
                 "triggers": sorted(triggers().keys() - {"periodic"}),
                 "n_ranks": trace.n_ranks,
             }

@@ -25,16 +25,16 @@ from pylb import parts
 from pylb._version import __version__
 from pylb.errors import FormatError, MissingFileError
 from pylb.receipts import History, Receipt
-from pylb.trace.record import RunRecord, Stretch, stretches_of
+from pylb.trace.record import FIGURES, Loop, RunRecord, Stretch, stretches_of
 
 if TYPE_CHECKING:
     from pylb.trace.trace import Trace
 
 FORMAT = "pylb run"
-VERSION = 1
+VERSION = 2
 SUFFIXES = (".h5", ".hdf5")
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-OF_OBJECTS = ("key", "rank", "bytes", "memory", "migratable")
+OF_OBJECTS = ("key", "rank", "bytes", "memory", "migratable", "home")
 OF_EDGES = ("src", "dst", "edge_bytes", "edge_messages")
 DTYPES = {
     "key": np.int64,
@@ -42,6 +42,7 @@ DTYPES = {
     "bytes": np.int64,
     "memory": np.int64,
     "migratable": np.uint8,
+    "home": np.int32,
     "src": np.int32,
     "dst": np.int32,
     "edge_bytes": np.float64,
@@ -53,9 +54,12 @@ DTYPES = {
     "mean": np.float64,
     "idle": np.float64,
     "utilization": np.float64,
+    "min": np.float64,
+    "messages": np.float64,
+    "message_bytes": np.float64,
     "receipts": np.uint8,
 }
-FIGURES = ("time", "max", "mean", "idle", "utilization")  # of an iteration
+NOT_IN_1 = ("home", "min", "messages", "message_bytes")  # in a record of version 1
 STRETCH = ("first", "iterations", "objects", "edges", "check")  # columns of the table
 CHUNK, MOST_CHUNK = 1024, 1 << 17  # elements
 MOST = 1 << 48  # bytes that a record may claim to have
@@ -93,11 +97,16 @@ class Writer:
         self._file.create_dataset(
             "stretch", (0, width), np.int64, maxshape=(None, width), chunks=(64, width)
         )
+        width = len(Loop._fields)
+        self._file.create_dataset(
+            "loops", (0, width), np.float64, maxshape=(None, width), chunks=(16, width)
+        )
         self._said: dict[int, str] = {}
+        self._loops: list[Loop] = []
         self._file.flush()
 
     def append(self, stretch: Stretch, rows: Any, history: History) -> None:
-        """One stretch, the `FIGURES` of its iterations (k, 5 or more), and the receipts so far."""
+        """One stretch, the `FIGURES` of its iterations (k, 8), and the receipts so far."""
         load = np.ascontiguousarray(stretch.load)
         for name in (*OF_OBJECTS, *OF_EDGES):
             self._extend(name, getattr(stretch, name))
@@ -120,6 +129,15 @@ class Writer:
                 lines += said + "\n"
         self._extend("receipts", np.frombuffer(lines.encode(), np.uint8))
         self._file.flush()
+
+    def loops(self, loops: list[Loop]) -> None:
+        """All loops so far; those that are known may have become more precise."""
+        if loops != self._loops:
+            self._loops = list(loops)
+            dataset = self._file["loops"]
+            dataset.resize(len(loops), axis=0)
+            dataset[:] = np.array(loops, np.float64).reshape(-1, len(Loop._fields))
+            self._file.flush()
 
     def _extend(self, name: str, values: Any) -> None:
         dataset = self._file[name]
@@ -151,6 +169,7 @@ def write(run: RunRecord | Trace, path: str | os.PathLike[str]) -> None:
     try:
         writer = Writer(part, run.n_ranks, parameters, len(stretches[0].key) if stretches else 0)
         try:
+            writer.loops(run.loops if isinstance(run, RunRecord) else [])
             for s in stretches:
                 writer.append(s, rows[s.first : s.first + s.iterations], history)
             writer.receipts(history)
@@ -162,12 +181,14 @@ def write(run: RunRecord | Trace, path: str | os.PathLike[str]) -> None:
 
 
 def _figures(run: RunRecord | Trace) -> Any:
-    """(m, 5): `FIGURES` of each iteration."""
+    """(m, 8): `FIGURES` of each iteration."""
     if isinstance(run, RunRecord):
         return np.stack([getattr(run, name) for name in FIGURES], axis=1)
     m = run.replay("none").metrics
     lowest = np.divide(m["min"], m["max"], out=np.ones_like(m["max"]), where=m["max"] > 0)
-    return np.stack([m["max"], m["max"], m["mean"], m["idle_mean"], lowest], axis=1)
+    none = np.zeros(len(lowest))
+    columns = m["max"], m["max"], m["mean"], m["idle_mean"], lowest, m["min"], none, none
+    return np.stack(columns, axis=1)
 
 
 def _check(array: Any) -> int:
@@ -175,10 +196,10 @@ def _check(array: Any) -> int:
     return zlib.crc32(np.ascontiguousarray(array).tobytes()) | 1
 
 
-def _check_of(stretch: Stretch, table: Any) -> int:
-    """Of everything but the loads."""
+def _check_of(stretch: Stretch, table: Any, without: tuple[str, ...] = ()) -> int:
+    """Of everything but the loads; `without` what an older version had not."""
     out = zlib.crc32(np.ascontiguousarray(table).tobytes())
-    for name in (*OF_OBJECTS, *OF_EDGES):
+    for name in (x for x in (*OF_OBJECTS, *OF_EDGES) if x not in without):
         values = np.ascontiguousarray(getattr(stretch, name), DTYPES[name])
         out = zlib.crc32(values.tobytes(), out)
     return out | 1
@@ -265,7 +286,7 @@ def _record(name: str, file: Any) -> RunRecord:
             f"{VERSION}; a newer one is needed"
         )
     n_ranks = int(file.attrs["n_ranks"])
-    stretches, table = _stretches(file, n_ranks)
+    stretches, table = _stretches(file, n_ranks, version)
     end = stretches[-1].first + stretches[-1].iterations if stretches else 0
     columns = [np.ascontiguousarray(column) for column in table.T]
     return RunRecord(
@@ -274,11 +295,31 @@ def _record(name: str, file: Any) -> RunRecord:
         stretches,
         **dict(zip(FIGURES, columns, strict=True)),
         history=_history(file, end),
+        loops=_loops_of(file, version, end),
         path=name,
     )
 
 
-def _stretches(file: Any, n_ranks: int) -> tuple[list[Stretch], Any]:
+def _loops_of(file: Any, version: int, end: int) -> list[Loop]:
+    """Those that have begun; of an older record, one."""
+    rows = [] if version == 1 else _part(file, "loops", 0, len(file["loops"]))
+    loops = [] if rows is None else [Loop(*map(float, row)) for row in rows]
+    known = [loop for loop in loops if loop.first < end or end == 0]
+    return known or [Loop(0, end)]
+
+
+def _figures_of(s: Stretch, table: Any, n_ranks: int) -> Any:
+    """`FIGURES` of a stretch of version 1, which had the first five."""
+    loads = np.zeros((len(table), n_ranks))
+    for i, load in enumerate(s.load[: len(table)]):
+        loads[i] = np.bincount(s.rank, load, n_ranks)
+    crossing = s.rank[s.src] != s.rank[s.dst]
+    sums = s.edge_messages[crossing].sum(), s.edge_bytes[crossing].sum()
+    more = [loads.min(axis=1), *(np.full(len(table), x) for x in sums)]
+    return np.concatenate([table, np.stack(more, axis=1)], axis=1)
+
+
+def _stretches(file: Any, n_ranks: int, version: int) -> tuple[list[Stretch], Any]:
     """All that are complete, the last one perhaps in part; and the figures of each iteration."""
     out: list[Stretch] = []
     tables = [np.zeros((0, len(FIGURES)))]
@@ -287,16 +328,19 @@ def _stretches(file: Any, n_ranks: int) -> tuple[list[Stretch], Any]:
         expected = out[-1].first + out[-1].iterations if out else 0
         if first != expected or min(k, n, m) < 0:
             break
-        fields = {x: _part(file, x, at["objects"], n) for x in OF_OBJECTS}
+        old = NOT_IN_1 if version == 1 else ()
+        fields = {x: _part(file, x, at["objects"], n) for x in OF_OBJECTS if x not in old}
         fields |= {x: _part(file, x, at["edges"], m) for x in OF_EDGES}
-        iterations = [_part(file, x, at["iterations"], k) for x in FIGURES]
+        iterations = [_part(file, x, at["iterations"], k) for x in FIGURES if x not in old]
         if any(x is None for x in [*fields.values(), *iterations]):
             break
         table = np.stack(iterations, axis=1)
         load, complete = _loads(file, at["load"], at["iterations"], k, n)
-        stretch = Stretch(first, load=load, **fields)
-        if _check_of(stretch, table) != check:
+        stretch = Stretch(first, load=load, **{"home": np.full(n, -1, np.int32), **fields})
+        if _check_of(stretch, table, old) != check:
             break
+        if old:
+            table = _figures_of(stretch, table, n_ranks)
         _check_values(stretch, n_ranks)
         if complete:
             out.append(stretch._replace(migratable=stretch.migratable.astype(bool)))
@@ -361,6 +405,7 @@ def _check_values(s: Stretch, n_ranks: int) -> None:
     tests: list[tuple[str, Callable[[], Any]]] = [
         ("key", lambda: np.all(np.diff(s.key) > 0)),
         ("rank", lambda: np.all((s.rank >= 0) & (s.rank < n_ranks))),
+        ("home", lambda: np.all((s.home >= -1) & (s.home < n_ranks))),
         ("bytes", lambda: np.all(s.bytes >= 0)),
         ("load", lambda: np.all((s.load >= 0) & (s.load <= 1e30))),
         ("src", lambda: np.all((s.src >= 0) & (s.src < n))),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pylb.trace.trace import Trace
 
 Arrays = dict[str, Any]
+FIGURES = ("time", "max", "mean", "idle", "utilization", "min", "messages", "message_bytes")
+"""Of an iteration, in the order of csrc/explore/trace.h."""
 
 
 class Stretch(NamedTuple):
@@ -41,6 +44,8 @@ class Stretch(NamedTuple):
         Indices of the objects that talk.
     edge_bytes, edge_messages : (m,) float64
         Per iteration, mean since the last balancing.
+    home : (n,) int32
+        Where they were created; below 0: not known.
     """
 
     first: int
@@ -54,11 +59,55 @@ class Stretch(NamedTuple):
     dst: I32
     edge_bytes: F64
     edge_messages: F64
+    home: I32
 
     @property
     def iterations(self) -> int:
         """Number of iterations, k."""
         return len(self.load)
+
+
+class Loop(NamedTuple):
+    """A loop of the program (`Balancer.iterate`), and what was known of costs when it began.
+
+    Attributes
+    ----------
+    first, n : int
+        Its first iteration, and how many it was to have.
+    cost : float
+        Seconds that a first balancing was expected to cost; nan: not known.
+    alpha, beta : float
+        Seconds per message and per byte; nan: not measured.
+    handling : float
+        Seconds to pack an object; nan: not measured.
+    steps : float
+        Seconds of a balancing where nothing moves, without the strategy; nan: not measured.
+    """
+
+    first: float
+    n: float
+    cost: float = math.nan
+    alpha: float = math.nan
+    beta: float = math.nan
+    handling: float = math.nan
+    steps: float = math.nan
+
+
+class Recorded(NamedTuple):
+    """What a trace knows of the run that it was recorded in.
+
+    Attributes
+    ----------
+    parameters : dict
+        Of the balancer, by name.
+    loops : list of Loop
+    history : History
+        The receipts.
+    """
+
+    parameters: dict[str, Any]
+    loops: list[Loop]
+    history: History
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,10 +120,13 @@ class RunRecord:
     parameters : dict
         What the balancer was given, by name, and the version of pylb.
     stretches : list of Stretch
-    time, max, mean, idle, utilization : (m,) float64
+    time, max, mean, idle, utilization, min : (m,) float64
         Of each iteration, as in `Iterations`.
+    messages, message_bytes : (m,) float64
+        Between ranks, in each iteration.
     history : History
         The receipts.
+    loops : list of Loop
     path : str
 
     Examples
@@ -92,7 +144,11 @@ class RunRecord:
     mean: F64
     idle: F64
     utilization: F64
+    min: F64
+    messages: F64
+    message_bytes: F64
     history: History = field(default_factory=History)
+    loops: list[Loop] = field(default_factory=list)
     path: str = ""
 
     @classmethod
@@ -131,7 +187,17 @@ class RunRecord:
         """The same as a trace: for replay, triggers and optimum."""
         from pylb.trace.trace import Trace
 
-        return Trace(self.n_ranks, **trace_arrays(self.stretches))
+        figures = np.stack([getattr(self, name) for name in FIGURES], axis=1)
+        figures.flags.writeable = False
+        speeds = [r.speed for r in self.history.balancings if r.moved]
+        measured = np.array(speeds[-1]) if speeds and speeds[-1] else None
+        return Trace(
+            self.n_ranks,
+            **trace_arrays(self.stretches),
+            figures=figures,
+            measured=measured,
+            recorded=Recorded(self.parameters, self.loops, self.history),
+        )
 
     def __repr__(self) -> str:
         return (
@@ -162,18 +228,18 @@ def trace_arrays(stretches: list[Stretch]) -> Arrays:
     tasks, edges, at = [], [], 0
     for s in stretches:
         n, k = len(s.key), s.iterations
-        by_rank = np.lexsort((s.key, s.rank))
-        mine = entity[at : at + n]
+        mine = entity[at : at + n]  # in order of key, as the runtime's snapshots
         at += n
         tasks += [n] * k
         edges += [len(s.src)] * k
         for name, values in (
             ("phase_id", s.first + np.arange(k)),
-            ("task_entity", np.tile(mine[by_rank], k)),
-            ("task_rank", np.tile(s.rank[by_rank], k)),
-            ("task_load", s.load[:, by_rank].ravel()),
-            ("task_bytes", np.tile(s.bytes[by_rank], k)),
-            ("task_memory", np.tile(np.maximum(s.memory[by_rank], 0), k)),
+            ("task_entity", np.tile(mine, k)),
+            ("task_rank", np.tile(s.rank, k)),
+            ("task_home", np.tile(s.home, k)),
+            ("task_load", s.load.ravel()),
+            ("task_bytes", np.tile(s.bytes, k)),
+            ("task_memory", np.tile(np.maximum(s.memory, 0), k)),
             ("edge_src", np.tile(mine[s.src], k)),
             ("edge_dst", np.tile(mine[s.dst], k)),
             ("edge_bytes", np.tile(s.edge_bytes, k)),
@@ -194,6 +260,8 @@ def trace_arrays(stretches: list[Stretch]) -> Arrays:
     }
     for array in out.values():
         array.flags.writeable = False
+    if (out["task_home"] < 0).any():
+        out["task_home"] = None
     return out
 
 
@@ -246,6 +314,7 @@ def _stretch_of(trace: Trace, i: int) -> Stretch:
         place[trace.edge_dst[edges]],
         trace.edge_bytes[edges],
         trace.edge_messages[edges],
+        of_tasks(trace.task_home, -1).astype(np.int32),
     )
 
 
@@ -261,6 +330,7 @@ _COLUMNS = {
     "phase_id": np.int64,
     "task_entity": np.int32,
     "task_rank": np.int32,
+    "task_home": np.int32,
     "task_load": np.float64,
     "task_bytes": np.int64,
     "task_memory": np.int64,

@@ -19,6 +19,7 @@ from pylb.optimum import Optimum, optimum
 from pylb.replay import Replay, replay
 from pylb.snapshot import F64, I32, I64, Edges, Snapshot
 from pylb.trace import h5, made, vt
+from pylb.trace.record import Recorded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +53,8 @@ class Trace:
         In each phase in order of the ranks, then of the record; each entity at most once.
     task_rank : (t,) int32
         As recorded.
+    task_home : (t,) int32 or None
+        Where the object was created.  None: where it was when it appeared.
     task_load : (t,) float64
         Seconds.
     task_bytes : (t,) int64 or None
@@ -72,6 +75,13 @@ class Trace:
         Ids of phases that the run left out of its record.
     speed, background : (p,) float64 or None
         As in a snapshot; a record of vt has neither.
+    measured : (p,) float64 or None
+        Speeds of the ranks, as learned in the run: the loads are seconds on ranks of these speeds.
+        None: the ranks were alike.
+    figures : (m, 8) float64 or None
+        What the run has measured in each phase: `pylb.trace.record.FIGURES`.
+    recorded : Recorded or None
+        What is known of the run, where pylb recorded it: parameters, loops, receipts.
     """
 
     n_ranks: int
@@ -94,6 +104,10 @@ class Trace:
     edge_type: NDArray[np.uint8] | None = None
     speed: F64 | None = None
     background: F64 | None = None
+    task_home: I32 | None = None
+    measured: F64 | None = None
+    figures: F64 | None = None
+    recorded: Recorded | None = None
     dangling_edges: int = 0
     skipped: tuple[int, ...] = ()
     _run: vt.Run | None = None
@@ -203,8 +217,8 @@ class Trace:
         """The same; what phases have in common is known, for who replays it again and again."""
         return dataclasses.replace(self, _repeats=_frozen(_core.repeats(self)))
 
-    def replay(self, strategy: Any = "BestFitLB", **options: Any) -> Replay:
-        """Run through the phases under other placements: `pylb.replay` of this trace.
+    def replay(self, strategy: Any = "auto", **options: Any) -> Replay:
+        """Run through the phases under other decisions: `pylb.replay` of this trace.
 
         Examples
         --------
@@ -289,7 +303,14 @@ class Trace:
         """The trace of these phases only; entities keep their numbers."""
         task_ptr, tasks = vt.rows(self.task_ptr, phases)
         edge_ptr, edges = vt.rows(self.edge_ptr, phases)
-        of_tasks = ("task_entity", "task_rank", "task_load", "task_bytes", "task_memory")
+        of_tasks = (
+            "task_entity",
+            "task_rank",
+            "task_home",
+            "task_load",
+            "task_bytes",
+            "task_memory",
+        )
         of_edges = ("edge_src", "edge_dst", "edge_bytes", "edge_messages", "edge_type")
         part = {name: _pick(getattr(self, name), tasks) for name in of_tasks}
         part.update({name: _pick(getattr(self, name), edges) for name in of_edges})
@@ -298,6 +319,8 @@ class Trace:
             phase_id=_pick(self.phase_id, phases),
             task_ptr=_frozen(task_ptr),
             edge_ptr=_frozen(edge_ptr),
+            figures=_pick(self.figures, phases),
+            recorded=None,
             dangling_edges=self._dangling(phases),
             _phases=None if self._phases is None else self._phases[phases],
             _repeats=None,

@@ -1,0 +1,525 @@
+#include "decide/decider.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { WARMED_UP = 2 * PLB_WARM_UP }; /* iterations; then the ledger knows what the first cost */
+
+static void free_receipt(plb_receipt_t *r)
+{
+    plb_free(r->alternatives);
+    plb_free(r->speed);
+    r->alternatives = NULL;
+    r->speed = NULL;
+}
+
+/* ---- begin and end ---- */
+
+static int copy_candidates(plb_decider_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_decider_options_t *opt = &self->opt;
+    PLB_NEW0(self->candidates, opt->n);
+    PLB_NEW(self->looks, opt->n);
+    PLB_NEW(self->left, opt->n);
+    for (int32_t i = 0; i < opt->n; i++) {
+        const plb_candidate_strategy_t *from = &opt->candidates[i];
+        double *params = NULL;
+        PLB_NEW(params, from->strategy.n_params);
+        if (from->strategy.n_params > 0) {
+            memcpy(params, from->params, (size_t)from->strategy.n_params * sizeof *params);
+        }
+        self->candidates[i] = (plb_candidate_strategy_t){from->strategy, params};
+        self->looks[i] = (plb_candidate_t){from->strategy.family, from->strategy.looks_at};
+        self->left[i] = NAN;
+    }
+out:
+    return ret;
+}
+
+/* A strategy that takes what messages cost is told, as the selection is. */
+static void tell_network(plb_decider_t *self)
+{
+    const plb_network_t *net = &self->opt.network;
+    for (int32_t i = 0; i < self->opt.n && self->opt.selects && net->alpha + net->beta > 0.0;
+         i++) {
+        plb_candidate_strategy_t *c = &self->candidates[i];
+        for (int k = 0; k < c->strategy.n_params; k++) {
+            const plb_param_t *p = &c->strategy.params[k];
+            const double value = strcmp(p->name, "alpha") == 0  ? net->alpha
+                                 : strcmp(p->name, "beta") == 0 ? net->beta
+                                                                : c->params[k];
+            ((double *)c->params)[k] = fmin(fmax(value, p->least), p->most);
+        }
+    }
+}
+
+static int init_selection(plb_decider_t *self, const double *params, plb_err_t *err)
+{
+    tell_network(self);
+    return !self->opt.selects
+               ? PLB_OK
+               : plb_selector_init(&self->selector, self->looks, self->opt.n,
+                                   self->opt.network.alpha, self->opt.network.beta, params, err);
+}
+
+int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_trigger_t *trigger,
+                     plb_err_t *err)
+{
+    *self = (plb_decider_t){.opt = *opt,
+                            .trigger = trigger,
+                            .end = INT64_MAX,
+                            .found = NAN,
+                            .chosen = -1,
+                            .instead = -1,
+                            .last = -1};
+    int ret = PLB_OK;
+    if (opt->n < 1 || (!opt->selects && opt->n != 1) || opt->n_ranks < 1) {
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "%d strategies for %d ranks: expected one or more of both, and one "
+                        "strategy where none is selected",
+                        (int)opt->n, (int)opt->n_ranks);
+    }
+    plb_promise_init(&self->promise);
+    ret = copy_candidates(self, err);
+    if (ret == PLB_OK) {
+        ret = plb_ledger_init(&self->ledger, opt->n, opt->ledger, err);
+    }
+    if (ret == PLB_OK) {
+        ret = init_selection(self, opt->selection, err);
+    }
+    if (ret == PLB_OK && opt->learns) {
+        ret = plb_learner_init(&self->learner, opt->n_ranks, err);
+    }
+    self->opt.candidates = NULL; /* what was lent for the call */
+    self->opt.ledger = self->opt.selection = NULL;
+    if (ret != PLB_OK) {
+        plb_decider_free(self);
+    }
+    return ret;
+}
+
+void plb_decider_free(plb_decider_t *self)
+{
+    for (int32_t i = 0; self->candidates != NULL && i < self->opt.n; i++) {
+        plb_free((double *)self->candidates[i].params);
+    }
+    for (int64_t i = 0; i < self->n_receipts; i++) {
+        free_receipt(&self->receipts[i]);
+    }
+    free_receipt(&self->next);
+    plb_free(self->receipts);
+    plb_free(self->candidates);
+    plb_free(self->looks);
+    plb_free(self->left);
+    plb_ledger_free(&self->ledger);
+    plb_selector_free(&self->selector);
+    if (self->learner.p > 0) {
+        plb_learner_free(&self->learner);
+    }
+    self->receipts = NULL;
+    self->candidates = NULL;
+    self->looks = NULL;
+    self->left = NULL;
+    self->n_receipts = self->capacity = 0;
+}
+
+int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *err)
+{
+    if (self->started) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "the network is told before the first iteration");
+    }
+    double params[PLB_N_SELECTION];
+    memcpy(params, self->selector.params, sizeof params);
+    self->opt.network = network;
+    plb_selector_free(&self->selector);
+    return init_selection(self, params, err);
+}
+
+int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, plb_err_t *err)
+{
+    const int ret = plb_trigger_expect(self->trigger, end, cost, err);
+    self->end = ret == PLB_OK ? end : self->end;
+    return ret;
+}
+
+bool plb_decider_foresees(const plb_decider_t *self)
+{
+    return self->last < 0;
+}
+
+/* ---- receipts ---- */
+
+static plb_receipt_t *last_of(const plb_decider_t *self)
+{
+    return self->last < 0 ? NULL : &self->receipts[self->last];
+}
+
+static plb_receipt_t blank(void)
+{
+    plb_receipt_t r = {.strategy = -1, .times = 1};
+#define X(name) r.placing.name = NAN;
+    PLB_PLACING(X)
+#undef X
+#define X(name) r.name = NAN;
+    PLB_RECEIPT(X)
+#undef X
+    r.cost = 0.0;
+    return r;
+}
+
+/* What each strategy was expected to save: what the last LB step with it left, else what the
+ * trigger saw remain, else perfect balance. */
+static void weigh_alternatives(const plb_decider_t *self, const plb_verdict_t *v,
+                               plb_alternative_t *out)
+{
+    for (int32_t i = 0; i < self->opt.n; i++) {
+        double left = isnan(self->left[i]) ? v->residual : self->left[i];
+        left = isnan(left) ? 1.0 : left;
+        out[i] = (plb_alternative_t){fmax(self->seen.max - left * self->seen.mean, 0.0),
+                                     plb_ledger_theta(&self->ledger, i)};
+    }
+}
+
+static int fill_receipt(const plb_decider_t *self, plb_decision_kind_t kind,
+                        const plb_verdict_t *verdict, plb_receipt_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int64_t at = self->seen.iteration, left = self->end - at - 1;
+    *out = blank();
+    out->kind = kind;
+    out->verdict = *verdict;
+    out->iteration = out->until = at;
+    out->max = self->seen.max;
+    out->mean = self->seen.mean;
+    out->left = self->end == INT64_MAX ? INFINITY : left > 0 ? (double)left : 0.0;
+    PLB_NEW(out->alternatives, self->opt.n);
+    weigh_alternatives(self, verdict, out->alternatives);
+out:
+    return ret;
+}
+
+static int append(plb_decider_t *self, const plb_receipt_t *r, plb_err_t *err)
+{
+    if (self->n_receipts == self->capacity) {
+        const int64_t capacity = 2 * self->capacity + 16;
+        plb_receipt_t *grown = plb_realloc(self->receipts, (size_t)capacity, sizeof *grown);
+        if (grown == NULL) {
+            return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld receipts",
+                            (long long)capacity);
+        }
+        self->receipts = grown;
+        self->capacity = capacity;
+    }
+    self->receipts[self->n_receipts++] = *r;
+    return PLB_OK;
+}
+
+static bool is_same(const plb_decider_t *self, const plb_receipt_t *r, plb_decision_kind_t kind)
+{
+    return r->kind == kind && (kind == PLB_DECISION_OFF
+                                   ? r->off_until == self->ledger.until
+                                   : r->verdict.reason == self->trigger->verdict.reason);
+}
+
+/* One receipt in a cycle for each reason, so that they stay few. */
+static int hold(plb_decider_t *self, plb_decision_kind_t kind, plb_err_t *err)
+{
+    for (int64_t i = self->cycle; i < self->n_receipts; i++) {
+        plb_receipt_t *held = &self->receipts[i];
+        if (is_same(self, held, kind)) {
+            held->until = self->seen.iteration;
+            held->times++;
+            return PLB_OK;
+        }
+    }
+    plb_receipt_t r;
+    int ret = fill_receipt(self, kind, &self->trigger->verdict, &r, err);
+    if (ret == PLB_OK && kind == PLB_DECISION_OFF) {
+        r.paid = self->ledger.paid;
+        r.saved = self->ledger.gained;
+        r.off_until = self->ledger.until;
+    }
+    ret = ret == PLB_OK ? append(self, &r, err) : ret;
+    if (ret != PLB_OK) {
+        free_receipt(&r);
+    }
+    return ret;
+}
+
+/* ---- an iteration ---- */
+
+/* The first iterations since the last LB step belong to its cost. */
+static int warmed_up(plb_decider_t *self, plb_err_t *err)
+{
+    plb_receipt_t *last = last_of(self);
+    last->seconds_warm_up = self->ledger.warm_up;
+    last->cost += self->ledger.warm_up;
+    return plb_trigger_expect(self->trigger, self->end,
+                              plb_ledger_theta(&self->ledger, last->strategy), err);
+}
+
+int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_t *err)
+{
+    int ret;
+    if (self->pending || self->judging || self->looking) {
+        return PLB_FAIL(err, PLB_ERR_STATE,
+                        "iteration %lld was observed while the decider waits for an answer",
+                        (long long)it->iteration);
+    }
+    if (self->started && it->iteration <= self->seen.iteration) {
+        return PLB_FAIL(err, PLB_ERR_STATE,
+                        "iteration is %lld: expected more than %lld, the last one observed",
+                        (long long)it->iteration, (long long)self->seen.iteration);
+    }
+    if ((ret = plb_ledger_observe(&self->ledger, it->time, it->max, it->mean, err)) != PLB_OK) {
+        return ret;
+    }
+    self->started = true;
+    self->seen = *it;
+    self->n_since += 1.0;
+    self->sum_max += it->max;
+    self->sum_mean += it->mean;
+    self->sum_min += it->min;
+    if (self->last >= 0 && self->n_since == WARMED_UP && (ret = warmed_up(self, err)) != PLB_OK) {
+        return ret;
+    }
+    const plb_observation_t o = {it->iteration, it->max, it->mean};
+    if ((ret = plb_trigger_observe(self->trigger, &o, err)) != PLB_OK) {
+        return ret;
+    }
+    const plb_reason_t reason = self->trigger->verdict.reason;
+    return reason >= PLB_REASON_SUSPECT && reason < PLB_REASON_EVERY
+               ? hold(self, PLB_DECISION_HOLD, err)
+               : PLB_OK;
+}
+
+int plb_decider_next(plb_decider_t *self, bool asked, bool may_look, plb_ask_t *ask,
+                     plb_err_t *err)
+{
+    *ask = PLB_ASK_NOTHING;
+    if (self->opt.gives_up &&
+        plb_ledger_judges(&self->ledger, self->seen.iteration, asked)) {
+        self->judging = true;
+        *ask = PLB_ASK_GAIN;
+        return PLB_OK;
+    }
+    if (asked && self->opt.gives_up && !plb_ledger_allows(&self->ledger, self->seen.iteration)) {
+        const int ret = hold(self, PLB_DECISION_OFF, err);
+        if (ret != PLB_OK) {
+            return ret;
+        }
+        asked = false;
+    }
+    if (asked) {
+        *ask = PLB_ASK_BALANCE;
+    } else if (self->opt.watches && may_look &&
+               plb_promise_observe(&self->promise, self->seen.max, self->seen.mean)) {
+        self->looking = true;
+        *ask = PLB_ASK_LOOK;
+    }
+    return PLB_OK;
+}
+
+bool plb_decider_weighs(const plb_decider_t *self)
+{
+    const plb_receipt_t *last = last_of(self);
+    return last != NULL && self->seen.iteration - last->iteration != last->iterations;
+}
+
+int plb_decider_weigh(plb_decider_t *self, double gain, plb_err_t *err)
+{
+    plb_receipt_t *last = last_of(self);
+    if (last == NULL) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "there was no LB step whose gain could be weighed");
+    }
+    last->gain = gain;
+    last->iterations = self->seen.iteration - last->iteration;
+    if (!self->judging) {
+        return PLB_OK;
+    }
+    self->judging = false;
+    return plb_ledger_judge(&self->ledger, self->seen.iteration, gain, err);
+}
+
+/* ---- an LB step ---- */
+
+/* The first refinement of a kind, where no comprehensive strategy was looked at yet: or -1. */
+static int32_t stand_in(const plb_decider_t *self, const plb_choice_t *c)
+{
+    if (c->family != PLB_COMPREHENSIVE || self->selector.records[c->candidate].n > 0) {
+        return -1;
+    }
+    for (int32_t i = 0; i < self->opt.n; i++) {
+        const plb_candidate_t *l = &self->looks[i];
+        const bool talks = (l->looks_at & PLB_LOOKS_COMM) != 0;
+        if (l->family == PLB_REFINEMENT && talks == (c->used == PLB_COMMUNICATION)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void say_why(plb_decider_t *self, const plb_choice_t *c)
+{
+    const char *name = self->candidates[c->candidate].strategy.name;
+    char other[96] = "";
+    if (c->used != c->kind) {
+        snprintf(other, sizeof other, "no %s strategy is registered, a %s one stands in; ",
+                 plb_kind_name(c->kind), plb_kind_name(c->used));
+    }
+    snprintf(self->next.why, sizeof self->next.why, "%s; %s%s: %s", plb_need_words(c->need), other,
+             name, plb_lead_words(c->lead));
+}
+
+static int select_strategy(plb_decider_t *self, plb_err_t *err)
+{
+    const plb_iteration_t *it = &self->seen;
+    if (self->started) {
+        const plb_workload_t w = {
+            .max = fmax(it->max, it->mean), /* of one rank the mean may be rounded up */
+            .mean = it->mean,
+            .total = it->total,
+            .utilization = it->utilization,
+            .messages = it->messages,
+            .bytes = it->bytes,
+        };
+        const int ret = plb_selector_observe(&self->selector, &w, err);
+        if (ret != PLB_OK) {
+            return ret;
+        }
+    }
+    const plb_choice_t *c = &self->selector.choice;
+    self->chosen = c->candidate;
+    self->instead = stand_in(self, c);
+    say_why(self, c);
+    return PLB_OK;
+}
+
+int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, plb_err_t *err)
+{
+    if (self->pending || self->judging || self->looking) {
+        return PLB_FAIL(err, PLB_ERR_STATE,
+                        "an LB step begins while the decider waits for an answer");
+    }
+    const plb_decision_kind_t kind =
+        isnan(self->found) ? PLB_DECISION_BALANCE : PLB_DECISION_SPEEDS;
+    free_receipt(&self->next);
+    int ret = fill_receipt(self, kind, &self->trigger->verdict, &self->next, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    if (why != NULL) {
+        self->next.verdict.reason = why->reason;
+    }
+    self->next.found = self->found;
+    self->found = NAN;
+    self->chosen = 0;
+    self->instead = -1;
+    if (self->opt.selects && (ret = select_strategy(self, err)) != PLB_OK) {
+        return ret;
+    }
+    self->next.strategy = self->chosen;
+    self->pending = true;
+    return PLB_OK;
+}
+
+int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const double *speed,
+                       plb_err_t *err)
+{
+    int ret = PLB_OK;
+    if (!self->pending) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "a placement came without an LB step");
+    }
+    self->next.placing = *placing;
+    if (speed != NULL && speed[0] > 0.0) {
+        PLB_NEW(self->next.speed, self->opt.n_ranks);
+        memcpy(self->next.speed, speed, (size_t)self->opt.n_ranks * sizeof *speed);
+    }
+out:
+    return ret;
+}
+
+/* The selection learns of the strategy at hand. */
+static int remember(plb_decider_t *self, int32_t strategy, double after, int64_t migrations,
+                    plb_err_t *err)
+{
+    const plb_receipt_t *r = &self->next;
+    const plb_outcome_t o = {fmax(r->placing.before_with_messages, 1.0), fmax(after, 1.0),
+                             r->cost, migrations};
+    return self->opt.selects ? plb_selector_balanced(&self->selector, strategy, &o, err) : PLB_OK;
+}
+
+static void name_stand_in(plb_decider_t *self)
+{
+    plb_receipt_t *r = &self->next;
+    const size_t at = strlen(r->why);
+    r->strategy = self->instead;
+    snprintf(r->why + at, sizeof r->why - at, "; %s leaves no more and moves fewer objects",
+             self->candidates[self->instead].strategy.name);
+}
+
+static void begin_cycle(plb_decider_t *self)
+{
+    self->last = self->n_receipts - 1;
+    self->cycle = self->n_receipts;
+    self->n_balancings++;
+    self->n_since = self->sum_max = self->sum_mean = self->sum_min = 0.0;
+    self->pending = false;
+}
+
+int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_err_t *err)
+{
+    if (!self->pending) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "an LB step ended that had not begun");
+    }
+    plb_decider_settle(self);
+    plb_receipt_t *r = &self->next;
+    const plb_placing_t *p = &r->placing;
+    const int32_t chosen = self->chosen;
+    const bool other = self->instead >= 0 && !isnan(p->passed_over);
+    r->migrations = done->migrations;
+    r->bytes = done->bytes;
+    r->seconds_migration = done->seconds_migration;
+    r->seconds = done->cost;
+    r->moved = done->moved;
+    if (other) {
+        name_stand_in(self);
+    }
+    const plb_costs_t costs = {p->seconds_statistics, p->seconds_strategy,
+                               done->seconds_migration, done->cost, done->given};
+    int ret = plb_ledger_balanced(&self->ledger, r->iteration, r->strategy, &costs, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    r->cost = self->ledger.cost;
+    if ((other && (ret = remember(self, chosen, p->passed_over, r->migrations, err))) ||
+        (ret = remember(self, r->strategy, p->predicted_with_messages, r->migrations, err)) ||
+        (ret = plb_trigger_balanced(self->trigger, r->iteration, r->cost, p->predicted, err))) {
+        return ret;
+    }
+    self->left[r->strategy] = p->predicted;
+    const double moving = isnan(done->seconds_migration) ? 0.0 : done->seconds_migration;
+    plb_promise_balanced(&self->promise, p->predicted, done->cost - moving);
+    if ((ret = append(self, r, err)) == PLB_OK) {
+        *r = (plb_receipt_t){0}; /* what it owned went with it */
+        begin_cycle(self);
+    }
+    return ret;
+}
+
+void plb_decider_settle(plb_decider_t *self)
+{
+    plb_receipt_t *last = last_of(self);
+    if (last == NULL || self->n_since == 0.0) {
+        return;
+    }
+    if (self->sum_mean > 0.0) {
+        last->realised = self->sum_max / self->sum_mean;
+    }
+    last->realised_idle_mean = (self->sum_max - self->sum_mean) / self->n_since;
+    last->realised_idle_max = (self->sum_max - self->sum_min) / self->n_since;
+}

@@ -1,0 +1,170 @@
+/* The decider: when to rebalance, with which strategy, and what became of it.
+ *
+ * A state machine without input or output, the same for every setting: a run under MPI, with and
+ * without a lag, virtual ranks, shadow mode, the replay of a recorded run, a code of one's own.
+ * Fed with the same figures it decides alike, to the bit.  It holds
+ *   - the trigger, which says when an LB step is due,
+ *   - the ledger of what LB steps cost and saved, which switches them off where they do not pay,
+ *   - the choice of the strategy (Menon 3.7), or the one that was given,
+ *   - what the ranks' speeds are, learned from where objects have been, and the promise of the last
+ *     LB step, which says when to look whether better known speeds would save something.
+ *
+ * At the end of each iteration, on every rank:
+ *
+ *     plb_decider_observe(d, &statistics);
+ *     plb_decider_next(d, asked, may_look, &ask);
+ *     PLB_ASK_GAIN     what the last LB step has saved: plb_decider_weigh, then _next again
+ *     PLB_ASK_LOOK     plb_decider_look where the loads are; its answer to all: plb_decider_looked
+ *     PLB_ASK_BALANCE  plb_decider_choose on all ranks; plb_decider_place where the loads are; its
+ *                      answer to all: plb_decider_placed; the objects move; plb_decider_balanced
+ *
+ * Calls out of order are PLB_ERR_STATE, and nothing has changed.
+ */
+#ifndef PLB_DECIDE_DECIDER_H
+#define PLB_DECIDE_DECIDER_H
+
+#include "decide/ledger.h"
+#include "decide/promise.h"
+#include "decide/receipt.h"
+#include "decide/select.h"
+#include "machine/learner.h"
+#include "measure/cost.h"
+
+/* The statistics of an iteration, over all ranks (measure/stats.h). */
+typedef struct plb_iteration {
+    int64_t iteration;       /* they rise */
+    double time;             /* seconds, of the rank that took longest */
+    double max, mean, min;   /* seconds: loads of the ranks */
+    double total;            /* seconds: of all ranks */
+    double utilization;      /* the lowest of a rank (Menon eq. 3.2) */
+    int64_t messages, bytes; /* between ranks */
+} plb_iteration_t;
+
+typedef enum plb_ask {
+    PLB_ASK_NOTHING,
+    PLB_ASK_GAIN,
+    PLB_ASK_LOOK,
+    PLB_ASK_BALANCE,
+} plb_ask_t;
+
+/* A strategy and the values of its parameters, in the order of its table. */
+typedef struct plb_candidate_strategy {
+    plb_strategy_t strategy;
+    const double *params;
+} plb_candidate_strategy_t;
+
+typedef struct plb_decider_options {
+    int32_t n_ranks;
+    const plb_candidate_strategy_t *candidates; /* [n]; copied with their parameters */
+    int32_t n;
+    bool selects;            /* choose among them (Menon 3.7); false: n is 1 */
+    const double *selection; /* [PLB_N_SELECTION] parameters */
+    const double *ledger;    /* [PLB_N_LEDGER] parameters */
+    bool gives_up;           /* switch LB steps off while they do not pay */
+    bool learns;             /* the ranks' speeds */
+    bool watches;            /* the promise of the last LB step */
+    plb_network_t network;   /* by which messages count; zero: they do not */
+    uint64_t seed;           /* for strategies that draw random numbers */
+} plb_decider_options_t;
+
+typedef struct plb_decider {
+    plb_decider_options_t opt;
+    plb_trigger_t *trigger;               /* borrowed */
+    plb_candidate_strategy_t *candidates; /* owned, with their parameters */
+    plb_candidate_t *looks;               /* owned: what the selection sees of them */
+    double *left;                         /* owned: max/mean that each left the last time, or NAN */
+    plb_ledger_t ledger;
+    plb_selector_t selector;
+    plb_promise_t promise;
+    plb_learner_t learner;
+    int64_t end; /* the number behind the last iteration; INT64_MAX: not known */
+    plb_iteration_t seen;
+    bool started;
+    /* since the last LB step: */
+    double n_since, sum_max, sum_mean, sum_min;
+    int64_t cycle; /* its first receipt */
+    bool judging;  /* a gain was asked for */
+    bool looking;  /* a look was asked for */
+    double found;  /* what a look has found, seconds an iteration; NAN: no look asked for the step */
+    /* the LB step under way: */
+    bool pending;
+    int32_t chosen, instead; /* indices; instead: -1, or a refinement that may stand in */
+    plb_receipt_t next;
+    plb_receipt_t *receipts; /* owned */
+    int64_t n_receipts, capacity;
+    int64_t last; /* receipt of the last LB step, or -1 */
+    int64_t n_balancings;
+} plb_decider_t;
+
+int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_trigger_t *trigger,
+                     plb_err_t *err);
+void plb_decider_free(plb_decider_t *self);
+
+/** What messages cost, where that was measured later; before the first iteration. */
+int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *err);
+
+/** What is known of the end and of the cost of a first LB step, as plb_trigger_expect. */
+int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, plb_err_t *err);
+
+/** Whether an estimate of the cost of a first LB step is of any use. */
+bool plb_decider_foresees(const plb_decider_t *self);
+
+/** An iteration is over; the trigger's verdict is in self->trigger->verdict. */
+int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_t *err);
+
+/** What to do now.  `asked`: an LB step is due, by the verdict just made or an earlier one.
+ *  `may_look`: no look at the end of a loop. */
+int plb_decider_next(plb_decider_t *self, bool asked, bool may_look, plb_ask_t *ask,
+                     plb_err_t *err);
+
+/** The last LB step has saved `gain` seconds up to now, compared with the placement before it. */
+int plb_decider_weigh(plb_decider_t *self, double gain, plb_err_t *err);
+
+/** Whether there is anything new to weigh: iterations since the last LB step that moved objects. */
+bool plb_decider_weighs(const plb_decider_t *self);
+
+/* The load database, where it was gathered. */
+typedef struct plb_database {
+    plb_snapshot_t snapshot; /* load: seconds that are expected; with keys */
+    const double *here;      /* [n_objects] mean seconds on the present rank; NULL: not learning */
+    const double *work;      /* [n_objects] the user's own estimates, or NULL */
+} plb_database_t;
+
+/** Seconds an iteration that a placement by the ranks' speeds, as they are known now, would save;
+ *  0 where the ranks show no sign of being unlike.  Where the loads are. */
+int plb_decider_look(plb_decider_t *self, const plb_database_t *db, const plb_opts_t *opts,
+                     double *gain, plb_err_t *err);
+
+/** The answer of the look; *ask is PLB_ASK_BALANCE where it would repay an LB step. */
+int plb_decider_looked(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err);
+
+/** An LB step begins: self->chosen says with what.  `why`: the verdict that asked for it, where
+ *  that is not the last one. */
+int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, plb_err_t *err);
+
+/** Place the objects, where the loads are: rank[n_objects], speed[n_ranks] (zero: taken to be
+ *  alike).  A refinement stands in for the chosen strategy where it leaves no more than
+ *  `tolerance` times as much and moves fewer objects. */
+int plb_decider_place(plb_decider_t *self, const plb_database_t *db, const plb_opts_t *opts,
+                      int32_t *rank, double *speed, plb_placing_t *out, plb_err_t *err);
+
+/** What the placing rank has found.  `speed` as plb_decider_place, or NULL. */
+int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const double *speed,
+                       plb_err_t *err);
+
+/* What an LB step did, over all ranks; seconds of the slowest rank. */
+typedef struct plb_step_done {
+    int64_t migrations, bytes;
+    double seconds_migration;
+    double cost; /* of the whole LB step */
+    bool moved;  /* false: it only would have been */
+    bool given;  /* `cost` is what it cost, whatever its parts took */
+} plb_step_done_t;
+
+int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_err_t *err);
+
+/** Bring the receipt of the last LB step up to date: max/mean and idle times since. */
+void plb_decider_settle(plb_decider_t *self);
+
+
+#endif

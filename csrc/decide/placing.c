@@ -1,0 +1,240 @@
+/* The part of the decider that sees the loads: learned speeds, the strategy, what it is worth. */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "decide/decider.h"
+#include "measure/clock.h"
+#include "measure/metrics.h"
+
+extern const plb_strategy_t plb_strategy_bestfit;
+
+/* A strategy's answer for a snapshot. */
+typedef struct answer {
+    int32_t *rank; /* owned */
+    plb_metrics_t before, after;
+    double longest_before, longest_after; /* with messages, over the mean */
+    int64_t migrations;
+    double seconds;
+} answer_t;
+
+/* The snapshot as the strategy is told it. */
+typedef struct told {
+    plb_snapshot_t snapshot;
+    double *load, *speed; /* owned, or NULL */
+} told_t;
+
+static void free_told(told_t *self)
+{
+    plb_free(self->load);
+    plb_free(self->speed);
+}
+
+/* Work and speeds in place of seconds, where ranks have shown that they are not alike. */
+static int tell(plb_decider_t *self, const plb_database_t *db, unsigned looks_at, told_t *out,
+                plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *s = &db->snapshot;
+    *out = (told_t){.snapshot = *s};
+    if (!self->opt.learns || db->here == NULL) {
+        return ret;
+    }
+    ret = plb_learner_observe(&self->learner, s->n_objects, s->key, s->rank, db->here, db->work,
+                              err);
+    if (ret != PLB_OK || !self->learner.unlike || !(looks_at & PLB_LOOKS_SPEED)) {
+        return ret;
+    }
+    PLB_NEW(out->speed, s->n_ranks);
+    PLB_NEW(out->load, s->n_objects);
+    for (int32_t r = 0; r < s->n_ranks; r++) {
+        out->speed[r] = exp(self->learner.log_speed[r]);
+    }
+    for (int64_t i = 0; i < s->n_objects; i++) {
+        out->load[i] = s->load[i] * out->speed[s->rank[i]];
+    }
+    out->snapshot.load = out->load;
+    out->snapshot.speed = out->speed;
+out:
+    return ret;
+}
+
+static double longest(const double *time, int32_t p)
+{
+    double most = 0.0;
+    for (int32_t r = 0; r < p; r++) {
+        most = time[r] > most ? time[r] : most;
+    }
+    return most;
+}
+
+/* Metrics before and after; with messages where they cost something. */
+static int measure(const plb_decider_t *self, const plb_snapshot_t *s, answer_t *a, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_change_t change = {0};
+    const int32_t p = s->n_ranks;
+    PLB_NEW(change.before, p);
+    PLB_NEW(change.after, p);
+    if ((ret = plb_snapshot_compare(s, a->rank, &change, err)) != PLB_OK) {
+        goto out;
+    }
+    plb_metrics_of(change.before, p, &a->before);
+    plb_metrics_of(change.after, p, &a->after);
+    a->migrations = change.migrations;
+    a->longest_before = a->before.max_over_mean;
+    a->longest_after = a->after.max_over_mean;
+    const plb_network_t net = self->opt.network;
+    if (net.alpha + net.beta > 0.0 && a->before.mean > 0.0 && s->n_edges + s->n_multicasts > 0) {
+        if ((ret = plb_phase_times(s, NULL, net, change.before, err)) ||
+            (ret = plb_phase_times(s, a->rank, net, change.after, err))) {
+            goto out;
+        }
+        a->longest_before = longest(change.before, p) / a->before.mean;
+        a->longest_after = longest(change.after, p) / a->before.mean;
+    }
+out:
+    plb_free(change.before);
+    plb_free(change.after);
+    return ret;
+}
+
+static int run(const plb_decider_t *self, int32_t which, const plb_snapshot_t *s,
+               const plb_opts_t *opts, answer_t *a, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_candidate_strategy_t *c = &self->candidates[which];
+    const plb_opts_t own = {c->params, self->opt.seed, opts->tick, opts->tick_arg};
+    PLB_NEW(a->rank, s->n_objects);
+    const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
+    ret = c->strategy.run(&c->strategy, s, &own, a->rank, err);
+    a->seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
+    ret = ret == PLB_OK ? measure(self, s, a, err) : ret;
+out:
+    return ret;
+}
+
+static void describe(const answer_t *a, double seconds, double passed_over, plb_placing_t *out)
+{
+    *out = (plb_placing_t){
+        .before = a->before.max_over_mean,
+        .predicted = a->after.max_over_mean,
+        .before_with_messages = a->longest_before,
+        .predicted_with_messages = a->longest_after,
+        .passed_over = passed_over,
+        .idle_mean = a->before.idle_mean,
+        .idle_max = a->before.idle_max,
+        .predicted_idle_mean = a->after.idle_mean,
+        .predicted_idle_max = a->after.idle_max,
+        .seconds_strategy = seconds,
+    };
+}
+
+/* The chosen strategy's placement, or the refinement's that does as well with fewer moves: what it
+ * does not move keeps its neighbours. */
+static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, const plb_opts_t *opts,
+                     int32_t *rank, plb_placing_t *out, plb_err_t *err)
+{
+    answer_t first = {0}, other = {0};
+    const answer_t *best = &first;
+    double passed_over = NAN;
+    int ret = run(self, self->chosen, s, opts, &first, err);
+    if (ret == PLB_OK && self->instead >= 0) {
+        ret = run(self, self->instead, s, opts, &other, err);
+        const double most = self->selector.params[PLB_SELECTION_tolerance] * first.longest_after;
+        if (ret == PLB_OK && other.longest_after <= most && other.migrations < first.migrations) {
+            best = &other;
+            passed_over = first.longest_after;
+        }
+    }
+    if (ret == PLB_OK) {
+        memcpy(rank, best->rank, (size_t)s->n_objects * sizeof *rank);
+        describe(best, first.seconds + other.seconds, passed_over, out);
+    }
+    plb_free(first.rank);
+    plb_free(other.rank);
+    return ret;
+}
+
+int plb_decider_place(plb_decider_t *self, const plb_database_t *db, const plb_opts_t *opts,
+                      int32_t *rank, double *speed, plb_placing_t *out, plb_err_t *err)
+{
+    if (!self->pending) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "a placement is asked for without an LB step");
+    }
+    told_t told;
+    const plb_strategy_t *chosen = &self->candidates[self->chosen].strategy;
+    int ret = tell(self, db, chosen->looks_at, &told, err);
+    if (ret == PLB_OK) {
+        ret = answer_of(self, &told.snapshot, opts, rank, out, err);
+    }
+    for (int32_t r = 0; ret == PLB_OK && r < self->opt.n_ranks; r++) {
+        speed[r] = told.speed == NULL ? 0.0 : told.speed[r];
+    }
+    free_told(&told);
+    return ret;
+}
+
+/* ---- a look ---- */
+
+/* What a placement by known speeds would save: the strategy here is always the same one, cheap and
+ * good. */
+static int would_save(const plb_snapshot_t *s, const plb_opts_t *opts, double *gain,
+                      plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_strategy_t *strategy = &plb_strategy_bestfit;
+    int32_t *rank = NULL;
+    double *before = NULL, *after = NULL, *params = NULL;
+    PLB_NEW(rank, s->n_objects);
+    PLB_NEW(before, s->n_ranks);
+    PLB_NEW(after, s->n_ranks);
+    PLB_NEW(params, strategy->n_params);
+    for (int i = 0; i < strategy->n_params; i++) {
+        params[i] = strategy->params[i].fallback;
+    }
+    const plb_opts_t own = {params, 0, opts->tick, opts->tick_arg};
+    if ((ret = strategy->run(strategy, s, &own, rank, err)) == PLB_OK) {
+        plb_snapshot_rank_times(s, NULL, before);
+        plb_snapshot_rank_times(s, rank, after);
+        *gain = longest(before, s->n_ranks) - longest(after, s->n_ranks);
+    }
+out:
+    plb_free(rank);
+    plb_free(before);
+    plb_free(after);
+    plb_free(params);
+    return ret;
+}
+
+int plb_decider_look(plb_decider_t *self, const plb_database_t *db, const plb_opts_t *opts,
+                     double *gain, plb_err_t *err)
+{
+    told_t told;
+    *gain = 0.0;
+    if (!self->looking) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "a look that nobody asked for");
+    }
+    int ret = tell(self, db, PLB_LOOKS_SPEED, &told, err);
+    if (ret == PLB_OK && told.speed != NULL) {
+        ret = would_save(&told.snapshot, opts, gain, err);
+    }
+    free_told(&told);
+    return ret;
+}
+
+int plb_decider_looked(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err)
+{
+    if (!self->looking) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "the answer of a look that nobody asked for");
+    }
+    const int64_t at = self->seen.iteration;
+    const double left = self->end == INT64_MAX ? (double)at + 1.0 : (double)(self->end - at - 1);
+    self->looking = false;
+    *ask = PLB_ASK_NOTHING;
+    if (self->last >= 0 && gain * left > self->receipts[self->last].cost) {
+        self->found = gain;
+        *ask = PLB_ASK_BALANCE;
+    }
+    return PLB_OK;
+}

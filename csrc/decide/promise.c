@@ -1,0 +1,56 @@
+#include "decide/promise.h"
+
+#include <math.h>
+
+static const double FIRST = 3.0;   /* iterations after an LB step; the first may be a warm-up */
+static const double BROKEN = 1.05; /* max/mean over the predicted one */
+static const double WORSE = 1.1;   /* max/mean over that at the last look */
+static const double SOON = 2.0;    /* looks that come as soon as they may */
+static const double LOST = 8.0;    /* looks that the loss since the last one would have paid */
+
+static void begin(plb_promise_t *self)
+{
+    self->since = self->lost = 0.0;
+}
+
+void plb_promise_init(plb_promise_t *self)
+{
+    *self = (plb_promise_t){.predicted = INFINITY, .last = 1.0, .level = INFINITY};
+}
+
+bool plb_promise_observe(plb_promise_t *self, double max, double mean)
+{
+    const double ratio = mean > 0.0 ? max / mean : 1.0;
+    self->since += 1.0;
+    if (isfinite(self->predicted)) {
+        self->lost += fmax(max - self->predicted * mean, 0.0);
+    }
+    const double now = fmin(ratio, self->last); /* two in a row: no spike */
+    self->last = ratio;
+    if (self->since < FIRST) {
+        return false;
+    }
+    if (now <= BROKEN * self->predicted) {
+        self->looks = 0.0;
+        return false;
+    }
+    if (now > WORSE * self->level) {
+        self->looks = 0.0;
+    }
+    const double pause = FIRST * exp2(fmax(self->looks - SOON + 1.0, 0.0));
+    if ((self->looks > 0.0 && self->since < pause) || self->lost < LOST * self->price) {
+        return false;
+    }
+    self->looks += 1.0;
+    self->level = now;
+    begin(self);
+    return true;
+}
+
+void plb_promise_balanced(plb_promise_t *self, double predicted, double price)
+{
+    self->predicted = fmax(predicted, 1.0);
+    self->price = price;
+    self->last = 1.0; /* the first iteration may be a warm-up */
+    begin(self);
+}

@@ -1,0 +1,36 @@
+/* Whether an LB step has kept its promise: where ranks are not alike, the first one cannot.
+ *
+ * Says when to look why iterations take longer than the last LB step predicted.  The reason may be
+ * that ranks have different speeds, or that one has just changed its speed: a strategy that is
+ * given seconds cannot know either.  A look costs about as much as an LB step without its
+ * migrations, so eight times that much must have been lost first.  Looks that follow one another
+ * while the promise stays broken are twice as far apart each time: where there is another reason
+ * (noise, work that changes all the time), they cost the logarithm of the run.  A look comes at
+ * once when the imbalance is worse than at the last one.
+ *
+ * A state machine without input or output, like a trigger.
+ */
+#ifndef PLB_DECIDE_PROMISE_H
+#define PLB_DECIDE_PROMISE_H
+
+#include <stdbool.h>
+
+typedef struct plb_promise {
+    double predicted; /* max/mean; INFINITY before the first LB step */
+    double price;     /* seconds of a look */
+    double since;     /* iterations since the last LB step or look */
+    double lost;      /* seconds since then */
+    double last;      /* max/mean of the iteration before */
+    double looks;
+    double level; /* max/mean at the last look */
+} plb_promise_t;
+
+void plb_promise_init(plb_promise_t *self);
+
+/** An iteration is over: load of the slowest rank, mean load.  Whether to look. */
+bool plb_promise_observe(plb_promise_t *self, double max, double mean);
+
+/** An LB step has promised `predicted` max/mean; a look costs `price` seconds. */
+void plb_promise_balanced(plb_promise_t *self, double predicted, double price);
+
+#endif

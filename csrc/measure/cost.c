@@ -1,0 +1,96 @@
+#include "measure/cost.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { STEPS = 8 }; /* collective steps of an LB step */
+
+static void add_edges(const plb_snapshot_t *in, const int32_t *rank, double *messages,
+                      double *bytes)
+{
+    for (int64_t e = 0; e < in->n_edges; e++) {
+        const int32_t src = rank[in->edge_src[e]];
+        if (src != rank[in->edge_dst[e]]) {
+            messages[src] += in->edge_messages == NULL ? 1.0 : in->edge_messages[e];
+            bytes[src] += in->edge_bytes[e];
+        }
+    }
+}
+
+/* mark[p]: the last multicast that has reached a rank, starting at -1. */
+static void add_multicasts(const plb_snapshot_t *in, const int32_t *rank, int64_t *mark,
+                           double *messages, double *bytes)
+{
+    for (int64_t e = 0; e < in->n_multicasts; e++) {
+        const int32_t src = rank[in->multicast_src[e]];
+        mark[src] = e;
+        for (int64_t i = in->multicast_start[e]; i < in->multicast_start[e + 1]; i++) {
+            const int32_t dst = rank[in->multicast_dst[i]];
+            if (mark[dst] != e) {
+                mark[dst] = e;
+                messages[src] +=
+                    in->multicast_messages == NULL ? 1.0 : in->multicast_messages[e];
+                bytes[src] += in->multicast_bytes[e];
+            }
+        }
+    }
+}
+
+int plb_phase_times(const plb_snapshot_t *in, const int32_t *rank, plb_network_t network,
+                    double *time, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = in->n_ranks;
+    double *sent = NULL;
+    int64_t *mark = NULL;
+    plb_snapshot_rank_times(in, rank, time);
+    if ((network.alpha == 0.0 && network.beta == 0.0) || in->n_edges + in->n_multicasts == 0) {
+        return PLB_OK;
+    }
+    PLB_NEW0(sent, 2 * (int64_t)p);
+    PLB_NEW(mark, p);
+    memset(mark, 0xff, (size_t)p * sizeof *mark);
+    add_edges(in, rank == NULL ? in->rank : rank, sent, sent + p);
+    add_multicasts(in, rank == NULL ? in->rank : rank, mark, sent, sent + p);
+    for (int32_t r = 0; r < p; r++) {
+        time[r] += network.alpha * sent[r] + network.beta * sent[p + r];
+    }
+out:
+    plb_free(sent);
+    plb_free(mark);
+    return ret;
+}
+
+int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, const int32_t *rank,
+                          double *seconds, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double *busy = NULL;
+    *seconds = 0.0;
+    PLB_NEW0(busy, in->n_ranks);
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        if (rank[i] != in->rank[i]) {
+            const double bytes = in->bytes == NULL ? 0.0 : (double)in->bytes[i];
+            const double one = self->alpha + self->handling + self->beta * bytes;
+            busy[in->rank[i]] += one;
+            busy[rank[i]] += one;
+        }
+    }
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        *seconds = busy[r] > *seconds ? busy[r] : *seconds;
+    }
+out:
+    plb_free(busy);
+    return ret;
+}
+
+double plb_first_cost(const plb_lb_cost_t *self, int64_t objects, int64_t bytes, int32_t n_ranks)
+{
+    int rounds = 0;
+    while (n_ranks >> rounds > 0) {
+        rounds++;
+    }
+    const double move = 2.0 * self->handling * (double)objects + self->beta * (double)bytes;
+    return move + self->alpha * STEPS * rounds;
+}
