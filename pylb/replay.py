@@ -271,7 +271,7 @@ def replay(
     for loop, part in _loops(trace):
         core.loop(int(loop.first), int(loop.n), prices.foreseen(loop, given))
         core.feed(part)
-    core.settle()
+    core.settle(_staying(trace))
     metrics, seconds = core.metrics(0)
     rank, times = core.take()
     return Replay(
@@ -306,6 +306,12 @@ def _decisions(
             for r in decider.history
         )
     return decider.history
+
+
+def _staying(trace: Trace) -> Any:
+    """Whether each entity is there after the last phase; None: all of that phase are."""
+    remaining = trace.recorded.remaining if trace.recorded else None
+    return None if remaining is None else np.isin(trace.entity_key, remaining)
 
 
 def _loops(trace: Trace) -> Iterable[tuple[Loop, Trace]]:

@@ -668,6 +668,15 @@ int plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed
     return PLB_OK;
 }
 
+void plb_phases_drop(plb_phases_t *self, const uint8_t *stays)
+{
+    for (int64_t k = 0; k < self->n; k++) {
+        if (!stays[self->entity[k]]) {
+            self->window[k] = 0.0;
+        }
+    }
+}
+
 static double longest_of(const plb_exact_t *sum, const double *background, double passes,
                          int32_t p)
 {

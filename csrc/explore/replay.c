@@ -159,6 +159,14 @@ static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_
     return ret;
 }
 
+/* What the last LB step has saved up to now. */
+static int weigh(plb_replay_t *self, plb_err_t *err)
+{
+    double gain;
+    const int ret = plb_phases_gain(&self->phases, &gain, err);
+    return ret != PLB_OK ? ret : plb_decider_weigh(self->opt.decider, gain, err);
+}
+
 static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
 {
     plb_decider_t *d = self->opt.decider;
@@ -175,6 +183,9 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
         }
         self->room_of_answer = phases->n;
     }
+    if (plb_decider_weighs(d) && (ret = weigh(self, err)) != PLB_OK) {
+        return ret;
+    }
     if ((ret = plb_decider_choose(d, why, err)) ||
         (ret = plb_phases_database(phases, &db, err)) ||
         (ret = plb_decider_place(d, &db, &opts, self->answer, self->speed, &placing, err)) ||
@@ -187,13 +198,6 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
 }
 
 /* ---- decisions ------------------------------------------------------------------------------ */
-
-static int weigh(plb_replay_t *self, plb_err_t *err)
-{
-    double gain;
-    const int ret = plb_phases_gain(&self->phases, &gain, err);
-    return ret != PLB_OK ? ret : plb_decider_weigh(self->opt.decider, gain, err);
-}
 
 static int look(plb_replay_t *self, plb_ask_t *ask, plb_err_t *err)
 {
@@ -417,9 +421,12 @@ int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err
     return ret != PLB_OK ? ret : left;
 }
 
-int plb_replay_settle(plb_replay_t *self, plb_err_t *err)
+int plb_replay_settle(plb_replay_t *self, const uint8_t *stays, plb_err_t *err)
 {
     int ret = PLB_OK;
+    if (stays != NULL && self->opt.decider != NULL) {
+        plb_phases_drop(&self->phases, stays);
+    }
     if (self->opt.decider != NULL && self->untold) {
         ret = conclude(self, false, err);
     } else if (self->opt.decider != NULL && plb_decider_weighs(self->opt.decider)) {

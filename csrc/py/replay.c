@@ -138,25 +138,29 @@ static PyObject *replay_loop(PyObject *object, PyObject *args)
     return ret == PLB_OK ? Py_NewRef(Py_None) : plb_py_raise(ret, &err);
 }
 
-typedef int (*run_fn)(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err);
+typedef int (*run_fn)(plb_replay_t *self, const void *arg, plb_err_t *err);
 
 /* Without the interpreter's lock. */
-static PyObject *run(PyObject *object, run_fn fn, const plb_trace_t *trace)
+static PyObject *run(PyObject *object, run_fn fn, const void *arg)
 {
     plb_replay_t *core = core_of(object);
     plb_err_t err = {0, ""};
     PyThreadState *state = PyEval_SaveThread();
     core->opt.tick = plb_py_tick;
     core->opt.tick_arg = &state;
-    const int ret = fn(core, trace, &err);
+    const int ret = fn(core, arg, &err);
     PyEval_RestoreThread(state);
     return ret == PLB_OK ? Py_NewRef(Py_None) : plb_py_raise(ret, &err);
 }
 
-static int settle(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err)
+static int feed(plb_replay_t *self, const void *trace, plb_err_t *err)
 {
-    (void)trace;
-    return plb_replay_settle(self, err);
+    return plb_replay_feed(self, trace, err);
+}
+
+static int settle(plb_replay_t *self, const void *stays, plb_err_t *err)
+{
+    return plb_replay_settle(self, stays, err);
 }
 
 PyDoc_STRVAR(feed_doc, "feed($self, trace, /)\n--\n\n"
@@ -165,18 +169,25 @@ static PyObject *replay_feed(PyObject *object, PyObject *arg)
 {
     plb_py_held_t held = {0};
     plb_trace_t trace;
-    PyObject *out = plb_py_trace(&held, arg, &trace) == 0 ? run(object, plb_replay_feed, &trace)
+    PyObject *out = plb_py_trace(&held, arg, &trace) == 0 ? run(object, feed, &trace)
                                                           : NULL;
     plb_py_release(&held);
     return out;
 }
 
-PyDoc_STRVAR(settle_doc, "settle($self, /)\n--\n\n"
-                         "No more phases are under way: the decider learns of the last one.");
-static PyObject *replay_settle(PyObject *object, PyObject *unused)
+PyDoc_STRVAR(settle_doc, "settle($self, stays, /)\n--\n\n"
+                         "No more phases are under way: the decider learns of the last one.\n"
+                         "stays: bool of each entity, whether it is still there; None: all are.");
+static PyObject *replay_settle(PyObject *object, PyObject *arg)
 {
-    (void)unused;
-    return run(object, settle, NULL);
+    plb_py_held_t held = {0};
+    const uint8_t *stays = NULL;
+    const int64_t n = core_of(object)->phases.n_entities;
+    PyObject *out = plb_py_view(&held, arg, "stays", NPY_BOOL, n, &stays) == 0
+                        ? run(object, settle, stays)
+                        : NULL;
+    plb_py_release(&held);
+    return out;
 }
 
 PyDoc_STRVAR(metrics_doc, "metrics($self, begin, /)\n--\n\n"
@@ -247,7 +258,7 @@ static PyObject *replay_take(PyObject *object, PyObject *unused)
 static PyMethodDef replay_methods[] = {
     {"loop", replay_loop, METH_VARARGS, loop_doc},
     {"feed", replay_feed, METH_O, feed_doc},
-    {"settle", replay_settle, METH_NOARGS, settle_doc},
+    {"settle", replay_settle, METH_O, settle_doc},
     {"metrics", replay_metrics, METH_O, metrics_doc},
     {"take", replay_take, METH_NOARGS, take_doc},
     {0},

@@ -550,7 +550,8 @@ class Balancer(Asynchronous):
         UnknownKeyError
             A key was added on two ranks.
         """
-        self._cut()
+        for recording in self._kept:
+            recording.change()
         changes, self._changes = self._changes, Changes()
         self._store.change(changes)
         new, gone = changes.share(self._transport)

@@ -50,19 +50,30 @@ class Recording:
         self._loads: list[F64] = []
         self._first = 0
         self._kept = 0
+        self._changed = False  # objects have come or gone since the last iteration, on some rank
         self.full = False
+
+    def change(self) -> None:
+        """Objects come and go behind the last iteration, on some rank."""
+        self.cut()
+        self._changed = True
 
     def keep(self) -> None:
         """A pass is over."""
+        self._changed = False
         if not self.full:
             self._loads.append(self._store.seconds.copy())
             self._kept += self._store.seconds.nbytes
             self.full = self._kept > KEEP
 
     def cut(self) -> None:
-        """Something changes behind the last pass: the objects, where they are, who has asked."""
-        if not self._loads:
+        """Something changes behind the last pass: the objects, where they are, who has asked.
+
+        A part without iterations says which objects are left after the last one.
+        """
+        if not self._loads and not self._changed:
             return
+        self._changed = False
         items = self._store.items.values()
         facts = np.array([item.facts() for item in items], np.int64).reshape(-1, FACTS)
         load = np.array(self._loads).reshape(len(self._loads), len(facts))
@@ -87,11 +98,15 @@ class Recording:
 
 
 def _stretches(whole: list[tuple[int, list[Part]]]) -> list[Stretch]:
-    """One for each cut; of the last ones only iterations that all ranks have kept."""
+    """One for each cut; of the last ones only iterations that all ranks have kept.
+
+    One without iterations stays if it is the last: it says which objects are left.
+    """
     out = []
-    for parts in zip(*(mine for _, mine in whole), strict=False):
+    n = min(len(mine) for _, mine in whole)
+    for i, parts in enumerate(zip(*(mine for _, mine in whole), strict=False)):
         k = min(len(part.load) for part in parts)
-        if k:
+        if k or (i + 1 == n and not any(len(part.load) for part in parts)):
             out.append(_stretch([rank for rank, _ in whole], parts, k))
         if k < max(len(part.load) for part in parts):
             break

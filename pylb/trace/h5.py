@@ -111,7 +111,7 @@ class Writer:
         for name in (*OF_OBJECTS, *OF_EDGES):
             self._extend(name, getattr(stretch, name))
         self._extend("load", load.ravel())
-        table = np.array(rows, np.float64).reshape(len(load), -1)[:, : len(FIGURES)]
+        table = np.array(rows, np.float64).reshape(len(load), len(FIGURES))
         for i, name in enumerate(FIGURES):
             self._extend(name, table[:, i])
         head = (stretch.first, *load.shape, len(stretch.src))
@@ -172,12 +172,24 @@ def write(run: RunRecord | Trace, path: str | os.PathLike[str]) -> None:
             writer.loops(run.loops if isinstance(run, RunRecord) else [])
             for s in stretches:
                 writer.append(s, rows[s.first : s.first + s.iterations], history)
+            if isinstance(run, RunRecord) and run.remaining is not None:
+                writer.append(_remaining(run.remaining, len(rows)), rows[:0], history)
             writer.receipts(history)
         finally:
             writer.close()
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _remaining(keys: Any, end: int) -> Stretch:
+    """A stretch without iterations: these objects are left."""
+    n = len(keys)
+    zeros = np.zeros(n, np.int32)
+    none = np.zeros(0, np.int32)
+    sizes = np.zeros(n, np.int64), np.full(n, -1, np.int64), np.ones(n, bool)
+    facts = end, keys, zeros, *sizes, np.zeros((0, n)), none, none
+    return Stretch(*facts, np.zeros(0), np.zeros(0), zeros)
 
 
 def _figures(run: RunRecord | Trace) -> Any:
@@ -286,7 +298,7 @@ def _record(name: str, file: Any) -> RunRecord:
             f"{VERSION}; a newer one is needed"
         )
     n_ranks = int(file.attrs["n_ranks"])
-    stretches, table = _stretches(file, n_ranks, version)
+    stretches, table, remaining = _stretches(file, n_ranks, version)
     end = stretches[-1].first + stretches[-1].iterations if stretches else 0
     columns = [np.ascontiguousarray(column) for column in table.T]
     return RunRecord(
@@ -296,6 +308,7 @@ def _record(name: str, file: Any) -> RunRecord:
         **dict(zip(FIGURES, columns, strict=True)),
         history=_history(file, end),
         loops=_loops_of(file, version, end),
+        remaining=remaining,
         path=name,
     )
 
@@ -319,9 +332,12 @@ def _figures_of(s: Stretch, table: Any, n_ranks: int) -> Any:
     return np.concatenate([table, np.stack(more, axis=1)], axis=1)
 
 
-def _stretches(file: Any, n_ranks: int, version: int) -> tuple[list[Stretch], Any]:
-    """All that are complete, the last one perhaps in part; and the figures of each iteration."""
+def _stretches(file: Any, n_ranks: int, version: int) -> tuple[list[Stretch], Any, Any]:
+    """All that are complete, the last one perhaps in part; the figures of each iteration; the keys
+    of the objects after the last one, where they are not those of the last.
+    """
     out: list[Stretch] = []
+    remaining = None
     tables = [np.zeros((0, len(FIGURES)))]
     at = {"objects": 0, "edges": 0, "iterations": 0, "load": 0}
     for first, k, n, m, check in _prefix(file["stretch"]):
@@ -342,6 +358,7 @@ def _stretches(file: Any, n_ranks: int, version: int) -> tuple[list[Stretch], An
         if old:
             table = _figures_of(stretch, table, n_ranks)
         _check_values(stretch, n_ranks)
+        remaining = stretch.key if k == 0 else None
         if complete:
             out.append(stretch._replace(migratable=stretch.migratable.astype(bool)))
             tables.append(table[:complete])
@@ -353,7 +370,7 @@ def _stretches(file: Any, n_ranks: int, version: int) -> tuple[list[Stretch], An
             "iterations": at["iterations"] + k,
             "load": at["load"] + k * n,
         }
-    return out, np.concatenate(tables)
+    return out, np.concatenate(tables), remaining
 
 
 def _loads(file: Any, at: int, iteration: int, k: int, n: int) -> tuple[Any, int]:

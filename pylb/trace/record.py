@@ -103,11 +103,14 @@ class Recorded(NamedTuple):
     loops : list of Loop
     history : History
         The receipts.
+    remaining : (n,) int64 or None
+        Keys of the objects after the last iteration; None: those of that iteration.
     """
 
     parameters: dict[str, Any]
     loops: list[Loop]
     history: History
+    remaining: I64 | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,6 +130,8 @@ class RunRecord:
     history : History
         The receipts.
     loops : list of Loop
+    remaining : (n,) int64 or None
+        Keys of the objects after the last iteration, where objects have come or gone then.
     path : str
 
     Examples
@@ -149,6 +154,7 @@ class RunRecord:
     message_bytes: F64
     history: History = field(default_factory=History)
     loops: list[Loop] = field(default_factory=list)
+    remaining: I64 | None = None
     path: str = ""
 
     @classmethod
@@ -196,7 +202,7 @@ class RunRecord:
             **trace_arrays(self.stretches),
             figures=figures,
             measured=measured,
-            recorded=Recorded(self.parameters, self.loops, self.history),
+            recorded=Recorded(self.parameters, self.loops, self.history, self.remaining),
         )
 
     def __repr__(self) -> str:
