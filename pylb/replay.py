@@ -293,8 +293,8 @@ def _decisions(
     decider: Decider | None, trace: Trace, strategy: StrategyLike, foresight: bool
 ) -> History:
     if decider is None:
-        recorded = strategy == "none" and trace.recorded is not None
-        return trace.recorded.history if recorded and trace.recorded else History()
+        done = trace.recorded.history if trace.recorded else []
+        return History(r for r in done if r.moved and strategy == "none")
     if foresight:  # at the start of a phase is at the end of the one before
         return History(
             dataclasses.replace(
@@ -413,7 +413,7 @@ class _Prices:
                 r.seconds,
             )
             for r in self._trace.recorded.history.balancings
-            if r.moved and r.strategy in names and not math.isnan(r.seconds)
+            if r.strategy in names and not math.isnan(r.seconds)
         ]
 
 

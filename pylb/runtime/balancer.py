@@ -205,7 +205,7 @@ class Balancer(Asynchronous):
         self._records = record is not False
         self._shadow: Shadow | None = None
         if mode == "shadow":
-            self._shadow = Shadow(self._agreement, self._store, self._mailbox, self._decider)
+            self._shadow = Shadow(self._agreement, self._store, self._mailbox)
         self._kept = [self._recording] if self._records else []  # what keeps the loads
         if self._shadow is not None:
             self._kept.append(self._shadow.recording)
@@ -504,14 +504,14 @@ class Balancer(Asynchronous):
             self._learn()
         if stats.messages:
             self._exchange(Kind.FIRST_MESSAGES)
-        if self._shadow is not None:
-            self._agreement.network()  # by which it reckons
-        if self._done == 0 and self._mode != "off" and self._decider.settings.selects:
+        if self._done == 0 and self._mode == "on" and self._decider.settings.selects:
             self._decider.core.network(*self._priced())
         # Only the first loop tells the end: after it the program may go on as often as it likes.
         foreseen = self._foresee()
         self._loops.append(Loop(self._done, n, foreseen, *self._prices()))
         self._decider.core.expect(n if self._done == 0 else None, foreseen)
+        if self._shadow is not None:
+            self._shadow.begin(self._decider.settings, self._loops[-1], self._lag)
         if self._again is not None:
             self._again.check_length(self._done + n)
         if self._due:
@@ -525,18 +525,29 @@ class Balancer(Asynchronous):
     def _foresee(self) -> float:
         """What a first balancing may cost, the same on every rank; nan where it is known better."""
         given = self._decider.settings
-        if self._mode != "on" or not (given.foresees and self._decider.core.foresees):
+        if self._mode == "off" or not (given.foresees and self._decider.core.foresees):
             return math.nan
         items = self._store.items
         nbytes = sum(item.nbytes for item in items.values())
-        price = self._priced() if given.selects else (0.0, 0.0)
+        knows = given.selects or self._mode == "shadow"
+        price = self._priced() if knows else (0.0, 0.0)
         mine = _core.first_cost(*price, self._sizes.handling, len(items), nbytes, self.n_ranks)
         return self._agreement.step(Kind.FORESEE, self._done, cost=mine)[0].cost_max
 
-    def _prices(self) -> tuple[float, float, float]:
-        """What messages, bytes and packing an object cost, as far as it was measured."""
+    def _prices(self) -> tuple[float, ...]:
+        """What messages, bytes, packing an object and the rest of a balancing cost, as far as it was
+        measured.
+        """
+        if self._shadow is not None:
+            return self._all_prices() if not self._loops else self._loops[-1][3:]
         known = self._network or self._agreement.known_network or Network(math.nan, math.nan)
-        return (*known, self._sizes.handling)
+        return (*known, self._sizes.handling, math.nan)
+
+    def _all_prices(self) -> tuple[float, float, float, float]:
+        """All of them, also what a balancing costs where nothing moves.  Collective."""
+        steps = self._balancing().rehearse()
+        most, _ = self._agreement.step(Kind.RECORDS, self._done, cost=self._sizes.handling)
+        return (*self._priced(), most.cost_max, steps)
 
     def _priced(self) -> Network:
         """What messages cost: as given, else measured once.  Collective."""
@@ -759,6 +770,8 @@ class Balancer(Asynchronous):
     @property
     def n_balancings(self) -> int:
         """Balancings so far."""
+        if self._shadow is not None:
+            return len(self._shadow.history.balancings)
         return self._decider.core.n_balancings
 
     @property
@@ -766,7 +779,7 @@ class Balancer(Asynchronous):
         """A receipt for each decision, the same on every rank: balancings, and where the trigger
         weighed one and held back.
         """
-        return self._decider.history
+        return self._decider.history if self._shadow is None else self._shadow.history
 
     def explain(self, i: int = -1) -> str:
         """Decision number `i` of `history` in sentences.
@@ -932,13 +945,10 @@ class Balancer(Asynchronous):
         """With what was not measured before: a record without balancings says what one would cost.
         Collective.
         """
-        if not self._loops or self._decider.core.n_balancings or self._lag:
+        if not self._loops or self._shadow is not None or self.n_balancings or self._lag:
             return self._loops
-        alpha, beta = self._priced()
-        steps = self._balancing().rehearse()
-        most, _ = self._agreement.step(Kind.RECORDS, self._done, cost=self._sizes.handling)
-        prices = {"alpha": alpha, "beta": beta, "steps": steps, "handling": most.cost_max}
-        return [loop._replace(**prices) for loop in self._loops]
+        prices = self._all_prices()
+        return [Loop(*loop[:3], *prices) for loop in self._loops]
 
     def _write(self) -> None:
         """What has come since the last time, where the record is written as it comes."""

@@ -143,7 +143,7 @@ class Balancing:
         start = _core.clock()
         whole = self._whole()
         answer = self._room()
-        self._on_root(lambda: self._snapshot(whole) and None)
+        self._on_root(lambda: self._snapshot(whole))
         self.agreement.transport.bcast(answer.data, 0)
         self._migrate(self.directory.rank)
         seconds = _core.clock() - start
@@ -171,7 +171,7 @@ class Balancing:
         self.agreement.step(Kind.GATHER, self.iteration, sends=[(0, parcel.pack(mine))])
         return []
 
-    def _on_root(self, action: Callable[[], None]) -> None:
+    def _on_root(self, action: Callable[[], Any]) -> None:
         """Rank 0 does it; what it raises, all ranks raise."""
         error = None
         if self.agreement.transport.rank == 0:

@@ -217,16 +217,24 @@ class RunRecord:
         return thumbnail.of_record(self)
 
 
-def trace_arrays(stretches: list[Stretch]) -> Arrays:
-    """The fields of the trace whose phases the iterations are."""
-    known = [s.key for s in stretches]
+def trace_arrays(stretches: list[Stretch], known: I64 | None = None) -> Arrays:
+    """The fields of the trace whose phases the iterations are.
+
+    known: keys of entities that have numbers already, in their order.
+    """
+    known = np.zeros(0, np.int64) if known is None else known
     keys, first, which = np.unique(
-        np.concatenate([np.zeros(0, np.int64), *known]), return_index=True, return_inverse=True
+        np.concatenate([known, *(s.key for s in stretches)]),
+        return_index=True,
+        return_inverse=True,
     )
+    which = which[len(known) :]
     order = np.argsort(first)  # entities are numbered in order of their first task
     number = np.empty(len(keys), np.int32)
     number[order] = np.arange(len(keys), dtype=np.int32)
-    every = _joined(stretches, "rank", np.int32)
+    every = np.concatenate(
+        [np.zeros(len(known), np.int32), *(s.rank for s in stretches)], dtype=np.int32
+    )
     fixed = np.ones(len(keys), bool)
     entity = number[which].astype(np.int32)
     np.logical_and.at(fixed, entity, _joined(stretches, "migratable", bool))
