@@ -6,7 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from pylb import _core
+from pylb.decider import FIGURES, settings
+from pylb.evaluation import evaluate
 from pylb.metrics import Metrics
 from pylb.snapshot import I32, Snapshot
 from pylb.strategies import Strategy, find
@@ -29,8 +33,11 @@ class Placement:
     seconds : float
         Time that the strategy took.
     strategy : str
+        That was taken.
     seed : int
         With the same snapshot, parameters and seed the strategy gives the same placement.
+    why : str
+        Why this strategy, where it was chosen among several.
     """
 
     rank: I32
@@ -41,6 +48,7 @@ class Placement:
     seconds: float
     strategy: str
     seed: int
+    why: str = ""
 
     def __repr__(self) -> str:
         return (
@@ -69,11 +77,14 @@ def place(
     snapshot : Snapshot
     strategy : str or callable
         A name of `pylb.strategies()`, or a function ``f(snapshot, **params)`` that returns a rank
-        for each object.  The default has GreedyLB's balance with few migrations.
+        for each object.  The default has GreedyLB's balance with few migrations.  "auto": chosen
+        by the snapshot alone, as a `Balancer` chooses for its first balancing (Menon 3.7).
     seed : int
         For strategies that draw random numbers.
     **params
-        The strategy's own; ``pylb.strategies()[name].params`` lists them.
+        The strategy's own; ``pylb.strategies()[name].params`` lists them.  For "auto" those of
+        `pylb.selection.PARAMS`, and alpha and beta: seconds per message and per byte, by which the
+        choice counts communication (default: 2 µs and 0.1 ns).
 
     Returns
     -------
@@ -93,6 +104,8 @@ def place(
     >>> plan = pylb.place(snap, "GreedyLB")
     >>> plan.after.max_over_mean, plan.migrations
     """
+    if strategy == "auto":
+        return _chosen(snapshot, seed, **params)
     entry = find(strategy)
     values = [] if entry.call else entry.values(params)
     rank, before, after, migrations, nbytes, seconds = _core.place(
@@ -108,3 +121,46 @@ def place(
         strategy=entry.name,
         seed=seed,
     )
+
+
+def _chosen(
+    snapshot: Snapshot, seed: int, *, alpha: float = 2e-6, beta: float = 1e-10, **params: Any
+) -> Placement:
+    """By the strategy that the decider of a run takes on seeing these loads for the first time."""
+    given = settings(every=1, seed=seed, unlike=False, strategy_params=params)
+    decider = given.decider(snapshot.n_ranks, (alpha, beta))
+    before = snapshot.metrics
+    crossing = _crossing(snapshot)
+    utilization = before.min / before.max if before.max > 0 else 1.0
+    loads = before.max, before.max, before.mean, before.min, before.mean * snapshot.n_ranks
+    decider.core.observe(0, *loads, utilization, *crossing)
+    decider.choose()
+    figures = np.zeros(len(FIGURES))
+    speed = np.zeros(snapshot.n_ranks)
+    rank = np.zeros(snapshot.n_objects, np.int32)
+    decider.place(snapshot, None, None, (figures, speed, rank))
+    rank.flags.writeable = False
+    moved = rank != snapshot.rank
+    nbytes = 0 if snapshot.bytes is None else int(snapshot.bytes[moved].sum())
+    seconds = float(figures[FIGURES.index("seconds_strategy")])
+    decider.core.placed(figures, speed)
+    decider.core.balanced(int(moved.sum()), nbytes, 0.0, seconds, True)
+    receipt = decider.history[-1]
+    return Placement(
+        rank=rank,
+        before=before,
+        after=snapshot.with_rank(rank).metrics,
+        migrations=receipt.migrations,
+        bytes=nbytes,
+        seconds=seconds,
+        strategy=receipt.strategy,
+        seed=seed,
+        why=receipt.why,
+    )
+
+
+def _crossing(snapshot: Snapshot) -> tuple[int, int]:
+    """Messages between ranks and their bytes, in an iteration."""
+    out = evaluate(snapshot)
+    messages = out.messages_node + out.messages_network
+    return round(messages), round(out.bytes_node + out.bytes_network)

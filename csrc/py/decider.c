@@ -267,8 +267,8 @@ static int database_of(plb_py_held_t *held, PyObject *snapshot, PyObject *here, 
     if (plb_py_snapshot(held, snapshot, &out->snapshot) != 0) {
         return -1;
     }
-    if (out->snapshot.key == NULL) {
-        PyErr_SetString(PyExc_ValueError, "the snapshot has no keys");
+    if (out->snapshot.key == NULL && here != Py_None) {
+        PyErr_SetString(PyExc_ValueError, "the snapshot has no keys, by which speeds are learned");
         return -1;
     }
     const int64_t n = out->snapshot.n_objects;

@@ -20,11 +20,12 @@ from pylb.decider import FIGURES, Decider
 from pylb.errors import SerializationError
 from pylb.runtime import parcel
 from pylb.runtime.agreement import Agreement, Kind
+from pylb.runtime.database import database
 from pylb.runtime.messages import Mailbox
 from pylb.runtime.objects import FACTS, HERE, Directory, Item, Store
 from pylb.runtime.rounds import place_in_rounds
 from pylb.runtime.transport import Sends
-from pylb.snapshot import F64, I32, Edges, Snapshot
+from pylb.snapshot import F64, I32, Snapshot
 from pylb.strategies import Strategy
 
 
@@ -201,27 +202,17 @@ class Balancing:
         """All parts, in order of key: the same on any number of ranks.  Also the seconds on the
         present rank, and the user's estimates of work.
         """
-        facts = np.concatenate([part[0] for part in whole])
-        order = np.argsort(facts[:, 0])
-        key, nbytes, memory, migratable = np.ascontiguousarray(facts[order, :4].T)
-        edges = np.concatenate([part[2] / [1, 1, part[3], part[3]] for part in whole])
-        ends = np.concatenate([part[2][:, :2] for part in whole])
-        by = np.lexsort((ends[:, 1], ends[:, 0]))
-        load, here, work = (np.concatenate([part[i] for part in whole])[order] for i in (1, 4, 5))
+        db = database(*([part[i] for part in whole] for i in (0, 2, 3)))
+        load, here, work = (np.concatenate([part[i] for part in whole])[db.order] for i in (1, 4, 5))
         snapshot = Snapshot(
             load=load,
             rank=self.directory.rank,
             n_ranks=self.agreement.transport.size,
-            key=key,
-            bytes=nbytes,
-            memory=np.maximum(memory, 0) if np.any(memory >= 0) else None,
-            migratable=migratable.astype(bool),
-            edges=Edges(
-                np.searchsorted(key, ends[by, 0]).astype(np.int32),
-                np.searchsorted(key, ends[by, 1]).astype(np.int32),
-                edges[by, 2],
-                edges[by, 3],
-            ),
+            key=db.key,
+            bytes=db.bytes,
+            memory=np.maximum(db.memory, 0) if np.any(db.memory >= 0) else None,
+            migratable=db.migratable,
+            edges=db.edges,
         )
         return snapshot, here, work if work.any() else None
 

@@ -12,6 +12,7 @@ import numpy as np
 from pylb.receipts import History
 from pylb.runtime import parcel
 from pylb.runtime.agreement import Agreement, Kind
+from pylb.runtime.database import database
 from pylb.runtime.messages import Mailbox
 from pylb.runtime.objects import FACTS, Directory, Store
 from pylb.snapshot import F64
@@ -114,28 +115,22 @@ def _stretches(whole: list[tuple[int, list[Part]]]) -> list[Stretch]:
 
 
 def _stretch(ranks: list[int], parts: tuple[Part, ...], k: int) -> Stretch:
-    facts = np.concatenate([part.facts for part in parts])
+    db = database(
+        [part.facts for part in parts],
+        [part.edges for part in parts],
+        [part.passes for part in parts],
+    )
     where = np.repeat(np.array(ranks, np.int32), [len(part.facts) for part in parts])
-    order = np.argsort(facts[:, 0])
-    key, nbytes, memory, migratable, home = (np.ascontiguousarray(c) for c in facts[order].T)
-    edges = np.concatenate([part.edges / [1, 1, part.passes, part.passes] for part in parts])
-    ends = np.concatenate([part.edges[:, :2] for part in parts])
-    by = np.lexsort((ends[:, 1], ends[:, 0]))
-    known = np.isin(ends[by], key).all(axis=1)  # an object may have gone since it was sent to
-    by = by[known]
     return Stretch(
         parts[0].first,
-        key,
-        where[order],
-        nbytes,
-        memory,
-        migratable.astype(bool),
-        np.concatenate([part.load[:k] for part in parts], axis=1)[:, order],
-        np.searchsorted(key, ends[by, 0]).astype(np.int32),
-        np.searchsorted(key, ends[by, 1]).astype(np.int32),
-        edges[by, 2],
-        edges[by, 3],
-        home.astype(np.int32),
+        db.key,
+        where[db.order],
+        db.bytes,
+        db.memory,
+        db.migratable,
+        np.concatenate([part.load[:k] for part in parts], axis=1)[:, db.order],
+        *db.edges,
+        db.home,
     )
 
 
