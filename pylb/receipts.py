@@ -191,6 +191,12 @@ class Receipt:
         )
 
     @property
+    def step_seconds(self) -> float:
+        """Seconds of the balancing itself: its cost without the slower first iterations."""
+        warm_up = self.seconds_warm_up
+        return self.cost if math.isnan(warm_up) else self.cost - warm_up
+
+    @property
     def net(self) -> float:
         """Seconds: gain less cost."""
         return self.gain - self.cost

@@ -74,8 +74,12 @@ class Replay:
 
     @property
     def balancing_seconds(self) -> float:
-        """Seconds that the balancings cost: of the recorded run for strategy ``"none"``."""
-        return math.fsum(r.cost for r in self.balancings)
+        """Seconds of the balancings themselves: of the recorded run for strategy ``"none"``.
+
+        Slower first iterations after a balancing, which its `cost` includes, are in
+        `iteration_time`.
+        """
+        return math.fsum(r.step_seconds for r in self.balancings)
 
     @property
     def time(self) -> float:
@@ -356,10 +360,11 @@ class _Prices:
             return recorded
         return self._given if any(self._given) else (0.0, copy_speed())
 
-    def model(self) -> tuple[float, float, float, float]:
-        """(alpha, beta, steps, handling) of balancings that were not measured."""
+    def model(self) -> tuple[float, float, float, float, float]:
+        """(alpha, beta, steps, handling, pace) of balancings that were not measured."""
         handling = self._known("handling")
-        return *self._network, self._steps(), 0.0 if math.isnan(handling) else handling
+        pace = self._loops[0].pace if self._loops else 1.0
+        return *self._network, self._steps(), 0.0 if math.isnan(handling) else handling, pace
 
     def _steps(self) -> float:
         """Seconds of a balancing that moves nothing: measured, or what those took that moved."""
@@ -379,9 +384,10 @@ class _Prices:
             return float(self._cost)
         if not math.isnan(loop.cost) or not self._loops or loop.first > 0:
             return loop.cost
-        return self._first_cost()
+        # A run measures what messages cost only where it chooses among strategies.
+        return self._first_cost(self._network if given.selects else (0.0, 0.0))
 
-    def _first_cost(self) -> float:
+    def _first_cost(self, network: tuple[float, float]) -> float:
         """As a run foresees it, from the objects of the first phase."""
         t = self._trace
         if t.n_phases == 0 or t.task_bytes is None or math.isnan(self._known("handling")):
@@ -389,10 +395,9 @@ class _Prices:
         first = slice(0, int(t.task_ptr[1]))
         n = np.bincount(t.task_rank[first], minlength=t.n_ranks)
         nbytes = np.bincount(t.task_rank[first], t.task_bytes[first], t.n_ranks)
-        alpha, beta = self._network
         handling = self._known("handling")
         return max(
-            _core.first_cost(alpha, beta, handling, int(k), int(b), t.n_ranks)
+            _core.first_cost(*network, handling, int(k), int(b), t.n_ranks)
             for k, b in zip(n.tolist(), nbytes.tolist(), strict=True)
         )
 

@@ -149,6 +149,7 @@ static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_
         return PLB_OK;
     }
     placing->seconds_statistics = self->opt.model.steps;
+    placing->seconds_strategy *= self->opt.model.pace;
     const int ret = plb_migration_seconds(&self->opt.model, s, self->answer,
                                           &done->seconds_migration, err);
     done->seconds_migration += self->opt.per_move * (double)done->migrations +

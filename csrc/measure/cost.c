@@ -62,26 +62,59 @@ out:
     return ret;
 }
 
+/* The objects that move, by the rank that they leave: first[p + 1] into moves[]. */
+static void by_source(const plb_snapshot_t *in, const int32_t *rank, int64_t *first,
+                      int64_t *moves)
+{
+    const int32_t p = in->n_ranks;
+    memset(first, 0, ((size_t)p + 1) * sizeof *first);
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        first[in->rank[i] + 1] += rank[i] != in->rank[i];
+    }
+    for (int32_t r = 0; r < p; r++) {
+        first[r + 1] += first[r];
+    }
+    for (int64_t i = 0; i < in->n_objects; i++) { /* first[r] runs to the start of r + 1 */
+        if (rank[i] != in->rank[i]) {
+            moves[first[in->rank[i]]++] = i;
+        }
+    }
+    memmove(first + 1, first, (size_t)p * sizeof *first);
+    first[0] = 0;
+}
+
 int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, const int32_t *rank,
                           double *seconds, plb_err_t *err)
 {
     int ret = PLB_OK;
+    const int32_t p = in->n_ranks;
     double *busy = NULL;
+    int64_t *first = NULL, *moves = NULL;
+    int32_t *told = NULL; /* the last rank that has sent to each */
     *seconds = 0.0;
-    PLB_NEW0(busy, in->n_ranks);
-    for (int64_t i = 0; i < in->n_objects; i++) {
-        if (rank[i] != in->rank[i]) {
+    PLB_NEW0(busy, p);
+    PLB_NEW(first, (int64_t)p + 1);
+    PLB_NEW(moves, in->n_objects);
+    PLB_NEW(told, p);
+    memset(told, 0xff, (size_t)p * sizeof *told);
+    by_source(in, rank, first, moves);
+    for (int32_t r = 0; r < p; r++) {
+        for (int64_t k = first[r]; k < first[r + 1]; k++) {
+            const int64_t i = moves[k];
             const double bytes = in->bytes == NULL ? 0.0 : (double)in->bytes[i];
-            const double one = self->alpha + self->handling + self->beta * bytes;
-            busy[in->rank[i]] += one;
-            busy[rank[i]] += one;
+            busy[r] += self->handling + self->beta * bytes + (told[rank[i]] == r ? 0.0 : self->alpha);
+            busy[rank[i]] += self->handling;
+            told[rank[i]] = r;
         }
     }
-    for (int32_t r = 0; r < in->n_ranks; r++) {
+    for (int32_t r = 0; r < p; r++) {
         *seconds = busy[r] > *seconds ? busy[r] : *seconds;
     }
 out:
     plb_free(busy);
+    plb_free(first);
+    plb_free(moves);
+    plb_free(told);
     return ret;
 }
 

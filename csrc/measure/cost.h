@@ -6,10 +6,10 @@
  * one message to each rank that has receivers.
  *
  * An LB step takes
- *     steps + strategy + the longest that a rank needs for the objects that leave it or come to it:
- *     alpha + handling + beta * bytes for each
+ *     steps + strategy + the longest that a rank needs for the objects that leave it or come to it
  * where `steps` is what does not depend on the objects that move: gathering the load database and
- * the collective steps.
+ * the collective steps.  A rank needs `handling` for each object that it packs or unpacks, and
+ * sends what leaves it in a message to each rank that receives some.
  */
 #ifndef PLB_MEASURE_COST_H
 #define PLB_MEASURE_COST_H
@@ -30,7 +30,8 @@ int plb_phase_times(const plb_snapshot_t *in, const int32_t *rank, plb_network_t
     X(alpha, "s", "a message")                                                                    \
     X(beta, "s", "a byte that is sent")                                                           \
     X(steps, "s", "what an LB step takes where nothing moves, without the strategy")              \
-    X(handling, "s", "an object that is packed, or unpacked")
+    X(handling, "s", "an object that is packed, or unpacked")                                     \
+    X(pace, "", "seconds by the run's clock in a second of computing: 1, unless it is virtual")
 
 typedef struct plb_lb_cost {
 #define X(name, unit, help) double name;

@@ -111,6 +111,34 @@ static PyObject *rank_times(PyObject *module, PyObject *args)
     return out;
 }
 
+PyDoc_STRVAR(phase_times_doc,
+             "phase_times(snapshot, alpha, beta, /)\n--\n\n"
+             "The same with the messages that each rank sends to others: alpha seconds each, beta\n"
+             "seconds a byte.");
+static PyObject *phase_times(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *object, *out = NULL;
+    plb_network_t network;
+    plb_py_held_t held = {0};
+    plb_snapshot_t snapshot;
+    plb_err_t err = {0, ""};
+    if (PyArg_ParseTuple(args, "Odd", &object, &network.alpha, &network.beta) &&
+        plb_py_snapshot(&held, object, &snapshot) == 0) {
+        npy_intp p = snapshot.n_ranks;
+        out = PyArray_SimpleNew(1, &p, NPY_FLOAT64);
+    }
+    if (out != NULL) {
+        double *time = PyArray_DATA((PyArrayObject *)out);
+        const int ret = plb_phase_times(&snapshot, NULL, network, time, &err);
+        if (ret != PLB_OK) {
+            Py_SETREF(out, plb_py_raise(ret, &err));
+        }
+    }
+    plb_py_release(&held);
+    return out;
+}
+
 static PyObject *of_double(double value)
 {
     return PyFloat_FromDouble(value);
@@ -323,6 +351,7 @@ static PyMethodDef methods[] = {
     {"metrics", metrics, METH_O, metrics_doc},
     {"metrics_table", metrics_table, METH_NOARGS, metrics_table_doc},
     {"rank_times", rank_times, METH_VARARGS, rank_times_doc},
+    {"phase_times", phase_times, METH_VARARGS, phase_times_doc},
     {"evaluate", evaluate, METH_VARARGS, evaluate_doc},
     {"check_snapshot", check_snapshot, METH_O, check_snapshot_doc},
     {"exact_sum", exact_sum, METH_O, exact_sum_doc},

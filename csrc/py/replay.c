@@ -71,10 +71,10 @@ static int parse(PyObject *args, PyObject *kwargs, plb_replay_opts_t *o, PyObjec
                             "keep_times", "keep_ranks", NULL};
     int n_ranks, lag, as_recorded, foresight, moves, keep_times, keep_ranks;
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "$iOippp(dd)d(dddd)ddO!pp:Replay", names, &n_ranks, decider, &lag,
+            args, kwargs, "$iOippp(dd)d(ddddd)ddO!pp:Replay", names, &n_ranks, decider, &lag,
             &as_recorded, &foresight, &moves, &o->network.alpha, &o->network.beta, &o->cost,
-            &o->model.alpha, &o->model.beta, &o->model.steps, &o->model.handling, &o->per_move,
-            &o->per_byte, &PyList_Type, steps, &keep_times, &keep_ranks)) {
+            &o->model.alpha, &o->model.beta, &o->model.steps, &o->model.handling, &o->model.pace,
+            &o->per_move, &o->per_byte, &PyList_Type, steps, &keep_times, &keep_ranks)) {
         return -1;
     }
     o->n_ranks = n_ranks;
@@ -268,7 +268,7 @@ PyDoc_STRVAR(replay_doc,
              "Replay(*, n_ranks, decider, lag, as_recorded, foresight, moves, network, cost, model,\n"
              "       per_move, per_byte, steps, keep_times, keep_ranks)\n--\n\n"
              "A recorded run as it would have been under a decider, or None; csrc/explore/replay.h\n"
-             "says what the arguments mean.  model: (alpha, beta, steps, handling); steps: those\n"
+             "says what the arguments mean.  model: (alpha, beta, steps, handling, pace); steps: those\n"
              "that were measured, (iteration, strategy, migrations, bytes, statistics, placing,\n"
              "migration, whole).");
 static PyType_Slot replay_slots[] = {

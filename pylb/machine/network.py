@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pylb import parts
+from pylb import _core, parts
 from pylb.errors import DomainError
 from pylb.snapshot import F64, Snapshot
 
@@ -36,17 +36,7 @@ class Network(NamedTuple):
 
     def rank_times(self, snapshot: Snapshot) -> F64:
         """Seconds of each rank in one iteration, with what it sends to other ranks, (p,)."""
-        s, times = snapshot, snapshot.rank_times
-        if s.edges is None:
-            return times
-        source, target = s.rank[s.edges.src], s.rank[s.edges.dst]
-        leaves = source != target
-        p, source = s.n_ranks, source[leaves]
-        messages = np.ones(s.n_edges) if s.edges.messages is None else s.edges.messages
-        n = np.bincount(source, messages[leaves], p)
-        sent = np.bincount(source, s.edges.nbytes[leaves], p)
-        out: F64 = times + self.alpha * n + self.beta * sent
-        return out
+        return _core.phase_times(snapshot, self.alpha, self.beta)
 
     @classmethod
     def fit(cls, bytes: ArrayLike, seconds: ArrayLike) -> Network:

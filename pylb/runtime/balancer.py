@@ -214,6 +214,7 @@ class Balancer(Asynchronous):
         self._done = 0  # iterations
         self._rows = Log()
         self._loops: list[Loop] = []
+        self._pace = float(getattr(self._transport, "pace", 1.0))
         self._loads: list[float] = []  # of this rank
         self._idle = self._seconds = 0.0
         self._resumed = 0.0
@@ -508,7 +509,7 @@ class Balancer(Asynchronous):
             self._decider.core.network(*self._priced())
         # Only the first loop tells the end: after it the program may go on as often as it likes.
         foreseen = self._foresee()
-        self._loops.append(Loop(self._done, n, foreseen, *self._prices()))
+        self._loops.append(Loop(self._done, n, foreseen, *self._prices(), self._pace))
         self._decider.core.expect(n if self._done == 0 else None, foreseen)
         if self._shadow is not None:
             self._shadow.begin(self._decider.settings, self._loops[-1], self._lag)
@@ -539,7 +540,7 @@ class Balancer(Asynchronous):
         measured.
         """
         if self._shadow is not None:
-            return self._all_prices() if not self._loops else self._loops[-1][3:]
+            return self._all_prices() if not self._loops else self._loops[-1][3:7]
         known = self._network or self._agreement.known_network or Network(math.nan, math.nan)
         return (*known, self._sizes.handling, math.nan)
 
@@ -948,7 +949,7 @@ class Balancer(Asynchronous):
         if not self._loops or self._shadow is not None or self.n_balancings or self._lag:
             return self._loops
         prices = self._all_prices()
-        return [Loop(*loop[:3], *prices) for loop in self._loops]
+        return [Loop(*loop[:3], *prices, self._pace) for loop in self._loops]
 
     def _write(self) -> None:
         """What has come since the last time, where the record is written as it comes."""

@@ -66,7 +66,7 @@ class Shadow:
                 moves=False,
                 network=(0.0, 0.0),
                 cost=float("nan"),
-                model=(*network, loop.steps, loop.handling),
+                model=(*network, loop.steps, loop.handling, loop.pace),
                 per_move=0.0,
                 per_byte=0.0,
                 steps=[],

@@ -28,11 +28,18 @@ def agreement_on(comm: VirtualComm) -> Agreement:
 
 
 class Virtual:
-    """One rank of a virtual cluster."""
+    """One rank of a virtual cluster.
+
+    Attributes
+    ----------
+    pace : float
+        Virtual seconds that pass in a second of the clock.
+    """
 
     def __init__(self, comm: VirtualComm):
         self.comm = comm
         self.rank, self.size = comm.rank, comm.size
+        self.pace = 0.0 if comm.world.scheduler.source == "none" else 1.0 / comm.speed
 
     def step(self, sample: Sample, sends: Sends, /) -> tuple[tuple[Any, ...], Sends]:
         """The merged record of all ranks' samples, and what they sent."""

@@ -82,6 +82,8 @@ class Loop(NamedTuple):
         Seconds to pack an object; nan: not measured.
     steps : float
         Seconds of a balancing where nothing moves, without the strategy; nan: not measured.
+    pace : float
+        Seconds by the run's clock that pass in a second of computing: 1, unless ranks are virtual.
     """
 
     first: float
@@ -91,6 +93,7 @@ class Loop(NamedTuple):
     beta: float = math.nan
     handling: float = math.nan
     steps: float = math.nan
+    pace: float = 1.0
 
 
 class Recorded(NamedTuple):
