@@ -38,7 +38,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "nothing set": {},
     "BestFitLB every 5": {"strategy": "BestFitLB", "every": 5},
     "GreedyLB every 20": {"strategy": "GreedyLB", "every": 20},
-    "RefineLB, boulmier": {"strategy": "RefineLB", "trigger": "boulmier"},
+    "BestFitLB, boulmier": {"strategy": "BestFitLB", "trigger": "boulmier"},
     "RefineSwapLB, menon": {"strategy": "RefineSwapLB", "trigger": "menon"},
 }
 VIRTUAL, REAL = 0.02, 0.10  # at most so far off

@@ -48,8 +48,8 @@ def generate(folder: Path) -> None:
 
 
 def replay(folder: Path) -> int:
-    """Every strategy, balancing after each phase and after every fifth."""
-    words = ["--strategy", "none,GreedyLB,RefineLB", "--every", "1,5"]
+    """Left alone, as a Balancer would have run it, and balanced after every or every fifth phase."""
+    words = ["--strategy", "unbalanced,auto,GreedyLB,RefineLB", "--every", "1,5"]
     return pylb(["replay", str(folder), *words])
 
 

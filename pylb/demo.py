@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from typing import Any
 
 import numpy as np
 
 from pylb.runtime import Balancer, Report
-from pylb.trace import Trace
 from pylb.virtual import VirtualCluster
 
 SLOW = (5e-6, 4e-9)  # seconds per message and per byte: a balancing is to cost something
@@ -50,15 +48,6 @@ def program(
     if save is not None:
         lb.save(save)
     return lb.report(report)
-
-
-def unbalanced(trace: Trace) -> float:
-    """Seconds of the same loads with every object where it began."""
-    rank = np.empty(trace.n_entities, np.int32)
-    rank[trace.task_entity[: trace.task_ptr[1]]] = trace.task_rank[: trace.task_ptr[1]]
-    task_rank = rank[trace.task_entity]
-    task_rank.flags.writeable = False
-    return dataclasses.replace(trace, task_rank=task_rank).replay("none").time
 
 
 def run(

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         trace = RunRecord.read(save).trace
     for path in filter(None, (args.save, args.html)):
         print(f"pylb: wrote {path}", file=sys.stderr)
-    alone = demo.unbalanced(trace)
+    alone = trace.replay("unbalanced").time
     if args.json:
         print(json.dumps(plain({**report.to_dict(), "unbalanced": alone}), indent=2))
         return 0

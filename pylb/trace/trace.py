@@ -223,7 +223,7 @@ class Trace:
         Examples
         --------
         >>> run = trace.replay("GreedyLB", every=5)
-        >>> run.speedup_over(trace.replay("none"))
+        >>> run.speedup_over(trace.replay("unbalanced"))
         """
         return replay(self, strategy, **options)
 
