@@ -43,6 +43,7 @@
 #include "machine/fpm.h"
 #include "machine/learner.h"
 #include "machine/rectangles.h"
+#include "machine/repeats.h"
 #include "machine/speeds.h"
 #include "machine/topology.h"
 #include "measure/clock.h"

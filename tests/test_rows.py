@@ -16,7 +16,7 @@ from test_mpi import HERE, launch
 import pylb
 from pylb import _core
 from pylb.errors import DomainError, FormatError, StateError
-from pylb.machine.repeats import Repeats
+from pylb._core import Repeats
 
 sys.path.insert(0, str(Path(__file__).parent / "mpi"))
 import row_cases

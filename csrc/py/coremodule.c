@@ -22,6 +22,7 @@ static int (*const rooms[])(PyObject *) = {
     plb_py_add_atsync,
     plb_py_add_mail,
     plb_py_add_machine, plb_py_add_learner,
+    plb_py_add_repeats,
     plb_py_add_move,
     plb_py_add_drum,
     plb_py_add_fill,

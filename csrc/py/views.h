@@ -111,6 +111,7 @@ int plb_py_add_partition(PyObject *module);
 int plb_py_add_quality(PyObject *module);
 int plb_py_add_machine(PyObject *module);
 int plb_py_add_learner(PyObject *module);
+int plb_py_add_repeats(PyObject *module);
 int plb_py_add_drum(PyObject *module);
 int plb_py_add_fill(PyObject *module);
 int plb_py_add_move(PyObject *module);

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pylb import _core
+from pylb.decider import BALANCE, WEIGH, TriggerLike, settings
 from pylb.errors import DomainError, StateError
 from pylb.machine.models import SpeedModels
-from pylb.machine.repeats import Repeats
+from pylb.receipts import History
 from pylb.runtime import parcel
 from pylb.runtime.agreement import Agreement, Kind
 from pylb.runtime.connect import agreement_of
 from pylb.runtime.transport import Sends
 from pylb.snapshot import F64, I64
+from pylb.strategies import find
 
 MODELS = ("cpm", "fpm", "power")
-STEEP = 2.0  # times as long as now: what a rank may take that pages at once behind its edge
 NEAR = 0.2  # of a rank's rows: a model's prediction from so near is off by noise alone
 
 
@@ -48,6 +51,52 @@ class Division(NamedTuple):
     moved: int
 
 
+class _When:
+    """When to move rows: the decider of `Balancer`, one iteration a call of `redistribute`."""
+
+    def __init__(self, n_ranks: int, trigger: TriggerLike) -> None:
+        divided = replace(find(_as_divided), name="rows")
+        given = settings(divided, trigger=trigger, unlike=False)
+        self._decider = given.decider(n_ranks)
+        self._decider.core.expect(None, math.nan)
+        self._before: I64 | None = None  # rows of each rank before the last move
+        self._ratio = 1.0  # max/mean of the last call
+        self._longest, self._calls = 0.0, 0  # seconds of the slowest rank, calls since then
+
+    @property
+    def history(self) -> History:
+        return self._decider.history
+
+    def asks(self, call: int, seconds: F64, models: SpeedModels) -> bool:
+        """The times of a call are known; whether to move rows."""
+        core, most, least = self._decider.core, float(seconds.max()), float(seconds.min())
+        self._longest, self._calls = self._longest + most, self._calls + 1
+        total, utilization = float(seconds.sum()), least / most if most > 0 else 1.0
+        self._ratio = most * len(seconds) / total if total > 0 else 1.0
+        figures = most, most, total / len(seconds), least, total, utilization
+        asked = core.observe(call, *figures, 0, 0)
+        ask = core.next(asked, False)
+        if ask == WEIGH and self._before is not None:
+            was = float(models.times(self._before).max())
+            core.weigh(self._calls * was - self._longest)
+            ask = core.next(asked, False)
+        return bool(ask == BALANCE)
+
+    def moved(self, before: I64, rows: int, cost: float) -> None:
+        """Rows have moved, in so many seconds of the slowest rank."""
+        core = self._decider.core
+        self._decider.choose()
+        ratios = [self._ratio, 1.0] * 2  # the models are to make all ranks end together
+        core.placed([*ratios, math.nan, *[0.0] * 6], None)
+        core.balanced(rows, 0, cost, cost, True)
+        self._before, self._longest, self._calls = before, 0.0, 0
+
+
+def _as_divided(snapshot: Any) -> Any:
+    """The parts of `RowPartition`: its models place the rows, not a strategy."""
+    return snapshot.rank
+
+
 class RowPartition:
     """The rows 0 ... n-1 in a contiguous part for each rank, rank after rank.
 
@@ -71,6 +120,9 @@ class RowPartition:
         as they are, and are timed.  "fpm" also leaves parts that its models cannot better by more
         than the noise that was seen; and, where a rank would page, by more than the tolerance:
         times may differ there for good.
+    trigger : str or callable, optional
+        When to move rows, as for `Balancer`: ``"auto"`` moves them when that pays, by what the last
+        moves cost and saved.  Default: whenever the times differ by more than `tol`.
     models : SpeedModels, optional
         Known beforehand: then the first parts follow from them.
 
@@ -81,6 +133,8 @@ class RowPartition:
     history : list of Division
         One for each `redistribute`.
     models : SpeedModels
+    decisions : History
+        With a `trigger`, a receipt for each of its decisions.
 
     Raises
     ------
@@ -104,6 +158,7 @@ class RowPartition:
         model: str = "fpm",
         *,
         tol: float = 0.05,
+        trigger: TriggerLike = None,
         models: SpeedModels | None = None,
     ) -> None:
         self._agreement: Agreement = agreement_of(comm)
@@ -114,7 +169,7 @@ class RowPartition:
             self._check(n, model, tol, models)
         except DomainError as why:
             error = why
-        words = f"n={n}, model={model!r}, tol={tol!r}"
+        words = f"n={n}, model={model!r}, tol={tol!r}, trigger={trigger!r}"
         known = () if models is None or error else (models.start, models.rows, models.speed)
         self._calls = 0
         self._step(words, b"".join(a.tobytes() for a in known), error=error)
@@ -128,7 +183,8 @@ class RowPartition:
             )
         )
         self.history: list[Division] = []
-        self._repeats = Repeats(self.size)
+        self._repeats = _core.Repeats(self.size)
+        self._when = _When(self.size, trigger) if trigger is not None else None
         self._seconds, self._blocks, self._timing = 0.0, 0, False
 
     def _check(self, n: Any, model: Any, tol: Any, models: Any) -> None:
@@ -150,6 +206,11 @@ class RowPartition:
         fingerprint = zlib.crc32(words.encode() + data)
         _, received = self._agreement.step(Kind.ROWS, self._calls, (fingerprint, words), **more)
         return received
+
+    @property
+    def decisions(self) -> History:
+        """A receipt for each decision of the trigger; empty without one."""
+        return History() if self._when is None else self._when.history
 
     # ---- where the rows are --------------------------------------------------------------------
 
@@ -242,12 +303,18 @@ class RowPartition:
         self._step(words, error=error)
         seconds = self._gather()
         spread = self._spread(seconds)
-        stays = not self._learn(seconds) or spread <= self.tol
-        new = self._boxes if stays else self._divide()
+        sure, due = self._learn(seconds), spread > self.tol
+        if self._when is not None:
+            due = self._when.asks(self._calls, seconds, self.models)
+        new = self._divide() if sure and due else self._boxes
         moved = int(self.counts.sum() - _sizes(_overlap(self._boxes, new)).sum())
         if moved:
+            start = _core.clock()
             arrays = self._exchange(arrays, new)
             self._repeats.begin()
+            if self._when is not None:
+                stats, _ = self._agreement.step(Kind.ROWS, self._calls, cost=_core.clock() - start)
+                self._when.moved(self.counts, moved, stats.cost_max)
         else:
             new = self._boxes  # an empty part has a place too
         self.history.append(Division(self.counts, seconds, spread, moved))
@@ -292,7 +359,7 @@ class RowPartition:
             return True
         near = busy & self.models.near(self.counts, NEAR)
         if near.any() and not self._repeats.n.any():
-            self._repeats.foreseen(seconds, self.models.times(self.counts), near)
+            self._repeats.predicted(seconds, self.models.times(self.counts), near)
         sure = self._repeats.observe(seconds, busy)
         self.models.update(self.counts, self._repeats.mean)
         return sure
@@ -309,19 +376,18 @@ class RowPartition:
         """Parts by the functional models, or those that there are where they are hardly longer.
 
         Where they may take a rank far over the edge of its memory they have to be worth it: ranks
-        keep to what they are known to hold where all would take longer by no more than `tol`.
+        keep to what they are known to hold where all would take longer by no more than `tol`
+        (``csrc/machine/repeats.h``).
         """
-        most = 1.0 - min(self._repeats.by_chance, self.tol)
-        bold = self._arrange(self.models.split(self.n))
-        longest = self._longest(self.models, bold)
         wary = self.models.wary()
-        if self._longest(wary, bold) > STEEP * now:
-            safe = self._arrange(wary.split(self.n))
-            longer = self._longest(wary, safe)
-            if longer <= (1.0 + self.tol) * longest and longer < most * now:
-                return safe
-            most = 1.0 - self.tol
-        return bold if longest < most * now else self._boxes
+        bold, safe = (self._arrange(models.split(self.n)) for models in (self.models, wary))
+        prospects = (
+            self._longest(self.models, bold),
+            self._longest(wary, bold),
+            self._longest(wary, safe),
+        )
+        chosen = self._repeats.choose(now, *prospects, self.tol)
+        return (self._boxes, bold, safe)[chosen]
 
     @staticmethod
     def _longest(models: SpeedModels, boxes: I64) -> float:

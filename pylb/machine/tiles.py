@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import _core
+from pylb.decider import TriggerLike
 from pylb.errors import DomainError
 from pylb.machine.models import SpeedModels
 from pylb.machine.rows import RowPartition
@@ -68,7 +69,7 @@ class TilePartition(RowPartition):
     ----------
     comm : mpi4py communicator, VirtualComm or None
     shape : (rows, columns) of int
-    model, tol, models
+    model, tol, trigger, models
         As those of `RowPartition`.
 
     Attributes
@@ -97,10 +98,12 @@ class TilePartition(RowPartition):
         model: str = "fpm",
         *,
         tol: float = 0.05,
+        trigger: TriggerLike = None,
         models: SpeedModels | None = None,
     ) -> None:
         self.shape = _shape(shape)
-        super().__init__(comm, self.shape[0] * self.shape[1], model, tol=tol, models=models)
+        n = self.shape[0] * self.shape[1]
+        super().__init__(comm, n, model, tol=tol, trigger=trigger, models=models)
 
     @property
     def boxes(self) -> I64:
