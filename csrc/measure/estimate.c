@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/cpu.h"
+
 static const double SMOOTHING = 0.2, LEAST_GAIN = 0.1;
 
 /* A change of the sum of the loads by so much, and by so many times its noise, is one of the rank.
@@ -69,14 +71,10 @@ static void follow_here(const double *load, int64_t n, double *here)
     }
     if (change != 0) {
         memset(here, 0, (size_t)PLB_ESTIMATE_HERE * (size_t)n * sizeof *here);
-        for (int64_t i = 0; i < n; i++) {
-            follow(aside[i], i, n, here);
-        }
+        plb_estimate_mean(aside, n, here);
     }
-    for (int64_t i = 0; i < n; i++) {
-        follow(load[i], i, n, here);
-        aside[i] = 0.0;
-    }
+    plb_estimate_mean(load, n, here);
+    memset(aside, 0, (size_t)n * sizeof *aside);
 }
 
 void plb_estimate_one(double load, int64_t i, int64_t n, double *table)
@@ -85,11 +83,30 @@ void plb_estimate_one(double load, int64_t i, int64_t n, double *table)
     follow(load, i, n, table + PLB_ESTIMATE_HERE * n);
 }
 
-void plb_estimate_mean(const double *load, int64_t n, double *table)
+/* As `follow` of each object, without branches, so that this is vector code. */
+PLB_MULTIVERSION
+static void follow_all(const double *restrict load, int64_t n, double *restrict mean,
+                       double *restrict passes, double *restrict error, double *restrict spread)
 {
     for (int64_t i = 0; i < n; i++) {
-        follow(load[i], i, n, table);
+        const double k = passes[i] + 1.0, e = load[i] - mean[i], off = fabs(e);
+        const bool early = k <= 2.0, some = spread[i] > 0.0;
+        const double signal = (some ? fabs(error[i]) : 0.0) / (some ? spread[i] : 1.0);
+        const double plain = 1.0 / (early ? 1.0 : k - 1.0);
+        const double least = signal > LEAST_GAIN ? signal : LEAST_GAIN;
+        const double gain = least > plain ? least : plain;
+        const double before = k == 3.0 ? off : spread[i];
+        mean[i] = early ? load[i] : mean[i] + gain * e;
+        error[i] = early ? error[i] : error[i] + SMOOTHING * (e - error[i]);
+        spread[i] = early ? spread[i] : before + SMOOTHING * (off - before);
+        passes[i] = k;
     }
+}
+
+void plb_estimate_mean(const double *load, int64_t n, double *table)
+{
+    follow_all(load, n, table + PLB_ESTIMATE_MEAN * n, table + PLB_ESTIMATE_PASSES * n,
+               table + PLB_ESTIMATE_ERROR * n, table + PLB_ESTIMATE_SPREAD * n);
 }
 
 void plb_estimate_update(const double *load, int64_t n, double *table)
