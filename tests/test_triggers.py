@@ -45,9 +45,19 @@ class Twin:
     def u(self):
         return [max(h - m, 0.0) for h, m in zip(self.high, self.mean, strict=True)]
 
-    @property
-    def theta(self):
-        return self.cost or 0.0
+    def guess(self, most):
+        """Of the cost, in balanced iterations."""
+        return most if self.end is None else min(most, 0.03 * self.end)
+
+    def trial(self, excess):
+        return 0 < excess >= self.guess(8) * self.mean[-1]
+
+
+class NeedsCost(Twin):
+    """The first balancing shows what one costs."""
+
+    def decide(self):
+        return self.trial(sum(self.u)) if self.cost is None else self.pays()
 
 
 class Threshold(Twin):
@@ -60,27 +70,27 @@ class Marquez(Twin):
         return self.high[-1] > 1.65 * self.mean[-1]
 
 
-class Menon(Twin):
-    def decide(self):
-        return 0 < sum(self.u) >= self.theta
+class Menon(NeedsCost):
+    def pays(self):
+        return 0 < sum(self.u) >= self.cost
 
 
-class Boulmier(Twin):
-    def decide(self):
+class Boulmier(NeedsCost):
+    def pays(self):
         u = self.u
-        return u[-1] > 0 and u[-1] * len(u) - sum(u) >= self.theta
+        return u[-1] > 0 and u[-1] * len(u) - sum(u) >= self.cost
 
 
-class Procassini(Twin):
-    def decide(self):
+class Procassini(NeedsCost):
+    def pays(self):
         high, mean = self.high[-1], self.mean[-1]
         after = statistics.fmean(1 / p for p in self.promises) if self.promises else 1.0
         efficiency = mean / high if high > 0 else 1.0
-        return 100 * high * efficiency / after + self.theta < 100 * high
+        return 100 * high * efficiency / after + self.cost < 100 * high
 
 
-class Zhai(Twin):
-    def decide(self):
+class Zhai(NeedsCost):
+    def pays(self):
         if len(self.high) < 4:
             return False
         reference = statistics.fmean(self.high[:3])
@@ -88,7 +98,7 @@ class Zhai(Twin):
             statistics.median(self.high[i - 2 : i + 1]) - reference
             for i in range(3, len(self.high))
         )
-        return 0 < loss >= self.theta
+        return 0 < loss >= self.cost
 
 
 class Auto(Twin):
@@ -106,7 +116,23 @@ class Auto(Twin):
 
     @property
     def theta(self):
-        return 30 * self.mean[-1] if self.cost is None else self.cost
+        return self.guess(20) * self.mean[-1] if self.cost is None else self.cost
+
+    def times(self, balancings):
+        return balancings * (3.5 if self.cost is None else 1.0)
+
+    def tries(self, left):
+        level, theta, steady = self.level[-1], self.theta, min(self.level)
+        if self.cycles or level <= 0:
+            return False
+        if len(self.level) <= 3 and level * left >= self.times(4) * theta:
+            return True
+        if self.cost is not None:
+            return False
+        if self.end is not None and steady * left < self.times(2) * theta:
+            return False
+        counts = steady * min(steady / self.mean[-1], 1.0)
+        return self.trial(len(self.level) * counts)
 
     def excess(self, u):
         return max(u - (self.residual - 1) * self.mean[-1], 0.0)
@@ -142,7 +168,7 @@ class Auto(Twin):
         e = self.excess(now)
         if e <= 0:
             return 0.0
-        k = int(min(0.4 * self.theta / e, n, 1023))
+        k = int(min(self.times(0.4) * self.theta / e, n, 1023))
         stays = now
         if k:
             trend = self.rise(k) / 2 if k < n else 0.0
@@ -179,6 +205,8 @@ class Auto(Twin):
             left = min(u) if n < 3 else statistics.median(u) if n == 3 else max(u[-3:])
             ratio = 1 + left / self.mean[-1]
             self.residual = ratio if n <= 3 else min(self.residual, ratio)
+        if self.cost is None and n >= 3 and self.mean[-1] > 0:
+            self.residual = 1 + min(self.level) / self.mean[-1]
         self.replay()
         early = n * self.excess(self.level[-1]) < self.theta
         if self.total == 1 or (n < 3 and early):
@@ -188,10 +216,10 @@ class Auto(Twin):
         growth = self.rise(k) / k if k else 0.0
         expected = self.expected(left)
         self.rate = self.best_rate()
-        if n <= 3 and not self.cycles and 0 < self.level[-1] * left >= 4 * self.theta:
+        if self.tries(left):
             return True
         gain = expected * left + growth * left**2 / 2
-        need = (1 if self.cycles else 2) * self.theta
+        need = (1 if self.cycles else self.times(2)) * self.theta
         return expected >= self.excess(self.rate) and expected > 0 and gain >= need
 
 
