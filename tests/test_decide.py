@@ -52,7 +52,7 @@ class Twin:
 
     def trial(self, mean, excess):
         run = math.inf if self.end is None else self.end - self.last - 1
-        return excess >= min(8, 0.03 * run) * mean
+        return excess >= min(6, 0.03 * run) * mean
 
     def observe(self, iteration, high, mean):
         if self.last is None:
@@ -163,8 +163,8 @@ def test_growing_mean_is_not_taken_for_imbalance():
 @pytest.mark.parametrize("promise", [1.0, 1.6])
 @pytest.mark.parametrize("cost", [0.0, 0.01, 100.0])
 def test_constant_imbalance_that_stays_is_balanced_once(promise, cost):
-    due = run(make(trigger="metabalancer"), lambda i, k: 1.6, 500, cost, promise=promise)
-    assert due == [14]  # 14 * 0.6 is more than 8, confirmed once
+    due = run(make(trigger="metabalancer"), lambda i, k: 1.7, 500, cost, promise=promise)
+    assert due == [9]  # 9 * 0.7 is more than 6, confirmed once
 
 
 def test_noisy_imbalance_that_stays_is_not_balanced_all_the_time():
@@ -227,7 +227,7 @@ def test_close_to_the_best_fixed_period_of_programs_that_grow_otherwise(growth, 
 def test_a_first_balancing_of_unknown_cost_is_tried_when_the_imbalance_has_cost_enough():
     grows = make(trigger="metabalancer")
     due = run(grows, lambda i, k: 1 + 0.01 * k, 60, 1e9)
-    assert due == [39]  # 0.01 + ... + 0.40 is more than 8
+    assert due == [34]  # 0.01 + ... + 0.35 is more than 6
     told = make(trigger="metabalancer")
     told.expect(None, 2.0)
     assert run(told, lambda i, k: 1 + 0.01 * k, 30, 2.0)[0] == 19  # eq. 3.5

@@ -33,7 +33,7 @@
  * run (plb_trigger_guess); patience, doubt and trial count `unsure` times, and what was there from
  * the first iteration on is taken for what no balancing removes.  For a growth from zero, a first
  * balancing at U instead of theta wastes (sqrt(theta) - sqrt(U))^2: least on average where sqrt(U)
- * is the mean of sqrt(theta), 13 iterations where theta is 0.1, 1, 10 or 100, 22 without the first.
+ * is the mean of sqrt(theta): 13 iterations where theta is 0.1, 1, 10 or 100; 22 without the 0.1.
  * What was there from the first iteration on is tried like a ski rental, when it has cost what
  * plb_trigger_trial allows; a small one may well be the program's own, and counts in proportion.
  */
@@ -95,11 +95,13 @@ static double excess(const state_t *s, double u)
     return fmax(u - (s->residual - 1.0) * s->mean, 0.0);
 }
 
-/* Before anybody knows what a balancing costs or removes. */
-static void doubt_steady(state_t *s, int64_t n)
+/* Before the first balancing nobody knows what one removes. */
+static void doubt_steady(const plb_trigger_t *self, int64_t n)
 {
-    if (n >= FIRST && s->mean > 0.0) {
-        s->residual = 1.0 + s->steady / s->mean;
+    state_t *s = self->state;
+    if (s->balancings == 0) {
+        const bool doubts = isnan(self->cost) && n >= FIRST && s->mean > 0.0;
+        s->residual = doubts ? 1.0 + s->steady / s->mean : 1.0;
     }
 }
 
@@ -229,15 +231,15 @@ static double best_rate(const plb_trigger_t *self, int64_t n)
 static bool tries(const plb_trigger_t *self, int64_t n, double left)
 {
     const state_t *s = self->state;
-    const double level = s->level[n % RING], theta = cost_of(self);
+    const double theta = cost_of(self);
+    const double level = isnan(self->cost) ? settled(s, n, theta) : s->level[n % RING];
     if (s->balancings > 0 || !(level > 0.0)) {
         return false;
     }
     if (n <= FIRST && level * left >= times(self, TRIAL) * theta) {
         return true;
     }
-    const bool repays =
-        self->end == INT64_MAX || s->steady * left >= times(self, DOUBT) * theta;
+    const bool repays = self->end == INT64_MAX || s->steady * left >= times(self, DOUBT) * theta;
     const double counts = s->steady * fmin(s->steady / s->mean, 1.0);
     return repays && plb_trigger_trial(self, (double)n * counts, s->mean);
 }
@@ -247,9 +249,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     state_t *s = self->state;
     const int64_t n = self->cycle.n;
     record(s, &self->cycle, o);
-    if (isnan(self->cost)) {
-        doubt_steady(s, n);
-    }
+    doubt_steady(self, n);
     const double theta = cost_of(self);
     replay(s, n);
     v->excess = self->cycle.U;

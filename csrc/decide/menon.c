@@ -10,7 +10,8 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     if (plb_trigger_first(self, o, v)) {
         return;
     }
-    v->reason = self->cycle.U > 0.0 && self->cycle.U >= self->cost ? PLB_REASON_LOSS : PLB_REASON_EARLY;
+    const double U = self->cycle.U;
+    v->reason = U > 0.0 && U >= self->cost ? PLB_REASON_LOSS : PLB_REASON_EARLY;
 }
 
 const plb_trigger_kind_t plb_trigger_menon = {

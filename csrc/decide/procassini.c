@@ -22,8 +22,8 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     const double after = s->n > 0 ? s->efficiency / (double)s->n : 1.0;
     const double time = self->params[BATCH] * o->max;
     v->residual = 1.0 / after;
-    v->reason = time * present / after + self->cost < self->params[SPEEDUP] * time ? PLB_REASON_REPAYS
-                                                                             : PLB_REASON_EARLY;
+    const double then = time * present / after + self->cost;
+    v->reason = then < self->params[SPEEDUP] * time ? PLB_REASON_REPAYS : PLB_REASON_EARLY;
 }
 
 static void balanced(plb_trigger_t *self, double cost, double max_over_mean)

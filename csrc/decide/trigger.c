@@ -17,9 +17,10 @@ const plb_trigger_kind_t *const plb_triggers[] = {
     &plb_trigger_auto,     NULL,
 };
 
-/* What it may cost to learn what a balancing costs, in balanced iterations: a balancing takes 0.1
- * to 100 of them, 3 in the geometric mean.  In a short run it is a part of the run's. */
-static const double TRIAL = 8.0, SHARE = 0.03;
+/* The loss after which a balancing of unknown cost is tried, in balanced iterations: one takes 0.1
+ * to 100 of them, 3 in the geometric mean.  In a short run it is a share of the run's: nobody asks
+ * for balancings that cost much of it. */
+static const double TRIAL = 6.0, SHARE = 0.03;
 
 const plb_trigger_kind_t *plb_trigger_find(const char *name)
 {
@@ -189,8 +190,7 @@ double plb_trigger_guess(const plb_trigger_t *self, double most)
 
 bool plb_trigger_trial(const plb_trigger_t *self, double excess, double mean)
 {
-    return isnan(self->cost) && excess > 0.0 &&
-           excess >= plb_trigger_guess(self, TRIAL) * mean;
+    return isnan(self->cost) && excess > 0.0 && excess >= plb_trigger_guess(self, TRIAL) * mean;
 }
 
 bool plb_trigger_first(const plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
