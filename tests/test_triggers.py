@@ -119,7 +119,7 @@ class Auto(Twin):
         return self.guess(20) * self.mean[-1] if self.cost is None else self.cost
 
     def times(self, balancings):
-        return balancings * (3.5 if self.cost is None else 1.0)
+        return balancings * (4 if self.cost is None else 1.0)
 
     def tries(self, left):
         level = self.level[-1] if self.cost is not None else self.settled()

@@ -305,7 +305,7 @@ static const plb_param_t params[N_PARAMS] = {
                "that a balancing is taken to cost before the first one, where nobody told; in a "
                "short run fewer",
                20, 0, 1e9},
-    [UNSURE] = {"unsure", "", "patience, doubt and trial count so many times until then", 3.5, 0,
+    [UNSURE] = {"unsure", "", "patience, doubt and trial count so many times until then", 4, 0,
                 1e6},
 };
 
