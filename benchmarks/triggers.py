@@ -5,13 +5,15 @@
 1. Generated programs: families of imbalance, balancing cheap, medium and dear, perfect and
    imperfect strategies.  Figures are regrets in percent: time beyond that of the best schedule,
    which is found by dynamic programming over all of them.  Every trigger is told what a balancing
-   costs and when the run ends; "auto, end unknown" and "auto, cost unknown" are not.  "best
-   period" is the best fixed period of each program, known only afterwards.
+   costs and when the run ends; those that need the cost run once more without it ("untold": the
+   first balancing shows it).  "best period" is the best fixed period of each program, known only
+   afterwards.  Two figures of `auto` are held against limits.
 2. With --bounds n, what is the least that any rule can lose where the process that generates the
    imbalance is random: the rule that knows the process and all its parameters, and is optimal for
    it (dynamic programming over its states), on n seeds of a family.
-3. The published synthetic model (Boulmier 2021, arXiv 2104.01688).
-4. A generated run of objects, and the recorded runs of PYLB_DATA (default ../shared/data).
+3. Programs whose imbalance is constant and goes away with a balancing: when the first one comes.
+4. The published synthetic model (Boulmier 2021, arXiv 2104.01688).
+5. A generated run of objects, and the recorded runs of PYLB_DATA (default ../shared/data).
 
 The seeds 0 ... 99 and 1000 ... 1199 were used to tune `auto`; the default ones were not.
 """
@@ -34,7 +36,11 @@ FAMILIES = (
 )  # fmt: skip
 COSTS = {"cheap": 1.0, "medium": 10.0, "dear": 100.0}  # balanced iterations
 TRIGGERS = [name for name in pylb.triggers() if name != "periodic"]
-HANDICAPPED = ["auto, end unknown", "auto, cost unknown"]
+NEED_COST = ["menon", "procassini", "zhai", "boulmier", "metabalancer", "auto"]
+HANDICAPPED = ["auto, end unknown", "auto, both unknown", *(f"{t}, untold" for t in NEED_COST)]
+LIMITS = {"auto": (1.65, 5.45), "auto, untold": (2.5, 8.0)}  # mean, worst family and cost: percent
+CONSTANT = ((2.0, 80), (1.5, 80), (2.4, 10))  # max/mean, iterations
+WITHIN = 10  # iterations before the first balancing where max/mean is 2
 
 
 # ---- families -------------------------------------------------------------------------------
@@ -145,9 +151,9 @@ def periods(n):
         k = k + 1 if k < 40 else int(k * 1.03) + 1
 
 
-def handicapped(**known):
-    """A fresh auto that is told only this."""
-    trigger = make(trigger="auto")
+def handicapped(name="auto", **known):
+    """A fresh trigger that is told only this."""
+    trigger = make(trigger=name)
     trigger.expect(known.get("end"), known.get("cost", math.nan))
     return trigger
 
@@ -161,10 +167,10 @@ def regrets(task):
         for name, cost in COSTS.items():
             best = run.optimum(cost)
             row = {t: run.run(t, cost=cost).regret(best) for t in TRIGGERS}
-            for t, trigger in (
-                ("auto, end unknown", handicapped(cost=cost)),
-                ("auto, cost unknown", handicapped(end=program.n)),
-            ):
+            blind = {"auto, end unknown": handicapped(cost=cost)}
+            blind["auto, both unknown"] = handicapped()
+            blind |= {f"{t}, untold": handicapped(t, end=program.n) for t in NEED_COST}
+            for t, trigger in blind.items():
                 row[t] = run.run(trigger, cost=cost).regret(best)
             row["best period"] = min(
                 run.run(every=k, cost=cost).regret(best) for k in periods(program.n)
@@ -211,15 +217,75 @@ def summary(cells):
 
 
 def print_table(rows):
-    print(f"{'mean regret, %':19}" + "".join(f"{f:>10}" for f in FAMILIES), end="")
+    print(f"{'mean regret, %':22}" + "".join(f"{f:>10}" for f in FAMILIES), end="")
     print(f"{'all':>8}  worst family and cost  worst program")
     for trigger, row in rows.items():
         cell = row["worst_cell"]
-        print(f"{trigger:19}" + "".join(f"{x:10.2f}" for x in row["families"].values()), end="")
+        print(f"{trigger:22}" + "".join(f"{x:10.2f}" for x in row["families"].values()), end="")
         print(
             f"{row['mean']:8.2f}{cell['regret']:8.2f} {cell['family']}, {cell['cost']}"
             f"{row['worst_program']:11.1f}"
         )
+
+
+def verdicts(families):
+    """{trigger: its figures, their limits, and whether they are kept}."""
+    out = {}
+    for t, (mean, worst) in LIMITS.items():
+        row = {"mean": families[t]["mean"], "worst": families[t]["worst_cell"]["regret"]}
+        out[t] = row | {
+            "limits": {"mean": mean, "worst": worst},
+            "kept": {"mean": row["mean"] <= mean, "worst": row["worst"] <= worst},
+        }
+    return out
+
+
+def print_verdicts(rows):
+    for t, row in rows.items():
+        for what, name in (("mean", "mean regret"), ("worst", "worst family and cost")):
+            print(
+                f"{'kept' if row['kept'][what] else 'NOT KEPT'}: {t}, {name} {row[what]:.2f} %, "
+                f"limit {row['limits'][what]:g} %"
+            )
+
+
+# ---- constant programs ----------------------------------------------------------------------
+
+
+def first_balancing(name, ratio, n, **known):
+    """Iterations before the first balancing, None: there is none."""
+    program = pylb.Imbalance(1.0, drift=np.zeros(n), start=ratio - 1.0)
+    run = program.run(handicapped(name, **known), cost=COSTS["medium"])
+    return int(run.iterations[0]) + 1 if len(run.iterations) else None
+
+
+def constant_programs():
+    """{program: {trigger: iterations before the first balancing, by what is known}}."""
+    out = {}
+    for ratio, n in CONSTANT:
+        out[f"max/mean {ratio}, {n} iterations"] = {
+            t: {
+                "told": first_balancing(t, ratio, n, end=n, cost=COSTS["medium"]),
+                "untold": first_balancing(t, ratio, n, end=n),
+                "both unknown": first_balancing(t, ratio, n),
+            }
+            for t in NEED_COST
+        }
+    return out
+
+
+def print_constant(out):
+    print("\nconstant programs: iterations before the first balancing (told: it costs 10)")
+    for name, rows in out.items():
+        print(f"{name:47}" + "".join(f"{t:>13}" for t in rows))
+        for known in ("told", "untold", "both unknown"):
+            cells = (rows[t][known] or "never" for t in rows)
+            print(f"{'  ' + known:47}" + "".join(f"{cell:>13}" for cell in cells))
+    rows = out["max/mean 2.0, 80 iterations"]
+    for known in ("untold", "both unknown"):
+        for t in NEED_COST:
+            kept = (rows[t][known] or math.inf) <= WITHIN
+            print(f"{'kept' if kept else 'NOT KEPT'}: {t}, {known}: limit {WITHIN}")
 
 
 # ---- what no rule can beat ------------------------------------------------------------------
@@ -384,12 +450,16 @@ def main():
         families = {t: summary(cells[t]) for t in order}
         print(f"{args.seeds} programs of each family, 3 costs, 2 strategies")
         print_table(families)
+        kept = verdicts(families)
+        print_verdicts(kept)
         least = bounds(pool, seeds[: args.bounds]) if args.bounds else {}
     for family, row in least.items():
         print(
             f"the rule that knows the process, {family}: "
             + ", ".join(f"{cost} {row[cost]:.2f}" for cost in COSTS)
         )
+    constant = constant_programs()
+    print_constant(constant)
     model, runs = published(), recorded()
     print_runs(
         "published model",
@@ -412,6 +482,8 @@ def main():
                 {
                     "arguments": vars(args),
                     "families": families,
+                    "verdicts": kept,
+                    "constant": constant,
                     "cells": per_cell,
                     "bounds": least,
                     "published": model,

@@ -18,10 +18,10 @@ from pylb.triggers import make
 class Twin:
     """metabalancer written plainly: all observations kept, weighted least squares by numpy."""
 
-    def __init__(self, threshold=1.1, patience=2, least=3, memory=100):
+    def __init__(self, threshold=1.1, patience=2, least=3, memory=100, end=None, cost=None):
         self.threshold, self.patience, self.least = threshold, patience, least
         self.keep = 1 - 1 / memory
-        self.cost = None
+        self.end, self.cost, self.tried = end, cost, False
         self.last = None
         self.restart(1.0)
 
@@ -42,13 +42,17 @@ class Twin:
         if not high > self.threshold * residual * mean:
             return False
         if self.cost is None:
-            return True
+            return self.trial(mean, excess)
         if len(self.fitted) >= 10:
             slope, at_zero, spread = self.line(1)
             expected = slope * x + at_zero
             if high > self.threshold * expected and high > expected + 4 * spread:
                 return True
         return excess >= self.cost
+
+    def trial(self, mean, excess):
+        run = math.inf if self.end is None else self.end - self.last - 1
+        return excess >= min(6, 0.03 * run) * mean
 
     def observe(self, iteration, high, mean):
         if self.last is None:
@@ -58,7 +62,7 @@ class Twin:
         x = iteration - self.last
         self.seen.append((high, mean))
         residual = self.promised
-        if self.cost is not None and len(self.seen) >= 3:
+        if self.tried and len(self.seen) >= 3:
             ratios = [h / m for h, m in self.seen[:3]]
             at_zero = np.polyval(np.polyfit([1, 2, 3], ratios, 1), 0)
             residual = max(residual, min(statistics.median(ratios), at_zero))
@@ -72,17 +76,20 @@ class Twin:
             return False
         if fires and confirmed:
             return True
-        if self.cost is None or len(self.fitted) < 2:
+        if len(self.fitted) < 2:
             return False
         growth = self.line(1)[0] - residual * self.line(2)[0]
         if growth <= 0:
             return False
+        if self.cost is None:
+            return self.trial(mean, excess)
         self.tau = math.sqrt(2 * self.cost / growth)
         return x >= max(1, math.floor(self.tau + 0.5)) and excess >= self.cost / 2
 
     def balanced(self, iteration, cost, max_over_mean):
         self.last = iteration
         self.cost = cost if self.cost is None else (self.cost + cost) / 2
+        self.tried = True
         self.restart(max_over_mean)
 
 
@@ -156,8 +163,8 @@ def test_growing_mean_is_not_taken_for_imbalance():
 @pytest.mark.parametrize("promise", [1.0, 1.6])
 @pytest.mark.parametrize("cost", [0.0, 0.01, 100.0])
 def test_constant_imbalance_that_stays_is_balanced_once(promise, cost):
-    due = run(make(trigger="metabalancer"), lambda i, k: 1.6, 500, cost, promise=promise)
-    assert due == [2]
+    due = run(make(trigger="metabalancer"), lambda i, k: 1.7, 500, cost, promise=promise)
+    assert due == [9]  # 9 * 0.7 is more than 6, confirmed once
 
 
 def test_noisy_imbalance_that_stays_is_not_balanced_all_the_time():
@@ -217,10 +224,13 @@ def test_close_to_the_best_fixed_period_of_programs_that_grow_otherwise(growth, 
     assert seconds(make(trigger="metabalancer")) < 1.1 * best
 
 
-def test_before_the_first_balancing_the_threshold_alone_decides():
+def test_a_first_balancing_of_unknown_cost_is_tried_when_the_imbalance_has_cost_enough():
     grows = make(trigger="metabalancer")
-    due = run(grows, lambda i, k: 1 + 0.01 * k, 30, 1e9)
-    assert due == [11]  # 1.11 at iteration 10, confirmed by 1.12
+    due = run(grows, lambda i, k: 1 + 0.01 * k, 60, 1e9)
+    assert due == [34]  # 0.01 + ... + 0.35 is more than 6
+    told = make(trigger="metabalancer")
+    told.expect(None, 2.0)
+    assert run(told, lambda i, k: 1 + 0.01 * k, 30, 2.0)[0] == 19  # eq. 3.5
     within = make(trigger="metabalancer", threshold=1.5)
     assert run(within, lambda i, k: 1.4, 100, 1.0) == []
     assert "not known yet" in within.state()["reason"]
@@ -255,10 +265,15 @@ def test_observations_from_before_the_balancing_change_nothing():
     st.sampled_from([0.0, 0.003, 0.05]),
     st.sampled_from([0.1, 3.0, 100.0]),
     st.sampled_from([0, 10**9]),
+    st.booleans(),
+    st.booleans(),
 )
-def test_metabalancer_agrees_with_the_twin(seed, noise, growth, cost, origin):
+def test_metabalancer_agrees_with_the_twin(seed, noise, growth, cost, origin, ends, told):
     rng = random.Random(seed)
-    trigger, twin = make(trigger="metabalancer"), Twin()
+    end = origin + 150 if ends else None
+    trigger = make(trigger="metabalancer")
+    trigger.expect(end, cost if told else math.nan)
+    twin = Twin(end=end, cost=cost if told else None)
     k = 0
     for i in range(origin, origin + 150):
         k += 1

@@ -45,9 +45,19 @@ class Twin:
     def u(self):
         return [max(h - m, 0.0) for h, m in zip(self.high, self.mean, strict=True)]
 
-    @property
-    def theta(self):
-        return self.cost or 0.0
+    def guess(self, most):
+        """Of the cost, in balanced iterations."""
+        return most if self.end is None else min(most, 0.03 * self.end)
+
+    def trial(self, excess):
+        return 0 < excess >= self.guess(6) * self.mean[-1]
+
+
+class NeedsCost(Twin):
+    """The first balancing shows what one costs."""
+
+    def decide(self):
+        return self.trial(sum(self.u)) if self.cost is None else self.pays()
 
 
 class Threshold(Twin):
@@ -60,27 +70,27 @@ class Marquez(Twin):
         return self.high[-1] > 1.65 * self.mean[-1]
 
 
-class Menon(Twin):
-    def decide(self):
-        return 0 < sum(self.u) >= self.theta
+class Menon(NeedsCost):
+    def pays(self):
+        return 0 < sum(self.u) >= self.cost
 
 
-class Boulmier(Twin):
-    def decide(self):
+class Boulmier(NeedsCost):
+    def pays(self):
         u = self.u
-        return u[-1] > 0 and u[-1] * len(u) - sum(u) >= self.theta
+        return u[-1] > 0 and u[-1] * len(u) - sum(u) >= self.cost
 
 
-class Procassini(Twin):
-    def decide(self):
+class Procassini(NeedsCost):
+    def pays(self):
         high, mean = self.high[-1], self.mean[-1]
         after = statistics.fmean(1 / p for p in self.promises) if self.promises else 1.0
         efficiency = mean / high if high > 0 else 1.0
-        return 100 * high * efficiency / after + self.theta < 100 * high
+        return 100 * high * efficiency / after + self.cost < 100 * high
 
 
-class Zhai(Twin):
-    def decide(self):
+class Zhai(NeedsCost):
+    def pays(self):
         if len(self.high) < 4:
             return False
         reference = statistics.fmean(self.high[:3])
@@ -88,7 +98,7 @@ class Zhai(Twin):
             statistics.median(self.high[i - 2 : i + 1]) - reference
             for i in range(3, len(self.high))
         )
-        return 0 < loss >= self.theta
+        return 0 < loss >= self.cost
 
 
 class Auto(Twin):
@@ -106,7 +116,24 @@ class Auto(Twin):
 
     @property
     def theta(self):
-        return 30 * self.mean[-1] if self.cost is None else self.cost
+        return self.guess(20) * self.mean[-1] if self.cost is None else self.cost
+
+    def times(self, balancings):
+        return balancings * (4 if self.cost is None else 1.0)
+
+    def tries(self, left):
+        level = self.level[-1] if self.cost is not None else self.settled()
+        theta, steady = self.theta, min(self.level)
+        if self.cycles or level <= 0:
+            return False
+        if len(self.level) <= 3 and level * left >= self.times(4) * theta:
+            return True
+        if self.cost is not None:
+            return False
+        if self.end is not None and steady * left < self.times(2) * theta:
+            return False
+        counts = steady * min(steady / self.mean[-1], 1.0)
+        return self.trial(len(self.level) * counts)
 
     def excess(self, u):
         return max(u - (self.residual - 1) * self.mean[-1], 0.0)
@@ -129,7 +156,7 @@ class Auto(Twin):
                 self.gained[i] += (e - abs(e - e0)) * stride**2
             self.hoped[i] += e0 * span * stride
 
-    def expected(self, left):
+    def settled(self):
         u, n = self.u, len(self.level)
         span = min(n - 1, 8)
         lag = max(3 - (n - span), 0)
@@ -139,10 +166,14 @@ class Auto(Twin):
             if k * self.excess(now) >= self.theta:
                 break
             now = min(now, u[-1 - k] + k * slope)
+        return now
+
+    def expected(self, left):
+        u, n, now = self.u, len(self.level), self.settled()
         e = self.excess(now)
         if e <= 0:
             return 0.0
-        k = int(min(0.4 * self.theta / e, n, 1023))
+        k = int(min(self.times(0.4) * self.theta / e, n, 1023))
         stays = now
         if k:
             trend = self.rise(k) / 2 if k < n else 0.0
@@ -179,6 +210,9 @@ class Auto(Twin):
             left = min(u) if n < 3 else statistics.median(u) if n == 3 else max(u[-3:])
             ratio = 1 + left / self.mean[-1]
             self.residual = ratio if n <= 3 else min(self.residual, ratio)
+        if not self.cycles:
+            doubts = self.cost is None and n >= 3 and self.mean[-1] > 0
+            self.residual = 1 + min(self.level) / self.mean[-1] if doubts else 1.0
         self.replay()
         early = n * self.excess(self.level[-1]) < self.theta
         if self.total == 1 or (n < 3 and early):
@@ -188,10 +222,10 @@ class Auto(Twin):
         growth = self.rise(k) / k if k else 0.0
         expected = self.expected(left)
         self.rate = self.best_rate()
-        if n <= 3 and not self.cycles and 0 < self.level[-1] * left >= 4 * self.theta:
+        if self.tries(left):
             return True
         gain = expected * left + growth * left**2 / 2
-        need = (1 if self.cycles else 2) * self.theta
+        need = (1 if self.cycles else self.times(2)) * self.theta
         return expected >= self.excess(self.rate) and expected > 0 and gain >= need
 
 
@@ -376,6 +410,76 @@ def test_auto_is_close_to_the_best_schedule_and_no_published_trigger_is_better()
     for family in benchmark.FAMILIES:
         of = {t: statistics.fmean(x for (f, _), x in mean[t].items() if f == family) for t in names}
         assert of["auto"] <= min(of.values()) + 0.5, family
+
+
+NEED_COST = ["menon", "procassini", "zhai", "boulmier", "metabalancer", "auto"]
+
+
+def untold(name, end):
+    trigger = make(trigger=name)
+    trigger.expect(end, math.nan)
+    return trigger
+
+
+@pytest.mark.parametrize("name", NEED_COST)
+@pytest.mark.parametrize("end", [80, None])
+@pytest.mark.parametrize("cost", [0.1, 3.0, 30.0])
+def test_a_constant_imbalance_is_tried_within_ten_iterations_though_nobody_told_the_cost(
+    name, end, cost
+):
+    program = pylb.Imbalance(0.2, drift=[0.0] * 80, start=1.0)
+    run = program.run(untold(name, end), cost=0.2 * cost)
+    assert 1 <= run.iterations[0] < 10
+    assert len(run.iterations) == 1
+
+
+@pytest.mark.parametrize("end", [80, None])
+def test_auto_tries_an_imbalance_that_is_constant_but_for_noise(end):
+    for seed in range(20):
+        rng = random.Random(seed)
+        noise = [rng.gauss(0, 0.05) for _ in range(80)]
+        program = pylb.Imbalance(1.0, drift=[0.0] * 80, start=1.0, noise=noise)
+        assert program.run(untold("auto", end), cost=5.0).iterations[0] < 10
+
+
+@pytest.mark.parametrize("ratio", [1.5, 2.0, 2.4])
+def test_auto_acts_in_a_short_run_though_nobody_told_the_cost(ratio):
+    program = pylb.Imbalance(1.0, drift=[0.0] * 10, start=ratio - 1)
+    assert program.run(untold("auto", 10), cost=0.5).iterations[0] <= 2
+
+
+@pytest.mark.parametrize("end", [1000, None])
+@pytest.mark.parametrize("size", [0.01, 0.05, 0.2])
+def test_auto_does_not_try_what_is_balanced_but_for_noise(end, size):
+    for seed in range(5):
+        rng = random.Random(seed)
+        noise = [abs(rng.gauss(0, size)) for _ in range(1000)]
+        run = pylb.Imbalance(1.0, noise=noise).run(untold("auto", end), cost=50.0)
+        assert len(run.iterations) == 0
+
+
+@pytest.mark.parametrize("end", [1000, None])
+def test_auto_tries_what_it_cannot_remove_once(end):
+    """The price of a doubt is one balancing."""
+    for left in (0.1, 0.5, 1.4):
+        run = pylb.Imbalance(1.0, [left] * 1000).run(untold("auto", end), cost=20.0)
+        assert len(run.iterations) <= 1
+
+
+@pytest.mark.parametrize("name", NEED_COST)
+@pytest.mark.parametrize("end", [500, None])
+def test_a_growing_imbalance_is_balanced_though_nobody_told_the_cost(name, end):
+    program = pylb.Imbalance(1.0, lambda k: 0.02 * k, iterations=500)
+    run = program.run(untold(name, end), cost=4.0)
+    assert len(run.iterations) >= 5
+    assert run.iterations[0] < 100
+
+
+def test_the_first_balancing_does_not_depend_on_what_it_will_cost():
+    program = pylb.Imbalance(1.0, lambda k: 0.01 * k, iterations=500)
+    for name in NEED_COST:
+        first = {int(program.run(untold(name, 500), cost=c).iterations[0]) for c in (0.1, 10, 1000)}
+        assert len(first) == 1
 
 
 # ---- functions of one's own ------------------------------------------------------------------

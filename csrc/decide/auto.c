@@ -28,7 +28,14 @@
  * balancing has shown that there is anything to gain.  Where the end of the run is not known, as
  * many iterations are expected as have been seen.  An imbalance that is there from the first
  * iterations on is the initial placement's, and is tried at once if it would repay trial * theta.
- * As long as theta is not known it is taken for `guess` balanced iterations.
+ *
+ * As long as theta is not known it is taken for `guess` balanced iterations, for fewer in a short
+ * run (plb_trigger_guess); patience, doubt and trial count `unsure` times, and what was there from
+ * the first iteration on is taken for what no balancing removes.  For a growth from zero, a first
+ * balancing at U instead of theta wastes (sqrt(theta) - sqrt(U))^2: least on average where sqrt(U)
+ * is the mean of sqrt(theta): 13 iterations where theta is 0.1, 1, 10 or 100; 22 without the 0.1.
+ * What was there from the first iteration on is tried like a ski rental, when it has cost what
+ * plb_trigger_trial allows; a small one may well be the program's own, and counts in proportion.
  */
 #include <math.h>
 #include <string.h>
@@ -36,7 +43,7 @@
 #include "base/quantile.h"
 #include "decide/trigger.h"
 
-enum { PATIENCE, PAST, CUT, TRUST, DOUBT, TRIAL, GUESS, N_PARAMS };
+enum { PATIENCE, PAST, CUT, TRUST, DOUBT, TRIAL, GUESS, UNSURE, N_PARAMS };
 enum { FIRST = 3, TREND = 8, RING = 1024, HORIZONS = 8, SHORTEST = 4, SAMPLES = 8 };
 static const double FADE = 0.8; /* weight of a cycle against the one after it */
 
@@ -48,6 +55,7 @@ typedef struct state {
     double residual; /* max/mean that the last balancing left */
     double mean;     /* of the last iteration */
     double rate;     /* the last one computed */
+    double steady;   /* the least level since the last balancing */
     double hoped[HORIZONS], gained[HORIZONS];
     double paid, iterations; /* faded sums over the cycles behind us: theta + U, tau */
     int64_t balancings, seen;
@@ -73,12 +81,28 @@ static int64_t least(int64_t a, int64_t b)
 static double cost_of(const plb_trigger_t *self)
 {
     const state_t *s = self->state;
-    return isnan(self->cost) ? self->params[GUESS] * s->mean : self->cost;
+    return isnan(self->cost) ? plb_trigger_guess(self, self->params[GUESS]) * s->mean : self->cost;
+}
+
+/* A parameter that counts in balancings, and more where nobody knows what one costs. */
+static double times(const plb_trigger_t *self, int param)
+{
+    return self->params[param] * (isnan(self->cost) ? self->params[UNSURE] : 1.0);
 }
 
 static double excess(const state_t *s, double u)
 {
     return fmax(u - (s->residual - 1.0) * s->mean, 0.0);
+}
+
+/* Before the first balancing nobody knows what one removes. */
+static void doubt_steady(const plb_trigger_t *self, int64_t n)
+{
+    state_t *s = self->state;
+    if (s->balancings == 0) {
+        const bool doubts = isnan(self->cost) && n >= FIRST && s->mean > 0.0;
+        s->residual = doubts ? 1.0 + s->steady / s->mean : 1.0;
+    }
 }
 
 /* Sum of u over the last k iterations. */
@@ -109,6 +133,7 @@ static void record(state_t *s, const plb_cycle_t *c, const plb_observation_t *o)
     }
     s->sum[n % RING] = c->U;
     s->level[n % RING] = low;
+    s->steady = n == 1 ? low : fmin(s->steady, low);
     if (s->balancings > 0 && o->mean > 0.0) { /* what has come true */
         const double left = n < FIRST ? low : n == FIRST ? plb_median3(s->first) : most3(s->u);
         s->residual = n <= FIRST ? 1.0 + left / o->mean : fmin(s->residual, 1.0 + left / o->mean);
@@ -177,7 +202,7 @@ static double expected(const plb_trigger_t *self, int64_t n, double left)
     if (!(e > 0.0)) {
         return 0.0;
     }
-    const double span = self->params[PATIENCE] * theta / e;
+    const double span = times(self, PATIENCE) * theta / e;
     const int64_t k = span < (double)least(n, RING - 1) ? (int64_t)span : least(n, RING - 1);
     double stays = now;
     if (k > 0) {
@@ -202,16 +227,33 @@ static double best_rate(const plb_trigger_t *self, int64_t n)
     return s->iterations > 0.0 ? fmin(out, self->params[PAST] * s->paid / s->iterations) : out;
 }
 
+/* Is an imbalance that was there from the first iterations on to be tried? */
+static bool tries(const plb_trigger_t *self, int64_t n, double left)
+{
+    const state_t *s = self->state;
+    const double theta = cost_of(self);
+    const double level = isnan(self->cost) ? settled(s, n, theta) : s->level[n % RING];
+    if (s->balancings > 0 || !(level > 0.0)) {
+        return false;
+    }
+    if (n <= FIRST && level * left >= times(self, TRIAL) * theta) {
+        return true;
+    }
+    const bool repays = self->end == INT64_MAX || s->steady * left >= times(self, DOUBT) * theta;
+    const double counts = s->steady * fmin(s->steady / s->mean, 1.0);
+    return repays && plb_trigger_trial(self, (double)n * counts, s->mean);
+}
+
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
 {
     state_t *s = self->state;
-    const double *p = self->params;
     const int64_t n = self->cycle.n;
     record(s, &self->cycle, o);
+    doubt_steady(self, n);
     const double theta = cost_of(self);
     replay(s, n);
     v->excess = self->cycle.U;
-    v->residual = s->residual;
+    v->residual = s->balancings > 0 ? s->residual : 1.0;
     /* what the first iteration shows may be the program's warming up */
     if (s->seen == 1 || (n < FIRST && !((double)n * excess(s, s->level[n]) >= theta))) {
         v->reason = PLB_REASON_FEW;
@@ -224,13 +266,12 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     v->level = expected(self, n, left);
     v->rate = s->rate = best_rate(self, n);
     v->gain = v->level * left + 0.5 * growth * left * left;
-    const bool trial = s->balancings == 0 && n <= FIRST && s->level[n] > 0.0;
-    if (trial && s->level[n] * left >= p[TRIAL] * theta) {
+    if (tries(self, n, left)) {
         v->reason = PLB_REASON_FIRST;
     } else if (v->level < excess(s, v->rate)) {
         v->reason = PLB_REASON_CHEAP;
     } else {
-        const double need = (s->balancings > 0 ? 1.0 : p[DOUBT]) * theta;
+        const double need = (s->balancings > 0 ? 1.0 : times(self, DOUBT)) * theta;
         v->reason = v->level > 0.0 && v->gain >= need ? PLB_REASON_RATE : PLB_REASON_GAIN;
     }
 }
@@ -260,8 +301,12 @@ static const plb_param_t params[N_PARAMS] = {
     [DOUBT] = {"doubt", "", "gain that the first balancing must promise, in balancings", 2, 0,
                1e6},
     [TRIAL] = {"trial", "", "and the one of the initial placement", 4, 0, 1e6},
-    [GUESS] = {"guess", "iterations", "that a balancing is taken to cost before the first one", 30,
-               0, 1e9},
+    [GUESS] = {"guess", "iterations",
+               "that a balancing is taken to cost before the first one, where nobody told; in a "
+               "short run fewer",
+               20, 0, 1e9},
+    [UNSURE] = {"unsure", "", "patience, doubt and trial count so many times until then", 4, 0,
+                1e6},
 };
 
 const plb_trigger_kind_t plb_trigger_auto = {

@@ -2,19 +2,18 @@
  *
  * The average cost of an iteration of a cycle, (C + U) / tau, is least where u exceeds it
  * (u tau >= C + U); that is the best period of an imbalance of any shape that repeats itself
- * after each balancing.  A cost that is not known is taken for zero, as in menon. */
+ * after each balancing.  A cost that is not known is learned as in menon. */
 #include "decide/trigger.h"
-
-#include <math.h>
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
 {
-    (void)o;
     const plb_cycle_t *c = &self->cycle;
-    const double cost = isnan(self->cost) ? 0.0 : self->cost;
     v->excess = c->U;
-    v->reason =
-        c->u > 0.0 && c->u * (double)c->n - c->U >= cost ? PLB_REASON_RATE : PLB_REASON_CHEAP;
+    if (plb_trigger_first(self, o, v)) {
+        return;
+    }
+    v->reason = c->u > 0.0 && c->u * (double)c->n - c->U >= self->cost ? PLB_REASON_RATE
+                                                                      : PLB_REASON_CHEAP;
 }
 
 const plb_trigger_kind_t plb_trigger_boulmier = {

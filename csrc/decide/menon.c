@@ -1,18 +1,17 @@
 /* menon: U >= C, the reading of Menon 2012 in Boulmier 2021.
  *
  * For an imbalance that grows linearly from zero this is the iteration of eq. 3.5:
- * m tau^2 / 2 = theta.  A cost that is not known is taken for zero: the first imbalance is
- * balanced, and shows the cost. */
+ * m tau^2 / 2 = theta.  A cost that is not known is learned from a trial (plb_trigger_first). */
 #include "decide/trigger.h"
-
-#include <math.h>
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
 {
-    (void)o;
-    const double cost = isnan(self->cost) ? 0.0 : self->cost;
     v->excess = self->cycle.U;
-    v->reason = self->cycle.U > 0.0 && self->cycle.U >= cost ? PLB_REASON_LOSS : PLB_REASON_EARLY;
+    if (plb_trigger_first(self, o, v)) {
+        return;
+    }
+    const double U = self->cycle.U;
+    v->reason = U > 0.0 && U >= self->cost ? PLB_REASON_LOSS : PLB_REASON_EARLY;
 }
 
 const plb_trigger_kind_t plb_trigger_menon = {

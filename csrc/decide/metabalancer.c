@@ -15,7 +15,8 @@
  *     more iterations, in proportion and against the spread around it (a parabola stays within
  *     four spreads of its line from there on), or where the imbalance has already cost as much as
  *     a balancing would.
- * Before the first balancing its cost is unknown, and the threshold alone decides.
+ * As long as the cost is not known, both are due when the imbalance has cost what
+ * plb_trigger_trial allows; the thesis balances at once what is beyond the threshold.
  *
  * The residual is the worse of what the strategy promised and of what came true in the first three
  * iterations after the balancing.
@@ -32,12 +33,12 @@ static const double PAID = 0.5; /* of the cost, before a period can be over */
 
 typedef struct metabalancer {
     plb_period_t period;
-    double cost;     /* NAN: not known */
     double promised; /* max/mean after the last balancing, as the strategy saw it */
     double ratio[FIRST_RATIOS];
     double sum_max, sum_mean; /* since the last balancing */
     int64_t n;                /* observations since then */
     int64_t beyond;           /* of them the last so many in a row beyond the threshold */
+    bool tried;               /* there was a balancing */
 } metabalancer_t;
 
 static void restart(metabalancer_t *s, double promised)
@@ -52,7 +53,6 @@ static void init(plb_trigger_t *self)
 {
     metabalancer_t *s = self->state;
     plb_period_init(&s->period, self->params[MEMORY]);
-    s->cost = NAN;
     restart(s, 1.0);
 }
 
@@ -67,8 +67,8 @@ static double left_over(const double *r)
 /* Before the first balancing nothing was left over by one. */
 static double residual(const metabalancer_t *s)
 {
-    return isnan(s->cost) || s->n < FIRST_RATIOS ? s->promised
-                                                 : fmax(s->promised, left_over(s->ratio));
+    return !s->tried || s->n < FIRST_RATIOS ? s->promised
+                                            : fmax(s->promised, left_over(s->ratio));
 }
 
 static void count(metabalancer_t *s, const plb_observation_t *o)
@@ -90,19 +90,20 @@ static plb_reason_t dynamic(const plb_trigger_t *self, const metabalancer_t *s, 
     if (!(o->max > threshold * v->residual * o->mean)) {
         return PLB_REASON_EARLY;
     }
-    if (isnan(s->cost)) {
-        return PLB_REASON_FIRST;
+    if (isnan(self->cost)) {
+        return plb_trigger_trial(self, v->excess, o->mean) ? PLB_REASON_FIRST : PLB_REASON_EARLY;
     }
     const double expected = plb_fit_at(&s->period.max, x);
     if (s->period.max.n >= LINE && o->max > threshold * expected &&
         o->max > expected + SPREADS * plb_fit_spread(&s->period.max)) {
         return PLB_REASON_SUDDEN;
     }
-    return v->excess >= s->cost ? PLB_REASON_PAYS : PLB_REASON_EARLY;
+    return v->excess >= self->cost ? PLB_REASON_PAYS : PLB_REASON_EARLY;
 }
 
-static void describe(const metabalancer_t *s, double last, plb_verdict_t *v)
+static void describe(const plb_trigger_t *self, plb_verdict_t *v)
 {
+    const metabalancer_t *s = self->state;
     if (s->period.max.n < 2) {
         return;
     }
@@ -111,22 +112,23 @@ static void describe(const metabalancer_t *s, double last, plb_verdict_t *v)
     v->mean_slope = plb_fit_slope(&s->period.mean);
     v->mean_offset = plb_fit_at(&s->period.mean, 0.0);
     v->growth = plb_period_growth(&s->period, v->residual);
-    if (!isnan(s->cost)) {
-        v->tau = plb_period_tau(s->cost, v->growth);
-        v->next = last + fmax(1.0, floor(v->tau + 0.5));
+    if (!isnan(self->cost)) {
+        v->tau = plb_period_tau(self->cost, v->growth);
+        v->next = (double)self->last + fmax(1.0, floor(v->tau + 0.5));
     }
 }
 
-static plb_reason_t by_period(const metabalancer_t *s, const plb_observation_t *o,
+static plb_reason_t by_period(const plb_trigger_t *self, const plb_observation_t *o,
                               const plb_verdict_t *v)
 {
-    if (isnan(s->cost)) {
-        return PLB_REASON_WITHIN;
+    if (isnan(self->cost)) {
+        return v->growth > 0.0 && plb_trigger_trial(self, v->excess, o->mean) ? PLB_REASON_FIRST
+                                                                              : PLB_REASON_UNTOLD;
     }
     if (!(v->growth > 0.0)) {
         return PLB_REASON_FLAT;
     }
-    return (double)o->iteration >= v->next && v->excess >= PAID * s->cost ? PLB_REASON_PERIOD
+    return (double)o->iteration >= v->next && v->excess >= PAID * self->cost ? PLB_REASON_PERIOD
                                                                           : PLB_REASON_EARLY;
 }
 
@@ -138,8 +140,8 @@ static plb_reason_t reason_of(const plb_trigger_t *self, const plb_observation_t
     if (s->beyond > 0 && (double)s->beyond >= self->params[PATIENCE]) {
         return sudden;
     }
-    const plb_reason_t period = by_period(s, o, v);
-    return s->beyond == 0 || period == PLB_REASON_PERIOD ? period : PLB_REASON_SUSPECT;
+    const plb_reason_t period = by_period(self, o, v);
+    return s->beyond == 0 || period >= PLB_REASON_EVERY ? period : PLB_REASON_SUSPECT;
 }
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
@@ -147,7 +149,6 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     metabalancer_t *s = self->state;
     const double x = (double)(o->iteration - self->last);
     count(s, o);
-    v->cost = s->cost;
     v->residual = residual(s);
     v->excess = s->sum_max - v->residual * s->sum_mean;
     const plb_reason_t sudden = dynamic(self, s, x, o, v);
@@ -155,16 +156,16 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     if (s->beyond == 0 || (double)s->beyond >= self->params[PATIENCE]) {
         plb_period_add(&s->period, x, o->max, o->mean);
     }
-    describe(s, (double)self->last, v);
+    describe(self, v);
     v->reason =
         (double)s->n < self->params[LEAST] ? PLB_REASON_FEW : reason_of(self, o, sudden, v);
 }
 
-/* The cost follows what is measured, halfway each time: one balancing may have been disturbed. */
 static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
 {
     metabalancer_t *s = self->state;
-    s->cost = isnan(s->cost) ? cost : 0.5 * (s->cost + cost);
+    (void)cost;
+    s->tried = true;
     restart(s, max_over_mean);
 }
 

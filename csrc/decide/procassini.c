@@ -2,10 +2,8 @@
  *
  * T is the time of `batch` iterations like this one, e their efficiency mean/max, e_lb the one
  * that a balancing has given so far: the left side is what they would take balanced.  Before the
- * first balancing e_lb is 1, and a cost that is not known is taken for zero. */
+ * first balancing e_lb is 1; a cost that is not known is learned as in menon. */
 #include "decide/trigger.h"
-
-#include <math.h>
 
 enum { SPEEDUP, BATCH, N_PARAMS };
 
@@ -17,13 +15,15 @@ typedef struct procassini {
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
 {
     procassini_t *s = self->state;
+    if (plb_trigger_first(self, o, v)) {
+        return;
+    }
     const double present = o->max > 0.0 ? o->mean / o->max : 1.0;
-    const double cost = isnan(self->cost) ? 0.0 : self->cost;
     const double after = s->n > 0 ? s->efficiency / (double)s->n : 1.0;
     const double time = self->params[BATCH] * o->max;
     v->residual = 1.0 / after;
-    v->reason = time * present / after + cost < self->params[SPEEDUP] * time ? PLB_REASON_REPAYS
-                                                                             : PLB_REASON_EARLY;
+    const double then = time * present / after + self->cost;
+    v->reason = then < self->params[SPEEDUP] * time ? PLB_REASON_REPAYS : PLB_REASON_EARLY;
 }
 
 static void balanced(plb_trigger_t *self, double cost, double max_over_mean)

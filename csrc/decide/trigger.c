@@ -17,6 +17,11 @@ const plb_trigger_kind_t *const plb_triggers[] = {
     &plb_trigger_auto,     NULL,
 };
 
+/* The loss after which a balancing of unknown cost is tried, in balanced iterations: one takes 0.1
+ * to 100 of them, 3 in the geometric mean.  In a short run it is a share of the run's: nobody asks
+ * for balancings that cost much of it. */
+static const double TRIAL = 6.0, SHARE = 0.03;
+
 const plb_trigger_kind_t *plb_trigger_find(const char *name)
 {
     for (const plb_trigger_kind_t *const *k = plb_triggers; *k != NULL; k++) {
@@ -172,4 +177,28 @@ int plb_trigger_balanced(plb_trigger_t *self, int64_t iteration, double cost, do
     }
     self->cycle = (plb_cycle_t){0};
     return PLB_OK;
+}
+
+double plb_trigger_guess(const plb_trigger_t *self, double most)
+{
+    if (self->end == INT64_MAX) {
+        return most;
+    }
+    const double run = (double)(self->end - self->last) - 1.0; /* before the first balancing */
+    return fmin(most, SHARE * fmax(run, 1.0));
+}
+
+bool plb_trigger_trial(const plb_trigger_t *self, double excess, double mean)
+{
+    return isnan(self->cost) && excess > 0.0 && excess >= plb_trigger_guess(self, TRIAL) * mean;
+}
+
+bool plb_trigger_first(const plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
+{
+    if (!isnan(self->cost)) {
+        return false;
+    }
+    v->reason = plb_trigger_trial(self, self->cycle.U, o->mean) ? PLB_REASON_FIRST
+                                                                : PLB_REASON_UNTOLD;
+    return true;
 }

@@ -27,8 +27,9 @@ typedef struct plb_observation {
     X(START, "nothing was observed yet")                                                          \
     X(FEW, "too few iterations since the last balancing")                                         \
     X(STALE, "an iteration from before the last balancing")                                       \
-    X(WITHIN, "the cost of a balancing is not known yet, and the imbalance is within the "        \
-              "threshold")                                                                        \
+    X(WITHIN, "the imbalance is within the threshold")                                            \
+    X(UNTOLD, "the cost of a balancing is not known yet, and the imbalance has not cost enough "  \
+              "to try one")                                                                       \
     X(FLAT, "the imbalance does not grow")                                                        \
     X(EARLY, "the period is not over")                                                            \
     X(SUSPECT, "the imbalance is beyond the threshold; it may be a spike")                        \
@@ -36,7 +37,7 @@ typedef struct plb_observation {
     X(GAIN, "the iterations left would not repay a balancing")                                    \
     X(EVERY, "the given number of iterations is over")                                            \
     X(PERIOD, "the ideal period is over")                                                         \
-    X(FIRST, "the imbalance is beyond the threshold, and no balancing was tried yet")             \
+    X(FIRST, "no balancing was tried yet, and the imbalance has cost enough to try one")          \
     X(SUDDEN, "the imbalance is beyond the threshold and beyond what its growth explains")        \
     X(UNBALANCED, "a rank is beyond the tolerance")                                               \
     X(LOSS, "the imbalance since the last balancing has cost as much as a balancing")             \
@@ -139,5 +140,18 @@ int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err
  *  max_over_mean >= 1 on the loads that it saw. */
 int plb_trigger_balanced(plb_trigger_t *self, int64_t iteration, double cost, double max_over_mean,
                          plb_err_t *err);
+
+/** Iterations that a balancing of unknown cost is taken for: `most`, and in a short run the share
+ *  of its iterations that a balancing worth trying costs at most. */
+double plb_trigger_guess(const plb_trigger_t *self, double most);
+
+/** Is a first balancing due, to learn its cost?  As in ski rental: when the imbalance has cost as
+ *  much (`excess`) as the doubt is worth.  False once a cost is known.  `mean`: seconds of a
+ *  balanced iteration. */
+bool plb_trigger_trial(const plb_trigger_t *self, double excess, double mean);
+
+/** The verdict of triggers that can say nothing as long as the cost is not known: false, and `v`
+ *  as it was, where it is. */
+bool plb_trigger_first(const plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v);
 
 #endif

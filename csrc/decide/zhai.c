@@ -1,9 +1,7 @@
 /* zhai: the sum of (median of the last three iteration times - reference) >= C.
  *
  * The reference is the mean of the first `reference` iteration times after the balancing; the
- * average load plays no part.  A cost that is not known is taken for zero, as in menon. */
-#include <math.h>
-
+ * average load plays no part.  A cost that is not known is learned as in menon. */
 #include "base/quantile.h"
 #include "decide/trigger.h"
 
@@ -23,14 +21,16 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     if (n <= first) {
         s->reference += o->max;
     }
+    if (plb_trigger_first(self, o, v)) {
+        return;
+    }
     if (n < LAST || n <= first) {
         v->reason = PLB_REASON_FEW;
         return;
     }
-    const double cost = isnan(self->cost) ? 0.0 : self->cost;
     s->loss += plb_median3(s->time) - s->reference / (double)first;
     v->excess = s->loss;
-    v->reason = s->loss > 0.0 && s->loss >= cost ? PLB_REASON_LOSS : PLB_REASON_EARLY;
+    v->reason = s->loss > 0.0 && s->loss >= self->cost ? PLB_REASON_LOSS : PLB_REASON_EARLY;
 }
 
 static void balanced(plb_trigger_t *self, double cost, double max_over_mean)

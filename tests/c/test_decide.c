@@ -128,6 +128,25 @@ static void parameters_are_checked(void **state)
     assert_null(plb_trigger_find("no such"));
 }
 
+static void a_trial_is_due_when_the_imbalance_has_cost_enough(void **state)
+{
+    (void)state;
+    plb_trigger_t trigger;
+    plb_err_t err;
+    assert_int_equal(make(&trigger, "menon", &err), PLB_OK);
+    assert_true(plb_trigger_trial(&trigger, 12.0, 2.0)); /* 6 iterations of 2 s */
+    assert_false(plb_trigger_trial(&trigger, 11.9, 2.0));
+    assert_false(plb_trigger_trial(&trigger, 0.0, 0.0));
+    const plb_observation_t first = {10, 1.0, 1.0};
+    assert_int_equal(plb_trigger_expect(&trigger, 110, NAN, &err), PLB_OK);
+    assert_int_equal(plb_trigger_observe(&trigger, &first, &err), PLB_OK);
+    near(plb_trigger_guess(&trigger, 20.0), 3.0, 1e-12); /* 3 % of 100 iterations */
+    assert_true(plb_trigger_trial(&trigger, 6.1, 2.0));
+    assert_int_equal(plb_trigger_balanced(&trigger, 10, 5.0, 1.0, &err), PLB_OK);
+    assert_false(plb_trigger_trial(&trigger, 1e9, 2.0)); /* the cost is known */
+    plb_trigger_free(&trigger);
+}
+
 static void two_triggers_with_the_same_calls_agree(void **state)
 {
     (void)state;
@@ -164,6 +183,7 @@ int main(void)
         cmocka_unit_test(period_is_that_of_eq_3_5),
         cmocka_unit_test(each_trigger_survives_each_failed_allocation),
         cmocka_unit_test(parameters_are_checked),
+        cmocka_unit_test(a_trial_is_due_when_the_imbalance_has_cost_enough),
         cmocka_unit_test(two_triggers_with_the_same_calls_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
