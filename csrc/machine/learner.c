@@ -9,7 +9,7 @@
 static const double AGEING = 0.7; /* weight of a placement against that of the next one */
 static const double PRIOR = 0.25; /* weight of the user's own work estimate, in observations */
 
-/* A rank is treated as a new one where the median of its objects that stayed has changed by CHANGED
+/* A rank is treated as a new one where its objects' median has changed by CHANGED
  * or more, and by ERRORS times its own error, LEAST objects, all alike: nine deciles apart by no
  * more than half of the change, and what is usual on all ranks.  Objects that grow do so each by
  * its own factor. */
@@ -40,19 +40,28 @@ enum {
 
 /* ---- ranks that change ---------------------------------------------------------------------- */
 
-/* By what the objects that stayed on a rank have changed: m of them, quantiles. */
+/* By what a rank's objects have changed: m of them, quantiles. */
 typedef struct change {
     int32_t rank;
     int64_t m;
     double low, middle, high;
 } change_t;
 
-/* What stayed where it was: log of how much longer it takes, by rank; begin[p+1]. */
+/* Whether an object that went from rank a to b tells what b has changed by: if it stayed there, or
+ * if both speeds are believed, so that the rest of its change is known. */
+static bool tells_shift(const plb_learner_t *self, int32_t a, int32_t b)
+{
+    return a == b || (self->unlike && a < self->p && isfinite(self->error[a]) &&
+                      isfinite(self->error[b]));
+}
+
+/* log of how much longer objects take than is known of them, by rank, which is begin[r] to end[r];
+ * begin[p+1]. */
 static void find_shifts(const plb_learner_t *self, int64_t *begin, int64_t *end, double *shift)
 {
     const plb_placement_t *last = &self->seen[self->n_seen - 1], *now = &self->now;
     int64_t i = 0;
-    for (int64_t j = 0; j < now->n; j++) { /* room for all, also for those that came */
+    for (int64_t j = 0; j < now->n; j++) { /* room for all, also for those that say nothing */
         begin[now->who[j] + 1]++;
     }
     for (int32_t r = 0; r < self->p; r++) {
@@ -61,8 +70,11 @@ static void find_shifts(const plb_learner_t *self, int64_t *begin, int64_t *end,
     memcpy(end, begin, (size_t)self->p * sizeof *end);
     for (int64_t j = 0; j < now->n; j++) {
         i = plb_placement_find(last, i, now->key[j]);
-        if (i < last->n && last->key[i] == now->key[j] && last->who[i] == now->who[j]) {
-            shift[end[now->who[j]]++] = (double)now->y[j] - last->y[i];
+        if (i < last->n && last->key[i] == now->key[j] &&
+            tells_shift(self, last->who[i], now->who[j])) {
+            const int32_t a = last->who[i], b = now->who[j];
+            const double known = a == b ? 0.0 : self->guess[a] - self->guess[b];
+            shift[end[b]++] = (double)now->y[j] - last->y[i] - known;
         }
     }
 }
