@@ -9,19 +9,24 @@
 static const double AGEING = 0.7; /* weight of a placement against that of the next one */
 static const double PRIOR = 0.25; /* weight of the user's own work estimate, in observations */
 
-/* When a rank is said to have changed: the median of its objects that stayed takes so much longer
- * or shorter, LEAST of them, by ERRORS of its own, and they do alike: but for the noise, four in
- * five within half of that.  Objects that have grown do so each by its own. */
+/* A rank is treated as a new one where its objects' median has changed by CHANGED
+ * or more, and by ERRORS times its own error, LEAST objects, all alike: nine deciles apart by no
+ * more than half of the change, and what is usual on all ranks.  Objects that grow do so each by
+ * its own factor. */
 static const double CHANGED = 0.09531017980432493; /* log 1.1 */
 static const double CHANGED_ALIKE = 0.5;
-static const double NOISE = 2.56 * 1.4142135623730951; /* deciles of a difference of two, in sigma
-                                                        */
 enum { LEAST = 4 };
 
-/* When ranks are said to be unlike: the speeds account for a part of what changed as objects moved
- * (for it to remain so: a smaller one), one is off by more than a twentieth, and the squares of
+/* Ranks show that they are unlike where the speeds explain a part of what changed as objects moved
+ * (a smaller part once they are believed), one is off by more than a twentieth, and the squares of
  * all, in their errors, add up to more than chance allows, by ERRORS of that sum's deviations. */
 static const double EXPLAINED = 0.08, STILL = 0.03, ERRORS = 4.0, UNLIKE = 0.05;
+
+/* What speeds must have gained by their predictions (`evidence.h`): two intervals at least. */
+static const double PROVEN = 5.5;
+
+/* Or where next to nothing else has changed, neither what moved nor what stayed. */
+static const double CLEAR = 0.95;
 
 static const double WARY = 1.5; /* times what ranks were seen to be unsteady by, as that is of few
                                  */
@@ -35,73 +40,68 @@ enum {
 
 /* ---- ranks that change ---------------------------------------------------------------------- */
 
-/* By what the objects that stayed on a rank have changed: m of them, quantiles. */
+/* By what a rank's objects have changed: m of them, quantiles. */
 typedef struct change {
     int32_t rank;
     int64_t m;
     double low, middle, high;
 } change_t;
 
-/* What stayed where it was: log of how much longer it takes, by rank; begin[p+1]. */
-static void find_shifts(const plb_learner_t *self, const plb_placement_t *last,
-                        const plb_placement_t *now, int64_t *begin, double *shift)
+/* Whether an object that went from rank a to b tells what b has changed by: if it stayed there, or
+ * if both speeds are believed, so that the rest of its change is known. */
+static bool tells_shift(const plb_learner_t *self, int32_t a, int32_t b)
 {
-    for (int pass = 0; pass < 2; pass++) { /* count, then fill */
-        for (int64_t i = 0, j = 0; i < last->n && j < now->n;) {
-            if (last->key[i] != now->key[j]) {
-                last->key[i] < now->key[j] ? i++ : j++;
-                continue;
-            }
-            const int32_t r = now->who[j];
-            if (last->who[i] == r) {
-                const double by = (double)now->y[j] - last->y[i];
-                if (pass == 0) {
-                    begin[r + 1]++;
-                } else {
-                    shift[begin[r]++] = by;
-                }
-            }
-            i++, j++;
-        }
-        if (pass == 0) {
-            for (int32_t r = 0; r < self->p; r++) {
-                begin[r + 1] += begin[r];
-            }
-        }
-    }
-    memmove(begin + 1, begin, (size_t)self->p * sizeof *begin);
-    begin[0] = 0;
+    return a == b || (self->unlike && a < self->p && isfinite(self->error[a]) &&
+                      isfinite(self->error[b]));
 }
 
-static int32_t quantiles(const plb_learner_t *self, const int64_t *begin, double *shift,
-                         change_t *out)
+/* log of how much longer objects take than is known of them, by rank, which is begin[r] to end[r];
+ * begin[p+1]. */
+static void find_shifts(const plb_learner_t *self, int64_t *begin, int64_t *end, double *shift)
 {
-    int32_t n = 0;
+    const plb_placement_t *last = &self->seen[self->n_seen - 1], *now = &self->now;
+    int64_t i = 0;
+    for (int64_t j = 0; j < now->n; j++) { /* room for all, also for those that say nothing */
+        begin[now->who[j] + 1]++;
+    }
     for (int32_t r = 0; r < self->p; r++) {
-        const int64_t m = begin[r + 1] - begin[r];
-        double *mine = shift + begin[r];
-        if (m > 0) {
-            const double last = (double)(m - 1);
-            out[n++] = (change_t){.rank = r,
-                                  .m = m,
-                                  .low = plb_nth(mine, m, (int64_t)rint(0.1 * last)),
-                                  .middle = plb_nth(mine, m, (int64_t)rint(0.5 * last)),
-                                  .high = plb_nth(mine, m, (int64_t)rint(0.9 * last))};
+        begin[r + 1] += begin[r];
+    }
+    memcpy(end, begin, (size_t)self->p * sizeof *end);
+    for (int64_t j = 0; j < now->n; j++) {
+        i = plb_placement_find(last, i, now->key[j]);
+        if (i < last->n && last->key[i] == now->key[j] &&
+            tells_shift(self, last->who[i], now->who[j])) {
+            const int32_t a = last->who[i], b = now->who[j];
+            const double known = a == b ? 0.0 : self->guess[a] - self->guess[b];
+            shift[end[b]++] = (double)now->y[j] - last->y[i] - known;
         }
     }
-    return n;
 }
 
-static bool has_changed(const plb_learner_t *self, const change_t *of, double by)
+/* The median first: what is below it, and what is above it, is half as much to search. */
+static change_t quantiles(int32_t r, double *x, int64_t m)
+{
+    const double last = (double)(m - 1);
+    const int64_t low = (int64_t)rint(0.1 * last), middle = (int64_t)rint(0.5 * last),
+                  high = (int64_t)rint(0.9 * last);
+    change_t out = {.rank = r, .m = m, .middle = plb_nth(x, m, middle)};
+    out.low = low < middle ? plb_nth(x, middle, low) : out.middle;
+    out.high = high > middle ? plb_nth(x + middle + 1, m - middle - 1, high - middle - 1)
+                             : out.middle;
+    return out;
+}
+
+static bool has_changed(const change_t *of, double by, double usual_width)
 {
     const double width = of->high - of->low;
-    const bool alike = width < CHANGED_ALIKE * by + NOISE * self->fit.sigma;
+    const bool alike = width < CHANGED_ALIKE * by + usual_width;
     const bool sure = by > fmax(CHANGED, ERRORS * 0.5 * width / sqrt((double)of->m));
     return alike && sure && of->m >= LEAST;
 }
 
-/* What was seen of some ranks was seen of others, that they were then. */
-static void begin_anew(plb_learner_t *self, const int32_t *past_of)
+/* What was seen of a rank that has changed was seen of another rank, the one that it was then. */
+static void begin_again(plb_learner_t *self, const int32_t *past_of)
 {
     for (int32_t j = 0; j < self->n_seen; j++) {
         int32_t *who = self->seen[j].who;
@@ -113,50 +113,114 @@ static void begin_anew(plb_learner_t *self, const int32_t *past_of)
     }
 }
 
-/* Ranks whose objects stayed and changed alike are others from now on. */
-static int follow_changes(plb_learner_t *self, const plb_placement_t *now, plb_err_t *err)
+/* Of n ranks, what each has changed by against the program as a whole; past_of[p]: the number of
+ * the rank that it was before, or -1. */
+static void find_changed(plb_learner_t *self, const change_t *change, int32_t n, double *room,
+                         int32_t *past_of, double *shift)
 {
-    int ret = PLB_OK;
-    int64_t *begin = NULL;
-    double *shift = NULL, *middle = NULL;
-    change_t *change = NULL;
-    int32_t *past_of = NULL, before = self->n_past;
-    const plb_placement_t *last = self->n_seen > 0 ? &self->seen[self->n_seen - 1] : NULL;
-    if (last == NULL) {
-        return ret;
-    }
-    PLB_NEW0(begin, self->p + 1);
-    PLB_NEW(shift, now->n);
-    PLB_NEW(middle, self->p);
-    PLB_NEW(change, self->p);
-    PLB_NEW(past_of, self->p);
-    find_shifts(self, last, now, begin, shift);
-    const int32_t n = quantiles(self, begin, shift, change);
     for (int32_t i = 0; i < n; i++) {
-        middle[i] = change[i].middle;
+        room[i] = change[i].middle;
     }
-    const double all = n > 2 ? plb_median(middle, n) : 0.0; /* what the program as a whole does */
-    memset(past_of, -1, (size_t)self->p * sizeof *past_of);
+    const double all = n > 2 ? plb_median(room, n) : 0.0;
+    for (int32_t i = 0; i < n; i++) {
+        room[i] = change[i].high - change[i].low;
+    }
+    const double usual_width = n > 0 ? plb_median(room, n) : 0.0;
+    for (int32_t r = 0; r < self->p; r++) {
+        past_of[r] = -1;
+        shift[r] = all;
+    }
     for (int32_t i = 0; i < n; i++) {
         const double by = fabs(change[i].middle - all);
         self->shift[self->n_shifts++ % ((int64_t)MOST * self->p)] = by;
-        if (has_changed(self, &change[i], by)) {
+        if (has_changed(&change[i], by, usual_width)) {
             past_of[change[i].rank] = self->p + self->n_past++;
+            shift[change[i].rank] = change[i].middle;
         }
     }
+    self->now.usual = all;
+}
+
+/* Do the speeds fitted so far predict the new placement? */
+static void test_guess(plb_learner_t *self, const double *shift)
+{
+    const int32_t n = self->n_seen;
+    double usual = 0.0;
+    if (plb_placement_same(&self->seen[n - 1], &self->now)) {
+        return;
+    }
+    for (int32_t j = 1; j < n; j++) {
+        usual += self->seen[j].usual / (n - 1);
+    }
+    const plb_interval_t interval = {
+        .last = &self->seen[n - 1],
+        .now = &self->now,
+        .before = n > 1 ? &self->seen[n - 2] : NULL,
+        .oldest = n > 1 ? &self->seen[0] : NULL,
+        .intervals = n - 1,
+        .usual_before = self->seen[n - 1].usual,
+        .usual_trend = usual,
+        .shift = shift,
+        .log_speed = self->guess,
+        .error = self->error,
+    };
+    plb_evidence_test(&self->evidence, &interval);
+}
+
+static int make_room(plb_learner_t *self, int64_t n, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    if (n > self->n_room) {
+        plb_free(self->room);
+        self->n_room = 0;
+        PLB_NEW(self->room, n);
+        self->n_room = n;
+    }
+out:
+    return ret;
+}
+
+/* Compares the new placement with the last one: which ranks have changed, and whether the speeds
+ * have predicted what moved. */
+static int compare(plb_learner_t *self, plb_err_t *err)
+{
+    const int32_t p = self->p, before = self->n_past;
+    int64_t *begin = NULL, *end = NULL;
+    double *shift = NULL, *room = NULL;
+    change_t *change = NULL;
+    int32_t *past_of = NULL, n = 0;
+    int ret = make_room(self, self->now.n, err);
+    if (ret != PLB_OK || self->n_seen == 0) {
+        return ret;
+    }
+    PLB_NEW0(begin, p + 1);
+    PLB_NEW(end, p);
+    PLB_NEW(shift, p);
+    PLB_NEW(room, p);
+    PLB_NEW(change, p);
+    PLB_NEW(past_of, p);
+    find_shifts(self, begin, end, self->room);
+    for (int32_t r = 0; r < p; r++) {
+        if (end[r] > begin[r]) {
+            change[n++] = quantiles(r, self->room + begin[r], end[r] - begin[r]);
+        }
+    }
+    find_changed(self, change, n, room, past_of, shift);
+    test_guess(self, shift);
     if (self->n_past > before) {
-        begin_anew(self, past_of);
+        begin_again(self, past_of);
     }
 out:
     plb_free(begin);
+    plb_free(end);
     plb_free(shift);
-    plb_free(middle);
+    plb_free(room);
     plb_free(change);
     plb_free(past_of);
     return ret;
 }
 
-/* Ranks as they were that no placement knows any more are forgotten. */
+/* Ranks of the past that no placement knows any more are forgotten. */
 static int forget_past(plb_learner_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -186,20 +250,21 @@ out:
     return ret;
 }
 
-static int remember(plb_learner_t *self, plb_placement_t *now, plb_err_t *err)
+/* The new placement is the last one; that which leaves lends its memory to the next. */
+static int remember(plb_learner_t *self, plb_err_t *err)
 {
+    plb_placement_t gone = {0};
     int32_t n = self->n_seen;
-    if (n > 0 && plb_placement_same(&self->seen[n - 1], now)) {
-        plb_placement_free(
-            &self->seen[--n]); /* no news of the speeds: what is older is not forgotten */
-    }
-    if (n == MOST) {
-        plb_placement_free(&self->seen[0]);
+    if (n > 0 && plb_placement_same(&self->seen[n - 1], &self->now)) {
+        gone = self->seen[--n]; /* no news of the speeds: what is older is not forgotten */
+        self->now.usual += gone.usual;
+    } else if (n == MOST) {
+        gone = self->seen[0];
         memmove(self->seen, self->seen + 1, (size_t)--n * sizeof *self->seen);
     }
-    self->seen[n++] = *now;
-    *now = (plb_placement_t){0};
-    self->n_seen = n;
+    self->seen[n] = self->now;
+    self->n_seen = n + 1;
+    self->now = gone;
     return forget_past(self, err);
 }
 
@@ -212,78 +277,151 @@ typedef struct history {
     float y[MOST + 1], weight[MOST + 1];
 } history_t;
 
-static void add_group(plb_moved_t *out, const history_t *from, int32_t first, int32_t n)
+static void add_observation(plb_moved_t *out, int32_t who, float y, float weight)
 {
-    bool moved = false;
-    for (int32_t i = first + 1; i < first + n; i++) {
-        moved = moved || from->who[i] != from->who[i - 1];
-    }
-    if (!moved) {
-        return;
-    }
-    memcpy(out->rank + out->m, from->who + first, (size_t)n * sizeof *out->rank);
-    memcpy(out->y + out->m, from->y + first, (size_t)n * sizeof *out->y);
-    memcpy(out->weight + out->m, from->weight + first, (size_t)n * sizeof *out->weight);
-    out->m += n;
-    out->start[++out->n] = out->m;
+    out->rank[out->m] = who;
+    out->y[out->m] = y;
+    out->weight[out->m++] = weight;
 }
 
-/* For work that drifts: an object under two placements, one behind the other. */
+/* For work that stays: an object that has moved, each of its stays on a rank as one observation. */
+static void add_stays(plb_moved_t *out, const history_t *from)
+{
+    const int64_t first = out->m;
+    for (int32_t i = 0; i < from->n;) {
+        const int32_t who = from->who[i];
+        float sum = 0.0F, weight = 0.0F;
+        for (; i < from->n && from->who[i] == who; i++) {
+            sum += from->weight[i] * from->y[i];
+            weight += from->weight[i];
+        }
+        add_observation(out, who, sum / weight, weight);
+    }
+    if (out->m - first > 1) {
+        out->start[++out->n] = out->m;
+    } else {
+        out->m = first;
+    }
+}
+
+/* For work that drifts: an object that has moved from one placement to the next. */
 static void add_pairs(plb_moved_t *out, const history_t *from)
 {
     for (int32_t i = 0; i + 1 < from->n; i++) {
-        if (from->placement[i + 1] == from->placement[i] + 1) {
-            add_group(out, from, i, 2);
+        if (from->placement[i + 1] == from->placement[i] + 1 && from->who[i] != from->who[i + 1]) {
+            add_observation(out, from->who[i], from->y[i], from->weight[i]);
+            add_observation(out, from->who[i + 1], from->y[i + 1], from->weight[i + 1]);
+            out->start[++out->n] = out->m;
         }
     }
 }
 
-/* Object after object: its history to both models. */
-static void gather(const plb_learner_t *self, const plb_placement_t *user, plb_moved_t *steady,
-                   plb_moved_t *drifting)
+/* All placements, and the user's estimates behind them, read object by object. */
+typedef struct reader {
+    const plb_placement_t *of[MOST + 1];
+    float age[MOST + 1];
+    int64_t at[MOST + 1];
+    int32_t n;    /* placements */
+    bool aligned; /* with the same objects in each, and no estimates */
+    int32_t user; /* the rank that stands for the user */
+} reader_t;
+
+static void begin_reading(const plb_learner_t *self, reader_t *out)
 {
     const int32_t n = self->n_seen;
-    const plb_placement_t *of[MOST + 1];
-    int64_t at[MOST + 1] = {0};
-    float age[MOST + 1];
+    *out = (reader_t){.n = n, .aligned = self->user.n == 0, .user = self->p + self->n_past};
     for (int32_t j = 0; j < n; j++) {
-        of[j] = &self->seen[j];
-        age[j] = (float)pow(AGEING, n - 1 - j);
+        out->of[j] = &self->seen[j];
+        out->age[j] = (float)pow(AGEING, n - 1 - j);
+        out->aligned = out->aligned && plb_placement_same_keys(out->of[j], out->of[0]);
     }
-    of[n] = user;
-    age[n] = (float)PRIOR;
-    for (;;) {
-        int64_t key = INT64_MAX;
-        bool any = false;
-        for (int32_t j = 0; j <= n; j++) {
-            if (at[j] < of[j]->n) {
-                key = of[j]->key[at[j]] < key ? of[j]->key[at[j]] : key;
-                any = true;
-            }
+    out->of[n] = &self->user;
+    out->age[n] = (float)PRIOR;
+}
+
+static void read_one(reader_t *self, int32_t j, history_t *out)
+{
+    const plb_placement_t *of = self->of[j];
+    const int64_t i = self->at[j];
+    out->placement[out->n] = j;
+    out->who[out->n] = j < self->n ? of->who[i] : self->user;
+    out->y[out->n] = of->y[i];
+    out->weight[out->n++] = of->weight[i] * self->age[j];
+}
+
+/* The next object that may have moved; false: there is none. */
+static bool read_aligned(reader_t *self, history_t *out)
+{
+    int64_t i = self->at[0];
+    bool moved = false;
+    for (; i < self->of[0]->n && !moved; i++) {
+        const int32_t who = self->of[0]->who[i];
+        for (int32_t j = 1; j < self->n; j++) {
+            moved |= self->of[j]->who[i] != who;
         }
-        if (!any) {
+    }
+    self->at[0] = i;
+    for (int32_t j = 0; j < self->n && moved; j++) {
+        self->at[j] = i - 1;
+        read_one(self, j, out);
+    }
+    self->at[0] = i;
+    return moved;
+}
+
+static bool read_any(reader_t *self, history_t *out)
+{
+    int64_t key = INT64_MAX;
+    bool any = false;
+    for (int32_t j = 0; j <= self->n; j++) {
+        if (self->at[j] < self->of[j]->n) {
+            key = self->of[j]->key[self->at[j]] < key ? self->of[j]->key[self->at[j]] : key;
+            any = true;
+        }
+    }
+    for (int32_t j = 0; j <= self->n && any; j++) {
+        if (self->at[j] < self->of[j]->n && self->of[j]->key[self->at[j]] == key) {
+            read_one(self, j, out);
+            self->at[j]++;
+        }
+    }
+    return any;
+}
+
+/* Object after object: its history to both models. */
+static void gather(const plb_learner_t *self, plb_moved_t *steady, plb_moved_t *drifting)
+{
+    reader_t reader;
+    history_t object;
+    begin_reading(self, &reader);
+    for (;;) {
+        object.n = 0;
+        if (!(reader.aligned ? read_aligned : read_any)(&reader, &object)) {
             return;
         }
-        history_t object;
-        object.n = 0;
-        for (int32_t j = 0; j <= n; j++) {
-            if (at[j] < of[j]->n && of[j]->key[at[j]] == key) {
-                const int64_t i = at[j]++;
-                object.placement[object.n] = j;
-                object.who[object.n] = j < n ? of[j]->who[i] : self->p + self->n_past;
-                object.y[object.n] = of[j]->y[i];
-                object.weight[object.n++] = of[j]->weight[i] * age[j];
-            }
-        }
-        add_group(steady, &object, 0, object.n);
-        object.n -= object.n > 0 && object.placement[object.n - 1] == n;
+        add_stays(steady, &object);
+        object.n -= object.n > 0 && object.placement[object.n - 1] == reader.n;
         add_pairs(drifting, &object);
     }
 }
 
-/* What each speed is off by as ranks as a whole are unsteady, by other programs or by a drift of
- * their objects: the median of what they have changed by from placement to placement, over as many
- * as the rank was seen in. */
+/* In how many placements each rank was seen, as it is now. */
+static void count_seen(const plb_learner_t *self, int32_t *seen_in, int32_t *last)
+{
+    for (int32_t j = 0; j < self->n_seen; j++) {
+        const int32_t *who = self->seen[j].who;
+        for (int64_t i = 0; i < self->seen[j].n; i++) {
+            if (who[i] < self->p && last[who[i]] <= j) {
+                last[who[i]] = j + 1;
+                seen_in[who[i]]++;
+            }
+        }
+    }
+}
+
+/* Ranks as a whole are unsteady, by other programs or by a drift of their objects: an error of each
+ * speed, the median of what ranks have changed by from placement to placement, over as many as the
+ * rank was seen in. */
 static int add_unrest(const plb_learner_t *self, double *error, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -298,15 +436,7 @@ static int add_unrest(const plb_learner_t *self, double *error, plb_err_t *err)
     PLB_NEW0(last, self->p);
     memcpy(shift, self->shift, (size_t)n * sizeof *shift);
     const double deviation = WARY * 1.4826 * plb_median(shift, n) / sqrt(2.0);
-    for (int32_t j = 0; j < self->n_seen; j++) {
-        for (int64_t i = 0; i < self->seen[j].n; i++) {
-            const int32_t who = self->seen[j].who[i];
-            if (who < self->p && last[who] <= j) {
-                last[who] = j + 1;
-                seen_in[who]++;
-            }
-        }
-    }
+    count_seen(self, seen_in, last);
     for (int32_t r = 0; r < self->p; r++) {
         error[r] = hypot(error[r], deviation / sqrt(seen_in[r] > 1 ? seen_in[r] : 1.0));
     }
@@ -333,15 +463,15 @@ static void centre(double *log_speed, const double *error, int32_t p)
     }
 }
 
-/* Whether the ranks are unlike, by speeds and their errors. */
-static bool shows(const plb_learner_t *self, const double *log_speed)
+/* Whether the guess shows that ranks are unlike, by speeds and their errors. */
+static bool shows(const plb_learner_t *self)
 {
     double most = 0.0, squares = 0.0;
     int32_t known = 0;
     for (int32_t r = 0; r < self->p; r++) {
         if (isfinite(self->error[r])) {
-            const double off = fabs(log_speed[r]) / self->error[r];
-            most = fmax(most, fabs(log_speed[r]));
+            const double off = fabs(self->guess[r]) / self->error[r];
+            most = fmax(most, fabs(self->guess[r]));
             squares += off * off;
             known++;
         }
@@ -351,55 +481,95 @@ static bool shows(const plb_learner_t *self, const double *log_speed)
            squares > freedom + ERRORS * sqrt(2.0 * freedom);
 }
 
-static void conclude(plb_learner_t *self, const double *log_speed)
+/* Whether the guess explains all that changed from the last placement but one to the last. */
+static bool is_clear(plb_learner_t *self, double *shift)
 {
-    const bool unlike = shows(self, log_speed);
+    const int32_t n = self->n_seen;
+    if (n < 2) {
+        return false;
+    }
+    for (int32_t r = 0; r < self->p; r++) {
+        shift[r] = self->seen[n - 1].usual;
+    }
+    const plb_interval_t interval = {.last = &self->seen[n - 2],
+                                     .now = &self->seen[n - 1],
+                                     .shift = shift,
+                                     .log_speed = self->guess,
+                                     .error = self->error};
+    return plb_evidence_explained(&self->evidence, &interval) > CLEAR;
+}
+
+/* Whether the guesses have predicted what came; the user's own word needs no proof, but must not be
+ * disproved.  room[p]. */
+static bool is_proven(plb_learner_t *self, double *room)
+{
+    const double gain = plb_evidence_total(&self->evidence);
+    if (self->unlike || self->user.n > 0) {
+        return gain >= 0.0;
+    }
+    return gain > PROVEN || (gain >= 0.0 && is_clear(self, room));
+}
+
+/* room[p] */
+static void conclude(plb_learner_t *self, double *room)
+{
+    const bool unlike = shows(self) && is_proven(self, room);
     self->doubts = unlike ? 0 : self->doubts + 1;
     if (unlike) {
-        memcpy(self->log_speed, log_speed, (size_t)self->p * sizeof *log_speed);
+        memcpy(self->log_speed, self->guess, (size_t)self->p * sizeof *self->guess);
         self->unlike = true;
     } else if (self->doubts >= DOUBTS) {
         self->unlike = false;
     }
 }
 
-static int fit(plb_learner_t *self, const plb_placement_t *user, plb_err_t *err)
+/* The better model: its speeds and errors in the first half of each. */
+static int fit_both(plb_learner_t *self, const plb_moved_t *steady, const plb_moved_t *drifting,
+                    double *log_speed, double *error, plb_speeds_t *found, plb_err_t *err)
 {
     const int32_t q = self->p + self->n_past + 1; /* the last one is the user */
-    int64_t n = user->n;
+    plb_speeds_t other = {0};
+    int ret = plb_speeds_of_moved(steady, q, &self->steady, log_speed, error, found, err);
+    if (ret != PLB_OK || self->n_seen < 3 || found->explained >= 1.0 - BETTER) {
+        return ret;
+    }
+    ret = plb_speeds_of_moved(drifting, q, &self->drifting, log_speed + q, error + q, &other, err);
+    if (ret == PLB_OK && other.explained > found->explained + BETTER) {
+        *found = other;
+        memcpy(log_speed, log_speed + q, (size_t)q * sizeof *log_speed);
+        memcpy(error, error + q, (size_t)q * sizeof *error);
+    }
+    return ret;
+}
+
+static int fit(plb_learner_t *self, plb_err_t *err)
+{
+    const int32_t q = self->p + self->n_past + 1;
+    int64_t n = self->user.n;
+    plb_moved_t steady = {0}, drifting = {0};
+    plb_speeds_t found = {0};
+    double *log_speed = NULL, *error = NULL;
     for (int32_t j = 0; j < self->n_seen; j++) {
         n += self->seen[j].n;
     }
-    plb_moved_t steady = {0}, drifting = {0};
-    plb_speeds_t found = {0}, other = {0};
-    double *log_speed = NULL, *error = NULL;
     int ret = plb_moved_init(&steady, n, n, err);
-    if (ret == PLB_OK) {
-        ret = plb_moved_init(&drifting, n, 2 * n, err);
-    }
+    ret = ret == PLB_OK ? plb_moved_init(&drifting, n, 2 * n, err) : ret;
     if (ret != PLB_OK) {
         goto out;
     }
     PLB_NEW(log_speed, 2 * (int64_t)q);
     PLB_NEW(error, 2 * (int64_t)q);
-    gather(self, user, &steady, &drifting);
-    ret = plb_speeds_of_moved(&steady, q, log_speed, error, &found, err);
-    if (ret == PLB_OK && self->n_seen > 2 && found.explained < 1.0 - BETTER) {
-        ret = plb_speeds_of_moved(&drifting, q, log_speed + q, error + q, &other, err);
-        if (ret == PLB_OK && other.explained > found.explained + BETTER) {
-            found = other;
-            memcpy(log_speed, log_speed + q, (size_t)q * sizeof *log_speed);
-            memcpy(error, error + q, (size_t)q * sizeof *error);
-        }
-    }
+    gather(self, &steady, &drifting);
+    ret = fit_both(self, &steady, &drifting, log_speed, error, &found, err);
     if (ret != PLB_OK || found.moved * FEW < self->seen[self->n_seen - 1].n) {
-        goto out; /* hardly an object has moved of late: what was known stands */
+        goto out; /* hardly an object has moved of late: what was known remains */
     }
     ret = add_unrest(self, error, err);
     if (ret == PLB_OK) {
         self->fit = found;
         centre(log_speed, error, self->p);
         memcpy(self->error, error, (size_t)self->p * sizeof *error);
+        memcpy(self->guess, log_speed, (size_t)self->p * sizeof *log_speed);
         conclude(self, log_speed);
     }
 out:
@@ -419,7 +589,12 @@ int plb_learner_init(plb_learner_t *self, int32_t p, plb_err_t *err)
     if (p < 1) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more", p);
     }
+    ret = plb_evidence_init(&self->evidence, p, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
     PLB_NEW0(self->log_speed, p);
+    PLB_NEW0(self->guess, p);
     PLB_NEW(self->error, p);
     PLB_NEW(self->shift, (int64_t)MOST * p);
     for (int32_t r = 0; r < p; r++) {
@@ -437,7 +612,14 @@ void plb_learner_free(plb_learner_t *self)
     for (int32_t j = 0; j < self->n_seen; j++) {
         plb_placement_free(&self->seen[j]);
     }
+    plb_placement_free(&self->now);
+    plb_placement_free(&self->user);
+    plb_evidence_free(&self->evidence);
+    plb_speeds_start_free(&self->steady);
+    plb_speeds_start_free(&self->drifting);
+    plb_free(self->room);
     plb_free(self->log_speed);
+    plb_free(self->guess);
     plb_free(self->error);
     plb_free(self->shift);
     *self = (plb_learner_t){0};
@@ -446,19 +628,9 @@ void plb_learner_free(plb_learner_t *self)
 int plb_learner_observe(plb_learner_t *self, int64_t n, const int64_t *key, const int32_t *rank,
                         const double *seconds, const double *work, plb_err_t *err)
 {
-    plb_placement_t now = {0}, user = {0};
     const plb_times_t times = {n, key, rank, seconds, work, self->p};
-    int ret = plb_placement_take(&times, &now, &user, err);
-    if (ret == PLB_OK) {
-        ret = follow_changes(self, &now, err);
-    }
-    if (ret == PLB_OK) {
-        ret = remember(self, &now, err);
-    }
-    if (ret == PLB_OK) {
-        ret = fit(self, &user, err);
-    }
-    plb_placement_free(&now);
-    plb_placement_free(&user);
-    return ret;
+    int ret = plb_placement_take(&times, &self->now, &self->user, err);
+    ret = ret == PLB_OK ? compare(self, err) : ret;
+    ret = ret == PLB_OK ? remember(self, err) : ret;
+    return ret == PLB_OK ? fit(self, err) : ret;
 }

@@ -1,9 +1,13 @@
 /* The speeds of ranks in a running program, learned from one placement after another.
  *
- * Old placements count less and less, and a rank whose objects all change alike while they stay is
- * another rank from then on: what was seen of it before is no longer held against it.  Two models
- * stand against each other, work that stays as it is and work that changes from each placement to
- * the next one, for which only neighbouring placements are compared; the better one counts.
+ * Old placements count less and less.  Where all objects that stayed on a rank change by the same
+ * factor, the rank is treated as a new one: what was seen of it before no longer counts.  Two
+ * models are compared, work that stays as it is and work that changes from each placement to the
+ * next, for which only neighbouring placements are used; the better one is taken.
+ *
+ * Speeds are believed only after they have predicted placements that they were not fitted to
+ * (`evidence.h`): until then a program whose work changes together with its placement could pass
+ * for one on slow and fast ranks.  Only the user's own estimates of the work are believed at once.
  *
  * A state machine without input or output; `speeds.h` has the fit.
  */
@@ -14,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "machine/evidence.h"
 #include "machine/placement.h"
 #include "machine/speeds.h"
 
@@ -21,16 +26,24 @@ enum { PLB_LEARNER_PLACEMENTS = 8 }; /* that are remembered */
 
 typedef struct plb_learner {
     int32_t p;
-    bool unlike;       /* there are signs of it: then speeds are known */
+    bool unlike;       /* ranks are believed to be unlike: then log_speed is what is known */
     double *log_speed; /* [p] mean 0 */
+    double *guess;     /* [p] the same as last fitted, believed or not */
     double *error;     /* [p] standard errors; infinite where nothing is known */
     plb_speeds_t fit;  /* the last one that had anything to go by */
+    plb_evidence_t evidence;
     plb_placement_t seen[PLB_LEARNER_PLACEMENTS]; /* the oldest first */
     int32_t n_seen;
     int32_t n_past;   /* ranks that have changed are p ... p + n_past - 1 as they were */
     double *shift;    /* [PLB_LEARNER_PLACEMENTS * p] what ranks have changed by, a ring */
     int64_t n_shifts; /* ever */
     int32_t doubts;   /* fits in a row without a sign, while speeds are known */
+
+    /* Kept from call to call, so that nothing is allocated twice. */
+    plb_placement_t now, user;
+    double *room; /* [n_room] */
+    int64_t n_room;
+    plb_speeds_start_t steady, drifting; /* where the two models' fits begin */
 } plb_learner_t;
 
 /** For p >= 1 ranks. */

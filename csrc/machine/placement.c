@@ -19,14 +19,20 @@ void plb_placement_free(plb_placement_t *self)
     *self = (plb_placement_t){0};
 }
 
-static int init(plb_placement_t *self, int64_t n, plb_err_t *err)
+/* Room for n objects; none are there. */
+static int make_room(plb_placement_t *self, int64_t n, plb_err_t *err)
 {
     int ret = PLB_OK;
-    *self = (plb_placement_t){0};
+    self->n = 0;
+    if (n <= self->room && self->key != NULL) {
+        return ret;
+    }
+    plb_placement_free(self);
     PLB_NEW(self->key, n);
     PLB_NEW(self->who, n);
     PLB_NEW(self->y, n);
     PLB_NEW(self->weight, n);
+    self->room = n;
 out:
     if (ret != PLB_OK) {
         plb_placement_free(self);
@@ -51,9 +57,14 @@ static void weigh(plb_placement_t *self, double sum)
     }
 }
 
+bool plb_placement_same_keys(const plb_placement_t *a, const plb_placement_t *b)
+{
+    return a->n == b->n && memcmp(a->key, b->key, (size_t)a->n * sizeof *a->key) == 0;
+}
+
 bool plb_placement_same(const plb_placement_t *a, const plb_placement_t *b)
 {
-    return a->n == b->n && memcmp(a->key, b->key, (size_t)a->n * sizeof *a->key) == 0 &&
+    return plb_placement_same_keys(a, b) &&
            memcmp(a->who, b->who, (size_t)a->n * sizeof *a->who) == 0;
 }
 
@@ -67,24 +78,27 @@ static int by_key(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The order of the keys, as they mostly come; an error where one is there twice. */
+/* The order of the keys; NULL where they come sorted, as they mostly do.  An error where one is
+ * there twice. */
 static int sort_keys(const int64_t *key, int64_t n, name_t **order, plb_err_t *err)
 {
     int ret = PLB_OK;
-    bool sorted = true;
+    int64_t i = 1;
+    while (i < n && key[i - 1] < key[i]) {
+        i++;
+    }
+    if (i >= n) {
+        return ret;
+    }
     PLB_NEW(*order, n);
-    for (int64_t i = 0; i < n; i++) {
+    for (i = 0; i < n; i++) {
         (*order)[i] = (name_t){key[i], i};
-        sorted = sorted && (i == 0 || key[i - 1] < key[i]);
     }
-    if (!sorted) {
-        qsort(*order, (size_t)n, sizeof **order, by_key);
-    }
-    for (int64_t i = 1; i < n; i++) {
+    qsort(*order, (size_t)n, sizeof **order, by_key);
+    for (i = 1; i < n; i++) {
         if ((*order)[i].key == (*order)[i - 1].key) {
-            ret = PLB_FAIL(err, PLB_ERR_VALUE, "key has %lld twice: expected each object once",
-                           (long long)(*order)[i].key);
-            break;
+            return PLB_FAIL(err, PLB_ERR_VALUE, "key has %lld twice: expected each object once",
+                            (long long)(*order)[i].key);
         }
     }
 out:
@@ -138,7 +152,7 @@ static void fill(const plb_times_t *in, const name_t *order, plb_placement_t *no
     const uint64_t parts = parts_of(in);
     double sum = 0.0, sum_of_work = 0.0;
     for (int64_t j = 0; j < in->n; j++) {
-        const int64_t i = order[j].at;
+        const int64_t i = order != NULL ? order[j].at : j;
         if (!(in->seconds[i] > 0.0) || !speaks_for_all(in->key[i], parts)) {
             continue;
         }
@@ -157,11 +171,10 @@ int plb_placement_take(const plb_times_t *in, plb_placement_t *now, plb_placemen
                        plb_err_t *err)
 {
     name_t *order = NULL;
-    *now = *user = (plb_placement_t){0};
     int ret = check(in, err);
     ret = ret == PLB_OK ? sort_keys(in->key, in->n, &order, err) : ret;
-    ret = ret == PLB_OK ? init(now, in->n, err) : ret;
-    ret = ret == PLB_OK && in->work != NULL ? init(user, in->n, err) : ret;
+    ret = ret == PLB_OK ? make_room(now, in->n, err) : ret;
+    ret = ret == PLB_OK ? make_room(user, in->work != NULL ? in->n : 0, err) : ret;
     if (ret == PLB_OK) {
         fill(in, order, now, user);
     }

@@ -46,6 +46,12 @@ void plb_moved_free(plb_moved_t *self)
     *self = (plb_moved_t){0};
 }
 
+void plb_speeds_start_free(plb_speeds_start_t *self)
+{
+    plb_free(self->log_speed);
+    *self = (plb_speeds_start_t){0};
+}
+
 typedef struct fit {
     const plb_moved_t *in;
     int32_t p;
@@ -155,6 +161,16 @@ static double precondition(fit_t *self)
         rz += self->r[i] * self->z[i];
     }
     return rz;
+}
+
+/* What r . r / diagonal is where all ranks are alike: the yardstick of a fit that begins elsewhere. */
+static double whole_residual(fit_t *self)
+{
+    memcpy(self->q, self->s, (size_t)self->p * sizeof *self->s);
+    memset(self->s, 0, (size_t)self->p * sizeof *self->s);
+    set_up(self, 0.0);
+    memcpy(self->s, self->q, (size_t)self->p * sizeof *self->s);
+    return precondition(self);
 }
 
 /* Conjugate gradients from the s and the residual that there are, until r . r / diagonal is no
@@ -281,11 +297,16 @@ static void hand_over(const fit_t *self, double sigma, double *log_speed, double
     }
 }
 
-/* Weights and speeds in turn, until sigma stays. */
-static void iterate(fit_t *self, plb_speeds_t *out)
+/* Weights and speeds in turn, until sigma stays; from the s that is there. */
+static void iterate(fit_t *self, bool warm, plb_speeds_t *out)
 {
     double first = 0.0, before;
     int round = 0;
+    if (warm) {
+        first = whole_residual(self);
+        set_up(self, 0.0);
+        out->sigma = find_sigma(self);
+    }
     do {
         before = out->sigma;
         set_up(self, before);
@@ -295,18 +316,37 @@ static void iterate(fit_t *self, plb_speeds_t *out)
     solve(self, TOLERANCE, first);
 }
 
-int plb_speeds_of_moved(const plb_moved_t *moved, int32_t p, double *log_speed, double *error,
-                        plb_speeds_t *out, plb_err_t *err)
+/* What this fit has found is where the next one begins. */
+static int leave(const fit_t *self, plb_speeds_start_t *start, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    if (start->p != self->p) {
+        plb_speeds_start_free(start);
+        PLB_NEW(start->log_speed, self->p);
+        start->p = self->p;
+    }
+    memcpy(start->log_speed, self->s, (size_t)self->p * sizeof *self->s);
+out:
+    return ret;
+}
+
+int plb_speeds_of_moved(const plb_moved_t *moved, int32_t p, plb_speeds_start_t *start,
+                        double *log_speed, double *error, plb_speeds_t *out, plb_err_t *err)
 {
     fit_t self = {0};
     int ret = fit_init(&self, moved, p, err);
     if (ret == PLB_OK) {
+        const bool warm = start != NULL && start->p == p && start->log_speed != NULL;
+        if (warm) {
+            memcpy(self.s, start->log_speed, (size_t)p * sizeof *self.s);
+        }
         *out = (plb_speeds_t){.moved = moved->n};
         if (moved->n > 0) {
-            iterate(&self, out);
+            iterate(&self, warm, out);
         }
         judge(&self, out);
         hand_over(&self, fmax(out->sigma, out->error), log_speed, error);
+        ret = start != NULL ? leave(&self, start, err) : PLB_OK;
     }
     fit_free(&self);
     return ret;
@@ -371,7 +411,7 @@ int plb_speeds_fit(int64_t n, const int64_t *start, const int32_t *rank, const d
     }
     if (ret == PLB_OK) {
         take_moved(&moved, n, start, rank, seconds, weight);
-        ret = plb_speeds_of_moved(&moved, p, speed, error, out, err);
+        ret = plb_speeds_of_moved(&moved, p, NULL, speed, error, out, err);
     }
     for (int32_t r = 0; r < p && ret == PLB_OK; r++) {
         speed[r] = exp(speed[r]);

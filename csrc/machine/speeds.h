@@ -39,10 +39,19 @@ typedef struct plb_moved {
 int plb_moved_init(plb_moved_t *self, int64_t n, int64_t m, plb_err_t *err);
 void plb_moved_free(plb_moved_t *self);
 
+/* Where a fit begins: with what the last one of as many ranks has found, so that it ends after a few
+ * steps.  {0}: with nothing. */
+typedef struct plb_speeds_start {
+    int32_t p;
+    double *log_speed; /* [p] */
+} plb_speeds_start_t;
+
+void plb_speeds_start_free(plb_speeds_start_t *self);
+
 /** Fit log_speed[p], mean 0 of the ranks that objects have linked; 0 for others.  error[p]:
- *  standard error; infinite where nothing is known. */
-int plb_speeds_of_moved(const plb_moved_t *moved, int32_t p, double *log_speed, double *error,
-                        plb_speeds_t *out, plb_err_t *err);
+ *  standard error; infinite where nothing is known.  *start (NULL: none) is taken and left. */
+int plb_speeds_of_moved(const plb_moved_t *moved, int32_t p, plb_speeds_start_t *start,
+                        double *log_speed, double *error, plb_speeds_t *out, plb_err_t *err);
 
 /** Fit speed[p], geometric mean 1 of the ranks that objects have linked; 1 for others.
  *

@@ -114,6 +114,12 @@ static PyObject *get_explained(PyObject *object, void *unused)
     return PyFloat_FromDouble(core_of(object)->fit.explained);
 }
 
+static PyObject *get_evidence(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyFloat_FromDouble(plb_evidence_total(&core_of(object)->evidence));
+}
+
 static PyObject *get_sizes(PyObject *object, void *unused)
 {
     (void)unused;
@@ -140,6 +146,7 @@ static PyGetSetDef learner_getset[] = {
     {"error", get_error, NULL, "Standard errors of the speeds' logarithms.", NULL},
     {"sigma", get_sigma, NULL, "Of an observation, in logarithms.", NULL},
     {"explained", get_explained, NULL, "Part of the variance that speeds account for.", NULL},
+    {"evidence", get_evidence, NULL, "What the speeds' predictions have gained.", NULL},
     {"sizes", get_sizes, NULL, "Objects that speak in each placement.", NULL},
     {0},
 };

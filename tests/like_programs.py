@@ -1,0 +1,237 @@
+"""Programs whose objects' loads change, on virtual ranks: what a learner of speeds must not be
+fooled by.
+
+A program is the matrix of its objects' loads.  `simulate` runs it on ranks of given speeds with the
+runtime's own estimates, a strategy and a learner, without messages: hundreds in a minute.
+`run_on_cluster` is the same program under `pylb.Balancer` on a `pylb.VirtualCluster`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import pylb
+from pylb import _core
+from pylb.machine import SpeedLearner
+from pylb.snapshot import Snapshot
+
+ROWS, HERE = 9, 4  # csrc/measure/estimate.h
+
+
+class Program(NamedTuple):
+    """Loads of each object in each iteration on a rank of speed 1, and how it is balanced."""
+
+    name: str
+    n_ranks: int
+    loads: np.ndarray  # (iterations, n) seconds
+    cold: float  # an object's first iteration after a move takes so many times longer
+    strategy: str
+    every: int  # iterations from one balancing to the next; 0: where max/mean exceeds `ratio`
+    ratio: float
+
+
+class Seen(NamedTuple):
+    """What a learner was told, and what it then believed (None: that ranks are alike)."""
+
+    iteration: int
+    rank: np.ndarray
+    seconds: np.ndarray
+    speed: np.ndarray | None
+
+
+# ---- kinds of change: factors (iterations, n) --------------------------------------------------
+
+
+def hot_region(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
+    """A hot region travels over the objects, at a constant pace or by leaps."""
+    width = rng.uniform(0.02, 0.2)
+    height = np.exp(rng.uniform(np.log(2.0), np.log(12.0)))
+    at = rng.random() + rng.uniform(-3.0, 3.0) * np.arange(iterations) / iterations
+    if rng.random() < 0.3:
+        leaps = rng.random(iterations) < rng.uniform(0.01, 0.1)
+        at = rng.random(iterations)[np.cumsum(leaps)]
+    apart = np.abs((np.arange(n) / n - at[:, None] + 0.5) % 1.0 - 0.5)
+    if rng.random() < 0.3:  # with a sharp edge
+        return 1.0 + (height - 1.0) * (apart < width)
+    return 1.0 + (height - 1.0) * np.exp(-0.5 * (apart / width) ** 2)
+
+
+def growth(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
+    """Some objects grow or shrink, each at its own rate or all alike; neighbours or any."""
+    part = rng.uniform(0.05, 0.6)
+    grows = rng.random(n) < part
+    if rng.random() < 0.5:
+        grows = (np.arange(n) / n - rng.random()) % 1.0 < part
+    rate = rng.uniform(-0.03, 0.05) * (rng.random(n) if rng.random() < 0.5 else np.ones(n))
+    return np.exp(np.arange(iterations)[:, None] * rate * grows)
+
+
+def walk(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
+    """Each load drifts by chance."""
+    step = rng.uniform(0.005, 0.08)
+    return np.exp(np.cumsum(step * rng.standard_normal((iterations, n)), axis=0))
+
+
+def jumps(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
+    """Single objects jump by a large factor, for a while or for good."""
+    out = np.ones((iterations, n))
+    factor, lasts = rng.uniform(2.0, 20.0), rng.choice([3, 8, 20, iterations])
+    for _ in range(rng.integers(2, 4 + iterations // 4)):
+        at, key = rng.integers(iterations), rng.integers(n)
+        out[at : at + lasts, key] = factor
+    return out
+
+
+def peaks(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
+    """Peaks wander from object to object."""
+    at = rng.integers(0, n, rng.integers(1, max(2, n // 8)))
+    out = np.ones((iterations, n))
+    height, restless, reach = rng.uniform(2.0, 15.0), rng.uniform(0.02, 0.5), rng.integers(1, n)
+    for i in range(iterations):
+        moves = rng.random(len(at)) < restless
+        at = np.where(moves, at + rng.integers(-reach, reach + 1, len(at)), at) % n
+        out[i, at] = height
+    return out
+
+
+def periodic(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
+    """Loads swing, as waves or by steps, with phases by place or by chance, or some all alike."""
+    period = rng.uniform(3.0, 60.0)
+    phase = np.arange(n) / n * rng.integers(0, 4) if rng.random() < 0.6 else rng.random(n)
+    wave = np.sin(2.0 * np.pi * (np.arange(iterations)[:, None] / period + phase))
+    if rng.random() < 0.4:
+        wave = np.sign(wave)
+    return np.exp(rng.uniform(0.2, 1.2) * wave * (rng.random(n) < rng.uniform(0.3, 1.0)))
+
+
+def steps(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
+    """At times a region of neighbours takes longer or shorter from then on, all alike."""
+    out = np.ones((iterations, n))
+    for _ in range(rng.integers(1, 6)):
+        at, first = rng.integers(iterations), rng.random()
+        region = (np.arange(n) / n - first) % 1.0 < rng.uniform(0.03, 0.3)
+        out[at:, region] *= np.exp(rng.uniform(-1.5, 1.5))
+    return out
+
+
+KINDS = (hot_region, growth, walk, jumps, peaks, periodic, steps)
+
+
+def draw(seed: int) -> Program:
+    """A program by chance: 4 ... 64 ranks, 2 ... 64 objects on each, one to three kinds of change."""
+    rng = np.random.default_rng([seed, 20240])
+    p = int(rng.choice([4, 5, 6, 8, 8, 12, 16, 24, 32, 64]))
+    each = int(rng.choice([2, 4, 8, 16, 16, 32, 64]))
+    each = min(each, 2048 // p)
+    n, iterations = p * each, int(rng.choice([60, 100, 200]))
+    base = rng.choice([np.zeros(n), rng.normal(0.0, 0.5, n), rng.uniform(0.0, np.log(10.0), n)])
+    kinds = rng.choice(len(KINDS), rng.choice([1, 1, 2, 3]), replace=False)
+    loads = np.tile(1e-3 * np.exp(base), (iterations, 1))
+    for kind in kinds:
+        loads *= KINDS[kind](rng, n, iterations)
+    noise = float(rng.choice([0.0, 0.01, 0.05, 0.2]))
+    loads *= np.exp(noise * rng.standard_normal(loads.shape))
+    loads = np.maximum(loads, 1e-7)
+    strategy = str(rng.choice(["BestFitLB", "BestFitLB", "RefineLB", "GreedyLB"]))
+    every = int(rng.choice([0, 0, 3, 5, 10, 20]))
+    cold = float(rng.choice([1.0, 1.0, 1.5, 3.0]))
+    names = "+".join(KINDS[k].__name__ for k in kinds)
+    name = f"{seed}: {names}, {p} x {each}, noise {noise}, {strategy}, every {every}"
+    return Program(name, p, loads, cold, strategy, every, float(rng.uniform(1.02, 1.3)))
+
+
+# ---- plain simulation --------------------------------------------------------------------------
+
+
+class Objects:
+    """Where objects are, and the runtime's estimates of their loads."""
+
+    def __init__(self, n: int, p: int) -> None:
+        self.p = p
+        self.rank = (np.arange(n) * p // n).astype(np.int32)
+        self.table = np.zeros((ROWS, n))
+        self.came = np.zeros(n, bool)  # a moment ago
+        self._arrange()
+
+    def _arrange(self) -> None:
+        self.mine = [np.flatnonzero(self.rank == r) for r in range(self.p)]
+
+    def end_pass(self, seconds: np.ndarray) -> None:
+        for mine in self.mine:
+            part = np.ascontiguousarray(self.table[:, mine])
+            _core.end_pass(seconds[mine], part, np.zeros(len(mine)))
+            self.table[:, mine] = part
+        self.came[:] = False
+
+    def move(self, rank: np.ndarray, speed: np.ndarray | None) -> None:
+        leaving = rank != self.rank
+        if speed is not None:
+            self.table[:4:2, leaving] *= (speed[self.rank] / speed[rank])[leaving]
+            self.table[3, leaving] *= (speed[self.rank] / speed[rank])[leaving]
+        self.table[HERE:, leaving] = 0.0
+        self.came = leaving
+        self.rank = rank.copy()
+        self._arrange()
+
+
+def simulate(
+    program: Program, speed: Any = None, learner: Any = None, work: Any = None
+) -> Iterator[Seen]:
+    """Run it on ranks of that speed ((p,) or (iterations, p); default: all alike), and yield what
+    the learner was told and believed.
+    """
+    p, (iterations, n) = program.n_ranks, program.loads.shape
+    speeds = np.broadcast_to(1.0 if speed is None else speed, (iterations, p))
+    learner = SpeedLearner(p) if learner is None else learner
+    objects, key = Objects(n, p), np.arange(n)
+    balanced, looked = -1, -1
+    for it in range(iterations):
+        first = np.where(objects.came, program.cold, 1.0)
+        seconds = program.loads[it] * first / speeds[it, objects.rank]
+        objects.end_pass(seconds)
+        total = np.bincount(objects.rank, seconds, p)
+        since = it - balanced
+        ratio = total.max() / max(total.mean(), 1e-300)
+        due = since >= program.every if program.every else since >= 2 and ratio > program.ratio
+        if not due and (since < 3 or it - looked < 5 or ratio < 1.05):
+            continue
+        looked = it
+        believed = learner.observe(key, objects.rank, objects.table[HERE], work)
+        yield Seen(it, objects.rank, objects.table[HERE].copy(), believed)
+        if not due:
+            continue
+        balanced = it
+        load = objects.table[0] * (1.0 if believed is None else believed[objects.rank])
+        snapshot = Snapshot(load=load, rank=objects.rank, n_ranks=p, speed=believed)
+        objects.move(pylb.place(snapshot, program.strategy).rank, believed)
+
+
+def off(believed: Any, speed: Any = 1.0) -> float:
+    """By how much the worst of the believed speeds is wrong, in logarithms; 0: none is believed."""
+    if believed is None:
+        return 0.0
+    error = np.log(believed / np.broadcast_to(speed, believed.shape))
+    return float(np.abs(error - error.mean()).max())
+
+
+# ---- the runtime -------------------------------------------------------------------------------
+
+
+def _main(comm: Any, program: Program, balancing: dict[str, Any]) -> Any:
+    lb = pylb.Balancer(comm, **balancing)
+    n = program.loads.shape[1]
+    for key in range(n * lb.rank // lb.n_ranks, n * (lb.rank + 1) // lb.n_ranks):
+        lb.add(key, None)
+    for it in lb.iterate(len(program.loads)):
+        for key, _ in lb.local():
+            comm.elapse(program.loads[it, key])
+    return [r.speed for r in lb.history.balancings], lb.iterations
+
+
+def run_on_cluster(program: Program, speed: Any = None, **balancing: Any) -> Any:
+    """The speeds that each balancing knew (empty: none), and the iterations' figures."""
+    cluster = pylb.VirtualCluster(program.n_ranks, speed=speed, clock="none")
+    return cluster.run(_main, program, balancing)[0]
