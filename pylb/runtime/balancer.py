@@ -490,6 +490,7 @@ class Balancer(Asynchronous):
 
     def _start(self, n: int) -> None:
         """Agree on the arguments, learn the new objects, deliver what was sent before."""
+        self._decider.core.abandon()  # what an error has left unanswered in the loop before
         words = f"iterate({n}), {self._words}"
         digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
         arguments = (int.from_bytes(digest, "big") >> 1, words)
