@@ -205,7 +205,9 @@ class Balancer(Asynchronous):
         self._records = record is not False
         self._shadow: Shadow | None = None
         if mode == "shadow":
-            self._shadow = Shadow(self._agreement, self._store, self._mailbox)
+            self._shadow = Shadow(
+                self._agreement, self._store, self._mailbox, self._sizes
+            )
         self._kept = [self._recording] if self._records else []  # what keeps the loads
         if self._shadow is not None:
             self._kept.append(self._shadow.recording)
