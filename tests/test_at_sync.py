@@ -15,7 +15,7 @@ from pylb.runtime.report import Iterations, Log, Row
 
 
 def test_the_log_is_the_same_in_blocks_and_by_rows():
-    rows = np.arange(72.0).reshape(12, 6)
+    rows = np.arange(96.0).reshape(12, 8)
     log = Log()
     assert Iterations.of(log.table()).time.shape == (0,)
     for i, n in enumerate([1, 3, 0, 2, 6]):

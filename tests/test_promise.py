@@ -1,33 +1,12 @@
-"""When a balancing that has not kept its promise is looked into, and what that is worth."""
+"""What it is worth to look why a balancing has not kept its promise; when that is looked into has
+tests/c/test_decider.c.
+"""
 
 import numpy as np
 import pytest
 
 import pylb
 from pylb.errors import DomainError
-from pylb.runtime.promise import Promise
-
-
-def looks(ratios, predicted=1.0, price=0.0):
-    """Iterations at whose end it wants a look, after a balancing before the first."""
-    promise = Promise()
-    promise.balanced(predicted, price)
-    return [i for i, ratio in enumerate(ratios) if promise.observe(2.0 * ratio, 2.0)]
-
-
-def test_it_looks_where_a_promise_is_broken():
-    assert looks([1.0] * 50) == looks([1.04] * 50) == looks([1.4] * 50, predicted=1.39) == []
-    assert looks([1.5] * 4) == [2]
-    assert looks([1.0, 1.5, 1.0] * 10) == []  # spikes
-    assert looks([1.0] * 30 + [1.5] * 2) == [31]  # two iterations have shown it
-    assert Promise().observe(3.0, 1.0) is False  # nothing was promised
-    assert looks([1.5] * 20, price=0.8)[:2] == [6, 13]  # a second an iteration is lost
-
-
-def test_looks_that_do_not_help_get_rare():
-    assert looks([1.5] * 100) == [2, 5, 11, 23, 47, 95]
-    assert looks([1.5] * 30 + [2.0] * 10) == [2, 5, 11, 23, 31, 34]  # worse: at once
-    assert looks([1.5] * 30 + [1.0] * 2 + [1.5] * 2) == [2, 5, 11, 23, 33]  # kept in between
 
 
 def program(comm, iterations, change, spread, noise):
@@ -104,7 +83,8 @@ def test_an_estimate_is_a_number_above_zero():
 
 def test_who_chooses_nothing_has_it():
     assert pylb.Balancer()._parameters["unlike"] is True
-    for way in ({"strategy": "GreedyLB"}, {"every": 5}, {"lag": 2}, {"mode": "shadow"}):
+    assert pylb.Balancer(mode="shadow")._parameters["unlike"] is True
+    for way in ({"strategy": "GreedyLB"}, {"every": 5}, {"lag": 2}):
         assert pylb.Balancer(**way)._parameters["unlike"] is False
     assert pylb.Balancer(strategy="GreedyLB", unlike=True)._parameters["unlike"] is True
     assert pylb.Balancer(unlike=False)._parameters["unlike"] is False

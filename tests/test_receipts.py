@@ -7,40 +7,50 @@ import pytest
 
 import pylb
 from pylb import _core
+from pylb.decider import BALANCE, FIGURES, WEIGH, settings
 from pylb.errors import DomainError, OutOfRangeError, SerializationError, StateError
-from pylb.machine import Network
-from pylb.runtime.choosing import Chosen, Fixed, Selected
-from pylb.runtime.deciding import Decider
-from pylb.runtime.migration import Outcome
-from pylb.runtime.placing import placed
-from pylb.runtime.transport import Sample, Stats
-from pylb.triggers import make
 
-OUTCOME = Outcome(1.5, 1.0, 1.5, 1.0, math.nan, 0.5, 0.9, 0.0, 0.0, 3, 1500, 0.1, 0.2, 0.3, 0.7)
+PLACED = (1.5, 1.0, 1.5, 1.0, math.nan, 0.5, 0.9, 0.0, 0.0, 0.1, 0.2)
 
 
-def stats(*loads, time=None):
-    """The record of an iteration in which each rank has one object."""
-    time = max(loads) if time is None else time
-    samples = [Sample(4, 0, 0, False, 1, np.array([x]), time=time) for x in loads]
-    return Stats._make(_core.stats(samples))
+def decider(strategy="GreedyLB", network=(0.0, 0.0), params=None, **when):
+    """For two ranks."""
+    gives_up = when.pop("gives_up", True)
+    given = settings(strategy, seed=7, gives_up=gives_up, strategy_params=params, **when)
+    return given.decider(2, network)
 
 
-def decider(gives_up=True, **when):
-    return Decider(make(**when), Fixed("GreedyLB", {}), seed=7, gives_up=gives_up, speaks=True)
+def observe(d, i, *loads, time=None, messages=0):
+    """An iteration in which each rank has one object."""
+    most, total = max(loads), sum(loads)
+    time = most if time is None else time
+    mean = total / len(loads)
+    return d.core.observe(i, time, most, mean, min(loads), total, 1.0, messages, 0)
 
 
-def balance(d, outcome=OUTCOME):
-    receipt, chosen = d.balance()
-    d.balanced(receipt, chosen, outcome)
-    return receipt
+def balance(d, **figures):
+    """An LB step; its receipt."""
+    d.core.choose()
+    row = np.array([figures.get(n, x) for n, x in zip(FIGURES, PLACED, strict=True)])
+    d.core.placed(row, np.zeros(2))
+    d.core.balanced(3, 1500, 0.3, 0.7, True)
+    return d.history[-1]
+
+
+def go_on(d, asked, gain=0.0):
+    """What is done after an iteration: whether there is to be an LB step."""
+    ask = d.core.next(asked, True)
+    if ask == WEIGH:
+        d.core.weigh(gain)
+        ask = d.core.next(asked, True)
+    return ask == BALANCE
 
 
 def test_a_balancing_leaves_what_it_rested_on():
     d = decider(every=2)
-    d.expect(10)
-    assert not d.observe(0, stats(1.0, 2.0))
-    assert d.observe(1, stats(1.0, 3.0))
+    d.core.expect(10, math.nan)
+    assert not observe(d, 0, 1.0, 2.0)
+    assert observe(d, 1, 1.0, 3.0)
     r = balance(d)
     assert (r.iteration, r.choice, r.strategy, r.trigger, r.seed) == (
         1,
@@ -53,9 +63,12 @@ def test_a_balancing_leaves_what_it_rested_on():
     assert [(a.strategy, a.gain) for a in r.alternatives] == [("", 0.0), ("GreedyLB", 1.0)]
     assert math.isnan(r.alternatives[1].cost)
     assert (r.migrations, r.bytes, r.cost) == (3, 1500, 0.7)
-    d.observe(2, stats(2.0, 2.0))
-    d.observe(3, stats(3.0, 1.0))
+    assert (r.seconds_statistics, r.seconds_strategy, r.seconds_migration) == (0.1, 0.2, 0.3)
+    assert (r.seconds, r.moved, r.until, r.times) == (0.7, True, 1, 1)
+    observe(d, 2, 2.0, 2.0)
+    observe(d, 3, 3.0, 1.0)
     second = balance(d)
+    r = d.history[0]
     assert r.realised == (2.0 + 3.0) / (2.0 + 2.0)
     assert (r.idle_mean, r.idle_max) == (0.5, 0.9)
     assert (r.realised_idle_mean, r.realised_idle_max) == (0.5, 1.0)  # Dasgupta eq. 1, 2
@@ -66,20 +79,21 @@ def test_a_balancing_leaves_what_it_rested_on():
 
 def test_slow_first_iterations_are_part_of_the_cost():
     d = decider(every=10)
-    d.observe(0, stats(1.0, 1.0))
-    r = balance(d)
+    observe(d, 0, 1.0, 1.0)
+    balance(d)
     for i, time in enumerate([3.0, 1.0, 1.0, 1.0, 1.0, 1.0], start=1):
-        d.observe(i, stats(1.0, 1.0, time=time))
+        observe(d, i, 1.0, 1.0, time=time)
+    (r,) = d.history
     assert r.seconds_warm_up == 2.0
     assert r.cost == 2.7
-    assert d.trigger.state()["cost"] == 2.7
+    assert d.settings.trigger.state()["cost"] == 2.7
 
 
 def test_what_was_weighed_and_not_done_is_one_receipt_in_a_cycle():
     d = decider(trigger="auto")
-    d.expect(1000)
+    d.core.expect(1000, math.nan)
     for i in range(200):
-        assert not d.observe(i, stats(1.0, 1.0 + 1e-4 * (i % 3)))
+        assert not observe(d, i, 1.0, 1.0 + 1e-4 * (i % 3))
     (r,) = d.history
     assert (r.choice, r.balanced) == ("hold", False)
     assert r.until == 199
@@ -88,14 +102,11 @@ def test_what_was_weighed_and_not_done_is_one_receipt_in_a_cycle():
     assert f"{r.times - 1} times more up to iteration 199" in r.explain()
 
 
-def test_balancing_that_does_not_pay_is_switched_off_and_says_so(caplog):
+def test_balancing_that_does_not_pay_is_switched_off():
     d = decider(trigger="threshold")
     at = []
     for i in range(400):
-        asked = d.observe(i, stats(1.0, 2.0))
-        if d.judges(asked):
-            d.judge(0.1)
-        if d.allows(asked):
+        if go_on(d, observe(d, i, 1.0, 2.0), 0.1):
             balance(d)
             at.append(i)
     # three; 0.7 s is 1 % of 47 iterations; a trial, judged after 47, fails: 94 more
@@ -104,70 +115,92 @@ def test_balancing_that_does_not_pay_is_switched_off_and_says_so(caplog):
     assert len(off) >= 3
     assert "switched off until iteration" in off[0].reason
     assert "did not act on its trigger" in off[0].explain()
-    assert len(caplog.messages) == 1
-    assert "balancings cost" in caplog.messages[0]
+    assert d.core.books[0]
 
 
-def test_it_is_switched_on_again_where_it_pays(caplog):
+def test_it_is_switched_on_again_where_it_pays():
     d = decider(trigger="threshold")
+    off = []
     for i in range(400):
-        asked = d.observe(i, stats(1.0, 2.0))
-        if d.judges(asked):
-            d.judge(0.1 if i < 10 else 5.0)
-        if d.allows(asked):
+        if go_on(d, observe(d, i, 1.0, 2.0), 0.1 if i < 10 else 5.0):
             balance(d)
-    assert len(caplog.messages) == 2
-    assert "pays again" in caplog.messages[1]
+        off.append(d.core.books[0])
+    assert [i for i in range(1, 400) if off[i] != off[i - 1]] == [3, 3 + 47 + 47]
     assert d.history.balancings[-1].iteration == 399
 
 
+def test_one_rank_says_that_it_is_switched_off(caplog):
+    """All objects go from rank to rank, for nothing."""
+
+    def main(comm):
+        lb = pylb.Balancer(comm, strategy=lambda s: 1 - s.rank, trigger="threshold")
+        if comm.rank == 0:
+            lb.add(0, None)
+            lb.add(1, None)
+        for _ in lb.iterate(60):
+            for _ in lb.local():
+                comm.elapse(1e-3)
+        return lb.history
+
+    caplog.set_level("WARNING", "pylb")
+    cluster = pylb.VirtualCluster(2, network=(1e-3, 1e-6), clock="none")
+    history = cluster.run(main)[0]
+    assert any(r.choice == "off" for r in history)
+    said = [m for m in caplog.messages if "balancing" in m]
+    assert "balancings cost" in said[0]
+    assert "lately: switched off until iteration" in said[0]
+    assert len(said) == 1  # by one rank
+
+
 def test_auto_says_why_it_took_which_strategy():
-    chooser = Selected(None, {"imbalance": 1.2})
-    chooser.learn(Network(1e-3, 0.0))
-    d = Decider(make(every=1), chooser, seed=0, gives_up=False, speaks=False)
-    d.observe(0, stats(1.0, 3.0))
+    d = decider("auto", params={"imbalance": 1.2}, every=1, gives_up=False)
+    d.core.network(1e-3, 0.0)
+    observe(d, 0, 1.0, 3.0)
     first = balance(d)
     assert (first.strategy, "first balancing of its kind" in first.why) == ("GreedyLB", True)
-    assert {a.strategy for a in first.alternatives} == {"", *chooser.selector.strategies}
-    d.observe(1, stats(1.0, 3.0))
+    names = {s.name for s in d.settings.strategies}
+    assert {a.strategy for a in first.alternatives} == {"", *names}
+    observe(d, 1, 1.0, 3.0)
     second = balance(d)
     assert pylb.strategies()[second.strategy].family == "refinement"
     assert f"{second.strategy} was taken because the load is imbalanced" in second.explain()
     costs = {a.strategy: a.cost for a in second.alternatives}
     assert costs["GreedyLB"] == 0.7
     assert math.isnan(costs[second.strategy])
-    d.observe(2, stats(1.0, 3.0)._replace(messages=1000))
+    observe(d, 2, 1.0, 3.0, messages=1000)
     third = balance(d)
     assert "communication is intensive" in third.why
 
 
 def test_a_refinement_stands_in_for_the_first_comprehensive_one():
-    chooser = Selected(Network(0.0, 0.0), {})
-    d = Decider(make(every=1), chooser, seed=0, gives_up=False, speaks=False)
-    d.observe(0, stats(1.0, 3.0))
-    receipt, chosen = d.balance()
-    assert (chosen.strategy.name, chosen.instead.name) == ("GreedyLB", "BestFitLB")
-    d.balanced(receipt, chosen, OUTCOME._replace(passed_over=1.0))
+    d = decider("auto", every=1, gives_up=False)
+    names = [s.name for s in d.settings.strategies]
+    observe(d, 0, 1.0, 3.0)
+    chosen, instead = d.core.choose()
+    assert (names[chosen], names[instead]) == ("GreedyLB", "BestFitLB")
+    d.core.abandon()
+    receipt = balance(d, passed_over=1.0)
     assert (receipt.strategy, receipt.passed_over) == ("BestFitLB", 1.0)
     assert "BestFitLB leaves no more and moves fewer objects" in receipt.explain()
-    records = chooser.selector.history()
-    assert (records["GreedyLB"].after, records["GreedyLB"].n, records["BestFitLB"].n) == (1.0, 1, 1)
-    d.observe(1, stats(1.0, 3.0))
-    assert d.balance()[1].instead is None
+    observe(d, 1, 1.0, 3.0)
+    chosen, instead = d.core.choose()
+    assert pylb.strategies()[names[chosen]].family == "refinement"  # both are known now
+    assert instead == -1
 
 
 def test_what_stands_in_leaves_as_little_and_moves_less():
     load, rank = np.ones(12), np.repeat([0, 0, 1], 4)
-    snapshot = pylb.Snapshot(load, rank, n_ranks=3)
-    greedy, best = (pylb.strategies()[name] for name in ("GreedyLB", "BestFitLB"))
-    chosen = Chosen(greedy, {}, "", best, 1.05)
-    made = placed(snapshot, chosen, 0, None)
-    assert (made.passed_over, made.plan.migrations) == (1.0, 4)
-    assert made.plan.migrations < pylb.place(snapshot, "GreedyLB").migrations
-    stays = pylb.strategies()["none"]
-    made = placed(snapshot, chosen._replace(instead=stays), 0, None)
-    assert math.isnan(made.passed_over)
-    assert made.after == 1.0
+    snapshot = pylb.Snapshot(load, rank, n_ranks=3, key=np.arange(12))
+    d = settings("auto", every=1).decider(3)
+    observe(d, 0, 1.0, 3.0, 0.0)
+    d.core.choose()
+    figures, speed, where = np.zeros(_core.PLACING), np.zeros(3), np.zeros(12, np.int32)
+    d.place(snapshot, None, None, (figures, speed, where))
+    made = dict(zip(FIGURES, figures, strict=True))
+    assert (made["passed_over"], np.count_nonzero(where != rank)) == (1.0, 4)
+    assert made["predicted"] == made["predicted_with_messages"] == 1.0
+    assert pylb.place(snapshot, "GreedyLB").migrations > 4
+    assert where.tolist() == pylb.place(snapshot, "BestFitLB").rank.tolist()
 
 
 def test_auto_is_the_default():
@@ -183,9 +216,9 @@ def test_auto_is_the_default():
 def test_the_user_may_insist():
     d = decider(gives_up=False, trigger="threshold")
     for i in range(50):
-        asked = d.observe(i, stats(1.0, 2.0))
-        assert not d.judges(asked)
-        if d.allows(asked):
+        ask = d.core.next(observe(d, i, 1.0, 2.0), True)
+        assert ask != WEIGH
+        if ask == BALANCE:
             balance(d)
     assert len(d.history.balancings) >= 48
 

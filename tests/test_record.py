@@ -11,10 +11,10 @@ import pytest
 
 import pylb
 from pylb.errors import DomainError, FormatError, MissingFileError, StateError
-from pylb.trace.record import Stretch
+from pylb.trace import h5
+from pylb.trace.record import FIGURES, Loop, Stretch
 
 h5py = pytest.importorskip("h5py")
-from pylb.trace.h5 import Writer  # noqa: E402
 
 
 def stretch(rng, first, k, n, ranks=3):
@@ -31,6 +31,7 @@ def stretch(rng, first, k, n, ranks=3):
         rng.integers(0, n, m).astype(np.int32),
         rng.random(m),
         rng.random(m),
+        rng.integers(-1, ranks, n).astype(np.int32),
     )
 
 
@@ -41,12 +42,12 @@ def receipt(iteration, **fields):
 def write(path, seed=0, stretches=6, most=40):
     """A record of three ranks, written as it comes; what was written."""
     rng = np.random.default_rng(seed)
-    writer = Writer(path, 3, {"seed": seed})
+    writer = h5.Writer(path, 3, {"seed": seed})
     out, rows, history, first = [], [], pylb.History(), 0
     for _ in range(stretches):
         k = int(rng.integers(1, most))
         out.append(stretch(rng, first, k, int(rng.integers(0, 50))))
-        rows += rng.random((k, 5)).tolist()
+        rows += rng.random((k, len(h5.FIGURES))).tolist()
         first += k
         history.append(receipt(first - 1, gain=float("nan"), figures={"tau": float("inf")}))
         writer.append(out[-1], rows[-k:], history)
@@ -68,9 +69,8 @@ def test_what_is_written_is_read(tmp_path, seed):
     stretches, rows, history = write(tmp_path / "run.h5", seed)
     run = pylb.RunRecord.read(tmp_path / "run.h5")
     same(run.stretches, stretches)
-    assert np.array_equal(
-        np.stack([run.time, run.max, run.mean, run.idle, run.utilization], 1), rows
-    )
+    assert np.array_equal(np.stack([getattr(run, name) for name in FIGURES], 1), rows)
+    assert np.array_equal(run.trace.figures, rows)
     assert repr(run.history) == repr(history)
     assert run.parameters["seed"] == seed
     assert run.n_iterations == len(rows)
@@ -169,8 +169,8 @@ def test_other_files_are_named(tmp_path):
         pylb.RunRecord.read(path)
     write(path)
     with h5py.File(path, "a") as file:
-        file.attrs["version"] = 2
-    with pytest.raises(FormatError, match=r"version 2: this pylb, .*, reads up to 1; a newer one"):
+        file.attrs["version"] = 3
+    with pytest.raises(FormatError, match=r"version 3: this pylb, .*, reads up to 2; a newer one"):
         pylb.RunRecord.read(path)
 
 
@@ -190,11 +190,59 @@ def test_damage_is_seen(tmp_path):
         pylb.RunRecord.read(path)
 
 
+def test_a_record_of_version_1_is_read(tmp_path, monkeypatch):
+    path = tmp_path / "run.h5"
+    with monkeypatch.context() as before:
+        before.setattr(h5, "VERSION", 1)
+        before.setattr(h5, "OF_OBJECTS", h5.OF_OBJECTS[:-1])
+        before.setattr(h5, "FIGURES", h5.FIGURES[:5])
+        stretches, rows, history = write(path)
+    with h5py.File(path, "a") as file:
+        for name in ("loops", *h5.NOT_IN_1):
+            file.pop(name, None)
+    run = pylb.RunRecord.read(path)
+    same(run.stretches, [s._replace(home=np.full(len(s.key), -1)) for s in stretches])
+    assert np.array_equal(np.stack([getattr(run, name) for name in FIGURES[:5]], 1), rows)
+    assert repr(run.history) == repr(history)
+    assert repr(run.loops) == repr([Loop(0, len(rows))])
+    assert run.remaining is None
+    for s in stretches:
+        crossing = s.rank[s.src] != s.rank[s.dst]
+        for i, load in enumerate(s.load):
+            assert run.min[s.first + i] == np.bincount(s.rank, load, 3).min()
+            assert run.messages[s.first + i] == s.edge_messages[crossing].sum()
+            assert run.message_bytes[s.first + i] == s.edge_bytes[crossing].sum()
+    assert run.trace.task_home is None
+    h5.write(run, tmp_path / "again.h5")
+    again = pylb.RunRecord.read(tmp_path / "again.h5")
+    same(again.stretches, run.stretches)
+    assert np.array_equal(again.trace.figures, run.trace.figures)
+
+
+def test_loops_and_homes_are_kept(tmp_path):
+    lb = pylb.Balancer(every=7, load=lambda key, block: 1.0 + key)
+    for key in range(6):
+        lb.add(key, np.zeros(key))
+    for n in (10, 5):
+        list(lb.iterate(n))
+    lb.remove(5)
+    lb.save(tmp_path / "run.h5")
+    run = pylb.RunRecord.read(tmp_path / "run.h5")
+    assert [(loop.first, loop.n) for loop in run.loops] == [(0, 10), (10, 5)]
+    assert all((s.home == 0).all() for s in run.stretches)
+    assert run.trace.task_home.tolist() == [0] * 6 * 15
+    assert np.array_equal(run.min, lb.iterations.min)
+    h5.write(run, tmp_path / "again.h5")
+    again = pylb.RunRecord.read(tmp_path / "again.h5")
+    assert repr(again.loops) == repr(run.loops)
+    assert repr(again.remaining) == repr(run.remaining)
+
+
 def test_a_rank_that_is_none_is_an_error(tmp_path):
     path = tmp_path / "run.h5"
     rng = np.random.default_rng(0)
-    writer = Writer(path, 2, {})
-    writer.append(stretch(rng, 0, 2, 10, ranks=9), rng.random((2, 5)), pylb.History())
+    writer = h5.Writer(path, 2, {})
+    writer.append(stretch(rng, 0, 2, 10, ranks=9), rng.random((2, 8)), pylb.History())
     writer.close()
     with pytest.raises(FormatError, match="rank in the stretch at iteration 0"):
         pylb.RunRecord.read(path)

@@ -14,12 +14,9 @@ from pylb import _core
 from pylb.errors import DomainError, SerializationError, StateError, StrategyError, UnknownKeyError
 from pylb.runtime import parcel
 from pylb.runtime.agreement import Agreement, Kind
-from pylb.runtime.choosing import Chosen
-from pylb.runtime.foreseen import first_cost
-from pylb.runtime.migration import Balancing
 from pylb.runtime.objects import Directory
+from pylb.runtime.sizes import SAMPLE
 from pylb.runtime.transport import Serial, Stats
-from pylb.strategies import find
 
 sys.path.insert(0, str(Path(__file__).parent / "mpi"))
 import programs  # the programs that also run under mpiexec
@@ -210,6 +207,38 @@ def test_a_strategy_that_raises_leaves_the_program_usable():
     assert lb.history == []
 
 
+def test_a_strategy_that_raised_once_is_asked_again():
+    calls = []
+
+    def now_and_then(snapshot):
+        calls.append(snapshot)
+        if len(calls) % 2:
+            raise OSError("no")
+        return snapshot.rank
+
+    for lag in (0, 2):
+        lb = pylb.Balancer(strategy=now_and_then, every=4, lag=lag)
+        lb.add(1, "x")
+        with pytest.raises(StrategyError, match="raised OSError: no"):
+            list(lb.iterate(7))
+        list(lb.iterate(7))
+        assert len(lb.history.balancings) == 1
+    lb = pylb.Balancer(strategy=now_and_then, every=4, lag=math.inf)
+    lb.add(1, "x")
+    lb.begin(7)
+    raised = 0
+    while (answer := lb.at_sync()) is not pylb.AtSync.END:
+        if answer is pylb.AtSync.BALANCE:
+            try:
+                lb.balance()
+            except StrategyError:
+                raised += 1  # and once more
+        elif lb.at_sync(1) is pylb.AtSync.GO:
+            list(lb.local())
+    assert raised == 1
+    assert [r.choice for r in lb.history] == ["balance"]
+
+
 def test_nan_loads_are_named():
     lb = pylb.Balancer(load=lambda key, block: math.nan)
     lb.add(77, "x")
@@ -251,11 +280,8 @@ def test_an_ended_agreement_says_why():
 def test_the_key_that_cannot_be_pickled_is_named():
     lb = pylb.Balancer()
     lb.add(4, lambda: None)
-    balancing = Balancing(
-        lb._agreement, lb._store, lb._mailbox, lb._directory, Chosen(find("GreedyLB"), {}, ""), 0, 0
-    )
     with pytest.raises(SerializationError, match=r"object 4 .function. cannot be pickled"):
-        balancing._pack(list(lb._store.items.values()))
+        lb._balancing()._pack(list(lb._store.items.values()))
 
 
 class OwnArray(np.ndarray):
@@ -313,19 +339,62 @@ def test_mail_that_was_cut():
         _core.mail_pack([(1, 2)], 2048)
 
 
-def test_the_first_cost_is_foreseen_from_an_object():
-    lb = pylb.Balancer(network=(1e-6, 1e-9))
+def test_the_first_cost_is_foreseen_from_some_objects():
     costs = []
     for nbytes in (10**5, 10**7):
+        lb = pylb.Balancer(network=(1e-6, 1e-9))
         for key in range(4):
             lb.add(key, np.ones(nbytes // 8))
-        lb._store.change(lb._changes)
-        costs.append(first_cost(lb._store, pylb.machine.Network(1e-6, 1e-9), 1000))
-        for key in range(4):
-            lb.remove(key)
-        lb._changes.new.clear()
-        lb._changes.gone.clear()
-    assert 4e-4 + 8 * 10 * 1e-6 <= costs[0] < 4e-2 <= costs[1]
+        list(lb.iterate(1))
+        sizes = [item.nbytes for item in lb._store.items.values()]
+        assert nbytes <= min(sizes) <= max(sizes) < nbytes + 1000
+        handling = lb._sizes.handling
+        costs.append(lb._loops[0].cost)
+        assert costs[-1] == _core.first_cost(1e-6, 1e-9, handling, 4, sum(sizes), 1)
+        assert costs[-1] == 2.0 * handling * 4 + 1e-9 * sum(sizes) + 1e-6 * 8 * 1
+    assert costs[0] >= 4e-4 + 8e-6
+    assert costs[1] >= 4e-2
+    # ten rounds among a thousand ranks
+    assert _core.first_cost(1e-6, 0.0, 0.0, 0, 0, 1000) == 1e-6 * 8 * 10
+
+
+packed = []
+
+
+class Counted:
+    """Notes each time that it is packed."""
+
+    def __init__(self, n):
+        self.n = n
+
+    def __reduce__(self):
+        packed.append(self.n)
+        return Counted, (self.n,), {"more": "x" * self.n}
+
+
+def test_sizes_that_nobody_gave_are_measured_by_a_sample():
+    packed.clear()
+    lb = pylb.Balancer(every=5)
+    for key in range(10 * SAMPLE):
+        lb.add(key, Counted(1000 + key))
+    lb.add(10**6, Counted(7), nbytes=123)
+    lb.add(10**6 + 1, np.zeros(1000))
+    lb.add(10**6 + 2, lambda: None)  # cannot be packed: the step that moves it says so
+    list(lb.iterate(1))
+    size = {key: item.nbytes for key, item in lb._store.items.items()}
+    assert 0 < len(packed) <= SAMPLE
+    assert max(packed) - min(packed) > 8 * SAMPLE  # evenly over the keys
+    assert size[10**6] == 123
+    assert 8000 <= size[10**6 + 1] < 9000
+    assert size[10**6 + 2] == 0
+    others = {size[k] for k in range(10 * SAMPLE) if 1000 + k not in packed}
+    assert len(others) == 1
+    assert 1000 < others.pop() < 1000 + 20 * SAMPLE
+    n = len(packed)
+    lb.add(5000, Counted(5000))
+    list(lb.iterate(1))
+    assert len(packed) == n  # a type that is known is not packed again
+    assert lb._store.items[5000].nbytes > 0
 
 
 def test_an_object_that_cannot_be_packed_costs_nothing_yet():

@@ -7,6 +7,107 @@
 #include "base/mem.h"
 
 enum { WARMED_UP = 2 * PLB_WARM_UP }; /* iterations; then the ledger knows what the first cost */
+static const int64_t MOST = (int64_t)1 << 53; /* iterations, and behind the last one */
+
+/* ---- what comes in ---- */
+
+static int check_amount(const char *name, double x, plb_err_t *err)
+{
+    return x >= 0.0 && x <= 1e30 /* false for NaN */
+               ? PLB_OK
+               : PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected a finite number, zero or more",
+                          name, x);
+}
+
+static int check_count(const char *name, int64_t x, plb_err_t *err)
+{
+    return x >= 0 ? PLB_OK
+                  : PLB_FAIL(err, PLB_ERR_VALUE, "%s is %lld: expected zero or more", name,
+                             (long long)x);
+}
+
+static int check_iteration(const plb_iteration_t *it, plb_err_t *err)
+{
+    int ret;
+    if (it->iteration < 0 || it->iteration > MOST) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "iteration is %lld: expected 0 ... %lld",
+                        (long long)it->iteration, (long long)MOST);
+    }
+    if (!(it->utilization >= 0.0 && it->utilization <= 1.0)) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "utilization is %g: expected 0 ... 1",
+                        it->utilization);
+    }
+    if ((ret = check_amount("time", it->time, err)) || (ret = check_amount("max", it->max, err)) ||
+        (ret = check_amount("mean", it->mean, err)) || (ret = check_amount("min", it->min, err)) ||
+        (ret = check_amount("total", it->total, err)) ||
+        (ret = check_count("messages", it->messages, err))) {
+        return ret;
+    }
+    return check_count("bytes", it->bytes, err);
+}
+
+static int check_network(plb_network_t network, plb_err_t *err)
+{
+    const int ret = check_amount("alpha", network.alpha, err);
+    return ret != PLB_OK ? ret : check_amount("beta", network.beta, err);
+}
+
+static int check_ratio(const char *name, double x, plb_err_t *err)
+{
+    return x >= 1.0 - 1e-9 && x <= 1e30
+               ? PLB_OK
+               : PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected max/mean, 1 or more", name, x);
+}
+
+/* Also below zero: a loss, or an idle time of loads that are alike, rounded. */
+static int check_finite(const char *name, double x, plb_err_t *err)
+{
+    return fabs(x) <= 1e30 /* false for NaN */
+               ? PLB_OK
+               : PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected a finite number of seconds",
+                          name, x);
+}
+
+/* NAN: not known. */
+static int check_if_known(const char *name, double x, plb_err_t *err)
+{
+    return isnan(x) ? PLB_OK : check_amount(name, x, err);
+}
+
+static int check_placing(const plb_placing_t *p, plb_err_t *err)
+{
+    int ret;
+    if ((ret = check_ratio("before", p->before, err)) ||
+        (ret = check_ratio("predicted", p->predicted, err)) ||
+        (ret = check_if_known("before_with_messages", p->before_with_messages, err)) ||
+        (ret = check_if_known("predicted_with_messages", p->predicted_with_messages, err)) ||
+        (ret = check_if_known("passed_over", p->passed_over, err)) ||
+        (ret = check_finite("idle_mean", p->idle_mean, err)) ||
+        (ret = check_finite("idle_max", p->idle_max, err)) ||
+        (ret = check_finite("predicted_idle_mean", p->predicted_idle_mean, err)) ||
+        (ret = check_finite("predicted_idle_max", p->predicted_idle_max, err)) ||
+        (ret = check_if_known("seconds_statistics", p->seconds_statistics, err))) {
+        return ret;
+    }
+    return check_if_known("seconds_strategy", p->seconds_strategy, err);
+}
+
+static int check_done(const plb_step_done_t *done, plb_err_t *err)
+{
+    int ret;
+    if ((ret = check_count("migrations", done->migrations, err)) ||
+        (ret = check_count("bytes", done->bytes, err)) ||
+        (ret = check_if_known("seconds_migration", done->seconds_migration, err))) {
+        return ret;
+    }
+    return check_amount("cost", done->cost, err);
+}
+
+/* An answer is awaited: a gain, a look or an LB step. */
+static bool waits(const plb_decider_t *self)
+{
+    return self->pending || self->judging || self->looking;
+}
 
 static void free_receipt(plb_receipt_t *r)
 {
@@ -57,13 +158,26 @@ static void tell_network(plb_decider_t *self)
     }
 }
 
-static int init_selection(plb_decider_t *self, const double *params, plb_err_t *err)
+/* On failure the selection is the one before. */
+static int set_network(plb_decider_t *self, plb_network_t network, const double *params,
+                       plb_err_t *err)
 {
+    plb_selector_t selector;
+    int ret = check_network(network, err);
+    if (ret == PLB_OK && self->opt.selects) {
+        ret = plb_selector_init(&selector, self->looks, self->opt.n, network.alpha, network.beta,
+                                params, err);
+    }
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    if (self->opt.selects) {
+        plb_selector_free(&self->selector);
+        self->selector = selector;
+    }
+    self->opt.network = network;
     tell_network(self);
-    return !self->opt.selects
-               ? PLB_OK
-               : plb_selector_init(&self->selector, self->looks, self->opt.n,
-                                   self->opt.network.alpha, self->opt.network.beta, params, err);
+    return PLB_OK;
 }
 
 int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_trigger_t *trigger,
@@ -89,7 +203,7 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
         ret = plb_ledger_init(&self->ledger, opt->n, opt->ledger, err);
     }
     if (ret == PLB_OK) {
-        ret = init_selection(self, opt->selection, err);
+        ret = set_network(self, opt->network, opt->selection, err);
     }
     if (ret == PLB_OK && opt->learns) {
         ret = plb_learner_init(&self->learner, opt->n_ranks, err);
@@ -129,18 +243,18 @@ void plb_decider_free(plb_decider_t *self)
 
 int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *err)
 {
-    if (self->started) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "the network is told before the first iteration");
+    if (self->started || self->pending || self->n_balancings > 0) {
+        return PLB_FAIL(err, PLB_ERR_STATE,
+                        "the network is told before the first iteration and the first LB step");
     }
-    double params[PLB_N_SELECTION];
-    memcpy(params, self->selector.params, sizeof params);
-    self->opt.network = network;
-    plb_selector_free(&self->selector);
-    return init_selection(self, params, err);
+    return set_network(self, network, self->selector.params, err);
 }
 
 int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, plb_err_t *err)
 {
+    if (end < 0) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "end is %lld: expected 0 or more", (long long)end);
+    }
     const int ret = plb_trigger_expect(self->trigger, end, cost, err);
     self->end = ret == PLB_OK ? end : self->end;
     return ret;
@@ -202,7 +316,7 @@ out:
     return ret;
 }
 
-static int append(plb_decider_t *self, const plb_receipt_t *r, plb_err_t *err)
+static int make_room(plb_decider_t *self, plb_err_t *err)
 {
     if (self->n_receipts == self->capacity) {
         const int64_t capacity = 2 * self->capacity + 16;
@@ -214,7 +328,6 @@ static int append(plb_decider_t *self, const plb_receipt_t *r, plb_err_t *err)
         self->receipts = grown;
         self->capacity = capacity;
     }
-    self->receipts[self->n_receipts++] = *r;
     return PLB_OK;
 }
 
@@ -237,17 +350,18 @@ static int hold(plb_decider_t *self, plb_decision_kind_t kind, plb_err_t *err)
         }
     }
     plb_receipt_t r;
-    int ret = fill_receipt(self, kind, &self->trigger->verdict, &r, err);
-    if (ret == PLB_OK && kind == PLB_DECISION_OFF) {
+    int ret;
+    if ((ret = make_room(self, err)) ||
+        (ret = fill_receipt(self, kind, &self->trigger->verdict, &r, err))) {
+        return ret;
+    }
+    if (kind == PLB_DECISION_OFF) {
         r.paid = self->ledger.paid;
         r.saved = self->ledger.gained;
         r.off_until = self->ledger.until;
     }
-    ret = ret == PLB_OK ? append(self, &r, err) : ret;
-    if (ret != PLB_OK) {
-        free_receipt(&r);
-    }
-    return ret;
+    self->receipts[self->n_receipts++] = r;
+    return PLB_OK;
 }
 
 /* ---- an iteration ---- */
@@ -265,15 +379,19 @@ static int warmed_up(plb_decider_t *self, plb_err_t *err)
 int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_t *err)
 {
     int ret;
-    if (self->pending || self->judging || self->looking) {
+    if (waits(self)) {
         return PLB_FAIL(err, PLB_ERR_STATE,
                         "iteration %lld was observed while the decider waits for an answer",
                         (long long)it->iteration);
     }
-    if (self->started && it->iteration <= self->seen.iteration) {
+    const plb_trigger_t *t = self->trigger;
+    if (t->started && it->iteration <= t->seen) {
         return PLB_FAIL(err, PLB_ERR_STATE,
                         "iteration is %lld: expected more than %lld, the last one observed",
-                        (long long)it->iteration, (long long)self->seen.iteration);
+                        (long long)it->iteration, (long long)t->seen);
+    }
+    if ((ret = check_iteration(it, err)) != PLB_OK) {
+        return ret;
     }
     if ((ret = plb_ledger_observe(&self->ledger, it->time, it->max, it->mean, err)) != PLB_OK) {
         return ret;
@@ -301,6 +419,9 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_look, plb_ask_t *
                      plb_err_t *err)
 {
     *ask = PLB_ASK_NOTHING;
+    if (waits(self)) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "the decider waits for an answer");
+    }
     if (self->opt.gives_up &&
         plb_ledger_judges(&self->ledger, self->seen.iteration, asked)) {
         self->judging = true;
@@ -332,9 +453,13 @@ bool plb_decider_weighs(const plb_decider_t *self)
 
 int plb_decider_weigh(plb_decider_t *self, double gain, plb_err_t *err)
 {
+    int ret;
     plb_receipt_t *last = last_of(self);
     if (last == NULL) {
         return PLB_FAIL(err, PLB_ERR_STATE, "there was no LB step whose gain could be weighed");
+    }
+    if ((ret = check_finite("gain", gain, err)) != PLB_OK) {
+        return ret;
     }
     last->gain = gain;
     last->iterations = self->seen.iteration - last->iteration;
@@ -401,7 +526,7 @@ static int select_strategy(plb_decider_t *self, plb_err_t *err)
 
 int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, plb_err_t *err)
 {
-    if (self->pending || self->judging || self->looking) {
+    if (waits(self)) {
         return PLB_FAIL(err, PLB_ERR_STATE,
                         "an LB step begins while the decider waits for an answer");
     }
@@ -416,14 +541,15 @@ int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, plb_err_t 
         self->next.verdict.reason = why->reason;
     }
     self->next.found = self->found;
-    self->found = NAN;
     self->chosen = 0;
     self->instead = -1;
     if (self->opt.selects && (ret = select_strategy(self, err)) != PLB_OK) {
         return ret;
     }
     self->next.strategy = self->chosen;
+    self->found = NAN;
     self->pending = true;
+    self->told = false;
     return PLB_OK;
 }
 
@@ -431,14 +557,26 @@ int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const 
                        plb_err_t *err)
 {
     int ret = PLB_OK;
-    if (!self->pending) {
+    const bool knows = speed != NULL && speed[0] > 0.0;
+    if (!self->pending || self->told) {
         return PLB_FAIL(err, PLB_ERR_STATE, "a placement came without an LB step");
     }
-    self->next.placing = *placing;
-    if (speed != NULL && speed[0] > 0.0) {
+    if ((ret = check_placing(placing, err)) != PLB_OK) {
+        return ret;
+    }
+    for (int32_t r = 0; knows && r < self->opt.n_ranks; r++) {
+        if (!(speed[r] > 0.0 && speed[r] <= 1e30)) {
+            return PLB_FAIL(err, PLB_ERR_VALUE,
+                            "speed[%d] is %g: expected a finite number above zero", (int)r,
+                            speed[r]);
+        }
+    }
+    if (knows) {
         PLB_NEW(self->next.speed, self->opt.n_ranks);
         memcpy(self->next.speed, speed, (size_t)self->opt.n_ranks * sizeof *speed);
     }
+    self->next.placing = *placing;
+    self->told = true;
 out:
     return ret;
 }
@@ -473,8 +611,12 @@ static void begin_cycle(plb_decider_t *self)
 
 int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_err_t *err)
 {
-    if (!self->pending) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "an LB step ended that had not begun");
+    int ret;
+    if (!self->pending || !self->told) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "an LB step ended that had not begun, or not placed");
+    }
+    if ((ret = check_done(done, err)) || (ret = make_room(self, err))) {
+        return ret;
     }
     plb_decider_settle(self);
     plb_receipt_t *r = &self->next;
@@ -491,7 +633,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     }
     const plb_costs_t costs = {p->seconds_statistics, p->seconds_strategy,
                                done->seconds_migration, done->cost, done->given};
-    int ret = plb_ledger_balanced(&self->ledger, r->iteration, r->strategy, &costs, err);
+    ret = plb_ledger_balanced(&self->ledger, r->iteration, r->strategy, &costs, err);
     if (ret != PLB_OK) {
         return ret;
     }
@@ -504,11 +646,15 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     self->left[r->strategy] = p->predicted;
     const double moving = isnan(done->seconds_migration) ? 0.0 : done->seconds_migration;
     plb_promise_balanced(&self->promise, p->predicted, done->cost - moving);
-    if ((ret = append(self, r, err)) == PLB_OK) {
-        *r = (plb_receipt_t){0}; /* what it owned went with it */
-        begin_cycle(self);
-    }
-    return ret;
+    self->receipts[self->n_receipts++] = *r;
+    *r = (plb_receipt_t){0}; /* what it owned went with it */
+    begin_cycle(self);
+    return PLB_OK;
+}
+
+void plb_decider_abandon(plb_decider_t *self)
+{
+    self->pending = self->judging = self->looking = false;
 }
 
 void plb_decider_settle(plb_decider_t *self)

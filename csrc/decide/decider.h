@@ -18,7 +18,8 @@
  *     PLB_ASK_BALANCE  plb_decider_choose on all ranks; plb_decider_place where the loads are; its
  *                      answer to all: plb_decider_placed; the objects move; plb_decider_balanced
  *
- * Calls out of order are PLB_ERR_STATE, and nothing has changed.
+ * Calls out of order are PLB_ERR_STATE, figures that cannot be are PLB_ERR_VALUE, and nothing has
+ * changed.  Where an answer cannot be had, because of an error elsewhere, plb_decider_abandon.
  */
 #ifndef PLB_DECIDE_DECIDER_H
 #define PLB_DECIDE_DECIDER_H
@@ -87,7 +88,7 @@ typedef struct plb_decider {
     bool looking;  /* a look was asked for */
     double found;  /* what a look has found, seconds an iteration; NAN: no look asked for the step */
     /* the LB step under way: */
-    bool pending;
+    bool pending, told; /* told: the placing rank has answered */
     int32_t chosen, instead; /* indices; instead: -1, or a refinement that may stand in */
     plb_receipt_t next;
     plb_receipt_t *receipts; /* owned */
@@ -100,7 +101,7 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
                      plb_err_t *err);
 void plb_decider_free(plb_decider_t *self);
 
-/** What messages cost, where that was measured later; before the first iteration. */
+/** What messages cost, where that was measured later; before the first iteration and LB step. */
 int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *err);
 
 /** What is known of the end and of the cost of a first LB step, as plb_trigger_expect. */
@@ -163,8 +164,10 @@ typedef struct plb_step_done {
 
 int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_err_t *err);
 
+/** What was asked for, or an LB step that had begun, has failed: nothing came of it. */
+void plb_decider_abandon(plb_decider_t *self);
+
 /** Bring the receipt of the last LB step up to date: max/mean and idle times since. */
 void plb_decider_settle(plb_decider_t *self);
-
 
 #endif

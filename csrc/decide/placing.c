@@ -156,15 +156,27 @@ static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, const p
     return ret;
 }
 
+static int check_ranks(const plb_decider_t *self, const plb_database_t *db, plb_err_t *err)
+{
+    return db->snapshot.n_ranks == self->opt.n_ranks
+               ? PLB_OK
+               : PLB_FAIL(err, PLB_ERR_VALUE, "the snapshot has %d ranks: expected %d",
+                          (int)db->snapshot.n_ranks, (int)self->opt.n_ranks);
+}
+
 int plb_decider_place(plb_decider_t *self, const plb_database_t *db, const plb_opts_t *opts,
                       int32_t *rank, double *speed, plb_placing_t *out, plb_err_t *err)
 {
     if (!self->pending) {
         return PLB_FAIL(err, PLB_ERR_STATE, "a placement is asked for without an LB step");
     }
+    int ret = check_ranks(self, db, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
     told_t told;
     const plb_strategy_t *chosen = &self->candidates[self->chosen].strategy;
-    int ret = tell(self, db, chosen->looks_at, &told, err);
+    ret = tell(self, db, chosen->looks_at, &told, err);
     if (ret == PLB_OK) {
         ret = answer_of(self, &told.snapshot, opts, rank, out, err);
     }
@@ -211,11 +223,15 @@ int plb_decider_look(plb_decider_t *self, const plb_database_t *db, const plb_op
                      double *gain, plb_err_t *err)
 {
     told_t told;
+    int ret;
     *gain = 0.0;
     if (!self->looking) {
         return PLB_FAIL(err, PLB_ERR_STATE, "a look that nobody asked for");
     }
-    int ret = tell(self, db, PLB_LOOKS_SPEED, &told, err);
+    if ((ret = check_ranks(self, db, err)) != PLB_OK) {
+        return ret;
+    }
+    ret = tell(self, db, PLB_LOOKS_SPEED, &told, err);
     if (ret == PLB_OK && told.speed != NULL) {
         ret = would_save(&told.snapshot, opts, gain, err);
     }
@@ -227,6 +243,10 @@ int plb_decider_looked(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err
 {
     if (!self->looking) {
         return PLB_FAIL(err, PLB_ERR_STATE, "the answer of a look that nobody asked for");
+    }
+    if (!(fabs(gain) <= 1e30)) { /* also for NaN */
+        return PLB_FAIL(err, PLB_ERR_VALUE, "gain is %g: expected a finite number of seconds",
+                        gain);
     }
     const int64_t at = self->seen.iteration;
     const double left = self->end == INT64_MAX ? (double)at + 1.0 : (double)(self->end - at - 1);

@@ -254,6 +254,10 @@ static PyObject *decider_choose(PyObject *object, PyObject *args)
     if (!PyArg_ParseTuple(args, "|i", &reason)) {
         return NULL;
     }
+    if (reason > PLB_REASON_PAYS) {
+        return PyErr_Format(PyExc_ValueError, "reason is %d: expected up to %d", reason,
+                            PLB_REASON_PAYS);
+    }
     plb_verdict_t why = self->trigger->verdict;
     why.reason = (plb_reason_t)reason;
     const int ret = plb_decider_choose(self, reason < 0 ? NULL : &why, &err);
@@ -291,6 +295,15 @@ static void *room_of(PyObject *object, const char *name, int type, npy_intp n)
     return PyArray_DATA(a);
 }
 
+static bool begin_work(decider_object_t *self)
+{
+    if (self->busy) {
+        PyErr_SetString(PyExc_RuntimeError, "another thread places with this decider");
+        return false;
+    }
+    return self->busy = true;
+}
+
 enum { N_PLACING = sizeof(plb_placing_t) / sizeof(double) };
 
 PyDoc_STRVAR(place_doc,
@@ -311,16 +324,11 @@ static PyObject *decider_place(PyObject *object, PyObject *args)
         goto out;
     }
     plb_placing_t *placing = room_of(figures, "figures", NPY_FLOAT64, N_PLACING);
-    double *speeds = room_of(speed, "speed", NPY_FLOAT64, db.snapshot.n_ranks);
+    double *speeds = room_of(speed, "speed", NPY_FLOAT64, self->core.opt.n_ranks);
     int32_t *ranks = room_of(rank, "rank", NPY_INT32, (npy_intp)db.snapshot.n_objects);
-    if (placing == NULL || speeds == NULL || ranks == NULL) {
+    if (placing == NULL || speeds == NULL || ranks == NULL || !begin_work(self)) {
         goto out;
     }
-    if (self->busy) {
-        PyErr_SetString(PyExc_RuntimeError, "another thread places with this decider");
-        goto out;
-    }
-    self->busy = true;
     PyThreadState *state = PyEval_SaveThread();
     const plb_opts_t opts = {.tick = plb_py_tick, .tick_arg = &state};
     const int ret = plb_decider_place(&self->core, &db, &opts, ranks, speeds, placing, &err);
@@ -338,19 +346,23 @@ PyDoc_STRVAR(look_doc,
              "would save; 0 where they show no sign of being unlike.  Where the loads are.");
 static PyObject *decider_look(PyObject *object, PyObject *args)
 {
+    decider_object_t *self = (decider_object_t *)object;
     PyObject *snapshot, *here, *work, *out = NULL;
     plb_py_held_t held = {0};
     plb_database_t db;
     plb_err_t err = {0, ""};
     double gain = 0.0;
-    if (PyArg_ParseTuple(args, "OOO", &snapshot, &here, &work) &&
-        database_of(&held, snapshot, here, work, &db) == 0) {
-        PyThreadState *state = PyEval_SaveThread();
-        const plb_opts_t opts = {.tick = plb_py_tick, .tick_arg = &state};
-        const int ret = plb_decider_look(core_of(object), &db, &opts, &gain, &err);
-        PyEval_RestoreThread(state);
-        out = ret == PLB_OK ? PyFloat_FromDouble(gain) : plb_py_raise(ret, &err);
+    if (!PyArg_ParseTuple(args, "OOO", &snapshot, &here, &work) ||
+        database_of(&held, snapshot, here, work, &db) != 0 || !begin_work(self)) {
+        goto out;
     }
+    PyThreadState *state = PyEval_SaveThread();
+    const plb_opts_t opts = {.tick = plb_py_tick, .tick_arg = &state};
+    const int ret = plb_decider_look(&self->core, &db, &opts, &gain, &err);
+    PyEval_RestoreThread(state);
+    self->busy = false;
+    out = ret == PLB_OK ? PyFloat_FromDouble(gain) : plb_py_raise(ret, &err);
+out:
     plb_py_release(&held);
     return out;
 }
@@ -383,7 +395,7 @@ PyDoc_STRVAR(balanced_doc,
 static PyObject *decider_balanced(PyObject *object, PyObject *args)
 {
     long long migrations, bytes;
-    plb_step_done_t done;
+    plb_step_done_t done = {0};
     int moved;
     plb_err_t err;
     if (!PyArg_ParseTuple(args, "LLddp", &migrations, &bytes, &done.seconds_migration, &done.cost,
@@ -394,6 +406,16 @@ static PyObject *decider_balanced(PyObject *object, PyObject *args)
     done.bytes = bytes;
     done.moved = moved;
     return none_or(plb_decider_balanced(core_of(object), &done, &err), &err);
+}
+
+PyDoc_STRVAR(abandon_doc,
+             "abandon($self, /)\n--\n\n"
+             "What was asked for, or an LB step that had begun, has failed: nothing came of it.");
+static PyObject *decider_abandon(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    plb_decider_abandon(core_of(object));
+    Py_RETURN_NONE;
 }
 
 /* ---- receipts ---- */
@@ -538,6 +560,7 @@ static PyMethodDef decider_methods[] = {
     {"place", decider_place, METH_VARARGS, place_doc},
     {"placed", decider_placed, METH_VARARGS, placed_doc},
     {"balanced", decider_balanced, METH_VARARGS, balanced_doc},
+    {"abandon", decider_abandon, METH_NOARGS, abandon_doc},
     {"receipts", decider_receipts, METH_NOARGS, receipts_doc},
     {0},
 };

@@ -126,7 +126,7 @@ static PyObject *ledger_balanced(PyObject *object, PyObject *args)
 {
     long long iteration;
     int strategy;
-    plb_costs_t c;
+    plb_costs_t c = {0};
     plb_err_t err;
     if (!PyArg_ParseTuple(args, "Lidddd", &iteration, &strategy, &c.statistics, &c.strategy,
                           &c.migration, &c.whole)) {

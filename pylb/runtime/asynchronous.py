@@ -281,6 +281,7 @@ class Asynchronous:
         """All objects of all ranks stand at the same iteration."""
         self._take()
         self._stale = False
+        self._decider.core.abandon()  # where an error ended the last call, and this is another try
         changed, _ = self._agreement.step(
             Kind.CHANGES, self._done - 1, n_changed=len(self._changes)
         )

@@ -205,7 +205,9 @@ class Balancer(Asynchronous):
         self._records = record is not False
         self._shadow: Shadow | None = None
         if mode == "shadow":
-            self._shadow = Shadow(self._agreement, self._store, self._mailbox)
+            self._shadow = Shadow(
+                self._agreement, self._store, self._mailbox, self._sizes
+            )
         self._kept = [self._recording] if self._records else []  # what keeps the loads
         if self._shadow is not None:
             self._kept.append(self._shadow.recording)
@@ -491,6 +493,7 @@ class Balancer(Asynchronous):
 
     def _start(self, n: int) -> None:
         """Agree on the arguments, learn the new objects, deliver what was sent before."""
+        self._decider.core.abandon()  # what an error has left unanswered in the loop before
         words = f"iterate({n}), {self._words}"
         digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
         arguments = (int.from_bytes(digest, "big") >> 1, words)

@@ -52,7 +52,7 @@ class Log:
         self._n += 1
 
     def extend(self, rows: F64) -> None:
-        """(m, 6): m more iterations."""
+        """(m, 8): m more iterations."""
         if self._rows:
             self.table()
         self._blocks.append(rows)
@@ -66,7 +66,7 @@ class Log:
         return Row(*self._blocks[-1][-1].tolist()) if self._blocks and self._n else None
 
     def table(self) -> F64:
-        """(n, 6), of all iterations."""
+        """(n, 8), of all iterations."""
         if self._rows or len(self._blocks) != 1:
             last = np.array(self._rows, np.float64).reshape(-1, len(Row._fields))
             self._blocks, self._rows = [np.concatenate([*self._blocks, last])], []

@@ -14,12 +14,14 @@ import numpy as np
 
 from pylb import _core
 from pylb.decider import Settings
+from pylb.errors import SerializationError
 from pylb.receipts import History, Receipt
 from pylb.runtime.agreement import Agreement, Kind
 from pylb.runtime.messages import Mailbox
 from pylb.runtime.objects import Store
 from pylb.runtime.recording import Recording
 from pylb.runtime.report import Log, Row
+from pylb.runtime.sizes import Sizes
 from pylb.snapshot import F64
 from pylb.trace.record import Loop, Stretch, trace_arrays
 
@@ -37,11 +39,14 @@ class Shadow:
         The receipts, likewise.
     """
 
-    def __init__(self, agreement: Agreement, store: Store, mailbox: Mailbox) -> None:
+    def __init__(
+        self, agreement: Agreement, store: Store, mailbox: Mailbox, sizes: Sizes
+    ) -> None:
         self.recording = Recording(agreement, store, mailbox)
         self.rows = Log()
         self.history = History()
         self._agreement = agreement
+        self._sizes = sizes
         self._replay: Any = None  # on rank 0
         self._decider: Any = None
         self._keys = np.zeros(0, np.int64)  # of the objects so far, by number
@@ -85,10 +90,17 @@ class Shadow:
         stretches = self.recording.gather(len(rows), forget=True)
         error: Exception | None = None
         try:
+            self._check()
             self._feed(stretches, rows)
         except Exception as why:
             error = why
         self._agreement.step(Kind.RECORD, len(rows), error=error)
+
+    def _check(self) -> None:
+        """What could not migrate would make the figures wrong."""
+        if self._sizes.refused is not None:
+            key, why = self._sizes.refused
+            raise SerializationError(f"shadow mode: object {key} cannot be pickled: {why}") from why
 
     def _feed(self, stretches: list[Stretch], rows: F64) -> None:
         if self._replay is None or self._lost:

@@ -21,11 +21,14 @@ class Sizes:
     ----------
     handling : float
         Seconds to pack an object; 0 where none was packed.
+    refused : (int, Exception) or None
+        Key of an object that cannot be packed, and why.
     """
 
     def __init__(self) -> None:
         self._of_type: dict[type, tuple[int, int]] = {}  # bytes, objects that were packed
         self._seconds, self._packed = 0.0, 0
+        self.refused: tuple[int, Exception] | None = None
 
     @property
     def handling(self) -> float:
@@ -35,7 +38,8 @@ class Sizes:
     def measure(self, store: Store) -> None:
         """Give every object a size.
 
-        An object that cannot be packed keeps size 0: the LB step that moves it says so.
+        An object that cannot be packed keeps size 0: the LB step that moves it says so, or shadow
+        mode.
         """
         unknown: dict[type, list[Item]] = {}
         for item in store.items.values():
@@ -54,7 +58,8 @@ class Sizes:
             begin = _core.clock()
             try:
                 nbytes = parcel.size_of(parcel.pack(item.value))
-            except Exception:
+            except Exception as why:
+                self.refused = self.refused or (item.key, why)
                 continue
             self._seconds += max(_core.clock() - begin, 0.0)
             self._packed += 1

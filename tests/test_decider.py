@@ -1,0 +1,487 @@
+"""The decider against its plain twin, to the bit; calls out of order, figures that cannot be."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from twin_decider import BALANCE, FIGURES, GAIN, LOOK, NOTHING, Twin
+
+import chance
+import pylb
+from pylb import _core, partitioners
+from pylb.decider import settings
+from pylb.errors import DomainError, StateError
+from pylb.triggers import make
+
+NAN, INF = math.nan, math.inf
+TRIGGERS = [*pylb.triggers(), "python"]
+STRATEGIES = ["auto", "GreedyLB", "RefineLB", "BestFitLB", "none", "python"]
+
+
+def backwards(snapshot):
+    """A strategy in Python."""
+    return (snapshot.n_ranks - 1 - snapshot.rank).astype(np.int32)
+
+
+def trigger_of(name, every):
+    if name == "python":
+        return make(trigger=lambda cycle: cycle.n >= every and cycle.U > 0.0)
+    return make(every=every) if name == "periodic" else make(trigger=name)
+
+
+class Program:
+    """A made-up one: objects on ranks of different speeds, whose work changes."""
+
+    def __init__(self, rng):
+        self.rng = rng
+        self.p = int(rng.integers(1, 5))
+        n = int(rng.integers(1, 13))
+        self.rank = rng.integers(0, self.p, n).astype(np.int32)
+        self.key = np.sort(rng.choice(1000, n, replace=False))
+        self.work = rng.choice([0.5, 1.0, 1.0, 3.0], n)
+        self.speed = rng.choice([1.0, 1.0, 0.25], self.p)
+        self.noise = rng.choice([0.0, 0.01, 0.3])
+        m = int(rng.integers(0, 2 * n))
+        self.edges = pylb.Edges(
+            *rng.integers(0, n, (2, m)).astype(np.int32), rng.random(m) * 100, rng.random(m) * 3
+        )
+
+    def iterate(self):
+        """An iteration: what `observe` is told of it, without its number."""
+        if self.rng.random() < 0.05:
+            self.work = self.rng.permutation(self.work)
+        noise = np.exp(self.noise * self.rng.standard_normal(len(self.work)))
+        self.load = self.work * noise / self.speed[self.rank]
+        times = np.bincount(self.rank, self.load, self.p)
+        most, mean, total = times.max(), times.sum() / self.p, times.sum()
+        idle = self.rng.random()
+        figures = (most * (1 + idle), most, mean, times.min(), total, 1 / (1 + idle))
+        messages = self.rng.integers(0, 100)
+        return *map(float, figures), int(messages), int(messages * 50)
+
+    def database(self):
+        snapshot = pylb.Snapshot(
+            self.load, self.rank, n_ranks=self.p, key=self.key, edges=self.edges
+        )
+        return snapshot, self.load, None if self.rng.random() < 0.8 else self.work
+
+
+class Both:
+    """A decider and its twin, asked the same."""
+
+    def __init__(self, made, trigger, n_ranks, network):
+        self.decider = made.decider(n_ranks, network)
+        self.core, self.twin = self.decider.core, Twin(made, trigger, n_ranks, network)
+        self.p = n_ranks
+
+    def __getattr__(self, name):
+        def call(*args):
+            ours, theirs = getattr(self.core, name)(*args), getattr(self.twin, name)(*args)
+            assert repr(ours) == repr(theirs)
+            return ours
+
+        return call
+
+    def balance(self, program):
+        rng = program.rng
+        for i in self.choose():
+            if i >= 0 and (library := self.decider.settings.strategies[i].library) is not None:
+                partitioners.load(library)
+        database = program.database()
+        figures, speed = np.zeros(_core.PLACING), np.zeros(self.p)
+        rank = np.zeros(len(program.rank), np.int32)
+        self.core.place(*database, figures, speed, rank)
+        expected = self.twin.place(*database)
+        assert figures[-1] >= 0.0
+        assert repr(figures[:-1].tolist()) == repr(list(map(float, expected[0][:-1])))
+        assert speed.tolist() == expected[1].tolist()
+        assert rank.tolist() == expected[2].tolist()
+        # what a clock has measured, made up
+        figures[-2:] = rng.choice([0.0, 0.25, 1.0, NAN], 2)
+        self.placed(figures, speed)
+        moves = int(np.count_nonzero(rank != program.rank))
+        moving = float(rng.choice([0.0, 0.5, 2.0, NAN]))
+        cost = float(rng.choice([0.0, 0.125, 0.5, 1.0, 20.0]))
+        moved = bool(rng.random() < 0.8)
+        self.balanced(moves, 8 * moves, moving, cost, moved)
+        if moved:
+            program.rank = rank
+
+    def check(self):
+        assert len(self.core.receipts()) == len(self.twin.receipts())
+        for ours, theirs in zip(self.core.receipts(), self.twin.receipts(), strict=True):
+            assert ours.keys() == theirs.keys()
+            for name in ours:
+                assert repr(ours[name]) == repr(theirs[name]), name
+        last, state = self.twin.last, self.twin.ledger.state()
+        assert self.core.n_balancings == self.twin.n_balancings
+        assert self.core.foresees == (last is None)
+        assert self.core.books == (state["off"], state["paid"], state["gained"], state["until"])
+        assert self.core.weighs == (
+            last is not None and self.twin.seen[0] - last["iteration"] != last["iterations"]
+        )
+        speed = self.twin.learner.speed if self.twin.learner else None
+        assert repr(self.core.speed) == repr(speed)
+
+
+def make_both(rng, program):
+    name, every = str(rng.choice(TRIGGERS)), int(rng.integers(1, 12))
+    name = "auto" if rng.random() < 0.4 else name  # the only one whose promise is watched
+    strategy = str(rng.choice(STRATEGIES))
+    made = settings(
+        backwards if strategy == "python" else strategy,
+        trigger=trigger_of(name, every),
+        gives_up=[None, True, False][rng.integers(3)],
+        unlike=[None, True, True, False][rng.integers(4)],
+        seed=int(rng.integers(10)),
+        strategy_params={"imbalance": 1.2} if strategy == "auto" and rng.random() < 0.3 else None,
+    )
+    network = (0.0, 0.0) if rng.random() < 0.5 else (float(rng.choice([1e-3, 0.1])), 1e-4)
+    late = rng.random() < 0.5
+    both = Both(made, trigger_of(name, every), program.p, (0.0, 0.0) if late else network)
+    if late:
+        both.network(*network)
+    return both
+
+
+def run(seed):
+    """Random calls in an order that is right; how often each kind of thing has happened."""
+    rng = np.random.default_rng(seed)
+    program = Program(rng)
+    both = make_both(rng, program)
+    iteration, asks = int(rng.integers(0, 3)), [0, 0, 0, 0]
+    n = int(rng.integers(20, 150))
+    if rng.random() < 0.7:
+        cost = float(rng.choice([NAN, 0.0, 0.5, 4.0]))
+        both.expect(None if rng.random() < 0.5 else n, cost)
+    for left in range(n - 1, -1, -1):
+        asked = both.observe(iteration, *program.iterate())
+        ask = both.next(asked, left > 0)
+        asks[ask] += 1
+        if ask == GAIN:
+            both.weigh(float(rng.choice([-1.0, 0.0, 0.5, 10.0])))
+            ask = both.next(asked, left > 0)
+            asks[ask] += 1
+        if ask == LOOK:
+            gain = both.look(*program.database())
+            ask = both.looked(float(rng.choice([gain, 0.0, 1.0])))
+        if ask == BALANCE:
+            if both.twin.last is not None:
+                both.weigh(float(rng.normal()))
+            both.balance(program)
+        if rng.random() < 0.05:
+            both.check()
+        iteration += 1 if rng.random() < 0.95 else int(rng.integers(1, 20))
+    both.check()
+    return asks, {r["kind"] for r in both.core.receipts()}
+
+
+@chance.examples(200)
+@given(st.integers(0, 2**32 - 1))
+def test_twin(seed):
+    run(seed)
+
+
+def test_the_twin_has_seen_everything():
+    asks, kinds = np.zeros(4, int), set()
+    for seed in range(60):
+        made = run(seed)
+        asks += made[0]
+        kinds |= made[1]
+    assert (asks > 5).all()
+    assert kinds == {"hold", "off", "balance", "speeds"}
+
+
+# ---- calls out of order ------------------------------------------------------------------------
+
+SOME = (2.0, 2.0, 1.5, 1.0, 3.0, 0.5, 7, 70)  # time, max, mean, min, total, utilization, ...
+PLACED = [1.5, 1.0, 1.5, 1.0, NAN, 0.5, 0.9, 0.0, 0.0, 0.1, 0.2]
+
+
+def fresh(strategy="GreedyLB", trigger=None, **options):
+    trigger = trigger or make(every=1)
+    return settings(strategy, trigger=trigger, **options).decider(2).core
+
+
+def observed(core, iteration=0):
+    core.observe(iteration, *SOME)
+    return core
+
+
+def unchanged(core, call, error=StateError, match=None):
+    before = repr(core.receipts()), core.books, core.n_balancings, core.weighs, core.foresees
+    with pytest.raises(error, match=match):
+        call()
+    assert before == (
+        repr(core.receipts()),
+        core.books,
+        core.n_balancings,
+        core.weighs,
+        core.foresees,
+    )
+
+
+def finish(core):
+    """The LB step that has begun goes on as if nothing had been."""
+    core.placed(np.array(PLACED), np.zeros(2))
+    core.balanced(3, 1500, 0.3, 0.7, True)
+    assert [r["kind"] for r in core.receipts()] == ["balance"]
+    return core.receipts()[0]
+
+
+def test_an_lb_step_is_not_disturbed():
+    core = observed(fresh())
+    assert core.next(True, True) == BALANCE
+    unchanged(core, lambda: core.placed(np.array(PLACED), np.zeros(2)))
+    unchanged(core, lambda: core.balanced(0, 0, 0.0, 0.0, True))
+    room = np.zeros(_core.PLACING), np.zeros(2), np.zeros(1, np.int32)
+    snapshot = pylb.Snapshot([1.0], [0], n_ranks=2, key=[1])
+    unchanged(core, lambda: core.place(snapshot, None, None, *room))
+    core.choose()
+    unchanged(core, lambda: observed(core, 1), match="iteration 1 was observed while")
+    unchanged(core, core.choose, match="begins while")
+    unchanged(core, lambda: core.next(True, True), match="waits for an answer")
+    unchanged(core, lambda: core.network(1.0, 1.0), match="before the first iteration")
+    unchanged(core, lambda: core.balanced(0, 0, 0.0, 0.0, True), match="or not placed")
+    expected = finish(core)
+    assert (expected["predicted"], expected["cost"], expected["seconds"]) == (1.0, 0.7, 0.7)
+    unchanged(core, lambda: core.balanced(0, 0, 0.0, 0.0, True), match="had not begun")
+    unchanged(core, lambda: core.placed(np.array(PLACED), np.zeros(2)))
+    observed(core, 1)
+
+
+def test_a_placement_comes_once():
+    core = observed(fresh())
+    core.choose()
+    core.placed(np.array(PLACED), np.array([1.0, 2.0]))
+    unchanged(core, lambda: core.placed(np.array(PLACED), np.array([3.0, 2.0])))
+    core.balanced(0, 0, 0.0, 0.0, True)
+    assert core.receipts()[0]["speed"] == (1.0, 2.0)
+
+
+def test_nothing_to_weigh_or_look_at():
+    core = observed(fresh())
+    snapshot = pylb.Snapshot([1.0], [0], n_ranks=2, key=[1])
+    unchanged(core, lambda: core.weigh(1.0), match="no LB step whose gain")
+    unchanged(core, lambda: core.look(snapshot, None, None), match="nobody asked for")
+    unchanged(core, lambda: core.looked(1.0), match="nobody asked for")
+
+
+def test_a_gain_that_was_asked_for_comes_first():
+    core = observed(fresh(gives_up=True))
+    core.choose()
+    finish(core)
+    observed(core, 1)
+    assert core.next(True, True) == GAIN
+    unchanged(core, lambda: observed(core, 2), match="waits for an answer")
+    unchanged(core, core.choose)
+    unchanged(core, lambda: core.next(True, True))
+    unchanged(core, lambda: core.weigh(NAN), DomainError, "gain is nan")
+    core.weigh(5.0)
+    assert core.next(True, True) == BALANCE
+
+
+def watching():
+    """A decider that has just asked for a look."""
+    core = settings("GreedyLB", trigger="auto", unlike=True, gives_up=False).decider(2).core
+    observed(core)
+    core.choose()
+    finish(core)
+    for i in range(1, 100):
+        asked = core.observe(i, 2.0, 2.0, 1.5, 1.0, 3.0, 0.5, 0, 0)
+        if core.next(asked and False, True) == LOOK:
+            return core, i
+    raise AssertionError("it never looks")
+
+
+def test_a_look_that_was_asked_for_comes_first():
+    core, i = watching()
+    unchanged(core, lambda: observed(core, i + 1), match="waits for an answer")
+    unchanged(core, core.choose)
+    unchanged(core, lambda: core.next(True, True))
+    for bad in (NAN, INF, -INF):
+        unchanged(core, lambda bad=bad: core.looked(bad), DomainError, f"gain is {bad}")
+    snapshot = pylb.Snapshot([1.0], [0], n_ranks=3, key=[1])
+    unchanged(core, lambda: core.look(snapshot, None, None), DomainError, "3 ranks: expected 2")
+    assert core.looked(1e3) == BALANCE
+    core.choose()
+    core.placed(np.array(PLACED), np.zeros(2))
+    core.balanced(0, 0, 0.0, 0.0, True)
+    last = core.receipts()[-1]
+    assert (last["kind"], last["found"]) == ("speeds", 1e3)
+
+
+def test_the_network_is_told_before_the_first_iteration():
+    core = fresh("auto")
+    core.network(1e-3, 1e-6)
+    for bad in (NAN, INF, -1.0):
+        unchanged(core, lambda bad=bad: core.network(bad, 0.0), DomainError, f"alpha is {bad:g}")
+        unchanged(core, lambda bad=bad: core.network(0.0, bad), DomainError, f"beta is {bad:g}")
+    observed(core)
+    unchanged(core, lambda: core.network(1e-3, 1e-6), match="before the first iteration")
+    core.choose()  # still by the network that it was told first
+    finish(core)
+
+
+def test_a_network_is_checked_where_none_is_asked_for():
+    with pytest.raises(DomainError, match="alpha is nan"):
+        settings("GreedyLB", every=1).decider(2, (NAN, 0.0))
+    unchanged(core := fresh(), lambda: core.network(0.0, -1.0), DomainError, "beta is -1")
+
+
+@pytest.mark.parametrize("trigger", pylb.triggers())
+def test_iterations_rise(trigger):
+    core = fresh(trigger=trigger_of(trigger, 1))
+    observed(core, 5)
+    for bad in (5, 4):
+        unchanged(core, lambda bad=bad: observed(core, bad), match=rf"iteration is {bad}: expected m")
+    unchanged(core, lambda: observed(core, -1))
+    observed(core, 6)
+
+
+def test_what_failed_is_abandoned():
+    core = observed(fresh())
+    core.choose()
+    core.abandon()
+    observed(core, 1)
+    core.choose()
+    assert finish(core)["iteration"] == 1
+    core, i = watching()
+    core.abandon()
+    observed(core, i + 1)
+
+
+# ---- figures that cannot be --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [NAN, INF, -INF, -1e-9])
+@pytest.mark.parametrize("strategy", ["GreedyLB", "auto"])
+def test_figures_of_an_iteration(strategy, bad):
+    core = fresh(strategy)
+    for i, name in enumerate(("time", "max", "mean", "min", "total", "utilization")):
+        row = [*SOME]
+        row[i] = bad
+        unchanged(core, lambda row=row: core.observe(0, *row), DomainError, f"{name} is {bad:g}")
+    unchanged(core, lambda: core.observe(0, *SOME[:5], 1.5, 0, 0), DomainError, "utilization is 1.5")
+    unchanged(core, lambda: core.observe(0, *SOME[:6], -1, 0), DomainError, "messages is -1")
+    unchanged(core, lambda: core.observe(0, *SOME[:7], -2), DomainError, "bytes is -2")
+    for number in (-1, 2**60):
+        call = [number, *SOME]
+        unchanged(core, lambda call=call: core.observe(*call), DomainError, f"n is {number}")
+    assert observed(core).next(True, True) == BALANCE
+
+
+@pytest.mark.parametrize("bad", [NAN, INF, -INF, -1e-9])
+def test_figures_of_a_placement(bad):
+    core = observed(fresh("auto"))
+    core.choose()
+    for i, name in enumerate(FIGURES):
+        known = not math.isnan(bad) and ("idle" not in name or math.isinf(bad))
+        if known or "idle" in name and bad != -1e-9 or name in ("before", "predicted"):
+            row = np.array(PLACED)
+            row[i] = bad
+            match = f"{name} is {bad:g}"
+            unchanged(core, lambda row=row: core.placed(row, np.zeros(2)), DomainError, match)
+    row = np.array(PLACED)
+    row[1] = 0.5
+    unchanged(core, lambda: core.placed(row, np.zeros(2)), DomainError, "predicted is 0.5")
+    unchanged(
+        core,
+        lambda: core.placed(np.array(PLACED), np.array([1.0, bad])),
+        DomainError,
+        rf"speed\[1\] is {bad:g}",
+    )
+    with pytest.raises(ValueError, match="figures"):
+        core.placed(np.array(PLACED[1:]), np.zeros(2))
+    finish(core)
+
+
+@pytest.mark.parametrize("bad", [NAN, INF, -INF, -1e-9])
+def test_figures_of_an_lb_step(bad):
+    core = observed(fresh("auto"))
+    core.choose()
+    core.placed(np.array(PLACED), np.zeros(2))
+    unchanged(core, lambda: core.balanced(0, 0, 0.0, bad, True), DomainError, f"cost is {bad:g}")
+    if not math.isnan(bad):  # nan: not known
+        call, match = (0, 0, bad, 1.0, True), f"seconds_migration is {bad:g}"
+        unchanged(core, lambda: core.balanced(*call), DomainError, match)
+    unchanged(core, lambda: core.balanced(-1, 0, 0.0, 1.0, True), DomainError, "migrations is -1")
+    unchanged(core, lambda: core.balanced(0, -1, 0.0, 1.0, True), DomainError, "bytes is -1")
+    core.balanced(0, 0, NAN, 1.0, True)
+    unchanged(core, lambda: core.weigh(bad if bad != -1e-9 else NAN), DomainError, "gain is")
+
+
+def test_what_is_expected():
+    core = fresh()
+    for bad in (INF, -1.0):
+        unchanged(core, lambda bad=bad: core.expect(10, bad), DomainError, f"cost is {bad:g}")
+    unchanged(core, lambda: core.expect(-1, 1.0), DomainError, "end is -1")
+    core.expect(10, NAN)
+    observed(core)
+    core.choose()
+    assert finish(core)["left"] == 9.0
+
+
+def test_what_a_placement_is_written_to():
+    core = observed(fresh())
+    core.choose()
+    snapshot = pylb.Snapshot([1.0, 2.0], [0, 0], n_ranks=2, key=[1, 2])
+    room = [np.zeros(_core.PLACING), np.zeros(2), np.zeros(2, np.int32)]
+    core.place(snapshot, None, None, *room)
+    assert sorted(room[2]) == [0, 1]
+    for i, name in enumerate(("figures", "speed", "rank")):
+        short = [*room]
+        short[i] = room[i][1:]
+        with pytest.raises(ValueError, match=name):
+            core.place(snapshot, None, None, *short)
+    other = pylb.Snapshot([1.0, 2.0], [0, 0], n_ranks=3, key=[1, 2])
+    unchanged(core, lambda: core.place(other, None, None, *room), DomainError, "3 ranks")
+    with pytest.raises(ValueError, match="no keys"):
+        core.place(pylb.Snapshot([1.0, 2.0], [0, 0], n_ranks=2), None, None, *room)
+    with pytest.raises(ValueError, match="here"):
+        core.place(snapshot, np.zeros(3), None, *room)
+    with pytest.raises(ValueError, match="reason is 99"):
+        fresh().choose(99)
+
+
+def test_a_strategy_that_raises_leaves_the_lb_step_open():
+    def bad(snapshot):
+        raise OSError("no")
+
+    core = observed(fresh(bad))
+    core.choose()
+    snapshot = pylb.Snapshot([1.0], [0], n_ranks=2, key=[1])
+    room = np.zeros(_core.PLACING), np.zeros(2), np.zeros(1, np.int32)
+    with pytest.raises(pylb.errors.StrategyError, match="'bad' raised OSError: no"):
+        core.place(snapshot, None, None, *room)
+    finish(core)
+
+
+def test_what_a_decider_is_made_of():
+    given = {
+        "n_ranks": 2,
+        "candidates": (("GreedyLB", "GreedyLB", False, 1, []),),
+        "trigger": make(every=1),
+        "selects": False,
+        "selection": [p.default for p in pylb.selection.PARAMS],
+        "ledger": [row[1] for row in _core.ledger()],
+        "gives_up": False,
+        "learns": False,
+        "watches": False,
+        "network": (0.0, 0.0),
+        "seed": 0,
+    }
+    _core.Decider(**given)
+    for name, value, error, match in (
+        ("n_ranks", 0, DomainError, "0 ranks"),
+        ("candidates", (), DomainError, "0 strategies"),
+        ("candidates", given["candidates"] * 2, DomainError, "2 strategies"),
+        ("candidates", (("GreedyLB", "GreedyLB", False, 1, [1.0] * 9),), ValueError, "parameters"),
+        ("trigger", "auto", TypeError, "trigger"),
+        ("selection", [1.0], ValueError, "selection"),
+        ("ledger", [0.0] * 5, DomainError, "tries is 0"),
+    ):
+        with pytest.raises(error, match=match):
+            _core.Decider(**given | {name: value})

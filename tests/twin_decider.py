@@ -1,0 +1,365 @@
+"""The decider of csrc/decide/decider.h in plain Python.
+
+Made of parts that have twins of their own: the trigger (test_decide.py), the ledger
+(test_ledger.py), the selection (test_selection.py) and the learner of speeds (test_speeds.py).
+What is here is how they work together, and the receipts.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+import pylb
+from pylb import _core
+from pylb.errors import StateError
+
+NAN = math.nan
+NOTHING, GAIN, LOOK, BALANCE = range(4)
+LEDGER = [row[1] for row in _core.ledger()]
+WARMED_UP = 6  # iterations after an LB step, when the ledger knows what the first ones cost
+FIGURES = (  # of a placement, in their order; the last two are seconds by a clock
+    "before",
+    "predicted",
+    "before_with_messages",
+    "predicted_with_messages",
+    "passed_over",
+    "idle_mean",
+    "idle_max",
+    "predicted_idle_mean",
+    "predicted_idle_max",
+    "seconds_statistics",
+    "seconds_strategy",
+)
+
+
+class Promise:
+    """When to look why iterations take longer than the last LB step has predicted."""
+
+    def __init__(self):
+        self.predicted, self.price = math.inf, 0.0
+        self.since, self.lost, self.last = 0, 0.0, 1.0
+        self.looks, self.level = 0, math.inf
+
+    def observe(self, longest, mean):
+        ratio = longest / mean if mean > 0 else 1.0
+        self.since += 1
+        if math.isfinite(self.predicted):
+            self.lost += max(longest - self.predicted * mean, 0.0)
+        now = min(ratio, self.last)  # two in a row: no spike
+        self.last = ratio
+        if self.since < 3:
+            return False
+        if now <= 1.05 * self.predicted:
+            self.looks = 0
+            return False
+        if now > 1.1 * self.level:
+            self.looks = 0
+        pause = 3 * 2 ** max(self.looks - 1, 0)
+        if (self.looks and self.since < pause) or self.lost < 8 * self.price:
+            return False
+        self.looks += 1
+        self.level = now
+        self.since, self.lost = 0, 0.0
+        return True
+
+    def balanced(self, predicted, price):
+        self.predicted, self.price, self.last = max(predicted, 1.0), price, 1.0
+        self.since, self.lost = 0, 0.0
+
+
+class Twin:
+    """The calls of `pylb._core.Decider`, but for `place`, which returns what that fills."""
+
+    def __init__(self, given, trigger, n_ranks, network=(0.0, 0.0)):
+        """given: `pylb.decider.settings`; trigger: a fresh one, as that of `given`."""
+        self.given = given
+        self.n_ranks = n_ranks
+        self.trigger = trigger
+        self.ledger = _core.Ledger(len(given.strategies), LEDGER)
+        self.promise = Promise()
+        self.learner = _core.SpeedLearner(n_ranks) if given.learns else None
+        self.names = [s.name for s in given.strategies]
+        self.params = {}  # of each strategy, those that are not as usual
+        self.left = dict.fromkeys(self.names, NAN)  # max/mean that each left the last time
+        self.network(*network)
+        self.end = None
+        self.seen = None
+        self.history = []
+        self.last = None  # receipt of the last LB step
+        self.since = []  # (max, mean, min) of the iterations since then
+        self.held = {}  # of this cycle
+        self.found = NAN
+        self.judging = self.looking = False
+        self.pending = None  # the receipt of an LB step under way
+        self.n_balancings = 0
+
+    # ---- iterations ----
+
+    def network(self, alpha, beta):
+        self.prices = pylb.machine.Network(alpha, beta)
+        self.selector = None
+        if self.given.selects:
+            chosen = self.given.strategy_params
+            self.selector = pylb.Selector(
+                alpha, beta, strategies=self.given.strategies, **chosen
+            )
+            if alpha + beta > 0:  # a strategy that takes what messages cost is told
+                told = {"alpha": alpha, "beta": beta}
+                for s in self.given.strategies:
+                    limits = {p.name: (p.least, p.most) for p in s.params}
+                    self.params[s.name] = {
+                        name: min(max(value, limits[name][0]), limits[name][1])
+                        for name, value in told.items()
+                        if name in limits
+                    }
+
+    def expect(self, end, cost):
+        self.end = end
+        self.trigger.expect(end, cost)
+
+    def observe(self, iteration, time, most, mean, least, total, utilization, messages, nbytes):
+        if self.pending or self.judging or self.looking:
+            raise StateError("the decider waits for an answer")
+        self.seen = (iteration, most, mean, total, utilization, messages, nbytes)
+        self.ledger.observe(time, most, mean)
+        self.since.append((most, mean, least))
+        if self.last is not None and len(self.since) == WARMED_UP:
+            state = self.ledger.state()
+            self.last["seconds_warm_up"] = state["warm_up"]
+            self.last["cost"] += state["warm_up"]
+            self.trigger.expect(self.end, self.ledger.theta(self.last["strategy"]))
+        asked = self.trigger.observe(iteration, most, mean)
+        if self.trigger.considered:
+            self.hold("hold", self.trigger.reason)
+        return asked
+
+    def next(self, asked, may_look):
+        iteration, most, mean = self.seen[:3]
+        if self.given.gives_up and self.ledger.judges(iteration, asked):
+            self.judging = True
+            return GAIN
+        if asked and self.given.gives_up and not self.ledger.allows(iteration):
+            self.hold("off", self.ledger.state()["until"])
+            asked = False
+        if asked:
+            return BALANCE
+        if self.given.watches and may_look and self.promise.observe(most, mean):
+            self.looking = True
+            return LOOK
+        return NOTHING
+
+    def weigh(self, gain):
+        if self.last is None:
+            raise StateError("there was no LB step")
+        self.last["gain"] = gain
+        self.last["iterations"] = self.seen[0] - self.last["iteration"]
+        if self.judging:
+            self.judging = False
+            self.ledger.judge(self.seen[0], gain)
+
+    def looked(self, gain):
+        self.looking = False
+        iteration = self.seen[0]
+        left = iteration + 1 if self.end is None else self.end - iteration - 1
+        if self.last is not None and gain * left > self.last["cost"]:
+            self.found = gain
+            return BALANCE
+        return NOTHING
+
+    # ---- an LB step ----
+
+    def choose(self):
+        self.chosen, self.instead, why = 0, -1, ""
+        if self.selector is not None:
+            _, most, mean, total, utilization, messages, nbytes = self.seen
+            choice = self.selector.observe(
+                max(most, mean),
+                mean,
+                total=total,
+                utilization=utilization,
+                messages=messages,
+                bytes=nbytes,
+            )
+            self.chosen, self.instead = self.names.index(choice.strategy), self.stand_in(choice)
+            why = choice.reason
+        kind = "balance" if math.isnan(self.found) else "speeds"
+        self.pending = self.receipt(kind, self.trigger.reason)
+        self.pending |= {"strategy": self.chosen, "why": why, "found": self.found}
+        self.found = NAN
+        return self.chosen, self.instead
+
+    def stand_in(self, choice):
+        """The first refinement of a kind, where no comprehensive strategy was tried yet."""
+        if choice.family == "comprehensive" and not self.selector.history()[choice.strategy].n:
+            for i, s in enumerate(self.given.strategies):
+                talks = "communication" in s.looks_at
+                if s.family == "refinement" and talks == (choice.used == "communication"):
+                    return i
+        return -1
+
+    def tell(self, snapshot, here, work, looks_at):
+        """Work and speeds in place of seconds, where ranks have shown that they are not alike."""
+        if self.learner is None or here is None:
+            return snapshot, np.zeros(self.n_ranks)
+        self.learner.observe(snapshot.key, snapshot.rank, here, work)
+        speed = self.learner.speed
+        if speed is None or "speed" not in looks_at:
+            return snapshot, np.zeros(self.n_ranks)
+        load = snapshot.load * speed[snapshot.rank]
+        return replace(snapshot, load=load, speed=speed), speed
+
+    def run(self, i, snapshot):
+        """(placement, longest rank with its messages over the mean load before and after)."""
+        s = self.given.strategies[i]
+        params = self.params.get(s.name, {}) if self.selector else self.given.strategy_params
+        plan = pylb.place(snapshot, s, seed=self.given.seed, **params)
+        ratios = plan.before.max_over_mean, plan.after.max_over_mean
+        if any(self.prices) and plan.before.mean > 0 and len(snapshot.edges.src):
+            both = snapshot, snapshot.with_rank(plan.rank)
+            ratios = [self.rank_times(x).max() / plan.before.mean for x in both]
+        return plan, *ratios
+
+    def rank_times(self, snapshot):
+        """With what each rank sends to others: alpha a message, beta a byte (Menon eq. 3.6)."""
+        out = np.zeros(self.n_ranks)
+        for load, rank in zip(snapshot.load, snapshot.rank, strict=True):
+            out[rank] += load
+        if snapshot.speed is not None:
+            out /= snapshot.speed
+        messages, nbytes = np.zeros(self.n_ranks), np.zeros(self.n_ranks)
+        edges = snapshot.edges
+        for src, dst, size, n in zip(
+            edges.src, edges.dst, edges.nbytes, edges.messages, strict=True
+        ):
+            if snapshot.rank[src] != snapshot.rank[dst]:
+                messages[snapshot.rank[src]] += n
+                nbytes[snapshot.rank[src]] += size
+        return out + (self.prices.alpha * messages + self.prices.beta * nbytes)
+
+    def place(self, snapshot, here, work):
+        """(figures, speed, rank); the seconds of the figures are nan."""
+        looks_at = self.given.strategies[self.chosen].looks_at
+        told, speed = self.tell(snapshot, here, work, looks_at)
+        first = best = self.run(self.chosen, told)
+        passed_over = NAN
+        if self.instead >= 0:
+            other = self.run(self.instead, told)
+            is_as_good = other[2] <= self.selector.params["tolerance"] * first[2]
+            if is_as_good and other[0].migrations < first[0].migrations:
+                best, passed_over = other, first[2]
+        plan, before, after = best
+        figures = [plan.before.max_over_mean, plan.after.max_over_mean, before, after, passed_over]
+        figures += [plan.before.idle_mean, plan.before.idle_max]
+        figures += [plan.after.idle_mean, plan.after.idle_max, 0.0, NAN]
+        return figures, speed, plan.rank
+
+    def look(self, snapshot, here, work):
+        told, speed = self.tell(snapshot, here, work, ["speed"])
+        if not speed.any():
+            return 0.0
+        plan = pylb.place(told, "BestFitLB")
+        return plan.before.max - plan.after.max
+
+    def placed(self, figures, speed):
+        self.pending |= dict(zip(FIGURES, map(float, figures), strict=True))
+        self.pending["speed"] = tuple(map(float, speed)) if speed[0] > 0 else ()
+
+    def balanced(self, migrations, nbytes, seconds_migration, cost, moved):
+        self.settle()
+        r, self.pending = self.pending, None
+        chosen = self.names[self.chosen]
+        stands_in = self.instead >= 0 and not math.isnan(r["passed_over"])
+        if stands_in:
+            name = self.names[self.instead]
+            r["strategy"] = self.instead
+            r["why"] += f"; {name} leaves no more and moves fewer objects"
+        r |= {"migrations": migrations, "bytes": nbytes, "moved": moved, "seconds": cost}
+        r["seconds_migration"] = seconds_migration
+        parts = r["seconds_statistics"], r["seconds_strategy"], seconds_migration
+        self.ledger.balanced(r["iteration"], r["strategy"], *parts, cost)
+        r["cost"] = self.ledger.state()["cost"]
+        if stands_in:
+            self.remember(chosen, r, r["passed_over"])
+        self.remember(self.names[r["strategy"]], r, r["predicted_with_messages"])
+        self.trigger.balanced(r["iteration"], r["cost"], r["predicted"])
+        self.left[self.names[r["strategy"]]] = r["predicted"]
+        moving = 0.0 if math.isnan(seconds_migration) else seconds_migration
+        self.promise.balanced(r["predicted"], cost - moving)
+        self.history.append(r)
+        self.last, self.since, self.held = r, [], {}
+        self.n_balancings += 1
+
+    def remember(self, name, r, after):
+        if self.selector is not None:
+            self.selector.balanced(
+                name,
+                before=max(r["before_with_messages"], 1.0),
+                after=max(after, 1.0),
+                cost=r["cost"],
+                migrations=r["migrations"],
+            )
+
+    # ---- receipts ----
+
+    def hold(self, kind, reason):
+        """One receipt in a cycle for each reason."""
+        held = self.held.get((kind, reason))
+        if held is None:
+            held = self.held[kind, reason] = self.receipt(kind, self.trigger.reason)
+            state = self.ledger.state()
+            if kind == "off":
+                held |= {"paid": state["paid"], "saved": state["gained"]}
+                held["off_until"] = state["until"]
+            self.history.append(held)
+        else:
+            held["until"] = self.seen[0]
+            held["times"] += 1
+
+    def receipt(self, kind, reason):
+        iteration, most, mean = self.seen[:3]
+        state = self.trigger.state()
+        figures = {k: v for k, v in state.items() if isinstance(v, float)}
+        alternatives = []
+        for i, name in enumerate(self.names):
+            left = self.left[name]
+            if math.isnan(left):  # what LB steps could not remove so far
+                left = figures["residual"]
+            gain = most - (1.0 if math.isnan(left) else left) * mean
+            alternatives.append((max(gain, 0.0), self.ledger.theta(i)))
+        unknown = ("realised", "realised_idle_mean", "realised_idle_max", "seconds_migration")
+        unknown += ("seconds_warm_up", "seconds", "gain", "paid", "saved", "found", *FIGURES)
+        counts = dict.fromkeys(("migrations", "bytes", "iterations", "off_until"), 0)
+        return dict.fromkeys(unknown, NAN) | counts | {
+            "kind": kind,
+            "strategy": -1,
+            "moved": False,
+            "reason": reason,
+            "why": "",
+            "figures": figures,
+            "alternatives": tuple(alternatives),
+            "speed": (),
+            "max": most,
+            "mean": mean,
+            "left": math.inf if self.end is None else max(float(self.end - iteration - 1), 0.0),
+            "cost": 0.0,
+            "iteration": iteration,
+            "until": iteration,
+            "times": 1,
+        }
+
+    def settle(self):
+        """max/mean and idle times since the last LB step go onto its receipt."""
+        if self.last is None or not self.since:
+            return
+        most = mean = least = 0.0
+        for a, b, c in self.since:
+            most, mean, least = most + a, mean + b, least + c
+        if mean > 0:
+            self.last["realised"] = most / mean
+        self.last["realised_idle_mean"] = (most - mean) / len(self.since)
+        self.last["realised_idle_max"] = (most - least) / len(self.since)
+
+    def receipts(self):
+        self.settle()
+        return self.history
