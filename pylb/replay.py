@@ -250,6 +250,7 @@ def replay(
             strategy_params={**_told(strategy, alpha, beta), **(strategy_params or {}), **params},
             trigger_params=trigger_params,
         )
+        given.load()
     prices = _Prices(trace, cost, tell, (alpha, beta))
     decider = given and given.decider(trace.n_ranks, prices.network(given))
     core = _core.Replay(
