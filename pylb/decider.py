@@ -12,6 +12,7 @@ from typing import Any
 
 from pylb import _core, partitioners
 from pylb.errors import DomainError
+from pylb.partitioners import available
 from pylb.receipts import Alternative, History, Receipt
 from pylb.selection import PARAMS as SELECTION
 from pylb.selection import registered
@@ -78,6 +79,16 @@ class Settings:
     def foresees(self) -> bool:
         """Whether the trigger is to be told what a first LB step may cost."""
         return self.trigger.name not in ASKED_FOR
+
+    def load(self) -> None:
+        """Load the libraries that may be needed, so that an LB step does not pay for it.
+
+        Zoltan starts MPI: among several strategies it is loaded when it is chosen first.
+        """
+        for s in self.strategies:
+            late = s.library == "Zoltan" and self.selects
+            if s.library is not None and not late and (not self.selects or available(s.library)):
+                partitioners.load(s.library)
 
     def decider(self, n_ranks: int, network: tuple[float, float] = (0.0, 0.0)) -> Decider:
         """A decider that has seen nothing yet."""

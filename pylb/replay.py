@@ -254,6 +254,7 @@ def replay(
             strategy_params={**_told(strategy, alpha, beta), **(strategy_params or {}), **params},
             trigger_params=trigger_params,
         )
+        given.load()
     prices = _Prices(trace, cost, tell, (alpha, beta))
     decider = given and given.decider(trace.n_ranks, prices.network(given))
     core = _core.Replay(
@@ -275,7 +276,7 @@ def replay(
     for loop, part in _loops(trace):
         core.loop(int(loop.first), int(loop.n), prices.foreseen(loop, given))
         core.feed(part)
-    core.settle(_staying(trace))
+        _settle(core, trace, loop, int(loop.first) + len(part))
     metrics, seconds = core.metrics(0)
     rank, times = core.take()
     return Replay(
@@ -312,10 +313,16 @@ def _decisions(
     return decider.history
 
 
-def _staying(trace: Trace) -> Any:
-    """Whether each entity is there after the last phase; None: all of that phase are."""
-    remaining = trace.recorded.remaining if trace.recorded else None
-    return None if remaining is None else np.isin(trace.entity_key, remaining)
+def _settle(core: Any, trace: Trace, loop: Loop, end: int) -> None:
+    """A loop is over after `end` phases.
+
+    Of one that was left early it has to be known which objects were there then; else they are
+    those of the phase after it.
+    """
+    left = trace.recorded.remaining.get(end) if trace.recorded else None
+    early = end < loop.first + loop.n and end < trace.n_phases
+    if left is not None or not early:
+        core.settle(None if left is None else np.isin(trace.entity_key, left), early)
 
 
 def _loops(trace: Trace) -> Iterable[tuple[Loop, Trace]]:

@@ -28,6 +28,7 @@ int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err
     PLB_NEW(self->messages, p);
     PLB_NEW(self->sent, p);
     PLB_NEW(self->speed, p);
+    PLB_NEW(self->own_ranks, 2 * p);
     PLB_NEW(self->rank_ptr, p + 1);
     for (int64_t r = 0; r < p; r++) {
         self->speed[r] = 1.0;
@@ -47,7 +48,7 @@ void plb_phases_free(plb_phases_t *self)
                      self->spare,    self->order, self->rank_ptr, self->own_edge,
                      self->own_amount, self->src, self->dst,      self->amount,
                      self->speed,    self->sum,   self->room_of_sums, self->total,
-                     self->time,     self->messages, self->sent};
+                     self->time,     self->messages, self->sent,  self->own_ranks};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) {
         plb_free(owned[i]);
     }
@@ -140,14 +141,28 @@ int plb_phases_begin(plb_phases_t *self, const plb_trace_t *t, plb_err_t *err)
         ret = make_room_for_edges(self, m > self->n_edges ? m : self->n_edges, err);
     }
     self->trace = t;
+    self->given = t->speed;
+    self->background = t->background;
     self->ahead_end = -1;
     self->sized = t->task_bytes != NULL;
     self->remembers = t->task_memory != NULL;
     return ret;
 }
 
+/* Speeds and background of the ranks, copied. */
+static const double *own(const double *x, double *room, int32_t p)
+{
+    if (x != NULL) {
+        memmove(room, x, (size_t)p * sizeof *x);
+    }
+    return x == NULL ? NULL : room;
+}
+
 int plb_phases_pause(plb_phases_t *self, plb_err_t *err)
 {
+    self->given = own(self->given, self->own_ranks, self->opt.n_ranks);
+    self->background =
+        own(self->background, self->own_ranks + self->opt.n_ranks, self->opt.n_ranks);
     const int64_t m = self->n_edges;
     if (self->edge_src != NULL && self->edge_src != self->own_edge) {
         GROW(self->own_edge, 2 * m + 1);
@@ -598,8 +613,7 @@ static void add_edges(plb_phases_t *self, plb_snapshot_t *s)
 
 int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
 {
-    const plb_trace_t *t = self->trace;
-    const int ret = plb_check_sizes(t, self->phase, err);
+    const int ret = self->trace == NULL ? PLB_OK : plb_check_sizes(self->trace, self->phase, err);
     if (ret != PLB_OK) {
         return ret;
     }
@@ -607,7 +621,7 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
         .snapshot =
             {
                 .n_objects = self->n,
-                .n_ranks = t->n_ranks,
+                .n_ranks = self->opt.n_ranks,
                 .n_components = 1,
                 .load = self->opt.own_loads ? self->now : self->estimate,
                 .rank = self->rank,
@@ -615,8 +629,8 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
                 .bytes = self->sized ? self->bytes : NULL,
                 .memory = self->remembers ? self->memory : NULL,
                 .migratable = self->movable,
-                .speed = t->speed,
-                .background = t->background,
+                .speed = self->given,
+                .background = self->background,
             },
         .here = self->opt.learns ? self->estimate + PLB_ESTIMATE_HERE * self->n : NULL,
     };
@@ -670,11 +684,30 @@ int plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed
 
 void plb_phases_drop(plb_phases_t *self, const uint8_t *stays)
 {
-    for (int64_t k = 0; k < self->n; k++) {
-        if (!stays[self->entity[k]]) {
-            self->window[k] = 0.0;
-        }
+    const int64_t old_n = self->n;
+    int64_t n = 0;
+    for (int64_t k = 0; k < old_n; k++) {
+        self->from[n] = (int32_t)k;
+        n += stays[self->entity[k]] != 0;
+        self->at[self->entity[k]] = -1;
     }
+    if (old_n > 0) {
+        keep_sizes(self, old_n, n);
+        carry_over(self, old_n, n);
+    }
+    self->all_movable = true;
+    for (int64_t k = 0; k < n; k++) {
+        const int32_t j = self->from[k];
+        self->entity[k] = self->entity[j];
+        self->rank[k] = self->rank[j];
+        self->key[k] = self->key[j];
+        self->movable[k] = self->movable[j];
+        self->at[self->entity[k]] = (int32_t)k;
+        self->all_movable = self->all_movable && self->movable[k];
+    }
+    self->n = n;
+    self->ordered = false;
+    self->ahead_end = -1;
 }
 
 static double longest_of(const plb_exact_t *sum, const double *background, double passes,
@@ -692,8 +725,7 @@ int plb_phases_gain(plb_phases_t *self, double *gain, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = self->opt.n_ranks;
-    const double *given = self->trace == NULL ? NULL : self->trace->speed;
-    const double *background = self->trace == NULL ? NULL : self->trace->background;
+    const double *given = self->given, *background = self->background;
     plb_exact_t *now = NULL, *then = NULL;
     PLB_NEW0(now, p);
     PLB_NEW0(then, p);

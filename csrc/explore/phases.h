@@ -62,6 +62,8 @@ typedef struct plb_phases {
     int32_t *src, *dst;  /* [edge_room] by index */
     double *amount;      /* [2 * edge_room] */
     double *speed;       /* [n_ranks] that the last move was told, else 1 */
+    const double *given, *background; /* [n_ranks] of the trace, or NULL */
+    double *own_ranks;                /* [2 * n_ranks] where they were copied */
     /* loads of ranks */
     double *sum, *room_of_sums, *total; /* [n_ranks, PLB_AHEAD]; total[PLB_AHEAD] */
     int64_t ahead, ahead_end;           /* phases that they are of */
@@ -104,7 +106,7 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
 /** The present objects move to rank[n]; `speed` as plb_decider_place gives it, or NULL. */
 int plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed, plb_err_t *err);
 
-/** Present objects whose entity has stays[entity] == 0 are gone: they count no more. */
+/** Present objects whose entity has stays[entity] == 0 are gone. */
 void plb_phases_drop(plb_phases_t *self, const uint8_t *stays);
 
 /** Seconds that the last move has saved since: longest rank of the sums of loads under the

@@ -422,16 +422,20 @@ int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err
     return ret != PLB_OK ? ret : left;
 }
 
-int plb_replay_settle(plb_replay_t *self, const uint8_t *stays, plb_err_t *err)
+int plb_replay_settle(plb_replay_t *self, const uint8_t *stays, bool early, plb_err_t *err)
 {
     int ret = PLB_OK;
-    if (stays != NULL && self->opt.decider != NULL) {
+    if (self->opt.decider == NULL) {
+        return ret;
+    }
+    if (stays != NULL) {
         plb_phases_drop(&self->phases, stays);
     }
-    if (self->opt.decider != NULL && self->untold) {
-        ret = conclude(self, false, err);
-    } else if (self->opt.decider != NULL && plb_decider_weighs(self->opt.decider)) {
+    if (self->untold) {
+        ret = conclude(self, early, err);
+    } else if (!early && plb_decider_weighs(self->opt.decider)) {
         ret = weigh(self, err);
     }
-    return ret;
+    const bool now = early && self->due && !ends(self, self->n - 1);
+    return ret == PLB_OK && now ? balance(self, &self->why, err) : ret;
 }

@@ -83,7 +83,8 @@ int plb_replay_loop(plb_replay_t *self, const plb_loop_t *loop, plb_err_t *err);
 int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err);
 
 /** No more phases are under way: the decider knows all of them.  More may follow.  stays[entity]:
- *  whether it is still there; NULL: all of the last phase are. */
-int plb_replay_settle(plb_replay_t *self, const uint8_t *stays, plb_err_t *err);
+ *  whether it is still there; NULL: all of the last phase are.  `early`: the loop was left before
+ *  its end and another one follows, so an LB step that is due takes place now. */
+int plb_replay_settle(plb_replay_t *self, const uint8_t *stays, bool early, plb_err_t *err);
 
 #endif

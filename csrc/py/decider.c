@@ -33,6 +33,33 @@ static PyObject *none_or(int ret, const plb_err_t *err)
     return ret == PLB_OK ? Py_NewRef(Py_None) : plb_py_raise(ret, err);
 }
 
+/* ---- libraries, loaded when the first strategy that needs them is chosen ---- */
+
+/* pylb.partitioners.load(library); 0, or -1 with an exception. */
+static int load(const char *library)
+{
+    PyObject *module = PyImport_ImportModule("pylb.partitioners");
+    PyObject *done = module ? PyObject_CallMethod(module, "load", "s", library) : NULL;
+    Py_XDECREF(module);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+static int run_with_library(const plb_strategy_t *self, const plb_snapshot_t *in,
+                            const plb_opts_t *opts, int32_t *out, plb_err_t *err)
+{
+    if (plb_partitioner_find(self->library) == NULL) {
+        PyGILState_STATE state = PyGILState_Ensure();
+        const int failed = load(self->library);
+        PyGILState_Release(state);
+        if (failed) {
+            return PLB_FAIL(err, PLB_ERR_CALLBACK, "%s could not be loaded", self->library);
+        }
+    }
+    const plb_strategy_t *whole = plb_strategy_find(self->name);
+    return whole->run(whole, in, opts, out, err);
+}
+
 /* ---- a new one ---- */
 
 /* (what, name, refinement, looks_at, params): an entry of the table or a callable. */
@@ -52,6 +79,9 @@ static int candidate_of(PyObject *row, plb_py_held_t *held, plb_candidate_strate
             PyErr_Format(PyExc_ValueError, "%s takes %d parameters", name, out->strategy.n_params);
         }
         return -1;
+    }
+    if (out->strategy.library != NULL) {
+        out->strategy.run = run_with_library;
     }
     out->strategy.name = name;
     out->strategy.family = refinement ? PLB_REFINEMENT : PLB_COMPREHENSIVE;

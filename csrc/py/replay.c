@@ -158,9 +158,15 @@ static int feed(plb_replay_t *self, const void *trace, plb_err_t *err)
     return plb_replay_feed(self, trace, err);
 }
 
-static int settle(plb_replay_t *self, const void *stays, plb_err_t *err)
+typedef struct ending {
+    const uint8_t *stays;
+    bool early;
+} ending_t;
+
+static int settle(plb_replay_t *self, const void *arg, plb_err_t *err)
 {
-    return plb_replay_settle(self, stays, err);
+    const ending_t *ending = arg;
+    return plb_replay_settle(self, ending->stays, ending->early, err);
 }
 
 PyDoc_STRVAR(feed_doc, "feed($self, trace, /)\n--\n\n"
@@ -175,16 +181,23 @@ static PyObject *replay_feed(PyObject *object, PyObject *arg)
     return out;
 }
 
-PyDoc_STRVAR(settle_doc, "settle($self, stays, /)\n--\n\n"
+PyDoc_STRVAR(settle_doc, "settle($self, stays, early=False, /)\n--\n\n"
                          "No more phases are under way: the decider learns of the last one.\n"
-                         "stays: bool of each entity, whether it is still there; None: all are.");
-static PyObject *replay_settle(PyObject *object, PyObject *arg)
+                         "stays: bool of each entity, whether it is still there; None: all are.\n"
+                         "early: the loop was left before its end, and another one follows.");
+static PyObject *replay_settle(PyObject *object, PyObject *args)
 {
     plb_py_held_t held = {0};
-    const uint8_t *stays = NULL;
+    ending_t ending = {NULL, false};
+    PyObject *arg;
+    int early = 0;
+    if (!PyArg_ParseTuple(args, "O|p:settle", &arg, &early)) {
+        return NULL;
+    }
+    ending.early = early;
     const int64_t n = core_of(object)->phases.n_entities;
-    PyObject *out = plb_py_view(&held, arg, "stays", NPY_BOOL, n, &stays) == 0
-                        ? run(object, settle, stays)
+    PyObject *out = plb_py_view(&held, arg, "stays", NPY_BOOL, n, &ending.stays) == 0
+                        ? run(object, settle, &ending)
                         : NULL;
     plb_py_release(&held);
     return out;
@@ -258,7 +271,7 @@ static PyObject *replay_take(PyObject *object, PyObject *unused)
 static PyMethodDef replay_methods[] = {
     {"loop", replay_loop, METH_VARARGS, loop_doc},
     {"feed", replay_feed, METH_O, feed_doc},
-    {"settle", replay_settle, METH_O, settle_doc},
+    {"settle", replay_settle, METH_VARARGS, settle_doc},
     {"metrics", replay_metrics, METH_O, metrics_doc},
     {"take", replay_take, METH_NOARGS, take_doc},
     {0},

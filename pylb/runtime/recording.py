@@ -49,20 +49,31 @@ class Recording:
         self._mailbox = mailbox
         self._parts: list[Part] = []
         self._loads: list[F64] = []
+        self._facts: Any = None  # of the objects that those loads are of
         self._first = 0
         self._kept = 0
         self._changed = False  # objects have come or gone since the last iteration, on some rank
         self.full = False
 
     def change(self) -> None:
-        """Objects come and go behind the last iteration, on some rank."""
+        """Objects come and go behind the last iteration, on some rank.
+
+        At the start of a loop that is after what was decided on the last iteration, also where the
+        loop before was left early: that was for the objects up to here, and it is said so.
+        """
+        starts = self._agreement.place[0] == Kind.START
+        kept = bool(self._loads)
         self.cut()
-        self._changed = True
+        if starts and self._first and not self.full:
+            self._append(self._facts, [])
+        self._changed = kept and not starts
 
     def keep(self) -> None:
         """A pass is over."""
         self._changed = False
         if not self.full:
+            if not self._loads:  # between two loops objects come and go at once
+                self._facts = self._facts_now()
             self._loads.append(self._store.seconds.copy())
             self._kept += self._store.seconds.nbytes
             self.full = self._kept > KEEP
@@ -72,16 +83,20 @@ class Recording:
 
         A part without iterations says which objects are left after the last one.
         """
-        if not self._loads and not self._changed:
-            return
-        self._changed = False
-        items = self._store.items.values()
-        facts = np.array([item.facts() for item in items], np.int64).reshape(-1, FACTS)
-        load = np.array(self._loads).reshape(len(self._loads), len(facts))
+        if self._loads or self._changed:
+            self._append(self._facts if self._loads else self._facts_now(), self._loads)
+            self._changed = False
+            self._loads = []
+
+    def _append(self, facts: Any, loads: list[F64]) -> None:
+        load = np.array(loads).reshape(len(loads), len(facts))
         passes = max(self._store.passes, 1)
         self._parts.append(Part(self._first, facts, load, self._mailbox.edges(), passes))
         self._first += len(load)
-        self._loads = []
+
+    def _facts_now(self) -> Any:
+        items = self._store.items.values()
+        return np.array([item.facts() for item in items], np.int64).reshape(-1, FACTS)
 
     def gather(self, iteration: int, *, forget: bool) -> list[Stretch]:
         """Everything that all ranks have kept, on rank 0; empty on the others.  Collective."""
@@ -99,17 +114,14 @@ class Recording:
 
 
 def _stretches(whole: list[tuple[int, list[Part]]]) -> list[Stretch]:
-    """One for each cut; of the last ones only iterations that all ranks have kept.
-
-    One without iterations stays if it is the last: it says which objects are left.
-    """
+    """One for each cut; of the last ones only iterations that all ranks have kept."""
     out = []
-    n = min(len(mine) for _, mine in whole)
-    for i, parts in enumerate(zip(*(mine for _, mine in whole), strict=False)):
+    for parts in zip(*(mine for _, mine in whole), strict=False):
         k = min(len(part.load) for part in parts)
-        if k or (i + 1 == n and not any(len(part.load) for part in parts)):
+        most = max(len(part.load) for part in parts)
+        if k or not most:
             out.append(_stretch([rank for rank, _ in whole], parts, k))
-        if k < max(len(part.load) for part in parts):
+        if k < most:
             break
     return out
 

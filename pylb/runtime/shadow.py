@@ -61,6 +61,7 @@ class Shadow:
         n_ranks = self._agreement.transport.size
         if self._replay is None:
             network = (loop.alpha, loop.beta)
+            given.load()
             self._decider = given.decider(n_ranks, network if given.selects else (0.0, 0.0))
             self._replay = _core.Replay(
                 n_ranks=n_ranks,

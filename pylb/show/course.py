@@ -208,6 +208,7 @@ def of_stretches(
     times: (m, p), where they are known beyond what the stretches have.
     figures: time, mean and idle of each iteration.
     """
+    stretches = [s for s in stretches if s.iterations]  # others say which objects were left
     if times is None:
         parts = [_rank_times(s, n_ranks) for s in stretches]
         times = np.concatenate([np.zeros((0, n_ranks)), *parts])

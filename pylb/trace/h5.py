@@ -170,16 +170,21 @@ def write(run: RunRecord | Trace, path: str | os.PathLike[str]) -> None:
         writer = Writer(part, run.n_ranks, parameters, len(stretches[0].key) if stretches else 0)
         try:
             writer.loops(run.loops if isinstance(run, RunRecord) else [])
-            for s in stretches:
+            for s in _with_remaining(run, stretches):
                 writer.append(s, rows[s.first : s.first + s.iterations], history)
-            if isinstance(run, RunRecord) and run.remaining is not None:
-                writer.append(_remaining(run.remaining, len(rows)), rows[:0], history)
             writer.receipts(history)
         finally:
             writer.close()
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _with_remaining(run: RunRecord | Trace, stretches: list[Stretch]) -> list[Stretch]:
+    """Those of the objects that were left stand behind the iteration before."""
+    left = run.remaining if isinstance(run, RunRecord) else {}
+    more = [_remaining(keys, end) for end, keys in left.items()]
+    return sorted([*more, *stretches], key=lambda s: (s.first, s.iterations))
 
 
 def _remaining(keys: Any, end: int) -> Stretch:
@@ -333,11 +338,11 @@ def _figures_of(s: Stretch, table: Any, n_ranks: int) -> Any:
 
 
 def _stretches(file: Any, n_ranks: int, version: int) -> tuple[list[Stretch], Any, Any]:
-    """All that are complete, the last one perhaps in part; the figures of each iteration; the keys
-    of the objects after the last one, where they are not those of the last.
+    """All that are complete, the last one perhaps in part; the figures of each iteration; by
+    iteration, the keys of the objects that were left.
     """
     out: list[Stretch] = []
-    remaining = None
+    remaining: dict[int, Any] = {}
     tables = [np.zeros((0, len(FIGURES)))]
     at = {"objects": 0, "edges": 0, "iterations": 0, "load": 0}
     for first, k, n, m, check in _prefix(file["stretch"]):
@@ -358,7 +363,8 @@ def _stretches(file: Any, n_ranks: int, version: int) -> tuple[list[Stretch], An
         if old:
             table = _figures_of(stretch, table, n_ranks)
         _check_values(stretch, n_ranks)
-        remaining = stretch.key if k == 0 else None
+        if k == 0:
+            remaining.setdefault(first, stretch.key)
         if complete:
             out.append(stretch._replace(migratable=stretch.migratable.astype(bool)))
             tables.append(table[:complete])

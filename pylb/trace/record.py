@@ -106,14 +106,15 @@ class Recorded(NamedTuple):
     loops : list of Loop
     history : History
         The receipts.
-    remaining : (n,) int64 or None
-        Keys of the objects after the last iteration; None: those of that iteration.
+    remaining : dict of (n,) int64
+        By the number of iterations until then: keys of the objects that were left, where they are
+        not those of the iteration before.
     """
 
     parameters: dict[str, Any]
     loops: list[Loop]
     history: History
-    remaining: I64 | None = None
+    remaining: dict[int, I64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,8 +134,9 @@ class RunRecord:
     history : History
         The receipts.
     loops : list of Loop
-    remaining : (n,) int64 or None
-        Keys of the objects after the last iteration, where objects have come or gone then.
+    remaining : dict of (n,) int64
+        By the number of iterations until then: keys of the objects that were left, where objects
+        had come or gone and the loop was at its end, or balanced.
     path : str
 
     Examples
@@ -157,7 +159,7 @@ class RunRecord:
     message_bytes: F64
     history: History = field(default_factory=History)
     loops: list[Loop] = field(default_factory=list)
-    remaining: I64 | None = None
+    remaining: dict[int, I64] = field(default_factory=dict)
     path: str = ""
 
     @classmethod
