@@ -32,6 +32,7 @@ enum {
     FEWEST = 4,             /* phases that are worth being laid out as blocks */
     LOOK = 16,              /* phases that states are run ahead of the search, and a block more */
     RING = 64,              /* as many are kept */
+    GROUP = 4,              /* states that are run ahead together */
     NARROW = 16,            /* states of a first search, whose result bounds the second */
     MOST_LOADS = 1 << 25,   /* laid out: 256 MiB */
     MOST_RANKS = 1 << 26,   /* of all states: 256 MiB */
@@ -355,6 +356,9 @@ static int init_layout(layout_t *self, const plb_trace_t *trace, plb_err_t *err)
     return ret;
 }
 
+/* Compilers make of it what the processor has. */
+typedef double lanes_t __attribute__((vector_size(4 * sizeof(double)), aligned(8)));
+
 /* ---- seconds of phases under a placement ----------------------------------------------------- */
 
 static void enter_section(const layout_t *self, int64_t s, int32_t *rank)
@@ -377,6 +381,27 @@ static bool as_recorded(const layout_t *self, const section_t *c, int64_t i, con
         }
     }
     return true;
+}
+
+/* The same for GROUP placements, whose sums lie one after the other. */
+PLB_MULTIVERSION
+static void add_blocks(const double *restrict lanes, const int32_t *slot, int64_t n,
+                       const int32_t *const *rank, int64_t stride, double *restrict sum)
+{
+    const int32_t *a = rank[0], *b = rank[1], *c = rank[2], *d = rank[3];
+    double *of_b = sum + stride, *of_c = of_b + stride, *of_d = of_c + stride;
+    for (int64_t k = 0; k < n; k++) {
+        const int32_t j = slot[k];
+        double *w = sum + (int64_t)a[j] * LANES, *x = of_b + (int64_t)b[j] * LANES;
+        double *y = of_c + (int64_t)c[j] * LANES, *z = of_d + (int64_t)d[j] * LANES;
+        const lanes_t *load = (const lanes_t *)(lanes + k * LANES);
+        for (int l = 0; l < LANES / 4; l++) {
+            ((lanes_t *)w)[l] += load[l];
+            ((lanes_t *)x)[l] += load[l];
+            ((lanes_t *)y)[l] += load[l];
+            ((lanes_t *)z)[l] += load[l];
+        }
+    }
 }
 
 PLB_MULTIVERSION
@@ -409,50 +434,80 @@ static void slowest(const double *sum, const double *pace, const double *backgro
     }
 }
 
-/* The times of the phases i ... end - 1 of a block, or of one phase, into ring[phase % RING]. */
-static void run_block(const layout_t *self, const section_t *c, int64_t i, int64_t end,
-                      const int32_t *rank, double *sum, double *ring)
+/* States that are run ahead together: a pass over the loads serves all of them. */
+typedef struct group {
+    int n;
+    const int32_t *rank[GROUP];
+    double *ring[GROUP]; /* ring[g][phase % RING]: seconds of a phase */
+    double *sum;         /* scratch, [GROUP, n_ranks, LANES] */
+    int32_t *scratch;    /* [GROUP, n_slots] */
+} group_t;
+
+static void add_phase(const layout_t *self, const section_t *c, int64_t i, const int32_t *rank,
+                      double *sum)
 {
-    const plb_trace_t *t = self->trace;
-    const int32_t *slot = self->slot + c->slots;
-    double most[LANES];
-    memset(sum, 0, (size_t)t->n_ranks * LANES * sizeof *sum);
-    const int64_t block = (i - c->first) / LANES, at = c->first + block * LANES;
-    if (c->lanes >= 0) {
-        add_block(self->lanes + c->lanes + block * c->n * LANES, slot, c->n, rank, sum);
-    } else {
-        for (int64_t k = 0; k < c->n; k++) {
-            sum[(int64_t)rank[slot[k]] * LANES + i - at] += work_of(t, t->task_ptr[i] + k);
-        }
-    }
-    slowest(sum, self->pace, t->background, t->n_ranks, most);
-    for (int64_t j = i; j < end; j++) {
-        ring[j % RING] = t->figures != NULL && as_recorded(self, c, j, rank)
-                             ? t->figures[PLB_FIGURES * j + PLB_FIGURE_TIME]
-                             : seconds_of(t, j, most[j - at]);
+    for (int64_t k = 0; k < c->n; k++) {
+        sum[(int64_t)rank[self->slot[c->slots + k]] * LANES] +=
+            work_of(self->trace, self->trace->task_ptr[i] + k);
     }
 }
 
-/* Go on from phase *known to at least `until` without an LB step; rank[] is of phase i. */
-static void run_ahead(const layout_t *self, int64_t i, int64_t until, const int32_t *rank,
-                      int64_t *known, double *ring, double *sum, int32_t *scratch)
+/* The times of phases i ... end - 1, of one block; or of phase i, where there are no blocks. */
+static void run_block(const layout_t *self, const section_t *c, int64_t i, int64_t end,
+                      const group_t *group)
 {
-    const int32_t *section_of = self->section_of;
-    int64_t at = section_of[i];
-    while (*known < until) {
-        const section_t *c = &self->section[section_of[*known]];
-        while (at < section_of[*known]) {
-            if (rank != scratch) {
-                memcpy(scratch, rank, (size_t)self->n_slots * sizeof *scratch);
-                rank = scratch;
-            }
-            enter_section(self, ++at, scratch);
-        }
-        const int64_t block = c->first + ((*known - c->first) / LANES + 1) * LANES;
-        const int64_t end = c->lanes < 0 ? *known + 1 : block < c->end ? block : c->end;
-        run_block(self, c, *known, end, rank, sum, ring);
-        *known = end;
+    const plb_trace_t *t = self->trace;
+    const int32_t *slot = self->slot + c->slots;
+    const int64_t block = (i - c->first) / LANES, stride = (int64_t)t->n_ranks * LANES;
+    const int64_t at = c->lanes < 0 ? i : c->first + block * LANES;
+    const double *lanes = self->lanes + c->lanes + block * c->n * LANES;
+    double most[LANES];
+    memset(group->sum, 0, (size_t)(group->n * stride) * sizeof *group->sum);
+    if (c->lanes >= 0 && group->n == GROUP) {
+        add_blocks(lanes, slot, c->n, group->rank, stride, group->sum);
     }
+    for (int g = 0; g < group->n; g++) {
+        const int32_t *rank = group->rank[g];
+        double *sum = group->sum + g * stride;
+        if (c->lanes < 0) {
+            add_phase(self, c, i, rank, sum);
+        } else if (group->n < GROUP) {
+            add_block(lanes, slot, c->n, rank, sum);
+        }
+        slowest(sum, self->pace, t->background, t->n_ranks, most);
+        for (int64_t j = i; j < end; j++) {
+            group->ring[g][j % RING] = t->figures != NULL && as_recorded(self, c, j, rank)
+                                           ? t->figures[PLB_FIGURES * j + PLB_FIGURE_TIME]
+                                           : seconds_of(t, j, most[j - at]);
+        }
+    }
+}
+
+/* Go on from phase `known` to at least `until` without an LB step, and return the phase that is
+ * not known yet; the ranks are of phase i. */
+static int64_t run_ahead(const layout_t *self, int64_t i, int64_t known, int64_t until,
+                         group_t *group)
+{
+    int64_t at = self->section_of[i];
+    while (known < until) {
+        const section_t *c = &self->section[self->section_of[known]];
+        while (at < self->section_of[known]) {
+            at++;
+            for (int g = 0; g < group->n; g++) {
+                int32_t *own = group->scratch + g * self->n_slots;
+                if (group->rank[g] != own) {
+                    memcpy(own, group->rank[g], (size_t)self->n_slots * sizeof *own);
+                    group->rank[g] = own;
+                }
+                enter_section(self, at, own);
+            }
+        }
+        const int64_t block = c->first + ((known - c->first) / LANES + 1) * LANES;
+        const int64_t end = c->lanes < 0 ? known + 1 : block < c->end ? block : c->end;
+        run_block(self, c, known, end, group);
+        known = end;
+    }
+    return known;
 }
 
 /* ---- states ---------------------------------------------------------------------------------- */
@@ -495,6 +550,7 @@ typedef struct search {
     ranked_t *order; /* [room] */
     step_t *step;
     int64_t n_steps, step_room;
+    bool alone;        /* no strategy looks at the present placement */
     double upper;      /* seconds of the best complete run known */
     bool left_out;     /* a state that might have been better */
     /* for LB steps */
@@ -507,9 +563,9 @@ typedef struct search {
     bool answered;             /* by the search before */
     /* for each thread */
     int n_parts;
-    double *sum;      /* [n_parts, n_ranks, LANES] */
-    int32_t *scratch; /* [n_parts, n_slots] */
-    int64_t phase, from, until;
+    double *sum;      /* [n_parts, GROUP, n_ranks, LANES] */
+    int32_t *scratch; /* [n_parts, GROUP, n_slots] */
+    int64_t phase, soon, until;
 } search_t;
 
 static int32_t *ranks_of(const search_t *self, int64_t s)
@@ -750,16 +806,23 @@ static int by_value(const void *a, const void *b)
                                 : (x->state > y->state) - (x->state < y->state);
 }
 
-/* The states that may take an LB step, least time first. */
+/* The states that may take an LB step, least time first; where one answer does for all of them,
+ * only the first is in its place. */
 static int64_t who_may_step(const search_t *self)
 {
-    int64_t n = 0;
+    int64_t n = 0, first = 0;
     for (int64_t s = 0; s < self->n; s++) {
         if (may_step(self, self->state[s].time)) {
-            self->order[n++] = (ranked_t){self->state[s].time, s};
+            self->order[n] = (ranked_t){self->state[s].time, s};
+            first = self->order[n].value < self->order[first].value ? n : first;
+            n++;
         }
     }
-    qsort(self->order, (size_t)n, sizeof *self->order, by_value);
+    if (self->alone && n > 0) {
+        self->order[0] = self->order[first];
+    } else {
+        qsort(self->order, (size_t)n, sizeof *self->order, by_value);
+    }
     return n;
 }
 
@@ -795,9 +858,10 @@ static int balance(search_t *self, bool change, plb_err_t *err)
     const layout_t *lay = &self->lay;
     int64_t n = 0;
     self->has_database = false;
-    int ret = list_states(self, change, err);
-    if (ret == PLB_OK && lay->section[lay->section_of[self->phase]].n > 0) {
-        n = who_may_step(self);
+    int ret = change ? list_states(self, true, err) : PLB_OK;
+    if (ret == PLB_OK && lay->section[lay->section_of[self->phase]].n > 0 &&
+        (n = who_may_step(self)) > 0) {
+        ret = list_states(self, false, err);
     }
     for (int32_t k = 0; ret == PLB_OK && k < self->n_strategies; k++) {
         ret = looks_at_loads_alone(self, k) ? step_alone(self, k, n, err)
@@ -808,19 +872,42 @@ static int balance(search_t *self, bool change, plb_err_t *err)
 
 /* ---- states that remain ---------------------------------------------------------------------- */
 
+static void run_group(search_t *self, group_t *group, const int64_t *of)
+{
+    const int64_t known = self->state[of[0]].known;
+    const int64_t end = run_ahead(&self->lay, self->phase, known, self->until, group);
+    for (int g = 0; g < group->n; g++) {
+        self->state[of[g]].known = end;
+        self->state[of[g]].least = -1.0;
+    }
+    group->n = 0;
+}
+
+/* Every n_parts-th of the states that are to be run ahead. */
 static void run_part(void *arg, int part, int n_parts)
 {
     search_t *self = arg;
     const layout_t *lay = &self->lay;
-    double *sum = self->sum + (int64_t)part * lay->trace->n_ranks * LANES;
-    int32_t *scratch = self->scratch + (int64_t)part * lay->n_slots;
-    for (int64_t s = self->from + part; s < self->n; s += n_parts) {
-        state_t *state = &self->state[s];
-        if (!state->gone && state->known < self->phase + LOOK / 2 && state->known < self->until) {
-            run_ahead(lay, self->phase, self->until, ranks_of(self, s), &state->known,
-                      ring_of(self, s), sum, scratch);
-            state->least = -1.0;
+    int64_t of[GROUP], seen = 0;
+    group_t group = {.sum = self->sum + (int64_t)part * GROUP * lay->trace->n_ranks * LANES,
+                     .scratch = self->scratch + (int64_t)part * GROUP * lay->n_slots};
+    for (int64_t s = 0; s < self->n; s++) {
+        const state_t *state = &self->state[s];
+        if (state->gone || state->known >= self->soon || seen++ / GROUP % n_parts != part) {
+            continue;
         }
+        if (group.n > 0 && state->known != self->state[of[0]].known) {
+            run_group(self, &group, of);
+        }
+        of[group.n] = s;
+        group.rank[group.n] = ranks_of(self, s);
+        group.ring[group.n++] = ring_of(self, s);
+        if (group.n == GROUP) {
+            run_group(self, &group, of);
+        }
+    }
+    if (group.n > 0) {
+        run_group(self, &group, of);
     }
 }
 
@@ -866,28 +953,28 @@ static void prune(search_t *self)
         }
     }
     cut(self);
-    int64_t n = 0;
-    for (int64_t s = 0; s < self->n; s++) {
+    for (int64_t s = 0; s < self->n;) {
         if (self->state[s].least < self->upper) {
-            copy_state(self, n++, s);
+            s++;
+        } else {
+            copy_state(self, s, --self->n);
         }
     }
-    self->n = n;
 }
 
 /* Have the times of the phases to come. */
 static void look_ahead(search_t *self)
 {
-    const layout_t *lay = &self->lay;
-    const int64_t n = lay->trace->n_phases, until = self->phase + LOOK;
-    self->until = until < n ? until : n;
-    self->from = 0;
+    const int64_t n = self->lay.trace->n_phases;
+    const int64_t until = self->phase + LOOK, soon = self->phase + LOOK / 2;
     int64_t behind = 0;
+    self->until = until < n ? until : n;
+    self->soon = soon < n ? soon : n;
     for (int64_t s = 0; s < self->n; s++) {
-        behind += self->state[s].known < self->phase + LOOK / 2;
+        behind += self->state[s].known < self->soon;
     }
-    const bool worth = behind * LOOK * lay->most > WORTH_THREADS;
-    plb_parallel(worth ? self->n_parts : 1, run_part, self);
+    plb_parallel(behind * LOOK * self->lay.most > WORTH_THREADS ? self->n_parts : 1, run_part,
+                 self);
 }
 
 /* The loads of the phase enter what each state knows. */
@@ -1037,10 +1124,12 @@ static void run_unbalanced(search_t *self, plb_optimum_t *out)
     int32_t *rank = self->scratch;
     int64_t known = 0;
     double ring[RING], time = 0.0, bound = INFINITY;
+    group_t group = {
+        .n = 1, .rank = {rank}, .ring = {ring}, .sum = self->sum, .scratch = rank};
     memset(rank, -1, (size_t)lay->n_slots * sizeof *rank);
     enter_section(lay, 0, rank);
     for (int64_t i = 0; i < n; i = known) {
-        run_ahead(lay, i, i + 1, rank, &known, ring, self->sum, rank);
+        known = run_ahead(lay, i, i, i + 1, &group);
         for (int64_t j = i; j < known; j++) {
             time += ring[j % RING];
             const bool is_last = j + 1 == n;
@@ -1063,14 +1152,18 @@ static int init_search(search_t *self, plb_err_t *err)
     const layout_t *lay = &self->lay;
     const plb_trace_t *t = lay->trace;
     self->upper = self->opts->upper;
+    self->alone = true;
+    for (int32_t k = 0; k < self->n_strategies; k++) {
+        self->alone = self->alone && looks_at_loads_alone(self, k);
+    }
     self->n_parts = plb_cores() < 64 ? plb_cores() : 64;
     PLB_NEW(self->rest, t->n_phases + 1);
     PLB_NEW(self->present, lay->most);
     PLB_NEW(self->answer, lay->most);
     PLB_NEW(self->load, lay->most);
     PLB_NEW(self->table, ROWS * lay->most);
-    PLB_NEW(self->sum, (int64_t)self->n_parts * t->n_ranks * LANES);
-    PLB_NEW(self->scratch, (int64_t)self->n_parts * lay->n_slots);
+    PLB_NEW(self->sum, (int64_t)self->n_parts * GROUP * t->n_ranks * LANES);
+    PLB_NEW(self->scratch, (int64_t)self->n_parts * GROUP * lay->n_slots);
     self->rest[t->n_phases] = 0.0;
     for (int64_t i = t->n_phases - 1; i >= 0; i--) {
         self->rest[i] = self->rest[i + 1] + lay->least[i];
@@ -1098,7 +1191,7 @@ static int search_twice(search_t *self, plb_optimum_t *out, plb_err_t *err)
     const int64_t of_a_state = self->lay.n_slots + 2 * RING, most = MOST_RANKS / of_a_state;
     const int64_t tasks = t->task_ptr[t->n_phases];
     int ret = PLB_OK;
-    if (self->n_strategies == 1 && looks_at_loads_alone(self, 0) && tasks <= MOST_ANSWERS) {
+    if (self->n_strategies == 1 && self->alone && tasks <= MOST_ANSWERS) {
         PLB_NEW(self->answers, tasks);
         ret = search(self, NARROW, out, err);
         self->answered = true;
