@@ -30,10 +30,10 @@
 enum {
     LANES = 16,             /* phases of a block */
     FEWEST = 4,             /* phases that are worth being laid out as blocks */
-    LOOK = 16,              /* phases that states are run ahead of the search, and a block more */
-    RING = 64,              /* as many are kept */
+    LOOK = 8,              /* phases that states are run ahead of the search, and a block more */
+    RING = 32,              /* as many are kept */
     GROUP = 4,              /* states that are run ahead together */
-    NARROW = 16,            /* states of a first search, whose result bounds the second */
+    NARROW = 8,            /* states of a first search, whose result bounds the second */
     MOST_LOADS = 1 << 25,   /* laid out: 256 MiB */
     MOST_RANKS = 1 << 26,   /* of all states: 256 MiB */
     MOST_ANSWERS = 1 << 26, /* likewise */
