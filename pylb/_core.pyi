@@ -267,13 +267,22 @@ class AtSync:
     def why(self) -> tuple[int, str, float]: ...
 
 # optimum.c
-def program_optimum(program: Any, cost: float, /) -> tuple[float, NDArray[np.int64]]: ...
+def program_optimum(
+    program: Any, cost: float, /
+) -> tuple[float, NDArray[np.int64], float, bool, None]: ...
 def program_run(
     program: Any, trigger: Trigger, cost: float, /
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]: ...
 def trace_optimum(
-    trace: Any, strategy: Any, params: Sequence[float], seed: int, cost: float, /
-) -> tuple[float, NDArray[np.int64]]: ...
+    trace: Any,
+    strategies: tuple[tuple[Any, int], ...],
+    params: Sequence[float],
+    cost: float,
+    seed: int,
+    width: int,
+    upper: float,
+    /,
+) -> tuple[float, NDArray[np.int64], float, bool, NDArray[np.int32] | None]: ...
 
 # partition.c
 def install(partitioner: Any, /) -> None: ...

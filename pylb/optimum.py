@@ -1,10 +1,10 @@
-"""The best schedule of balancings, and generated programs to compare triggers on."""
+"""The best schedule of LB steps, and generated programs to compare triggers on."""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,30 +14,43 @@ from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core
 from pylb.errors import DomainError
+from pylb.selection import registered
 from pylb.snapshot import F64
-from pylb.strategies import Strategy, find
-from pylb.triggers import Cycle, Trigger, make
+from pylb.strategies import LOOKS_AT, Strategy, find
+from pylb.triggers import Cycle, Trigger, make, triggers
 
 if TYPE_CHECKING:
+    from pylb.replay import Replay
     from pylb.trace import Trace
+
+PERIODS = (1, 2, 3, 5, 10, 20, 50)  # of the runs that a best schedule is compared with
 
 
 class Optimum(NamedTuple):
-    """The best of all schedules of balancings, known only when the run is over.
+    """The best schedule of LB steps that was found; a program knows it only when it is over.
 
     Attributes
     ----------
     time : float
-        Seconds of the whole run: iterations and balancings.
+        Seconds of the whole run: iterations and LB steps.
     iterations : (n,) int64
-        At whose end it balances.
+        At the end of these it rebalances.
     cost : float
-        Seconds that each balancing costs.
+        Seconds of each LB step.
+    bound : float
+        Seconds: no schedule of LB steps at this cost is shorter, whatever the strategy.
+    exact : bool
+        Whether no schedule with these strategies is shorter than `time`.
+    strategies : tuple of str
+        The strategy of each LB step; empty for a generated program.
     """
 
     time: float
     iterations: NDArray[np.int64]
     cost: float
+    bound: float
+    exact: bool
+    strategies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,9 +206,16 @@ class Imbalance:
         return GeneratedRun(time, iterations, cost)
 
     def optimum(self, cost: float) -> Optimum:
-        """The best schedule, of all; `cost` in seconds a balancing.  O(n**2)."""
+        """The best of all schedules, by dynamic programming in O(n**2).
+
+        Parameters
+        ----------
+        cost : float
+            Seconds of each LB step.
+        """
         cost = _cost(cost)
-        return Optimum(*_core.program_optimum(self, cost), cost)
+        time, iterations, bound, exact, _ = _core.program_optimum(self, cost)
+        return Optimum(time, iterations, cost, bound, exact)
 
     def __repr__(self) -> str:
         return f"<Imbalance: {self.iterations} iterations of {self.mean:.4g} s and more>"
@@ -203,31 +223,40 @@ class Imbalance:
 
 def optimum(
     trace: Trace,
-    strategy: str | Strategy | Callable[..., Any] = "GreedyLB",
+    strategy: str | Strategy | Callable[..., Any] | Iterable[Any] = "GreedyLB",
     *,
     cost: float,
     seed: int = 0,
+    width: int = 64,
     **params: Any,
 ) -> Optimum:
-    """The best schedule of balancings for a recorded run, of all 2**(m-1).
+    """Find the best schedule of LB steps for a recorded run.
 
-    A balancing at the end of phase i gives the strategy the loads of phase i, with every object
-    where it was recorded, and holds from phase i + 1 on; an object that appears later starts where
-    it was recorded.  So each placement depends on its phase alone, which makes the schedule exact.
-    `Trace.replay` of it takes the same time where the strategy does not look at the present
-    placement and every object has a task in every phase.
+    An LB step means what it means in `Trace.replay`: at the end of phase i it places the objects
+    of phase i + 1, from where they are, by what is known of their loads then.  The replay of the
+    schedule with one strategy takes the same time.
+
+    A search goes forward over the phases (csrc/explore/trace_optimum.c).  Its states are
+    placements, each with the least time to get there: label-setting search (Dijkstra 1959) with
+    branch and bound (Land and Doig 1960).  The result is exact for GreedyLB, which does not look at
+    the present placement, and wherever no state had to be left out.  Otherwise it is the best one
+    found: no longer than the runs of all triggers and of some periods.
 
     Parameters
     ----------
     trace : Trace
-    strategy : str or callable
-        As in `pylb.place`.
+    strategy : str, callable, or several of them
+        As in `pylb.place`.  Of several, each LB step may take another one; ``"auto"`` means all
+        that `Balancer` chooses from.
     cost : float
-        Seconds that each balancing costs.
+        Seconds of each LB step.
     seed : int
         For strategies that draw random numbers.
+    width : int
+        At the end of a phase so many states, those with the least time, may take an LB step with a
+        strategy that looks at the present placement: more find better schedules and take longer.
     **params
-        The strategy's own.
+        The strategy's own, where there is one.
 
     Returns
     -------
@@ -239,11 +268,72 @@ def optimum(
         No such strategy or parameter, or a value out of its domain.
     InfeasibleError, StrategyError
         The strategy found no placement, raised, or returned none.
+
+    Examples
+    --------
+    >>> best = trace.optimum("RefineLB", cost=0.1)
+    >>> best.time, best.iterations, best.exact
     """
-    entry = find(strategy)
-    values = [] if entry.call else entry.values(params)
-    cost = _cost(cost)
-    return Optimum(*_core.trace_optimum(trace, entry.bound(params), values, seed, cost), cost)
+    entries = _entries(strategy)
+    cost, seed, width = _cost(cost), _whole("seed", seed, 0), _whole("width", width, 1)
+    if params and len(entries) > 1:
+        raise DomainError(f"{', '.join(params)} given: expected no parameters for several strategies")
+    values = [x for e in entries if e.call is None for x in e.values(params)]
+    rows = tuple((e.bound(params), sum(LOOKS_AT[word] for word in e.looks_at)) for e in entries)
+    known = None
+    if [e.name for e in entries] != ["GreedyLB"] or trace.measured is not None:
+        which = [*entries, "auto"] if isinstance(strategy, str) and strategy == "auto" else entries
+        runs = _known(trace, which, {"cost": cost, "seed": seed, "strategy_params": params})
+        known = min(runs, key=lambda run: _time(run, cost))
+    upper = math.inf if known is None else _time(known, cost)
+    time, when, bound, exact, steps = _core.trace_optimum(
+        trace, rows, values, cost, seed, width, upper
+    )
+    if known is None or time < upper:
+        names = tuple(entries[k].name for k in (() if steps is None else steps))
+        return Optimum(time, when, cost, bound, exact, names)
+    when = np.array(known.balanced_after, dtype=np.int64)
+    names = tuple(r.strategy for r in known.balancings)
+    # what "auto" knows of the ranks' speeds is no part of the search
+    return Optimum(upper, when, cost, min(bound, upper), exact and known.strategy != "auto", names)
+
+
+def _entries(strategy: Any) -> list[Strategy]:
+    if isinstance(strategy, str) and strategy == "auto":
+        return registered()
+    one = isinstance(strategy, str | Strategy) or not isinstance(strategy, Iterable)
+    out = [find(s) for s in ([strategy] if one else strategy)]
+    names = [e.name for e in out]
+    if not out or len(set(names)) < len(names):
+        raise DomainError(f"strategy is {names}: expected one or more names, each once")
+    return out
+
+
+def _known(trace: Trace, strategies: Iterable[Any], options: dict[str, Any]) -> Iterator[Replay]:
+    """Runs that the schedule found should not be longer than."""
+    from pylb.replay import replay  # which imports this module
+
+    for s in strategies:
+        for every in PERIODS:
+            yield replay(trace, s, every=every, **options)
+        for trigger in triggers():
+            for tell in (True, False):
+                yield replay(trace, s, trigger=trigger, tell=tell, **options)
+
+
+def _time(run: Replay, cost: float) -> float:
+    """Seconds at this cost: a receipt's may have iterations in it that took longer at first."""
+    return run.iteration_seconds + cost * len(run.balancings)
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    try:
+        out = operator.index(value)
+    except TypeError:
+        out = least - 1
+    if not least <= out < 2**63 or isinstance(value, bool):
+        raise DomainError(f"{name} is {value!r}: expected a whole number, {least} or more")
+    return out
 
 
 def _number(name: str, value: Any) -> float:

@@ -4,8 +4,8 @@
 
 #include "base/mem.h"
 
-/* All schedules whose last balancing is just before s, one iteration longer each: best[i] is the
- * least time of iterations 0 ... i - 1 and a balancing just before i (none at n). */
+/* All schedules whose last LB step is just before s, one iteration longer each: best[i] is the
+ * least time of iterations 0 ... i - 1 and an LB step just before i (none at n). */
 static void extend(int64_t s, int64_t n, double cost, const double *t, double *best, int64_t *from)
 {
     double sum = best[s];
@@ -59,7 +59,8 @@ int plb_optimum_find(plb_optimum_t *self, int64_t n, const plb_optimum_opts_t *o
             goto out;
         }
     }
-    self->time = best[n];
+    self->time = self->bound = best[n];
+    self->exact = true;
     ret = trace_back(self, n, from, err);
 out:
     plb_free(t);
@@ -90,5 +91,6 @@ int plb_optimum_of_program(plb_optimum_t *self, const plb_program_t *program,
 void plb_optimum_free(plb_optimum_t *self)
 {
     plb_free(self->when);
+    plb_free(self->which);
     *self = (plb_optimum_t){0};
 }

@@ -1,4 +1,4 @@
-/* Room explore: generated programs, and the best schedule of balancings. */
+/* Room explore: generated programs, and the best schedule of LB steps. */
 #include "views.h"
 
 /* A number that is an attribute, or -1 with an exception. */
@@ -39,17 +39,31 @@ static int view_program(plb_py_held_t *held, PyObject *object, plb_program_t *ou
                : 0;
 }
 
-/* (seconds, iterations at whose end to balance) */
+/* (seconds, iterations at whose end to rebalance, bound, exact, strategy of each) */
 static PyObject *schedule(plb_optimum_t *best)
 {
-    PyObject *when = plb_py_take(best->when, best->n, NPY_INT64);
+    npy_intp none = 0;
+    PyObject *when = best->when == NULL ? PyArray_SimpleNew(1, &none, NPY_INT64)
+                                        : plb_py_take(best->when, (npy_intp)best->n, NPY_INT64);
+    PyObject *which = Py_NewRef(Py_None);
     best->when = NULL;
-    return when == NULL ? NULL : Py_BuildValue("dN", best->time, when);
+    if (best->which != NULL) {
+        Py_SETREF(which, plb_py_take(best->which, (npy_intp)best->n, NPY_INT32));
+        best->which = NULL;
+    }
+    if (when == NULL || which == NULL) {
+        Py_XDECREF(when);
+        Py_XDECREF(which);
+        return NULL;
+    }
+    return Py_BuildValue("dNdNN", best->time, when, best->bound, PyBool_FromLong(best->exact),
+                         which);
 }
 
 PyDoc_STRVAR(program_optimum_doc,
              "program_optimum(program, cost, /)\n--\n\n"
-             "(seconds, iterations at whose end to balance) of the best schedule.");
+             "(seconds, iterations at whose end to rebalance, the same seconds, True, None) of the\n"
+             "best schedule.");
 static PyObject *program_optimum(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -109,38 +123,68 @@ static PyObject *program_run(PyObject *module, PyObject *args)
     return result;
 }
 
-PyDoc_STRVAR(trace_optimum_doc, "trace_optimum(trace, strategy, params, seed, cost, /)\n--\n\n"
-                                "(seconds, phases at whose end to balance) of the best schedule.");
+/* Strategies as (entry of the table or callable, what it looks at), and the parameters of all of
+ * them, one after the other.  0, or -1 with an exception. */
+static int candidates_of(PyObject *rows, PyArrayObject *values, plb_candidate_strategy_t *out)
+{
+    const double *params = PyArray_DATA(values);
+    npy_intp n = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(rows); i++) {
+        PyObject *what;
+        unsigned looks_at;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(rows, i), "OI:strategies", &what, &looks_at) ||
+            plb_py_strategy(what, &out[i].strategy) != 0) {
+            return -1;
+        }
+        out[i].strategy.looks_at = looks_at;
+        out[i].params = params + n;
+        n += out[i].strategy.n_params;
+    }
+    if (n != PyArray_SIZE(values)) {
+        PyErr_Format(PyExc_ValueError, "the strategies take %zd parameters: %zd given", n,
+                     PyArray_SIZE(values));
+        return -1;
+    }
+    return 0;
+}
+
+PyDoc_STRVAR(trace_optimum_doc,
+             "trace_optimum(trace, strategies, params, cost, seed, width, upper, /)\n--\n\n"
+             "(seconds, phases at whose end to rebalance, bound, exact, which strategy) of the\n"
+             "best schedule found; seconds are inf where none is below `upper`.");
 static PyObject *trace_optimum(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *object, *which, *params, *result = NULL;
+    PyObject *object, *rows, *params, *result = NULL;
     unsigned long long seed;
+    long long width;
     plb_optimum_opts_t opts = {.tick = plb_py_tick};
-    if (!PyArg_ParseTuple(args, "OOOKd", &object, &which, &params, &seed, &opts.cost)) {
+    if (!PyArg_ParseTuple(args, "OO!OdKLd", &object, &PyTuple_Type, &rows, &params, &opts.cost,
+                          &seed, &width, &opts.upper)) {
         return NULL;
     }
+    opts.seed = seed;
+    opts.width = width;
     plb_py_held_t held = {0};
     plb_trace_t trace;
-    plb_strategy_t strategy;
+    const Py_ssize_t n = PyTuple_GET_SIZE(rows);
+    plb_candidate_strategy_t *strategy = plb_malloc((size_t)n, sizeof *strategy);
     PyArrayObject *values = NULL;
-    if (plb_py_strategy(which, &strategy) != 0 || plb_py_trace(&held, object, &trace) != 0 ||
-        (values = plb_py_hold(&held, params, NPY_FLOAT64, 1)) == NULL) {
-        /* the exception is set */
-    } else if (strategy.user == NULL && PyArray_SIZE(values) != strategy.n_params) {
-        PyErr_Format(PyExc_ValueError, "%s takes %d parameters: %zd given", strategy.name,
-                     strategy.n_params, PyArray_SIZE(values));
-    } else {
+    if (strategy == NULL) {
+        PyErr_NoMemory();
+    } else if (plb_py_trace(&held, object, &trace) == 0 &&
+               (values = plb_py_hold(&held, params, NPY_FLOAT64, 1)) != NULL &&
+               candidates_of(rows, values, strategy) == 0) {
         plb_optimum_t best;
         plb_err_t err = {0, ""};
         PyThreadState *state = PyEval_SaveThread();
         opts.tick_arg = &state;
-        const int ret = plb_optimum_of_trace(&best, &trace, &strategy, PyArray_DATA(values), seed,
-                                             &opts, &err);
+        const int ret = plb_optimum_of_trace(&best, &trace, strategy, (int32_t)n, &opts, &err);
         PyEval_RestoreThread(state);
         result = ret == PLB_OK ? schedule(&best) : plb_py_raise(ret, &err);
         plb_optimum_free(&best);
     }
+    plb_free(strategy);
     plb_py_release(&held);
     return result;
 }

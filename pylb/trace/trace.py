@@ -228,7 +228,7 @@ class Trace:
         return replay(self, strategy, **options)
 
     def optimum(self, strategy: Any = "GreedyLB", **options: Any) -> Optimum:
-        """The best schedule of balancings, of all: `pylb.optimum` of this trace.
+        """Find the best schedule of LB steps: `pylb.optimum` of this trace.
 
         Examples
         --------
