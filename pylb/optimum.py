@@ -253,8 +253,9 @@ def optimum(
     seed : int
         For strategies that draw random numbers.
     width : int
-        At the end of a phase so many states, those with the least time, may take an LB step with a
-        strategy that looks at the present placement: more find better schedules and take longer.
+        LB steps tried at the end of each phase, with strategies that look at the present placement:
+        from the placements that were reached in the least time.  More find better schedules and
+        take longer.
     **params
         The strategy's own, where there is one.
 
@@ -277,25 +278,31 @@ def optimum(
     entries = _entries(strategy)
     cost, seed, width = _cost(cost), _whole("seed", seed, 0), _whole("width", width, 1)
     if params and len(entries) > 1:
-        raise DomainError(f"{', '.join(params)} given: expected no parameters for several strategies")
-    values = [x for e in entries if e.call is None for x in e.values(params)]
-    rows = tuple((e.bound(params), sum(LOOKS_AT[word] for word in e.looks_at)) for e in entries)
-    known = None
+        raise DomainError(f"{next(iter(params))} is given: expected one strategy, not {len(entries)}")
+    rows = [(e, e.bound(params), [] if e.call else e.values(params)) for e in entries]
+    best = None
     if [e.name for e in entries] != ["GreedyLB"] or trace.measured is not None:
-        which = [*entries, "auto"] if isinstance(strategy, str) and strategy == "auto" else entries
-        runs = _known(trace, which, {"cost": cost, "seed": seed, "strategy_params": params})
-        known = min(runs, key=lambda run: _time(run, cost))
-    upper = math.inf if known is None else _time(known, cost)
-    time, when, bound, exact, steps = _core.trace_optimum(
-        trace, rows, values, cost, seed, width, upper
-    )
-    if known is None or time < upper:
-        names = tuple(entries[k].name for k in (() if steps is None else steps))
-        return Optimum(time, when, cost, bound, exact, names)
-    when = np.array(known.balanced_after, dtype=np.int64)
-    names = tuple(r.strategy for r in known.balancings)
-    # what "auto" knows of the ranks' speeds is no part of the search
-    return Optimum(upper, when, cost, min(bound, upper), exact and known.strategy != "auto", names)
+        auto = ["auto"] if isinstance(strategy, str) and strategy == "auto" else []
+        options = {"cost": cost, "seed": seed, "strategy_params": params}
+        best = min(_known(trace, [*entries, *auto], options), key=lambda run: run.time)
+    # of several, first each one alone: what it finds bounds the search with all of them
+    for some in [*([row] for row in rows if len(rows) > 1), rows]:
+        upper = math.inf if best is None else best.time
+        time, when, bound, exact, steps = _core.trace_optimum(
+            trace,
+            tuple((what, sum(LOOKS_AT[word] for word in e.looks_at)) for e, what, _ in some),
+            [x for _, _, values in some for x in values],
+            cost,
+            seed,
+            width,
+            upper,
+        )
+        if best is None or time < upper:
+            names = tuple(some[k][0].name for k in (() if steps is None else steps))
+            best = Optimum(time, when, cost, bound, True, names)
+    assert best is not None
+    # a run with "auto" may know more of the ranks' speeds than the search does
+    return best._replace(bound=min(bound, best.time), exact=exact and best.exact)
 
 
 def _entries(strategy: Any) -> list[Strategy]:
@@ -309,21 +316,27 @@ def _entries(strategy: Any) -> list[Strategy]:
     return out
 
 
-def _known(trace: Trace, strategies: Iterable[Any], options: dict[str, Any]) -> Iterator[Replay]:
+def _known(
+    trace: Trace, strategies: Iterable[Any], options: dict[str, Any]
+) -> Iterator[Optimum]:
     """Runs that the schedule found should not be longer than."""
     from pylb.replay import replay  # which imports this module
 
     for s in strategies:
         for every in PERIODS:
-            yield replay(trace, s, every=every, **options)
+            yield _as_schedule(replay(trace, s, every=every, **options), options["cost"])
         for trigger in triggers():
             for tell in (True, False):
-                yield replay(trace, s, trigger=trigger, tell=tell, **options)
+                run = replay(trace, s, trigger=trigger, tell=tell, **options)
+                yield _as_schedule(run, options["cost"])
 
 
-def _time(run: Replay, cost: float) -> float:
-    """Seconds at this cost: a receipt's may have iterations in it that took longer at first."""
-    return run.iteration_seconds + cost * len(run.balancings)
+def _as_schedule(run: Replay, cost: float) -> Optimum:
+    # not run.time: its LB steps may cost more, by the iterations that took longer after them
+    time = run.iteration_seconds + cost * len(run.balancings)
+    when = np.array(run.balanced_after, dtype=np.int64)
+    names = tuple(r.strategy for r in run.balancings)
+    return Optimum(time, when, cost, 0.0, run.strategy != "auto", names)
 
 
 def _whole(name: str, value: Any, least: int) -> int:

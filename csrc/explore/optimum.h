@@ -40,7 +40,7 @@ typedef struct plb_optimum {
 typedef struct plb_optimum_opts {
     double cost; /* seconds of an LB step, zero or more */
     /* of a recorded run: */
-    int64_t width; /* states that take an LB step at the end of a phase, at most; 1 or more */
+    int64_t width; /* LB steps tried at the end of a phase, at most; 1 or more */
     double upper;  /* seconds of a run that is known, or INFINITY */
     uint64_t seed; /* for strategies that draw random numbers */
     plb_tick_fn tick;

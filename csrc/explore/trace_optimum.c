@@ -828,7 +828,8 @@ static int64_t who_may_step(const search_t *self)
 
 static int step_with(search_t *self, int32_t which, int64_t n, plb_err_t *err)
 {
-    const int64_t most = n < self->opts->width ? n : self->opts->width;
+    const int64_t share = self->opts->width / self->n_strategies, room = share > 1 ? share : 1;
+    const int64_t most = n < room ? n : room;
     int ret = PLB_OK;
     self->left_out = self->left_out || most < n;
     for (int64_t j = 0; ret == PLB_OK && j < most; j++) {
