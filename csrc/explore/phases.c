@@ -28,6 +28,8 @@ int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err
     PLB_NEW(self->messages, p);
     PLB_NEW(self->sent, p);
     PLB_NEW(self->speed, p);
+    PLB_NEW(self->own_speed, p);
+    PLB_NEW(self->own_background, p);
     PLB_NEW(self->rank_ptr, p + 1);
     for (int64_t r = 0; r < p; r++) {
         self->speed[r] = 1.0;
@@ -47,7 +49,8 @@ void plb_phases_free(plb_phases_t *self)
                      self->spare,    self->order, self->rank_ptr, self->own_edge,
                      self->own_amount, self->src, self->dst,      self->amount,
                      self->speed,    self->sum,   self->room_of_sums, self->total,
-                     self->time,     self->messages, self->sent};
+                     self->time,     self->messages, self->sent,
+                     self->own_speed, self->own_background};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) {
         plb_free(owned[i]);
     }
@@ -146,9 +149,25 @@ int plb_phases_begin(plb_phases_t *self, const plb_trace_t *t, plb_err_t *err)
     return ret;
 }
 
+/* What a gain that is asked for between two parts is reckoned by. */
+static void copy_ranks(plb_phases_t *self)
+{
+    const plb_trace_t *t = self->trace;
+    const size_t size = (size_t)self->opt.n_ranks * sizeof *self->own_speed;
+    self->has_speed = t != NULL ? t->speed != NULL : self->has_speed;
+    self->has_background = t != NULL ? t->background != NULL : self->has_background;
+    if (t != NULL && t->speed != NULL) {
+        memcpy(self->own_speed, t->speed, size);
+    }
+    if (t != NULL && t->background != NULL) {
+        memcpy(self->own_background, t->background, size);
+    }
+}
+
 int plb_phases_pause(plb_phases_t *self, plb_err_t *err)
 {
     const int64_t m = self->n_edges;
+    copy_ranks(self);
     if (self->edge_src != NULL && self->edge_src != self->own_edge) {
         GROW(self->own_edge, 2 * m + 1);
         GROW(self->own_amount, 2 * m + 1);
@@ -692,8 +711,12 @@ int plb_phases_gain(plb_phases_t *self, double *gain, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = self->opt.n_ranks;
-    const double *given = self->trace == NULL ? NULL : self->trace->speed;
-    const double *background = self->trace == NULL ? NULL : self->trace->background;
+    const double *given = self->trace != NULL ? self->trace->speed
+                          : self->has_speed   ? self->own_speed
+                                              : NULL;
+    const double *background = self->trace != NULL    ? self->trace->background
+                               : self->has_background ? self->own_background
+                                                      : NULL;
     plb_exact_t *now = NULL, *then = NULL;
     PLB_NEW0(now, p);
     PLB_NEW0(then, p);

@@ -62,6 +62,8 @@ typedef struct plb_phases {
     int32_t *src, *dst;  /* [edge_room] by index */
     double *amount;      /* [2 * edge_room] */
     double *speed;       /* [n_ranks] that the last move was told, else 1 */
+    double *own_speed, *own_background; /* [n_ranks] of the trace, copied by plb_phases_pause */
+    bool has_speed, has_background;
     /* loads of ranks */
     double *sum, *room_of_sums, *total; /* [n_ranks, PLB_AHEAD]; total[PLB_AHEAD] */
     int64_t ahead, ahead_end;           /* phases that they are of */
