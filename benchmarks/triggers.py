@@ -15,7 +15,9 @@
 4. The published synthetic model (Boulmier 2021, arXiv 2104.01688).
 5. A generated run of objects, and the recorded runs of PYLB_DATA (default ../shared/data).
 
-The seeds 0 ... 99 and 1000 ... 1199 were used to tune `auto`; the default ones were not.
+The seeds 0 ... 99 and 1000 ... 1199 were used to tune `auto`.  The parameter `unsure` was raised
+after a look at the seeds 50000 ... 50199, and the figures of the default seeds were known by then;
+`--first 900000` was looked at afterwards only.
 """
 
 import argparse
@@ -38,7 +40,7 @@ COSTS = {"cheap": 1.0, "medium": 10.0, "dear": 100.0}  # balanced iterations
 TRIGGERS = [name for name in pylb.triggers() if name != "periodic"]
 NEED_COST = ["menon", "procassini", "zhai", "boulmier", "metabalancer", "auto"]
 HANDICAPPED = ["auto, end unknown", "auto, both unknown", *(f"{t}, untold" for t in NEED_COST)]
-LIMITS = {"auto": (1.65, 5.45), "auto, untold": (2.5, 8.0)}  # mean, worst family and cost: percent
+LIMITS = {"auto": (1.6, 5.4), "auto, untold": (2.5, 8.0)}  # mean, worst family and cost: percent
 CONSTANT = ((2.0, 80), (1.5, 80), (2.4, 10))  # max/mean, iterations
 WITHIN = 10  # iterations before the first balancing where max/mean is 2
 

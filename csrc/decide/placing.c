@@ -46,12 +46,13 @@ static int tell(plb_decider_t *self, const plb_database_t *db, unsigned looks_at
         return ret;
     }
     PLB_NEW(out->speed, s->n_ranks);
-    PLB_NEW(out->load, s->n_objects);
+    const int64_t n = s->n_objects, c = s->n_components;
+    PLB_NEW(out->load, n * c);
     for (int32_t r = 0; r < s->n_ranks; r++) {
         out->speed[r] = exp(self->learner.log_speed[r]);
     }
-    for (int64_t i = 0; i < s->n_objects; i++) {
-        out->load[i] = s->load[i] * out->speed[s->rank[i]];
+    for (int64_t i = 0; i < n * c; i++) {
+        out->load[i] = s->load[i] * out->speed[s->rank[i / c]];
     }
     out->snapshot.load = out->load;
     out->snapshot.speed = out->speed;

@@ -1,0 +1,752 @@
+/* Room decide, the decider: memory that runs out at each allocation, calls that are tried again,
+ * the promise; room measure, the cost model against plain sums.  tests/test_decider.py holds the
+ * decider against a plain twin. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plb.h"
+
+enum { RANKS = 3, OBJECTS = 7, MOST = 32 };
+
+static const plb_opts_t no_opts = {0};
+
+/* ---- a decider ---- */
+
+typedef struct made {
+    plb_trigger_t trigger;
+    plb_decider_t decider;
+    plb_candidate_strategy_t candidates[MOST];
+    double params[MOST][16], selection[PLB_N_SELECTION], ledger[PLB_N_LEDGER];
+} made_t;
+
+static int add_candidate(made_t *m, int n, const plb_strategy_t *s)
+{
+    for (int i = 0; i < s->n_params; i++) {
+        m->params[n][i] = s->params[i].fallback;
+    }
+    m->candidates[n] = (plb_candidate_strategy_t){*s, m->params[n]};
+    return n + 1;
+}
+
+/* strategy: NULL where one is to be selected. */
+static plb_decider_options_t options_of(made_t *m, const char *strategy)
+{
+    const bool selects = strategy == NULL;
+    int n = 0;
+    for (const plb_strategy_t *const *s = plb_strategies; selects && *s != NULL; s++) {
+        if ((*s)->library == NULL && (*s)->agent == NULL && !(*s)->for_equal_objects &&
+            ((*s)->looks_at & (PLB_LOOKS_LOAD | PLB_LOOKS_COMM))) {
+            n = add_candidate(m, n, *s);
+        }
+    }
+    for (int i = 0; i < PLB_N_SELECTION; i++) {
+        m->selection[i] = plb_selection_params[i].fallback;
+    }
+    for (int i = 0; i < PLB_N_LEDGER; i++) {
+        m->ledger[i] = plb_ledger_params[i].fallback;
+    }
+    return (plb_decider_options_t){
+        .n_ranks = RANKS,
+        .candidates = m->candidates,
+        .n = selects ? n : add_candidate(m, 0, plb_strategy_find(strategy)),
+        .selects = selects,
+        .selection = m->selection,
+        .ledger = m->ledger,
+        .gives_up = true,
+        .learns = true,
+        .watches = true,
+        .network = {1e-3, 1e-6},
+    };
+}
+
+static int make(made_t *m, const char *trigger, const char *strategy, plb_err_t *err)
+{
+    *m = (made_t){0};
+    const plb_decider_options_t opt = options_of(m, strategy);
+    const plb_trigger_kind_t *kind = plb_trigger_find(trigger);
+    double params[16];
+    for (int i = 0; i < kind->n_params; i++) {
+        params[i] = kind->params[i].fallback;
+    }
+    const int ret = plb_trigger_init(&m->trigger, kind, params, err);
+    return ret != PLB_OK ? ret : plb_decider_init(&m->decider, &opt, &m->trigger, err);
+}
+
+static void unmake(made_t *m)
+{
+    plb_decider_free(&m->decider);
+    plb_decider_free(&m->decider); /* twice is fine */
+    plb_trigger_free(&m->trigger);
+}
+
+/* ---- a program ---- */
+
+typedef struct program {
+    made_t made;
+    bool again; /* what fails for want of memory is tried once more */
+    int failed; /* calls */
+    int32_t rank[OBJECTS];
+    int64_t key[OBJECTS];
+    double load[OBJECTS];
+    int64_t looks, gains, steps;
+} program_t;
+
+/* A call, and the same call where memory had run out. */
+#define CALL(p, call)                                                                             \
+    do {                                                                                          \
+        int ret_ = (call);                                                                        \
+        if (ret_ == PLB_ERR_NOMEM) {                                                              \
+            assert_true(strlen(err.text) > 0);                                                    \
+            (p)->failed++;                                                                        \
+            if (!(p)->again) {                                                                    \
+                return ret_;                                                                      \
+            }                                                                                     \
+            ret_ = (call);                                                                        \
+        }                                                                                         \
+        if (ret_ != PLB_OK) {                                                                     \
+            fail_msg("%s: %s", #call, err.text);                                                  \
+        }                                                                                         \
+    } while (0)
+
+static plb_database_t database_of(program_t *p)
+{
+    return (plb_database_t){.snapshot = {.n_objects = OBJECTS,
+                                         .n_ranks = RANKS,
+                                         .n_components = 1,
+                                         .load = p->load,
+                                         .rank = p->rank,
+                                         .key = p->key},
+                            .here = p->load};
+}
+
+static void work(program_t *p, int64_t iteration, plb_iteration_t *it)
+{
+    static const double speed[RANKS] = {1.0, 1.0, 0.2};
+    double time[RANKS] = {0};
+    *it = (plb_iteration_t){.iteration = iteration, .min = INFINITY, .utilization = 1.0};
+    for (int i = 0; i < OBJECTS; i++) {
+        p->load[i] = (1.0 + (i + iteration / 13) % 3) / speed[p->rank[i]];
+        time[p->rank[i]] += p->load[i];
+        it->total += p->load[i];
+    }
+    for (int r = 0; r < RANKS; r++) {
+        it->max = fmax(it->max, time[r]);
+        it->min = fmin(it->min, time[r]);
+    }
+    it->time = it->max;
+    it->mean = it->total / RANKS;
+}
+
+static int balance(program_t *p)
+{
+    plb_decider_t *d = &p->made.decider;
+    const plb_database_t db = database_of(p);
+    plb_err_t err = {0, ""};
+    int32_t rank[OBJECTS];
+    double speed[RANKS];
+    plb_placing_t placing;
+    plb_step_done_t done = {.seconds_migration = 0.01, .cost = 0.02, .moved = true};
+    CALL(p, plb_decider_choose(d, NULL, &err));
+    CALL(p, plb_decider_place(d, &db, &no_opts, rank, speed, &placing, &err));
+    placing.seconds_strategy = 0.005;
+    CALL(p, plb_decider_placed(d, &placing, speed, &err));
+    for (int i = 0; i < OBJECTS; i++) {
+        assert_in_range(rank[i], 0, RANKS - 1);
+        done.migrations += rank[i] != p->rank[i];
+    }
+    CALL(p, plb_decider_balanced(d, &done, &err));
+    memcpy(p->rank, rank, sizeof rank);
+    p->steps++;
+    return PLB_OK;
+}
+
+static int iterate(program_t *p, int64_t iteration)
+{
+    plb_decider_t *d = &p->made.decider;
+    plb_err_t err = {0, ""};
+    plb_iteration_t it;
+    plb_ask_t ask;
+    work(p, iteration, &it);
+    const int ret = plb_decider_observe(d, &it, &err);
+    if (ret != PLB_OK) { /* it counts all the same, but may lack a receipt */
+        assert_int_equal(ret, PLB_ERR_NOMEM);
+        p->failed++;
+        if (!p->again) {
+            return ret;
+        }
+    }
+    const bool asked = d->trigger->verdict.balance;
+    CALL(p, plb_decider_next(d, asked, true, &ask, &err));
+    if (ask == PLB_ASK_GAIN) {
+        p->gains++;
+        CALL(p, plb_decider_weigh(d, iteration % 2 ? 0.1 : -0.1, &err));
+        CALL(p, plb_decider_next(d, asked, true, &ask, &err));
+    }
+    if (ask == PLB_ASK_LOOK) {
+        const plb_database_t db = database_of(p);
+        double gain;
+        p->looks++;
+        CALL(p, plb_decider_look(d, &db, &no_opts, &gain, &err));
+        CALL(p, plb_decider_looked(d, gain, &ask, &err));
+    }
+    return ask == PLB_ASK_BALANCE ? balance(p) : PLB_OK;
+}
+
+static int run(program_t *p, const char *trigger, const char *strategy, bool again)
+{
+    plb_err_t err = {0, ""};
+    *p = (program_t){.again = again};
+    for (int i = 0; i < OBJECTS; i++) {
+        p->key[i] = 10 * i;
+        p->rank[i] = i % 2;
+    }
+    int ret = make(&p->made, trigger, strategy, &err);
+    p->failed += ret != PLB_OK;
+    if (ret != PLB_OK && again) {
+        unmake(&p->made);
+        ret = make(&p->made, trigger, strategy, &err);
+    }
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    CALL(p, plb_decider_expect(&p->made.decider, 120, 0.01, &err));
+    CALL(p, plb_decider_network(&p->made.decider, (plb_network_t){1e-4, 1e-8}, &err));
+    for (int64_t i = 0; i < 120; i++) {
+        if ((ret = iterate(p, i)) != PLB_OK) {
+            return ret;
+        }
+    }
+    plb_decider_settle(&p->made.decider);
+    return PLB_OK;
+}
+
+/* What a run has decided does not depend on what was tried again. */
+static void same_receipts(const plb_decider_t *a, const plb_decider_t *b)
+{
+    assert_int_equal(a->n_receipts, b->n_receipts);
+    for (int64_t i = 0; i < a->n_receipts; i++) {
+        const plb_receipt_t *r = &a->receipts[i], *s = &b->receipts[i];
+        assert_int_equal(r->kind, s->kind);
+        assert_int_equal(r->strategy, s->strategy);
+        assert_string_equal(r->why, s->why);
+#define X(name) assert_memory_equal(&r->name, &s->name, sizeof r->name);
+        PLB_RECEIPT(X)
+        PLB_RECEIPT_COUNTS(X)
+#undef X
+        assert_memory_equal(r->alternatives, s->alternatives,
+                            (size_t)a->opt.n * sizeof *r->alternatives);
+        assert_int_equal(r->speed == NULL, s->speed == NULL);
+    }
+}
+
+static void every_failed_allocation(const char *trigger, const char *strategy, bool again)
+{
+    program_t p = {.failed = 1};
+    int64_t n = 0;
+    for (; p.failed > 0; n++) {
+        plb_mem_fail_at(n);
+        const int ret = run(&p, trigger, strategy, again);
+        plb_mem_fail_at(-1);
+        assert_int_equal(ret, again || p.failed == 0 ? PLB_OK : PLB_ERR_NOMEM);
+        assert_true(ret != PLB_OK || p.steps > 2);
+        unmake(&p.made);
+    }
+    assert_true(n > 50);
+}
+
+static void test_every_failed_allocation_is_told(void **state)
+{
+    (void)state;
+    every_failed_allocation("auto", NULL, false);
+    every_failed_allocation("periodic", NULL, false);
+    every_failed_allocation("auto", "GreedyLB", false);
+}
+
+static void test_what_failed_can_be_tried_again(void **state)
+{
+    (void)state;
+    every_failed_allocation("auto", NULL, true);
+    every_failed_allocation("threshold", "RefineLB", true);
+}
+
+static void test_all_is_asked(void **state)
+{
+    (void)state;
+    program_t p;
+    assert_int_equal(run(&p, "auto", "GreedyLB", false), PLB_OK);
+    assert_true(p.gains > 0 && p.looks > 0 && p.steps > 0);
+    unmake(&p.made);
+}
+
+/* One call fails, the same call again: the receipts are the same to the bit. */
+static void test_a_step_that_ran_out_of_memory(void **state)
+{
+    (void)state;
+    for (int call = 0; call < 3; call++) {
+        made_t a, b;
+        plb_err_t err = {0, ""};
+        const plb_iteration_t it = {.time = 3.0,
+                                    .max = 3.0,
+                                    .mean = 2.0,
+                                    .min = 1.0,
+                                    .total = 6.0,
+                                    .utilization = 0.5};
+        const double speed[RANKS] = {1.0, 2.0, 0.5};
+        plb_placing_t placing = {.before = 1.5,
+                                 .predicted = 1.0,
+                                 .before_with_messages = 1.5,
+                                 .predicted_with_messages = 1.0,
+                                 .passed_over = NAN};
+        const plb_step_done_t done = {.migrations = 2, .cost = 1.0, .moved = true};
+        made_t *const both[] = {&a, &b};
+        for (int i = 0; i < 2; i++) {
+            plb_decider_t *d = &both[i]->decider;
+            assert_int_equal(make(both[i], "periodic", NULL, &err), PLB_OK);
+            assert_int_equal(plb_decider_observe(d, &it, &err), PLB_OK);
+#define STEP(k, what)                                                                             \
+    if (i == 1 && call == (k)) {                                                                  \
+        plb_mem_fail_at(0);                                                                       \
+        assert_int_equal((what), PLB_ERR_NOMEM);                                                  \
+        plb_mem_fail_at(-1);                                                                      \
+    }                                                                                             \
+    assert_int_equal((what), PLB_OK)
+            STEP(0, plb_decider_choose(d, NULL, &err));
+            STEP(1, plb_decider_placed(d, &placing, speed, &err));
+            STEP(2, plb_decider_balanced(d, &done, &err));
+#undef STEP
+            assert_int_equal(plb_decider_balanced(d, &done, &err), PLB_ERR_STATE);
+            assert_int_equal(d->n_balancings, 1);
+            assert_int_equal(d->ledger.accounts[d->receipts[0].strategy].n, 1);
+        }
+        same_receipts(&a.decider, &b.decider);
+        assert_true(a.decider.trigger->cost == b.decider.trigger->cost);
+        unmake(&a);
+        unmake(&b);
+    }
+}
+
+static void test_a_network_that_is_refused_changes_nothing(void **state)
+{
+    (void)state;
+    made_t m;
+    plb_err_t err = {0, ""};
+    assert_int_equal(make(&m, "periodic", NULL, &err), PLB_OK);
+    const plb_network_t net = {1e-2, 1e-5}, bad = {NAN, 0.0};
+    for (int64_t n = 0; n < 2; n++) {
+        plb_mem_fail_at(n);
+        assert_int_equal(plb_decider_network(&m.decider, net, &err), PLB_ERR_NOMEM);
+        plb_mem_fail_at(-1);
+    }
+    assert_int_equal(plb_decider_network(&m.decider, bad, &err), PLB_ERR_VALUE);
+    assert_non_null(strstr(err.text, "alpha is nan"));
+    assert_true(m.decider.opt.network.alpha == 1e-3 && m.decider.selector.alpha == 1e-3);
+    assert_int_equal(plb_decider_choose(&m.decider, NULL, &err), PLB_OK);
+    assert_in_range(m.decider.chosen, 0, m.decider.opt.n - 1);
+    unmake(&m);
+}
+
+/* A strategy with parameters of those names is told, within their limits. */
+static void test_strategies_are_told_the_network(void **state)
+{
+    (void)state;
+    made_t m;
+    plb_err_t err = {0, ""};
+    int told = 0;
+    assert_int_equal(make(&m, "periodic", NULL, &err), PLB_OK);
+    assert_int_equal(plb_decider_network(&m.decider, (plb_network_t){0.25, 1e9}, &err), PLB_OK);
+    for (int32_t i = 0; i < m.decider.opt.n; i++) {
+        const plb_candidate_strategy_t *c = &m.decider.candidates[i];
+        for (int k = 0; k < c->strategy.n_params; k++) {
+            const plb_param_t *p = &c->strategy.params[k];
+            const bool alpha = strcmp(p->name, "alpha") == 0, beta = strcmp(p->name, "beta") == 0;
+            const double expected = alpha  ? fmin(fmax(0.25, p->least), p->most)
+                                    : beta ? p->most
+                                           : p->fallback;
+            assert_true(c->params[k] == expected);
+            told += alpha || beta;
+        }
+    }
+    assert_true(told >= 2);
+    unmake(&m);
+    assert_int_equal(make(&m, "periodic", "GreedyLB", &err), PLB_OK); /* given by the user: it stays */
+    assert_int_equal(plb_decider_network(&m.decider, (plb_network_t){0.25, 0.5}, &err), PLB_OK);
+    unmake(&m);
+}
+
+static void test_options(void **state)
+{
+    (void)state;
+    made_t m = {0};
+    plb_err_t err = {0, ""};
+    const double every = 2.0;
+    assert_int_equal(plb_trigger_init(&m.trigger, plb_trigger_find("periodic"), &every, &err), 0);
+    const plb_decider_options_t good = options_of(&m, NULL);
+    for (int i = 0; i < 6; i++) {
+        plb_decider_options_t opt = good;
+        switch (i) {
+        case 0:
+            opt.n = 0;
+            break;
+        case 1:
+            opt.n_ranks = 0;
+            break;
+        case 2:
+            opt.selects = false; /* and several strategies */
+            break;
+        case 3:
+            opt.network.beta = -1.0;
+            break;
+        case 4:
+            m.ledger[0] = NAN;
+            break;
+        default:
+            m.ledger[0] = plb_ledger_params[0].fallback;
+            m.selection[0] = -1.0;
+            break;
+        }
+        assert_int_equal(plb_decider_init(&m.decider, &opt, &m.trigger, &err), PLB_ERR_VALUE);
+        assert_true(strlen(err.text) > 0);
+        plb_decider_free(&m.decider);
+    }
+    plb_trigger_free(&m.trigger);
+}
+
+/* Several loads of an object, where ranks have shown that they are not alike. */
+static void test_components(void **state)
+{
+    (void)state;
+    made_t m;
+    plb_err_t err = {0, ""};
+    const plb_iteration_t it = {.time = 1.0, .max = 1.0, .mean = 1.0, .utilization = 1.0};
+    assert_int_equal(make(&m, "periodic", "VectorLB", &err), PLB_OK);
+    double here[OBJECTS], speed[RANKS], *load = malloc(2 * OBJECTS * sizeof *load);
+    int64_t key[OBJECTS];
+    int32_t rank[OBJECTS], out[OBJECTS];
+    plb_placing_t placing;
+    for (int64_t k = 0; k < 6; k++) {
+        plb_iteration_t now = it;
+        now.iteration = k;
+        assert_int_equal(plb_decider_observe(&m.decider, &now, &err), PLB_OK);
+        for (int i = 0; i < OBJECTS; i++) {
+            key[i] = i;
+            rank[i] = (int32_t)((i + k) % RANKS);
+            here[i] = (1.0 + i) * (rank[i] == 1 ? 8.0 : 1.0);
+            load[2 * i] = load[2 * i + 1] = here[i];
+        }
+        const plb_database_t db = {.snapshot = {.n_objects = OBJECTS,
+                                                .n_ranks = RANKS,
+                                                .n_components = 2,
+                                                .load = load,
+                                                .rank = rank,
+                                                .key = key},
+                                   .here = here};
+        assert_int_equal(plb_decider_choose(&m.decider, NULL, &err), PLB_OK);
+        if (plb_decider_place(&m.decider, &db, &no_opts, out, speed, &placing, &err) != PLB_OK) {
+            fail_msg("%s", err.text);
+        }
+        plb_decider_abandon(&m.decider);
+    }
+    assert_true(m.decider.learner.unlike && speed[0] > 4.0 * speed[1]);
+    free(load);
+    unmake(&m);
+}
+
+/* ---- the promise ---- */
+
+/* Iterations at whose end it wants a look, after an LB step before the first; ended by -1. */
+static void looks(const double *ratio, int n, double predicted, double price, int *at)
+{
+    plb_promise_t s;
+    int found = 0;
+    plb_promise_init(&s);
+    plb_promise_balanced(&s, predicted, price);
+    for (int i = 0; i < n; i++) {
+        if (plb_promise_observe(&s, 2.0 * ratio[i], 2.0)) {
+            at[found++] = i;
+        }
+    }
+    at[found] = -1;
+}
+
+static void check_looks(const double *ratio, int n, double predicted, double price,
+                        const int *expected)
+{
+    int at[101];
+    looks(ratio, n, predicted, price, at);
+    for (int i = 0;; i++) {
+        assert_int_equal(at[i], expected[i]);
+        if (expected[i] < 0) {
+            return;
+        }
+    }
+}
+
+static int fill(double *ratio, int from, int n, double x)
+{
+    for (int i = 0; i < n; i++) {
+        ratio[from + i] = x;
+    }
+    return from + n;
+}
+
+static void test_it_looks_where_a_promise_is_broken(void **state)
+{
+    (void)state;
+    double x[100];
+    static const int none[] = {-1};
+    fill(x, 0, 50, 1.0);
+    check_looks(x, 50, 1.0, 0.0, none);
+    fill(x, 0, 50, 1.04);
+    check_looks(x, 50, 1.0, 0.0, none);
+    fill(x, 0, 50, 1.4);
+    check_looks(x, 50, 1.39, 0.0, none);
+    fill(x, 0, 50, 1.5);
+    check_looks(x, 4, 1.0, 0.0, (const int[]){2, -1});
+    for (int i = 0; i < 30; i++) {
+        x[i] = i % 3 == 1 ? 1.5 : 1.0; /* spikes */
+    }
+    check_looks(x, 30, 1.0, 0.0, none);
+    fill(x, 0, 30, 1.0);
+    fill(x, 30, 2, 1.5);
+    check_looks(x, 32, 1.0, 0.0, (const int[]){31, -1}); /* two iterations have shown it */
+    plb_promise_t fresh;
+    plb_promise_init(&fresh);
+    for (int i = 0; i < 10; i++) {
+        assert_false(plb_promise_observe(&fresh, 3.0, 1.0)); /* nothing was promised */
+        assert_false(plb_promise_observe(&fresh, 0.0, 0.0));
+    }
+    fill(x, 0, 14, 1.5);
+    check_looks(x, 14, 1.0, 0.8, (const int[]){6, 13, -1}); /* a second an iteration is lost */
+}
+
+static void test_looks_that_do_not_help_get_rare(void **state)
+{
+    (void)state;
+    double x[100];
+    fill(x, 0, 100, 1.5);
+    check_looks(x, 100, 1.0, 0.0, (const int[]){2, 5, 11, 23, 47, 95, -1});
+    fill(x, fill(x, 0, 30, 1.5), 10, 2.0); /* worse: at once */
+    check_looks(x, 40, 1.0, 0.0, (const int[]){2, 5, 11, 23, 31, 34, -1});
+    fill(x, fill(x, fill(x, 0, 30, 1.5), 2, 1.0), 2, 1.5); /* kept in between */
+    check_looks(x, 34, 1.0, 0.0, (const int[]){2, 5, 11, 23, 33, -1});
+}
+
+/* ---- the cost model ---- */
+
+typedef struct random {
+    plb_snapshot_t s;
+    void *owned[16];
+    int n_owned;
+} random_t;
+
+/* Memory of exactly this size, so that a sanitizer sees the first element too far. */
+static void *space(random_t *x, int64_t n, size_t size)
+{
+    void *p = malloc((size_t)n * size + (n == 0));
+    assert_non_null(p);
+    x->owned[x->n_owned++] = p;
+    return p;
+}
+
+static double *reals(random_t *x, int64_t n, plb_rng_t *rng)
+{
+    double *p = space(x, n, sizeof *p);
+    for (int64_t i = 0; i < n; i++) {
+        p[i] = plb_rng_uniform(rng) * 100.0;
+    }
+    return p;
+}
+
+static int32_t *ints(random_t *x, int64_t n, int64_t below, plb_rng_t *rng)
+{
+    int32_t *p = space(x, n, sizeof *p);
+    for (int64_t i = 0; i < n; i++) {
+        p[i] = (int32_t)plb_rng_below(rng, (uint64_t)below);
+    }
+    return p;
+}
+
+static void draw(random_t *x, uint64_t seed)
+{
+    plb_rng_t rng;
+    plb_rng_init(&rng, seed);
+    *x = (random_t){0};
+    const int64_t n = 1 + (int64_t)plb_rng_below(&rng, 9), p = 1 + (int64_t)plb_rng_below(&rng, 5);
+    const int64_t m = (int64_t)plb_rng_below(&rng, 20), h = (int64_t)plb_rng_below(&rng, 6);
+    plb_snapshot_t *s = &x->s;
+    int64_t *start = space(x, h + 1, sizeof *start), *bytes = space(x, n, sizeof *bytes);
+    start[0] = 0;
+    for (int64_t e = 0; e < h; e++) {
+        start[e + 1] = start[e] + (int64_t)plb_rng_below(&rng, 5);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        bytes[i] = (int64_t)plb_rng_below(&rng, 1000);
+    }
+    *s = (plb_snapshot_t){
+        .n_objects = n,
+        .n_ranks = (int32_t)p,
+        .n_components = 1,
+        .load = reals(x, n, &rng),
+        .rank = ints(x, n, p, &rng),
+        .bytes = seed % 3 ? bytes : NULL,
+        .n_edges = m,
+        .edge_src = ints(x, m, n, &rng),
+        .edge_dst = ints(x, m, n, &rng),
+        .edge_bytes = reals(x, m, &rng),
+        .edge_messages = seed % 2 ? reals(x, m, &rng) : NULL,
+        .n_multicasts = h,
+        .n_pins = start[h],
+        .multicast_src = ints(x, h, n, &rng),
+        .multicast_start = start,
+        .multicast_dst = ints(x, start[h], n, &rng),
+        .multicast_bytes = reals(x, h, &rng),
+        .multicast_messages = seed % 5 ? reals(x, h, &rng) : NULL,
+        .speed = seed % 4 ? NULL : reals(x, p, &rng),
+        .background = seed % 7 ? NULL : reals(x, p, &rng),
+    };
+    for (int32_t r = 0; s->speed != NULL && r < p; r++) {
+        ((double *)s->speed)[r] += 0.5;
+    }
+    plb_err_t err;
+    assert_int_equal(plb_snapshot_check(s, &err), PLB_OK);
+}
+
+static void drop(random_t *x)
+{
+    for (int i = 0; i < x->n_owned; i++) {
+        free(x->owned[i]);
+    }
+}
+
+/* Seconds of one rank: what runs on it, and what goes from it to each other rank. */
+static double plain_time(const plb_snapshot_t *s, const int32_t *rank, plb_network_t net, int32_t r)
+{
+    double load = 0.0, messages = 0.0, bytes = 0.0;
+    for (int64_t i = 0; i < s->n_objects; i++) {
+        load += rank[i] == r ? s->load[i] : 0.0;
+    }
+    for (int64_t e = 0; e < s->n_edges; e++) {
+        if (rank[s->edge_src[e]] == r && rank[s->edge_dst[e]] != r) {
+            messages += s->edge_messages == NULL ? 1.0 : s->edge_messages[e];
+            bytes += s->edge_bytes[e];
+        }
+    }
+    for (int64_t e = 0; e < s->n_multicasts; e++) {
+        for (int32_t to = 0; rank[s->multicast_src[e]] == r && to < s->n_ranks; to++) {
+            bool receives = false;
+            for (int64_t i = s->multicast_start[e]; i < s->multicast_start[e + 1]; i++) {
+                receives = receives || rank[s->multicast_dst[i]] == to;
+            }
+            if (receives && to != r) {
+                messages += s->multicast_messages == NULL ? 1.0 : s->multicast_messages[e];
+                bytes += s->multicast_bytes[e];
+            }
+        }
+    }
+    const double own = load / (s->speed == NULL ? 1.0 : s->speed[r]);
+    return (s->background == NULL ? 0.0 : s->background[r]) + own + net.alpha * messages +
+           net.beta * bytes;
+}
+
+static void close_to(double a, double b)
+{
+    assert_true(fabs(a - b) <= 1e-12 * (fabs(a) + fabs(b)));
+}
+
+static void test_phase_times_are_plain_sums(void **state)
+{
+    (void)state;
+    static const plb_network_t nets[] = {{0.0, 0.0}, {0.25, 0.0}, {0.0, 0.125}, {1.0, 2.0}};
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        random_t x;
+        plb_rng_t rng;
+        plb_err_t err = {0, ""};
+        draw(&x, seed);
+        plb_rng_init(&rng, seed + 1000);
+        double *time = space(&x, x.s.n_ranks, sizeof *time);
+        const int32_t *to = ints(&x, x.s.n_objects, x.s.n_ranks, &rng);
+        const int32_t *rank = seed % 2 ? to : NULL;
+        const plb_network_t net = nets[seed / 2 % 4];
+        assert_int_equal(plb_phase_times(&x.s, rank, net, time, &err), PLB_OK);
+        for (int32_t r = 0; r < x.s.n_ranks; r++) {
+            close_to(time[r], plain_time(&x.s, rank == NULL ? x.s.rank : rank, net, r));
+        }
+        for (int64_t n = 0; n < 2 && net.alpha > 0 && x.s.n_edges > 0; n++) {
+            plb_mem_fail_at(n);
+            assert_int_equal(plb_phase_times(&x.s, rank, net, time, &err), PLB_ERR_NOMEM);
+            plb_mem_fail_at(-1);
+        }
+        drop(&x);
+    }
+}
+
+static void test_migrations_take_what_the_busiest_rank_needs(void **state)
+{
+    (void)state;
+    const plb_lb_cost_t cost = {.alpha = 0.5, .beta = 0.25, .steps = 99.0, .handling = 2.0};
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        random_t x;
+        plb_rng_t rng;
+        plb_err_t err = {0, ""};
+        double seconds, most = 0.0;
+        draw(&x, seed);
+        plb_rng_init(&rng, seed);
+        const int32_t *to = ints(&x, x.s.n_objects, x.s.n_ranks, &rng);
+        for (int32_t r = 0; r < x.s.n_ranks; r++) {
+            double busy = 0.0;
+            for (int64_t i = 0; i < x.s.n_objects; i++) {
+                if (to[i] != x.s.rank[i] && (to[i] == r || x.s.rank[i] == r)) {
+                    busy += 0.5 + 2.0 + 0.25 * (x.s.bytes == NULL ? 0.0 : (double)x.s.bytes[i]);
+                }
+            }
+            most = fmax(most, busy);
+        }
+        assert_int_equal(plb_migration_seconds(&cost, &x.s, to, &seconds, &err), PLB_OK);
+        close_to(seconds, most);
+        assert_int_equal(plb_migration_seconds(&cost, &x.s, x.s.rank, &seconds, &err), PLB_OK);
+        assert_true(seconds == 0.0);
+        plb_mem_fail_at(0);
+        assert_int_equal(plb_migration_seconds(&cost, &x.s, to, &seconds, &err), PLB_ERR_NOMEM);
+        plb_mem_fail_at(-1);
+        drop(&x);
+    }
+}
+
+static void test_the_first_cost(void **state)
+{
+    (void)state;
+    const plb_lb_cost_t cost = {.alpha = 0.5, .beta = 0.25, .steps = 99.0, .handling = 2.0};
+    assert_true(plb_first_cost(&cost, 0, 0, 1) == 0.5 * 8);
+    assert_true(plb_first_cost(&cost, 0, 0, 2) == 0.5 * 8 * 2);
+    assert_true(plb_first_cost(&cost, 0, 0, 3) == 0.5 * 8 * 2);
+    assert_true(plb_first_cost(&cost, 0, 0, 1000) == 0.5 * 8 * 10);
+    assert_true(plb_first_cost(&cost, 0, 0, INT32_MAX) == 0.5 * 8 * 31);
+    assert_true(plb_first_cost(&cost, 3, 100, 1) == 2 * 2.0 * 3 + 0.25 * 100 + 0.5 * 8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_is_asked),
+        cmocka_unit_test(test_every_failed_allocation_is_told),
+        cmocka_unit_test(test_what_failed_can_be_tried_again),
+        cmocka_unit_test(test_a_step_that_ran_out_of_memory),
+        cmocka_unit_test(test_a_network_that_is_refused_changes_nothing),
+        cmocka_unit_test(test_strategies_are_told_the_network),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_components),
+        cmocka_unit_test(test_it_looks_where_a_promise_is_broken),
+        cmocka_unit_test(test_looks_that_do_not_help_get_rare),
+        cmocka_unit_test(test_phase_times_are_plain_sums),
+        cmocka_unit_test(test_migrations_take_what_the_busiest_rank_needs),
+        cmocka_unit_test(test_the_first_cost),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
