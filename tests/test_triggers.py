@@ -449,13 +449,17 @@ def test_auto_acts_in_a_short_run_though_nobody_told_the_cost(ratio):
 
 
 @pytest.mark.parametrize("end", [1000, None])
-@pytest.mark.parametrize("size", [0.01, 0.05, 0.2])
-def test_auto_does_not_try_what_is_balanced_but_for_noise(end, size):
-    for seed in range(5):
+@pytest.mark.parametrize(("size", "most"), [(0.01, 0.0), (0.05, 0.0), (0.2, 0.1)])
+def test_auto_seldom_tries_what_is_balanced_but_for_noise(end, size, most):
+    """In no run of little noise, in one of ten at most where it is large, and then once."""
+    tried = []
+    for seed in range(100):
         rng = random.Random(seed)
         noise = [abs(rng.gauss(0, size)) for _ in range(1000)]
         run = pylb.Imbalance(1.0, noise=noise).run(untold("auto", end), cost=50.0)
-        assert len(run.iterations) == 0
+        tried.append(len(run.iterations))
+    assert max(tried) <= 1
+    assert statistics.fmean(tried) <= most
 
 
 @pytest.mark.parametrize("end", [1000, None])
