@@ -432,7 +432,8 @@ int plb_replay_settle(plb_replay_t *self, const uint8_t *stays, bool early, plb_
     }
     if (self->untold) {
         ret = conclude(self, early, err);
-    } else if (!early && plb_decider_weighs(self->opt.decider)) {
+    } else if (!early && self->opt.decider->last >= 0 &&
+               (self->opt.foresight || plb_decider_weighs(self->opt.decider))) {
         ret = weigh(self, err);
     }
     const bool now = early && self->due && !ends(self, self->n - 1);
