@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,21 @@ from pylb.trace.record import Loop
 if TYPE_CHECKING:
     from pylb.trace import Trace
 
+_PLAIN: dict[str, Any] = {  # a replay of what is there, for the times of the ranks
+    "decider": None,
+    "lag": 0,
+    "as_recorded": True,
+    "foresight": False,
+    "moves": True,
+    "network": (0.0, 0.0),
+    "cost": math.nan,
+    "model": (0.0, 0.0, 0.0, 0.0),
+    "per_move": 0.0,
+    "per_byte": 0.0,
+    "steps": [],
+    "keep_times": True,
+    "keep_ranks": False,
+}
 FEW_TIMES = 1 << 16  # of ranks in phases that are kept, also where there are fewer tasks
 BASELINES = ("none", "unbalanced")
 
@@ -102,15 +117,17 @@ class Replay:
         t = self.trace
         if self._times is not None:
             return self._times
-        out = np.empty((t.n_phases, t.n_ranks))
         load = t.task_load
         if t.measured is not None:
             load = load * (t.measured[t.task_rank] / t.measured[self.rank])
-        for i, (first, end) in enumerate(pairwise(t.task_ptr.tolist())):
-            out[i] = np.bincount(self.rank[first:end], load[first:end], t.n_ranks)
-        if t.speed is not None:
-            out /= t.speed
-        return out if t.background is None else t.background + out
+        there = dataclasses.replace(
+            t, task_rank=self.rank, task_load=load, measured=None, figures=None, recorded=None
+        )
+        core = _core.Replay(**_PLAIN, n_ranks=t.n_ranks)
+        core.loop(0, t.n_phases, math.nan)
+        core.feed(there)
+        times: F64 = core.take()[1]
+        return times
 
     @property
     def migrations(self) -> int:
@@ -240,9 +257,12 @@ def replay(
         ("beta", beta),
     ]:
         check_seconds(name, value)
+    lag = _lag_of(lag)
     trace = _with(trace, speed, background)
     given = None
-    if strategy not in BASELINES:
+    if strategy in BASELINES:
+        _check_baseline(strategy, every, trigger, {**(strategy_params or {}), **params})
+    else:
         given = settings(
             strategy,
             every=every,
@@ -282,7 +302,7 @@ def replay(
     return Replay(
         metrics=metrics,
         iteration_time=seconds,
-        decisions=_decisions(decider, trace, strategy, foresight),
+        decisions=_decisions(decider, trace, strategy, foresight, metrics),
         rank=trace.task_rank if rank is None else rank,
         strategy=given.name if given else str(strategy),
         trigger="" if given is None else f"every {every}" if every else given.trigger.name,
@@ -295,22 +315,33 @@ def replay(
 
 
 def _decisions(
-    decider: Decider | None, trace: Trace, strategy: StrategyLike, foresight: bool
+    decider: Decider | None,
+    trace: Trace,
+    strategy: StrategyLike,
+    foresight: bool,
+    metrics: dict[str, F64],
 ) -> History:
     if decider is None:
         done = trace.recorded.history if trace.recorded else []
         return History(r for r in done if r.moved and strategy == "none")
-    if foresight:  # at the start of a phase is at the end of the one before
-        return History(
-            dataclasses.replace(
-                r,
-                iteration=r.iteration - 1,
-                until=r.until - 1,
-                iterations=r.iterations + (r.iterations > 0),
-            )
-            for r in decider.history
-        )
-    return decider.history
+    return _foreseen(decider.history, metrics) if foresight else decider.history
+
+
+def _foreseen(history: History, metrics: dict[str, F64]) -> History:
+    """At the start of a phase is at the end of the one before; what became of it, of its own
+    phases.
+    """
+    out = [dataclasses.replace(r, iteration=r.iteration - 1, until=r.until - 1) for r in history]
+    done = [r for r in out if r.balanced]
+    ends = [*(r.iteration + 1 for r in done[1:]), len(metrics["max"])]
+    for r, end in zip(done, ends, strict=False):
+        of = slice(r.iteration + 1, end)
+        r.iterations = end - of.start
+        total = float(metrics["mean"][of].sum())
+        r.realised = float(metrics["max"][of].sum()) / total if total > 0 else math.nan
+        r.realised_idle_mean = float(metrics["idle_mean"][of].mean())
+        r.realised_idle_max = float(metrics["idle_max"][of].mean())
+    return History(out)
 
 
 def _settle(core: Any, trace: Trace, loop: Loop, end: int) -> None:
@@ -456,6 +487,26 @@ def _with(trace: Trace, speed: ArrayLike | None, background: ArrayLike | None) -
         if value is not None
     }
     return dataclasses.replace(trace, **given) if given else trace
+
+
+def _lag_of(lag: Any) -> int:
+    try:
+        out = operator.index(lag)
+    except TypeError:
+        out = -1
+    if not 0 <= out < 2**20:
+        raise DomainError(f"lag is {lag!r}: expected a number of iterations, 0 or more")
+    return out
+
+
+def _check_baseline(
+    strategy: StrategyLike, every: int | None, trigger: TriggerLike, params: dict[str, Any]
+) -> None:
+    """What is said to a baseline has no effect, but it has to be right."""
+    if params:
+        raise DomainError(f"{strategy} has no parameter {next(iter(params))!r}: expected none")
+    if every is not None or isinstance(trigger, str):
+        settings(every=every, trigger=trigger)
 
 
 def _of_ranks(name: str, value: ArrayLike, n_ranks: int) -> F64:

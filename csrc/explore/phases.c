@@ -92,6 +92,7 @@ static int make_room_for_entities(plb_phases_t *self, int64_t n, plb_err_t *err)
 /* Estimates and sums are laid out one after the other, with room for the largest phase. */
 static int make_room_for_objects(plb_phases_t *self, int64_t n, plb_err_t *err)
 {
+    n = n > 0 ? n : 1; /* without objects too, a snapshot has arrays */
     if (n <= self->capacity) {
         return PLB_OK;
     }
@@ -355,7 +356,10 @@ int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err)
     if (!self->alike) {
         list_objects(self, first, n);
     }
-    const bool steady = self->alike && self->all_movable && !self->opt.as_recorded;
+    const bool steady =
+        self->alike && (self->opt.as_recorded
+                            ? i > 0 && repeats(t->task_rank, sizeof *t->task_rank, t->task_ptr, i)
+                            : self->all_movable);
     if (!steady && settle(self, first, !self->alike)) {
         self->ordered = false;
         self->ahead_end = -1;
@@ -364,6 +368,18 @@ int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err)
 }
 
 /* ---- loads of the ranks --------------------------------------------------------------------- */
+
+/* From now on the edges are those of phase i. */
+static void take_edges(plb_phases_t *self, int64_t i)
+{
+    const plb_trace_t *t = self->trace;
+    const int64_t e = t->edge_ptr[i];
+    self->n_edges = t->edge_ptr[i + 1] - e;
+    self->edge_src = t->edge_src + e;
+    self->edge_dst = t->edge_dst + e;
+    self->edge_bytes = t->edge_bytes + e;
+    self->edge_messages = t->edge_messages == NULL ? NULL : t->edge_messages + e;
+}
 
 /* The loads of the phase on the ranks where its objects are. */
 static const double *loads_here(plb_phases_t *self, const double *recorded, const int32_t *where)
@@ -444,6 +460,9 @@ int plb_phases_run(plb_phases_t *self, plb_err_t *err)
     if (t->task_memory != NULL && self->n > 0) {
         memcpy(self->memory, t->task_memory + first, (size_t)self->n * sizeof *self->memory);
     }
+    if (self->opt.own_loads && self->opt.edges) {
+        take_edges(self, i);
+    }
     add_loads(self, i);
     if (self->opt.network.alpha > 0.0 || self->opt.network.beta > 0.0) {
         add_traffic(self, i);
@@ -506,7 +525,7 @@ plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteratio
         out.utilization = measured[PLB_FIGURE_UTILIZATION];
         out.messages = (int64_t)measured[PLB_FIGURE_MESSAGES];
         out.bytes = (int64_t)measured[PLB_FIGURE_BYTES];
-    } else if (self->opt.edges) {
+    } else if (self->opt.crossing) {
         count_crossing(self, &out);
     }
     return out;
@@ -562,8 +581,6 @@ static void estimate_rank(plb_phases_t *self, int32_t r)
 int plb_phases_leave(plb_phases_t *self, plb_err_t *err)
 {
     (void)err;
-    const plb_trace_t *t = self->trace;
-    const int64_t i = self->phase;
     if (self->opt.estimates) {
         if (self->opt.learns && !self->ordered) {
             order_by_rank(self);
@@ -580,12 +597,7 @@ int plb_phases_leave(plb_phases_t *self, plb_err_t *err)
     }
     self->passes++;
     if (self->opt.edges) {
-        const int64_t e = t->edge_ptr[i];
-        self->n_edges = t->edge_ptr[i + 1] - e;
-        self->edge_src = t->edge_src + e;
-        self->edge_dst = t->edge_dst + e;
-        self->edge_bytes = t->edge_bytes + e;
-        self->edge_messages = t->edge_messages == NULL ? NULL : t->edge_messages + e;
+        take_edges(self, self->phase);
     }
     return PLB_OK;
 }

@@ -23,11 +23,12 @@
 typedef struct plb_phases_options {
     int32_t n_ranks;
     bool as_recorded; /* every object is always where it was recorded */
-    bool own_loads;   /* the database has the loads of the phase itself: perfect prediction */
+    bool own_loads;   /* the database has loads and edges of the phase itself: perfect prediction */
     bool estimates;   /* keep what is known of loads: for anything that places */
     bool learns;      /* also of those on the present rank alone */
     bool one_by_one;  /* objects report one by one (estimates of a loop with a lag) */
     bool edges;       /* the database has edges */
+    bool crossing;    /* statistics say what is sent between ranks */
     plb_network_t network; /* what messages add to the time of a rank; zero: nothing */
 } plb_phases_options_t;
 

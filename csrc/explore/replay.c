@@ -27,6 +27,7 @@ static plb_phases_options_t options_of(const plb_replay_opts_t *opts)
         .learns = d != NULL && d->opt.learns,
         .one_by_one = opts->lag > 0,
         .edges = (looks_at & PLB_LOOKS_COMM) != 0,
+        .crossing = d != NULL && d->opt.selects && d->opt.network.alpha + d->opt.network.beta > 0.0,
         .network = opts->network,
     };
 }
@@ -433,7 +434,8 @@ int plb_replay_settle(plb_replay_t *self, const uint8_t *stays, bool early, plb_
     }
     if (self->untold) {
         ret = conclude(self, early, err);
-    } else if (!early && plb_decider_weighs(self->opt.decider)) {
+    } else if (!early && self->opt.decider->last >= 0 &&
+               (self->opt.foresight || plb_decider_weighs(self->opt.decider))) {
         ret = weigh(self, err);
     }
     const bool now = early && self->due && !ends(self, self->n - 1);

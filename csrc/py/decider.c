@@ -420,21 +420,23 @@ static PyObject *decider_placed(PyObject *object, PyObject *args)
 }
 
 PyDoc_STRVAR(balanced_doc,
-             "balanced($self, migrations, bytes, seconds_migration, cost, moved, /)\n--\n\n"
-             "The LB step is over.");
+             "balanced($self, migrations, bytes, seconds_migration, cost, moved, given=False, /)\n"
+             "--\n\n"
+             "The LB step is over.  given: `cost` is what it cost, whatever its parts took.");
 static PyObject *decider_balanced(PyObject *object, PyObject *args)
 {
     long long migrations, bytes;
     plb_step_done_t done = {0};
-    int moved;
+    int moved, given = 0;
     plb_err_t err;
-    if (!PyArg_ParseTuple(args, "LLddp", &migrations, &bytes, &done.seconds_migration, &done.cost,
-                          &moved)) {
+    if (!PyArg_ParseTuple(args, "LLddp|p", &migrations, &bytes, &done.seconds_migration,
+                          &done.cost, &moved, &given)) {
         return NULL;
     }
     done.migrations = migrations;
     done.bytes = bytes;
     done.moved = moved;
+    done.given = given;
     return none_or(plb_decider_balanced(core_of(object), &done, &err), &err);
 }
 
