@@ -1,0 +1,105 @@
+"""How long one decision takes: learned speeds, choice of the strategy, placement, what it is worth.
+
+    python benchmarks/decision.py [--objects 100000] [--ranks 1000] [--json out/decision.json]
+
+Ranks have speeds from 0.5 to 2, which the decider learns from one LB step after another; the hot
+objects move, so that each step moves some.  The decision is what the placing rank computes for an
+LB step (``_core.Decider.place``); gathering the loads and moving the objects are not in it.  The
+steps after the speeds are known count, and the fastest of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pylb
+from pylb.cli import table
+from pylb.decider import FIGURES, settings
+
+MOST = 0.050  # seconds
+STEPS = 12
+
+
+def decisions(n: int, p: int, strategy: str) -> list[dict[str, Any]]:
+    """A row for each LB step."""
+    rng = np.random.default_rng(1)
+    speed = rng.uniform(0.5, 2.0, p)
+    base = rng.lognormal(0.0, 0.5, n)
+    rank = (np.arange(n) * p // n).astype(np.int32)
+    key = np.arange(n)
+    given = settings(strategy, every=1, unlike=True)
+    decider = given.decider(p)
+    room = np.zeros(len(FIGURES)), np.zeros(p), np.zeros(n, np.int32)
+    rows = []
+    for i in range(STEPS):
+        hot = 1.0 + np.exp(-0.5 * ((key / n - (0.1 + 0.05 * i)) / 0.05) ** 2)
+        work = base * hot * rng.normal(1.0, 0.02, n)
+        load = work / speed[rank]
+        times = np.bincount(rank, load, p)
+        most, mean, least = float(times.max()), float(times.mean()), float(times.min())
+        decider.core.observe(i, most, most, mean, least, float(times.sum()), least / most, 0, 0)
+        decider.core.next(True, False)
+        decider.choose()
+        snapshot = pylb.Snapshot(load=load, rank=rank, n_ranks=p, key=key)
+        start = time.perf_counter()
+        decider.place(snapshot, load, None, room)
+        seconds = time.perf_counter() - start
+        moved = int((room[2] != rank).sum())
+        decider.core.placed(room[0], room[1])
+        decider.core.balanced(moved, 0, 0.0, seconds, True)
+        rank = room[2].copy()
+        rows.append(
+            {
+                "step": i,
+                "strategy": strategy,
+                "seconds": seconds,
+                "of_the_strategy": float(room[0][FIGURES.index("seconds_strategy")]),
+                "knows_speeds": bool(room[1][0] > 0),
+                "moved": moved,
+            }
+        )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--objects", type=int, default=100_000)
+    parser.add_argument("--ranks", type=int, default=1_000)
+    parser.add_argument("--json", help="also write the figures there")
+    args = parser.parse_args()
+    rows = [r for s in ("BestFitLB", "auto") for r in decisions(args.objects, args.ranks, s)]
+    table.show(
+        ["strategy", "step", "ms", "strategy ms", "speeds known", "moved"],
+        [
+            [
+                r["strategy"],
+                r["step"],
+                1e3 * r["seconds"],
+                1e3 * r["of_the_strategy"],
+                "yes" if r["knows_speeds"] else "no",
+                r["moved"],
+            ]
+            for r in rows
+        ],
+        title=f"{args.objects} objects on {args.ranks} ranks",
+    )
+    for name in ("BestFitLB", "auto"):
+        best = min(
+            (r["seconds"] for r in rows if r["strategy"] == name and r["knows_speeds"]),
+            default=float("nan"),
+        )
+        met = "as it should be" if best <= MOST else "NOT MET"
+        print(f"{name}: fastest decision with speeds {1e3 * best:.1f} ms, limit 50 ms: {met}")
+    if args.json:
+        Path(args.json).parent.mkdir(parents=True, exist_ok=True)
+        Path(args.json).write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()
