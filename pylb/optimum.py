@@ -278,13 +278,15 @@ def optimum(
     entries = _entries(strategy)
     cost, seed, width = _cost(cost), _whole("seed", seed, 0), _whole("width", width, 1)
     if params and len(entries) > 1:
-        raise DomainError(f"{next(iter(params))} is given: expected one strategy, not {len(entries)}")
+        raise DomainError(
+            f"{next(iter(params))} is given: expected one strategy, not {len(entries)}"
+        )
     rows = [(e, e.bound(params), [] if e.call else e.values(params)) for e in entries]
-    best = None
-    if [e.name for e in entries] != ["GreedyLB"] or trace.measured is not None:
-        auto = ["auto"] if isinstance(strategy, str) and strategy == "auto" else []
-        options = {"cost": cost, "seed": seed, "strategy_params": params}
-        best = min(_known(trace, [*entries, *auto], options), key=lambda run: run.time)
+    auto = ["auto"] if isinstance(strategy, str) and strategy == "auto" else []
+    options = {"cost": cost, "seed": seed, "strategy_params": params}
+    known = _known(trace, [*entries, *auto], options)
+    alone = [e.name for e in entries] == ["GreedyLB"] and trace.measured is None
+    best = None if alone else min(known, key=lambda run: run.time)
     # of several, first each one alone: what it finds bounds the search with all of them
     for some in [*([row] for row in rows if len(rows) > 1), rows]:
         upper = math.inf if best is None else best.time
@@ -301,6 +303,8 @@ def optimum(
             names = tuple(some[k][0].name for k in (() if steps is None else steps))
             best = Optimum(time, when, cost, bound, True, names)
     assert best is not None
+    if alone and not exact:
+        best = min(best, *known, key=lambda run: run.time)
     # a run with "auto" may know more of the ranks' speeds than the search does
     return best._replace(bound=min(bound, best.time), exact=exact and best.exact)
 
@@ -316,9 +320,7 @@ def _entries(strategy: Any) -> list[Strategy]:
     return out
 
 
-def _known(
-    trace: Trace, strategies: Iterable[Any], options: dict[str, Any]
-) -> Iterator[Optimum]:
+def _known(trace: Trace, strategies: Iterable[Any], options: dict[str, Any]) -> Iterator[Optimum]:
     """Runs that the schedule found should not be longer than."""
     from pylb.replay import replay  # which imports this module
 

@@ -332,7 +332,7 @@ def test_no_run_beats_the_best_found_nor_the_bound(m, seed, changing, width):
     cost = 0.3
     for strategy in ("GreedyLB", "RefineLB", "BestFitLB"):
         best = trace.optimum(strategy, cost=cost, width=width)
-        assert strategy != "GreedyLB" or best.exact
+        assert strategy != "GreedyLB" or changing or best.exact
         for when in [*({"trigger": t} for t in pylb.triggers()), {"every": 1}, {"every": 7}]:
             for tell in (True, False):
                 run = trace.replay(strategy, cost=cost, tell=tell, **when)

@@ -166,7 +166,7 @@ def test_the_optimum_is_drawn_as_it_is_replayed(run):
     ax = plots.optimum(run, best)
     _, y = lines_of(ax, f"metabalancer, {run.time:.4g} s")
     np.testing.assert_array_equal(y, run.iteration_time)
-    assert f"best schedule, {best.time:.4g} s" in [line.get_label() for line in ax.lines]
+    assert f"best schedule found, {best.time:.4g} s" in [line.get_label() for line in ax.lines]
     with pytest.raises(DomainError, match="the run has 1"):
         plots.optimum(run.trace[:1].replay("none"), best)
 

@@ -1,10 +1,10 @@
 /* The best schedule of LB steps: when to rebalance, known only when the run is over.
  *
- * Of a generated program the time t(s, i) of iteration i depends on nothing but i and the iteration
- * s before which the last LB step took place.  The least time of iterations 0 ... s - 1 and an LB
- * step just before s is
- *     best(s) = min over r < s of best(r) + t(r, r) + ... + t(r, s - 1) + cost,   best(0) = 0,
- * exact dynamic programming over all 2^(n-1) schedules, in O(n^2) steps and O(n) memory.
+ * Of a generated program the time t(s, i) of iteration i depends on nothing but i and the
+ * iteration s before which the last LB step took place.  The least time of iterations 0 ... s - 1
+ * and an LB step just before s is best(s) = min over r < s of best(r) + t(r, r) + ... + t(r, s -
+ * 1) + cost,   best(0) = 0, exact dynamic programming over all 2^(n-1) schedules, in O(n^2) steps
+ * and O(n) memory.
  *
  * In a recorded run a placement may depend on the one before it.  There a search goes forward over
  * the phases (trace_optimum.c).

@@ -5,14 +5,14 @@
  * objects are; of states with the same placement the one with the least time stays.  All schedules
  * that end in a state go on alike, so that nothing is lost (label-setting search, as in Dijkstra,
  * Numerische Mathematik 1, 1959).  A strategy that looks at loads alone gives one new state per
- * phase, whoever asks: the search is then the dynamic programme of optimum.h.
+ * phase, whichever state asks: the search is then the dynamic programme of optimum.h.
  *
  * What it leaves out, lest the states double with each phase:
  *   - a state that cannot become shorter than the best complete run known (branch and bound).  It
  *     goes on as it is for some phases and then pays for an LB step, and no phase is shorter than
  *     its bound: perfect balance, the largest object, the objects that may not migrate;
- *   - beyond `width` states that may take an LB step the slower ones do not take it: after the step
- *     they would be about where the faster ones are.  Then the result is not exact.
+ *   - of more states than `width` the slower ones do not take an LB step: after it they would be
+ *     about where the faster ones are.  Then the result is not exact.
  *
  * Loads of the ranks are added up for LANES phases at once, laid out side by side. */
 #include <math.h>
@@ -28,21 +28,23 @@
 #include "measure/estimate.h"
 
 enum {
-    LANES = 16,             /* phases of a block */
-    FEWEST = 4,             /* phases that are worth being laid out as blocks */
-    LOOK = 8,              /* phases that states are run ahead of the search, and a block more */
-    RING = 32,              /* as many are kept */
-    GROUP = 4,              /* states that are run ahead together */
-    NARROW = 8,            /* states of a first search, whose result bounds the second */
-    MOST_LOADS = 1 << 25,   /* laid out: 256 MiB */
-    MOST_RANKS = 1 << 26,   /* of all states: 256 MiB */
-    MOST_ANSWERS = 1 << 26, /* likewise */
+    LANES = 16,              /* phases of a block */
+    FEWEST = 4,              /* phases that are worth being laid out as blocks */
+    LOOK = 8,                /* phases that states are run ahead of the search, and a block more */
+    RING = 32,               /* as many are kept */
+    GROUP = 4,               /* states that are run ahead together */
+    NARROW = 8,              /* states of a first search, whose result bounds the second */
+    MOST_LOADS = 1 << 25,    /* laid out: 256 MiB */
+    MOST_RANKS = 1 << 26,    /* of all states: 256 MiB */
+    MOST_ANSWERS = 1 << 26,  /* likewise */
     WORTH_THREADS = 1 << 20, /* additions */
     ROWS = PLB_ESTIMATE_HERE,
+    CHEAP = 4, /* times as many LB steps, where they need no call of the strategy */
     STAYS = -2 /* in a change: the object is where it was when it was last there */
 };
 
-/* ---- the run, laid out ----------------------------------------------------------------------- */
+/* ---- the run, laid out -----------------------------------------------------------------------
+ */
 
 /* An object comes, goes (rank -1), or was recorded elsewhere and may not migrate. */
 typedef struct change {
@@ -54,6 +56,7 @@ typedef struct change {
 typedef struct section {
     int64_t first, end; /* phases */
     int64_t n;          /* tasks of each */
+    bool some_absent;   /* objects that come back to where they are now */
     int64_t slots;      /* where its slots begin */
     int64_t changes, end_of_changes;
     int64_t lanes; /* where its blocks begin, or -1: not laid out */
@@ -163,13 +166,13 @@ static void come(layout_t *self, slots_t *slots, int64_t s, const uint8_t *is_ne
         const int32_t e = t->task_entity[task];
         const bool movable = t->entity_migratable[e], held = slots->of[e] >= 0;
         if (!held) {
-            slots->of[e] = slots->n_spare > 0 ? slots->spare[--slots->n_spare]
-                                              : (int32_t)self->n_slots++;
+            slots->of[e] =
+                slots->n_spare > 0 ? slots->spare[--slots->n_spare] : (int32_t)self->n_slots++;
         }
         self->slot[c->slots + k] = slots->of[e];
         if (!held || !movable || is_new[k]) {
-            const int32_t rank = movable && t->task_home != NULL ? t->task_home[task]
-                                                                 : t->task_rank[task];
+            const int32_t rank =
+                movable && t->task_home != NULL ? t->task_home[task] : t->task_rank[task];
             self->change[slots->n_changes++] =
                 (change_t){slots->of[e], movable && held ? STAYS : rank, is_new[k]};
         }
@@ -207,6 +210,7 @@ static int hand_out_slots(layout_t *self, plb_err_t *err)
             leave(self, &slots, s);
         }
         come(self, &slots, s, is_new);
+        c->some_absent = self->n_slots - slots.n_spare > c->n;
         c->end_of_changes = slots.n_changes;
     }
 out:
@@ -265,8 +269,8 @@ static int find_pace(layout_t *self, plb_err_t *err)
     }
     PLB_NEW(self->pace, t->n_ranks);
     for (int32_t r = 0; r < t->n_ranks; r++) {
-        self->pace[r] = (t->speed == NULL ? 1.0 : t->speed[r]) *
-                        (t->measured == NULL ? 1.0 : t->measured[r]);
+        self->pace[r] =
+            (t->speed == NULL ? 1.0 : t->speed[r]) * (t->measured == NULL ? 1.0 : t->measured[r]);
     }
 out:
     return ret;
@@ -279,7 +283,8 @@ static double seconds_of(const plb_trace_t *t, int64_t i, double most)
     return f == NULL ? most : fmax(f[PLB_FIGURE_TIME] + (most - f[PLB_FIGURE_MAX]), most);
 }
 
-/* ---- what no placement is faster than -------------------------------------------------------- */
+/* ---- what no placement is faster than --------------------------------------------------------
+ */
 
 /* Ranks with the times base[p] share `work` that can be divided at will: when do they end? */
 static double fill(const double *base, const double *pace, int32_t p, double work)
@@ -359,7 +364,8 @@ static int init_layout(layout_t *self, const plb_trace_t *trace, plb_err_t *err)
 /* Compilers make of it what the processor has. */
 typedef double lanes_t __attribute__((vector_size(4 * sizeof(double)), aligned(8)));
 
-/* ---- seconds of phases under a placement ----------------------------------------------------- */
+/* ---- seconds of phases under a placement -----------------------------------------------------
+ */
 
 static void enter_section(const layout_t *self, int64_t s, int32_t *rank)
 {
@@ -510,12 +516,13 @@ static int64_t run_ahead(const layout_t *self, int64_t i, int64_t known, int64_t
     return known;
 }
 
-/* ---- states ---------------------------------------------------------------------------------- */
+/* ---- states ----------------------------------------------------------------------------------
+ */
 
 typedef struct state {
-    double time; /* seconds up to here, LB steps included */
-    double least; /* seconds: no run that goes on from here is shorter */
-    int64_t step; /* its last LB step, or -1 */
+    double time;   /* seconds up to here, LB steps included */
+    double least;  /* seconds: no run that goes on from here is shorter */
+    int64_t step;  /* its last LB step, or -1 */
     int64_t known; /* phases up to here are in its ring */
     uint64_t hash; /* of its ranks */
     bool gone;     /* another one has the same ranks and less time */
@@ -550,9 +557,9 @@ typedef struct search {
     ranked_t *order; /* [room] */
     step_t *step;
     int64_t n_steps, step_room;
-    bool alone;        /* no strategy looks at the present placement */
-    double upper;      /* seconds of the best complete run known */
-    bool left_out;     /* a state that might have been better */
+    bool alone;    /* no strategy looks at the present placement */
+    double upper;  /* seconds of the best complete run known */
+    bool left_out; /* a state that might have been better */
     /* for LB steps */
     plb_phases_t phases; /* of a run that is never balanced: what is known of loads */
     bool has_phases, has_database;
@@ -634,7 +641,8 @@ static void copy_state(search_t *self, int64_t to, int64_t from)
     }
 }
 
-/* ---- states with the same placement ---------------------------------------------------------- */
+/* ---- states with the same placement ----------------------------------------------------------
+ */
 
 /* The bucket of a state with these ranks, or the free one where it belongs. */
 static int64_t look_up(const search_t *self, const int32_t *rank, uint64_t hash)
@@ -661,12 +669,19 @@ static void compare_estimates(search_t *self, int64_t a, int64_t b)
     }
 }
 
+/* Do all LB steps lead to the same state, whoever takes them? */
+static bool is_one_state(const search_t *self)
+{
+    return self->alone && !self->lay.section[self->lay.section_of[self->phase]].some_absent;
+}
+
 /* Find the states again by their ranks; `change`: they may have become the same. */
 static int list_states(search_t *self, bool change, plb_err_t *err)
 {
-    const int64_t width = self->n < self->opts->width ? self->n : self->opts->width;
+    const int64_t steps = is_one_state(self) ? 1 : CHEAP * self->opts->width;
+    const int64_t each = steps < self->n ? steps : self->n;
     int64_t size = 16;
-    while (size < 2 * (self->n + width * self->n_strategies)) { /* with those that will come */
+    while (size < 2 * (self->n + each * self->n_strategies)) { /* with those that will come */
         size *= 2;
     }
     if (size > self->buckets_room) {
@@ -708,7 +723,8 @@ static void change_objects(search_t *self, int64_t section)
     }
 }
 
-/* ---- LB steps -------------------------------------------------------------------------------- */
+/* ---- LB steps --------------------------------------------------------------------------------
+ */
 
 /* GreedyLB places by loads alone: its answer is the same for all states. */
 static bool looks_at_loads_alone(const search_t *self, int32_t which)
@@ -806,7 +822,7 @@ static int by_value(const void *a, const void *b)
                                 : (x->state > y->state) - (x->state < y->state);
 }
 
-/* The states that may take an LB step, least time first; where one answer does for all of them,
+/* The states that may take an LB step, least time first; where all steps lead to the same state
  * only the first is in its place. */
 static int64_t who_may_step(const search_t *self)
 {
@@ -818,7 +834,7 @@ static int64_t who_may_step(const search_t *self)
             n++;
         }
     }
-    if (self->alone && n > 0) {
+    if (n > 0 && is_one_state(self)) {
         self->order[0] = self->order[first];
     } else {
         qsort(self->order, (size_t)n, sizeof *self->order, by_value);
@@ -840,17 +856,23 @@ static int step_with(search_t *self, int32_t which, int64_t n, plb_err_t *err)
     return ret;
 }
 
-/* One answer for all states: the one with the least time gets there first. */
+/* One answer for all states.  They lead to one, unless absent objects are at different places. */
 static int step_alone(search_t *self, int32_t which, int64_t n, plb_err_t *err)
 {
-    const int64_t first = self->lay.trace->task_ptr[self->phase];
-    int32_t *answer = self->answers == NULL ? self->answer : self->answers + first;
+    const plb_trace_t *t = self->lay.trace;
+    const bool absent = self->lay.section[self->lay.section_of[self->phase]].some_absent;
+    int32_t *answer =
+        self->answers == NULL ? self->answer : self->answers + t->task_ptr[self->phase];
     int ret = PLB_OK;
     if (!self->answered && (n > 0 || self->answers != NULL)) {
         ret = ask(self, which, -1, answer, err);
     }
-    return ret == PLB_OK && n > 0 ? take_step(self, which, self->order[0].state, answer, err)
-                                  : ret;
+    const int64_t room = absent ? CHEAP * self->opts->width : 1, most = n < room ? n : room;
+    self->left_out = self->left_out || (absent && most < n);
+    for (int64_t j = 0; ret == PLB_OK && j < most; j++) {
+        ret = take_step(self, which, self->order[j].state, answer, err);
+    }
+    return ret;
 }
 
 /* LB steps at the end of the phase before. */
@@ -871,7 +893,8 @@ static int balance(search_t *self, bool change, plb_err_t *err)
     return ret;
 }
 
-/* ---- states that remain ---------------------------------------------------------------------- */
+/* ---- states that remain ----------------------------------------------------------------------
+ */
 
 static void run_group(search_t *self, group_t *group, const int64_t *of)
 {
@@ -990,8 +1013,8 @@ static void learn(search_t *self)
         double *own = estimates_of(self, s);
         for (int64_t k = 0; k < c->n; k++) {
             const double *speed = t->measured;
-            self->load[k] = t->task_load[first + k] * (speed[t->task_rank[first + k]] /
-                                                       speed[ranks_of(self, s)[slot[k]]]);
+            self->load[k] = t->task_load[first + k] *
+                            (speed[t->task_rank[first + k]] / speed[ranks_of(self, s)[slot[k]]]);
             for (int row = 0; row < ROWS; row++) {
                 self->table[row * c->n + k] = own[row * lay->n_slots + slot[k]];
             }
@@ -1005,7 +1028,8 @@ static void learn(search_t *self)
     }
 }
 
-/* ---- the search ------------------------------------------------------------------------------ */
+/* ---- the search ------------------------------------------------------------------------------
+ */
 
 static int begin(search_t *self, plb_err_t *err)
 {
@@ -1125,8 +1149,7 @@ static void run_unbalanced(search_t *self, plb_optimum_t *out)
     int32_t *rank = self->scratch;
     int64_t known = 0;
     double ring[RING], time = 0.0, bound = INFINITY;
-    group_t group = {
-        .n = 1, .rank = {rank}, .ring = {ring}, .sum = self->sum, .scratch = rank};
+    group_t group = {.n = 1, .rank = {rank}, .ring = {ring}, .sum = self->sum, .scratch = rank};
     memset(rank, -1, (size_t)lay->n_slots * sizeof *rank);
     enter_section(lay, 0, rank);
     for (int64_t i = 0; i < n; i = known) {
@@ -1175,9 +1198,9 @@ out:
 
 static void free_search(search_t *self)
 {
-    void *owned[] = {self->rest,   self->state,  self->rank, self->ring,  self->estimates,
-                     self->bucket, self->order,  self->step, self->present, self->answer,
-                     self->load,   self->table,  self->answers, self->sum, self->scratch};
+    void *owned[] = {self->rest,   self->state, self->rank,    self->ring,    self->estimates,
+                     self->bucket, self->order, self->step,    self->present, self->answer,
+                     self->load,   self->table, self->answers, self->sum,     self->scratch};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) {
         plb_free(owned[i]);
     }

@@ -60,10 +60,11 @@ static PyObject *schedule(plb_optimum_t *best)
                          which);
 }
 
-PyDoc_STRVAR(program_optimum_doc,
-             "program_optimum(program, cost, /)\n--\n\n"
-             "(seconds, iterations at whose end to rebalance, the same seconds, True, None) of the\n"
-             "best schedule.");
+PyDoc_STRVAR(
+    program_optimum_doc,
+    "program_optimum(program, cost, /)\n--\n\n"
+    "(seconds, iterations at whose end to rebalance, the same seconds, True, None) of the\n"
+    "best schedule.");
 static PyObject *program_optimum(PyObject *module, PyObject *args)
 {
     (void)module;

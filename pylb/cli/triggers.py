@@ -12,13 +12,13 @@ from pylb.show.plain import plain
 from pylb.trace import Trace
 from pylb.triggers import triggers
 
-HELP = "list the triggers, or compare them on a recorded run with the best schedule"
+HELP = "list the triggers, or compare them on a recorded run with the best schedule found"
 EXAMPLES = """\
   pylb triggers
   pylb triggers run/ --strategy GreedyLB --cost 0.05
   pylb triggers run.h5 --trigger auto,boulmier,metabalancer --json
 
-columns: seconds of the whole run, how much longer than under the best of all schedules (regret),
+columns: seconds of the whole run, how much longer than under the best schedule found (regret),
 speed-up over the recorded placement, balancings
 """
 
@@ -47,13 +47,16 @@ def run(args: argparse.Namespace) -> int:
             "strategy": strategy.name,
             "cost": cost,
             "optimum": best.time,
+            "bound": best.bound,
+            "exact": best.exact,
             "recorded": recorded,
         }
         print(json.dumps(plain(head | {"rows": rows}), indent=2, allow_nan=False))
     else:
         title = (
             f"{args.run}: {strategy.name}, {cost:.4g} s a balancing; best schedule "
-            f"{best.time:.4g} s with {len(best.iterations)} balancings, recorded {recorded:.4g} s"
+            f"{'' if best.exact else 'found '}{best.time:.4g} s with {len(best.iterations)} "
+            f"balancings, bound {best.bound:.4g} s, recorded {recorded:.4g} s"
         )
         cells = [
             [r["trigger"], r["time"], f"{100 * r['regret']:.2f}%", r["speedup"], r["balancings"]]

@@ -87,7 +87,7 @@ def fits(run: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
-    """The time of each iteration, and what it would be under the best schedule of balancings.
+    """The time of each iteration, and what it would be under the best schedule found.
 
     Parameters
     ----------
@@ -116,11 +116,11 @@ def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
         beta=run.network.beta,
         seed=run.seed,
     )
-    regret = run.time / best.time - 1 if best.time > 0 else 0.0
+    regret = run.regret(best)
     x = np.arange(len(run.trace))
     label = f"{run.trigger or 'recorded'}, {run.time:.4g} s"
     ax.step(x, run.iteration_time, where="mid", color=VERMILLION, label=label)
-    label = f"best schedule, {best.time:.4g} s"
+    label = f"best schedule{'' if best.exact else ' found'}, {best.time:.4g} s"
     ax.step(x, ideal.iteration_time, where="mid", color=BLUE, linestyle="--", label=label)
     ax.plot(
         np.array(sorted(at)) + 0.5,

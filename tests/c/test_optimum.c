@@ -1,6 +1,7 @@
-/* Room explore, optimum: every schedule tried, every allocation that fails; runs whose phases are
- * alike and runs whose phases are not; and every trigger on generated programs, in memory of
- * exactly their size. */
+/* Room explore, optimum: every schedule tried, with strategies that look at the present placement
+ * and with several of them; every allocation that fails; runs whose phases are alike and runs
+ * whose phases are not; and every trigger on generated programs, in memory of exactly their size.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +14,7 @@
 
 #include "plb.h"
 
-enum { PHASES = 21, ENTITIES = 9, RANKS = 3, SMALL = 11 };
+enum { PHASES = 21, ENTITIES = 9, RANKS = 3, SMALL = 8, WIDE = 1 << 20 };
 
 typedef struct run {
     int64_t task_ptr[PHASES + 1], edge_ptr[PHASES + 1], key[ENTITIES];
@@ -75,30 +76,97 @@ static int deal(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_
     return PLB_OK;
 }
 
-static const plb_strategy_t dealer = {.name = "dealer", .run = deal};
-
-/* Seconds of phase i with the last balancing just before s, written plainly. */
-static double plainly(const plb_trace_t *t, int64_t s, int64_t i)
+/* One that looks at the present placement: the largest object that may goes to the next rank. */
+static int shift(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
+                 int32_t *out, plb_err_t *err)
 {
-    int32_t at[ENTITIES];
-    memset(at, -1, sizeof at);
-    if (s > 0) {
-        const int64_t k0 = t->task_ptr[s - 1], n = t->task_ptr[s] - k0;
-        int64_t first = 0;
-        for (int64_t k = 0; k < n; k++) {
-            first = t->task_load[k0 + k] > t->task_load[k0 + first] ? k : first;
-        }
-        for (int64_t k = 0; k < n; k++) {
-            at[t->task_entity[k0 + k]] = (int32_t)((k + first) % RANKS);
+    (void)self, (void)opts, (void)err;
+    int64_t largest = -1;
+    for (int64_t k = 0; k < in->n_objects; k++) {
+        out[k] = in->rank[k];
+        if (plb_may_migrate(in, k) && (largest < 0 || in->load[k] > in->load[largest])) {
+            largest = k;
         }
     }
-    double time[RANKS] = {0}, most = 0.0;
-    for (int64_t j = s; j <= i; j++) {
-        for (int64_t k = t->task_ptr[j]; k < t->task_ptr[j + 1]; k++) {
-            const int32_t e = t->task_entity[k], own = t->task_rank[k];
-            at[e] = s > 0 && at[e] < 0 ? own : at[e];
-            time[s > 0 && t->entity_migratable[e] ? at[e] : own] += j == i ? t->task_load[k] : 0.0;
+    if (largest >= 0) {
+        out[largest] = (out[largest] + 1) % in->n_ranks;
+    }
+    return PLB_OK;
+}
+
+extern const plb_strategy_t plb_strategy_greedy;
+
+/* The three: loads alone, and known for it; loads alone; the present placement. */
+static void all_strategies(plb_candidate_strategy_t *out)
+{
+    static const double none[1] = {0.0};
+    out[0] = (plb_candidate_strategy_t){plb_strategy_greedy, none};
+    out[1] = (plb_candidate_strategy_t){{.name = "dealer", .run = deal}, none};
+    out[2] = (plb_candidate_strategy_t){{.name = "shifter", .run = shift}, none};
+}
+
+/* Where a run is, written plainly: by entity, and what is known of loads. */
+typedef struct plain {
+    int32_t rank[ENTITIES];
+    bool here[ENTITIES];
+    double known[ENTITIES][PLB_ESTIMATE_HERE];
+} plain_t;
+
+static void come(const plb_trace_t *t, plain_t *p, int64_t i)
+{
+    bool here[ENTITIES] = {false};
+    for (int64_t k = t->task_ptr[i]; k < t->task_ptr[i + 1]; k++) {
+        const int32_t e = t->task_entity[k];
+        here[e] = true;
+        if (!p->here[e]) {
+            memset(p->known[e], 0, sizeof p->known[e]);
         }
+        if (p->rank[e] < 0 || !t->entity_migratable[e]) {
+            p->rank[e] = t->task_rank[k];
+        }
+    }
+    memcpy(p->here, here, sizeof here);
+}
+
+static void balance(const plb_trace_t *t, plain_t *p, int64_t i,
+                    const plb_candidate_strategy_t *strategy)
+{
+    double load[ENTITIES];
+    int32_t rank[ENTITIES], answer[ENTITIES];
+    uint8_t movable[ENTITIES];
+    const int64_t first = t->task_ptr[i], n = t->task_ptr[i + 1] - first;
+    for (int64_t k = 0; k < n; k++) {
+        const int32_t e = t->task_entity[first + k];
+        load[k] = p->known[e][PLB_ESTIMATE_MEAN];
+        rank[k] = p->rank[e];
+        movable[k] = t->entity_migratable[e];
+    }
+    const plb_snapshot_t s = {.n_objects = n,
+                              .n_ranks = RANKS,
+                              .n_components = 1,
+                              .load = load,
+                              .rank = rank,
+                              .migratable = movable,
+                              .speed = t->speed,
+                              .background = t->background};
+    const plb_opts_t opts = {.params = strategy->params};
+    plb_err_t err = {0, ""};
+    if (n > 0) {
+        assert_int_equal(strategy->strategy.run(&strategy->strategy, &s, &opts, answer, &err),
+                         PLB_OK);
+    }
+    for (int64_t k = 0; k < n; k++) {
+        p->rank[t->task_entity[first + k]] = answer[k];
+    }
+}
+
+static double phase_of(const plb_trace_t *t, plain_t *p, int64_t i)
+{
+    double time[RANKS] = {0}, most = 0.0;
+    for (int64_t k = t->task_ptr[i]; k < t->task_ptr[i + 1]; k++) {
+        const int32_t e = t->task_entity[k];
+        time[p->rank[e]] += t->task_load[k];
+        plb_estimate_mean(&t->task_load[k], 1, p->known[e]);
     }
     for (int r = 0; r < RANKS; r++) {
         most = fmax(most, t->background[r] + time[r] / t->speed[r]);
@@ -106,28 +174,62 @@ static double plainly(const plb_trace_t *t, int64_t s, int64_t i)
     return most;
 }
 
-/* The best of all schedules, each a set of bits. */
-static double exhaustive(const plb_trace_t *t, double cost)
+/* Seconds of a run; which[i]: the strategy of the LB step at the end of phase i, or -1. */
+static double plainly(const plb_trace_t *t, const plb_candidate_strategy_t *strategy,
+                      const int32_t *which, double cost)
 {
-    double row[SMALL][SMALL], best = INFINITY;
-    for (int64_t s = 0; s < t->n_phases; s++) {
-        for (int64_t i = s; i < t->n_phases; i++) {
-            row[s][i] = plainly(t, s, i);
+    plain_t p = {0};
+    double sum = 0.0;
+    memset(p.rank, -1, sizeof p.rank);
+    for (int64_t i = 0; i < t->n_phases; i++) {
+        come(t, &p, i);
+        if (i > 0 && which[i - 1] >= 0) {
+            balance(t, &p, i, &strategy[which[i - 1]]);
+            sum += cost;
         }
+        sum += phase_of(t, &p, i);
     }
-    for (uint32_t set = 0; set < 1u << (t->n_phases - 1); set++) {
-        double sum = 0.0;
-        int64_t s = 0;
-        for (int64_t i = 0; i < t->n_phases; i++) {
-            sum += row[s][i];
-            if (set >> i & 1) {
-                sum += cost;
-                s = i + 1;
-            }
+    return sum;
+}
+
+/* The best of all schedules: which[] counts through all of them. */
+static double exhaustive(const plb_trace_t *t, const plb_candidate_strategy_t *strategy, int32_t n,
+                         double cost)
+{
+    int32_t which[SMALL];
+    double best = INFINITY;
+    memset(which, -1, sizeof which);
+    for (int64_t i = 0; i < t->n_phases - 1;) {
+        best = fmin(best, plainly(t, strategy, which, cost));
+        for (i = 0; i < t->n_phases - 1 && ++which[i] == n; i++) {
+            which[i] = -1;
         }
-        best = fmin(best, sum);
     }
     return best;
+}
+
+/* `first` and the n - 1 strategies after it. */
+static void compare(const plb_trace_t *t, int first, int32_t n, double cost)
+{
+    plb_candidate_strategy_t all[3];
+    all_strategies(all);
+    const plb_candidate_strategy_t *strategy = all + first;
+    const plb_optimum_opts_t opts = {.cost = cost, .width = WIDE, .upper = INFINITY};
+    plb_optimum_t best;
+    plb_err_t err = {0, ""};
+    assert_int_equal(plb_optimum_of_trace(&best, t, strategy, n, &opts, &err), PLB_OK);
+    assert_true(best.exact);
+    assert_true(best.bound <= best.time);
+    assert_true(fabs(best.time - exhaustive(t, strategy, n, cost)) < 1e-9);
+    int32_t which[SMALL];
+    memset(which, -1, sizeof which);
+    for (int64_t k = 0; k < best.n; k++) {
+        assert_true(k == 0 || best.when[k] > best.when[k - 1]);
+        which[best.when[k]] = best.which[k];
+    }
+    assert_true(fabs(best.time - plainly(t, strategy, which, cost)) < 1e-9);
+    plb_optimum_free(&best);
+    plb_optimum_free(&best); /* twice is fine */
 }
 
 static void optimum_is_the_best_of_all_schedules(void **state)
@@ -136,40 +238,67 @@ static void optimum_is_the_best_of_all_schedules(void **state)
     for (uint64_t seed = 0; seed < 60; seed++) {
         run_t r;
         const plb_trace_t t = random_run(&r, SMALL, seed % 2, seed);
-        const plb_optimum_opts_t opts = {.cost = (double)(seed % 5) * 3.0};
-        plb_optimum_t best;
-        plb_err_t err = {0, ""};
-        assert_int_equal(plb_optimum_of_trace(&best, &t, &dealer, NULL, 0, &opts, &err), PLB_OK);
-        assert_true(fabs(best.time - exhaustive(&t, opts.cost)) < 1e-9);
-        double sum = (double)best.n * opts.cost;
-        int64_t s = 0, k = 0;
-        for (int64_t i = 0; i < SMALL; i++) {
-            sum += plainly(&t, s, i);
-            if (k < best.n && best.when[k] == i) {
-                s = i + 1;
-                k++;
-            }
+        for (int k = 0; k < 3; k++) {
+            compare(&t, k, 1, (double)(seed % 5) * 3.0);
         }
-        assert_int_equal(k, best.n);
-        assert_true(fabs(best.time - sum) < 1e-9);
-        plb_optimum_free(&best);
-        plb_optimum_free(&best); /* twice is fine */
     }
+}
+
+static void each_lb_step_may_take_another_strategy(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        run_t r;
+        const plb_trace_t t = random_run(&r, SMALL - 2, seed % 2, seed);
+        compare(&t, 0, 3, (double)(seed % 3));
+    }
+}
+
+/* A narrow search finds a schedule too, if not the best; with a bound above what it could find it
+ * says so. */
+static void a_narrow_search_says_that_it_is_not_exact(void **state)
+{
+    (void)state;
+    plb_candidate_strategy_t all[3];
+    all_strategies(all);
+    bool any = false;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        run_t r;
+        const plb_trace_t t = random_run(&r, PHASES, seed % 2, seed);
+        plb_optimum_opts_t opts = {.cost = 1.0, .width = 1, .upper = INFINITY};
+        plb_optimum_t narrow, wide, none;
+        plb_err_t err = {0, ""};
+        assert_int_equal(plb_optimum_of_trace(&narrow, &t, &all[2], 1, &opts, &err), PLB_OK);
+        opts.width = 32;
+        assert_int_equal(plb_optimum_of_trace(&wide, &t, &all[2], 1, &opts, &err), PLB_OK);
+        assert_true(narrow.bound <= wide.time && wide.bound == narrow.bound);
+        assert_true(!narrow.exact || narrow.time <= wide.time + 1e-9);
+        any = any || !narrow.exact;
+        opts.upper = wide.bound;
+        assert_int_equal(plb_optimum_of_trace(&none, &t, &all[2], 1, &opts, &err), PLB_OK);
+        assert_true(none.exact && isinf(none.time) && none.n == 0);
+        plb_optimum_free(&narrow);
+        plb_optimum_free(&wide);
+        plb_optimum_free(&none);
+    }
+    assert_true(any);
 }
 
 static void every_failed_allocation_is_told_and_leaks_nothing(void **state)
 {
     (void)state;
-    for (int alike = 0; alike < 2; alike++) {
+    plb_candidate_strategy_t all[3];
+    all_strategies(all);
+    for (int c = 0; c < 4; c++) {
         run_t r;
-        const plb_trace_t t = random_run(&r, PHASES, alike, 1);
-        const plb_optimum_opts_t opts = {.cost = 1.0};
+        const plb_trace_t t = random_run(&r, PHASES, c % 2, 1);
+        const plb_optimum_opts_t opts = {.cost = 1.0, .width = 8, .upper = INFINITY};
         int failed = 0;
         for (int64_t n = 0;; n++) {
             plb_optimum_t best;
             plb_err_t err = {0, ""};
             plb_mem_fail_at(n);
-            const int ret = plb_optimum_of_trace(&best, &t, &dealer, NULL, 0, &opts, &err);
+            const int ret = plb_optimum_of_trace(&best, &t, all, c < 2 ? 1 : 3, &opts, &err);
             plb_mem_fail_at(-1);
             plb_optimum_free(&best);
             if (ret == PLB_OK) {
@@ -178,8 +307,25 @@ static void every_failed_allocation_is_told_and_leaks_nothing(void **state)
             assert_int_equal(ret, PLB_ERR_NOMEM);
             failed++;
         }
-        assert_true(failed >= 15);
+        assert_true(failed >= 40);
     }
+}
+
+static void bad_arguments_are_told(void **state)
+{
+    (void)state;
+    plb_candidate_strategy_t all[3];
+    all_strategies(all);
+    run_t r;
+    const plb_trace_t t = random_run(&r, SMALL, true, 0);
+    plb_optimum_opts_t opts = {.width = 0, .upper = INFINITY};
+    plb_optimum_t best;
+    plb_err_t err = {0, ""};
+    assert_int_equal(plb_optimum_of_trace(&best, &t, all, 1, &opts, &err), PLB_ERR_VALUE);
+    assert_non_null(strstr(err.text, "width is 0"));
+    opts.width = 1;
+    assert_int_equal(plb_optimum_of_trace(&best, &t, all, 0, &opts, &err), PLB_ERR_VALUE);
+    plb_optimum_free(&best);
 }
 
 static int stop(void *arg)
@@ -197,6 +343,18 @@ static void a_long_search_can_be_interrupted(void **state)
     plb_optimum_t best;
     plb_err_t err;
     assert_int_equal(plb_optimum_of_program(&best, &p, &opts, &err), PLB_ERR_INTERRUPTED);
+    assert_int_equal(ticks, 2);
+    plb_optimum_free(&best);
+    plb_candidate_strategy_t all[3];
+    all_strategies(all);
+    run_t r;
+    const plb_trace_t t = random_run(&r, PHASES, true, 0);
+    plb_optimum_opts_t of_run = opts;
+    of_run.width = 8;
+    of_run.upper = INFINITY;
+    ticks = 0;
+    assert_int_equal(plb_optimum_of_trace(&best, &t, &all[1], 1, &of_run, &err),
+                     PLB_ERR_INTERRUPTED);
     assert_int_equal(ticks, 2);
     plb_optimum_free(&best);
 }
@@ -256,6 +414,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(optimum_is_the_best_of_all_schedules),
+        cmocka_unit_test(each_lb_step_may_take_another_strategy),
+        cmocka_unit_test(a_narrow_search_says_that_it_is_not_exact),
+        cmocka_unit_test(bad_arguments_are_told),
         cmocka_unit_test(every_failed_allocation_is_told_and_leaks_nothing),
         cmocka_unit_test(a_long_search_can_be_interrupted),
         cmocka_unit_test(no_trigger_is_better_than_the_optimum),
