@@ -117,6 +117,10 @@ def settings(
     if every is None and trigger is None:
         trigger = "auto"
     if isinstance(trigger, Trigger) and every is None:
+        if trigger_params:
+            raise DomainError(
+                f"trigger_params are {dict(trigger_params)}: expected none, as the trigger is made"
+            )
         when = trigger
     else:
         when = make(every=every, trigger=trigger, **dict(trigger_params or {}))  # type: ignore[arg-type]

@@ -257,7 +257,7 @@ def replay(
         ("beta", beta),
     ]:
         check_seconds(name, value)
-    lag = _lag_of(lag)
+    lag, seed = _lag_of(lag), _seed_of(seed)
     trace = _with(trace, speed, background)
     given = None
     if strategy in BASELINES:
@@ -497,6 +497,13 @@ def _lag_of(lag: Any) -> int:
     if not 0 <= out < 2**20:
         raise DomainError(f"lag is {lag!r}: expected a number of iterations, 0 or more")
     return out
+
+
+def _seed_of(seed: Any) -> int:
+    try:
+        return operator.index(seed)
+    except TypeError:
+        raise DomainError(f"seed is {seed!r}: expected an integer") from None
 
 
 def _check_baseline(

@@ -11,10 +11,11 @@ import pytest
 
 import pylb
 from pylb.errors import DomainError, FormatError, MissingFileError, StateError
-from pylb.trace import h5
 from pylb.trace.record import FIGURES, Loop, Stretch
 
 h5py = pytest.importorskip("h5py")
+from pylb.trace.h5 import NOT_IN_1, Writer, _check_of  # noqa: E402
+from pylb.trace.h5 import write as write_run  # noqa: E402
 
 
 def stretch(rng, first, k, n, ranks=3):
@@ -42,12 +43,12 @@ def receipt(iteration, **fields):
 def write(path, seed=0, stretches=6, most=40):
     """A record of three ranks, written as it comes; what was written."""
     rng = np.random.default_rng(seed)
-    writer = h5.Writer(path, 3, {"seed": seed})
+    writer = Writer(path, 3, {"seed": seed})
     out, rows, history, first = [], [], pylb.History(), 0
     for _ in range(stretches):
         k = int(rng.integers(1, most))
         out.append(stretch(rng, first, k, int(rng.integers(0, 50))))
-        rows += rng.random((k, len(h5.FIGURES))).tolist()
+        rows += rng.random((k, len(FIGURES))).tolist()
         first += k
         history.append(receipt(first - 1, gain=float("nan"), figures={"tau": float("inf")}))
         writer.append(out[-1], rows[-k:], history)
@@ -70,7 +71,6 @@ def test_what_is_written_is_read(tmp_path, seed):
     run = pylb.RunRecord.read(tmp_path / "run.h5")
     same(run.stretches, stretches)
     assert np.array_equal(np.stack([getattr(run, name) for name in FIGURES], 1), rows)
-    assert np.array_equal(run.trace.figures, rows)
     assert repr(run.history) == repr(history)
     assert run.parameters["seed"] == seed
     assert run.n_iterations == len(rows)
@@ -190,59 +190,11 @@ def test_damage_is_seen(tmp_path):
         pylb.RunRecord.read(path)
 
 
-def test_a_record_of_version_1_is_read(tmp_path, monkeypatch):
-    path = tmp_path / "run.h5"
-    with monkeypatch.context() as before:
-        before.setattr(h5, "VERSION", 1)
-        before.setattr(h5, "OF_OBJECTS", h5.OF_OBJECTS[:-1])
-        before.setattr(h5, "FIGURES", h5.FIGURES[:5])
-        stretches, rows, history = write(path)
-    with h5py.File(path, "a") as file:
-        for name in ("loops", *h5.NOT_IN_1):
-            file.pop(name, None)
-    run = pylb.RunRecord.read(path)
-    same(run.stretches, [s._replace(home=np.full(len(s.key), -1)) for s in stretches])
-    assert np.array_equal(np.stack([getattr(run, name) for name in FIGURES[:5]], 1), rows)
-    assert repr(run.history) == repr(history)
-    assert repr(run.loops) == repr([Loop(0, len(rows))])
-    assert run.remaining is None
-    for s in stretches:
-        crossing = s.rank[s.src] != s.rank[s.dst]
-        for i, load in enumerate(s.load):
-            assert run.min[s.first + i] == np.bincount(s.rank, load, 3).min()
-            assert run.messages[s.first + i] == s.edge_messages[crossing].sum()
-            assert run.message_bytes[s.first + i] == s.edge_bytes[crossing].sum()
-    assert run.trace.task_home is None
-    h5.write(run, tmp_path / "again.h5")
-    again = pylb.RunRecord.read(tmp_path / "again.h5")
-    same(again.stretches, run.stretches)
-    assert np.array_equal(again.trace.figures, run.trace.figures)
-
-
-def test_loops_and_homes_are_kept(tmp_path):
-    lb = pylb.Balancer(every=7, load=lambda key, block: 1.0 + key)
-    for key in range(6):
-        lb.add(key, np.zeros(key))
-    for n in (10, 5):
-        list(lb.iterate(n))
-    lb.remove(5)
-    lb.save(tmp_path / "run.h5")
-    run = pylb.RunRecord.read(tmp_path / "run.h5")
-    assert [(loop.first, loop.n) for loop in run.loops] == [(0, 10), (10, 5)]
-    assert all((s.home == 0).all() for s in run.stretches)
-    assert run.trace.task_home.tolist() == [0] * 6 * 15
-    assert np.array_equal(run.min, lb.iterations.min)
-    h5.write(run, tmp_path / "again.h5")
-    again = pylb.RunRecord.read(tmp_path / "again.h5")
-    assert repr(again.loops) == repr(run.loops)
-    assert repr(again.remaining) == repr(run.remaining)
-
-
 def test_a_rank_that_is_none_is_an_error(tmp_path):
     path = tmp_path / "run.h5"
     rng = np.random.default_rng(0)
-    writer = h5.Writer(path, 2, {})
-    writer.append(stretch(rng, 0, 2, 10, ranks=9), rng.random((2, 8)), pylb.History())
+    writer = Writer(path, 2, {})
+    writer.append(stretch(rng, 0, 2, 10, ranks=9), rng.random((2, len(FIGURES))), pylb.History())
     writer.close()
     with pytest.raises(FormatError, match="rank in the stretch at iteration 0"):
         pylb.RunRecord.read(path)
@@ -337,3 +289,108 @@ def test_receipts_are_lines_of_json(tmp_path):
     with h5py.File(tmp_path / "run.h5") as file:
         lines = file["receipts"][:].tobytes().decode().splitlines()
     assert [json.loads(line)[0] for line in lines] == [0, 1, 2, 3, 4]
+
+
+# ---- replayed ----------------------------------------------------------------------------------
+
+
+def of_ranks(comm, path, **words):
+    """A run on virtual ranks that balances; nothing is measured but what it says."""
+    lb = pylb.Balancer(comm, **words)
+    for key in range(12):
+        if key % comm.size == comm.rank:
+            lb.add(key, np.zeros(100 + key))
+    for it in lb.iterate(30):
+        for key, _ in lb.local():
+            comm.elapse(1e-3 * (1 + key % 5) * (1 + (it + key) % 3))
+            lb.send((key + 1) % 12, key, b"123")
+    lb.save(path)
+    return lb.history
+
+
+def recorded(path, **words):
+    return pylb.VirtualCluster(3, clock="none").run(of_ranks, str(path), **words)[0]
+
+
+def age(path):
+    """The record as version 1 wrote it."""
+    run = pylb.RunRecord.read(path)
+    with h5py.File(path, "a") as file:
+        figures = np.stack([file[name][:] for name in FIGURES if name not in NOT_IN_1], axis=1)
+        rows = file["stretch"][:]
+        for s, row in zip(run.stretches, rows, strict=True):
+            table = figures[s.first : s.first + s.iterations]
+            row[-1] = _check_of(s, table, NOT_IN_1)
+        file["stretch"][:] = rows
+        for name in (*NOT_IN_1, "loops"):
+            del file[name]
+        file.attrs["version"] = 1
+
+
+def test_a_record_of_version_1_is_read_and_replayed(tmp_path):
+    path = tmp_path / "run.h5"
+    history = recorded(path, strategy="GreedyLB", every=4)
+    new = pylb.Trace.read(path)
+    age(path)
+    old = pylb.Trace.read(path)
+    assert old.task_home is None
+    assert old.recorded.loops == [Loop(0, 30)]
+    for name in ("task_load", "task_rank", "task_entity", "edge_bytes"):
+        assert np.array_equal(getattr(old, name), getattr(new, name))
+    np.testing.assert_allclose(old.figures[:, :7], new.figures[:, :7])  # bytes without their parcels
+    assert repr(old.replay("GreedyLB", every=4).decisions) == repr(history)
+    assert old.replay("unbalanced").time == new.replay("unbalanced").time
+
+
+def test_a_record_cut_short_is_replayed_up_to_its_last_complete_iteration(tmp_path):
+    path = tmp_path / "run.h5"
+    history = recorded(path, strategy="GreedyLB", every=4)
+    with h5py.File(path, "a") as file:
+        file["load_check"][21] = 0  # as a hole reads
+    trace = pylb.Trace.read(path)
+    assert len(trace) == 21
+    run = trace.replay("GreedyLB", every=4)
+    assert run.balanced_after == [3, 7, 11, 15, 19]
+    whole = [r for r in history if r.iteration < 16]
+    assert [repr(r) for r in run.decisions[:4]] == [repr(r) for r in whole]
+    assert len(trace.replay("none").iteration_time) == 21
+
+
+def test_a_record_whose_parameters_are_others(tmp_path):
+    """Of a run that did not have them yet, or has some that are not known."""
+    path = tmp_path / "run.h5"
+    history = recorded(path, strategy="GreedyLB", every=4)
+    with h5py.File(path, "a") as file:
+        file.attrs["parameters"] = json.dumps({"pylb": "0.0", "something": [1]})
+    assert repr(pylb.Trace.read(path).replay("GreedyLB", every=4).decisions) == repr(history)
+
+
+def test_a_run_that_never_balanced_has_costs(tmp_path):
+    path = tmp_path / "run.h5"
+    recorded(path, mode="off")
+    trace = pylb.Trace.read(path)
+    run = trace.replay("GreedyLB", every=4)
+    assert min(r.seconds_statistics for r in run.balancings) > 0
+    assert min(r.seconds_migration for r in run.balancings if r.migrations) > 0
+    assert trace.replay("none").balancing_seconds == 0
+
+
+def test_objects_that_were_left_are_kept_for_each_loop(tmp_path):
+    path, again = tmp_path / "run.h5", tmp_path / "again.h5"
+    lb = pylb.Balancer(load=lambda key, block: 1.0)
+    for key in range(4):
+        lb.add(key, key)
+    for _ in range(2):
+        for it in lb.iterate(5):
+            if it % 5 == 4:
+                lb.remove(it // 5)
+    lb.save(path)
+    run = pylb.RunRecord.read(path)
+    assert run.remaining[5].tolist() == [1, 2, 3]
+    assert run.remaining[10].tolist() == [2, 3]
+    write_run(run, again)
+    other = pylb.RunRecord.read(again)
+    same(other.stretches, run.stretches)
+    assert {k: v.tolist() for k, v in other.remaining.items()} == {
+        k: v.tolist() for k, v in run.remaining.items()
+    }

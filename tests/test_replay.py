@@ -793,9 +793,30 @@ def test_bad_arguments():
         ({"every": 1, "speed": [1.0]}, r"speed has shape \(1,\): expected \(2,\)"),
         ({"every": 1, "speed": [1.0, 0.0]}, r"speed\[1\] is 0"),
         ({"every": 1, "background": [1.0, math.inf]}, r"background\[1\] is inf"),
+        ({"every": 1, "background": [1.0]}, r"background has shape \(1,\): expected \(2,\)"),
+        ({"every": 1.5}, "every is 1.5: expected a number of iterations, 1 or more"),
+        ({"cost": math.nan}, "cost is nan: expected seconds"),
+        ({"migration_alpha": -1.0}, "migration_alpha is -1.0: expected seconds"),
+        ({"lag": -1}, "lag is -1: expected a number of iterations, 0 or more"),
+        ({"lag": 1.5}, "lag is 1.5: expected a number of iterations, 0 or more"),
+        ({"lag": math.inf}, "lag is inf: expected a number of iterations, 0 or more"),
+        ({"seed": "x"}, "seed is 'x': expected an integer"),
+        ({"trigger": "menon", "trigger_params": {"x": 1}}, "menon has no parameter 'x'"),
+        ({"trigger": make(trigger="menon"), "trigger_params": {"x": 1}}, "trigger_params are"),
+        ({"trigger": lambda cycle: True, "trigger_params": {"x": 1}}, "no parameters"),
     ]:
         with pytest.raises(DomainError, match=match):
             pylb.replay(trace, lpt, **more)
+    for strategy, match in [
+        ("GreedyLB", "GreedyLB has no parameter 'overlod': expected none"),
+        ("RefineLB", "RefineLB has no parameter 'overlod': expected overload"),
+        ("auto", "selection has no parameter 'overlod': expected imbalance"),
+        ("unbalanced", "unbalanced has no parameter 'overlod': expected none"),
+    ]:
+        with pytest.raises(DomainError, match=match):
+            pylb.replay(trace, strategy, overlod=2.0)
+        with pytest.raises(DomainError, match=match):
+            pylb.replay(trace, strategy, strategy_params={"overlod": 2.0})
     with pytest.raises(UnknownStrategyError, match="did you mean"):
         pylb.replay(trace, "non", every=1)
     with pytest.raises(UnknownStrategyError, match="did you mean metabalancer"):
@@ -810,6 +831,7 @@ def test_bad_arguments():
         ("task_rank", 2, 2, OutOfRangeError, r"task_rank\[2\] is 2: expected 0 \.\.\. 1"),
         ("task_rank", 2, -1, OutOfRangeError, r"task_rank\[2\] is -1"),
         ("task_entity", 5, 7, OutOfRangeError, r"task_entity\[5\] is 7"),
+        ("task_entity", 5, 0, DomainError, r"phase 2 .*task_entity\[5\] is 0, which has another"),
         ("task_ptr", 0, 1, DomainError, r"task_ptr\[0\] is 1: expected 0"),
         ("task_ptr", 2, 1, DomainError, r"task_ptr\[2\] is 1: expected 2 or more"),
     ],
@@ -819,6 +841,62 @@ def test_bad_traces(name, index, value, error, match):
     getattr(trace, name)[index] = value
     with pytest.raises(error, match=match):
         pylb.replay(trace, "none")
+
+
+@pytest.mark.parametrize("strategy", ["auto", "GreedyLB", lpt, "none", "unbalanced"])
+@pytest.mark.parametrize("words", [{}, {"every": 1}, {"foresight": True}, {"lag": 2}])
+def test_little_to_replay(strategy, words):
+    """No phase, one phase, no objects."""
+    nothing = pylb.replay(two_ranks(3)[:0], strategy, **words)
+    assert (nothing.time, nothing.rank.tolist(), nothing.decisions) == (0.0, [], [])
+    one = pylb.replay(two_ranks(1), strategy, **words)
+    assert one.iteration_time.tolist() in ([2.0], [1.0] if "foresight" in words else [2.0])
+    assert len(one.balancings) <= len(words.keys() & {"foresight"})
+    empty = pylb.replay(make_trace(3, [], [], [], [0, 0, 0, 0], 0), strategy, **words)
+    assert empty.iteration_time.tolist() == [0.0, 0.0, 0.0]
+    assert empty.migrations == 0
+
+
+def test_keys_that_occur_twice():
+    """They are two objects, unless the ranks' speeds are to be learned from where a key was."""
+    trace = hotspot(4, 20, 12)
+    twice = replace(trace, entity_key=trace.entity_key // 2)
+    run = twice.replay("GreedyLB", every=2)
+    assert run.rank.tolist() == trace.replay("GreedyLB", every=2).rank.tolist()
+    with pytest.raises(DomainError, match="key has 0 twice: expected each object once"):
+        twice.replay("GreedyLB", every=2, unlike=True)
+
+
+def test_a_trace_without_costs_has_those_of_the_model():
+    trace = replace(hotspot(4, 40, 12), task_bytes=np.full(480, 10**7))
+    for run in (trace.replay("GreedyLB", every=3), trace.replay(every=3)):
+        assert len(run.balancings) == 3
+        for r in run.balancings:
+            assert r.seconds_strategy > 0
+            assert r.seconds_migration > 0
+            assert r.cost == r.seconds_strategy + r.seconds_migration
+    free = trace.replay("GreedyLB", every=3, cost=0.0)  # which is said
+    assert [r.cost for r in free.balancings] == [0.0, 0.0, 0.0]
+
+
+def test_a_trigger_that_is_not_told_the_cost_learns_it():
+    trace = hotspot(4, 40, 60)
+    told, learns = (
+        trace.replay("GreedyLB", trigger="menon", cost=0.5, tell=tell).balancings
+        for tell in (True, False)
+    )
+    assert learns[0].iteration < (told[0].iteration if told else len(trace))
+    assert math.isnan(learns[0].figures["cost"])
+
+
+def test_off_where_balancing_does_not_pay():
+    trace = hotspot(4, 40, 60)
+    run = trace.replay("GreedyLB", trigger="threshold", cost=1.0)
+    assert {r.choice for r in run.decisions} >= {"balance", "off"}
+    assert run.balancings == [r for r in run.decisions if r.choice == "balance"]
+    never = trace.replay("GreedyLB", trigger="threshold", cost=1.0, give_up=False)
+    assert "off" not in {r.choice for r in never.decisions}
+    assert len(never.balancings) > len(run.balancings)
 
 
 def test_arrays_of_wrong_length():

@@ -290,7 +290,7 @@ static void keep_sizes(plb_phases_t *self, int64_t old_n, int64_t n)
     }
 }
 
-static void list_objects(plb_phases_t *self, int64_t first, int64_t n)
+static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t *err)
 {
     const plb_trace_t *t = self->trace;
     const int64_t old_n = self->n;
@@ -305,6 +305,12 @@ static void list_objects(plb_phases_t *self, int64_t first, int64_t n)
     self->all_movable = true;
     for (int64_t k = 0; k < n; k++) {
         const int32_t e = t->task_entity[first + k];
+        if (self->at[e] >= 0) {
+            return PLB_FAIL(err, PLB_ERR_VALUE,
+                            "task_entity[%lld] is %d, which has another task in the phase: "
+                            "expected one of each",
+                            (long long)(first + k), e);
+        }
         self->entity[k] = e;
         self->at[e] = (int32_t)k;
         self->key[k] = t->entity_key[e];
@@ -313,6 +319,7 @@ static void list_objects(plb_phases_t *self, int64_t first, int64_t n)
     }
     self->n = n;
     take_sizes(self, first, n);
+    return PLB_OK;
 }
 
 /* The ranks of the phase's objects; whether one of them is elsewhere than in the phase before. */
@@ -353,8 +360,8 @@ int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err)
     if (ret != PLB_OK) {
         return ret;
     }
-    if (!self->alike) {
-        list_objects(self, first, n);
+    if (!self->alike && (ret = list_objects(self, first, n, err)) != PLB_OK) {
+        return ret;
     }
     const bool steady =
         self->alike && (self->opt.as_recorded

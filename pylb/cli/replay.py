@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pylb.cli import runs, table
-from pylb.replay import Replay
+from pylb.replay import BASELINES, Replay
 from pylb.strategies import Strategy
 from pylb.trace import Trace
 
@@ -18,12 +18,15 @@ HELP = "replay a recorded run under other placements"
 EXAMPLES = """\
   pylb replay run/
   pylb replay run.h5 --strategy RefineLB --trigger auto,boulmier --cost 0.1
-  pylb replay run/ --strategy GreedyLB,RefineLB,none --every 1,5
+  pylb replay run/ --strategy unbalanced,GreedyLB,RefineLB --every 1,5
   pylb replay run/ --trigger metabalancer --cost 0.2 --json
   pylb replay run/ --strategy mine.py:my_strategy --foresight
 
+strategies are also auto, which chooses for each balancing, and by default when; unbalanced, every
+object where it began; none, every object where it was recorded, with the run's own balancings
+
 columns: seconds of the phases and of the balancings (LB), speed-up of both together over the
-recorded placement, mean max/mean of the phases, mean max/mean that the strategy reached on the
+unbalanced run, mean max/mean of the phases, mean max/mean that the strategy reached on the
 loads it saw (placed), balancings, objects and bytes moved
 """
 
@@ -32,6 +35,7 @@ ONE_PHASE = (
     "shows what a placement for its own loads gives"
 )
 
+WORDS = ("auto", *BASELINES)
 COLUMNS = {
     "strategy": "strategy",
     "trigger": "balance",
@@ -51,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     runs.add_run(parser)
     parser.add_argument(
         "--strategy",
-        default="none,GreedyLB,RefineLB",
+        default="unbalanced,auto,GreedyLB,RefineLB",
         metavar="A,B,...",
         help="names, or file.py:function for one of your own (default: %(default)s)",
     )
@@ -59,7 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--every",
         metavar="N,M,...",
         type=runs.counts,
-        help="phases from one balancing to the next (default: 1, unless --trigger is given)",
+        help="phases from one balancing to the next (default: 1, unless --trigger is given; auto says"
+        " itself when)",
     )
     parser.add_argument("--trigger", metavar="A,B,...", type=runs.words, help="triggers by name")
     parser.add_argument(
@@ -68,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="balance at the start of a phase with its own loads, as with a perfect prediction",
     )
     parser.add_argument(
-        "--cost", type=float, help="seconds of each balancing (default: what the strategy takes)"
+        "--cost", type=float, help="seconds of each balancing (default: as measured, or modelled)"
     )
     parser.add_argument("--alpha", type=float, default=0.0, help="seconds per message (default: 0)")
     parser.add_argument("--beta", type=float, default=0.0, help="seconds per byte (default: 0)")
@@ -78,12 +83,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Replay the run under every strategy and trigger asked for, one row each."""
-    strategies = [runs.strategy(word) for word in runs.words(args.strategy)]
+    strategies = [
+        word if word in WORDS else runs.strategy(word) for word in runs.words(args.strategy)
+    ]
     trace = runs.trace_of(runs.read(args.run, args.stem))
     if trace.n_phases == 1 and not args.foresight:
         print(ONE_PHASE, file=sys.stderr)
     options = {name: getattr(args, name) for name in ("alpha", "beta", "cost", "foresight", "seed")}
-    rows = list(_rows(trace, strategies, _whens(args), options))
+    rows = list(_rows(trace, strategies, args, options))
     if args.json:
         head = {
             "run": args.run,
@@ -101,26 +108,26 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _rows(
-    trace: Trace, strategies: list[Strategy], whens: list[dict[str, Any]], options: dict[str, Any]
+    trace: Trace,
+    strategies: list[str | Strategy],
+    args: argparse.Namespace,
+    options: dict[str, Any],
 ) -> Iterator[dict[str, Any]]:
-    recorded = trace.replay("none", **options)
+    unbalanced = trace.replay("unbalanced", **options)
     for strategy in strategies:
-        if strategy.name == "none":
-            yield _row(recorded, recorded)
-            continue
-        for when in whens:
-            yield _row(trace.replay(strategy, **when, **options), recorded)
+        for when in _whens(args, strategy):
+            yield _row(trace.replay(strategy, **when, **options), unbalanced)
 
 
-def _row(replay: Replay, recorded: Replay) -> dict[str, Any]:
+def _row(replay: Replay, unbalanced: Replay) -> dict[str, Any]:
     return {
         "strategy": replay.strategy,
         "trigger": replay.trigger or None,
         "iteration_seconds": replay.iteration_seconds,
         "balancing_seconds": replay.balancing_seconds,
-        "speedup": replay.speedup_over(recorded),
+        "speedup": replay.speedup_over(unbalanced),
         "max_over_mean": _mean(replay.metrics["max_over_mean"]),
-        "max_over_mean_placed": _mean([d.predicted for d in replay.decisions]),
+        "max_over_mean_placed": _mean([d.predicted for d in replay.balancings]),
         "balancings": len(replay.balancings),
         "migrations": replay.migrations,
         "bytes": replay.bytes,
@@ -131,6 +138,9 @@ def _mean(values: Any) -> float | None:
     return math.fsum(values) / len(values) if len(values) else None
 
 
-def _whens(args: argparse.Namespace) -> list[dict[str, Any]]:
+def _whens(args: argparse.Namespace, strategy: str | Strategy) -> list[dict[str, Any]]:
+    """When to balance, as often as it was asked; the baselines never do."""
+    if strategy in BASELINES or (strategy == "auto" and not (args.every or args.trigger)):
+        return [{}]
     every = args.every or ([] if args.trigger else [1])
     return [{"every": n} for n in every] + [{"trigger": name} for name in args.trigger or []]

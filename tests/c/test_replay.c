@@ -122,29 +122,107 @@ static int deal(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_
 
 static const plb_strategy_t dealer = {.name = "deal", .looks_at = ~0u, .run = deal};
 
-static int run(const plb_trace_t *trace, const plb_strategy_t *strategy, bool foresight,
-               plb_replay_t *out, plb_err_t *err)
+/* All that a replay needs beside its trace. */
+typedef struct setting {
+    plb_trigger_t trigger;
+    plb_decider_t decider;
+    plb_replay_t replay;
+} setting_t;
+
+static void setting_free(setting_t *s)
+{
+    plb_replay_free(&s->replay);
+    plb_decider_free(&s->decider);
+    plb_trigger_free(&s->trigger);
+}
+
+static int decider_of(setting_t *s, const plb_strategy_t *strategy, bool learns, plb_err_t *err)
 {
     const double every = 2.0;
-    plb_trigger_t trigger;
-    *out = (plb_replay_t){0};
-    int ret = plb_trigger_init(&trigger, plb_trigger_find("periodic"), &every, err);
-    double params[32] = {0};
+    double params[32] = {0}, ledger[PLB_N_LEDGER], selection[PLB_N_SELECTION];
     for (int i = 0; i < strategy->n_params; i++) {
         params[i] = strategy->params[i].fallback;
     }
-    if (ret == PLB_OK) {
-        const plb_replay_opts_t opts = {.strategy = strategy,
-                                        .params = params,
-                                        .trigger = &trigger,
-                                        .foresight = foresight,
-                                        .cost = NAN,
-                                        .alpha = 0.5,
-                                        .beta = 0.25};
-        ret = plb_replay_run(out, trace, &opts, err);
+    for (int i = 0; i < PLB_N_LEDGER; i++) {
+        ledger[i] = plb_ledger_params[i].fallback;
     }
-    plb_trigger_free(&trigger);
-    return ret;
+    for (int i = 0; i < PLB_N_SELECTION; i++) {
+        selection[i] = plb_selection_params[i].fallback;
+    }
+    const plb_candidate_strategy_t candidate = {*strategy, params};
+    const plb_decider_options_t opt = {.n_ranks = RANKS,
+                                       .candidates = &candidate,
+                                       .n = 1,
+                                       .selection = selection,
+                                       .ledger = ledger,
+                                       .gives_up = learns,
+                                       .learns = learns};
+    const int ret = plb_trigger_init(&s->trigger, plb_trigger_find("periodic"), &every, err);
+    return ret != PLB_OK ? ret : plb_decider_init(&s->decider, &opt, &s->trigger, err);
+}
+
+/* A replay of the trace, in two parts if asked for.  The strategy may be NULL: as recorded. */
+static int run_with(setting_t *s, const owned_t *o, const plb_strategy_t *strategy,
+                    plb_replay_opts_t opts, int64_t cut, plb_err_t *err)
+{
+    *s = (setting_t){0};
+    int ret = strategy == NULL ? PLB_OK : decider_of(s, strategy, o->task_ptr[1] % 2, err);
+    opts.decider = strategy == NULL ? NULL : &s->decider;
+    opts.n_ranks = o->trace.n_ranks;
+    opts.model = (plb_lb_cost_t){.alpha = 1e-3, .beta = 1e-6, .steps = 1e-3};
+    opts.keep_times = opts.keep_ranks = true;
+    const plb_loop_t loop = {0, PHASES, NAN};
+    plb_trace_t part = o->trace;
+    part.n_phases = cut;
+    if (ret != PLB_OK || (ret = plb_replay_init(&s->replay, &opts, err)) ||
+        (ret = plb_replay_loop(&s->replay, &loop, err)) ||
+        (ret = plb_replay_feed(&s->replay, &part, err))) {
+        return ret;
+    }
+    plb_trace_t rest = o->trace; /* from `cut` on; pointers count from the first task and edge */
+    int64_t task_ptr[PHASES + 1], edge_ptr[PHASES + 1];
+    const int64_t t0 = o->task_ptr[cut], e0 = o->edge_ptr[cut];
+    for (int64_t i = cut; i <= PHASES; i++) {
+        task_ptr[i - cut] = o->task_ptr[i] - t0;
+        edge_ptr[i - cut] = o->edge_ptr[i] - e0;
+    }
+    rest.n_phases = PHASES - cut;
+    rest.task_ptr = task_ptr;
+    rest.edge_ptr = edge_ptr;
+    rest.task_entity += t0;
+    rest.task_rank += t0;
+    rest.task_load += t0;
+    rest.task_bytes += t0;
+    rest.edge_src += e0;
+    rest.edge_dst += e0;
+    rest.edge_bytes += e0;
+    rest.edge_messages += e0;
+    if (cut < PHASES && (ret = plb_replay_feed(&s->replay, &rest, err)) != PLB_OK) {
+        return ret;
+    }
+    return plb_replay_settle(&s->replay, NULL, false, err);
+}
+
+static int run(setting_t *s, const owned_t *o, const plb_strategy_t *strategy, bool foresight,
+               plb_err_t *err)
+{
+    const plb_replay_opts_t opts = {.foresight = foresight,
+                                    .moves = true,
+                                    .network = {.alpha = 0.5, .beta = 0.25},
+                                    .cost = NAN};
+    return run_with(s, o, strategy, opts, PHASES, err);
+}
+
+static void check_ranks(const owned_t *o, const plb_replay_t *replay)
+{
+    assert_int_equal(replay->n, PHASES);
+    assert_int_equal(replay->tasks, o->task_ptr[PHASES]);
+    for (int64_t k = 0; k < replay->tasks; k++) {
+        assert_in_range(replay->rank[k], 0, RANKS - 1);
+        if (!o->entity_migratable[o->task_entity[k]]) {
+            assert_int_equal(replay->rank[k], o->task_rank[k]);
+        }
+    }
 }
 
 static void random_traces_run_under_every_strategy(void **state)
@@ -152,27 +230,103 @@ static void random_traces_run_under_every_strategy(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < 60; seed++) {
         owned_t o = random_trace(seed);
-        for (const plb_strategy_t *const *s = plb_strategies; *s != NULL; s++) {
-            plb_replay_t replay;
+        for (const plb_strategy_t *const *p = plb_strategies; *p != NULL; p++) {
+            setting_t s;
             plb_err_t err = {0, ""};
-            const int ret = run(&o.trace, *s, seed % 2, &replay, &err);
-            if ((*s)->library != NULL) { /* none is linked with these tests */
+            const int ret = run(&s, &o, *p, seed % 2, &err);
+            if ((*p)->library != NULL) { /* none is linked with these tests */
                 assert_int_equal(ret, PLB_ERR_MISSING);
-                continue;
+            } else if (ret != PLB_OK) {
+                fail_msg("%s: %s", (*p)->name, err.text);
+            } else {
+                assert_in_range(s.decider.n_balancings, 1, PHASES / 2);
+                check_ranks(&o, &s.replay);
             }
-            if (ret != PLB_OK) {
-                fail_msg("%s: %s", (*s)->name, err.text);
-            }
-            assert_int_equal(replay.n_decisions, PHASES / 2);
-            for (int64_t k = 0; k < o.task_ptr[PHASES]; k++) {
-                assert_in_range(replay.rank[k], 0, RANKS - 1);
-                if (!o.entity_migratable[o.task_entity[k]]) {
-                    assert_int_equal(replay.rank[k], o.task_rank[k]);
-                }
-            }
-            plb_replay_free(&replay);
-            plb_replay_free(&replay); /* twice is fine */
+            setting_free(&s);
+            plb_replay_free(&s.replay); /* twice is fine */
         }
+        owned_free(&o);
+    }
+}
+
+/* Wherever it is cut, and with a lag: the same as in one part, to the bit. */
+static void parts_are_the_same_as_the_whole(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        owned_t o = random_trace(seed);
+        const plb_replay_opts_t opts = {
+            .moves = true, .cost = 0.25, .lag = (int32_t)(seed % 3), .network = {0.0, 0.0}};
+        setting_t whole, parts;
+        plb_err_t err = {0, ""};
+        assert_int_equal(run_with(&whole, &o, &dealer, opts, PHASES, &err), PLB_OK);
+        check_ranks(&o, &whole.replay);
+        for (int64_t cut = 0; cut < PHASES; cut++) {
+            assert_int_equal(run_with(&parts, &o, &dealer, opts, cut, &err), PLB_OK);
+            const plb_replay_t *a = &whole.replay, *b = &parts.replay;
+            assert_memory_equal(a->rank, b->rank, (size_t)a->tasks * sizeof *a->rank);
+            assert_memory_equal(a->seconds, b->seconds, PHASES * sizeof *a->seconds);
+            assert_memory_equal(a->times, b->times, PHASES * RANKS * sizeof *a->times);
+            assert_int_equal(whole.decider.n_balancings, parts.decider.n_balancings);
+            for (int64_t i = 0; i < whole.decider.n_receipts; i++) {
+                const double x = whole.decider.receipts[i].gain, y = parts.decider.receipts[i].gain;
+                assert_true(x == y || (isnan(x) && isnan(y)));
+            }
+            setting_free(&parts);
+        }
+        setting_free(&whole);
+        owned_free(&o);
+    }
+}
+
+static void without_a_decider_all_is_as_recorded(void **state)
+{
+    (void)state;
+    owned_t o = random_trace(5);
+    setting_t s;
+    plb_err_t err = {0, ""};
+    const plb_replay_opts_t opts = {.as_recorded = true, .cost = NAN};
+    assert_int_equal(run_with(&s, &o, NULL, opts, 2, &err), PLB_OK);
+    assert_memory_equal(s.replay.rank, o.task_rank, (size_t)s.replay.tasks * sizeof(int32_t));
+    assert_int_equal(plb_replay_settle(&s.replay, NULL, true, &err), PLB_OK);
+    setting_free(&s);
+    owned_free(&o);
+}
+
+/* A loop that was left early, before objects went: what was due takes place for those left. */
+static void loops_may_be_left_early(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        owned_t o = random_trace(seed);
+        setting_t s = {0};
+        plb_err_t err = {0, ""};
+        plb_rng_t rng;
+        plb_rng_init(&rng, seed);
+        uint8_t *stays = space(ENTITIES, 1);
+        for (int e = 0; e < ENTITIES; e++) {
+            stays[e] = plb_rng_below(&rng, 3) > 0;
+        }
+        assert_int_equal(decider_of(&s, &dealer, true, &err), PLB_OK);
+        const plb_replay_opts_t opts = {
+            .decider = &s.decider, .n_ranks = RANKS, .moves = true, .cost = 0.0};
+        plb_trace_t part = o.trace;
+        part.n_phases = 2; /* the trigger asks for an LB step after these */
+        const plb_loop_t loop = {0, 9, NAN}, wrong = {3, 1, NAN}, next = {2, 4, NAN};
+        assert_int_equal(plb_replay_init(&s.replay, &opts, &err), PLB_OK);
+        assert_int_equal(plb_replay_loop(&s.replay, &loop, &err), PLB_OK);
+        assert_int_equal(plb_replay_feed(&s.replay, &part, &err), PLB_OK);
+        assert_int_equal(s.decider.n_balancings, 0);
+        assert_int_equal(plb_replay_settle(&s.replay, stays, true, &err), PLB_OK);
+        assert_int_equal(s.decider.n_balancings, 1);
+        for (int64_t k = 0; k < s.replay.phases.n; k++) {
+            assert_true(stays[s.replay.phases.entity[k]]);
+        }
+        assert_int_equal(plb_replay_loop(&s.replay, &wrong, &err), PLB_ERR_STATE);
+        assert_int_equal(plb_replay_loop(&s.replay, &next, &err), PLB_OK);
+        assert_int_equal(plb_replay_feed(&s.replay, &o.trace, &err), PLB_ERR_STATE);
+        setting_free(&s);
+        free(stays);
         owned_free(&o);
     }
 }
@@ -183,12 +337,12 @@ static void every_failed_allocation_is_told_and_leaks_nothing(void **state)
     owned_t o = random_trace(7);
     int failed = 0;
     for (int64_t n = 0;; n++) {
-        plb_replay_t replay;
+        setting_t s;
         plb_err_t err = {0, ""};
         plb_mem_fail_at(n);
-        const int ret = run(&o.trace, &dealer, false, &replay, &err);
+        const int ret = run(&s, &o, &dealer, false, &err);
         plb_mem_fail_at(-1);
-        plb_replay_free(&replay);
+        setting_free(&s);
         if (ret == PLB_OK) {
             break;
         }
@@ -234,12 +388,12 @@ static void broken_traces_are_refused(void **state)
             o.edge_bytes[e] = figure;
             break;
         }
-        plb_replay_t replay;
+        setting_t s;
         plb_err_t err = {0, ""};
-        const int ret = run(&o.trace, &dealer, false, &replay, &err);
+        const int ret = run(&s, &o, &dealer, false, &err);
         assert_true(ret == PLB_ERR_VALUE || ret == PLB_ERR_RANGE);
         assert_true(strlen(err.text) > 0 && err.code == ret);
-        assert_null(replay.rank);
+        setting_free(&s);
         owned_free(&o);
     }
 }
@@ -257,13 +411,12 @@ static void a_tick_ends_it(void **state)
     owned_t o = random_trace(3);
     o.trace.n_ranks = 1 << 20;
     int calls = 0;
-    plb_replay_t replay;
+    setting_t s;
     plb_err_t err = {0, ""};
-    const plb_replay_opts_t opts = {
-        .strategy = &dealer, .cost = 0.0, .tick = stop, .tick_arg = &calls};
-    assert_int_equal(plb_replay_run(&replay, &o.trace, &opts, &err), PLB_ERR_INTERRUPTED);
+    const plb_replay_opts_t opts = {.cost = 0.0, .tick = stop, .tick_arg = &calls};
+    assert_int_equal(run_with(&s, &o, NULL, opts, PHASES, &err), PLB_ERR_INTERRUPTED);
     assert_int_equal(calls, 1);
-    assert_null(replay.rank);
+    setting_free(&s);
     owned_free(&o);
 }
 
@@ -271,6 +424,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_traces_run_under_every_strategy),
+        cmocka_unit_test(parts_are_the_same_as_the_whole),
+        cmocka_unit_test(without_a_decider_all_is_as_recorded),
+        cmocka_unit_test(loops_may_be_left_early),
         cmocka_unit_test(every_failed_allocation_is_told_and_leaks_nothing),
         cmocka_unit_test(broken_traces_are_refused),
         cmocka_unit_test(a_tick_ends_it),
