@@ -416,10 +416,12 @@ class _Prices:
 
     def foreseen(self, loop: Loop, given: Settings | None) -> float:
         """Seconds that a first balancing may cost, as the decider is told; nan: it learns."""
-        if given is None or not given.foresees or not self._tell:
+        if given is None or not self._tell:
             return math.nan
         if self._cost is not None:
             return float(self._cost)
+        if not given.foresees:
+            return math.nan
         if not math.isnan(loop.cost) or not self._loops or loop.first > 0:
             return loop.cost
         # A run measures what messages cost only where it chooses among strategies.

@@ -439,7 +439,7 @@ def test_what_a_placement_is_written_to():
     other = pylb.Snapshot([1.0, 2.0], [0, 0], n_ranks=3, key=[1, 2])
     unchanged(core, lambda: core.place(other, None, None, *room), DomainError, "3 ranks")
     with pytest.raises(ValueError, match="no keys"):
-        core.place(pylb.Snapshot([1.0, 2.0], [0, 0], n_ranks=2), None, None, *room)
+        core.place(pylb.Snapshot([1.0, 2.0], [0, 0], n_ranks=2), np.ones(2), None, *room)
     with pytest.raises(ValueError, match="here"):
         core.place(snapshot, np.zeros(3), None, *room)
     with pytest.raises(ValueError, match="reason is 99"):
