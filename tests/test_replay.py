@@ -106,8 +106,20 @@ class Twin:
     After `run`: times (metrics of each phase), ranks (of all tasks), decider.history.
     """
 
-    def __init__(self, trace, strategy, *, cost, alpha=0.0, beta=0.0, foresight=False, tell=True,
-                 speed=None, background=None, **words):
+    def __init__(
+        self,
+        trace,
+        strategy,
+        *,
+        cost,
+        alpha=0.0,
+        beta=0.0,
+        foresight=False,
+        tell=True,
+        speed=None,
+        background=None,
+        **words,
+    ):
         self.trace, self.cost, self.foresight = trace, cost, foresight
         self.speed = trace.speed if speed is None else speed
         self.background = trace.background if background is None else background

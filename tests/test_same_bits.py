@@ -90,16 +90,14 @@ class Program:
     def changes(self, it, alive, between):
         """(rank, key) of the objects that come, and keys of those that go; the same everywhere."""
         rng = np.random.default_rng((self.seed, it, between))
-        new, gone = [], []
+        new = []
         for r in range(self.n_ranks):
             key = int(rng.integers(0, 3 * self.n_objects + 30))  # some that were here before
             if rng.random() < self.comes and key not in alive | {k for _, k in new}:
                 new.append((r, key))
         if it in self.lasts and not between:  # what comes then is placed before it ever ran
             new = []
-        for key in sorted(alive):
-            if rng.random() < self.goes / max(len(alive), 1):
-                gone.append(key)
+        gone = [k for k in sorted(alive) if rng.random() < self.goes / max(len(alive), 1)]
         return new, gone
 
     def add(self, lb, key):

@@ -42,13 +42,13 @@ out:
 
 void plb_phases_free(plb_phases_t *self)
 {
-    void *owned[] = {self->held,     self->was,   self->at,       self->entity,
-                     self->rank,     self->from,  self->key,      self->bytes,
-                     self->memory,   self->movable, self->estimate, self->load,
-                     self->spare,    self->order, self->rank_ptr, self->own_edge,
-                     self->own_amount, self->src, self->dst,      self->amount,
-                     self->speed,    self->sum,   self->room_of_sums, self->total,
-                     self->time,     self->messages, self->sent,  self->own_ranks};
+    void *owned[] = {self->held,       self->was,      self->at,           self->entity,
+                     self->rank,       self->from,     self->key,          self->bytes,
+                     self->memory,     self->movable,  self->estimate,     self->load,
+                     self->spare,      self->order,    self->rank_ptr,     self->own_edge,
+                     self->own_amount, self->src,      self->dst,          self->amount,
+                     self->speed,      self->sum,      self->room_of_sums, self->total,
+                     self->time,       self->messages, self->sent,         self->own_ranks};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) {
         plb_free(owned[i]);
     }

@@ -23,7 +23,7 @@
 typedef struct plb_phases_options {
     int32_t n_ranks;
     bool as_recorded; /* every object is always where it was recorded */
-    bool own_loads;   /* the database has loads and edges of the phase itself: perfect prediction */
+    bool own_loads; /* the database has loads and edges of the phase itself: perfect prediction */
     bool estimates;   /* keep what is known of loads: for anything that places */
     bool learns;      /* also of those on the present rank alone */
     bool one_by_one;  /* objects report one by one (estimates of a loop with a lag) */

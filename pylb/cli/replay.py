@@ -63,8 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--every",
         metavar="N,M,...",
         type=runs.counts,
-        help="phases from one balancing to the next (default: 1, unless --trigger is given; auto says"
-        " itself when)",
+        help="phases from one balancing to the next (default: 1, unless --trigger is given; for "
+        "strategy auto its own trigger)",
     )
     parser.add_argument("--trigger", metavar="A,B,...", type=runs.words, help="triggers by name")
     parser.add_argument(

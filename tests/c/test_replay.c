@@ -269,7 +269,8 @@ static void parts_are_the_same_as_the_whole(void **state)
             assert_memory_equal(a->times, b->times, PHASES * RANKS * sizeof *a->times);
             assert_int_equal(whole.decider.n_balancings, parts.decider.n_balancings);
             for (int64_t i = 0; i < whole.decider.n_receipts; i++) {
-                const double x = whole.decider.receipts[i].gain, y = parts.decider.receipts[i].gain;
+                const double x = whole.decider.receipts[i].gain,
+                             y = parts.decider.receipts[i].gain;
                 assert_true(x == y || (isnan(x) && isnan(y)));
             }
             setting_free(&parts);
