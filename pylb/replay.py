@@ -34,7 +34,7 @@ _PLAIN: dict[str, Any] = {  # a replay of what is there, for the times of the ra
     "moves": True,
     "network": (0.0, 0.0),
     "cost": math.nan,
-    "model": (0.0, 0.0, 0.0, 0.0),
+    "model": (0.0, 0.0, 0.0, 0.0, 1.0),
     "per_move": 0.0,
     "per_byte": 0.0,
     "steps": [],

@@ -134,7 +134,7 @@ class Twin:
         self.decider = self.given.decider(trace.n_ranks, self.traffic)
         self.core = self.decider.core
         self.looks = any("communication" in s.looks_at for s in self.given.strategies)
-        told = cost if tell and self.given.foresees else math.nan
+        told = cost if tell else math.nan
         self.core.expect(trace.n_phases, told)
         self.held, self.was, self.here = {}, {}, {}
         self.learned = [1.0] * trace.n_ranks
