@@ -99,16 +99,21 @@ def measure(trace, every, repeats):
     }
 
 
-CHOICES = ("unbalanced", "auto", "RefineLB", "BestFitLB", "GreedyLB", "RefineSwapLB", "CommAwareRefineLB")
+CHOICES = (
+    "unbalanced",
+    "auto",
+    "RefineLB",
+    "BestFitLB",
+    "GreedyLB",
+    "RefineSwapLB",
+    "CommAwareRefineLB",
+)
 
 
 def explored(trace, repeats):
     """How long the explorer's user waits for the replay: trigger auto, costs by the model."""
     trace = trace.compared()
-    calls = {
-        name: lambda name=name: trace.replay(name)
-        for name in CHOICES
-    }
+    calls = {name: lambda name=name: trace.replay(name) for name in CHOICES}
     best, results = least(repeats, **calls)
     return [
         {"strategy": name, "seconds": best[name], "balancings": len(results[name].balanced_after)}

@@ -15,8 +15,8 @@ from test_mpi import HERE, launch
 
 import pylb
 from pylb import _core
-from pylb.errors import DomainError, FormatError, StateError
 from pylb._core import Repeats
+from pylb.errors import DomainError, FormatError, StateError
 
 sys.path.insert(0, str(Path(__file__).parent / "mpi"))
 import row_cases

@@ -85,7 +85,7 @@ typedef struct plb_atsync {
     double busy, waited;     /* s since then: objects ran; waited here */
     plb_atsync_row_t *row;   /* [capacity], owned: of the iterations that are known, n_rows */
     int64_t n_rows, capacity;
-    bool maximum;        /* a maximum is under way */
+    bool maximum; /* a maximum is under way */
     plb_wish_t wish;
     bool whole;          /* all ranks have run every iteration so far */
     bool balance, done;  /* what the consensus has asked for */

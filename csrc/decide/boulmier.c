@@ -13,7 +13,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
         return;
     }
     v->reason = c->u > 0.0 && c->u * (double)c->n - c->U >= self->cost ? PLB_REASON_RATE
-                                                                      : PLB_REASON_CHEAP;
+                                                                       : PLB_REASON_CHEAP;
 }
 
 const plb_trigger_kind_t plb_trigger_boulmier = {

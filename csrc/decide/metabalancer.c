@@ -67,8 +67,7 @@ static double left_over(const double *r)
 /* Before the first balancing nothing was left over by one. */
 static double residual(const metabalancer_t *s)
 {
-    return !s->tried || s->n < FIRST_RATIOS ? s->promised
-                                            : fmax(s->promised, left_over(s->ratio));
+    return !s->tried || s->n < FIRST_RATIOS ? s->promised : fmax(s->promised, left_over(s->ratio));
 }
 
 static void count(metabalancer_t *s, const plb_observation_t *o)
@@ -129,7 +128,7 @@ static plb_reason_t by_period(const plb_trigger_t *self, const plb_observation_t
         return PLB_REASON_FLAT;
     }
     return (double)o->iteration >= v->next && v->excess >= PAID * self->cost ? PLB_REASON_PERIOD
-                                                                          : PLB_REASON_EARLY;
+                                                                             : PLB_REASON_EARLY;
 }
 
 /* What the figures say once there are enough of them. */

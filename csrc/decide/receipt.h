@@ -58,8 +58,8 @@ typedef struct plb_placing {
     X(off_until)
 
 typedef enum plb_decision_kind {
-    PLB_DECISION_HOLD,    /* the trigger weighed an LB step and held back */
-    PLB_DECISION_OFF,     /* LB steps have not paid: `paid` and `saved` seconds, until `off_until` */
+    PLB_DECISION_HOLD, /* the trigger weighed an LB step and held back */
+    PLB_DECISION_OFF,  /* LB steps have not paid: `paid` and `saved` seconds, until `off_until` */
     PLB_DECISION_BALANCE, /* rebalance, as the trigger asked */
     PLB_DECISION_SPEEDS,  /* rebalance, since better known speeds save `found` s an iteration */
 } plb_decision_kind_t;

@@ -198,7 +198,7 @@ bool plb_trigger_first(const plb_trigger_t *self, const plb_observation_t *o, pl
     if (!isnan(self->cost)) {
         return false;
     }
-    v->reason = plb_trigger_trial(self, self->cycle.U, o->mean) ? PLB_REASON_FIRST
-                                                                : PLB_REASON_UNTOLD;
+    v->reason =
+        plb_trigger_trial(self, self->cycle.U, o->mean) ? PLB_REASON_FIRST : PLB_REASON_UNTOLD;
     return true;
 }

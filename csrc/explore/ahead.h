@@ -2,8 +2,8 @@
  * places: the additions of one phase wait for each other, those of different phases do not.
  *
  * The sums are exact, as those that the ranks of a running program reduce (measure/exact.h): what
- * each addition rounds off is added up beside it (Knuth's TwoSum), and where the two together leave
- * a doubt about the last bit the sum is made again in exact arithmetic.
+ * each addition rounds off is added up beside it (Knuth's TwoSum), and where the two together
+ * leave a doubt about the last bit the sum is made again in exact arithmetic.
  */
 #ifndef PLB_EXPLORE_AHEAD_H
 #define PLB_EXPLORE_AHEAD_H

@@ -255,7 +255,7 @@ static void carry_over(plb_phases_t *self, int64_t old_n, int64_t n)
     const int rows = rows_of(self) + 1;
     for (int row = 0; row < rows; row++) {
         const double *old = self->estimate + row * old_n;
-        double *new = self->spare + row * n;
+        double *new = self->spare + row *n;
         for (int64_t k = 0; k < n; k++) {
             new[k] = self->from[k] < 0 ? 0.0 : old[self->from[k]];
         }
@@ -349,12 +349,13 @@ int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err)
 {
     const plb_trace_t *t = self->trace;
     const int64_t first = t->task_ptr[i], n = t->task_ptr[i + 1] - first;
-    const bool known = i < self->ahead_end ||
-                       (i > 0 && self->phase == i - 1 && plb_phases_alike(t, i));
+    const bool known =
+        i < self->ahead_end || (i > 0 && self->phase == i - 1 && plb_phases_alike(t, i));
     self->phase = i;
     self->alike = known || is_present(self, first, n);
     int ret = plb_check_tasks(t, i, self->alike, err);
-    if (ret == PLB_OK && (self->opt.edges || self->opt.network.alpha + self->opt.network.beta > 0)) {
+    if (ret == PLB_OK &&
+        (self->opt.edges || self->opt.network.alpha + self->opt.network.beta > 0)) {
         ret = plb_check_edges(t, i, err);
     }
     if (ret != PLB_OK) {
@@ -441,8 +442,7 @@ static void add_traffic(plb_phases_t *self, int64_t i)
     for (int64_t k = t->edge_ptr[i]; k < t->edge_ptr[i + 1]; k++) {
         const int32_t a = self->at[t->edge_src[k]], b = self->at[t->edge_dst[k]];
         if (a >= 0 && b >= 0 && self->rank[a] != self->rank[b]) {
-            self->messages[self->rank[a]] +=
-                t->edge_messages == NULL ? 1.0 : t->edge_messages[k];
+            self->messages[self->rank[a]] += t->edge_messages == NULL ? 1.0 : t->edge_messages[k];
             self->sent[self->rank[a]] += t->edge_bytes[k];
         }
     }
@@ -458,8 +458,9 @@ int plb_phases_run(plb_phases_t *self, plb_err_t *err)
     const plb_trace_t *t = self->trace;
     const int64_t i = self->phase, first = t->task_ptr[i];
     self->as_it_was = self->opt.as_recorded ||
-                      (t->figures != NULL && (self->n == 0 || memcmp(self->rank, t->task_rank + first,
-                                                   (size_t)self->n * sizeof *self->rank) == 0));
+                      (t->figures != NULL &&
+                       (self->n == 0 || memcmp(self->rank, t->task_rank + first,
+                                               (size_t)self->n * sizeof *self->rank) == 0));
     self->now = loads_here(self, t->task_load + first, t->task_rank + first);
     if (t->task_bytes != NULL && self->n > 0) {
         memcpy(self->bytes, t->task_bytes + first, (size_t)self->n * sizeof *self->bytes);

@@ -23,12 +23,12 @@
 typedef struct plb_phases_options {
     int32_t n_ranks;
     bool as_recorded; /* every object is always where it was recorded */
-    bool own_loads; /* the database has loads and edges of the phase itself: perfect prediction */
-    bool estimates;   /* keep what is known of loads: for anything that places */
-    bool learns;      /* also of those on the present rank alone */
-    bool one_by_one;  /* objects report one by one (estimates of a loop with a lag) */
-    bool edges;       /* the database has edges */
-    bool crossing;    /* statistics say what is sent between ranks */
+    bool own_loads;  /* the database has loads and edges of the phase itself: perfect prediction */
+    bool estimates;  /* keep what is known of loads: for anything that places */
+    bool learns;     /* also of those on the present rank alone */
+    bool one_by_one; /* objects report one by one (estimates of a loop with a lag) */
+    bool edges;      /* the database has edges */
+    bool crossing;   /* statistics say what is sent between ranks */
     plb_network_t network; /* what messages add to the time of a rank; zero: nothing */
 } plb_phases_options_t;
 
@@ -58,11 +58,11 @@ typedef struct plb_phases {
     int64_t n_edges, edge_room;
     const int32_t *edge_src, *edge_dst;
     const double *edge_bytes, *edge_messages;
-    int32_t *own_edge;   /* [2 * edge_room] where they were copied */
-    double *own_amount;  /* likewise */
-    int32_t *src, *dst;  /* [edge_room] by index */
-    double *amount;      /* [2 * edge_room] */
-    double *speed;       /* [n_ranks] that the last move was told, else 1 */
+    int32_t *own_edge;                /* [2 * edge_room] where they were copied */
+    double *own_amount;               /* likewise */
+    int32_t *src, *dst;               /* [edge_room] by index */
+    double *amount;                   /* [2 * edge_room] */
+    double *speed;                    /* [n_ranks] that the last move was told, else 1 */
     const double *given, *background; /* [n_ranks] of the trace, or NULL */
     double *own_ranks;                /* [2 * n_ranks] where they were copied */
     /* loads of ranks */

@@ -27,7 +27,8 @@ static plb_phases_options_t options_of(const plb_replay_opts_t *opts)
         .learns = d != NULL && d->opt.learns,
         .one_by_one = opts->lag > 0,
         .edges = (looks_at & PLB_LOOKS_COMM) != 0,
-        .crossing = d != NULL && d->opt.selects && d->opt.network.alpha + d->opt.network.beta > 0.0,
+        .crossing =
+            d != NULL && d->opt.selects && d->opt.network.alpha + d->opt.network.beta > 0.0,
         .network = opts->network,
     };
 }
@@ -92,8 +93,9 @@ static int make_room(plb_replay_t *self, const plb_trace_t *t, plb_err_t *err)
         self->room = room;
     }
     if (self->opt.keep_ranks && (tasks > self->room_of_tasks || self->rank == NULL)) {
-        const int64_t room =
-            self->rank == NULL || tasks > 2 * self->room_of_tasks ? tasks : 2 * self->room_of_tasks;
+        const int64_t room = self->rank == NULL || tasks > 2 * self->room_of_tasks
+                                 ? tasks
+                                 : 2 * self->room_of_tasks;
         if ((ret = grow((void **)&self->rank, room, sizeof *self->rank, err)) != PLB_OK) {
             return ret;
         }
@@ -151,12 +153,11 @@ static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_
     }
     placing->seconds_statistics = self->opt.model.steps;
     placing->seconds_strategy *= self->opt.model.pace;
-    const int ret = plb_migration_seconds(&self->opt.model, s, self->answer,
-                                          &done->seconds_migration, err);
-    done->seconds_migration += self->opt.per_move * (double)done->migrations +
-                               self->opt.per_byte * (double)done->bytes;
-    done->cost =
-        placing->seconds_statistics + placing->seconds_strategy + done->seconds_migration;
+    const int ret =
+        plb_migration_seconds(&self->opt.model, s, self->answer, &done->seconds_migration, err);
+    done->seconds_migration +=
+        self->opt.per_move * (double)done->migrations + self->opt.per_byte * (double)done->bytes;
+    done->cost = placing->seconds_statistics + placing->seconds_strategy + done->seconds_migration;
     done->given = done->cost > 0.0;
     return ret;
 }
@@ -188,8 +189,7 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
     if (plb_decider_weighs(d) && (ret = weigh(self, err)) != PLB_OK) {
         return ret;
     }
-    if ((ret = plb_decider_choose(d, why, err)) ||
-        (ret = plb_phases_database(phases, &db, err)) ||
+    if ((ret = plb_decider_choose(d, why, err)) || (ret = plb_phases_database(phases, &db, err)) ||
         (ret = plb_decider_place(d, &db, &opts, self->answer, self->speed, &placing, err)) ||
         (ret = price(self, &db.snapshot, &placing, &done, err)) ||
         (ret = plb_decider_placed(d, &placing, self->speed, err)) ||
@@ -287,10 +287,11 @@ static int conclude(plb_replay_t *self, bool more, plb_err_t *err)
 int plb_replay_loop(plb_replay_t *self, const plb_loop_t *loop, plb_err_t *err)
 {
     if (loop->n < 0 || loop->first != self->n) {
-        return PLB_FAIL(err, PLB_ERR_STATE,
-                        "a loop of %lld iterations begins at %lld: expected it at %lld, behind the "
-                        "phases so far",
-                        (long long)loop->n, (long long)loop->first, (long long)self->n);
+        return PLB_FAIL(
+            err, PLB_ERR_STATE,
+            "a loop of %lld iterations begins at %lld: expected it at %lld, behind the "
+            "phases so far",
+            (long long)loop->n, (long long)loop->first, (long long)self->n);
     }
     self->next = *loop;
     self->begins = true;
@@ -354,7 +355,8 @@ static int foresee(plb_replay_t *self, plb_err_t *err)
     int ret;
     if ((ret = plb_decider_observe(self->opt.decider, &it, err)) ||
         (ret = carry_out(self, self->opt.decider->trigger->verdict.balance, false, err)) ||
-        !self->due || (ret = balance(self, NULL, err)) || (ret = plb_phases_run(&self->phases, err))) {
+        !self->due || (ret = balance(self, NULL, err)) ||
+        (ret = plb_phases_run(&self->phases, err))) {
         return ret;
     }
     return PLB_OK;
@@ -407,8 +409,7 @@ int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err
     const plb_loop_t *loop = self->begins ? &self->next : &self->loop;
     if (ret == PLB_OK && self->n + trace->n_phases > loop->first + loop->n) {
         ret = PLB_FAIL(err, PLB_ERR_STATE, "%lld phases came: expected %lld, up to the loop's end",
-                       (long long)trace->n_phases,
-                       (long long)(loop->first + loop->n - self->n));
+                       (long long)trace->n_phases, (long long)(loop->first + loop->n - self->n));
     }
     if (ret != PLB_OK || (ret = make_room(self, trace, err)) != PLB_OK) {
         return ret;

@@ -17,7 +17,8 @@
 #include "decide/atsync.h"
 #include "explore/phases.h"
 
-/* A loop of the program (`iterate`): the decider is told its end, and what is expected of costs. */
+/* A loop of the program (`iterate`): the decider is told its end, and what is expected of costs.
+ */
 typedef struct plb_loop {
     int64_t first, n;
     double cost; /* seconds that a first LB step may cost; NAN: not known */
@@ -38,10 +39,10 @@ typedef struct plb_replay_opts {
     bool as_recorded; /* without a decider: every object is where it was recorded, not where it
                          began */
     bool foresight;
-    bool moves;                /* the receipts say that objects moved; false: that they would have */
-    plb_network_t network;     /* what messages add to the time of a rank */
-    double cost;               /* seconds of each LB step; NAN: measured or modelled */
-    plb_lb_cost_t model;       /* of LB steps that were not measured */
+    bool moves;            /* the receipts say that objects moved; false: that they would have */
+    plb_network_t network; /* what messages add to the time of a rank */
+    double cost;           /* seconds of each LB step; NAN: measured or modelled */
+    plb_lb_cost_t model;   /* of LB steps that were not measured */
     double per_move, per_byte; /* seconds on top, of each migration and byte of an LB step */
     const plb_measured_step_t *steps; /* [n_steps], borrowed */
     int64_t n_steps;
@@ -61,7 +62,7 @@ typedef struct plb_replay {
     int64_t n, tasks, room, room_of_tasks;
     /* the loop at hand: */
     plb_loop_t loop, next;
-    bool begins; /* the next one does, with the next phase */
+    bool begins;               /* the next one does, with the next phase */
     plb_consensus_root_t root; /* of a loop with a lag */
     plb_wish_t wish;
     bool due;

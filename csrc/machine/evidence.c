@@ -6,11 +6,11 @@
 
 #include "base/mem.h"
 
-static const double MOST = 3.0;   /* that an observation, and an interval, counts for */
+static const double MOST = 3.0;    /* that an observation, and an interval, counts for */
 static const double FREEDOM = 3.0; /* of Student's t */
-static const double FLOOR = 0.02; /* a change below is not worth a gain */
+static const double FLOOR = 0.02;  /* a change below is not worth a gain */
 static const double ENOUGH = 4.0; /* objects make a mean as good as it may be: shocks are common */
-static const double PRIOR = 4.0;  /* objects of the mean rank that each rank's control is made of */
+static const double PRIOR = 4.0; /* objects of the mean rank that each rank's control is made of */
 
 enum { LEAST = 3 }; /* objects that moved, more than ranks are linked by them */
 
@@ -188,7 +188,8 @@ double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in)
 {
     all_changes_t all = {0};
     int64_t i = 0;
-    memset(self->stayed, 0, (size_t)self->p * sizeof *self->stayed); /* here: ranks that are linked */
+    memset(self->stayed, 0,
+           (size_t)self->p * sizeof *self->stayed); /* here: ranks that are linked */
     for (int64_t j = 0; j < in->now->n; j++) {
         i = plb_placement_find(in->last, i, in->now->key[j]);
         if (i == in->last->n || in->last->key[i] != in->now->key[j]) {

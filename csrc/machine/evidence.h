@@ -1,20 +1,20 @@
 /* Whether speeds have predicted what they were not fitted to.
  *
- * The balancer does not move objects by chance: it moves those whose loads were just high, or grow.
- * Such a change of work, which comes together with a change of place, looks like a speed.  But only
- * real speeds also predict the next placement: an object that moves from rank a to rank b then takes
- * s_a - s_b longer, in logarithms.  Each new placement is such a test of the speeds fitted before.
- * They must predict better than each of four rivals: objects
+ * The balancer does not move objects by chance: it moves those whose loads were just high, or
+ * grow. Such a change of work, which comes together with a change of place, looks like a speed.
+ * But only real speeds also predict the next placement: an object that moves from rank a to rank b
+ * then takes s_a - s_b longer, in logarithms.  Each new placement is such a test of the speeds
+ * fitted before. They must predict better than each of four rivals: objects
  *
  *   stay as they are; change as they did in the interval before; take that change back; change as
  *   they did on average over all placements that are remembered.
  *
- * What happens to the objects of a rank is not independent (a hot region covers neighbours), so the
- * mean of all objects that leave a rank is one observation, as is that of all that come to a rank,
- * and the sum over whichever says less counts.  Its noise is what the objects that stayed on these
- * ranks have changed by, the control group, and what the moved ones differ by.  The gain is a log
- * likelihood ratio by Student's t distribution; no observation and no interval counts for more than
- * MOST, so that only several intervals together are enough.
+ * What happens to the objects of a rank is not independent (a hot region covers neighbours), so
+ * the mean of all objects that leave a rank is one observation, as is that of all that come to a
+ * rank, and the sum over whichever says less counts.  Its noise is what the objects that stayed on
+ * these ranks have changed by, the control group, and what the moved ones differ by.  The gain is
+ * a log likelihood ratio by Student's t distribution; no observation and no interval counts for
+ * more than MOST, so that only several intervals together are enough.
  */
 #ifndef PLB_MACHINE_EVIDENCE_H
 #define PLB_MACHINE_EVIDENCE_H
@@ -30,7 +30,7 @@ typedef struct plb_evidence_side plb_evidence_side_t;
 
 typedef struct plb_evidence {
     int32_t p;
-    int64_t n; /* intervals that were ever tested */
+    int64_t n;                                                /* intervals that were ever tested */
     double gain[PLB_EVIDENCE_INTERVALS][PLB_EVIDENCE_RIVALS]; /* of the last ones, a ring */
     double *spread;            /* [p] mean square of the changes of what stayed on a rank */
     int64_t *stayed;           /* [p] objects that did */
@@ -55,9 +55,9 @@ void plb_evidence_free(plb_evidence_t *self);
 /** How good the speeds predict that interval; nothing where no object has moved. */
 void plb_evidence_test(plb_evidence_t *self, const plb_interval_t *in);
 
-/** How much of all that has changed the speeds account for, also of what stayed: at once clear is only
- *  what leaves next to nothing.  Here they may be fitted to that interval, so objects that moved
- *  count as so many less as ranks are linked; 0 where too few are left.  At most 1. */
+/** How much of all that has changed the speeds account for, also of what stayed: at once clear is
+ * only what leaves next to nothing.  Here they may be fitted to that interval, so objects that
+ * moved count as so many less as ranks are linked; 0 where too few are left.  At most 1. */
 double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in);
 
 /** The gain over the best rival in the last intervals, in natural logarithms. */

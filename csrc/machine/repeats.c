@@ -6,8 +6,9 @@
 #include "base/mem.h"
 #include "base/quantile.h"
 
-static const double CHANGED = 0.22314355131420976; /* log 1.25: noise is hardly more; as in fpm.c */
-static const double SURE = 3.0;                    /* times the noise, where that is more */
+static const double CHANGED =
+    0.22314355131420976;              /* log 1.25: noise is hardly more; as in fpm.c */
+static const double SURE = 3.0;       /* times the noise, where that is more */
 static const double DEVIATIONS = 3.0; /* of a mean: by so much chance may lengthen the longest */
 static const double SHORTEST = 1e-9;  /* seconds */
 static const double STEEP = 2.0;      /* times as long as now: what paging at once may take */

@@ -1,8 +1,8 @@
 /* What measuring the same parts of ranks again says: their mean times, the noise, which ranks have
  * changed; and whether other parts would be better by more than that noise.
  *
- * Of several measurements of the same parts the mean counts.  A time that is far off is a processor
- * that has changed, or an interruption: the next measurement tells.
+ * Of several measurements of the same parts the mean counts.  A time that is far off is a
+ * processor that has changed, or an interruption: the next measurement tells.
  *
  * A state machine without input or output.
  */

@@ -163,7 +163,8 @@ static double precondition(fit_t *self)
     return rz;
 }
 
-/* What r . r / diagonal is where all ranks are alike: the yardstick of a fit that begins elsewhere. */
+/* What r . r / diagonal is where all ranks are alike: the yardstick of a fit that begins
+ * elsewhere. */
 static double whole_residual(fit_t *self)
 {
     memcpy(self->q, self->s, (size_t)self->p * sizeof *self->s);

@@ -39,8 +39,8 @@ typedef struct plb_moved {
 int plb_moved_init(plb_moved_t *self, int64_t n, int64_t m, plb_err_t *err);
 void plb_moved_free(plb_moved_t *self);
 
-/* Where a fit begins: with what the last one of as many ranks has found, so that it ends after a few
- * steps.  {0}: with nothing. */
+/* Where a fit begins: with what the last one of as many ranks has found, so that it ends after a
+ * few steps.  {0}: with nothing. */
 typedef struct plb_speeds_start {
     int32_t p;
     double *log_speed; /* [p] */

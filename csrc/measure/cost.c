@@ -29,8 +29,7 @@ static void add_multicasts(const plb_snapshot_t *in, const int32_t *rank, int64_
             const int32_t dst = rank[in->multicast_dst[i]];
             if (mark[dst] != e) {
                 mark[dst] = e;
-                messages[src] +=
-                    in->multicast_messages == NULL ? 1.0 : in->multicast_messages[e];
+                messages[src] += in->multicast_messages == NULL ? 1.0 : in->multicast_messages[e];
                 bytes[src] += in->multicast_bytes[e];
             }
         }
@@ -102,7 +101,8 @@ int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, c
         for (int64_t k = first[r]; k < first[r + 1]; k++) {
             const int64_t i = moves[k];
             const double bytes = in->bytes == NULL ? 0.0 : (double)in->bytes[i];
-            busy[r] += self->handling + self->beta * bytes + (told[rank[i]] == r ? 0.0 : self->alpha);
+            busy[r] +=
+                self->handling + self->beta * bytes + (told[rank[i]] == r ? 0.0 : self->alpha);
             busy[rank[i]] += self->handling;
             told[rank[i]] = r;
         }

@@ -2,8 +2,8 @@
  *
  * An iteration takes, on each rank,
  *     background + load / speed + alpha * messages + beta * bytes          (Menon eq. 3.6)
- * with what the rank sends to other ranks: an edge is a message to the receiver's rank, a multicast
- * one message to each rank that has receivers.
+ * with what the rank sends to other ranks: an edge is a message to the receiver's rank, a
+ * multicast one message to each rank that has receivers.
  *
  * An LB step takes
  *     steps + strategy + the longest that a rank needs for the objects that leave it or come to it

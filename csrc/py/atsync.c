@@ -7,12 +7,12 @@ enum { N_ANSWERS = PLB_ATSYNC_FAILED + 1 };
 
 typedef struct atsync_object {
     PyObject_HEAD plb_atsync_t core;
-    plb_reduction_t alone;        /* where there is no MPI */
-    PyObject *reduction;          /* the capsule, or None */
-    PyObject *trigger, *decider;  /* owned; decider: or None */
-    PyObject *recorder;           /* owned */
-    PyObject *answers;            /* tuple, by plb_atsync_answer_t */
-    PyObject *index_of;           /* dict by key; NULL where the rank runs as a whole */
+    plb_reduction_t alone;       /* where there is no MPI */
+    PyObject *reduction;         /* the capsule, or None */
+    PyObject *trigger, *decider; /* owned; decider: or None */
+    PyObject *recorder;          /* owned */
+    PyObject *answers;           /* tuple, by plb_atsync_answer_t */
+    PyObject *index_of;          /* dict by key; NULL where the rank runs as a whole */
     PyArrayObject *seconds, *window, *estimates; /* as pylb.runtime.objects.Store has them */
     int64_t *slot;                               /* by index; of the whole rank at 0 */
     bool idle;                                   /* nothing has happened since `wait` began */
@@ -420,14 +420,16 @@ static PyObject *rows(PyObject *object, PyObject *arg)
     return out;
 }
 
-PyDoc_STRVAR(why_doc, "why($self, /)\n--\n\n"
-                      "(iteration, reason, tau, number of the reason) of what the trigger said when\n"
-                      "it decided on the balancing that is due.");
+PyDoc_STRVAR(why_doc,
+             "why($self, /)\n--\n\n"
+             "(iteration, reason, tau, number of the reason) of what the trigger said when\n"
+             "it decided on the balancing that is due.");
 static PyObject *why(PyObject *object, PyObject *unused)
 {
     (void)unused;
     const plb_atsync_t *core = &((atsync_object_t *)object)->core;
-    const long long at = core->wish.decided ? core->wish.decided_at : core->opt.first + core->rank.seen - 1;
+    const long long at =
+        core->wish.decided ? core->wish.decided_at : core->opt.first + core->rank.seen - 1;
     return Py_BuildValue("Lsdi", at, plb_reason_words(core->wish.why.reason), core->wish.why.tau,
                          (int)core->wish.why.reason);
 }
@@ -494,8 +496,9 @@ static PyObject *atsync_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     long long kind, first, n;
     int lag, balance;
     plb_err_t err = {0, ""};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOO!LLLip:AtSync", names, &reduction, &trigger,
-                                     &decider, &PyTuple_Type, &answers, &kind, &first, &n, &lag, &balance)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOO!LLLip:AtSync", names, &reduction,
+                                     &trigger, &decider, &PyTuple_Type, &answers, &kind, &first,
+                                     &n, &lag, &balance)) {
         return NULL;
     }
     if (PyTuple_GET_SIZE(answers) != N_ANSWERS) {

@@ -111,10 +111,11 @@ static PyObject *rank_times(PyObject *module, PyObject *args)
     return out;
 }
 
-PyDoc_STRVAR(phase_times_doc,
-             "phase_times(snapshot, alpha, beta, /)\n--\n\n"
-             "The same with the messages that each rank sends to others: alpha seconds each, beta\n"
-             "seconds a byte.");
+PyDoc_STRVAR(
+    phase_times_doc,
+    "phase_times(snapshot, alpha, beta, /)\n--\n\n"
+    "The same with the messages that each rank sends to others: alpha seconds each, beta\n"
+    "seconds a byte.");
 static PyObject *phase_times(PyObject *module, PyObject *args)
 {
     (void)module;

@@ -26,8 +26,8 @@ static PyObject *metrics_arrays(const plb_metrics_t *m, npy_intp n)
 typedef struct replay_object {
     PyObject ob_base;
     plb_replay_t core;
-    PyObject *decider;            /* owned, or None */
-    plb_measured_step_t *steps;   /* owned */
+    PyObject *decider;          /* owned, or None */
+    plb_measured_step_t *steps; /* owned */
 } replay_object_t;
 
 static plb_replay_t *core_of(PyObject *object)
@@ -66,9 +66,9 @@ static int steps_of(replay_object_t *self, PyObject *rows, plb_replay_opts_t *op
 static int parse(PyObject *args, PyObject *kwargs, plb_replay_opts_t *o, PyObject **decider,
                  PyObject **steps)
 {
-    static char *names[] = {"n_ranks", "decider", "lag",   "as_recorded", "foresight", "moves",
-                            "network", "cost",    "model", "per_move",    "per_byte",  "steps",
-                            "keep_times", "keep_ranks", NULL};
+    static char *names[] = {"n_ranks",  "decider", "lag",        "as_recorded", "foresight",
+                            "moves",    "network", "cost",       "model",       "per_move",
+                            "per_byte", "steps",   "keep_times", "keep_ranks",  NULL};
     int n_ranks, lag, as_recorded, foresight, moves, keep_times, keep_ranks;
     if (!PyArg_ParseTupleAndKeywords(
             args, kwargs, "$iOippp(dd)d(ddddd)ddO!pp:Replay", names, &n_ranks, decider, &lag,
@@ -175,8 +175,7 @@ static PyObject *replay_feed(PyObject *object, PyObject *arg)
 {
     plb_py_held_t held = {0};
     plb_trace_t trace;
-    PyObject *out = plb_py_trace(&held, arg, &trace) == 0 ? run(object, feed, &trace)
-                                                          : NULL;
+    PyObject *out = plb_py_trace(&held, arg, &trace) == 0 ? run(object, feed, &trace) : NULL;
     plb_py_release(&held);
     return out;
 }
@@ -222,8 +221,7 @@ static PyObject *replay_metrics(PyObject *object, PyObject *arg)
         memcpy(PyArray_DATA((PyArrayObject *)seconds), self->seconds + begin,
                (size_t)n * sizeof *self->seconds);
     }
-    PyObject *metrics =
-        seconds ? metrics_arrays(n > 0 ? self->metrics + begin : NULL, n) : NULL;
+    PyObject *metrics = seconds ? metrics_arrays(n > 0 ? self->metrics + begin : NULL, n) : NULL;
     PyObject *out = metrics ? PyTuple_Pack(2, metrics, seconds) : NULL;
     Py_XDECREF(metrics);
     Py_XDECREF(seconds);
@@ -277,16 +275,19 @@ static PyMethodDef replay_methods[] = {
     {0},
 };
 
-PyDoc_STRVAR(replay_doc,
-             "Replay(*, n_ranks, decider, lag, as_recorded, foresight, moves, network, cost, model,\n"
-             "       per_move, per_byte, steps, keep_times, keep_ranks)\n--\n\n"
-             "A recorded run as it would have been under a decider, or None; csrc/explore/replay.h\n"
-             "says what the arguments mean.  model: (alpha, beta, steps, handling, pace); steps: those\n"
-             "that were measured, (iteration, strategy, migrations, bytes, statistics, placing,\n"
-             "migration, whole).");
+PyDoc_STRVAR(
+    replay_doc,
+    "Replay(*, n_ranks, decider, lag, as_recorded, foresight, moves, network, cost, model,\n"
+    "       per_move, per_byte, steps, keep_times, keep_ranks)\n--\n\n"
+    "A recorded run as it would have been under a decider, or None; csrc/explore/replay.h\n"
+    "says what the arguments mean.  model: (alpha, beta, steps, handling, pace); steps: those\n"
+    "that were measured, (iteration, strategy, migrations, bytes, statistics, placing,\n"
+    "migration, whole).");
 static PyType_Slot replay_slots[] = {
-    {Py_tp_doc, (void *)replay_doc},  {Py_tp_new, replay_new},
-    {Py_tp_dealloc, replay_dealloc},  {Py_tp_methods, replay_methods},
+    {Py_tp_doc, (void *)replay_doc},
+    {Py_tp_new, replay_new},
+    {Py_tp_dealloc, replay_dealloc},
+    {Py_tp_methods, replay_methods},
     {0, NULL},
 };
 

@@ -97,17 +97,16 @@ int plb_py_trace(plb_py_held_t *held, PyObject *object, plb_trace_t *out)
     if (VIEW(entity_key, NPY_INT64, n_entities) || VIEW(entity_migratable, NPY_BOOL, n_entities) ||
         VIEW(task_ptr, NPY_INT64, m + 1) || VIEW(edge_ptr, NPY_INT64, m + 1) ||
         VIEW(speed, NPY_FLOAT64, p) || VIEW(background, NPY_FLOAT64, p) ||
-        VIEW(figures, NPY_FLOAT64, m *PLB_FIGURES) || VIEW(measured, NPY_FLOAT64, p)) {
+        VIEW(figures, NPY_FLOAT64, m * PLB_FIGURES) || VIEW(measured, NPY_FLOAT64, p)) {
         return -1;
     }
     const npy_intp tasks = out->task_ptr[m], edges = out->edge_ptr[m];
     return attribute(held, object, "_repeats", NPY_UINT8, m, (const void **)&out->repeats) != 0 ||
                    VIEW(task_entity, NPY_INT32, tasks) || VIEW(task_rank, NPY_INT32, tasks) ||
-                   VIEW(task_home, NPY_INT32, tasks) ||
-                   VIEW(task_load, NPY_FLOAT64, tasks) || VIEW(task_bytes, NPY_INT64, tasks) ||
-                   VIEW(task_memory, NPY_INT64, tasks) || VIEW(edge_src, NPY_INT32, edges) ||
-                   VIEW(edge_dst, NPY_INT32, edges) || VIEW(edge_bytes, NPY_FLOAT64, edges) ||
-                   VIEW(edge_messages, NPY_FLOAT64, edges)
+                   VIEW(task_home, NPY_INT32, tasks) || VIEW(task_load, NPY_FLOAT64, tasks) ||
+                   VIEW(task_bytes, NPY_INT64, tasks) || VIEW(task_memory, NPY_INT64, tasks) ||
+                   VIEW(edge_src, NPY_INT32, edges) || VIEW(edge_dst, NPY_INT32, edges) ||
+                   VIEW(edge_bytes, NPY_FLOAT64, edges) || VIEW(edge_messages, NPY_FLOAT64, edges)
                ? -1
                : 0;
 #undef VIEW

@@ -203,7 +203,9 @@ class Balancing:
         present rank, and the user's estimates of work.
         """
         db = database(*([part[i] for part in whole] for i in (0, 2, 3)))
-        load, here, work = (np.concatenate([part[i] for part in whole])[db.order] for i in (1, 4, 5))
+        load, here, work = (
+            np.concatenate([part[i] for part in whole])[db.order] for i in (1, 4, 5)
+        )
         snapshot = Snapshot(
             load=load,
             rank=self.directory.rank,

@@ -292,12 +292,8 @@ static void test_a_step_that_ran_out_of_memory(void **state)
     for (int call = 0; call < 3; call++) {
         made_t a, b;
         plb_err_t err = {0, ""};
-        const plb_iteration_t it = {.time = 3.0,
-                                    .max = 3.0,
-                                    .mean = 2.0,
-                                    .min = 1.0,
-                                    .total = 6.0,
-                                    .utilization = 0.5};
+        const plb_iteration_t it = {
+            .time = 3.0, .max = 3.0, .mean = 2.0, .min = 1.0, .total = 6.0, .utilization = 0.5};
         const double speed[RANKS] = {1.0, 2.0, 0.5};
         plb_placing_t placing = {.before = 1.5,
                                  .predicted = 1.0,
@@ -375,7 +371,8 @@ static void test_strategies_are_told_the_network(void **state)
     }
     assert_true(told >= 2);
     unmake(&m);
-    assert_int_equal(make(&m, "periodic", "GreedyLB", &err), PLB_OK); /* given by the user: it stays */
+    assert_int_equal(make(&m, "periodic", "GreedyLB", &err),
+                     PLB_OK); /* given by the user: it stays */
     assert_int_equal(plb_decider_network(&m.decider, (plb_network_t){0.25, 0.5}, &err), PLB_OK);
     unmake(&m);
 }
@@ -626,7 +623,8 @@ static void drop(random_t *x)
 }
 
 /* Seconds of one rank: what runs on it, and what goes from it to each other rank. */
-static double plain_time(const plb_snapshot_t *s, const int32_t *rank, plb_network_t net, int32_t r)
+static double plain_time(const plb_snapshot_t *s, const int32_t *rank, plb_network_t net,
+                         int32_t r)
 {
     double load = 0.0, messages = 0.0, bytes = 0.0;
     for (int64_t i = 0; i < s->n_objects; i++) {
