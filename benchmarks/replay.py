@@ -5,7 +5,8 @@
 
 Both replay a generated run (a hot spot that travels through a ring of objects) with GreedyLB every
 so many phases, estimate the loads alike, and must place every object alike; pylb's sums are exact,
-NumPy's are not.  The strategy is the same call in both; "bare" is the replay without balancing.  Then the strategies that the explorer's user is likely to
+NumPy's are not.  The strategy is the same call in both; "bare" is the replay without balancing.
+Then the strategies that the explorer's user is likely to
 choose, when the trigger auto says.  Each figure is the least of several repeats, taken in turn.
 
 LBAF is asked where a Python is named that has it (its requirements pin old versions, hence an

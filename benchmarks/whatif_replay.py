@@ -9,8 +9,8 @@ and of the balancings, by the clock of the run and by the replay.
 
 A program on virtual ranks has hot objects that move, with noise that each run draws again, so that
 the replay cannot know it: the mean of some runs counts, and by how much they differ is shown.
-With --real it is jacobi2d on real ranks instead; the cores are shared, so the fastest of some runs of
-each setting counts, taken in turn.
+With --real it is jacobi2d on real ranks instead; the cores are shared, so the fastest of some runs
+of each setting counts, taken in turn.
 """
 
 from __future__ import annotations

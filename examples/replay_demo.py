@@ -48,7 +48,7 @@ def generate(folder: Path) -> None:
 
 
 def replay(folder: Path) -> int:
-    """Left alone, as a Balancer would have run it, and balanced after every or every fifth phase."""
+    """Left alone, as a Balancer would have run it, balanced after every or every fifth phase."""
     words = ["--strategy", "unbalanced,auto,GreedyLB,RefineLB", "--every", "1,5"]
     return pylb(["replay", str(folder), *words])
 

@@ -214,7 +214,7 @@ class Balancer(Asynchronous):
         self._done = 0  # iterations
         self._rows = Log()
         self._loops: list[Loop] = []
-        self._pace = float(getattr(self._transport, "pace", 1.0))
+        self._clock_pace = float(getattr(self._transport, "pace", 1.0))
         self._loads: list[float] = []  # of this rank
         self._idle = self._seconds = 0.0
         self._resumed = 0.0
@@ -510,7 +510,7 @@ class Balancer(Asynchronous):
             self._decider.core.network(*self._priced())
         # Only the first loop tells the end: after it the program may go on as often as it likes.
         foreseen = self._foresee()
-        self._loops.append(Loop(self._done, n, foreseen, *self._prices(), self._pace))
+        self._loops.append(Loop(self._done, n, foreseen, *self._prices(), self._clock_pace))
         self._decider.core.expect(n if self._done == 0 else None, foreseen)
         if self._shadow is not None:
             self._shadow.begin(self._decider.settings, self._loops[-1], self._lag)
@@ -537,8 +537,8 @@ class Balancer(Asynchronous):
         return self._agreement.step(Kind.FORESEE, self._done, cost=mine)[0].cost_max
 
     def _prices(self) -> tuple[float, ...]:
-        """What messages, bytes, packing an object and the rest of a balancing cost, as far as it was
-        measured.
+        """What messages, bytes, packing an object and a balancing that moves nothing cost, as far as
+        it was measured.
         """
         if self._shadow is not None:
             return self._all_prices() if not self._loops else self._loops[-1][3:7]
@@ -950,7 +950,7 @@ class Balancer(Asynchronous):
         if not self._loops or self._shadow is not None or self.n_balancings or self._lag:
             return self._loops
         prices = self._all_prices()
-        return [Loop(*loop[:3], *prices, self._pace) for loop in self._loops]
+        return [Loop(*loop[:3], *prices, self._clock_pace) for loop in self._loops]
 
     def _write(self) -> None:
         """What has come since the last time, where the record is written as it comes."""

@@ -279,9 +279,8 @@ def trace_arrays(stretches: list[Stretch], known: I64 | None = None) -> Arrays:
     }
     for array in out.values():
         array.flags.writeable = False
-    if (out["task_home"] < 0).any():
-        out["task_home"] = None
-    return out
+    homeless = bool((out["task_home"] < 0).any())
+    return {**out, "task_home": None} if homeless else out
 
 
 def stretches_of(trace: Trace) -> Iterator[Stretch]:
