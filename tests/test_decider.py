@@ -2,13 +2,13 @@
 
 import math
 
+import chance
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from twin_decider import BALANCE, FIGURES, GAIN, LOOK, NOTHING, Twin
+from twin_decider import BALANCE, FIGURES, GAIN, LOOK, Twin
 
-import chance
 import pylb
 from pylb import _core, partitioners
 from pylb.decider import settings
@@ -336,7 +336,9 @@ def test_iterations_rise(trigger):
     core = fresh(trigger=trigger_of(trigger, 1))
     observed(core, 5)
     for bad in (5, 4):
-        unchanged(core, lambda bad=bad: observed(core, bad), match=rf"iteration is {bad}: expected m")
+        unchanged(
+            core, lambda bad=bad: observed(core, bad), match=rf"iteration is {bad}: expected m"
+        )
     unchanged(core, lambda: observed(core, -1))
     observed(core, 6)
 
@@ -364,7 +366,7 @@ def test_figures_of_an_iteration(strategy, bad):
         row = [*SOME]
         row[i] = bad
         unchanged(core, lambda row=row: core.observe(0, *row), DomainError, f"{name} is {bad:g}")
-    unchanged(core, lambda: core.observe(0, *SOME[:5], 1.5, 0, 0), DomainError, "utilization is 1.5")
+    unchanged(core, lambda: core.observe(0, *SOME[:5], 1.5, 0, 0), DomainError, "tion is 1.5")
     unchanged(core, lambda: core.observe(0, *SOME[:6], -1, 0), DomainError, "messages is -1")
     unchanged(core, lambda: core.observe(0, *SOME[:7], -2), DomainError, "bytes is -2")
     for number in (-1, 2**60):
@@ -379,7 +381,7 @@ def test_figures_of_a_placement(bad):
     core.choose()
     for i, name in enumerate(FIGURES):
         known = not math.isnan(bad) and ("idle" not in name or math.isinf(bad))
-        if known or "idle" in name and bad != -1e-9 or name in ("before", "predicted"):
+        if known or ("idle" in name and bad != -1e-9) or name in ("before", "predicted"):
             row = np.array(PLACED)
             row[i] = bad
             match = f"{name} is {bad:g}"

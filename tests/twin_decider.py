@@ -101,9 +101,7 @@ class Twin:
         self.selector = None
         if self.given.selects:
             chosen = self.given.strategy_params
-            self.selector = pylb.Selector(
-                alpha, beta, strategies=self.given.strategies, **chosen
-            )
+            self.selector = pylb.Selector(alpha, beta, strategies=self.given.strategies, **chosen)
             if alpha + beta > 0:  # a strategy that takes what messages cost is told
                 told = {"alpha": alpha, "beta": beta}
                 for s in self.given.strategies:
@@ -330,23 +328,27 @@ class Twin:
         unknown = ("realised", "realised_idle_mean", "realised_idle_max", "seconds_migration")
         unknown += ("seconds_warm_up", "seconds", "gain", "paid", "saved", "found", *FIGURES)
         counts = dict.fromkeys(("migrations", "bytes", "iterations", "off_until"), 0)
-        return dict.fromkeys(unknown, NAN) | counts | {
-            "kind": kind,
-            "strategy": -1,
-            "moved": False,
-            "reason": reason,
-            "why": "",
-            "figures": figures,
-            "alternatives": tuple(alternatives),
-            "speed": (),
-            "max": most,
-            "mean": mean,
-            "left": math.inf if self.end is None else max(float(self.end - iteration - 1), 0.0),
-            "cost": 0.0,
-            "iteration": iteration,
-            "until": iteration,
-            "times": 1,
-        }
+        return (
+            dict.fromkeys(unknown, NAN)
+            | counts
+            | {
+                "kind": kind,
+                "strategy": -1,
+                "moved": False,
+                "reason": reason,
+                "why": "",
+                "figures": figures,
+                "alternatives": tuple(alternatives),
+                "speed": (),
+                "max": most,
+                "mean": mean,
+                "left": math.inf if self.end is None else max(float(self.end - iteration - 1), 0.0),
+                "cost": 0.0,
+                "iteration": iteration,
+                "until": iteration,
+                "times": 1,
+            }
+        )
 
     def settle(self):
         """max/mean and idle times since the last LB step go onto its receipt."""

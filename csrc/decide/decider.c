@@ -333,9 +333,9 @@ static int make_room(plb_decider_t *self, plb_err_t *err)
 
 static bool is_same(const plb_decider_t *self, const plb_receipt_t *r, plb_decision_kind_t kind)
 {
-    return r->kind == kind && (kind == PLB_DECISION_OFF
-                                   ? r->off_until == self->ledger.until
-                                   : r->verdict.reason == self->trigger->verdict.reason);
+    return r->kind == kind &&
+           (kind == PLB_DECISION_OFF ? r->off_until == self->ledger.until
+                                     : r->verdict.reason == self->trigger->verdict.reason);
 }
 
 /* One receipt in a cycle for each reason, so that they stay few. */
@@ -422,8 +422,7 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_look, plb_ask_t *
     if (waits(self)) {
         return PLB_FAIL(err, PLB_ERR_STATE, "the decider waits for an answer");
     }
-    if (self->opt.gives_up &&
-        plb_ledger_judges(&self->ledger, self->seen.iteration, asked)) {
+    if (self->opt.gives_up && plb_ledger_judges(&self->ledger, self->seen.iteration, asked)) {
         self->judging = true;
         *ask = PLB_ASK_GAIN;
         return PLB_OK;
@@ -586,8 +585,8 @@ static int remember(plb_decider_t *self, int32_t strategy, double after, int64_t
                     plb_err_t *err)
 {
     const plb_receipt_t *r = &self->next;
-    const plb_outcome_t o = {fmax(r->placing.before_with_messages, 1.0), fmax(after, 1.0),
-                             r->cost, migrations};
+    const plb_outcome_t o = {fmax(r->placing.before_with_messages, 1.0), fmax(after, 1.0), r->cost,
+                             migrations};
     return self->opt.selects ? plb_selector_balanced(&self->selector, strategy, &o, err) : PLB_OK;
 }
 
@@ -631,8 +630,8 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     if (other) {
         name_stand_in(self);
     }
-    const plb_costs_t costs = {p->seconds_statistics, p->seconds_strategy,
-                               done->seconds_migration, done->cost, done->given};
+    const plb_costs_t costs = {p->seconds_statistics, p->seconds_strategy, done->seconds_migration,
+                               done->cost, done->given};
     ret = plb_ledger_balanced(&self->ledger, r->iteration, r->strategy, &costs, err);
     if (ret != PLB_OK) {
         return ret;

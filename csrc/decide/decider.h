@@ -6,8 +6,8 @@
  *   - the trigger, which says when an LB step is due,
  *   - the ledger of what LB steps cost and saved, which switches them off where they do not pay,
  *   - the choice of the strategy (Menon 3.7), or the one that was given,
- *   - what the ranks' speeds are, learned from where objects have been, and the promise of the last
- *     LB step, which says when to look whether better known speeds would save something.
+ *   - what the ranks' speeds are, learned from where objects have been, and the promise of the
+ * last LB step, which says when to look whether better known speeds would save something.
  *
  * At the end of each iteration, on every rank:
  *
@@ -73,7 +73,7 @@ typedef struct plb_decider {
     plb_trigger_t *trigger;               /* borrowed */
     plb_candidate_strategy_t *candidates; /* owned, with their parameters */
     plb_candidate_t *looks;               /* owned: what the selection sees of them */
-    double *left;                         /* owned: max/mean that each left the last time, or NAN */
+    double *left; /* owned: max/mean that each left the last time, or NAN */
     plb_ledger_t ledger;
     plb_selector_t selector;
     plb_promise_t promise;
@@ -86,9 +86,10 @@ typedef struct plb_decider {
     int64_t cycle; /* its first receipt */
     bool judging;  /* a gain was asked for */
     bool looking;  /* a look was asked for */
-    double found;  /* what a look has found, seconds an iteration; NAN: no look asked for the step */
+    double
+        found; /* what a look has found, seconds an iteration; NAN: no look asked for the step */
     /* the LB step under way: */
-    bool pending, told; /* told: the placing rank has answered */
+    bool pending, told;      /* told: the placing rank has answered */
     int32_t chosen, instead; /* indices; instead: -1, or a refinement that may stand in */
     plb_receipt_t next;
     plb_receipt_t *receipts; /* owned */
@@ -121,7 +122,8 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_look, plb_ask_t *
 /** The last LB step has saved `gain` seconds up to now, compared with the placement before it. */
 int plb_decider_weigh(plb_decider_t *self, double gain, plb_err_t *err);
 
-/** Whether there is anything new to weigh: iterations since the last LB step that moved objects. */
+/** Whether there is anything new to weigh: iterations since the last LB step that moved objects.
+ */
 bool plb_decider_weighs(const plb_decider_t *self);
 
 /* The load database, where it was gathered. */

@@ -72,15 +72,14 @@ static int candidates_of(PyObject *rows, plb_py_held_t *held, plb_candidate_stra
 
 static int parse(PyObject *args, PyObject *kwargs, plb_decider_options_t *opt, PyObject **objects)
 {
-    static char *names[] = {"n_ranks", "candidates", "trigger", "selects", "selection",
-                            "ledger",  "gives_up",   "learns",  "watches", "network",
-                            "seed",    NULL};
+    static char *names[] = {"n_ranks",  "candidates", "trigger", "selects", "selection", "ledger",
+                            "gives_up", "learns",     "watches", "network", "seed",      NULL};
     int n_ranks, selects, gives_up, learns, watches;
     unsigned long long seed;
-    if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "$iO!OpOOppp(dd)K:Decider", names, &n_ranks, &PyTuple_Type, &objects[0],
-            &objects[1], &selects, &objects[2], &objects[3], &gives_up, &learns, &watches,
-            &opt->network.alpha, &opt->network.beta, &seed)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$iO!OpOOppp(dd)K:Decider", names, &n_ranks,
+                                     &PyTuple_Type, &objects[0], &objects[1], &selects,
+                                     &objects[2], &objects[3], &gives_up, &learns, &watches,
+                                     &opt->network.alpha, &opt->network.beta, &seed)) {
         return -1;
     }
     opt->n_ranks = n_ranks;
@@ -143,8 +142,9 @@ static void decider_dealloc(PyObject *object)
 
 /* ---- an iteration ---- */
 
-PyDoc_STRVAR(network_doc, "network($self, alpha, beta, /)\n--\n\n"
-                          "What a message and a byte cost in seconds; before the first iteration.");
+PyDoc_STRVAR(network_doc,
+             "network($self, alpha, beta, /)\n--\n\n"
+             "What a message and a byte cost in seconds; before the first iteration.");
 static PyObject *decider_network(PyObject *object, PyObject *args)
 {
     plb_network_t network;
@@ -241,11 +241,12 @@ static PyObject *decider_looked(PyObject *object, PyObject *arg)
 
 /* ---- an LB step ---- */
 
-PyDoc_STRVAR(choose_doc,
-             "choose($self, reason=-1, /)\n--\n\n"
-             "An LB step begins.  reason: number of the verdict that asked for it, where that is\n"
-             "not the last one.  Returns (index of the strategy, index of the refinement that may\n"
-             "stand in for it, or -1).");
+PyDoc_STRVAR(
+    choose_doc,
+    "choose($self, reason=-1, /)\n--\n\n"
+    "An LB step begins.  reason: number of the verdict that asked for it, where that is\n"
+    "not the last one.  Returns (index of the strategy, index of the refinement that may\n"
+    "stand in for it, or -1).");
 static PyObject *decider_choose(PyObject *object, PyObject *args)
 {
     plb_decider_t *self = core_of(object);
@@ -431,8 +432,7 @@ static PyObject *alternatives_of(const plb_receipt_t *r, int32_t n)
 {
     PyObject *out = PyTuple_New(n);
     for (int32_t i = 0; out != NULL && i < n; i++) {
-        PyObject *row =
-            Py_BuildValue("dd", r->alternatives[i].gain, r->alternatives[i].cost);
+        PyObject *row = Py_BuildValue("dd", r->alternatives[i].gain, r->alternatives[i].cost);
         if (row == NULL) {
             Py_CLEAR(out);
         } else {
@@ -574,12 +574,13 @@ static PyGetSetDef decider_getset[] = {
     {0},
 };
 
-PyDoc_STRVAR(decider_doc,
-             "Decider(*, n_ranks, candidates, trigger, selects, selection, ledger, gives_up,\n"
-             "        learns, watches, network, seed)\n--\n\n"
-             "When to rebalance, with which strategy, and what became of it: a state machine.\n"
-             "candidates: (name or callable, name, refinement, looks_at, params) of each strategy.\n"
-             "csrc/decide/decider.h says in which order it is fed.");
+PyDoc_STRVAR(
+    decider_doc,
+    "Decider(*, n_ranks, candidates, trigger, selects, selection, ledger, gives_up,\n"
+    "        learns, watches, network, seed)\n--\n\n"
+    "When to rebalance, with which strategy, and what became of it: a state machine.\n"
+    "candidates: (name or callable, name, refinement, looks_at, params) of each strategy.\n"
+    "csrc/decide/decider.h says in which order it is fed.");
 static PyType_Slot decider_slots[] = {
     {Py_tp_doc, (void *)decider_doc}, {Py_tp_new, decider_new},
     {Py_tp_dealloc, decider_dealloc}, {Py_tp_methods, decider_methods},
@@ -602,8 +603,8 @@ static PyObject *first_cost(PyObject *module, PyObject *args)
     plb_lb_cost_t cost = {0};
     long long objects, bytes;
     int n_ranks;
-    if (!PyArg_ParseTuple(args, "dddLLi", &cost.alpha, &cost.beta, &cost.handling, &objects, &bytes,
-                          &n_ranks)) {
+    if (!PyArg_ParseTuple(args, "dddLLi", &cost.alpha, &cost.beta, &cost.handling, &objects,
+                          &bytes, &n_ranks)) {
         return NULL;
     }
     return PyFloat_FromDouble(plb_first_cost(&cost, objects, bytes, n_ranks));

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from pylb import _core
-from pylb.errors import DomainError, OutOfRangeError, StateError, UnknownKeyError
 from pylb.decider import BALANCE, LOOK, WEIGH, books, settings
+from pylb.errors import DomainError, OutOfRangeError, StateError, UnknownKeyError
+from pylb.machine import Network
 from pylb.receipts import History
 from pylb.runtime.again import Again
-from pylb.machine import Network
 from pylb.runtime.agreement import Kind
 from pylb.runtime.asynchronous import Asynchronous
 from pylb.runtime.connect import agreement_of
@@ -205,9 +205,7 @@ class Balancer(Asynchronous):
         self._records = record is not False
         self._shadow: Shadow | None = None
         if mode == "shadow":
-            self._shadow = Shadow(
-                self._agreement, self._store, self._mailbox, self._sizes
-            )
+            self._shadow = Shadow(self._agreement, self._store, self._mailbox, self._sizes)
         self._kept = [self._recording] if self._records else []  # what keeps the loads
         if self._shadow is not None:
             self._kept.append(self._shadow.recording)
@@ -538,8 +536,8 @@ class Balancer(Asynchronous):
         return self._agreement.step(Kind.FORESEE, self._done, cost=mine)[0].cost_max
 
     def _prices(self) -> tuple[float, ...]:
-        """What messages, bytes, packing an object and the rest of a balancing cost, as far as it was
-        measured.
+        """What messages, bytes, packing an object and the rest of a balancing cost; nan where that
+        was not measured.
         """
         if self._shadow is not None:
             return self._all_prices() if not self._loops else self._loops[-1][3:]

@@ -39,9 +39,7 @@ class Shadow:
         The receipts, likewise.
     """
 
-    def __init__(
-        self, agreement: Agreement, store: Store, mailbox: Mailbox, sizes: Sizes
-    ) -> None:
+    def __init__(self, agreement: Agreement, store: Store, mailbox: Mailbox, sizes: Sizes) -> None:
         self.recording = Recording(agreement, store, mailbox)
         self.rows = Log()
         self.history = History()

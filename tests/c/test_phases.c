@@ -1,5 +1,5 @@
-/* Room explore, phases: random traces in memory of exactly their size, a trace in parts against the
- * whole, exact sums, every allocation that fails; the rounding of sums that are made ahead. */
+/* Room explore, phases: random traces in memory of exactly their size, a trace in parts against
+ * the whole, exact sums, every allocation that fails; the rounding of sums that are made ahead. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,7 +88,8 @@ static owned_t part_of(const plb_trace_t *t, int64_t begin, int64_t end)
         .edge_messages = EDGES(edge_messages),
         .speed = copy(&o, t->speed, 0, t->n_ranks, sizeof *t->speed),
         .background = copy(&o, t->background, 0, t->n_ranks, sizeof *t->background),
-        .figures = copy(&o, t->figures, PLB_FIGURES * begin, PLB_FIGURES * end, sizeof *t->figures),
+        .figures =
+            copy(&o, t->figures, PLB_FIGURES * begin, PLB_FIGURES * end, sizeof *t->figures),
         .measured = copy(&o, t->measured, 0, t->n_ranks, sizeof *t->measured),
     };
 #undef TASKS
@@ -391,7 +392,9 @@ static void test_objects_stay_where_they_are(void **state)
                 const int32_t e = t->task_entity[first + k], recorded = t->task_rank[first + k];
                 const bool can = t->entity_migratable[e] && !opt.as_recorded;
                 const int32_t home = t->task_home == NULL ? -1 : t->task_home[first + k];
-                int32_t expected = !here[e] && home >= 0 ? home : held[e] >= 0 ? held[e] : recorded;
+                int32_t expected = !here[e] && home >= 0 ? home
+                                   : held[e] >= 0        ? held[e]
+                                                         : recorded;
                 expected = !can ? recorded : moves ? (int32_t)((e + i) % RANKS) : expected;
                 assert_int_equal(seen[i].rank[k], expected);
                 held[e] = can ? expected : held[e];
@@ -412,7 +415,8 @@ static void test_estimates(void **state)
         plb_rng_t rng;
         plb_rng_init(&rng, 1);
         owned_t o = {0};
-        int64_t *ptr = space(&o, PHASES + 1, sizeof *ptr), *none = space(&o, PHASES + 1, sizeof *none);
+        int64_t *ptr = space(&o, PHASES + 1, sizeof *ptr),
+                *none = space(&o, PHASES + 1, sizeof *none);
         int32_t *entity = space(&o, PHASES * N, sizeof *entity);
         int32_t *rank = space(&o, PHASES * N, sizeof *rank);
         uint8_t *movable = space(&o, N, 1);
