@@ -106,6 +106,89 @@ class Ledger:
     def theta(self, strategy: int, /) -> float: ...
     def state(self) -> dict[str, Any]: ...
 
+# decider.c
+PLACING: Final[int]
+
+@final
+class Decider:
+    def __new__(
+        cls,
+        *,
+        n_ranks: int,
+        candidates: tuple[tuple[Any, ...], ...],
+        trigger: Trigger,
+        selects: bool,
+        selection: ArrayLike,
+        ledger: ArrayLike,
+        gives_up: bool,
+        learns: bool,
+        watches: bool,
+        network: tuple[float, float],
+        seed: int,
+    ) -> Decider: ...
+    @property
+    def n_balancings(self) -> int: ...
+    @property
+    def foresees(self) -> bool: ...
+    @property
+    def weighs(self) -> bool: ...
+    @property
+    def books(self) -> tuple[bool, float, float, int]: ...
+    @property
+    def speed(self) -> NDArray[np.float64] | None: ...
+    def network(self, alpha: float, beta: float, /) -> None: ...
+    def expect(self, end: int | None, cost: float, /) -> None: ...
+    def observe(
+        self,
+        iteration: int,
+        time: float,
+        max: float,
+        mean: float,
+        min: float,
+        total: float,
+        utilization: float,
+        messages: int,
+        bytes: int,
+        /,
+    ) -> bool: ...
+    def next(self, asked: bool, may_look: bool, /) -> int: ...
+    def weigh(self, gain: float, /) -> None: ...
+    def look(
+        self,
+        snapshot: Any,
+        here: NDArray[np.float64] | None,
+        work: NDArray[np.float64] | None,
+        /,
+    ) -> float: ...
+    def looked(self, gain: float, /) -> int: ...
+    def choose(self, reason: int = -1, /) -> tuple[int, int]: ...
+    def place(
+        self,
+        snapshot: Any,
+        here: NDArray[np.float64] | None,
+        work: NDArray[np.float64] | None,
+        figures: NDArray[np.float64],
+        speed: NDArray[np.float64],
+        rank: NDArray[np.int32],
+        /,
+    ) -> None: ...
+    def placed(self, figures: NDArray[np.float64], speed: NDArray[np.float64], /) -> None: ...
+    def balanced(
+        self,
+        migrations: int,
+        bytes: int,
+        seconds_migration: float,
+        cost: float,
+        moved: bool,
+        /,
+    ) -> None: ...
+    def abandon(self) -> None: ...
+    def receipts(self) -> list[dict[str, Any]]: ...
+
+def first_cost(
+    alpha: float, beta: float, handling: float, objects: int, bytes: int, n_ranks: int, /
+) -> float: ...
+
 # vt.c
 VT_ENTITY_TYPES: Final[tuple[str, ...]]
 VT_COMM_TYPES: Final[tuple[str, ...]]
@@ -189,26 +272,34 @@ def map_parts(
 ) -> NDArray[np.int32]: ...
 
 # replay.c
-def replay(
-    trace: Any,
-    strategy: Any,
-    params: Sequence[float],
-    seed: int,
-    trigger: Trigger | None,
-    foresight: bool,
-    cost: float,
-    migration_alpha: float,
-    migration_beta: float,
-    alpha: float,
-    beta: float,
-    keep_times: bool,
-    /,
-) -> tuple[
-    NDArray[np.int32] | None,
-    NDArray[np.float64] | None,
-    dict[str, NDArray[np.float64]],
-    list[tuple[Any, ...]],
-]: ...
+@final
+class Replay:
+    def __new__(
+        cls,
+        *,
+        n_ranks: int,
+        decider: Decider | None,
+        lag: int,
+        as_recorded: bool,
+        foresight: bool,
+        moves: bool,
+        network: tuple[float, float],
+        cost: float,
+        model: tuple[float, float, float, float],
+        per_move: float,
+        per_byte: float,
+        steps: list[tuple[Any, ...]],
+        keep_times: bool,
+        keep_ranks: bool,
+    ) -> Replay: ...
+    def loop(self, first: int, n: int, cost: float, /) -> None: ...
+    def feed(self, trace: Any, /) -> None: ...
+    def settle(self, stays: NDArray[np.bool_] | None, /) -> None: ...
+    def metrics(
+        self, begin: int, /
+    ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]: ...
+    def take(self) -> tuple[NDArray[np.int32] | None, NDArray[np.float64] | None]: ...
+
 def repeats(trace: Any, /) -> NDArray[np.uint8]: ...
 
 # recorder.c
@@ -231,6 +322,7 @@ class AtSync:
         cls,
         reduction: Any,
         trigger: Trigger,
+        decider: Decider | None,
         answers: tuple[Any, Any, Any, Any, Any],
         kind: int,
         first: int,
@@ -264,7 +356,7 @@ class AtSync:
     def balanced(self) -> None: ...
     def give_up(self, failed: bool, /) -> None: ...
     def rows(self, begin: int, /) -> NDArray[np.float64]: ...
-    def why(self) -> tuple[int, str, float]: ...
+    def why(self) -> tuple[int, str, float, int]: ...
 
 # optimum.c
 def program_optimum(

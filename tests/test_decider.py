@@ -366,9 +366,7 @@ def test_figures_of_an_iteration(strategy, bad):
         row = [*SOME]
         row[i] = bad
         unchanged(core, lambda row=row: core.observe(0, *row), DomainError, f"{name} is {bad:g}")
-    unchanged(
-        core, lambda: core.observe(0, *SOME[:5], 1.5, 0, 0), DomainError, "utilization is 1.5"
-    )
+    unchanged(core, lambda: core.observe(0, *SOME[:5], 1.5, 0, 0), DomainError, "tion is 1.5")
     unchanged(core, lambda: core.observe(0, *SOME[:6], -1, 0), DomainError, "messages is -1")
     unchanged(core, lambda: core.observe(0, *SOME[:7], -2), DomainError, "bytes is -2")
     for number in (-1, 2**60):

@@ -537,8 +537,8 @@ class Balancer(Asynchronous):
         return self._agreement.step(Kind.FORESEE, self._done, cost=mine)[0].cost_max
 
     def _prices(self) -> tuple[float, ...]:
-        """What messages, bytes, packing an object and a balancing that moves nothing cost, as far as
-        it was measured.
+        """What messages, bytes, packing an object and the rest of a balancing cost; nan where that
+        was not measured.
         """
         if self._shadow is not None:
             return self._all_prices() if not self._loops else self._loops[-1][3:7]

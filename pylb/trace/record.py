@@ -265,7 +265,7 @@ def trace_arrays(stretches: list[Stretch], known: I64 | None = None) -> Arrays:
             ("edge_messages", np.tile(s.edge_messages, k)),
         ):
             columns[name].append(values)
-    out = {
+    out: Arrays = {
         name: np.concatenate([np.zeros(0, dtype), *columns[name]])
         for name, dtype in _COLUMNS.items()
     }

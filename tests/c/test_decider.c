@@ -199,7 +199,7 @@ static int iterate(program_t *p, int64_t iteration)
     return ask == PLB_ASK_BALANCE ? balance(p) : PLB_OK;
 }
 
-static int run(program_t *p, const char *trigger, const char *strategy, bool again)
+static int run(program_t *p, const char *trigger, const char *strategy, bool again, int64_t n)
 {
     plb_err_t err = {0, ""};
     *p = (program_t){.again = again};
@@ -216,9 +216,9 @@ static int run(program_t *p, const char *trigger, const char *strategy, bool aga
     if (ret != PLB_OK) {
         return ret;
     }
-    CALL(p, plb_decider_expect(&p->made.decider, 120, 0.01, &err));
+    CALL(p, plb_decider_expect(&p->made.decider, n, 0.01, &err));
     CALL(p, plb_decider_network(&p->made.decider, (plb_network_t){1e-4, 1e-8}, &err));
-    for (int64_t i = 0; i < 120; i++) {
+    for (int64_t i = 0; i < n; i++) {
         if ((ret = iterate(p, i)) != PLB_OK) {
             return ret;
         }
@@ -252,10 +252,10 @@ static void every_failed_allocation(const char *trigger, const char *strategy, b
     int64_t n = 0;
     for (; p.failed > 0; n++) {
         plb_mem_fail_at(n);
-        const int ret = run(&p, trigger, strategy, again);
+        const int ret = run(&p, trigger, strategy, again, 30);
         plb_mem_fail_at(-1);
         assert_int_equal(ret, again || p.failed == 0 ? PLB_OK : PLB_ERR_NOMEM);
-        assert_true(ret != PLB_OK || p.steps > 2);
+        assert_true(ret != PLB_OK || p.steps > 0);
         unmake(&p.made);
     }
     assert_true(n > 50);
@@ -280,7 +280,7 @@ static void test_all_is_asked(void **state)
 {
     (void)state;
     program_t p;
-    assert_int_equal(run(&p, "auto", "GreedyLB", false), PLB_OK);
+    assert_int_equal(run(&p, "auto", "GreedyLB", false, 120), PLB_OK);
     assert_true(p.gains > 0 && p.looks > 0 && p.steps > 0);
     unmake(&p.made);
 }

@@ -40,7 +40,7 @@ static void observe(plb_ledger_t *s, int n, double time, double max, double mean
 static void balance(plb_ledger_t *s, int64_t iteration, double whole)
 {
     plb_err_t err;
-    const plb_costs_t costs = {NAN, NAN, NAN, whole};
+    const plb_costs_t costs = {NAN, NAN, NAN, whole, false};
     assert_int_equal(plb_ledger_balanced(s, iteration, 0, &costs, &err), PLB_OK);
 }
 
@@ -92,7 +92,8 @@ static void bad_input_changes_nothing(void **state)
     assert_int_equal(plb_ledger_observe(&s, NAN, 1, 1, &err), PLB_ERR_VALUE);
     assert_int_equal(plb_ledger_observe(&s, 1, INFINITY, 1, &err), PLB_ERR_VALUE);
     assert_int_equal(plb_ledger_observe(&s, 1, 1, -1, &err), PLB_ERR_VALUE);
-    const plb_costs_t fine = {0}, negative = {0, -1, 0, 0}, endless = {0, 0, 0, INFINITY};
+    const plb_costs_t fine = {0}, negative = {.strategy = -1},
+                      endless = {.whole = INFINITY};
     assert_int_equal(plb_ledger_balanced(&s, 1, 2, &fine, &err), PLB_ERR_RANGE);
     assert_int_equal(plb_ledger_balanced(&s, 1, -1, &fine, &err), PLB_ERR_RANGE);
     assert_int_equal(plb_ledger_balanced(&s, 1, 0, &negative, &err), PLB_ERR_VALUE);
@@ -110,8 +111,9 @@ static void no_strategy_is_free(void **state)
     plb_ledger_t s = made();
     plb_err_t err;
     observe(&s, 1, 2.0, 2.0, 0.25);
-    const plb_costs_t silent = {NAN, 0.0, NAN, 0.0}, parts = {1.0, 2.0, 3.0, 4.0},
-                      whole = {1.0, NAN, 0.0, 5.0};
+    const plb_costs_t silent = {NAN, 0.0, NAN, 0.0, false},
+                      parts = {1.0, 2.0, 3.0, 4.0, false},
+                      whole = {1.0, NAN, 0.0, 5.0, false};
     assert_int_equal(plb_ledger_balanced(&s, 1, 0, &silent, &err), PLB_OK);
     assert_true(plb_ledger_theta(&s, 0) == 0.25); /* a balanced iteration */
     assert_int_equal(plb_ledger_balanced(&s, 2, 1, &parts, &err), PLB_OK);
