@@ -126,7 +126,8 @@ class Replay:
         core = _core.Replay(**_PLAIN, n_ranks=t.n_ranks)
         core.loop(0, t.n_phases, math.nan)
         core.feed(there)
-        times: F64 = core.take()[1]
+        times = core.take()[1]
+        assert times is not None  # they were asked for
         return times
 
     @property
@@ -276,7 +277,7 @@ def replay(
         )
         given.load()
     prices = _Prices(trace, cost, tell, (alpha, beta))
-    decider = given and given.decider(trace.n_ranks, prices.network(given))
+    decider = None if given is None else given.decider(trace.n_ranks, prices.network(given))
     core = _core.Replay(
         n_ranks=trace.n_ranks,
         decider=decider.core if decider else None,

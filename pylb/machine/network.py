@@ -36,7 +36,8 @@ class Network(NamedTuple):
 
     def rank_times(self, snapshot: Snapshot) -> F64:
         """Seconds of each rank in one iteration, with what it sends to other ranks, (p,)."""
-        return _core.phase_times(snapshot, self.alpha, self.beta)
+        out: F64 = _core.phase_times(snapshot, self.alpha, self.beta)
+        return out
 
     @classmethod
     def fit(cls, bytes: ArrayLike, seconds: ArrayLike) -> Network:

@@ -536,7 +536,7 @@ class Balancer(Asynchronous):
         mine = _core.first_cost(*price, self._sizes.handling, len(items), nbytes, self.n_ranks)
         return self._agreement.step(Kind.FORESEE, self._done, cost=mine)[0].cost_max
 
-    def _prices(self) -> tuple[float, ...]:
+    def _prices(self) -> tuple[float, float, float, float]:
         """What messages, bytes, packing an object and the rest of a balancing cost; nan where that
         was not measured.
         """

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pylb.snapshot import I32, I64, Edges
+from pylb.snapshot import F64, I32, I64
 
 
 class Database(NamedTuple):
@@ -21,8 +21,10 @@ class Database(NamedTuple):
     migratable : (n,) bool
     home : (n,) int32
         The rank where it was added.
-    edges : Edges
-        By index, sorted by source and target; bytes and messages per iteration.
+    src, dst : (m,) int32
+        Indices of objects that talk, sorted by source and target.
+    edge_bytes, edge_messages : (m,) float64
+        Per iteration.
     """
 
     order: I64
@@ -31,7 +33,10 @@ class Database(NamedTuple):
     memory: I64
     migratable: Any
     home: I32
-    edges: Edges
+    src: I32
+    dst: I32
+    edge_bytes: F64
+    edge_messages: F64
 
 
 def database(facts: list[Any], edges: list[Any], passes: list[int]) -> Database:
@@ -55,5 +60,8 @@ def database(facts: list[Any], edges: list[Any], passes: list[int]) -> Database:
         memory,
         migratable.astype(bool),
         home.astype(np.int32),
-        Edges(src, dst, amounts[by, 0], amounts[by, 1]),
+        src,
+        dst,
+        amounts[by, 0],
+        amounts[by, 1],
     )

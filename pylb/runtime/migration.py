@@ -25,7 +25,7 @@ from pylb.runtime.messages import Mailbox
 from pylb.runtime.objects import FACTS, HERE, Directory, Item, Store
 from pylb.runtime.rounds import place_in_rounds
 from pylb.runtime.transport import Sends
-from pylb.snapshot import F64, I32, Snapshot
+from pylb.snapshot import F64, I32, Edges, Snapshot
 from pylb.strategies import Strategy
 
 
@@ -214,7 +214,7 @@ class Balancing:
             bytes=db.bytes,
             memory=np.maximum(db.memory, 0) if np.any(db.memory >= 0) else None,
             migratable=db.migratable,
-            edges=db.edges,
+            edges=Edges(db.src, db.dst, db.edge_bytes, db.edge_messages),
         )
         return snapshot, here, work if work.any() else None
 

@@ -141,10 +141,10 @@ def _stretch(ranks: list[int], parts: tuple[Part, ...], k: int) -> Stretch:
         db.memory,
         db.migratable,
         np.concatenate([part.load[:k] for part in parts], axis=1)[:, db.order],
-        db.edges.src,
-        db.edges.dst,
-        db.edges.nbytes,
-        db.edges.messages,
+        db.src,
+        db.dst,
+        db.edge_bytes,
+        db.edge_messages,
         db.home,
     )
 
