@@ -181,6 +181,7 @@ class Decider:
         seconds_migration: float,
         cost: float,
         moved: bool,
+        given: bool = False,
         /,
     ) -> None: ...
     def abandon(self) -> None: ...
