@@ -92,8 +92,7 @@ static void bad_input_changes_nothing(void **state)
     assert_int_equal(plb_ledger_observe(&s, NAN, 1, 1, &err), PLB_ERR_VALUE);
     assert_int_equal(plb_ledger_observe(&s, 1, INFINITY, 1, &err), PLB_ERR_VALUE);
     assert_int_equal(plb_ledger_observe(&s, 1, 1, -1, &err), PLB_ERR_VALUE);
-    const plb_costs_t fine = {0}, negative = {.strategy = -1},
-                      endless = {.whole = INFINITY};
+    const plb_costs_t fine = {0}, negative = {.strategy = -1}, endless = {.whole = INFINITY};
     assert_int_equal(plb_ledger_balanced(&s, 1, 2, &fine, &err), PLB_ERR_RANGE);
     assert_int_equal(plb_ledger_balanced(&s, 1, -1, &fine, &err), PLB_ERR_RANGE);
     assert_int_equal(plb_ledger_balanced(&s, 1, 0, &negative, &err), PLB_ERR_VALUE);
@@ -111,8 +110,7 @@ static void no_strategy_is_free(void **state)
     plb_ledger_t s = made();
     plb_err_t err;
     observe(&s, 1, 2.0, 2.0, 0.25);
-    const plb_costs_t silent = {NAN, 0.0, NAN, 0.0, false},
-                      parts = {1.0, 2.0, 3.0, 4.0, false},
+    const plb_costs_t silent = {NAN, 0.0, NAN, 0.0, false}, parts = {1.0, 2.0, 3.0, 4.0, false},
                       whole = {1.0, NAN, 0.0, 5.0, false};
     assert_int_equal(plb_ledger_balanced(&s, 1, 0, &silent, &err), PLB_OK);
     assert_true(plb_ledger_theta(&s, 0) == 0.25); /* a balanced iteration */
