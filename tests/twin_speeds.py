@@ -16,15 +16,22 @@ from pylb.snapshot import F64, I32, I64
 PLACEMENTS = 8  # that are remembered
 AGEING = 0.7  # weight of a placement against that of the next one
 PRIOR = 0.25  # weight of the user's own work estimate, in observations
-# When a rank is said to have changed: the median of its objects that stayed takes so much longer or
-# shorter, LEAST of them, by ERRORS of its own, and they do alike: but for the noise, four in five
-# within half of that.  Objects that have grown do so each by its own.
+# A rank is treated as a new one where its objects' median has changed by CHANGED or more, and by
+# ERRORS times its own error, LEAST objects, all alike: nine deciles apart by no more than half of
+# the change, and what is usual on all ranks.
 CHANGED, ALIKE, LEAST = math.log(1.1), 0.5, 4
-NOISE = 2.56 * math.sqrt(2.0)  # between the deciles of a difference of two, in sigma
-# When ranks are said to be unlike: the speeds account for a part of what changed as objects moved
-# (for it to remain so: a smaller one), one is off by more than a twentieth, and the squares of all,
+# Ranks show that they are unlike where the speeds explain a part of what changed as objects moved (a
+# smaller part once they are believed), one is off by more than a twentieth, and the squares of all,
 # in their errors, add up to more than chance allows, by ERRORS of that sum's deviations.
-EXPLAINED, STILL, ERRORS, UNLIKE = 0.08, 0.03, 4.0, 0.05
+EXPLAINED, STILL, ERRORS, UNLIKE = 0.25, 0.05, 4.0, 0.05
+# Speeds are believed when their predictions have gained PROVEN, or where CLEAR of all that changed in
+# the last interval is explained by them.
+PROVEN, CLEAR, FEW_LARGE = 8.5, 0.95, 3
+# An observation and an interval count for MOST; FREEDOM of Student's t; a change below FLOOR is not
+# worth a gain; ENOUGH_MOVED objects make a mean as good as it may be; PRIOR_RANK objects of the mean
+# rank are part of each rank's control.
+MOST, FREEDOM, FLOOR, ENOUGH_MOVED, PRIOR_RANK = 3.0, 3.0, 0.02, 4.0, 4.0
+INTERVALS = 7
 WARY = 1.5  # times what ranks were seen to be unsteady by, as that is of few
 DOUBTS = 2  # fits in a row that show no sign of it, until they are said to be alike again
 ENOUGH = 250  # objects a rank; of more than twice as many, a part speaks for all
@@ -38,6 +45,7 @@ class Observation(NamedTuple):
     key: I64
     who: I32
     seconds: F64
+    usual: float = 0.0  # what the program as a whole has changed by since the one before
 
     def weight(self) -> F64:
         """Of each: short objects are noisier, by the clock and where a quota stops them."""
@@ -81,6 +89,13 @@ class SpeedLearner:
         self._seen: list[Observation] = []
         self._shifts: deque[float] = deque(maxlen=PLACEMENTS * n_ranks)
         self._doubts = 0
+        self._guess: F64 = np.zeros(n_ranks)
+        self._gains: deque[F64] = deque(maxlen=INTERVALS)
+
+    @property
+    def evidence(self) -> float:
+        """What the speeds have gained by their predictions, over the best rival."""
+        return float(np.min(np.sum(self._gains, axis=0))) if self._gains else 0.0
 
     def observe(
         self, key: ArrayLike, rank: ArrayLike, seconds: ArrayLike, work: ArrayLike | None = None
@@ -91,10 +106,11 @@ class SpeedLearner:
         order = np.argsort(keys)
         order = order[times[order] > 0]
         order = order[_speaks_for_all(keys[order], self.n_ranks)]
-        self._follow_changes(keys[order], ranks[order], times[order])
-        now = Observation(keys[order], self._who[ranks[order]], times[order])
+        usual = self._compare(keys[order], ranks[order], times[order])
+        now = Observation(keys[order], self._who[ranks[order]], times[order], usual)
         if self._seen and _same_places(self._seen[-1], now):
-            self._seen.pop()  # no news of the speeds: what is older shall not be forgotten for it
+            # no news of the speeds: what is older shall not be forgotten for it
+            now = now._replace(usual=usual + self._seen.pop().usual)
         self._seen = [*self._seen[1 - PLACEMENTS :], now]
         estimates = None
         if work is not None:
@@ -105,29 +121,115 @@ class SpeedLearner:
         self._fit(estimates)
         return self.speed
 
-    def _follow_changes(self, keys: I64, ranks: I32, times: F64) -> None:
-        """Ranks whose objects stayed and changed alike are others from now on."""
+    def _compare(self, keys: I64, ranks: I32, times: F64) -> float:
+        """Which ranks have changed, and whether the speeds have predicted what moved; what the
+        program as a whole has changed by.
+        """
         if not self._seen:
-            return
+            return 0.0
         last = self._seen[-1]
         _, old, new = np.intersect1d(last.key, keys, assume_unique=True, return_indices=True)
-        stayed = last.who[old] == self._who[ranks[new]]
-        old, new = old[stayed], new[stayed]
-        shift = np.log(times[new] / last.seconds[old])
-        if not len(shift):
-            return
-        by = np.lexsort((shift, ranks[new]))
-        found, first, m = np.unique(ranks[new][by], return_index=True, return_counts=True)
+        was = np.searchsorted(self._who, last.who[old], sorter=np.argsort(self._who))
+        a, b = np.argsort(self._who)[was], ranks[new]
+        change = np.log(times[new] / last.seconds[old])
+        known = np.isfinite(self.error)
+        tells = (a == b) | (known[a] & known[b] & (self.speed is not None))
+        shift = np.where(tells, change - (self._guess[a] - self._guess[b]), np.nan)
+        by_rank = {r: shift[(b == r) & tells] for r in np.unique(b[tells]).tolist()}
         low, middle, high = (
-            shift[by][first + np.rint(part * (m - 1)).astype(int)] for part in (0.1, 0.5, 0.9)
+            np.array([np.sort(x)[int(np.rint(part * (len(x) - 1)))] for x in by_rank.values()])
+            for part in (0.1, 0.5, 0.9)
         )
-        change = np.abs(middle - (np.median(middle) if len(found) > 2 else 0.0))
-        self._shifts.extend(change.tolist())
-        alike = high - low < ALIKE * change + NOISE * self.sigma
-        sure = change > np.maximum(CHANGED, ERRORS * 0.5 * (high - low) / np.sqrt(m))
-        changed = found[alike & sure & (m >= LEAST)]
-        self._who[changed] = self._count + np.arange(len(changed))
-        self._count += len(changed)
+        every = float(np.median(middle)) if len(by_rank) > 2 else 0.0
+        usual_width = float(np.median(high - low)) if by_rank else 0.0
+        control = np.full(self.n_ranks, every)
+        for i, (r, x) in enumerate(by_rank.items()):
+            by, width = abs(middle[i] - every), high[i] - low[i]
+            self._shifts.append(by)
+            sure = by > max(CHANGED, ERRORS * 0.5 * width / math.sqrt(len(x)))
+            if width < ALIKE * by + usual_width and sure and len(x) >= LEAST:
+                control[r] = middle[i] if self.speed is not None else every
+                self._who[r] = self._count
+                self._count += 1
+        if not np.array_equal(last.key, keys) or np.any(a != b):
+            self._test(old, last, a, b, change - control[b], every)
+        return every
+
+    def _history(self, then: Observation, keys: I64, y: F64) -> F64:
+        """By how much objects have changed since then; 0 where they were not there."""
+        at = np.minimum(np.searchsorted(then.key, keys), len(then.key) - 1)
+        return np.where(then.key[at] == keys, y - np.log(then.seconds[at]), 0.0)
+
+    def _test(self, old: I64, last: Observation, a: I64, b: I32, change: F64, every: float) -> None:
+        """Do the speeds fitted before predict the new placement?"""
+        p, stayed = self.n_ranks, a == b
+        square = np.bincount(b[stayed], change[stayed] ** 2, p)
+        count = np.bincount(b[stayed], minlength=p)
+        spread = (square + PRIOR_RANK * square.sum() / max(count.sum(), 1)) / (count + PRIOR_RANK)
+        moved = ~stayed & np.isfinite(self.error)[a] & np.isfinite(self.error)[b]
+        if not moved.any():
+            return
+        a, b, d = a[moved], b[moved], change[moved]
+        again = trend = np.zeros(len(d))
+        if len(self._seen) > 1:
+            keys, y = last.key[old][moved], np.log(last.seconds[old][moved])
+            again = self._history(self._seen[-2], keys, y)
+            trend = self._history(self._seen[0], keys, y) / (len(self._seen) - 1)
+        told = d - (self._guess[a] - self._guess[b])
+        gains = []
+        for side in (a, b):
+            n = np.bincount(side, minlength=p)
+            some = n > 0
+            n = n[some]
+
+            def mean(x: F64, side: Any = side, some: Any = some, n: Any = n) -> F64:
+                return np.asarray(np.bincount(side, x, p)[some] / n)
+
+            square, middle = mean(told**2), mean(told) ** 2
+            noise = np.maximum(mean(np.maximum(spread[a], spread[b])), square - middle)
+            noise = FREEDOM * (noise / np.minimum(n, ENOUGH_MOVED) + FLOOR**2)
+
+            def by_object(x: F64, square: F64 = square, middle: F64 = middle) -> F64:
+                return np.maximum(middle + mean(x**2) - square, 0.0)
+
+            off = [
+                np.minimum(mean(d) ** 2, by_object(d)),
+                np.minimum(mean(d + every) ** 2, by_object(d + every)),
+                mean(d + every - again) ** 2,
+                by_object(d + every + again),
+                mean(d + every - trend) ** 2,
+            ]
+            gain = [0.5 * FREEDOM * np.log((noise + x) / (noise + middle)) for x in off]
+            gains.append([np.clip(g, -MOST, MOST).sum() for g in gain])
+        self._gains.append(np.clip(np.min(gains, axis=0), -MOST, MOST))
+
+    def _is_clear(self) -> bool:
+        """Whether the guess explains all that changed from the last placement but one to the last."""
+        if len(self._seen) < 2:
+            return False
+        last, now = self._seen[-2:]
+        _, old, new = np.intersect1d(last.key, now.key, assume_unique=True, return_indices=True)
+        number = {who: r for r, who in enumerate(self._who.tolist())}
+        a, b = (
+            np.array([number.get(w, -1) for w in who.tolist()], int)
+            for who in (last.who[old], now.who[new])
+        )
+        if np.any(a < 0) or np.any(b < 0):
+            return False
+        change = np.log(now.seconds[new] / last.seconds[old]) - now.usual
+        moved = a != b
+        left = change - (self._guess[a] - self._guess[b])
+        linked = np.bincount(np.append(a[moved], b[moved]), minlength=self.n_ranks)
+        owed = 1.0 / np.maximum(linked[a], 1) + 1.0 / np.maximum(linked[b], 1)
+        left = np.where(owed < 1.0, left / np.where(owed < 1.0, 1.0 - owed, 1.0), change)
+        left = np.where(moved, left, change)
+        was = float(np.sum(np.sort(change[moved] ** 2)[:-FEW_LARGE]))
+        return was > 0.0 and 1.0 - float(np.sum(left**2)) / was > CLEAR
+
+    def _is_proven(self, has_estimates: bool) -> bool:
+        if self.speed is not None or has_estimates:
+            return self.evidence >= 0.0
+        return self.evidence > PROVEN or (self.evidence >= 0.0 and self._is_clear())
 
     def _fit(self, estimates: Observation | None) -> None:
         """Two models: work that stays as it is, and work that has changed from each placement to
@@ -142,7 +244,7 @@ class SpeedLearner:
         if fit.moved * FEW < len(self._seen[-1].key):
             return  # hardly an object has moved of late: what was known stands
         self.error = np.hypot(fit.error, self._unrest())
-        self.sigma, self.explained = fit.sigma, fit.explained
+        self.sigma, self.explained, self._guess = fit.sigma, fit.explained, fit.log
         known = np.isfinite(self.error)
         off = np.abs(fit.log[known])
         free = max(np.count_nonzero(known) - 1, 1)
@@ -152,6 +254,7 @@ class SpeedLearner:
             self.explained > enough
             and bool(off.max(initial=0.0) > UNLIKE)
             and float(np.sum((off / self.error[known]) ** 2)) > chance
+            and self._is_proven(estimates is not None and len(estimates.key) > 0)
         )
         self._doubts = 0 if unlike else self._doubts + 1
         if unlike:
@@ -195,11 +298,18 @@ class SpeedLearner:
         number_of = np.empty(self._count, np.int32)
         number_of[self._who] = np.arange(self.n_ranks)
         number_of[past] = self.n_ranks + np.arange(len(past))
+        # A stay on a rank is one observation.
+        y = np.log(np.concatenate([o.seconds for o in seen])[order])
+        weight = (np.repeat(weights, sizes) * np.concatenate([o.weight() for o in seen]))[order]
+        comes = is_first.copy()
+        comes[1:] |= who[1:] != who[:-1]
+        stay = np.cumsum(comes) - 1
+        whole = np.bincount(stay, weight)
         speed, error, sigma, explained, moved = _core.speeds_fit(
-            np.append(np.flatnonzero(is_first), len(key)),
-            number_of[who],
-            np.concatenate([o.seconds for o in seen])[order],
-            (np.repeat(weights, sizes) * np.concatenate([o.weight() for o in seen]))[order],
+            np.append(np.flatnonzero(is_first[comes]), len(whole)),
+            number_of[who[comes]],
+            np.exp(np.bincount(stay, weight * y) / whole),
+            whole,
             self.n_ranks + len(past),
         )
         known = np.isfinite(error[: self.n_ranks])

@@ -12,14 +12,16 @@ static const double FLOOR = 0.02;  /* a change below is not worth a gain */
 static const double ENOUGH = 4.0; /* objects make a mean as good as it may be: shocks are common */
 static const double PRIOR = 4.0; /* objects of the mean rank that each rank's control is made of */
 
-enum { LEAST = 3 }; /* objects that moved, more than ranks are linked by them */
+enum { FEW = 3 }; /* objects alone are no evidence, whatever they do */
 
+enum { STAY, STILL, AGAIN, UNDONE, TREND };
 enum { SPEEDS, RIVALS = PLB_EVIDENCE_RIVALS, PREDICTIONS = 1 + RIVALS };
 
 /* Sums over the objects that have left a rank, or come to one. */
 struct plb_evidence_side {
-    double n, noise, square;
-    double miss[PREDICTIONS]; /* what each prediction was off by; `square` is that of the speeds */
+    double n, noise; /* objects, and their noise */
+    double miss[PREDICTIONS],
+        square[PREDICTIONS]; /* what each prediction was off by, its square */
 };
 
 int plb_evidence_init(plb_evidence_t *self, int32_t p, plb_err_t *err)
@@ -76,9 +78,9 @@ static void add(plb_evidence_side_t *self, const double *miss, double noise)
 {
     self->n += 1.0;
     self->noise += noise;
-    self->square += miss[SPEEDS] * miss[SPEEDS];
     for (int k = 0; k < PREDICTIONS; k++) {
         self->miss[k] += miss[k];
+        self->square[k] += miss[k] * miss[k];
     }
 }
 
@@ -108,12 +110,15 @@ static void look_at_moved(plb_evidence_t *self, const plb_interval_t *in)
         }
         const int64_t key = now->key[j];
         const double y = (double)last->y[i], change = (double)now->y[j] - y - in->shift[b];
-        double again = change_since(in->before, &at_before, key, y);
-        double trend = change_since(in->oldest, &at_oldest, key, y);
-        again -= again != 0.0 ? in->usual_before : 0.0;
-        trend = trend != 0.0 ? trend / in->intervals - in->usual_trend : 0.0;
-        const double miss[PREDICTIONS] = {change - (in->log_speed[a] - in->log_speed[b]), change,
-                                          change - again, change + again, change - trend};
+        const double whole = change + in->now->usual;
+        const double again = change_since(in->before, &at_before, key, y);
+        const double trend = change_since(in->oldest, &at_oldest, key, y) / in->intervals;
+        const double miss[PREDICTIONS] = {change - (in->log_speed[a] - in->log_speed[b]),
+                                          change,
+                                          whole,
+                                          whole - again,
+                                          whole + again,
+                                          whole - trend};
         const double noise = fmax(self->spread[a], self->spread[b]);
         add(&self->side[a], miss, noise);
         add(&self->side[self->p + b], miss, noise);
@@ -133,13 +138,17 @@ static void gains_of(const plb_evidence_side_t *side, int32_t p, double *gain)
         if (of->n == 0.0) {
             continue;
         }
-        const double mean = of->miss[SPEEDS] / of->n;
-        const double own = fmax(of->square / of->n - mean * mean, 0.0);
-        const double noise = fmax(of->noise / of->n, own) / fmin(of->n, ENOUGH) + FLOOR * FLOOR;
-        const double left = 1.0 + mean * mean / (FREEDOM * noise);
+        const double mean = of->miss[SPEEDS] / of->n, square = of->square[SPEEDS] / of->n;
+        const double own = fmax(square - mean * mean, 0.0);
+        const double noise =
+            FREEDOM * (fmax(of->noise / of->n, own) / fmin(of->n, ENOUGH) + FLOOR * FLOOR);
         for (int k = 0; k < RIVALS; k++) {
-            const double other = of->miss[1 + k] / of->n;
-            gain[k] += clip(0.5 * FREEDOM * log((1.0 + other * other / (FREEDOM * noise)) / left));
+            const double off = of->miss[1 + k] / of->n, by_mean = off * off;
+            const double by_object = fmax(mean * mean + of->square[1 + k] / of->n - square, 0.0);
+            const double other = k == UNDONE               ? by_object
+                                 : k == STAY || k == STILL ? fmin(by_mean, by_object)
+                                                           : by_mean;
+            gain[k] += clip(0.5 * FREEDOM * log((noise + other) / (noise + mean * mean)));
         }
     }
 }
@@ -164,53 +173,88 @@ void plb_evidence_test(plb_evidence_t *self, const plb_interval_t *in)
     }
 }
 
-/* Objects that moved between ranks of known speed, or stayed on one of any; their squares. */
-typedef struct all_changes {
-    int64_t moved, linked;
-    double was, left, stayed;
-} all_changes_t;
+/* An object that goes from one placement to the next. */
+typedef struct step {
+    int64_t at; /* in last */
+    int32_t a, b;
+    double change;
+} step_t;
 
-/* What an object has changed by, going from rank a to rank b. */
-static void account_for(all_changes_t *all, const plb_interval_t *in, int32_t a, int32_t b,
-                        double change)
+/* The next object of both placements from number *j of `now` on; false: there is none. */
+static bool next_step(const plb_interval_t *in, int64_t *j, step_t *out)
 {
-    const double left = change - (in->log_speed[a] - in->log_speed[b]);
-    if (a == b) {
-        all->stayed += change * change;
-    } else {
-        all->moved++;
-        all->was += change * change;
-        all->left += left * left;
+    const plb_placement_t *last = in->last, *now = in->now;
+    for (; *j < now->n; ++*j) {
+        out->at = plb_placement_find(last, out->at, now->key[*j]);
+        if (out->at < last->n && last->key[out->at] == now->key[*j]) {
+            out->a = last->who[out->at];
+            out->b = now->who[*j];
+            out->change = (double)now->y[*j] - last->y[out->at] - now->usual;
+            ++*j;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the speeds leave of a change, had they been fitted without this object: of m objects that
+ * link a rank, its speed owes a share of 1 / m to each. */
+static double left_out(const plb_evidence_t *self, const plb_interval_t *in, const step_t *step)
+{
+    const double owed = 1.0 / (double)self->stayed[step->a] + 1.0 / (double)self->stayed[step->b];
+    const double left = step->change - (in->log_speed[step->a] - in->log_speed[step->b]);
+    return owed < 1.0 ? left / (1.0 - owed) : step->change;
+}
+
+/* How many moved objects link each rank; false: a rank has changed too. */
+static bool count_links(plb_evidence_t *self, const plb_interval_t *in)
+{
+    step_t step = {0};
+    int64_t j = 0;
+    memset(self->stayed, 0, (size_t)self->p * sizeof *self->stayed);
+    while (next_step(in, &j, &step)) {
+        if (step.a >= self->p || step.b >= self->p) {
+            return false;
+        }
+        self->stayed[step.a] += step.a != step.b;
+        self->stayed[step.b] += step.a != step.b;
+    }
+    return true;
+}
+
+/* Keeps the FEW largest, in falling order. */
+static void keep_largest(double *largest, double x)
+{
+    for (int i = 0; i < FEW; i++) {
+        if (x > largest[i]) {
+            const double smaller = largest[i];
+            largest[i] = x;
+            x = smaller;
+        }
     }
 }
 
 double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in)
 {
-    all_changes_t all = {0};
-    int64_t i = 0;
-    memset(self->stayed, 0,
-           (size_t)self->p * sizeof *self->stayed); /* here: ranks that are linked */
-    for (int64_t j = 0; j < in->now->n; j++) {
-        i = plb_placement_find(in->last, i, in->now->key[j]);
-        if (i == in->last->n || in->last->key[i] != in->now->key[j]) {
-            continue;
-        }
-        const int32_t a = in->last->who[i], b = in->now->who[j];
-        if (a >= self->p || b >= self->p) {
-            return 0.0; /* a rank has changed too */
-        }
-        account_for(&all, in, a, b, (double)in->now->y[j] - in->last->y[i] - in->shift[b]);
-        self->stayed[a] |= a != b;
-        self->stayed[b] |= a != b;
-    }
-    for (int32_t r = 0; r < self->p; r++) {
-        all.linked += self->stayed[r];
-    }
-    if (all.moved < all.linked + LEAST || all.was == 0.0) {
+    double was = 0.0, left = 0.0, largest[FEW] = {0};
+    int64_t j = 0;
+    step_t step = {0};
+    if (!count_links(self, in)) {
         return 0.0;
     }
-    const double lost = (double)all.moved / (double)(all.moved - all.linked + 1);
-    return 1.0 - (all.left * lost + all.stayed) / all.was;
+    while (next_step(in, &j, &step)) {
+        const bool moved = step.a != step.b;
+        const double e = moved ? left_out(self, in, &step) : step.change;
+        left += e * e;
+        if (moved) {
+            was += step.change * step.change;
+            keep_largest(largest, step.change * step.change);
+        }
+    }
+    for (int i = 0; i < FEW; i++) {
+        was -= largest[i];
+    }
+    return was > 0.0 ? 1.0 - left / was : 0.0;
 }
 
 double plb_evidence_total(const plb_evidence_t *self)

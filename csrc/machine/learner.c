@@ -20,10 +20,10 @@ enum { LEAST = 4 };
 /* Ranks show that they are unlike where the speeds explain a part of what changed as objects moved
  * (a smaller part once they are believed), one is off by more than a twentieth, and the squares of
  * all, in their errors, add up to more than chance allows, by ERRORS of that sum's deviations. */
-static const double EXPLAINED = 0.08, STILL = 0.03, ERRORS = 4.0, UNLIKE = 0.05;
+static const double EXPLAINED = 0.25, STILL = 0.05, ERRORS = 4.0, UNLIKE = 0.05;
 
-/* What speeds must have gained by their predictions (`evidence.h`): two intervals at least. */
-static const double PROVEN = 5.5;
+/* What speeds must have gained by their predictions (`evidence.h`): three intervals at least. */
+static const double PROVEN = 8.5;
 
 /* Or where next to nothing else has changed, neither what moved nor what stayed. */
 static const double CLEAR = 0.95;
@@ -110,6 +110,9 @@ static void begin_again(plb_learner_t *self, const int32_t *past_of)
                 who[i] = past_of[who[i]];
             }
         }
+        for (int32_t r = 0; r < self->p; r++) {
+            self->is_there[(int64_t)j * self->p + r] &= past_of[r] < 0;
+        }
     }
 }
 
@@ -135,7 +138,7 @@ static void find_changed(plb_learner_t *self, const change_t *change, int32_t n,
         self->shift[self->n_shifts++ % ((int64_t)MOST * self->p)] = by;
         if (has_changed(&change[i], by, usual_width)) {
             past_of[change[i].rank] = self->p + self->n_past++;
-            shift[change[i].rank] = change[i].middle;
+            shift[change[i].rank] = self->unlike ? change[i].middle : all; /* or its work grew */
         }
     }
     self->now.usual = all;
@@ -145,21 +148,15 @@ static void find_changed(plb_learner_t *self, const change_t *change, int32_t n,
 static void test_guess(plb_learner_t *self, const double *shift)
 {
     const int32_t n = self->n_seen;
-    double usual = 0.0;
     if (plb_placement_same(&self->seen[n - 1], &self->now)) {
         return;
-    }
-    for (int32_t j = 1; j < n; j++) {
-        usual += self->seen[j].usual / (n - 1);
     }
     const plb_interval_t interval = {
         .last = &self->seen[n - 1],
         .now = &self->now,
         .before = n > 1 ? &self->seen[n - 2] : NULL,
         .oldest = n > 1 ? &self->seen[0] : NULL,
-        .intervals = n - 1,
-        .usual_before = self->seen[n - 1].usual,
-        .usual_trend = usual,
+        .intervals = n > 1 ? n - 1 : 1,
         .shift = shift,
         .log_speed = self->guess,
         .error = self->error,
@@ -250,6 +247,16 @@ out:
     return ret;
 }
 
+/* Which ranks placement j has objects on. */
+static void note_ranks(plb_learner_t *self, int32_t j)
+{
+    uint8_t *is_there = self->is_there + (int64_t)j * self->p;
+    memset(is_there, 0, (size_t)self->p);
+    for (int64_t i = 0; i < self->seen[j].n; i++) {
+        is_there[self->seen[j].who[i]] = 1;
+    }
+}
+
 /* The new placement is the last one; that which leaves lends its memory to the next. */
 static int remember(plb_learner_t *self, plb_err_t *err)
 {
@@ -261,8 +268,10 @@ static int remember(plb_learner_t *self, plb_err_t *err)
     } else if (n == MOST) {
         gone = self->seen[0];
         memmove(self->seen, self->seen + 1, (size_t)--n * sizeof *self->seen);
+        memmove(self->is_there, self->is_there + self->p, (size_t)n * (size_t)self->p);
     }
     self->seen[n] = self->now;
+    note_ranks(self, n);
     self->n_seen = n + 1;
     self->now = gone;
     return forget_past(self, err);
@@ -406,20 +415,6 @@ static void gather(const plb_learner_t *self, plb_moved_t *steady, plb_moved_t *
     }
 }
 
-/* In how many placements each rank was seen, as it is now. */
-static void count_seen(const plb_learner_t *self, int32_t *seen_in, int32_t *last)
-{
-    for (int32_t j = 0; j < self->n_seen; j++) {
-        const int32_t *who = self->seen[j].who;
-        for (int64_t i = 0; i < self->seen[j].n; i++) {
-            if (who[i] < self->p && last[who[i]] <= j) {
-                last[who[i]] = j + 1;
-                seen_in[who[i]]++;
-            }
-        }
-    }
-}
-
 /* Ranks as a whole are unsteady, by other programs or by a drift of their objects: an error of
  * each speed, the median of what ranks have changed by from placement to placement, over as many
  * as the rank was seen in. */
@@ -427,24 +422,22 @@ static int add_unrest(const plb_learner_t *self, double *error, plb_err_t *err)
 {
     int ret = PLB_OK;
     double *shift = NULL;
-    int32_t *seen_in = NULL, *last = NULL;
     const int64_t all = (int64_t)MOST * self->p, n = self->n_shifts < all ? self->n_shifts : all;
     if (n == 0) {
         return ret;
     }
     PLB_NEW(shift, n);
-    PLB_NEW0(seen_in, self->p);
-    PLB_NEW0(last, self->p);
     memcpy(shift, self->shift, (size_t)n * sizeof *shift);
     const double deviation = WARY * 1.4826 * plb_median(shift, n) / sqrt(2.0);
-    count_seen(self, seen_in, last);
     for (int32_t r = 0; r < self->p; r++) {
-        error[r] = hypot(error[r], deviation / sqrt(seen_in[r] > 1 ? seen_in[r] : 1.0));
+        int32_t seen_in = 0;
+        for (int32_t j = 0; j < self->n_seen; j++) {
+            seen_in += self->is_there[(int64_t)j * self->p + r];
+        }
+        error[r] = hypot(error[r], deviation / sqrt(seen_in > 1 ? seen_in : 1.0));
     }
 out:
     plb_free(shift);
-    plb_free(seen_in);
-    plb_free(last);
     return ret;
 }
 
@@ -483,38 +476,33 @@ static bool shows(const plb_learner_t *self)
 }
 
 /* Whether the guess explains all that changed from the last placement but one to the last. */
-static bool is_clear(plb_learner_t *self, double *shift)
+static bool is_clear(plb_learner_t *self)
 {
     const int32_t n = self->n_seen;
     if (n < 2) {
         return false;
     }
-    for (int32_t r = 0; r < self->p; r++) {
-        shift[r] = self->seen[n - 1].usual;
-    }
     const plb_interval_t interval = {.last = &self->seen[n - 2],
                                      .now = &self->seen[n - 1],
-                                     .shift = shift,
                                      .log_speed = self->guess,
                                      .error = self->error};
     return plb_evidence_explained(&self->evidence, &interval) > CLEAR;
 }
 
 /* Whether the guesses have predicted what came; the user's own word needs no proof, but must not
- * be disproved.  room[p]. */
-static bool is_proven(plb_learner_t *self, double *room)
+ * be disproved. */
+static bool is_proven(plb_learner_t *self)
 {
     const double gain = plb_evidence_total(&self->evidence);
     if (self->unlike || self->user.n > 0) {
         return gain >= 0.0;
     }
-    return gain > PROVEN || (gain >= 0.0 && is_clear(self, room));
+    return gain > PROVEN || (gain >= 0.0 && is_clear(self));
 }
 
-/* room[p] */
-static void conclude(plb_learner_t *self, double *room)
+static void conclude(plb_learner_t *self)
 {
-    const bool unlike = shows(self) && is_proven(self, room);
+    const bool unlike = shows(self) && is_proven(self);
     self->doubts = unlike ? 0 : self->doubts + 1;
     if (unlike) {
         memcpy(self->log_speed, self->guess, (size_t)self->p * sizeof *self->guess);
@@ -571,7 +559,7 @@ static int fit(plb_learner_t *self, plb_err_t *err)
         centre(log_speed, error, self->p);
         memcpy(self->error, error, (size_t)self->p * sizeof *error);
         memcpy(self->guess, log_speed, (size_t)self->p * sizeof *log_speed);
-        conclude(self, log_speed);
+        conclude(self);
     }
 out:
     plb_moved_free(&steady);
@@ -598,6 +586,7 @@ int plb_learner_init(plb_learner_t *self, int32_t p, plb_err_t *err)
     PLB_NEW0(self->guess, p);
     PLB_NEW(self->error, p);
     PLB_NEW(self->shift, (int64_t)MOST * p);
+    PLB_NEW0(self->is_there, (int64_t)MOST * p);
     for (int32_t r = 0; r < p; r++) {
         self->error[r] = INFINITY;
     }
@@ -623,6 +612,7 @@ void plb_learner_free(plb_learner_t *self)
     plb_free(self->guess);
     plb_free(self->error);
     plb_free(self->shift);
+    plb_free(self->is_there);
     *self = (plb_learner_t){0};
 }
 

@@ -34,10 +34,11 @@ typedef struct plb_learner {
     plb_evidence_t evidence;
     plb_placement_t seen[PLB_LEARNER_PLACEMENTS]; /* the oldest first */
     int32_t n_seen;
-    int32_t n_past;   /* ranks that have changed are p ... p + n_past - 1 as they were */
-    double *shift;    /* [PLB_LEARNER_PLACEMENTS * p] what ranks have changed by, a ring */
-    int64_t n_shifts; /* ever */
-    int32_t doubts;   /* fits in a row without a sign, while speeds are known */
+    int32_t n_past;    /* ranks that have changed are p ... p + n_past - 1 as they were */
+    uint8_t *is_there; /* [PLB_LEARNER_PLACEMENTS * p] has a placement objects on a rank? */
+    double *shift;     /* [PLB_LEARNER_PLACEMENTS * p] what ranks have changed by, a ring */
+    int64_t n_shifts;  /* ever */
+    int32_t doubts;    /* fits in a row without a sign, while speeds are known */
 
     /* Kept from call to call, so that nothing is allocated twice. */
     plb_placement_t now, user;

@@ -58,7 +58,7 @@ typedef struct fit {
     float *weight;         /* [m] by Huber's rule */
     float *miss;           /* [m] y + s less its object's mean */
     uint32_t *count;       /* [BINS] observations by what they miss */
-    double *share;         /* [n] one over the sum of an object's weights */
+    double *share;         /* [n] one over the sum of an object's weights; of two: their spring */
     double *s;             /* [p] what is sought */
     double *r, *z, *d, *q; /* [p] of the gradients */
     double *total;         /* [p] sum of the weights of a rank's observations */
@@ -93,7 +93,8 @@ out:
     return ret;
 }
 
-/* q = S v, where S is what the elimination of the objects' work leaves. */
+/* q = S v, where S is what the elimination of the objects' work leaves.  Most objects have been on
+ * two ranks: they are springs between these, and not in the ranks' totals. */
 static void apply(const fit_t *self, const double *v, double *q)
 {
     const int64_t *start = self->in->start;
@@ -102,12 +103,20 @@ static void apply(const fit_t *self, const double *v, double *q)
         q[r] = (ALIKE + self->total[r]) * v[r];
     }
     for (int64_t o = 0; o < self->in->n; o++) {
+        const int64_t begin = start[o], end = start[o + 1];
+        if (end - begin == 2) {
+            const int32_t a = rank[begin], b = rank[begin + 1];
+            const double pull = self->share[o] * (v[a] - v[b]);
+            q[a] += pull;
+            q[b] -= pull;
+            continue;
+        }
         double mean = 0.0;
-        for (int64_t k = start[o]; k < start[o + 1]; k++) {
+        for (int64_t k = begin; k < end; k++) {
             mean += (double)self->weight[k] * v[rank[k]];
         }
         mean *= self->share[o];
-        for (int64_t k = start[o]; k < start[o + 1]; k++) {
+        for (int64_t k = begin; k < end; k++) {
             q[rank[k]] -= (double)self->weight[k] * mean;
         }
     }
@@ -118,6 +127,40 @@ static inline float weigh(float given, float miss, float most)
 {
     const float size = fabsf(miss);
     return size > most ? given * most / size : given;
+}
+
+/* An object of two observations, the first at k, in set_up. */
+static inline double set_up_pair(fit_t *self, int64_t k)
+{
+    const plb_moved_t *in = self->in;
+    const int32_t a = in->rank[k], b = in->rank[k + 1];
+    const double v = self->weight[k], w = self->weight[k + 1], spring = v * w / (v + w);
+    const double off = (double)in->y[k] - in->y[k + 1] + self->s[a] - self->s[b];
+    self->r[a] -= spring * off;
+    self->r[b] += spring * off;
+    self->diagonal[a] += spring;
+    self->diagonal[b] += spring;
+    return spring;
+}
+
+static inline double set_up_object(fit_t *self, int64_t begin, int64_t end)
+{
+    const plb_moved_t *in = self->in;
+    double sum = 0.0, mean = 0.0;
+    for (int64_t k = begin; k < end; k++) {
+        sum += self->weight[k];
+        mean += (double)self->weight[k] * (in->y[k] + self->s[in->rank[k]]);
+    }
+    const double share = 1.0 / sum;
+    mean *= share;
+    for (int64_t k = begin; k < end; k++) {
+        const int32_t i = in->rank[k];
+        const double w = self->weight[k];
+        self->r[i] -= w * (in->y[k] + self->s[i] - mean);
+        self->total[i] += w;
+        self->diagonal[i] += w * (1.0 - w * share);
+    }
+    return share;
 }
 
 /* Weights, by what was missed where that is known (sigma > 0); their sums, the diagonal, and the
@@ -131,24 +174,13 @@ static void set_up(fit_t *self, double sigma)
         self->total[i] = 0.0;
         self->diagonal[i] = ALIKE;
     }
+    for (int64_t k = 0; k < in->m; k++) {
+        self->weight[k] = sigma > 0.0 ? weigh(in->weight[k], self->miss[k], most) : in->weight[k];
+    }
     for (int64_t o = 0; o < in->n; o++) {
-        double sum = 0.0, mean = 0.0;
-        for (int64_t k = in->start[o]; k < in->start[o + 1]; k++) {
-            const float w =
-                sigma > 0.0 ? weigh(in->weight[k], self->miss[k], most) : in->weight[k];
-            self->weight[k] = w;
-            sum += w;
-            mean += (double)w * (in->y[k] + self->s[in->rank[k]]);
-        }
-        const double share = self->share[o] = 1.0 / sum;
-        mean *= share;
-        for (int64_t k = in->start[o]; k < in->start[o + 1]; k++) {
-            const int32_t i = in->rank[k];
-            const double w = self->weight[k];
-            self->r[i] -= w * (in->y[k] + self->s[i] - mean);
-            self->total[i] += w;
-            self->diagonal[i] += w * (1.0 - w * share);
-        }
+        const int64_t begin = in->start[o], end = in->start[o + 1];
+        self->share[o] =
+            end - begin == 2 ? set_up_pair(self, begin) : set_up_object(self, begin, end);
     }
 }
 
@@ -161,17 +193,6 @@ static double precondition(fit_t *self)
         rz += self->r[i] * self->z[i];
     }
     return rz;
-}
-
-/* What r . r / diagonal is where all ranks are alike: the yardstick of a fit that begins
- * elsewhere. */
-static double whole_residual(fit_t *self)
-{
-    memcpy(self->q, self->s, (size_t)self->p * sizeof *self->s);
-    memset(self->s, 0, (size_t)self->p * sizeof *self->s);
-    set_up(self, 0.0);
-    memcpy(self->s, self->q, (size_t)self->p * sizeof *self->s);
-    return precondition(self);
 }
 
 /* Conjugate gradients from the s and the residual that there are, until r . r / diagonal is no
@@ -208,6 +229,14 @@ static inline uint32_t bin_of(float x)
     return (bits & UINT32_C(0x7FFFFFFF)) >> (23 - DIGITS);
 }
 
+/* Of n observations of an object whose mean is fitted: how much more each misses than it seems. */
+static inline double freedom_of(int64_t n)
+{
+    static const double few[] = {0.0, 0.0, 1.4142135623730951, 1.224744871391589,
+                                 1.1547005383792515};
+    return n < 5 ? few[n] : sqrt((double)n / (double)(n - 1));
+}
+
 static double middle_of(uint32_t bin)
 {
     const uint32_t bits = (bin << (23 - DIGITS)) | UINT32_C(1) << (22 - DIGITS);
@@ -216,30 +245,69 @@ static double middle_of(uint32_t bin)
     return x;
 }
 
-/* What each observation misses, as that of one whose object's work is known; sigma is 1.4826 times
- * the median of |miss|, that of a normal distribution, to less than a percent. */
+/* sigma is 1.4826 times the median of |miss|, that of a normal distribution, to less than a
+ * percent.
+ */
+static double median_miss(const fit_t *self)
+{
+    uint32_t bin = 0;
+    for (int64_t seen = self->count[0]; 2 * seen < self->in->m; seen += self->count[bin]) {
+        bin++;
+    }
+    return 1.4826 * middle_of(bin);
+}
+
+/* What each observation of an object misses, as that of one whose object's work is known. */
+static inline void find_misses(fit_t *self, const float *weight, int64_t begin, int64_t end)
+{
+    const plb_moved_t *in = self->in;
+    double mean = 0.0, sum = 0.0;
+    for (int64_t k = begin; k < end; k++) {
+        const double z = in->y[k] + self->s[in->rank[k]];
+        self->miss[k] = (float)z;
+        mean += (double)weight[k] * z;
+        sum += weight[k];
+    }
+    const float middle = (float)(mean / sum), freedom = (float)freedom_of(end - begin);
+    for (int64_t k = begin; k < end; k++) {
+        self->miss[k] = (self->miss[k] - middle) * freedom;
+    }
+}
+
 static double find_sigma(fit_t *self)
 {
     const plb_moved_t *in = self->in;
     memset(self->count, 0, BINS * sizeof *self->count);
     for (int64_t o = 0; o < in->n; o++) {
+        find_misses(self, self->weight, in->start[o], in->start[o + 1]);
+    }
+    for (int64_t k = 0; k < in->m; k++) {
+        self->count[bin_of(self->miss[k])]++;
+    }
+    return median_miss(self);
+}
+
+/* What the observations miss at the s and the sigma of an earlier fit: the objects' means by
+ * weights that follow Huber's rule themselves, after a few rounds of each object alone. */
+static void begin_from(fit_t *self, double sigma)
+{
+    const plb_moved_t *in = self->in;
+    const float most = (float)(HUBER * fmax(sigma, LEAST_SIGMA));
+    for (int64_t o = 0; o < in->n; o++) {
         const int64_t begin = in->start[o], end = in->start[o + 1];
-        double mean = 0.0;
-        for (int64_t k = begin; k < end; k++) {
-            mean += (double)self->weight[k] * (in->y[k] + self->s[in->rank[k]]);
-        }
-        mean *= self->share[o];
-        const double freedom = sqrt((double)(end - begin) / (double)(end - begin - 1));
-        for (int64_t k = begin; k < end; k++) {
-            self->miss[k] = (float)((in->y[k] + self->s[in->rank[k]] - mean) * freedom);
-            self->count[bin_of(self->miss[k])]++;
+        find_misses(self, in->weight, begin, end);
+        for (int round = 0; round < ROUNDS - 1; round++) {
+            bool same = true;
+            for (int64_t k = begin; k < end; k++) {
+                self->weight[k] = weigh(in->weight[k], self->miss[k], most);
+                same = same && self->weight[k] == in->weight[k];
+            }
+            if (same) {
+                break;
+            }
+            find_misses(self, self->weight, begin, end);
         }
     }
-    uint32_t bin = 0;
-    for (int64_t seen = self->count[0]; 2 * seen < in->m; seen += self->count[bin]) {
-        bin++;
-    }
-    return 1.4826 * middle_of(bin);
 }
 
 static bool is_linked(const fit_t *self, int32_t r)
@@ -255,19 +323,19 @@ static void judge(const fit_t *self, plb_speeds_t *out)
     const plb_moved_t *in = self->in;
     double whole = 0.0, left = 0.0;
     for (int64_t o = 0; o < in->n; o++) {
-        double sum = 0.0, y = 0.0, z = 0.0;
+        double sum = 0.0, y = 0.0, z = 0.0, yy = 0.0, zz = 0.0;
+        const double origin = in->y[in->start[o]]; /* so that the squares are small */
         for (int64_t k = in->start[o]; k < in->start[o + 1]; k++) {
-            sum += in->weight[k];
-            y += (double)in->weight[k] * in->y[k];
-            z += (double)in->weight[k] * (in->y[k] + self->s[in->rank[k]]);
+            const double w = in->weight[k], a = in->y[k] - origin, b = a + self->s[in->rank[k]];
+            sum += w;
+            y += w * a;
+            z += w * b;
+            yy += w * a * a;
+            zz += w * b * b;
         }
-        y /= sum;
-        z /= sum;
-        for (int64_t k = in->start[o]; k < in->start[o + 1]; k++) {
-            const double a = in->y[k] - y, e = in->y[k] + self->s[in->rank[k]] - z;
-            whole += in->weight[k] * a * a;
-            left += in->weight[k] * e * e;
-        }
+        sum = 1.0 / sum;
+        whole += fmax(yy - y * y * sum, 0.0);
+        left += fmax(zz - z * z * sum, 0.0);
     }
     int64_t free = in->m - in->n, fitted = -1;
     for (int32_t r = 0; r < self->p; r++) {
@@ -298,15 +366,14 @@ static void hand_over(const fit_t *self, double sigma, double *log_speed, double
     }
 }
 
-/* Weights and speeds in turn, until sigma stays; from the s that is there. */
-static void iterate(fit_t *self, bool warm, plb_speeds_t *out)
+/* Weights and speeds in turn, until sigma stays; from s and the sigma of a fit that began with a
+ * residual of `first`, or all from 0.  What the first residual was. */
+static double iterate(fit_t *self, double first, plb_speeds_t *out)
 {
-    double first = 0.0, before;
+    double before;
     int round = 0;
-    if (warm) {
-        first = whole_residual(self);
-        set_up(self, 0.0);
-        out->sigma = find_sigma(self);
+    if (out->sigma > 0.0) {
+        begin_from(self, out->sigma);
     }
     do {
         before = out->sigma;
@@ -315,10 +382,12 @@ static void iterate(fit_t *self, bool warm, plb_speeds_t *out)
         out->sigma = find_sigma(self);
     } while (++round < ROUNDS && fabs(out->sigma - before) > SAME * out->sigma);
     solve(self, TOLERANCE, first);
+    return first;
 }
 
 /* What this fit has found is where the next one begins. */
-static int leave(const fit_t *self, plb_speeds_start_t *start, plb_err_t *err)
+static int leave(const fit_t *self, double first, double sigma, plb_speeds_start_t *start,
+                 plb_err_t *err)
 {
     int ret = PLB_OK;
     if (start->p != self->p) {
@@ -327,6 +396,8 @@ static int leave(const fit_t *self, plb_speeds_start_t *start, plb_err_t *err)
         start->p = self->p;
     }
     memcpy(start->log_speed, self->s, (size_t)self->p * sizeof *self->s);
+    start->first = first;
+    start->sigma = sigma;
 out:
     return ret;
 }
@@ -335,19 +406,21 @@ int plb_speeds_of_moved(const plb_moved_t *moved, int32_t p, plb_speeds_start_t 
                         double *log_speed, double *error, plb_speeds_t *out, plb_err_t *err)
 {
     fit_t self = {0};
+    double first = 0.0;
     int ret = fit_init(&self, moved, p, err);
     if (ret == PLB_OK) {
-        const bool warm = start != NULL && start->p == p && start->log_speed != NULL;
-        if (warm) {
-            memcpy(self.s, start->log_speed, (size_t)p * sizeof *self.s);
-        }
         *out = (plb_speeds_t){.moved = moved->n};
+        if (start != NULL && start->p == p && start->first > 0.0) {
+            memcpy(self.s, start->log_speed, (size_t)p * sizeof *self.s);
+            first = start->first;
+            out->sigma = start->sigma;
+        }
         if (moved->n > 0) {
-            iterate(&self, warm, out);
+            first = iterate(&self, first, out);
         }
         judge(&self, out);
         hand_over(&self, fmax(out->sigma, out->error), log_speed, error);
-        ret = start != NULL ? leave(&self, start, err) : PLB_OK;
+        ret = start != NULL ? leave(&self, first, out->sigma, start, err) : PLB_OK;
     }
     fit_free(&self);
     return ret;

@@ -44,6 +44,8 @@ void plb_moved_free(plb_moved_t *self);
 typedef struct plb_speeds_start {
     int32_t p;
     double *log_speed; /* [p] */
+    double first;      /* the residual that a fit from nothing begins with */
+    double sigma;
 } plb_speeds_start_t;
 
 void plb_speeds_start_free(plb_speeds_start_t *self);
