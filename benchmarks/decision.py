@@ -5,7 +5,7 @@
 Ranks have speeds from 0.5 to 2, which the decider learns from one LB step after another; the hot
 objects move, so that each step moves some.  The decision is what the placing rank computes for an
 LB step (``_core.Decider.place``); gathering the loads and moving the objects are not in it.  The
-steps after the speeds are known count, and the fastest of them.
+steps after the speeds are known count, and their median.
 """
 
 from __future__ import annotations
@@ -90,12 +90,10 @@ def main() -> None:
         title=f"{args.objects} objects on {args.ranks} ranks",
     )
     for name in ("BestFitLB", "auto"):
-        best = min(
-            (r["seconds"] for r in rows if r["strategy"] == name and r["knows_speeds"]),
-            default=float("nan"),
-        )
-        met = "as it should be" if best <= MOST else "NOT MET"
-        print(f"{name}: fastest decision with speeds {1e3 * best:.1f} ms, limit 50 ms: {met}")
+        known = [r["seconds"] for r in rows if r["strategy"] == name and r["knows_speeds"]]
+        middle = float(np.median(known)) if known else float("nan")
+        met = "as it should be" if middle <= MOST else "NOT MET"
+        print(f"{name}: decisions with speeds, median {1e3 * middle:.1f} ms, limit 50 ms: {met}")
     if args.json:
         Path(args.json).parent.mkdir(parents=True, exist_ok=True)
         Path(args.json).write_text(json.dumps(rows, indent=1))

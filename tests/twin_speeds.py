@@ -20,16 +20,16 @@ PRIOR = 0.25  # weight of the user's own work estimate, in observations
 # ERRORS times its own error, LEAST objects, all alike: nine deciles apart by no more than half of
 # the change, and what is usual on all ranks.
 CHANGED, ALIKE, LEAST = math.log(1.1), 0.5, 4
-# Ranks show that they are unlike where the speeds explain a part of what changed as objects moved (a
-# smaller part once they are believed), one is off by more than a twentieth, and the squares of all,
-# in their errors, add up to more than chance allows, by ERRORS of that sum's deviations.
+# Ranks show that they are unlike where the speeds explain a part of what changed as objects moved
+# (a smaller part once they are believed), one is off by more than a twentieth, and the squares of
+# all, in their errors, add up to more than chance allows, by ERRORS of that sum's deviations.
 EXPLAINED, STILL, ERRORS, UNLIKE = 0.25, 0.05, 4.0, 0.05
-# Speeds are believed when their predictions have gained PROVEN, or where CLEAR of all that changed in
-# the last interval is explained by them.
+# Speeds are believed when their predictions have gained PROVEN, or where CLEAR of all that changed
+# in the last interval is explained by them.
 PROVEN, CLEAR, FEW_LARGE = 8.5, 0.95, 3
 # An observation and an interval count for MOST; FREEDOM of Student's t; a change below FLOOR is not
-# worth a gain; ENOUGH_MOVED objects make a mean as good as it may be; PRIOR_RANK objects of the mean
-# rank are part of each rank's control.
+# worth a gain; ENOUGH_MOVED objects make a mean as good as it may be; PRIOR_RANK objects of the
+# mean rank are part of each rank's control.
 MOST, FREEDOM, FLOOR, ENOUGH_MOVED, PRIOR_RANK = 3.0, 3.0, 0.02, 4.0, 4.0
 INTERVALS = 7
 WARY = 1.5  # times what ranks were seen to be unsteady by, as that is of few
@@ -204,7 +204,7 @@ class SpeedLearner:
         self._gains.append(np.clip(np.min(gains, axis=0), -MOST, MOST))
 
     def _is_clear(self) -> bool:
-        """Whether the guess explains all that changed from the last placement but one to the last."""
+        """Whether the guess explains all that changed between the last two placements."""
         if len(self._seen) < 2:
             return False
         last, now = self._seen[-2:]
