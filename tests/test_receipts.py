@@ -324,3 +324,11 @@ def test_an_object_that_cannot_migrate_is_named_in_shadow_mode():
         pylb.Balancer(mode="shadow", lag=1).begin(3)
     with pytest.raises(DomainError, match="mode is 'on '"):
         pylb.Balancer(mode="on ")
+
+
+def test_receipts_are_equal_to_the_bit():
+    one, other = (pylb.Receipt(3, "hold", "why", "auto", max=0.1) for _ in range(2))
+    assert one == other  # figures that are not known are alike
+    assert pylb.History([one]) == pylb.History([other])
+    assert one != pylb.Receipt(3, "hold", "why", "auto", max=np.nextafter(0.1, 1.0))
+    assert one != "a receipt"
