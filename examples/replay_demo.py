@@ -48,9 +48,8 @@ def generate(folder: Path) -> None:
 
 
 def replay(folder: Path) -> int:
-    """Left alone, as a Balancer would have run it, balanced after every or every fifth phase."""
-    words = ["--strategy", "unbalanced,auto,GreedyLB,RefineLB", "--every", "1,5"]
-    return pylb(["replay", str(folder), *words])
+    """Left alone, as a Balancer would have run it, and balanced after every phase."""
+    return pylb(["replay", str(folder)])
 
 
 def main(argv: list[str]) -> int:
