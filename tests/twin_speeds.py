@@ -20,16 +20,16 @@ PRIOR = 0.25  # weight of the user's own work estimate, in observations
 # ERRORS times its own error, LEAST objects, all alike: nine deciles apart by no more than half of
 # the change, and what is usual on all ranks.
 CHANGED, ALIKE, LEAST = math.log(1.1), 0.5, 4
-# Ranks show that they are unlike where the speeds explain a part of what changed as objects moved (a
-# smaller part once they are believed), one is off by more than a twentieth, and the squares of all,
-# in their errors, add up to more than chance allows, by ERRORS of that sum's deviations.
+# Ranks show that they are unlike where the speeds explain a part of what changed as objects moved
+# (a smaller part once they are believed), one is off by more than a twentieth, and the squares of
+# all, in their errors, add up to more than chance allows, by ERRORS of that sum's deviations.
 EXPLAINED, STILL, ERRORS, UNLIKE = 0.25, 0.05, 4.0, 0.05
-# Speeds are believed when their predictions have gained PROVEN, or where CLEAR of all that changed in
-# the last interval is explained by them.
+# Speeds are believed when their predictions have gained PROVEN, or where they explain CLEAR of all
+# that changed in the last interval, also without the FEW_LARGE largest changes.
 PROVEN, CLEAR, FEW_LARGE = 8.5, 0.95, 3
-# An observation and an interval count for MOST; FREEDOM of Student's t; a change below FLOOR is not
-# worth a gain; ENOUGH_MOVED objects make a mean as good as it may be; PRIOR_RANK objects of the mean
-# rank are part of each rank's control.
+# An observation and an interval count for MOST; FREEDOM of Student's t; a change below FLOOR is
+# not worth a gain; ENOUGH_MOVED objects make a mean as good as it may be; PRIOR_RANK objects of the
+# mean rank are part of each rank's control.
 MOST, FREEDOM, FLOOR, ENOUGH_MOVED, PRIOR_RANK = 3.0, 3.0, 0.02, 4.0, 4.0
 INTERVALS = 7
 WARY = 1.5  # times what ranks were seen to be unsteady by, as that is of few
@@ -157,12 +157,12 @@ class SpeedLearner:
 
     def _history(self, then: Observation, keys: I64, y: F64) -> F64:
         """By how much objects have changed since then; 0 where they were not there."""
+        if not len(then.key):
+            return np.zeros(len(keys))
         at = np.minimum(np.searchsorted(then.key, keys), len(then.key) - 1)
         return np.where(then.key[at] == keys, y - np.log(then.seconds[at]), 0.0)
 
-    def _test(
-        self, old: I64, last: Observation, a: I64, b: I32, change: F64, every: float
-    ) -> None:
+    def _test(self, old: I64, last: Observation, a: I64, b: I32, change: F64, every: float) -> None:
         """Do the speeds fitted before predict the new placement?"""
         p, stayed = self.n_ranks, a == b
         square = np.bincount(b[stayed], change[stayed] ** 2, p)
@@ -206,7 +206,7 @@ class SpeedLearner:
         self._gains.append(np.clip(np.min(gains, axis=0), -MOST, MOST))
 
     def _is_clear(self) -> bool:
-        """Whether the guess explains all that changed from the last placement but one to the last."""
+        """Whether the guess explains all that changed in the last interval."""
         if len(self._seen) < 2:
             return False
         last, now = self._seen[-2:]

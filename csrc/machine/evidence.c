@@ -6,11 +6,11 @@
 
 #include "base/mem.h"
 
-static const double MOST = 3.0;   /* that an observation, and an interval, counts for */
+static const double MOST = 3.0;    /* that an observation, and an interval, counts for */
 static const double FREEDOM = 3.0; /* of Student's t */
-static const double FLOOR = 0.02; /* a change below is not worth a gain */
+static const double FLOOR = 0.02;  /* a change below is not worth a gain */
 static const double ENOUGH = 4.0; /* objects make a mean as good as it may be: shocks are common */
-static const double PRIOR = 4.0;  /* objects of the mean rank that each rank's control is made of */
+static const double PRIOR = 4.0; /* objects of the mean rank that each rank's control is made of */
 
 enum { FEW = 3 }; /* objects alone are no evidence, whatever they do */
 
@@ -20,7 +20,8 @@ enum { SPEEDS, RIVALS = PLB_EVIDENCE_RIVALS, PREDICTIONS = 1 + RIVALS };
 /* Sums over the objects that have left a rank, or come to one. */
 struct plb_evidence_side {
     double n, noise; /* objects, and their noise */
-    double miss[PREDICTIONS], square[PREDICTIONS]; /* what each prediction was off by, its square */
+    double miss[PREDICTIONS],
+        square[PREDICTIONS]; /* what each prediction was off by, its square */
 };
 
 int plb_evidence_init(plb_evidence_t *self, int32_t p, plb_err_t *err)
@@ -112,8 +113,12 @@ static void look_at_moved(plb_evidence_t *self, const plb_interval_t *in)
         const double whole = change + in->now->usual;
         const double again = change_since(in->before, &at_before, key, y);
         const double trend = change_since(in->oldest, &at_oldest, key, y) / in->intervals;
-        const double miss[PREDICTIONS] = {change - (in->log_speed[a] - in->log_speed[b]), change,
-                                          whole, whole - again, whole + again, whole - trend};
+        const double miss[PREDICTIONS] = {change - (in->log_speed[a] - in->log_speed[b]),
+                                          change,
+                                          whole,
+                                          whole - again,
+                                          whole + again,
+                                          whole - trend};
         const double noise = fmax(self->spread[a], self->spread[b]);
         add(&self->side[a], miss, noise);
         add(&self->side[self->p + b], miss, noise);
@@ -140,7 +145,7 @@ static void gains_of(const plb_evidence_side_t *side, int32_t p, double *gain)
         for (int k = 0; k < RIVALS; k++) {
             const double off = of->miss[1 + k] / of->n, by_mean = off * off;
             const double by_object = fmax(mean * mean + of->square[1 + k] / of->n - square, 0.0);
-            const double other = k == UNDONE              ? by_object
+            const double other = k == UNDONE               ? by_object
                                  : k == STAY || k == STILL ? fmin(by_mean, by_object)
                                                            : by_mean;
             gain[k] += clip(0.5 * FREEDOM * log((noise + other) / (noise + mean * mean)));

@@ -51,8 +51,8 @@ typedef struct change {
  * if both speeds are believed, so that the rest of its change is known. */
 static bool tells_shift(const plb_learner_t *self, int32_t a, int32_t b)
 {
-    return a == b || (self->unlike && a < self->p && isfinite(self->error[a]) &&
-                      isfinite(self->error[b]));
+    return a == b ||
+           (self->unlike && a < self->p && isfinite(self->error[a]) && isfinite(self->error[b]));
 }
 
 /* log of how much longer objects take than is known of them, by rank, which is begin[r] to end[r];
@@ -87,8 +87,8 @@ static change_t quantiles(int32_t r, double *x, int64_t m)
                   high = (int64_t)rint(0.9 * last);
     change_t out = {.rank = r, .m = m, .middle = plb_nth(x, m, middle)};
     out.low = low < middle ? plb_nth(x, middle, low) : out.middle;
-    out.high = high > middle ? plb_nth(x + middle + 1, m - middle - 1, high - middle - 1)
-                             : out.middle;
+    out.high =
+        high > middle ? plb_nth(x + middle + 1, m - middle - 1, high - middle - 1) : out.middle;
     return out;
 }
 
@@ -217,12 +217,12 @@ out:
     return ret;
 }
 
-/* Ranks of the past that no placement knows any more are forgotten. */
+/* Ranks of the past that no placement knows any more are forgotten, now and then. */
 static int forget_past(plb_learner_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     int32_t *number = NULL, n = 0;
-    if (self->n_past == 0) {
+    if (++self->n_remembered % MOST != 0 || self->n_past == 0) {
         return ret;
     }
     PLB_NEW0(number, self->n_past);
@@ -293,7 +293,8 @@ static void add_observation(plb_moved_t *out, int32_t who, float y, float weight
     out->weight[out->m++] = weight;
 }
 
-/* For work that stays: an object that has moved, each of its stays on a rank as one observation. */
+/* For work that stays: an object that has moved, each of its stays on a rank as one observation.
+ */
 static void add_stays(plb_moved_t *out, const history_t *from)
 {
     const int64_t first = out->m;
@@ -414,9 +415,9 @@ static void gather(const plb_learner_t *self, plb_moved_t *steady, plb_moved_t *
     }
 }
 
-/* Ranks as a whole are unsteady, by other programs or by a drift of their objects: an error of each
- * speed, the median of what ranks have changed by from placement to placement, over as many as the
- * rank was seen in. */
+/* Ranks as a whole are unsteady, by other programs or by a drift of their objects: an error of
+ * each speed, the median of what ranks have changed by from placement to placement, over as many
+ * as the rank was seen in. */
 static int add_unrest(const plb_learner_t *self, double *error, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -488,8 +489,8 @@ static bool is_clear(plb_learner_t *self)
     return plb_evidence_explained(&self->evidence, &interval) > CLEAR;
 }
 
-/* Whether the guesses have predicted what came; the user's own word needs no proof, but must not be
- * disproved. */
+/* Whether the guesses have predicted what came; the user's own word needs no proof, but must not
+ * be disproved. */
 static bool is_proven(plb_learner_t *self)
 {
     const double gain = plb_evidence_total(&self->evidence);
