@@ -1,5 +1,4 @@
-"""Programs whose objects' loads change, on virtual ranks: what a learner of speeds must not be
-fooled by.
+"""Programs whose objects' loads change, on virtual ranks: work that must not pass for speeds.
 
 A program is the matrix of its objects' loads.  `simulate` runs it on ranks of given speeds with the
 runtime's own estimates, a strategy and a learner, without messages: hundreds in a minute.
@@ -121,7 +120,7 @@ KINDS = (hot_region, growth, walk, jumps, peaks, periodic, steps)
 
 
 def draw(seed: int) -> Program:
-    """A random program: 4 ... 64 ranks, 2 ... 64 objects on each, one to three kinds of change."""
+    """A program by chance: 4 ... 64 ranks, 2 ... 64 objects on each, one to three kinds."""
     rng = np.random.default_rng([seed, 20240])
     p = int(rng.choice([4, 5, 6, 8, 8, 12, 16, 24, 32, 64]))
     each = int(rng.choice([2, 4, 8, 16, 16, 32, 64]))
@@ -141,6 +140,39 @@ def draw(seed: int) -> Program:
     names = "+".join(KINDS[k].__name__ for k in kinds)
     name = f"{seed}: {names}, {p} x {each}, noise {noise}, {strategy}, every {every}"
     return Program(name, p, loads, cold, strategy, every, float(rng.uniform(1.02, 1.3)))
+
+
+def draw_unlike(seed: int) -> tuple[Program, np.ndarray]:
+    """A program by chance on ranks that are up to 1.5, 2 or 4 times slower: one rank, half of them,
+    or each by another factor.  Loads are noisy, and some rise and fall; and the ranks' speeds.
+    """
+    rng = np.random.default_rng([seed, 777])
+    p, each = int(rng.choice([2, 3, 4, 4, 6, 8, 16, 32])), int(rng.choice([8, 16, 32, 64]))
+    n, iterations = p * each, 60
+    base = rng.choice([np.zeros(n), rng.normal(0.0, 0.5, n), rng.uniform(0.0, np.log(10.0), n)])
+    noise, drift = (
+        float(rng.choice([0.0, 0.02, 0.05, 0.2])),
+        float(rng.choice([0.0, 0.0, 0.2, 0.5])),
+    )
+    wave = np.sin(2.0 * np.pi * (np.arange(n) / n - np.arange(iterations)[:, None] / 60.0))
+    loads = (
+        1e-3 * np.exp(base + noise * rng.standard_normal((iterations, n))) * (1.0 + drift * wave)
+    )
+    factor, kind = float(rng.choice([1.5, 2.0, 4.0])), int(rng.integers(3))
+    speed = np.ones(p)
+    if kind == 0:
+        speed[rng.integers(p)] = 1.0 / factor
+    elif kind == 1:
+        speed = np.exp(rng.uniform(-np.log(factor), 0.0, p))
+        speed[[0, -1]] = 1.0 / factor, 1.0
+    else:
+        speed[: p // 2] = 1.0 / factor
+    strategy = str(rng.choice(["BestFitLB", "BestFitLB", "RefineLB", "GreedyLB"]))
+    every = int(rng.choice([0, 0, 3, 5, 10]))
+    name = f"{seed}: {p} x {each}, {factor} times, kind {kind}, noise {noise}, drift {drift}"
+    return Program(
+        f"{name}, {strategy}, every {every}", p, loads, 1.0, strategy, every, 1.05
+    ), speed
 
 
 # ---- plain simulation --------------------------------------------------------------------------
@@ -207,6 +239,11 @@ def simulate(
         load = objects.table[0] * (1.0 if believed is None else believed[objects.rank])
         snapshot = Snapshot(load=load, rank=objects.rank, n_ranks=p, speed=believed)
         objects.move(pylb.place(snapshot, program.strategy).rank, believed)
+
+
+def worst_off(program: Program) -> float:
+    """On like ranks, the worst speed that was believed at any time (see `off`)."""
+    return max((off(seen.speed) for seen in simulate(program)), default=0.0)
 
 
 def off(believed: Any, speed: Any = 1.0) -> float:

@@ -24,11 +24,11 @@ CHANGED, ALIKE, LEAST = math.log(1.1), 0.5, 4
 # (a smaller part once they are believed), one is off by more than a twentieth, and the squares of
 # all, in their errors, add up to more than chance allows, by ERRORS of that sum's deviations.
 EXPLAINED, STILL, ERRORS, UNLIKE = 0.25, 0.05, 4.0, 0.05
-# Speeds are believed when their predictions have gained PROVEN, or where CLEAR of all that changed
-# in the last interval is explained by them.
+# Speeds are believed when their predictions have gained PROVEN, or where they explain CLEAR of all
+# that changed in the last interval, also without the FEW_LARGE largest changes.
 PROVEN, CLEAR, FEW_LARGE = 8.5, 0.95, 3
-# An observation and an interval count for MOST; FREEDOM of Student's t; a change below FLOOR is not
-# worth a gain; ENOUGH_MOVED objects make a mean as good as it may be; PRIOR_RANK objects of the
+# An observation and an interval count for MOST; FREEDOM of Student's t; a change below FLOOR is
+# not worth a gain; ENOUGH_MOVED objects make a mean as good as it may be; PRIOR_RANK objects of the
 # mean rank are part of each rank's control.
 MOST, FREEDOM, FLOOR, ENOUGH_MOVED, PRIOR_RANK = 3.0, 3.0, 0.02, 4.0, 4.0
 INTERVALS = 7
@@ -157,6 +157,8 @@ class SpeedLearner:
 
     def _history(self, then: Observation, keys: I64, y: F64) -> F64:
         """By how much objects have changed since then; 0 where they were not there."""
+        if not len(then.key):
+            return np.zeros(len(keys))
         at = np.minimum(np.searchsorted(then.key, keys), len(then.key) - 1)
         return np.where(then.key[at] == keys, y - np.log(then.seconds[at]), 0.0)
 
@@ -204,7 +206,7 @@ class SpeedLearner:
         self._gains.append(np.clip(np.min(gains, axis=0), -MOST, MOST))
 
     def _is_clear(self) -> bool:
-        """Whether the guess explains all that changed between the last two placements."""
+        """Whether the guess explains all that changed in the last interval."""
         if len(self._seen) < 2:
             return False
         last, now = self._seen[-2:]

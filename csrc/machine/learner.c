@@ -217,12 +217,12 @@ out:
     return ret;
 }
 
-/* Ranks of the past that no placement knows any more are forgotten. */
+/* Ranks of the past that no placement knows any more are forgotten, now and then. */
 static int forget_past(plb_learner_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     int32_t *number = NULL, n = 0;
-    if (self->n_past == 0) {
+    if (++self->n_remembered % MOST != 0 || self->n_past == 0) {
         return ret;
     }
     PLB_NEW0(number, self->n_past);

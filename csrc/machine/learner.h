@@ -34,11 +34,12 @@ typedef struct plb_learner {
     plb_evidence_t evidence;
     plb_placement_t seen[PLB_LEARNER_PLACEMENTS]; /* the oldest first */
     int32_t n_seen;
-    int32_t n_past;    /* ranks that have changed are p ... p + n_past - 1 as they were */
-    uint8_t *is_there; /* [PLB_LEARNER_PLACEMENTS * p] has a placement objects on a rank? */
-    double *shift;     /* [PLB_LEARNER_PLACEMENTS * p] what ranks have changed by, a ring */
-    int64_t n_shifts;  /* ever */
-    int32_t doubts;    /* fits in a row without a sign, while speeds are known */
+    int32_t n_past;       /* ranks that have changed are p ... p + n_past - 1 as they were */
+    uint8_t *is_there;    /* [PLB_LEARNER_PLACEMENTS * p] has a placement objects on a rank? */
+    double *shift;        /* [PLB_LEARNER_PLACEMENTS * p] what ranks have changed by, a ring */
+    int64_t n_shifts;     /* ever */
+    int64_t n_remembered; /* placements ever */
+    int32_t doubts;       /* fits in a row without a sign, while speeds are known */
 
     /* Kept from call to call, so that nothing is allocated twice. */
     plb_placement_t now, user;
@@ -51,12 +52,13 @@ typedef struct plb_learner {
 int plb_learner_init(plb_learner_t *self, int32_t p, plb_err_t *err);
 void plb_learner_free(plb_learner_t *self);
 
-/** The times of n objects under another placement, each the mean of several iterations; an object
- *  without a time, 0, negative or NAN, says nothing.  work[n] (NULL: none): the user's own
- *  estimates, in any unit; none where not above 0.
+/** Take the times of n objects under another placement, each the mean of several iterations;
+ * objects without a time (0, negative or NAN) are left out.  work[n] (NULL: none): the user's own
+ * estimates, in any unit; 0: none.  Keys that come sorted, and the same ones each time, are
+ * fastest.
  *
- *  PLB_ERR_RANGE: a rank that is none; PLB_ERR_VALUE: an infinite time or work, an object
- *  twice. */
+ *  PLB_ERR_RANGE: a rank not in 0 ... p-1; PLB_ERR_VALUE: an infinite time or work, a key that is
+ *  there twice. */
 int plb_learner_observe(plb_learner_t *self, int64_t n, const int64_t *key, const int32_t *rank,
                         const double *seconds, const double *work, plb_err_t *err);
 

@@ -3,13 +3,13 @@
  * The time of object o on rank r is work_o / speed_r, in logarithms y = w_o - s_r + noise, so
  * objects that were measured on several ranks tell the ranks' speeds from their own work: a slow
  * rank slows whatever comes to it, a heavy object is heavy wherever it goes (Dasgupta 2013 takes
- * all objects to be equal; that is the limit which this lifts).  Least squares of w and s: instead
+ * all objects to be equal, this does not).  Least squares of w and s: instead
  * of alternating between the two, which may need hundreds of rounds where few objects have moved,
  * w is eliminated and s found by conjugate gradients, to the same answer.  Robust: observations
- * are weighed anew by Huber's rule (1.345 sigma; sigma from the median residual), so stragglers
- * and objects whose work has changed do not count by their squares.
+ * get weights by Huber's rule (1.345 sigma; sigma from the median residual), so stragglers and
+ * objects whose work has changed do not count by their squares.
  *
- * What only the user knows, a work estimate of each object, is an observation on one rank more.
+ * The user's own estimates of the work count as observations on one more rank.
  */
 #ifndef PLB_MACHINE_SPEEDS_H
 #define PLB_MACHINE_SPEEDS_H
@@ -25,8 +25,8 @@ typedef struct plb_speeds {
     int64_t moved;    /* objects that were seen on several ranks */
 } plb_speeds_t;
 
-/* Objects that were on several ranks, one after the other; what stayed says nothing.  Logarithms
- * and weights need no more digits than a clock has. */
+/* Objects that were on several ranks, one after the other; objects that stayed are left out.
+ * Logarithms and weights need no more digits than a clock has. */
 typedef struct plb_moved {
     int64_t n, m;   /* objects, observations */
     int64_t *start; /* [n+1] */
@@ -39,8 +39,8 @@ typedef struct plb_moved {
 int plb_moved_init(plb_moved_t *self, int64_t n, int64_t m, plb_err_t *err);
 void plb_moved_free(plb_moved_t *self);
 
-/* Where a fit begins: with what the last one of as many ranks has found, so that it ends after a
- * few steps.  {0}: with nothing. */
+/* Where a large fit begins: with what the last one has found, so that it ends after a few steps.
+ * {0}: with nothing. */
 typedef struct plb_speeds_start {
     int32_t p;
     double *log_speed; /* [p] */

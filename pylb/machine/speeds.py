@@ -14,9 +14,10 @@ class SpeedLearner:
     """Speeds of ranks, learned from one placement after another.
 
     The time of an object on a rank is its work over the rank's speed; objects that move tell the
-    two apart (`csrc/machine/speeds.h`).  The last eight placements are remembered, old ones count
-    less and less, and a rank whose objects all change alike while they stay is another rank from
-    then on: what was seen of it before is no longer held against it (`csrc/machine/learner.h`).
+    two apart (`csrc/machine/speeds.h`).  The last eight placements are remembered, and old ones
+    count less.  Speeds are believed after they have predicted placements that they were not fitted
+    to (`csrc/machine/evidence.h`).  Where all objects on a rank change by the same factor, it is
+    treated as a new rank (`csrc/machine/learner.h`).
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ class SpeedLearner:
 
     @property
     def speed(self) -> F64 | None:
-        """Geometric mean 1; (p,) float64.  None: there is no sign that ranks are unlike."""
+        """Geometric mean 1; (p,) float64.  None: ranks are not believed to be unlike."""
         return self._core.speed
 
     @property
@@ -52,10 +53,15 @@ class SpeedLearner:
         """Part of the variance that the speeds account for, 0 ... 1."""
         return self._core.explained
 
+    @property
+    def evidence(self) -> float:
+        """What the speeds' predictions have gained over the best simpler one, as a logarithm."""
+        return self._core.evidence
+
     def observe(
         self, key: ArrayLike, rank: ArrayLike, seconds: ArrayLike, work: ArrayLike | None = None
     ) -> F64 | None:
-        """The objects' times under another placement; what `speed` is now.
+        """Take the objects' times under another placement, and return what `speed` is now.
 
         Parameters
         ----------
@@ -64,16 +70,17 @@ class SpeedLearner:
         rank : (n,) int32
             Where it was.
         seconds : (n,) float64
-            What it took there in an iteration, the mean of several; without a time it says nothing.
+            What it took there in an iteration, the mean of several; objects without a time are
+            left out.
         work : (n,) float64, optional
-            The user's own estimate, in any unit; without one it is not above 0.
+            The user's own estimate, in any unit; 0: none.
 
         Raises
         ------
         DomainError
             Arrays of different lengths; an object twice; a time or an estimate that is infinite.
         OutOfRangeError
-            A rank that is none.
+            A rank below 0, or not below `n_ranks`.
         """
         keys, ranks = np.asarray(key, np.int64), np.asarray(rank, np.int32)
         times = np.asarray(seconds, float)
@@ -82,7 +89,8 @@ class SpeedLearner:
         if any(shape != shapes[0] or len(shape) != 1 for shape in shapes):
             names = ("key", "rank", "seconds", "work")[: len(shapes)]
             raise DomainError(
-                f"{', '.join(names)} have shapes {', '.join(map(str, shapes))}: expected one"
+                f"{', '.join(names)} have shapes {', '.join(map(str, shapes))}: "
+                "expected one dimension and the same length"
             )
         self._core.observe(keys, ranks, times, size)
         return self.speed

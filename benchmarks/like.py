@@ -1,0 +1,106 @@
+"""Like ranks stay alike: programs by chance whose objects' loads change with their places.
+
+    python benchmarks/like.py [--programs 200] [--clusters 24] [--first 0] [--quick]
+
+like: programs on identical virtual ranks, in a plain simulation and under `pylb.Balancer` on a
+`pylb.VirtualCluster` (tests/like_programs.py); in how many of them a speed was believed that is off
+by more than 5 %, at any time.  unlike: the same for ranks that are 1.5 to 4 times slower; after how
+many placements they are known, and how well in the end.  time: processor time of an observation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from common.cases import ROOT
+from common.figures import check
+
+from pylb.machine import SpeedLearner
+
+sys.path.insert(0, str(ROOT / "tests"))
+import like_programs as lp
+
+LIMIT = 0.05
+
+
+def like(first: int, n: int, verdicts: list[dict[str, Any]]) -> None:
+    """In how many programs on like ranks a speed is believed."""
+    programs = [lp.draw(seed) for seed in range(first, first + n)]
+    wrong = [program.name for program in programs if lp.worst_off(program) > LIMIT]
+    for name in wrong:
+        print(f"  {name}")
+    check(f"{len(wrong)} of {n} programs believe a speed that is wrong (0)", not wrong, verdicts)
+
+
+def clusters(first: int, n: int, verdicts: list[dict[str, Any]]) -> None:
+    """The same in the runtime."""
+    wrong = 0
+    for seed in range(first, first + n):
+        speeds, _ = lp.run_on_cluster(lp.draw(seed))
+        wrong += max((lp.off(np.array(s)) for s in speeds if s), default=0.0) > LIMIT
+    check(f"{wrong} of {n} programs on virtual clusters do (0)", wrong == 0, verdicts)
+
+
+def unlike(n: int, verdicts: list[dict[str, Any]]) -> None:
+    """After how many placements unlike ranks are known."""
+    after, off = [], []
+    for seed in range(n):
+        program, speed = lp.draw_unlike(seed)
+        placements, last, known = 0, np.empty(0), 0
+        for seen in lp.simulate(program, speed):
+            placements += not np.array_equal(last, seen.rank)
+            last = seen.rank.copy()
+            known = known or placements * (seen.speed is not None)
+        if known:
+            after.append(known)
+            off.append(lp.off(seen.speed, speed))
+    print(f"unlike ranks are known in {len(after)} of {n} programs, the others hardly move objects")
+    print(f"  or have loads that change more; after {np.median(after):.0f} placements (median),")
+    print(
+        f"  {np.percentile(after, 90):.0f} (nine in ten); the worst speed is then off by", end=" "
+    )
+    print(f"{100.0 * np.median(off):.1f} % (median)")
+    check(f"{len(after)} of {n} are learned (70 %)", len(after) >= 0.7 * n, verdicts)
+
+
+def seconds_each(n: int, p: int, moving: float) -> float:
+    """Processor time of an observation of n objects on p ranks, eight placements remembered."""
+    rng = np.random.default_rng(1)
+    speed, work = np.exp(rng.uniform(np.log(0.25), 0.0, p)), np.exp(rng.normal(0.0, 1.0, n))
+    key, rank, learner = np.arange(n), (np.arange(n) * p // n).astype(np.int32), SpeedLearner(p)
+    took = []
+    for _ in range(20):
+        seconds = work / speed[rank] * np.exp(0.2 * rng.standard_normal(n))
+        begin = time.process_time()
+        learner.observe(key, rank, seconds)
+        took.append(time.process_time() - begin)
+        moves = rng.random(n) < moving
+        rank = np.where(moves, rng.integers(0, p, n), rank).astype(np.int32)
+    return float(np.median(took[10:]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--programs", type=int, default=200, help="on like ranks (%(default)s)")
+    parser.add_argument("--clusters", type=int, default=24, help="in the runtime (%(default)s)")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first (%(default)s)")
+    parser.add_argument("--quick", action="store_true", help="a tenth of them")
+    args = parser.parse_args()
+    part = 10 if args.quick else 1
+    verdicts: list[dict[str, Any]] = []
+    like(args.first, args.programs // part, verdicts)
+    clusters(args.first, args.clusters // part, verdicts)
+    unlike(args.programs // part, verdicts)
+    for n, p in ((1_000, 10), (10_000, 100), (100_000, 1000)):
+        few, all_ = (1e3 * seconds_each(n, p, moving) for moving in (0.1, 1.0))
+        print(
+            f"{n:6d} objects, {p:4d} ranks: {few:.2f} ms if a tenth moves, {all_:.2f} ms if all do"
+        )
+
+
+if __name__ == "__main__":
+    main()
