@@ -164,8 +164,10 @@ def speeds_learned(comm):
     """Objects that wander tell the speeds to all ranks; their estimates are the new rank's."""
 
     def wander(snapshot):
+        # Other objects each time: if the same ones went to and fro their work might be periodic.
         places.append(snapshot)
-        return (snapshot.rank + snapshot.key % 2) % snapshot.n_ranks
+        moves = np.random.default_rng(len(places)).random(snapshot.n_objects) < 0.4
+        return (snapshot.rank + moves) % snapshot.n_ranks
 
     places = []
     slow = 1.0 + comm.rank % 3
