@@ -20,13 +20,14 @@ PRIOR = 0.25  # weight of the user's own work estimate, in observations
 # ERRORS times its own error, LEAST objects, all alike: nine deciles apart by no more than half of
 # the change, and what is usual on all ranks.
 CHANGED, ALIKE, LEAST = math.log(1.1), 0.5, 4
+NOISE = 1.5 * 2.56 * math.sqrt(2.0)  # of the nine deciles, in sigma
 # Ranks show that they are unlike where the speeds explain a part of what changed as objects moved
 # (a smaller part once they are believed), one is off by more than a twentieth, and the squares of
 # all, in their errors, add up to more than chance allows, by ERRORS of that sum's deviations.
 EXPLAINED, STILL, ERRORS, UNLIKE = 0.25, 0.05, 4.0, 0.05
 # Speeds are believed when their predictions have gained PROVEN, or where they explain CLEAR of all
-# that changed in the last interval, also without the FEW_LARGE largest changes.
-PROVEN, CLEAR, FEW_LARGE = 8.5, 0.95, 3
+# that changed in the last interval and FEW_OBJECTS share; or a part of the one and of the other.
+PROVEN, CLEAR, FEW_OBJECTS = 8.5, 0.75, 4.0
 # An observation and an interval count for MOST; FREEDOM of Student's t; a change below FLOOR is
 # not worth a gain; ENOUGH_MOVED objects make a mean as good as it may be; PRIOR_RANK objects of the
 # mean rank are part of each rank's control.
@@ -141,13 +142,13 @@ class SpeedLearner:
             for part in (0.1, 0.5, 0.9)
         )
         every = float(np.median(middle)) if len(by_rank) > 2 else 0.0
-        usual_width = float(np.median(high - low)) if by_rank else 0.0
+        noise = min(float(np.median(high - low)) if by_rank else 0.0, NOISE * self.sigma)
         control = np.full(self.n_ranks, every)
         for i, (r, x) in enumerate(by_rank.items()):
             by, width = abs(middle[i] - every), high[i] - low[i]
             self._shifts.append(by)
             sure = by > max(CHANGED, ERRORS * 0.5 * width / math.sqrt(len(x)))
-            if width < ALIKE * by + usual_width and sure and len(x) >= LEAST:
+            if width < ALIKE * by + noise and sure and len(x) >= LEAST:
                 control[r] = middle[i] if self.speed is not None else every
                 self._who[r] = self._count
                 self._count += 1
@@ -205,10 +206,10 @@ class SpeedLearner:
             gains.append([np.clip(g, -MOST, MOST).sum() for g in gain])
         self._gains.append(np.clip(np.min(gains, axis=0), -MOST, MOST))
 
-    def _is_clear(self) -> bool:
-        """Whether the guess explains all that changed in the last interval."""
+    def _explained(self) -> float:
+        """What part of all changes in the last interval the guess explains."""
         if len(self._seen) < 2:
-            return False
+            return 0.0
         last, now = self._seen[-2:]
         _, old, new = np.intersect1d(last.key, now.key, assume_unique=True, return_indices=True)
         number = {who: r for r, who in enumerate(self._who.tolist())}
@@ -216,22 +217,22 @@ class SpeedLearner:
             np.array([number.get(w, -1) for w in who.tolist()], int)
             for who in (last.who[old], now.who[new])
         )
-        if np.any(a < 0) or np.any(b < 0):
-            return False
         change = np.log(now.seconds[new] / last.seconds[old]) - now.usual
-        moved = a != b
+        moved = (a != b) & (a >= 0) & (b >= 0)  # the others are on a rank that has changed too
         left = change - (self._guess[a] - self._guess[b])
         linked = np.bincount(np.append(a[moved], b[moved]), minlength=self.n_ranks)
         owed = 1.0 / np.maximum(linked[a], 1) + 1.0 / np.maximum(linked[b], 1)
         left = np.where(owed < 1.0, left / np.where(owed < 1.0, 1.0 - owed, 1.0), change)
         left = np.where(moved, left, change)
-        was = float(np.sum(np.sort(change[moved] ** 2)[:-FEW_LARGE]))
-        return was > 0.0 and 1.0 - float(np.sum(left**2)) / was > CLEAR
+        was, squares = float(np.sum(change[moved] ** 2)), float(np.sum(change[moved] ** 4))
+        if not was * was > FEW_OBJECTS * squares:
+            return 0.0
+        return max(0.0, 1.0 - float(np.sum(left**2)) / was)
 
     def _is_proven(self, has_estimates: bool) -> bool:
         if self.speed is not None or has_estimates:
             return self.evidence >= 0.0
-        return self.evidence > PROVEN or (self.evidence >= 0.0 and self._is_clear())
+        return self.evidence / PROVEN + self._explained() / CLEAR > 1.0
 
     def _fit(self, estimates: Observation | None) -> None:
         """Two models: work that stays as it is, and work that has changed from each placement to

@@ -12,7 +12,7 @@ static const double FLOOR = 0.02;  /* a change below is not worth a gain */
 static const double ENOUGH = 4.0; /* objects make a mean as good as it may be: shocks are common */
 static const double PRIOR = 4.0; /* objects of the mean rank that each rank's control is made of */
 
-enum { FEW = 3 }; /* objects alone are no evidence, whatever they do */
+static const double FEW = 4.0; /* objects at least must share what is explained */
 
 enum { STAY, STILL, AGAIN, UNDONE, TREND };
 enum { SPEEDS, RIVALS = PLB_EVIDENCE_RIVALS, PREDICTIONS = 1 + RIVALS };
@@ -206,55 +206,33 @@ static double left_out(const plb_evidence_t *self, const plb_interval_t *in, con
     return owed < 1.0 ? left / (1.0 - owed) : step->change;
 }
 
-/* How many moved objects link each rank; false: a rank has changed too. */
-static bool count_links(plb_evidence_t *self, const plb_interval_t *in)
+/* From one rank to another one, as both still are. */
+static bool has_moved(const plb_evidence_t *self, const step_t *step)
 {
-    step_t step = {0};
-    int64_t j = 0;
-    memset(self->stayed, 0, (size_t)self->p * sizeof *self->stayed);
-    while (next_step(in, &j, &step)) {
-        if (step.a >= self->p || step.b >= self->p) {
-            return false;
-        }
-        self->stayed[step.a] += step.a != step.b;
-        self->stayed[step.b] += step.a != step.b;
-    }
-    return true;
-}
-
-/* Keeps the FEW largest, in falling order. */
-static void keep_largest(double *largest, double x)
-{
-    for (int i = 0; i < FEW; i++) {
-        if (x > largest[i]) {
-            const double smaller = largest[i];
-            largest[i] = x;
-            x = smaller;
-        }
-    }
+    return step->a != step->b && step->a < self->p && step->b < self->p;
 }
 
 double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in)
 {
-    double was = 0.0, left = 0.0, largest[FEW] = {0};
-    int64_t j = 0;
+    double was = 0.0, squares = 0.0, left = 0.0;
     step_t step = {0};
-    if (!count_links(self, in)) {
-        return 0.0;
-    }
-    while (next_step(in, &j, &step)) {
-        const bool moved = step.a != step.b;
-        const double e = moved ? left_out(self, in, &step) : step.change;
-        left += e * e;
-        if (moved) {
-            was += step.change * step.change;
-            keep_largest(largest, step.change * step.change);
+    memset(self->stayed, 0, (size_t)self->p * sizeof *self->stayed); /* here: what has moved */
+    for (int64_t j = 0; next_step(in, &j, &step);) {
+        if (has_moved(self, &step)) {
+            self->stayed[step.a]++;
+            self->stayed[step.b]++;
         }
     }
-    for (int i = 0; i < FEW; i++) {
-        was -= largest[i];
+    step = (step_t){0};
+    for (int64_t j = 0; next_step(in, &j, &step);) {
+        const bool moved = has_moved(self, &step);
+        const double e = moved ? left_out(self, in, &step) : step.change;
+        const double size = moved ? step.change * step.change : 0.0;
+        left += e * e;
+        was += size;
+        squares += size * size;
     }
-    return was > 0.0 ? 1.0 - left / was : 0.0;
+    return was * was > FEW * squares ? 1.0 - left / was : 0.0; /* by how many it is shared */
 }
 
 double plb_evidence_total(const plb_evidence_t *self)

@@ -55,9 +55,9 @@ void plb_evidence_free(plb_evidence_t *self);
 void plb_evidence_test(plb_evidence_t *self, const plb_interval_t *in);
 
 /** What part of all changes in an interval the speeds explain, also of objects that stayed; at
- * most
- *  1.  The speeds may be fitted to that interval: each object counts as if it had been left out,
- * and the three that changed most must not be what is explained. */
+ * most 1, and 0 where only a few objects have changed as they moved.  On a rank that has changed
+ * too, nothing is explained.  The speeds may be fitted to that interval: each object counts as if
+ * it had been left out. */
 double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in);
 
 /** The gain over the best rival in the last intervals, in natural logarithms. */

@@ -11,10 +11,11 @@ static const double PRIOR = 0.25; /* weight of the user's own work estimate, in 
 
 /* A rank is treated as a new one where its objects' median has changed by CHANGED
  * or more, and by ERRORS times its own error, LEAST objects, all alike: nine deciles apart by no
- * more than half of the change, and what is usual on all ranks.  Objects that grow do so each by
- * its own factor. */
+ * more than half of the change and the noise: what is usual on all ranks, or less.  Objects that
+ * grow do so each by its own factor. */
 static const double CHANGED = 0.09531017980432493; /* log 1.1 */
 static const double CHANGED_ALIKE = 0.5;
+static const double NOISE = 1.5 * 2.56 * 1.4142135623730951; /* of the nine deciles, in sigma */
 enum { LEAST = 4 };
 
 /* Ranks show that they are unlike where the speeds explain a part of what changed as objects moved
@@ -22,11 +23,10 @@ enum { LEAST = 4 };
  * all, in their errors, add up to more than chance allows, by ERRORS of that sum's deviations. */
 static const double EXPLAINED = 0.25, STILL = 0.05, ERRORS = 4.0, UNLIKE = 0.05;
 
-/* What speeds must have gained by their predictions (`evidence.h`): three intervals at least. */
-static const double PROVEN = 8.5;
-
-/* Or where next to nothing else has changed, neither what moved nor what stayed. */
-static const double CLEAR = 0.95;
+/* What speeds must have gained by their predictions (`evidence.h`), three intervals at least; or
+ * what part of all that changed in the last interval they must explain, of what moved and of what
+ * stayed; or a part of the one and of the other. */
+static const double PROVEN = 8.5, CLEAR = 0.75;
 
 static const double WARY = 1.5; /* times what ranks were seen to be unsteady by, as that is of few
                                  */
@@ -92,10 +92,10 @@ static change_t quantiles(int32_t r, double *x, int64_t m)
     return out;
 }
 
-static bool has_changed(const change_t *of, double by, double usual_width)
+static bool has_changed(const change_t *of, double by, double noise)
 {
     const double width = of->high - of->low;
-    const bool alike = width < CHANGED_ALIKE * by + usual_width;
+    const bool alike = width < CHANGED_ALIKE * by + noise;
     const bool sure = by > fmax(CHANGED, ERRORS * 0.5 * width / sqrt((double)of->m));
     return alike && sure && of->m >= LEAST;
 }
@@ -128,7 +128,7 @@ static void find_changed(plb_learner_t *self, const change_t *change, int32_t n,
     for (int32_t i = 0; i < n; i++) {
         room[i] = change[i].high - change[i].low;
     }
-    const double usual_width = n > 0 ? plb_median(room, n) : 0.0;
+    const double noise = fmin(n > 0 ? plb_median(room, n) : 0.0, NOISE * self->fit.sigma);
     for (int32_t r = 0; r < self->p; r++) {
         past_of[r] = -1;
         shift[r] = all;
@@ -136,7 +136,7 @@ static void find_changed(plb_learner_t *self, const change_t *change, int32_t n,
     for (int32_t i = 0; i < n; i++) {
         const double by = fabs(change[i].middle - all);
         self->shift[self->n_shifts++ % ((int64_t)MOST * self->p)] = by;
-        if (has_changed(&change[i], by, usual_width)) {
+        if (has_changed(&change[i], by, noise)) {
             past_of[change[i].rank] = self->p + self->n_past++;
             shift[change[i].rank] = self->unlike ? change[i].middle : all; /* or its work grew */
         }
@@ -475,29 +475,29 @@ static bool shows(const plb_learner_t *self)
            squares > freedom + ERRORS * sqrt(2.0 * freedom);
 }
 
-/* Whether the guess explains all that changed from the last placement but one to the last. */
-static bool is_clear(plb_learner_t *self)
+/* What part of all changes from the last placement but one to the last the guess explains. */
+static double explained(plb_learner_t *self)
 {
     const int32_t n = self->n_seen;
     if (n < 2) {
-        return false;
+        return 0.0;
     }
     const plb_interval_t interval = {.last = &self->seen[n - 2],
                                      .now = &self->seen[n - 1],
                                      .log_speed = self->guess,
                                      .error = self->error};
-    return plb_evidence_explained(&self->evidence, &interval) > CLEAR;
+    return fmax(0.0, plb_evidence_explained(&self->evidence, &interval));
 }
 
-/* Whether the guesses have predicted what came; the user's own word needs no proof, but must not
- * be disproved. */
+/* Whether the guesses have predicted what came, or explain what has just come; the user's own word
+ * needs no proof, but must not be disproved. */
 static bool is_proven(plb_learner_t *self)
 {
     const double gain = plb_evidence_total(&self->evidence);
     if (self->unlike || self->user.n > 0) {
         return gain >= 0.0;
     }
-    return gain > PROVEN || (gain >= 0.0 && is_clear(self));
+    return gain / PROVEN + explained(self) / CLEAR > 1.0;
 }
 
 static void conclude(plb_learner_t *self)
