@@ -119,7 +119,8 @@ def on_real_ranks(comm: Any, repeats: int) -> list[dict[str, Any]]:
     import jacobi2d
     from heat import Plate
 
-    plate, iterations = Plate(16, 48), 80
+    iterations = 160
+    plate = Plate(12, 16, period=2 * iterations, tolerance=1e-4)
 
     def run(path: str | None, **balancing: Any) -> float:
         lb = pylb.Balancer(comm, **balancing)
