@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy
 from setuptools import Extension, setup
 
-ROOMS = ["base", "measure", "decide", "partition", "place", "move", "machine", "explore"]
+ROOMS = ["base", "model", "measure", "partition", "place", "place/kit", "place/strategies"]
+ROOMS += ["decide", "decide/triggers", "io", "replay", "whatif", "whatif/simulator"]
 MPI_SHELLS = ["mpimodule", "mpi_exchange", "mpi_settle", "errors", "stats", "views"]
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Wmissing-declarations"]
 
@@ -93,9 +94,9 @@ def mpi_extension(mpicc, words):
     compile_args, link_args = split_words(words)
     out = extension(
         "pylb._mpi",
-        sources("base", "measure", "move", "mpi")
+        sources("base", "model", "measure", "comm", "partition/ranks")
         + [f"csrc/partition/{f}.c" for f in ("assignment", "moves", "quality", "remap")]
-        + [f"csrc/py/{f}.c" for f in MPI_SHELLS],
+        + [f"csrc/bind/{f}.c" for f in MPI_SHELLS],
         include=[mpi4py.get_include()],
         compile_args=compile_args,
         link_args=link_args,
@@ -110,8 +111,8 @@ def recorder_extension(mpicc, words):
     compile_args, link_args = split_words(words)
     out = extension(
         "pylb._record",
-        sources("record"),
-        include=["csrc/record"],
+        sources("whatif/recorder"),
+        include=["csrc/whatif/recorder"],
         compile_args=compile_args,
         link_args=[*link_args, "-pthread"],
     )
@@ -166,14 +167,14 @@ def partitioner_extensions(mpi):
             continue
         say(f"building pylb._{name} with {' '.join(words)}")
         compile_args, link_args = split_words(words)
-        files = ["base/err", "base/mem", f"partitioners/{name}", f"py/{name}module"]
+        files = ["base/err", "base/mem", f"partition/libraries/{name}", f"bind/{name}module"]
         include = []
         if name == "zoltan":  # also with arrays and communicators of its own
             import mpi4py
 
             own = ("run", "query", "assign", "kept", "patience")
-            files += [f"partitioners/zoltan_{f}" for f in own]
-            files += ["py/views", "py/errors"]
+            files += [f"partition/libraries/zoltan_{f}" for f in own]
+            files += ["bind/views", "bind/errors"]
             include = [mpi4py.get_include()]
         out[name] = extension(
             f"pylb._{name}",
@@ -202,9 +203,9 @@ def dgraph_extension(mpi, found):
     compile_args, link_args = split_words(words)
     out = extension(
         "pylb._dgraph",
-        sources("base", "measure")
-        + [f"csrc/partitioners/{f}.c" for f in ("zoltan_color", "ptscotch_order")]
-        + [f"csrc/py/{f}.c" for f in ("dgraphmodule", "errors", "views")],
+        sources("base", "model", "measure")
+        + [f"csrc/partition/libraries/{f}.c" for f in ("zoltan_color", "ptscotch_order")]
+        + [f"csrc/bind/{f}.c" for f in ("dgraphmodule", "errors", "views")],
         include=[mpi4py.get_include()],
         compile_args=compile_args,
         link_args=[*link_args, "-pthread"],
@@ -214,8 +215,8 @@ def dgraph_extension(mpi, found):
 
 
 def extensions():
-    core = [f for f in sources(*ROOMS, "py") if not re.search(r"module\.c$|/mpi_", f)]
-    core += ["csrc/py/coremodule.c"]
+    core = [f for f in sources(*ROOMS, "bind") if not re.search(r"module\.c$|/mpi_", f)]
+    core += [f"csrc/{f}.c" for f in ("bind/coremodule", "comm/route", "comm/table")]
     mpi = mpi_words()
     out = [extension("pylb._core", core, link_args=["-lm", "-pthread"])]
     with_mpi = [mpi_extension(*mpi), recorder_extension(*mpi)] if mpi else []

@@ -40,7 +40,7 @@ from common.figures import check, picture
 from common.quality import quality
 
 import pylb
-from pylb.cli.table import show
+from pylb.console import show
 
 import leanmd  # isort: skip
 import lbtest  # isort: skip

@@ -30,8 +30,8 @@ from common import cases  # noqa: F401  finds the examples
 from common.figures import check, picture
 
 import pylb
-from pylb import plots
-from pylb.cli.table import show
+from pylb.console import show
+from pylb.show import plots
 
 import kneighbor  # isort: skip
 import leanmd  # isort: skip

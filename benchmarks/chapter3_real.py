@@ -32,7 +32,7 @@ from common.figures import check, picture
 from mpi4py import MPI
 
 import pylb
-from pylb.cli.table import show
+from pylb.console import show
 
 import jacobi2d  # isort: skip
 import kneighbor  # isort: skip

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 import pylb
-from pylb.cli import table
-from pylb.decider import FIGURES, settings
+from pylb import console
+from pylb.decide.decider import FIGURES, settings
 
 MOST = 0.050  # seconds
 STEPS = 12
@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--json", help="also write the figures there")
     args = parser.parse_args()
     rows = [r for s in ("BestFitLB", "auto") for r in decisions(args.objects, args.ranks, s)]
-    table.show(
+    console.show(
         ["strategy", "step", "ms", "strategy ms", "speeds known", "moved"],
         [
             [

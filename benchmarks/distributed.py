@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import pylb
-from pylb.cli.table import show
+from pylb.console import show
 
 WITHIN = 1.05
 CONSTANT = 4.0  # of the O() of what a rank may hold

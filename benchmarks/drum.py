@@ -23,7 +23,7 @@ import numpy as np
 from common.mpi import ask_mpi
 
 import pylb
-from pylb.cli import table
+from pylb import console
 
 HOSTS = (("fast", 0.5, None), ("slow", 0.25, 20e6))  # name, cores of each rank, bits a second
 RANKS_PER_HOST = 2
@@ -114,7 +114,7 @@ def main() -> None:
     found = measure(args.iterations)
     print(found["machine"])
     equal = found["rows"][0]["seconds"]
-    table.show(
+    console.show(
         ["parts", "rows of each rank", "computed, ms", "iteration, ms", "equal's time over it"],
         [
             [

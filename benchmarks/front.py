@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import pylb
-from pylb.cli.table import show
+from pylb.console import show
 
 RANKS = (64, 1_024, 16_384)
 CHARM = {  # milliseconds for 64, 1,024 and 16,384 ranks

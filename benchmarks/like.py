@@ -19,7 +19,7 @@ import numpy as np
 from common.cases import ROOT
 from common.figures import check
 
-from pylb.machine import SpeedLearner
+from pylb.measure.learner import SpeedLearner
 
 sys.path.insert(0, str(ROOT / "tests"))
 import like_programs as lp

@@ -18,7 +18,7 @@ import numpy as np
 from common.mpi import on_two_ranks
 
 import pylb
-from pylb.cli import table
+from pylb import console
 
 if __name__ == "__main__":
     on_two_ranks()
@@ -181,7 +181,7 @@ def main() -> None:
     rows = results()
     if comm.rank == 0:
         names = {True: "yes", False: "NO", None: ""}
-        table.show(
+        console.show(
             ["what", "µs", "against", "µs", "ratio", "at most", "met"],
             [
                 [

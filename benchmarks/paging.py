@@ -27,7 +27,7 @@ from typing import Any
 from common.figures import check
 from common.mpi import ask_mpi
 
-from pylb.cli.table import show
+from pylb.console import show
 from pylb.lab import Lab, Plan, Profile
 
 RATIOS = (1, 1, 2, 4)  # 256, 256, 512, 1024 MB

@@ -34,9 +34,8 @@ from common import cases, share, toolkit
 from common.mpi import ask_mpi
 
 import pylb
-from pylb import partitioners
-from pylb.cli.table import show
-from pylb.partition import METHODS
+from pylb.console import show
+from pylb.partition import METHODS, libraries
 
 HEXFEM_BEST, HEXFEM_SECONDS = 5172, 10.0
 
@@ -62,7 +61,7 @@ def table3(quick: bool) -> tuple[list[list[Any]], bool]:
     rows, good = [], True
     for name, how in methods.items():
         library = METHODS[how["method"]].library
-        if library not in ("", "pylb") and not partitioners.available(library):
+        if library not in ("", "pylb") and not libraries.available(library):
             continue
         best = how["method"] == "hypergraph"
         seeds = range(1 if best or quick else 5)
@@ -126,7 +125,7 @@ def table21() -> tuple[list[list[Any]], bool]:
         mean: dict[str, float] = {}
         for name in ("MetisLB", "ScotchLB", "ZoltanLB", "HypergraphLB"):
             library = pylb.strategies()[name].library
-            if library is not None and not partitioners.available(library):
+            if library is not None and not libraries.available(library):
                 continue
             plan = pylb.place(snapshot, name)
             mean[name] = reached(snapshot, plan.rank)
@@ -160,7 +159,7 @@ def own_share(quick: bool) -> tuple[list[list[Any]], bool]:
         case = cases.graph("cube", n, p)
         snapshot = case.make()
         for name, library in share.LIBRARIES.items():
-            if not partitioners.available(library):
+            if not libraries.available(library):
                 continue
             times = share.beside(name, snapshot)
             whole = times.pop(name)

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import pylb
-from pylb.cli.table import show
+from pylb.console import show
 
 LOADS = {
     "uniform": lambda rng, n: rng.random(n),

@@ -22,8 +22,8 @@ from common.mpi import ask_mpi
 from common.pinned import Place, run
 
 import pylb
-from pylb.cli.table import show
-from pylb.events.layout import OP, Kind
+from pylb.console import show
+from pylb.whatif.recorder.layout import OP, Kind
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARE = 0.4

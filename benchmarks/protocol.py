@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from pylb.cli import table
-from pylb.virtual import ProtocolRun, protocol_params, simulate_protocol
+from pylb import console
+from pylb.replay.protocol import ProtocolRun, protocol_params, simulate_protocol
 
 EVERY = 20  # iterations from a balancing to the statistics that ask for the next one
 WAYS: dict[str, dict[str, int]] = {
@@ -160,7 +160,7 @@ def main() -> None:
         ]
         for r in rows
     ]
-    table.show(head, shown, title="from the statistics to the consensus")
+    console.show(head, shown, title="from the statistics to the consensus")
     print(
         "ms: until the last rank knows; pause: iterations of work that a rank loses for each\n"
         "balancing; lag: the same for each iteration; B/iter.: sent by a rank, mean and most"
@@ -170,7 +170,9 @@ def main() -> None:
         for way, of in GROWS.items()
     }
     fitted = [[way, f["of"], f["slope"], f["at_1"], f["explained"]] for way, f in lines.items()]
-    table.show(["served", "", "per log2 p", "at 1", "explained"], fitted, title="lines over log2 p")
+    console.show(
+        ["served", "", "per log2 p", "at 1", "explained"], fitted, title="lines over log2 p"
+    )
     Path(args.json).parent.mkdir(parents=True, exist_ok=True)
     Path(args.json).write_text(json.dumps({"rows": rows, "lines": lines}, indent=1) + "\n")
     plot(rows, args.plot)

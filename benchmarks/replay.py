@@ -169,7 +169,7 @@ def main():
     parser.add_argument("--run", metavar="FOLDER", help="of vt's files, for LBAF")
     parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     args = parser.parse_args()
-    trace = pylb.trace.hotspot(args.ranks, args.objects, args.phases)
+    trace = pylb.replay.hotspot(args.ranks, args.objects, args.phases)
     rows = [measure(trace, every, args.repeats) for every in (0, 100, 10, 1)]
     print(trace)
     print(f"{'balancing':>10} {'pylb ms':>9} {'NumPy ms':>9} {'10^6 tasks/s':>13} {'ratio':>6}")
@@ -186,7 +186,7 @@ def main():
     if args.lbaf:
         with tempfile.TemporaryDirectory() as folder:
             if args.run is None:
-                pylb.trace.hotspot(args.ranks, 1000, 50).write(folder)
+                pylb.replay.hotspot(args.ranks, 1000, 50).write(folder)
             recorded = pylb.Trace.read(args.run or folder)
             answer["lbaf"] = with_lbaf(args.lbaf, args.run or folder, recorded, 3)
         show_lbaf(answer["lbaf"])

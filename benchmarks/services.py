@@ -29,7 +29,7 @@ import numpy as np
 from common.mpi import ask_mpi
 
 import pylb
-from pylb.cli import table
+from pylb import console
 
 Row = dict[str, Any]
 SPARSE_KIB = (0.008, 1, 64, 4096)  # to the next rank
@@ -230,7 +230,7 @@ def main() -> None:
         measure(args.quick)
         return
     rows = [r for n in args.ranks.split(",") for r in launch(int(n), args.quick)]
-    table.show(
+    console.show(
         ["what", "ranks", "ms", "against ms", "GB/s", "times as fast", "at least", "met"],
         [
             [

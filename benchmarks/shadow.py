@@ -27,7 +27,7 @@ from heat import Plate
 from mpi4py import MPI
 
 import pylb
-from pylb.cli import table
+from pylb import console
 
 comm = MPI.COMM_WORLD
 MOST = 1.01
@@ -80,7 +80,7 @@ def main() -> None:
     added = empty("shadow", args.blocks**2) - empty("off", args.blocks**2)
     share = added * args.iterations / found["off"]
     if comm.rank == 0:
-        table.show(
+        console.show(
             ["mode", "ms an iteration", "ratio", "at most", "met"],
             [
                 ["off", 1e3 * found["off"] / args.iterations, 1.0, None, ""],

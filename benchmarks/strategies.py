@@ -35,7 +35,7 @@ from common.cases import Case
 from common.quality import quality
 
 import pylb
-from pylb.cli.table import show
+from pylb.console import show
 
 REPEAT_SECONDS = 0.3  # spent on one strategy and case, if it is that fast
 MOST_REPEATS = 9

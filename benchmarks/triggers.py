@@ -31,7 +31,7 @@ from pathlib import Path
 import numpy as np
 
 import pylb
-from pylb.triggers import make
+from pylb.decide.trigger import make
 
 FAMILIES = (
     "constant", "sublinear", "linear", "sigmoid", "steps", "walk", "noise", "periodic",
@@ -402,8 +402,8 @@ def published():
 
 
 def recorded_runs():
-    yield "hot spot, 8 ranks, 96 objects", pylb.trace.hotspot(8, 96, 200)
-    yield "hot spot, 16 ranks, 256 objects", pylb.trace.hotspot(16, 256, 1000)
+    yield "hot spot, 8 ranks, 96 objects", pylb.replay.hotspot(8, 96, 200)
+    yield "hot spot, 16 ranks, 256 objects", pylb.replay.hotspot(16, 256, 1000)
     root = Path(__file__).resolve().parents[1]
     data = Path(os.environ.get("PYLB_DATA", root / ".." / "shared" / "data"))
     for folder in sorted(p for p in data.glob("*") if p.is_dir()):

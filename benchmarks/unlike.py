@@ -39,8 +39,8 @@ from common.mpi import ask_mpi
 
 import pylb
 from pylb import lab
-from pylb.cli.table import show
-from pylb.metrics import reduction
+from pylb.console import show
+from pylb.model.metrics import reduction
 
 from heat import Block, Plate  # isort: skip
 

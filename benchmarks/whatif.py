@@ -40,11 +40,11 @@ from common.pinned import Place, run
 from common.still import Stillness
 
 import pylb
-from pylb.cli.table import show
-from pylb.events import Recording
-from pylb.events.layout import OP, Kind
-from pylb.events.recorder import sharing
-from pylb.whatif import target
+from pylb.console import show
+from pylb.whatif.prediction import target
+from pylb.whatif.recorder.launch import sharing
+from pylb.whatif.recorder.layout import OP, Kind
+from pylb.whatif.recorder.recording import Recording
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("jacobi2d", "kneighbor", "leanmd", "spa", "server", "stencil", "pipeline")

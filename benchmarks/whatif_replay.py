@@ -27,7 +27,7 @@ import numpy as np
 from common.mpi import on_two_ranks
 
 import pylb
-from pylb.cli import table
+from pylb import console
 
 if __name__ == "__main__" and "--real" in sys.argv:
     on_two_ranks()
@@ -159,7 +159,7 @@ def on_real_ranks(comm: Any, repeats: int) -> list[dict[str, Any]]:
 
 def show(title: str, rows: list[dict[str, Any]]) -> None:
     """A table of the comparisons."""
-    table.show(
+    console.show(
         ["setting", "unbalanced s", "run s", "runs differ", "replay s", "off by", "at most", "met"],
         [
             [

@@ -183,7 +183,7 @@ def main() -> None:
     args = parser.parse_args()
     from mpi4py import MPI
 
-    from pylb.cli.table import show
+    from pylb.console import show
 
     comm = MPI.COMM_WORLD
     rows = Crash(comm, args.side, args.steps, args.every, args.method).run()

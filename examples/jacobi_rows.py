@@ -24,7 +24,7 @@ import numpy as np
 import runs
 
 import pylb
-from pylb.cli.table import show
+from pylb.console import show
 
 
 @dataclass

@@ -21,7 +21,7 @@ import runs
 from lennardjones import FORCES, ID, Cell, Fluid, V
 
 import pylb
-from pylb.cli.table import show
+from pylb.console import show
 
 
 @dataclass

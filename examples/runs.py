@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import pylb
-from pylb.cli.table import show
+from pylb.console import show
 
 try:
     from mpi4py import MPI
@@ -208,7 +208,7 @@ def plot(runs: dict[str, Run], path: str) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    from pylb import plots
+    from pylb.show import plots
 
     figure, axes = plt.subplots(
         len(runs), 2, figsize=(11, 2.6 * len(runs)), squeeze=False, layout="constrained"

@@ -1,40 +1,60 @@
 """pylb: dynamic load balancing for iterative parallel programs.
 
 Measure, decide, place, move: the same C core decides under mpiexec, in a replay of a recorded run
-and in a simulation.
+and in a simulation.  What is public is listed here, room by room; each room's docstring says what
+comes in and what goes out.
 """
 
-from pylb import demo, errors, plots
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from pylb import errors
 from pylb._version import __version__
-from pylb.coloring import Coloring, color
-from pylb.evaluation import Evaluation, evaluate
-from pylb.events import Recording, procedure
-from pylb.machine.machine import Machine
-from pylb.machine.models import SpeedModels
-from pylb.machine.monitor import Monitor
-from pylb.machine.rows import Division, RowPartition
-from pylb.machine.tiles import TilePartition
-from pylb.metrics import Metrics
-from pylb.move import Directory, Found, Pending, Plan, migrate, plan_between
-from pylb.optimum import GeneratedRun, Imbalance, Optimum, optimum
-from pylb.ordering import Ordering, order
-from pylb.partition import Cuts, Moves, Partition, Quality, partition
-from pylb.place import Placement, place
-from pylb.procedures import CriticalPath, Procedures, critical_path, procedures
-from pylb.receipts import Alternative, History, Receipt
-from pylb.replay import Replay, replay
-from pylb.runtime import AtSync, Balancer, Iterations, Report
-from pylb.selection import Choice, Selector
-from pylb.show.explorer import explore
-from pylb.show.report import report
-from pylb.snapshot import Edges, Multicasts, Snapshot
-from pylb.strategies import Strategy, strategies, strategy
-from pylb.suggest import Suggestion, suggest
-from pylb.trace import RunRecord, Trace
-from pylb.traffic import Traffic, traffic
-from pylb.triggers import Cycle, Trigger, triggers
+from pylb.comm import Directory, Found, Pending, Plan, migrate, plan_between
+from pylb.decide import Alternative, Choice, Cycle, History, Receipt, Selector, Trigger, triggers
+from pylb.io import RunRecord
+from pylb.measure import Evaluation, Monitor, evaluate
+from pylb.model import Edges, Machine, Metrics, Multicasts, Snapshot, SpeedModels
+from pylb.partition import (
+    Coloring,
+    Cuts,
+    Moves,
+    Ordering,
+    Partition,
+    Quality,
+    color,
+    order,
+    partition,
+)
+from pylb.place import Placement, Strategy, Traffic, place, strategies, strategy, traffic
+from pylb.replay import GeneratedRun, Imbalance, Optimum, Replay, Trace, optimum, replay
+from pylb.run import (
+    AtSync,
+    Balancer,
+    Division,
+    Iterations,
+    Report,
+    RowPartition,
+    TilePartition,
+    demo,
+)
+from pylb.show import explore, plots, report
 from pylb.virtual import VirtualCluster, VirtualComm
-from pylb.whatif import Prediction, whatif
+from pylb.whatif import (
+    CriticalPath,
+    Prediction,
+    Procedures,
+    Recording,
+    Suggestion,
+    critical_path,
+    procedure,
+    procedures,
+    suggest,
+    whatif,
+)
 
 __all__ = [
     "Alternative",
@@ -110,3 +130,27 @@ __all__ = [
     "triggers",
     "whatif",
 ]
+
+
+class _Room(ModuleType):
+    """A room that is called like its main function: `pylb.place(...)`, `pylb.place.registry`."""
+
+    __wrapped__: Callable[..., Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__wrapped__(*args, **kwargs)
+
+    def __reduce__(self) -> tuple[Callable[[str], ModuleType], tuple[str]]:
+        return import_module, (self.__name__,)
+
+
+def _call_rooms(**functions: Callable[..., Any]) -> None:
+    for name, function in functions.items():
+        room = sys.modules[f"{__name__}.{name}"]
+        room.__class__ = _Room
+        room.__wrapped__ = function  # type: ignore[attr-defined]
+        room.__doc__ = function.__doc__
+        globals()[name] = room
+
+
+_call_rooms(partition=partition, place=place, replay=replay, whatif=whatif)

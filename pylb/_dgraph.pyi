@@ -1,4 +1,4 @@
-"""Colours by Zoltan and orders by PT-Scotch, ``csrc/py/dgraphmodule.c``."""
+"""Colours by Zoltan and orders by PT-Scotch, ``csrc/bind/dgraphmodule.c``."""
 
 from typing import Any
 

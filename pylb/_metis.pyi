@@ -1,4 +1,4 @@
-"""METIS, ``csrc/partitioners/metis.c``."""
+"""METIS, ``csrc/partition/libraries/metis.c``."""
 
 from typing import Any, Final
 

@@ -1,8 +1,8 @@
-"""Collective steps over MPI, ``csrc/py/mpimodule.c``."""
+"""Collective steps over MPI, ``csrc/bind/mpimodule.c``."""
 
 from typing import Any, final
 
-from pylb.runtime.transport import Sample, Sends
+from pylb.comm.transport import Sample, Sends
 
 def library_version() -> str: ...
 def settle(

@@ -1,4 +1,4 @@
-"""Scotch, ``csrc/partitioners/scotch.c``."""
+"""Scotch, ``csrc/partition/libraries/scotch.c``."""
 
 from typing import Any, Final
 

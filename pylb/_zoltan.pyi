@@ -1,4 +1,4 @@
-"""Zoltan, ``csrc/partitioners/zoltan.h``."""
+"""Zoltan, ``csrc/partition/libraries/zoltan.h``."""
 
 from typing import Any, Final
 

@@ -6,6 +6,7 @@ class.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 
 
@@ -110,3 +111,10 @@ def by_rank(texts: Iterable[str]) -> str:
         for text, who in list(ranks.items())[:4]
     ]
     return "; ".join(shown) + ("; ..." if len(ranks) > 4 else "")
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """'; did you mean ...?' or nothing."""
+    lower = {w.lower(): w for w in words}
+    close = difflib.get_close_matches(word.lower(), lower, n=2, cutoff=0.5)
+    return f"; did you mean {' or '.join(lower[c] for c in close)}?" if close else ""

@@ -14,8 +14,8 @@ import numpy as np
 
 import pylb
 from pylb import _core
-from pylb.machine import SpeedLearner
-from pylb.snapshot import Snapshot
+from pylb.measure.learner import SpeedLearner
+from pylb.model.snapshot import Snapshot
 
 ROWS, HERE = 9, 4  # csrc/measure/estimate.h
 

@@ -11,7 +11,7 @@ from test_mpi import HERE, launch
 import pylb
 from pylb import _core
 from pylb.errors import DomainError, StateError
-from pylb.runtime.report import Iterations, Log, Row
+from pylb.run.report import Iterations, Log, Row
 
 
 def test_the_log_is_the_same_in_blocks_and_by_rows():

@@ -205,7 +205,7 @@ def sent(answer):
 def explorer(tab, tmp_path):
     """A widget of this Python in a page without Jupyter."""
     pytest.importorskip("anywidget")
-    trace = pylb.trace.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
+    trace = pylb.replay.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
     widget = pylb.explore(trace, strategy="GreedyLB", every=10, cost=0.01)
 
     def kernel(message):
@@ -392,7 +392,7 @@ def wait_for(server, token, folder):
 
 CELL = """\
 import pylb
-trace = pylb.trace.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
+trace = pylb.replay.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
 pylb.explore(trace, strategy="GreedyLB", every=10, cost=0.01)
 """
 
@@ -420,7 +420,7 @@ def execute(tab):
 
 
 def time_of(**asked):
-    trace = pylb.trace.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
+    trace = pylb.replay.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
     given = {"strategy": "GreedyLB", "trigger": "", "every": 10, "cost": 0.01}
     return Settings.of({**given, **asked}).replay(trace)
 

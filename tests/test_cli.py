@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import pylb
-from pylb import parts
+from pylb import console, optional
 from pylb.cli import main as cli
-from pylb.cli import table
 from pylb.errors import MissingPartError
 
 
@@ -84,7 +83,7 @@ def test_a_reader_that_leaves_early_is_no_error():
 
 def shown(*args, **options):
     out = io.StringIO()
-    table.show(*args, file=out, **options)
+    console.show(*args, file=out, **options)
     return out.getvalue()
 
 
@@ -117,7 +116,7 @@ def test_rich_draws_on_a_terminal():
             return True
 
     out = Terminal()
-    table.show(["name", "n"], [("[bold]x", 5)], file=out)
+    console.show(["name", "n"], [("[bold]x", 5)], file=out)
     assert "[bold]x" in out.getvalue()  # a cell is never markup
     assert "─" in out.getvalue()
 
@@ -129,7 +128,7 @@ def test_info_json_tells_what_is_here():
     assert found["version"] == pylb.__version__
     assert found["numpy"] == np.__version__
     assert set(found["simd"]) == {"cpu", "compiled"}
-    assert [p["name"] for p in found["parts"]] == list(parts.PARTS)
+    assert [p["name"] for p in found["parts"]] == list(optional.PARTS)
     assert all(
         p["command"].startswith(("pip install ", "apt-get install ")) for p in found["parts"]
     )
@@ -139,7 +138,7 @@ def test_info_json_tells_what_is_here():
 
 def test_info_shows_the_command_of_a_missing_part_only(monkeypatch, capsys):
     def part(name, find):
-        return name, parts.Part(name, "nothing", f"pip install {name.lower()}", find)
+        return name, optional.Part(name, "nothing", f"pip install {name.lower()}", find)
 
     def absent():
         raise ModuleNotFoundError("No module named 'absent'")
@@ -148,7 +147,7 @@ def test_info_shows_the_command_of_a_missing_part_only(monkeypatch, capsys):
         raise ImportError("libx.so: no such file")
 
     table = dict([part("Absent", absent), part("Broken", broken), part("There", lambda: "1.2")])
-    monkeypatch.setattr("pylb.info.PARTS", table)
+    monkeypatch.setattr("pylb.cli.installed.PARTS", table)
     assert cli.main(["info"]) == 0
     lines = capsys.readouterr().out.splitlines()[-3:]
     assert lines[0].split() == ["Absent", "missing", "pip", "install", "absent"]
@@ -157,11 +156,11 @@ def test_info_shows_the_command_of_a_missing_part_only(monkeypatch, capsys):
 
 
 def test_require_imports_or_names_the_command(monkeypatch):
-    part = parts.Part("Absent", "nothing", "pip install absent", str, "pylb_no_such_module")
-    monkeypatch.setitem(parts.PARTS, "Absent", part)
+    part = optional.Part("Absent", "nothing", "pip install absent", str, "pylb_no_such_module")
+    monkeypatch.setitem(optional.PARTS, "Absent", part)
     with pytest.raises(MissingPartError, match=r"Absent is missing.*nothing: pip install absent"):
-        parts.require("Absent")
+        optional.require("Absent")
     monkeypatch.setitem(
-        parts.PARTS, "There", parts.Part("There", "nothing", "pip install there", str, "json")
+        optional.PARTS, "There", optional.Part("There", "nothing", "pip install there", str, "json")
     )
-    assert parts.require("There") is json
+    assert optional.require("There") is json

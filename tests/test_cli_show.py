@@ -104,7 +104,7 @@ def test_optimum_is_the_librarys(folder, capsys, tmp_path):
     best = pylb.Trace.read(folder / "run.h5").optimum("GreedyLB", cost=0.002)
     found = answer(capsys, "optimum", folder / "run.h5", "--cost", "0.002")
     assert (found["time"], found["balanced_after"]) == (best.time, best.iterations.tolist())
-    pylb.trace.hotspot(4, 16, 8).write(tmp_path / "vt")
+    pylb.replay.hotspot(4, 16, 8).write(tmp_path / "vt")
     assert cli.main(["optimum", str(tmp_path / "vt")]) == 2
     assert "expected --cost SECONDS" in capsys.readouterr().err
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from test_mpi import launch
 
-from pylb import partitioners
+from pylb.partition import libraries
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "examples"))
 
-pytestmark = pytest.mark.skipif(not partitioners.available("Zoltan"), reason="no Zoltan here")
+pytestmark = pytest.mark.skipif(not libraries.available("Zoltan"), reason="no Zoltan here")
 
 
 def contacts(side, when):

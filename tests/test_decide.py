@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
+from pylb.decide.trigger import make
 from pylb.errors import DomainError, StateError, UnknownStrategyError
-from pylb.triggers import make
 
 
 class Twin:

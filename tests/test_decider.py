@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from twin_decider import BALANCE, FIGURES, GAIN, LOOK, Twin
 
 import pylb
-from pylb import _core, partitioners
-from pylb.decider import settings
+from pylb import _core
+from pylb.decide.decider import settings
+from pylb.decide.trigger import make
 from pylb.errors import DomainError, StateError
-from pylb.triggers import make
+from pylb.partition import libraries
 
 NAN, INF = math.nan, math.inf
 TRIGGERS = [*pylb.triggers(), "python"]
@@ -88,7 +89,7 @@ class Both:
         rng = program.rng
         for i in self.choose():
             if i >= 0 and (library := self.decider.settings.strategies[i].library) is not None:
-                partitioners.load(library)
+                libraries.load(library)
         database = program.database()
         figures, speed = np.zeros(_core.PLACING), np.zeros(self.p)
         rank = np.zeros(len(program.rank), np.int32)
@@ -467,7 +468,7 @@ def test_what_a_decider_is_made_of():
         "candidates": (("GreedyLB", "GreedyLB", False, 1, []),),
         "trigger": make(every=1),
         "selects": False,
-        "selection": [p.default for p in pylb.selection.PARAMS],
+        "selection": [p.default for p in pylb.decide.selection.PARAMS],
         "ledger": [row[1] for row in _core.ledger()],
         "gives_up": False,
         "learns": False,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pylb import plots
+from pylb.show import plots
 
 ROOT = Path(__file__).parents[1]
 

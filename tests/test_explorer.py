@@ -11,7 +11,7 @@ pytest.importorskip("anywidget")
 
 @pytest.fixture
 def explorer():
-    trace = pylb.trace.hotspot(n_ranks=6, n_objects=60, n_phases=40, seed=3)
+    trace = pylb.replay.hotspot(n_ranks=6, n_objects=60, n_phases=40, seed=3)
     out = pylb.explore(trace, strategy="GreedyLB", every=8, cost=0.01)
     out.said = []
     out.send = out.said.append
@@ -90,4 +90,4 @@ def test_what_is_no_run_is_an_error():
     with pytest.raises(DomainError, match="run is int"):
         pylb.explore(5)
     with pytest.raises(DomainError, match="colour: expected one of"):
-        pylb.explore(pylb.trace.hotspot(2, 4, 2), colour="red")
+        pylb.explore(pylb.replay.hotspot(2, 4, 2), colour="red")

@@ -26,7 +26,7 @@ def name(request):
 
 def here(name):
     library = pylb.strategies()[name].library
-    return library is None or pylb.partitioners.available(library)
+    return library is None or pylb.partition.libraries.available(library)
 
 
 def torus(side, p, seed=0, **more):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from pylb.comm.mpiexec import insert_before_programs, is_mpiexec, n_ranks
 from pylb.errors import DomainError, NotAllowedError
 from pylb.lab import Lab, Limit, cgroup, shares, state
-from pylb.lab.command import insert_before_programs, is_mpiexec, n_ranks
 from pylb.lab.run import GRACE
 
 BUSY = "import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: pass"

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from pylb.errors import NotAllowedError
-from pylb.lab import Change, Host, Lab, Link, Plan, Profile, announce, state
+from pylb.lab import (
+    Change,
+    Host,
+    Lab,
+    Link,
+    Plan,
+    Profile,
+    announce,
+    state,
+)
 from pylb.lab import network as network_module
 from pylb.lab.shares import SLACK
 

@@ -3,7 +3,16 @@
 import pytest
 
 from pylb.errors import DomainError, FormatError, MissingFileError
-from pylb.lab import Change, Host, Limit, Link, Plan, Profile, caps, units
+from pylb.lab import (
+    Change,
+    Host,
+    Limit,
+    Link,
+    Plan,
+    Profile,
+    caps,
+    units,
+)
 
 pytest.importorskip("yaml")
 

@@ -7,7 +7,7 @@ from chance import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylb.machine import SpeedLearner
+from pylb.measure.learner import SpeedLearner
 
 # Each of these fooled the learner once: movers of one rank that all cool, growing objects that
 # climb the ranks under GreedyLB, a region that jumps at once, a single object that links two ranks.

@@ -9,7 +9,7 @@ from test_mpi import launch
 
 import pylb
 from pylb.errors import DomainError
-from pylb.machine import Network, measure_network
+from pylb.model.network import Network, measure_network
 
 SIZES = np.array([8, 1024, 32768, 1 << 20])
 

@@ -11,7 +11,10 @@ from test_mpi import HERE, launch
 
 import pylb
 from pylb.errors import DomainError, FormatError, StateError
-from pylb.machine import Network, Place, Tree, probe
+from pylb.model import probe
+from pylb.model.machine import Place
+from pylb.model.network import Network
+from pylb.model.topology import Tree
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])

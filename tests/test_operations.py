@@ -17,10 +17,10 @@ import pytest
 
 import pylb
 from pylb.cli.main import main
-from pylb.events import recorder
-from pylb.events.layout import Collective, Kind
-from pylb.events.monitor import HEAD, Monitor
-from pylb.events.recorder import loaded, record
+from pylb.whatif.recorder import launch
+from pylb.whatif.recorder.launch import loaded, record
+from pylb.whatif.recorder.layout import Collective, Kind
+from pylb.whatif.recorder.monitor import HEAD, Monitor
 
 HERE = Path(__file__).parent
 needs_recorder = pytest.mark.skipif(find_spec("pylb._record") is None, reason="built without MPI")
@@ -185,15 +185,15 @@ def test_who_sleeps_in_between_is_measured_with_that_sleep(monkeypatch, waiting,
         assert how == ("0.00025", "yield")[: 1 + (waiting == "yield")]
         return [gap, 0.07]
 
-    monkeypatch.setattr(recorder, "_turns", turns)
+    monkeypatch.setattr(launch, "_turns", turns)
     info = {"waiting": waiting, "nap": 0.00025, "asleep": 0.75}
-    told = info | recorder.sharing(info)
+    told = info | launch.sharing(info)
     assert told["quantum"] == 0.004
     assert told["polling"] == pytest.approx(0.75 * 0.07 + 0.25 * 0.01)
     assert told["waiting"] == waits
-    assert recorder.sharing({"waiting": waiting}) == {"quantum": 0.004, "polling": 0.01}
-    monkeypatch.setattr(recorder, "_turns", lambda *how: [])  # no other process may run there
-    assert recorder.sharing(info) == {}
+    assert launch.sharing({"waiting": waiting}) == {"quantum": 0.004, "polling": 0.01}
+    monkeypatch.setattr(launch, "_turns", lambda *how: [])  # no other process may run there
+    assert launch.sharing(info) == {}
 
 
 @needs_recorder
@@ -235,7 +235,7 @@ def test_marked_procedures(mpiexec, build, tmp_path):
 def test_procedures_of_a_c_program(mpiexec, build, tmp_path):
     source, program = tmp_path / "marked.c", str(tmp_path / "marked")
     source.write_text(
-        f'#include "{HERE.parent}/csrc/record/pylb_procedure.h"\n'
+        f'#include "{HERE.parent}/csrc/whatif/recorder/pylb_procedure.h"\n'
         f'#include "{HERE}/recorded/work.h"\n'
         "#include <mpi.h>\n"
         "void by_name(void) { work(1e5); }\n"
@@ -428,7 +428,7 @@ def test_lost_operations_and_clocks_that_differ_are_named():
         b'"finalized": true}' % (now, now + 5_000_000_000)
     )
     world = np.array([0, 0, 2], np.int64).tobytes() + np.array([0, 1], np.int32).tobytes()
-    ops = np.zeros(3, pylb.events.layout.OP)
+    ops = np.zeros(3, pylb.whatif.recorder.layout.OP)
     ops["kind"] = Kind.PAUSE
     send(
         monitor,

@@ -134,7 +134,7 @@ def test_bad_programs(arguments, says):
 @pytest.mark.parametrize("cost", [-1.0, math.nan, math.inf, None, "1"])
 def test_bad_costs(cost):
     program = pylb.Imbalance(1.0, [0.0, 1.0])
-    trace = pylb.trace.hotspot(2, 4, 3)
+    trace = pylb.replay.hotspot(2, 4, 3)
     for call in (program.optimum, trace.optimum):
         with pytest.raises(DomainError, match="cost is"):
             call(cost=cost)
@@ -344,7 +344,7 @@ def test_no_run_beats_the_best_found_nor_the_bound(m, seed, changing, width):
 
 
 def test_no_trigger_beats_the_optimum_of_a_run():
-    trace = pylb.trace.hotspot(8, 96, 200)
+    trace = pylb.replay.hotspot(8, 96, 200)
     best = trace.optimum("GreedyLB", cost=0.004)
     assert len(best.iterations) > 5
     regret = {
@@ -355,14 +355,14 @@ def test_no_trigger_beats_the_optimum_of_a_run():
 
 
 def test_a_run_that_is_never_balanced_costs_what_was_recorded():
-    trace = pylb.trace.hotspot(4, 32, 30)
+    trace = pylb.replay.hotspot(4, 32, 30)
     best = trace.optimum("GreedyLB", cost=1e6)
     assert best.time == pytest.approx(trace.replay("none").time, rel=1e-12)
     assert len(best.iterations) == 0
 
 
 def test_a_run_without_phases_and_one_with_a_single_one():
-    trace = pylb.trace.hotspot(2, 4, 3)
+    trace = pylb.replay.hotspot(2, 4, 3)
     none = trace[0:0].optimum(["GreedyLB", "RefineLB"], cost=1.0)
     assert (none.time, none.bound, none.exact, none.strategies) == (0.0, 0.0, True, ())
     assert trace[0:0].optimum(cost=1.0).time == 0.0
@@ -372,7 +372,7 @@ def test_a_run_without_phases_and_one_with_a_single_one():
 
 
 def test_a_callable_and_its_errors():
-    trace = pylb.trace.hotspot(4, 32, 20)
+    trace = pylb.replay.hotspot(4, 32, 20)
 
     def fails(snapshot):
         raise RuntimeError("no")
@@ -405,13 +405,13 @@ def test_a_callable_and_its_errors():
 )
 def test_bad_searches(arguments, says):
     with pytest.raises(DomainError, match=says):
-        pylb.trace.hotspot(2, 4, 3).optimum(**{"cost": 0.1, **arguments})
+        pylb.replay.hotspot(2, 4, 3).optimum(**{"cost": 0.1, **arguments})
 
 
 def test_auto_takes_the_strategies_that_a_balancer_chooses_from():
-    trace = pylb.trace.hotspot(4, 24, 12)
+    trace = pylb.replay.hotspot(4, 24, 12)
     best = trace.optimum("auto", cost=0.002, width=4)
-    assert set(best.strategies) <= {s.name for s in pylb.selection.registered()}
+    assert set(best.strategies) <= {s.name for s in pylb.decide.selection.registered()}
     assert best.time <= trace.optimum("GreedyLB", cost=0.002).time
     for trigger in pylb.triggers():
         run = trace.replay("auto", trigger=trigger, cost=0.002)

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 import pylb
-from pylb import _core, partitioners
+from pylb import _core
 from pylb.errors import DomainError, FormatError, OutOfRangeError, PartitionerWarning
-from pylb.partition import METHODS
+from pylb.partition import METHODS, libraries
 
 
 def here(method):
     library = METHODS[method].library
-    return library in ("", "pylb") or partitioners.available(library)
+    return library in ("", "pylb") or libraries.available(library)
 
 
 ABSENT = {"parmetis"}  # Debian's Zoltan is built without it
@@ -386,7 +386,7 @@ def test_present_parts_and_moves():
 def test_levels_of_a_machine():
     """Each node's parts are a partition of that node's own subgraph."""
     A = stencil(24, 24)
-    machine = pylb.machine.Tree((2, 2, 2))
+    machine = pylb.model.Tree((2, 2, 2))
     out = pylb.partition(A, method=["metis", "pylb", "metis"], machine=machine, imbalance=1.1)
     assert (out.n_parts, out.method) == (8, "metis/pylb/metis")
     assert out.max_over_mean <= 1.1 + 8 / 576
@@ -394,13 +394,13 @@ def test_levels_of_a_machine():
     assert out.cut < 300
     nodes = np.bincount(out.part // 4)
     assert nodes.max() / nodes.mean() <= 1.1 ** (1 / 3) + 2 / 576
-    one = pylb.partition(A, method="metis", machine=pylb.machine.Tree((5,)))
+    one = pylb.partition(A, method="metis", machine=pylb.model.Tree((5,)))
     assert np.array_equal(one.part, pylb.partition(A, 5, method="metis").part)
     shares = [4, 1, 1, 2]
-    out = pylb.partition(A, shares=shares, method="metis", machine=pylb.machine.Tree((2, 2)))
+    out = pylb.partition(A, shares=shares, method="metis", machine=pylb.model.Tree((2, 2)))
     assert out.max_over_mean <= 1.06
     with pytest.raises(DomainError, match="machine has 4 leaves"):
-        pylb.partition(A, 3, method="metis", machine=pylb.machine.Tree((2, 2)))
+        pylb.partition(A, 3, method="metis", machine=pylb.model.Tree((2, 2)))
 
 
 def test_by_a_machine_from_a_string_or_a_file(tmp_path):
@@ -418,12 +418,12 @@ def test_by_a_machine_from_a_string_or_a_file(tmp_path):
     with pytest.raises(FormatError, match=r"machine\.txt"):
         pylb.partition(A, machine="machine.txt")
     with pytest.raises(DomainError, match=r"expected a pylb\.Machine"):
-        pylb.partition(A, machine=pylb.machine.Torus((2, 2)))
+        pylb.partition(A, machine=pylb.model.Torus((2, 2)))
 
 
 def test_by_a_machine_of_unlike_nodes():
     """A node of three ranks and one of two, whose ranks are dealt out."""
-    place = pylb.machine.Place
+    place = pylb.model.Place
     nodes = [place("node", str(n), tuple(place("rank", "") for _ in range(n))) for n in (3, 2)]
     machine = pylb.Machine(place("machine", "", tuple(nodes)), ranks=(0, 2, 4, 1, 3))
     A = stencil(20, 20)

@@ -3,10 +3,10 @@
 import pytest
 from test_mpi import HERE, launch
 
-from pylb import partitioners
+from pylb.partition import libraries
 
 
-@pytest.mark.skipif(not partitioners.available("Zoltan"), reason="Zoltan is not here")
+@pytest.mark.skipif(not libraries.available("Zoltan"), reason="Zoltan is not here")
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
 def test_cases(mpiexec, ranks):
     code, out, said = launch(mpiexec, ranks, str(HERE / "partition_cases.py"))
@@ -14,7 +14,7 @@ def test_cases(mpiexec, ranks):
     assert "all cases hold" in out
 
 
-@pytest.mark.skipif(not partitioners.available("Zoltan"), reason="Zoltan is not here")
+@pytest.mark.skipif(not libraries.available("Zoltan"), reason="Zoltan is not here")
 def test_a_rank_that_fails_alone_ends_all(mpiexec):
     code, _, said = launch(mpiexec, 3, str(HERE / "partition_alone.py"), PYLB_ABORT_AFTER="1")
     assert code != 0

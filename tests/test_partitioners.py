@@ -8,17 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from pylb import _core, partitioners, parts
+from pylb import _core, optional
 from pylb.errors import DomainError, MissingPartError, OutOfRangeError
+from pylb.partition import libraries
 
 
-@pytest.fixture(params=[*partitioners.NAMES, "pylb"])
+@pytest.fixture(params=[*libraries.NAMES, "pylb"])
 def library(request):
     if request.param == "pylb":
         return request.param
-    if not partitioners.available(request.param):
+    if not libraries.available(request.param):
         pytest.skip(f"pylb was built without {request.param}")
-    partitioners.load(request.param)
+    libraries.load(request.param)
     return request.param
 
 
@@ -241,8 +242,9 @@ def test_nothing_is_printed(library):
     """Not even where the library is unhappy; in a process of its own, for its whole output."""
     script = (
         "import numpy as np, pylb\n"
-        "from pylb import _core, partitioners\n"
-        f"{library!r} == 'pylb' or partitioners.load({library!r})\n"
+        "from pylb import _core\n"
+        "from pylb.partition import libraries\n"
+        f"{library!r} == 'pylb' or libraries.load({library!r})\n"
         "start, to = np.array([0, 1, 2], np.int32), np.array([1, 0], np.int32)\n"
         f"_core.partition({library!r}, 2, 2, start=start, to=to)\n"
         "try:\n"
@@ -305,6 +307,6 @@ def test_what_others_print_meanwhile_is_not_lost(library, capfd):
 def test_a_missing_library_is_named_with_its_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "pylb._metis", None)
     with pytest.raises(MissingPartError, match="apt-get install -y libmetis-dev"):
-        partitioners.load("METIS")
+        libraries.load("METIS")
     with pytest.raises(ModuleNotFoundError):
-        parts.PARTS["METIS"].find()
+        optional.PARTS["METIS"].find()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import pylb
-from pylb import plots
 from pylb.errors import DomainError, MissingPartError
+from pylb.show import plots
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -138,7 +138,7 @@ def test_without_matplotlib_the_error_says_how_to_get_it(monkeypatch):
 
 @pytest.fixture(scope="module")
 def run():
-    trace = pylb.trace.hotspot(n_ranks=10, n_objects=160, n_phases=60, turns=1.0, seed=2)
+    trace = pylb.replay.hotspot(n_ranks=10, n_objects=160, n_phases=60, turns=1.0, seed=2)
     return trace.replay("RefineLB", trigger="metabalancer", cost=0.01)
 
 
@@ -197,7 +197,7 @@ def test_migrations_of_one_balancing_and_of_all(run):
 
 @pytest.mark.parametrize("p", [10, 10_000])
 def test_pictures_of_few_and_of_very_many_ranks(p):
-    trace = pylb.trace.hotspot(n_ranks=p, n_objects=2 * p, n_phases=4)
+    trace = pylb.replay.hotspot(n_ranks=p, n_objects=2 * p, n_phases=4)
     run = trace.replay("GreedyLB", every=2)
     assert bands(plots.migrations(run)) <= 24 * 24
     (image,) = plots.communication(trace[0]).images
@@ -209,7 +209,7 @@ def test_pictures_of_few_and_of_very_many_ranks(p):
 
 
 def test_communication_before_and_after():
-    trace = pylb.trace.hotspot(n_ranks=4, n_objects=16, n_phases=1)
+    trace = pylb.replay.hotspot(n_ranks=4, n_objects=16, n_phases=1)
     snap = trace[0]
     assert plots.communication(snap).get_title().startswith("25 % of")
     alone = plots.communication(snap, np.zeros(16, int))

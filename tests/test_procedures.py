@@ -8,9 +8,9 @@ from whatif_programs import program, server
 import pylb
 from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError, UnknownKeyError
-from pylb.events import Recording
-from pylb.events.layout import OP, Kind
-from pylb.whatif import comm_arrays
+from pylb.whatif.prediction import comm_arrays
+from pylb.whatif.recorder.layout import OP, Kind
+from pylb.whatif.recorder.recording import Recording
 
 S = 1_000_000_000
 CHANGES = [(NOTHING, -1, -1, -1, False)] + [

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pylb import _core
 from pylb.errors import DomainError, StateError
-from pylb.virtual import protocol_params, simulate_protocol
+from pylb.replay.protocol import protocol_params, simulate_protocol
 
 MASK = (1 << 64) - 1
 STEP = 0x9E3779B97F4A7C15

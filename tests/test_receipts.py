@@ -7,7 +7,7 @@ import pytest
 
 import pylb
 from pylb import _core
-from pylb.decider import BALANCE, FIGURES, WEIGH, settings
+from pylb.decide.decider import BALANCE, FIGURES, WEIGH, settings
 from pylb.errors import DomainError, OutOfRangeError, SerializationError, StateError
 
 PLACED = (1.5, 1.0, 1.5, 1.0, math.nan, 0.5, 0.9, 0.0, 0.0, 0.1, 0.2)

@@ -11,11 +11,11 @@ import pytest
 
 import pylb
 from pylb.errors import DomainError, FormatError, MissingFileError, StateError
-from pylb.trace.record import FIGURES, Loop, Stretch
+from pylb.io.run_record import FIGURES, Loop, Stretch
 
 h5py = pytest.importorskip("h5py")
-from pylb.trace.h5 import NOT_IN_1, Writer, _check_of  # noqa: E402
-from pylb.trace.h5 import write as write_run  # noqa: E402
+from pylb.io.h5 import NOT_IN_1, Writer, _check_of  # noqa: E402
+from pylb.io.h5 import write as write_run  # noqa: E402
 
 
 def stretch(rng, first, k, n, ranks=3):
@@ -280,7 +280,7 @@ def test_with_a_lag_nothing_is_written_as_it_comes(tmp_path):
 
 
 def test_memory_is_bounded(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("pylb.runtime.recording.KEEP", 8 * 8 * 10)
+    monkeypatch.setattr("pylb.run.recording.KEEP", 8 * 8 * 10)
     run(tmp_path / "run.h5")
     assert "has the first 11 of 40 iterations" in caplog.text
     assert pylb.RunRecord.read(tmp_path / "run.h5").n_iterations == 11

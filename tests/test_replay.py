@@ -19,7 +19,8 @@ from test_same_bits import differences
 
 import pylb
 from pylb import _core
-from pylb.decider import BALANCE, FIGURES, LOOK, WEIGH, settings
+from pylb.decide.decider import BALANCE, FIGURES, LOOK, WEIGH, settings
+from pylb.decide.trigger import make
 from pylb.errors import (
     DomainError,
     OutOfRangeError,
@@ -27,8 +28,7 @@ from pylb.errors import (
     StrategyError,
     UnknownStrategyError,
 )
-from pylb.trace import hotspot
-from pylb.triggers import make
+from pylb.replay.synthetic import hotspot
 
 
 def lpt(snapshot):

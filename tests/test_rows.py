@@ -166,10 +166,10 @@ def test_no_other_columns_have_shorter_borders(share, rows, cols):
 def test_rectangles_tile_the_grid(share, rows, cols):
     if not any(share):
         with pytest.raises(DomainError, match="add up to 0"):
-            pylb.machine.rectangles(share, (rows, cols))
+            pylb.run.rectangles(share, (rows, cols))
         return
     covered = np.zeros((rows, cols), int)
-    boxes = pylb.machine.rectangles(share, (rows, cols))
+    boxes = pylb.run.rectangles(share, (rows, cols))
     for i, (first, end, left, right) in enumerate(boxes):
         covered[first:end, left:right] += 1
         assert share[i] or first == end
@@ -178,16 +178,16 @@ def test_rectangles_tile_the_grid(share, rows, cols):
 
 def test_rectangles_are_as_large_as_their_shares():
     share = np.array([5.0, 1.0, 3.0, 2.0, 2.0, 4.0, 1.0])
-    boxes = pylb.machine.rectangles(share, (1000, 1000))
+    boxes = pylb.run.rectangles(share, (1000, 1000))
     sizes = (boxes[:, 1] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 2])
     np.testing.assert_allclose(sizes, 1e6 * share / share.sum(), rtol=0.01)
     for wrong in (3, (1, -1), (1, 2, 3), ("a", 1)):
         with pytest.raises(DomainError, match="shape is"):
-            pylb.machine.rectangles(share, wrong)
+            pylb.run.rectangles(share, wrong)
     with pytest.raises(DomainError, match=r"share\[1\] is -1"):
-        pylb.machine.rectangles([1.0, -1.0], (3, 3))
+        pylb.run.rectangles([1.0, -1.0], (3, 3))
     with pytest.raises(pylb.errors.OutOfRangeError, match=r"column\[1\] is 2"):
-        pylb.machine.rectangles([1.0, 1.0], (3, 3), [0, 2])
+        pylb.run.rectangles([1.0, 1.0], (3, 3), [0, 2])
 
 
 # ---- models built from points ----------------------------------------------------------------

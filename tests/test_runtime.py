@@ -11,12 +11,12 @@ import pytest
 
 import pylb
 from pylb import _core
+from pylb.comm import parcel
+from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.transport import Serial, Stats
 from pylb.errors import DomainError, SerializationError, StateError, StrategyError, UnknownKeyError
-from pylb.runtime import parcel
-from pylb.runtime.agreement import Agreement, Kind
-from pylb.runtime.objects import Directory
-from pylb.runtime.sizes import SAMPLE
-from pylb.runtime.transport import Serial, Stats
+from pylb.run.objects import Directory
+from pylb.run.sizes import SAMPLE
 
 sys.path.insert(0, str(Path(__file__).parent / "mpi"))
 import programs  # the programs that also run under mpiexec
@@ -42,7 +42,7 @@ def test_the_record_has_the_fields_of_the_table():
 
 def test_a_clock_that_was_set_back_counts_as_nothing(monkeypatch):
     clock = _core.clock
-    monkeypatch.setattr("pylb.runtime.balancer._core.clock", lambda: -clock())
+    monkeypatch.setattr("pylb.run.balancer._core.clock", lambda: -clock())
     for when in ({"trigger": "metabalancer"}, {"every": 4}, {}):
         lb = pylb.Balancer(**when)
         lb.add(1, None)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from test_mpi import HERE, launch
 
 import pylb
-from pylb.selection import registered
+from pylb.decide.selection import registered
 
 FIELDS = [f.name for f in dataclasses.fields(pylb.Receipt)]
 NETWORK = 5e-6, 4e-9

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
+from pylb.decide.selection import PARAMS
 from pylb.errors import DomainError, UnknownStrategyError
-from pylb.selection import PARAMS
-from pylb.strategies import Strategy, _registry
+from pylb.place.registry import Strategy, _registry
 
 ALPHA, BETA = 1e-3, 1e-6
 

@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 
 import pylb
 from pylb.errors import DomainError, FormatError, PylbError
-from pylb.show import aggregate, course, efficiency, live, page, settings, tables, timeline
+from pylb.show import (
+    aggregate,
+    course,
+    efficiency,
+    live,
+    page,
+    settings,
+    tables,
+    timeline,
+)
 from pylb.show.plain import clip, plain, script_json
 from pylb.show.settings import Settings
 
@@ -44,7 +53,7 @@ def record(folder):
 
 @pytest.fixture(scope="module")
 def trace():
-    return pylb.trace.hotspot(n_ranks=6, n_objects=60, n_phases=30, seed=3)
+    return pylb.replay.hotspot(n_ranks=6, n_objects=60, n_phases=30, seed=3)
 
 
 def data_of(html):
@@ -483,7 +492,7 @@ def test_hostile_text_is_escaped_in_a_repr():
 
 def test_a_trace_written_as_a_record_reads_the_same(trace, tmp_path):
     pytest.importorskip("h5py")
-    from pylb.trace import h5
+    from pylb.io import h5
 
     h5.write(trace, tmp_path / "run.h5")
     back = pylb.Trace.read(tmp_path / "run.h5")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import pylb
 from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError
-from pylb.machine import SpeedLearner
+from pylb.measure.learner import SpeedLearner
 
 
 def made(n, p, placements=5, noise=0.2, moving=1.0, seed=0, outliers=0.0):

@@ -8,8 +8,8 @@ from test_procedures import spa
 
 import pylb
 from pylb.errors import DomainError
-from pylb.events import Recording
-from pylb.events.layout import Collective
+from pylb.whatif.recorder.layout import Collective
+from pylb.whatif.recorder.recording import Recording
 
 MS = 1_000_000
 FREE = {"network": (0.0, 0.0), "overhead": 0.0}

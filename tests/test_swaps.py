@@ -1,4 +1,4 @@
-"""The exchanges that end CommAwareRefineLB and RefineCommLB (csrc/place/swaps.c)."""
+"""The exchanges that end CommAwareRefineLB and RefineCommLB (csrc/place/kit/swaps.c)."""
 
 import numpy as np
 from chance import examples

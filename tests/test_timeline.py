@@ -6,7 +6,7 @@ from test_procedures import spa
 
 import pylb
 from pylb.errors import DomainError
-from pylb.events import Recording
+from pylb.whatif.recorder.recording import Recording
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pylb
 from pylb.errors import DomainError
-from pylb.machine import Torus, Tree, hops, map_ranks
+from pylb.model.topology import Torus, Tree, hops, map_ranks
 
 SETTINGS = examples(100)
 MACHINES = [Tree((7,)), Tree((2, 3)), Tree((2, 2, 2)), Torus((7,)), Torus((3, 4)), Torus((2, 3, 2))]

@@ -583,7 +583,7 @@ def rows_of(snap):
 
 
 def test_generated_traces_are_written_and_read(tmp_path):
-    trace = pylb.trace.hotspot(n_ranks=3, n_objects=9, n_phases=4)
+    trace = pylb.replay.hotspot(n_ranks=3, n_objects=9, n_phases=4)
     again = pylb.Trace.read(tmp_path) if trace.write(tmp_path) else None
     for a, b in zip(trace, again, strict=True):
         assert rows_of(a) == rows_of(b)

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
+from pylb.decide.trigger import make
 from pylb.errors import DomainError
-from pylb.triggers import make
 
 NAMES = ["threshold", "menon", "procassini", "marquez", "zhai", "boulmier", "auto"]
 
@@ -507,7 +507,7 @@ def test_a_function_is_a_trigger():
     assert not trigger.observe(0, 1.0, 1.0)
     assert math.isnan(seen[-1].cost)
     assert seen[-1].left == math.inf
-    trace = pylb.trace.hotspot(4, 32, 40)
+    trace = pylb.replay.hotspot(4, 32, 40)
     more = {"cost": 0.01, "give_up": False}
     ours, theirs = (trace.replay("GreedyLB", trigger=t, **more) for t in (boulmier, "boulmier"))
     assert ours.balanced_after == theirs.balanced_after
@@ -527,7 +527,7 @@ def test_what_a_function_raises_comes_through():
 
     for run in (
         lambda t: pylb.Imbalance(1.0, [0.1] * 10).run(t, cost=1.0),
-        lambda t: pylb.trace.hotspot(2, 8, 10).replay("GreedyLB", trigger=t),
+        lambda t: pylb.replay.hotspot(2, 8, 10).replay("GreedyLB", trigger=t),
     ):
         with pytest.raises(ZeroDivisionError, match="mine"):
             run(fails)

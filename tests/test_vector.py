@@ -25,7 +25,7 @@ def times(snap, rank):
 
 
 def cost(snap, rank, phases):
-    """What VectorLB lowers (csrc/place/vector.c)."""
+    """What VectorLB lowers (csrc/place/strategies/vector.c)."""
     t = times(snap, rank)
     if phases:
         return t.max(axis=1).sum()

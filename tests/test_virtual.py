@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import pylb
 from pylb.errors import DeadlockError, DomainError, OutOfRangeError, StateError
-from pylb.machine import Network, measure_network
+from pylb.model.network import Network, measure_network
 
 sys.path.insert(0, str(Path(__file__).parent / "mpi"))
 import cases  # what also runs under mpiexec

@@ -73,7 +73,7 @@ def written(trace, folder, **options):
 
 
 def test_a_generated_run(tmp_path):
-    trace = pylb.trace.hotspot(4, 12, 5)
+    trace = pylb.replay.hotspot(4, 12, 5)
     for file in written(trace, tmp_path):
         check(file, FILE)
 
@@ -118,7 +118,7 @@ def test_a_recorded_run_under_another_placement(data, tmp_path):
     [("time", 1), ("node", 0.0), ("entity", {"type": "object"}), ("extra", 1)],
 )
 def test_the_check_finds_what_is_wrong(where, value, tmp_path):
-    (file,) = written(pylb.trace.hotspot(1, 2, 1), tmp_path)
+    (file,) = written(pylb.replay.hotspot(1, 2, 1), tmp_path)
     file["phases"][0]["tasks"][0][where] = value
     with pytest.raises(AssertionError):
         check(file, FILE)

@@ -10,9 +10,9 @@ from whatif_programs import program, server
 import pylb
 from pylb import _core, whatif
 from pylb.errors import DomainError, FormatError, MissingFileError, OutOfRangeError
-from pylb.events import Recording
-from pylb.events.layout import OP, Collective, Flag, Kind
-from pylb.whatif import Target, target
+from pylb.whatif.prediction import Target, target
+from pylb.whatif.recorder.layout import OP, Collective, Flag, Kind
+from pylb.whatif.recorder.recording import Recording
 
 MS = 1_000_000
 FAST = {"network": (0.0, 0.0), "overhead": 0.0}

@@ -72,7 +72,7 @@ class Twin:
     """The calls of `pylb._core.Decider`, but for `place`, which returns what that fills."""
 
     def __init__(self, given, trigger, n_ranks, network=(0.0, 0.0)):
-        """given: `pylb.decider.settings`; trigger: a fresh one, as that of `given`."""
+        """given: `pylb.decide.decider.settings`; trigger: a fresh one, as that of `given`."""
         self.given = given
         self.n_ranks = n_ranks
         self.trigger = trigger
@@ -97,7 +97,7 @@ class Twin:
     # ---- iterations ----
 
     def network(self, alpha, beta):
-        self.prices = pylb.machine.Network(alpha, beta)
+        self.prices = pylb.model.Network(alpha, beta)
         self.selector = None
         if self.given.selects:
             chosen = self.given.strategy_params

@@ -1,8 +1,8 @@
-"""Eom and Hollingsworth 1998, figure 2, in plain Python: the oracle of csrc/explore/path.c."""
+"""Eom and Hollingsworth 1998, figure 2, in plain Python: the oracle of csrc/whatif/path.c."""
 
 from collections import defaultdict
 
-from pylb.events.layout import Collective, Flag, Kind
+from pylb.whatif.recorder.layout import Collective, Flag, Kind
 
 NOTHING, MOVED, ZEROED = range(3)
 

@@ -1,4 +1,4 @@
-"""The learner of speeds (csrc/machine/learner.c), plainly."""
+"""The learner of speeds (csrc/measure/learner.c), plainly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import _core
-from pylb.snapshot import F64, I32, I64
+from pylb.model.snapshot import F64, I32, I64
 
 PLACEMENTS = 8  # that are remembered
 AGEING = 0.7  # weight of a placement against that of the next one
@@ -78,7 +78,7 @@ class Fit(NamedTuple):
 
 
 class SpeedLearner:
-    """`pylb.machine.speeds.SpeedLearner`, for input that it takes."""
+    """`pylb.measure.learner.SpeedLearner`, for input that it takes."""
 
     def __init__(self, n_ranks: int) -> None:
         self.n_ranks = n_ranks

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pylb.events import Recording
-from pylb.events.layout import Collective, Flag
+from pylb.whatif.recorder.layout import Collective, Flag
+from pylb.whatif.recorder.recording import Recording
 
 ROOTED = ("BCAST", "GATHER", "SCATTER", "REDUCE")
 

@@ -21,10 +21,10 @@ from pathlib import Path
 import numpy as np
 
 import pylb
-import pylb.partitioners
+import pylb.partition.libraries
 
 Answer = tuple[float, np.ndarray]  # seconds, rank of each object
-MOST_WEIGHT = 1 << 30  # sum of the weights that a library gets, as csrc/place/parts.c has it
+MOST_WEIGHT = 1 << 30  # sum of the weights that a library gets, as csrc/place/kit/parts.c has it
 
 
 def installed(name: str) -> bool:
@@ -68,7 +68,7 @@ Call = Callable[[], np.ndarray]
 def bare(library: str, snapshot: pylb.Snapshot) -> Call:
     """The library that pylb was built with, with the arrays in its form."""
     starts, neighbours, vertices, edges = csr(snapshot)
-    pylb.partitioners.load(library)
+    pylb.partition.libraries.load(library)
     return functools.partial(
         pylb._core.partition,
         library,
@@ -192,7 +192,7 @@ def peers(snapshot: pylb.Snapshot) -> dict[str, Callable[[], Answer]]:
     calls: dict[str, Callable[[pylb.Snapshot], Answer]] = {}
     talks = snapshot.edges is not None or snapshot.multicasts is not None
     for library in ("METIS", "Scotch"):
-        if talks and pylb.partitioners.available(library):
+        if talks and pylb.partition.libraries.available(library):
             make = functools.partial(bare, library)
             calls[f"{library} bare"] = functools.partial(timed, make)
     if talks and installed("pymetis"):

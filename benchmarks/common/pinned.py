@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pylb.events import Recording
-from pylb.events.monitor import Monitor
-from pylb.events.recorder import loaded
 from pylb.lab import Lab
+from pylb.whatif.recorder.launch import loaded
+from pylb.whatif.recorder.monitor import Monitor
+from pylb.whatif.recorder.recording import Recording
 
 PIN = Path(__file__).with_name("pin.py")
 

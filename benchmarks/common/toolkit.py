@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import pylb
-from pylb.cli.table import show
+from pylb.console import show
 from pylb.partition.methods import METHODS
 
 if __name__ != "__main__":  # the worker has no need of it

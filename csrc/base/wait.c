@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <time.h>
 
-#include "measure/clock.h"
+#include "base/clock.h"
 
 void plb_wait_begin(plb_wait_t *self, plb_tick_fn tick, void *arg)
 {

@@ -28,8 +28,8 @@
 #include "decide/promise.h"
 #include "decide/receipt.h"
 #include "decide/select.h"
-#include "machine/learner.h"
-#include "measure/cost.h"
+#include "measure/learner.h"
+#include "model/cost.h"
 
 /* The statistics of an iteration, over all ranks (measure/stats.h). */
 typedef struct plb_iteration {

@@ -4,8 +4,8 @@
 
 #include "base/mem.h"
 #include "decide/decider.h"
-#include "measure/clock.h"
-#include "measure/metrics.h"
+#include "base/clock.h"
+#include "model/metrics.h"
 
 extern const plb_strategy_t plb_strategy_bestfit;
 

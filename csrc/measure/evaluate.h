@@ -6,7 +6,7 @@
 #ifndef PLB_MEASURE_EVALUATE_H
 #define PLB_MEASURE_EVALUATE_H
 
-#include "measure/snapshot.h"
+#include "model/snapshot.h"
 
 /* X(type, name, unit, help); types: double or int64_t.  Python's field names and docs come from
  * here. */

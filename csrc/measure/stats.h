@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "measure/exact.h"
+#include "base/exact.h"
 
 /* X(name, C type, rule, unit, help); the struct, the merge and Python's names come from this
  * table.  Rules: SUM, MAX, MIN, SAME (differing contributions: PLB_STATS_MIXED is noted),

@@ -51,7 +51,7 @@ typedef struct plb_partition {
 } plb_partition_t;
 
 typedef struct plb_partitioner {
-    const char *name;    /* as in pylb.parts */
+    const char *name;    /* as in pylb.optional */
     const char *version; /* of a library */
     unsigned takes;
     /** part[n_vertices]: `in` has been checked, every share is above zero, every part can have a

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "measure/snapshot.h"
+#include "model/snapshot.h"
 
 /* Menon 2.2: does the strategy give any importance to the present placement? */
 typedef enum plb_family {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pylb import parts
+from pylb import optional
 from pylb.errors import DomainError
 
 HELP = "print the script that completes pylb's words in a shell"
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the script, made from the parser itself."""
-    shtab = parts.require("shtab")
+    shtab = optional.require("shtab")
     from pylb.cli.main import build_parser
 
     if args.shell not in shtab.SUPPORTED_SHELLS:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 from pylb.cli import runs
 from pylb.errors import DomainError
+from pylb.io import h5
+from pylb.io.run_record import RunRecord
+from pylb.replay.trace import Trace
 from pylb.show import course, tables, timeline
-from pylb.trace import RunRecord, Trace, h5
 
 HELP = "convert a run: pylb's HDF5, vt's LBDatafile JSON, Chrome trace, CSV"
 EXAMPLES = """\

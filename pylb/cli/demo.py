@@ -8,11 +8,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pylb import demo
-from pylb.cli import table
-from pylb.receipts import Receipt
+from pylb import console
+from pylb.decide.receipts import Receipt
+from pylb.io.run_record import RunRecord
+from pylb.run import demo
 from pylb.show.plain import plain
-from pylb.trace import RunRecord
 
 HELP = "run a small program that balances itself on virtual ranks, and show what that gave"
 EXAMPLES = """\
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         f"{args.objects} objects on {args.ranks} virtual ranks, {args.iterations} iterations; a "
         "hot spot travels through them"
     )
-    table.show(["", "seconds", "speed-up", "LBs", "migrations"], rows, title=title)
+    console.show(["", "seconds", "speed-up", "LBs", "migrations"], rows, title=title)
     best = max(report.history.balancings, key=_gain, default=None)
     if best is not None:
         print(f"\nThe balancing that saved most:\n{best.explain()}")

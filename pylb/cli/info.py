@@ -8,8 +8,8 @@ import sys
 from importlib.util import find_spec
 from typing import Any
 
-from pylb.cli import table
-from pylb.info import gather
+from pylb import console
+from pylb.cli.installed import gather
 
 HELP = "show versions, compiler, SIMD level, MPI and optional parts"
 EXAMPLES = """\
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what `pylb.info.gather` finds."""
+    """Print what `pylb.cli.installed.gather` finds."""
     if find_spec("mpi4py") is not None:
         import mpi4py
 
@@ -34,9 +34,9 @@ def run(args: argparse.Namespace) -> int:
         json.dump(found, sys.stdout, indent=2)
         print()
     else:
-        table.show(["", ""], _head(found))
+        console.show(["", ""], _head(found))
         print()
-        table.show(["part", "version", "to install"], map(_row, found["parts"]))
+        console.show(["part", "version", "to install"], map(_row, found["parts"]))
     return 0
 
 

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pylb.cli import table
+from pylb import console
+from pylb.comm.mpiexec import is_mpiexec, n_ranks
 from pylb.errors import DomainError
 from pylb.lab import Lab, Plan, Profile, Usage, units
-from pylb.lab.command import is_mpiexec, n_ranks
 from pylb.lab.plan import shown
 from pylb.lab.shares import parse_period, parse_shares
 
@@ -134,7 +134,7 @@ def _measure(lab: Lab, n_ranks: int | None) -> None:
         columns += ["memory", "measured"]
         for row, limit, one in zip(rows, lab.limits, held, strict=True):
             row += [_bytes(limit.memory), _bytes(one.memory)]
-    table.show(
+    console.show(
         columns, rows, title="pylb lab: what a program that wants more gets", file=sys.stderr
     )
     if joined:
@@ -147,7 +147,7 @@ def _measure(lab: Lab, n_ranks: int | None) -> None:
                 row += [shown(name, getattr(way, name)), shown(name, getattr(pair, name))]
             rows.append(row)
         columns = ["from", "to", "bandwidth", "measured", "latency", "measured"]
-        table.show(columns, rows, file=sys.stderr)
+        console.show(columns, rows, file=sys.stderr)
 
 
 def _bytes(value: int | None) -> str:
@@ -186,7 +186,7 @@ def _show(usage: list[Usage], lab: Lab) -> None:
         columns += ["memory", "most", "pages read", "killed"]
         for row, use in zip(rows, usage, strict=True):
             row += [_bytes(use.limit.memory), _bytes(use.memory), use.paged, use.killed]
-    table.show(columns, rows, title=f"pylb lab: {lab.seconds:.3f} s", file=sys.stderr)
+    console.show(columns, rows, title=f"pylb lab: {lab.seconds:.3f} s", file=sys.stderr)
     for done in lab.done:
         failed = f" failed: {done.failed}" if done.failed else ""
         _say([f"at {done.seconds:.3f} s, {done.change}{failed}"])

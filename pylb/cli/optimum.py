@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from pylb.cli import runs, table
+from pylb import console
+from pylb.cli import runs
 from pylb.show.plain import plain
 
 HELP = "find the best schedule of LB steps for a recorded run"
@@ -57,5 +58,5 @@ def run(args: argparse.Namespace) -> int:
         ("balancings", len(best.iterations), ""),
         ("after iterations", " ".join(map(str, best.iterations.tolist())), ""),
     ]
-    table.show(["", "", ""], rows, title=args.run)
+    console.show(["", "", ""], rows, title=args.run)
     return 0

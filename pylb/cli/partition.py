@@ -8,7 +8,7 @@ import sys
 import warnings
 from typing import Any
 
-from pylb.cli import table
+from pylb import console
 from pylb.errors import PylbError
 from pylb.partition import METHODS, files, partition
 from pylb.partition.methods import APPROACHES
@@ -137,4 +137,4 @@ def _show(file: str, made: list[Partition]) -> None:
     ]
     n = int(made[0].evaluation.objects.sum())
     columns = ["method", "ms", "max/mean", "cut", "volume", "neighbours", "boundary", "moved"]
-    table.show(columns, rows, title=f"{file}: {n:,} objects in {made[0].n_parts} parts")
+    console.show(columns, rows, title=f"{file}: {n:,} objects in {made[0].n_parts} parts")

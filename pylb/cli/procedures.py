@@ -8,9 +8,9 @@ import sys
 import warnings
 from typing import Any
 
-from pylb.cli import table
-from pylb.events import Recording
-from pylb.procedures import CriticalPath, Procedures, critical_path, procedures
+from pylb import console
+from pylb.whatif.factors import CriticalPath, Procedures, critical_path, procedures
+from pylb.whatif.recorder.recording import Recording
 
 HELP = "what moving a procedure to the other side of its messages would save"
 EXAMPLES = """\
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(as_json(path, told)))
         return 0
-    table.show(
+    console.show(
         ["rank", "path s", "share", "ends s"],
         [
             [rank, float(s), f"{s / path.time:.1%}" if path.time else "", float(end)]
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         ],
         title=f"critical path: {path.time:.4g} s",
     )
-    table.show(
+    console.show(
         ["procedure", "seconds", "on path s", "moved s", "saves", "zeroed s", "would save"],
         [[p.name, p.seconds, path.by_procedure[p.name], *p.row()] for p in told],
     )

@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 
 from pylb.cli.whatif import numbers
-from pylb.events import Recording
-from pylb.events.recorder import record
+from pylb.whatif.recorder.launch import record
+from pylb.whatif.recorder.recording import Recording
 
 HELP = "run an MPI program and record its operations, for pylb whatif"
 EXAMPLES = """\

@@ -9,10 +9,11 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from pylb.cli import runs, table
-from pylb.replay import BASELINES, Replay
-from pylb.strategies import Strategy
-from pylb.trace import Trace
+from pylb import console
+from pylb.cli import runs
+from pylb.place.registry import Strategy
+from pylb.replay.replayed import BASELINES, Replay
+from pylb.replay.trace import Trace
 
 HELP = "replay a recorded run under other placements"
 EXAMPLES = """\
@@ -103,7 +104,9 @@ def run(args: argparse.Namespace) -> int:
     else:
         phases = "1 phase" if trace.n_phases == 1 else f"{trace.n_phases} phases"
         title = f"{args.run}: {phases} on {trace.n_ranks} ranks"
-        table.show(list(COLUMNS.values()), [[row[k] for k in COLUMNS] for row in rows], title=title)
+        console.show(
+            list(COLUMNS.values()), [[row[k] for k in COLUMNS] for row in rows], title=title
+        )
     return 0
 
 

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pylb.cli import runs, table
+from pylb import console
+from pylb.cli import runs
 from pylb.errors import DomainError
 from pylb.show import course, efficiency, page, tables, timeline
 from pylb.show.plain import plain
@@ -82,4 +83,4 @@ def _show(regions: list[efficiency.Region]) -> None:
         (r.name, r.elapsed, r.parallel_efficiency, r.load_balance, r.communication_efficiency)
         for r in regions
     ]
-    table.show(columns, rows)
+    console.show(columns, rows)

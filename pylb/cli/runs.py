@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pylb.errors import DomainError, FormatError, StrategyError, UnknownStrategyError
-from pylb.optimum import Optimum
+from pylb.io.run_record import RunRecord
+from pylb.place.registry import Strategy, find
+from pylb.replay.schedule import Optimum
+from pylb.replay.trace import Trace
 from pylb.show import course
-from pylb.strategies import Strategy, find
-from pylb.trace import RunRecord, Trace
 
 RUN_HELP = "a run: the file that Balancer.save wrote (.h5), or a folder of vt's files, or one file"
 

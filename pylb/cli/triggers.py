@@ -6,11 +6,12 @@ import argparse
 import json
 from typing import Any
 
-from pylb.cli import runs, table
-from pylb.optimum import Optimum
+from pylb import console
+from pylb.cli import runs
+from pylb.decide.trigger import triggers
+from pylb.replay.schedule import Optimum
+from pylb.replay.trace import Trace
 from pylb.show.plain import plain
-from pylb.trace import Trace
-from pylb.triggers import triggers
 
 HELP = "list the triggers, or compare them on a recorded run with the best schedule found"
 EXAMPLES = """\
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
             [r["trigger"], r["time"], f"{100 * r['regret']:.2f}%", r["speedup"], r["balancings"]]
             for r in rows
         ]
-        table.show(["trigger", "seconds", "regret", "speed-up", "LBs"], cells, title=title)
+        console.show(["trigger", "seconds", "regret", "speed-up", "LBs"], cells, title=title)
     return 0
 
 
@@ -94,5 +95,5 @@ def _list(as_json: bool) -> int:
         ]
         print(json.dumps(plain({"triggers": rows}), indent=2, allow_nan=False))
     else:
-        table.show(["trigger", "when", "source"], [(k.name, k.help, k.source) for k in kinds])
+        console.show(["trigger", "when", "source"], [(k.name, k.help, k.source) for k in kinds])
     return 0

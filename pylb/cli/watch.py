@@ -10,12 +10,11 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from pylb import parts
-from pylb.cli import table
+from pylb import console, optional
 from pylb.errors import DomainError, FormatError
+from pylb.io.run_record import RunRecord
 from pylb.show import course, live
 from pylb.show.plain import plain
-from pylb.trace import RunRecord
 
 HELP = "watch a run while its program writes it (Balancer(record='run.h5'))"
 EXAMPLES = """\
@@ -79,12 +78,12 @@ def _news(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def _print(now: dict[str, Any]) -> None:
-    table.show(live.COLUMNS, live.rows(now), title=live.head(now))
+    console.show(live.COLUMNS, live.rows(now), title=live.head(now))
     print(f"{live.foot(now)}\n", flush=True)
 
 
 def _live(args: argparse.Namespace) -> None:
-    parts.require("rich")
+    optional.require("rich")
     from rich.live import Live
     from rich.text import Text
 

@@ -8,12 +8,12 @@ import sys
 import warnings
 from typing import Any
 
-from pylb.cli import table
+from pylb import console
 from pylb.errors import DomainError
-from pylb.events import Recording
 from pylb.lab.shares import parse_period
-from pylb.suggest import Suggestion, suggest
-from pylb.whatif import MATCHING, WAITING, Prediction, whatif
+from pylb.whatif.prediction import MATCHING, WAITING, Prediction, whatif
+from pylb.whatif.recorder.recording import Recording
+from pylb.whatif.suggestion import Suggestion, suggest
 
 HELP = "predict the time of a recorded MPI program under other placements"
 EXAMPLES = """\
@@ -159,12 +159,12 @@ def _show(recording: Recording, told: list[Prediction], ranks: bool) -> None:
         ]
         for one in told
     ]
-    table.show(["placement", "seconds", "used", "waiting", ""], rows, title=title)
+    console.show(["placement", "seconds", "used", "waiting", ""], rows, title=title)
     if ranks:
         for one in told:
             print()
             cells = zip(one.finish, one.busy, one.waiting, one.paused, one.end, strict=True)
-            table.show(
+            console.show(
                 ["rank", "processor", "ends", "works", "waits", "pauses", ""],
                 [[r, one.target.placement[r], *row] for r, row in enumerate(cells)],
                 title=",".join(map(str, one.target.placement)),

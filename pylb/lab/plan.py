@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pylb import parts
+from pylb import optional
 from pylb.errors import DomainError, FormatError, MissingFileError
 from pylb.lab import caps, shares, units
 from pylb.lab.shares import Limit
@@ -132,7 +132,7 @@ class Plan(NamedTuple):
         MissingFileError, FormatError, DomainError
             No such file, no YAML, or something in it is unknown or out of range.
         """
-        yaml = parts.require("PyYAML")
+        yaml = optional.require("PyYAML")
         try:
             found = yaml.safe_load(Path(path).read_text())
         except OSError as why:

@@ -14,10 +14,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from pylb.comm.mpiexec import insert_before_programs, is_mpiexec, n_ranks
 from pylb.errors import DomainError
 from pylb.lab import measure, schedule, state
 from pylb.lab.cgroup import Groups, parents
-from pylb.lab.command import insert_before_programs, is_mpiexec, n_ranks
 from pylb.lab.keeper import keeping
 from pylb.lab.measure import PROBE, Held, Joined
 from pylb.lab.moments import VARIABLE

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pylb.errors import DomainError, PartitionerWarning
+from pylb.errors import DomainError, PartitionerWarning, nearest
 from pylb.partition import serial, zoltan
 from pylb.partition.arrays import I32, integer
 from pylb.partition.geometry import Cuts
@@ -26,7 +26,6 @@ from pylb.partition.ranks import Facts, Ranks
 from pylb.partition.result import Partition
 from pylb.partition.settle import Settled, settle
 from pylb.partition.tree import check_leaves, divide
-from pylb.strategies import nearest
 
 MISSING = {
     "graph": "graph is missing: this method divides graphs",
@@ -98,7 +97,7 @@ def partition(
         "scotch" is "ptscotch", "hypergraph" is "zoltan", and "metis" and "pylb" answer on the first
         rank for all.  Default: "hypergraph" with a graph or nets, else "rcb", else "reftree".
         A sequence of names with `machine`: one for each of its levels, from the nodes on.
-    machine : pylb.Machine, pylb.machine.Tree, str or path, optional
+    machine : pylb.Machine, pylb.model.Tree, str or path, optional
         Divide hierarchically: into the parts of its top level, then each of those into its own, and
         so on, with the default of `parts` as many as it has leaves; a `pylb.Machine` has a default
         of `shares` too, its part sizes.  A string as for `pylb.Machine.parse`, or a file that

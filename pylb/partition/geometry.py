@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pylb.errors import DomainError
+from pylb.optional import require
 from pylb.partition import arrays
 from pylb.partition.arrays import F64, I32
-from pylb.parts import require
 
 
 class Hits(NamedTuple):

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb.errors import DomainError
-from pylb.machine import Machine, Place, Tree
+from pylb.model.machine import Machine, Place
+from pylb.model.topology import Tree
 from pylb.partition.arrays import F64, I32, Rows
 from pylb.partition.problem import Problem
 from pylb.partition.quality import ghosts
@@ -26,7 +27,7 @@ class Levels:
 
     Parameters
     ----------
-    machine : pylb.Machine, pylb.machine.Tree, str or path
+    machine : pylb.Machine, pylb.model.Tree, str or path
         A string is parsed, a path (or a string that ends in .json) read.
 
     Attributes
@@ -60,7 +61,7 @@ class Levels:
             self.label = np.arange(machine.n_ranks, dtype=np.int32)
         else:
             raise DomainError(
-                f"machine is {machine!r}: expected a pylb.Machine, a pylb.machine.Tree with "
+                f"machine is {machine!r}: expected a pylb.Machine, a pylb.model.Tree with "
                 "leaves, or a string or file of one"
             )
 

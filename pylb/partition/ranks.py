@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pylb.comm.directory import Directory
+from pylb.comm.plan import Plan
 from pylb.errors import BY_CODE, DomainError, PylbError, RemoteError, by_rank
-from pylb.move import Directory, Plan
-from pylb.parts import require
+from pylb.optional import require
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pylb import _core, partitioners
+from pylb import _core
 from pylb.errors import DomainError
+from pylb.partition import libraries
 from pylb.partition.arrays import F64, I32, MOST, Rows, closed
 from pylb.partition.methods import Method
 from pylb.partition.problem import Problem
@@ -26,7 +27,7 @@ def ask(problem: Problem, name: str, how: Method, approach: str, starts: int, cy
     """The new part of each own object.  Collective."""
     ranks = problem.ranks
     if how.library not in ("", "pylb"):
-        partitioners.load(how.library)
+        libraries.load(how.library)
     if ranks.size == 1:
         return _answer(problem, name, how, approach, starts, cycles)
     whole = _gathered(problem)
@@ -163,9 +164,9 @@ def _best(question: _Question, starts: int, cycles: int) -> I32:
 
     Two at a time: Zoltan, which takes one call at a time, starts one while another is refined.
     """
-    library = "Zoltan" if partitioners.available("Zoltan") else "pylb"
+    library = "Zoltan" if libraries.available("Zoltan") else "pylb"
     if library == "Zoltan":
-        partitioners.load(library)
+        libraries.load(library)
     ask: Callable[..., I32] = question.ask
     with ThreadPoolExecutor(2) as pool:
         tasks = [pool.submit(ask, library, step=i, cycles=min(cycles, 1)) for i in range(starts)]

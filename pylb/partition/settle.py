@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb import _core
+from pylb.optional import require
 from pylb.partition.arrays import F64, I32
 from pylb.partition.problem import Problem
 from pylb.partition.result import NO_MOVES, Moves
-from pylb.parts import require
 
 Overlap = tuple[Any, Any, Any]
 _NO_OVERLAP: Overlap = (None, None, None)

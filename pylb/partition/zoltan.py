@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pylb import partitioners
 from pylb.errors import DomainError, PartitionerError, PartitionerWarning
-from pylb.partition import pitfalls
+from pylb.optional import require
+from pylb.partition import libraries, pitfalls
 from pylb.partition.arrays import F64, I32, MOST, closed
 from pylb.partition.methods import Method
 from pylb.partition.problem import Problem
 from pylb.partition.ranks import Ranks
-from pylb.parts import require
 
 LINE = re.compile(r"^(?:\[-?\d+\] Zoltan (?:WARNING|ERROR)|\(\d+\): |WARNING:|ERROR:|\s*remaining)")
 
@@ -31,7 +30,7 @@ OWN = (  # that follow from the arrays
 def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> tuple[I32, Any]:
     """The new part of each own object, and the cuts where they were asked for.  Collective."""
     if problem.ranks.comm is None:
-        partitioners.load("Zoltan")  # starts MPI
+        libraries.load("Zoltan")  # starts MPI
     if problem.n_all == 0:
         return np.zeros(0, np.int32), None
     _check_options(problem)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from pylb.model.snapshot import F64
 from pylb.show.plain import digits
-from pylb.snapshot import F64
 
 
 def step(n: int, most: int) -> int:

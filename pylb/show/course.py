@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pylb.decide.receipts import History
 from pylb.errors import DomainError
-from pylb.receipts import History
-from pylb.replay import Replay
-from pylb.snapshot import F64, I32, I64
-from pylb.trace import RunRecord, Trace
-from pylb.trace.record import Stretch
+from pylb.io.run_record import RunRecord, Stretch
+from pylb.model.snapshot import F64, I32, I64
+from pylb.replay.replayed import Replay
+from pylb.replay.trace import Trace
 
 
 class Moves(NamedTuple):
@@ -160,7 +160,7 @@ def of(
 
 def read(path: str | os.PathLike[str], stem: str | None = None) -> RunRecord | Trace:
     """A run record, or the trace of a folder."""
-    from pylb.trace import h5
+    from pylb.io import h5
 
     return RunRecord.read(path) if h5.is_record(path) else Trace.read(path, stem=stem)
 

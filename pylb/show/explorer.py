@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pylb import parts
+from pylb import optional
 from pylb.errors import DomainError
-from pylb.replay import Replay
+from pylb.io.run_record import RunRecord
+from pylb.replay.replayed import Replay
+from pylb.replay.trace import Trace
 from pylb.show import course
 from pylb.show.settings import Settings
-from pylb.trace import RunRecord, Trace
 
 
 def explore(run: Any, *, stem: str | None = None, **settings: Any) -> Any:
@@ -48,7 +49,7 @@ def explore(run: Any, *, stem: str | None = None, **settings: Any) -> Any:
     >>> explorer  # the last line of a cell
     >>> explorer.replay.speedup_over(explorer.recorded)
     """
-    parts.require("anywidget")
+    optional.require("anywidget")
     from pylb.show.widget import Explorer
 
     if "every" in settings:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from pylb import sentences
-from pylb.receipts import Receipt
+from pylb.decide import sentences
+from pylb.decide.receipts import Receipt
 from pylb.show.course import Course
 
 if TYPE_CHECKING:
-    from pylb.runtime.balancer import Balancer
+    from pylb.run.balancer import Balancer
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 MOST_RANKS = 24  # lines of the table; of more ranks the slowest ones

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from pylb import sentences
 from pylb._version import __version__
-from pylb.receipts import Receipt
+from pylb.decide import sentences
+from pylb.decide.receipts import Receipt
 from pylb.show import aggregate, efficiency
 from pylb.show.course import Course, Moves
 from pylb.show.plain import clip, script_json

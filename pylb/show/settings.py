@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from pylb.errors import DomainError
-from pylb.replay import BASELINES, Replay, replay
+from pylb.model.snapshot import I32, I64
+from pylb.replay.replayed import BASELINES, Replay, replay
+from pylb.replay.trace import Trace
 from pylb.show import aggregate
 from pylb.show.plain import clip
-from pylb.snapshot import I32, I64
-from pylb.trace import Trace
 
 MOST_ROWS, MOST_COLUMNS = 128, 512  # cells of the heat map
 MOST_DECISIONS = 400  # in the list

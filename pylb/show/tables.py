@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pylb.receipts import COLUMNS
+from pylb.decide.receipts import COLUMNS
 from pylb.show.course import Course
 
 Table = tuple[Sequence[str], Iterable[Sequence[Any]]]

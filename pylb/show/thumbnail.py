@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pylb.model.snapshot import F64
 from pylb.show import aggregate
-from pylb.snapshot import F64
 
 if TYPE_CHECKING:
-    from pylb.machine.machine import Machine
-    from pylb.machine.rows import RowPartition
-    from pylb.place import Placement
-    from pylb.receipts import Receipt
-    from pylb.replay import Replay
-    from pylb.snapshot import Snapshot
-    from pylb.trace import RunRecord, Trace
+    from pylb.decide.receipts import Receipt
+    from pylb.io.run_record import RunRecord
+    from pylb.model.machine import Machine
+    from pylb.model.snapshot import Snapshot
+    from pylb.place.placement import Placement
+    from pylb.replay.replayed import Replay
+    from pylb.replay.trace import Trace
+    from pylb.run.rows import RowPartition
 
 BLUE, VERMILLION, GREY = "#0072B2", "#D55E00", "#666666"  # Okabe and Ito
 CIVIDIS = np.array(

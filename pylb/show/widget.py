@@ -11,14 +11,14 @@ from typing import Any
 import anywidget
 import traitlets
 
+from pylb.decide.trigger import triggers
 from pylb.errors import PylbError
-from pylb.replay import Replay
+from pylb.place.registry import strategies
+from pylb.replay.replayed import Replay
+from pylb.replay.trace import Trace
 from pylb.show import page, settings, thumbnail
 from pylb.show.plain import plain
 from pylb.show.settings import Settings
-from pylb.strategies import strategies
-from pylb.trace import Trace
-from pylb.triggers import triggers
 
 GONE = (
     "This is the last picture of an explorer: without a kernel it replays nothing. Run the cell "

@@ -2,18 +2,5 @@
 
 from pylb.virtual.cluster import VirtualCluster
 from pylb.virtual.comm import VirtualComm
-from pylb.virtual.protocol import (
-    ProtocolDecision,
-    ProtocolRun,
-    protocol_params,
-    simulate_protocol,
-)
 
-__all__ = [
-    "ProtocolDecision",
-    "ProtocolRun",
-    "VirtualCluster",
-    "VirtualComm",
-    "protocol_params",
-    "simulate_protocol",
-]
+__all__ = ["VirtualCluster", "VirtualComm"]

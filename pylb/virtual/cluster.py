@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb.errors import DomainError
-from pylb.machine import Network
-from pylb.snapshot import F64
+from pylb.model.network import Network
+from pylb.model.snapshot import F64
 from pylb.virtual.comm import VirtualComm, World
 from pylb.virtual.scheduler import Scheduler
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError, StateError, by_rank
-from pylb.machine import Network
+from pylb.model.network import Network
 from pylb.virtual.scheduler import Scheduler, Ticket
 
 Finish = Callable[[list[Any], list[float]], tuple[list[Any], list[float]]]

@@ -12,7 +12,7 @@
 
 #include "plb.h"
 
-#include "explore/ahead.h"
+#include "replay/ahead.h"
 #include "measure/estimate.h"
 
 enum { PHASES = 40, ENTITIES = 9, RANKS = 3, ARRAYS = 24 };

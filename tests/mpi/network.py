@@ -4,7 +4,7 @@ import json
 
 from mpi4py import MPI
 
-from pylb.machine import measure_network
+from pylb.model.network import measure_network
 
 lines = MPI.COMM_WORLD.gather(json.dumps(measure_network(MPI.COMM_WORLD)))
 print(*(lines or []), sep="\n", end="\n" if lines else "")

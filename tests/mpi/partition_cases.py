@@ -213,7 +213,7 @@ def levels(comm):
     """Two nodes of three ranks: another method inside than between, and the same quality twin."""
     ids = own(comm, "random")
     given = {"graph": rows(ids), "coords": XY[ids], "ids": ids, "weight": WEIGHT[ids]}
-    machine = pylb.machine.Tree((2, 3))
+    machine = pylb.model.Tree((2, 3))
     for methods in (("graph", "rcb"), ("rcb", "graph"), "zoltan"):
         out = pylb.partition(method=methods, machine=machine, comm=comm, imbalance=1.1, **given)
         part = worth(comm, ids, out, 6)
@@ -362,7 +362,7 @@ def wrong(comm):
             errors.DomainError,
             "machine differs: rank 0: 2 leaves",
             lambda: pylb.partition(
-                coords=XY[ids], comm=comm, machine=pylb.machine.Tree((2 + comm.rank,))
+                coords=XY[ids], comm=comm, machine=pylb.model.Tree((2 + comm.rank,))
             ),
         )
         raised(

@@ -12,7 +12,7 @@ from scipy import sparse
 
 import pylb
 from pylb import errors
-from pylb.machine import rows as module
+from pylb.run import rows as module
 
 
 def take(comm, part, seconds):

@@ -1,0 +1,40 @@
+#include "base/clock.h"
+
+_Thread_local plb_clock_frame_t plb_clock_frame;
+
+static int64_t source_ns(const plb_clock_frame_t *f)
+{
+    return f->source == PLB_CLOCK_NONE ? 0 : plb_clock_real_ns(f->source);
+}
+
+int64_t plb_clock_own_ns(plb_clock_t clock)
+{
+    const plb_clock_frame_t *f = &plb_clock_frame;
+    if (clock == PLB_CLOCK_CPU && f->source == PLB_CLOCK_WALL) {
+        return f->declared + (int64_t)(f->pace * (double)plb_clock_real_ns(clock));
+    }
+    return f->own + (int64_t)(f->pace * (double)(source_ns(f) - f->began));
+}
+
+void plb_clock_enter(plb_clock_t source, int64_t own, double pace)
+{
+    plb_clock_frame_t *f = &plb_clock_frame;
+    f->source = source;
+    f->pace = pace;
+    f->own = own;
+    f->began = source_ns(f);
+    f->on = true;
+}
+
+int64_t plb_clock_leave(void)
+{
+    const int64_t own = plb_clock_own_ns(PLB_CLOCK_WALL);
+    plb_clock_frame.on = false;
+    return own;
+}
+
+void plb_clock_declare(int64_t ns)
+{
+    plb_clock_frame.own += ns;
+    plb_clock_frame.declared += ns;
+}

@@ -1,0 +1,27 @@
+/* Exact sums of seconds: fixed point, so that the order of additions does not matter.
+ *
+ * A sum is a two's complement number of 320 bits whose lowest bit is 2^-192.  Values from 0 to
+ * 1e30 are added exactly down to that bit (what lies below, under 2e-58, is cut off value by
+ * value, whatever the order); 2^60 such values fit.  Addition is then associative and
+ * commutative to the bit, on any number of ranks, and rounding happens once, in _value.
+ */
+#ifndef PLB_BASE_EXACT_H
+#define PLB_BASE_EXACT_H
+
+#include <stdint.h>
+
+#define PLB_EXACT_LIMBS 5
+
+typedef struct plb_exact {
+    uint64_t limb[PLB_EXACT_LIMBS]; /* least significant first */
+} plb_exact_t;
+
+/** Add x, 0 <= x <= 1e30 (the caller has checked). */
+void plb_exact_add(plb_exact_t *self, double x);
+
+void plb_exact_merge(plb_exact_t *self, const plb_exact_t *other);
+
+/** The sum rounded to nearest, ties to even. */
+double plb_exact_value(const plb_exact_t *self);
+
+#endif

@@ -1,0 +1,9 @@
+/* pylb._metis. */
+#include "bind/library.h"
+
+static int metis_exec(PyObject *module)
+{
+    return plb_py_add_library(module, &plb_metis);
+}
+
+PLB_PY_LIBRARY_MODULE(metis, "METIS for pylb.", metis_exec)

@@ -1,0 +1,9 @@
+/* pylb._scotch. */
+#include "bind/library.h"
+
+static int scotch_exec(PyObject *module)
+{
+    return plb_py_add_library(module, &plb_scotch);
+}
+
+PLB_PY_LIBRARY_MODULE(scotch, "Scotch for pylb.", scotch_exec)

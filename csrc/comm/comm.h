@@ -1,0 +1,56 @@
+/* pylb's own duplicate of the user's communicator, and the few plain collectives on it.
+ *
+ * Errors of MPI return (MPI_ERRORS_RETURN on the duplicate), every code is checked and becomes
+ * PLB_ERR_MPI with MPI's own text.
+ */
+#ifndef PLB_COMM_COMM_H
+#define PLB_COMM_COMM_H
+
+#include <mpi.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* Every tag used on the duplicate.  A rank may be one step ahead of another, never two: the
+ * parity of the step keeps their messages apart. */
+enum plb_tag {
+    PLB_TAG_HEAD = 1, /* and 2 */
+    PLB_TAG_PART = 3, /* and 4 */
+};
+
+typedef struct plb_comm {
+    MPI_Comm comm; /* MPI_COMM_NULL before _init and after _free */
+    int rank, size;
+    MPI_Datatype record; /* one plb_stats_t */
+    MPI_Op merge;
+} plb_comm_t;
+
+int plb_mpi_fail(plb_err_t *err, int code, const char *call, const char *file, int line);
+
+/* Checks an MPI call: sets the error and jumps to `out`; needs `ret`, `err` and the label. */
+#define PLB_MPI(call)                                                                             \
+    do {                                                                                          \
+        const int code_ = (call);                                                                 \
+        if (code_ != MPI_SUCCESS) {                                                               \
+            ret = plb_mpi_fail(err, code_, #call, __FILE__, __LINE__);                            \
+            goto out;                                                                             \
+        }                                                                                         \
+    } while (0)
+
+/** Duplicate `user`.  Collective, blocks. */
+int plb_comm_init(plb_comm_t *self, MPI_Comm user, plb_err_t *err);
+
+/** Collective where the duplicate exists. */
+void plb_comm_free(plb_comm_t *self);
+
+/** n bytes from `root` to all; n is the same everywhere, at most INT_MAX.  Collective, waits
+ *  politely. */
+int plb_comm_bcast(plb_comm_t *self, void *data, int64_t n, int root, plb_err_t *err);
+
+/** size[p] of each rank's contribution, then all of them one behind the other: call _sizes,
+ *  allocate, call _allgather.  Together at most INT_MAX bytes.  Collective, wait politely. */
+int plb_comm_sizes(plb_comm_t *self, int64_t mine, int64_t *size, plb_err_t *err);
+int plb_comm_allgather(plb_comm_t *self, const void *mine, const int64_t *size, void *all,
+                       plb_err_t *err);
+
+#endif

@@ -1,0 +1,106 @@
+#include "comm/reduction.h"
+
+#include "base/mem.h"
+
+static int begin_stats(void *reducer, const plb_stats_t *mine, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_reducer_t *self = reducer;
+    const int64_t i = self->begun % self->face.depth;
+    if (self->begun - self->taken == self->face.depth) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "%d reductions are under way", self->face.depth);
+    }
+    self->mine[i] = *mine;
+    PLB_MPI(MPI_Iallreduce(&self->mine[i], &self->all[i], 1, self->comm->record, self->comm->merge,
+                           self->stats, &self->request[i]));
+    self->begun++;
+out:
+    return ret;
+}
+
+static int test_stats(void *reducer, plb_stats_t *all, bool *done, plb_err_t *err)
+{
+    int ret = PLB_OK, flag = 0;
+    plb_reducer_t *self = reducer;
+    *done = false;
+    if (self->taken == self->begun) {
+        return PLB_OK;
+    }
+    const int64_t i = self->taken % self->face.depth;
+    PLB_MPI(MPI_Test(&self->request[i], &flag, MPI_STATUS_IGNORE));
+    if (flag) {
+        *all = self->all[i];
+        *done = true;
+        self->taken++;
+    }
+out:
+    return ret;
+}
+
+static int begin_maximum(void *reducer, int64_t mine, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_reducer_t *self = reducer;
+    self->maximum = mine;
+    PLB_MPI(MPI_Iallreduce(&self->maximum, &self->greatest, 1, MPI_INT64_T, MPI_MAX, self->maxima,
+                           &self->maximum_request));
+out:
+    return ret;
+}
+
+static int test_maximum(void *reducer, int64_t *all, bool *done, plb_err_t *err)
+{
+    int ret = PLB_OK, flag = 0;
+    plb_reducer_t *self = reducer;
+    PLB_MPI(MPI_Test(&self->maximum_request, &flag, MPI_STATUS_IGNORE));
+    *done = flag;
+    *all = self->greatest;
+out:
+    return ret;
+}
+
+void plb_reducer_init(plb_reducer_t *self, plb_comm_t *comm)
+{
+    *self = (plb_reducer_t){.comm = comm,
+                            .stats = MPI_COMM_NULL,
+                            .maxima = MPI_COMM_NULL,
+                            .maximum_request = MPI_REQUEST_NULL};
+    self->face = (plb_reduction_t){.self = self,
+                                   .rank = comm->rank,
+                                   .size = comm->size,
+                                   .begin_stats = begin_stats,
+                                   .test_stats = test_stats,
+                                   .begin_maximum = begin_maximum,
+                                   .test_maximum = test_maximum};
+}
+
+int plb_reducer_reserve(plb_reducer_t *self, int depth, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    if (self->begun != self->taken || self->maximum_request != MPI_REQUEST_NULL) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "reductions are under way on this communicator");
+    }
+    if (self->stats == MPI_COMM_NULL) {
+        PLB_MPI(MPI_Comm_dup(self->comm->comm, &self->stats));
+        PLB_MPI(MPI_Comm_dup(self->comm->comm, &self->maxima));
+    }
+    if (depth > self->face.depth) {
+        plb_reducer_free(self);
+        PLB_NEW(self->mine, depth);
+        PLB_NEW(self->all, depth);
+        PLB_NEW(self->request, depth);
+        self->face.depth = depth;
+    }
+out:
+    return ret;
+}
+
+void plb_reducer_free(plb_reducer_t *self)
+{
+    plb_free(self->mine);
+    plb_free(self->all);
+    plb_free(self->request);
+    self->mine = self->all = NULL;
+    self->request = NULL;
+    self->face.depth = 0;
+}

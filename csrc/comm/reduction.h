@@ -1,0 +1,29 @@
+/* Nonblocking reductions of statistics and of maxima, several under way, on two communicators of
+ * their own: ranks begin those of one kind in one order, but not of two kinds. */
+#ifndef PLB_COMM_REDUCTION_H
+#define PLB_COMM_REDUCTION_H
+
+#include "measure/reduction.h"
+#include "comm/comm.h"
+
+typedef struct plb_reducer {
+    plb_reduction_t face; /* what plb_atsync_t takes; its `self` is this */
+    plb_comm_t *comm;     /* borrowed: the record and its merge */
+    MPI_Comm stats, maxima;
+    int64_t begun, taken;    /* reductions of statistics */
+    plb_stats_t *mine, *all; /* [depth], owned: the i-th at i % depth */
+    MPI_Request *request;
+    int64_t maximum, greatest;
+    MPI_Request maximum_request;
+} plb_reducer_t;
+
+void plb_reducer_init(plb_reducer_t *self, plb_comm_t *comm);
+
+/** Make room for `depth` reductions at once.  Collective the first time, may block; PLB_ERR_STATE:
+ *  some are under way. */
+int plb_reducer_reserve(plb_reducer_t *self, int depth, plb_err_t *err);
+
+/** Local.  Not while reductions are under way; the communicators are kept. */
+void plb_reducer_free(plb_reducer_t *self);
+
+#endif

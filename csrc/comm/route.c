@@ -1,0 +1,157 @@
+#include "comm/route.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* Items of each rank into count[n_ranks]; *sorted: they are in order of rank already. */
+static int count_items(const int32_t *dest, int64_t n, int32_t n_ranks, int64_t *count,
+                       bool *sorted, plb_err_t *err)
+{
+    int32_t last = 0, falls = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (dest[i] < 0 || dest[i] >= n_ranks) {
+            return PLB_FAIL(err, PLB_ERR_RANGE, "destination[%lld] is %d: expected 0 ... %d",
+                            (long long)i, dest[i], n_ranks - 1);
+        }
+        count[dest[i]]++;
+        falls |= dest[i] < last;
+        last = dest[i];
+    }
+    *sorted = !falls;
+    return PLB_OK;
+}
+
+/* Peers and their starts; count[r] becomes the first place of rank r. */
+static int set_peers(plb_route_t *self, int64_t *count, int32_t n_ranks, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int32_t k = 0;
+    for (int32_t r = 0; r < n_ranks; r++) {
+        k += count[r] > 0;
+    }
+    PLB_NEW(self->rank, k);
+    PLB_NEW(self->start, k + 1);
+    self->start[0] = 0;
+    for (int32_t r = 0; r < n_ranks; r++) {
+        if (count[r] > 0) {
+            self->rank[self->n_peers] = r;
+            self->start[self->n_peers + 1] = self->start[self->n_peers] + count[r];
+            count[r] = self->start[self->n_peers++];
+        }
+    }
+out:
+    return ret;
+}
+
+int plb_route_init(plb_route_t *self, const int32_t *dest, int64_t n, int32_t n_ranks,
+                   plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t *count = NULL;
+    bool sorted = true;
+    *self = (plb_route_t){0};
+    if (n > INT32_MAX) {
+        return PLB_FAIL(err, PLB_ERR_RANGE, "%lld items on a rank: expected below 2^31",
+                        (long long)n);
+    }
+    PLB_NEW0(count, n_ranks);
+    if ((ret = count_items(dest, n, n_ranks, count, &sorted, err)) != PLB_OK ||
+        (ret = set_peers(self, count, n_ranks, err)) != PLB_OK) {
+        goto out;
+    }
+    if (!sorted) {
+        PLB_NEW(self->order, n);
+        for (int64_t i = 0; i < n; i++) {
+            self->order[count[dest[i]]++] = (int32_t)i;
+        }
+    }
+out:
+    plb_free(count);
+    if (ret != PLB_OK) {
+        plb_route_free(self);
+    }
+    return ret;
+}
+
+void plb_route_free(plb_route_t *self)
+{
+    plb_free(self->rank);
+    plb_free(self->start);
+    plb_free(self->order);
+    *self = (plb_route_t){0};
+}
+
+/* ---- items --------------------------------------------------------------------------------- */
+
+/* A copy of a size that the compiler knows is a load and a store. */
+#define BY_SIZE(bytes, COPY)                                                                      \
+    switch (bytes) {                                                                              \
+    case 1:                                                                                       \
+        COPY(1);                                                                                  \
+        break;                                                                                    \
+    case 2:                                                                                       \
+        COPY(2);                                                                                  \
+        break;                                                                                    \
+    case 4:                                                                                       \
+        COPY(4);                                                                                  \
+        break;                                                                                    \
+    case 8:                                                                                       \
+        COPY(8);                                                                                  \
+        break;                                                                                    \
+    case 12:                                                                                      \
+        COPY(12);                                                                                 \
+        break;                                                                                    \
+    case 16:                                                                                      \
+        COPY(16);                                                                                 \
+        break;                                                                                    \
+    case 24:                                                                                      \
+        COPY(24);                                                                                 \
+        break;                                                                                    \
+    case 32:                                                                                      \
+        COPY(32);                                                                                 \
+        break;                                                                                    \
+    default:                                                                                      \
+        COPY((size_t)bytes);                                                                      \
+    }
+
+void plb_gather(const char *from, const int32_t *index, int64_t n, int64_t bytes, char *to)
+{
+#define COPY(size)                                                                                \
+    for (int64_t i = 0; i < n; i++) {                                                             \
+        memcpy(to + i * (int64_t)(size), from + index[i] * (int64_t)(size), (size));              \
+    }
+    BY_SIZE(bytes, COPY)
+#undef COPY
+}
+
+void plb_scatter(const char *from, const int32_t *index, int64_t n, int64_t bytes, char *to)
+{
+#define COPY(size)                                                                                \
+    for (int64_t i = 0; i < n; i++) {                                                             \
+        memcpy(to + index[i] * (int64_t)(size), from + i * (int64_t)(size), (size));              \
+    }
+    BY_SIZE(bytes, COPY)
+#undef COPY
+}
+
+void plb_gather_sized(const char *from, const int64_t *offset, const int32_t *index, int64_t n,
+                      int64_t bytes, char *to)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t at = offset[index[i]], size = (offset[index[i] + 1] - at) * bytes;
+        memcpy(to, from + at * bytes, (size_t)size);
+        to += size;
+    }
+}
+
+void plb_scatter_sized(const char *from, const int64_t *offset, const int32_t *index, int64_t n,
+                       int64_t bytes, char *to)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t at = offset[index[i]], size = (offset[index[i] + 1] - at) * bytes;
+        memcpy(to + at * bytes, from, (size_t)size);
+        from += size;
+    }
+}

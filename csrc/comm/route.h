@@ -1,0 +1,39 @@
+/* Items to ranks: the order in which they travel, and items between that order and their own.
+ *
+ * An item is a row of so many bytes, or as many elements as its size says.
+ */
+#ifndef PLB_COMM_ROUTE_H
+#define PLB_COMM_ROUTE_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+typedef struct plb_route {
+    int32_t n_peers;
+    int32_t *rank;  /* [n_peers] those that get something, ascending */
+    int64_t *start; /* [n_peers + 1] items start[i] ... start[i+1]-1 of the order go to rank[i] */
+    int32_t *order; /* [start[n_peers]] items by rank, their own order kept among those of one
+                     * rank; NULL: as they are */
+} plb_route_t;
+
+/** Where dest[n] says.  Owns its arrays.  O(n + n_ranks).
+ *  PLB_ERR_RANGE: a destination is no rank, or n >= 2^31. */
+int plb_route_init(plb_route_t *self, const int32_t *dest, int64_t n, int32_t n_ranks,
+                   plb_err_t *err);
+void plb_route_free(plb_route_t *self);
+
+/** to[i] = from[index[i]], items of `bytes`. */
+void plb_gather(const char *from, const int32_t *index, int64_t n, int64_t bytes, char *to);
+
+/** to[index[i]] = from[i]. */
+void plb_scatter(const char *from, const int32_t *index, int64_t n, int64_t bytes, char *to);
+
+/** The same for items of unlike sizes: item i of the one that is indexed has the elements
+ *  offset[i] ... offset[i+1]-1 of `bytes` each. */
+void plb_gather_sized(const char *from, const int64_t *offset, const int32_t *index, int64_t n,
+                      int64_t bytes, char *to);
+void plb_scatter_sized(const char *from, const int64_t *offset, const int32_t *index, int64_t n,
+                       int64_t bytes, char *to);
+
+#endif

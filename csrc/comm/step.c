@@ -1,0 +1,293 @@
+#include "comm/step.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/clock.h"
+
+enum {
+    INLINE = 16 << 10,   /* parts up to here go into the head: cheaper to copy than to send */
+    HEAD_MOST = 1 << 20, /* as long as the head stays below this */
+    PIECE = 1 << 30,     /* counts of MPI are int */
+};
+
+/* ---- which parts go where ---------------------------------------------------------------- */
+
+/* Both ends walk the sizes in the same order and so agree without a word. */
+static bool is_inline(int64_t size, int64_t *used)
+{
+    if (size > INLINE || *used + size > HEAD_MOST) {
+        return false;
+    }
+    *used += size;
+    return true;
+}
+
+static int64_t head_size(const plb_parcel_t *p)
+{
+    int64_t used = 0;
+    for (int i = 0; i < p->n; i++) {
+        is_inline(p->size[i], &used);
+    }
+    return used + (int64_t)sizeof(int64_t) * p->n + (int64_t)sizeof(int64_t);
+}
+
+/* n, sizes[n], the inline parts. */
+static void write_head(const plb_parcel_t *p, char *wire)
+{
+    const int64_t n = p->n;
+    int64_t used = 0;
+    memcpy(wire, &n, sizeof n);
+    memcpy(wire + sizeof n, p->size, (size_t)n * sizeof *p->size);
+    char *to = wire + (1 + n) * (int64_t)sizeof n;
+    for (int i = 0; i < p->n; i++) {
+        const int64_t at = used;
+        if (is_inline(p->size[i], &used) && p->size[i] > 0) {
+            memcpy(to + at, p->part[i], (size_t)p->size[i]);
+        }
+    }
+}
+
+/* ---- requests ------------------------------------------------------------------------------ */
+
+static int add_request(plb_requests_t *self, MPI_Request **slot, plb_err_t *err)
+{
+    if (self->n == self->room) {
+        const int room = 2 * self->room + 16;
+        MPI_Request *r = plb_realloc(self->r, (size_t)room, sizeof *r);
+        if (r == NULL) {
+            return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %d requests", room);
+        }
+        self->r = r;
+        self->room = room;
+    }
+    *slot = &self->r[self->n++];
+    **slot = MPI_REQUEST_NULL;
+    return PLB_OK;
+}
+
+static int all_done(plb_requests_t *self, bool *done, plb_err_t *err)
+{
+    int ret = PLB_OK, flag = 1;
+    if (self->n > 0) {
+        PLB_MPI(MPI_Testall(self->n, self->r, &flag, MPI_STATUSES_IGNORE));
+    }
+    *done = flag;
+out:
+    return ret;
+}
+
+/* Send or receive the parts of a parcel that are not in its head. */
+static int move_parts(plb_step_t *self, const plb_parcel_t *p, bool receive, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t used = 0;
+    const int tag = PLB_TAG_PART + self->parity;
+    for (int i = 0; i < p->n; i++) {
+        if (is_inline(p->size[i], &used)) {
+            continue;
+        }
+        for (int64_t at = 0; at < p->size[i]; at += PIECE) {
+            const int64_t left = p->size[i] - at;
+            const int n = (int)(left < PIECE ? left : PIECE);
+            char *data = (char *)p->part[i] + at;
+            MPI_Request *slot = NULL;
+            if ((ret = add_request(&self->parts, &slot, err)) != PLB_OK) {
+                goto out;
+            }
+            if (receive) {
+                PLB_MPI(MPI_Irecv(data, n, MPI_BYTE, p->peer, tag, self->comm->comm, slot));
+            } else {
+                PLB_MPI(MPI_Isend(data, n, MPI_BYTE, p->peer, tag, self->comm->comm, slot));
+            }
+        }
+    }
+out:
+    return ret;
+}
+
+/* ---- the step ------------------------------------------------------------------------------ */
+
+void plb_step_init(plb_step_t *self, plb_comm_t *comm, plb_take_fn take, void *take_arg)
+{
+    *self = (plb_step_t){.comm = comm, .take = take, .take_arg = take_arg};
+    self->reduction = MPI_REQUEST_NULL;
+}
+
+static void drop_wires(plb_step_t *self)
+{
+    for (int i = 0; i < self->n_wires; i++) {
+        plb_free(self->wire[i]);
+    }
+    plb_free(self->wire);
+    self->wire = NULL;
+    self->n_wires = 0;
+}
+
+void plb_step_free(plb_step_t *self)
+{
+    drop_wires(self);
+    plb_free(self->heads.r);
+    plb_free(self->parts.r);
+    self->heads = self->parts = (plb_requests_t){0};
+}
+
+static int send_parcel(plb_step_t *self, const plb_parcel_t *p, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    MPI_Request *slot = NULL;
+    char *wire = NULL;
+    const int64_t n = head_size(p);
+    if (n > PIECE) {
+        return PLB_FAIL(err, PLB_ERR_RANGE, "a parcel for rank %d has %d parts: too many", p->peer,
+                        p->n);
+    }
+    PLB_NEW(wire, n);
+    self->wire[self->n_wires++] = wire;
+    write_head(p, wire);
+    if ((ret = add_request(&self->heads, &slot, err)) != PLB_OK) {
+        goto out;
+    }
+    PLB_MPI(MPI_Issend(wire, (int)n, MPI_BYTE, p->peer, PLB_TAG_HEAD + self->parity,
+                       self->comm->comm, slot));
+    ret = move_parts(self, p, false, err);
+out:
+    return ret;
+}
+
+int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t *parcel,
+                   int n_parcels, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    if (self->phase != PLB_STEP_IDLE) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "a collective step is already under way");
+    }
+    self->mine = *mine;
+    if (n_parcels > 0) {
+        PLB_NEW0(self->wire, n_parcels);
+    }
+    for (int i = 0; i < n_parcels; i++) {
+        if ((ret = send_parcel(self, &parcel[i], err)) != PLB_OK) {
+            goto out;
+        }
+    }
+    self->phase = PLB_STEP_SENDING;
+out:
+    return ret;
+}
+
+/* Read the head of a parcel, get memory for its parts, receive them. */
+static int open_parcel(plb_step_t *self, int source, const char *wire, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t n, used = 0;
+    plb_parcel_t p = {.peer = source};
+    memcpy(&n, wire, sizeof n);
+    p.n = (int)n;
+    PLB_NEW(p.size, n);
+    PLB_NEW0(p.part, n);
+    memcpy(p.size, wire + sizeof n, (size_t)n * sizeof *p.size);
+    if ((ret = self->take(self->take_arg, &p, err)) != PLB_OK) {
+        goto out;
+    }
+    const char *from = wire + (1 + n) * (int64_t)sizeof n;
+    for (int i = 0; i < p.n; i++) {
+        const int64_t at = used;
+        if (is_inline(p.size[i], &used) && p.size[i] > 0) {
+            memcpy(p.part[i], from + at, (size_t)p.size[i]);
+        }
+    }
+    ret = move_parts(self, &p, true, err);
+out:
+    plb_free(p.part);
+    plb_free(p.size);
+    return ret;
+}
+
+/* Receive every head that is here. */
+static int receive_heads(plb_step_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    char *wire = NULL;
+    for (;;) {
+        int here = 0, n = 0;
+        MPI_Message message;
+        MPI_Status status;
+        PLB_MPI(MPI_Improbe(MPI_ANY_SOURCE, PLB_TAG_HEAD + self->parity, self->comm->comm, &here,
+                            &message, &status));
+        if (!here) {
+            break;
+        }
+        PLB_MPI(MPI_Get_count(&status, MPI_BYTE, &n));
+        PLB_NEW(wire, n);
+        PLB_MPI(MPI_Mrecv(wire, n, MPI_BYTE, &message, MPI_STATUS_IGNORE));
+        if ((ret = open_parcel(self, status.MPI_SOURCE, wire, err)) != PLB_OK) {
+            goto out;
+        }
+        plb_free(wire);
+        wire = NULL;
+    }
+out:
+    plb_free(wire);
+    return ret;
+}
+
+static void settle(plb_step_t *self)
+{
+    drop_wires(self);
+    self->heads.n = self->parts.n = 0;
+    self->phase = PLB_STEP_IDLE;
+    self->parity ^= 1;
+}
+
+int plb_step_test(plb_step_t *self, bool *done, plb_err_t *err)
+{
+    int ret = PLB_OK, reduced = 0;
+    bool over = false;
+    *done = false;
+    if (self->comm->size > 1 && self->phase != PLB_STEP_DRAINING &&
+        (ret = receive_heads(self, err)) != PLB_OK) {
+        goto out;
+    }
+    if (self->phase == PLB_STEP_SENDING) {
+        if ((ret = all_done(&self->heads, &over, err)) != PLB_OK || !over) {
+            goto out;
+        }
+        PLB_MPI(MPI_Iallreduce(&self->mine, &self->all, 1, self->comm->record, self->comm->merge,
+                               self->comm->comm, &self->reduction));
+        self->phase = PLB_STEP_REDUCING;
+    }
+    if (self->phase == PLB_STEP_REDUCING) {
+        PLB_MPI(MPI_Test(&self->reduction, &reduced, MPI_STATUS_IGNORE));
+        if (!reduced) {
+            goto out;
+        }
+        self->phase = PLB_STEP_DRAINING;
+    }
+    if (self->phase == PLB_STEP_DRAINING) {
+        if ((ret = all_done(&self->parts, done, err)) == PLB_OK && *done) {
+            settle(self);
+        }
+    }
+out:
+    return ret;
+}
+
+int plb_step_wait(plb_step_t *self, int64_t timeout_ns, plb_tick_fn tick, void *tick_arg,
+                  bool *done, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_wait_t wait;
+    plb_wait_begin(&wait, tick, tick_arg);
+    for (;;) {
+        if ((ret = plb_step_test(self, done, err)) != PLB_OK || *done) {
+            return ret;
+        }
+        if ((ret = plb_wait_pause(&wait)) != PLB_OK) {
+            return ret;
+        }
+        if (timeout_ns >= 0 && plb_clock_ns(PLB_CLOCK_WALL) - wait.start > timeout_ns) {
+            return PLB_OK;
+        }
+    }
+}

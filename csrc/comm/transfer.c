@@ -1,0 +1,281 @@
+#include "comm/transfer.h"
+
+#include <limits.h>
+#include <sched.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/wait.h"
+#include "base/clock.h"
+
+enum {
+    PIECE = 1 << 30,   /* counts of MPI are int */
+    PATIENCE = 200000, /* nanoseconds without sleep, but giving the core away each time, */
+    PATIENCE_BYTE = 2, /* and for each byte: who sleeps within a message slows it down */
+};
+
+/* ---- one message --------------------------------------------------------------------------- */
+
+/* A type of so many bytes, for messages that an int cannot count. */
+static int large_type(int64_t bytes, MPI_Datatype *type, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    MPI_Datatype piece = MPI_DATATYPE_NULL, pieces = MPI_DATATYPE_NULL;
+    const MPI_Aint whole = (MPI_Aint)(bytes / PIECE * PIECE);
+    PLB_MPI(MPI_Type_contiguous(PIECE, MPI_BYTE, &piece));
+    PLB_MPI(MPI_Type_contiguous((int)(bytes / PIECE), piece, &pieces));
+    int count[2] = {1, (int)(bytes % PIECE)};
+    MPI_Aint at[2] = {0, whole};
+    MPI_Datatype of[2] = {pieces, MPI_BYTE};
+    PLB_MPI(MPI_Type_create_struct(2, count, at, of, type));
+    PLB_MPI(MPI_Type_commit(type));
+out:
+    if (piece != MPI_DATATYPE_NULL) {
+        MPI_Type_free(&piece);
+    }
+    if (pieces != MPI_DATATYPE_NULL) {
+        MPI_Type_free(&pieces);
+    }
+    return ret;
+}
+
+static int post(plb_transfer_t *self, bool receive, int32_t peer, char *data, int64_t bytes,
+                plb_err_t *err)
+{
+    int ret = PLB_OK, count = (int)bytes;
+    MPI_Datatype type = MPI_BYTE;
+    MPI_Request *request = &self->request[self->n];
+    if (bytes > INT_MAX) {
+        if ((ret = large_type(bytes, &type, err)) != PLB_OK) {
+            goto out;
+        }
+        count = 1;
+    }
+    if (receive) {
+        PLB_MPI(MPI_Irecv(data, count, type, peer, MPI_ANY_TAG, self->comm->comm, request));
+    } else {
+        PLB_MPI(MPI_Isend(data, count, type, peer, self->tag, self->comm->comm, request));
+    }
+    self->peer[self->n] = peer;
+    self->bytes[self->n++] = bytes;
+out:
+    if (type != MPI_BYTE && type != MPI_DATATYPE_NULL) {
+        MPI_Type_free(&type);
+    }
+    return ret;
+}
+
+/* ---- all messages -------------------------------------------------------------------------- */
+
+/* Post one side, from the first rank above one's own on, so that not all send to rank 0 first. */
+static int post_side(plb_transfer_t *self, const plb_side_t *side, bool receive, int64_t row_bytes,
+                     plb_err_t *err)
+{
+    int32_t first = 0;
+    int ret = PLB_OK;
+    while (first < side->n && side->rank[first] <= self->comm->rank) {
+        first++;
+    }
+    for (int32_t k = 0; ret == PLB_OK && k < side->n; k++) {
+        const int32_t i = (first + k) % side->n;
+        if (side->rank[i] != self->comm->rank) {
+            const int64_t rows = side->start[i + 1] - side->start[i];
+            ret = post(self, receive, side->rank[i], side->data + side->start[i] * row_bytes,
+                       rows * row_bytes, err);
+        }
+    }
+    return ret;
+}
+
+/* The place of this rank itself, or -1. */
+static int32_t own_place(const plb_side_t *side, int rank)
+{
+    for (int32_t i = 0; i < side->n; i++) {
+        if (side->rank[i] == rank) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static int copy_own(const plb_transfer_t *self, const plb_side_t *out, const plb_side_t *in,
+                    int64_t row_bytes, plb_err_t *err)
+{
+    const int32_t i = own_place(out, self->comm->rank), j = own_place(in, self->comm->rank);
+    const int64_t sent = i < 0 ? 0 : out->start[i + 1] - out->start[i];
+    const int64_t taken = j < 0 ? 0 : in->start[j + 1] - in->start[j];
+    if (sent != taken) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "rank %d sends %lld rows to itself, and takes %lld",
+                        self->comm->rank, (long long)sent, (long long)taken);
+    }
+    if (sent * row_bytes > 0) {
+        memcpy(in->data + in->start[j] * row_bytes, out->data + out->start[i] * row_bytes,
+               (size_t)(sent * row_bytes));
+    }
+    return PLB_OK;
+}
+
+int plb_transfer_init(plb_transfer_t *self, plb_comm_t *comm, int32_t n_partners, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    *self = (plb_transfer_t){.comm = comm};
+    PLB_NEW(self->request, n_partners);
+    PLB_NEW(self->peer, n_partners);
+    PLB_NEW(self->bytes, n_partners);
+out:
+    if (ret != PLB_OK) {
+        plb_transfer_free(self);
+    }
+    return ret;
+}
+
+void plb_transfer_free(plb_transfer_t *self)
+{
+    plb_free(self->request);
+    plb_free(self->peer);
+    plb_free(self->bytes);
+    *self = (plb_transfer_t){0};
+}
+
+int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_side_t *in,
+                       int64_t row_bytes, int tag, plb_err_t *err)
+{
+    self->tag = tag;
+    self->n = 0;
+    int ret = post_side(self, in, true, row_bytes, err);
+    self->n_receives = self->n;
+    if (ret == PLB_OK) {
+        ret = post_side(self, out, false, row_bytes, err);
+    }
+    return ret == PLB_OK ? copy_own(self, out, in, row_bytes, err) : ret;
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+/* Until request i is over; *code is MPI's.  Patient as long as its bytes may be on their way. */
+static int finish(plb_transfer_t *self, int i, plb_tick_fn tick, void *arg, MPI_Status *status,
+                  int *code)
+{
+    plb_wait_t wait;
+    plb_wait_begin(&wait, tick, arg);
+    const int64_t until = wait.start + PATIENCE + PATIENCE_BYTE * self->bytes[i];
+    for (int ret = 0, done = 0;;) {
+        *code = MPI_Test(&self->request[i], &done, status);
+        if (done || *code != MPI_SUCCESS) {
+            return PLB_OK;
+        }
+        if (plb_clock_ns(PLB_CLOCK_WALL) < until) {
+            sched_yield();
+        } else if ((ret = plb_wait_pause(&wait)) != 0) {
+            return ret;
+        }
+    }
+}
+
+/* What came in place of the items, or PLB_OK. */
+static int look(const plb_transfer_t *self, int i, const MPI_Status *status, int code,
+                plb_err_t *err)
+{
+    int class = MPI_SUCCESS, count = 0;
+    MPI_Error_class(code, &class);
+    if (code != MPI_SUCCESS && class != MPI_ERR_TRUNCATE) {
+        return plb_mpi_fail(err, code, "MPI_Test", __FILE__, __LINE__);
+    }
+    if (i >= self->n_receives) {
+        return PLB_OK;
+    }
+    if (code == MPI_SUCCESS && status->MPI_TAG == PLB_TAG_FAILED) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "rank %d has failed in this exchange", self->peer[i]);
+    }
+    if (code == MPI_SUCCESS && self->bytes[i] <= INT_MAX) {
+        MPI_Get_count(status, MPI_BYTE, &count);
+    }
+    if (code != MPI_SUCCESS || status->MPI_TAG != self->tag ||
+        (self->bytes[i] <= INT_MAX && count != self->bytes[i])) {
+        return PLB_FAIL(err, PLB_ERR_STATE,
+                        "rank %d sends something else than this rank expects: another plan or "
+                        "direction, or items of another dtype or shape",
+                        self->peer[i]);
+    }
+    return PLB_OK;
+}
+
+int plb_transfer_wait(plb_transfer_t *self, plb_tick_fn tick, void *tick_arg, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    for (int i = 0; i < self->n; i++) {
+        MPI_Status status;
+        int code;
+        const int stopped = finish(self, i, tick, tick_arg, &status, &code);
+        if (stopped != 0) {
+            return stopped;
+        }
+        const int found = look(self, i, &status, code, ret == PLB_OK ? err : NULL);
+        ret = ret == PLB_OK ? found : ret;
+    }
+    self->n = 0;
+    return ret;
+}
+
+/* Receive a message of any size for nothing. */
+static int drain(plb_comm_t *comm, int32_t peer, plb_tick_fn tick, void *arg, plb_err_t *err)
+{
+    int ret = PLB_OK, here = 0;
+    char *nothing = NULL;
+    plb_wait_t wait;
+    plb_wait_begin(&wait, tick, arg);
+    MPI_Message message;
+    MPI_Status status;
+    MPI_Count bytes;
+    for (;;) {
+        PLB_MPI(MPI_Improbe(peer, MPI_ANY_TAG, comm->comm, &here, &message, &status));
+        if (here) {
+            break;
+        }
+        if ((ret = plb_wait_pause(&wait)) != 0) {
+            goto out;
+        }
+    }
+    PLB_MPI(MPI_Get_elements_x(&status, MPI_BYTE, &bytes));
+    PLB_NEW(nothing, bytes);
+    MPI_Datatype type = MPI_BYTE;
+    if (bytes > INT_MAX && (ret = large_type(bytes, &type, err)) != PLB_OK) {
+        goto out;
+    }
+    const int code = MPI_Mrecv(nothing, bytes > INT_MAX ? 1 : (int)bytes, type, &message, &status);
+    if (type != MPI_BYTE) {
+        MPI_Type_free(&type);
+    }
+    PLB_MPI(code);
+out:
+    plb_free(nothing);
+    return ret;
+}
+
+int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t *in,
+                      plb_tick_fn tick, void *tick_arg, plb_err_t *err)
+{
+    plb_transfer_t notes;
+    const plb_side_t none = {0};
+    char nothing = 0;
+    plb_side_t told = *out;
+    told.data = &nothing;
+    int ret = plb_transfer_init(&notes, comm, out->n, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    ret = plb_transfer_begin(&notes, &told, &none, 0, PLB_TAG_FAILED, err);
+    if (ret == PLB_ERR_VALUE) { /* with itself it needs no agreement */
+        ret = PLB_OK;
+    }
+    for (int32_t i = 0; ret == PLB_OK && i < in->n; i++) {
+        if (in->rank[i] != comm->rank) {
+            ret = drain(comm, in->rank[i], tick, tick_arg, err);
+        }
+    }
+    if (ret == PLB_OK) {
+        ret = plb_transfer_wait(&notes, tick, tick_arg, err);
+    }
+    plb_transfer_free(&notes);
+    return ret;
+}

@@ -1,0 +1,54 @@
+/* The unstructured exchange whose pattern is known: each rank knows from whom it gets how many
+ * items, and talks to nobody else.
+ *
+ * There is no agreement of all ranks before it, which would cost more than a sparse exchange
+ * itself.  Instead a tag says what is sent (plan, direction, kind of items), and each receive
+ * takes any tag: a rank that is elsewhere or sends something else is an error of its partners,
+ * and so is one that has failed, which sends its partners nothing with PLB_TAG_FAILED.
+ */
+#ifndef PLB_COMM_TRANSFER_H
+#define PLB_COMM_TRANSFER_H
+
+#include <stdbool.h>
+
+#include "comm/comm.h"
+
+enum { PLB_TAG_FAILED = 1, PLB_TAG_ITEMS = 2, PLB_TAG_MOST = 32767 };
+
+/* What a rank sends, or receives: rows start[i] ... start[i+1]-1 of `data` to or from rank[i],
+ * which may be itself. */
+typedef struct plb_side {
+    int32_t n;
+    const int32_t *rank;
+    const int64_t *start;
+    char *data;
+} plb_side_t;
+
+typedef struct plb_transfer {
+    plb_comm_t *comm;
+    int tag, n, n_receives; /* n is 0 where none is under way */
+    MPI_Request *request;   /* [n] receives, then sends */
+    int32_t *peer;          /* [n] */
+    int64_t *bytes;         /* [n] */
+} plb_transfer_t;
+
+/** Room for the partners of an exchange, which can be done again and again. */
+int plb_transfer_init(plb_transfer_t *self, plb_comm_t *comm, int32_t n_partners, plb_err_t *err);
+void plb_transfer_free(plb_transfer_t *self);
+
+/** Begin: local, returns at once; `comm` serves exchanges alone.  The data stay untouched until
+ *  the exchange is over; what a rank sends to itself is there already.  `tag` is one of
+ *  PLB_TAG_ITEMS ... PLB_TAG_MOST.  PLB_ERR_VALUE: the two sides differ for this rank itself. */
+int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_side_t *in,
+                       int64_t row_bytes, int tag, plb_err_t *err);
+
+/** Wait politely.  PLB_ERR_STATE: a partner has failed or sends something else; then too all
+ *  messages are over.  PLB_ERR_INTERRUPTED leaves it under way. */
+int plb_transfer_wait(plb_transfer_t *self, plb_tick_fn tick, void *tick_arg, plb_err_t *err);
+
+/** Take the place of an exchange for which this rank has no data: tell those that wait for them,
+ *  and receive for nothing.  Waits. */
+int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t *in,
+                      plb_tick_fn tick, void *tick_arg, plb_err_t *err);
+
+#endif

@@ -1,0 +1,97 @@
+/* A strict JSON reader over text in memory: one pass, no tree, nothing allocated.
+ *
+ * The caller says of each object which keys it knows; values under other keys are checked and
+ * skipped.  What is read is RFC 8259 without leniency (no NaN, no comments, no trailing commas;
+ * strings must be UTF-8), numbers are rounded correctly, and a key that the caller knows may
+ * stand in its object once only.  Errors give file, byte, line and what was expected.
+ */
+#ifndef PLB_IO_JSON_H
+#define PLB_IO_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* Objects and arrays inside one another; deeper text is refused (the reader recurses). */
+enum { PLB_JSON_MAX_DEPTH = 128 };
+
+typedef struct plb_json {
+    const char *text, *at, *end;
+    const char *name; /* of the file, for messages */
+    int depth;
+    plb_err_t *err;
+} plb_json_t;
+
+/* Bytes begin ... end - 1 of the text. */
+typedef struct plb_span {
+    uint64_t begin, end;
+} plb_span_t;
+
+typedef struct plb_number {
+    uint64_t digits; /* the value is +-digits * 10^exponent, unless `long_` */
+    int exponent;
+    bool negative, integer; /* integer: neither point nor exponent in the text */
+    bool long_;             /* the digits do not fit: only the text has them all */
+    const char *begin;
+} plb_number_t;
+
+typedef struct plb_key {
+    const char *name;
+    uint8_t size;
+    bool required;
+} plb_key_t;
+
+#define PLB_KEY(name, required)                                                                   \
+    {                                                                                             \
+        name, sizeof name - 1, required                                                           \
+    }
+
+/** Reads the value of key number `key`; `into` is the caller's. */
+typedef int (*plb_json_field_fn)(plb_json_t *self, int key, void *into);
+typedef int (*plb_json_item_fn)(plb_json_t *self, void *into);
+
+typedef struct plb_shape {
+    const char *what; /* names the object in messages */
+    const plb_key_t *keys;
+    int n_keys; /* at most 32 */
+    plb_json_field_fn field;
+} plb_shape_t;
+
+void plb_json_init(plb_json_t *self, const char *text, size_t size, const char *name,
+                   plb_err_t *err);
+
+/** The error at byte `at`: PLB_ERR_FORMAT, "name, byte b, line l: ...". */
+int plb_json_fail(const plb_json_t *self, const char *at, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** What stands at the cursor, behind white space; 0 at the end of the text. */
+char plb_json_peek(plb_json_t *self);
+
+int plb_json_object(plb_json_t *self, const plb_shape_t *shape, void *into);
+int plb_json_array(plb_json_t *self, const char *what, plb_json_item_fn item, void *into);
+int plb_json_skip(plb_json_t *self);
+
+/** The text between the quotes, escapes as they are. */
+int plb_json_string(plb_json_t *self, const char **begin, size_t *size);
+int plb_json_bool(plb_json_t *self, const char *what, bool *out);
+int plb_json_number(plb_json_t *self, const char *what, plb_number_t *out);
+int plb_json_double(plb_json_t *self, const char *what, double least, double *out);
+int plb_json_int(plb_json_t *self, const char *what, int64_t least, int64_t most, int64_t *out);
+
+/** An integer of 64 bits, signed or not; 2^63 and above keep their bits and read as negative. */
+int plb_json_id(plb_json_t *self, const char *what, int64_t *out);
+
+/** Nothing but white space follows. */
+int plb_json_finish(plb_json_t *self);
+
+/** digits * 10^exponent, correctly rounded; false where this quick way does not know. */
+bool plb_decimal(uint64_t digits, int exponent, double *out);
+
+static inline uint64_t plb_json_offset(const plb_json_t *self)
+{
+    return (uint64_t)(self->at - self->text);
+}
+
+#endif

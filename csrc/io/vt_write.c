@@ -1,0 +1,403 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "io/vt.h"
+
+/* ---- the plan ------------------------------------------------------------------------------- */
+
+static int32_t file_of(const plb_vt_plan_t *self, int32_t f, int64_t k)
+{
+    const int32_t node = self->node[f][k];
+    return node == self->files[f]->tasks[k].node ? f : node;
+}
+
+static int add_move(plb_vt_plan_t *self, plb_vt_move_t move, plb_err_t *err)
+{
+    if (self->n_moves == self->room) {
+        const int64_t room = self->room == 0 ? 64 : 2 * self->room;
+        plb_vt_move_t *moves = plb_realloc(self->moves, (size_t)room, sizeof *moves);
+        if (moves == NULL) {
+            return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld moves", (long long)room);
+        }
+        self->moves = moves;
+        self->room = room;
+    }
+    self->moves[self->n_moves++] = move;
+    return PLB_OK;
+}
+
+/* By destination, phase and kind, then in the order of the ranks and of their files. */
+static int compare(const void *left, const void *right)
+{
+    const plb_vt_move_t *a = left, *b = right;
+    const int64_t keys[][2] = {{a->to, b->to},
+                               {a->phase, b->phase},
+                               {a->comm, b->comm},
+                               {a->from, b->from},
+                               {a->index, b->index}};
+    for (int i = 0; i < 5; i++) {
+        if (keys[i][0] != keys[i][1]) {
+            return keys[i][0] < keys[i][1] ? -1 : 1;
+        }
+    }
+    return 0;
+}
+
+/* The first move into file r in that phase of that kind or behind. */
+static int64_t first_move(const plb_vt_plan_t *self, int32_t r, int64_t phase, bool comm)
+{
+    const plb_vt_move_t key = {.to = r, .from = -1, .phase = phase, .comm = comm};
+    int64_t low = 0, high = self->n_moves;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (compare(&self->moves[middle], &key) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static bool is_move(const plb_vt_plan_t *self, int64_t i, int32_t r, int64_t phase, bool comm)
+{
+    return i < self->n_moves && self->moves[i].to == r && self->moves[i].phase == phase &&
+           self->moves[i].comm == comm;
+}
+
+/* What planning a phase needs: `t` and `c` run over the tasks and communications of the run. */
+typedef struct planner {
+    plb_vt_plan_t *plan;
+    const plb_vt_run_t *run;
+    const int32_t *rank;
+    int32_t *was, *now; /* [n_entities] file of the entity's task in this phase */
+    int64_t t, c;
+    plb_err_t *err;
+} planner_t;
+
+static int plan_tasks(planner_t *self, int64_t phase, int32_t f, bool again)
+{
+    plb_vt_plan_t *plan = self->plan;
+    const plb_vt_scan_t *file = plan->files[f];
+    const plb_vt_phase_t *p = &file->phases[phase];
+    for (int64_t k = p->task_begin; k < p->task_end; k++) {
+        if (plb_vt_is_initial(p, &file->tasks[k])) {
+            continue;
+        }
+        const int64_t t = self->t++;
+        if (again && plan->node[f][k] != self->rank[t]) {
+            return PLB_FAIL(self->err, PLB_ERR_VALUE,
+                            "rank[%lld] is %d: expected %d, because the record has this phase as "
+                            "identical to phase %lld",
+                            (long long)t, self->rank[t], plan->node[f][k], (long long)p->id);
+        }
+        plan->node[f][k] = self->rank[t];
+        self->was[self->run->task_entity[t]] = f;
+        self->now[self->run->task_entity[t]] = file_of(plan, f, k);
+        if (!again && file_of(plan, f, k) != f) {
+            const plb_vt_move_t move = {file_of(plan, f, k), f, phase, k, false};
+            const int ret = add_move(plan, move, self->err);
+            if (ret != PLB_OK) {
+                return ret;
+            }
+        }
+    }
+    return PLB_OK;
+}
+
+static int plan_comms(planner_t *self, int64_t phase, int32_t f, bool again)
+{
+    plb_vt_plan_t *plan = self->plan;
+    const plb_vt_phase_t *p = &plan->files[f]->phases[phase];
+    for (int64_t k = p->comm_begin; k < p->comm_end; k++) {
+        const int64_t c = self->c++;
+        const int32_t src = self->run->comm_src[c], dst = self->run->comm_dst[c];
+        int32_t to = f; /* with neither end the communication stays where it is */
+        if (src >= 0 && self->was[src] == f) {
+            to = self->now[src];
+        } else if (dst >= 0 && self->was[dst] == f) {
+            to = self->now[dst];
+        }
+        plan->target[f][k] = to;
+        if (!again && to != f) {
+            const int ret = add_move(plan, (plb_vt_move_t){to, f, phase, k, true}, self->err);
+            if (ret != PLB_OK) {
+                return ret;
+            }
+        }
+    }
+    return PLB_OK;
+}
+
+static int plan_phase(planner_t *self, int64_t phase)
+{
+    plb_vt_plan_t *plan = self->plan;
+    const bool again = plan->n_kept > 0 && plan->kept[plan->n_kept - 1] == phase;
+    int ret = PLB_OK;
+    for (int32_t f = 0; ret == PLB_OK && f < plan->n_files; f++) {
+        ret = plan_tasks(self, phase, f, again);
+    }
+    for (int32_t f = 0; ret == PLB_OK && f < plan->n_files; f++) {
+        ret = plan_comms(self, phase, f, again);
+    }
+    if (ret == PLB_OK && !again) {
+        plan->kept[plan->n_kept++] = phase;
+    }
+    return ret;
+}
+
+/* Everything stays, to begin with. */
+static int stay(plb_vt_plan_t *self, int32_t f, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_vt_scan_t *file = self->files[f];
+    PLB_NEW(self->node[f], file->n_tasks);
+    PLB_NEW(self->target[f], file->n_comms);
+    for (int64_t k = 0; k < file->n_tasks; k++) {
+        self->node[f][k] = file->tasks[k].node;
+    }
+    for (int64_t k = 0; k < file->n_comms; k++) {
+        self->target[f][k] = f;
+    }
+out:
+    return ret;
+}
+
+int plb_vt_plan_init(plb_vt_plan_t *self, const plb_vt_scan_t *const *files, int32_t n_files,
+                     const int64_t *source, int64_t n_phases, const plb_vt_run_t *run,
+                     const int32_t *rank, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    *self = (plb_vt_plan_t){.files = files, .n_files = n_files};
+    planner_t p = {.plan = self, .run = run, .rank = rank, .err = err};
+    PLB_NEW0(self->node, n_files);
+    PLB_NEW0(self->target, n_files);
+    PLB_NEW(self->kept, n_phases);
+    PLB_NEW(p.was, run->n_entities);
+    PLB_NEW(p.now, run->n_entities);
+    for (int32_t f = 0; ret == PLB_OK && f < n_files; f++) {
+        ret = stay(self, f, err);
+    }
+    for (int64_t i = 0; ret == PLB_OK && i < n_phases; i++) {
+        ret = plan_phase(&p, source[i]);
+    }
+    if (self->n_moves > 0) {
+        qsort(self->moves, (size_t)self->n_moves, sizeof *self->moves, compare);
+    }
+out:
+    plb_free(p.was);
+    plb_free(p.now);
+    if (ret != PLB_OK) {
+        plb_vt_plan_free(self);
+    }
+    return ret;
+}
+
+void plb_vt_plan_free(plb_vt_plan_t *self)
+{
+    for (int32_t f = 0; f < self->n_files; f++) {
+        plb_free(self->node == NULL ? NULL : self->node[f]);
+        plb_free(self->target == NULL ? NULL : self->target[f]);
+    }
+    plb_free(self->node);
+    plb_free(self->target);
+    plb_free(self->kept);
+    plb_free(self->moves);
+    *self = (plb_vt_plan_t){0};
+}
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+/* The text that grows; after an allocation failed, `failed` and nothing more is added. */
+typedef struct out {
+    char *text;
+    size_t size, room;
+    bool failed;
+} out_t;
+
+static void put(out_t *self, const char *text, size_t size)
+{
+    if (self->size + size > self->room && !self->failed) {
+        const size_t room = 2 * (self->size + size);
+        char *bigger = plb_realloc(self->text, room, 1);
+        self->failed = bigger == NULL;
+        self->text = bigger == NULL ? self->text : bigger;
+        self->room = bigger == NULL ? self->room : room;
+    }
+    if (!self->failed && size > 0) {
+        memcpy(self->text + self->size, text, size);
+        self->size += size;
+    }
+}
+
+static void put_bytes(out_t *out, const plb_vt_scan_t *file, uint64_t begin, uint64_t end)
+{
+    put(out, file->text + begin, (size_t)(end - begin));
+}
+
+static void put_task(out_t *out, const plb_vt_scan_t *file, int64_t k, int32_t node)
+{
+    const plb_vt_task_t *task = &file->tasks[k];
+    if (task->node == node) {
+        put_bytes(out, file, task->text.begin, task->text.end);
+        return;
+    }
+    char number[16];
+    const int size = snprintf(number, sizeof number, "%d", node);
+    put_bytes(out, file, task->text.begin, task->node_text.begin);
+    put(out, number, (size_t)size);
+    put_bytes(out, file, task->node_text.end, task->text.end);
+}
+
+static void put_element(const plb_vt_plan_t *self, out_t *out, int32_t f, int64_t k, bool comm)
+{
+    const plb_vt_scan_t *file = self->files[f];
+    if (comm) {
+        put_bytes(out, file, file->comms[k].text.begin, file->comms[k].text.end);
+    } else {
+        put_task(out, file, k, self->node[f][k]);
+    }
+}
+
+/* One array of a phase, as the scan has it. */
+typedef struct list {
+    bool comm;
+    plb_span_t text; /* empty: the file does not have it */
+    int64_t begin, end, moves;
+} list_t;
+
+static list_t list_of(const plb_vt_plan_t *self, int32_t r, int64_t phase, bool comm)
+{
+    const plb_vt_phase_t *p = &self->files[r]->phases[phase];
+    const int64_t moves = first_move(self, r, phase, comm);
+    return comm ? (list_t){true, p->comms_text, p->comm_begin, p->comm_end, moves}
+                : (list_t){false, p->tasks_text, p->task_begin, p->task_end, moves};
+}
+
+static bool stays(const plb_vt_plan_t *self, int32_t r, int64_t k, bool comm)
+{
+    return comm ? self->target[r][k] == r : file_of(self, r, k) == r;
+}
+
+static bool list_changes(const plb_vt_plan_t *self, int32_t r, int64_t phase, const list_t *list)
+{
+    if (is_move(self, list->moves, r, phase, list->comm)) {
+        return true;
+    }
+    for (int64_t k = list->begin; k < list->end; k++) {
+        if (!stays(self, r, k, list->comm) ||
+            (!list->comm && self->node[r][k] != self->files[r]->tasks[k].node)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An array anew: what stays, then what comes, with the white space of the file's own elements. */
+static void put_list(const plb_vt_plan_t *self, out_t *out, int32_t r, int64_t phase,
+                     const list_t *list)
+{
+    const plb_vt_scan_t *file = self->files[r];
+    const bool any = list->begin < list->end;
+    plb_span_t lead = {0, 0}, tail = {0, 0};
+    if (any) {
+        const plb_span_t first =
+            list->comm ? file->comms[list->begin].text : file->tasks[list->begin].text;
+        const plb_span_t last =
+            list->comm ? file->comms[list->end - 1].text : file->tasks[list->end - 1].text;
+        lead = (plb_span_t){list->text.begin + 1, first.begin};
+        tail = (plb_span_t){last.end, list->text.end - 1};
+    }
+    const char *comma = "";
+    put(out, "[", 1);
+    for (int64_t k = list->begin; k < list->end; k++) {
+        if (stays(self, r, k, list->comm)) {
+            put(out, comma, strlen(comma));
+            put_bytes(out, file, lead.begin, lead.end);
+            put_element(self, out, r, k, list->comm);
+            comma = ",";
+        }
+    }
+    for (int64_t i = list->moves; is_move(self, i, r, phase, list->comm); i++) {
+        put(out, comma, strlen(comma));
+        put_bytes(out, file, lead.begin, lead.end);
+        put_element(self, out, self->moves[i].from, self->moves[i].index, list->comm);
+        comma = ",";
+    }
+    put_bytes(out, file, tail.begin, tail.end);
+    put(out, "]", 1);
+}
+
+static void put_phase(const plb_vt_plan_t *self, out_t *out, int32_t r, int64_t phase)
+{
+    const plb_vt_scan_t *file = self->files[r];
+    const plb_vt_phase_t *p = &file->phases[phase];
+    list_t lists[2] = {list_of(self, r, phase, false), list_of(self, r, phase, true)};
+    if (lists[0].text.begin > lists[1].text.begin) {
+        const list_t first = lists[1];
+        lists[1] = lists[0];
+        lists[0] = first;
+    }
+    uint64_t at = p->text.begin + 1;
+    put(out, "{", 1);
+    for (int i = 0; i < 2; i++) {
+        const list_t *list = &lists[i];
+        if (!list_changes(self, r, phase, list)) {
+            continue;
+        }
+        if (list->text.end == 0) { /* the phase has an id at least: something follows */
+            put(out, list->comm ? "\"communications\":" : "\"tasks\":", list->comm ? 17 : 8);
+            put_list(self, out, r, phase, list);
+            put(out, ",", 1);
+        } else {
+            put_bytes(out, file, at, list->text.begin);
+            put_list(self, out, r, phase, list);
+            at = list->text.end;
+        }
+    }
+    put_bytes(out, file, at, p->text.end);
+}
+
+static bool file_changes(const plb_vt_plan_t *self, int32_t r)
+{
+    bool changes = self->n_kept != self->files[r]->n_phases;
+    for (int64_t i = 0; !changes && i < self->n_kept; i++) {
+        const int64_t phase = self->kept[i];
+        const list_t tasks = list_of(self, r, phase, false), comms = list_of(self, r, phase, true);
+        changes = list_changes(self, r, phase, &tasks) || list_changes(self, r, phase, &comms);
+    }
+    return changes;
+}
+
+static void put_file(const plb_vt_plan_t *self, out_t *out, int32_t r)
+{
+    const plb_vt_scan_t *file = self->files[r];
+    const plb_vt_phase_t *first = &file->phases[0], *last = &file->phases[file->n_phases - 1];
+    const uint64_t begin = file->phases_text.begin + 1;
+    put_bytes(out, file, 0, begin);
+    for (int64_t i = 0; i < self->n_kept; i++) {
+        put(out, ",", i > 0);
+        put_bytes(out, file, begin, first->text.begin);
+        put_phase(self, out, r, self->kept[i]);
+    }
+    put_bytes(out, file, last->text.end, file->size);
+}
+
+int plb_vt_write(const plb_vt_plan_t *self, int32_t r, char **text, size_t *size, plb_err_t *err)
+{
+    out_t out = {0};
+    if (file_changes(self, r)) {
+        put_file(self, &out, r);
+    } else {
+        put_bytes(&out, self->files[r], 0, self->files[r]->size);
+    }
+    if (out.failed) {
+        plb_free(out.text);
+        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %zu bytes of text", out.size);
+    }
+    *text = out.text;
+    *size = out.size;
+    return PLB_OK;
+}

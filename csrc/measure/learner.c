@@ -1,0 +1,627 @@
+#include "measure/learner.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/quantile.h"
+
+static const double AGEING = 0.7; /* weight of a placement against that of the next one */
+static const double PRIOR = 0.25; /* weight of the user's own work estimate, in observations */
+
+/* A rank is treated as a new one where its objects' median has changed by CHANGED
+ * or more, and by ERRORS times its own error, LEAST objects, all alike: nine deciles apart by no
+ * more than half of the change and the noise: what is usual on all ranks, or less.  Objects that
+ * grow do so each by its own factor. */
+static const double CHANGED = 0.09531017980432493; /* log 1.1 */
+static const double CHANGED_ALIKE = 0.5;
+static const double NOISE = 1.5 * 2.56 * 1.4142135623730951; /* of the nine deciles, in sigma */
+enum { LEAST = 4 };
+
+/* Ranks show that they are unlike where the speeds explain a part of what changed as objects moved
+ * (a smaller part once they are believed), one is off by more than a twentieth, and the squares of
+ * all, in their errors, add up to more than chance allows, by ERRORS of that sum's deviations. */
+static const double EXPLAINED = 0.25, STILL = 0.05, ERRORS = 4.0, UNLIKE = 0.05;
+
+/* What speeds must have gained by their predictions (`evidence.h`), three intervals at least; or
+ * what part of all that changed in the last interval they must explain, of what moved and of what
+ * stayed; or a part of the one and of the other. */
+static const double PROVEN = 8.5, CLEAR = 0.75;
+
+static const double WARY = 1.5; /* times what ranks were seen to be unsteady by, as that is of few
+                                 */
+static const double BETTER = 0.05; /* by how much work that changes must explain more */
+
+enum {
+    DOUBTS = 2, /* fits in a row that show no sign of it, until they are said to be alike again */
+    FEW = 50,   /* one object in so many must have moved, or nothing new is learned */
+    MOST = PLB_LEARNER_PLACEMENTS,
+};
+
+/* ---- ranks that change ---------------------------------------------------------------------- */
+
+/* By what a rank's objects have changed: m of them, quantiles. */
+typedef struct change {
+    int32_t rank;
+    int64_t m;
+    double low, middle, high;
+} change_t;
+
+/* Whether an object that went from rank a to b tells what b has changed by: if it stayed there, or
+ * if both speeds are believed, so that the rest of its change is known. */
+static bool tells_shift(const plb_learner_t *self, int32_t a, int32_t b)
+{
+    return a == b ||
+           (self->unlike && a < self->p && isfinite(self->error[a]) && isfinite(self->error[b]));
+}
+
+/* log of how much longer objects take than is known of them, by rank, which is begin[r] to end[r];
+ * begin[p+1]. */
+static void find_shifts(const plb_learner_t *self, int64_t *begin, int64_t *end, double *shift)
+{
+    const plb_placement_t *last = &self->seen[self->n_seen - 1], *now = &self->now;
+    int64_t i = 0;
+    for (int64_t j = 0; j < now->n; j++) { /* room for all, also for those that say nothing */
+        begin[now->who[j] + 1]++;
+    }
+    for (int32_t r = 0; r < self->p; r++) {
+        begin[r + 1] += begin[r];
+    }
+    memcpy(end, begin, (size_t)self->p * sizeof *end);
+    for (int64_t j = 0; j < now->n; j++) {
+        i = plb_placement_find(last, i, now->key[j]);
+        if (i < last->n && last->key[i] == now->key[j] &&
+            tells_shift(self, last->who[i], now->who[j])) {
+            const int32_t a = last->who[i], b = now->who[j];
+            const double known = a == b ? 0.0 : self->guess[a] - self->guess[b];
+            shift[end[b]++] = (double)now->y[j] - last->y[i] - known;
+        }
+    }
+}
+
+/* The median first: what is below it, and what is above it, is half as much to search. */
+static change_t quantiles(int32_t r, double *x, int64_t m)
+{
+    const double last = (double)(m - 1);
+    const int64_t low = (int64_t)rint(0.1 * last), middle = (int64_t)rint(0.5 * last),
+                  high = (int64_t)rint(0.9 * last);
+    change_t out = {.rank = r, .m = m, .middle = plb_nth(x, m, middle)};
+    out.low = low < middle ? plb_nth(x, middle, low) : out.middle;
+    out.high =
+        high > middle ? plb_nth(x + middle + 1, m - middle - 1, high - middle - 1) : out.middle;
+    return out;
+}
+
+static bool has_changed(const change_t *of, double by, double noise)
+{
+    const double width = of->high - of->low;
+    const bool alike = width < CHANGED_ALIKE * by + noise;
+    const bool sure = by > fmax(CHANGED, ERRORS * 0.5 * width / sqrt((double)of->m));
+    return alike && sure && of->m >= LEAST;
+}
+
+/* What was seen of a rank that has changed was seen of another rank, the one that it was then. */
+static void begin_again(plb_learner_t *self, const int32_t *past_of)
+{
+    for (int32_t j = 0; j < self->n_seen; j++) {
+        int32_t *who = self->seen[j].who;
+        for (int64_t i = 0; i < self->seen[j].n; i++) {
+            if (who[i] < self->p && past_of[who[i]] >= 0) {
+                who[i] = past_of[who[i]];
+            }
+        }
+        for (int32_t r = 0; r < self->p; r++) {
+            self->is_there[(int64_t)j * self->p + r] &= past_of[r] < 0;
+        }
+    }
+}
+
+/* Of n ranks, what each has changed by against the program as a whole; past_of[p]: the number of
+ * the rank that it was before, or -1. */
+static void find_changed(plb_learner_t *self, const change_t *change, int32_t n, double *room,
+                         int32_t *past_of, double *shift)
+{
+    for (int32_t i = 0; i < n; i++) {
+        room[i] = change[i].middle;
+    }
+    const double all = n > 2 ? plb_median(room, n) : 0.0;
+    for (int32_t i = 0; i < n; i++) {
+        room[i] = change[i].high - change[i].low;
+    }
+    const double noise = fmin(n > 0 ? plb_median(room, n) : 0.0, NOISE * self->fit.sigma);
+    for (int32_t r = 0; r < self->p; r++) {
+        past_of[r] = -1;
+        shift[r] = all;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        const double by = fabs(change[i].middle - all);
+        self->shift[self->n_shifts++ % ((int64_t)MOST * self->p)] = by;
+        if (has_changed(&change[i], by, noise)) {
+            past_of[change[i].rank] = self->p + self->n_past++;
+            shift[change[i].rank] = self->unlike ? change[i].middle : all; /* or its work grew */
+        }
+    }
+    self->now.usual = all;
+}
+
+/* Do the speeds fitted so far predict the new placement? */
+static void test_guess(plb_learner_t *self, const double *shift)
+{
+    const int32_t n = self->n_seen;
+    if (plb_placement_same(&self->seen[n - 1], &self->now)) {
+        return;
+    }
+    const plb_interval_t interval = {
+        .last = &self->seen[n - 1],
+        .now = &self->now,
+        .before = n > 1 ? &self->seen[n - 2] : NULL,
+        .oldest = n > 1 ? &self->seen[0] : NULL,
+        .intervals = n > 1 ? n - 1 : 1,
+        .shift = shift,
+        .log_speed = self->guess,
+        .error = self->error,
+    };
+    plb_evidence_test(&self->evidence, &interval);
+}
+
+static int make_room(plb_learner_t *self, int64_t n, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    if (n > self->n_room) {
+        plb_free(self->room);
+        self->n_room = 0;
+        PLB_NEW(self->room, n);
+        self->n_room = n;
+    }
+out:
+    return ret;
+}
+
+/* Compares the new placement with the last one: which ranks have changed, and whether the speeds
+ * have predicted what moved. */
+static int compare(plb_learner_t *self, plb_err_t *err)
+{
+    const int32_t p = self->p, before = self->n_past;
+    int64_t *begin = NULL, *end = NULL;
+    double *shift = NULL, *room = NULL;
+    change_t *change = NULL;
+    int32_t *past_of = NULL, n = 0;
+    int ret = make_room(self, self->now.n, err);
+    if (ret != PLB_OK || self->n_seen == 0) {
+        return ret;
+    }
+    PLB_NEW0(begin, p + 1);
+    PLB_NEW(end, p);
+    PLB_NEW(shift, p);
+    PLB_NEW(room, p);
+    PLB_NEW(change, p);
+    PLB_NEW(past_of, p);
+    find_shifts(self, begin, end, self->room);
+    for (int32_t r = 0; r < p; r++) {
+        if (end[r] > begin[r]) {
+            change[n++] = quantiles(r, self->room + begin[r], end[r] - begin[r]);
+        }
+    }
+    find_changed(self, change, n, room, past_of, shift);
+    test_guess(self, shift);
+    if (self->n_past > before) {
+        begin_again(self, past_of);
+    }
+out:
+    plb_free(begin);
+    plb_free(end);
+    plb_free(shift);
+    plb_free(room);
+    plb_free(change);
+    plb_free(past_of);
+    return ret;
+}
+
+/* Ranks of the past that no placement knows any more are forgotten, now and then. */
+static int forget_past(plb_learner_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int32_t *number = NULL, n = 0;
+    if (++self->n_remembered % MOST != 0 || self->n_past == 0) {
+        return ret;
+    }
+    PLB_NEW0(number, self->n_past);
+    for (int pass = 0; pass < 2; pass++) { /* who is there, then their new numbers */
+        for (int32_t j = 0; j < self->n_seen; j++) {
+            int32_t *who = self->seen[j].who;
+            for (int64_t i = 0; i < self->seen[j].n; i++) {
+                if (who[i] >= self->p && pass == 0) {
+                    number[who[i] - self->p] = 1;
+                } else if (who[i] >= self->p) {
+                    who[i] = self->p + number[who[i] - self->p];
+                }
+            }
+        }
+        for (int32_t i = 0; i < self->n_past && pass == 0; i++) {
+            number[i] = number[i] ? n++ : -1;
+        }
+    }
+    self->n_past = n;
+out:
+    plb_free(number);
+    return ret;
+}
+
+/* Which ranks placement j has objects on. */
+static void note_ranks(plb_learner_t *self, int32_t j)
+{
+    uint8_t *is_there = self->is_there + (int64_t)j * self->p;
+    memset(is_there, 0, (size_t)self->p);
+    for (int64_t i = 0; i < self->seen[j].n; i++) {
+        is_there[self->seen[j].who[i]] = 1;
+    }
+}
+
+/* The new placement is the last one; that which leaves lends its memory to the next. */
+static int remember(plb_learner_t *self, plb_err_t *err)
+{
+    plb_placement_t gone = {0};
+    int32_t n = self->n_seen;
+    if (n > 0 && plb_placement_same(&self->seen[n - 1], &self->now)) {
+        gone = self->seen[--n]; /* no news of the speeds: what is older is not forgotten */
+        self->now.usual += gone.usual;
+    } else if (n == MOST) {
+        gone = self->seen[0];
+        memmove(self->seen, self->seen + 1, (size_t)--n * sizeof *self->seen);
+        memmove(self->is_there, self->is_there + self->p, (size_t)n * (size_t)self->p);
+    }
+    self->seen[n] = self->now;
+    note_ranks(self, n);
+    self->n_seen = n + 1;
+    self->now = gone;
+    return forget_past(self, err);
+}
+
+/* ---- the fit -------------------------------------------------------------------------------- */
+
+/* What is known of one object: the placements that it was in, the oldest first. */
+typedef struct history {
+    int32_t n;
+    int32_t placement[MOST + 1], who[MOST + 1];
+    float y[MOST + 1], weight[MOST + 1];
+} history_t;
+
+static void add_observation(plb_moved_t *out, int32_t who, float y, float weight)
+{
+    out->rank[out->m] = who;
+    out->y[out->m] = y;
+    out->weight[out->m++] = weight;
+}
+
+/* For work that stays: an object that has moved, each of its stays on a rank as one observation.
+ */
+static void add_stays(plb_moved_t *out, const history_t *from)
+{
+    const int64_t first = out->m;
+    for (int32_t i = 0; i < from->n;) {
+        const int32_t who = from->who[i];
+        float sum = 0.0F, weight = 0.0F;
+        for (; i < from->n && from->who[i] == who; i++) {
+            sum += from->weight[i] * from->y[i];
+            weight += from->weight[i];
+        }
+        add_observation(out, who, sum / weight, weight);
+    }
+    if (out->m - first > 1) {
+        out->start[++out->n] = out->m;
+    } else {
+        out->m = first;
+    }
+}
+
+/* For work that drifts: an object that has moved from one placement to the next. */
+static void add_pairs(plb_moved_t *out, const history_t *from)
+{
+    for (int32_t i = 0; i + 1 < from->n; i++) {
+        if (from->placement[i + 1] == from->placement[i] + 1 && from->who[i] != from->who[i + 1]) {
+            add_observation(out, from->who[i], from->y[i], from->weight[i]);
+            add_observation(out, from->who[i + 1], from->y[i + 1], from->weight[i + 1]);
+            out->start[++out->n] = out->m;
+        }
+    }
+}
+
+/* All placements, and the user's estimates behind them, read object by object. */
+typedef struct reader {
+    const plb_placement_t *of[MOST + 1];
+    float age[MOST + 1];
+    int64_t at[MOST + 1];
+    int32_t n;    /* placements */
+    bool aligned; /* with the same objects in each, and no estimates */
+    int32_t user; /* the rank that stands for the user */
+} reader_t;
+
+static void begin_reading(const plb_learner_t *self, reader_t *out)
+{
+    const int32_t n = self->n_seen;
+    *out = (reader_t){.n = n, .aligned = self->user.n == 0, .user = self->p + self->n_past};
+    for (int32_t j = 0; j < n; j++) {
+        out->of[j] = &self->seen[j];
+        out->age[j] = (float)pow(AGEING, n - 1 - j);
+        out->aligned = out->aligned && plb_placement_same_keys(out->of[j], out->of[0]);
+    }
+    out->of[n] = &self->user;
+    out->age[n] = (float)PRIOR;
+}
+
+static void read_one(reader_t *self, int32_t j, history_t *out)
+{
+    const plb_placement_t *of = self->of[j];
+    const int64_t i = self->at[j];
+    out->placement[out->n] = j;
+    out->who[out->n] = j < self->n ? of->who[i] : self->user;
+    out->y[out->n] = of->y[i];
+    out->weight[out->n++] = of->weight[i] * self->age[j];
+}
+
+/* The next object that may have moved; false: there is none. */
+static bool read_aligned(reader_t *self, history_t *out)
+{
+    int64_t i = self->at[0];
+    bool moved = false;
+    for (; i < self->of[0]->n && !moved; i++) {
+        const int32_t who = self->of[0]->who[i];
+        for (int32_t j = 1; j < self->n; j++) {
+            moved |= self->of[j]->who[i] != who;
+        }
+    }
+    self->at[0] = i;
+    for (int32_t j = 0; j < self->n && moved; j++) {
+        self->at[j] = i - 1;
+        read_one(self, j, out);
+    }
+    self->at[0] = i;
+    return moved;
+}
+
+static bool read_any(reader_t *self, history_t *out)
+{
+    int64_t key = INT64_MAX;
+    bool any = false;
+    for (int32_t j = 0; j <= self->n; j++) {
+        if (self->at[j] < self->of[j]->n) {
+            key = self->of[j]->key[self->at[j]] < key ? self->of[j]->key[self->at[j]] : key;
+            any = true;
+        }
+    }
+    for (int32_t j = 0; j <= self->n && any; j++) {
+        if (self->at[j] < self->of[j]->n && self->of[j]->key[self->at[j]] == key) {
+            read_one(self, j, out);
+            self->at[j]++;
+        }
+    }
+    return any;
+}
+
+/* Object after object: its history to both models. */
+static void gather(const plb_learner_t *self, plb_moved_t *steady, plb_moved_t *drifting)
+{
+    reader_t reader;
+    history_t object;
+    begin_reading(self, &reader);
+    for (;;) {
+        object.n = 0;
+        if (!(reader.aligned ? read_aligned : read_any)(&reader, &object)) {
+            return;
+        }
+        add_stays(steady, &object);
+        object.n -= object.n > 0 && object.placement[object.n - 1] == reader.n;
+        add_pairs(drifting, &object);
+    }
+}
+
+/* Ranks as a whole are unsteady, by other programs or by a drift of their objects: an error of
+ * each speed, the median of what ranks have changed by from placement to placement, over as many
+ * as the rank was seen in. */
+static int add_unrest(const plb_learner_t *self, double *error, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double *shift = NULL;
+    const int64_t all = (int64_t)MOST * self->p, n = self->n_shifts < all ? self->n_shifts : all;
+    if (n == 0) {
+        return ret;
+    }
+    PLB_NEW(shift, n);
+    memcpy(shift, self->shift, (size_t)n * sizeof *shift);
+    const double deviation = WARY * 1.4826 * plb_median(shift, n) / sqrt(2.0);
+    for (int32_t r = 0; r < self->p; r++) {
+        int32_t seen_in = 0;
+        for (int32_t j = 0; j < self->n_seen; j++) {
+            seen_in += self->is_there[(int64_t)j * self->p + r];
+        }
+        error[r] = hypot(error[r], deviation / sqrt(seen_in > 1 ? seen_in : 1.0));
+    }
+out:
+    plb_free(shift);
+    return ret;
+}
+
+/* Speeds of the ranks as they are now: mean 0 of those that are known. */
+static void centre(double *log_speed, const double *error, int32_t p)
+{
+    double mean = 0.0;
+    int32_t known = 0;
+    for (int32_t r = 0; r < p; r++) {
+        if (isfinite(error[r])) {
+            mean += log_speed[r];
+            known++;
+        }
+    }
+    for (int32_t r = 0; r < p && known > 0; r++) {
+        log_speed[r] -= isfinite(error[r]) ? mean / known : 0.0;
+    }
+}
+
+/* Whether the guess shows that ranks are unlike, by speeds and their errors. */
+static bool shows(const plb_learner_t *self)
+{
+    double most = 0.0, squares = 0.0;
+    int32_t known = 0;
+    for (int32_t r = 0; r < self->p; r++) {
+        if (isfinite(self->error[r])) {
+            const double off = fabs(self->guess[r]) / self->error[r];
+            most = fmax(most, fabs(self->guess[r]));
+            squares += off * off;
+            known++;
+        }
+    }
+    const double freedom = known > 2 ? known - 1 : 1;
+    return self->fit.explained > (self->unlike ? STILL : EXPLAINED) && most > UNLIKE &&
+           squares > freedom + ERRORS * sqrt(2.0 * freedom);
+}
+
+/* What part of all changes from the last placement but one to the last the guess explains. */
+static double explained(plb_learner_t *self)
+{
+    const int32_t n = self->n_seen;
+    if (n < 2) {
+        return 0.0;
+    }
+    const plb_interval_t interval = {.last = &self->seen[n - 2],
+                                     .now = &self->seen[n - 1],
+                                     .log_speed = self->guess,
+                                     .error = self->error};
+    return fmax(0.0, plb_evidence_explained(&self->evidence, &interval));
+}
+
+/* Whether the guesses have predicted what came, or explain what has just come; the user's own word
+ * needs no proof, but must not be disproved. */
+static bool is_proven(plb_learner_t *self)
+{
+    const double gain = plb_evidence_total(&self->evidence);
+    if (self->unlike || self->user.n > 0) {
+        return gain >= 0.0;
+    }
+    return gain / PROVEN + explained(self) / CLEAR > 1.0;
+}
+
+static void conclude(plb_learner_t *self)
+{
+    const bool unlike = shows(self) && is_proven(self);
+    self->doubts = unlike ? 0 : self->doubts + 1;
+    if (unlike) {
+        memcpy(self->log_speed, self->guess, (size_t)self->p * sizeof *self->guess);
+        self->unlike = true;
+    } else if (self->doubts >= DOUBTS) {
+        self->unlike = false;
+    }
+}
+
+/* The better model: its speeds and errors in the first half of each. */
+static int fit_both(plb_learner_t *self, const plb_moved_t *steady, const plb_moved_t *drifting,
+                    double *log_speed, double *error, plb_speeds_t *found, plb_err_t *err)
+{
+    const int32_t q = self->p + self->n_past + 1; /* the last one is the user */
+    plb_speeds_t other = {0};
+    int ret = plb_speeds_of_moved(steady, q, &self->steady, log_speed, error, found, err);
+    if (ret != PLB_OK || self->n_seen < 3 || found->explained >= 1.0 - BETTER) {
+        return ret;
+    }
+    ret = plb_speeds_of_moved(drifting, q, &self->drifting, log_speed + q, error + q, &other, err);
+    if (ret == PLB_OK && other.explained > found->explained + BETTER) {
+        *found = other;
+        memcpy(log_speed, log_speed + q, (size_t)q * sizeof *log_speed);
+        memcpy(error, error + q, (size_t)q * sizeof *error);
+    }
+    return ret;
+}
+
+static int fit(plb_learner_t *self, plb_err_t *err)
+{
+    const int32_t q = self->p + self->n_past + 1;
+    int64_t n = self->user.n;
+    plb_moved_t steady = {0}, drifting = {0};
+    plb_speeds_t found = {0};
+    double *log_speed = NULL, *error = NULL;
+    for (int32_t j = 0; j < self->n_seen; j++) {
+        n += self->seen[j].n;
+    }
+    int ret = plb_moved_init(&steady, n, n, err);
+    ret = ret == PLB_OK ? plb_moved_init(&drifting, n, 2 * n, err) : ret;
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    PLB_NEW(log_speed, 2 * (int64_t)q);
+    PLB_NEW(error, 2 * (int64_t)q);
+    gather(self, &steady, &drifting);
+    ret = fit_both(self, &steady, &drifting, log_speed, error, &found, err);
+    if (ret != PLB_OK || found.moved * FEW < self->seen[self->n_seen - 1].n) {
+        goto out; /* hardly an object has moved of late: what was known remains */
+    }
+    ret = add_unrest(self, error, err);
+    if (ret == PLB_OK) {
+        self->fit = found;
+        centre(log_speed, error, self->p);
+        memcpy(self->error, error, (size_t)self->p * sizeof *error);
+        memcpy(self->guess, log_speed, (size_t)self->p * sizeof *log_speed);
+        conclude(self);
+    }
+out:
+    plb_moved_free(&steady);
+    plb_moved_free(&drifting);
+    plb_free(log_speed);
+    plb_free(error);
+    return ret;
+}
+
+/* ---- the learner ---------------------------------------------------------------------------- */
+
+int plb_learner_init(plb_learner_t *self, int32_t p, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    *self = (plb_learner_t){.p = p};
+    if (p < 1) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more", p);
+    }
+    ret = plb_evidence_init(&self->evidence, p, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    PLB_NEW0(self->log_speed, p);
+    PLB_NEW0(self->guess, p);
+    PLB_NEW(self->error, p);
+    PLB_NEW(self->shift, (int64_t)MOST * p);
+    PLB_NEW0(self->is_there, (int64_t)MOST * p);
+    for (int32_t r = 0; r < p; r++) {
+        self->error[r] = INFINITY;
+    }
+out:
+    if (ret != PLB_OK) {
+        plb_learner_free(self);
+    }
+    return ret;
+}
+
+void plb_learner_free(plb_learner_t *self)
+{
+    for (int32_t j = 0; j < self->n_seen; j++) {
+        plb_placement_free(&self->seen[j]);
+    }
+    plb_placement_free(&self->now);
+    plb_placement_free(&self->user);
+    plb_evidence_free(&self->evidence);
+    plb_speeds_start_free(&self->steady);
+    plb_speeds_start_free(&self->drifting);
+    plb_free(self->room);
+    plb_free(self->log_speed);
+    plb_free(self->guess);
+    plb_free(self->error);
+    plb_free(self->shift);
+    plb_free(self->is_there);
+    *self = (plb_learner_t){0};
+}
+
+int plb_learner_observe(plb_learner_t *self, int64_t n, const int64_t *key, const int32_t *rank,
+                        const double *seconds, const double *work, plb_err_t *err)
+{
+    const plb_times_t times = {n, key, rank, seconds, work, self->p};
+    int ret = plb_placement_take(&times, &self->now, &self->user, err);
+    ret = ret == PLB_OK ? compare(self, err) : ret;
+    ret = ret == PLB_OK ? remember(self, err) : ret;
+    return ret == PLB_OK ? fit(self, err) : ret;
+}

@@ -1,0 +1,65 @@
+/* The speeds of ranks in a running program, learned from one placement after another.
+ *
+ * Old placements count less and less.  Where all objects that stayed on a rank change by the same
+ * factor, the rank is treated as a new one: what was seen of it before no longer counts.  Two
+ * models are compared, work that stays as it is and work that changes from each placement to the
+ * next, for which only neighbouring placements are used; the better one is taken.
+ *
+ * Speeds are believed only after they have predicted placements that they were not fitted to
+ * (`evidence.h`): until then a program whose work changes together with its placement could pass
+ * for one on slow and fast ranks.  Only the user's own estimates of the work are believed at once.
+ *
+ * A state machine without input or output; `speeds.h` has the fit.
+ */
+#ifndef PLB_MEASURE_LEARNER_H
+#define PLB_MEASURE_LEARNER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "measure/evidence.h"
+#include "measure/placement.h"
+#include "measure/speeds.h"
+
+enum { PLB_LEARNER_PLACEMENTS = 8 }; /* that are remembered */
+
+typedef struct plb_learner {
+    int32_t p;
+    bool unlike;       /* ranks are believed to be unlike: then log_speed is what is known */
+    double *log_speed; /* [p] mean 0 */
+    double *guess;     /* [p] the same as last fitted, believed or not */
+    double *error;     /* [p] standard errors; infinite where nothing is known */
+    plb_speeds_t fit;  /* the last one that had anything to go by */
+    plb_evidence_t evidence;
+    plb_placement_t seen[PLB_LEARNER_PLACEMENTS]; /* the oldest first */
+    int32_t n_seen;
+    int32_t n_past;       /* ranks that have changed are p ... p + n_past - 1 as they were */
+    uint8_t *is_there;    /* [PLB_LEARNER_PLACEMENTS * p] has a placement objects on a rank? */
+    double *shift;        /* [PLB_LEARNER_PLACEMENTS * p] what ranks have changed by, a ring */
+    int64_t n_shifts;     /* ever */
+    int64_t n_remembered; /* placements ever */
+    int32_t doubts;       /* fits in a row without a sign, while speeds are known */
+
+    /* Kept from call to call, so that nothing is allocated twice. */
+    plb_placement_t now, user;
+    double *room; /* [n_room] */
+    int64_t n_room;
+    plb_speeds_start_t steady, drifting; /* where the two models' fits begin */
+} plb_learner_t;
+
+/** For p >= 1 ranks. */
+int plb_learner_init(plb_learner_t *self, int32_t p, plb_err_t *err);
+void plb_learner_free(plb_learner_t *self);
+
+/** Take the times of n objects under another placement, each the mean of several iterations;
+ * objects without a time (0, negative or NAN) are left out.  work[n] (NULL: none): the user's own
+ * estimates, in any unit; 0: none.  Keys that come sorted, and the same ones each time, are
+ * fastest.
+ *
+ *  PLB_ERR_RANGE: a rank not in 0 ... p-1; PLB_ERR_VALUE: an infinite time or work, a key that is
+ *  there twice. */
+int plb_learner_observe(plb_learner_t *self, int64_t n, const int64_t *key, const int32_t *rank,
+                        const double *seconds, const double *work, plb_err_t *err);
+
+#endif

@@ -1,0 +1,183 @@
+#include "measure/placement.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { ENOUGH = 250 }; /* objects a rank; of more than twice as many, a part speaks for all */
+
+static const float LEAST_WEIGHT = 1e-6F;
+
+void plb_placement_free(plb_placement_t *self)
+{
+    plb_free(self->key);
+    plb_free(self->who);
+    plb_free(self->y);
+    plb_free(self->weight);
+    *self = (plb_placement_t){0};
+}
+
+/* Room for n objects; none are there. */
+static int make_room(plb_placement_t *self, int64_t n, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    self->n = 0;
+    if (n <= self->room && self->key != NULL) {
+        return ret;
+    }
+    plb_placement_free(self);
+    PLB_NEW(self->key, n);
+    PLB_NEW(self->who, n);
+    PLB_NEW(self->y, n);
+    PLB_NEW(self->weight, n);
+    self->room = n;
+out:
+    if (ret != PLB_OK) {
+        plb_placement_free(self);
+    }
+    return ret;
+}
+
+static void add(plb_placement_t *self, int64_t key, int32_t who, double seconds)
+{
+    self->key[self->n] = key;
+    self->who[self->n] = who;
+    self->weight[self->n] = (float)sqrt(seconds);
+    self->y[self->n++] = (float)log(seconds);
+}
+
+/* Weights: the roots of the times over their mean. */
+static void weigh(plb_placement_t *self, double sum)
+{
+    const float root = (float)sqrt(sum / (double)(self->n > 0 ? self->n : 1));
+    for (int64_t i = 0; i < self->n; i++) {
+        self->weight[i] = fmaxf(self->weight[i] / root, LEAST_WEIGHT);
+    }
+}
+
+bool plb_placement_same_keys(const plb_placement_t *a, const plb_placement_t *b)
+{
+    return a->n == b->n && memcmp(a->key, b->key, (size_t)a->n * sizeof *a->key) == 0;
+}
+
+bool plb_placement_same(const plb_placement_t *a, const plb_placement_t *b)
+{
+    return plb_placement_same_keys(a, b) &&
+           memcmp(a->who, b->who, (size_t)a->n * sizeof *a->who) == 0;
+}
+
+typedef struct name {
+    int64_t key, at;
+} name_t;
+
+static int by_key(const void *a, const void *b)
+{
+    const int64_t x = ((const name_t *)a)->key, y = ((const name_t *)b)->key;
+    return (x > y) - (x < y);
+}
+
+/* The order of the keys; NULL where they come sorted, as they mostly do.  An error where one is
+ * there twice. */
+static int sort_keys(const int64_t *key, int64_t n, name_t **order, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t i = 1;
+    while (i < n && key[i - 1] < key[i]) {
+        i++;
+    }
+    if (i >= n) {
+        return ret;
+    }
+    PLB_NEW(*order, n);
+    for (i = 0; i < n; i++) {
+        (*order)[i] = (name_t){key[i], i};
+    }
+    qsort(*order, (size_t)n, sizeof **order, by_key);
+    for (i = 1; i < n; i++) {
+        if ((*order)[i].key == (*order)[i - 1].key) {
+            return PLB_FAIL(err, PLB_ERR_VALUE, "key has %lld twice: expected each object once",
+                            (long long)(*order)[i].key);
+        }
+    }
+out:
+    return ret;
+}
+
+static int check(const plb_times_t *in, plb_err_t *err)
+{
+    for (int64_t i = 0; i < in->n; i++) {
+        if (in->rank[i] < 0 || in->rank[i] >= in->p) {
+            return PLB_FAIL(err, PLB_ERR_RANGE,
+                            "rank[%lld] is %d: expected 0 ... %d, one of the ranks", (long long)i,
+                            in->rank[i], in->p - 1);
+        }
+        if (isinf(in->seconds[i])) {
+            return PLB_FAIL(err, PLB_ERR_VALUE, "seconds[%lld] is %g: expected a finite time",
+                            (long long)i, in->seconds[i]);
+        }
+        if (in->work != NULL && isinf(in->work[i])) {
+            return PLB_FAIL(err, PLB_ERR_VALUE, "work[%lld] is %g: expected a finite estimate",
+                            (long long)i, in->work[i]);
+        }
+    }
+    return PLB_OK;
+}
+
+/* Of very many objects a part, the same each time: Fibonacci hashing says which are in it. */
+static bool speaks_for_all(int64_t key, uint64_t parts)
+{
+    const uint64_t mixed = (uint64_t)key * UINT64_C(0x9E3779B97F4A7C15);
+    return (mixed >> 32) % parts == 0;
+}
+
+/* One in so many objects is remembered. */
+static uint64_t parts_of(const plb_times_t *in)
+{
+    int64_t timed = 0;
+    uint64_t parts = 1;
+    for (int64_t i = 0; i < in->n; i++) {
+        timed += in->seconds[i] > 0.0;
+    }
+    while (timed > 2LL * ENOUGH * in->p * (int64_t)parts) {
+        parts *= 2;
+    }
+    return parts;
+}
+
+static void fill(const plb_times_t *in, const name_t *order, plb_placement_t *now,
+                 plb_placement_t *user)
+{
+    const uint64_t parts = parts_of(in);
+    double sum = 0.0, sum_of_work = 0.0;
+    for (int64_t j = 0; j < in->n; j++) {
+        const int64_t i = order != NULL ? order[j].at : j;
+        if (!(in->seconds[i] > 0.0) || !speaks_for_all(in->key[i], parts)) {
+            continue;
+        }
+        add(now, in->key[i], in->rank[i], in->seconds[i]);
+        sum += in->seconds[i];
+        if (in->work != NULL && in->work[i] > 0.0) {
+            add(user, in->key[i], -1, in->work[i]);
+            sum_of_work += in->work[i];
+        }
+    }
+    weigh(now, sum);
+    weigh(user, sum_of_work);
+}
+
+int plb_placement_take(const plb_times_t *in, plb_placement_t *now, plb_placement_t *user,
+                       plb_err_t *err)
+{
+    name_t *order = NULL;
+    int ret = check(in, err);
+    ret = ret == PLB_OK ? sort_keys(in->key, in->n, &order, err) : ret;
+    ret = ret == PLB_OK ? make_room(now, in->n, err) : ret;
+    ret = ret == PLB_OK ? make_room(user, in->work != NULL ? in->n : 0, err) : ret;
+    if (ret == PLB_OK) {
+        fill(in, order, now, user);
+    }
+    plb_free(order);
+    return ret;
+}

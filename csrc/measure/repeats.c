@@ -1,0 +1,134 @@
+#include "measure/repeats.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/quantile.h"
+
+static const double CHANGED =
+    0.22314355131420976;              /* log 1.25: noise is hardly more; as in fpm.c */
+static const double SURE = 3.0;       /* times the noise, where that is more */
+static const double DEVIATIONS = 3.0; /* of a mean: by so much chance may lengthen the longest */
+static const double SHORTEST = 1e-9;  /* seconds */
+static const double STEEP = 2.0;      /* times as long as now: what paging at once may take */
+enum { MEMORY = 8 };                  /* measurements of each rank */
+
+int plb_repeats_init(plb_repeats_t *self, int32_t p, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    *self = (plb_repeats_t){.p = p};
+    if (p < 1) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more", (int)p);
+    }
+    PLB_NEW0(self->mean, p);
+    PLB_NEW0(self->n, p);
+    PLB_NEW0(self->doubt, p);
+    PLB_NEW(self->off, 2 * MEMORY * (int64_t)p);
+out:
+    if (ret != PLB_OK) {
+        plb_repeats_free(self);
+    }
+    return ret;
+}
+
+void plb_repeats_free(plb_repeats_t *self)
+{
+    plb_free(self->mean);
+    plb_free(self->n);
+    plb_free(self->doubt);
+    plb_free(self->off);
+    *self = (plb_repeats_t){0};
+}
+
+void plb_repeats_begin(plb_repeats_t *self)
+{
+    memset(self->n, 0, (size_t)self->p * sizeof *self->n);
+    memset(self->doubt, 0, (size_t)self->p * sizeof *self->doubt);
+}
+
+double plb_repeats_noise(plb_repeats_t *self)
+{
+    const int64_t all = MEMORY * (int64_t)self->p, n = self->n_off < all ? self->n_off : all;
+    if (n == 0) {
+        return 0.0;
+    }
+    memcpy(self->off + all, self->off, (size_t)n * sizeof *self->off);
+    return fmin(1.4826 * plb_median(self->off + all, n), CHANGED);
+}
+
+double plb_repeats_by_chance(plb_repeats_t *self)
+{
+    int64_t most = 1;
+    for (int32_t r = 0; r < self->p; r++) {
+        most = self->n[r] > most ? self->n[r] : most;
+    }
+    return DEVIATIONS * plb_repeats_noise(self) / sqrt((double)most);
+}
+
+static void remember(plb_repeats_t *self, double off)
+{
+    self->off[self->n_off++ % (MEMORY * (int64_t)self->p)] = off;
+}
+
+static void begin_rank(plb_repeats_t *self, int32_t r, double time)
+{
+    self->mean[r] = time;
+    self->n[r] = 1;
+    self->doubt[r] = 0.0;
+}
+
+bool plb_repeats_observe(plb_repeats_t *self, const double *seconds, const bool *busy)
+{
+    const double limit = fmax(CHANGED, SURE * plb_repeats_noise(self));
+    bool sure = true;
+    for (int32_t r = 0; r < self->p; r++) {
+        const double time = fmax(seconds[r], SHORTEST);
+        if (!busy[r]) {
+            self->doubt[r] = 0.0;
+            continue;
+        }
+        if (self->n[r] == 0) {
+            begin_rank(self, r, time);
+            continue;
+        }
+        const double shift = log(time / self->mean[r]), way = shift > 0.0 ? 1.0 : -1.0;
+        if (fabs(shift) <= limit) {
+            const double n = (double)self->n[r];
+            remember(self, fabs(shift) * sqrt(n / (n + 1.0)));
+            self->mean[r] += (time - self->mean[r]) / (n + 1.0);
+            self->n[r]++;
+            self->doubt[r] = 0.0;
+        } else if (self->doubt[r] == way) {
+            begin_rank(self, r, time);
+        } else {
+            self->doubt[r] = way;
+            sure = false;
+        }
+    }
+    return sure;
+}
+
+void plb_repeats_predicted(plb_repeats_t *self, const double *seconds, const double *expected,
+                           const bool *which)
+{
+    for (int32_t r = 0; r < self->p; r++) {
+        const double off =
+            which[r] ? fabs(log(fmax(seconds[r], SHORTEST) / expected[r])) : INFINITY;
+        if (off < CHANGED) {
+            remember(self, off / sqrt(2.0));
+        }
+    }
+}
+
+plb_division_t plb_repeats_choose(plb_repeats_t *self, const plb_prospects_t *p)
+{
+    double most = 1.0 - fmin(plb_repeats_by_chance(self), p->tolerance);
+    if (p->bold_paging > STEEP * p->now) {
+        if (p->safe <= (1.0 + p->tolerance) * p->bold && p->safe < most * p->now) {
+            return PLB_DIVIDE_SAFE;
+        }
+        most = 1.0 - p->tolerance;
+    }
+    return p->bold < most * p->now ? PLB_DIVIDE_BOLD : PLB_DIVIDE_STAY;
+}

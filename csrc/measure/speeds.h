@@ -1,0 +1,67 @@
+/* How fast each rank is, learned from where objects have been.
+ *
+ * The time of object o on rank r is work_o / speed_r, in logarithms y = w_o - s_r + noise, so
+ * objects that were measured on several ranks tell the ranks' speeds from their own work: a slow
+ * rank slows whatever comes to it, a heavy object is heavy wherever it goes (Dasgupta 2013 takes
+ * all objects to be equal, this does not).  Least squares of w and s: instead
+ * of alternating between the two, which may need hundreds of rounds where few objects have moved,
+ * w is eliminated and s found by conjugate gradients, to the same answer.  Robust: observations
+ * get weights by Huber's rule (1.345 sigma; sigma from the median residual), so stragglers and
+ * objects whose work has changed do not count by their squares.
+ *
+ * The user's own estimates of the work count as observations on one more rank.
+ */
+#ifndef PLB_MEASURE_SPEEDS_H
+#define PLB_MEASURE_SPEEDS_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+typedef struct plb_speeds {
+    double sigma;     /* of an observation, in logarithms: of most of them, by the median */
+    double error;     /* the same by squares, of all; infinite where there are too few */
+    double explained; /* part of the variance of what has moved that the speeds account for */
+    int64_t moved;    /* objects that were seen on several ranks */
+} plb_speeds_t;
+
+/* Objects that were on several ranks, one after the other; objects that stayed are left out.
+ * Logarithms and weights need no more digits than a clock has. */
+typedef struct plb_moved {
+    int64_t n, m;   /* objects, observations */
+    int64_t *start; /* [n+1] */
+    int32_t *rank;  /* [m] */
+    float *y;       /* [m] log seconds */
+    float *weight;  /* [m] above 0 */
+} plb_moved_t;
+
+/** Room for n objects and m observations; none are there. */
+int plb_moved_init(plb_moved_t *self, int64_t n, int64_t m, plb_err_t *err);
+void plb_moved_free(plb_moved_t *self);
+
+/* Where a large fit begins: with what the last one has found, so that it ends after a few steps.
+ * {0}: with nothing. */
+typedef struct plb_speeds_start {
+    int32_t p;
+    double *log_speed; /* [p] */
+    double first;      /* the residual that a fit from nothing begins with */
+    double sigma;
+} plb_speeds_start_t;
+
+void plb_speeds_start_free(plb_speeds_start_t *self);
+
+/** Fit log_speed[p], mean 0 of the ranks that objects have linked; 0 for others.  error[p]:
+ *  standard error; infinite where nothing is known.  *start (NULL: none) is taken and left. */
+int plb_speeds_of_moved(const plb_moved_t *moved, int32_t p, plb_speeds_start_t *start,
+                        double *log_speed, double *error, plb_speeds_t *out, plb_err_t *err);
+
+/** Fit speed[p], geometric mean 1 of the ranks that objects have linked; 1 for others.
+ *
+ *  Observations start[o] ... start[o+1]-1 are those of object o: on rank[], in seconds[] > 0, with
+ *  weight[] > 0 (NULL: 1).  error[p]: standard error of a speed's logarithm; infinite where it is
+ *  unknown. */
+int plb_speeds_fit(int64_t n, const int64_t *start, const int32_t *rank, const double *seconds,
+                   const double *weight, int32_t p, double *speed, double *error,
+                   plb_speeds_t *out, plb_err_t *err);
+
+#endif

@@ -1,0 +1,129 @@
+#include "model/cost.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { STEPS = 8 }; /* collective steps of an LB step */
+
+static void add_edges(const plb_snapshot_t *in, const int32_t *rank, double *messages,
+                      double *bytes)
+{
+    for (int64_t e = 0; e < in->n_edges; e++) {
+        const int32_t src = rank[in->edge_src[e]];
+        if (src != rank[in->edge_dst[e]]) {
+            messages[src] += in->edge_messages == NULL ? 1.0 : in->edge_messages[e];
+            bytes[src] += in->edge_bytes[e];
+        }
+    }
+}
+
+/* mark[p]: the last multicast that has reached a rank, starting at -1. */
+static void add_multicasts(const plb_snapshot_t *in, const int32_t *rank, int64_t *mark,
+                           double *messages, double *bytes)
+{
+    for (int64_t e = 0; e < in->n_multicasts; e++) {
+        const int32_t src = rank[in->multicast_src[e]];
+        mark[src] = e;
+        for (int64_t i = in->multicast_start[e]; i < in->multicast_start[e + 1]; i++) {
+            const int32_t dst = rank[in->multicast_dst[i]];
+            if (mark[dst] != e) {
+                mark[dst] = e;
+                messages[src] += in->multicast_messages == NULL ? 1.0 : in->multicast_messages[e];
+                bytes[src] += in->multicast_bytes[e];
+            }
+        }
+    }
+}
+
+int plb_phase_times(const plb_snapshot_t *in, const int32_t *rank, plb_network_t network,
+                    double *time, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = in->n_ranks;
+    double *sent = NULL;
+    int64_t *mark = NULL;
+    plb_snapshot_rank_times(in, rank, time);
+    if ((network.alpha == 0.0 && network.beta == 0.0) || in->n_edges + in->n_multicasts == 0) {
+        return PLB_OK;
+    }
+    PLB_NEW0(sent, 2 * (int64_t)p);
+    PLB_NEW(mark, p);
+    memset(mark, 0xff, (size_t)p * sizeof *mark);
+    add_edges(in, rank == NULL ? in->rank : rank, sent, sent + p);
+    add_multicasts(in, rank == NULL ? in->rank : rank, mark, sent, sent + p);
+    for (int32_t r = 0; r < p; r++) {
+        time[r] += network.alpha * sent[r] + network.beta * sent[p + r];
+    }
+out:
+    plb_free(sent);
+    plb_free(mark);
+    return ret;
+}
+
+/* The objects that move, by the rank that they leave: first[p + 1] into moves[]. */
+static void by_source(const plb_snapshot_t *in, const int32_t *rank, int64_t *first,
+                      int64_t *moves)
+{
+    const int32_t p = in->n_ranks;
+    memset(first, 0, ((size_t)p + 1) * sizeof *first);
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        first[in->rank[i] + 1] += rank[i] != in->rank[i];
+    }
+    for (int32_t r = 0; r < p; r++) {
+        first[r + 1] += first[r];
+    }
+    for (int64_t i = 0; i < in->n_objects; i++) { /* first[r] runs to the start of r + 1 */
+        if (rank[i] != in->rank[i]) {
+            moves[first[in->rank[i]]++] = i;
+        }
+    }
+    memmove(first + 1, first, (size_t)p * sizeof *first);
+    first[0] = 0;
+}
+
+int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, const int32_t *rank,
+                          double *seconds, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = in->n_ranks;
+    double *busy = NULL;
+    int64_t *first = NULL, *moves = NULL;
+    int32_t *told = NULL; /* the last rank that has sent to each */
+    *seconds = 0.0;
+    PLB_NEW0(busy, p);
+    PLB_NEW(first, (int64_t)p + 1);
+    PLB_NEW(moves, in->n_objects);
+    PLB_NEW(told, p);
+    memset(told, 0xff, (size_t)p * sizeof *told);
+    by_source(in, rank, first, moves);
+    for (int32_t r = 0; r < p; r++) {
+        for (int64_t k = first[r]; k < first[r + 1]; k++) {
+            const int64_t i = moves[k];
+            const double bytes = in->bytes == NULL ? 0.0 : (double)in->bytes[i];
+            busy[r] +=
+                self->handling + self->beta * bytes + (told[rank[i]] == r ? 0.0 : self->alpha);
+            busy[rank[i]] += self->handling;
+            told[rank[i]] = r;
+        }
+    }
+    for (int32_t r = 0; r < p; r++) {
+        *seconds = busy[r] > *seconds ? busy[r] : *seconds;
+    }
+out:
+    plb_free(busy);
+    plb_free(first);
+    plb_free(moves);
+    plb_free(told);
+    return ret;
+}
+
+double plb_first_cost(const plb_lb_cost_t *self, int64_t objects, int64_t bytes, int32_t n_ranks)
+{
+    int rounds = 0;
+    while (n_ranks >> rounds > 0) {
+        rounds++;
+    }
+    const double move = 2.0 * self->handling * (double)objects + self->beta * (double)bytes;
+    return move + self->alpha * STEPS * rounds;
+}

@@ -1,0 +1,49 @@
+/* The cost model: seconds of an iteration and of an LB step under a placement.
+ *
+ * An iteration takes, on each rank,
+ *     background + load / speed + alpha * messages + beta * bytes          (Menon eq. 3.6)
+ * with what the rank sends to other ranks: an edge is a message to the receiver's rank, a
+ * multicast one message to each rank that has receivers.
+ *
+ * An LB step takes
+ *     steps + strategy + the longest that a rank needs for the objects that leave it or come to it
+ * where `steps` is what does not depend on the objects that move: gathering the load database and
+ * the collective steps.  A rank needs `handling` for each object that it packs or unpacks, and
+ * sends what leaves it in a message to each rank that receives some.
+ */
+#ifndef PLB_MODEL_COST_H
+#define PLB_MODEL_COST_H
+
+#include "model/snapshot.h"
+
+typedef struct plb_network {
+    double alpha; /* seconds a message */
+    double beta;  /* seconds a byte */
+} plb_network_t;
+
+/** time[n_ranks] seconds of an iteration under `rank` (NULL: where the objects are now). */
+int plb_phase_times(const plb_snapshot_t *in, const int32_t *rank, plb_network_t network,
+                    double *time, plb_err_t *err);
+
+/* X(name, unit, help). */
+#define PLB_LB_COST(X)                                                                            \
+    X(alpha, "s", "a message")                                                                    \
+    X(beta, "s", "a byte that is sent")                                                           \
+    X(steps, "s", "what an LB step takes where nothing moves, without the strategy")              \
+    X(handling, "s", "an object that is packed, or unpacked")                                     \
+    X(pace, "", "seconds by the run's clock in a second of computing: 1, unless it is virtual")
+
+typedef struct plb_lb_cost {
+#define X(name, unit, help) double name;
+    PLB_LB_COST(X)
+#undef X
+} plb_lb_cost_t;
+
+/** Seconds that the busiest rank needs to move the objects from in->rank to `rank`. */
+int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, const int32_t *rank,
+                          double *seconds, plb_err_t *err);
+
+/** Seconds of a first LB step for a rank all of whose objects leave; what is known before any. */
+double plb_first_cost(const plb_lb_cost_t *self, int64_t objects, int64_t bytes, int32_t n_ranks);
+
+#endif

@@ -1,0 +1,319 @@
+#include "model/fpm.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/mem.h"
+
+/* Times that differ by less are the same: the pieces between them would have no slope left. */
+static const double SAME_TIME = 1e-9, SHORTEST = 1e-9;
+
+static const double CHANGED = 1.25; /* times; what a processor's noise hardly is */
+static const double PAGING = 0.5;   /* of a processor's best speed */
+
+/* Steps of the search.  Newton's come to their end in about ten; halving alone needs as many as
+ * there are bits between the ends. */
+enum { MOST_STEPS = 4000 };
+
+static int check_model(const plb_fpm_t *self, int32_t i, plb_err_t *err)
+{
+    double before = 0.0, rows = 0.0;
+    if (self->start[i + 1] <= self->start[i]) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "model of rank %d has no points", i);
+    }
+    for (int64_t k = self->start[i]; k < self->start[i + 1]; k++) {
+        const double d = self->rows[k], s = self->speed[k];
+        if (!(d > rows && isfinite(d) && s > 0.0 && isfinite(s))) {
+            return PLB_FAIL(err, PLB_ERR_VALUE,
+                            "model of rank %d, point %lld: %g rows at speed %g, expected finite "
+                            "values above 0 and more rows than the point before (%g)",
+                            i, (long long)(k - self->start[i]), d, s, rows);
+        }
+        if (!(d / s > before * (1.0 + SAME_TIME))) {
+            return PLB_FAIL(err, PLB_ERR_VALUE,
+                            "model of rank %d, point %lld: %g rows take %g s and fewer took %g s, "
+                            "expected times that rise with the rows",
+                            i, (long long)(k - self->start[i]), d, d / s, before);
+        }
+        before = d / s;
+        rows = d;
+    }
+    return PLB_OK;
+}
+
+int plb_fpm_check(const plb_fpm_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    for (int32_t i = 0; i < self->p && ret == PLB_OK; i++) {
+        ret = check_model(self, i, err);
+    }
+    return ret;
+}
+
+/* First of the ascending x[begin ... end-1] that is not below `value`, or end. */
+static int64_t lower_bound(const double *x, int64_t begin, int64_t end, double value)
+{
+    while (begin < end) {
+        const int64_t middle = (begin + end) / 2;
+        if (x[middle] < value) {
+            begin = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return begin;
+}
+
+static double seconds_of(const plb_fpm_t *self, int32_t i, double rows)
+{
+    const double *x = self->rows, *s = self->speed;
+    const int64_t begin = self->start[i], end = self->start[i + 1];
+    const int64_t k = lower_bound(x, begin, end, rows);
+    double speed = k == begin ? s[begin] : s[end - 1];
+    if (k > begin && k < end) {
+        speed = s[k - 1] + (rows - x[k - 1]) / (x[k] - x[k - 1]) * (s[k] - s[k - 1]);
+    }
+    return rows / speed;
+}
+
+void plb_fpm_times(const plb_fpm_t *self, const double *rows, double *seconds)
+{
+    for (int32_t i = 0; i < self->p; i++) {
+        seconds[i] = seconds_of(self, i, rows[i]);
+    }
+}
+
+/* ---- models built online -------------------------------------------------------------------- */
+
+/* Drop the inner point, but for `keep`, that the piece between its neighbours misses by least,
+ * relatively. */
+static int64_t drop_least_telling(double *x, double *s, int64_t n, int64_t keep)
+{
+    int64_t least = -1;
+    double smallest = INFINITY;
+    for (int64_t k = 1; k + 1 < n; k++) {
+        const double at = (x[k] - x[k - 1]) / (x[k + 1] - x[k - 1]);
+        const double miss = fabs(s[k - 1] + at * (s[k + 1] - s[k - 1]) - s[k]) / s[k];
+        if (k != keep && miss < smallest) {
+            smallest = miss;
+            least = k;
+        }
+    }
+    memmove(x + least, x + least + 1, (size_t)(n - least - 1) * sizeof *x);
+    memmove(s + least, s + least + 1, (size_t)(n - least - 1) * sizeof *s);
+    return n - 1;
+}
+
+/* By how much the processor has changed: a point met again at another speed, beyond noise, is that
+ * of a processor that was given more or less in all (a power cap, another program).  But for a
+ * point at a fraction of the best speed: where a processor pages, times are never twice the same.
+ */
+static double change_of(const double *x, const double *s, int64_t n, double d, double seconds)
+{
+    const int64_t k = lower_bound(x, 0, n, d);
+    double ratio = 1.0;
+    if (k < n && x[k] == d) {
+        double best = 0.0;
+        for (int64_t i = 0; i < n; i++) {
+            best = fmax(best, s[i]);
+        }
+        ratio = s[k] >= PAGING * best ? d / seconds / s[k] : 1.0;
+    }
+    return ratio > CHANGED || ratio < 1.0 / CHANGED ? ratio : 1.0;
+}
+
+/* The n old points (x, s) and a measurement; returns how many there are now. */
+static int64_t add_point(const double *x, const double *s, int64_t n, double d, double seconds,
+                         double *out_x, double *out_s)
+{
+    int64_t m = 0, at = -1;
+    const double change = change_of(x, s, n, d, seconds);
+    for (int64_t k = 0; k <= n; k++) {
+        if (at < 0 && (k == n || x[k] >= d)) {
+            at = m;
+            out_x[m] = d;
+            out_s[m++] = d / seconds;
+        }
+        if (k == n) {
+            break;
+        }
+        const double speed = s[k] * change, t = x[k] / speed;
+        if (x[k] < d ? t * (1.0 + 2.0 * SAME_TIME) < seconds
+                     : x[k] > d && t > seconds * (1.0 + 2.0 * SAME_TIME)) {
+            out_x[m] = x[k];
+            out_s[m++] = speed;
+        }
+    }
+    return m > PLB_FPM_MOST ? drop_least_telling(out_x, out_s, m, at) : m;
+}
+
+void plb_fpm_update(const plb_fpm_t *self, const int64_t *rows, const double *seconds,
+                    int64_t *start, double *out_rows, double *out_speed)
+{
+    start[0] = 0;
+    for (int32_t i = 0; i < self->p; i++) {
+        const double *x = self->rows + self->start[i], *s = self->speed + self->start[i];
+        const int64_t n = self->start[i + 1] - self->start[i], at = start[i];
+        int64_t m = n;
+        if (rows[i] > 0) {
+            m = add_point(x, s, n, (double)rows[i], fmax(seconds[i], SHORTEST), out_rows + at,
+                          out_speed + at);
+        } else {
+            memcpy(out_rows + at, x, (size_t)n * sizeof *x);
+            memcpy(out_speed + at, s, (size_t)n * sizeof *s);
+        }
+        start[i + 1] = at + m;
+    }
+}
+
+/* ---- the line through the origin ------------------------------------------------------------ */
+
+/* What the search holds of the models. */
+typedef struct lines {
+    const plb_fpm_t *in;
+    double *time; /* of each point */
+    int64_t *at;  /* [p] first point that the last line did not pass: the next line's is near */
+} lines_t;
+
+static int lines_init(lines_t *self, const plb_fpm_t *in, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int64_t points = in->start[in->p];
+    *self = (lines_t){.in = in};
+    PLB_NEW(self->time, points);
+    PLB_NEW(self->at, in->p);
+    for (int64_t k = 0; k < points; k++) {
+        self->time[k] = in->rows[k] / in->speed[k];
+    }
+    memcpy(self->at, in->start, (size_t)in->p * sizeof *self->at);
+out:
+    return ret;
+}
+
+static void lines_free(lines_t *self)
+{
+    plb_free(self->time);
+    plb_free(self->at);
+}
+
+/* First of model i's points that takes `seconds` or more, or its end. */
+static int64_t reach(lines_t *self, int32_t i, double seconds)
+{
+    const int64_t begin = self->in->start[i], end = self->in->start[i + 1], k = self->at[i];
+    if ((k == begin || self->time[k - 1] < seconds) && (k == end || self->time[k] >= seconds)) {
+        return k;
+    }
+    const bool behind = k < end && self->time[k] < seconds;
+    self->at[i] = lower_bound(self->time, behind ? k : begin, behind ? end : k, seconds);
+    return self->at[i];
+}
+
+/* Where the line of `seconds` (its slope is 1/seconds) meets model i: rows, and rows for each
+ * second more. */
+static double meet(lines_t *self, int32_t i, double seconds, double *rate)
+{
+    const double *x = self->in->rows, *s = self->in->speed;
+    const int64_t begin = self->in->start[i], end = self->in->start[i + 1];
+    const int64_t k = reach(self, i, seconds);
+    if (k == begin || k == end) {
+        *rate = s[k == begin ? begin : end - 1];
+        return *rate * seconds;
+    }
+    /* On the piece, x = x1 + q dx and s = s1 + q ds; x = s * seconds gives q. */
+    const double x1 = x[k - 1], dx = x[k] - x1, s1 = s[k - 1], ds = s[k] - s1;
+    const double below = dx - seconds * ds; /* above 0, as time rises along the piece */
+    *rate = dx * (s1 * dx - x1 * ds) / (below * below);
+    return x1 + (seconds * s1 - x1) / below * dx;
+}
+
+static double meet_all(lines_t *self, double seconds, double *rate)
+{
+    double rows = 0.0;
+    *rate = 0.0;
+    for (int32_t i = 0; i < self->in->p; i++) {
+        double mine;
+        rows += meet(self, i, seconds, &mine);
+        *rate += mine;
+    }
+    return rows;
+}
+
+/* The line that meets n rows to a quarter of one: Newton's steps, and where they leave the
+ * interval or hardly shorten it, Lastovetsky and Reddy's bisection. */
+static double find_line(lines_t *self, double n)
+{
+    double low = 0.0, high = INFINITY, rate;
+    meet_all(self, 0.0, &rate);
+    double seconds = n / rate;
+    for (int step = 0; step < MOST_STEPS; step++) {
+        const double miss = meet_all(self, seconds, &rate) - n, width = high - low;
+        if (fabs(miss) <= 0.25) {
+            break;
+        }
+        if (miss > 0.0) {
+            high = seconds;
+        } else {
+            low = seconds;
+        }
+        const double next = seconds - miss / rate;
+        if (isinf(high)) {
+            seconds = fmax(next, 2.0 * seconds);
+        } else if (next > low && next < high && high - low < 0.75 * width) {
+            seconds = next;
+        } else {
+            const double middle = 0.5 * (low + high);
+            if (!(middle > low && middle < high)) {
+                break;
+            }
+            seconds = middle;
+        }
+    }
+    return seconds;
+}
+
+/* Hand out what the rounding down has left, one row at a time, to whom it takes the shortest. */
+static int hand_out(const plb_fpm_t *self, int64_t left, int64_t *part, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_heap_t heap = {0};
+    if (left <= 0) {
+        return ret;
+    }
+    PLB_NEW(heap.item, self->p);
+    for (int32_t i = 0; i < self->p; i++) {
+        heap.item[heap.n++] = (plb_item_t){seconds_of(self, i, (double)(part[i] + 1)), i};
+    }
+    plb_heap_build(&heap);
+    for (; left > 0; left--) {
+        const int32_t i = heap.item[0].id;
+        part[i]++;
+        plb_heap_rekey(&heap, seconds_of(self, i, (double)(part[i] + 1)));
+    }
+out:
+    plb_free(heap.item);
+    return ret;
+}
+
+int plb_fpm_split(const plb_fpm_t *self, int64_t n, int64_t *part, double *seconds, plb_err_t *err)
+{
+    int64_t left = n;
+    double rate;
+    lines_t lines;
+    if (n < 0 || n > PLB_FPM_MOST_ROWS) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "n is %lld: expected 0 ... %lld rows", (long long)n,
+                        PLB_FPM_MOST_ROWS);
+    }
+    int ret = lines_init(&lines, self, err);
+    if (ret == PLB_OK) {
+        *seconds = n > 0 ? find_line(&lines, (double)n) : 0.0;
+        for (int32_t i = 0; i < self->p; i++) {
+            part[i] = (int64_t)meet(&lines, i, *seconds, &rate);
+            left -= part[i];
+        }
+        ret = hand_out(self, left, part, err);
+    }
+    lines_free(&lines);
+    return ret;
+}

@@ -1,0 +1,32 @@
+/* Metrics of imbalance.  Their names are never bare: each says which of the usual definitions it
+ * is.  All are of the ranks' times of one iteration. */
+#ifndef PLB_MODEL_METRICS_H
+#define PLB_MODEL_METRICS_H
+
+#include <stdint.h>
+
+/* X(name, unit, help).  Python's field names and docs come from here. */
+#define PLB_METRICS(X)                                                                            \
+    X(max, "s", "time of the most loaded rank: the time of the iteration")                        \
+    X(mean, "s", "mean over the ranks: the best that any placement on equal ranks can give")      \
+    X(min, "s", "time of the least loaded rank")                                                  \
+    X(std, "s", "standard deviation over the ranks (divided by p)")                               \
+    X(max_over_mean, "", "max/mean, 1 is perfect (Charm++'s ratio; lambda in the literature)")    \
+    X(percent, "%", "100 (max/mean - 1) (vt, LBAF: there as a fraction, I)")                      \
+    X(efficiency, "", "mean/max (load balance of POP and TALP)")                                  \
+    X(idle_mean, "s", "mean over the ranks of max - time (I_av, Dasgupta eq. 1)")                 \
+    X(idle_max, "s", "max - min (I_m, Dasgupta eq. 2)")
+
+typedef struct plb_metrics {
+#define X(name, unit, help) double name;
+    PLB_METRICS(X)
+#undef X
+} plb_metrics_t;
+
+/** Every metric of time[n], one pass and a half; n >= 1.  Where nothing runs (max = 0) the
+ *  ratios are 1: nobody waits for anybody.
+ *
+ *  Dasgupta's eq. 1 sums over P and divides by C; both mean the number of cores, n here. */
+void plb_metrics_of(const double *time, int32_t n, plb_metrics_t *out);
+
+#endif

@@ -1,0 +1,215 @@
+#include "model/snapshot.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+static int check_f64(const char *name, const double *x, int64_t n, double least, plb_err_t *err)
+{
+    for (int64_t i = 0; x != NULL && i < n; i++) {
+        if (!(x[i] >= least && x[i] <= 1e30)) { /* also false for NaN */
+            return PLB_FAIL(err, PLB_ERR_VALUE, "%s[%lld] is %g: expected a finite number, %s",
+                            name, (long long)i, x[i],
+                            least > 0 ? "above zero" : "zero or more, at most 1e30");
+        }
+    }
+    return PLB_OK;
+}
+
+static int check_i64(const char *name, const int64_t *x, int64_t n, plb_err_t *err)
+{
+    for (int64_t i = 0; x != NULL && i < n; i++) {
+        if (x[i] < 0) {
+            return PLB_FAIL(err, PLB_ERR_VALUE, "%s[%lld] is %lld: expected zero or more bytes",
+                            name, (long long)i, (long long)x[i]);
+        }
+    }
+    return PLB_OK;
+}
+
+static int check_index(const char *name, const int32_t *x, int64_t n, int64_t limit,
+                       plb_err_t *err)
+{
+    const uint32_t above = limit < INT32_MAX ? (uint32_t)limit : INT32_MAX;
+    uint32_t most =
+        0; /* negative ones are large as unsigned; no exit, so that this is vector code */
+    for (int64_t i = 0; x != NULL && i < n; i++) {
+        most = (uint32_t)x[i] > most ? (uint32_t)x[i] : most;
+    }
+    for (int64_t i = 0; most >= above && x != NULL && i < n; i++) {
+        if (x[i] < 0 || x[i] >= limit) {
+            return PLB_FAIL(err, PLB_ERR_RANGE, "%s[%lld] is %d: expected 0 ... %lld", name,
+                            (long long)i, x[i], (long long)limit - 1);
+        }
+    }
+    return PLB_OK;
+}
+
+/* Receivers of each multicast, in order and to the end. */
+static int check_start(const plb_snapshot_t *s, plb_err_t *err)
+{
+    const int64_t *start = s->multicast_start, n = s->n_multicasts;
+    for (int64_t e = 0; start != NULL && e <= n; e++) {
+        const int64_t least = e == 0 ? 0 : start[e - 1];
+        const int64_t most = e == 0 ? 0 : s->n_pins;
+        if (start[e] < least || start[e] > most) {
+            return PLB_FAIL(err, PLB_ERR_VALUE,
+                            "multicast_start[%lld] is %lld: expected %lld ... %lld", (long long)e,
+                            (long long)start[e], (long long)least, (long long)most);
+        }
+    }
+    if (start != NULL && start[n] != s->n_pins) {
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "multicast_start[%lld] is %lld: expected %lld, the receivers given",
+                        (long long)n, (long long)start[n], (long long)s->n_pins);
+    }
+    return PLB_OK;
+}
+
+static int check_multicasts(const plb_snapshot_t *s, plb_err_t *err)
+{
+    int ret;
+    const int64_t m = s->n_multicasts, n = s->n_objects;
+    if ((ret = check_index("multicast_src", s->multicast_src, m, n, err)) ||
+        (ret = check_start(s, err)) ||
+        (ret = check_index("multicast_dst", s->multicast_dst, s->n_pins, n, err)) ||
+        (ret = check_f64("multicast_bytes", s->multicast_bytes, m, 0.0, err))) {
+        return ret;
+    }
+    return check_f64("multicast_messages", s->multicast_messages, m, 0.0, err);
+}
+
+static int check_blocks(const plb_snapshot_t *s, plb_err_t *err)
+{
+    for (int64_t i = 0; s->block != NULL && i < s->n_objects; i++) {
+        if (s->block[i] < -1 || s->block[i] >= s->n_blocks) {
+            return PLB_FAIL(err, PLB_ERR_RANGE,
+                            "block[%lld] is %d: expected 0 ... %d, -1 for none", (long long)i,
+                            s->block[i], s->n_blocks - 1);
+        }
+    }
+    return check_i64("block_bytes", s->block_bytes, s->n_blocks, err);
+}
+
+int plb_snapshot_check(const plb_snapshot_t *s, plb_err_t *err)
+{
+    int ret;
+    if (s->n_ranks < 1) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more", s->n_ranks);
+    }
+    if ((ret = check_f64("load", s->load, s->n_objects * s->n_components, 0.0, err)) ||
+        (ret = check_index("rank", s->rank, s->n_objects, s->n_ranks, err)) ||
+        (ret = check_i64("bytes", s->bytes, s->n_objects, err)) ||
+        (ret = check_i64("memory", s->memory, s->n_objects, err)) ||
+        (ret = check_index("edge_src", s->edge_src, s->n_edges, s->n_objects, err)) ||
+        (ret = check_index("edge_dst", s->edge_dst, s->n_edges, s->n_objects, err)) ||
+        (ret = check_f64("edge_bytes", s->edge_bytes, s->n_edges, 0.0, err)) ||
+        (ret = check_f64("edge_messages", s->edge_messages, s->n_edges, 0.0, err)) ||
+        (ret = check_multicasts(s, err)) || (ret = check_blocks(s, err)) ||
+        (ret = check_f64("speed", s->speed, s->n_ranks, 1e-30, err)) ||
+        (ret = check_f64("background", s->background, s->n_ranks, 0.0, err)) ||
+        (ret = check_i64("memory_limit", s->memory_limit, s->n_ranks, err))) {
+        return ret;
+    }
+    return check_index("node", s->node, s->n_ranks, INT32_MAX, err);
+}
+
+int plb_snapshot_check_placement(const plb_snapshot_t *s, const int32_t *rank, plb_err_t *err)
+{
+    int ret = check_index("placement", rank, s->n_objects, s->n_ranks, err);
+    if (ret != PLB_OK || s->migratable == NULL) {
+        return ret;
+    }
+    for (int64_t i = 0; i < s->n_objects; i++) {
+        if (!s->migratable[i] && rank[i] != s->rank[i]) {
+            return PLB_FAIL(err, PLB_ERR_VALUE,
+                            "placement[%lld] is %d: object %lld may not migrate from rank %d",
+                            (long long)i, rank[i], (long long)(s->key == NULL ? i : s->key[i]),
+                            s->rank[i]);
+        }
+    }
+    return PLB_OK;
+}
+
+/* Sums of loads to times of ranks. */
+static void to_seconds(const plb_snapshot_t *s, double *time)
+{
+    for (int32_t r = 0; r < s->n_ranks; r++) {
+        time[r] = (s->background == NULL ? 0.0 : s->background[r]) + time[r] / plb_speed(s, r);
+    }
+}
+
+/* Neighbours often share a rank: its sum stays in a register until the rank changes.  That is the
+ * order of addition of the plain loop, and its bits; where runs are short, the branch that is
+ * foreseen wrongly at each end costs more than the addition in memory. */
+enum { FEW_A_RUN = 4 };
+
+static int64_t runs_of(const int32_t *rank, int64_t n)
+{
+    int64_t runs = 0;
+    for (int64_t i = 1; i < n; i++) {
+        runs += rank[i] != rank[i - 1];
+    }
+    return runs;
+}
+
+static void add_runs(const plb_snapshot_t *s, const int32_t *rank, double *time)
+{
+    int32_t r0 = 0;
+    double sum = 0.0;
+    for (int64_t i = 0; i < s->n_objects; i++) {
+        if (rank[i] != r0) {
+            time[r0] = sum;
+            r0 = rank[i];
+            sum = time[r0];
+        }
+        sum += s->load[i * s->n_components];
+    }
+    time[r0] = sum;
+}
+
+void plb_snapshot_rank_times(const plb_snapshot_t *s, const int32_t *rank, double *time)
+{
+    if (rank == NULL) {
+        rank = s->rank;
+    }
+    memset(time, 0, (size_t)s->n_ranks * sizeof *time);
+    if (FEW_A_RUN * runs_of(rank, s->n_objects) > s->n_objects) {
+        for (int64_t i = 0; i < s->n_objects; i++) {
+            time[rank[i]] += s->load[i * s->n_components];
+        }
+    } else {
+        add_runs(s, rank, time);
+    }
+    to_seconds(s, time);
+}
+
+int plb_snapshot_compare(const plb_snapshot_t *s, const int32_t *rank, plb_change_t *out,
+                         plb_err_t *err)
+{
+    int ret = plb_snapshot_check_placement(s, rank, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    memset(out->before, 0, (size_t)s->n_ranks * sizeof *out->before);
+    memset(out->after, 0, (size_t)s->n_ranks * sizeof *out->after);
+    out->migrations = out->bytes = 0;
+    int32_t r0 = 0;
+    double sum = 0.0;
+    for (int64_t i = 0; i < s->n_objects; i++) {
+        const double load = s->load[i * s->n_components];
+        if (s->rank[i] != r0) { /* as in plb_snapshot_rank_times */
+            out->before[r0] = sum;
+            r0 = s->rank[i];
+            sum = out->before[r0];
+        }
+        sum += load;
+        out->after[rank[i]] += load;
+        out->migrations += rank[i] != r0;
+        out->bytes += s->bytes != NULL && rank[i] != r0 ? s->bytes[i] : 0;
+    }
+    out->before[r0] = sum;
+    to_seconds(s, out->before);
+    to_seconds(s, out->after);
+    return PLB_OK;
+}

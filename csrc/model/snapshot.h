@@ -1,0 +1,85 @@
+/* The snapshot of the load database: the one value that passes through every room.
+ *
+ * A struct of arrays, none of them owned.  NULL means "as usual": all objects may migrate, all
+ * speeds are 1, no background, no limit.  Units are seconds and bytes.
+ *
+ * The time of a rank in one iteration is
+ *     background[r] + (sum of load[i] over the objects on r) / speed[r]
+ * so that `load` is what an object costs on a rank of speed 1.
+ */
+#ifndef PLB_MODEL_SNAPSHOT_H
+#define PLB_MODEL_SNAPSHOT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+typedef struct plb_snapshot {
+    int64_t n_objects;
+    int32_t n_ranks;
+    int32_t n_components;      /* loads per object: 1, or phases, or CPU and GPU */
+    const double *load;        /* [n_objects * n_components], object-major */
+    const int32_t *rank;       /* [n_objects] where each object lives now */
+    const int64_t *key;        /* [n_objects] or NULL */
+    const int64_t *bytes;      /* [n_objects] or NULL: what a migration sends */
+    const int64_t *memory;     /* [n_objects] or NULL: what it occupies */
+    const uint8_t *migratable; /* [n_objects] or NULL */
+    const double *coords;      /* [n_objects * 3] or NULL */
+
+    int64_t n_edges; /* per iteration, directed, object to object */
+    const int32_t *edge_src, *edge_dst;
+    const double *edge_bytes, *edge_messages; /* edge_messages may be NULL: one each */
+
+    /* What one object sends to several at once, per iteration: hyperedges. */
+    int64_t n_multicasts, n_pins;
+    const int32_t *multicast_src;     /* [n_multicasts] who sends */
+    const int64_t *multicast_start;   /* [n_multicasts + 1] receivers of multicast e: from start[e]
+                                       * to start[e + 1] - 1 in multicast_dst */
+    const int32_t *multicast_dst;     /* [n_pins] who receives */
+    const double *multicast_bytes;    /* [n_multicasts] of the message, whoever receives it */
+    const double *multicast_messages; /* [n_multicasts] or NULL: one each */
+
+    /* Data that objects share: a rank holds a block once, however many of its objects read it. */
+    int32_t n_blocks;
+    const int32_t *block;       /* [n_objects] or NULL; -1: none */
+    const int64_t *block_bytes; /* [n_blocks] of memory */
+
+    const double *speed;         /* [n_ranks] or NULL */
+    const double *background;    /* [n_ranks] or NULL: seconds beside the objects */
+    const int64_t *memory_limit; /* [n_ranks] or NULL */
+    const int32_t *node;         /* [n_ranks] or NULL */
+} plb_snapshot_t;
+
+/** Check every value: finite, not negative, in range.  Names array, index and value. */
+int plb_snapshot_check(const plb_snapshot_t *self, plb_err_t *err);
+
+/** Check a placement for this snapshot: ranks in range, pinned objects where they were. */
+int plb_snapshot_check_placement(const plb_snapshot_t *self, const int32_t *rank, plb_err_t *err);
+
+static inline double plb_speed(const plb_snapshot_t *self, int32_t r)
+{
+    return self->speed == NULL ? 1.0 : self->speed[r];
+}
+
+static inline int plb_may_migrate(const plb_snapshot_t *self, int64_t i)
+{
+    return self->migratable == NULL || self->migratable[i];
+}
+
+/** time[n_ranks] of an iteration under `rank` (NULL: where the objects are now).  Loads are
+ *  added in the order of the objects, so that the figures are the same to the last bit for
+ *  whoever adds them that way.  First component only. */
+void plb_snapshot_rank_times(const plb_snapshot_t *self, const int32_t *rank, double *time);
+
+typedef struct plb_change {
+    double *before, *after; /* [n_ranks] seconds, the caller's */
+    int64_t migrations, bytes;
+} plb_change_t;
+
+/** Check a placement and say what it changes: rank times, objects that move, bytes that they
+ *  send (0 where the snapshot has no sizes). */
+int plb_snapshot_compare(const plb_snapshot_t *self, const int32_t *rank, plb_change_t *out,
+                         plb_err_t *err);
+
+#endif

@@ -1,0 +1,332 @@
+#include "model/topology.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/csr.h"
+#include "base/mem.h"
+
+int plb_topology_init(plb_topology_t *self, plb_topology_kind_t kind, const int64_t *size,
+                      int n_levels, plb_err_t *err)
+{
+    int64_t n = 1;
+    *self = (plb_topology_t){.kind = kind, .n_levels = n_levels};
+    if (n_levels < 1 || n_levels > PLB_TOPOLOGY_LEVELS) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "sizes has %d entries: expected 1 ... %d", n_levels,
+                        PLB_TOPOLOGY_LEVELS);
+    }
+    for (int d = 0; d < n_levels; d++) {
+        if (size[d] < 1 || size[d] > INT_MAX / n) {
+            return PLB_FAIL(err, PLB_ERR_VALUE,
+                            "sizes[%d] is %lld: expected 1 or more, and less than 2^31 places in "
+                            "total",
+                            d, (long long)size[d]);
+        }
+        self->size[d] = (int32_t)size[d];
+        n *= size[d];
+    }
+    self->n_places = (int32_t)n;
+    return PLB_OK;
+}
+
+static int32_t tree_hops(const plb_topology_t *self, int32_t a, int32_t b)
+{
+    int32_t hops = 0;
+    for (int d = self->n_levels - 1; a != b; d--) {
+        a /= self->size[d];
+        b /= self->size[d];
+        hops += 2;
+    }
+    return hops;
+}
+
+static int32_t torus_hops(const plb_topology_t *self, int32_t a, int32_t b)
+{
+    int32_t hops = 0;
+    for (int d = self->n_levels - 1; a != b; d--) {
+        const int32_t m = self->size[d], apart = (b % m - a % m + m) % m;
+        hops += apart < m - apart ? apart : m - apart;
+        a /= m;
+        b /= m;
+    }
+    return hops;
+}
+
+int32_t plb_topology_hops(const plb_topology_t *self, int32_t a, int32_t b)
+{
+    return self->kind == PLB_TREE ? tree_hops(self, a, b) : torus_hops(self, a, b);
+}
+
+double plb_hop_bytes(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place)
+{
+    double out = 0.0;
+    for (int32_t a = 0; a < self->n_places; a++) {
+        for (int64_t k = flows->start[a]; k < flows->start[a + 1]; k++) {
+            out += flows->bytes[k] * plb_topology_hops(self, place[a], place[flows->to[k]]);
+        }
+    }
+    return out;
+}
+
+/* ---- links ---------------------------------------------------------------------------------- */
+
+/* Up from a and down to b, level by level: link[2 v] leaves vertex v upwards, link[2 v + 1] comes
+ * down to it; the vertices of a level begin at `base`. */
+static void load_tree(const plb_topology_t *self, int32_t a, int32_t b, double bytes, double *link)
+{
+    int64_t base = 0, width = self->n_places;
+    for (int d = self->n_levels - 1; a != b; d--) {
+        link[2 * (base + a)] += bytes;
+        link[2 * (base + b) + 1] += bytes;
+        a /= self->size[d];
+        b /= self->size[d];
+        base += width;
+        width /= self->size[d];
+    }
+}
+
+/* One dimension after the other, the first one first: link[(2 place + side) n_levels + d] leaves a
+ * place in dimension d. */
+static void load_torus(const plb_topology_t *self, int32_t a, int32_t b, double bytes,
+                       double *link)
+{
+    int32_t stride = self->n_places;
+    for (int d = 0; d < self->n_levels; d++) {
+        const int32_t m = self->size[d];
+        stride /= m;
+        const int32_t apart = (b / stride % m - a / stride % m + m) % m;
+        const int side = 2 * apart > m;
+        for (int32_t left = side ? m - apart : apart; left > 0; left--) {
+            link[(2 * (int64_t)a + side) * self->n_levels + d] += bytes;
+            const int32_t at = a / stride % m, next = (at + (side ? m - 1 : 1)) % m;
+            a += (next - at) * stride;
+        }
+    }
+}
+
+int plb_topology_link(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place,
+                      double *most, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double *link = NULL;
+    const int64_t n_links = (int64_t)self->n_places * self->n_levels * 2;
+    *most = 0.0;
+    PLB_NEW0(link, n_links); /* enough for both */
+    for (int32_t a = 0; a < self->n_places; a++) {
+        for (int64_t k = flows->start[a]; k < flows->start[a + 1]; k++) {
+            (self->kind == PLB_TREE ? load_tree : load_torus)(self, place[a], place[flows->to[k]],
+                                                              flows->bytes[k], link);
+        }
+    }
+    for (int64_t k = 0; k < n_links; k++) {
+        *most = link[k] > *most ? link[k] : *most;
+    }
+out:
+    plb_free(link);
+    return ret;
+}
+
+/* ---- mapping -------------------------------------------------------------------------------- */
+
+/* Both directions of the flows together: hops do not tell them apart. */
+typedef struct mapper {
+    const plb_topology_t *machine;
+    plb_csr_t rows;
+    double *bytes;        /* [edges of rows] */
+    const int32_t *group; /* [p] */
+    int32_t *place;       /* [p] of each part */
+    int32_t *part;        /* [p] at each place */
+} mapper_t;
+
+static int both_ways(mapper_t *self, const plb_flows_t *flows, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = self->machine->n_places;
+    const int64_t m = flows->start[p];
+    int32_t *src = NULL, *dst = NULL;
+    PLB_NEW(src, 2 * m);
+    PLB_NEW(dst, 2 * m);
+    for (int32_t a = 0; a < p; a++) {
+        for (int64_t k = flows->start[a]; k < flows->start[a + 1]; k++) {
+            src[2 * k] = dst[2 * k + 1] = a;
+            dst[2 * k] = src[2 * k + 1] = flows->to[k];
+        }
+    }
+    ret = plb_csr_init(&self->rows, p, src, dst, 2 * m, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    PLB_NEW(self->bytes, 2 * m);
+    for (int64_t k = 0; k < 2 * m; k++) {
+        self->bytes[k] = flows->bytes[self->rows.edge[k] / 2];
+    }
+out:
+    plb_free(src);
+    plb_free(dst);
+    return ret;
+}
+
+/* Hop-bytes of part a, were it at a place; `other` would be at the place of a. */
+static double cost(const mapper_t *self, int32_t a, int32_t place, int32_t other)
+{
+    double out = 0.0;
+    for (int64_t k = self->rows.start[a]; k < self->rows.start[a + 1]; k++) {
+        const int32_t b = self->rows.to[k];
+        const int32_t there = b == other ? self->place[a] : self->place[b];
+        out += b == a ? 0.0 : self->bytes[k] * plb_topology_hops(self->machine, place, there);
+    }
+    return out;
+}
+
+/* What it saves that two parts change places. */
+static double gain(const mapper_t *self, int32_t a, int32_t b)
+{
+    return cost(self, a, self->place[a], -1) + cost(self, b, self->place[b], -1) -
+           cost(self, a, self->place[b], b) - cost(self, b, self->place[a], a);
+}
+
+static void swap(mapper_t *self, int32_t a, int32_t b)
+{
+    const int32_t at = self->place[a];
+    self->place[a] = self->place[b];
+    self->place[b] = at;
+    self->part[self->place[a]] = a;
+    self->part[self->place[b]] = b;
+}
+
+/* Greedy: the part that exchanges most with those that have their places (ties: the lowest) goes
+ * to the free place of its group where that costs least (ties: nearest to all
+ * that are taken, then the lowest); as TopoLB (Agarwal,
+ * Sharma and Kale, IPDPS 2006) with the cost of what is placed. */
+static int place_greedily(mapper_t *self, plb_tick_fn tick, void *tick_arg, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = self->machine->n_places;
+    double *pull = NULL; /* bytes exchanged with the parts that are placed; negative: placed */
+    int64_t *far = NULL; /* hops from a place to all that are taken */
+    int32_t *old = NULL, *group_at = NULL;
+    PLB_NEW0(pull, p);
+    PLB_NEW0(far, p);
+    PLB_NEW(old, p);
+    PLB_NEW(group_at, p);
+    memcpy(old, self->place, (size_t)p * sizeof *old);
+    for (int32_t a = 0; a < p; a++) {
+        group_at[old[a]] = self->group[a];
+        self->part[old[a]] = self->place[a] = -1;
+    }
+    for (int32_t step = 0; ret == PLB_OK && step < p; step++) {
+        int32_t next = -1, best = -1;
+        double least = 0.0;
+        for (int32_t a = 0; a < p; a++) {
+            next = pull[a] >= 0.0 && (next < 0 || pull[a] > pull[next]) ? a : next;
+        }
+        for (int32_t at = 0; at < p; at++) {
+            if (self->part[at] >= 0 || group_at[at] != self->group[next]) {
+                continue;
+            }
+            double sum = 0.0;
+            for (int64_t k = self->rows.start[next];
+                 k < self->rows.start[next + 1] && (best < 0 || sum <= least); k++) {
+                const int32_t there = self->place[self->rows.to[k]];
+                sum +=
+                    there < 0 ? 0.0 : self->bytes[k] * plb_topology_hops(self->machine, at, there);
+            }
+            if (best < 0 || sum < least || (sum == least && far[at] < far[best])) {
+                best = at;
+                least = sum;
+            }
+        }
+        for (int32_t at = 0; at < p; at++) {
+            far[at] += plb_topology_hops(self->machine, at, best);
+        }
+        self->place[next] = best;
+        self->part[best] = next;
+        for (int64_t k = self->rows.start[next]; k < self->rows.start[next + 1]; k++) {
+            pull[self->rows.to[k]] += pull[self->rows.to[k]] < 0.0 ? 0.0 : self->bytes[k];
+        }
+        pull[next] = -1.0;
+        ret = tick == NULL ? PLB_OK : tick(tick_arg);
+    }
+out:
+    plb_free(pull);
+    plb_free(far);
+    plb_free(old);
+    plb_free(group_at);
+    return ret;
+}
+
+/* Each part changes places with the one where that saves most, until nothing saves more than the
+ * rounding of sums.  A part that is next to all that it talks to is passed over: it cannot cost
+ * less than one hop for each of its bytes (two in a tree). */
+static int swap_all(mapper_t *self, plb_tick_fn tick, void *tick_arg)
+{
+    enum { PASSES = 20 };
+    int ret = PLB_OK;
+    const int32_t p = self->machine->n_places;
+    const double hop = self->machine->kind == PLB_TREE ? 2.0 : 1.0;
+    bool better = true;
+    for (int pass = 0; ret == PLB_OK && better && pass < PASSES; pass++) {
+        better = false;
+        for (int32_t a = 0; ret == PLB_OK && a < p; a++) {
+            double bytes = 0.0, most = 0.0;
+            for (int64_t k = self->rows.start[a]; k < self->rows.start[a + 1]; k++) {
+                bytes += self->rows.to[k] == a ? 0.0 : self->bytes[k];
+            }
+            const double now = cost(self, a, self->place[a], -1);
+            int32_t best = -1;
+            if (now - hop * bytes <= 1e-9 * now) {
+                continue;
+            }
+            for (int32_t b = 0; b < p; b++) {
+                if (b == a || self->group[b] != self->group[a]) {
+                    continue;
+                }
+                const double saved = gain(self, a, b);
+                if (saved > most && saved > 1e-9 * now) {
+                    most = saved;
+                    best = b;
+                }
+            }
+            if (best >= 0) {
+                swap(self, a, best);
+                better = true;
+            }
+            ret = tick == NULL ? PLB_OK : tick(tick_arg);
+        }
+    }
+    return ret;
+}
+
+int plb_topology_map(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *group,
+                     int32_t *place, plb_tick_fn tick, void *tick_arg, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = self->n_places;
+    mapper_t mapper = {.machine = self, .group = group};
+    PLB_NEW(mapper.place, p);
+    PLB_NEW(mapper.part, p);
+    ret = both_ways(&mapper, flows, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    const double given = plb_hop_bytes(self, flows, place);
+    memcpy(mapper.place, place, (size_t)p * sizeof *place);
+    ret = place_greedily(&mapper, tick, tick_arg, err);
+    if (ret == PLB_OK && plb_hop_bytes(self, flows, mapper.place) > given) {
+        memcpy(mapper.place, place, (size_t)p * sizeof *place);
+        for (int32_t a = 0; a < p; a++) {
+            mapper.part[place[a]] = a;
+        }
+    }
+    ret = ret == PLB_OK ? swap_all(&mapper, tick, tick_arg) : ret;
+    if (ret == PLB_OK) {
+        memcpy(place, mapper.place, (size_t)p * sizeof *place);
+    }
+out:
+    plb_csr_free(&mapper.rows);
+    plb_free(mapper.bytes);
+    plb_free(mapper.place);
+    plb_free(mapper.part);
+    return ret;
+}

@@ -1,0 +1,54 @@
+/* Machines whose distances count: trees and tori, bytes times hops, and the parts of a program on
+ * the places of a machine such that they are few.
+ *
+ * Places are numbered with the last of `size` running fastest: in a tree the leaves from left to
+ * right, in a torus the points in row-major order.
+ */
+#ifndef PLB_MODEL_TOPOLOGY_H
+#define PLB_MODEL_TOPOLOGY_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+typedef enum plb_topology_kind { PLB_TREE, PLB_TORUS } plb_topology_kind_t;
+
+enum { PLB_TOPOLOGY_LEVELS = 16 };
+
+typedef struct plb_topology {
+    plb_topology_kind_t kind;
+    int n_levels;
+    int32_t size[PLB_TOPOLOGY_LEVELS]; /* tree: children of a vertex, from the root on; torus: its
+                                        * extents */
+    int32_t n_places;                  /* their product */
+} plb_topology_t;
+
+/** Check the sizes and multiply them. */
+int plb_topology_init(plb_topology_t *self, plb_topology_kind_t kind, const int64_t *size,
+                      int n_levels, plb_err_t *err);
+
+/** Links on the way from place a to place b: tree: up to the common vertex and down; torus: the
+ *  shorter way round in each dimension. */
+int32_t plb_topology_hops(const plb_topology_t *self, int32_t a, int32_t b);
+
+/* Bytes between parts, one per place of the machine: rows of directed pairs. */
+typedef struct plb_flows {
+    const int64_t *start; /* [n_places + 1] what part a sends: start[a] ... start[a + 1] - 1 */
+    const int32_t *to;
+    const double *bytes;
+} plb_flows_t;
+
+/** Bytes times hops with part a at place[a]. */
+double plb_hop_bytes(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place);
+
+/** *most: bytes over the most loaded link, each direction a link of its own; in a torus they go
+ *  along the first dimension first, half way round in the positive direction. */
+int plb_topology_link(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place,
+                      double *most, plb_err_t *err);
+
+/** Change place[n_places], a permutation, such that hop-bytes fall.  Parts only change places with
+ *  parts of the same group.  Deterministic. */
+int plb_topology_map(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *group,
+                     int32_t *place, plb_tick_fn tick, void *tick_arg, plb_err_t *err);
+
+#endif

@@ -1,0 +1,218 @@
+/* METIS 5: graphs, several weights of a vertex.  No fixed vertices. */
+#include <metis.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "partition/libraries/partitioners.h"
+
+_Static_assert(sizeof(idx_t) == sizeof(int32_t), "METIS with integers of 32 bits is expected");
+
+/* METIS draws from the process' rand(): one call at a time, else a seed would mean nothing. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const struct {
+    const char *name;
+    int index;
+    const char *word[3]; /* of values 0, 1, ...; none: a number */
+} OPTIONS[] = {
+    {"PTYPE", METIS_OPTION_PTYPE, {"rb", "kway"}},
+    {"OBJTYPE", METIS_OPTION_OBJTYPE, {"cut", "vol"}},
+    {"CTYPE", METIS_OPTION_CTYPE, {"rm", "shem"}},
+    {"NCUTS", METIS_OPTION_NCUTS, {NULL}},
+    {"NITER", METIS_OPTION_NITER, {NULL}},
+    {"NO2HOP", METIS_OPTION_NO2HOP, {NULL}},
+    {"MINCONN", METIS_OPTION_MINCONN, {NULL}},
+    {"CONTIG", METIS_OPTION_CONTIG, {NULL}},
+};
+enum { N_OPTIONS = sizeof OPTIONS / sizeof *OPTIONS };
+
+static int set_option(idx_t *options, const char *name, const char *value, plb_err_t *err)
+{
+    for (int i = 0; i < N_OPTIONS; i++) {
+        if (strcmp(OPTIONS[i].name, name) != 0) {
+            continue;
+        }
+        for (int k = 0; k < 3 && OPTIONS[i].word[k] != NULL; k++) {
+            if (strcmp(OPTIONS[i].word[k], value) == 0) {
+                options[OPTIONS[i].index] = k;
+                return PLB_OK;
+            }
+        }
+        char *end;
+        const long number = strtol(value, &end, 10);
+        if (OPTIONS[i].word[0] == NULL && end != value && *end == '\0' && number >= 0 &&
+            number <= 1000000) {
+            options[OPTIONS[i].index] = (idx_t)number;
+            return PLB_OK;
+        }
+        return PLB_FAIL(err, PLB_ERR_VALUE, "METIS: %s is '%s': expected %s%s%s", name, value,
+                        OPTIONS[i].word[0] ? OPTIONS[i].word[0] : "a number, zero or more",
+                        OPTIONS[i].word[0] ? " or " : "",
+                        OPTIONS[i].word[0] ? OPTIONS[i].word[1] : "");
+    }
+    return PLB_FAIL(
+        err, PLB_ERR_VALUE,
+        "METIS has no option %s: expected PTYPE, OBJTYPE, CTYPE, NCUTS, NITER, NO2HOP, "
+        "MINCONN or CONTIG",
+        name);
+}
+
+/* ---- what it prints --------------------------------------------------------------------------
+ *
+ * Where a bisection leaves a half without vertices (few of them, one that outweighs a half, many
+ * without weight), METIS prints this and goes on; its parts come back empty, and are filled later.
+ * It prints to what `stdout` is, so during a call that is a stream which leaves this out and hands
+ * on what other threads print.
+ */
+#ifdef __GLIBC__ /* elsewhere `stdout` need not be a variable */
+static FILE *real_stdout;
+
+static bool is_complaint(const char *line, size_t n)
+{
+    static const char *const COMPLAINT[] = {
+        "\t***Cannot bisect a graph with 0 vertices!\n",
+        "\t***You are trying to partition a graph into too many parts!\n",
+    };
+    for (size_t i = 0; i < sizeof COMPLAINT / sizeof *COMPLAINT; i++) {
+        if (strlen(COMPLAINT[i]) == n && memcmp(COMPLAINT[i], line, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static ssize_t hand_on(void *cookie, const char *text, size_t n)
+{
+    (void)cookie;
+    for (size_t at = 0, length; at < n; at += length) {
+        const char *end = memchr(text + at, '\n', n - at);
+        length = end == NULL ? n - at : (size_t)(end + 1 - (text + at));
+        if (!is_complaint(text + at, length)) {
+            fwrite(text + at, 1, length, real_stdout);
+        }
+    }
+    return (ssize_t)n;
+}
+
+static void mute(void)
+{
+    static FILE *filter; /* for ever: another thread may just be printing to it */
+    if (filter == NULL) {
+        const cookie_io_functions_t how = {.write = hand_on};
+        filter = fopencookie(NULL, "w", how);
+        if (filter != NULL) {
+            setvbuf(filter, NULL, _IOLBF, BUFSIZ);
+        }
+    }
+    real_stdout = stdout;
+    stdout = filter == NULL ? stdout : filter;
+}
+
+static void unmute(void)
+{
+    FILE *filter = stdout;
+    stdout = real_stdout;
+    if (filter != real_stdout) {
+        fflush(filter);
+    }
+}
+#else
+static void mute(void)
+{
+}
+
+static void unmute(void)
+{
+}
+#endif
+
+/* ---- the call --------------------------------------------------------------------------------
+ */
+
+/* The options that the question has. */
+static int set_options(const plb_partition_t *in, idx_t *options, plb_err_t *err)
+{
+    METIS_SetDefaultOptions(options);
+    options[METIS_OPTION_NUMBERING] = 0;
+    options[METIS_OPTION_SEED] = in->seed + (in->seed < INT32_MAX); /* srand: 0 is as 1 */
+    const double thousandths = (in->imbalance - 1.0) * 1000.0;
+    options[METIS_OPTION_UFACTOR] = thousandths < 1.0   ? 1
+                                    : thousandths > 1e6 ? 1000000
+                                                        : (idx_t)(thousandths + 0.5);
+    int ret = PLB_OK;
+    for (int i = 0; ret == PLB_OK && i < in->n_options; i++) {
+        ret = set_option(options, in->option[2 * i], in->option[2 * i + 1], err);
+    }
+    return ret;
+}
+
+/* tpwgts[n_parts * ncon]: METIS takes shares that sum to 1. */
+static void set_targets(const plb_partition_t *in, idx_t ncon, real_t *target)
+{
+    double total = 0.0;
+    for (int32_t r = 0; r < in->n_parts; r++) {
+        total += in->share[r];
+    }
+    for (int32_t r = 0; r < in->n_parts; r++) {
+        for (idx_t c = 0; c < ncon; c++) {
+            target[r * ncon + c] = (real_t)(in->share[r] / total);
+        }
+    }
+}
+
+static int failed(int code, plb_err_t *err)
+{
+    switch (code) {
+    case METIS_OK:
+        return PLB_OK;
+    case METIS_ERROR_MEMORY:
+        return PLB_FAIL(err, PLB_ERR_NOMEM, "METIS ran out of memory");
+    case METIS_ERROR_INPUT:
+        return PLB_FAIL(err, PLB_ERR_LIBRARY, "METIS refuses its input");
+    default:
+        return PLB_FAIL(err, PLB_ERR_LIBRARY, "METIS failed (code %d)", code);
+    }
+}
+
+static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    real_t *target = NULL;
+    idx_t options[METIS_NOPTIONS], n = in->n_vertices, k = in->n_parts, cut;
+    idx_t ncon = in->n_weights > 1 ? in->n_weights : 1;
+    ret = set_options(in, options, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    if (in->share != NULL) {
+        PLB_NEW(target, (int64_t)k * ncon);
+        set_targets(in, ncon, target);
+    }
+    const bool bisect = options[METIS_OPTION_PTYPE] == METIS_PTYPE_RB;
+    int (*const ask)(idx_t *, idx_t *, idx_t *, idx_t *, idx_t *, idx_t *, idx_t *, idx_t *,
+                     real_t *, real_t *, idx_t *, idx_t *, idx_t *) =
+        bisect ? METIS_PartGraphRecursive : METIS_PartGraphKway;
+    pthread_mutex_lock(&lock);
+    mute();
+    const int code = ask(&n, &ncon, (idx_t *)in->start, (idx_t *)in->to, (idx_t *)in->weight, NULL,
+                         (idx_t *)in->edge_weight, &k, target, NULL, options, &cut, part);
+    unmute();
+    pthread_mutex_unlock(&lock);
+    ret = failed(code, err);
+out:
+    plb_free(target);
+    return ret;
+}
+
+#define TEXT(x) #x
+#define VERSION(a, b, c) TEXT(a) "." TEXT(b) "." TEXT(c)
+
+const plb_partitioner_t plb_metis = {
+    .name = "METIS",
+    .version = VERSION(METIS_VER_MAJOR, METIS_VER_MINOR, METIS_VER_SUBMINOR),
+    .takes = PLB_TAKES_GRAPH | PLB_TAKES_WEIGHTS,
+    .run = run,
+};

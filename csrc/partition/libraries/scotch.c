@@ -1,0 +1,255 @@
+/* Scotch 7: graphs, fixed vertices, remapping with a cost of leaving the present part.
+ *
+ * Each call has a context of its own: one thread, a seed, no state that another call could see.
+ */
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <scotch.h>
+
+#include "base/mem.h"
+#include "partition/libraries/partitioners.h"
+
+_Static_assert(sizeof(SCOTCH_Num) == sizeof(int32_t),
+               "Scotch with integers of 32 bits is expected");
+
+/* ---- messages: in place of libscotcherr, which prints -----------------------------------------
+ */
+
+/* What Scotch said last on this thread. */
+static _Thread_local char said[256];
+
+__attribute__((visibility("default"))) void SCOTCH_errorProg(const char *name)
+{
+    (void)name;
+}
+
+__attribute__((visibility("default"), format(printf, 1, 2))) void
+SCOTCH_errorPrint(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(said, sizeof said, format, args);
+    va_end(args);
+}
+
+__attribute__((visibility("default"), format(printf, 1, 2))) void
+SCOTCH_errorPrintW(const char *format, ...)
+{
+    (void)format; /* a warning: Scotch goes on */
+}
+
+static int failed(const char *what, plb_err_t *err)
+{
+    return PLB_FAIL(err, PLB_ERR_LIBRARY, "Scotch: %s failed: %s", what,
+                    said[0] ? said : "no reason given");
+}
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *word;
+    SCOTCH_Num flag;
+} STRATEGIES[] = {
+    {"default", SCOTCH_STRATDEFAULT},     {"quality", SCOTCH_STRATQUALITY},
+    {"speed", SCOTCH_STRATSPEED},         {"balance", SCOTCH_STRATBALANCE},
+    {"safety", SCOTCH_STRATSAFETY},       {"scalability", SCOTCH_STRATSCALABILITY},
+    {"recursive", SCOTCH_STRATRECURSIVE},
+};
+
+static int set_strategy(SCOTCH_Strat *strategy, const plb_partition_t *in, plb_err_t *err)
+{
+    SCOTCH_Num flags = in->old == NULL ? SCOTCH_STRATDEFAULT : SCOTCH_STRATREMAP;
+    for (int i = 0; i < in->n_options; i++) {
+        const char *name = in->option[2 * i], *value = in->option[2 * i + 1];
+        size_t k = 0;
+        const size_t n = sizeof STRATEGIES / sizeof *STRATEGIES;
+        while (k < n && strcmp(STRATEGIES[k].word, value) != 0) {
+            k++;
+        }
+        if (strcmp(name, "STRATEGY") != 0 || k == n) {
+            return PLB_FAIL(
+                err, PLB_ERR_VALUE,
+                "Scotch has no option %s = '%s': expected STRATEGY = default, quality, "
+                "speed, balance, safety, scalability or recursive",
+                name, value);
+        }
+        flags |= STRATEGIES[k].flag;
+    }
+    if (SCOTCH_stratGraphMapBuild(strategy, flags, in->n_parts, in->imbalance - 1.0) != 0) {
+        return failed("SCOTCH_stratGraphMapBuild", err);
+    }
+    return PLB_OK;
+}
+
+/* ---- parts of unequal size: a complete graph of weighted processors --------------------------
+ */
+
+static bool equal_shares(const plb_partition_t *in)
+{
+    for (int32_t r = 1; in->share != NULL && r < in->n_parts; r++) {
+        if (in->share[r] != in->share[0]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int set_parts(SCOTCH_Arch *arch, const plb_partition_t *in, plb_err_t *err)
+{
+    enum { TOTAL = 1 << 28 };
+    int ret = PLB_OK;
+    SCOTCH_Num *weight = NULL;
+    double total = 0.0;
+    if (equal_shares(in)) { /* what Scotch does best */
+        return SCOTCH_archCmplt(arch, in->n_parts) == 0 ? PLB_OK : failed("SCOTCH_archCmplt", err);
+    }
+    PLB_NEW(weight, in->n_parts);
+    for (int32_t r = 0; r < in->n_parts; r++) {
+        total += in->share[r];
+    }
+    for (int32_t r = 0; r < in->n_parts; r++) {
+        const double w = in->share[r] / total * TOTAL;
+        weight[r] = w < 1.0 ? 1 : (SCOTCH_Num)w;
+    }
+    if (SCOTCH_archCmpltw(arch, in->n_parts, weight) != 0) {
+        ret = failed("SCOTCH_archCmpltw", err);
+    }
+out:
+    plb_free(weight);
+    return ret;
+}
+
+/* ---- the call ------------------------------------------------------------------------------- */
+
+/* A vertex without an old part is as if it came from part 0 at no cost: Scotch 7.0.3 ends with a
+ * segmentation fault where it is told -1. */
+static int copy_old(const plb_partition_t *in, SCOTCH_Num **old, SCOTCH_Num **cost, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    PLB_NEW(*old, in->n_vertices);
+    PLB_NEW(*cost, in->n_vertices);
+    for (int32_t v = 0; v < in->n_vertices; v++) {
+        const bool isnew = in->old[v] < 0;
+        (*old)[v] = isnew ? 0 : in->old[v];
+        (*cost)[v] = isnew ? 0 : in->old_cost == NULL ? 1 : in->old_cost[v];
+    }
+out:
+    return ret;
+}
+
+static int remap(SCOTCH_Graph *graph, SCOTCH_Arch *arch, SCOTCH_Strat *strategy,
+                 const plb_partition_t *in, int32_t *part, plb_err_t *err)
+{
+    SCOTCH_Num *old = NULL, *cost = NULL;
+    int ret = copy_old(in, &old, &cost, err);
+    if (ret == PLB_OK) {
+        int (*const ask)(SCOTCH_Graph *, const SCOTCH_Arch *, SCOTCH_Num *, double,
+                         const SCOTCH_Num *, SCOTCH_Strat *, SCOTCH_Num *) =
+            in->fixed == NULL ? SCOTCH_graphRemap : SCOTCH_graphRemapFixed;
+        const int code = ask(graph, arch, old, 1.0, cost, strategy, part);
+        ret = code == 0 ? PLB_OK : failed("SCOTCH_graphRemap", err);
+    }
+    plb_free(old);
+    plb_free(cost);
+    return ret;
+}
+
+static int map(SCOTCH_Graph *graph, SCOTCH_Arch *arch, SCOTCH_Strat *strategy,
+               const plb_partition_t *in, int32_t *part, plb_err_t *err)
+{
+    if (in->fixed != NULL) {
+        memcpy(part, in->fixed, (size_t)in->n_vertices * sizeof *part);
+    }
+    if (in->old != NULL) {
+        return remap(graph, arch, strategy, in, part, err);
+    }
+    const int code = in->fixed == NULL ? SCOTCH_graphMap(graph, arch, strategy, part)
+                                       : SCOTCH_graphMapFixed(graph, arch, strategy, part);
+    return code == 0 ? PLB_OK : failed("SCOTCH_graphMap", err);
+}
+
+/* A context of one thread and of this seed. */
+static int set_context(SCOTCH_Context *context, int32_t seed, plb_err_t *err)
+{
+    if (SCOTCH_contextThreadSpawn(context, 1, NULL) != 0 ||
+        SCOTCH_contextRandomClone(context) != 0 ||
+        SCOTCH_contextOptionSetNum(context, SCOTCH_OPTIONNUMDETERMINISTIC, 1) != 0) {
+        return failed("SCOTCH_context", err);
+    }
+    SCOTCH_contextRandomSeed(context, seed);
+    SCOTCH_contextRandomReset(context);
+    return PLB_OK;
+}
+
+/* The weights where some vertices are fixed: at least 1 for those.  Where all of them have none,
+ * Scotch 7.0.3 makes its table of their parts too small, and looks for a free place for ever
+ * (kgraphMapRbVfloMerge). */
+static int weigh_fixed(const plb_partition_t *in, SCOTCH_Num **weight, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    if (in->fixed == NULL || in->weight == NULL) {
+        return ret;
+    }
+    PLB_NEW(*weight, in->n_vertices);
+    for (int32_t v = 0; v < in->n_vertices; v++) {
+        (*weight)[v] = in->fixed[v] >= 0 && in->weight[v] < 1 ? 1 : in->weight[v];
+    }
+out:
+    return ret;
+}
+
+static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
+{
+    SCOTCH_Num *weight = NULL;
+    SCOTCH_Context context;
+    SCOTCH_Graph graph, bound;
+    SCOTCH_Arch arch;
+    SCOTCH_Strat strategy;
+    said[0] = '\0';
+    SCOTCH_contextInit(&context);
+    SCOTCH_graphInit(&graph);
+    SCOTCH_graphInit(&bound);
+    SCOTCH_archInit(&arch);
+    SCOTCH_stratInit(&strategy);
+    int ret = set_context(&context, in->seed, err);
+    ret = ret == PLB_OK ? weigh_fixed(in, &weight, err) : ret;
+    if (ret == PLB_OK &&
+        SCOTCH_graphBuild(&graph, 0, in->n_vertices, in->start, in->start + 1,
+                          weight == NULL ? in->weight : weight, NULL, in->start[in->n_vertices],
+                          in->to, in->edge_weight) != 0) {
+        ret = failed("SCOTCH_graphBuild", err);
+    }
+    if (ret == PLB_OK && SCOTCH_contextBindGraph(&context, &graph, &bound) != 0) {
+        ret = failed("SCOTCH_contextBindGraph", err);
+    }
+    if (ret == PLB_OK) {
+        ret = set_parts(&arch, in, err);
+    }
+    if (ret == PLB_OK) {
+        ret = set_strategy(&strategy, in, err);
+    }
+    if (ret == PLB_OK) {
+        ret = map(&bound, &arch, &strategy, in, part, err);
+    }
+    SCOTCH_stratExit(&strategy);
+    SCOTCH_archExit(&arch);
+    SCOTCH_graphExit(&bound);
+    SCOTCH_graphExit(&graph);
+    SCOTCH_contextExit(&context);
+    plb_free(weight);
+    return ret;
+}
+
+#define TEXT(x) #x
+#define VERSION(a, b, c) TEXT(a) "." TEXT(b) "." TEXT(c)
+
+const plb_partitioner_t plb_scotch = {
+    .name = "Scotch",
+    .version = VERSION(SCOTCH_VERSION, SCOTCH_RELEASE, SCOTCH_PATCHLEVEL),
+    .takes = PLB_TAKES_GRAPH | PLB_TAKES_FIXED | PLB_TAKES_OLD,
+    .run = run,
+};

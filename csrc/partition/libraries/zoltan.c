@@ -1,0 +1,146 @@
+/* Zoltan as a library of the table: the vertices of this process alone, over MPI_COMM_SELF.
+ *
+ * Zoltan needs MPI initialised even here; whoever imports the Python module has done that through
+ * mpi4py.  Nothing is sent, and nothing that it says is kept.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "partition/libraries/partitioners.h"
+#include "partition/libraries/zoltan.h"
+
+/* The same numbers as double, or NULL. */
+static int widen(const int32_t *x, int64_t n, double **out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    if (x != NULL) {
+        PLB_NEW(*out, n);
+        for (int64_t i = 0; i < n; i++) {
+            (*out)[i] = x[i];
+        }
+    }
+out:
+    return ret;
+}
+
+enum { N_OWN = 7 }; /* parameters that follow from the question */
+
+typedef struct own_options {
+    char imbalance[32], seed[32];
+    const char **option;
+} own_options_t;
+
+/* Those that follow from the question, then the caller's own. */
+static int options(own_options_t *self, const plb_partition_t *in, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const bool nets = in->net_start != NULL, edges = in->start != NULL;
+    snprintf(self->imbalance, sizeof self->imbalance, "%.9g", in->imbalance);
+    snprintf(self->seed, sizeof self->seed, "%d", in->seed);
+    const char *own[2 * N_OWN] = {
+        "LB_METHOD",
+        nets    ? "HYPERGRAPH"
+        : edges ? "GRAPH"
+                : "RCB",
+        "HYPERGRAPH_PACKAGE",
+        "PHG",
+        "GRAPH_PACKAGE",
+        "PHG",
+        "LB_APPROACH",
+        in->old == NULL ? "PARTITION" : "REPARTITION",
+        "REMAP",
+        "0", /* part labels are ours to map */
+        "IMBALANCE_TOL",
+        self->imbalance,
+        "SEED",
+        self->seed,
+    };
+    PLB_NEW(self->option, 2 * (N_OWN + in->n_options));
+    memcpy(self->option, own, sizeof own);
+    if (in->n_options > 0) {
+        memcpy(self->option + 2 * N_OWN, in->option,
+               2 * (size_t)in->n_options * sizeof *in->option);
+    }
+out:
+    return ret;
+}
+
+static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
+{
+    const int64_t dist[2] = {0, in->n_vertices};
+    const int64_t edges = in->start != NULL ? in->start[in->n_vertices] : 0;
+    double *weight = NULL, *edge_weight = NULL, *net_weight = NULL;
+    int32_t *old = NULL;
+    own_options_t own = {.option = NULL};
+    char *said = NULL;
+    int code = 0;
+    int ret = plb_zoltan_has_mpi(err);
+    if (ret == PLB_OK) {
+        ret = widen(in->weight, (int64_t)in->n_vertices * in->n_weights, &weight, err);
+    }
+    if (ret == PLB_OK && in->edge_weight != NULL) {
+        ret = widen(in->edge_weight, edges, &edge_weight, err);
+    }
+    if (ret == PLB_OK && in->net_start != NULL) {
+        ret = widen(in->net_weight, in->n_nets, &net_weight, err);
+    }
+    if (ret == PLB_OK) {
+        ret = options(&own, in, err);
+    }
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    PLB_NEW(old, in->n_vertices);
+    for (int32_t v = 0; v < in->n_vertices; v++) {
+        old[v] = in->old == NULL || in->old[v] < 0 ? 0 : in->old[v];
+    }
+    const plb_zoltan_t question = {
+        .comm = MPI_COMM_SELF,
+        .dist = dist,
+        .n = in->n_vertices,
+        .n_parts = in->n_parts,
+        .n_weights = weight == NULL ? 0 : in->n_weights,
+        .weight = weight,
+        .share = in->share,
+        .n_dims = in->n_dims,
+        .coords = in->coords,
+        .start = {in->start, 0},
+        .to = {in->to, 0},
+        .edge_weight = edge_weight,
+        .n_nets = in->n_nets,
+        .net_start = {in->net_start, 0},
+        .pin = {in->pin, 0},
+        .net_weight = net_weight,
+        .old = old,
+        .fixed = in->fixed,
+        .size = in->old_cost,
+        .n_options = N_OWN + in->n_options,
+        .option = own.option,
+    };
+    ret = plb_zoltan_listen_begin(err);
+    if (ret == PLB_OK) {
+        plb_err_t unheard;
+        ret = plb_zoltan_run(&question, part, &code, NULL, err);
+        plb_zoltan_listen_end(&said, &unheard);
+    }
+out:
+    plb_free(weight);
+    plb_free(edge_weight);
+    plb_free(net_weight);
+    plb_free(own.option);
+    plb_free(old);
+    plb_free(said);
+    return ret;
+}
+
+#define TEXT(x) #x
+#define VERSION(x) TEXT(x)
+
+const plb_partitioner_t plb_zoltan = {
+    .name = "Zoltan",
+    .version = VERSION(ZOLTAN_VERSION_NUMBER),
+    .takes = PLB_TAKES_GRAPH | PLB_TAKES_HYPERGRAPH | PLB_TAKES_COORDS | PLB_TAKES_WEIGHTS |
+             PLB_TAKES_FIXED | PLB_TAKES_OLD,
+    .run = run,
+};

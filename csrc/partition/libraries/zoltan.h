@@ -1,0 +1,88 @@
+/* Zoltan over a communicator: each rank asks with its own objects, in arrays that are not copied.
+ *
+ * Objects are numbered through the ranks: rank r has dist[r] ... dist[r + 1] - 1, in the order of
+ * its arrays.  Neighbours and pins are such numbers.  zoltan.h includes mpi.h.
+ */
+#ifndef PLB_PARTITION_LIBRARIES_ZOLTAN_H
+#define PLB_PARTITION_LIBRARIES_ZOLTAN_H
+
+#include <stdbool.h>
+
+#include <zoltan.h>
+
+#include "base/err.h"
+#include "base/ints.h"
+
+typedef struct plb_zoltan {
+    MPI_Comm comm;
+    int rank;
+    const int64_t *dist; /* [ranks + 1] */
+    int32_t n, n_parts;  /* own objects; parts over all ranks */
+    int64_t first;       /* dist[rank] */
+
+    int32_t n_weights; /* 0: 1 each */
+    const double *weight;
+    double scale;        /* Zoltan sees weight * scale, rounded; 0: the weights as they are */
+    const double *share; /* [n_parts], sum 1, or NULL: equal */
+    int32_t n_dims;
+    const double *coords;
+
+    plb_ints_t start, to; /* own rows of a symmetric graph */
+    const double *edge_weight;
+
+    int32_t n_nets; /* own nets, whole; numbered through the ranks from first_net */
+    int64_t first_net;
+    plb_ints_t net_start, pin;
+    const double *net_weight;
+
+    const int32_t *old;   /* [n] present part of each, or NULL: all are in */
+    int32_t home;         /* this one */
+    const int32_t *fixed; /* [n] or -1, or NULL */
+    const int32_t *size;  /* [n] what its migration costs, or NULL: 1 */
+
+    bool imports; /* the method itself knows who comes, not who goes: cheaper to tell the owners
+                   * than to have Zoltan do so */
+
+    int n_options; /* Zoltan's parameters: name, value, ... */
+    const char *const *option;
+    int64_t spare; /* of several ranks: what all of them said, plb_zoltan_spare */
+} plb_zoltan_t;
+
+/** A structure of Zoltan, with the cuts of the last call. */
+typedef struct plb_zoltan_kept plb_zoltan_kept_t;
+
+/** PLB_ERR_STATE where MPI is not initialised, or finalised. */
+int plb_zoltan_has_mpi(plb_err_t *err);
+
+/** part[n]: the new part of each own object, the present one where Zoltan moves nothing.  *code is
+ *  what Zoltan returned; where it fails on one rank it fails on all.  With `keep` the structure,
+ * which holds the cuts, is the caller's to leave.  Collective over comm, blocks. */
+int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
+                   plb_err_t *err);
+
+/** Structures stay with their communicator.  Which of them nobody on this rank holds, as bits: all
+ * ranks must know of one before a call can take it.  Local. */
+int64_t plb_zoltan_spare(MPI_Comm comm);
+void plb_zoltan_leave(plb_zoltan_kept_t *kept); /* local */
+
+/** What C code writes to `stderr` between _begin and _end is kept: *text, of plb_malloc, is the
+ * caller's; NULL: nothing.  One at a time in a process, which these see to. */
+int plb_zoltan_listen_begin(plb_err_t *err);
+int plb_zoltan_listen_end(char **text, plb_err_t *err);
+
+/** part[n] in whose region each point lies; points[n * n_dims].  Local. */
+int plb_zoltan_points(const plb_zoltan_kept_t *kept, int32_t n_dims, int64_t n,
+                      const double *points, int32_t *part, plb_err_t *err);
+
+/** Parts whose regions meet each box, ascending: part[start[i]] ... part[start[i + 1] - 1], where
+ *  start[n + 1] is the caller's and *part comes from plb_malloc.  name[n_parts] of each region, or
+ *  NULL: its number.  lo, hi: [n * n_dims], finite, lo <= hi.  Local. */
+int plb_zoltan_boxes(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_parts,
+                     const int32_t *name, int64_t n, const double *lo, const double *hi,
+                     int64_t *start, int32_t **part, plb_err_t *err);
+
+/** Region of each part under RCB: lo, hi [n_parts * n_dims], without an end +-DBL_MAX.  Local. */
+int plb_zoltan_regions(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_parts, double *lo,
+                       double *hi, plb_err_t *err);
+
+#endif

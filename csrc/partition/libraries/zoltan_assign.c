@@ -1,0 +1,130 @@
+/* Which parts are where: the cuts that Zoltan keeps, asked for many points or boxes at a time. */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "partition/libraries/zoltan_kept.h"
+
+int plb_zoltan_points(const plb_zoltan_kept_t *kept, int32_t n_dims, int64_t n,
+                      const double *points, int32_t *part, plb_err_t *err)
+{
+    double x[3] = {0.0, 0.0, 0.0};
+    int rank, where;
+    for (int64_t i = 0; i < n; i++) {
+        memcpy(x, points + i * n_dims, (size_t)n_dims * sizeof *x);
+        if (Zoltan_LB_Point_PP_Assign(kept->zz, x, &rank, &where) != ZOLTAN_OK) {
+            return PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan does not find point %lld", (long long)i);
+        }
+        part[i] = where;
+    }
+    return PLB_OK;
+}
+
+/* By insertion: a box meets few parts. */
+static void sort_few(int *x, int n)
+{
+    for (int i = 1; i < n; i++) {
+        const int value = x[i];
+        int j = i;
+        for (; j > 0 && x[j - 1] > value; j--) {
+            x[j] = x[j - 1];
+        }
+        x[j] = value;
+    }
+}
+
+static int check_box(int64_t i, int32_t n_dims, const double *lo, const double *hi, plb_err_t *err)
+{
+    for (int d = 0; d < n_dims; d++) {
+        const double *const side[2] = {lo, hi};
+        for (int k = 0; k < 2; k++) {
+            if (!isfinite(side[k][d])) {
+                return PLB_FAIL(err, PLB_ERR_VALUE, "%s[%lld, %d] is %g: expected a finite number",
+                                k == 0 ? "lo" : "hi", (long long)i, d, side[k][d]);
+            }
+        }
+        if (lo[d] > hi[d]) {
+            return PLB_FAIL(err, PLB_ERR_VALUE,
+                            "box %lld is inside out: lo[%lld, %d] is %g, hi[%lld, %d] is %g",
+                            (long long)i, (long long)i, d, lo[d], (long long)i, d, hi[d]);
+        }
+    }
+    return PLB_OK;
+}
+
+/* Room for all parts behind those `used`. */
+static int make_room(int32_t **part, int64_t *room, int64_t used, int32_t n_parts, plb_err_t *err)
+{
+    if (*room - used >= n_parts) {
+        return PLB_OK;
+    }
+    *room += *room / 2 + n_parts;
+    int32_t *larger = plb_realloc(*part, (size_t)*room, sizeof **part);
+    if (larger == NULL) {
+        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld parts", (long long)*room);
+    }
+    *part = larger;
+    return PLB_OK;
+}
+
+/* met[*n]: the parts that one box meets, by their names, ascending. */
+static int one_box(struct Zoltan_Struct *zz, int32_t n_dims, const double *lo, const double *hi,
+                   const int32_t *name, int *met, int *n)
+{
+    double a[3] = {0.0, 0.0, 0.0}, b[3] = {0.0, 0.0, 0.0};
+    int n_ranks = 0;
+    memcpy(a, lo, (size_t)n_dims * sizeof *a);
+    memcpy(b, hi, (size_t)n_dims * sizeof *b);
+    const int code =
+        Zoltan_LB_Box_PP_Assign(zz, a[0], a[1], a[2], b[0], b[1], b[2], NULL, &n_ranks, met, n);
+    for (int i = 0; code == ZOLTAN_OK && name != NULL && i < *n; i++) {
+        met[i] = name[met[i]];
+    }
+    sort_few(met, code == ZOLTAN_OK ? *n : 0);
+    return code;
+}
+
+int plb_zoltan_boxes(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_parts,
+                     const int32_t *name, int64_t n, const double *lo, const double *hi,
+                     int64_t *start, int32_t **part, plb_err_t *err)
+{
+    int ret = PLB_OK, met = 0;
+    int64_t room = 2 * n + n_parts;
+    *part = NULL;
+    PLB_NEW(*part, room);
+    start[0] = 0;
+    for (int64_t i = 0; ret == PLB_OK && i < n; i++) {
+        const double *low = lo + i * n_dims, *high = hi + i * n_dims;
+        ret = check_box(i, n_dims, low, high, err);
+        if (ret == PLB_OK) {
+            ret = make_room(part, &room, start[i], n_parts, err);
+        }
+        if (ret == PLB_OK &&
+            one_box(kept->zz, n_dims, low, high, name, *part + start[i], &met) != ZOLTAN_OK) {
+            ret = PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan does not find box %lld", (long long)i);
+        }
+        start[i + 1] = start[i] + met;
+    }
+out:
+    if (ret != PLB_OK) {
+        plb_free(*part);
+        *part = NULL;
+    }
+    return ret;
+}
+
+int plb_zoltan_regions(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_parts, double *lo,
+                       double *hi, plb_err_t *err)
+{
+    for (int32_t r = 0; r < n_parts; r++) {
+        double a[3], b[3];
+        int dims;
+        if (Zoltan_RCB_Box(kept->zz, r, &dims, &a[0], &a[1], &a[2], &b[0], &b[1], &b[2]) !=
+            ZOLTAN_OK) {
+            return PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan has no box for part %d", r);
+        }
+        memcpy(lo + (int64_t)r * n_dims, a, (size_t)n_dims * sizeof *a);
+        memcpy(hi + (int64_t)r * n_dims, b, (size_t)n_dims * sizeof *b);
+    }
+    return PLB_OK;
+}

@@ -1,0 +1,158 @@
+#include "partition/libraries/zoltan_kept.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+#define PLACES 8
+
+/* Of a communicator: what is in a place, or NULL, is so on all of its ranks. */
+typedef struct places {
+    plb_zoltan_kept_t *at[PLACES];
+} places_t;
+
+static int keyval = MPI_KEYVAL_INVALID;
+
+static void destroy(plb_zoltan_kept_t *self)
+{
+    int ended = 0;
+    MPI_Finalized(&ended);
+    if (!ended) { /* frees a communicator, which is local with Open MPI */
+        Zoltan_Destroy(&self->zz);
+    }
+    plb_free(self->asks);
+    plb_free(self);
+}
+
+/* The communicator goes; those that are held by somebody are his from now on. */
+static int forget(MPI_Comm comm, int key, void *attribute, void *extra)
+{
+    (void)comm, (void)key, (void)extra;
+    places_t *self = attribute;
+    for (int i = 0; i < PLACES; i++) {
+        if (self->at[i] == NULL) {
+            continue;
+        }
+        self->at[i]->stays = false;
+        if (!atomic_load(&self->at[i]->busy)) {
+            destroy(self->at[i]);
+        }
+    }
+    plb_free(self);
+    return MPI_SUCCESS;
+}
+
+/* Those of a communicator, or NULL. */
+static places_t *places_of(MPI_Comm comm)
+{
+    places_t *self = NULL;
+    int found = 0;
+    if (keyval != MPI_KEYVAL_INVALID) {
+        MPI_Comm_get_attr(comm, keyval, &self, &found);
+    }
+    return found ? self : NULL;
+}
+
+static places_t *make_places(MPI_Comm comm, plb_err_t *err)
+{
+    places_t *self = places_of(comm);
+    if (self != NULL) {
+        return self;
+    }
+    if ((keyval == MPI_KEYVAL_INVALID &&
+         MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL) != MPI_SUCCESS) ||
+        (self = plb_calloc(1, sizeof *self)) == NULL) {
+        PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory");
+        return NULL;
+    }
+    if (MPI_Comm_set_attr(comm, keyval, self) != MPI_SUCCESS) {
+        plb_free(self);
+        PLB_FAIL(err, PLB_ERR_MPI, "MPI_Comm_set_attr failed");
+        return NULL;
+    }
+    return self;
+}
+
+int64_t plb_zoltan_spare(MPI_Comm comm)
+{
+    const places_t *self = places_of(comm);
+    int64_t bits = 0;
+    for (int i = 0; i < PLACES; i++) {
+        const bool busy = self != NULL && self->at[i] != NULL && atomic_load(&self->at[i]->busy);
+        bits |= (int64_t)!busy << i;
+    }
+    return bits;
+}
+
+static bool asks_so(const plb_zoltan_kept_t *self, const char *asks)
+{
+    return self != NULL && self->asks != NULL && strcmp(self->asks, asks) == 0;
+}
+
+/* The place to take from: the first that asks so, else an empty one, else one that asks otherwise;
+ * -1: none is spare. */
+static int choose(const places_t *self, int64_t spare, const char *asks)
+{
+    int best = -1, worth = 0;
+    for (int i = 0; i < PLACES; i++) {
+        const int now = asks_so(self->at[i], asks) ? 3 : 1 + (self->at[i] == NULL);
+        if ((spare >> i & 1) != 0 && now > worth) {
+            best = i;
+            worth = now;
+        }
+    }
+    return best;
+}
+
+static int make(MPI_Comm comm, plb_zoltan_kept_t **out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_zoltan_kept_t *self = NULL;
+    PLB_NEW0(self, 1);
+    self->zz = Zoltan_Create(comm);
+    if (self->zz == NULL) {
+        plb_free(self);
+        return PLB_FAIL(err, PLB_ERR_NOMEM, "Zoltan_Create failed");
+    }
+    atomic_init(&self->busy, true);
+    *out = self;
+out:
+    return ret;
+}
+
+int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *asks, plb_zoltan_kept_t **out,
+                    plb_err_t *err)
+{
+    places_t *places = make_places(comm, err);
+    if (places == NULL) {
+        return err->code;
+    }
+    int size = 0;
+    MPI_Comm_size(comm, &size);
+    const int i = choose(places, size == 1 ? plb_zoltan_spare(comm) : spare, asks);
+    plb_zoltan_kept_t *old = i < 0 ? NULL : places->at[i];
+    if (asks_so(old, asks)) {
+        atomic_store(&old->busy, true);
+        *out = old;
+        return PLB_OK;
+    }
+    if (old != NULL) {
+        places->at[i] = NULL;
+        destroy(old);
+    }
+    const int ret = make(comm, out, err);
+    if (ret == PLB_OK && i >= 0) {
+        places->at[i] = *out;
+        (*out)->stays = true;
+    }
+    return ret;
+}
+
+void plb_zoltan_leave(plb_zoltan_kept_t *self)
+{
+    if (self->stays) {
+        atomic_store(&self->busy, false);
+    } else {
+        destroy(self);
+    }
+}

@@ -1,0 +1,10 @@
+/* The callbacks, for zoltan_run.c. */
+#ifndef PLB_PARTITION_LIBRARIES_ZOLTAN_QUERY_H
+#define PLB_PARTITION_LIBRARIES_ZOLTAN_QUERY_H
+
+#include "partition/libraries/zoltan.h"
+
+/** Register an answer for everything that `in` has; it must outlive the calls of zz. */
+void plb_zoltan_answer(struct Zoltan_Struct *zz, const plb_zoltan_t *in);
+
+#endif

@@ -1,0 +1,427 @@
+/* A call of Zoltan: its parameters, its answer, and what it says meanwhile. */
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "base/mem.h"
+#include "partition/libraries/zoltan_kept.h"
+#include "partition/libraries/zoltan_patience.h"
+#include "partition/libraries/zoltan_query.h"
+
+#define SEED "SEED"
+
+/* Zoltan has one stream of random numbers a process, and a process one standard error. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- what it says ----------------------------------------------------------------------------
+ */
+
+static struct {
+    FILE *ear; /* made once, as another thread may hold it while we stop listening; its lock is
+                * that of what it hears */
+    FILE *real;
+    char *text;
+    size_t n, room;
+} listener;
+
+static ssize_t hear(void *cookie, const char *words, size_t n)
+{
+    (void)cookie;
+    if (listener.n + n + 1 > listener.room) {
+        const size_t room = 2 * (listener.n + n + 1);
+        char *text = realloc(listener.text, room);
+        if (text == NULL) {
+            return (ssize_t)n; /* lost */
+        }
+        listener.text = text;
+        listener.room = room;
+    }
+    memcpy(listener.text + listener.n, words, n);
+    listener.n += n;
+    return (ssize_t)n;
+}
+
+int plb_zoltan_listen_begin(plb_err_t *err)
+{
+    pthread_mutex_lock(&lock);
+    if (listener.ear == NULL) {
+        listener.ear = fopencookie(NULL, "w", (cookie_io_functions_t){.write = hear});
+        if (listener.ear == NULL) {
+            pthread_mutex_unlock(&lock);
+            return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory");
+        }
+        setvbuf(listener.ear, NULL, _IONBF, 0);
+    }
+    listener.n = 0;
+    listener.real = stderr;
+    stderr = listener.ear;
+    return PLB_OK;
+}
+
+int plb_zoltan_listen_end(char **text, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    stderr = listener.real;
+    *text = NULL;
+    flockfile(listener.ear);
+    if (listener.n > 0) {
+        PLB_NEW(*text, listener.n + 1);
+        memcpy(*text, listener.text, listener.n);
+        (*text)[listener.n] = '\0';
+    }
+out:
+    funlockfile(listener.ear);
+    pthread_mutex_unlock(&lock);
+    return ret;
+}
+
+/* What Zoltan has said of it, at the end of an error. */
+static int quoted(int ret, plb_err_t *err)
+{
+    flockfile(listener.ear);
+    if (ret != PLB_OK && listener.n > 0) {
+        const size_t n = strlen(err->text);
+        snprintf(err->text + n, sizeof err->text - n, ": %.*s",
+                 (int)(listener.n < 400 ? listener.n : 400), listener.text);
+    }
+    funlockfile(listener.ear);
+    return ret;
+}
+
+/* ---- parameters ------------------------------------------------------------------------------
+ */
+
+static int set_text(struct Zoltan_Struct *zz, const char *name, const char *value, plb_err_t *err)
+{
+    if (Zoltan_Set_Param(zz, name, value) != ZOLTAN_OK) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "Zoltan refuses its parameter %s = '%s'", name, value);
+    }
+    return PLB_OK;
+}
+
+static int set_number(struct Zoltan_Struct *zz, const char *name, int value, plb_err_t *err)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%d", value);
+    return set_text(zz, name, text, err);
+}
+
+/* What follows from the arrays; then the caller's, which may overrule it. */
+static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t *err)
+{
+    const struct {
+        const char *name;
+        int value;
+    } number[] = {
+        {"DEBUG_LEVEL", 0}, /* before what would be reported */
+        {"NUM_GID_ENTRIES", 1},
+        {"NUM_LID_ENTRIES", 1},
+        {"NUM_GLOBAL_PARTS", in->n_parts},
+        {"OBJ_WEIGHT_DIM", in->n_weights},
+        {"EDGE_WEIGHT_DIM", in->edge_weight != NULL || in->net_weight != NULL},
+    };
+    int ret = PLB_OK;
+    for (size_t i = 0; ret == PLB_OK && i < sizeof number / sizeof *number; i++) {
+        ret = set_number(zz, number[i].name, number[i].value, err);
+    }
+    /* one list says everything: who is not in it stays */
+    ret =
+        ret == PLB_OK ? set_text(zz, "RETURN_LISTS", in->imports ? "IMPORT" : "EXPORT", err) : ret;
+    for (int i = 0; ret == PLB_OK && i < in->n_options; i++) {
+        ret = set_text(zz, in->option[2 * i], in->option[2 * i + 1], err);
+    }
+    return ret;
+}
+
+/* Every rank sets every part: Zoltan takes the largest. */
+static int set_shares(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int *id = NULL, *index = NULL;
+    float *share = NULL;
+    const int dim = in->n_weights > 1 ? in->n_weights : 1, n = in->n_parts * dim;
+    Zoltan_LB_Set_Part_Sizes(zz, 1, -1, NULL, NULL, NULL); /* of a former call */
+    if (in->share == NULL) {
+        return PLB_OK;
+    }
+    PLB_NEW(id, n);
+    PLB_NEW(index, n);
+    PLB_NEW(share, n);
+    for (int i = 0; i < n; i++) {
+        id[i] = i / dim;
+        index[i] = i % dim;
+        share[i] = (float)in->share[i / dim];
+    }
+    if (Zoltan_LB_Set_Part_Sizes(zz, 1, n, id, index, share) != ZOLTAN_OK) {
+        ret = PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan refuses the sizes of the parts");
+    }
+out:
+    plb_free(id);
+    plb_free(index);
+    plb_free(share);
+    return ret;
+}
+
+/* PT-Scotch draws from a stream that goes on from call to call; absent where Zoltan has none. */
+extern void SCOTCH_randomReset(void) __attribute__((weak));
+
+/* ---- the call --------------------------------------------------------------------------------
+ */
+
+typedef struct lists {
+    int n, *rank, *part;
+    ZOLTAN_ID_PTR gid, lid;
+} lists_t;
+
+/* Where the words for each rank begin, of their numbers. */
+static int64_t places(const int *count, int n_ranks, int *place)
+{
+    int64_t n = 0;
+    for (int r = 0; r < n_ranks; r++) {
+        place[r] = (int)n;
+        n += count[r];
+    }
+    return n;
+}
+
+/* What this rank came to, or where it was well, what the other did. */
+static int failed_on(int rank, int ret, plb_err_t *err)
+{
+    return ret != PLB_OK ? ret : PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan failed on rank %d", rank);
+}
+
+/* All ranks fail where one did: `ret` is what this one came to. */
+static int agree(MPI_Comm comm, int ret, plb_err_t *err)
+{
+    int rank, first = 0, mine;
+    MPI_Comm_rank(comm, &rank);
+    mine = ret == PLB_OK ? INT_MAX : rank;
+    plb_patience_t patience;
+    plb_patience_begin(&patience, comm, listener.real, ret == PLB_OK ? NULL : err->text);
+    const int code = MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm);
+    plb_patience_end(&patience);
+    if (code != MPI_SUCCESS) {
+        return ret != PLB_OK ? ret : PLB_FAIL(err, PLB_ERR_MPI, "MPI_Allreduce failed");
+    }
+    return first != INT_MAX ? failed_on(first, ret, err) : PLB_OK;
+}
+
+/* Words for each rank: -1 - part, then rows of the objects that come to it, until the next part;
+ * place[] moves on, last[] is the part of the last word.  With words NULL they are counted. */
+static void spell(const plb_zoltan_t *in, const lists_t *come, int *place, int *last,
+                  int32_t *words)
+{
+    for (int i = 0; i < come->n; i++) {
+        const int r = come->rank[i], part = come->part[i];
+        if (r == in->rank) {
+            continue;
+        }
+        if (last[r] != part) {
+            if (words != NULL) {
+                words[place[r]] = -1 - part;
+            }
+            last[r] = part;
+            place[r]++;
+        }
+        if (words != NULL) {
+            words[place[r]] = (int32_t)((int64_t)come->gid[i] - in->dist[r]);
+        }
+        place[r]++;
+    }
+}
+
+/* part[] of the objects that others say come to them.  A rank that has failed, `before`, says -1
+ * in place of a number, and all fail. */
+static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, int32_t *part,
+                       plb_err_t *err)
+{
+    int ret = PLB_OK, n_ranks = 1, *count = NULL;
+    int32_t *said = NULL, *heard = NULL, to = 0;
+    int64_t n;
+    MPI_Comm_size(in->comm, &n_ranks);
+    PLB_NEW0(count, 6 * n_ranks);
+    int *into = count + n_ranks, *place = into + n_ranks, *into_place = place + n_ranks;
+    int *last = into_place + n_ranks, *next = last + n_ranks;
+    memset(last, 0xff, (size_t)n_ranks * sizeof *last);
+    if (before == PLB_OK) {
+        for (int i = 0; i < come->n; i++) { /* what comes from here needs no message */
+            if (come->rank[i] == in->rank) {
+                part[(int64_t)come->gid[i] - in->first] = come->part[i];
+            }
+        }
+        spell(in, come, count, last, NULL);
+    }
+    if (n_ranks == 1) {
+        ret = before;
+        goto out;
+    }
+    for (int r = 0; before != PLB_OK && r < n_ranks; r++) {
+        count[r] = -1;
+    }
+    plb_patience_t patience;
+    plb_patience_begin(&patience, in->comm, listener.real, before == PLB_OK ? NULL : err->text);
+    const int code = MPI_Alltoall(count, 1, MPI_INT, into, 1, MPI_INT, in->comm);
+    plb_patience_end(&patience);
+    if (code != MPI_SUCCESS) {
+        ret = PLB_FAIL(err, PLB_ERR_MPI, "MPI_Alltoall failed");
+        goto out;
+    }
+    for (int r = n_ranks - 1; r >= 0; r--) {
+        ret = into[r] < 0 ? failed_on(r, before, err) : ret;
+    }
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    n = places(into, n_ranks, into_place);
+    PLB_NEW(heard, n);
+    PLB_NEW(said, places(count, n_ranks, place));
+    memcpy(next, place, (size_t)n_ranks * sizeof *next);
+    memset(last, 0xff, (size_t)n_ranks * sizeof *last);
+    spell(in, come, next, last, said);
+    if (MPI_Alltoallv(said, count, place, MPI_INT32_T, heard, into, into_place, MPI_INT32_T,
+                      in->comm) != MPI_SUCCESS) {
+        ret = PLB_FAIL(err, PLB_ERR_MPI, "MPI_Alltoallv failed");
+        goto out;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        if (heard[i] < 0) {
+            to = -1 - heard[i];
+        } else {
+            part[heard[i]] = to;
+        }
+    }
+out:
+    plb_free(count);
+    plb_free(said);
+    plb_free(heard);
+    return ret;
+}
+
+static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int32_t *part, int *code,
+                     plb_err_t *err)
+{
+    int changes, n_gid, n_lid, ret = PLB_OK;
+    lists_t come = {0}, go = {0};
+    if (SCOTCH_randomReset != NULL && in->start.data != NULL) {
+        setenv("SCOTCH_PTHREAD_NUMBER", "1", 0); /* its threads would race for the answer */
+        SCOTCH_randomReset();
+    }
+    *code =
+        Zoltan_LB_Partition(zz, &changes, &n_gid, &n_lid, &come.n, &come.gid, &come.lid,
+                            &come.rank, &come.part, &go.n, &go.gid, &go.lid, &go.rank, &go.part);
+    if (*code == ZOLTAN_MEMERR) {
+        ret = PLB_FAIL(err, PLB_ERR_NOMEM, "Zoltan ran out of memory");
+    } else if (*code != ZOLTAN_OK && *code != ZOLTAN_WARN) {
+        ret = quoted(PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan failed (code %d)", *code), err);
+    }
+    for (int32_t v = 0; ret == PLB_OK && v < in->n; v++) {
+        part[v] = in->old == NULL ? in->home : in->old[v];
+    }
+    ret = in->imports ? tell_owners(in, &come, ret, part, err) : agree(in->comm, ret, err);
+    for (int i = 0; ret == PLB_OK && !in->imports && i < go.n; i++) {
+        part[go.lid[i]] = go.part[i];
+    }
+    Zoltan_LB_Free_Part(&come.gid, &come.lid, &come.rank, &come.part);
+    Zoltan_LB_Free_Part(&go.gid, &go.lid, &go.rank, &go.part);
+    return ret;
+}
+
+int plb_zoltan_has_mpi(plb_err_t *err)
+{
+    int begun = 0, ended = 0;
+    MPI_Initialized(&begun);
+    MPI_Finalized(&ended);
+    if (!begun || ended) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "Zoltan needs MPI, which %s",
+                        ended ? "has been finalized" : "is not initialized");
+    }
+    return PLB_OK;
+}
+
+/* What a structure is told once, as one text: all but the seed. */
+static int spell_params(const plb_zoltan_t *in, char **text, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    char numbers[64];
+    size_t n = (size_t)snprintf(numbers, sizeof numbers, "%d %d %d %d", in->n_parts, in->n_weights,
+                                in->edge_weight != NULL || in->net_weight != NULL, in->imports);
+    size_t room = n + 1;
+    for (int i = 0; i < 2 * in->n_options; i++) {
+        room += 1 + strlen(in->option[i]);
+    }
+    PLB_NEW(*text, room);
+    memcpy(*text, numbers, n);
+    for (int i = 0; i < 2 * in->n_options; i++) {
+        if (strcmp(in->option[i - i % 2], SEED) != 0) {
+            const size_t more = strlen(in->option[i]);
+            (*text)[n++] = ' ';
+            memcpy(*text + n, in->option[i], more);
+            n += more;
+        }
+    }
+    (*text)[n] = '\0';
+out:
+    return ret;
+}
+
+/* Zoltan's stream begins anew where it hears a seed. */
+static int set_seed(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    for (int i = 0; ret == PLB_OK && i < in->n_options; i++) {
+        if (strcmp(in->option[2 * i], SEED) == 0) {
+            ret = set_text(zz, SEED, in->option[2 * i + 1], err);
+        }
+    }
+    return ret;
+}
+
+/* With a structure that asks so, or one that is told nothing yet. */
+static int ask(plb_zoltan_kept_t *kept, const plb_zoltan_t *in, char **asks, int32_t *part,
+               int *code, plb_err_t *err)
+{
+    plb_zoltan_answer(kept->zz, in);
+    int ret = kept->asks == NULL ? set_params(kept->zz, in, err) : set_seed(kept->zz, in, err);
+    if (ret == PLB_OK) {
+        ret = set_shares(kept->zz, in, err);
+    }
+    if (quoted(ret, err) == PLB_OK) {
+        ret = partition(kept->zz, in, part, code, err);
+    }
+    if (ret != PLB_OK) { /* none like it again */
+        plb_free(kept->asks);
+        kept->asks = NULL;
+    } else if (kept->asks == NULL) {
+        kept->asks = *asks;
+        *asks = NULL;
+    }
+    return ret;
+}
+
+int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
+                   plb_err_t *err)
+{
+    float version;
+    char *asks = NULL;
+    plb_zoltan_kept_t *kept = NULL;
+    if (Zoltan_Initialize(0, NULL, &version) != ZOLTAN_OK) {
+        return PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan_Initialize failed");
+    }
+    int ret = spell_params(in, &asks, err);
+    if (ret == PLB_OK) {
+        ret = plb_zoltan_take(in->comm, in->spare, asks, &kept, err);
+    }
+    if (ret == PLB_OK) {
+        ret = ask(kept, in, &asks, part, code, err);
+    }
+    if (ret == PLB_OK && keep != NULL) {
+        *keep = kept;
+    } else if (kept != NULL) {
+        plb_zoltan_leave(kept);
+    }
+    plb_free(asks);
+    return ret;
+}

@@ -1,0 +1,363 @@
+#include "partition/ranks/settle.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "partition/quality.h"
+
+/* A rank's row: whether it failed; objects, weights and, where given, size of each part. */
+typedef struct rows {
+    int64_t width;
+    int n_ranks;
+    double *own, *total; /* [width] */
+    double *all;         /* [n_ranks][width], or NULL where they are too many */
+} rows_t;
+
+/* Beyond this each rank hears the sums only, and parts keep what names the ranks do not decide. */
+static const int64_t MOST_NUMBERS = 1 << 24;
+
+/* ---- sums ------------------------------------------------------------------------------------
+ */
+
+static int count(const plb_settle_t *in, double *own, plb_err_t *err)
+{
+    const plb_new_parts_t *p = &in->parts;
+    if (p->part == NULL) {
+        return PLB_FAIL(err, PLB_ERR_LIBRARY, "there is no answer");
+    }
+    const int ret = plb_part_sums(p->part, p->n, p->n_parts, in->weight, in->n_weights, own, err);
+    if (ret != PLB_OK || in->size == NULL) {
+        return ret;
+    }
+    double *size = own + (int64_t)(1 + in->n_weights) * p->n_parts;
+    memset(size, 0, (size_t)p->n_parts * sizeof *size);
+    for (int64_t v = 0; v < p->n; v++) {
+        size[p->part[v]] += in->size[v];
+    }
+    return PLB_OK;
+}
+
+static int exchange(const plb_settle_t *in, rows_t *rows, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int width = (int)rows->width;
+    if (rows->all == NULL) {
+        PLB_MPI(MPI_Allreduce(rows->own, rows->total, width, MPI_DOUBLE, MPI_SUM, in->comm));
+        goto out;
+    }
+    PLB_MPI(MPI_Allgather(rows->own, width, MPI_DOUBLE, rows->all, width, MPI_DOUBLE, in->comm));
+    memcpy(rows->total, rows->all, (size_t)width * sizeof *rows->total);
+    for (int r = 1; r < rows->n_ranks; r++) {
+        for (int i = 0; i < width; i++) {
+            rows->total[i] += rows->all[(int64_t)r * width + i];
+        }
+    }
+out:
+    return ret;
+}
+
+/* What all ranks have counted. */
+static int gather(const plb_settle_t *in, rows_t *rows, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    MPI_Comm_size(in->comm, &rows->n_ranks);
+    rows->width = 1 + (int64_t)(1 + in->n_weights + (in->size != NULL)) * in->parts.n_parts;
+    if (rows->width > INT_MAX) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "%d parts: too many", in->parts.n_parts);
+    }
+    PLB_NEW(rows->own, rows->width);
+    PLB_NEW(rows->total, rows->width);
+    if (rows->width * rows->n_ranks <= MOST_NUMBERS) {
+        PLB_NEW(rows->all, rows->width * rows->n_ranks);
+    }
+    const int counted = count(in, rows->own + 1, err);
+    rows->own[0] = counted != PLB_OK;
+    ret = exchange(in, rows, err);
+    if (ret == PLB_OK && rows->total[0] > 0.0) {
+        ret = counted != PLB_OK
+                  ? counted
+                  : PLB_FAIL(err, PLB_ERR_LIBRARY, "%g ranks have no answer", rows->total[0]);
+    }
+out:
+    return ret;
+}
+
+/* ---- names -----------------------------------------------------------------------------------
+ */
+
+/* name[] of each part; *changed says whether any has another than its own. */
+static int rename_parts(const plb_settle_t *in, const rows_t *rows, int32_t *name, bool *changed,
+                        plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t k = in->parts.n_parts;
+    plb_new_names_t names = in->names;
+    double *on_rank = NULL;
+    *changed = false;
+    if (rows->all != NULL) {
+        const int64_t at = in->size == NULL ? 1 : 1 + (int64_t)(1 + in->n_weights) * k;
+        PLB_NEW(on_rank, (int64_t)rows->n_ranks * k);
+        for (int r = 0; r < rows->n_ranks; r++) {
+            memcpy(on_rank + (int64_t)r * k, rows->all + r * rows->width + at,
+                   (size_t)k * sizeof *on_rank);
+        }
+        names.on_rank = on_rank;
+    }
+    ret = plb_remap(&names, name, err);
+    for (int32_t p = 0; ret == PLB_OK && p < k; p++) {
+        *changed |= name[p] != p;
+    }
+out:
+    plb_free(on_rank);
+    return ret;
+}
+
+/* part[] and sums[] under the new names. */
+static int apply(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_new_parts_t *p = &in->parts;
+    const int32_t k = p->n_parts;
+    PLB_NEW(out->part, p->n);
+    PLB_NEW(out->sums, (int64_t)(1 + in->n_weights) * k);
+    for (int64_t v = 0; v < p->n; v++) {
+        out->part[v] = out->name == NULL ? p->part[v] : out->name[p->part[v]];
+    }
+    for (int32_t c = 0; c <= in->n_weights; c++) {
+        for (int32_t q = 0; q < k; q++) {
+            const int32_t named = out->name == NULL ? q : out->name[q];
+            out->sums[(int64_t)c * k + named] = rows->total[1 + (int64_t)c * k + q];
+        }
+    }
+out:
+    return ret;
+}
+
+static int name_parts(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out,
+                      plb_err_t *err)
+{
+    int ret = PLB_OK;
+    bool changed = false;
+    if (in->rename) {
+        PLB_NEW(out->name, in->parts.n_parts);
+        ret = rename_parts(in, rows, out->name, &changed, err);
+    }
+    if (!changed) {
+        plb_free(out->name);
+        out->name = NULL;
+    }
+    if (ret == PLB_OK) {
+        ret = apply(in, rows, out, err);
+    }
+out:
+    return ret;
+}
+
+/* ---- lists -----------------------------------------------------------------------------------
+ */
+
+typedef struct lists {
+    int32_t first, own;                         /* parts of this rank */
+    int *send, *receive, *send_at, *receive_at; /* [n_ranks] */
+    double *come; /* [n_ranks][own + 2] objects for each of the parts; and where the ranks had to
+                   * say so: how many move at all, and their sizes */
+    double *said; /* [n_parts + 2 n_ranks] the same to all others */
+    void *gone, *came; /* [out.n] and [n_in] rows or ids, by part */
+} lists_t;
+
+static int32_t parts_on(int rank, int n_ranks, int32_t k)
+{
+    return plb_first_on(rank + 1, n_ranks, k) - plb_first_on(rank, n_ranks, k);
+}
+
+/* Where the words for each rank begin; how many there are. */
+static int64_t places(const int *count, int n_ranks, int *at)
+{
+    int64_t n = 0;
+    for (int r = 0; r < n_ranks; r++) {
+        at[r] = (int)n;
+        n += count[r];
+    }
+    return n;
+}
+
+/* How many come to each part from each rank, and what all ranks move, as every rank says. */
+static int announce(const plb_settle_t *in, plb_settled_t *out, int n_ranks, lists_t *l,
+                    plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t k = in->parts.n_parts;
+    double volume = 0.0;
+    for (int64_t i = 0; in->size != NULL && i < out->out.n; i++) {
+        volume += in->size[out->out.row[i]];
+    }
+    volume = in->size == NULL ? (double)out->out.n : volume;
+    double *next = l->said;
+    for (int r = 0; r < n_ranks; r++) {
+        l->send[r] = parts_on(r, n_ranks, k) + 2;
+        l->receive[r] = l->own + 2;
+        for (int32_t p = plb_first_on(r, n_ranks, k), j = 0; j < l->send[r] - 2; j++) {
+            *next++ = out->out.count[p + j];
+        }
+        *next++ = (double)out->out.n;
+        *next++ = volume;
+    }
+    places(l->send, n_ranks, l->send_at);
+    places(l->receive, n_ranks, l->receive_at);
+    PLB_MPI(MPI_Alltoallv(l->said, l->send, l->send_at, MPI_DOUBLE, l->come, l->receive,
+                          l->receive_at, MPI_DOUBLE, in->comm));
+    for (int r = 0; r < n_ranks; r++) {
+        out->moved += l->come[(int64_t)(r + 1) * (l->own + 2) - 2];
+        out->volume += l->come[(int64_t)(r + 1) * (l->own + 2) - 1];
+    }
+out:
+    return ret;
+}
+
+/* The same without a word, where objects have no other part than their rank's. */
+static void foresee(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, lists_t *l)
+{
+    const int32_t k = in->parts.n_parts;
+    for (int r = 0; r < rows->n_ranks; r++) {
+        const double *objects = rows->all + r * rows->width + 1;
+        const double *size =
+            in->size == NULL ? objects : objects + (int64_t)(1 + in->n_weights) * k;
+        const int32_t home = plb_own_part(r, rows->n_ranks, k);
+        for (int32_t p = 0; p < k; p++) {
+            const int32_t name = out->name == NULL ? p : out->name[p];
+            const bool moves = name != home;
+            out->moved += moves ? objects[p] : 0.0;
+            out->volume += moves ? size[p] : 0.0;
+            if (name >= l->first && name < l->first + l->own) {
+                l->come[(int64_t)r * (l->own + 2) + name - l->first] = moves ? objects[p] : 0.0;
+            }
+        }
+    }
+}
+
+/* How many go to each rank and come from it. */
+static void count_words(plb_settled_t *out, int32_t k, int n_ranks, lists_t *l)
+{
+    for (int r = 0; r < n_ranks; r++) {
+        l->send[r] = l->receive[r] = 0;
+        for (int32_t p = plb_first_on(r, n_ranks, k), n = parts_on(r, n_ranks, k); n > 0; n--) {
+            l->send[r] += out->out.count[p++];
+        }
+        for (int32_t j = 0; j < l->own; j++) {
+            l->receive[r] += (int)l->come[(int64_t)r * (l->own + 2) + j];
+        }
+    }
+    places(l->send, n_ranks, l->send_at);
+    out->n_in = places(l->receive, n_ranks, l->receive_at);
+}
+
+/* A row is told as a number of 32 bits, without its part: both sides know how many are of each. */
+static int receive(const plb_settle_t *in, plb_settled_t *out, int n_ranks, lists_t *l,
+                   plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int64_t *ids = in->parts.ids;
+    const size_t size = ids == NULL ? sizeof(int32_t) : sizeof(int64_t);
+    const MPI_Datatype type = ids == NULL ? MPI_INT32_T : MPI_INT64_T;
+    count_words(out, in->parts.n_parts, n_ranks, l);
+    PLB_NEW(out->id, out->n_in);
+    PLB_NEW(out->rank, out->n_in);
+    PLB_NEW(out->new_part, out->n_in);
+    l->came = plb_malloc((size_t)out->n_in, size);
+    l->gone = ids == NULL ? out->out.packed : plb_malloc((size_t)out->out.n, size);
+    if (l->came == NULL || l->gone == NULL) {
+        ret = PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory");
+        goto out;
+    }
+    for (int64_t i = 0; ids != NULL && i < out->out.n; i++) {
+        ((int64_t *)l->gone)[i] = ids[out->out.packed[i]];
+    }
+    PLB_MPI(MPI_Alltoallv(l->gone, l->send, l->send_at, type, l->came, l->receive, l->receive_at,
+                          type, in->comm));
+    int64_t i = 0;
+    for (int r = 0; r < n_ranks; r++) {
+        for (int32_t j = 0; j < l->own; j++) {
+            const int64_t end = i + (int64_t)l->come[(int64_t)r * (l->own + 2) + j];
+            for (; i < end; i++) {
+                out->id[i] =
+                    ids == NULL ? in->dist[r] + ((int32_t *)l->came)[i] : ((int64_t *)l->came)[i];
+                out->rank[i] = r;
+                out->new_part[i] = l->first + j;
+            }
+        }
+    }
+out:
+    return ret;
+}
+
+static int list(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK, rank;
+    const int n_ranks = rows->n_ranks;
+    const int32_t k = in->parts.n_parts;
+    lists_t l = {0};
+    plb_new_parts_t parts = in->parts;
+    parts.part = out->part;
+    MPI_Comm_rank(in->comm, &rank);
+    l.first = plb_first_on(rank, n_ranks, k);
+    l.own = parts_on(rank, n_ranks, k);
+    PLB_NEW(l.send, 4 * n_ranks);
+    PLB_NEW(l.come, (int64_t)n_ranks * (l.own + 2));
+    PLB_NEW(l.said, k + 2 * (int64_t)n_ranks);
+    l.receive = l.send + n_ranks, l.send_at = l.receive + n_ranks;
+    l.receive_at = l.send_at + n_ranks;
+    ret = plb_moves_init(&out->out, &parts, err);
+    if (ret == PLB_OK && in->parts.old == NULL && rows->all != NULL) {
+        foresee(in, rows, out, &l);
+    } else if (ret == PLB_OK) {
+        ret = announce(in, out, n_ranks, &l, err);
+    }
+    if (ret == PLB_OK) {
+        ret = receive(in, out, n_ranks, &l, err);
+    }
+out:
+    plb_free(l.send);
+    plb_free(l.come);
+    plb_free(l.said);
+    plb_free(l.came);
+    if (l.gone != out->out.packed) {
+        plb_free(l.gone);
+    }
+    return ret;
+}
+
+/* ---- all -------------------------------------------------------------------------------------
+ */
+
+int plb_settle(const plb_settle_t *in, plb_settled_t *out, plb_err_t *err)
+{
+    rows_t rows = {0};
+    *out = (plb_settled_t){0};
+    int ret = gather(in, &rows, err);
+    if (ret == PLB_OK) {
+        ret = name_parts(in, &rows, out, err);
+    }
+    if (ret == PLB_OK) {
+        ret = list(in, &rows, out, err);
+    }
+    plb_free(rows.own);
+    plb_free(rows.total);
+    plb_free(rows.all);
+    if (ret != PLB_OK) {
+        plb_settled_free(out);
+    }
+    return ret;
+}
+
+void plb_settled_free(plb_settled_t *self)
+{
+    plb_free(self->part);
+    plb_free(self->name);
+    plb_free(self->sums);
+    plb_moves_free(&self->out);
+    plb_free(self->id);
+    plb_free(self->rank);
+    plb_free(self->new_part);
+    *self = (plb_settled_t){0};
+}

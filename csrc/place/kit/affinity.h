@@ -1,0 +1,24 @@
+/* Whom the objects of some ranks talk to, and what that costs: rows of a graph. */
+#ifndef PLB_PLACE_KIT_AFFINITY_H
+#define PLB_PLACE_KIT_AFFINITY_H
+
+#include "model/snapshot.h"
+
+typedef struct plb_affinity {
+    int64_t *start;          /* [n_objects + 1] entries of object i */
+    int32_t *other;          /* [entries] the object at the other end */
+    double *sent, *received; /* [entries] cost of what i sends to it, and gets from it */
+} plb_affinity_t;
+
+/** Rows of the objects whose rank has wanted[rank]; the other rows are empty.  What is sent costs
+ *  alpha a message and beta a byte; a multicast is as many messages as it has receivers.  Edges
+ *  from an object to itself are left out.  Free also on failure. */
+int plb_affinity_init(plb_affinity_t *self, const plb_snapshot_t *in, const int32_t *rank,
+                      const uint8_t *wanted, double alpha, double beta, plb_err_t *err);
+void plb_affinity_free(plb_affinity_t *self);
+
+/** comm[p] += what each rank sends to other ranks under `rank`, at the same costs. */
+void plb_affinity_of_ranks(const plb_snapshot_t *in, const int32_t *rank, double alpha,
+                           double beta, double *comm);
+
+#endif

@@ -1,0 +1,325 @@
+#include "place/kit/agent.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/sort.h"
+
+/* Largest load or sum of a rank that the tally adds exactly. */
+static const double MOST_LOAD = 1e30;
+
+/* Rounds of the common part; the strategy's own are those from FIRST to the last of WORK. */
+enum { TELL_WORK, TELL_BOUND, FIRST, WORK, DECIDE };
+
+/* ---- notes and entries ---------------------------------------------------------------------- */
+
+/* Room for one more in an array that doubles. */
+static int grow(void **array, int64_t n, int64_t *room, size_t size, plb_err_t *err)
+{
+    if (n < *room) {
+        return PLB_OK;
+    }
+    const int64_t more = 2 * *room + 16;
+    void *bigger = plb_realloc(*array, (size_t)more, size);
+    if (bigger == NULL) {
+        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld entries", (long long)more);
+    }
+    *array = bigger;
+    *room = more;
+    return PLB_OK;
+}
+
+int plb_agent_post(plb_agent_t *self, plb_note_t note, plb_err_t *err)
+{
+    const int ret =
+        grow((void **)&self->note, self->n_notes, &self->notes_room, sizeof *self->note, err);
+    if (ret == PLB_OK) {
+        self->note[self->n_notes++] = note;
+    }
+    return ret;
+}
+
+static int add_entry(plb_agent_t *self, plb_entry_t entry, plb_err_t *err)
+{
+    const int ret = grow((void **)&self->entry, self->n, &self->room, sizeof *self->entry, err);
+    if (ret == PLB_OK) {
+        self->entry[self->n++] = entry;
+        self->load += entry.load;
+        self->memory += entry.memory;
+    }
+    return ret;
+}
+
+int plb_agent_give(plb_agent_t *self, int64_t k, int32_t to, int32_t kind, plb_err_t *err)
+{
+    const plb_entry_t e = self->entry[k];
+    const int ret = plb_agent_post(self,
+                                   (plb_note_t){.peer = to,
+                                                .kind = kind,
+                                                .rank = e.home,
+                                                .id = e.id,
+                                                .load = e.load,
+                                                .memory = e.memory},
+                                   err);
+    if (ret == PLB_OK) {
+        self->load -= e.load;
+        self->memory -= e.memory;
+        self->entry[k] = self->entry[--self->n];
+    }
+    return ret;
+}
+
+int plb_agent_take(plb_agent_t *self, const plb_note_t *note, plb_err_t *err)
+{
+    return add_entry(
+        self,
+        (plb_entry_t){
+            .id = note->id, .load = note->load, .memory = note->memory, .home = note->rank},
+        err);
+}
+
+/* Order entry[n] by key(entry), doubles within [low, high]; ties keep their order. */
+static int sort_by(plb_agent_t *self, double (*key)(const plb_entry_t *), plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int64_t n = self->n;
+    double low = INFINITY, high = -INFINITY;
+    plb_item_t *item = NULL, *spare = NULL;
+    uint32_t *bin = NULL;
+    plb_entry_t *ordered = NULL;
+    PLB_NEW(item, n);
+    PLB_NEW(spare, n);
+    PLB_NEW(bin, PLB_SORT_BINS(n));
+    PLB_NEW(ordered, n > 0 ? n : 1);
+    for (int64_t k = 0; k < n; k++) {
+        item[k] = (plb_item_t){key(&self->entry[k]), (int32_t)k};
+        low = item[k].key < low ? item[k].key : low;
+        high = item[k].key > high ? item[k].key : high;
+    }
+    if (n > 1) {
+        plb_sort_items(item, n, low, high, spare, bin);
+    }
+    for (int64_t k = 0; k < n; k++) {
+        ordered[k] = self->entry[item[k].id];
+    }
+    plb_free(self->entry);
+    self->entry = ordered;
+    self->room = n > 0 ? n : 1;
+    ordered = NULL;
+out:
+    plb_free(item);
+    plb_free(spare);
+    plb_free(bin);
+    plb_free(ordered);
+    return ret;
+}
+
+static double by_load(const plb_entry_t *e)
+{
+    return e->pinned ? 2.0 * MOST_LOAD : e->load;
+}
+
+static double by_id(const plb_entry_t *e)
+{
+    return (double)e->id;
+}
+
+int plb_agent_sort(plb_agent_t *self, int64_t *n_movable, plb_err_t *err)
+{
+    const int ret = sort_by(self, by_load, err);
+    for (*n_movable = self->n; *n_movable > 0 && self->entry[*n_movable - 1].pinned;) {
+        --*n_movable;
+    }
+    return ret;
+}
+
+/* ---- the common part ------------------------------------------------------------------------ */
+
+static int check(const plb_share_t *share, double load, plb_err_t *err)
+{
+    const double work = load + share->background * share->speed;
+    if (!(work <= MOST_LOAD)) {
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "rank %d has a load of %g: expected at most %g for a distributed strategy",
+                        share->rank, work, MOST_LOAD);
+    }
+    return PLB_OK;
+}
+
+static int fill(plb_agent_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_share_t *share = self->share;
+    self->room = share->n > 0 ? share->n : 1;
+    PLB_NEW(self->entry, self->room);
+    PLB_NEW(self->answer, self->room);
+    for (int64_t i = 0; i < share->n; i++) {
+        self->entry[i] =
+            (plb_entry_t){.id = share->id[i],
+                          .load = share->load[i],
+                          .memory = share->memory == NULL ? 0 : share->memory[i],
+                          .home = share->rank,
+                          .pinned = share->migratable != NULL && !share->migratable[i]};
+        self->load += self->entry[i].load;
+        self->memory += self->entry[i].memory;
+    }
+    self->n = share->n;
+    ret = check(share, self->load, err);
+out:
+    return ret;
+}
+
+plb_agent_t *plb_agent_new(const plb_agent_type_t *type, const plb_share_t *share,
+                           const plb_opts_t *opts, plb_err_t *err)
+{
+    plb_agent_t *self = plb_calloc(1, type->size);
+    if (self == NULL) {
+        (void)PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %zu bytes for an agent", type->size);
+        return NULL;
+    }
+    self->type = type;
+    self->share = share;
+    if (fill(self, err) != PLB_OK || type->start(self, opts, err) != PLB_OK) {
+        plb_agent_destroy(self);
+        return NULL;
+    }
+    return self;
+}
+
+void plb_agent_destroy(plb_agent_t *self)
+{
+    if (self == NULL) {
+        return;
+    }
+    self->type->stop(self);
+    plb_free(self->entry);
+    plb_free(self->note);
+    plb_free(self->answer);
+    plb_free(self);
+}
+
+static void tell_work(plb_agent_t *self)
+{
+    const plb_share_t *share = self->share;
+    self->own_before = plb_agent_time(self, self->load);
+    self->mine.sum[0] = self->load + share->background * share->speed;
+    self->mine.sum[1] = share->speed;
+    self->mine.max[0] = self->own_before;
+    self->mine.max[1] = share->speed;
+    self->mine.count[0] = plb_agent_room(self) < 0;
+}
+
+/* The fastest rank alone with the longest object; this rank alone with what may not leave it. */
+static int tell_bound(plb_agent_t *self, const plb_tally_t *all, plb_err_t *err)
+{
+    double longest = 0.0, fixed = 0.0;
+    if (all->count[0] > 0) {
+        return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
+                        "the objects of %lld of the ranks exceed memory_limit where they are: a "
+                        "distributed strategy keeps to the limits, but does not restore them "
+                        "(RefineLB does)",
+                        (long long)all->count[0]);
+    }
+    self->average = all->sum[0] / all->sum[1];
+    self->mean_speed = all->sum[1] / self->share->n_ranks;
+    self->before = all->max[0];
+    for (int64_t k = 0; k < self->n; k++) {
+        const plb_entry_t *e = &self->entry[k];
+        fixed += e->pinned ? e->load : 0.0;
+        longest = !e->pinned && e->load > longest ? e->load : longest;
+    }
+    self->mine.max[0] = fmax(longest / all->max[1], plb_agent_time(self, fixed));
+    return PLB_OK;
+}
+
+/* The strategy has ended: tell the homes of the objects where these are now, and all ranks how
+ * long this one takes, added in the order of the ids as plb_snapshot_rank_times does. */
+static int tell_time(plb_agent_t *self, plb_err_t *err)
+{
+    double load = 0.0;
+    int ret = sort_by(self, by_id, err);
+    for (int64_t k = 0; ret == PLB_OK && k < self->n; k++) {
+        const plb_entry_t *e = &self->entry[k];
+        load += e->load;
+        if (e->home != self->share->rank) {
+            ret = plb_agent_post(
+                self, (plb_note_t){.peer = e->home, .kind = PLB_NOTE_HOME, .id = e->id}, err);
+        }
+    }
+    self->own_after = plb_agent_time(self, load);
+    self->mine.max[0] = self->own_after;
+    return ret;
+}
+
+/* Which of this rank's own objects has that id. */
+static int64_t find(const plb_share_t *share, int64_t id)
+{
+    int64_t low = 0, high = share->n - 1;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (share->id[middle] < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* All objects stay if the iteration would have become longer. */
+static void decide(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all)
+{
+    const bool longer = all->max[0] > self->before;
+    for (int64_t i = 0; i < self->share->n; i++) {
+        self->answer[i] = self->share->rank;
+    }
+    for (int64_t k = 0; !longer && k < n_in; k++) {
+        self->answer[find(self->share, in[k].id)] = in[k].peer;
+    }
+    self->own_after = longer ? self->own_before : self->own_after;
+    self->done = true;
+}
+
+static int work(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
+                plb_err_t *err)
+{
+    bool settled = false;
+    int ret = self->type->round(self, in, n_in, all, &settled, err);
+    if (ret == PLB_OK && settled) {
+        ret = tell_time(self, err);
+        self->stage = DECIDE;
+    }
+    return ret;
+}
+
+int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
+                    plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int64_t held = self->n + n_in + self->type->known(self);
+    self->held = held > self->held ? held : self->held;
+    self->n_notes = 0;
+    self->mine = (plb_tally_t){0};
+    switch (self->stage) {
+    case TELL_WORK:
+        tell_work(self);
+        self->stage = TELL_BOUND;
+        break;
+    case TELL_BOUND:
+        ret = tell_bound(self, all, err);
+        self->stage = FIRST;
+        break;
+    case FIRST:
+        self->least = fmax(self->average, all->max[0]);
+        self->stage = WORK;
+        ret = work(self, in, n_in, all, err);
+        break;
+    case WORK:
+        ret = work(self, in, n_in, all, err);
+        break;
+    default:
+        decide(self, in, n_in, all);
+    }
+    return ret;
+}

@@ -1,0 +1,127 @@
+#include "place/kit/home.h"
+
+#include "base/heap.h"
+#include "base/mem.h"
+#include "place/kit/ranks.h"
+#include "place/kit/relabel.h"
+
+/* ---- going back ----------------------------------------------------------------------------- */
+
+/* The objects that are not where they were, by load. */
+static int list_moved(const plb_problem_t *problem, const int32_t *rank, plb_loads_t *out,
+                      int32_t **object, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t n = 0;
+    double *load = NULL;
+    PLB_NEW(*object, problem->n);
+    PLB_NEW(load, problem->n);
+    for (int64_t k = 0; k < problem->n; k++) {
+        const int32_t i = plb_problem_object(problem, k);
+        if (rank[i] != problem->in->rank[i]) {
+            load[n] = problem->in->load[i];
+            (*object)[n++] = i;
+        }
+    }
+    ret = plb_loads_init(out, load, n, PLB_ASCENDING, err);
+    if (ret == PLB_OK) {
+        plb_loads_sort(out, n);
+    }
+out:
+    plb_free(load);
+    return ret;
+}
+
+int plb_home_return(const plb_problem_t *problem, double max, int32_t *rank, plb_err_t *err)
+{
+    plb_ranks_t ranks;
+    plb_loads_t moved = {0};
+    int32_t *object = NULL;
+    int ret = plb_ranks_init(&ranks, problem, rank, err);
+    ret = ret == PLB_OK ? list_moved(problem, rank, &moved, &object, err) : ret;
+    for (int64_t k = 0; ret == PLB_OK && k < moved.n; k++) {
+        const int32_t i = object[moved.item[k].id], home = problem->in->rank[i];
+        const double load = ranks.load[home] + moved.item[k].key;
+        const double seconds =
+            plb_ranks_background(&ranks, home) + load / plb_speed(ranks.in, home);
+        if (seconds <= max && plb_ranks_has_room(&ranks, home, i)) {
+            plb_ranks_move(&ranks, i, home);
+        }
+    }
+    plb_free(object);
+    plb_loads_free(&moved);
+    plb_ranks_free(&ranks);
+    return ret;
+}
+
+/* ---- other names for the parts -------------------------------------------------------------- */
+
+int plb_home_relabel(const plb_problem_t *problem, int32_t *rank, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *in = problem->in;
+    int32_t *name = NULL;
+    if (!plb_problem_all_alike(problem)) {
+        return PLB_OK;
+    }
+    PLB_NEW(name, in->n_ranks);
+    ret = plb_relabel(in->n_objects, in->rank, rank, NULL, in->n_ranks, NULL, name, err);
+    for (int64_t i = 0; ret == PLB_OK && i < in->n_objects; i++) {
+        rank[i] = name[rank[i]];
+    }
+out:
+    plb_free(name);
+    return ret;
+}
+
+/* ---- greedy, but at home where that is possible --------------------------------------------- */
+
+/* The least loaded rank.  Loads only grow: a key that is out of date is too small, and is put
+ * right when it comes to the top. */
+static int32_t least_loaded(plb_heap_t *heap, const double *seconds)
+{
+    while (heap->item[0].key < seconds[heap->item[0].id]) {
+        plb_heap_rekey(heap, seconds[heap->item[0].id]);
+    }
+    return heap->item[0].id;
+}
+
+int plb_home_greedy(const plb_problem_t *problem, double limit, int32_t *rank, double *max,
+                    plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *in = problem->in;
+    double *seconds = NULL;
+    plb_heap_t heap = {0};
+    plb_loads_t loads = {0};
+    PLB_NEW(seconds, in->n_ranks);
+    PLB_NEW(heap.item, in->n_ranks);
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        seconds[r] = (in->background == NULL ? 0.0 : in->background[r]) +
+                     problem->fixed[r] / plb_speed(in, r);
+        heap.item[heap.n++] = (plb_item_t){seconds[r], r};
+    }
+    plb_heap_build(&heap);
+    ret = plb_problem_by_load(problem, &loads, err);
+    if (ret == PLB_OK) {
+        plb_loads_sort(&loads, loads.n);
+    }
+    for (int64_t k = 0; ret == PLB_OK && k < problem->n; k++) {
+        const int32_t i = plb_problem_object(problem, loads.item[k].id);
+        int32_t r = in->rank[i];
+        if (seconds[r] + in->load[i] / plb_speed(in, r) > limit) {
+            r = least_loaded(&heap, seconds);
+        }
+        seconds[r] += in->load[i] / plb_speed(in, r);
+        rank[i] = r;
+    }
+    *max = 0.0;
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        *max = seconds[r] > *max ? seconds[r] : *max;
+    }
+out:
+    plb_free(seconds);
+    plb_free(heap.item);
+    plb_loads_free(&loads);
+    return ret;
+}

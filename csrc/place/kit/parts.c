@@ -1,0 +1,302 @@
+#include "place/kit/parts.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "place/strategies/refine.h"
+#include "place/kit/relabel.h"
+#include "place/kit/scale.h"
+
+void plb_parts_free(plb_parts_t *self)
+{
+    plb_problem_free(&self->problem);
+    plb_free(self->vertex);
+    plb_free(self->weight);
+    plb_free(self->fixed);
+    plb_free(self->old);
+    plb_free(self->old_cost);
+    plb_free(self->share);
+    plb_free(self->start);
+    plb_free(self->to);
+    plb_free(self->edge_weight);
+    plb_free(self->net_start);
+    plb_free(self->pin);
+    plb_free(self->net_weight);
+    *self = (plb_parts_t){0};
+}
+
+/* ---- vertices and shares -------------------------------------------------------------------- */
+
+/* The time at which all ranks end together, and what each may then have of the objects that may
+ * migrate.  Ranks that are busy for longer with the rest get nothing, and are left out of it. */
+static void fill_shares(plb_parts_t *self, double movable)
+{
+    const plb_snapshot_t *in = self->problem.in;
+    bool changed = movable > 0.0;
+    double total = 0.0;
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        self->share[r] = 1.0;
+    }
+    while (changed) {
+        double work = movable, speed = 0.0;
+        total = 0.0;
+        for (int32_t r = 0; r < in->n_ranks; r++) {
+            const double b = in->background == NULL ? 0.0 : in->background[r];
+            if (self->share[r] > 0.0) {
+                work += self->problem.fixed[r] + b * plb_speed(in, r);
+                speed += plb_speed(in, r);
+            }
+        }
+        const double average = work / speed;
+        changed = false;
+        for (int32_t r = 0; r < in->n_ranks; r++) {
+            const double b = in->background == NULL ? 0.0 : in->background[r];
+            const double room = (average - b) * plb_speed(in, r) - self->problem.fixed[r];
+            if (self->share[r] > 0.0) {
+                changed = changed || room <= 0.0;
+                self->share[r] = fmax(room, 0.0);
+                total += self->share[r];
+            }
+        }
+        changed = changed && total > 0.0;
+    }
+    for (int32_t r = 0; !(total > 0.0) && r < in->n_ranks; r++) {
+        self->share[r] = 1.0; /* loads too small to matter, or none */
+    }
+}
+
+static bool all_equal(const double *share, int32_t n)
+{
+    for (int32_t r = 1; r < n; r++) {
+        if (share[r] != share[0]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int fill_weights(plb_parts_t *self, double *movable, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *in = self->problem.in;
+    double *load = NULL;
+    PLB_NEW(load, self->n);
+    *movable = 0.0;
+    for (int32_t v = 0; v < self->n; v++) {
+        load[v] = in->load[plb_problem_object(&self->problem, v)];
+        *movable += load[v];
+    }
+    const double scale = plb_scale_of(load, self->n);
+    for (int32_t v = 0; v < self->question.n_vertices; v++) {
+        self->weight[v] = v < self->n ? plb_scaled(load[v], scale, 0) : 0;
+    }
+out:
+    plb_free(load);
+    return ret;
+}
+
+/* Which vertex an object is. */
+static void number_objects(plb_parts_t *self, bool anchors)
+{
+    const plb_snapshot_t *in = self->problem.in;
+    for (int64_t i = 0, v = 0; i < in->n_objects; i++) {
+        if (plb_may_migrate(in, i)) {
+            self->vertex[i] = (int32_t)v++;
+        } else {
+            self->vertex[i] = anchors ? self->n + in->rank[i] : -1;
+        }
+    }
+    for (int32_t v = 0; anchors && v < self->question.n_vertices; v++) {
+        self->fixed[v] = v < self->n ? -1 : v - self->n;
+    }
+}
+
+int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed, double imbalance,
+                   uint64_t seed, plb_err_t *err)
+{
+    *self = (plb_parts_t){.per_byte = 1.0};
+    int ret = plb_problem_init(&self->problem, in, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    const int64_t n = self->problem.n, p = in->n_ranks;
+    const bool anchors = takes_fixed && n < in->n_objects;
+    if (n + p > INT32_MAX) {
+        ret = PLB_FAIL(err, PLB_ERR_VALUE, "%lld objects: expected fewer than 2^31 with the ranks",
+                       (long long)n);
+        goto out;
+    }
+    self->n = (int32_t)n;
+    PLB_NEW(self->vertex, in->n_objects);
+    PLB_NEW(self->weight, n + p);
+    PLB_NEW(self->share, p);
+    if (anchors) {
+        PLB_NEW(self->fixed, n + p);
+    }
+    self->question = (plb_partition_t){.n_vertices = (int32_t)(n + (anchors ? p : 0)),
+                                       .n_parts = in->n_ranks,
+                                       .n_weights = 1,
+                                       .weight = self->weight,
+                                       .fixed = self->fixed,
+                                       .imbalance = imbalance,
+                                       .seed = (int32_t)(seed & INT32_MAX)};
+    number_objects(self, anchors);
+    double movable = 0.0;
+    ret = fill_weights(self, &movable, err);
+    if (ret == PLB_OK) {
+        fill_shares(self, movable);
+        self->question.share = all_equal(self->share, in->n_ranks) ? NULL : self->share;
+    }
+out:
+    if (ret != PLB_OK) {
+        plb_parts_free(self);
+    }
+    return ret;
+}
+
+/* ---- migration cost ------------------------------------------------------------------------- */
+
+/* Bytes that stand for an object whose own are not known: what it sends in an iteration. */
+static double bytes_of_unknown(const plb_snapshot_t *in)
+{
+    double total = 0.0;
+    for (int64_t e = 0; e < in->n_edges; e++) {
+        total += in->edge_bytes[e];
+    }
+    for (int64_t e = 0; e < in->n_multicasts; e++) {
+        total += in->multicast_bytes[e];
+    }
+    return in->n_objects > 0 ? total / (double)in->n_objects : 0.0;
+}
+
+int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *in = self->problem.in;
+    const int32_t n = self->question.n_vertices;
+    const double unknown = bytes_of_unknown(in);
+    double *cost = NULL, total = 0.0;
+    PLB_NEW(cost, n);
+    PLB_NEW(self->old, n);
+    PLB_NEW(self->old_cost, n);
+    for (int32_t v = 0; v < n; v++) {
+        const int32_t i = v < self->n ? plb_problem_object(&self->problem, v) : -1;
+        const double bytes = i < 0 ? 0.0 : in->bytes == NULL ? unknown : (double)in->bytes[i];
+        self->old[v] = i < 0 ? v - self->n : in->rank[i];
+        cost[v] = bytes / iterations * self->per_byte;
+        total += cost[v];
+    }
+    const double shrink = total > PLB_MOST_WEIGHT ? PLB_MOST_WEIGHT / total : 1.0;
+    for (int32_t v = 0; v < n; v++) { /* at least 1: of two equal choices the one that stays */
+        self->old_cost[v] = plb_scaled(cost[v], shrink, v < self->n);
+    }
+    self->question.old = self->old;
+    self->question.old_cost = self->old_cost;
+out:
+    plb_free(cost);
+    return ret;
+}
+
+int64_t plb_parts_cost(const plb_parts_t *self, const int32_t *part)
+{
+    const plb_partition_t *q = &self->question;
+    int64_t twice = 0, moved = 0;
+    for (int32_t v = 0; v < q->n_vertices; v++) {
+        for (int32_t j = q->start[v]; j < q->start[v + 1]; j++) {
+            twice += part[v] != part[q->to[j]] ? q->edge_weight[j] : 0;
+        }
+        moved += part[v] != q->old[v] ? q->old_cost[v] : 0;
+    }
+    return twice / 2 + moved;
+}
+
+/* ---- labels --------------------------------------------------------------------------------- */
+
+int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *in = self->problem.in;
+    int32_t *now = NULL, *name = NULL;
+    double *bytes = NULL;
+    if (self->fixed != NULL) {
+        return ret;
+    }
+    PLB_NEW(now, self->n);
+    PLB_NEW(bytes, self->n);
+    PLB_NEW(name, in->n_ranks);
+    for (int32_t v = 0; v < self->n; v++) {
+        const int32_t i = plb_problem_object(&self->problem, v);
+        now[v] = in->rank[i];
+        bytes[v] = in->bytes == NULL ? 1.0 : 1.0 + (double)in->bytes[i];
+    }
+    ret = plb_relabel(self->n, now, part, bytes, in->n_ranks, self->share, name, err);
+    for (int32_t v = 0; ret == PLB_OK && v < self->n; v++) {
+        part[v] = name[part[v]];
+    }
+out:
+    plb_free(now);
+    plb_free(bytes);
+    plb_free(name);
+    return ret;
+}
+
+/* ---- the question --------------------------------------------------------------------------- */
+
+static int tick(const plb_opts_t *opts)
+{
+    return opts->tick == NULL ? PLB_OK : opts->tick(opts->tick_arg);
+}
+
+int plb_parts_ask(const plb_parts_t *self, const char *library, const plb_opts_t *opts,
+                  int32_t *part, plb_err_t *err)
+{
+    const plb_partitioner_t *with = plb_partitioner_find(library);
+    if (with == NULL) {
+        return PLB_FAIL(err, PLB_ERR_MISSING, "%s has not been loaded", library);
+    }
+    int ret = tick(opts);
+    ret = ret == PLB_OK ? plb_partition_run(with, &self->question, part, err) : ret;
+    return ret == PLB_OK ? tick(opts) : ret;
+}
+
+/* ---- the placement -------------------------------------------------------------------------- */
+
+int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance,
+                    const plb_opts_t *opts, int32_t *out, plb_err_t *err)
+{
+    const plb_snapshot_t *in = self->problem.in;
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        out[i] = plb_may_migrate(in, i) ? part[self->vertex[i]] : in->rank[i];
+    }
+    int ret = plb_problem_repair(&self->problem, out, opts, err);
+    if (ret == PLB_OK) {
+        ret = plb_refine_comm_aware(&self->problem, imbalance, false, out, opts, err);
+    }
+    return ret == PLB_OK ? plb_refine_swap(&self->problem, imbalance, out, opts, err) : ret;
+}
+
+int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,
+                  int32_t *out, plb_err_t *err)
+{
+    plb_parts_t parts;
+    int32_t *part = NULL;
+    const double imbalance = opts->params[0];
+    const plb_partitioner_t *with = plb_partitioner_find(strategy->library);
+    const bool takes_fixed = with != NULL && with->takes & PLB_TAKES_FIXED;
+    int ret = plb_parts_init(&parts, in, takes_fixed, imbalance, opts->seed, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    PLB_NEW(part, parts.question.n_vertices);
+    if ((ret = plb_parts_graph(&parts, err)) ||
+        (ret = plb_parts_ask(&parts, strategy->library, opts, part, err)) ||
+        (ret = plb_parts_relabel(&parts, part, err))) {
+        goto out;
+    }
+    ret = plb_parts_place(&parts, part, imbalance, opts, out, err);
+out:
+    plb_free(part);
+    plb_parts_free(&parts);
+    return ret;
+}

@@ -1,0 +1,393 @@
+#include "place/kit/problem.h"
+
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/mem.h"
+
+static long long key_of(const plb_snapshot_t *in, int64_t i)
+{
+    return (long long)(in->key == NULL ? i : in->key[i]);
+}
+
+/* Split the objects; fixed[] and room[] come in as zeros and limits. */
+static void split(plb_problem_t *self)
+{
+    const plb_snapshot_t *in = self->in;
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        if (in->migratable[i]) {
+            self->object[self->n++] = (int32_t)i;
+            continue;
+        }
+        self->fixed[in->rank[i]] += in->load[i];
+        if (self->room != NULL) {
+            self->room[in->rank[i]] -= in->memory[i];
+        }
+    }
+}
+
+static int check_fixed(const plb_problem_t *self, plb_err_t *err)
+{
+    for (int32_t r = 0; r < self->in->n_ranks; r++) {
+        if (self->room[r] < 0) {
+            return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
+                            "rank %d: the objects that may not migrate take %lld bytes more than "
+                            "its memory_limit of %lld",
+                            r, (long long)-self->room[r], (long long)self->in->memory_limit[r]);
+        }
+    }
+    return PLB_OK;
+}
+
+/* Necessary conditions for the objects that may migrate; finds the smallest on the way. */
+static int check_movable(plb_problem_t *self, plb_err_t *err)
+{
+    const int64_t *memory = self->in->memory;
+    int32_t roomiest = 0;
+    int64_t largest = -1;
+    __int128 need = 0, have = 0;
+    for (int32_t r = 0; r < self->in->n_ranks; r++) {
+        have += self->room[r];
+        roomiest = self->room[r] > self->room[roomiest] ? r : roomiest;
+    }
+    self->least = INT64_MAX;
+    for (int64_t k = 0; k < self->n; k++) {
+        const int64_t i = plb_problem_object(self, k);
+        need += memory[i];
+        largest = largest < 0 || memory[i] > memory[largest] ? i : largest;
+        self->least = memory[i] < self->least ? memory[i] : self->least;
+    }
+    if (largest >= 0 && memory[largest] > self->room[roomiest]) {
+        return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
+                        "object %lld needs %lld bytes: %lld more than any rank has for it (rank "
+                        "%d: %lld)",
+                        key_of(self->in, largest), (long long)memory[largest],
+                        (long long)(memory[largest] - self->room[roomiest]), roomiest,
+                        (long long)self->room[roomiest]);
+    }
+    if (need > have) {
+        return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
+                        "the objects need %lld bytes more than memory_limit has in total",
+                        (long long)(need - have));
+    }
+    return PLB_OK;
+}
+
+int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    *self = (plb_problem_t){.in = in};
+    if (in->n_components != 1) {
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "load has %d components an object: expected 1 for this strategy (VectorLB "
+                        "takes several)",
+                        in->n_components);
+    }
+    if (in->block != NULL && in->memory_limit != NULL) {
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "block is given, with memory_limit: expected no shared blocks for this "
+                        "strategy (VectorLB takes them)");
+    }
+    PLB_NEW0(self->fixed, in->n_ranks);
+    if (in->memory != NULL && in->memory_limit != NULL) {
+        PLB_NEW(self->room, in->n_ranks);
+        memcpy(self->room, in->memory_limit, (size_t)in->n_ranks * sizeof *self->room);
+    }
+    if (in->migratable == NULL) {
+        self->n = in->n_objects;
+    } else {
+        PLB_NEW(self->object, in->n_objects);
+        split(self);
+    }
+    if (self->room != NULL) {
+        ret = check_fixed(self, err);
+        ret = ret == PLB_OK ? check_movable(self, err) : ret;
+    }
+out:
+    if (ret != PLB_OK) {
+        plb_problem_free(self);
+    }
+    return ret;
+}
+
+void plb_problem_free(plb_problem_t *self)
+{
+    plb_free(self->object);
+    plb_free(self->fixed);
+    plb_free(self->room);
+    *self = (plb_problem_t){0};
+}
+
+bool plb_problem_all_alike(const plb_problem_t *problem)
+{
+    const plb_snapshot_t *in = problem->in;
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        if (plb_speed(in, r) != plb_speed(in, 0) || problem->fixed[r] != problem->fixed[0] ||
+            (in->background != NULL && in->background[r] != in->background[0])) {
+            return false;
+        }
+    }
+    return problem->room == NULL && problem->n == in->n_objects;
+}
+
+int plb_problem_by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double *load = NULL;
+    if (self->object == NULL) {
+        return plb_loads_init(out, self->in->load, self->n, PLB_DESCENDING, err);
+    }
+    PLB_NEW(load, self->n);
+    for (int64_t k = 0; k < self->n; k++) {
+        load[k] = self->in->load[self->object[k]];
+    }
+    ret = plb_loads_init(out, load, self->n, PLB_DESCENDING, err);
+out:
+    plb_free(load);
+    return ret;
+}
+
+/* ---- by memory alone ------------------------------------------------------------------------ */
+
+/* *out: the objects that may migrate, the largest memory first.  Doubles round
+ * sizes beyond 2^53, which only the order of near-equal giants notices. */
+static int by_memory(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double *memory = NULL;
+    PLB_NEW(memory, self->n);
+    for (int64_t k = 0; k < self->n; k++) {
+        memory[k] = (double)self->in->memory[plb_problem_object(self, k)];
+    }
+    ret = plb_loads_init(out, memory, self->n, PLB_DESCENDING, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    plb_loads_sort(out, self->n);
+    for (int64_t k = 0; k < self->n; k++) {
+        out->item[k].id = plb_problem_object(self, out->item[k].id);
+    }
+out:
+    plb_free(memory);
+    return ret;
+}
+
+/* Bins in a tree of maxima: the children of node v are 2v and 2v + 1, the leaves start at `size`.
+ */
+typedef struct bins {
+    int64_t *most;
+    int32_t size, n;
+} bins_t;
+
+static void bins_set(bins_t *self, int32_t r, int64_t room)
+{
+    int32_t v = self->size + r;
+    self->most[v] = room;
+    for (v /= 2; v >= 1; v /= 2) {
+        const int64_t a = self->most[2 * v], b = self->most[2 * v + 1];
+        self->most[v] = a > b ? a : b;
+    }
+}
+
+/* The first bin from `from` on with that much room, or -1: up until a subtree on the right has
+ * it, then down. */
+static int32_t bins_find(const bins_t *self, int32_t from, int64_t need)
+{
+    int32_t v = self->size + from;
+    if (from >= self->n) {
+        return -1;
+    }
+    while (self->most[v] < need) {
+        while (v & 1) {
+            v /= 2;
+        }
+        if (v == 0) { /* came up along the right edge */
+            return -1;
+        }
+        v++;
+    }
+    while (v < self->size) {
+        v = self->most[2 * v] >= need ? 2 * v : 2 * v + 1;
+    }
+    return v - self->size;
+}
+
+static int bins_init(bins_t *self, const int64_t *room, int32_t n, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    self->n = n;
+    for (self->size = 1; self->size < n; self->size *= 2) {
+    }
+    PLB_NEW(self->most, 2 * (int64_t)self->size);
+    for (int32_t v = 0; v < 2 * self->size; v++) {
+        self->most[v] = -1; /* nothing fits */
+    }
+    for (int32_t r = 0; r < n; r++) {
+        bins_set(self, r, room[r]);
+    }
+out:
+    return ret;
+}
+
+/* The next bin for an object that was in `last` (-1: none yet) and is out of it again.  A bin of
+ * the same room as the last one would fail the same way. */
+static int32_t next_bin(const bins_t *bins, int32_t last, int64_t need)
+{
+    int32_t r = bins_find(bins, last + 1, need);
+    while (r >= 0 && last >= 0 && bins->most[bins->size + r] == bins->most[bins->size + last]) {
+        r = bins_find(bins, r + 1, need);
+    }
+    return r;
+}
+
+static int does_not_fit(const plb_problem_t *self, int32_t object, int64_t most, plb_err_t *err)
+{
+    const int64_t need = self->in->memory[object];
+    return PLB_FAIL(
+        err, PLB_ERR_INFEASIBLE,
+        "no placement found that keeps memory_limit: object %lld needs %lld bytes, %lld "
+        "more than any rank has left when the larger ones are placed",
+        key_of(self->in, object), (long long)need, (long long)(need - most));
+}
+
+/* The present placement, if it keeps the limits. */
+static int stay(const plb_problem_t *self, int32_t *rank, bool *kept, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *in = self->in;
+    int64_t *room = NULL;
+    PLB_NEW(room, in->n_ranks);
+    memcpy(room, self->room, (size_t)in->n_ranks * sizeof *room);
+    *kept = true;
+    for (int64_t k = 0; k < self->n; k++) {
+        const int32_t i = plb_problem_object(self, k);
+        rank[i] = in->rank[i];
+        room[rank[i]] -= in->memory[i];
+    }
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        *kept = *kept && room[r] >= 0;
+    }
+out:
+    plb_free(room);
+    return ret;
+}
+
+int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
+                     plb_err_t *err)
+{
+    enum { STEPS = 1 << 20, TICK = 1 << 16 };
+    int ret = PLB_OK;
+    const int64_t *memory = self->in->memory;
+    const int64_t last_step = self->n + STEPS;
+    bins_t bins = {0};
+    plb_loads_t order = {0};
+    int64_t placed = 0, failed = -1, failed_most = 0;
+    ret = by_memory(self, &order, err);
+    ret = ret == PLB_OK ? bins_init(&bins, self->room, self->in->n_ranks, err) : ret;
+    int32_t last = -1;
+    for (int64_t step = 0; ret == PLB_OK && placed < self->n; step++) {
+        const int32_t i = order.item[placed].id;
+        const int32_t r = next_bin(&bins, last, memory[i]);
+        if (r >= 0) {
+            bins_set(&bins, r, bins.most[bins.size + r] - memory[i]);
+            rank[i] = r;
+            last = -1;
+            placed++;
+        } else {
+            if (failed < 0) {
+                failed = i;
+                failed_most = bins.most[1];
+            }
+            if (placed == 0 || step >= last_step) {
+                bool kept = false;
+                ret = stay(self, rank, &kept, err);
+                ret = ret == PLB_OK && !kept
+                          ? does_not_fit(self, (int32_t)failed, failed_most, err)
+                          : ret;
+                break;
+            }
+            const int32_t back = order.item[--placed].id;
+            last = rank[back];
+            bins_set(&bins, last, bins.most[bins.size + last] + memory[back]);
+        }
+        if (step % TICK == TICK - 1 && opts->tick != NULL) {
+            ret = opts->tick(opts->tick_arg);
+        }
+    }
+    plb_loads_free(&order);
+    plb_free(bins.most);
+    return ret;
+}
+
+/* Take the largest objects from ranks above their limits; they go to the front of order[].
+ * Returns how many. */
+static int64_t evict(const plb_problem_t *self, const int32_t *rank, int64_t *room,
+                     plb_item_t *order)
+{
+    int64_t out = 0;
+    for (int64_t k = 0; k < self->n; k++) {
+        const int32_t i = order[k].id;
+        if (room[rank[i]] < 0) {
+            room[rank[i]] += self->in->memory[i];
+            order[out++] = order[k];
+        }
+    }
+    return out;
+}
+
+/* Each to the rank with most room; false where one does not fit. */
+static bool settle(const plb_problem_t *self, const plb_item_t *object, int64_t n, int64_t *room,
+                   plb_heap_t *heap, int32_t *rank)
+{
+    for (heap->n = 0; heap->n < self->in->n_ranks; heap->n++) {
+        heap->item[heap->n] = (plb_item_t){-(double)room[heap->n], heap->n};
+    }
+    plb_heap_build(heap);
+    for (int64_t k = 0; k < n; k++) {
+        const int32_t r = heap->item[0].id, i = object[k].id;
+        if (room[r] < self->in->memory[i]) {
+            return false;
+        }
+        rank[i] = r;
+        room[r] -= self->in->memory[i];
+        plb_heap_rekey(heap, -(double)room[r]);
+    }
+    return true;
+}
+
+int plb_problem_repair(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
+                       plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = self->in->n_ranks;
+    bool kept = true;
+    int64_t *room = NULL;
+    plb_loads_t order = {0};
+    plb_heap_t heap = {0};
+    if (self->room == NULL) {
+        return PLB_OK;
+    }
+    PLB_NEW(room, p);
+    memcpy(room, self->room, (size_t)p * sizeof *room);
+    for (int64_t k = 0; k < self->n; k++) {
+        const int32_t i = plb_problem_object(self, k);
+        room[rank[i]] -= self->in->memory[i];
+    }
+    for (int32_t r = 0; r < p; r++) {
+        kept = kept && room[r] >= 0;
+    }
+    if (kept) {
+        goto out;
+    }
+    PLB_NEW(heap.item, p);
+    ret = by_memory(self, &order, err);
+    if (ret == PLB_OK &&
+        !settle(self, order.item, evict(self, rank, room, order.item), room, &heap, rank)) {
+        ret = plb_problem_pack(self, rank, opts, err);
+    }
+out:
+    plb_free(room);
+    plb_loads_free(&order);
+    plb_free(heap.item);
+    return ret;
+}

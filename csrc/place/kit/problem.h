@@ -1,0 +1,50 @@
+/* What strategies that place by load share: which objects may move, the load that stays, and the
+ * memory limits, which are hard constraints. */
+#ifndef PLB_PLACE_KIT_PROBLEM_H
+#define PLB_PLACE_KIT_PROBLEM_H
+
+#include <stdbool.h>
+
+#include "base/sort.h"
+#include "place/strategy.h"
+
+typedef struct plb_problem {
+    const plb_snapshot_t *in;
+    int64_t n;       /* objects that may migrate */
+    int32_t *object; /* [n] which, ascending; NULL: all of them */
+    double *fixed;   /* [p] load of the objects that may not */
+    int64_t *room;   /* [p] bytes of memory left beside those; NULL: no limits */
+    int64_t least;   /* smallest memory of an object that may migrate */
+} plb_problem_t;
+
+/** Split the objects and check what must hold for any placement to exist: the fixed objects fit
+ *  where they are, the largest movable one fits somewhere, and all of them fit in total.  One
+ *  load per object only.  `self` owns its arrays, borrows `in`. */
+int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *err);
+void plb_problem_free(plb_problem_t *self);
+
+/** The i-th object that may migrate. */
+static inline int32_t plb_problem_object(const plb_problem_t *self, int64_t i)
+{
+    return self->object == NULL ? (int32_t)i : self->object[i];
+}
+
+/** Are the ranks of one speed, with the same background, and all objects free to go to any? */
+bool plb_problem_all_alike(const plb_problem_t *self);
+
+/** Get ready to order the loads of the objects that may migrate, the heaviest first, by their
+ *  position among these. */
+int plb_problem_by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err);
+
+/** A placement by memory alone into rank[n_objects]: first fit, largest objects first, going
+ *  back where an object fits nowhere, for a bounded number of steps; then the present one.
+ *  PLB_ERR_INFEASIBLE if that exceeds a limit too.  Fixed objects stay. */
+int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
+                     plb_err_t *err);
+
+/** Make `rank` keep to the memory limits: ranks above theirs give their largest objects to the
+ *  ranks with most room; if those do not fit, everything is packed anew. */
+int plb_problem_repair(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
+                       plb_err_t *err);
+
+#endif

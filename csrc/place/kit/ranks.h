@@ -1,0 +1,81 @@
+/* What ranks have and may have while a refinement moves objects: loads against what is allowed,
+ * and memory.
+ *
+ *   allowed[r] = (limit - background[r]) * speed[r]
+ * so that a rank is at `limit` seconds when its load is what it is allowed.
+ */
+#ifndef PLB_PLACE_KIT_RANKS_H
+#define PLB_PLACE_KIT_RANKS_H
+
+#include <stdbool.h>
+
+#include "place/kit/problem.h"
+
+typedef struct plb_ranks {
+    const plb_problem_t *problem;
+    const plb_snapshot_t *in;
+    int32_t *rank;   /* [n_objects] the caller's: where the objects are now */
+    double limit;    /* seconds */
+    double *load;    /* [p] */
+    double *allowed; /* [p] load */
+    int32_t *on;     /* [p] objects there */
+    int64_t *room;   /* [p] bytes of memory left, or NULL */
+    double heaviest; /* largest load of one object that may migrate */
+} plb_ranks_t;
+
+/** Add up what the ranks have under `rank`, which stays the caller's.  Free also on failure. */
+int plb_ranks_init(plb_ranks_t *self, const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
+void plb_ranks_free(plb_ranks_t *self);
+
+/** The time at which all ranks would end together; with equal speeds the mean of their times. */
+double plb_ranks_average(const plb_ranks_t *self);
+
+/** Set `limit` and what it allows. */
+void plb_ranks_allow(plb_ranks_t *self, double limit);
+
+/** Seconds of the most loaded rank. */
+double plb_ranks_max(const plb_ranks_t *self);
+
+/** Move object i, loads and memory included. */
+void plb_ranks_move(plb_ranks_t *self, int32_t i, int32_t to);
+
+/** The same where its load and rank are known: nothing waits for memory. */
+void plb_ranks_move_known(plb_ranks_t *self, int32_t i, double load, int32_t from, int32_t to);
+
+static inline double plb_ranks_background(const plb_ranks_t *self, int32_t r)
+{
+    return self->in->background == NULL ? 0.0 : self->in->background[r];
+}
+
+static inline double plb_ranks_seconds(const plb_ranks_t *self, int32_t r)
+{
+    return plb_ranks_background(self, r) + self->load[r] / plb_speed(self->in, r);
+}
+
+static inline double plb_ranks_gap(const plb_ranks_t *self, int32_t r)
+{
+    return self->allowed[r] - self->load[r];
+}
+
+static inline bool plb_ranks_fits(const plb_ranks_t *self, int32_t r, double load)
+{
+    return self->load[r] + load <= self->allowed[r];
+}
+
+/** Has rank r the memory for object i? */
+static inline bool plb_ranks_has_room(const plb_ranks_t *self, int32_t r, int32_t i)
+{
+    return self->room == NULL || self->room[r] >= self->in->memory[i];
+}
+
+/** Have the ranks of objects a and b the memory for each other's? */
+static inline bool plb_ranks_has_room_exchanged(const plb_ranks_t *self, int32_t a, int32_t b)
+{
+    if (self->room == NULL) {
+        return true;
+    }
+    const int64_t more = self->in->memory[a] - self->in->memory[b];
+    return self->room[self->rank[b]] >= more && self->room[self->rank[a]] >= -more;
+}
+
+#endif

@@ -1,0 +1,189 @@
+#include "place/kit/rectangles.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "base/sort.h"
+#include "place/kit/apportion.h"
+
+/* Of each column: its part of all shares, and how many processors with a share it has. */
+typedef struct columns {
+    double *share;
+    int64_t *busy;
+} columns_t;
+
+static int columns_init(columns_t *self, const double *share, const int32_t *column, int32_t p,
+                        plb_err_t *err)
+{
+    int ret = PLB_OK;
+    *self = (columns_t){0};
+    PLB_NEW0(self->share, p);
+    PLB_NEW0(self->busy, p);
+    for (int32_t i = 0; i < p; i++) {
+        if (column[i] < 0 || column[i] >= p) {
+            ret = PLB_FAIL(err, PLB_ERR_RANGE, "column[%d] is %d: expected 0 ... %d", i, column[i],
+                           p - 1);
+            goto out;
+        }
+        self->share[column[i]] += share[i];
+        self->busy[column[i]] += share[i] > 0.0;
+    }
+out:
+    return ret;
+}
+
+static void columns_free(columns_t *self)
+{
+    plb_free(self->share);
+    plb_free(self->busy);
+}
+
+int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t p, double rows,
+                             double cols, double *perimeter, plb_err_t *err)
+{
+    columns_t columns;
+    double total = 0.0;
+    int ret = columns_init(&columns, share, column, p, err);
+    *perimeter = 0.0;
+    ret = ret == PLB_OK ? plb_apportion_total(share, p, &total, err) : ret;
+    for (int32_t c = 0; ret == PLB_OK && c < p; c++) {
+        if (columns.busy[c] > 0) {
+            *perimeter += rows + cols * columns.share[c] / total * (double)columns.busy[c];
+        }
+    }
+    columns_free(&columns);
+    return ret;
+}
+
+/* cost[k]: of the k largest shares; from[k]: where the last of their columns begins.  above[k]:
+ * their sum. */
+static void cut(const double *above, int32_t n, double rows, double cols, double *cost,
+                int32_t *from)
+{
+    cost[0] = 0.0;
+    for (int32_t k = 1; k <= n; k++) {
+        cost[k] = INFINITY;
+        for (int32_t j = 0; j < k; j++) {
+            const double width = cols * (above[k] - above[j]) / above[n];
+            const double here = cost[j] + rows + width * (double)(k - j);
+            if (here < cost[k]) {
+                cost[k] = here;
+                from[k] = j;
+            }
+        }
+    }
+}
+
+/* Columns numbered in the order in which processors name them first. */
+static void number(const int32_t *of, int32_t p, int32_t *first, int32_t *column)
+{
+    int32_t n = 0;
+    for (int32_t c = 0; c < p; c++) {
+        first[c] = -1;
+    }
+    for (int32_t i = 0; i < p; i++) {
+        if (first[of[i]] < 0) {
+            first[of[i]] = n++;
+        }
+        column[i] = first[of[i]];
+    }
+}
+
+int plb_rectangles_columns(const double *share, int32_t p, double rows, double cols,
+                           int32_t *column, double *perimeter, plb_err_t *err)
+{
+    plb_loads_t order = {0};
+    double total, *above = NULL, *cost = NULL;
+    int32_t *from = NULL, *of = NULL, n = 0;
+    int ret = plb_apportion_total(share, p, &total, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    PLB_NEW(above, (int64_t)p + 1);
+    PLB_NEW(cost, (int64_t)p + 1);
+    PLB_NEW(from, (int64_t)p + 1);
+    PLB_NEW0(of, p);
+    ret = plb_loads_init(&order, share, p, PLB_DESCENDING, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    plb_loads_sort(&order, p);
+    above[0] = 0.0;
+    for (; n < p && share[order.item[n].id] > 0.0; n++) { /* who has no share is in column 0 */
+        above[n + 1] = above[n] + share[order.item[n].id];
+    }
+    cut(above, n, rows, cols, cost, from);
+    for (int32_t k = n; k > 0; k = from[k]) {
+        for (int32_t j = from[k]; j < k; j++) {
+            of[order.item[j].id] = from[k];
+        }
+    }
+    *perimeter = cost[n];
+    number(of, p, from, column);
+out:
+    plb_loads_free(&order);
+    plb_free(above);
+    plb_free(cost);
+    plb_free(from);
+    plb_free(of);
+    return ret;
+}
+
+/* The rectangles of one column, first[0] ... first[1]. */
+static int stack(const double *share, const int32_t *column, int32_t p, int32_t c, int64_t rows,
+                 const int64_t *first, double *mine, int64_t *height, int64_t *box, plb_err_t *err)
+{
+    int64_t at = 0;
+    int ret;
+    for (int32_t i = 0; i < p; i++) {
+        mine[i] = column[i] == c ? share[i] : 0.0;
+    }
+    ret = plb_apportion(mine, p, rows, height, err);
+    for (int32_t i = 0; ret == PLB_OK && i < p; i++) {
+        if (column[i] == c) {
+            box[4 * i] = at;
+            at += height[i];
+            box[4 * i + 1] = at;
+            box[4 * i + 2] = first[0];
+            box[4 * i + 3] = first[1];
+        }
+    }
+    return ret;
+}
+
+int plb_rectangles_place(const double *share, const int32_t *column, int32_t p, int64_t rows,
+                         int64_t cols, int64_t *box, plb_err_t *err)
+{
+    columns_t columns;
+    int64_t *width = NULL, *height = NULL;
+    double *mine = NULL;
+    int ret = columns_init(&columns, share, column, p, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    PLB_NEW(width, p);
+    PLB_NEW(height, p);
+    PLB_NEW(mine, p);
+    ret = plb_apportion(columns.share, p, cols, width, err);
+    int64_t first[2] = {0, 0};
+    for (int32_t c = 0; ret == PLB_OK && c < p; c++) {
+        first[1] = first[0] + width[c];
+        if (columns.busy[c] > 0) {
+            ret = stack(share, column, p, c, rows, first, mine, height, box, err);
+        } else {
+            for (int32_t i = 0; i < p; i++) {
+                if (column[i] == c) {
+                    box[4 * i] = box[4 * i + 1] = 0;
+                    box[4 * i + 2] = box[4 * i + 3] = first[0];
+                }
+            }
+        }
+        first[0] = first[1];
+    }
+out:
+    plb_free(width);
+    plb_free(height);
+    plb_free(mine);
+    columns_free(&columns);
+    return ret;
+}

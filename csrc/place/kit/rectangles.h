@@ -1,0 +1,32 @@
+/* A grid of units in one rectangle for each processor, as large as its share.
+ *
+ * Column-based (Beaumont, Boudet, Rastello, Robert, "Matrix multiplication on heterogeneous
+ * platforms", IEEE TPDS 12, 2001): the grid is cut into columns, each column into the rectangles
+ * of its processors.  The sum of half perimeters, what neighbours exchange, is then the least
+ * where each column has processors that are neighbours in the order of their shares; which ones, a
+ * dynamic programme finds.
+ */
+#ifndef PLB_PLACE_KIT_RECTANGLES_H
+#define PLB_PLACE_KIT_RECTANGLES_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+/** column[i]: the column of processor i with share[i] >= 0, of a grid of rows x cols; columns
+ *  are numbered by their lowest processor.  *perimeter: the sum of the half perimeters, in units.
+ *  Ties: fewer columns to the left.  O(p^2). */
+int plb_rectangles_columns(const double *share, int32_t p, double rows, double cols,
+                           int32_t *column, double *perimeter, plb_err_t *err);
+
+/** The same sum for columns that are given, and exact shares. */
+int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t p, double rows,
+                             double cols, double *perimeter, plb_err_t *err);
+
+/** box[4 p]: first row and end, first column and end, of each processor.  Widths of the columns
+ *  and heights in them are apportioned by the largest remainder; within a column processors stand
+ *  in their order.  Columns are numbered 0 ... below p. */
+int plb_rectangles_place(const double *share, const int32_t *column, int32_t p, int64_t rows,
+                         int64_t cols, int64_t *box, plb_err_t *err);
+
+#endif

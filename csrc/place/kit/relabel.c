@@ -1,0 +1,152 @@
+#include "place/kit/relabel.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/sort.h"
+
+/* Pairs of a rank and a part that have items in common. */
+typedef struct overlap {
+    int64_t n;
+    int32_t *rank, *part; /* [n] */
+    double *common;       /* [n] */
+} overlap_t;
+
+/* Items by rank: those of rank r are item[start[r]] ... item[start[r + 1] - 1]. */
+static void by_rank(int64_t n, const int32_t *now, int32_t p, int64_t *start, int32_t *item)
+{
+    memset(start, 0, ((size_t)p + 1) * sizeof *start);
+    for (int64_t i = 0; i < n; i++) {
+        start[now[i]]++;
+    }
+    for (int32_t r = 0; r < p; r++) { /* ends, from which each rank is filled down */
+        start[r + 1] += start[r];
+    }
+    for (int64_t i = n; i-- > 0;) {
+        item[--start[now[i]]] = (int32_t)i;
+    }
+}
+
+static int find_overlap(int64_t n, const int32_t *now, const int32_t *part, const double *counts,
+                        int32_t p, overlap_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t *start = NULL, *at = NULL;
+    int32_t *item = NULL;
+    PLB_NEW(start, (int64_t)p + 1);
+    PLB_NEW(at, p);
+    PLB_NEW(item, n);
+    PLB_NEW(out->rank, n);
+    PLB_NEW(out->part, n);
+    PLB_NEW(out->common, n);
+    by_rank(n, now, p, start, item);
+    memset(at, -1, (size_t)p * sizeof *at); /* -1, or where the pair stands */
+    for (int32_t r = 0; r < p; r++) {
+        const int64_t first = out->n;
+        for (int64_t k = start[r]; k < start[r + 1]; k++) {
+            const int32_t to = part[item[k]];
+            if (at[to] < first) {
+                at[to] = out->n++;
+                out->rank[at[to]] = r;
+                out->part[at[to]] = to;
+                out->common[at[to]] = 0.0;
+            }
+            out->common[at[to]] += counts == NULL ? 1.0 : counts[item[k]];
+        }
+    }
+out:
+    plb_free(start);
+    plb_free(at);
+    plb_free(item);
+    return ret;
+}
+
+static bool alike(const double *kind, int32_t a, int32_t b)
+{
+    return kind == NULL || kind[a] == kind[b];
+}
+
+/* The pairs with most in common first; parts without a partner keep -1. */
+static int match(const overlap_t *overlap, const double *kind, uint8_t *taken, int32_t *name,
+                 plb_err_t *err)
+{
+    plb_loads_t order = {0};
+    const int ret = plb_loads_init(&order, overlap->common, overlap->n, PLB_DESCENDING, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    plb_loads_sort(&order, order.n);
+    for (int64_t k = 0; k < order.n; k++) {
+        const int32_t pair = order.item[k].id;
+        const int32_t part = overlap->part[pair], rank = overlap->rank[pair];
+        if (name[part] < 0 && !taken[rank] && alike(kind, part, rank)) {
+            name[part] = rank;
+            taken[rank] = 1;
+        }
+    }
+    plb_loads_free(&order);
+    return ret;
+}
+
+/* Of each kind as many ranks are left as parts: put both in order of their kind, then number. */
+static int match_the_rest(int32_t p, const double *kind, const uint8_t *taken, int32_t *name,
+                          plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double *of_part = NULL, *of_rank = NULL;
+    int32_t *part = NULL, *rank = NULL, n = 0, m = 0;
+    plb_loads_t parts = {0}, ranks = {0};
+    PLB_NEW(of_part, p);
+    PLB_NEW(of_rank, p);
+    PLB_NEW(part, p);
+    PLB_NEW(rank, p);
+    for (int32_t r = 0; r < p; r++) {
+        if (name[r] < 0) {
+            of_part[n] = kind == NULL ? 0.0 : kind[r];
+            part[n++] = r;
+        }
+        if (!taken[r]) {
+            of_rank[m] = kind == NULL ? 0.0 : kind[r];
+            rank[m++] = r;
+        }
+    }
+    if ((ret = plb_loads_init(&parts, of_part, n, PLB_ASCENDING, err)) ||
+        (ret = plb_loads_init(&ranks, of_rank, n, PLB_ASCENDING, err))) {
+        goto out;
+    }
+    plb_loads_sort(&parts, n);
+    plb_loads_sort(&ranks, n);
+    for (int32_t k = 0; k < n; k++) {
+        name[part[parts.item[k].id]] = rank[ranks.item[k].id];
+    }
+out:
+    plb_loads_free(&parts);
+    plb_loads_free(&ranks);
+    plb_free(of_part);
+    plb_free(of_rank);
+    plb_free(part);
+    plb_free(rank);
+    return ret;
+}
+
+int plb_relabel(int64_t n, const int32_t *now, const int32_t *part, const double *counts,
+                int32_t p, const double *kind, int32_t *name, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    overlap_t overlap = {0};
+    uint8_t *taken = NULL;
+    PLB_NEW0(taken, p);
+    ret = find_overlap(n, now, part, counts, p, &overlap, err);
+    if (ret == PLB_OK) {
+        memset(name, -1, (size_t)p * sizeof *name);
+        ret = match(&overlap, kind, taken, name, err);
+    }
+    ret = ret == PLB_OK ? match_the_rest(p, kind, taken, name, err) : ret;
+out:
+    plb_free(overlap.rank);
+    plb_free(overlap.part);
+    plb_free(overlap.common);
+    plb_free(taken);
+    return ret;
+}

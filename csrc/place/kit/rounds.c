@@ -1,0 +1,398 @@
+#include "place/kit/rounds.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/parallel.h"
+#include "base/exact.h"
+
+/* ---- a snapshot by rank --------------------------------------------------------------------- */
+
+/* What belongs together in groups: item[start[g] ... start[g + 1] - 1] are those of group g,
+ * ascending. */
+typedef struct groups {
+    int64_t *start;
+    int32_t *item;
+} groups_t;
+
+/* By group[n] in 0 ... n_groups - 1. */
+static int groups_init(groups_t *self, const int32_t *group, int64_t n, int32_t n_groups,
+                       plb_err_t *err)
+{
+    int ret = PLB_OK;
+    PLB_NEW0(self->start, n_groups + 2);
+    PLB_NEW(self->item, n);
+    for (int64_t i = 0; i < n; i++) {
+        self->start[group[i] + 2]++;
+    }
+    for (int32_t g = 0; g < n_groups; g++) {
+        self->start[g + 2] += self->start[g + 1];
+    }
+    for (int64_t i = 0; i < n; i++) { /* start[g + 1] moves from the begin of g to its end */
+        self->item[self->start[group[i] + 1]++] = (int32_t)i;
+    }
+out:
+    return ret;
+}
+
+static void groups_free(groups_t *self)
+{
+    plb_free(self->start);
+    plb_free(self->item);
+}
+
+typedef struct shares {
+    plb_share_t *share; /* [p] */
+    groups_t objects, ranks;
+    int64_t *id;
+    double *load;
+    int64_t *memory;
+    uint8_t *migratable;
+    int32_t *place; /* [n] of each object in its share */
+    int64_t *edge_start;
+    int32_t *edge_object, *edge_peer_rank;
+    int64_t *edge_peer_id;
+    double *edge_bytes;
+} shares_t;
+
+static void shares_free(shares_t *self)
+{
+    plb_free(self->share);
+    groups_free(&self->objects);
+    groups_free(&self->ranks);
+    plb_free(self->id);
+    plb_free(self->load);
+    plb_free(self->memory);
+    plb_free(self->migratable);
+    plb_free(self->place);
+    plb_free(self->edge_start);
+    plb_free(self->edge_object);
+    plb_free(self->edge_peer_rank);
+    plb_free(self->edge_peer_id);
+    plb_free(self->edge_bytes);
+}
+
+static int share_objects(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
+{
+    const int64_t n = in->n_objects;
+    int ret = groups_init(&self->objects, in->rank, n, in->n_ranks, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    PLB_NEW(self->id, n);
+    PLB_NEW(self->load, n);
+    PLB_NEW(self->place, n);
+    if (in->memory != NULL) {
+        PLB_NEW(self->memory, n);
+    }
+    if (in->migratable != NULL) {
+        PLB_NEW(self->migratable, n);
+    }
+    for (int64_t k = 0; k < n; k++) {
+        const int32_t i = self->objects.item[k];
+        self->id[k] = i;
+        self->load[k] = in->load[i];
+        self->place[i] = (int32_t)(k - self->objects.start[in->rank[i]]);
+        if (self->memory != NULL) {
+            self->memory[k] = in->memory[i];
+        }
+        if (self->migratable != NULL) {
+            self->migratable[k] = in->migratable[i];
+        }
+    }
+out:
+    return ret;
+}
+
+/* An edge belongs to the rank of its sender. */
+static int share_edges(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int64_t m = in->n_edges;
+    PLB_NEW0(self->edge_start, in->n_ranks + 2);
+    PLB_NEW(self->edge_object, m);
+    PLB_NEW(self->edge_peer_id, m);
+    PLB_NEW(self->edge_peer_rank, m);
+    PLB_NEW(self->edge_bytes, m);
+    for (int64_t e = 0; e < m; e++) {
+        self->edge_start[in->rank[in->edge_src[e]] + 2]++;
+    }
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        self->edge_start[r + 2] += self->edge_start[r + 1];
+    }
+    for (int64_t e = 0; e < m; e++) {
+        const int64_t at = self->edge_start[in->rank[in->edge_src[e]] + 1]++;
+        self->edge_object[at] = self->place[in->edge_src[e]];
+        self->edge_peer_id[at] = in->edge_dst[e];
+        self->edge_peer_rank[at] = in->rank[in->edge_dst[e]];
+        self->edge_bytes[at] = in->edge_bytes[e];
+    }
+out:
+    return ret;
+}
+
+/* The share of rank r, of what is there already. */
+static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, int32_t r)
+{
+    const int64_t begin = self->objects.start[r], edge = self->edge_start[r];
+    plb_share_t out = {
+        .rank = r,
+        .n_ranks = in->n_ranks,
+        .speed = plb_speed(in, r),
+        .background = in->background == NULL ? 0.0 : in->background[r],
+        .memory_limit = in->memory_limit == NULL || in->memory == NULL ? -1 : in->memory_limit[r],
+        .n = self->objects.start[r + 1] - begin,
+        .id = self->id + begin,
+        .load = self->load + begin,
+        .memory = self->memory == NULL ? NULL : self->memory + begin,
+        .migratable = self->migratable == NULL ? NULL : self->migratable + begin,
+        .n_edges = self->edge_start[r + 1] - edge,
+        .edge_object = self->edge_object + edge,
+        .edge_peer_id = self->edge_peer_id + edge,
+        .edge_peer_rank = self->edge_peer_rank + edge,
+        .edge_bytes = self->edge_bytes + edge,
+    };
+    if (in->node != NULL) {
+        const int64_t *start = &self->ranks.start[in->node[r]];
+        out.neighbour = self->ranks.item + start[0];
+        out.n_neighbours = (int32_t)(start[1] - start[0]);
+    }
+    return out;
+}
+
+static int shares_init(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
+{
+    int32_t nodes = 0;
+    int ret = share_objects(self, in, err);
+    ret = ret == PLB_OK ? share_edges(self, in, err) : ret;
+    for (int32_t r = 0; in->node != NULL && r < in->n_ranks; r++) {
+        nodes = in->node[r] >= nodes ? in->node[r] + 1 : nodes;
+    }
+    if (ret == PLB_OK && in->node != NULL) {
+        ret = groups_init(&self->ranks, in->node, in->n_ranks, nodes, err);
+    }
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    PLB_NEW(self->share, in->n_ranks);
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        self->share[r] = share_of(self, in, r);
+    }
+out:
+    return ret;
+}
+
+/* ---- the driver ----------------------------------------------------------------------------- */
+
+enum {
+    MANY = 256, /* ranks from which on a second thread pays */
+    MOST_THREADS = 64,
+};
+
+typedef struct driver {
+    int32_t p;
+    plb_agent_t **agent; /* [p] */
+    plb_note_t *inbox;   /* of all ranks: that of r is start[r] ... start[r + 1] - 1 */
+    int64_t *start;      /* [p + 2] */
+    int64_t room;
+    plb_tally_t all;
+    int32_t *last; /* [p] the last rank that wrote to this one in the round */
+    int ret[MOST_THREADS];
+    plb_err_t err[MOST_THREADS];
+} driver_t;
+
+static void driver_free(driver_t *self)
+{
+    for (int32_t r = 0; self->agent != NULL && r < self->p; r++) {
+        plb_agent_destroy(self->agent[r]);
+    }
+    plb_free(self->agent);
+    plb_free(self->inbox);
+    plb_free(self->start);
+    plb_free(self->last);
+}
+
+static int driver_init(driver_t *self, const plb_agent_type_t *type, const shares_t *shares,
+                       const plb_snapshot_t *in, const plb_opts_t *opts, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    self->p = in->n_ranks;
+    PLB_NEW0(self->agent, self->p);
+    PLB_NEW0(self->start, self->p + 2);
+    PLB_NEW(self->last, self->p);
+    for (int32_t r = 0; r < self->p; r++) {
+        self->agent[r] = plb_agent_new(type, &shares->share[r], opts, err);
+        if (self->agent[r] == NULL) {
+            ret = err->code;
+            goto out;
+        }
+    }
+out:
+    return ret;
+}
+
+/* The agents of one part of the ranks do their round. */
+static void run_part(void *arg, int part, int n_parts)
+{
+    driver_t *self = arg;
+    const int32_t begin = (int32_t)((int64_t)self->p * part / n_parts);
+    const int32_t end = (int32_t)((int64_t)self->p * (part + 1) / n_parts);
+    self->ret[part] = PLB_OK;
+    for (int32_t r = begin; r < end && self->ret[part] == PLB_OK; r++) {
+        self->ret[part] =
+            plb_agent_round(self->agent[r], self->inbox + self->start[r],
+                            self->start[r + 1] - self->start[r], &self->all, &self->err[part]);
+    }
+}
+
+static int run_round(driver_t *self, plb_err_t *err)
+{
+    const int parts = self->p < MANY ? 1 : plb_cores();
+    plb_parallel(parts, run_part, self);
+    for (int k = 0; k < parts; k++) {
+        if (self->ret[k] != PLB_OK) { /* that of the lowest rank */
+            if (err != NULL) {
+                *err = self->err[k];
+            }
+            return self->ret[k];
+        }
+    }
+    return PLB_OK;
+}
+
+static void merge_tallies(driver_t *self)
+{
+    plb_exact_t sum[PLB_TALLY_SUMS] = {{{0}}};
+    plb_tally_t all = {0};
+    for (int32_t r = 0; r < self->p; r++) {
+        const plb_tally_t *mine = &self->agent[r]->mine;
+        for (int k = 0; k < PLB_TALLY_SUMS; k++) {
+            plb_exact_add(&sum[k], mine->sum[k]);
+        }
+        for (int k = 0; k < PLB_TALLY_MAXIMA; k++) {
+            all.max[k] = mine->max[k] > all.max[k] ? mine->max[k] : all.max[k];
+        }
+        for (int k = 0; k < PLB_TALLY_COUNTS; k++) {
+            all.count[k] += mine->count[k];
+        }
+    }
+    for (int k = 0; k < PLB_TALLY_SUMS; k++) {
+        all.sum[k] = plb_exact_value(&sum[k]);
+    }
+    self->all = all;
+}
+
+static void count_traffic(driver_t *self, plb_traffic_t *traffic)
+{
+    memset(self->last, -1, (size_t)self->p * sizeof *self->last);
+    traffic->rounds++;
+    for (int32_t r = 0; r < self->p; r++) {
+        const plb_agent_t *agent = self->agent[r];
+        for (int64_t k = 0; k < agent->n_notes; k++) {
+            const int32_t to = agent->note[k].peer;
+            traffic->messages[r] += self->last[to] != r;
+            self->last[to] = r;
+        }
+        traffic->bytes[r] += agent->n_notes * (int64_t)sizeof *agent->note;
+        traffic->held[r] = agent->held;
+    }
+}
+
+/* Put all notes in order of reader; those of a reader come in order of writer. */
+static int carry(driver_t *self, plb_err_t *err)
+{
+    int64_t total = 0;
+    memset(self->start, 0, (size_t)(self->p + 2) * sizeof *self->start);
+    for (int32_t r = 0; r < self->p; r++) {
+        const plb_agent_t *agent = self->agent[r];
+        for (int64_t k = 0; k < agent->n_notes; k++) {
+            self->start[agent->note[k].peer + 2]++;
+        }
+        total += agent->n_notes;
+    }
+    if (total > self->room) {
+        plb_note_t *bigger = plb_malloc((size_t)(total + total / 4), sizeof *bigger);
+        if (bigger == NULL) {
+            return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld notes", (long long)total);
+        }
+        plb_free(self->inbox);
+        self->inbox = bigger;
+        self->room = total + total / 4;
+    }
+    for (int32_t r = 0; r < self->p; r++) {
+        self->start[r + 2] += self->start[r + 1];
+    }
+    for (int32_t r = 0; r < self->p; r++) {
+        const plb_agent_t *agent = self->agent[r];
+        for (int64_t k = 0; k < agent->n_notes; k++) {
+            plb_note_t *to = &self->inbox[self->start[agent->note[k].peer + 1]++];
+            *to = agent->note[k];
+            to->peer = r;
+        }
+    }
+    return PLB_OK;
+}
+
+static int run_all(driver_t *self, const plb_opts_t *opts, plb_traffic_t *traffic, plb_err_t *err)
+{
+    for (;;) {
+        int ret = run_round(self, err);
+        if (ret == PLB_OK && traffic != NULL) {
+            count_traffic(self, traffic);
+        }
+        if (ret != PLB_OK || self->agent[0]->done) {
+            return ret;
+        }
+        merge_tallies(self);
+        ret = carry(self, err);
+        if (ret == PLB_OK && opts->tick != NULL) {
+            ret = opts->tick(opts->tick_arg);
+        }
+        if (ret != PLB_OK) {
+            return ret;
+        }
+    }
+}
+
+static int check(const plb_snapshot_t *in, plb_err_t *err)
+{
+    if (in->n_components != 1) {
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "load has %d components an object: expected 1 for this strategy",
+                        in->n_components);
+    }
+    if (in->block != NULL && in->memory_limit != NULL) {
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "block is given, with memory_limit: expected no shared blocks for this "
+                        "strategy");
+    }
+    return PLB_OK;
+}
+
+int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const plb_opts_t *opts,
+                   int32_t *out, plb_traffic_t *traffic, plb_err_t *err)
+{
+    shares_t shares = {0};
+    driver_t driver = {0};
+    plb_err_t own = {0, ""};
+    err = err == NULL ? &own : err;
+    int ret = check(in, err);
+    ret = ret == PLB_OK ? shares_init(&shares, in, err) : ret;
+    ret = ret == PLB_OK ? driver_init(&driver, type, &shares, in, opts, err) : ret;
+    ret = ret == PLB_OK ? run_all(&driver, opts, traffic, err) : ret;
+    for (int32_t r = 0; ret == PLB_OK && r < in->n_ranks; r++) {
+        const plb_share_t *share = &shares.share[r];
+        for (int64_t i = 0; i < share->n; i++) {
+            out[share->id[i]] = driver.agent[r]->answer[i];
+        }
+    }
+    driver_free(&driver);
+    shares_free(&shares);
+    return ret;
+}
+
+int plb_strategy_in_rounds(const plb_strategy_t *self, const plb_snapshot_t *in,
+                           const plb_opts_t *opts, int32_t *out, plb_err_t *err)
+{
+    return plb_rounds_run(self->agent, in, opts, out, NULL, err);
+}

@@ -1,0 +1,23 @@
+/* The agents of all ranks of a snapshot as virtual ranks in this process. */
+#ifndef PLB_PLACE_KIT_ROUNDS_H
+#define PLB_PLACE_KIT_ROUNDS_H
+
+#include "place/kit/agent.h"
+
+/* What a placement in rounds costs; arrays [n_ranks], the caller's. */
+typedef struct plb_traffic {
+    int64_t rounds;
+    int64_t *messages, *bytes; /* sent */
+    int64_t *held;             /* most entries and notes held at a time */
+} plb_traffic_t;
+
+/** Run them, on as many threads as pays; the answer does not depend on how many.  `traffic` may
+ *  be NULL. */
+int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const plb_opts_t *opts,
+                   int32_t *out, plb_traffic_t *traffic, plb_err_t *err);
+
+/** The `run` of every distributed strategy of the table. */
+int plb_strategy_in_rounds(const plb_strategy_t *self, const plb_snapshot_t *in,
+                           const plb_opts_t *opts, int32_t *out, plb_err_t *err);
+
+#endif

@@ -1,0 +1,36 @@
+/* Loads and bytes as the whole numbers of 32 bits that partitioning libraries take. */
+#ifndef PLB_PLACE_KIT_SCALE_H
+#define PLB_PLACE_KIT_SCALE_H
+
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Sums of weights end here at most: libraries add them in 32 bits, in both directions. */
+enum { PLB_MOST_WEIGHT = 1 << 30 };
+
+/** What to multiply by, so that the sum is PLB_MOST_WEIGHT; 1 for whole numbers that are small
+ *  enough.  Next to nothing (1e-300) remains nothing.  None is negative. */
+static inline double plb_scale_of(const double *x, int64_t n)
+{
+    double total = 0.0;
+    bool whole = true;
+    for (int64_t i = 0; i < n; i++) {
+        total += x[i];
+        whole = whole && x[i] <= PLB_MOST_WEIGHT && x[i] == (double)(int32_t)x[i];
+    }
+    return total == 0.0 || (whole && total <= PLB_MOST_WEIGHT)
+               ? 1.0
+               : fmin(PLB_MOST_WEIGHT / total, DBL_MAX);
+}
+
+/** Rounded to nearest, at least `least`. */
+static inline int32_t plb_scaled(double x, double scale, int32_t least)
+{
+    const double y = x * scale + 0.5;
+    const int32_t whole = y < PLB_MOST_WEIGHT ? (int32_t)y : PLB_MOST_WEIGHT;
+    return whole < least ? least : whole;
+}
+
+#endif

@@ -1,0 +1,329 @@
+#include "place/kit/swaps.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "place/kit/affinity.h"
+
+enum { ROOMY = 8, MOST_NEAR = 20, BLOCK = 128, NOBODY = -1 };
+
+/* Pairs and entries looked at, about a tenth of a second. */
+static const double WORK = 2e7;
+
+/* A gain below this part of a time is rounding. */
+static const double SLACK = 1e-9;
+
+typedef struct swaps {
+    plb_ranks_t *ranks;
+    double *comm; /* [p] or NULL */
+    double limit, work;
+    plb_affinity_t affinity;
+    int32_t *head, *next, *prev; /* objects of each rank that may migrate */
+    double *talk;                /* [n_objects] with the object at hand */
+    int32_t *near;               /* [p] ranks to look at */
+    int32_t *stamp;              /* [p] the step in which a rank came into `near` */
+    int32_t n_near;
+} swaps_t;
+
+/* What an object exchanges with its own rank [0] and with the other one [1]. */
+typedef struct view {
+    double load, all, sent[2], received[2];
+} view_t;
+
+/* Object i of rank `from` to rank `to`, and j, if it is one, from there. */
+typedef struct step {
+    int32_t i, j, from, to;
+    double over, gain; /* seconds above the limit that are left; cost of messages saved */
+} step_t;
+
+static double seconds(const swaps_t *self, int32_t r)
+{
+    return plb_ranks_seconds(self->ranks, r) + (self->comm == NULL ? 0.0 : self->comm[r]);
+}
+
+static void enter(swaps_t *self, int32_t i, int32_t r)
+{
+    self->prev[i] = NOBODY;
+    self->next[i] = self->head[r];
+    if (self->head[r] != NOBODY) {
+        self->prev[self->head[r]] = i;
+    }
+    self->head[r] = i;
+}
+
+static void leave(swaps_t *self, int32_t i, int32_t r)
+{
+    if (self->prev[i] == NOBODY) {
+        self->head[r] = self->next[i];
+    } else {
+        self->next[self->prev[i]] = self->next[i];
+    }
+    if (self->next[i] != NOBODY) {
+        self->prev[self->next[i]] = self->prev[i];
+    }
+}
+
+static view_t view_of(swaps_t *self, int32_t i, int32_t own, int32_t other)
+{
+    const plb_affinity_t *a = &self->affinity;
+    view_t out = {.load = self->ranks->in->load[i]};
+    for (int64_t k = a->start[i]; k < a->start[i + 1]; k++) {
+        const int32_t r = self->ranks->rank[a->other[k]];
+        out.all += a->sent[k];
+        if (r == own || r == other) {
+            out.sent[r == other] += a->sent[k];
+            out.received[r == other] += a->received[k];
+        }
+    }
+    self->work -= (double)(a->start[i + 1] - a->start[i]) + 1.0;
+    return out;
+}
+
+/* talk[] of the objects that j talks to, or 0 again. */
+static void set_talk(swaps_t *self, int32_t j, bool on)
+{
+    const plb_affinity_t *a = &self->affinity;
+    for (int64_t k = a->start[j]; k < a->start[j + 1]; k++) {
+        self->talk[a->other[k]] = on ? self->talk[a->other[k]] + a->sent[k] + a->received[k] : 0.0;
+    }
+}
+
+/* Two ranks that are looked at: what they take now, and per load. */
+typedef struct pair {
+    double before, there, slower_from, slower_to; /* seconds; seconds a load */
+} pair_t;
+
+static pair_t pair_of(const swaps_t *self, int32_t from, int32_t to)
+{
+    const plb_snapshot_t *in = self->ranks->in;
+    return (pair_t){seconds(self, from), seconds(self, to), 1.0 / plb_speed(in, from),
+                    1.0 / plb_speed(in, to)};
+}
+
+/* What the ranks of x and y take more if x and y change places; they exchange `talk`, which stays
+ * between the ranks. */
+static inline void difference(const swaps_t *self, const pair_t *ranks, const view_t *x,
+                              const view_t *y, double talk, double *from, double *to)
+{
+    *from = (y->load - x->load) * ranks->slower_from;
+    *to = (x->load - y->load) * ranks->slower_to;
+    if (self->comm != NULL) {
+        *from +=
+            x->received[0] - (x->all - x->sent[0]) + (y->all - y->sent[1]) - y->received[1] + talk;
+        *to +=
+            (x->all - x->sent[1]) - x->received[1] + y->received[0] - (y->all - y->sent[0]) + talk;
+    }
+}
+
+static double won(const view_t *x)
+{
+    return x->sent[1] + x->received[1] - x->sent[0] - x->received[0];
+}
+
+static bool better(const step_t *x, const step_t *y)
+{
+    if (x->over != y->over) {
+        return x->over < y->over;
+    }
+    if (x->gain != y->gain) {
+        return x->gain > y->gain;
+    }
+    return x->i != y->i ? x->i < y->i : x->to != y->to ? x->to < y->to : x->j < y->j;
+}
+
+/* Take the step for the best one, if it is that. */
+static inline void consider(const swaps_t *self, const pair_t *ranks, step_t s, const view_t *x,
+                            const view_t *y, step_t *best)
+{
+    double from, to;
+    const double talk = s.j == NOBODY ? 0.0 : self->talk[s.i];
+    difference(self, ranks, x, y, talk, &from, &to);
+    from += ranks->before;
+    to += ranks->there;
+    const double after = from > to ? from : to;
+    s.over = after > self->limit ? after - self->limit : 0.0;
+    if (after >= ranks->before * (1.0 - SLACK) || (best->i != NOBODY && s.over > best->over)) {
+        return; /* most of them */
+    }
+    s.gain = won(x) + won(y) - 2.0 * talk;
+    if ((best->i == NOBODY || better(&s, best)) &&
+        (s.j == NOBODY ? plb_ranks_has_room(self->ranks, s.to, s.i)
+                       : plb_ranks_has_room_exchanged(self->ranks, s.i, s.j))) {
+        *best = s;
+    }
+}
+
+/* Objects of the rank at hand from i on, as rank `to` sees them; where the next block begins. */
+static int32_t look_at_block(swaps_t *self, int32_t i, int32_t from, int32_t to, step_t *best)
+{
+    view_t x[BLOCK];
+    int32_t id[BLOCK], n = 0;
+    const view_t nothing = {0};
+    const pair_t ranks = pair_of(self, from, to);
+    for (; i != NOBODY && n < BLOCK; i = self->next[i]) {
+        id[n] = i;
+        x[n] = view_of(self, i, from, to);
+        consider(self, &ranks, (step_t){i, NOBODY, from, to, 0.0, 0.0}, &x[n++], &nothing, best);
+    }
+    for (int32_t j = self->head[to]; j != NOBODY && self->work > 0.0; j = self->next[j]) {
+        const view_t y = view_of(self, j, to, from);
+        set_talk(self, j, true);
+        for (int32_t k = 0; k < n; k++) {
+            consider(self, &ranks, (step_t){id[k], j, from, to, 0.0, 0.0}, &x[k], &y, best);
+        }
+        set_talk(self, j, false);
+        self->work -= n;
+    }
+    return i;
+}
+
+static void look_at_pair_of_ranks(swaps_t *self, int32_t from, int32_t to, step_t *best)
+{
+    for (int32_t i = self->head[from]; i != NOBODY && self->work > 0.0;) {
+        i = look_at_block(self, i, from, to, best);
+    }
+}
+
+/* ---- which ranks to look at ----------------------------------------------------------------- */
+
+static void add_near(swaps_t *self, int32_t r, int32_t stamp)
+{
+    if (self->stamp[r] != stamp) {
+        self->stamp[r] = stamp;
+        if (seconds(self, r) < self->limit && self->n_near < MOST_NEAR) {
+            self->near[self->n_near++] = r;
+        }
+    }
+}
+
+/* The ranks with most room, and some that objects of rank r talk to. */
+static void find_near(swaps_t *self, int32_t r, int32_t stamp)
+{
+    const plb_affinity_t *a = &self->affinity;
+    int32_t roomy[ROOMY], n = 0;
+    self->n_near = 0;
+    self->stamp[r] = stamp;
+    for (int32_t o = 0; o < self->ranks->in->n_ranks; o++) {
+        const double t = seconds(self, o);
+        int32_t at = n < ROOMY ? n++ : ROOMY;
+        for (; at > 0 && t < seconds(self, roomy[at - 1]); at--) {
+            if (at < ROOMY) {
+                roomy[at] = roomy[at - 1];
+            }
+        }
+        if (at < ROOMY) {
+            roomy[at] = o;
+        }
+    }
+    for (int32_t k = 0; k < n; k++) {
+        add_near(self, roomy[k], stamp);
+    }
+    for (int32_t i = self->head[r]; i != NOBODY; i = self->next[i]) {
+        for (int64_t k = a->start[i]; k < a->start[i + 1]; k++) {
+            add_near(self, self->ranks->rank[a->other[k]], stamp);
+        }
+    }
+    self->work -= self->ranks->in->n_ranks;
+}
+
+static int32_t longest(const swaps_t *self)
+{
+    int32_t best = 0;
+    for (int32_t r = 1; r < self->ranks->in->n_ranks; r++) {
+        best = seconds(self, r) > seconds(self, best) ? r : best;
+    }
+    return best;
+}
+
+/* ---- a step --------------------------------------------------------------------------------- */
+
+static void make(swaps_t *self, const step_t *s)
+{
+    view_t x = view_of(self, s->i, s->from, s->to), y = {0};
+    double talk = 0.0, from, to;
+    if (s->j != NOBODY) {
+        y = view_of(self, s->j, s->to, s->from);
+        set_talk(self, s->j, true);
+        talk = self->talk[s->i];
+        set_talk(self, s->j, false);
+    }
+    if (self->comm != NULL) {
+        const pair_t ranks = pair_of(self, s->from, s->to);
+        x.load = y.load = 0.0;
+        difference(self, &ranks, &x, &y, talk, &from, &to);
+        self->comm[s->from] += from;
+        self->comm[s->to] += to;
+    }
+    leave(self, s->i, s->from);
+    plb_ranks_move(self->ranks, s->i, s->to);
+    enter(self, s->i, s->to);
+    if (s->j != NOBODY) {
+        leave(self, s->j, s->to);
+        plb_ranks_move(self->ranks, s->j, s->from);
+        enter(self, s->j, s->from);
+    }
+}
+
+static int all_steps(swaps_t *self, const plb_opts_t *opts)
+{
+    int ret = PLB_OK;
+    for (int32_t step = 1; ret == PLB_OK && self->work > 0.0 && step < INT32_MAX; step++) {
+        const int32_t r = longest(self);
+        step_t best = {NOBODY, NOBODY, r, NOBODY, 0.0, 0.0};
+        if (seconds(self, r) <= self->limit * (1.0 + SLACK)) {
+            break;
+        }
+        find_near(self, r, step);
+        for (int32_t k = 0; k < self->n_near; k++) {
+            look_at_pair_of_ranks(self, r, self->near[k], &best);
+        }
+        if (best.i == NOBODY) {
+            break;
+        }
+        make(self, &best);
+        ret = opts->tick == NULL ? PLB_OK : opts->tick(opts->tick_arg);
+    }
+    return ret;
+}
+
+int plb_swaps(plb_ranks_t *ranks, double *comm, double alpha, double beta, double limit,
+              const plb_opts_t *opts, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *in = ranks->in;
+    const int64_t n = in->n_objects, p = in->n_ranks;
+    uint8_t *all = NULL;
+    swaps_t self = {.ranks = ranks, .comm = comm, .limit = limit, .work = WORK};
+    if (seconds(&self, longest(&self)) <= limit * (1.0 + SLACK)) {
+        return PLB_OK;
+    }
+    PLB_NEW(all, p);
+    memset(all, 1, (size_t)p);
+    ret = plb_affinity_init(&self.affinity, in, ranks->rank, all, alpha, beta, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    PLB_NEW(self.head, p);
+    PLB_NEW(self.next, n);
+    PLB_NEW(self.prev, n);
+    PLB_NEW0(self.talk, n);
+    PLB_NEW(self.near, p);
+    PLB_NEW0(self.stamp, p);
+    memset(self.head, 0xff, (size_t)p * sizeof *self.head);
+    for (int64_t i = n - 1; i >= 0; i--) {
+        if (plb_may_migrate(in, i)) {
+            enter(&self, (int32_t)i, ranks->rank[i]);
+        }
+    }
+    ret = all_steps(&self, opts);
+out:
+    plb_free(all);
+    plb_affinity_free(&self.affinity);
+    plb_free(self.head);
+    plb_free(self.next);
+    plb_free(self.prev);
+    plb_free(self.talk);
+    plb_free(self.near);
+    plb_free(self.stamp);
+    return ret;
+}

@@ -1,0 +1,41 @@
+/* What an agent knows of objects: where each is, and what those that it holds exchange with which
+ * others.  Objects are numbered in the order in which they were first heard of. */
+#ifndef PLB_PLACE_KIT_TIES_H
+#define PLB_PLACE_KIT_TIES_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+typedef struct plb_tie {
+    int32_t peer, next; /* next < 0: the last of its object */
+    double bytes;
+} plb_tie_t;
+
+typedef struct plb_ties {
+    int64_t *id;    /* [n] */
+    int32_t *where; /* [n] rank, as far as is known */
+    int32_t *first; /* [n] tie, or -1 */
+    int64_t n, room;
+    plb_tie_t *tie; /* in lists, one of them of free ones */
+    int64_t n_ties, n_used, ties_room;
+    int32_t free;
+    int32_t *bucket; /* [n_buckets] hash table of the numbers, -1 where empty */
+    int64_t n_buckets;
+} plb_ties_t;
+
+int plb_ties_init(plb_ties_t *self, int64_t n_objects, int64_t n_ties, plb_err_t *err);
+void plb_ties_free(plb_ties_t *self);
+
+/** The number of an object; one that is new is at `where`. */
+int plb_ties_number(plb_ties_t *self, int64_t id, int32_t where, int32_t *number, plb_err_t *err);
+
+/** The number of an object that was heard of, else -1. */
+int32_t plb_ties_find(const plb_ties_t *self, int64_t id);
+
+int plb_ties_add(plb_ties_t *self, int32_t object, int32_t peer, double bytes, plb_err_t *err);
+
+/** Forget the ties of an object. */
+void plb_ties_clear(plb_ties_t *self, int32_t object);
+
+#endif

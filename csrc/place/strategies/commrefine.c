@@ -1,0 +1,521 @@
+/* CommAwareRefineLB and RefineCommLB: overloaded ranks give objects to those with room, near to
+ * whom the objects talk to.
+ *
+ * CommAwareRefineLB (Menon 2.3.4): objects go "from overloaded processors to less loaded
+ * processors with which [they are] already communicating", and where none of these has room, to
+ * any that has. RefineCommLB (Menon 2.2) "also considers the communication overhead along with the
+ * computation load": what a rank sends to others is part of its time.
+ *
+ * The thesis leaves open which object goes.  Here it is the one whose communication loses least
+ * (or wins most) for each second of load that it takes away: shedding an excess is a knapsack, and
+ * this its greedy rule.  With
+ *     gain(i, r) = what i exchanges with r - what it exchanges with its own rank
+ * the object with the largest gain(i, r) / load[i] goes (ties: the lowest index), to the r where
+ * its gain is largest (ties: the lowest rank) of those that then stay below the threshold.  For
+ * RefineCommLB the gain is what the two ranks together send less.
+ *
+ * The most loaded rank (ties: the lowest) sheds its excess first, then the next.  One that cannot
+ * get below the threshold lifts it for those after it: the iteration takes that long anyway.
+ * Exchanges (swaps.h) then bring down what is left above it, and RefineSwapLB what loads alone
+ * leave.
+ */
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/mem.h"
+#include "place/kit/affinity.h"
+#include "place/kit/offers.h"
+#include "place/strategies/refine.h"
+#include "place/kit/swaps.h"
+
+enum { TICK = 1 << 12 };
+enum { PARAM_OVERLOAD, PARAM_EXCHANGES, PARAM_ALPHA, PARAM_BETA };
+
+/* Excess below this fraction of the threshold is rounding of sums. */
+static const double SLACK = 1e-9;
+
+typedef struct mover {
+    plb_ranks_t ranks;
+    plb_affinity_t affinity;
+    plb_offers_t offers; /* of the donors: lists only */
+    double *comm;        /* [p] seconds of sending, or NULL: it does not count */
+    double limit;        /* seconds: the threshold */
+    plb_heap_t donor;    /* key: -seconds */
+    plb_heap_t receiver; /* key: -gap, or less: corrected at the top */
+    plb_heap_t object;   /* of the present donor; key: -value, of which the last one counts */
+    double *value;       /* [n_objects] gain a load, -INFINITY: nowhere to go */
+    double *sent;        /* [p] of the object at hand to each rank, and from it */
+    double *received;
+    int32_t *touched; /* [p] ranks with any of the two */
+    int32_t n_touched;
+    uint8_t *gives; /* [p] */
+} mover_t;
+
+typedef struct way {
+    int32_t to; /* -1: none */
+    double gain;
+} way_t;
+
+static double seconds(const mover_t *self, int32_t r)
+{
+    return plb_ranks_seconds(&self->ranks, r) + (self->comm == NULL ? 0.0 : self->comm[r]);
+}
+
+static bool overloaded(const mover_t *self, int32_t r)
+{
+    return seconds(self, r) > self->limit * (1.0 + SLACK);
+}
+
+/* Load that rank r can still take. */
+static double gap(const mover_t *self, int32_t r)
+{
+    return (self->limit - seconds(self, r)) * plb_speed(self->ranks.in, r);
+}
+
+/* ---- one object ----------------------------------------------------------------------------- */
+
+/* Fill sent[], received[] and touched[] for object i; what it sends in all. */
+static double look_around(mover_t *self, int32_t i)
+{
+    const plb_affinity_t *a = &self->affinity;
+    double all = 0.0;
+    self->n_touched = 0;
+    for (int64_t k = a->start[i]; k < a->start[i + 1]; k++) {
+        const int32_t r = self->ranks.rank[a->other[k]];
+        if (a->sent[k] + a->received[k] == 0.0) {
+            continue;
+        }
+        if (self->sent[r] == 0.0 && self->received[r] == 0.0) {
+            self->touched[self->n_touched++] = r;
+        }
+        self->sent[r] += a->sent[k];
+        self->received[r] += a->received[k];
+        all += a->sent[k];
+    }
+    return all;
+}
+
+static void forget(mover_t *self)
+{
+    for (int32_t k = 0; k < self->n_touched; k++) {
+        self->sent[self->touched[k]] = self->received[self->touched[k]] = 0.0;
+    }
+}
+
+/* Would rank r stay below the threshold with object i, which sends `all`? */
+static bool takes(const mover_t *self, int32_t r, int32_t i, double all)
+{
+    const plb_ranks_t *ranks = &self->ranks;
+    const double load = ranks->in->load[i] / plb_speed(ranks->in, r);
+    const double more =
+        self->comm == NULL ? load : load + (all - self->sent[r]) - self->received[r];
+    return seconds(self, r) + more <= self->limit && plb_ranks_has_room(ranks, r, i);
+}
+
+/* The rank with most room that can take what has no friends there, or -1. */
+static int32_t any_receiver(mover_t *self, int32_t i, double all)
+{
+    plb_heap_t *heap = &self->receiver;
+    while (heap->n > 0 && -heap->item[0].key > gap(self, heap->item[0].id)) {
+        plb_heap_rekey(heap, -gap(self, heap->item[0].id));
+    }
+    if (heap->n == 0 || takes(self, heap->item[0].id, i, all)) {
+        return heap->n == 0 ? -1 : heap->item[0].id;
+    }
+    int32_t best = -1;
+    for (int32_t k = 0; self->ranks.room != NULL && k < heap->n; k++) { /* it lacks memory */
+        const int32_t r = heap->item[k].id;
+        if (takes(self, r, i, all) && (best < 0 || gap(self, r) > gap(self, best) ||
+                                       (gap(self, r) == gap(self, best) && r < best))) {
+            best = r;
+        }
+    }
+    return best;
+}
+
+/* Where object i should go. */
+static way_t way_of(mover_t *self, int32_t i)
+{
+    const double all = look_around(self, i);
+    const int32_t from = self->ranks.rank[i];
+    const double here = self->sent[from] + self->received[from];
+    way_t best = {-1, -INFINITY};
+    for (int32_t k = 0; k < self->n_touched; k++) {
+        const int32_t r = self->touched[k];
+        const double gain = self->sent[r] + self->received[r] - here;
+        if (r != from && (gain > best.gain || (gain == best.gain && r < best.to)) &&
+            takes(self, r, i, all)) {
+            best = (way_t){r, gain};
+        }
+    }
+    if (-here > best.gain) {
+        const int32_t to = any_receiver(self, i, all);
+        best = to < 0 ? best : (way_t){to, self->sent[to] + self->received[to] - here};
+    }
+    /* sending to those who stay behind must not cost the donor more than it is relieved of */
+    const double relief = self->ranks.in->load[i] / plb_speed(self->ranks.in, from) +
+                          (all - self->sent[from]) - self->received[from];
+    forget(self);
+    return self->comm != NULL && relief <= 0.0 ? (way_t){-1, -INFINITY} : best;
+}
+
+static double value_of(const mover_t *self, int32_t i, way_t way)
+{
+    return way.to < 0 ? -INFINITY : way.gain / self->ranks.in->load[i];
+}
+
+/* Enter an object into the heap of the present donor. */
+static void offer(mover_t *self, int32_t i, double value)
+{
+    self->value[i] = value;
+    if (value > -INFINITY) {
+        plb_heap_push(&self->object, (plb_item_t){-value, i});
+    }
+}
+
+static void move(mover_t *self, int32_t i, int32_t to)
+{
+    const int32_t from = self->ranks.rank[i];
+    if (self->comm != NULL) {
+        const double all = look_around(self, i);
+        self->comm[from] -= all - self->sent[from] - self->received[from];
+        self->comm[to] += all - self->sent[to] - self->received[to];
+        forget(self);
+    }
+    plb_ranks_move(&self->ranks, i, to);
+}
+
+/* Object i has gone: those it talks to may have a better way now. */
+static void tell_friends(mover_t *self, int32_t i, int32_t donor)
+{
+    const plb_affinity_t *a = &self->affinity;
+    for (int64_t k = a->start[i]; k < a->start[i + 1]; k++) {
+        const int32_t j = a->other[k];
+        if (self->ranks.rank[j] == donor && plb_may_migrate(self->ranks.in, j) &&
+            self->ranks.in->load[j] > 0.0) {
+            const double value = value_of(self, j, way_of(self, j));
+            if (value > self->value[j]) {
+                offer(self, j, value);
+            }
+        }
+    }
+}
+
+/* ---- one rank ------------------------------------------------------------------------------- */
+
+/* The next object of the donor and where it goes; its entry is as good as it was. */
+static way_t next_object(mover_t *self, int32_t donor, int32_t *object)
+{
+    while (self->object.n > 0) {
+        const plb_item_t top = plb_heap_pop(&self->object);
+        const int32_t i = *object = top.id;
+        if (self->ranks.rank[i] != donor || -top.key != self->value[i]) {
+            continue;
+        }
+        const way_t way = way_of(self, i);
+        const double value = value_of(self, i, way);
+        if (value == self->value[i]) {
+            return way;
+        }
+        offer(self, i, value);
+    }
+    return (way_t){-1, 0.0};
+}
+
+/* Some have more room than their keys say. */
+static void sort_receivers(mover_t *self)
+{
+    for (int32_t k = 0; k < self->receiver.n; k++) {
+        self->receiver.item[k].key = -gap(self, self->receiver.item[k].id);
+    }
+    plb_heap_build(&self->receiver);
+}
+
+static void offer_all(mover_t *self, int32_t donor)
+{
+    const plb_offers_t *offers = &self->offers;
+    self->object.n = 0;
+    for (int64_t k = offers->start[donor]; k < offers->end[donor]; k++) {
+        const int32_t i = offers->item[k].id;
+        if (self->ranks.rank[i] == donor) {
+            offer(self, i, value_of(self, i, way_of(self, i)));
+        }
+    }
+}
+
+static int shed(mover_t *self, int32_t donor, const plb_opts_t *opts)
+{
+    int ret = PLB_OK;
+    offer_all(self, donor);
+    for (int64_t step = 1; ret == PLB_OK && overloaded(self, donor); step++) {
+        int32_t i = 0;
+        const way_t way = next_object(self, donor, &i);
+        if (way.to < 0) {
+            self->limit = seconds(self, donor);
+            break;
+        }
+        const double room = gap(self, way.to);
+        move(self, i, way.to);
+        if (gap(self, way.to) > room) { /* it had sent more to the object than that is loaded */
+            sort_receivers(self);
+            offer_all(self, donor);
+        } else {
+            tell_friends(self, i, donor);
+        }
+        if (step % TICK == 0 && opts->tick != NULL) {
+            ret = opts->tick(opts->tick_arg);
+        }
+    }
+    if (gap(self, donor) > 0.0) {
+        plb_heap_push(&self->receiver, (plb_item_t){-gap(self, donor), donor});
+    }
+    return ret;
+}
+
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+static int shed_all(mover_t *self, const plb_opts_t *opts)
+{
+    int ret = PLB_OK;
+    for (int64_t step = 1; ret == PLB_OK && self->donor.n > 0; step++) {
+        const double before = self->limit;
+        const int32_t donor = plb_heap_pop(&self->donor).id;
+        if (overloaded(self, donor)) {
+            ret = shed(self, donor, opts);
+        }
+        if (self->limit > before) {
+            sort_receivers(self);
+        }
+        if (ret == PLB_OK && step % TICK == 0 && opts->tick != NULL) {
+            ret = opts->tick(opts->tick_arg);
+        }
+    }
+    return ret;
+}
+
+static void find_ranks(mover_t *self)
+{
+    for (int32_t r = 0; r < self->ranks.in->n_ranks; r++) {
+        self->gives[r] = overloaded(self, r);
+        if (self->gives[r]) {
+            self->donor.item[self->donor.n++] = (plb_item_t){-seconds(self, r), r};
+        } else if (gap(self, r) > 0.0) {
+            self->receiver.item[self->receiver.n++] = (plb_item_t){-gap(self, r), r};
+        }
+    }
+    plb_heap_build(&self->donor);
+    plb_heap_build(&self->receiver);
+}
+
+/* Entries that the heap of one donor can come to have: its objects, and one for each time that a
+ * friend tells. */
+static int64_t largest_heap(const mover_t *self)
+{
+    int64_t most = 0;
+    for (int32_t r = 0; r < self->ranks.in->n_ranks; r++) {
+        int64_t here = 0;
+        for (int64_t k = self->offers.start[r]; k < self->offers.end[r]; k++) {
+            const int32_t i = self->offers.item[k].id;
+            here += 1 + self->affinity.start[i + 1] - self->affinity.start[i];
+        }
+        most = here > most ? here : most;
+    }
+    return most;
+}
+
+static void mover_free(mover_t *self)
+{
+    void *owned[] = {self->comm,        self->donor.item, self->receiver.item,
+                     self->object.item, self->value,      self->sent,
+                     self->received,    self->touched,    self->gives};
+    for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) {
+        plb_free(owned[k]);
+    }
+    plb_affinity_free(&self->affinity);
+    plb_offers_free(&self->offers);
+    plb_ranks_free(&self->ranks);
+}
+
+/* Mean over the ranks of what they spend on sending, weighted as the average is. */
+static double mean_comm(const mover_t *self)
+{
+    double work = 0.0, speed = 0.0;
+    for (int32_t r = 0; self->comm != NULL && r < self->ranks.in->n_ranks; r++) {
+        work += self->comm[r] * plb_speed(self->ranks.in, r);
+        speed += plb_speed(self->ranks.in, r);
+    }
+    return self->comm == NULL ? 0.0 : work / speed;
+}
+
+/* The longest rank under rank[n_objects], what it sends included if that counts. */
+static int longest(const plb_problem_t *problem, const double *cost, int32_t *rank, double *out,
+                   plb_err_t *err)
+{
+    mover_t self = {0};
+    const int32_t p = problem->in->n_ranks;
+    int ret = plb_ranks_init(&self.ranks, problem, rank, err);
+    if (ret == PLB_OK && cost != NULL) {
+        PLB_NEW0(self.comm, p);
+        plb_affinity_of_ranks(problem->in, rank, cost[0], cost[1], self.comm);
+    }
+    *out = 0.0;
+    for (int32_t r = 0; ret == PLB_OK && r < p; r++) {
+        *out = fmax(*out, seconds(&self, r));
+    }
+out:
+    mover_free(&self);
+    return ret;
+}
+
+/* What talks to nobody leaves in any order, and may leave only objects that fit nowhere.  Loads
+ * that alone are above the limit go on as in RefineSwapLB, if that shortens the longest rank. */
+static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, double limit,
+                         const double *cost, const plb_opts_t *opts, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_ranks_t *ranks = &mover->ranks;
+    const size_t size = (size_t)problem->in->n_objects * sizeof *ranks->rank;
+    double before, after, fastest = 0.0;
+    int32_t *other = NULL;
+    for (int32_t r = 0; r < problem->in->n_ranks; r++) {
+        fastest = fmax(fastest, plb_speed(problem->in, r));
+    }
+    if (plb_ranks_max(ranks) <= fmax(limit, ranks->heaviest / fastest) * (1.0 + SLACK)) {
+        return ret; /* nothing can be done about the heaviest object */
+    }
+    PLB_NEW(other, problem->in->n_objects);
+    memcpy(other, ranks->rank, size);
+    if ((ret = plb_refine_swap(problem, limit / plb_ranks_average(ranks), other, opts, err)) ||
+        (ret = longest(problem, cost, ranks->rank, &before, err)) ||
+        (ret = longest(problem, cost, other, &after, err))) {
+        goto out;
+    }
+    if (after < before) {
+        memcpy(ranks->rank, other, size);
+    }
+out:
+    plb_free(other);
+    return ret;
+}
+
+static int refine(const plb_problem_t *problem, double overload, bool exchanges,
+                  const double *cost, int32_t *rank, const plb_opts_t *opts, plb_err_t *err)
+{
+    const plb_snapshot_t *in = problem->in;
+    const int32_t p = in->n_ranks;
+    const double alpha = cost == NULL ? 0.0 : cost[0], beta = cost == NULL ? 1.0 : cost[1];
+    mover_t self = {0};
+    int ret = plb_ranks_init(&self.ranks, problem, rank, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    PLB_NEW(self.donor.item, p);
+    PLB_NEW(self.receiver.item, p);
+    PLB_NEW(self.gives, p);
+    if (cost != NULL) {
+        PLB_NEW0(self.comm, p);
+        plb_affinity_of_ranks(in, rank, alpha, beta, self.comm);
+    }
+    self.limit = overload * (plb_ranks_average(&self.ranks) + mean_comm(&self));
+    find_ranks(&self);
+    if (self.donor.n == 0 || self.receiver.n == 0) {
+        goto out;
+    }
+    ret = plb_offers_init(&self.offers, &self.ranks, self.gives, INFINITY, err);
+    if (ret == PLB_OK) {
+        ret = plb_affinity_init(&self.affinity, in, rank, self.gives, alpha, beta, err);
+    }
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    PLB_NEW(self.object.item, largest_heap(&self));
+    PLB_NEW(self.value, in->n_objects);
+    PLB_NEW(self.touched, p);
+    PLB_NEW0(self.sent, p);
+    PLB_NEW0(self.received, p);
+    const double limit = self.limit;
+    ret = shed_all(&self, opts);
+    if (ret == PLB_OK && exchanges) {
+        ret = plb_swaps(&self.ranks, self.comm, alpha, beta, limit, opts, err);
+        ret = ret == PLB_OK ? go_on_by_load(problem, &self, limit, cost, opts, err) : ret;
+    }
+out:
+    mover_free(&self);
+    return ret;
+}
+
+int plb_refine_comm_aware(const plb_problem_t *problem, double overload, bool exchanges,
+                          int32_t *rank, const plb_opts_t *opts, plb_err_t *err)
+{
+    return refine(problem, overload, exchanges, NULL, rank, opts, err);
+}
+
+static int run(const plb_snapshot_t *in, const double *cost, const plb_opts_t *opts, int32_t *out,
+               plb_err_t *err)
+{
+    plb_problem_t problem;
+    int ret = plb_problem_init(&problem, in, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
+    ret = plb_problem_repair(&problem, out, opts, err);
+    ret = ret == PLB_OK ? refine(&problem, opts->params[PARAM_OVERLOAD],
+                                 opts->params[PARAM_EXCHANGES] != 0.0, cost, out, opts, err)
+                        : ret;
+    plb_problem_free(&problem);
+    return ret;
+}
+
+static int run_comm_aware(const plb_strategy_t *self, const plb_snapshot_t *in,
+                          const plb_opts_t *opts, int32_t *out, plb_err_t *err)
+{
+    (void)self;
+    const double *cost = opts->params + PARAM_ALPHA;
+    return run(in, cost[0] + cost[1] > 0.0 ? cost : NULL, opts, out, err);
+}
+
+static int run_refine_comm(const plb_strategy_t *self, const plb_snapshot_t *in,
+                           const plb_opts_t *opts, int32_t *out, plb_err_t *err)
+{
+    (void)self;
+    return run(in, opts->params + PARAM_ALPHA, opts, out, err);
+}
+
+#define PARAMS(alpha, beta)                                                                       \
+    {                                                                                             \
+        {"overload", "x average", "a rank above this multiple of the average gives objects away", \
+         1.003,      1.0,         1e6},                                                           \
+            {"exchanges", "", "0: only moves, as in the thesis", 1, 0, 1},                        \
+            {"alpha", "s/message", "time of the sender for a message to another rank",            \
+             alpha,   0.0,         1e6},                                                          \
+            {"beta", "s/byte", "and for each of its bytes", beta, 0.0, 1e6},                      \
+    }
+
+/* CommAwareRefineLB knows no costs unless it is told: then messages are no part of the times. */
+static const plb_param_t aware_params[] = PARAMS(0.0, 0.0);
+static const plb_param_t params[] = PARAMS(2e-6, 1e-10);
+
+const plb_strategy_t plb_strategy_comm_aware = {
+    .name = "CommAwareRefineLB",
+    .help = "objects from overloaded ranks to those with room that they talk to, else to any",
+    .source = "Menon 2.3.4",
+    .family = PLB_REFINEMENT,
+    .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
+    .params = aware_params,
+    .n_params = 4,
+    .run = run_comm_aware,
+};
+
+const plb_strategy_t plb_strategy_refine_comm = {
+    .name = "RefineCommLB",
+    .help = "the same, and what ranks send to others is part of their times",
+    .source = "Menon 2.2",
+    .family = PLB_REFINEMENT,
+    .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
+    .params = params,
+    .n_params = 4,
+    .run = run_refine_comm,
+};

@@ -1,0 +1,673 @@
+/* DiffusionLB: load flows between ranks whose objects talk to each other, and the objects follow.
+ *
+ * 1. Links.  A rank is linked with those of the ranks that its objects exchange most bytes with
+ *    which choose it too; and, weakly, with the neighbours of a de Bruijn graph, which connects
+ *    all ranks in log2(p) steps whatever talks to what.
+ * 2. Flow.  What overloaded ranks have beyond the threshold, b_i, flows to those below the
+ * average, each of which gets the same part of what it lacks, b_i < 0.  Of all such flows along
+ * the links the least: with the Laplacian L of the links, L x = b, flow(i -> j) = weight (x_i -
+ * x_j) (Hu and Blake, An improved diffusion algorithm for dynamic load balancing, Parallel
+ * Computing 25, 1999, where all end with the average). Conjugate gradients, two rounds each:
+ * neighbours tell their residuals, from which everybody has also his neighbours' directions and
+ * solutions, to the bit.
+ * 3. Objects.  Each rank gives along its links what flows, first the objects that gain most bytes
+ *    on the other side for their load; of equal ones those that have left home already, then the
+ *    longest, so that few migrate.  What has to pass a rank is given when something has come in.
+ * 4. What single objects leave over is for the agents of gossip.h, who never raise the maximum.
+ *
+ *   here: x      there: lambda
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/mem.h"
+#include "place/strategies/gossip.h"
+#include "place/kit/rounds.h"
+#include "place/kit/ties.h"
+
+enum { PARAM_NEIGHBOURS = PLB_GOSSIP_N_PARAMS, N_PARAMS };
+
+enum kind {
+    NOTE_EDGE = 100, /* object `memory` of mine sends `load` bytes to your object `id` */
+    NOTE_LINK,       /* I choose you */
+    NOTE_RESIDUAL,   /* mine, in `load` */
+    NOTE_OBJECT,     /* along a link */
+    NOTE_TIE,        /* that one, `id`, exchanges `load` bytes with object `memory`, at `rank` */
+    NOTE_NO_ROOM,    /* the same object: no memory for it; its ties follow */
+    NOTE_MOVED,      /* object `id` is at `rank` now */
+};
+
+enum phase { GREET, CHOOSE, LINK, MULTIPLY, UPDATE, MOVE, GOSSIP };
+
+enum {
+    MOST_STEPS = 200, /* of conjugate gradients */
+    MOST_MOVES = 200, /* rounds of moving objects */
+    DE_BRUIJN = 6,    /* neighbours in that graph, at most */
+    MISFITS = 64,     /* objects in a row that are too long for what flows still */
+};
+
+static const double WEAK = 0.01;    /* weight of a link of the de Bruijn graph */
+static const double CLOSE = 0.002;  /* residual that is good enough, in units of the average */
+static const double MARGIN = 0.002; /* of load that may flow beyond what should, likewise */
+
+typedef struct link {
+    int32_t rank;
+    double weight;
+    double r, p, x; /* of the rank there */
+    double flow;    /* what is still to go there; negative: what is to come */
+} link_t;
+
+typedef struct partner {
+    int32_t rank;
+    double bytes;
+} partner_t;
+
+typedef struct diffusion {
+    plb_gossip_t gossip; /* begins with the agent */
+    int most_links, phase, steps;
+    double limit; /* seconds: who is above it gives */
+    double scale; /* average load of a rank, of speed 1 */
+    double r, p, x, gamma;
+    plb_ties_t ties; /* its own objects come first */
+    link_t *link;    /* [n_links] by rank */
+    int32_t n_links;
+    int64_t under_way; /* memory of the objects that left in the last round: they may come back */
+} diffusion_t;
+
+/* ---- who talks to whom ---------------------------------------------------------------------- */
+
+/* Tell the ranks that this one's objects send to; they cannot know. */
+static int greet(diffusion_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_agent_t *agent = &self->gossip.agent;
+    const plb_share_t *share = agent->share;
+    for (int64_t e = 0; ret == PLB_OK && e < share->n_edges; e++) {
+        if (share->edge_peer_rank[e] != share->rank) {
+            ret = plb_agent_post(agent,
+                                 (plb_note_t){.peer = share->edge_peer_rank[e],
+                                              .kind = NOTE_EDGE,
+                                              .id = share->edge_peer_id[e],
+                                              .memory = share->id[share->edge_object[e]],
+                                              .load = share->edge_bytes[e]},
+                                 err);
+        }
+    }
+    return ret;
+}
+
+/* `object`, which is here, exchanges bytes with another one. */
+static int tie_with(diffusion_t *self, int32_t object, int64_t peer_id, int32_t where,
+                    double bytes, plb_err_t *err)
+{
+    int32_t peer = -1;
+    const int ret = plb_ties_number(&self->ties, peer_id, where, &peer, err);
+    return ret == PLB_OK ? plb_ties_add(&self->ties, object, peer, bytes, err) : ret;
+}
+
+/* The ties of all own objects, both ways. */
+static int list_ties(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
+{
+    const plb_share_t *share = self->gossip.agent.share;
+    int32_t k = -1;
+    int ret = plb_ties_init(&self->ties, share->n, share->n_edges + n_in, err);
+    for (int64_t i = 0; ret == PLB_OK && i < share->n; i++) {
+        ret = plb_ties_number(&self->ties, share->id[i], share->rank, &k, err);
+    }
+    for (int64_t e = 0; ret == PLB_OK && e < share->n_edges; e++) {
+        const int32_t from = share->edge_object[e], rank = share->edge_peer_rank[e];
+        ret = tie_with(self, from, share->edge_peer_id[e], rank, share->edge_bytes[e], err);
+        if (ret == PLB_OK && rank == share->rank) {
+            ret = tie_with(self, plb_ties_find(&self->ties, share->edge_peer_id[e]),
+                           share->id[from], rank, share->edge_bytes[e], err);
+        }
+    }
+    for (int64_t i = 0; ret == PLB_OK && i < n_in; i++) {
+        ret = tie_with(self, plb_ties_find(&self->ties, in[i].id), in[i].memory, in[i].peer,
+                       in[i].load, err);
+    }
+    return ret;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const int32_t x = ((const partner_t *)a)->rank, y = ((const partner_t *)b)->rank;
+    return (x > y) - (x < y);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const partner_t *x = a, *y = b;
+    return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : by_rank(a, b);
+}
+
+/* Choose the ranks that this one's objects exchange most with (ties: the lowest). */
+static int choose(diffusion_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t n = 0;
+    partner_t *partner = NULL;
+    plb_agent_t *agent = &self->gossip.agent;
+    const plb_ties_t *ties = &self->ties;
+    PLB_NEW(partner, ties->n_ties);
+    for (int64_t k = 0; k < ties->n_ties; k++) {
+        const int32_t where = ties->where[ties->tie[k].peer];
+        if (where != agent->share->rank) {
+            partner[n++] = (partner_t){where, ties->tie[k].bytes};
+        }
+    }
+    qsort(partner, (size_t)n, sizeof *partner, by_rank);
+    int64_t different = 0;
+    for (int64_t k = 0; k < n; k++) {
+        if (different > 0 && partner[different - 1].rank == partner[k].rank) {
+            partner[different - 1].bytes += partner[k].bytes;
+        } else {
+            partner[different++] = partner[k];
+        }
+    }
+    qsort(partner, (size_t)different, sizeof *partner, by_bytes);
+    n = different < self->most_links ? different : self->most_links;
+    qsort(partner, (size_t)n, sizeof *partner, by_rank);
+    PLB_NEW(self->link, n + DE_BRUIJN);
+    for (int64_t k = 0; ret == PLB_OK && k < n; k++) {
+        self->link[self->n_links++] = (link_t){.rank = partner[k].rank, .weight = 1.0};
+        ret = plb_agent_post(agent, (plb_note_t){.peer = partner[k].rank, .kind = NOTE_LINK}, err);
+    }
+out:
+    plb_free(partner);
+    return ret;
+}
+
+/* ---- links ---------------------------------------------------------------------------------- */
+
+static void add_weak(diffusion_t *self, int64_t rank)
+{
+    if (rank == self->gossip.agent.share->rank) {
+        return;
+    }
+    for (int32_t k = 0; k < self->n_links; k++) {
+        if (self->link[k].rank == rank) {
+            return;
+        }
+    }
+    self->link[self->n_links++] = (link_t){.rank = (int32_t)rank, .weight = WEAK};
+}
+
+static int links_by_rank(const void *a, const void *b)
+{
+    const int32_t x = ((const link_t *)a)->rank, y = ((const link_t *)b)->rank;
+    return (x > y) - (x < y);
+}
+
+/* Those links stay that both sides chose.  In the de Bruijn graph, i -> 2 i and 2 i + 1 modulo p,
+ * taken both ways. */
+static void make_links(diffusion_t *self, const plb_note_t *in, int64_t n_in)
+{
+    const int64_t i = self->gossip.agent.share->rank, p = self->gossip.agent.share->n_ranks;
+    int32_t both = 0;
+    int64_t at = 0;
+    for (int32_t k = 0; k < self->n_links; k++) {
+        while (at < n_in && in[at].peer < self->link[k].rank) {
+            at++;
+        }
+        if (at < n_in && in[at].peer == self->link[k].rank) {
+            self->link[both++] = self->link[k];
+        }
+    }
+    self->n_links = both;
+    add_weak(self, 2 * i % p);
+    add_weak(self, (2 * i + 1) % p);
+    for (int64_t bit = 0; bit < 2; bit++) {
+        for (int64_t turn = 0; turn < 2; turn++) {
+            const int64_t twice = i - bit + turn * p; /* 2 j = i - bit modulo p */
+            if (twice >= 0 && twice % 2 == 0 && twice / 2 < p) {
+                add_weak(self, twice / 2);
+            }
+        }
+    }
+    qsort(self->link, (size_t)self->n_links, sizeof *self->link, links_by_rank);
+}
+
+/* ---- flow ----------------------------------------------------------------------------------- */
+
+/* Load beyond this rank's part of the whole, in units of the average. */
+static double excess(const diffusion_t *self)
+{
+    const plb_agent_t *agent = &self->gossip.agent;
+    return (agent->load - plb_agent_allowed(agent, agent->average)) / self->scale;
+}
+
+/* Load beyond the threshold, in the same units. */
+static double overload(const diffusion_t *self)
+{
+    const plb_agent_t *agent = &self->gossip.agent;
+    return (agent->load - plb_agent_allowed(agent, self->limit)) / self->scale;
+}
+
+/* b: what all have beyond the threshold, and lack to the average. */
+static double to_give(const diffusion_t *self, double beyond, double lacking)
+{
+    if (overload(self) > 0.0) {
+        return overload(self);
+    }
+    return beyond > 0.0 && excess(self) < 0.0 ? excess(self) * (beyond / lacking) : 0.0;
+}
+
+static int tell_residual(diffusion_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_agent_t *agent = &self->gossip.agent;
+    for (int32_t k = 0; ret == PLB_OK && k < self->n_links; k++) {
+        ret = plb_agent_post(
+            agent,
+            (plb_note_t){.peer = self->link[k].rank, .kind = NOTE_RESIDUAL, .load = self->r}, err);
+    }
+    agent->mine.sum[0] = self->r * self->r;
+    agent->mine.max[0] = fabs(self->r);
+    return ret;
+}
+
+/* p <- r + beta p here and there, and this rank's part of p L p: half of each link. */
+static void multiply(diffusion_t *self, const plb_note_t *in, double gamma)
+{
+    const double beta = self->steps == 0 ? 0.0 : gamma / self->gamma;
+    double energy = 0.0;
+    self->gamma = gamma;
+    self->p = self->r + beta * self->p;
+    for (int32_t k = 0; k < self->n_links; k++) {
+        link_t *link = &self->link[k];
+        link->r = in[k].load;
+        link->p = link->r + beta * link->p;
+        energy += 0.5 * link->weight * (self->p - link->p) * (self->p - link->p);
+    }
+    self->gossip.agent.mine.sum[0] = energy;
+}
+
+static void update(diffusion_t *self, double energy)
+{
+    const double alpha = energy > 0.0 ? self->gamma / energy : 0.0;
+    double product = 0.0;
+    for (int32_t k = 0; k < self->n_links; k++) {
+        link_t *link = &self->link[k];
+        product += link->weight * (self->p - link->p);
+        link->x += alpha * link->p;
+    }
+    self->x += alpha * self->p;
+    self->r -= alpha * product;
+    self->steps++;
+}
+
+static void make_flows(diffusion_t *self)
+{
+    for (int32_t k = 0; k < self->n_links; k++) {
+        link_t *link = &self->link[k];
+        link->flow = self->scale * link->weight * (self->x - link->x);
+    }
+}
+
+/* ---- objects -------------------------------------------------------------------------------- */
+
+/* Bytes that leave a rank less (negative: more) when this object is there instead of here. */
+static double gain(const diffusion_t *self, int32_t object, int32_t there)
+{
+    const plb_ties_t *ties = &self->ties;
+    const int32_t here = self->gossip.agent.share->rank;
+    double out = 0.0;
+    for (int32_t k = ties->first[object]; k >= 0; k = ties->tie[k].next) {
+        const int32_t rank = ties->where[ties->tie[k].peer];
+        out += rank == there ? ties->tie[k].bytes : rank == here ? -ties->tie[k].bytes : 0.0;
+    }
+    return out;
+}
+
+/* What is to leave in this round. */
+typedef struct leaving {
+    int32_t *number;  /* [n held] of the ties */
+    int32_t *to;      /* [n held] rank, or -1 */
+    int32_t *at;      /* [n known] entry of an object, or -1 */
+    plb_heap_t queue; /* for one link; key: -gain a load, id: turn() */
+} leaving_t;
+
+static void leaving_free(leaving_t *self)
+{
+    plb_free(self->number);
+    plb_free(self->to);
+    plb_free(self->at);
+    plb_free(self->queue.item);
+}
+
+/* The entries are put in order of their loads. */
+static int leaving_init(leaving_t *self, diffusion_t *diffusion, plb_err_t *err)
+{
+    plb_agent_t *agent = &diffusion->gossip.agent;
+    int64_t movable;
+    int ret = plb_agent_sort(agent, &movable, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    PLB_NEW(self->number, agent->n);
+    PLB_NEW(self->to, agent->n);
+    PLB_NEW(self->at, diffusion->ties.n);
+    PLB_NEW(self->queue.item, agent->n + diffusion->ties.n_used);
+    memset(self->at, -1, (size_t)diffusion->ties.n * sizeof *self->at);
+    for (int64_t k = 0; k < agent->n; k++) {
+        self->number[k] = plb_ties_find(&diffusion->ties, agent->entry[k].id);
+        self->to[k] = -1;
+        self->at[self->number[k]] = (int32_t)k;
+    }
+out:
+    return ret;
+}
+
+/* Which of two with the same gain goes first: the lower turn.  Twice as many turns as entries. */
+static int32_t turn(const plb_agent_t *agent, int64_t k)
+{
+    const bool at_home = agent->entry[k].home == agent->share->rank;
+    return (int32_t)(agent->n - 1 - k + (at_home ? agent->n : 0));
+}
+
+static int64_t entry_of_turn(const plb_agent_t *agent, int32_t turn)
+{
+    return agent->n - 1 - turn % agent->n;
+}
+
+static bool may_leave(const leaving_t *self, const plb_agent_t *agent, int64_t k)
+{
+    return self->to[k] < 0 && !agent->entry[k].pinned && agent->entry[k].load > 0.0;
+}
+
+static plb_item_t candidate(const leaving_t *self, const diffusion_t *diffusion, int64_t k,
+                            int32_t there)
+{
+    const plb_agent_t *agent = &diffusion->gossip.agent;
+    const double bytes = gain(diffusion, self->number[k], there);
+    return (plb_item_t){-bytes / agent->entry[k].load, turn(agent, k)};
+}
+
+/* Those that may go along a link, the largest gain first. */
+static void line_up(leaving_t *self, const diffusion_t *diffusion, int32_t there)
+{
+    const plb_agent_t *agent = &diffusion->gossip.agent;
+    self->queue.n = 0;
+    for (int64_t k = 0; k < agent->n; k++) {
+        if (may_leave(self, agent, k)) {
+            self->queue.item[self->queue.n++] = candidate(self, diffusion, k, there);
+        }
+    }
+    plb_heap_build(&self->queue);
+}
+
+/* An object is there now: those that talk to it gain more by following. */
+static void follow(leaving_t *self, diffusion_t *diffusion, int32_t object, int32_t there)
+{
+    plb_ties_t *ties = &diffusion->ties;
+    ties->where[object] = there;
+    for (int32_t k = ties->first[object]; k >= 0; k = ties->tie[k].next) {
+        const int32_t entry = self->at[ties->tie[k].peer];
+        if (entry >= 0 && may_leave(self, &diffusion->gossip.agent, entry)) {
+            plb_heap_push(&self->queue, candidate(self, diffusion, entry, there));
+        }
+    }
+}
+
+/* Choose what leaves along a link now, up to that much load. */
+static void fill_link(leaving_t *self, diffusion_t *diffusion, link_t *link, double most)
+{
+    const plb_agent_t *agent = &diffusion->gossip.agent;
+    const double margin = MARGIN * diffusion->scale;
+    line_up(self, diffusion, link->rank);
+    for (int misfits = 0; most > margin && self->queue.n > 0 && misfits < MISFITS;) {
+        const int64_t k = entry_of_turn(agent, plb_heap_pop(&self->queue).id);
+        const double load = agent->entry[k].load;
+        if (self->to[k] >= 0) {
+            continue;
+        }
+        if (load > most + margin) {
+            misfits++;
+            continue;
+        }
+        misfits = 0;
+        self->to[k] = link->rank;
+        link->flow -= load;
+        most -= load;
+        follow(self, diffusion, self->number[k], link->rank);
+    }
+}
+
+/* Send an object with its ties, and tell the ranks that it talks to. */
+static int send_off(diffusion_t *self, int64_t entry, int32_t object, int32_t to, plb_err_t *err)
+{
+    plb_agent_t *agent = &self->gossip.agent;
+    plb_ties_t *ties = &self->ties;
+    int32_t told = -1;
+    self->under_way += agent->entry[entry].memory;
+    int ret = plb_agent_give(agent, entry, to, NOTE_OBJECT, err);
+    for (int32_t k = ties->first[object]; ret == PLB_OK && k >= 0; k = ties->tie[k].next) {
+        const int32_t peer = ties->tie[k].peer, where = ties->where[peer];
+        ret = plb_agent_post(agent,
+                             (plb_note_t){.peer = to,
+                                          .kind = NOTE_TIE,
+                                          .id = ties->id[object],
+                                          .memory = ties->id[peer],
+                                          .rank = where,
+                                          .load = ties->tie[k].bytes},
+                             err);
+        if (ret == PLB_OK && where != agent->share->rank && where != to && where != told) {
+            ret = plb_agent_post(
+                agent,
+                (plb_note_t){
+                    .peer = where, .kind = NOTE_MOVED, .id = ties->id[object], .rank = to},
+                err);
+            told = where;
+        }
+    }
+    plb_ties_clear(ties, object);
+    return ret;
+}
+
+/* Give what flows out, but nothing that this rank is to keep: what has to pass it comes in first,
+ * and then the objects that are nearest to the other side go on. */
+static int give_along_links(diffusion_t *self, plb_err_t *err)
+{
+    leaving_t leaving = {0};
+    plb_agent_t *agent = &self->gossip.agent;
+    const double budget = (excess(self) + MARGIN) * self->scale;
+    double out = 0.0, most = 0.0;
+    for (int32_t k = 0; k < self->n_links; k++) {
+        out += fmax(self->link[k].flow, 0.0);
+        most = fmax(self->link[k].flow, most);
+    }
+    const double part = out > 0.0 ? fmin(1.0, budget / out) : 0.0;
+    if (part * most <= MARGIN * self->scale) {
+        return PLB_OK;
+    }
+    int ret = leaving_init(&leaving, self, err);
+    for (int32_t k = 0; ret == PLB_OK && k < self->n_links; k++) {
+        if (part * self->link[k].flow > MARGIN * self->scale) {
+            fill_link(&leaving, self, &self->link[k], part * self->link[k].flow);
+        }
+    }
+    for (int64_t k = agent->n - 1; ret == PLB_OK && k >= 0; k--) {
+        if (leaving.to[k] >= 0) { /* the last entry takes its place: it has had its turn */
+            ret = send_off(self, k, leaving.number[k], leaving.to[k], err);
+            agent->mine.count[0]++;
+        }
+    }
+    leaving_free(&leaving);
+    return ret;
+}
+
+static link_t *link_to(const diffusion_t *self, int32_t rank)
+{
+    int32_t k = 0;
+    while (self->link[k].rank != rank) {
+        k++;
+    }
+    return &self->link[k];
+}
+
+/* An object has come along its link, or back: then nothing more flows there. */
+static int receive(diffusion_t *self, const plb_note_t *note, plb_err_t *err)
+{
+    plb_agent_t *agent = &self->gossip.agent;
+    link_t *link = link_to(self, note->peer);
+    int32_t object = -1;
+    int ret = plb_ties_number(&self->ties, note->id, agent->share->rank, &object, err);
+    if (ret == PLB_OK) {
+        self->ties.where[object] = agent->share->rank;
+        link->flow = note->kind == NOTE_OBJECT ? link->flow + note->load : 0.0;
+        ret = plb_agent_take(agent, note, err);
+    }
+    return ret;
+}
+
+/* Memory that is free, but for what has left and may come back: objects that no rank has answered
+ * yet, and those that these notes bring back. */
+static int64_t free_memory(diffusion_t *self, const plb_note_t *in, int64_t n_in)
+{
+    int64_t bytes = plb_agent_room(&self->gossip.agent) - self->under_way;
+    for (int64_t k = 0; k < n_in; k++) {
+        bytes -= in[k].kind == NOTE_NO_ROOM ? in[k].memory : 0;
+    }
+    self->under_way = 0;
+    return bytes;
+}
+
+/* Read the notes of a round of moves. */
+static int take_in(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t refused = -1, room = free_memory(self, in, n_in);
+    plb_agent_t *agent = &self->gossip.agent;
+    for (int64_t k = 0; ret == PLB_OK && k < n_in; k++) {
+        plb_note_t note = in[k];
+        const int32_t object = plb_ties_find(&self->ties, note.id);
+        if (note.kind == NOTE_MOVED) {
+            if (object >= 0 && self->ties.where[object] != agent->share->rank) {
+                self->ties.where[object] = note.rank;
+            }
+        } else if (note.kind == NOTE_TIE && note.id != refused) {
+            ret = tie_with(self, object, note.memory, note.rank, note.load, err);
+        } else if (note.kind == NOTE_TIE || (note.kind == NOTE_OBJECT && note.memory > room)) {
+            refused = note.id;
+            note.kind = note.kind == NOTE_TIE ? NOTE_TIE : NOTE_NO_ROOM;
+            ret = plb_agent_post(agent, note, err);
+        } else {
+            room -= note.kind == NOTE_OBJECT ? note.memory : 0;
+            ret = receive(self, &note, err);
+        }
+    }
+    return ret;
+}
+
+/* ---- rounds --------------------------------------------------------------------------------- */
+
+static int begin_moving(diffusion_t *self, plb_err_t *err)
+{
+    make_flows(self);
+    self->phase = MOVE;
+    self->steps = 0;
+    return give_along_links(self, err);
+}
+
+static int move_on(diffusion_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
+                   bool *settled, plb_err_t *err)
+{
+    const bool over = all->count[0] == 0; /* nothing is under way */
+    const int ret = take_in(self, in, n_in, err);
+    if (ret != PLB_OK || !over) {
+        return ret == PLB_OK && ++self->steps < MOST_MOVES ? give_along_links(self, err) : ret;
+    }
+    self->phase = GOSSIP;
+    plb_ties_free(&self->ties);
+    return plb_gossip_round(&self->gossip.agent, NULL, 0, all, settled, err);
+}
+
+static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
+                    bool *settled, plb_err_t *err)
+{
+    diffusion_t *self = (diffusion_t *)agent;
+    int ret = PLB_OK;
+    switch (self->phase) {
+    case GREET:
+        self->scale = agent->average * agent->mean_speed;
+        self->limit = fmax(self->gossip.overload * agent->average, agent->least);
+        if (agent->before <= self->limit) { /* nothing to do */
+            self->phase = GOSSIP;
+            return plb_gossip_round(agent, in, n_in, all, settled, err);
+        }
+        self->phase = CHOOSE;
+        return greet(self, err);
+    case CHOOSE:
+        agent->mine.sum[0] = fmax(overload(self), 0.0);
+        agent->mine.sum[1] = fmax(-excess(self), 0.0);
+        ret = list_ties(self, in, n_in, err);
+        self->phase = LINK;
+        return ret == PLB_OK ? choose(self, err) : ret;
+    case LINK:
+        make_links(self, in, n_in);
+        self->r = to_give(self, all->sum[0], all->sum[1]);
+        self->phase = MULTIPLY;
+        return tell_residual(self, err);
+    case MULTIPLY:
+        if (all->max[0] <= CLOSE || self->steps == MOST_STEPS) {
+            return begin_moving(self, err);
+        }
+        multiply(self, in, all->sum[0]);
+        self->phase = UPDATE;
+        return PLB_OK;
+    case UPDATE:
+        update(self, all->sum[0]);
+        self->phase = MULTIPLY;
+        return tell_residual(self, err);
+    case MOVE:
+        return move_on(self, in, n_in, all, settled, err);
+    default:
+        return plb_gossip_round(agent, in, n_in, all, settled, err);
+    }
+}
+
+/* ---- the agents ----------------------------------------------------------------------------- */
+
+static int start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
+{
+    ((diffusion_t *)agent)->most_links = (int)opts->params[PARAM_NEIGHBOURS];
+    return plb_gossip_start(agent, opts, err);
+}
+
+static int64_t known(const plb_agent_t *agent)
+{
+    const diffusion_t *self = (const diffusion_t *)agent;
+    return plb_gossip_known(agent) + self->n_links + self->ties.n + self->ties.n_used;
+}
+
+static void stop(plb_agent_t *agent)
+{
+    diffusion_t *self = (diffusion_t *)agent;
+    plb_ties_free(&self->ties);
+    plb_free(self->link);
+    plb_gossip_stop(agent);
+}
+
+static const plb_param_t params[] = {
+    PLB_GOSSIP_PARAMS,
+    {"neighbours", "", "ranks that a rank is linked with at most for what its objects exchange", 8,
+     0, 1024},
+};
+
+static const plb_agent_type_t type = {sizeof(diffusion_t), start, round_of, known, stop};
+
+const plb_strategy_t plb_strategy_diffusion = {
+    .name = "DiffusionLB",
+    .help =
+        "distributed: load flows between ranks that communicate, objects go where they talk to",
+    .source = "Hu and Blake, Parallel Computing 25, 1999",
+    .family = PLB_REFINEMENT,
+    .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
+    .params = params,
+    .n_params = N_PARAMS,
+    .run = plb_strategy_in_rounds,
+    .agent = &type,
+};

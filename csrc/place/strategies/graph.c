@@ -1,0 +1,342 @@
+/* The communication graph of a snapshot as libraries want it: for each vertex its neighbours in
+ * ascending order, each once, weighted by the bytes of both directions (plb_parts_graph). */
+#include <string.h>
+
+#include "base/mem.h"
+#include "place/kit/parts.h"
+#include "place/kit/scale.h"
+
+/* ---- edges in rows already: those of a sender one behind the other -------------------------- */
+
+enum { LONG_ROW = 64 }; /* not to be sorted one by one */
+
+/* start[n + 1] of edges in the order of their senders; false where they are not. */
+static bool find_rows(const plb_snapshot_t *in, int32_t *start)
+{
+    int32_t v = -1;
+    const int32_t *src = in->edge_src, m = (int32_t)in->n_edges;
+    for (int32_t e = 0; e < m; e++) {
+        if (src[e] < v) {
+            return false;
+        }
+        while (v < src[e]) {
+            start[++v] = e;
+        }
+    }
+    while (v < (int32_t)in->n_objects) {
+        start[++v] = m;
+    }
+    return true;
+}
+
+static bool in_order(const int32_t *start, int32_t n, const int32_t *to)
+{
+    for (int32_t v = 0; v < n; v++) {
+        bool good = true;
+        for (int32_t e = start[v] + 1; e < start[v + 1]; e++) {
+            good &= to[e - 1] < to[e];
+        }
+        if (!good) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Each row in ascending order; false where there is a long one.  Places are counted: rows of a few
+ * entries in any order would have branches that nobody can foresee. */
+static bool sort_rows(const int32_t *start, int32_t n, const int32_t *to, const double *bytes,
+                      int32_t *sorted, double *sorted_bytes)
+{
+    for (int32_t v = 0; v < n; v++) {
+        const int32_t first = start[v], size = start[v + 1] - first;
+        const int32_t *row = to + first;
+        if (size > LONG_ROW) {
+            return false;
+        }
+        for (int32_t i = 0; i < size; i++) {
+            const int32_t w = row[i];
+            int32_t at = first;
+            for (int32_t j = 0; j < i; j++) {
+                at += row[j] <= w;
+            }
+            for (int32_t j = i + 1; j < size; j++) {
+                at += row[j] < w;
+            }
+            sorted[at] = w;
+            sorted_bytes[at] = bytes[first + i];
+        }
+    }
+    return true;
+}
+
+/* Add what is received to bytes[], which is what is sent.  In the rows of a symmetric graph the
+ * first entries are, one by one, what lower rows lead to; false where an edge has no other
+ * direction. */
+static bool add_directions(const int32_t *start, int32_t n, const int32_t *to, int32_t *next,
+                           double *bytes)
+{
+    memcpy(next, start, (size_t)n * sizeof *next);
+    for (int32_t v = 0; v < n; v++) {
+        int32_t last = v; /* nothing lower is left, no edge leads to itself, none is doubled */
+        for (int32_t e = next[v]; e < start[v + 1]; e++) {
+            const int32_t w = to[e], other = next[w];
+            if (w <= last || other >= start[w + 1] || to[other] != v) {
+                return false;
+            }
+            bytes[e] = bytes[other] = bytes[e] + bytes[other];
+            next[w] = other + 1;
+            last = w;
+        }
+    }
+    return true;
+}
+
+/* Weights of the rows. */
+static int weigh(plb_parts_t *self, const double *bytes, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t m = self->start[self->question.n_vertices];
+    self->per_byte = plb_scale_of(bytes, m);
+    PLB_NEW(self->edge_weight, m);
+    for (int32_t i = 0; i < m; i++) {
+        self->edge_weight[i] = plb_scaled(bytes[i], self->per_byte, 1);
+    }
+    self->question.start = self->start;
+    self->question.edge_weight = self->edge_weight;
+out:
+    return ret;
+}
+
+/* The edges in order: the snapshot's own, or a copy of them; false where neither can be. */
+static bool order_edges(plb_parts_t *self, double *bytes)
+{
+    const plb_snapshot_t *in = self->problem.in;
+    const int32_t n = (int32_t)in->n_objects;
+    if (!find_rows(in, self->start)) {
+        return false;
+    }
+    if (in_order(self->start, n, in->edge_dst)) {
+        self->question.to = in->edge_dst;
+        if (in->n_edges > 0) {
+            memcpy(bytes, in->edge_bytes, (size_t)in->n_edges * sizeof *bytes);
+        }
+        return true;
+    }
+    self->question.to = self->to = plb_malloc((size_t)in->n_edges, sizeof *self->to);
+    return self->to != NULL &&
+           sort_rows(self->start, n, in->edge_dst, in->edge_bytes, self->to, bytes);
+}
+
+/* The snapshot's edges are the graph; *done: whether they can be. */
+static int take_edges(plb_parts_t *self, bool *done, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int32_t *next = NULL;
+    double *bytes = NULL;
+    const plb_snapshot_t *in = self->problem.in;
+    *done = false;
+    if (self->problem.object != NULL || in->n_multicasts > 0 || in->n_edges > INT32_MAX) {
+        return ret;
+    }
+    PLB_NEW(next, in->n_objects);
+    PLB_NEW(bytes, in->n_edges);
+    *done = order_edges(self, bytes) &&
+            add_directions(self->start, (int32_t)in->n_objects, self->question.to, next, bytes);
+    ret = *done ? weigh(self, bytes, err) : ret;
+out:
+    if (!*done) {
+        plb_free(self->to);
+        self->to = NULL;
+    }
+    plb_free(next);
+    plb_free(bytes);
+    return ret;
+}
+
+/* ---- any edges and multicasts --------------------------------------------------------------- */
+
+/* fn(arg, a, b, bytes) for each pair of different vertices that communicate. */
+typedef void (*pair_fn)(void *arg, int32_t a, int32_t b, double bytes);
+
+/* vertex NULL: objects are vertices of the same number. */
+static inline void visit(const int32_t *vertex, int32_t src, int32_t dst, double bytes, pair_fn fn,
+                         void *arg)
+{
+    const int32_t a = vertex == NULL ? src : vertex[src], b = vertex == NULL ? dst : vertex[dst];
+    if (a >= 0 && b >= 0 && a != b) {
+        fn(arg, a, b, bytes);
+    }
+}
+
+static inline void each_pair(const plb_parts_t *self, pair_fn fn, void *arg)
+{
+    const plb_snapshot_t *in = self->problem.in;
+    const int32_t *vertex = self->problem.object == NULL ? NULL : self->vertex;
+    for (int64_t e = 0; e < in->n_edges; e++) {
+        visit(vertex, in->edge_src[e], in->edge_dst[e], in->edge_bytes[e], fn, arg);
+    }
+    for (int64_t e = 0; e < in->n_multicasts; e++) {
+        for (int64_t i = in->multicast_start[e]; i < in->multicast_start[e + 1]; i++) {
+            visit(vertex, in->multicast_src[e], in->multicast_dst[i], in->multicast_bytes[e], fn,
+                  arg);
+        }
+    }
+}
+
+typedef struct entry {
+    double bytes;
+    int32_t to;
+} entry_t;
+
+/* Row v is entry[start[v]] ... entry[end[v] - 1]. */
+typedef struct rows {
+    int64_t *start, *end; /* [n_vertices + 1] */
+    entry_t *entry;
+} rows_t;
+
+static void rows_free(rows_t *self)
+{
+    plb_free(self->start);
+    plb_free(self->end);
+    plb_free(self->entry);
+}
+
+/* What is sent from a to b counts in the row of a, what is received in that of b. */
+typedef struct both {
+    rows_t sent, received;
+} both_t;
+
+static inline void put(rows_t *self, int32_t v, int32_t to, double bytes)
+{
+    self->entry[self->end[v]++] = (entry_t){bytes, to};
+}
+
+static void count_pair(void *arg, int32_t a, int32_t b, double bytes)
+{
+    (void)bytes;
+    both_t *both = arg;
+    both->sent.start[a + 1]++;
+    both->received.start[b + 1]++;
+}
+
+static void put_received(void *arg, int32_t a, int32_t b, double bytes)
+{
+    put(&((both_t *)arg)->received, b, a, bytes);
+}
+
+/* Empty rows, with room for as many entries as have been counted. */
+static int rows_begin(rows_t *self, int32_t n, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    for (int32_t v = 0; v < n; v++) {
+        self->start[v + 1] += self->start[v];
+    }
+    PLB_NEW(self->end, n + 1);
+    PLB_NEW(self->entry, self->start[n]);
+    memcpy(self->end, self->start, (size_t)(n + 1) * sizeof *self->end);
+out:
+    return ret;
+}
+
+/* Each entry in the row that it names, where they come in ascending order; those of a pair are
+ * then one behind the other, and become one. */
+static void transpose(const rows_t *from, int32_t n, rows_t *out)
+{
+    memcpy(out->end, out->start, (size_t)(n + 1) * sizeof *out->end);
+    for (int32_t v = 0; v < n; v++) {
+        for (int64_t i = from->start[v]; i < from->end[v]; i++) {
+            const entry_t *e = &from->entry[i];
+            const int64_t last = out->end[e->to] - 1;
+            if (last >= out->start[e->to] && out->entry[last].to == v) {
+                out->entry[last].bytes += e->bytes;
+            } else {
+                put(out, e->to, v, e->bytes);
+            }
+        }
+    }
+}
+
+/* Of row v of both, which are in order, the neighbours and bytes; how many. */
+static int32_t merge(const both_t *both, int32_t v, int32_t *to, double *bytes)
+{
+    int32_t m = 0;
+    const entry_t *a = both->sent.entry + both->sent.start[v];
+    const entry_t *b = both->received.entry + both->received.start[v];
+    const entry_t *a_end = both->sent.entry + both->sent.end[v];
+    const entry_t *b_end = both->received.entry + both->received.end[v];
+    while (a < a_end || b < b_end) {
+        if (a < a_end && b < b_end && a->to == b->to) {
+            to[m] = a->to;
+            bytes[m++] = a++->bytes + b++->bytes;
+        } else {
+            const entry_t *e = b == b_end || (a < a_end && a->to < b->to) ? a++ : b++;
+            to[m] = e->to;
+            bytes[m++] = e->bytes;
+        }
+    }
+    return m;
+}
+
+/* Received messages by sender, from there sent ones by receiver, and received ones again, now in
+ * order. */
+static int sort_pairs(const plb_parts_t *self, both_t *both, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t n = self->question.n_vertices;
+    PLB_NEW0(both->sent.start, n + 1);
+    PLB_NEW0(both->received.start, n + 1);
+    each_pair(self, count_pair, both);
+    if ((ret = rows_begin(&both->sent, n, err)) || (ret = rows_begin(&both->received, n, err))) {
+        goto out;
+    }
+    each_pair(self, put_received, both);
+    transpose(&both->received, n, &both->sent);
+    transpose(&both->sent, n, &both->received);
+out:
+    return ret;
+}
+
+static int merge_pairs(plb_parts_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    both_t both = {0};
+    double *bytes = NULL;
+    const int32_t n = self->question.n_vertices;
+    ret = sort_pairs(self, &both, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    const int64_t most = 2 * both.sent.start[n];
+    if (most > INT32_MAX) {
+        ret = PLB_FAIL(err, PLB_ERR_VALUE,
+                       "%lld ends of edges between objects: expected fewer than 2^31",
+                       (long long)most);
+        goto out;
+    }
+    PLB_NEW(self->to, most);
+    PLB_NEW(bytes, most);
+    self->start[0] = 0;
+    for (int32_t v = 0; v < n; v++) {
+        const int32_t at = self->start[v];
+        self->start[v + 1] = at + merge(&both, v, self->to + at, bytes + at);
+    }
+    self->question.to = self->to;
+    ret = weigh(self, bytes, err);
+out:
+    rows_free(&both.sent);
+    rows_free(&both.received);
+    plb_free(bytes);
+    return ret;
+}
+
+int plb_parts_graph(plb_parts_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    bool done;
+    PLB_NEW(self->start, self->question.n_vertices + 1);
+    ret = take_edges(self, &done, err);
+    ret = ret == PLB_OK && !done ? merge_pairs(self, err) : ret;
+out:
+    return ret;
+}

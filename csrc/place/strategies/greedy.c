@@ -1,0 +1,355 @@
+/* GreedyLB: the heaviest object goes where it ends first, then the next.
+ *
+ * Menon 2.2 ("maps the heaviest chares on to the least loaded processors"); Dasgupta's algorithm
+ * 2, whose background load of a processor is `background` and the objects that may not migrate.
+ * With ranks of one speed this is Graham's LPT rule: at most 4/3 - 1/(3p) times the optimum.
+ *
+ * Ties, so that everybody gets the same placement: of equal objects the lowest index comes first;
+ * of ranks where it would end at the same time, the one that has less, then the lowest.
+ */
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/heap.h"
+#include "base/mem.h"
+#include "base/sort.h"
+#include "place/kit/problem.h"
+#include "place/strategies/refine.h"
+
+enum {
+    MAX_CLASSES = 64,
+    TICK = 1 << 16,
+    STUCK = 1, /* no rank has memory for the next object */
+};
+
+/* Ranks by class of speed, one heap of times each.  Up to 64 different speeds a class holds ranks
+ * of one speed, so that its least loaded rank is also where an object ends first, and the choice
+ * among the tops is exact.  Beyond that the different speeds, in ascending order, are cut into 64
+ * classes of equally many, and of each class its least loaded rank stands for election. */
+typedef struct fleet {
+    const plb_snapshot_t *in;
+    int n_classes;
+    plb_heap_t heap[MAX_CLASSES];
+    plb_item_t *item;  /* [p] of all heaps */
+    plb_item_t *aside; /* [p] taken out while they have no room for the object at hand */
+    int32_t *class_of; /* [p] */
+    int32_t n_aside;
+    int64_t *room; /* [p] or NULL */
+} fleet_t;
+
+static void fleet_free(fleet_t *self)
+{
+    plb_free(self->item);
+    plb_free(self->aside);
+    plb_free(self->class_of);
+    plb_free(self->room);
+}
+
+/* order[p]: ranks by ascending speed. */
+static void number_classes(fleet_t *self, const plb_item_t *order)
+{
+    const int32_t p = self->in->n_ranks;
+    int64_t distinct = 1, at = 0;
+    for (int32_t k = 1; k < p; k++) {
+        distinct += order[k].key != order[k - 1].key;
+    }
+    self->n_classes = (int)(distinct < MAX_CLASSES ? distinct : MAX_CLASSES);
+    for (int32_t k = 0; k < p; k++) {
+        at += k > 0 && order[k].key != order[k - 1].key;
+        self->class_of[order[k].id] = (int32_t)(at * self->n_classes / distinct);
+    }
+}
+
+static int make_classes(fleet_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_loads_t order = {0};
+    const int32_t p = self->in->n_ranks;
+    if (self->in->speed == NULL) {
+        memset(self->class_of, 0, (size_t)p * sizeof *self->class_of);
+        self->n_classes = 1;
+        return PLB_OK;
+    }
+    ret = plb_loads_init(&order, self->in->speed, p, PLB_ASCENDING, err);
+    if (ret == PLB_OK) {
+        plb_loads_sort(&order, p);
+        number_classes(self, order.item);
+    }
+    plb_loads_free(&order);
+    return ret;
+}
+
+static int fleet_init(fleet_t *self, const plb_problem_t *problem, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *in = problem->in;
+    const int32_t p = in->n_ranks;
+    *self = (fleet_t){.in = in};
+    PLB_NEW(self->item, p);
+    PLB_NEW(self->aside, p);
+    PLB_NEW(self->class_of, p);
+    if (problem->room != NULL) {
+        PLB_NEW(self->room, p);
+        memcpy(self->room, problem->room, (size_t)p * sizeof *self->room);
+    }
+    ret = make_classes(self, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    int32_t size[MAX_CLASSES] = {0};
+    for (int32_t r = 0; r < p; r++) {
+        size[self->class_of[r]]++;
+    }
+    for (int32_t c = 0, start = 0; c < self->n_classes; start += size[c++]) {
+        self->heap[c].item = self->item + start;
+    }
+    for (int32_t r = 0; r < p; r++) {
+        const double background = in->background == NULL ? 0.0 : in->background[r];
+        plb_heap_t *heap = &self->heap[self->class_of[r]];
+        heap->item[heap->n++] = (plb_item_t){background + problem->fixed[r] / plb_speed(in, r), r};
+    }
+    for (int c = 0; c < self->n_classes; c++) {
+        plb_heap_build(&self->heap[c]);
+    }
+out:
+    return ret;
+}
+
+/* Let each top be a rank with that much memory; the others step aside. */
+static void make_way(fleet_t *self, int64_t memory)
+{
+    for (int c = 0; c < self->n_classes; c++) {
+        plb_heap_t *heap = &self->heap[c];
+        while (heap->n > 0 && self->room[heap->item[0].id] < memory) {
+            self->aside[self->n_aside++] = plb_heap_pop(heap);
+        }
+    }
+}
+
+/* Those who stepped aside come back, unless no object at all fits on them any more. */
+static void come_back(fleet_t *self, int64_t least)
+{
+    while (self->n_aside > 0) {
+        const plb_item_t back = self->aside[--self->n_aside];
+        if (self->room[back.id] >= least) {
+            plb_heap_push(&self->heap[self->class_of[back.id]], back);
+        }
+    }
+}
+
+/* The class whose top ends the object first, and when; -1: all are empty. */
+static int elect(const fleet_t *self, double load, double *finish)
+{
+    int best = -1;
+    for (int c = 0; c < self->n_classes; c++) {
+        if (self->heap[c].n == 0) {
+            continue;
+        }
+        const plb_item_t top = self->heap[c].item[0];
+        const double time = top.key + load / plb_speed(self->in, top.id);
+        if (best < 0 || time < *finish ||
+            (time == *finish && plb_item_before(top, self->heap[best].item[0]))) {
+            best = c;
+            *finish = time;
+        }
+    }
+    return best;
+}
+
+/* Place the loads, the heaviest first: keys are negated. */
+static int place_one_by_one(const plb_problem_t *problem, plb_loads_t *loads, int32_t *rank,
+                            const plb_opts_t *opts, plb_err_t *err)
+{
+    fleet_t self;
+    const plb_item_t *object = loads->item;
+    int ret = fleet_init(&self, problem, err);
+    plb_loads_sort(loads, loads->n);
+    for (int64_t k = 0; ret == PLB_OK && k < problem->n; k++) {
+        const int32_t i = plb_problem_object(problem, object[k].id);
+        double finish = 0.0;
+        if (self.room != NULL) {
+            make_way(&self, self.in->memory[i]);
+        }
+        const int c = elect(&self, -object[k].key, &finish);
+        if (c < 0) {
+            ret = STUCK;
+            break;
+        }
+        rank[i] = self.heap[c].item[0].id;
+        plb_heap_rekey(&self.heap[c], finish);
+        if (self.room != NULL) {
+            self.room[rank[i]] -= self.in->memory[i];
+            come_back(&self, problem->least);
+        }
+        if (k % TICK == TICK - 1 && opts->tick != NULL) {
+            ret = opts->tick(opts->tick_arg);
+        }
+    }
+    fleet_free(&self);
+    return ret;
+}
+
+/* ---- ranks of one speed, no limits: LPT in rounds ------------------------------------------- */
+
+/* The ranks, least loaded first, and scratch to sort them again. */
+typedef struct line {
+    plb_item_t *rank, *spare;
+    uint32_t *bin;
+    int32_t p;
+} line_t;
+
+/* Hand out object[0 ... n-1] to the ranks in line, one each, for as long as the next in line has
+ * less than all who got something in this round: then it is the least loaded rank of all, and the
+ * answer that of a heap.  Returns how many; these are then in order among themselves.
+ *
+ * Who has so much that even with the round's lightest object it ends behind all before it keeps
+ * its place: there the line falls into sections that are sorted on their own.  (Sums are rounded
+ * monotonically: the test with rounded sums is safe.) */
+PLB_MULTIVERSION
+static int32_t hand_out(line_t *self, const plb_item_t *object, int64_t n,
+                        const plb_problem_t *problem, int32_t *out)
+{
+    plb_item_t *line = self->rank;
+    const int32_t end = n < self->p ? (int32_t)n : self->p;
+    const double lightest = -object[end - 1].key;
+    plb_item_t least = {INFINITY, INT32_MAX};
+    double low = INFINITY, high = -INFINITY;
+    int32_t begin = 0, k = 0;
+    for (; k < end && plb_item_before(line[k], least); k++) {
+        plb_item_t here = line[k];
+        if (here.key + lightest > high && k > begin) {
+            plb_sort_items(line + begin, k - begin, low, high, self->spare, self->bin);
+            begin = k;
+            low = INFINITY;
+            high = -INFINITY;
+        }
+        here.key -= object[k].key;
+        out[plb_problem_object(problem, object[k].id)] = here.id;
+        line[k] = here;
+        least = plb_item_before(here, least) ? here : least;
+        low = here.key < low ? here.key : low;
+        high = here.key > high ? here.key : high;
+    }
+    plb_sort_items(line + begin, k - begin, low, high, self->spare, self->bin);
+    return k;
+}
+
+/* The first k in line have got something: bring all in order again. */
+static void line_up(line_t *self, int32_t k)
+{
+    plb_item_t *a = self->rank;
+    if (k == self->p || plb_item_before(a[k - 1], a[k])) {
+        return;
+    }
+    memcpy(self->spare, a, (size_t)k * sizeof *a);
+    int32_t from = 0, at = 0, old = k;
+    while (from < k) { /* writes stay behind what is still to be read */
+        a[at++] = old < self->p && plb_item_before(a[old], self->spare[from])
+                      ? a[old++]
+                      : self->spare[from++];
+    }
+}
+
+static int line_init(line_t *self, const plb_problem_t *problem, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *in = problem->in;
+    double low = INFINITY, high = 0.0;
+    *self = (line_t){.p = in->n_ranks};
+    PLB_NEW(self->rank, self->p);
+    PLB_NEW(self->spare, self->p);
+    PLB_NEW(self->bin, PLB_SORT_BINS(self->p));
+    for (int32_t r = 0; r < self->p; r++) {
+        const double background = in->background == NULL ? 0.0 : in->background[r];
+        const double key = background + problem->fixed[r] / plb_speed(in, r);
+        self->rank[r] = (plb_item_t){key, r};
+        low = key < low ? key : low;
+        high = key > high ? key : high;
+    }
+    plb_sort_items(self->rank, self->p, low, high, self->spare, self->bin);
+out:
+    return ret;
+}
+
+/* Have the next round's loads in order, as seconds on a rank of that speed. */
+static void get_ready(plb_loads_t *loads, int64_t upto, double speed)
+{
+    int64_t k = loads->ready;
+    plb_loads_sort(loads, upto < loads->n ? upto : loads->n);
+    for (; speed != 1.0 && k < loads->ready; k++) {
+        loads->item[k].key /= speed;
+    }
+}
+
+static int place_in_rounds(const plb_problem_t *problem, plb_loads_t *loads, int32_t *rank,
+                           const plb_opts_t *opts, plb_err_t *err)
+{
+    line_t line;
+    int ret = line_init(&line, problem, err);
+    int64_t next_tick = TICK;
+    for (int64_t done = 0; ret == PLB_OK && done < loads->n;) {
+        get_ready(loads, done + line.p, plb_speed(problem->in, 0));
+        const int32_t k = hand_out(&line, loads->item + done, loads->n - done, problem, rank);
+        line_up(&line, k);
+        done += k;
+        if (done >= next_tick && opts->tick != NULL) {
+            ret = opts->tick(opts->tick_arg);
+            next_tick = done + TICK;
+        }
+    }
+    plb_free(line.rank);
+    plb_free(line.spare);
+    plb_free(line.bin);
+    return ret;
+}
+
+static bool one_speed(const plb_snapshot_t *in)
+{
+    for (int32_t r = 1; in->speed != NULL && r < in->n_ranks; r++) {
+        if (in->speed[r] != in->speed[0]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- the strategy --------------------------------------------------------------------------- */
+
+static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
+               int32_t *out, plb_err_t *err)
+{
+    plb_problem_t problem;
+    plb_loads_t loads = {0};
+    (void)self;
+    int ret = plb_problem_init(&problem, in, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    if (problem.object != NULL) {
+        memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
+    }
+    ret = plb_problem_by_load(&problem, &loads, err);
+    if (ret == PLB_OK && problem.room == NULL && one_speed(in)) {
+        ret = place_in_rounds(&problem, &loads, out, opts, err);
+    } else if (ret == PLB_OK) {
+        ret = place_one_by_one(&problem, &loads, out, opts, err);
+    }
+    if (ret == STUCK) { /* the order of loads left no room: by memory first, then by load */
+        ret = plb_problem_pack(&problem, out, opts, err);
+        ret = ret == PLB_OK ? plb_refine(&problem, PLB_REFINE_OVERLOAD, out, opts, err) : ret;
+    }
+    plb_loads_free(&loads);
+    plb_problem_free(&problem);
+    return ret;
+}
+
+const plb_strategy_t plb_strategy_greedy = {
+    .name = "GreedyLB",
+    .help = "the heaviest object to the rank where it ends first (LPT)",
+    .source = "Menon 2.2; Dasgupta algorithm 2",
+    .family = PLB_COMPREHENSIVE,
+    .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
+    .run = run,
+};

@@ -1,0 +1,76 @@
+/* ZoltanLB and HypergraphLB: multicasts are nets, and what counts is how many ranks each reaches.
+ *
+ * Menon 2.3.2.  ZoltanLB starts from Zoltan's answer, HypergraphLB from that of pylb's own
+ * partitioner; both are then refined by V-cycles on connectivity - 1.  With `iterations` present
+ * places are worth something: Zoltan repartitions (Catalyurek et al. 2007), communication counts
+ * that often and each migration once.
+ */
+#include "base/mem.h"
+#include "place/kit/parts.h"
+
+enum { IMBALANCE, CYCLES, ITERATIONS, N_PARAMS };
+
+static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
+               int32_t *out, plb_err_t *err)
+{
+    plb_parts_t parts;
+    int32_t *part = NULL;
+    const double imbalance = opts->params[IMBALANCE], iterations = opts->params[ITERATIONS];
+    const char *library = self->library == NULL ? plb_builtin.name : self->library;
+    int ret = plb_parts_init(&parts, in, true, imbalance, opts->seed, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    PLB_NEW(part, parts.question.n_vertices);
+    ret = plb_parts_nets(&parts, err);
+    if (ret == PLB_OK && iterations > 0.0) {
+        ret = plb_parts_keep(&parts, iterations, err);
+    }
+    const char *option[] = {"CYCLES", "0"}; /* they follow, for both */
+    parts.question.option = option;
+    parts.question.n_options = self->library == NULL;
+    if (ret != PLB_OK || (ret = plb_parts_ask(&parts, library, opts, part, err)) ||
+        (ret = plb_partition_improve(&parts.question, (int32_t)opts->params[CYCLES], opts->tick,
+                                     opts->tick_arg, part, err))) {
+        goto out;
+    }
+    if (iterations == 0.0) {
+        ret = plb_parts_relabel(&parts, part, err);
+    }
+    ret = ret == PLB_OK ? plb_parts_place(&parts, part, imbalance, opts, out, err) : ret;
+out:
+    plb_free(part);
+    plb_parts_free(&parts);
+    return ret;
+}
+
+static const plb_param_t params[N_PARAMS] = {
+    PLB_PARAM_IMBALANCE,
+    PLB_PARAM_CYCLES,
+    PLB_PARAM_ITERATIONS,
+};
+
+const plb_strategy_t plb_strategy_zoltan = {
+    .name = "ZoltanLB",
+    .help = "Zoltan's hypergraph partitioner: few ranks for each multicast",
+    .source = "Menon 2012, 2.3.2; refined by V-cycles",
+    .family = PLB_COMPREHENSIVE,
+    .looks_at =
+        PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_BYTES | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
+    .params = params,
+    .n_params = N_PARAMS,
+    .run = run,
+    .library = "Zoltan",
+};
+
+const plb_strategy_t plb_strategy_hypergraph = {
+    .name = "HypergraphLB",
+    .help = "pylb's own hypergraph partitioner: few ranks for each multicast, without a library",
+    .source = "Karypis and Kumar 1999; Fiduccia and Mattheyses 1982",
+    .family = PLB_COMPREHENSIVE,
+    .looks_at =
+        PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_BYTES | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
+    .params = params,
+    .n_params = N_PARAMS,
+    .run = run,
+};

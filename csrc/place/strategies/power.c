@@ -1,0 +1,211 @@
+/* PowerAwareLB: so many objects for each rank that all end together.
+ *
+ * Dasgupta eq. 3 and 4: w_i x_i is the same for all ranks i, the x_i add up to N.
+ *
+ *   here: weight[i], seconds per object    there: w_i, "the processor's object time"
+ *
+ * The paper starts with equally many objects on each rank, so that a processor's object time is as
+ * good a weight as the time per object; after the first balancing only the latter is.  A rank that
+ * shows no time (no objects, or none that take any) is taken for the mean one, or by its speed.
+ * What eq. 3 has no place for: a rank's background is part of its time, and objects that may not
+ * migrate count among its x_i, also where they alone are too many.
+ *
+ * The x_i are whole numbers by the largest remainder (ties: the rank that has more objects now,
+ * then the lowest); no more objects move than these numbers ask for, of a rank those of the
+ * highest index, to the lowest ranks.  Objects are taken to be equal.
+ */
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/sort.h"
+#include "place/kit/apportion.h"
+#include "place/kit/problem.h"
+
+/* No rank is taken to be so many times faster than the slowest. */
+static const double FASTEST = 1e12;
+
+typedef struct quota {
+    const plb_problem_t *problem;
+    int32_t p;
+    double *weight;   /* [p] seconds per object, over `unit` */
+    double unit;      /* the largest time that there is */
+    double *share;    /* [p] objects that may migrate, exact */
+    int64_t *fixed;   /* [p] objects that may not */
+    int64_t *movable; /* [p] those that may, now */
+    int64_t *part;    /* [p] and then */
+} quota_t;
+
+static void quota_free(quota_t *self)
+{
+    plb_free(self->weight);
+    plb_free(self->share);
+    plb_free(self->fixed);
+    plb_free(self->movable);
+    plb_free(self->part);
+}
+
+static int quota_init(quota_t *self, const plb_problem_t *problem, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *in = problem->in;
+    *self = (quota_t){.problem = problem, .p = in->n_ranks};
+    PLB_NEW0(self->weight, self->p);
+    PLB_NEW(self->share, self->p);
+    PLB_NEW0(self->fixed, self->p);
+    PLB_NEW0(self->movable, self->p);
+    PLB_NEW(self->part, self->p);
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        self->weight[in->rank[i]] += in->load[i];
+        self->fixed[in->rank[i]]++;
+    }
+    for (int64_t k = 0; k < problem->n; k++) {
+        const int32_t r = in->rank[plb_problem_object(problem, k)];
+        self->fixed[r]--;
+        self->movable[r]++;
+    }
+out:
+    return ret;
+}
+
+static double background_of(const quota_t *self, int32_t r)
+{
+    const double *background = self->problem->in->background;
+    return background == NULL ? 0.0 : background[r] / self->unit;
+}
+
+/* From the sums of the loads to time per object. */
+static void weigh(quota_t *self)
+{
+    const plb_snapshot_t *in = self->problem->in;
+    double sum = 0.0;
+    for (int32_t r = 0; r < self->p; r++) {
+        sum += self->weight[r];
+    }
+    const double mean = sum > 0.0 ? sum / (double)in->n_objects : 1.0;
+    self->unit = 0.0;
+    for (int32_t r = 0; r < self->p; r++) {
+        const int64_t n = self->fixed[r] + self->movable[r];
+        const double load = self->weight[r] > 0.0 ? self->weight[r] / (double)n : mean;
+        self->weight[r] = load / plb_speed(in, r);
+        self->unit = fmax(self->unit, self->weight[r]);
+        self->unit = fmax(self->unit, in->background == NULL ? 0.0 : in->background[r]);
+    }
+    for (int32_t r = 0; r < self->p; r++) {
+        self->weight[r] = fmax(self->weight[r] / self->unit, 1.0 / FASTEST);
+    }
+}
+
+/* Exact shares: all ranks end at the same time, but those whose fixed objects alone take longer;
+ * each round finds more of these, and an earlier end. */
+static void share_out(quota_t *self)
+{
+    bool found = true;
+    memset(self->share, 0, (size_t)self->p * sizeof *self->share);
+    while (found) {
+        double objects = (double)self->problem->n, rate = 0.0;
+        found = false;
+        for (int32_t r = 0; r < self->p; r++) {
+            if (self->share[r] >= 0.0) {
+                objects += (double)self->fixed[r] + background_of(self, r) / self->weight[r];
+                rate += 1.0 / self->weight[r];
+            }
+        }
+        for (int32_t r = 0; r < self->p; r++) {
+            if (self->share[r] >= 0.0) {
+                const double time = objects / rate - background_of(self, r);
+                self->share[r] = time / self->weight[r] - (double)self->fixed[r];
+                found = found || self->share[r] < 0.0;
+            }
+        }
+    }
+    for (int32_t r = 0; r < self->p; r++) {
+        self->share[r] = fmax(self->share[r], 0.0);
+    }
+}
+
+/* Whole parts; the ranks are asked in the order of what they have, which settles ties. */
+static int round_off(quota_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_loads_t order = {0};
+    double *share = NULL;
+    int64_t *part = NULL;
+    PLB_NEW(share, self->p);
+    PLB_NEW(part, self->p);
+    for (int32_t r = 0; r < self->p; r++) {
+        share[r] = (double)self->movable[r];
+    }
+    ret = plb_loads_init(&order, share, self->p, PLB_DESCENDING, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    plb_loads_sort(&order, self->p);
+    for (int32_t k = 0; k < self->p; k++) {
+        share[k] = self->share[order.item[k].id];
+    }
+    ret = plb_apportion(share, self->p, self->problem->n, part, err);
+    for (int32_t k = 0; ret == PLB_OK && k < self->p; k++) {
+        self->part[order.item[k].id] = part[k];
+    }
+out:
+    plb_loads_free(&order);
+    plb_free(share);
+    plb_free(part);
+    return ret;
+}
+
+static void hand_over(const quota_t *self, int32_t *out)
+{
+    int64_t *have = self->movable;
+    int32_t to = 0;
+    for (int64_t k = self->problem->n - 1; k >= 0; k--) {
+        const int32_t i = plb_problem_object(self->problem, k), from = self->problem->in->rank[i];
+        if (have[from] <= self->part[from]) {
+            continue;
+        }
+        while (have[to] >= self->part[to]) {
+            to++;
+        }
+        out[i] = to;
+        have[from]--;
+        have[to]++;
+    }
+}
+
+static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
+               int32_t *out, plb_err_t *err)
+{
+    plb_problem_t problem;
+    quota_t quota = {0};
+    (void)self;
+    int ret = plb_problem_init(&problem, in, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
+    ret = quota_init(&quota, &problem, err);
+    if (ret == PLB_OK && problem.n > 0) {
+        weigh(&quota);
+        share_out(&quota);
+        ret = round_off(&quota, err);
+    }
+    if (ret == PLB_OK && problem.n > 0) {
+        hand_over(&quota, out);
+        ret = plb_problem_repair(&problem, out, opts, err);
+    }
+    quota_free(&quota);
+    plb_problem_free(&problem);
+    return ret;
+}
+
+const plb_strategy_t plb_strategy_power = {
+    .name = "PowerAwareLB",
+    .help = "as many objects for each rank as it can do in the same time; for equal objects",
+    .source = "Dasgupta eq. 3, 4",
+    .family = PLB_COMPREHENSIVE,
+    .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
+    .for_equal_objects = true,
+    .run = run,
+};

@@ -1,0 +1,559 @@
+/* VectorLB: objects with several loads each, one for each phase of an iteration or kind of
+ * processor, and memory with blocks that objects share.
+ *
+ * All ranks end a phase together, so an iteration takes the sum over the components of the longest
+ * rank of each; or, with phases = 0, components are kinds of processors, and what counts is the
+ * component that is worst balanced.
+ *
+ *   t[k][r]  seconds of rank r in component k: its load / speed, and in the first the background
+ *   goal[k]  what no rank's t[k] can be below: the average, or the heaviest object at its fastest
+ *   cost     phases: sum over k of max over r of t[k][r];  else max over k, r of t[k][r] / goal[k]
+ *
+ * 1. Objects in descending order of their largest component in units of its goal.  Who fits at
+ *    home, all components within `overload` times their goal, stays.
+ * 2. The others, in the same order, go to the rank whose largest component, in units of the goal,
+ *    is then least.
+ * 3. Moves of single objects away from the longest rank of a component, and where there is none
+ *    exchanges, as long as they lower the cost: the best of each round.
+ * Where memory stops step 2, it is done anew with everybody leaving, the largest memory first.
+ * Where all that is no better than the placement given, and that keeps to the limits, step 3
+ * starts from it.
+ *
+ * Ties: the lowest index, the lowest rank.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/mem.h"
+#include "base/sort.h"
+#include "place/kit/room.h"
+#include "place/strategy.h"
+
+enum { PARAM_OVERLOAD, PARAM_PHASES };
+enum { TICK = 1 << 8, MOST_ROUNDS = 1 << 16 };
+
+/* Numbers looked at in step 3, a few tenths of a second. */
+static const double WORK = 5e7;
+
+/* A gain below this part of the cost is rounding. */
+static const double SLACK = 1e-12;
+
+/* The longest ranks of a component. */
+typedef struct top {
+    double time[3];
+    int32_t rank[3];
+} top_t;
+
+typedef struct vector {
+    const plb_snapshot_t *in;
+    const plb_opts_t *opts;
+    int32_t p, d;
+    bool phases;
+    double overload;
+    double *goal, *per;          /* [d] seconds, and 1 / seconds; 0 where there is no load */
+    double *pace;                /* [p] 1 / speed */
+    double *t;                   /* [d * p] component by component */
+    double *score;               /* [p] */
+    top_t *top;                  /* [d] */
+    int32_t *rank;               /* [n] */
+    int32_t *head, *next, *prev; /* objects of each rank that may migrate; -1: end */
+    plb_room_t room;
+    double work; /* left */
+} vector_t;
+
+static double load(const vector_t *self, int64_t i, int32_t k)
+{
+    return self->in->load[i * self->d + k];
+}
+
+static void link_to(vector_t *self, int32_t i, int32_t r)
+{
+    self->prev[i] = -1;
+    self->next[i] = self->head[r];
+    if (self->head[r] >= 0) {
+        self->prev[self->head[r]] = i;
+    }
+    self->head[r] = i;
+}
+
+static void unlink_from(vector_t *self, int32_t i, int32_t r)
+{
+    if (self->prev[i] >= 0) {
+        self->next[self->prev[i]] = self->next[i];
+    } else {
+        self->head[r] = self->next[i];
+    }
+    if (self->next[i] >= 0) {
+        self->prev[self->next[i]] = self->prev[i];
+    }
+}
+
+static void put(vector_t *self, int32_t i, int32_t r)
+{
+    self->rank[i] = r;
+    for (int32_t k = 0; k < self->d; k++) {
+        self->t[(int64_t)k * self->p + r] += load(self, i, k) * self->pace[r];
+    }
+    plb_room_add(&self->room, i, r);
+    if (plb_may_migrate(self->in, i)) {
+        link_to(self, i, r);
+    }
+}
+
+static void take(vector_t *self, int32_t i)
+{
+    const int32_t r = self->rank[i];
+    for (int32_t k = 0; k < self->d; k++) {
+        self->t[(int64_t)k * self->p + r] -= load(self, i, k) * self->pace[r];
+    }
+    plb_room_remove(&self->room, i, r);
+    unlink_from(self, i, r);
+}
+
+/* Empty ranks but for the background and the objects that may not migrate. */
+static int start_over(vector_t *self, plb_err_t *err)
+{
+    const plb_snapshot_t *in = self->in;
+    plb_room_free(&self->room);
+    const int ret = plb_room_init(&self->room, in, in->n_objects + 2 * MOST_ROUNDS, err);
+    memset(self->t, 0, (size_t)self->d * (size_t)self->p * sizeof *self->t);
+    for (int32_t r = 0; r < self->p; r++) {
+        self->t[r] = in->background == NULL ? 0.0 : in->background[r];
+        self->head[r] = -1;
+    }
+    for (int64_t i = 0; ret == PLB_OK && in->migratable != NULL && i < in->n_objects; i++) {
+        if (!in->migratable[i]) {
+            put(self, (int32_t)i, in->rank[i]);
+        }
+    }
+    return ret;
+}
+
+static void set_goals(vector_t *self)
+{
+    const plb_snapshot_t *in = self->in;
+    double speed = 0.0, fastest = 0.0, background = 0.0;
+    for (int32_t r = 0; r < self->p; r++) {
+        const double v = plb_speed(in, r);
+        self->pace[r] = 1.0 / v;
+        speed += v;
+        fastest = v > fastest ? v : fastest;
+        background += in->background == NULL ? 0.0 : in->background[r] * v;
+    }
+    for (int32_t k = 0; k < self->d; k++) {
+        double sum = k == 0 ? background : 0.0, heaviest = 0.0;
+        for (int64_t i = 0; i < in->n_objects; i++) {
+            sum += load(self, i, k);
+            heaviest = fmax(heaviest, load(self, i, k));
+        }
+        self->goal[k] = fmax(sum / speed, heaviest / fastest);
+        self->per[k] = self->goal[k] > 0.0 ? 1.0 / self->goal[k] : 0.0;
+    }
+}
+
+/* ---- steps 1 and 2 -------------------------------------------------------------------------- */
+
+/* score[r] = max over k of what rank r would have, in units of the goal.  Same bits either way:
+ * no reduction across ranks. */
+PLB_MULTIVERSION
+static void score_ranks(const vector_t *self, const double *object)
+{
+    const int32_t p = self->p;
+    double *restrict score = self->score;
+    memset(score, 0, (size_t)p * sizeof *score);
+    for (int32_t k = 0; k < self->d; k++) {
+        const double *restrict t = self->t + (int64_t)k * p, *restrict pace = self->pace;
+        const double x = object[k], per = self->per[k];
+        for (int32_t r = 0; r < p; r++) {
+            const double s = (t[r] + x * pace[r]) * per;
+            score[r] = s > score[r] ? s : score[r];
+        }
+    }
+}
+
+/* The rank for an object, or -1: it fits nowhere. */
+static int32_t best_rank(const vector_t *self, int64_t i)
+{
+    int32_t best = -1;
+    score_ranks(self, self->in->load + i * self->d);
+    for (int32_t r = 0; r < self->p; r++) {
+        if ((best < 0 || self->score[r] < self->score[best]) && plb_room_fits(&self->room, i, r)) {
+            best = r;
+        }
+    }
+    return best;
+}
+
+static bool fits_at_home(const vector_t *self, int64_t i)
+{
+    const int32_t r = self->in->rank[i];
+    for (int32_t k = 0; k < self->d; k++) {
+        const double t = self->t[(int64_t)k * self->p + r] + load(self, i, k) * self->pace[r];
+        if (t > self->overload * self->goal[k]) {
+            return false;
+        }
+    }
+    return plb_room_fits(&self->room, i, r);
+}
+
+/* All objects in descending order of size[n]. */
+static int in_order(const vector_t *self, double *size, plb_loads_t *out, plb_err_t *err)
+{
+    const int64_t n = self->in->n_objects;
+    const int ret = plb_loads_init(out, size, n, PLB_DESCENDING, err);
+    if (ret == PLB_OK) {
+        plb_loads_sort(out, n);
+    }
+    return ret;
+}
+
+static int check_fixed(const vector_t *self, plb_err_t *err)
+{
+    for (int32_t r = 0; self->room.left != NULL && r < self->p; r++) {
+        if (self->room.left[r] < 0) {
+            return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
+                            "rank %d: the objects that may not migrate take %lld bytes more than "
+                            "its memory_limit of %lld",
+                            r, (long long)-self->room.left[r],
+                            (long long)self->in->memory_limit[r]);
+        }
+    }
+    return PLB_OK;
+}
+
+/* *stuck: an object that fits nowhere any more, or -1. */
+static int build(vector_t *self, const plb_loads_t *order, bool stay, int64_t *stuck,
+                 plb_err_t *err)
+{
+    const int64_t n = self->in->n_objects;
+    int ret = start_over(self, err);
+    ret = ret == PLB_OK ? check_fixed(self, err) : ret;
+    *stuck = -1;
+    for (int64_t j = 0; ret == PLB_OK && j < n; j++) {
+        const int32_t i = order->item[j].id;
+        if (plb_may_migrate(self->in, i)) {
+            self->rank[i] = -1;
+            if (stay && fits_at_home(self, i)) {
+                put(self, i, self->in->rank[i]);
+            }
+        }
+    }
+    for (int64_t j = 0; ret == PLB_OK && *stuck < 0 && j < n; j++) {
+        const int32_t i = order->item[j].id;
+        if (self->rank[i] < 0) {
+            const int32_t r = best_rank(self, i);
+            if (r >= 0) {
+                put(self, i, r);
+            } else {
+                *stuck = i;
+            }
+        }
+        if (j % TICK == 0 && self->opts->tick != NULL) {
+            ret = self->opts->tick(self->opts->tick_arg);
+        }
+    }
+    return ret;
+}
+
+static void sizes_by_load(const vector_t *self, double *size)
+{
+    for (int64_t i = 0; i < self->in->n_objects; i++) {
+        size[i] = 0.0;
+        for (int32_t k = 0; k < self->d; k++) {
+            size[i] = fmax(size[i], load(self, i, k) * self->per[k]);
+        }
+    }
+}
+
+static void sizes_by_memory(const vector_t *self, double *size)
+{
+    const plb_snapshot_t *in = self->in;
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        const int64_t own = in->memory == NULL ? 0 : in->memory[i];
+        const bool shares = in->block != NULL && in->block[i] >= 0;
+        size[i] = (double)own + (shares ? (double)in->block_bytes[in->block[i]] : 0.0);
+    }
+}
+
+static int construct(vector_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t stuck;
+    double *size = NULL;
+    plb_loads_t order = {0};
+    PLB_NEW(size, self->in->n_objects);
+    sizes_by_load(self, size);
+    ret = in_order(self, size, &order, err);
+    ret = ret == PLB_OK ? build(self, &order, true, &stuck, err) : ret;
+    if (ret == PLB_OK && stuck >= 0) {
+        plb_loads_free(&order);
+        sizes_by_memory(self, size);
+        ret = in_order(self, size, &order, err);
+        ret = ret == PLB_OK ? build(self, &order, false, &stuck, err) : ret;
+    }
+    if (ret == PLB_OK && stuck >= 0) {
+        const int64_t key = self->in->key == NULL ? stuck : self->in->key[stuck];
+        ret = PLB_FAIL(err, PLB_ERR_INFEASIBLE,
+                       "no placement found that keeps memory_limit: object %lld, with the block "
+                       "that it shares, fits on no rank when the larger ones are placed",
+                       (long long)key);
+    }
+out:
+    plb_loads_free(&order);
+    plb_free(size);
+    return ret;
+}
+
+/* ---- step 3 --------------------------------------------------------------------------------- */
+
+static void find_tops(vector_t *self)
+{
+    for (int32_t k = 0; k < self->d; k++) {
+        top_t *top = &self->top[k];
+        *top = (top_t){{-1.0, -1.0, -1.0}, {-1, -1, -1}};
+        for (int32_t r = 0; r < self->p; r++) {
+            const double t = self->t[(int64_t)k * self->p + r];
+            for (int j = 0; j < 3; j++) {
+                if (t > top->time[j]) {
+                    for (int m = 2; m > j; m--) {
+                        top->time[m] = top->time[m - 1];
+                        top->rank[m] = top->rank[m - 1];
+                    }
+                    top->time[j] = t;
+                    top->rank[j] = r;
+                    break;
+                }
+            }
+        }
+    }
+}
+
+static double joined(const vector_t *self, double cost, double longest, int32_t k)
+{
+    return self->phases ? cost + longest : fmax(cost, longest * self->per[k]);
+}
+
+static double cost_of(const vector_t *self)
+{
+    double cost = 0.0;
+    for (int32_t k = 0; k < self->d; k++) {
+        cost = joined(self, cost, self->top[k].time[0], k);
+    }
+    return cost;
+}
+
+/* The cost if object i, and j (or -1) for it, changed between the ranks a and b. */
+static double cost_after(const vector_t *self, int32_t i, int32_t a, int32_t j, int32_t b)
+{
+    double cost = 0.0;
+    for (int32_t k = 0; k < self->d; k++) {
+        const double x = load(self, i, k) - (j < 0 ? 0.0 : load(self, j, k));
+        const double *t = self->t + (int64_t)k * self->p;
+        const top_t *top = &self->top[k];
+        double longest = fmax(t[a] - x * self->pace[a], t[b] + x * self->pace[b]);
+        for (int m = 0; m < 3; m++) { /* the longest of the others */
+            if (top->rank[m] != a && top->rank[m] != b) {
+                longest = fmax(longest, top->time[m]);
+                break;
+            }
+        }
+        cost = joined(self, cost, longest, k);
+    }
+    return cost;
+}
+
+typedef struct step {
+    double cost;
+    int32_t i, j, to;
+} step_t;
+
+static bool better(step_t x, step_t y)
+{
+    if (x.cost != y.cost) {
+        return x.cost < y.cost;
+    }
+    return x.i != y.i ? x.i < y.i : x.to != y.to ? x.to < y.to : x.j < y.j;
+}
+
+static bool exchange_fits(vector_t *self, int32_t i, int32_t a, int32_t j, int32_t b)
+{
+    if (self->room.left == NULL) {
+        return true;
+    }
+    plb_room_remove(&self->room, i, a);
+    plb_room_remove(&self->room, j, b);
+    const bool fits = plb_room_fits(&self->room, i, b) && plb_room_fits(&self->room, j, a);
+    plb_room_add(&self->room, i, a);
+    plb_room_add(&self->room, j, b);
+    return fits;
+}
+
+/* The best move of an object of rank a, which counts in component k. */
+static void look_for_move(vector_t *self, int32_t a, int32_t k, step_t *best)
+{
+    for (int32_t i = self->head[a]; i >= 0; i = self->next[i]) {
+        self->work -= load(self, i, k) > 0.0 ? (double)self->p * self->d : 0.0;
+        for (int32_t b = 0; b < self->p && load(self, i, k) > 0.0 && self->work > 0.0; b++) {
+            if (b != a) {
+                const step_t x = {cost_after(self, i, a, -1, b), i, -1, b};
+                if (better(x, *best) && plb_room_fits(&self->room, i, b)) {
+                    *best = x;
+                }
+            }
+        }
+    }
+}
+
+/* The best exchange of an object of rank a for one that has less of component k. */
+static void look_for_exchange(vector_t *self, int32_t a, int32_t k, step_t *best)
+{
+    for (int32_t i = self->head[a]; i >= 0; i = self->next[i]) {
+        for (int32_t b = 0; b < self->p && self->work > 0.0; b++) {
+            for (int32_t j = b == a ? -1 : self->head[b]; j >= 0; j = self->next[j]) {
+                self->work -= self->d;
+                if (load(self, j, k) < load(self, i, k)) {
+                    const step_t x = {cost_after(self, i, a, j, b), i, j, b};
+                    if (better(x, *best) && exchange_fits(self, i, a, j, b)) {
+                        *best = x;
+                    }
+                }
+            }
+        }
+    }
+}
+
+static void make(vector_t *self, const step_t *step)
+{
+    const int32_t a = self->rank[step->i];
+    take(self, step->i);
+    if (step->j >= 0) {
+        take(self, step->j);
+        put(self, step->j, a);
+    }
+    put(self, step->i, step->to);
+}
+
+static int improve(vector_t *self)
+{
+    int ret = PLB_OK;
+    self->work = WORK;
+    for (int32_t round = 0; ret == PLB_OK && round < MOST_ROUNDS && self->work > 0.0; round++) {
+        find_tops(self);
+        const double cost = cost_of(self);
+        step_t best = {cost * (1.0 - SLACK), INT32_MAX, -1, -1};
+        for (int kind = 0; kind < 2 && best.to < 0; kind++) {
+            for (int32_t k = 0; k < self->d; k++) {
+                if (self->per[k] > 0.0) {
+                    (kind == 0 ? look_for_move : look_for_exchange)(self, self->top[k].rank[0], k,
+                                                                    &best);
+                }
+            }
+        }
+        if (best.to < 0) {
+            break;
+        }
+        make(self, &best);
+        ret = self->opts->tick == NULL ? PLB_OK : self->opts->tick(self->opts->tick_arg);
+    }
+    return ret;
+}
+
+/* ---- the strategy --------------------------------------------------------------------------- */
+
+/* Put everybody where it is now; *kept: within the memory limits. */
+static int go_home(vector_t *self, bool *kept, plb_err_t *err)
+{
+    const int ret = start_over(self, err);
+    for (int64_t i = 0; ret == PLB_OK && i < self->in->n_objects; i++) {
+        if (plb_may_migrate(self->in, i)) {
+            put(self, (int32_t)i, self->in->rank[i]);
+        }
+    }
+    *kept = ret == PLB_OK;
+    for (int32_t r = 0; self->room.left != NULL && r < self->p; r++) {
+        *kept = *kept && self->room.left[r] >= 0;
+    }
+    find_tops(self);
+    return ret;
+}
+
+static int allocate(vector_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int64_t n = self->in->n_objects, p = self->p, d = self->d;
+    PLB_NEW(self->goal, d);
+    PLB_NEW(self->per, d);
+    PLB_NEW(self->pace, p);
+    PLB_NEW(self->t, d * p);
+    PLB_NEW(self->score, p);
+    PLB_NEW(self->top, d);
+    PLB_NEW(self->head, p);
+    PLB_NEW(self->next, n);
+    PLB_NEW(self->prev, n);
+out:
+    return ret;
+}
+
+static void vector_free(vector_t *self)
+{
+    void *mine[] = {self->goal, self->per,  self->pace, self->t,   self->score,
+                    self->top,  self->head, self->next, self->prev};
+    for (size_t i = 0; i < sizeof mine / sizeof *mine; i++) {
+        plb_free(mine[i]);
+    }
+    plb_room_free(&self->room);
+}
+
+static int run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,
+               int32_t *out, plb_err_t *err)
+{
+    (void)strategy;
+    vector_t self = {.in = in,
+                     .opts = opts,
+                     .p = in->n_ranks,
+                     .d = in->n_components,
+                     .phases = opts->params[PARAM_PHASES] != 0.0,
+                     .overload = opts->params[PARAM_OVERLOAD],
+                     .rank = out};
+    bool kept = false;
+    double before = 0.0;
+    memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
+    int ret = allocate(&self, err);
+    if (ret == PLB_OK) {
+        set_goals(&self);
+        ret = go_home(&self, &kept, err);
+        before = cost_of(&self);
+    }
+    ret = ret == PLB_OK ? construct(&self, err) : ret;
+    ret = ret == PLB_OK ? improve(&self) : ret;
+    if (ret == PLB_OK) {
+        find_tops(&self);
+    }
+    if (kept && (ret == PLB_ERR_INFEASIBLE || (ret == PLB_OK && cost_of(&self) >= before))) {
+        ret = go_home(&self, &kept, err);
+        ret = ret == PLB_OK ? improve(&self) : ret;
+    }
+    vector_free(&self);
+    return ret;
+}
+
+static const plb_param_t params[] = {
+    {"overload", "x goal", "an object leaves a rank that is above this in any component", 1.02,
+     1.0, 1e6},
+    {"phases", "",
+     "1: components are phases that all ranks end together; 0: kinds of processors, each to be "
+     "balanced",
+     1, 0, 1},
+};
+
+const plb_strategy_t plb_strategy_vector = {
+    .name = "VectorLB",
+    .help = "several loads an object: phases or kinds of processors; shared blocks of memory",
+    .source = "pylb",
+    .family = PLB_REFINEMENT,
+    .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
+    .params = params,
+    .n_params = 2,
+    .run = run,
+};

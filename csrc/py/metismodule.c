@@ -1,9 +1,0 @@
-/* pylb._metis. */
-#include "library.h"
-
-static int metis_exec(PyObject *module)
-{
-    return plb_py_add_library(module, &plb_metis);
-}
-
-PLB_PY_LIBRARY_MODULE(metis, "METIS for pylb.", metis_exec)

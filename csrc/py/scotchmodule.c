@@ -1,9 +1,0 @@
-/* pylb._scotch. */
-#include "library.h"
-
-static int scotch_exec(PyObject *module)
-{
-    return plb_py_add_library(module, &plb_scotch);
-}
-
-PLB_PY_LIBRARY_MODULE(scotch, "Scotch for pylb.", scotch_exec)

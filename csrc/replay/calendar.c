@@ -1,0 +1,109 @@
+#include "replay/calendar.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+int plb_calendar_init(plb_calendar_t *self, double width, int64_t n_buckets, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    *self = (plb_calendar_t){.width = width, .n_buckets = n_buckets, .spare = -1};
+    PLB_NEW(self->first, n_buckets);
+    PLB_NEW(self->last, n_buckets);
+    memset(self->first, -1, (size_t)n_buckets * sizeof *self->first);
+out:
+    return ret;
+}
+
+void plb_calendar_free(plb_calendar_t *self)
+{
+    plb_free(self->first);
+    plb_free(self->last);
+    plb_free(self->chunk);
+    *self = (plb_calendar_t){.spare = -1};
+}
+
+static int new_chunk(plb_calendar_t *self, int32_t *out, plb_err_t *err)
+{
+    if (self->spare >= 0) {
+        *out = self->spare;
+        self->spare = self->chunk[*out].next;
+        return PLB_OK;
+    }
+    if (self->n_chunks == self->room) {
+        const int32_t room = 2 * self->room + 1024;
+        plb_chunk_t *chunk = plb_realloc(self->chunk, (size_t)room, sizeof *chunk);
+        if (chunk == NULL) {
+            return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %d events",
+                            room * PLB_CHUNK_EVENTS);
+        }
+        self->chunk = chunk;
+        self->room = room;
+    }
+    *out = self->n_chunks++;
+    return PLB_OK;
+}
+
+/* The bucket of a time; `most` where it is further away. */
+static int64_t bucket_of(const plb_calendar_t *self, double time, int64_t most)
+{
+    const double bucket = time / self->width;
+    return bucket < (double)most ? (int64_t)bucket : most;
+}
+
+int plb_calendar_push(plb_calendar_t *self, double time, int64_t owner, plb_err_t *err)
+{
+    int64_t bucket = bucket_of(self, time, self->now + self->n_buckets - 1);
+    bucket = bucket < self->now ? self->now : bucket;
+    const int64_t at = bucket & (self->n_buckets - 1);
+    int32_t c = self->first[at] < 0 ? -1 : self->last[at];
+    if (c < 0 || self->chunk[c].n == PLB_CHUNK_EVENTS) {
+        int32_t fresh = -1;
+        const int ret = new_chunk(self, &fresh, err);
+        if (ret != PLB_OK) {
+            return ret;
+        }
+        self->chunk[fresh].n = 0;
+        self->chunk[fresh].next = -1;
+        if (c < 0) {
+            self->first[at] = fresh;
+        } else {
+            self->chunk[c].next = fresh;
+        }
+        self->last[at] = c = fresh;
+    }
+    self->chunk[c].event[self->chunk[c].n++] = (plb_event_t){time, owner};
+    self->n++;
+    return PLB_OK;
+}
+
+int plb_calendar_take(plb_calendar_t *self, plb_event_t *out, int *n, plb_err_t *err)
+{
+    *n = 0;
+    while (*n == 0 && self->n > 0) {
+        const int64_t at = self->now & (self->n_buckets - 1);
+        const int32_t c = self->first[at];
+        if (c < 0) {
+            self->now++;
+            continue;
+        }
+        const int32_t here = self->chunk[c].n;
+        memcpy(out, self->chunk[c].event, (size_t)here * sizeof *out);
+        self->first[at] = self->chunk[c].next;
+        self->chunk[c].next = self->spare;
+        self->spare = c;
+        self->n -= here;
+        /* Those that were too far away when they came go on. */
+        for (int i = 0; i < here; i++) {
+            if (bucket_of(self, out[i].time, self->now + 1) <= self->now) {
+                out[(*n)++] = out[i];
+            } else {
+                const int ret = plb_calendar_push(self, out[i].time, out[i].owner, err);
+                if (ret != PLB_OK) {
+                    return ret;
+                }
+            }
+        }
+    }
+    return PLB_OK;
+}

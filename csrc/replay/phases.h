@@ -1,0 +1,124 @@
+/* The load database of a recorded run, one phase after the other, under placements of one's own.
+ *
+ * Where an object is:
+ *   - it starts where it was created (where it was when it appeared, if nobody noted that), and is
+ *     there until plb_phases_move; one that may not migrate is always where it was recorded;
+ *   - an object that comes back is where it was, or where it was created if that is noted.
+ * What is known of its load when a phase is over is what the runtime knows (measure/estimate.h).
+ * Loads of ranks are exact sums, rounded once: the same bits as those that ranks reduce.
+ *
+ * A trace may come in parts, one after the other, with the same numbers for the same entities.
+ */
+#ifndef PLB_REPLAY_PHASES_H
+#define PLB_REPLAY_PHASES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "decide/decider.h"
+#include "replay/trace.h"
+#include "model/metrics.h"
+
+typedef struct plb_phases_options {
+    int32_t n_ranks;
+    bool as_recorded; /* every object is always where it was recorded */
+    bool own_loads;  /* the database has loads and edges of the phase itself: perfect prediction */
+    bool estimates;  /* keep what is known of loads: for anything that places */
+    bool learns;     /* also of those on the present rank alone */
+    bool one_by_one; /* objects report one by one (estimates of a loop with a lag) */
+    bool edges;      /* the database has edges */
+    bool crossing;   /* statistics say what is sent between ranks */
+    plb_network_t network; /* what messages add to the time of a rank; zero: nothing */
+} plb_phases_options_t;
+
+typedef struct plb_phases {
+    plb_phases_options_t opt;
+    const plb_trace_t *trace; /* the part at hand */
+    int64_t phase;            /* of it */
+    /* of each entity */
+    int64_t n_entities, room;
+    int32_t *held, *was; /* where it is, and where it was before the last move; or -1 */
+    int32_t *at;         /* its index among the present objects, or -1 */
+    /* the present objects */
+    int64_t n, capacity;
+    int32_t *entity, *rank, *from; /* from: the index in the phase before, or -1 */
+    int64_t *key, *bytes, *memory;
+    uint8_t *movable;
+    bool all_movable, alike, sized, remembers;
+    double *estimate, *window, *load; /* estimate: rows of measure/estimate.h, stride n */
+    double *spare;                    /* as large as all three, for changes of the objects */
+    const double *now;                /* [n] loads of the phase at hand, on these ranks */
+    int64_t passes;                   /* since the last move */
+    /* by rank, for estimates of the present rank: */
+    int32_t *order;
+    int64_t *rank_ptr;
+    bool ordered;
+    /* the edges of the phase before, by entity: */
+    int64_t n_edges, edge_room;
+    const int32_t *edge_src, *edge_dst;
+    const double *edge_bytes, *edge_messages;
+    int32_t *own_edge;                /* [2 * edge_room] where they were copied */
+    double *own_amount;               /* likewise */
+    int32_t *src, *dst;               /* [edge_room] by index */
+    double *amount;                   /* [2 * edge_room] */
+    double *speed;                    /* [n_ranks] that the last move was told, else 1 */
+    const double *given, *background; /* [n_ranks] of the trace, or NULL */
+    double *own_ranks;                /* [2 * n_ranks] where they were copied */
+    /* loads of ranks */
+    double *sum, *room_of_sums, *total; /* [n_ranks, PLB_AHEAD]; total[PLB_AHEAD] */
+    int64_t ahead, ahead_end;           /* phases that they are of */
+    double *time, *messages, *sent;     /* [n_ranks] */
+    plb_metrics_t metrics;              /* of time[] */
+    bool as_it_was;                     /* every object is where it was recorded */
+} plb_phases_t;
+
+int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err_t *err);
+void plb_phases_free(plb_phases_t *self);
+
+/** What is not of one phase: bounds of the arrays, speeds, background. */
+int plb_phases_check(const plb_trace_t *trace, plb_err_t *err);
+
+/** A part of the trace begins; it is borrowed until the next one, or plb_phases_pause. */
+int plb_phases_begin(plb_phases_t *self, const plb_trace_t *trace, plb_err_t *err);
+
+/** The part is about to go: what is still needed of it is copied. */
+int plb_phases_pause(plb_phases_t *self, plb_err_t *err);
+
+/** Phase i of the part begins: its objects are present from now on, the others have gone.  What
+ *  is known of loads, and the edges, are those of the phase before. */
+int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err);
+
+/** Its loads are known: self->time, self->metrics. */
+int plb_phases_run(plb_phases_t *self, plb_err_t *err);
+
+/** The statistics of the phase, as the runtime would have reduced them. */
+plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteration);
+
+/** Seconds that the phase took: as measured, and what its slowest rank takes more or less here. */
+double plb_phases_time(const plb_phases_t *self);
+
+/** Its loads enter the estimates and the sums since the last move. */
+int plb_phases_leave(plb_phases_t *self, plb_err_t *err);
+
+/** The load database of the present objects; it stays until the next call of any kind. */
+int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err);
+
+/** The present objects move to rank[n]; `speed` as plb_decider_place gives it, or NULL. */
+int plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed, plb_err_t *err);
+
+/** Present objects whose entity has stays[entity] == 0 are gone. */
+void plb_phases_drop(plb_phases_t *self, const uint8_t *stays);
+
+/** Seconds that the last move has saved since: longest rank of the sums of loads under the
+ *  placement before it, less that under the present one. */
+int plb_phases_gain(plb_phases_t *self, double *gain, plb_err_t *err);
+
+/** Has phase i > 0 the tasks of the one before, in the same order? */
+bool plb_phases_alike(const plb_trace_t *trace, int64_t i);
+
+/** out[n_phases]: what phases have in common with the one before, precomputed for repeated
+ *  replays. */
+int plb_trace_repeats(const plb_trace_t *trace, uint8_t *out, plb_err_t *err);
+
+#endif

@@ -1,0 +1,444 @@
+#include "replay/replay.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "replay/ahead.h"
+
+/* Ctrl-C is looked for each time that about so many tasks and ranks were run through. */
+enum { STEPS_PER_TICK = 1 << 20 };
+
+/* ---- begin and end -------------------------------------------------------------------------- */
+
+static plb_phases_options_t options_of(const plb_replay_opts_t *opts)
+{
+    const plb_decider_t *d = opts->decider;
+    unsigned looks_at = 0;
+    for (int32_t i = 0; d != NULL && i < d->opt.n; i++) {
+        looks_at |= d->candidates[i].strategy.looks_at;
+    }
+    return (plb_phases_options_t){
+        .n_ranks = opts->n_ranks,
+        .as_recorded = opts->as_recorded,
+        .own_loads = opts->foresight,
+        .estimates = d != NULL,
+        .learns = d != NULL && d->opt.learns,
+        .one_by_one = opts->lag > 0,
+        .edges = (looks_at & PLB_LOOKS_COMM) != 0,
+        .crossing =
+            d != NULL && d->opt.selects && d->opt.network.alpha + d->opt.network.beta > 0.0,
+        .network = opts->network,
+    };
+}
+
+int plb_replay_init(plb_replay_t *self, const plb_replay_opts_t *opts, plb_err_t *err)
+{
+    *self = (plb_replay_t){.opt = *opts};
+    int ret = PLB_OK;
+    if (opts->n_ranks < 1) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more",
+                        (int)opts->n_ranks);
+    }
+    const plb_phases_options_t options = options_of(opts);
+    if ((ret = plb_phases_init(&self->phases, &options, err)) != PLB_OK) {
+        return ret;
+    }
+    PLB_NEW(self->speed, opts->n_ranks);
+out:
+    if (ret != PLB_OK) {
+        plb_replay_free(self);
+    }
+    return ret;
+}
+
+void plb_replay_free(plb_replay_t *self)
+{
+    plb_phases_free(&self->phases);
+    plb_free(self->metrics);
+    plb_free(self->seconds);
+    plb_free(self->rank);
+    plb_free(self->times);
+    plb_free(self->answer);
+    plb_free(self->speed);
+    *self = (plb_replay_t){0};
+}
+
+static int grow(void **array, int64_t n, size_t size, plb_err_t *err)
+{
+    void *grown = plb_realloc(*array, (size_t)n, size);
+    if (grown == NULL) {
+        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld entries of %zu bytes",
+                        (long long)n, size);
+    }
+    *array = grown;
+    return PLB_OK;
+}
+
+/* Room for the results of these phases, doubled where parts follow one another. */
+static int make_room(plb_replay_t *self, const plb_trace_t *t, plb_err_t *err)
+{
+    const int64_t n = self->n + t->n_phases, tasks = self->tasks + t->task_ptr[t->n_phases];
+    const int64_t p = self->opt.n_ranks;
+    int ret = PLB_OK;
+    if (n > self->room) {
+        const int64_t room = self->room == 0 || n > 2 * self->room ? n : 2 * self->room;
+        if ((ret = grow((void **)&self->metrics, room, sizeof *self->metrics, err)) ||
+            (ret = grow((void **)&self->seconds, room, sizeof *self->seconds, err)) ||
+            (self->opt.keep_times &&
+             (ret = grow((void **)&self->times, room * p, sizeof *self->times, err)))) {
+            return ret;
+        }
+        self->room = room;
+    }
+    if (self->opt.keep_ranks && (tasks > self->room_of_tasks || self->rank == NULL)) {
+        const int64_t room = self->rank == NULL || tasks > 2 * self->room_of_tasks
+                                 ? tasks
+                                 : 2 * self->room_of_tasks;
+        if ((ret = grow((void **)&self->rank, room, sizeof *self->rank, err)) != PLB_OK) {
+            return ret;
+        }
+        self->room_of_tasks = room;
+    }
+    return ret;
+}
+
+/* ---- an LB step ----------------------------------------------------------------------------- */
+
+static const plb_measured_step_t *measured_step(const plb_replay_t *self, int32_t strategy,
+                                                int64_t migrations)
+{
+    const int64_t iteration = self->opt.decider->seen.iteration;
+    for (int64_t i = 0; i < self->opt.n_steps; i++) {
+        const plb_measured_step_t *s = &self->opt.steps[i];
+        if (s->iteration == iteration && s->strategy == strategy && s->migrations == migrations) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+static void count_moves(const plb_snapshot_t *s, const int32_t *rank, plb_step_done_t *done)
+{
+    for (int64_t k = 0; k < s->n_objects; k++) {
+        const bool moves = rank[k] != s->rank[k];
+        done->migrations += moves;
+        done->bytes += moves && s->bytes != NULL ? s->bytes[k] : 0;
+    }
+}
+
+/* Seconds of the LB step, by the first source that knows them. */
+static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_t *placing,
+                 plb_step_done_t *done, plb_err_t *err)
+{
+    const plb_decider_t *d = self->opt.decider;
+    const int32_t strategy = isnan(placing->passed_over) ? d->chosen : d->instead;
+    count_moves(s, self->answer, done);
+    const plb_measured_step_t *m = measured_step(self, strategy, done->migrations);
+    done->seconds_migration = NAN;
+    if (!isnan(self->opt.cost)) {
+        done->cost = self->opt.cost;
+        done->given = true;
+        placing->seconds_statistics = NAN;
+        return PLB_OK;
+    }
+    if (m != NULL) {
+        placing->seconds_statistics = m->statistics;
+        placing->seconds_strategy = m->placing;
+        done->seconds_migration = m->migration;
+        done->cost = m->whole;
+        done->bytes = m->bytes;
+        return PLB_OK;
+    }
+    placing->seconds_statistics = self->opt.model.steps;
+    placing->seconds_strategy *= self->opt.model.pace;
+    const int ret =
+        plb_migration_seconds(&self->opt.model, s, self->answer, &done->seconds_migration, err);
+    done->seconds_migration +=
+        self->opt.per_move * (double)done->migrations + self->opt.per_byte * (double)done->bytes;
+    done->cost = placing->seconds_statistics + placing->seconds_strategy + done->seconds_migration;
+    done->given = done->cost > 0.0;
+    return ret;
+}
+
+/* What the last LB step has saved up to now. */
+static int weigh(plb_replay_t *self, plb_err_t *err)
+{
+    double gain;
+    const int ret = plb_phases_gain(&self->phases, &gain, err);
+    return ret != PLB_OK ? ret : plb_decider_weigh(self->opt.decider, gain, err);
+}
+
+static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
+{
+    plb_decider_t *d = self->opt.decider;
+    plb_phases_t *phases = &self->phases;
+    const plb_opts_t opts = {.tick = self->opt.tick, .tick_arg = self->opt.tick_arg};
+    plb_database_t db;
+    plb_placing_t placing;
+    plb_step_done_t done = {.moved = self->opt.moves};
+    int ret = PLB_OK;
+    self->due = false;
+    if (phases->n > self->room_of_answer || self->answer == NULL) {
+        if ((ret = grow((void **)&self->answer, phases->n, sizeof *self->answer, err)) != PLB_OK) {
+            return ret;
+        }
+        self->room_of_answer = phases->n;
+    }
+    if (plb_decider_weighs(d) && (ret = weigh(self, err)) != PLB_OK) {
+        return ret;
+    }
+    if ((ret = plb_decider_choose(d, why, err)) || (ret = plb_phases_database(phases, &db, err)) ||
+        (ret = plb_decider_place(d, &db, &opts, self->answer, self->speed, &placing, err)) ||
+        (ret = price(self, &db.snapshot, &placing, &done, err)) ||
+        (ret = plb_decider_placed(d, &placing, self->speed, err)) ||
+        (ret = plb_decider_balanced(d, &done, err))) {
+        return ret;
+    }
+    return plb_phases_move(phases, self->answer, self->speed, err);
+}
+
+/* ---- decisions ------------------------------------------------------------------------------ */
+
+static int look(plb_replay_t *self, plb_ask_t *ask, plb_err_t *err)
+{
+    plb_decider_t *d = self->opt.decider;
+    const plb_opts_t opts = {.tick = self->opt.tick, .tick_arg = self->opt.tick_arg};
+    plb_database_t db;
+    double gain;
+    int ret;
+    if ((ret = plb_phases_database(&self->phases, &db, err)) ||
+        (ret = plb_decider_look(d, &db, &opts, &gain, err))) {
+        return ret;
+    }
+    return plb_decider_looked(d, gain, ask, err);
+}
+
+/* Answer what the decider asks. */
+static int carry_out(plb_replay_t *self, bool asked, bool may_look, plb_err_t *err)
+{
+    plb_ask_t ask;
+    int ret = plb_decider_next(self->opt.decider, asked, may_look, &ask, err);
+    if (ret == PLB_OK && ask == PLB_ASK_GAIN && (ret = weigh(self, err)) == PLB_OK) {
+        ret = plb_decider_next(self->opt.decider, asked, may_look, &ask, err);
+    }
+    if (ret == PLB_OK && ask == PLB_ASK_LOOK) {
+        ret = look(self, &ask, err);
+    }
+    self->due = ret == PLB_OK && ask == PLB_ASK_BALANCE;
+    return ret;
+}
+
+/* With a lag the ranks agree on a final iteration: the root of the consensus says which. */
+static int agree(plb_replay_t *self, int64_t iteration, bool *final, plb_err_t *err)
+{
+    const int64_t k = iteration - self->loop.first + 1;
+    const plb_verdict_t *v = &self->opt.decider->trigger->verdict;
+    plb_ruling_t ruling;
+    const int64_t wish = plb_wish_of(&self->wish, v, k, self->root.final);
+    const int64_t ended = k >= self->loop.n ? self->opt.n_ranks : 0;
+    int ret = plb_consensus_root_stats(&self->root, k, ended, wish, &ruling, err);
+    if (ret == PLB_OK && ruling.kind == PLB_RULING_TENTATIVE) {
+        /* by the lag no rank has gone past the tentative period */
+        ret = plb_consensus_root_maximum(&self->root, ruling.round, 0, &ruling, err);
+    }
+    *final = ret == PLB_OK && ruling.kind == PLB_RULING_BALANCE;
+    return ret;
+}
+
+static bool ends(const plb_replay_t *self, int64_t iteration)
+{
+    return iteration + 1 >= self->loop.first + self->loop.n;
+}
+
+/* The phase before is over, and who is present now is known. */
+static int conclude(plb_replay_t *self, bool more, plb_err_t *err)
+{
+    plb_decider_t *d = self->opt.decider;
+    const int64_t iteration = self->last.iteration;
+    int ret = PLB_OK;
+    bool final = true;
+    if (!self->untold) {
+        return ret;
+    }
+    self->untold = false;
+    if ((ret = plb_decider_observe(d, &self->last, err)) != PLB_OK) {
+        return ret;
+    }
+    const bool is_last = ends(self, iteration) || !more;
+    if (self->opt.lag > 0 && (ret = agree(self, iteration, &final, err)) != PLB_OK) {
+        return ret;
+    }
+    const bool asked = self->opt.lag > 0 ? final : d->trigger->verdict.balance;
+    self->why = self->opt.lag > 0 ? self->wish.why : d->trigger->verdict;
+    if (self->opt.lag == 0 || final) {
+        ret = carry_out(self, asked, self->opt.lag == 0 && !is_last, err);
+    }
+    if (ret == PLB_OK && is_last && plb_decider_weighs(d)) {
+        ret = weigh(self, err);
+    }
+    if (self->opt.lag > 0 && final) {
+        self->wish.decided = false;
+    }
+    return ret;
+}
+
+int plb_replay_loop(plb_replay_t *self, const plb_loop_t *loop, plb_err_t *err)
+{
+    if (loop->n < 0 || loop->first != self->n) {
+        return PLB_FAIL(
+            err, PLB_ERR_STATE,
+            "a loop of %lld iterations begins at %lld: expected it at %lld, behind the "
+            "phases so far",
+            (long long)loop->n, (long long)loop->first, (long long)self->n);
+    }
+    self->next = *loop;
+    self->begins = true;
+    return PLB_OK;
+}
+
+static int begin_loop(plb_replay_t *self, plb_err_t *err)
+{
+    const plb_loop_t *loop = &self->next;
+    self->loop = *loop;
+    self->begins = false;
+    if (self->opt.decider == NULL) {
+        return PLB_OK;
+    }
+    plb_consensus_root_init(&self->root, self->opt.n_ranks, self->opt.lag);
+    self->wish = (plb_wish_t){.first = loop->first, .n = loop->n, .lag = self->opt.lag};
+    return plb_decider_expect(self->opt.decider, loop->first == 0 ? loop->n : INT64_MAX,
+                              loop->cost, err);
+}
+
+/* Between two phases: the decisions on the one before, and what they ask for.  Where a loop was
+ * left early, what was due in it took place in it. */
+static int between(plb_replay_t *self, plb_err_t *err)
+{
+    const bool over = ends(self, self->n - 1);
+    int ret = self->opt.decider != NULL ? conclude(self, !self->begins || !over, err) : PLB_OK;
+    if (ret == PLB_OK && self->begins && self->due && !over) {
+        ret = balance(self, &self->why, err);
+    }
+    if (ret == PLB_OK && self->begins) {
+        ret = begin_loop(self, err);
+    }
+    return ret == PLB_OK && self->due ? balance(self, &self->why, err) : ret;
+}
+
+/* ---- phases --------------------------------------------------------------------------------- */
+
+static void keep(plb_replay_t *self)
+{
+    const plb_phases_t *ph = &self->phases;
+    const int64_t p = self->opt.n_ranks;
+    self->metrics[self->n] = ph->metrics;
+    self->seconds[self->n] = plb_phases_time(ph);
+    if (self->times != NULL) {
+        double *time = self->times + self->n * p;
+        for (int64_t r = 0; r < p; r++) {
+            const double load = ph->sum[r * PLB_AHEAD + ph->phase - ph->ahead];
+            const double own = ph->trace->speed == NULL ? load : load / ph->trace->speed[r];
+            time[r] = ph->trace->background == NULL ? own : ph->trace->background[r] + own;
+        }
+    }
+    if (self->rank != NULL && ph->n > 0) {
+        memcpy(self->rank + self->tasks, ph->rank, (size_t)ph->n * sizeof *self->rank);
+    }
+}
+
+/* Perfect prediction: the phase is known before it runs, and may be balanced for its own loads. */
+static int foresee(plb_replay_t *self, plb_err_t *err)
+{
+    const plb_iteration_t it = plb_phases_statistics(&self->phases, self->n);
+    int ret;
+    if ((ret = plb_decider_observe(self->opt.decider, &it, err)) ||
+        (ret = carry_out(self, self->opt.decider->trigger->verdict.balance, false, err)) ||
+        !self->due || (ret = balance(self, NULL, err)) ||
+        (ret = plb_phases_run(&self->phases, err))) {
+        return ret;
+    }
+    return PLB_OK;
+}
+
+static int tick(plb_replay_t *self)
+{
+    self->since_tick += self->phases.n + self->opt.n_ranks;
+    if (self->opt.tick == NULL || self->since_tick < STEPS_PER_TICK) {
+        return PLB_OK;
+    }
+    self->since_tick = 0;
+    return self->opt.tick(self->opt.tick_arg);
+}
+
+static int run_phase(plb_replay_t *self, int64_t i, plb_err_t *err)
+{
+    plb_phases_t *ph = &self->phases;
+    const bool decides = self->opt.decider != NULL;
+    int ret = plb_phases_enter(ph, i, err);
+    if (ret != PLB_OK || (ret = between(self, err)) != PLB_OK) {
+        return ret;
+    }
+    if ((ret = plb_phases_run(ph, err)) ||
+        (self->opt.foresight && decides && (ret = foresee(self, err)))) {
+        return ret;
+    }
+    keep(self);
+    if (decides && !self->opt.foresight) {
+        self->last = plb_phases_statistics(ph, self->n);
+        self->untold = true;
+    }
+    self->n++;
+    self->tasks += ph->n;
+    ret = plb_phases_leave(ph, err);
+    return ret != PLB_OK ? ret : tick(self);
+}
+
+/* Say which phase it was. */
+static void name_phase(plb_err_t *err, int64_t i)
+{
+    plb_err_t copy = *err;
+    snprintf(err->text, sizeof err->text, "phase %lld of the replay: %.440s", (long long)i,
+             copy.text);
+}
+
+int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err)
+{
+    int ret = plb_phases_begin(&self->phases, trace, err);
+    const plb_loop_t *loop = self->begins ? &self->next : &self->loop;
+    if (ret == PLB_OK && self->n + trace->n_phases > loop->first + loop->n) {
+        ret = PLB_FAIL(err, PLB_ERR_STATE, "%lld phases came: expected %lld, up to the loop's end",
+                       (long long)trace->n_phases, (long long)(loop->first + loop->n - self->n));
+    }
+    if (ret != PLB_OK || (ret = make_room(self, trace, err)) != PLB_OK) {
+        return ret;
+    }
+    for (int64_t i = 0; ret == PLB_OK && i < trace->n_phases; i++) {
+        ret = run_phase(self, i, err);
+        if (ret != PLB_OK && ret != PLB_ERR_INTERRUPTED) {
+            name_phase(err, self->n);
+        }
+    }
+    const int left = plb_phases_pause(&self->phases, err);
+    return ret != PLB_OK ? ret : left;
+}
+
+int plb_replay_settle(plb_replay_t *self, const uint8_t *stays, bool early, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    if (self->opt.decider == NULL) {
+        return ret;
+    }
+    if (stays != NULL) {
+        plb_phases_drop(&self->phases, stays);
+    }
+    if (self->untold) {
+        ret = conclude(self, early, err);
+    } else if (!early && self->opt.decider->last >= 0 &&
+               (self->opt.foresight || plb_decider_weighs(self->opt.decider))) {
+        ret = weigh(self, err);
+    }
+    const bool now = early && self->due && !ends(self, self->n - 1);
+    return ret == PLB_OK && now ? balance(self, &self->why, err) : ret;
+}

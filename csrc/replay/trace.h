@@ -1,0 +1,60 @@
+/* A recorded run: the phases of a program one behind the other, as a struct of arrays.
+ *
+ * Entities are the objects of the whole run, numbered once; a task is one entity in one phase.
+ * Nothing here is owned.  NULL means "as usual", as in a snapshot. */
+#ifndef PLB_REPLAY_TRACE_H
+#define PLB_REPLAY_TRACE_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* What a phase has in common with the one before. */
+enum {
+    PLB_REPEATS_TASKS = 1, /* the same entities, in the same order */
+    PLB_REPEATS_EDGES = 2, /* and the same edges, bytes and messages */
+};
+
+/* Of a phase, as its run has measured them over all ranks (measure/stats.h). */
+enum {
+    PLB_FIGURE_TIME, /* seconds of the slowest rank, messages included */
+    PLB_FIGURE_MAX,  /* seconds: loads of the ranks */
+    PLB_FIGURE_MEAN,
+    PLB_FIGURE_IDLE,
+    PLB_FIGURE_UTILIZATION,
+    PLB_FIGURE_MIN,
+    PLB_FIGURE_MESSAGES,
+    PLB_FIGURE_BYTES,
+    PLB_FIGURES
+};
+
+typedef struct plb_trace {
+    int64_t n_phases, n_entities;
+    int32_t n_ranks;
+
+    const int64_t *entity_key;        /* [n_entities] */
+    const uint8_t *entity_migratable; /* [n_entities] */
+
+    const int64_t *task_ptr;    /* [n_phases + 1] */
+    const int32_t *task_entity; /* [tasks]; each entity at most once a phase */
+    const int32_t *task_rank;   /* [tasks] as recorded */
+    const int32_t *task_home;   /* [tasks] where the object was created; NULL: where it was when it
+                                   appeared */
+    const double *task_load;    /* [tasks] seconds */
+    const int64_t *task_bytes;  /* [tasks] or NULL: what a migration sends */
+    const int64_t *task_memory; /* [tasks] or NULL */
+
+    const int64_t *edge_ptr;            /* [n_phases + 1] */
+    const int32_t *edge_src, *edge_dst; /* entities */
+    const double *edge_bytes, *edge_messages;
+
+    const uint8_t *repeats; /* [n_phases] of PLB_REPEATS_..., or NULL: to be found out */
+
+    const double *speed;      /* [n_ranks] or NULL */
+    const double *background; /* [n_ranks] or NULL */
+
+    const double *figures;  /* [n_phases, PLB_FIGURES] as measured, or NULL */
+    const double *measured; /* [n_ranks] speeds at which the loads were measured, or NULL: alike */
+} plb_trace_t;
+
+#endif

@@ -1,0 +1,85 @@
+/* What a rank did: one record of 48 bytes for each operation of MPI that matters to time.  The
+ * recorder (csrc/record) writes them, the file holds them, the simulation (whatif.h) reads them.
+ *
+ * MPI's 300 functions come down to the few kinds below: Sendrecv is IRECV, ISEND and two WAITs,
+ * the start of a persistent request an ISEND or IRECV, Waitall as many WAITs.  Operations that
+ * belong to one call follow each other with compute = 0 and PLB_OP_SAME_CALL.
+ */
+#ifndef PLB_WHATIF_OPS_H
+#define PLB_WHATIF_OPS_H
+
+#include <stdint.h>
+
+/* X(name, what it is and what its fields mean) */
+#define PLB_OPS(X)                                                                                \
+    X(END, "the rank is through: MPI_Finalize")                                                   \
+    X(SEND, "blocking send to `peer`")                                                            \
+    X(ISEND, "send that `request` stands for from now on")                                        \
+    X(RECV, "blocking receive from `peer`")                                                       \
+    X(IRECV, "receive that `request` stands for from now on")                                     \
+    X(WAIT, "until `request` is complete")                                                        \
+    X(PROBE, "until a message from `peer` is there")                                              \
+    X(COLL, "blocking collective `what`; `peer`: root, `tag`: own rank, both in `comm`")          \
+    X(ICOLL, "the same that `request` stands for")                                                \
+    X(PAUSE, "`bytes` ns in which the process neither ran nor wanted to: sleep, files")           \
+    X(ACCESS, "one-sided access to `peer` that is complete when it returns, of `bytes`")          \
+    X(LOCK, "the lock of window `tag` at `peer`; PLB_OP_SHARED")                                  \
+    X(UNLOCK, "gives it back when `bytes` have gone over")                                        \
+    X(ENTER, "procedure `tag` begins")                                                            \
+    X(LEAVE, "procedure `tag` ends")
+
+typedef enum plb_op_kind {
+#define X(name, help) PLB_OP_##name,
+    PLB_OPS(X)
+#undef X
+        PLB_N_OPS
+} plb_op_kind_t;
+
+/* X(name).  `bytes` is what one rank contributes to one other, or to the result. */
+/* clang-format off */
+#define PLB_COLLECTIVES(X) \
+    X(BARRIER) X(BCAST) X(GATHER) X(SCATTER) X(REDUCE) X(ALLREDUCE) X(ALLGATHER) X(ALLTOALL) \
+    X(REDUCE_SCATTER) X(SCAN) X(EXSCAN)
+/* clang-format on */
+
+typedef enum plb_collective {
+#define X(name) PLB_##name,
+    PLB_COLLECTIVES(X)
+#undef X
+        PLB_N_COLLECTIVES
+} plb_collective_t;
+
+enum {                       /* flags */
+       PLB_OP_SAME_CALL = 1, /* belongs to the call of the operation before */
+       PLB_OP_ANY_SOURCE =
+           2,              /* `peer` is whom it turned out to be, or -1 where that comes later */
+       PLB_OP_ANY_TAG = 4, /* the same of `tag` */
+       PLB_OP_SYNCHRONOUS = 8, /* a send that is complete when it is received */
+       PLB_OP_BUFFERED = 16,   /* a send that is complete at once */
+       PLB_OP_SHARED = 32,
+       PLB_OP_CANCELLED = 64, /* WAIT: the receive will never be matched */
+};
+
+typedef struct plb_op {
+    int64_t compute; /* ns of processor time between the last call's end and this one's begin */
+    int64_t begin;   /* ns of wall time when the call began, since the rank's own start */
+    int64_t bytes;
+    float inside; /* seconds of wall time within the call */
+    int32_t peer; /* world rank */
+    int32_t tag;
+    int32_t request; /* small numbers, used again when they are free */
+    int32_t comm;    /* index into the run's communicators */
+    uint8_t kind, flags;
+    uint16_t what; /* plb_collective_t */
+} plb_op_t;
+
+_Static_assert(sizeof(plb_op_t) == 48, "a record has 48 bytes");
+
+/* Communicators: who is in them, by their rank there.  Communicator 0 is the world. */
+typedef struct plb_comms {
+    int32_t n;
+    const int64_t *start;  /* [n + 1] into member */
+    const int32_t *member; /* world ranks */
+} plb_comms_t;
+
+#endif

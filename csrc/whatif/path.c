@@ -1,0 +1,530 @@
+#include "whatif/path.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+typedef struct message {
+    int64_t longest, work, gain; /* ns; longest < 0: not sent yet */
+    int64_t op;
+} message_t;
+
+/* One collective: what its members bring along. */
+typedef struct meeting {
+    int64_t *longest, *op; /* [size], by rank in the communicator; longest < 0: not there yet */
+    int64_t top;           /* the longest of those that are there; ties: the lowest rank */
+    int32_t top_member, entered, left, size;
+} meeting_t;
+
+typedef struct meetings {
+    meeting_t *at;
+    int64_t n;
+} meetings_t;
+
+typedef struct pending { /* what a request stands for */
+    enum { NONE, SENT, RECEIVE, MEETING } is;
+    int64_t number; /* of the receive, or of the meeting */
+    int64_t op;     /* ICOLL */
+} pending_t;
+
+typedef struct walker { /* a rank */
+    int64_t at, longest, work, gain;
+    int64_t send, receive; /* numbers of the next ones */
+    int32_t depth;         /* of the procedure */
+    bool entered;          /* the blocking collective at `at` */
+    pending_t *pending;
+} walker_t;
+
+typedef struct path {
+    const plb_streams_t *s;
+    const plb_pairing_t *pairs;
+    const plb_path_ask_t *ask;
+    plb_path_hop_t *const *hop;
+    walker_t *rank;
+    message_t *message;  /* by number of the send */
+    meetings_t *meeting; /* by communicator */
+    int64_t *met;        /* by member of communicators: how many collectives it entered */
+    int32_t *runnable, n_runnable;
+    bool *queued;
+} path_t;
+
+static void wake(path_t *p, int32_t rank)
+{
+    if (!p->queued[rank]) {
+        p->queued[rank] = true;
+        p->runnable[p->n_runnable++] = rank;
+    }
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The procedure's time since the last message counts no further (figure 2, lines 10 and 16); kept,
+ * the gain shrinks to what the rank would not have waited for: `slack` ns. */
+static void forget(const path_t *p, walker_t *w, int64_t slack)
+{
+    if (!p->ask->kept) {
+        w->work = w->gain = 0;
+    } else if (w->gain > slack) {
+        w->gain = larger(slack, 0);
+    }
+}
+
+static void hop(path_t *p, int32_t rank, int32_t from, int64_t op)
+{
+    if (p->hop != NULL) {
+        p->hop[rank][p->rank[rank].at] = (plb_path_hop_t){op, from, 0};
+    }
+}
+
+static bool moves_to(const plb_path_ask_t *ask, int32_t target)
+{
+    return ask->change == PLB_PATH_MOVED && (ask->to < 0 || ask->to == target);
+}
+
+static void send(path_t *p, int32_t rank, const plb_op_t *op)
+{
+    walker_t *w = &p->rank[rank];
+    const bool moves = moves_to(p->ask, op->peer);
+    p->message[w->send++] =
+        (message_t){w->longest, moves ? w->work : 0, moves ? w->gain : 0, w->at};
+    if (moves) {
+        w->longest -= w->gain;
+        w->work = w->gain = 0;
+    } else {
+        forget(p, w, INT64_MAX);
+    }
+    wake(p, op->peer);
+}
+
+/* Whether the message is there; then the rank is beyond it. */
+static bool receive(path_t *p, int32_t rank, int64_t number, int64_t bytes)
+{
+    const int64_t sent = p->pairs->send_of[number];
+    if (sent < 0 || p->message[sent].longest < 0) {
+        return false;
+    }
+    const message_t *m = &p->message[sent];
+    walker_t *w = &p->rank[rank];
+    const double seconds = p->ask->alpha + p->ask->beta * (double)bytes;
+    const int64_t Cs = m->longest - m->gain + (int64_t)(seconds * 1e9 + 0.5);
+    const int64_t Cr = w->longest + m->work;
+    forget(p, w, Cr - Cs);
+    w->longest = larger(Cs, Cr);
+    if (Cs > Cr && p->hop != NULL) {
+        int32_t source = 0;
+        int32_t high = p->s->n_ranks; /* the rank with that send */
+        while (high - source > 1) {
+            const int32_t middle = source + (high - source) / 2;
+            *(p->pairs->send_start[middle] <= sent ? &source : &high) = middle;
+        }
+        hop(p, rank, source, m->op);
+    }
+    return true;
+}
+
+/* --- collectives ----------------------------------------------------------------------------- */
+
+static int meeting_of(path_t *p, int32_t comm, int64_t number, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    meetings_t *all = &p->meeting[comm];
+    if (number < all->n) {
+        return PLB_OK;
+    }
+    if ((all->n & (all->n - 1)) == 0) { /* full at powers of two */
+        meeting_t *at = plb_realloc(all->at, (size_t)(all->n ? 2 * all->n : 1), sizeof *at);
+        if (at == NULL) {
+            return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %" PRId64 " collectives", all->n);
+        }
+        all->at = at;
+    }
+    meeting_t *m = &all->at[all->n++];
+    *m = (meeting_t){.size = (int32_t)(p->s->comms.start[comm + 1] - p->s->comms.start[comm]),
+                     .top = -1};
+    PLB_NEW(m->longest, m->size);
+    PLB_NEW(m->op, m->size);
+    memset(m->longest, -1, (size_t)m->size * sizeof *m->longest);
+out:
+    return ret;
+}
+
+static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, plb_err_t *err)
+{
+    walker_t *w = &p->rank[rank];
+    const int64_t start = p->s->comms.start[op->comm];
+    *number = p->met[start + op->tag]++;
+    const int ret = meeting_of(p, op->comm, *number, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    meeting_t *m = &p->meeting[op->comm].at[*number];
+    m->longest[op->tag] = w->longest;
+    m->op[op->tag] = w->at;
+    if (w->longest > m->top || (w->longest == m->top && op->tag < m->top_member)) {
+        m->top = w->longest;
+        m->top_member = op->tag;
+    }
+    m->entered++;
+    const bool one_is_enough = op->what == PLB_BCAST || op->what == PLB_SCATTER ||
+                               op->what == PLB_SCAN || op->what == PLB_EXSCAN;
+    if (one_is_enough || m->entered == m->size) {
+        for (int32_t i = 0; i < m->size; i++) {
+            wake(p, p->s->comms.member[start + i]);
+        }
+    }
+    return PLB_OK;
+}
+
+/* On whom a member waits: its length, and who it is; -1: one of them is not there yet, or
+ * *member = -1: on nobody. */
+static int64_t awaited(const meeting_t *m, const plb_op_t *op, int32_t *member)
+{
+    *member = -1;
+    switch ((plb_collective_t)op->what) {
+    case PLB_BCAST:
+    case PLB_SCATTER:
+        *member = op->peer == op->tag ? -1 : op->peer;
+        return *member < 0 ? 0 : m->longest[*member];
+    case PLB_GATHER:
+    case PLB_REDUCE:
+        if (op->peer != op->tag) {
+            return 0;
+        }
+        break;
+    case PLB_SCAN:
+    case PLB_EXSCAN: {
+        int64_t top = 0;
+        for (int32_t i = 0; i < op->tag; i++) {
+            if (m->longest[i] < 0) {
+                return -1;
+            }
+            if (m->longest[i] > top) {
+                top = m->longest[i];
+                *member = i;
+            }
+        }
+        return top;
+    }
+    default:
+        break;
+    }
+    if (m->entered < m->size) {
+        return -1;
+    }
+    *member = m->top_member;
+    return m->top;
+}
+
+/* The longest of the others. */
+static int64_t others(const meeting_t *m, int32_t member)
+{
+    int64_t top = 0;
+    for (int32_t i = 0; i < m->size; i++) {
+        top = i == member ? top : larger(top, m->longest[i]);
+    }
+    return top;
+}
+
+/* Whether the rank is through the collective that `op` entered. */
+static bool leave(path_t *p, int32_t rank, const plb_op_t *op, int64_t number)
+{
+    meeting_t *m = &p->meeting[op->comm].at[number];
+    walker_t *w = &p->rank[rank];
+    int32_t member;
+    const int64_t Cs = awaited(m, op, &member);
+    if (Cs < 0) {
+        return false;
+    }
+    const bool own = member == op->tag && w->gain > 0;
+    forget(p, w, member < 0 ? INT64_MAX : w->longest - (own ? others(m, member) : Cs));
+    if (member >= 0 && Cs > w->longest) {
+        w->longest = Cs;
+        hop(p, rank, p->s->comms.member[p->s->comms.start[op->comm] + member], m->op[member]);
+    }
+    if (++m->left == m->size) {
+        plb_free(m->longest);
+        plb_free(m->op);
+        m->longest = m->op = NULL;
+    }
+    return true;
+}
+
+/* --- a rank ---------------------------------------------------------------------------------- */
+
+/* Time since the operation before. */
+static void pass(path_t *p, int32_t rank, const plb_op_t *op)
+{
+    const plb_path_ask_t *ask = p->ask;
+    walker_t *w = &p->rank[rank];
+    const bool active = w->depth > 0;
+    hop(p, rank, -1, 0);
+    if (!active || ask->change != PLB_PATH_ZEROED) {
+        w->longest += op->compute;
+    }
+    if (active && ask->change == PLB_PATH_MOVED && (ask->from < 0 || ask->from == rank)) {
+        w->work += op->compute;
+        w->gain += op->compute;
+    }
+    if (op->kind == PLB_OP_PAUSE) {
+        w->longest += op->bytes;
+    }
+}
+
+static int begin(path_t *p, int32_t rank, const plb_op_t *op, plb_err_t *err)
+{
+    walker_t *w = &p->rank[rank];
+    pass(p, rank, op);
+    switch ((plb_op_kind_t)op->kind) {
+    case PLB_OP_SEND:
+        send(p, rank, op);
+        break;
+    case PLB_OP_ISEND:
+        send(p, rank, op);
+        w->pending[op->request].is = SENT;
+        break;
+    case PLB_OP_IRECV:
+        w->pending[op->request] = (pending_t){RECEIVE, w->receive++, 0};
+        break;
+    case PLB_OP_COLL:
+    case PLB_OP_ICOLL: {
+        int64_t number;
+        const int ret = enter(p, rank, op, &number, err);
+        if (ret != PLB_OK) {
+            return ret;
+        }
+        if (op->kind == PLB_OP_ICOLL) {
+            w->pending[op->request] = (pending_t){MEETING, number, w->at};
+        }
+        break;
+    }
+    case PLB_OP_ENTER:
+        w->depth += op->tag == p->ask->procedure;
+        break;
+    case PLB_OP_LEAVE:
+        w->depth -= op->tag == p->ask->procedure && w->depth > 0;
+        break;
+    default:
+        break;
+    }
+    return PLB_OK;
+}
+
+/* Whether the operation, begun, is complete. */
+static bool complete(path_t *p, int32_t rank, const plb_op_t *op)
+{
+    walker_t *w = &p->rank[rank];
+    const plb_op_t *ops = p->s->op[rank];
+    if (op->kind == PLB_OP_RECV) {
+        if (!receive(p, rank, w->receive, op->bytes)) {
+            return false;
+        }
+        w->receive++;
+    } else if (op->kind == PLB_OP_COLL) {
+        return leave(p, rank, op, p->met[p->s->comms.start[op->comm] + op->tag] - 1);
+    } else if (op->kind == PLB_OP_WAIT) {
+        pending_t *pending = &w->pending[op->request];
+        const bool open = (op->flags & PLB_OP_CANCELLED) == 0;
+        if (open && pending->is == RECEIVE && !receive(p, rank, pending->number, op->bytes)) {
+            return false;
+        }
+        if (pending->is == MEETING && !leave(p, rank, &ops[pending->op], pending->number)) {
+            return false;
+        }
+        pending->is = NONE;
+    }
+    return true;
+}
+
+static int run(path_t *p, int32_t rank, plb_err_t *err)
+{
+    walker_t *w = &p->rank[rank];
+    for (; w->at < p->s->n[rank]; w->at++, w->entered = false) {
+        const plb_op_t *op = &p->s->op[rank][w->at];
+        const int ret = w->entered ? PLB_OK : begin(p, rank, op, err);
+        if (ret != PLB_OK) {
+            return ret;
+        }
+        w->entered = true;
+        if (!complete(p, rank, op)) {
+            return PLB_OK;
+        }
+    }
+    return PLB_OK;
+}
+
+static int make(path_t *p, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_streams_t *s = p->s;
+    const int64_t sends = p->pairs->send_start[s->n_ranks];
+    PLB_NEW0(p->rank, s->n_ranks);
+    PLB_NEW(p->message, sends);
+    PLB_NEW0(p->meeting, s->comms.n);
+    PLB_NEW0(p->met, s->comms.n ? s->comms.start[s->comms.n] : 0);
+    PLB_NEW(p->runnable, s->n_ranks);
+    PLB_NEW0(p->queued, s->n_ranks);
+    for (int64_t i = 0; i < sends; i++) {
+        p->message[i].longest = -1;
+    }
+    for (int32_t r = 0; r < s->n_ranks; r++) {
+        p->rank[r].send = p->pairs->send_start[r];
+        p->rank[r].receive = p->pairs->receive_start[r];
+        PLB_NEW0(p->rank[r].pending, p->pairs->requests[r] + 1);
+    }
+out:
+    return ret;
+}
+
+static void unmake(path_t *p)
+{
+    for (int32_t r = 0; p->rank != NULL && r < p->s->n_ranks; r++) {
+        plb_free(p->rank[r].pending);
+    }
+    for (int32_t c = 0; p->meeting != NULL && c < p->s->comms.n; c++) {
+        for (int64_t i = 0; i < p->meeting[c].n; i++) {
+            plb_free(p->meeting[c].at[i].longest);
+            plb_free(p->meeting[c].at[i].op);
+        }
+        plb_free(p->meeting[c].at);
+    }
+    plb_free(p->rank);
+    plb_free(p->message);
+    plb_free(p->meeting);
+    plb_free(p->met);
+    plb_free(p->runnable);
+    plb_free(p->queued);
+}
+
+int plb_path_lengths(const plb_streams_t *streams, const plb_pairing_t *pairing,
+                     const plb_path_ask_t *ask, int64_t *longest, plb_path_hop_t *const *hop,
+                     int32_t *stuck, plb_err_t *err)
+{
+    path_t p = {.s = streams, .pairs = pairing, .ask = ask, .hop = hop};
+    int ret = make(&p, err);
+    for (int32_t r = streams->n_ranks; ret == PLB_OK && r-- > 0;) {
+        wake(&p, r);
+    }
+    while (ret == PLB_OK && p.n_runnable > 0) {
+        const int32_t r = p.runnable[--p.n_runnable];
+        p.queued[r] = false;
+        ret = run(&p, r, err);
+    }
+    *stuck = 0;
+    for (int32_t r = 0; ret == PLB_OK && r < streams->n_ranks; r++) {
+        longest[r] = p.rank[r].longest;
+        *stuck += p.rank[r].at < streams->n[r];
+    }
+    unmake(&p);
+    return ret;
+}
+
+/* --- what the path consists of
+ * ------------------------------------------------------------------- */
+
+int plb_path_walk(const plb_streams_t *streams, plb_path_hop_t *const *hop, int32_t rank,
+                  plb_stretch_t **out, int64_t *n, plb_err_t *err)
+{
+    int64_t room = 64, at = streams->n[rank] - 1, found = 0;
+    plb_stretch_t *list = plb_malloc((size_t)room, sizeof *list);
+    while (list != NULL && at >= 0) {
+        if (found == room) {
+            plb_stretch_t *more = plb_realloc(list, (size_t)(room *= 2), sizeof *list);
+            if (more == NULL) {
+                plb_free(list);
+            }
+            if ((list = more) == NULL) {
+                break;
+            }
+        }
+        plb_stretch_t *s = &list[found++];
+        *s = (plb_stretch_t){.rank = rank, .last = at};
+        /* An operation that the path enters by a message does not count its own time before. */
+        for (; at >= 0 && hop[rank][at].rank < 0; at--) {
+            const plb_op_t *op = &streams->op[rank][at];
+            s->ns += op->compute + (op->kind == PLB_OP_PAUSE ? op->bytes : 0);
+        }
+        s->first = at + 1;
+        if (at >= 0) {
+            const plb_path_hop_t from = hop[rank][at];
+            rank = from.rank;
+            at = from.op;
+        }
+    }
+    if (list == NULL) {
+        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %" PRId64 " stretches of the path",
+                        room);
+    }
+    for (int64_t i = 0; i < found / 2; i++) {
+        const plb_stretch_t swap = list[i];
+        list[i] = list[found - 1 - i];
+        list[found - 1 - i] = swap;
+    }
+    *out = list;
+    *n = found;
+    return PLB_OK;
+}
+
+/* Time of a rank's stretches, by the innermost procedure. */
+static int share(const plb_op_t *op, int64_t n_ops, const plb_stretch_t *stretch,
+                 const int64_t *mine, int64_t n, int32_t n_procedures, int64_t *by_procedure,
+                 int32_t *stack, int64_t room, plb_err_t *err)
+{
+    int64_t depth = 0, k = 0;
+    for (int64_t i = 0; i < n_ops && k < n; i++) {
+        const plb_stretch_t *s = &stretch[mine[k]];
+        if (i >= s->first) {
+            const int32_t inner = depth > 0 ? stack[depth - 1] : n_procedures;
+            by_procedure[inner] += op[i].compute + (op[i].kind == PLB_OP_PAUSE ? op[i].bytes : 0);
+        }
+        k += i >= s->last;
+        if (op[i].kind == PLB_OP_ENTER) {
+            if (op[i].tag < 0 || op[i].tag >= n_procedures || depth == room) {
+                return PLB_FAIL(err, PLB_ERR_FORMAT,
+                                "operation %" PRId64 " enters procedure %d of %d", i, op[i].tag,
+                                n_procedures);
+            }
+            stack[depth++] = op[i].tag;
+        } else if (op[i].kind == PLB_OP_LEAVE && depth > 0) {
+            depth--;
+        }
+    }
+    return PLB_OK;
+}
+
+int plb_path_shares(const plb_streams_t *streams, const plb_stretch_t *stretch, int64_t n,
+                    int32_t n_procedures, int64_t *by_rank, int64_t *by_procedure, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t *mine = NULL, *start = NULL;
+    int32_t *stack = NULL;
+    int64_t room = 0;
+    memset(by_rank, 0, (size_t)streams->n_ranks * sizeof *by_rank);
+    memset(by_procedure, 0, (size_t)(n_procedures + 1) * sizeof *by_procedure);
+    PLB_NEW(mine, n);
+    PLB_NEW0(start, streams->n_ranks + 2);
+    for (int64_t i = 0; i < n; i++) {
+        by_rank[stretch[i].rank] += stretch[i].ns;
+        start[stretch[i].rank + 2]++;
+    }
+    for (int32_t r = 0; r < streams->n_ranks; r++) {
+        start[r + 2] += start[r + 1];
+        room = larger(room, streams->n[r]);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        mine[start[stretch[i].rank + 1]++] = i;
+    }
+    PLB_NEW(stack, room);
+    for (int32_t r = 0; ret == PLB_OK && r < streams->n_ranks; r++) {
+        ret = share(streams->op[r], streams->n[r], stretch, mine + start[r],
+                    start[r + 1] - start[r], n_procedures, by_procedure, stack, room, err);
+    }
+out:
+    plb_free(mine);
+    plb_free(start);
+    plb_free(stack);
+    return ret;
+}

@@ -1,0 +1,187 @@
+/* Collectives: blocking ones as trees of messages, nonblocking ones by who has entered. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "whatif/simulator/whatif_state.h"
+
+enum { COLLECTIVE_CONTEXT = 1 }; /* beside 0, that of messages */
+
+bool plb_collective_next(const plb_whatif_t *self, int32_t rank, plb_hop_t *out)
+{
+    const process_t *process = &self->process[rank];
+    const plb_op_t *op = &process->op[process->at];
+    const int64_t size = self->comm_start[op->comm + 1] - self->comm_start[op->comm];
+    return plb_collective_step((plb_collective_t)op->what, op->tag, (int32_t)size, op->peer,
+                               op->bytes, process->exchange, out);
+}
+
+/* One step of it; *verdict NEXT: it is through. */
+int plb_collective_run(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err)
+{
+    process_t *process = &self->process[rank];
+    const plb_op_t *op = &process->op[process->at];
+    const int32_t *member = self->comm_member + self->comm_start[op->comm];
+    plb_hop_t step;
+    int ret = PLB_OK;
+    process->exchange = process->exchange < 0 ? 0 : process->exchange;
+    while (plb_collective_next(self, rank, &step)) {
+        process->exchange++;
+        if (step.to >= 0) {
+            const envelope_t envelope = {.src = rank,
+                                         .dst = member[step.to],
+                                         .slot = -1,
+                                         .context = context_of(op) + COLLECTIVE_CONTEXT,
+                                         .bytes = step.bytes,
+                                         .op = process->at};
+            if ((ret = plb_message_send(self, &envelope, self->now, err)) != PLB_OK) {
+                return ret;
+            }
+        }
+        if (step.from >= 0) {
+            if ((ret = plb_slot_open(self, rank, OWN_SLOT, err)) != PLB_OK ||
+                (ret = plb_message_receive(self, rank, context_of(op) + COLLECTIVE_CONTEXT,
+                                           member[step.from], 0, OWN_SLOT, self->now, err)) !=
+                    PLB_OK) {
+                return ret;
+            }
+            if (plb_slot_wait(self, rank, OWN_SLOT) == WAIT) {
+                *verdict = WAIT;
+                return PLB_OK;
+            }
+        }
+    }
+    process->exchange = -1;
+    *verdict = NEXT;
+    return PLB_OK;
+}
+
+static double slowest(const double *matrix, int32_t n_nodes)
+{
+    double out = 0.0;
+    for (int64_t i = 0; i < (int64_t)n_nodes * n_nodes; i++) {
+        out = matrix[i] > out ? matrix[i] : out;
+    }
+    return out;
+}
+
+/* Seconds of a tree over the slowest link. */
+static double tree_seconds(const plb_whatif_t *self, const plb_op_t *op, int32_t size)
+{
+    const plb_target_t *t = &self->target;
+    int32_t steps;
+    int64_t bytes;
+    plb_collective_depth((plb_collective_t)op->what, size, op->bytes, &steps, &bytes);
+    return slowest(t->alpha, t->n_nodes) * steps + slowest(t->beta, t->n_nodes) * (double)bytes;
+}
+
+static int new_icoll(plb_whatif_t *self, int32_t size, int32_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    if (self->free_icoll >= 0) {
+        *out = self->free_icoll;
+        self->free_icoll = self->icoll[*out].next;
+    } else {
+        ret = plb_whatif_grow((void **)&self->icoll, sizeof *self->icoll, self->n_icolls,
+                              &self->room_icolls, err);
+        if (ret != PLB_OK) {
+            return ret;
+        }
+        *out = self->n_icolls++;
+        self->icoll[*out].slot = NULL;
+    }
+    icoll_t *one = &self->icoll[*out];
+    plb_free(one->slot);
+    *one = (icoll_t){.latest_rank = -1, .root_rank = -1};
+    PLB_NEW(one->slot, size);
+    memset(one->slot, -1, (size_t)size * sizeof *one->slot);
+out:
+    return ret;
+}
+
+static int find_icoll(plb_whatif_t *self, const plb_op_t *op, int32_t size, int64_t sequence,
+                      int32_t *out, plb_err_t *err)
+{
+    int32_t *head = &self->icoll_open[op->comm];
+    for (*out = *head; *out >= 0; *out = self->icoll[*out].next) {
+        if (self->icoll[*out].sequence == sequence) {
+            return PLB_OK;
+        }
+    }
+    const int ret = new_icoll(self, size, out, err);
+    if (ret == PLB_OK) {
+        self->icoll[*out].sequence = sequence;
+        self->icoll[*out].next = *head;
+        *head = *out;
+    }
+    return ret;
+}
+
+static void close_icoll(plb_whatif_t *self, int32_t comm, int32_t which)
+{
+    int32_t *link = &self->icoll_open[comm];
+    while (*link != which) {
+        link = &self->icoll[*link].next;
+    }
+    *link = self->icoll[which].next;
+    self->icoll[which].next = self->free_icoll;
+    self->free_icoll = which;
+}
+
+/* Those that wait for the root, once it is there, or for all, once they are. */
+static void release_icoll(plb_whatif_t *self, const plb_op_t *op, icoll_t *one, int32_t size)
+{
+    const double tree = tree_seconds(self, op, size);
+    const int32_t *member = self->comm_member + self->comm_start[op->comm];
+    for (int32_t i = 0; i < size; i++) {
+        if (one->slot[i] < 0) {
+            continue;
+        }
+        const plb_awaits_t awaits =
+            plb_collective_awaits((plb_collective_t)op->what, i == op->peer);
+        const bool root = awaits == PLB_AWAITS_ROOT && one->root_rank >= 0;
+        if (!root && one->entered < size) {
+            continue;
+        }
+        const double at = (root ? one->root_at : one->latest) + tree;
+        plb_slot_complete(self, member[i], one->slot[i], at > self->now ? at : self->now,
+                          root ? one->root_rank : one->latest_rank,
+                          root ? one->root_op : one->latest_op);
+        one->slot[i] = -1;
+    }
+}
+
+int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err)
+{
+    const int64_t first = self->comm_start[op->comm];
+    const int32_t size = (int32_t)(self->comm_start[op->comm + 1] - first);
+    const int64_t sequence = self->icoll_sequence[first + op->tag]++;
+    const int32_t slot = op->request + 1;
+    int32_t which = -1;
+    int ret = plb_slot_open(self, rank, slot, err);
+    if (ret != PLB_OK || (ret = find_icoll(self, op, size, sequence, &which, err)) != PLB_OK) {
+        return ret;
+    }
+    icoll_t *one = &self->icoll[which];
+    one->entered++;
+    one->latest = self->now;
+    one->latest_rank = rank;
+    one->latest_op = self->process[rank].at;
+    if (op->tag == op->peer) {
+        one->root_at = self->now;
+        one->root_rank = rank;
+        one->root_op = one->latest_op;
+    }
+    if (plb_collective_awaits((plb_collective_t)op->what, op->tag == op->peer) ==
+        PLB_AWAITS_NOBODY) {
+        plb_slot_complete(self, rank, slot, self->now, -1, 0);
+    } else {
+        one->slot[op->tag] = slot;
+    }
+    if (one->entered == size || one->root_rank >= 0) {
+        release_icoll(self, op, one, size);
+    }
+    if (one->entered == size) {
+        close_icoll(self, op->comm, which);
+    }
+    return PLB_OK;
+}

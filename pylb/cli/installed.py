@@ -1,0 +1,58 @@
+"""What this pylb was built with and what it finds."""
+
+from __future__ import annotations
+
+import platform
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from pylb import _core
+from pylb._version import __version__
+from pylb.optional import PARTS, Part, first_line
+
+
+def gather() -> dict[str, Any]:
+    """Version, compiler, SIMD levels, MPI and optional parts, ready for JSON.
+
+    Returns
+    -------
+    dict
+        ``version``, ``compiler``, ``simd`` (``cpu``: what the processor offers and run-time
+        dispatch takes; ``compiled``: what the whole core was compiled for), ``python``, ``numpy``,
+        ``mpi`` (``pylb`` and ``mpi4py``: library strings or None; ``agree``: None unless both are
+        there) and ``parts``: for each optional part ``name``, ``version`` (None: missing or
+        broken), ``problem`` (what loading it said) and ``command``, the one that brings it.
+    """
+    return {
+        "version": __version__,
+        "compiler": _core.compiler,
+        "simd": _core.simd(),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "numpy": np.__version__,
+        "mpi": _mpi(),
+        "parts": [_state(part) for part in PARTS.values()],
+    }
+
+
+def _state(part: Part) -> dict[str, str | None]:
+    version, problem = None, None
+    try:
+        version = part.find()
+    except ModuleNotFoundError:
+        pass  # plainly absent: the command says it all
+    except (ImportError, OSError) as error:
+        problem = str(error)
+    return {"name": part.name, "version": version, "problem": problem, "command": part.command}
+
+
+def _mpi() -> dict[str, str | bool | None]:
+    strings: dict[str, str | None] = {"pylb": None, "mpi4py": None}
+    with suppress(ImportError):  # `parts` has the reason
+        strings["pylb"] = first_line(import_module("pylb._mpi").library_version())
+    with suppress(ImportError):
+        strings["mpi4py"] = first_line(import_module("mpi4py.MPI").Get_library_version())
+    both = strings["pylb"] is not None and strings["mpi4py"] is not None
+    return {**strings, "agree": strings["pylb"] == strings["mpi4py"] if both else None}

@@ -1,0 +1,225 @@
+"""All ranks do the same thing next, or all of them learn why not.
+
+Every collective step carries what must be equal on all ranks (which step, of which iteration, with
+which arguments) and whether the rank has failed.  So a rank that is elsewhere, was given other
+arguments or has raised is an error on all ranks of that very step, never a hang.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from enum import IntEnum
+from typing import Any, Protocol
+
+from pylb import errors
+from pylb.comm.transport import NOBODY, Sample, Sends, Stats, Transport
+from pylb.errors import DomainError, PylbError, RemoteError, StateError, by_rank
+from pylb.model.network import Network, measure_network
+
+
+class Kind(IntEnum):
+    """The collective steps; where ranks differ the record keeps the largest."""
+
+    START = 1
+    FIRST_MESSAGES = 2
+    MESSAGES = 3
+    SYNC = 4
+    GATHER = 5
+    PLACE = 6
+    PACK = 7
+    MIGRATE = 8
+    COMMIT = 9
+    RECORDS = 10
+    WORTH = 11
+    CHANGES = 12
+    RECORD = 13
+    ROWS = 14
+    FORESEE = 15
+    PLAN = 16
+    EXCHANGE = 17
+    OBJECTS = 18
+    DIRECTORY = 19
+    EXIT = 99
+
+
+PLACES = {
+    Kind.START: "at the start of iterate()",
+    Kind.FIRST_MESSAGES: "at the start of iterate(), with messages",
+    Kind.MESSAGES: "exchanging messages in iteration {}",
+    Kind.SYNC: "at the end of iteration {}",
+    Kind.GATHER: "balancing after iteration {}",
+    Kind.PLACE: "placing objects after iteration {}",
+    Kind.PACK: "packing objects after iteration {}",
+    Kind.MIGRATE: "migrating objects after iteration {}",
+    Kind.COMMIT: "committing a migration after iteration {}",
+    Kind.RECORDS: "gathering records of {} iterations",
+    Kind.WORTH: "weighing the last balancing, after iteration {}",
+    Kind.CHANGES: "telling which objects have come and gone after iteration {}",
+    Kind.RECORD: "recording, after iteration {}",
+    Kind.ROWS: "dividing rows, call {}",
+    Kind.FORESEE: "foreseeing the cost of a balancing",
+    Kind.PLAN: "building a plan of communication",
+    Kind.EXCHANGE: "exchanging items",
+    Kind.OBJECTS: "migrating items",
+    Kind.DIRECTORY: "using a directory",
+    Kind.EXIT: "ending its program",
+}
+
+
+class Loop(Protocol):
+    """A loop whose statistics are under way while the program goes on: `running.Running`."""
+
+    left: bool
+
+    def give_up(self, failed: bool) -> None: ...
+    def serve(self, seconds: float) -> bool: ...
+    def finish(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Agreement:
+    """The steps of all ranks of one communicator.
+
+    Attributes
+    ----------
+    transport : Transport
+    ended : str
+        Why there can be no more steps; empty while there can.
+    at : str
+        What this rank was doing, for messages of errors.
+    place : (kind, iteration, arguments)
+        The last step.
+    exchanger, plans
+        Of the data services.
+    running : Loop, optional
+        An asynchronous loop on this communicator: whoever has left it helps the others to its
+        end before the next step.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+        self.ended = ""
+        self.at = "before the first iteration"
+        self.place: tuple[int, int, str] = (Kind.START, 0, "")
+        self.running: Loop | None = None
+        self._network: Network | None = None
+        self.exchanger: Any = None  # `move.exchange.exchanger_of`
+        self.plans = 0  # made so far, the same on all ranks
+
+    @property
+    def known_network(self) -> Network | None:
+        """The same, if it was measured before."""
+        return self._network
+
+    def network(self) -> Network:
+        """What messages between the ranks cost: measured, once.  Collective the first time."""
+        if self._network is None:
+            comm = getattr(self.transport, "comm", None)
+            if comm is None:
+                self._network = Network(0.0, 0.0)
+            elif hasattr(comm, "network"):  # a virtual one knows
+                self._network = Network(*comm.network)
+            else:
+                self._network = measure_network(comm)
+        return self._network
+
+    def step(
+        self,
+        kind: Kind,
+        iteration: int,
+        arguments: tuple[int, str] = (0, ""),
+        sends: Sends | None = None,
+        error: Exception | None = None,
+        **figures: Any,
+    ) -> tuple[Stats, Sends]:
+        """One collective step.
+
+        Parameters
+        ----------
+        arguments : (fingerprint, words)
+            What must be equal on all ranks.
+        error : Exception, optional
+            Raised here before the step: this rank has failed, and all ranks raise.
+        **figures
+            More fields of `Sample`.
+
+        Raises
+        ------
+        Exception
+            `error` itself, or on the other ranks pylb's error of the same class, else RemoteError.
+        StateError, DomainError, RemoteError
+            The ranks are in different places, have different arguments, one has ended.
+        """
+        sample = Sample(kind, iteration, arguments[0], error is not None, **figures)
+        return self.take(sample, sends or [], error, arguments[1])
+
+    def take(
+        self, sample: Sample, sends: Sends, error: Exception | None = None, words: str = ""
+    ) -> tuple[Stats, Sends]:
+        """One collective step; the same as `step` for who has the sample already."""
+        if self.ended:
+            raise StateError(f"this communicator can no longer be used: {self.ended}")
+        if self.running is not None and self.running.left:
+            self.running.finish()
+        self.place = (sample[0], sample[1], words)
+        if error is not None:
+            sends = self.told(error)
+        record, received = self.transport.step(sample, sends)
+        stats = Stats._make(record)
+        if error is not None:
+            raise error
+        if stats.failed_rank != NOBODY or stats.mixed:
+            self.raise_for(stats, received)
+        return stats, received
+
+    def agree(self, kind: Kind, words: str, error: Exception | None = None) -> None:
+        """A step that does nothing but see that no rank has failed, and all say the same."""
+        self.step(kind, 0, (zlib.crc32(words.encode()), words), error=error)
+
+    def told(self, error: BaseException) -> Sends:
+        """What the other ranks are sent of an error of this one."""
+        text = str(error) if isinstance(error, PylbError) else f"{type(error).__name__}: {error}"
+        told = [json.dumps([type(error).__name__, text, self.at]).encode()]
+        t = self.transport
+        return [(rank, told) for rank in range(t.size) if rank != t.rank]
+
+    def raise_for(self, stats: Stats, received: Sends) -> None:
+        """Raise what this record of a step says; all ranks are here with the same one."""
+        leaving = stats.kind == Kind.EXIT
+        if stats.failed_rank != NOBODY:
+            raise self._failure(stats.failed_rank, received, leaving)
+        raise self._difference(leaving)
+
+    def _failure(self, rank: int, received: Sends, leaving: bool) -> Exception:
+        name, text, at = json.loads(bytes(dict(received)[rank][0]))
+        known = getattr(errors, name, None)
+        is_ours = isinstance(known, type) and issubclass(known, PylbError)
+        if leaving:
+            self.ended = f"rank {rank} failed: {text}"
+        if is_ours and not leaving:
+            return known(f"rank {rank}: {text}")  # type: ignore[no-any-return,misc]
+        return RemoteError(f"rank {rank}: {text}" + (f" ({at})" if leaving else ""))
+
+    def _difference(self, leaving: bool) -> Exception:
+        kind, iteration, arguments = self.place
+        mine = [kind, iteration, arguments, self.at]
+        places = [json.loads(b) for b in self.transport.allgather(json.dumps(mine).encode())]
+        gone = [r for r, place in enumerate(places) if place[0] == Kind.EXIT]
+        if gone:
+            here = next(r for r in range(len(places)) if r not in gone)
+            self.ended = f"rank {gone[0]} ended its program {places[gone[0]][3]}"
+            return RemoteError(
+                f"rank {gone[0]} ended its program {places[gone[0]][3]}, "
+                f"while rank {here} is {_words(places[here])}"
+            )
+        if len({tuple(place[:2]) for place in places}) > 1:
+            return StateError("ranks are in different places: " + by_rank(map(_words, places)))
+        return DomainError(
+            "arguments differ between ranks: " + by_rank(place[2] for place in places)
+        )
+
+
+def _words(place: Any) -> str:
+    kind, iteration, arguments, _ = place
+    return PLACES[kind].format(iteration) + (f" ({arguments})" if kind == Kind.START else "")

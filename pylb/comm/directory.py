@@ -1,0 +1,256 @@
+"""Where is what: a directory of global ids, spread over the ranks."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from pylb import _core
+from pylb.comm.agreement import Kind
+from pylb.comm.connect import agreement_of
+from pylb.comm.plan import Plan, integers
+from pylb.errors import DomainError, OutOfRangeError, UnknownKeyError
+from pylb.model.snapshot import I32, I64
+
+
+class Found(NamedTuple):
+    """What a directory knows of some ids.
+
+    Attributes
+    ----------
+    owner : (n,) int32
+        Rank; -1 where the id is not there.
+    local : (n,) int64
+        The local id; -1 where the id is not there.
+    data : (n, ...) ndarray or None
+        The user data; zeros where the id is not there.
+    """
+
+    owner: I32
+    local: I64
+    data: NDArray[Any] | None
+
+
+class Directory:
+    """A distributed directory: global id to owner, local id and user data.
+
+    Each rank holds the entries whose ids hash to it, n/p of them, in a hash table of C; whoever
+    asks finds out by the same hash whom to ask.  All methods are collective where they say so,
+    and each rank gives ids of its own, or none.
+
+    Parameters
+    ----------
+    comm : mpi4py communicator, VirtualComm or None
+        None: one rank.
+    dtype : dtype, optional
+        Of the user data of an entry; may be structured.  Default: none.
+    shape : tuple of int
+        Of the user data of an entry.
+
+    Attributes
+    ----------
+    rank, size : int
+    n_here : int
+        Entries that this rank keeps, wherever their objects are.
+    nbytes : int
+        Memory of this rank's table.
+
+    Raises
+    ------
+    DomainError
+        `dtype` holds Python objects, or ranks gave different arguments.
+
+    Examples
+    --------
+    >>> where = pylb.Directory(comm)
+    >>> where.update(my_ids)                 # this rank owns them, local ids 0, 1, ...
+    >>> where.find([17, 4]).owner
+    array([2, 0], dtype=int32)
+    """
+
+    def __init__(
+        self, comm: Any, dtype: DTypeLike | None = None, shape: tuple[int, ...] = ()
+    ) -> None:
+        self._agreement = agreement_of(comm)
+        self.rank = self._agreement.transport.rank
+        self.size = self._agreement.transport.size
+        error: Exception | None = None
+        self.dtype: np.dtype[Any] | None = None
+        self.shape: tuple[int, ...] = ()
+        try:
+            self.dtype = None if dtype is None else np.dtype(dtype)
+            self.shape = tuple(map(int, shape))
+            if self.dtype is not None and self.dtype.hasobject:
+                raise DomainError(f"dtype is {self.dtype}: expected one without Python objects")
+        except Exception as why:
+            error = why if isinstance(why, DomainError) else DomainError(f"dtype, shape: {why}")
+        self._step(f"dtype={self.dtype}, shape={self.shape}", error)
+        count = int(np.prod(self.shape, dtype=np.int64))
+        self._table = _core.Table(self.dtype.itemsize * count if self.dtype is not None else 0)
+
+    @property
+    def n_here(self) -> int:
+        """Entries that this rank keeps."""
+        return len(self._table)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of this rank's table."""
+        return self._table.nbytes
+
+    def update(
+        self,
+        ids: ArrayLike,
+        local: ArrayLike | None = None,
+        *,
+        owner: ArrayLike | None = None,
+        data: NDArray[Any] | None = None,
+    ) -> None:
+        """Enter ids, or change their entries.  Collective.
+
+        Parameters
+        ----------
+        ids : (n,) array_like of int
+            In one call no id twice, also not on two ranks.
+        local : (n,) array_like of int, optional
+            Local ids.  Default: 0 ... n-1.
+        owner : int or (n,) array_like of int, optional
+            Ranks.  Default: this one.
+        data : (n, ...) ndarray, optional
+            User data.  Default: as it was, of new ids zero.
+
+        Raises
+        ------
+        UnknownKeyError
+            An id is given twice; nothing has changed, on any rank.
+        DomainError, OutOfRangeError
+            Arrays that do not fit; nothing has changed, on any rank.
+        """
+        error: Exception | None = None
+        key = np.zeros(0, np.int64)
+        values: tuple[Any, ...] = ()
+        try:
+            key = integers("ids", ids, np.int64)
+            values = self._entries(len(key), local, owner, data)
+        except Exception as why:
+            error = why
+        self._step("update()" + (", with data" if data is not None else ""), error)
+        plan = self._plan(key)
+        here, who, number, *more = plan.forward(key, *values)
+        twice = self._table.stage(here)
+        if twice is not None:
+            a, b = (int(plan.source[i]) for i in twice)
+            where = f"by rank {a}" if a == b else f"by rank {a} and rank {b}"
+            error = UnknownKeyError(f"id {here[twice[1]]} is given twice, {where}")
+        try:
+            self._step("update(), second half", error)
+        except Exception:
+            self._table.abandon()
+            raise
+        self._table.commit(who, number, *(more or [None]))
+
+    def find(self, ids: ArrayLike, *, missing: bool = False) -> Found:
+        """Look ids up.  Collective.
+
+        Parameters
+        ----------
+        ids : (n,) array_like of int
+            Any ids, also the same one several times.
+        missing : bool
+            Whether ids may be absent.
+
+        Raises
+        ------
+        UnknownKeyError
+            An id is not there; on every rank.
+        """
+        key, error = self._ids(ids)
+        self._step(f"find(missing={missing!r})", error)
+        plan = self._plan(key)
+        here = plan.forward(key)
+        data = None if self.dtype is None else np.empty((len(here), *self.shape), self.dtype)
+        owner, local, _ = self._table.find(here, data)
+        answers = (owner, local) if data is None else (owner, local, data)
+        found = Found(*plan.reverse(*answers), *([None] if data is None else []))
+        if not missing:
+            self._step("find(), second half", self._absent(key, found.owner))
+        return found
+
+    def remove(self, ids: ArrayLike) -> None:
+        """Take ids out.  Collective.
+
+        Parameters
+        ----------
+        ids : (n,) array_like of int
+            Ranks may name the same ones.
+
+        Raises
+        ------
+        UnknownKeyError
+            An id is not there; on every rank, and nothing has changed.
+        """
+        key, error = self._ids(ids)
+        self._step("remove()", error)
+        plan = self._plan(key)
+        here = plan.forward(key)
+        owner, _, _ = self._table.find(here, None)
+        self._step("remove(), second half", self._absent(here, owner))
+        self._table.remove(here)
+
+    def ids(self) -> I64:
+        """The ids that this rank keeps, ascending."""
+        return np.sort(self._table.ids())
+
+    # ---- how -----------------------------------------------------------------------------------
+
+    def _entries(
+        self, n: int, local: ArrayLike | None, owner: ArrayLike | None, data: Any
+    ) -> tuple[Any, ...]:
+        """Owner, local id and user data of n ids."""
+        number = np.arange(n) if local is None else integers("local", local, np.int64)
+        who = np.full(n, self.rank, np.int32)
+        if owner is not None:
+            given = integers("owner", np.atleast_1d(owner), np.int32)
+            who[:] = given if given.shape in ((n,), (1,)) else _shape("owner", given, n)
+        if n and not 0 <= who.min() <= who.max() < self.size:
+            worst = who[(who < 0) | (who >= self.size)][0]
+            raise OutOfRangeError(f"owner has {worst}: expected 0 ... {self.size - 1}")
+        if number.shape != (n,):
+            _shape("local", number, n)
+        if data is None:
+            return who, number
+        if self.dtype is None:
+            raise DomainError("data is given: expected none, as the directory has no dtype")
+        rows = np.ascontiguousarray(data, self.dtype)
+        if rows.shape != (n, *self.shape):
+            raise DomainError(f"data has shape {rows.shape}: expected {(n, *self.shape)}")
+        return who, number, rows
+
+    def _ids(self, ids: ArrayLike) -> tuple[I64, Exception | None]:
+        try:
+            return integers("ids", ids, np.int64), None
+        except Exception as why:
+            return np.zeros(0, np.int64), why
+
+    def _absent(self, key: I64, owner: I32) -> Exception | None:
+        absent = np.flatnonzero(owner < 0)
+        if not len(absent):
+            return None
+        more = f", and {len(absent) - 1} more" if len(absent) > 1 else ""
+        return UnknownKeyError(f"id {key[absent[0]]} is not in the directory{more}")
+
+    def _plan(self, key: I64) -> Plan:
+        return Plan.on(self._agreement, _core.home(key, self.size))
+
+    def _step(self, words: str, error: Exception | None = None) -> None:
+        self._agreement.agree(Kind.DIRECTORY, words, error)
+
+    def __repr__(self) -> str:
+        kind = "" if self.dtype is None else f", data {self.dtype} {self.shape}"
+        return f"<Directory: {self.n_here} entries on rank {self.rank} of {self.size}{kind}>"
+
+
+def _shape(name: str, array: NDArray[Any], n: int) -> Any:
+    raise DomainError(f"{name} has shape {array.shape}: expected ({n},), one for each id")

@@ -1,0 +1,127 @@
+"""How a rank leaves: whatever ends its program, the other ranks learn it.
+
+An uncaught exception and the interpreter's end both join the collective step that the others are
+in.  Where the others do not come after a failure (they may be blocked in a receive of their own),
+the program is aborted: better than a hang.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+import time
+from typing import Any
+
+from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.transport import NOBODY, Remote, Sample, Stats
+from pylb.errors import PylbError
+
+_watched: list[Watched] = []
+_process = 0
+ABORT_AFTER = float(os.environ.get("PYLB_ABORT_AFTER", "10"))  # seconds
+
+
+class Watched(Agreement):
+    """The agreement of several ranks: they shall not wait in vain for one whose program ends."""
+
+    transport: Remote
+
+    def __init__(self, transport: Remote) -> None:
+        super().__init__(transport)
+        if transport.size > 1:
+            _watch(self)
+
+    def stop(self, error: BaseException | None) -> None:
+        """First of all: this rank takes part in nothing of its own any more."""
+        if self.running is not None:
+            self.running.give_up(error is not None)
+        elif not self.transport.pending:
+            self.begin_exit(error)
+
+    def begin_exit(self, error: BaseException | None) -> None:
+        """Join the step that the others are in or will come to, as one who ends."""
+        self.place = (Kind.EXIT, 0, "")
+        sample = Sample(Kind.EXIT, 0, 0, error is not None)
+        self.transport.begin(sample, self.told(error) if error is not None else [])
+
+    def exit_over(self, error: BaseException | None, seconds: float) -> str | None:
+        """Wait a while for the others: None if they have not come, else what is to be said."""
+        if not self.transport.pending:  # a loop is under way that the others may be in
+            if self.running is None or self.running.serve(seconds):
+                self.running = None
+                self.begin_exit(error)
+            return None
+        leaving = self.place[0] == Kind.EXIT
+        answer = self.transport.wait(seconds)
+        if answer is None:
+            return None
+        stats = Stats._make(answer[0])
+        if not leaving and not stats.mixed and stats.failed_rank == NOBODY:
+            self.begin_exit(error)  # a step that a signal had interrupted is over now
+            return None
+        said = ""
+        if stats.failed_rank != self.transport.rank and (
+            stats.failed_rank != NOBODY or stats.mixed
+        ):
+            try:
+                self.raise_for(stats, answer[1])
+            except PylbError as why:
+                said = str(why)
+        self.ended = "this program has ended"
+        return said if error is None else ""
+
+
+def _watch(agreement: Watched) -> None:
+    global _process
+    if not _watched:
+        _process = os.getpid()
+        original = sys.excepthook
+
+        def hook(kind: Any, error: BaseException, trace: Any) -> None:
+            original(kind, error, trace)
+            leave(error)
+
+        sys.excepthook = hook
+        atexit.register(leave, None)
+    _watched.append(agreement)
+
+
+def leave(error: BaseException | None) -> None:
+    """Join the others' steps, for the last time, on every communicator at once."""
+    from mpi4py import MPI
+
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.flush()
+    if os.getpid() != _process or MPI.Is_finalized():
+        return
+    waiting = [a for a in _watched if not a.ended]
+    for agreement in waiting:
+        agreement.stop(error)
+    limit = time.monotonic() + ABORT_AFTER
+    told = ""  # once, however many communicators there are
+    while waiting:
+        for agreement in list(waiting):
+            try:
+                said = agreement.exit_over(error, 1e-3)
+            except Exception as why:  # nothing more can be agreed on
+                _abort(f"{type(error or why).__name__}: {error or why}")
+            if said is not None:
+                waiting.remove(agreement)
+                told = told or said
+        if error is not None and waiting and time.monotonic() > limit:
+            _abort(
+                f"{type(error).__name__}: {error}; the other ranks did not come within "
+                f"{ABORT_AFTER:g} s (PYLB_ABORT_AFTER)"
+            )
+    if told:
+        print(f"pylb: rank {MPI.COMM_WORLD.rank}: {told}", file=sys.stderr)
+
+
+def _abort(text: str) -> None:
+    from mpi4py import MPI
+
+    rank = MPI.COMM_WORLD.rank
+    print(f"pylb: rank {rank}: {text}; aborting all ranks", file=sys.stderr, flush=True)
+    MPI.COMM_WORLD.Abort(1)

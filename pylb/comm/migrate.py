@@ -1,0 +1,129 @@
+"""Data between two decompositions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pylb.comm.agreement import Kind
+from pylb.comm.connect import agreement_of
+from pylb.comm.directory import Directory
+from pylb.comm.plan import Plan
+from pylb.errors import DomainError
+
+
+def plan_between(comm: Any, have: ArrayLike, want: ArrayLike) -> Plan:
+    """A plan from one decomposition of global ids to another.  Collective.
+
+    Its `forward` takes the rows of the ids `have` and returns those of the ids `want`, each in
+    that order.  Several ranks may want an id (ghosts, halos); then ``reverse(..., add=True)`` adds
+    what they return up.  An id that nobody wants goes nowhere.
+
+    Parameters
+    ----------
+    comm : mpi4py communicator, VirtualComm or None
+        None: one rank.
+    have : (n,) array_like of int
+        Ids of this rank's rows; no id twice, also not on two ranks.
+    want : (m,) array_like of int
+        Ids of the rows that it shall have.
+
+    Raises
+    ------
+    UnknownKeyError
+        An id is doubled in `have`, or wanted and not there; on every rank.
+    DomainError
+        Something else than integers; on every rank.
+
+    Examples
+    --------
+    >>> halo = pylb.plan_between(comm, my_ids, ghost_ids)    # built once
+    >>> ghosts = halo.forward(x)                             # every iteration
+    >>> x += halo.reverse(forces_on_ghosts, add=True)        # assembly
+    """
+    where = Directory(comm)
+    where.update(have)
+    found = where.find(want)
+    asked = Plan(comm, found.owner)
+    index = asked.forward(found.local).astype(np.int32)
+    return Plan.answering(asked, index, len(np.asarray(have)))
+
+
+def migrate(
+    comm: Any,
+    *values: Any,
+    to: ArrayLike | None = None,
+    have: ArrayLike | None = None,
+    want: ArrayLike | None = None,
+) -> Any:
+    """Move the rows of arrays to other ranks, once.  Collective.
+
+    Either each row goes `to` a rank, or from the ids that ranks `have` to those that they `want`.
+    Whoever moves often keeps the plan: `Plan`, `plan_between`.  What each rank gets is known
+    before anything is sent, and each row travels once, straight to its new rank.
+
+    Parameters
+    ----------
+    comm : mpi4py communicator, VirtualComm or None
+        None: one rank.
+    *values : (n, ...) ndarray, or list of n
+        All of this rank, the same dtypes and shapes of a row on all ranks: arrays of any dtype,
+        structured ones too; lists of Python objects, which are pickled.
+    to : (n,) array_like of int
+        The new rank of each row, for instance the parts of `pylb.partition`.
+    have, want : (n,), (m,) array_like of int
+        Global ids of the rows before and after.
+
+    Returns
+    -------
+    array or list, or a tuple of them
+        This rank's rows: in order of where they come from and of the rows there, or of `want`.
+
+    Raises
+    ------
+    DomainError
+        Neither or both ways are given; an array has not n rows; ranks gave different ones.
+    OutOfRangeError
+        A row goes to no rank.
+    UnknownKeyError
+        An id is doubled, or wanted and not there.
+    SerializationError
+        An object cannot be pickled or restored.  All of these on every rank.
+
+    Examples
+    --------
+    >>> x, ids = pylb.migrate(comm, x, ids, to=part)
+    >>> x = pylb.migrate(comm, x, have=ids, want=new_ids)
+    """
+    agreement = agreement_of(comm)
+    ids = have is not None or want is not None
+    error: Exception | None = None
+    if ids == (to is not None) or (have is None) != (want is None):
+        error = DomainError("expected either to, or have and want")
+    elif not values:
+        error = DomainError("expected at least one array or list")
+    else:
+        error = _misfit(values, to if to is not None else have)
+    kinds = ", ".join(map(_kind, values))
+    agreement.agree(Kind.OBJECTS, f"migrate({kinds}, {'have, want' if ids else 'to'})", error)
+    plan = Plan(comm, to) if to is not None else plan_between(comm, have, want)  # type: ignore[arg-type]
+    return plan.forward(*values)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        return f"{value.dtype} {value.shape[1:]}"
+    return "objects"
+
+
+def _misfit(values: tuple[Any, ...], of: Any) -> Exception | None:
+    """An array that has not a row for each of `of`."""
+    n = len(np.atleast_1d(np.asarray(of)))
+    for i, value in enumerate(values):
+        if not isinstance(value, np.ndarray | list | tuple) or np.ndim(value) == 0:
+            return DomainError(f"array {i} is a {type(value).__name__}: expected rows, or a list")
+        if len(value) != n:
+            return DomainError(f"array {i} has {len(value)} rows: expected {n}")
+    return None

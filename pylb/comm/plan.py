@@ -1,0 +1,493 @@
+"""Unstructured communication: who sends what to whom is found out once, and used often."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pylb import _core
+from pylb.comm import parcel
+from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.connect import agreement_of
+from pylb.comm.exchange import (
+    LOWEST_TAG,
+    TAGS,
+    Lane,
+    Side,
+    Sides,
+    exchanger_of,
+)
+from pylb.comm.transport import Sends
+from pylb.errors import DomainError, SerializationError, StateError
+from pylb.model.snapshot import I32, I64
+
+
+class Plan:
+    """A plan of communication: item i of this rank goes to rank ``destination[i]``.
+
+    Built once, used often, also in reverse.  No rank sends anything to ranks for which it has no
+    items, neither when the plan is built nor when it is used.
+
+    Parameters
+    ----------
+    comm : mpi4py communicator, VirtualComm or None
+        None: one rank.  Collective.
+    destination : (n,) array_like of int
+        A rank for each item, its own too; in any order.  Where it ascends nothing is copied.
+
+    Attributes
+    ----------
+    n_items, n_received : int
+        Items that this rank has, and gets.
+    source : (n_received,) int32
+        Where each received item comes from: ascending, and the items of one rank in its order.
+    sizes, received_sizes : (n_items,), (n_received,) int64 or None
+        Rows of each item; None: one each (see `resize`).
+    agreement : Agreement
+
+    Raises
+    ------
+    OutOfRangeError
+        A destination is no rank; on every rank.
+    DomainError
+        `destination` is no array of integers; on every rank.
+
+    Examples
+    --------
+    >>> plan = pylb.Plan(comm, destination)
+    >>> x_there = plan.forward(x)         # (n, ...) to (n_received, ...), any dtype
+    >>> y = plan.reverse(f(x_there))      # the answer for each item, at its place
+    """
+
+    def __init__(self, comm: Any, destination: ArrayLike) -> None:
+        self._build(agreement_of(comm), destination)
+
+    @classmethod
+    def on(
+        cls, agreement: Agreement, destination: ArrayLike, error: Exception | None = None
+    ) -> Plan:
+        """The same on ranks that have an agreement; `error` is raised by all of them."""
+        self = cls.__new__(cls)
+        self._build(agreement, destination, error)
+        return self
+
+    def _build(
+        self, agreement: Agreement, destination: ArrayLike, error: Exception | None = None
+    ) -> None:
+        transport = agreement.transport
+        route: Any = None
+        try:
+            to = integers("destination", destination, np.int32)
+            route = _core.route(to, transport.size)
+        except Exception as why:
+            error = error or why
+        sends: Sends = []
+        counts: dict[int, int] = {}
+        if error is None:
+            rank, start, order = route
+            counts = dict(zip(rank.tolist(), np.diff(start).tolist(), strict=True))
+            sends = [(r, [np.int64(n).tobytes()]) for r, n in counts.items() if r != transport.rank]
+        _, received = agreement.step(Kind.PLAN, 0, sends=sends, error=error)
+        come = {source: int(np.frombuffer(n, np.int64)[0]) for source, (n,) in received}
+        if transport.rank in counts:
+            come[transport.rank] = counts[transport.rank]
+        ranks = np.array(sorted(come), np.int32)
+        starts = np.cumsum([0, *(come[r] for r in ranks.tolist())], dtype=np.int64)
+        self._set(agreement, Side(rank, start, order), Side(ranks, starts), len(to), starts[-1])
+
+    def _set(self, agreement: Agreement, out: Side, into: Side, n: int, m: int) -> None:
+        self.agreement, self._out, self._into = agreement, out, into
+        self.n_items, self.n_received = int(n), int(m)
+        self.sizes: I64 | None = None
+        self.received_sizes: I64 | None = None
+        self._simple = self  # the plan with one row an item
+        self._repeats = False  # whether an item goes to several ranks
+        self._exchanger = exchanger_of(agreement)
+        agreement.plans += 1
+        self._number = agreement.plans
+        self._lanes: dict[Any, Lane] = {}  # by direction and kind of rows
+        self._last: dict[str, Lane] = {}  # of each direction
+
+    @classmethod
+    def answering(cls, asked: Plan, index: I32, n_items: int) -> Plan:
+        """A plan that sends back what was asked for with another one.
+
+        Parameters
+        ----------
+        asked : Plan
+            Its items are requests.
+        index : (asked.n_received,) int32
+            Which of this rank's `n_items` items each request that came is for.
+        """
+        self = cls.__new__(cls)
+        theirs = asked._into
+        out = Side(theirs.rank, theirs.start, index)
+        self._set(asked.agreement, out, asked._out, n_items, asked.n_items)
+        self._repeats = len(np.unique(index)) < len(index)
+        return self
+
+    # ---- who with whom -------------------------------------------------------------------------
+
+    @property
+    def source(self) -> I32:
+        """The rank that each received item comes from."""
+        return _of_items(self._simple._into, self.n_received)
+
+    @property
+    def send_ranks(self) -> I32:
+        """Ranks that get something, ascending."""
+        return self._out.rank
+
+    @property
+    def receive_ranks(self) -> I32:
+        """Ranks that something comes from, ascending."""
+        return self._into.rank
+
+    # ---- use -----------------------------------------------------------------------------------
+
+    def forward(self, *values: Any, out: NDArray[Any] | None = None) -> Any:
+        """Send each item to its destination.  Collective over the partners.
+
+        Parameters
+        ----------
+        *values : (n_items, ...) ndarray, or list of n_items
+            Arrays of any dtype, structured ones too, the same on all ranks.  Lists, and arrays of
+            objects, are pickled.
+        out : (n_received, ...) ndarray, optional
+            For the answer of a single array.
+
+        Returns
+        -------
+        (n_received, ...) ndarray, or list; a tuple of them for several values
+            In order of the source, and of the items there.
+
+        Raises
+        ------
+        DomainError
+            An array has not one row for each item, or `out` does not fit.
+        StateError
+            On the partners of a rank that has failed, or sends something else: another plan,
+            dtype or shape.
+        """
+        answer = self._short("forward", values, out)
+        return self.begin(*values, out=out).wait() if answer is None else answer
+
+    def reverse(self, *values: Any, out: NDArray[Any] | None = None, add: bool = False) -> Any:
+        """Send an answer for each received item back to where the item came from.
+
+        Parameters
+        ----------
+        *values : (n_received, ...) ndarray, or list
+        out : (n_items, ...) ndarray, optional
+            Where the answer goes; items that nobody got stay as they are (else they are zero).
+        add : bool
+            Add up what comes back for an item that went to several ranks (see `between`).
+
+        Returns
+        -------
+        (n_items, ...) ndarray, or list; a tuple of them for several values
+
+        Raises
+        ------
+        DomainError, StateError
+            As `forward`; or an item went to several ranks, and `add` is False.
+        """
+        answer = None if add else self._short("reverse", values, out)
+        return self.begin_reverse(*values, out=out, add=add).wait() if answer is None else answer
+
+    def begin(self, *values: Any, out: NDArray[Any] | None = None) -> Pending:
+        """The first half of `forward`; ``.wait()`` of what it returns is the second.
+
+        The arrays must not change before.
+        """
+        return self._begin("forward", values, out, False)
+
+    def begin_reverse(
+        self, *values: Any, out: NDArray[Any] | None = None, add: bool = False
+    ) -> Pending:
+        """The first half of `reverse`."""
+        return self._begin("reverse", values, out, add)
+
+    def resize(self, sizes: ArrayLike) -> Plan:
+        """The same plan for items of several rows each.  Collective over the partners.
+
+        Parameters
+        ----------
+        sizes : (n_items,) array_like of int
+            Rows of each item.  The plan returned takes arrays with the rows of all items, one
+            item behind the other; ``received_sizes`` says which are whose on arrival.
+
+        Raises
+        ------
+        DomainError
+            A size is negative, or there is not one for each item.
+        """
+        simple = self._simple
+        out, into = simple._out, simple._into
+        sized = Plan.__new__(type(self))
+        sized._set(self.agreement, out, into, self.n_items, self.n_received)
+        error: Exception | None = None
+        try:
+            mine = integers("sizes", _rows("sizes", sizes, self.n_items), np.int64)
+            if mine.size and mine.min() < 0:
+                raise DomainError(f"sizes[{mine.argmin()}] is {mine.min()}: expected 0 or more")
+        except DomainError as why:
+            error = why
+        if error is not None:
+            self._exchanger.fail(simple._sides("forward"), error)
+        theirs: I64 = simple.forward(mine)
+        sized.sizes, sized.received_sizes = mine, theirs
+        sized._simple, sized._repeats = simple, simple._repeats
+        sized._out, sized._into = _sized(out, mine), _sized(into, theirs)
+        return sized
+
+    # ---- how -----------------------------------------------------------------------------------
+
+    def _sides(self, direction: str) -> Sides:
+        if direction == "forward":
+            return Sides(self._out, self.n_items, self._into, self.n_received)
+        return Sides(self._into, self.n_received, self._out, self.n_items)
+
+    def _begin(
+        self, direction: str, values: tuple[Any, ...], out: NDArray[Any] | None, add: bool
+    ) -> Pending:
+        sides = self._sides(direction)
+        pending = Pending(len(values) != 1)
+        rows: list[Any] = []
+        error: Exception | None = None
+        try:
+            if not values or (out is not None and len(values) > 1):
+                raise DomainError(f"{len(values)} arrays: expected at least one; out for just one")
+            rows = [_value(f"array {i}", v, sides) for i, v in enumerate(values)]
+            if direction == "reverse":
+                self._check_repeats(add, rows)
+            if out is not None:
+                _check_out(out, rows[0], sides)
+        except Exception as why:
+            error = why
+        if error is not None:
+            self._exchanger.fail(sides, error)
+        for value in rows:
+            if isinstance(value, list):
+                pending.parts.append(self._objects(value, sides))
+            else:
+                pending.parts.append(self._rows(direction, sides, value, out, add))
+        return pending
+
+    def _check_repeats(self, add: bool, values: list[Any]) -> None:
+        if add and any(isinstance(value, list) for value in values):
+            raise DomainError("add is True: expected arrays, not objects")
+        if self._repeats and not add:
+            raise StateError("an item went to several ranks: expected add=True")
+
+    def _rows(
+        self, direction: str, sides: Sides, rows: NDArray[Any], out: NDArray[Any] | None, add: bool
+    ) -> Rows:
+        key = direction, rows.dtype, rows.shape[1:], add
+        lane = self._lanes.pop(key, None)
+        if lane is None:
+            words = f"{self._number} {direction} {rows.dtype.descr} {rows.shape[1:]}"
+            tag = LOWEST_TAG + zlib.crc32(words.encode()) % TAGS
+            if add:  # what comes is wanted as it has travelled
+                sides = sides._replace(into=Side(*sides.into[:2]), n_into=sides.into.n_rows)
+            lane = self._exchanger.lane(sides, rows, tag)
+        if not lane.begin(rows, None if add else out):
+            raise StateError("a lane that does not fit its rows")
+        return Rows(self, key, lane, rows, out)
+
+    def _short(self, direction: str, values: tuple[Any, ...], out: Any) -> Any:
+        """The answer for an array of the kind that was sent last, or None."""
+        lane = self._last.get(direction)
+        return lane.move(values[0], out) if lane is not None and len(values) == 1 else None
+
+    def give_back(self, key: Any, lane: Lane) -> None:
+        """A lane that is no longer in use."""
+        self._lanes[key] = lane
+        if not key[-1] and not self._repeats:
+            self._last[key[0]] = lane
+
+    def total(self, came: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
+        """What came back for each item, added up."""
+        side = self._out
+        if out is None:
+            out = np.zeros((side.n_own(self.n_items), *came.shape[1:]), came.dtype)
+        which: Any = slice(None)
+        if side.order is not None:
+            which = side.order if side.offset is None else _spread(side.order, side.offset)
+        np.add.at(out, which, came)
+        return out
+
+    def _objects(self, values: list[Any], sides: Sides) -> Ready:
+        me, there = self.agreement.transport.rank, sides.into
+        pieces = _shares(values, sides.out)
+        sends: Sends = []
+        error: Exception | None = None
+        try:
+            sends = [(to, parcel.pack(piece)) for to, piece in pieces.items() if to != me]
+        except Exception as why:
+            error = SerializationError(f"an item cannot be pickled: {type(why).__name__}: {why}")
+        _, received = self.agreement.step(Kind.OBJECTS, 0, sends=sends, error=error)
+        try:
+            come = {source: parcel.unpack(p) for source, p in received}
+        except Exception as why:
+            error = SerializationError(f"an item cannot be restored: {type(why).__name__}: {why}")
+        self.agreement.step(Kind.OBJECTS, 0, error=error)
+        if me in pieces:
+            come[me] = pieces[me]
+        arrived = [item for r in there.rank.tolist() for item in come[r]]
+        if there.order is None:
+            return Ready(arrived)
+        answer: list[Any] = [None] * sides.n_into
+        for i, item in zip(there.order.tolist(), arrived, strict=True):
+            answer[i] = item
+        return Ready(answer)
+
+    def __repr__(self) -> str:
+        sized = "" if self.sizes is None else ", of several rows"
+        return (
+            f"<Plan: {self.n_items} items to {len(self.send_ranks)} ranks, {self.n_received} from "
+            f"{len(self.receive_ranks)}{sized}>"
+        )
+
+
+class Ready(NamedTuple):
+    """A value that has come."""
+
+    value: Any
+
+    def wait(self) -> Any:
+        return self.value
+
+
+class Rows(NamedTuple):
+    """An array that is under way."""
+
+    plan: Plan
+    key: Any
+    lane: Lane
+    rows: NDArray[Any]
+    out: NDArray[Any] | None
+
+    def wait(self) -> NDArray[Any]:
+        came = self.lane.wait()
+        add = self.key[-1]
+        self.plan.give_back(self.key, self.lane)
+        return self.plan.total(came, self.out) if add else came
+
+
+class Pending:
+    """Values that are under way: `Plan.begin`."""
+
+    def __init__(self, several: bool) -> None:
+        self.parts: list[Ready | Rows] = []
+        self._several, self._over = several, False
+        self._answer: Any = None
+
+    def wait(self) -> Any:
+        """What `Plan.forward` or `Plan.reverse` returns."""
+        if not self._over:
+            answers = tuple(part.wait() for part in self.parts)
+            self._answer = answers if self._several else answers[0]
+            self._over = True
+            self.parts = []
+        return self._answer
+
+
+# ---- arguments -----------------------------------------------------------------------------------
+
+
+def integers(name: str, values: ArrayLike, dtype: Any) -> NDArray[Any]:
+    """A list or array of integers, one-dimensional and contiguous, in a dtype that holds them.
+
+    Raises
+    ------
+    DomainError
+        It is something else.
+    """
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise DomainError(f"{name} has shape {array.shape}: expected (n,)")
+    if array.dtype == dtype:
+        return np.ascontiguousarray(array)
+    if array.size and array.dtype.kind not in "iu":
+        raise DomainError(f"{name} has dtype {array.dtype}: expected integers")
+    limits = np.iinfo(dtype)
+    if array.size and (int(array.max()) > limits.max or int(array.min()) < limits.min):
+        worst = array.max() if int(array.max()) > limits.max else array.min()
+        raise DomainError(f"{name} has {worst}: expected {limits.min} ... {limits.max}")
+    return np.ascontiguousarray(array, dtype)
+
+
+def _value(name: str, value: Any, sides: Sides) -> Any:
+    """A contiguous array with the rows of all items, or a list of as many objects."""
+    side, n = sides.out, sides.n_out
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        return np.ascontiguousarray(_rows(name, value, side.n_own(n)))
+    if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1):
+        if side.offset is not None:
+            raise DomainError(f"{name} holds objects: expected rows, as the plan has sizes")
+        _rows(name, value, n)
+        return list(value)
+    raise DomainError(f"{name} is a {type(value).__name__}: expected an ndarray or a list")
+
+
+def _rows(name: str, value: Any, n: int) -> Any:
+    shape = getattr(value, "shape", None)
+    if shape == () or len(value) != n:
+        found = "no rows" if shape == () else f"{len(value)} rows"
+        raise DomainError(f"{name} has {found}: expected {n}")
+    return value
+
+
+def _check_out(out: Any, rows: Any, sides: Sides) -> None:
+    if isinstance(rows, list) or not isinstance(out, np.ndarray):
+        raise DomainError("out: expected an array, for the answer of an array")
+    shape = (sides.into.n_own(sides.n_into), *rows.shape[1:])
+    right = out.shape == shape and out.dtype == rows.dtype
+    if not right or not out.flags.c_contiguous or not out.flags.writeable:
+        raise DomainError(
+            f"out is of {out.dtype}, {out.shape}: expected a contiguous array of {rows.dtype}, "
+            f"{shape}"
+        )
+
+
+# ---- sides ---------------------------------------------------------------------------------------
+
+
+def _sized(side: Side, sizes: I64) -> Side:
+    """The side for items of so many rows."""
+    travelling = sizes if side.order is None else sizes[side.order]
+    ends = np.concatenate([[0], np.cumsum(travelling)])
+    offset = np.concatenate([[0], np.cumsum(sizes)])
+    return Side(side.rank, ends[side.start].astype(np.int64), side.order, offset.astype(np.int64))
+
+
+def _of_items(side: Side, n: int) -> I32:
+    """The partner of each of n items."""
+    partner = np.repeat(side.rank, np.diff(side.start)).astype(np.int32)
+    if side.order is None:
+        return partner
+    out = np.empty(n, np.int32)
+    out[side.order] = partner
+    return out
+
+
+def _spread(index: I32, offset: I64) -> I64:
+    """Rows of the items `index`, one item behind the other."""
+    sizes = np.diff(offset)[index]
+    ends = np.cumsum(sizes)
+    out: I64 = np.repeat(offset[index] - ends + sizes, sizes) + np.arange(
+        ends[-1] if len(ends) else 0
+    )
+    return out
+
+
+def _shares(values: list[Any], side: Side) -> dict[int, list[Any]]:
+    """Objects by the rank that they go to, in the order in which they travel."""
+    ordered = values if side.order is None else [values[i] for i in side.order.tolist()]
+    start = side.start.tolist()
+    pairs = zip(side.rank.tolist(), start, start[1:], strict=False)
+    return {rank: ordered[a:b] for rank, a, b in pairs}

@@ -1,0 +1,58 @@
+"""Strategy "auto" of `pylb.place`: chosen by one snapshot alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pylb.decide.decider import FIGURES, settings
+from pylb.measure.evaluation import evaluate
+from pylb.model.snapshot import Snapshot
+from pylb.place.placement import CHOOSERS, Placement
+
+
+def choose_and_place(
+    snapshot: Snapshot, seed: int, *, alpha: float = 2e-6, beta: float = 1e-10, **params: Any
+) -> Placement:
+    """By the strategy that the decider of a run takes on seeing these loads for the first time."""
+    given = settings(every=1, seed=seed, unlike=False, strategy_params=params)
+    decider = given.decider(snapshot.n_ranks, (alpha, beta))
+    before = snapshot.metrics
+    crossing = _crossing(snapshot)
+    utilization = before.min / before.max if before.max > 0 else 1.0
+    loads = before.max, before.max, before.mean, before.min, before.mean * snapshot.n_ranks
+    decider.core.observe(0, *loads, utilization, *crossing)
+    decider.choose()
+    figures = np.zeros(len(FIGURES))
+    speed = np.zeros(snapshot.n_ranks)
+    rank = np.zeros(snapshot.n_objects, np.int32)
+    decider.place(snapshot, None, None, (figures, speed, rank))
+    rank.flags.writeable = False
+    moved = rank != snapshot.rank
+    nbytes = 0 if snapshot.bytes is None else int(snapshot.bytes[moved].sum())
+    seconds = float(figures[FIGURES.index("seconds_strategy")])
+    decider.core.placed(figures, speed)
+    decider.core.balanced(int(moved.sum()), nbytes, 0.0, seconds, True)
+    receipt = decider.history[-1]
+    return Placement(
+        rank=rank,
+        before=before,
+        after=snapshot.with_rank(rank).metrics,
+        migrations=receipt.migrations,
+        bytes=nbytes,
+        seconds=seconds,
+        strategy=receipt.strategy,
+        seed=seed,
+        why=receipt.why,
+    )
+
+
+def _crossing(snapshot: Snapshot) -> tuple[int, int]:
+    """Messages between ranks and their bytes, in an iteration."""
+    out = evaluate(snapshot)
+    messages = out.messages_node + out.messages_network
+    return round(messages), round(out.bytes_node + out.bytes_network)
+
+
+CHOOSERS["auto"] = choose_and_place

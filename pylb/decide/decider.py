@@ -1,0 +1,247 @@
+"""The decider as Python sees it: what it is made of, and its receipts in words.
+
+Every decision is the C core's (``csrc/decide/decider.h``).  Here it gets its arguments, for a run,
+a shadow and a replay alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pylb import _core
+from pylb.decide.receipts import Alternative, History, Receipt
+from pylb.decide.selection import PARAMS as SELECTION
+from pylb.decide.selection import registered
+from pylb.decide.sentences import seconds
+from pylb.decide.trigger import Cycle, Trigger, make
+from pylb.errors import DomainError
+from pylb.model.snapshot import F64, I32, Snapshot
+from pylb.partition import libraries
+from pylb.partition.libraries import available
+from pylb.place.registry import LOOKS_AT, Strategy, find, values_of
+
+NOTHING, WEIGH, LOOK, BALANCE = range(4)  # plb_ask_t
+ASKED_FOR = ("periodic", "python")  # triggers by which the user says when, not whether it pays
+LEDGER = [row[1] for row in _core.ledger()]
+DEFAULTS = [p.default for p in SELECTION]
+FIGURES = (
+    "before",
+    "predicted",
+    "before_with_messages",
+    "predicted_with_messages",
+    "passed_over",
+    "idle_mean",
+    "idle_max",
+    "predicted_idle_mean",
+    "predicted_idle_max",
+    "seconds_statistics",
+    "seconds_strategy",
+)  # of a placement, csrc/decide/receipt.h
+OF_THE_CORE = ("kind", "paid", "saved", "found", "off_until")  # in words in a receipt
+
+TriggerLike = str | Trigger | Callable[[Cycle], bool] | None
+StrategyLike = str | Strategy | Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a decider is made of, checked; ``settings(...)`` makes one.
+
+    Attributes
+    ----------
+    name : str
+        Of the strategy, or "auto".
+    strategies : tuple of Strategy
+        To choose from; one where none is chosen.
+    trigger : Trigger
+        Fresh.
+    gives_up, learns, watches : bool
+        Whether LB steps that do not pay are switched off; whether the speeds of the ranks are
+        learned; whether the promise of the last LB step is watched.
+    """
+
+    name: str
+    strategies: tuple[Strategy, ...]
+    strategy_params: dict[str, Any]
+    trigger: Trigger
+    gives_up: bool
+    learns: bool
+    watches: bool
+    seed: int = 0
+
+    @property
+    def selects(self) -> bool:
+        """Whether each LB step chooses its strategy."""
+        return self.name == "auto"
+
+    @property
+    def foresees(self) -> bool:
+        """Whether the trigger is to be told what a first LB step may cost."""
+        return self.trigger.name not in ASKED_FOR
+
+    def load(self) -> None:
+        """Load the libraries that may be needed, so that an LB step does not pay for it.
+
+        Zoltan starts MPI: among several strategies it is loaded when it is chosen first.
+        """
+        for s in self.strategies:
+            late = s.library == "Zoltan" and self.selects
+            if s.library is not None and not late and (not self.selects or available(s.library)):
+                libraries.load(s.library)
+
+    def decider(self, n_ranks: int, network: tuple[float, float] = (0.0, 0.0)) -> Decider:
+        """A decider that has seen nothing yet."""
+        return Decider(self, n_ranks, network)
+
+
+def settings(
+    strategy: StrategyLike = "auto",
+    *,
+    every: int | None = None,
+    trigger: TriggerLike = None,
+    lag: float = 0,
+    gives_up: bool | None = None,
+    unlike: bool | None = None,
+    seed: int = 0,
+    strategy_params: Mapping[str, Any] | None = None,
+    trigger_params: Mapping[str, Any] | None = None,
+) -> Settings:
+    """The settings of a `Balancer` with these arguments, its defaults among them.
+
+    Raises
+    ------
+    UnknownStrategyError, DomainError
+        No such strategy or trigger; a parameter that is out of its domain.
+    """
+    if every is None and trigger is None:
+        trigger = "auto"
+    if isinstance(trigger, Trigger) and every is None:
+        if trigger_params:
+            raise DomainError(
+                f"trigger_params are {dict(trigger_params)}: expected none, as the trigger is made"
+            )
+        when = trigger
+    else:
+        when = make(every=every, trigger=trigger, **dict(trigger_params or {}))  # type: ignore[arg-type]
+    params = dict(strategy_params or {})
+    if strategy == "auto":
+        name, strategies = "auto", tuple(registered())
+        values_of("selection", SELECTION, params)
+    else:
+        entry = find(strategy)
+        name, strategies = entry.name, (entry,)
+        if entry.call is None:
+            entry.values(params)
+    learns = (when.name == "auto" and name == "auto" and not lag) if unlike is None else unlike
+    return Settings(
+        name=name,
+        strategies=strategies,
+        strategy_params=params,
+        trigger=when,
+        gives_up=when.name not in ASKED_FOR if gives_up is None else bool(gives_up),
+        learns=bool(learns),
+        # A trigger that the user chose is never overruled.
+        watches=bool(learns) and when.name == "auto" and not lag,
+        seed=seed,
+    )
+
+
+class Decider:
+    """When to rebalance and with what: the C core's, and its receipts.
+
+    Attributes
+    ----------
+    settings : Settings
+    core : _core.Decider
+    """
+
+    def __init__(self, given: Settings, n_ranks: int, network: tuple[float, float]) -> None:
+        self.settings = given
+        own = {} if given.selects else given.strategy_params
+        chosen = given.strategy_params if given.selects else {}
+        self.core = _core.Decider(
+            n_ranks=n_ranks,
+            candidates=tuple(_candidate(s, own) for s in given.strategies),
+            trigger=given.trigger,
+            selects=given.selects,
+            selection=values_of("selection", SELECTION, chosen),
+            ledger=LEDGER,
+            gives_up=given.gives_up,
+            learns=given.learns,
+            watches=given.watches,
+            network=network,
+            seed=given.seed,
+        )
+
+    def choose(self, reason: int = -1) -> Strategy:
+        """An LB step begins; its strategy, with the libraries that it needs."""
+        indices = self.core.choose(reason)
+        for i in indices:
+            if i >= 0 and (library := self.settings.strategies[i].library) is not None:
+                libraries.load(library)
+        return self.settings.strategies[indices[0]]
+
+    def place(
+        self,
+        snapshot: Snapshot,
+        here: F64 | None,
+        work: F64 | None,
+        out: tuple[F64, F64, I32],
+    ) -> None:
+        """Place the objects, on the rank that has the loads: fills figures, speed and rank."""
+        self.core.place(snapshot, here, work, *out)
+
+    @property
+    def history(self) -> History:
+        """A receipt for each decision so far."""
+        return History(self.receipt(row) for row in self.core.receipts())
+
+    def receipt(self, row: dict[str, Any]) -> Receipt:
+        """A receipt of the C core in Python's words."""
+        names = [s.name for s in self.settings.strategies]
+        told = {k: v for k, v in row.items() if k not in OF_THE_CORE}
+        kind, which = row["kind"], row["strategy"]
+        if kind == "off":
+            told["reason"] = books(row["paid"], row["saved"], row["off_until"])
+        elif kind == "speeds":
+            saves = seconds(row["found"])
+            told["reason"] = f"by the ranks' speeds, better known, {saves} can be saved"
+        return Receipt(
+            **told
+            | {
+                "choice": "balance" if kind == "speeds" else kind,
+                "trigger": self.settings.trigger.name,
+                "strategy": names[which] if which >= 0 else "",
+                "seed": self.settings.seed,
+                "alternatives": (
+                    Alternative("", 0.0, 0.0),
+                    *(Alternative(n, *a) for n, a in zip(names, row["alternatives"], strict=True)),
+                ),
+            }
+        )
+
+
+def books(paid: float, saved: float, until: int) -> str:
+    """Why LB steps are switched off."""
+    spent = f"balancings cost {seconds(paid)} and saved {seconds(saved)}"
+    return f"{spent} lately: switched off until iteration {until}"
+
+
+def _candidate(s: Strategy, params: Mapping[str, Any]) -> tuple[Any, ...]:
+    what = s.name if s.call is None else s.bound(params)
+    values = [] if s.call else s.values(params)
+    looks_at = sum(LOOKS_AT[word] for word in s.looks_at)
+    return what, s.name, s.family == "refinement", looks_at, values
+
+
+def check_seconds(name: str, value: Any) -> float:
+    """`value`, or DomainError where it is no number of seconds."""
+    try:
+        out = float(value)
+    except (TypeError, ValueError):
+        out = -1.0
+    if not 0.0 <= out <= 1e30:
+        raise DomainError(f"{name} is {value!r}: expected seconds, zero or more")
+    return out

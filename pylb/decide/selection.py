@@ -1,0 +1,212 @@
+"""Strategy selection: which strategy a balancing should use (Menon 3.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from pylb import _core
+from pylb.errors import DomainError
+from pylb.place.registry import (
+    LOOKS_AT,
+    Param,
+    Strategy,
+    find,
+    strategies,
+    values_of,
+)
+
+PARAMS = tuple(Param(*p) for p in _core.selection())
+"""The parameters of the selection, with default, range, unit and source."""
+
+
+class Choice(NamedTuple):
+    """What an iteration asks for.
+
+    Attributes
+    ----------
+    needed : bool
+        Whether anything is out of balance that a strategy can cure.  `strategy` is named in any
+        case, for a trigger that balances all the same.
+    strategy : str
+        The strategy to balance with.
+    family : {"comprehensive", "refinement"}
+        Its family.
+    kind : {"computation", "communication"}
+        What the iteration asks for.
+    used : {"computation", "communication"}
+        What the strategy does: the other kind where none of `kind` is registered.
+    need, lead : str
+        Why a strategy is needed, or not; why one of this family.
+    max_over_mean, utilization : float
+        Of the ranks' loads (1 where there is no load); of the least utilized rank.
+    communication_s, communication : float
+        Cost of the messages in seconds (eq. 3.6); over the total load.
+    """
+
+    needed: bool
+    strategy: str
+    family: str
+    kind: str
+    used: str
+    need: str
+    lead: str
+    max_over_mean: float
+    utilization: float
+    communication_s: float
+    communication: float
+
+    @property
+    def reason(self) -> str:
+        """The whole choice in a sentence."""
+        instead = f"no {self.kind} strategy is registered, a {self.used} one stands in; "
+        return (
+            f"{self.need}; {'' if self.used == self.kind else instead}{self.strategy}: {self.lead}"
+        )
+
+
+class Record(NamedTuple):
+    """What is remembered of a strategy.
+
+    Attributes
+    ----------
+    n : int
+        Balancings with it.
+    before, after : float
+        max/mean before and after the last one; zero where n is zero.
+    cost : float
+        Seconds: halfway from the value before to each one measured.
+    migrations : int
+        Of the last one.
+    """
+
+    n: int
+    before: float
+    after: float
+    cost: float
+    migrations: int
+
+
+class Selector:
+    """Which strategy to balance with: Menon 3.7, figure 3.8.
+
+    A state machine that reads no clock and sends nothing: the same calls give the same choices
+    on all ranks, in a replay and in a simulation.
+
+    Parameters
+    ----------
+    alpha, beta : float
+        Cost of a message (seconds) and of a byte (seconds per byte), eq. 3.6.
+    strategies : iterable of str, Strategy or callable, optional
+        What it chooses from, first choice first.  Default: every one of `pylb.strategies()` that
+        looks at load or communication; Python functions if they said what they look at.
+    **params
+        Those of `pylb.decide.selection.PARAMS`.
+
+    Raises
+    ------
+    DomainError
+        No strategy to choose from, the same one twice, or a value out of range.
+    UnknownStrategyError
+        No strategy of that name.
+
+    Examples
+    --------
+    >>> selector = pylb.Selector(alpha=2e-6, beta=1e-10)
+    >>> selector.observe(1.5, 1.0, total=8.0, utilization=0.6, messages=100, bytes=10**6)
+    >>> selector.choice.strategy
+    'GreedyLB'
+    """
+
+    def __init__(
+        self,
+        alpha: float,
+        beta: float,
+        *,
+        strategies: Iterable[Any] | None = None,
+        **params: float,
+    ) -> None:
+        chosen = registered() if strategies is None else [find(s) for s in strategies]
+        self.strategies = {s.name: s for s in chosen}
+        if len(self.strategies) < len(chosen):
+            raise DomainError(f"strategies are {[s.name for s in chosen]}: expected each once")
+        self._names = list(self.strategies)
+        values = values_of("selection", PARAMS, params)
+        self.params = dict(zip((p.name for p in PARAMS), values, strict=True))
+        self._core = _core.Selector([_row(s) for s in chosen], alpha, beta, values)
+
+    def observe(
+        self,
+        max: float,
+        mean: float,
+        *,
+        total: float,
+        utilization: float,
+        messages: int,
+        bytes: int,
+    ) -> Choice:
+        """An iteration is over; what it asks for.
+
+        Parameters
+        ----------
+        max, mean, total : float
+            Seconds: load of the most loaded rank, of the mean one, of all together.
+        utilization : float
+            Of the least utilized rank, load / (load + idle), 0 ... 1 (eq. 3.2).
+        messages, bytes : int
+            Between objects on different ranks.
+
+        Raises
+        ------
+        DomainError
+            A value that cannot be; nothing has changed.
+        """
+        self._core.observe(max, mean, total, utilization, messages, bytes)
+        return self.choice
+
+    @property
+    def choice(self) -> Choice:
+        """What the iteration observed last asks for, after all balancings up to now."""
+        state = self._core.choice()
+        return Choice(strategy=self._names[state.pop("candidate")], **state)
+
+    def balanced(
+        self, strategy: str, *, before: float, after: float, cost: float, migrations: int
+    ) -> None:
+        """A balancing took place, with the strategy that was chosen here or another one.
+
+        Parameters
+        ----------
+        strategy : str
+            Its name.
+        before, after : float
+            Time of the longest rank over the mean load, before and after: 1 or more.  For a
+            communication strategy with the time of its messages, else it is not to be seen.
+        cost : float
+            Seconds of the whole balancing.
+        migrations : int
+            Objects that changed their rank.
+
+        Raises
+        ------
+        DomainError
+            No strategy of this selector, or a value that cannot be; nothing has changed.
+        """
+        if strategy not in self.strategies:
+            raise DomainError(f"strategy is {strategy!r}: expected one of {', '.join(self._names)}")
+        self._core.balanced(self._names.index(strategy), before, after, cost, migrations)
+
+    def history(self) -> dict[str, Record]:
+        """What is remembered of each strategy."""
+        rows = (Record(*row) for row in self._core.records())
+        return dict(zip(self._names, rows, strict=True))
+
+
+def registered() -> list[Strategy]:
+    """The strategies that the selection chooses from, where none are named."""
+    some = {"load", "communication"}
+    return [s for s in strategies().values() if s.selectable and some & set(s.looks_at)]
+
+
+def _row(s: Strategy) -> tuple[bool, int]:
+    return s.family == "refinement", sum(LOOKS_AT[word] for word in s.looks_at)

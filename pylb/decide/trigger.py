@@ -1,0 +1,132 @@
+"""The triggers: when to balance.  The table of the C core, and how to make one of it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pylb import _core
+from pylb.errors import DomainError, UnknownStrategyError, nearest
+from pylb.place.registry import Param, values_of
+
+Trigger = _core.Trigger
+
+
+class TriggerKind(NamedTuple):
+    """An entry of the table of triggers: what it does, where that is from, its parameters."""
+
+    name: str
+    help: str
+    source: str
+    params: tuple[Param, ...]
+
+
+class Cycle(NamedTuple):
+    """What a trigger that is a function of one's own is asked with, after each iteration.
+
+    Attributes
+    ----------
+    iteration : int
+        The one that is over.
+    max, mean : float
+        Seconds: of the ranks' times in it.
+    n : int
+        Iterations since the last balancing.
+    u, U : float
+        Seconds: max - mean of this iteration, and their sum since the last balancing.
+    cost : float
+        Seconds that a balancing is expected to cost; nan where that is not known.
+    left : float
+        Iterations left; inf where that is not known.
+    """
+
+    iteration: int
+    max: float
+    mean: float
+    n: int
+    u: float
+    U: float
+    cost: float
+    left: float
+
+
+_table = {
+    name: TriggerKind(name, text, source, tuple(Param(*p) for p in params))
+    for name, text, source, params in _core.triggers()
+}
+
+
+def triggers() -> dict[str, TriggerKind]:
+    """Every trigger by name."""
+    return dict(_table)
+
+
+def make(
+    *,
+    every: int | None = None,
+    trigger: str | Callable[[Cycle], bool] | None = None,
+    **params: Any,
+) -> Trigger:
+    """A new trigger that has seen nothing yet.
+
+    Parameters
+    ----------
+    every : int, optional
+        Iterations from one balancing to the next: the trigger ``periodic``.
+    trigger : str or callable, optional
+        A name of `pylb.triggers()`, or a function that is asked with a `Cycle` after each
+        iteration and answers whether to balance; it must answer alike on all ranks.  Exactly one
+        of `every` and `trigger` is given.
+    **params
+        The trigger's own; ``pylb.triggers()[name].params`` lists them.
+
+    Raises
+    ------
+    UnknownStrategyError
+        No trigger of that name; with the nearest names.
+    DomainError
+        Both or none of `every` and `trigger`, no such parameter, or a value out of range.
+
+    Examples
+    --------
+    >>> from pylb.triggers import make
+    >>> trigger = make(every=10)
+    >>> trigger.observe(9, 2.0, 1.0)
+    """
+    if (every is None) == (trigger is None):
+        raise DomainError(
+            f"every is {every!r} and trigger is {trigger!r}: expected exactly one of them"
+        )
+    if every is not None:
+        return _make("periodic", {"every": _count(every), **params})
+    if callable(trigger):
+        return _of_callable(trigger, params)
+    if not isinstance(trigger, str):
+        raise UnknownStrategyError(f"trigger is {trigger!r}: expected a name or a function")
+    if trigger not in _table:
+        raise UnknownStrategyError(
+            f"no trigger {trigger!r}: there are {', '.join(sorted(_table))}"
+            + nearest(trigger, _table)
+        )
+    return _make(trigger, params)
+
+
+def _make(name: str, params: dict[str, Any]) -> Trigger:
+    return Trigger(name, values_of(name, _table[name].params, params))
+
+
+def _of_callable(function: Callable[[Cycle], bool], params: dict[str, Any]) -> Trigger:
+    if params:
+        raise DomainError(f"{next(iter(params))}: a function takes no parameters")
+    return Trigger(lambda *row: function(Cycle(*row)), [])
+
+
+def _count(every: Any) -> int:
+    try:
+        out = operator.index(every)
+    except TypeError:
+        out = 0
+    if out < 1 or isinstance(every, bool):
+        raise DomainError(f"every is {every!r}: expected a number of iterations, 1 or more")
+    return out

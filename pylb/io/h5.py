@@ -1,0 +1,455 @@
+"""Run records in HDF5: flat arrays that only grow, so that a file cut short can still be read.
+
+Stretches stand one behind the other in each dataset; the table ``stretch`` says what belongs to
+each.
+Every iteration has a checksum of its loads and every stretch one of the rest: what is missing, or
+was never written, is found by it.  Receipts are lines of JSON; a later line of the same number
+replaces an earlier one.  Nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pylb import optional
+from pylb._version import __version__
+from pylb.decide.receipts import History, Receipt
+from pylb.errors import FormatError, MissingFileError
+from pylb.io.run_record import FIGURES, Loop, RunRecord, Stretch, stretches_of
+
+if TYPE_CHECKING:
+    from pylb.replay.trace import Trace
+
+FORMAT = "pylb run"
+VERSION = 2
+SUFFIXES = (".h5", ".hdf5")
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+OF_OBJECTS = ("key", "rank", "bytes", "memory", "migratable", "home")
+OF_EDGES = ("src", "dst", "edge_bytes", "edge_messages")
+DTYPES = {
+    "key": np.int64,
+    "rank": np.int32,
+    "bytes": np.int64,
+    "memory": np.int64,
+    "migratable": np.uint8,
+    "home": np.int32,
+    "src": np.int32,
+    "dst": np.int32,
+    "edge_bytes": np.float64,
+    "edge_messages": np.float64,
+    "load": np.float64,
+    "load_check": np.uint32,
+    "time": np.float64,
+    "max": np.float64,
+    "mean": np.float64,
+    "idle": np.float64,
+    "utilization": np.float64,
+    "min": np.float64,
+    "messages": np.float64,
+    "message_bytes": np.float64,
+    "receipts": np.uint8,
+}
+NOT_IN_1 = ("home", "min", "messages", "message_bytes")  # in a record of version 1
+STRETCH = ("first", "iterations", "objects", "edges", "check")  # columns of the table
+CHUNK, MOST_CHUNK = 1024, 1 << 17  # elements
+MOST = 1 << 48  # bytes that a record may claim to have
+
+
+class Writer:
+    """A run record that grows.
+
+    Parameters
+    ----------
+    n_objects : int
+        About so many; a chunk of the loads holds an iteration.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        n_ranks: int,
+        parameters: dict[str, Any],
+        n_objects: int = 0,
+    ) -> None:
+        # The oldest layout has no marks that say that a file is still open, and can be read when
+        # its writer has died.
+        self._file = optional.require("h5py").File(path, "w", libver="earliest")
+        self._file.attrs.update(
+            format=FORMAT,
+            version=VERSION,
+            n_ranks=n_ranks,
+            parameters=json.dumps({**parameters, "pylb": __version__}),
+        )
+        for name, dtype in DTYPES.items():
+            chunk = min(max(n_objects, CHUNK), MOST_CHUNK) if name == "load" else CHUNK
+            self._file.create_dataset(name, (0,), dtype, maxshape=(None,), chunks=(chunk,))
+        width = len(STRETCH)
+        self._file.create_dataset(
+            "stretch", (0, width), np.int64, maxshape=(None, width), chunks=(64, width)
+        )
+        width = len(Loop._fields)
+        self._file.create_dataset(
+            "loops", (0, width), np.float64, maxshape=(None, width), chunks=(16, width)
+        )
+        self._said: dict[int, str] = {}
+        self._loops: list[Loop] = []
+        self._file.flush()
+
+    def append(self, stretch: Stretch, rows: Any, history: History) -> None:
+        """One stretch, the `FIGURES` of its iterations (k, 8), and the receipts so far."""
+        load = np.ascontiguousarray(stretch.load)
+        for name in (*OF_OBJECTS, *OF_EDGES):
+            self._extend(name, getattr(stretch, name))
+        self._extend("load", load.ravel())
+        table = np.array(rows, np.float64).reshape(len(load), len(FIGURES))
+        for i, name in enumerate(FIGURES):
+            self._extend(name, table[:, i])
+        head = (stretch.first, *load.shape, len(stretch.src))
+        self._extend("load_check", [_check(row) for row in load])
+        self._extend("stretch", [[*head, _check_of(stretch, table)]])
+        self.receipts(history)
+
+    def receipts(self, history: History) -> None:
+        """Receipts that are new, or have changed."""
+        lines = ""
+        for i, receipt in enumerate(history):
+            said = json.dumps([i, receipt.to_dict()])
+            if self._said.get(i) != said:
+                self._said[i] = said
+                lines += said + "\n"
+        self._extend("receipts", np.frombuffer(lines.encode(), np.uint8))
+        self._file.flush()
+
+    def loops(self, loops: list[Loop]) -> None:
+        """All loops so far; those that are known may have become more precise."""
+        if loops != self._loops:
+            self._loops = list(loops)
+            dataset = self._file["loops"]
+            dataset.resize(len(loops), axis=0)
+            dataset[:] = np.array(loops, np.float64).reshape(-1, len(Loop._fields))
+            self._file.flush()
+
+    def _extend(self, name: str, values: Any) -> None:
+        dataset = self._file[name]
+        n = len(dataset)
+        dataset.resize(n + len(values), axis=0)
+        if len(values):
+            dataset[n:] = values
+
+    def close(self) -> None:
+        """All is on disk."""
+        self._file.close()
+
+
+def write(run: RunRecord | Trace, path: str | os.PathLike[str]) -> None:
+    """A record of a whole run; the file appears when it is complete.
+
+    A trace has no receipts, and its iterations take as long as their slowest rank.
+
+    Raises
+    ------
+    UnknownKeyError
+        Two objects of the trace have the same key.
+    """
+    stretches = run.stretches if isinstance(run, RunRecord) else list(stretches_of(run))
+    rows = _figures(run)
+    history = run.history if isinstance(run, RunRecord) else History()
+    parameters = run.parameters if isinstance(run, RunRecord) else {}
+    part = Path(path).with_name(f".{Path(path).name}.part")
+    try:
+        writer = Writer(part, run.n_ranks, parameters, len(stretches[0].key) if stretches else 0)
+        try:
+            writer.loops(run.loops if isinstance(run, RunRecord) else [])
+            for s in _with_remaining(run, stretches):
+                writer.append(s, rows[s.first : s.first + s.iterations], history)
+            writer.receipts(history)
+        finally:
+            writer.close()
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _with_remaining(run: RunRecord | Trace, stretches: list[Stretch]) -> list[Stretch]:
+    """Those of the objects that were left stand behind the iteration before."""
+    left = run.remaining if isinstance(run, RunRecord) else {}
+    more = [_remaining(keys, end) for end, keys in left.items()]
+    return sorted([*more, *stretches], key=lambda s: (s.first, s.iterations))
+
+
+def _remaining(keys: Any, end: int) -> Stretch:
+    """A stretch without iterations: these objects are left."""
+    n = len(keys)
+    zeros = np.zeros(n, np.int32)
+    none = np.zeros(0, np.int32)
+    sizes = np.zeros(n, np.int64), np.full(n, -1, np.int64), np.ones(n, bool)
+    facts = end, keys, zeros, *sizes, np.zeros((0, n)), none, none
+    return Stretch(*facts, np.zeros(0), np.zeros(0), zeros)
+
+
+def _figures(run: RunRecord | Trace) -> Any:
+    """(m, 8): `FIGURES` of each iteration."""
+    if isinstance(run, RunRecord):
+        return np.stack([getattr(run, name) for name in FIGURES], axis=1)
+    m = run.replay("none").metrics
+    lowest = np.divide(m["min"], m["max"], out=np.ones_like(m["max"]), where=m["max"] > 0)
+    none = np.zeros(len(lowest))
+    columns = m["max"], m["max"], m["mean"], m["idle_mean"], lowest, m["min"], none, none
+    return np.stack(columns, axis=1)
+
+
+def _check(array: Any) -> int:
+    """Never zero, which is what a hole reads as."""
+    return zlib.crc32(np.ascontiguousarray(array).tobytes()) | 1
+
+
+def _check_of(stretch: Stretch, table: Any, without: tuple[str, ...] = ()) -> int:
+    """Of everything but the loads; `without` what an older version had not."""
+    out = zlib.crc32(np.ascontiguousarray(table).tobytes())
+    for name in (x for x in (*OF_OBJECTS, *OF_EDGES) if x not in without):
+        values = np.ascontiguousarray(getattr(stretch, name), DTYPES[name])
+        out = zlib.crc32(values.tobytes(), out)
+    return out | 1
+
+
+# ---- reading --------------------------------------------------------------------------------
+
+
+def is_record(path: str | os.PathLike[str]) -> bool:
+    """Whether the path says, or the file begins, that it is HDF5."""
+    if Path(path).suffix in SUFFIXES:
+        return True
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(SIGNATURE)) == SIGNATURE
+    except OSError:
+        return False
+
+
+def read(path: str | os.PathLike[str]) -> RunRecord:
+    """See `RunRecord.read`."""
+    name = os.fspath(path)
+    try:
+        with _open(name) as file:
+            return _record(name, file)
+    except FileNotFoundError:
+        raise MissingFileError(f"{name}: no such file") from None
+    except FormatError:
+        raise
+    except (OSError, KeyError, RuntimeError, ValueError) as why:
+        raise FormatError(f"{name}: no readable run record: {why}") from None
+
+
+class _Padded(io.FileIO):
+    """A file that reads as zeros behind its end, up to `size`."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, "r")
+        self._there = self.size = os.fstat(self.fileno()).st_size
+        self._at = 0
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
+        self._at = start + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        out = memoryview(buffer).cast("B")[: max(self.size - self._at, 0)]
+        n = 0
+        if self._at < self._there:
+            super().seek(self._at)
+            while n < len(out) and (got := super().readinto(out[n:])):
+                n += got
+        out[n:] = bytes(len(out) - n)
+        self._at += len(out)
+        return len(out)
+
+
+@contextlib.contextmanager
+def _open(name: str) -> Iterator[Any]:
+    h5py = optional.require("h5py")
+    with _Padded(name) as file:
+        head = bytearray(48)
+        file.readinto(head)
+        if not head.startswith(SIGNATURE):
+            raise FormatError(f"{name}: no HDF5 file")
+        if head[8] == 0:  # the version of the superblock; the file's end stands at byte 40
+            # Where the file was cut short what is missing reads as zeros, and the checksums tell.
+            file.size = max(file.size, min(struct.unpack("<Q", head[40:48])[0], MOST))
+        with h5py.File(file, "r") as opened:
+            yield opened
+
+
+def _record(name: str, file: Any) -> RunRecord:
+    if file.attrs.get("format") != FORMAT:
+        raise FormatError(f"{name}: an HDF5 file, but no run record of pylb")
+    version = int(file.attrs["version"])
+    if version > VERSION:
+        raise FormatError(
+            f"{name}: run record of version {version}: this pylb, {__version__}, reads up to "
+            f"{VERSION}; a newer one is needed"
+        )
+    n_ranks = int(file.attrs["n_ranks"])
+    stretches, table, remaining = _stretches(file, n_ranks, version)
+    end = stretches[-1].first + stretches[-1].iterations if stretches else 0
+    columns = [np.ascontiguousarray(column) for column in table.T]
+    return RunRecord(
+        n_ranks,
+        json.loads(file.attrs["parameters"]),
+        stretches,
+        **dict(zip(FIGURES, columns, strict=True)),
+        history=_history(file, end),
+        loops=_loops_of(file, version, end),
+        remaining=remaining,
+        path=name,
+    )
+
+
+def _loops_of(file: Any, version: int, end: int) -> list[Loop]:
+    """Those that have begun; of an older record, one."""
+    rows = [] if version == 1 else _part(file, "loops", 0, len(file["loops"]))
+    loops = [] if rows is None else [Loop(*map(float, row)) for row in rows]
+    known = [loop for loop in loops if loop.first < end or end == 0]
+    return known or [Loop(0, end)]
+
+
+def _figures_of(s: Stretch, table: Any, n_ranks: int) -> Any:
+    """`FIGURES` of a stretch of version 1, which had the first five."""
+    loads = np.zeros((len(table), n_ranks))
+    for i, load in enumerate(s.load[: len(table)]):
+        loads[i] = np.bincount(s.rank, load, n_ranks)
+    crossing = s.rank[s.src] != s.rank[s.dst]
+    sums = s.edge_messages[crossing].sum(), s.edge_bytes[crossing].sum()
+    more = [loads.min(axis=1), *(np.full(len(table), x) for x in sums)]
+    return np.concatenate([table, np.stack(more, axis=1)], axis=1)
+
+
+def _stretches(file: Any, n_ranks: int, version: int) -> tuple[list[Stretch], Any, Any]:
+    """All that are complete, the last one perhaps in part; the figures of each iteration; by
+    iteration, the keys of the objects that were left.
+    """
+    out: list[Stretch] = []
+    remaining: dict[int, Any] = {}
+    tables = [np.zeros((0, len(FIGURES)))]
+    at = {"objects": 0, "edges": 0, "iterations": 0, "load": 0}
+    for first, k, n, m, check in _prefix(file["stretch"]):
+        expected = out[-1].first + out[-1].iterations if out else 0
+        if first != expected or min(k, n, m) < 0:
+            break
+        old = NOT_IN_1 if version == 1 else ()
+        fields = {x: _part(file, x, at["objects"], n) for x in OF_OBJECTS if x not in old}
+        fields |= {x: _part(file, x, at["edges"], m) for x in OF_EDGES}
+        iterations = [_part(file, x, at["iterations"], k) for x in FIGURES if x not in old]
+        if any(x is None for x in [*fields.values(), *iterations]):
+            break
+        table = np.stack(iterations, axis=1)
+        load, complete = _loads(file, at["load"], at["iterations"], k, n)
+        stretch = Stretch(first, load=load, **{"home": np.full(n, -1, np.int32), **fields})
+        if _check_of(stretch, table, old) != check:
+            break
+        if old:
+            table = _figures_of(stretch, table, n_ranks)
+        _check_values(stretch, n_ranks)
+        if k == 0:
+            remaining.setdefault(first, stretch.key)
+        if complete:
+            out.append(stretch._replace(migratable=stretch.migratable.astype(bool)))
+            tables.append(table[:complete])
+        if complete < k:
+            break
+        at = {
+            "objects": at["objects"] + n,
+            "edges": at["edges"] + m,
+            "iterations": at["iterations"] + k,
+            "load": at["load"] + k * n,
+        }
+    return out, np.concatenate(tables), remaining
+
+
+def _loads(file: Any, at: int, iteration: int, k: int, n: int) -> tuple[Any, int]:
+    """The rows that are complete, and how many."""
+    load, checks = np.zeros((0, n)), _part(file, "load_check", iteration, k)
+    whole = _part(file, "load", at, k * n)
+    if checks is None:
+        return load, 0
+    if whole is not None:
+        load = whole.reshape(k, n)
+    else:  # row by row, as far as it goes
+        some = (_part(file, "load", at + i * n, n) for i in range(k))
+        load = np.array(_until_none(some)).reshape(-1, n)
+    good = [_check(row) == check for row, check in zip(load, checks, strict=False)]
+    complete = good.index(False) if False in good else len(good)
+    return load[:complete], complete
+
+
+def _until_none(values: Any) -> list[Any]:
+    out = []
+    for value in values:
+        if value is None:
+            break
+        out.append(value)
+    return out
+
+
+def _part(file: Any, name: str, first: int, n: int) -> Any:
+    """Elements of a dataset; None where they cannot be read."""
+    try:
+        out = file[name][first : first + n]
+    except (OSError, RuntimeError):
+        return None
+    return out if len(out) == n else None
+
+
+def _prefix(dataset: Any) -> Any:
+    """The rows of a small table, as far as they can be read."""
+    for i in range(len(dataset)):
+        try:
+            yield tuple(int(x) for x in dataset[i])
+        except (OSError, RuntimeError):
+            return
+
+
+def _check_values(s: Stretch, n_ranks: int) -> None:
+    """What the checksums let pass was written so."""
+    n = len(s.key)
+    tests: list[tuple[str, Callable[[], Any]]] = [
+        ("key", lambda: np.all(np.diff(s.key) > 0)),
+        ("rank", lambda: np.all((s.rank >= 0) & (s.rank < n_ranks))),
+        ("home", lambda: np.all((s.home >= -1) & (s.home < n_ranks))),
+        ("bytes", lambda: np.all(s.bytes >= 0)),
+        ("load", lambda: np.all((s.load >= 0) & (s.load <= 1e30))),
+        ("src", lambda: np.all((s.src >= 0) & (s.src < n))),
+        ("dst", lambda: np.all((s.dst >= 0) & (s.dst < n))),
+        ("edge_bytes", lambda: np.all((s.edge_bytes >= 0) & (s.edge_bytes <= 1e30))),
+        ("edge_messages", lambda: np.all((s.edge_messages >= 0) & (s.edge_messages <= 1e30))),
+    ]
+    for name, test in tests:
+        if not test():
+            raise FormatError(f"{name} in the stretch at iteration {s.first} is out of its range")
+
+
+def _history(file: Any, end: int) -> History:
+    """The receipts of iterations before `end`, in order."""
+    said: dict[int, Any] = {}
+    text = _part(file, "receipts", 0, len(file["receipts"]))
+    lines = b"" if text is None else text.tobytes()
+    for line in lines.split(b"\n"):
+        try:
+            i, fields = json.loads(line)
+            said[i] = Receipt.from_dict(fields)
+        except (ValueError, TypeError, KeyError):
+            continue  # a hole, or the line that was being written
+    return History(said[i] for i in sorted(said) if said[i].iteration < end)

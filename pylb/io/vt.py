@@ -1,0 +1,351 @@
+"""VT's LBDatafile: which files make a run, their text, and the index of it by the C core.
+
+One file a rank, ``<stem>.<rank>.json``, plain JSON or Brotli under the same name.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import mmap
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb import _core
+from pylb.errors import (
+    DomainError,
+    FormatError,
+    MissingFileError,
+    MissingPartError,
+    StateError,
+    nearest,
+)
+from pylb.model.snapshot import I32, I64
+
+FILE_NAME = re.compile(r"(.+)\.(0|[1-9][0-9]*)\.json")
+MOST_PHASES = 1_000_000  # identical_to_previous may ask for any number of copies
+
+
+class Run(NamedTuple):
+    """What the files of a run say.
+
+    Attributes
+    ----------
+    texts : list
+        The text of each rank's file, mapped or decompressed; the scans look into it.
+    scans : list
+        The C core's index of each text.
+    phase_id : (m,) int64
+    source : (m,) int64
+        The phase of the files that each phase is; a phase that is recorded as identical to the
+        one before has that one's.
+    skipped : list of int
+        Ids of the phases that the run left out of its record.
+    arrays : dict
+        Of the C core, see csrc/io/vt.h.
+    """
+
+    texts: list[Any]
+    scans: list[Any]
+    phase_id: I64
+    source: I64
+    skipped: list[int]
+    arrays: dict[str, Any]
+
+
+def stems(folder: str | os.PathLike[str]) -> dict[str, dict[int, Path]]:
+    """The runs in a folder: stem to rank to file, shortest stem first.
+
+    Raises
+    ------
+    MissingFileError
+        There is no such folder.
+    """
+    found: dict[str, dict[int, Path]] = {}
+    try:
+        entries = list(os.scandir(folder))
+    except OSError as why:
+        raise MissingFileError(f"{os.fspath(folder)}: {why.strerror}: expected a folder") from None
+    for entry in entries:
+        match = FILE_NAME.fullmatch(entry.name)
+        if match:
+            found.setdefault(match[1], {})[int(match[2])] = Path(entry.path)
+    return {s: found[s] for s in sorted(found, key=lambda s: (len(s), s))}
+
+
+def files(path: str | os.PathLike[str], stem: str | None = None) -> list[Path]:
+    """The files of one run in order of the ranks: of a folder, a prefix or one of its files.
+
+    Raises
+    ------
+    MissingFileError
+        Nothing there, or the files of some ranks are missing.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return _complete(*_choose(path, stem))
+    if stem is not None:
+        raise DomainError(f"stem is {stem!r}: expected a folder to go with it, not {path}")
+    match = FILE_NAME.fullmatch(path.name)
+    if path.is_file() and not match:
+        return [path]
+    name = match[1] if path.is_file() and match else path.name
+    found = stems(path.parent) if path.parent.is_dir() else {}
+    if name not in found:
+        raise MissingFileError(f"{path}: no such folder, file or run (<stem>.<rank>.json)")
+    return _complete(name, found[name])
+
+
+def _choose(folder: Path, stem: str | None) -> tuple[str, dict[int, Path]]:
+    found = stems(folder)
+    if not found:
+        raise MissingFileError(f"{folder}: no LBDatafile in it: expected <stem>.<rank>.json")
+    if stem is None:
+        stem, *others = found
+        if others:
+            warnings.warn(
+                f"{folder} has {len(found)} runs: reading {stem!r}; for another one give stem="
+                + " or ".join(map(repr, others)),
+                UserWarning,
+                stacklevel=4,
+            )
+    elif stem not in found:
+        raise MissingFileError(
+            f"stem is {stem!r}: {folder} has {', '.join(map(repr, found))}" + nearest(stem, found)
+        )
+    return stem, found[stem]
+
+
+def _complete(stem: str, ranks: dict[int, Path]) -> list[Path]:
+    n = max(ranks) + 1
+    if len(ranks) < n:
+        gaps = list(itertools.islice((r for r in range(n) if r not in ranks), 11))
+        text = ", ".join(map(str, gaps[:10])) + (", ..." if len(gaps) > 10 else "")
+        raise MissingFileError(
+            f"run {stem!r} has {len(ranks)} of {n} files: rank {text} missing in "
+            f"{ranks[n - 1].parent}"
+        )
+    return [ranks[r] for r in range(n)]
+
+
+# ---- text -----------------------------------------------------------------------------------
+
+
+def scan(path: Path) -> tuple[Any, Any]:
+    """The text of one file, mapped or decompressed, and the C core's index of it."""
+    name = os.fsencode(path).decode(errors="replace")
+    text = _mapped(path)
+    if not _looks_like_json(text):
+        text = _decompressed(path, text)
+        return text, _core.vt_scan(text, name)
+    try:
+        return text, _core.vt_scan(text, name)
+    except FormatError:
+        # A Brotli stream may begin like JSON; then the JSON error is of no use.
+        try:
+            text = _decompressed(path, text)
+        except (FormatError, MissingPartError):
+            text = None
+        if text is None:
+            raise
+        return text, _core.vt_scan(text, name)
+
+
+def _mapped(path: Path) -> Any:
+    try:
+        with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                raise FormatError(f"{path} is empty: expected an LBDatafile, JSON or Brotli")
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except FileNotFoundError as why:
+        raise MissingFileError(f"{path}: {why.strerror}") from None
+
+
+def _looks_like_json(text: Any) -> bool:
+    head = text[:64].lstrip(b" \t\r\n")
+    return head[:1] == b"{" and head[1:2] in b' \t\r\n"}'
+
+
+def _decompressed(path: Path, text: Any) -> bytes:
+    try:
+        import brotli
+    except ImportError:
+        raise MissingPartError(
+            f"{path} is not plain JSON; for Brotli: pip install 'pylb[io]'"
+        ) from None
+    try:
+        return bytes(brotli.decompress(text))
+    except brotli.error:
+        raise FormatError(
+            f"{path} is neither JSON nor a whole Brotli stream: it begins with {text[:8]!r}"
+        ) from None
+
+
+# ---- a run ----------------------------------------------------------------------------------
+
+
+def read(paths: list[Path], threads: int | None = None) -> Run:
+    """Read the files of one run, `threads` at a time (default: one a core, at most 8)."""
+    texts, scans = map(list, zip(*_map(scan, paths, threads), strict=True))
+    heads = [_phases(str(path), *_core.vt_head(s)) for path, s in zip(paths, scans, strict=True)]
+    arrays = _core.vt_merge(scans, heads[0][1])
+    for path, head in zip(paths, heads, strict=True):
+        if head != heads[0]:
+            raise FormatError(
+                f"ranks disagree on phases: metadata.phases of {path} and of {paths[0]} differ"
+            )
+    ids, source, skipped = heads[0]
+    phase_id, where = np.array([ids, source], np.int64)
+    return Run(texts, scans, phase_id, where, skipped, arrays)
+
+
+def _map(call: Callable[[Any], Any], items: Sequence[Any], threads: int | None = None) -> list[Any]:
+    if threads is None:
+        threads = min(8, len(os.sched_getaffinity(0)))
+    elif threads < 1:
+        raise DomainError(f"threads is {threads}: expected 1 or more")
+    if min(threads, len(items)) == 1:
+        return list(map(call, items))
+    with ThreadPoolExecutor(min(threads, len(items))) as pool:
+        return list(pool.map(call, items))
+
+
+def _phases(name: str, metadata: bytes | None, ids: list[int]) -> tuple[list[int], ...]:
+    """Ids of all phases, the file's phase of each, ids of skipped phases."""
+    skipped: list[int] = []
+    same: list[int] = []
+    try:
+        phases = json.loads(metadata or b"{}").get("phases") or {}
+        skipped = _ids(phases.get("skipped"))
+        same = _ids(phases.get("identical_to_previous"))
+    except (AttributeError, TypeError, ValueError) as why:
+        raise FormatError(
+            f"{name}: metadata.phases: expected skipped and identical_to_previous with a list "
+            f"and a range of phase ids each; {why}"
+        ) from None
+    index = {phase: i for i, phase in enumerate(ids)}
+    order = sorted({*ids, *same})
+    source: list[int] = []
+    for phase in order:
+        if phase not in index and not source:
+            raise FormatError(
+                f"{name}: metadata.phases: phase {phase} is identical to the one before, but the "
+                f"file has no phase before it"
+            )
+        source.append(index.get(phase, source[-1] if source else 0))
+    return order, source, skipped
+
+
+def _ids(entry: Any) -> list[int]:
+    """Phases of a {"list": [3, ...], "range": [[first, last], ...]}, each once."""
+    entry = entry or {}
+    spans = [(i, i) for i in entry.get("list") or []]
+    spans += [(first, last) for first, last in entry.get("range") or []]
+    if not all(type(x) is int and 0 <= x < 2**63 for span in spans for x in span):
+        raise TypeError("an id is no integer of 63 bits")
+    if sum(max(0, last - first + 1) for first, last in spans) > MOST_PHASES:
+        raise ValueError(f"more than {MOST_PHASES} phases")
+    return sorted(set(_expand(spans)))
+
+
+def _expand(spans: Iterable[tuple[int, int]]) -> Iterable[int]:
+    return itertools.chain.from_iterable(range(first, last + 1) for first, last in spans)
+
+
+# ---- writing --------------------------------------------------------------------------------
+
+
+def texts(run: Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[int], bytes]:
+    """The text of each rank's file: these phases of the run under the placement `rank`.
+
+    Raises
+    ------
+    DomainError
+        Not all phases, of a record that has phases as copies of others; or such a copy is placed
+        in another way than its original.
+    StateError
+        A file has changed since it was read.
+    """
+    for text in run.texts:
+        if isinstance(text, mmap.mmap) and text.size() != len(text):
+            raise StateError("a file of the run has changed its size since it was read")
+    source = run.source[phases]
+    if len(phases) < len(run.source) and len(set(run.source.tolist())) < len(run.source):
+        raise DomainError(
+            "the record has phases as identical to previous ones: only all phases of it can be "
+            "written together"
+        )
+    comms = rows(run.arrays["comm_ptr"], phases)[1]
+    plan = _core.vt_plan(
+        run.scans,
+        len(run.arrays["entity_key"]),
+        source,
+        task_entity,
+        run.arrays["comm_src"][comms],
+        run.arrays["comm_dst"][comms],
+        rank,
+    )
+    return lambda r: _core.vt_write(plan, r)
+
+
+def write(
+    folder: str | os.PathLike[str],
+    stem: str,
+    n_ranks: int,
+    text: Callable[[int], bytes],
+    compress: bool,
+) -> list[Path]:
+    """Write the text of each rank; every file appears whole or not at all."""
+    if not FILE_NAME.fullmatch(f"{stem}.0.json") or "/" in stem:
+        raise DomainError(f"stem is {stem!r}: expected the beginning of a file name")
+    pack = _compressor() if compress else bytes
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    beyond = [r for r in stems(folder).get(stem, {}) if r >= n_ranks]
+    if beyond:
+        raise DomainError(
+            f"{folder} has a run {stem!r} with rank {max(beyond)}: writing {n_ranks} ranks over it "
+            f"would mix the two"
+        )
+    paths = [folder / f"{stem}.{r}.json" for r in range(n_ranks)]
+
+    def one(r: int) -> None:
+        part = paths[r].with_name(f".{paths[r].name}.part")
+        try:
+            part.write_bytes(pack(text(r)))
+            part.replace(paths[r])
+        finally:
+            part.unlink(missing_ok=True)
+
+    _map(one, range(n_ranks))
+    return paths
+
+
+def _compressor() -> Callable[[bytes], bytes]:
+    try:
+        import brotli
+    except ImportError:
+        raise MissingPartError("compress=True needs Brotli: pip install 'pylb[io]'") from None
+
+    def pack(text: bytes) -> bytes:
+        # Quality 5: a tenth of the time of the best one, and the file some percent larger.
+        return bytes(brotli.compress(text, quality=5))
+
+    return pack
+
+
+def rows(ptr: I64, phases: I64) -> tuple[I64, Any]:
+    """Bounds and rows of these phases: a slice where they follow one another, else an index."""
+    sizes = np.diff(ptr)[phases]
+    bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    if len(phases) and np.all(np.diff(phases) == 1):
+        return bounds, slice(int(ptr[phases[0]]), int(ptr[phases[-1] + 1]))
+    starts = ptr[:-1][phases]
+    return bounds, np.arange(bounds[-1]) + np.repeat(starts - bounds[:-1], sizes)

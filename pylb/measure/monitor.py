@@ -1,0 +1,135 @@
+"""How fast the ranks are while a program runs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb import _core
+from pylb.errors import DomainError, StateError
+from pylb.model.machine import Machine
+from pylb.model.snapshot import F64
+
+SHORT = 1e-3  # seconds: what was computed for less than that says nothing
+
+
+class Sample(NamedTuple):
+    """What a `Monitor` saw between two updates, the same on all ranks.
+
+    Attributes
+    ----------
+    seconds : (p,) float64
+        Of each rank in its timed blocks.
+    cpu : (p,) float64
+        Of these on a core.
+    work : (p,) float64
+        What was done in them, in the user's unit; NaN where it was not told.
+    node_load : (p,) float64
+        Running processes of the rank's node, of all users: the load average of a minute.
+    """
+
+    seconds: F64
+    cpu: F64
+    work: F64
+    node_load: F64
+
+
+class Monitor:
+    """Follows the speeds of a machine's ranks while the program runs.
+
+    Where blocks tell their work, a rank's speed is work over time.  Where they do not, it is the
+    rank's speed alone on a core, from the machine's measurement, times the part of its time that
+    it was running: what others or a quota took, DRUM's utilisation, taken where the program wants
+    the core.
+
+    Parameters
+    ----------
+    machine : Machine
+        As measured.
+    comm : mpi4py communicator, VirtualComm or None
+
+    Attributes
+    ----------
+    machine : Machine
+        As it was at the last update.
+    history : list of Sample
+
+    Examples
+    --------
+    >>> monitor = pylb.Monitor(machine, comm)
+    >>> for it in range(1000):
+    ...     with monitor.timed():
+    ...         compute()
+    ...     if it % 50 == 49:
+    ...         sizes = monitor.update().part_sizes()
+    """
+
+    def __init__(self, machine: Machine, comm: Any = None) -> None:
+        size = 1 if comm is None else comm.size
+        if machine.n_ranks != size:
+            raise DomainError(f"machine has {machine.n_ranks} ranks: expected {size}")
+        self.machine, self.history, self._comm = machine, list[Sample](), comm
+        self._alone = machine.speed / np.maximum(1.0 - machine.load, 1e-3)
+        self._seconds, self._cpu, self._work, self._inside = 0.0, 0.0, 0.0, False
+
+    @contextmanager
+    def timed(self, work: float = float("nan")) -> Iterator[None]:
+        """What this rank computes, and nothing that waits for others.
+
+        Parameters
+        ----------
+        work : float
+            How much it is, in any unit; on all ranks or on none.
+        """
+        if self._inside:
+            raise StateError("timed() inside of timed()")
+        self._inside, start, cpu = True, _core.clock(), time.thread_time()
+        try:
+            yield
+            self._seconds += _core.clock() - start
+            self._cpu += time.thread_time() - cpu
+            self._work += work
+        finally:
+            self._inside = False
+
+    def update(self) -> Machine:
+        """The machine with the speeds of the blocks since the last update.  Collective.
+
+        Ranks that computed for less than a millisecond keep the speed that they had.
+        """
+        mine = self._seconds, self._cpu, self._work, _load_average()
+        every = [mine] if self._comm is None else self._comm.allgather(mine)
+        sample = Sample(*np.array(every, float).T)
+        self._seconds, self._cpu, self._work = 0.0, 0.0, 0.0
+        self.history.append(sample)
+        told = sample.seconds > SHORT
+        used = np.where(
+            told, np.minimum(sample.cpu / np.where(told, sample.seconds, 1.0), 1.0), 1.0
+        )
+        speed, load = self.machine.speed, self.machine.load
+        if told.any() and np.isfinite(sample.work[told]).all():
+            speed = self._by_work(sample, told)
+        else:
+            speed = np.where(told, self._alone * np.maximum(used, 1e-3), speed)
+        self.machine = self.machine.with_speeds(speed, np.where(told, 1.0 - used, load))
+        return self.machine
+
+    def _by_work(self, sample: Sample, told: Any) -> F64:
+        """Work a second; who has told nothing is as much faster or slower as it was."""
+        before = self.machine.speed
+        now = np.where(told, sample.work / np.where(told, sample.seconds, 1.0), 0.0)
+        scale = now[told].sum() / max(before[told].sum(), 1e-300)
+        out: F64 = np.where(told, now, before * scale)
+        return out
+
+
+def _load_average() -> float:
+    try:
+        return os.getloadavg()[0]
+    except OSError:
+        return float("nan")

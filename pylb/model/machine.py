@@ -1,0 +1,413 @@
+"""The machine as a tree: how much each place can compute and communicate, and what follows."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pylb import _core
+from pylb.errors import DomainError, FormatError, PylbError
+from pylb.model.network import Network
+from pylb.model.snapshot import F64, I32
+from pylb.model.topology import Tree
+
+FORMAT = "pylb machine"
+LEVEL = re.compile(r"(?P<kind>[A-Za-z_]\w*):(?P<count>\d+)(?:\[(?P<facts>[^\[\]]*)\])?")
+W_COMM = 0.1  # of DRUM's authors' own runs; a program that communicates much wants more
+SHOWN = 8  # children of a place in repr
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place of a machine, with what is below it.
+
+    Attributes
+    ----------
+    kind : str
+        "machine", "switch", "node", "socket", "rank", or what a user calls it.
+    name : str
+    children : tuple of Place
+        None: it is a leaf, where a rank runs.
+    speed : float
+        Of a leaf: its processing power, in any unit (measured: 10⁹ steps in a second).
+    load : float
+        Of a leaf: the part of a core that others took from it while it was measured, 0 ... 1.
+    bandwidth : float
+        Its communication power, bytes in a second; NaN: not known, or no network.
+    cores, sockets : int
+        Of a node, as the system tells them; 0: not known.
+    """
+
+    kind: str
+    name: str = ""
+    children: tuple[Place, ...] = ()
+    speed: float = 1.0
+    load: float = 0.0
+    bandwidth: float = math.nan
+    cores: int = 0
+    sockets: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.children and not (self.speed >= 0 and math.isfinite(self.speed)):
+            raise DomainError(f"speed of {self.kind} {self.name} is {self.speed!r}: expected >= 0")
+        if not (math.isnan(self.bandwidth) or 0 <= self.bandwidth < math.inf):
+            raise DomainError(
+                f"bandwidth of {self.kind} {self.name} is {self.bandwidth!r}: expected >= 0"
+            )
+
+    def walk(self, parent: int = -1) -> Iterator[tuple[int, Place]]:
+        """This place and all below it, parents first, each with the number of its parent."""
+        todo, number = [(parent, self)], parent
+        while todo:
+            above, place = todo.pop()
+            number += 1
+            yield above, place
+            todo.extend((number, child) for child in reversed(place.children))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Machine:
+    """A machine as a tree, the ranks at its leaves.
+
+    `measure` builds it from the running job, `parse` from a string, `read` from a file.
+
+    Parameters
+    ----------
+    root : Place
+    ranks : (p,) sequence of int, optional
+        The rank at each leaf, in order of the leaves.  Default: 0, 1, ...
+    alpha, beta : (m, m) array of float, optional
+        Seconds a message and seconds a byte between nodes, in order of the nodes; within a node
+        on the diagonal.  NaN: not known.
+
+    Attributes
+    ----------
+    n_ranks : int
+    nodes : tuple of Place
+        Those of kind "node", in order of the tree.
+    node : (p,) int32
+        The node of each rank; `Snapshot(node=...)`.
+    speed, load : (p,) float64
+        Of each rank; ``Snapshot(speed=machine.speed)``.
+
+    Raises
+    ------
+    DomainError
+        Something is out of its domain.
+
+    Examples
+    --------
+    >>> machine = pylb.Machine.measure(comm)
+    >>> pylb.partition(graph, machine.n_ranks, shares=machine.part_sizes())
+    """
+
+    root: Place
+    ranks: Sequence[int] = ()
+    alpha: F64 = field(default_factory=lambda: np.zeros((0, 0)))
+    beta: F64 = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.root, Place):
+            raise DomainError(
+                f"root is {self.root!r}: expected a Place; Machine.parse takes a string, "
+                "Machine.read a file"
+            )
+        tree = list(self.root.walk())
+        leaves = [v for v, (_, place) in enumerate(tree) if not place.children]
+        ranks = np.asarray(self.ranks if len(self.ranks) else range(len(leaves)), np.int32)
+        if sorted(ranks.tolist()) != list(range(len(leaves))):
+            raise DomainError(
+                f"ranks are {ranks.tolist()}: expected each of 0 ... {len(leaves) - 1} once, one "
+                "for each leaf"
+            )
+        nodes = [v for v, (_, place) in enumerate(tree) if place.kind == "node"]
+        shape = (len(nodes), len(nodes))
+        for name in ("alpha", "beta"):
+            given = np.asarray(getattr(self, name), float)
+            if given.size == 0:
+                given = np.full(shape, np.nan)
+            if given.shape != shape or (given < 0).any():
+                raise DomainError(f"{name} has shape {given.shape}: expected {shape}, 0 or more")
+            object.__setattr__(self, name, given)
+        leaf = np.empty(len(leaves), np.int32)
+        leaf[ranks] = leaves
+        object.__setattr__(self, "ranks", tuple(ranks.tolist()))
+        object.__setattr__(self, "_tree", tree)
+        object.__setattr__(self, "_leaf", leaf)
+
+    # ---- what it is ----------------------------------------------------------------------------
+
+    @property
+    def _parts(self) -> tuple[list[tuple[int, Place]], I32]:
+        return self._tree, self._leaf  # type: ignore[attr-defined]
+
+    @property
+    def n_ranks(self) -> int:
+        """Number of leaves."""
+        return len(self.ranks)
+
+    @property
+    def nodes(self) -> tuple[Place, ...]:
+        """The places of kind "node", in order of the tree."""
+        return tuple(place for _, place in self._parts[0] if place.kind == "node")
+
+    @property
+    def node(self) -> I32:
+        """The number of the node of each rank; -1: none."""
+        tree, leaf = self._parts
+        number, count = np.full(len(tree), -1, np.int32), 0
+        for v, (above, place) in enumerate(tree):
+            if place.kind == "node":
+                number[v], count = count, count + 1
+            elif above >= 0:
+                number[v] = number[above]
+        out: I32 = number[leaf]
+        return out
+
+    @property
+    def speed(self) -> F64:
+        """Processing power of each rank."""
+        return np.array([self._parts[0][v][1].speed for v in self._parts[1]])
+
+    @property
+    def load(self) -> F64:
+        """What others took from each rank while it was measured, in cores."""
+        return np.array([self._parts[0][v][1].load for v in self._parts[1]])
+
+    def tree(self) -> Tree:
+        """For `pylb.model.hops` and `map_ranks`: where places of a level have equally many below.
+
+        Raises
+        ------
+        DomainError
+            They have not, or the ranks are not in order.
+        """
+        sizes, level = [], [self.root]
+        while level[0].children:
+            if len({len(place.children) for place in level}) > 1:
+                raise DomainError(f"the machine is no regular tree: {self!r}")
+            sizes.append(len(level[0].children))
+            level = [child for place in level for child in place.children]
+        if self.ranks != tuple(range(self.n_ranks)):
+            raise DomainError(f"ranks are {self.ranks}: expected them in order of the leaves")
+        return Tree(tuple(sizes))
+
+    def network(self, a: int, b: int) -> Network:
+        """What a message between two nodes costs."""
+        return Network(float(self.alpha[a, b]), float(self.beta[a, b]))
+
+    # ---- what follows --------------------------------------------------------------------------
+
+    def power(self, w_comm: float = W_COMM) -> F64:
+        """DRUM's power of each rank; all together 1 (Devine 2005/2008, the two formulas).
+
+        A place n has the power ``w_comm c_n + w_cpu p_n``, with its communication power c_n (its
+        bandwidth) and its processing power p_n (the speeds below it); from the root on, each hands
+        its power on to its children in proportion to these, both taken over their sum.  The slide
+        sums over a whole level; over the children of one place nothing is lost.  Where no bandwidth
+        is known, as within a node, p_n alone counts.
+
+        Parameters
+        ----------
+        w_comm : float
+            0 ... 1; ``w_cpu`` is the rest.
+
+        Returns
+        -------
+        (p,) float64
+        """
+        tree, leaf = self._parts
+        parent = np.array([above for above, _ in tree], np.int32)
+        cpu = np.array([place.speed for _, place in tree])
+        comm = np.array([place.bandwidth for _, place in tree])
+        out: F64 = _core.drum_power(parent, cpu, comm, w_comm)[leaf]
+        return out
+
+    def part_sizes(self, w_comm: float = W_COMM) -> F64:
+        """Shares for `pylb.partition(shares=...)`: the power of each rank."""
+        return self.power(w_comm)
+
+    def counts(self, n: int, w_comm: float = W_COMM) -> Any:
+        """The part sizes as whole numbers of together n, by the largest remainder; (p,) int64."""
+        return _core.apportion(self.power(w_comm), n)
+
+    def with_speeds(self, speed: ArrayLike, load: ArrayLike | None = None) -> Machine:
+        """The same machine, its ranks as fast as they are now."""
+        fast = np.asarray(speed, float)
+        busy = self.load if load is None else np.asarray(load, float)
+        if fast.shape != (self.n_ranks,) or busy.shape != fast.shape:
+            raise DomainError(f"speed has shape {fast.shape}: expected ({self.n_ranks},)")
+        leaves = iter(self.ranks)
+
+        def renew(place: Place) -> Place:
+            if place.children:
+                return replace(place, children=tuple(map(renew, place.children)))
+            rank = next(leaves)
+            return replace(place, speed=float(fast[rank]), load=float(busy[rank]))
+
+        return replace(self, root=renew(self.root))
+
+    # ---- where it comes from -------------------------------------------------------------------
+
+    @classmethod
+    def measure(cls, comm: Any = None, *, seconds: float = 0.1, network: bool = True) -> Machine:
+        """The machine that a job runs on.  Collective; may block.
+
+        Nodes are what shares memory; sockets are shown where each rank is bound to one.  All ranks
+        compute for a while at the same time, as they will in the program, so that quotas and
+        others on the same cores are part of their speeds.  Then the first ranks of all pairs of
+        nodes play ping-pong, in rounds in which each has one partner.
+
+        Parameters
+        ----------
+        comm : mpi4py communicator, VirtualComm or None
+            None: one rank.  A virtual cluster knows what it is.
+        seconds : float
+            To compute.  Under quotas: several of their periods.
+        network : bool
+            Whether to measure it.
+        """
+        from pylb.model.probe import measured
+
+        return measured(comm, seconds, network)
+
+    @classmethod
+    def parse(cls, text: str) -> Machine:
+        """A machine from a string: levels from the root on, each with how many a place has.
+
+        ``"node:2 socket:2 rank:8"``; in brackets facts of a level, cyclic over the places of one
+        parent: ``"node:2[speed=1,0.5 bandwidth=1e9,1e8] rank:4"``.  Speeds of levels multiply;
+        those of the last are the ranks'.
+
+        Raises
+        ------
+        FormatError
+            It is no such string.
+        """
+        levels = []
+        for word in re.findall(r"[^\s\[]+(?:\[[^\]]*\])?", text):
+            found = LEVEL.fullmatch(word)
+            if found is None or int(found["count"]) < 1:
+                raise FormatError(f"{word!r} in {text!r}: expected kind:count or kind:count[facts]")
+            levels.append((found["kind"], int(found["count"]), _facts(found["facts"] or "", word)))
+        if not levels:
+            raise FormatError(f"{text!r} has no levels: expected some, such as 'node:2 rank:4'")
+
+        def below(depth: int, name: str, speed: float) -> tuple[Place, ...]:
+            if depth == len(levels):
+                return ()
+            kind, count, facts = levels[depth]
+            out = []
+            for i in range(count):
+                fast = speed * _cyclic(facts, "speed", i, 1.0)
+                label = f"{name}.{i}" if name else str(i)
+                children = below(depth + 1, label, fast)
+                wide = _cyclic(facts, "bandwidth", i, math.nan)
+                out.append(Place(kind, label, children, fast, bandwidth=wide))
+            return tuple(out)
+
+        return cls(Place("machine", "", below(0, "", 1.0)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a JSON file."""
+        text = {"format": FORMAT, "version": 1, "root": _to_json(self.root), "ranks": self.ranks}
+        known = {
+            name: np.where(np.isnan(a), -1, a).tolist()
+            for name, a in (("alpha", self.alpha), ("beta", self.beta))
+        }
+        Path(path).write_text(json.dumps({**text, **known}, indent=1))
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Machine:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        FormatError
+            It is no such file.
+        """
+        try:
+            found = json.loads(Path(path).read_text())
+            if found["format"] != FORMAT or found["version"] != 1:
+                raise FormatError(f"format is {found['format']!r}: expected {FORMAT!r}, version 1")
+            networks = [np.array(found[name], float) for name in ("alpha", "beta")]
+            alpha, beta = (np.where(a == -1, np.nan, a) for a in networks)
+            return cls(_from_json(found["root"]), found["ranks"], alpha, beta)
+        except (ValueError, KeyError, TypeError, AttributeError, PylbError) as why:
+            raise FormatError(f"{os.fspath(path)} holds no machine: {why}") from why
+
+    # ---- for people ----------------------------------------------------------------------------
+
+    def _repr_html_(self) -> str:
+        from pylb.show import thumbnail
+
+        return thumbnail.of_machine(self)
+
+    def __repr__(self) -> str:
+        leaf = iter(self.ranks)
+        lines = [f"<Machine: {self.n_ranks} ranks on {max(len(self.nodes), 1)} nodes>"]
+
+        def show(place: Place, indent: str) -> None:
+            words = [f"{indent}{place.kind} {place.name}".rstrip()]
+            if not place.children:
+                words = [f"{indent}rank {next(leaf)}", f"speed {place.speed:.3g}"]
+                words += [f"load {place.load:.2f}"] if place.load >= 0.005 else []
+            words += [f"{place.cores} cores"] if place.cores else []
+            words += [f"{place.sockets} sockets"] if place.sockets > 1 else []
+            if not math.isnan(place.bandwidth):
+                words.append(f"{place.bandwidth / 1e6:.3g} MB/s")
+            lines.append(", ".join(words))
+            for child in place.children:
+                show(child, indent + "  ")
+
+        for child in self.root.children or (self.root,):
+            show(child, "  ")
+        if len(lines) > 4 * SHOWN:
+            lines[2 * SHOWN : -2 * SHOWN] = [f"  ... {len(lines) - 4 * SHOWN} lines more"]
+        return "\n".join(lines)
+
+
+def _facts(text: str, word: str) -> dict[str, list[float]]:
+    out = {}
+    for fact in re.split(r"[;\s]+", text.strip()) if text.strip() else []:
+        name, _, values = fact.partition("=")
+        try:
+            out[name] = [float(x) for x in values.split(",")]
+        except ValueError:
+            name = ""
+        if name not in ("speed", "bandwidth"):
+            raise FormatError(f"{fact!r} in {word!r}: expected speed=... or bandwidth=..., numbers")
+    return out
+
+
+def _cyclic(facts: dict[str, list[float]], name: str, i: int, default: float) -> float:
+    values = facts.get(name, [default])
+    return values[i % len(values)]
+
+
+def _to_json(place: Place) -> dict[str, Any]:
+    out: dict[str, Any] = {"kind": place.kind, "name": place.name}
+    if place.children:
+        out["children"] = [_to_json(child) for child in place.children]
+    else:
+        out |= {"speed": place.speed, "load": place.load}
+    out |= {name: n for name in ("cores", "sockets") if (n := getattr(place, name))}
+    return out if math.isnan(place.bandwidth) else out | {"bandwidth": place.bandwidth}
+
+
+def _from_json(found: dict[str, Any]) -> Place:
+    children = tuple(_from_json(child) for child in found.get("children", ()))
+    numbers: dict[str, Any] = {
+        k: float(found[k]) for k in ("speed", "load", "bandwidth") if k in found
+    }
+    counts = {k: int(found.get(k, 0)) for k in ("cores", "sockets")}
+    return Place(str(found["kind"]), str(found.get("name", "")), children, **numbers, **counts)

@@ -1,0 +1,198 @@
+"""The machine under a running job: nodes and sockets, speeds, what messages between nodes cost."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb import _core, optional
+from pylb.errors import DomainError
+from pylb.model.machine import Machine, Place
+from pylb.model.network import SIZES, Network, ping_pong
+from pylb.model.snapshot import F64
+
+CPUS = Path("/sys/devices/system/cpu")
+
+
+class Facts(NamedTuple):
+    """What a rank knows of where it runs."""
+
+    node: str
+    cores: int  # of the node
+    sockets: int
+    socket: int  # its own, and its core; -1: it may run on several
+    core: int
+    speed: float
+    load: float
+
+
+def measured(comm: Any, seconds: float, network: bool) -> Machine:
+    """`Machine.measure`."""
+    if not isinstance(seconds, (int, float)) or not 0 < seconds <= 10:
+        raise DomainError(f"seconds is {seconds!r}: expected more than 0, at most 10")
+    if comm is None:
+        return _built([Facts(platform.node(), *cores(), *where(), *speed_now(seconds))], [0])
+    known = getattr(comm, "network", None)
+    if isinstance(known, Network):
+        return _virtual(comm, known)
+    optional.require("mpi4py")
+    from mpi4py import MPI
+
+    if not isinstance(comm, MPI.Intracomm):
+        raise DomainError(f"comm is {comm!r}: expected an intracommunicator of mpi4py")
+    own = comm.Dup()
+    shared = own.Split_type(MPI.COMM_TYPE_SHARED)
+    try:
+        first = shared.bcast(own.rank)  # the node's first rank stands for it
+        own.Barrier()
+        facts = Facts(MPI.Get_processor_name(), *cores(), *where(), *speed_now(seconds))
+        every = own.allgather((first, facts))
+        alpha, beta = _networks(own, [f for f, _ in every], network)
+    finally:
+        shared.Free()
+        own.Free()
+    return _built([f for _, f in every], [f for f, _ in every], alpha, beta)
+
+
+def speed_now(seconds: float) -> tuple[float, float]:
+    """What this rank does now, 10⁹ steps a second, and the part of a core that it did not get."""
+    steps, wall, cpu = _core.drum_benchmark(seconds)
+    return 1e-9 * steps / wall, float(np.clip(1.0 - cpu / wall, 0.0, 1.0))
+
+
+def cores() -> tuple[int, int]:
+    """Cores and sockets of this node; 0 where the system does not tell."""
+    cpus = [int(p.name[3:]) for p in CPUS.glob("cpu[0-9]*")]
+    found = [(_topology(c, "physical_package_id"), _topology(c, "core_id")) for c in cpus]
+    known = {place for place in found if place[0] >= 0}
+    return len(known), len({socket for socket, _ in known})
+
+
+def where() -> tuple[int, int]:
+    """The socket and the core that this process is bound to; -1 where there are several."""
+    try:
+        cpus = sorted(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        return -1, -1
+    sockets = {_topology(cpu, "physical_package_id") for cpu in cpus}
+    cores = {_topology(cpu, "core_id") for cpu in cpus}
+    return _only(sockets), _only(cores)
+
+
+def _topology(cpu: int, name: str) -> int:
+    try:
+        return int((CPUS / f"cpu{cpu}" / "topology" / name).read_text())
+    except (OSError, ValueError):
+        return -1
+
+
+def _only(numbers: set[int]) -> int:
+    return numbers.pop() if len(numbers) == 1 else -1
+
+
+# ---- the network ---------------------------------------------------------------------------------
+
+
+def rounds(n: int) -> Iterator[list[tuple[int, int]]]:
+    """All pairs of 0 ... n-1, in rounds in which each has at most one partner (circle method).
+
+    n - 1 rounds of n/2 pairs; of an odd n each sits out once.
+    """
+    ring = list(range(n + n % 2))
+    for _ in range(len(ring) - 1):
+        pairs = zip(ring[: len(ring) // 2], ring[::-1], strict=False)
+        yield [(min(a, b), max(a, b)) for a, b in pairs if max(a, b) < n]
+        ring = [ring[0], ring[-1], *ring[1:-1]]
+
+
+def _networks(comm: Any, first: list[int], wanted: bool) -> tuple[F64, F64]:
+    """alpha and beta between all pairs of nodes; on the diagonal between two ranks of a node."""
+    from mpi4py import MPI
+
+    leaders = sorted(set(first))
+    alpha = np.full((len(leaders),) * 2, np.nan)
+    beta = alpha.copy()
+    second = {f: next((r for r, g in enumerate(first) if g == f and r != f), -1) for f in leaders}
+    plans = [[(f, second[f]) for f in leaders if second[f] >= 0]]
+    plans += [[(leaders[a], leaders[b]) for a, b in pairs] for pairs in rounds(len(leaders))]
+    mine: list[tuple[int, int, Network]] = []
+    for pairs in plans if wanted else []:
+        comm.Barrier()
+        for a, b in pairs:
+            if comm.rank in (a, b):
+                times = ping_pong(comm, b if comm.rank == a else a, comm.rank == a, MPI.Wtime)
+                if comm.rank == a:
+                    mine.append((first[a], first[b], _line(times)))
+    for one, other, found in (row for rows in comm.allgather(mine) for row in rows):
+        i, j = leaders.index(one), leaders.index(other)
+        alpha[i, j] = alpha[j, i] = found.alpha
+        beta[i, j] = beta[j, i] = found.beta
+    return alpha, beta
+
+
+def _line(times: list[float]) -> Network:
+    """Through the smallest and the largest message: what a shaped link lets through in a burst, as
+    it does with those between, is not its bandwidth."""
+    return Network(times[0], max(times[-1] - times[0], 0.0) / (SIZES[-1] - SIZES[0]))
+
+
+def bandwidth(beta: F64, node: int) -> float:
+    """Communication power of a node: bytes a second to all others in turn; NaN: not known."""
+    others = np.delete(beta[node], node)
+    mean = float(others.mean()) if len(others) else math.nan
+    return 1.0 / mean if mean > 0 else math.nan
+
+
+# ---- the tree ------------------------------------------------------------------------------------
+
+
+def _built(
+    facts: list[Facts], first: list[int], alpha: F64 | None = None, beta: F64 | None = None
+) -> Machine:
+    empty = np.full((len(set(first)),) * 2, np.nan)
+    alpha, beta = (empty if a is None else a for a in (alpha, beta))
+    order = sorted(range(len(facts)), key=lambda r: (first[r], facts[r].socket, r))
+    nodes = []
+    for number, (_, group) in enumerate(groupby(order, key=lambda r: first[r])):
+        ranks = list(group)
+        below = _sockets(ranks, facts)
+        wide = bandwidth(beta, number)
+        node = facts[ranks[0]]
+        counts = {"cores": node.cores, "sockets": node.sockets}
+        nodes.append(Place("node", node.node, below, bandwidth=wide, **counts))
+    return Machine(Place("machine", "", tuple(nodes)), order, alpha, beta)
+
+
+def _sockets(ranks: list[int], facts: list[Facts]) -> tuple[Place, ...]:
+    """The ranks of a node, by socket where each has one and there are several."""
+    numbers = sorted({facts[r].socket for r in ranks})
+    if numbers[0] < 0 or len(numbers) < 2:
+        return tuple(_rank(r, facts) for r in ranks)
+    return tuple(
+        Place("socket", str(s), tuple(_rank(r, facts) for r in ranks if facts[r].socket == s))
+        for s in numbers
+    )
+
+
+def _rank(rank: int, facts: list[Facts]) -> Place:
+    own = facts[rank]
+    return Place("rank", f"core {own.core}" if own.core >= 0 else "", (), own.speed, own.load)
+
+
+def _virtual(comm: Any, network: Network) -> Machine:
+    """Virtual ranks: each a node of its own."""
+    speeds = comm.allgather(comm.speed)
+    wide = 1.0 / network.beta if network.beta > 0 else math.nan
+    nodes = [
+        Place("node", f"virtual {r}", (Place("rank", "", (), s),), bandwidth=wide)
+        for r, s in enumerate(speeds)
+    ]
+    alpha, beta = (np.full((comm.size,) * 2, x) for x in network)
+    return Machine(Place("machine", "", tuple(nodes)), (), alpha, beta)

@@ -1,0 +1,336 @@
+"""The snapshot of the load database: the one value that passes through every room."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pylb import _core
+from pylb.errors import DomainError
+from pylb.model.metrics import Metrics
+
+F64 = NDArray[np.float64]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+
+
+class Edges(NamedTuple):
+    """Communication per iteration, one entry for each directed pair of objects that talk.
+
+    Attributes
+    ----------
+    src, dst : (m,) int32
+        Indices of the sending and the receiving object.
+    nbytes : (m,) float64
+        Bytes per iteration.
+    messages : (m,) float64 or None
+        Messages per iteration; None is one each.
+    """
+
+    src: ArrayLike
+    dst: ArrayLike
+    nbytes: ArrayLike
+    messages: ArrayLike | None = None
+
+
+class Multicasts(NamedTuple):
+    """What one object sends to several at once, per iteration: the hyperedges of the program.
+
+    Attributes
+    ----------
+    src : (c,) int32
+        Index of the sending object of each multicast.
+    start : (c + 1,) int64
+        The receivers of multicast e are ``dst[start[e]:start[e + 1]]``.
+    dst : (start[-1],) int32
+        Indices of the receiving objects; the sender may be among them.
+    nbytes : (c,) float64
+        Bytes of the message per iteration, however many receive it.
+    messages : (c,) float64 or None
+        Messages per iteration; None is one each.
+    """
+
+    src: ArrayLike
+    start: ArrayLike
+    dst: ArrayLike
+    nbytes: ArrayLike
+    messages: ArrayLike | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Snapshot:
+    """Loads, places and communication of all objects, and what the ranks are like.
+
+    The time of rank r in one iteration is ``background[r] + sum(load on r) / speed[r]``, so a load
+    is what its object costs on a rank of speed 1.
+
+    Parameters
+    ----------
+    load : (n,) or (n, d) array of float
+        Seconds per iteration; with a second axis one load per phase or kind of processor.
+    rank : (n,) array of int
+        Where each object lives, 0 ... n_ranks - 1.
+    n_ranks : int, optional
+        Default: the highest rank named, plus one.
+    edges : Edges or (src, dst, nbytes[, messages]), optional
+        Communication per iteration between objects (by index).
+    multicasts : Multicasts or (src, start, dst, nbytes[, messages]), optional
+        What is sent to several objects at once.  None of it is in `edges` too.
+    bytes : (n,) array of int, optional
+        What the migration of an object sends, in bytes.
+    memory : (n,) array of int, optional
+        What an object occupies, in bytes.  A constraint, not a load.
+    migratable : (n,) array of bool, optional
+        False: the object stays where it is.
+    key : (n,) array of int, optional
+        The program's own names of the objects.  Default: the index.
+    coords : (n, 3) array of float, optional
+        Positions.
+    speed : (p,) array of float, optional
+        Relative speeds of the ranks.  Default 1.
+    background : (p,) array of float, optional
+        Seconds per iteration that a rank spends on other things.
+    memory_limit : (p,) array of int, optional
+        Bytes of objects that fit on a rank.
+    node : (p,) array of int, optional
+        Node of each rank.  Default: each rank is a node.
+    block : (n,) array of int, optional
+        Which block of data an object shares with others, an index into `block_bytes`; -1: none.
+    block_bytes : (b,) array of int, optional
+        Memory of each block; a rank holds a block once, however many of its objects share it.
+
+    Raises
+    ------
+    DomainError
+        A load, size or speed is NaN, infinite or negative; arrays whose lengths disagree.
+    OutOfRangeError
+        A rank or an edge's end is out of range.
+
+    Examples
+    --------
+    >>> snap = pylb.Snapshot(load=[3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1], n_ranks=2)
+    >>> snap.metrics.max_over_mean
+    1.5
+    """
+
+    load: F64
+    rank: I32
+    n_ranks: int = 0
+    edges: Any = None
+    bytes: I64 | None = None
+    memory: I64 | None = None
+    migratable: NDArray[np.bool_] | None = None
+    key: I64 | None = None
+    coords: F64 | None = None
+    speed: F64 | None = None
+    background: F64 | None = None
+    memory_limit: I64 | None = None
+    node: I32 | None = None
+    multicasts: Any = None
+    block: I32 | None = None
+    block_bytes: I64 | None = None
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "load", _array("load", self.load, np.float64))
+        put(self, "rank", _array("rank", self.rank, np.int32))
+        if self.load.ndim not in (1, 2):
+            raise DomainError(f"load has {self.load.ndim} axes: expected (n,) or (n, d)")
+        n = len(self.load)
+        if self.n_ranks == 0:
+            put(self, "n_ranks", int(self.rank.max()) + 1 if n else 1)
+        put(self, "n_ranks", operator.index(self.n_ranks))
+        put(self, "edges", None if self.edges is None else _edges(self.edges))
+        if self.multicasts is not None:
+            put(self, "multicasts", _multicasts(self.multicasts))
+        if (self.block is None) != (self.block_bytes is None):
+            raise DomainError("block and block_bytes: expected both or none of them")
+        for name, dtype, shape in _optional(n, self.n_ranks, self.n_blocks):
+            value = getattr(self, name)
+            if value is not None:
+                put(self, name, _array(name, value, dtype, shape))
+        if self.rank.shape != (n,):
+            raise DomainError(f"rank has shape {self.rank.shape}: expected ({n},), as load has")
+        _core.check_snapshot(self)
+
+    @property
+    def n_objects(self) -> int:
+        """Number of objects."""
+        return len(self.load)
+
+    @property
+    def n_components(self) -> int:
+        """Loads per object: 1 unless `load` has a second axis."""
+        return 1 if self.load.ndim == 1 else self.load.shape[1]
+
+    @property
+    def n_edges(self) -> int:
+        """Number of directed pairs that communicate."""
+        return 0 if self.edges is None else len(self.edges.src)
+
+    @property
+    def edge_src(self) -> I32 | None:
+        """Sending object of each edge, (m,) int32."""
+        return None if self.edges is None else self.edges.src
+
+    @property
+    def edge_dst(self) -> I32 | None:
+        """Receiving object of each edge, (m,) int32."""
+        return None if self.edges is None else self.edges.dst
+
+    @property
+    def edge_bytes(self) -> F64 | None:
+        """Bytes per iteration of each edge, (m,) float64."""
+        return None if self.edges is None else self.edges.nbytes
+
+    @property
+    def edge_messages(self) -> F64 | None:
+        """Messages per iteration of each edge, (m,) float64; None is one each."""
+        return None if self.edges is None else self.edges.messages
+
+    @property
+    def n_multicasts(self) -> int:
+        """Number of multicasts."""
+        return 0 if self.multicasts is None else len(self.multicasts.src)
+
+    @property
+    def n_pins(self) -> int:
+        """Number of receivers of all multicasts together."""
+        return 0 if self.multicasts is None else len(self.multicasts.dst)
+
+    @property
+    def multicast_src(self) -> I32 | None:
+        """Sending object of each multicast, (c,) int32."""
+        return None if self.multicasts is None else self.multicasts.src
+
+    @property
+    def multicast_start(self) -> I64 | None:
+        """Where the receivers of each multicast begin in `multicast_dst`, (c + 1,) int64."""
+        return None if self.multicasts is None else self.multicasts.start
+
+    @property
+    def multicast_dst(self) -> I32 | None:
+        """Receiving objects of all multicasts, (pins,) int32."""
+        return None if self.multicasts is None else self.multicasts.dst
+
+    @property
+    def multicast_bytes(self) -> F64 | None:
+        """Bytes per iteration of each multicast, (c,) float64."""
+        return None if self.multicasts is None else self.multicasts.nbytes
+
+    @property
+    def multicast_messages(self) -> F64 | None:
+        """Messages per iteration of each multicast, (c,) float64; None is one each."""
+        return None if self.multicasts is None else self.multicasts.messages
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks of data that objects share."""
+        return 0 if self.block_bytes is None else np.size(self.block_bytes)
+
+    @property
+    def rank_times(self) -> F64:
+        """Seconds of each rank in one iteration, (p,) float64."""
+        return _core.rank_times(self)
+
+    @property
+    def metrics(self) -> Metrics:
+        """Every metric of imbalance of the present placement."""
+        return Metrics.of(self.rank_times)
+
+    def with_rank(self, rank: ArrayLike) -> Snapshot:
+        """The same objects under another placement, (n,) array of int."""
+        return replace(self, rank=_array("rank", rank, np.int32))
+
+    def __repr__(self) -> str:
+        m = self.metrics
+        return (
+            f"<Snapshot: {self.n_objects} objects on {self.n_ranks} ranks, {self.n_edges} edges, "
+            f"max/mean {m.max_over_mean:.4g}, iteration {m.max:.4g} s>"
+        )
+
+    def _repr_html_(self) -> str:
+        from pylb.show import thumbnail
+
+        return thumbnail.of_snapshot(self)
+
+
+def _optional(n: int, p: int, b: int) -> list[tuple[str, Any, tuple[int, ...]]]:
+    """Name, dtype and shape of each field that may be absent."""
+    return [
+        ("bytes", np.int64, (n,)),
+        ("memory", np.int64, (n,)),
+        ("migratable", np.bool_, (n,)),
+        ("key", np.int64, (n,)),
+        ("coords", np.float64, (n, 3)),
+        ("speed", np.float64, (p,)),
+        ("background", np.float64, (p,)),
+        ("memory_limit", np.int64, (p,)),
+        ("node", np.int32, (p,)),
+        ("block", np.int32, (n,)),
+        ("block_bytes", np.int64, (b,)),
+    ]
+
+
+def _array(name: str, value: ArrayLike, dtype: Any, shape: tuple[int, ...] | None = None) -> Any:
+    """`value` as a contiguous array of `dtype`, a copy only where that asks for one."""
+    try:
+        given = np.asarray(value)
+        whole = given.dtype.kind in "iub" or not given.size
+        whole = whole or (given.dtype.kind == "f" and bool(np.all(given == np.rint(given))))
+        if np.issubdtype(dtype, np.integer) and not whole:
+            raise TypeError(f"its dtype is {given.dtype}")
+        out = np.ascontiguousarray(given, dtype=dtype)
+    except (TypeError, ValueError, OverflowError) as why:
+        raise DomainError(f"{name}: expected an array of {np.dtype(dtype).name}; {why}") from None
+    if np.dtype(dtype) == np.int32 and given.size and not np.array_equal(given, out):
+        raise DomainError(f"{name}: a value does not fit into 32 bits")
+    if shape is not None and out.shape != shape:
+        raise DomainError(f"{name} has shape {out.shape}: expected {shape}")
+    return out
+
+
+def _edges(edges: Any) -> Edges:
+    src, dst, nbytes, messages = (*edges, None)[:4]
+    src = _array("edges.src", src, np.int32)
+    m = src.shape
+    return Edges(
+        src,
+        _array("edges.dst", dst, np.int32, m),
+        _array("edges.nbytes", nbytes, np.float64, m),
+        None if messages is None else _array("edges.messages", messages, np.float64, m),
+    )
+
+
+def _multicasts(multicasts: Any) -> Multicasts:
+    src, start, dst, nbytes, messages = (*multicasts, None)[:5]
+    c = np.size(src)
+    src = _array("multicasts.src", src, np.int32, (c,))
+    dst = _array("multicasts.dst", dst, np.int32, (np.size(dst),))
+    return Multicasts(
+        src,
+        _array("multicasts.start", start, np.int64, (c + 1,)),
+        dst,
+        _array("multicasts.nbytes", nbytes, np.float64, (c,)),
+        None if messages is None else _array("multicasts.messages", messages, np.float64, (c,)),
+    )
+
+
+def from_core(n_ranks: int, n_components: int, arrays: dict[str, Any]) -> Snapshot:
+    """A snapshot of arrays that the C core hands to a strategy written in Python."""
+    load, coords = arrays.pop("load"), arrays.pop("coords")
+    edges = Edges(*(arrays.pop(f"edge_{name}") for name in ("src", "dst", "bytes", "messages")))
+    of_multicasts = ("src", "start", "dst", "bytes", "messages")
+    multicasts = Multicasts(*(arrays.pop(f"multicast_{name}") for name in of_multicasts))
+    return Snapshot(
+        load=load if n_components == 1 else load.reshape(-1, n_components),
+        n_ranks=n_ranks,
+        edges=None if edges.src is None else edges,
+        multicasts=None if multicasts.src is None else multicasts,
+        coords=None if coords is None else coords.reshape(-1, 3),
+        **arrays,
+    )

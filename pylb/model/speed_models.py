@@ -1,0 +1,249 @@
+"""How fast each rank is with so many rows: functional performance models."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pylb import _core
+from pylb.errors import DomainError, FormatError, PylbError, StateError
+from pylb.model.snapshot import F64, I64
+
+FORMAT = "pylb speed models"
+PAGING = 0.5  # of the best speed with fewer rows
+
+
+class SpeedModels:
+    """A piecewise linear speed function for each rank, built from what was measured.
+
+    Between its points a function is linear, before the first and behind the last it is constant;
+    with one point it is the constant model.  Times rise with the rows everywhere, so that each
+    line through the origin meets a function once (Lastovetsky and Reddy 2007; Clarke 2010).
+
+    Parameters
+    ----------
+    points : sequence of (rows, speed)
+        Of each rank: rows, ascending, and rows in a second at them, array_like; may be empty.
+
+    Attributes
+    ----------
+    start : (p + 1,) int64
+        Points ``start[i]`` to ``start[i + 1]`` are those of rank i.
+    rows, speed : (start[p],) float64
+
+    Raises
+    ------
+    DomainError
+        A value is not positive and finite, or rows or their times do not rise.
+
+    Examples
+    --------
+    >>> models = SpeedModels([([100, 200], [50.0, 40.0]), ([100], [25.0])])
+    >>> models.split(240)
+    array([154,  86])
+    """
+
+    def __init__(self, points: Sequence[tuple[ArrayLike, ArrayLike]]) -> None:
+        pairs = [
+            (np.atleast_1d(np.asarray(a, float)), np.atleast_1d(np.asarray(b, float)))
+            for a, b in points
+        ]
+        if not pairs:
+            raise DomainError("points is empty: expected an entry for each rank")
+        for rank, (rows, speed) in enumerate(pairs):
+            if rows.shape != speed.shape or rows.ndim != 1:
+                raise DomainError(
+                    f"points[{rank}] has {rows.shape} rows and {speed.shape} speeds: expected "
+                    "two arrays of one length"
+                )
+        self._set(
+            np.cumsum([0, *(len(rows) for rows, _ in pairs)], dtype=np.int64),
+            np.concatenate([rows for rows, _ in pairs]),
+            np.concatenate([speed for _, speed in pairs]),
+        )
+        met = SpeedModels._of(*self._only(np.diff(self.start) > 0)) if len(self.rows) else self
+        if len(met.rows):
+            _core.fpm_check(met.start, met.rows, met.speed)
+
+    def _set(self, start: I64, rows: F64, speed: F64) -> None:
+        self.start, self.rows, self.speed = start, rows, speed
+
+    @classmethod
+    def _of(cls, start: I64, rows: F64, speed: F64) -> SpeedModels:
+        self = cls.__new__(cls)
+        self._set(start, rows, speed)
+        return self
+
+    def _only(self, which: Any) -> tuple[I64, F64, F64]:
+        """The models of some ranks; those left out must be empty."""
+        return np.cumsum([0, *np.diff(self.start)[which]]), self.rows, self.speed
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    def points(self, rank: int) -> tuple[F64, F64]:
+        """Rows and speeds of one rank's points."""
+        where = slice(*self.start[rank : rank + 2])
+        return self.rows[where], self.speed[where]
+
+    # ---- what is measured ----------------------------------------------------------------------
+
+    def update(self, counts: ArrayLike, seconds: ArrayLike) -> None:
+        """Each rank's rows took so long.
+
+        What is known and contradicts it, more rows in no longer or fewer in no shorter a time, is
+        forgotten: the newest measurement stands.  A point met again at a speed that differs by
+        more than a quarter is a processor that has changed: all its points follow, unless its
+        speed was below half of the best, as where a processor pages.
+
+        Parameters
+        ----------
+        counts : (p,) int
+            Rows; a rank without any has measured nothing.
+        seconds : (p,) float
+            Zero, which a clock may well say, counts as a nanosecond.
+        """
+        times = np.asarray(seconds, float)
+        if not (np.isfinite(times) & (times >= 0)).all():
+            raise DomainError("seconds has a value that is not finite or below 0")
+        self._set(*_core.fpm_update(self.start, self.rows, self.speed, counts, times))
+
+    def constant(self, counts: ArrayLike, seconds: ArrayLike) -> None:
+        """The same, and all that was known before of the ranks that have measured is forgotten."""
+        rows = np.asarray(counts, np.int64)
+        pairs = [((), ()) if d > 0 else self.points(i) for i, d in enumerate(rows)]
+        self._set(*(lambda m: (m.start, m.rows, m.speed))(SpeedModels(pairs)))
+        self.update(rows, seconds)
+
+    def merge(self, other: SpeedModels) -> SpeedModels:
+        """The points of both; where they contradict each other those of this one stand."""
+        if len(other) != len(self):
+            raise DomainError(f"other has {len(other)} models: expected {len(self)}")
+        out = SpeedModels._of(other.start, other.rows, other.speed)
+        for k in range(int(np.diff(self.start).max())):
+            here = np.diff(self.start) > k
+            at = self.start[:-1][here] + k
+            counts, seconds = np.zeros(len(self), np.int64), np.zeros(len(self))
+            counts[here] = np.round(self.rows[at])
+            seconds[here] = counts[here] / self.speed[at]
+            out.update(counts, seconds)
+        return out
+
+    # ---- what follows --------------------------------------------------------------------------
+
+    def split(self, n: int) -> I64:
+        """Parts of n rows whose longest time is the least possible by these models.
+
+        The line through the origin that meets the functions at n rows in all (Clarke 2010, eq. 3),
+        rounded down; the rest row by row to whom it takes the shortest, the lowest rank where that
+        is equal.  A rank without points counts as the mean of the others.
+
+        Returns
+        -------
+        (p,) int64
+
+        Raises
+        ------
+        StateError
+            No model has any point.
+        """
+        return _core.fpm_split(*self._whole(), n)[0]
+
+    def times(self, counts: ArrayLike) -> F64:
+        """Seconds that so many rows take on each rank, by the models."""
+        return _core.fpm_times(*self._whole(), counts)
+
+    def speeds(self, counts: ArrayLike) -> F64:
+        """Rows in a second of each rank with so many rows, at least one."""
+        rows = np.maximum(np.asarray(counts, float), 1.0)
+        return np.asarray(rows / self.times(rows))
+
+    def near(self, counts: ArrayLike, part: float) -> NDArray[np.bool_]:
+        """Which ranks do not page with so many rows, and have a point no further from them than
+        that part of them.
+        """
+        d, edge, owner = np.asarray(counts), self.edges(), self._owner()
+        alike = np.maximum(self.rows, d[owner]) <= edge[owner]
+        out = np.zeros(len(self), bool)
+        out[owner[alike & (np.abs(self.rows - d[owner]) <= part * d[owner])]] = True
+        return out
+
+    def _owner(self) -> I64:
+        """The rank of each point."""
+        return np.repeat(np.arange(len(self)), np.diff(self.start))
+
+    def edges(self) -> F64:
+        """Rows of each rank's last point before it pages: before the first one whose speed is below
+        half of the best with fewer rows; infinite where none is.
+        """
+        edge, best = np.full(len(self), np.inf), np.zeros(len(self))
+        for k in range(int(np.diff(self.start).max())):
+            here = np.flatnonzero(np.diff(self.start) > k)
+            at = self.start[here] + k
+            falls = np.isinf(edge[here]) & (self.speed[at] < PAGING * best[here])
+            edge[here[falls]] = self.rows[at[falls] - 1]
+            best[here] = np.maximum(best[here], self.speed[at])
+        return edge
+
+    def wary(self) -> SpeedModels:
+        """The same, but that a rank pages from the first row behind its edge: there the speed is
+        at once that of the next point.
+        """
+        owner = self._owner()
+        at = np.flatnonzero(self.rows == self.edges()[owner])
+        at = at[self.rows[at + 1] > self.rows[at] + 1.0]
+        start = self.start + np.searchsorted(at, self.start)
+        return SpeedModels._of(
+            start,
+            np.insert(self.rows, at + 1, self.rows[at] + 1.0),
+            np.insert(self.speed, at + 1, self.speed[at + 1]),
+        )
+
+    def _whole(self) -> tuple[I64, F64, F64]:
+        """The arrays, with a constant for each rank without points."""
+        met = np.diff(self.start) > 0
+        if met.all():
+            return self.start, self.rows, self.speed
+        if not met.any():
+            raise StateError("no rank has measured anything yet")
+        last = self.start[1:][met] - 1
+        rows, speed = self.rows[last].mean(), self.speed[last].mean()
+        pairs = [self.points(i) if known else ([rows], [speed]) for i, known in enumerate(met)]
+        whole = SpeedModels(pairs)
+        return whole.start, whole.rows, whole.speed
+
+    # ---- files ---------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a JSON file."""
+        models = [
+            dict(zip(("rows", "speed"), map(list, self.points(i)), strict=True))
+            for i in range(len(self))
+        ]
+        Path(path).write_text(json.dumps({"format": FORMAT, "version": 1, "models": models}))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> SpeedModels:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        FormatError
+            It is no such file.
+        """
+        try:
+            found = json.loads(Path(path).read_text())
+            if found["format"] != FORMAT or found["version"] != 1:
+                raise FormatError(f"format is {found['format']!r}: expected {FORMAT!r}, version 1")
+            return cls([(model["rows"], model["speed"]) for model in found["models"]])
+        except (ValueError, KeyError, TypeError, PylbError) as why:
+            raise FormatError(f"{os.fspath(path)} holds no speed models: {why}") from why
+
+    def __repr__(self) -> str:
+        return f"<SpeedModels: {len(self)} ranks, {len(self.rows)} points>"

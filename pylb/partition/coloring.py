@@ -1,0 +1,133 @@
+"""Colours for the vertices of a graph, so that those of one colour can be worked on together."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pylb import optional
+from pylb.comm.migrate import plan_between
+from pylb.errors import DomainError, PartitionerError
+from pylb.model.snapshot import I32, I64
+from pylb.partition import dgraph
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Coloring:
+    """Colours of a graph's vertices.
+
+    Attributes
+    ----------
+    color : (n,) int32
+        Of this rank's vertices, from 0 on.
+    counts : (n_colors,) int64
+        Vertices of each colour, on all ranks together.
+    distance : int
+    conflicts : int
+        Pairs that should differ and do not, on all ranks together: 0, as was checked.
+    seconds : float
+        Time of Zoltan on the rank where it took longest.
+    """
+
+    color: I32
+    counts: I64
+    distance: int
+    conflicts: int
+    seconds: float
+
+    @property
+    def n_colors(self) -> int:
+        """Number of colours."""
+        return len(self.counts)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Coloring: {self.n_colors} colours for {self.counts.sum()} vertices, distance "
+            f"{self.distance}, {self.seconds * 1e3:.3g} ms>"
+        )
+
+
+def color(
+    graph: Any,
+    distance: int = 1,
+    *,
+    comm: Any = None,
+    ids: ArrayLike | None = None,
+    symmetrize: bool = False,
+) -> Coloring:
+    """Colour a graph: no two vertices within `distance` edges get the same colour.
+
+    Zoltan's distributed greedy colouring; the answer is checked on all ranks.  Collective.
+
+    Parameters
+    ----------
+    graph : (start, to) or scipy.sparse matrix
+        This rank's vertices: neighbours ``to[start[v]:start[v + 1]]`` by their global ids; the
+        columns of a matrix' rows.  Loops and doubled edges do not count.
+    distance : {1, 2}
+        2: also the neighbours of neighbours differ.
+    comm : mpi4py communicator, optional
+        Default: the graph is whole, on this process.
+    ids : (n,) array_like of int, optional
+        Global ids of this rank's vertices.  Default: 0, 1, ... through all ranks.
+    symmetrize : bool
+        Add the other direction of edges that lack it.
+
+    Raises
+    ------
+    DomainError
+        The graph is no graph or not symmetric; ranks gave different arguments.
+    UnknownKeyError
+        An id is doubled, or an edge leads to a vertex that nobody has.
+    MissingPartError
+        pylb was built without Zoltan and PT-Scotch.  All of these on every rank.
+    """
+    library = optional.require("PT-Scotch")
+    error = None
+    if distance not in (1, 2):
+        error = DomainError(f"distance is {distance!r}: expected 1 or 2")
+    part = dgraph.read(graph, comm, ids, symmetrize, f"color(distance={distance!r})", error)
+    start = time.perf_counter()
+    found = np.zeros(0, np.int32)
+    if part.firsts[-1] > 0:
+        rows = part.start, part.to, part.owner
+        found = library.color(native(comm), part.first, *rows, distance)
+    seconds = time.perf_counter() - start
+    bad = conflicts(part, found, distance, comm)
+    most = int(found.max()) + 1 if len(found) else 0
+    told = part.agreement.transport.allgather(np.array([bad, most, seconds]))
+    every = np.array([np.frombuffer(t, float) for t in told])
+    if every[:, 0].sum():
+        raise PartitionerError(f"Zoltan's colours have {int(every[:, 0].sum())} conflicts")
+    mine = np.bincount(found, minlength=int(every[:, 1].max()))
+    counts = [np.frombuffer(t, np.int64) for t in part.agreement.transport.allgather(mine)]
+    return Coloring(found, np.sum(counts, axis=0), distance, 0, float(every[:, 2].max()))
+
+
+def conflicts(part: dgraph.Part, colors: I32, distance: int, comm: Any) -> int:
+    """Edges of this rank's vertices with one colour at both ends, and for distance 2 pairs of
+    neighbours of one vertex that have the same."""
+    ghosts, which = np.unique(part.to, return_inverse=True)
+    own = np.arange(part.first, part.first + len(part.ids))
+    theirs = plan_between(comm, own, ghosts).forward(colors)[which.reshape(-1)]
+    out = int(np.count_nonzero(theirs == colors[part.rows]))
+    if distance == 2:
+        order = np.lexsort((theirs, part.rows))
+        row, shade = part.rows[order], theirs[order]
+        out += int(np.count_nonzero((row[1:] == row[:-1]) & (shade[1:] == shade[:-1])))
+    return out
+
+
+def native(comm: Any) -> Any:
+    """The communicator that the libraries get: COMM_SELF for a graph on one process."""
+    from mpi4py import MPI
+
+    if comm is None:
+        return MPI.COMM_SELF
+    if not isinstance(comm, MPI.Intracomm):
+        raise DomainError(f"comm is {comm!r}: expected an intracommunicator of mpi4py, or None")
+    return comm

@@ -1,0 +1,135 @@
+"""Graphs whose vertices are spread over ranks, as colouring and ordering take them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.connect import agreement_of
+from pylb.comm.directory import Directory
+from pylb.comm.plan import Plan, integers
+from pylb.errors import DomainError
+from pylb.model.snapshot import I32, I64
+
+MOST = 2**31 - 1  # vertices and edges of all ranks: the libraries count in 32 bits
+
+
+class Part(NamedTuple):
+    """A rank's vertices and their edges, numbered through all ranks: rank after rank.
+
+    Attributes
+    ----------
+    agreement : Agreement
+    ids : (n,) int64
+        The user's ids of this rank's vertices.
+    firsts : (p + 1,) int64
+        First number of each rank, and the number of all.
+    start : (n + 1,) int32
+    to, owner : (m,) int32
+        Number and rank of each neighbour; ascending, without loops and doubled edges.
+    """
+
+    agreement: Agreement
+    ids: I64
+    firsts: I64
+    start: I32
+    to: I32
+    owner: I32
+
+    @property
+    def first(self) -> int:
+        """The number of this rank's first vertex."""
+        return int(self.firsts[self.agreement.transport.rank])
+
+    @property
+    def rows(self) -> I64:
+        """The vertex of each edge, counted from this rank's first."""
+        return np.repeat(np.arange(len(self.ids)), np.diff(self.start))
+
+
+def read(
+    graph: Any,
+    comm: Any,
+    ids: ArrayLike | None,
+    symmetrize: bool,
+    call: str,
+    error: Exception | None = None,
+) -> Part:
+    """Of the user's arguments of a call; `error`: what is wrong with the others.  Collective.
+
+    Raises
+    ------
+    DomainError, UnknownKeyError
+        What `color` says; on every rank.
+    """
+    agreement = agreement_of(comm)
+    start, names, own = np.zeros(1, np.int64), np.zeros(0, np.int64), None
+    try:
+        start, names = _arrays(graph)
+        own = None if ids is None else integers("ids", ids, np.int64)
+        if own is not None and len(own) != len(start) - 1:
+            raise DomainError(f"ids has {len(own)} entries: expected {len(start) - 1}")
+    except Exception as why:
+        error = error or why
+    given = "given" if own is not None else "0, 1, ..."
+    agreement.agree(Kind.DIRECTORY, f"{call}, ids {given}, symmetrize={symmetrize!r}", error)
+    told = agreement.transport.allgather(np.array([len(start) - 1, len(names)]))
+    counts = np.array([np.frombuffer(t, np.int64) for t in told])
+    firsts = np.concatenate([[0], np.cumsum(counts[:, 0])])
+    if counts.sum(axis=0).max() > MOST:
+        raise DomainError(f"the graph has {counts.sum(axis=0)} vertices, edges: expected < 2^31")
+    me = agreement.transport.rank
+    key = own if own is not None else np.arange(firsts[me], firsts[me + 1])
+    where = Directory(comm)
+    where.update(key)
+    unique, which = np.unique(names, return_inverse=True)
+    found = where.find(unique)
+    number = (firsts[found.owner] + found.local)[which.reshape(-1)]
+    row = np.repeat(np.arange(len(start) - 1), np.diff(start)) + firsts[me]
+    row, number = _symmetric(agreement, firsts, row, number, symmetrize)
+    counted = np.bincount(row - firsts[me], minlength=len(start) - 1)
+    ends = np.concatenate([[0], np.cumsum(counted)]).astype(np.int32)
+    owner = np.searchsorted(firsts, number, side="right") - 1
+    return Part(agreement, key, firsts, ends, number.astype(np.int32), owner.astype(np.int32))
+
+
+def _arrays(graph: Any) -> tuple[I64, I64]:
+    """Rows as start and ids of neighbours."""
+    if hasattr(graph, "tocsr"):
+        matrix = graph.tocsr()
+        return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
+    try:
+        first, second = graph
+    except (TypeError, ValueError):
+        raise DomainError(
+            f"graph is a {type(graph).__name__}: expected (start, to) or a matrix of scipy.sparse"
+        ) from None
+    start, to = integers("start", first, np.int64), integers("to", second, np.int64)
+    if len(start) < 1 or start[0] != 0 or (np.diff(start) < 0).any() or start[-1] != len(to):
+        raise DomainError("start: expected 0, not falling, and the length of `to` at the end")
+    return start, to
+
+
+def _symmetric(
+    agreement: Agreement, firsts: I64, row: I64, number: I64, symmetrize: bool
+) -> tuple[I64, I64]:
+    """Edges in order, each once, without loops; those without their other direction are told."""
+    total = max(int(firsts[-1]), 1)
+    mine = np.unique((row * total + number)[row != number])
+    row, number = mine // total, mine % total
+    owner = np.searchsorted(firsts, number, side="right") - 1
+    come = Plan.on(agreement, owner).forward(number * total + row)  # the other direction
+    missing = np.setdiff1d(come, mine)
+    error: Exception | None = None
+    if len(missing) and not symmetrize:
+        a, b = missing[0] % total, missing[0] // total
+        error = DomainError(
+            f"the graph is not symmetric: vertex number {a} has an edge to {b}, and {b} none to "
+            f"{a}, and {len(missing) - 1} more (symmetrize=True adds them)"
+        )
+    agreement.agree(Kind.DIRECTORY, "checking a graph", error)
+    whole = np.union1d(mine, missing)
+    return whole // total, whole % total

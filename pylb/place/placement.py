@@ -1,0 +1,122 @@
+"""One call of one strategy on one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pylb import _core
+from pylb.model.metrics import Metrics
+from pylb.model.snapshot import I32, Snapshot
+from pylb.place.registry import Strategy, find
+
+CHOOSERS: dict[str, Callable[..., Placement]] = {}
+"""Names that stand for a choice among the strategies; the room that chooses enters them."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Placement:
+    """What a strategy decided, and what it is worth.
+
+    Attributes
+    ----------
+    rank : (n,) int32
+        The new rank of each object.
+    before, after : Metrics
+        Of the snapshot's own placement and of the new one.
+    migrations : int
+        Objects that change their rank.
+    bytes : int
+        What those migrations send, in bytes; 0 where the snapshot has no sizes.
+    seconds : float
+        Time that the strategy took.
+    strategy : str
+        That was taken.
+    seed : int
+        With the same snapshot, parameters and seed the strategy gives the same placement.
+    why : str
+        Why this strategy, where it was chosen among several.
+    """
+
+    rank: I32
+    before: Metrics
+    after: Metrics
+    migrations: int
+    bytes: int
+    seconds: float
+    strategy: str
+    seed: int
+    why: str = ""
+
+    def __repr__(self) -> str:
+        return (
+            f"<Placement by {self.strategy}: max/mean {self.before.max_over_mean:.4g} -> "
+            f"{self.after.max_over_mean:.4g}, {self.migrations} migrations "
+            f"({self.bytes} bytes), {self.seconds * 1e3:.3g} ms>"
+        )
+
+    def _repr_html_(self) -> str:
+        from pylb.show import thumbnail
+
+        return thumbnail.of_placement(self)
+
+
+def place(
+    snapshot: Snapshot,
+    strategy: str | Strategy | Callable[..., Any] = "BestFitLB",
+    *,
+    seed: int = 0,
+    **params: Any,
+) -> Placement:
+    """Place the objects of a snapshot anew.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    strategy : str or callable
+        A name of `pylb.strategies()`, or a function ``f(snapshot, **params)`` that returns a rank
+        for each object.  The default has GreedyLB's balance with few migrations.  "auto": chosen
+        by the snapshot alone, as a `Balancer` chooses for its first balancing (Menon 3.7).
+    seed : int
+        For strategies that draw random numbers.
+    **params
+        The strategy's own; ``pylb.strategies()[name].params`` lists them.  For "auto" those of
+        `pylb.decide.selection.PARAMS`, and alpha and beta: seconds per message and per byte, by
+        which the choice counts communication (default: 2 µs and 0.1 ns).
+
+    Returns
+    -------
+    Placement
+
+    Raises
+    ------
+    UnknownStrategyError, DomainError
+        No such strategy or parameter, or a parameter out of range.
+    InfeasibleError
+        Memory limits that no placement found keeps to; the message says by how much.
+    StrategyError
+        A Python strategy raised, or returned no placement.
+
+    Examples
+    --------
+    >>> plan = pylb.place(snap, "GreedyLB")
+    >>> plan.after.max_over_mean, plan.migrations
+    """
+    if isinstance(strategy, str) and strategy in CHOOSERS:
+        return CHOOSERS[strategy](snapshot, seed, **params)
+    entry = find(strategy)
+    values = [] if entry.call else entry.values(params)
+    rank, before, after, migrations, nbytes, seconds = _core.place(
+        snapshot, entry.bound(params), values, seed
+    )
+    return Placement(
+        rank=rank,
+        before=Metrics(**before),
+        after=Metrics(**after),
+        migrations=migrations,
+        bytes=nbytes,
+        seconds=seconds,
+        strategy=entry.name,
+        seed=seed,
+    )

@@ -1,0 +1,275 @@
+"""The strategies: the table of the C core, and Python callables beside it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb import _core
+from pylb.errors import DomainError, StrategyError, UnknownStrategyError, nearest
+from pylb.model.snapshot import I32, Snapshot
+from pylb.partition import libraries
+
+LOOKS_AT = {
+    "load": 1,
+    "communication": 2,
+    "bytes": 4,
+    "coords": 8,
+    "nodes": 16,
+    "speed": 32,
+    "memory": 64,
+}
+
+
+class Param(NamedTuple):
+    """One parameter of a strategy: closed range [least, most], default, unit and help."""
+
+    name: str
+    default: float
+    least: float
+    most: float
+    unit: str
+    help: str
+
+
+def values_of(owner: str, params: tuple[Param, ...], given: Mapping[str, float]) -> list[float]:
+    """`given` in the order of `params`, defaults for the rest, ranges checked.
+
+    Raises
+    ------
+    DomainError
+        `owner` has no such parameter, or a value is no number or out of range.
+    """
+    names = [p.name for p in params]
+    for name in given:
+        if name not in names:
+            raise DomainError(
+                f"{owner} has no parameter {name!r}: expected {', '.join(names) or 'none'}"
+                + nearest(name, names)
+            )
+    out = []
+    for p in params:
+        unit = f" {p.unit}" if p.unit else ""
+        expected = f"expected {p.least:g} ... {p.most:g}{unit}"
+        try:
+            value = float(given.get(p.name, p.default))
+        except (TypeError, ValueError):
+            raise DomainError(f"{p.name} is {given[p.name]!r}: {expected}") from None
+        if not p.least <= value <= p.most:
+            raise DomainError(f"{p.name} is {value:g}: {expected}")
+        out.append(value)
+    return out
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A strategy: an entry of the table, or a Python callable.
+
+    Attributes
+    ----------
+    name : str
+    family : {"comprehensive", "refinement"}
+        Whether the present placement is given importance (Menon 2.2).
+    looks_at : tuple of str
+        What of the snapshot changes the answer.
+    help, source : str
+    params : tuple of Param
+    call : callable or None
+        None for those of the C core.
+    selectable : bool
+        Whether `pylb.Selector` may pick it without being told its name.
+    distributed : bool
+        No rank computes the placement alone: each decides on its own objects, in rounds of
+        messages.
+    library : str or None
+        The partitioner that it needs, a part of ``pylb info``.
+    """
+
+    name: str
+    family: str
+    looks_at: tuple[str, ...]
+    help: str
+    source: str
+    params: tuple[Param, ...] = ()
+    call: Callable[..., Any] | None = None
+    selectable: bool = True
+    distributed: bool = False
+    library: str | None = None
+
+    def values(self, given: Mapping[str, float]) -> list[float]:
+        """`given` in the order of the table, defaults for the rest, ranges checked."""
+        return values_of(self.name, self.params, given)
+
+    def bound(self, given: Mapping[str, Any]) -> Any:
+        """What the C core takes: the name, or the callable with its parameters filled in.
+
+        Raises
+        ------
+        MissingPartError
+            The library that it needs is not here.
+        """
+        if self.library is not None:
+            libraries.load(self.library)
+        if self.call is None:
+            return self.name
+        return functools.partial(self.call, **given) if given else self.call
+
+
+def _table() -> dict[str, Strategy]:
+    out = {}
+    for name, family, bits, text, source, params, distributed, library, equal in _core.strategies():
+        looks = tuple(k for k, bit in LOOKS_AT.items() if bits & bit)
+        out[name] = Strategy(
+            name,
+            family,
+            looks,
+            text,
+            source,
+            tuple(Param(*p) for p in params),
+            # The selection compares those that see everything, and are here.
+            selectable=not (distributed or equal)
+            and (library is None or libraries.available(library)),
+            distributed=distributed,
+            library=library,
+        )
+    return out
+
+
+_registry: dict[str, Strategy] = _table()
+
+
+def strategies() -> dict[str, Strategy]:
+    """Every strategy by name: the C core's and those registered with `strategy`."""
+    return dict(_registry)
+
+
+def strategy(
+    call: Callable[..., Any] | None = None,
+    *,
+    name: str | None = None,
+    family: str = "comprehensive",
+    looks_at: Iterable[str] | None = None,
+) -> Any:
+    """Make a Python function a strategy, usable by name wherever a built-in one is.
+
+    The function is called as ``f(snapshot, **params)`` and returns a rank for each object, an
+    (n,) array or sequence of int.
+
+    Parameters
+    ----------
+    name : str, optional
+        Default: the function's own.
+    family : {"comprehensive", "refinement"}
+    looks_at : iterable of str, optional
+        What of the snapshot changes the answer: some of load, communication, bytes, coords,
+        nodes, speed, memory.  A function that says so takes part in the selection of strategies
+        (`pylb.Selector`); default: it is used by name only.
+
+    Raises
+    ------
+    DomainError
+        The name belongs to a strategy of the C core, or there is no such family or word.
+
+    Examples
+    --------
+    >>> @pylb.strategy
+    ... def round_robin(snapshot):
+    ...     return np.arange(snapshot.n_objects) % snapshot.n_ranks
+    >>> pylb.place(snap, "round_robin")
+    """
+    if call is None:
+        return functools.partial(strategy, name=name, family=family, looks_at=looks_at)
+    if family not in ("comprehensive", "refinement"):
+        raise DomainError(f"family is {family!r}: expected 'comprehensive' or 'refinement'")
+    entry = _of_callable(call, name or str(getattr(call, "__name__", "python")), family)
+    if looks_at is not None:
+        entry = replace(entry, looks_at=_looks(looks_at), selectable=True)
+    known = _registry.get(entry.name)
+    if known is not None and known.call is None:
+        raise DomainError(f"name is {entry.name!r}: that is a strategy of pylb itself")
+    _registry[entry.name] = entry
+    return call
+
+
+def _of_callable(call: Callable[..., Any], name: str, family: str = "comprehensive") -> Strategy:
+    text = (getattr(call, "__doc__", None) or "").strip().split("\n")[0]
+    return Strategy(name, family, tuple(LOOKS_AT), text, "Python", call=call, selectable=False)
+
+
+def _looks(words: Iterable[str]) -> tuple[str, ...]:
+    given = [words] if isinstance(words, str) else list(words)
+    for word in given:
+        if word not in LOOKS_AT:
+            raise DomainError(f"looks_at has {word!r}: expected words of {', '.join(LOOKS_AT)}")
+    return tuple(word for word in LOOKS_AT if word in given)
+
+
+def find(which: str | Strategy | Callable[..., Any]) -> Strategy:
+    """The strategy of that name, or the callable as a strategy.
+
+    Raises
+    ------
+    UnknownStrategyError
+        With the nearest names.
+    """
+    if isinstance(which, Strategy):
+        return which
+    if callable(which):
+        for entry in _registry.values():
+            if entry.call is which:
+                return entry
+        return _of_callable(which, getattr(which, "__name__", "python"))
+    if not isinstance(which, str):
+        raise UnknownStrategyError(f"strategy is {which!r}: expected a name or a callable")
+    if which not in _registry:
+        raise UnknownStrategyError(
+            f"no strategy {which!r}: there are {', '.join(sorted(_registry))}"
+            + nearest(which, _registry)
+        )
+    return _registry[which]
+
+
+def answer_of(call: Callable[..., Any], snapshot: Snapshot) -> I32:
+    """Call a Python strategy and check its answer; what the C core calls back.
+
+    Raises
+    ------
+    StrategyError
+        It raised (the cause is chained), or did not return a rank for each object.
+    """
+    inner = call.func if isinstance(call, functools.partial) else call
+    name = getattr(inner, "__name__", repr(inner))
+    try:
+        answer = call(snapshot)
+    except Exception as why:
+        raise StrategyError(f"strategy {name!r} raised {type(why).__name__}: {why}") from why
+    try:
+        out = np.asarray(answer)
+        if out.dtype.kind not in "iu":
+            raise TypeError(f"its dtype is {out.dtype}")
+        if out.shape != (snapshot.n_objects,):
+            raise TypeError(f"its shape is {out.shape}")
+    except (TypeError, ValueError) as why:
+        raise StrategyError(
+            f"strategy {name!r} returned {type(answer).__name__}: expected "
+            f"{snapshot.n_objects} ranks, one integer for each object; {why}"
+        ) from None
+    _check(name, out, snapshot)
+    return np.ascontiguousarray(out, dtype=np.int32)
+
+
+def _check(name: str, rank: Any, snapshot: Snapshot) -> None:
+    bad = np.flatnonzero((rank < 0) | (rank >= snapshot.n_ranks))
+    if len(bad):
+        raise StrategyError(
+            f"strategy {name!r} put object {bad[0]} on rank {rank[bad[0]]}: "
+            f"expected 0 ... {snapshot.n_ranks - 1}"
+        )
+    if snapshot.migratable is not None:
+        bad = np.flatnonzero(~snapshot.migratable & (rank != snapshot.rank))
+        if len(bad):
+            raise StrategyError(f"strategy {name!r} moved object {bad[0]}, which may not migrate")

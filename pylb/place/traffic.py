@@ -1,0 +1,67 @@
+"""What a distributed strategy costs: the messages of each rank, and what it has to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pylb import _core
+from pylb.errors import DomainError
+from pylb.model.snapshot import I32, I64, Snapshot
+from pylb.place.registry import Strategy, find
+
+
+class Traffic(NamedTuple):
+    """A placement in rounds of messages, and what it took.
+
+    Attributes
+    ----------
+    rank : (n,) int32
+        The new rank of each object, as `place` gives it.
+    rounds : int
+        Rounds; each is one sparse exchange and one reduction of seven numbers.
+    messages, bytes : (p,) int64
+        Sent by each rank in all rounds together.
+    held : (p,) int64
+        The most that each rank held at a time: objects, what it knew of other ranks, and the lines
+        of the messages that it read.
+    """
+
+    rank: I32
+    rounds: int
+    messages: I64
+    bytes: I64
+    held: I64
+
+
+def traffic(
+    snapshot: Snapshot,
+    strategy: str | Strategy | Callable[..., Any],
+    *,
+    seed: int = 0,
+    **params: Any,
+) -> Traffic:
+    """Run a distributed strategy on virtual ranks and count.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    strategy : str
+        A distributed one: ``pylb.strategies()[name].distributed``.
+    seed : int
+    **params
+        The strategy's own.
+
+    Raises
+    ------
+    UnknownStrategyError, DomainError
+        As `place`; and where the strategy is not distributed.
+
+    Examples
+    --------
+    >>> pylb.traffic(snap, "GossipLB").messages.max()
+    """
+    entry = find(strategy)
+    if not entry.distributed:
+        raise DomainError(f"strategy is {entry.name!r}: expected a distributed one")
+    return Traffic(*_core.traffic(snapshot, entry.name, entry.values(params), seed))

@@ -1,0 +1,22 @@
+"""Recorded runs as they would have been: replay, best schedules, the protocol simulated."""
+
+from pylb.replay.protocol import ProtocolDecision, ProtocolRun, protocol_params, simulate_protocol
+from pylb.replay.replayed import Replay, replay
+from pylb.replay.schedule import GeneratedRun, Imbalance, Optimum, optimum
+from pylb.replay.synthetic import hotspot
+from pylb.replay.trace import Trace
+
+__all__ = [
+    "GeneratedRun",
+    "Imbalance",
+    "Optimum",
+    "ProtocolDecision",
+    "ProtocolRun",
+    "Replay",
+    "Trace",
+    "hotspot",
+    "optimum",
+    "protocol_params",
+    "replay",
+    "simulate_protocol",
+]

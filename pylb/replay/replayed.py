@@ -1,0 +1,536 @@
+"""Replay: a recorded run, as it would have been under other decisions."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pylb import _core
+from pylb.decide.decider import (
+    Decider,
+    Settings,
+    StrategyLike,
+    TriggerLike,
+    check_seconds,
+    settings,
+)
+from pylb.decide.receipts import History
+from pylb.errors import DomainError
+from pylb.io.run_record import Loop
+from pylb.model.network import Network
+from pylb.model.snapshot import F64, I32
+from pylb.place.registry import find
+from pylb.replay.schedule import Optimum, regret
+
+if TYPE_CHECKING:
+    from pylb.replay.trace import Trace
+
+_PLAIN: dict[str, Any] = {  # a replay of what is there, for the times of the ranks
+    "decider": None,
+    "lag": 0,
+    "as_recorded": True,
+    "foresight": False,
+    "moves": True,
+    "network": (0.0, 0.0),
+    "cost": math.nan,
+    "model": (0.0, 0.0, 0.0, 0.0, 1.0),
+    "per_move": 0.0,
+    "per_byte": 0.0,
+    "steps": [],
+    "keep_times": True,
+    "keep_ranks": False,
+}
+FEW_TIMES = 1 << 16  # of ranks in phases that are kept, also where there are fewer tasks
+BASELINES = ("none", "unbalanced")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Replay:
+    """A run as it would have been.
+
+    Attributes
+    ----------
+    metrics : dict of (m,) float64 arrays
+        Every metric of `pylb.Metrics` by name, for each phase.
+    iteration_time : (m,) float64
+        Seconds of each phase: of its slowest rank, and what the recorded run measured beyond its
+        loads, messages and waiting.
+    decisions : History
+        A receipt for each decision.
+    rank : (tasks,) int32
+        Where each task ran, in the order of ``trace.task_rank``.
+    strategy, trigger : str
+        Trigger: empty where there was none.
+    foresight : bool
+    trace : Trace
+        The run, with the speeds and background that it was replayed with.
+    network : Network
+        What messages cost in it.
+    seed : int
+    """
+
+    metrics: dict[str, F64]
+    iteration_time: F64
+    decisions: History
+    rank: I32
+    strategy: str
+    trigger: str
+    foresight: bool
+    trace: Trace
+    network: Network
+    seed: int
+    _times: F64 | None = None
+
+    @property
+    def iteration_seconds(self) -> float:
+        """Seconds of all phases together."""
+        return float(self.iteration_time.sum())
+
+    @property
+    def balancing_seconds(self) -> float:
+        """Seconds of the balancings themselves: of the recorded run for strategy ``"none"``.
+
+        Slower first iterations after a balancing, which its `cost` includes, are in
+        `iteration_time`.
+        """
+        return math.fsum(r.step_seconds for r in self.balancings)
+
+    @property
+    def time(self) -> float:
+        """Seconds of the whole run: phases and balancings."""
+        return self.iteration_seconds + self.balancing_seconds
+
+    @property
+    def balancings(self) -> History:
+        """The decisions to balance."""
+        return self.decisions.balancings
+
+    @property
+    def balanced_after(self) -> list[int]:
+        """Phases at whose end it balanced; -1: before the first."""
+        return [r.iteration for r in self.balancings]
+
+    @functools.cached_property
+    def rank_times(self) -> F64:
+        """Seconds of each rank in each phase, (m, p), without those of messages."""
+        t = self.trace
+        if self._times is not None:
+            return self._times
+        load = t.task_load
+        if t.measured is not None:
+            load = load * (t.measured[t.task_rank] / t.measured[self.rank])
+        there = dataclasses.replace(
+            t, task_rank=self.rank, task_load=load, measured=None, figures=None, recorded=None
+        )
+        core = _core.Replay(**_PLAIN, n_ranks=t.n_ranks)
+        core.loop(0, t.n_phases, math.nan)
+        core.feed(there)
+        times = core.take()[1]
+        assert times is not None  # they were asked for
+        return times
+
+    @property
+    def migrations(self) -> int:
+        """Objects moved, in all balancings."""
+        return sum(r.migrations for r in self.balancings)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that those migrations sent."""
+        return sum(r.bytes for r in self.balancings)
+
+    def speedup_over(self, other: Replay) -> float:
+        """time of `other` / time of this run; 1 where neither takes any time."""
+        if other.time == self.time:
+            return 1.0
+        return other.time / self.time if self.time > 0 else math.inf
+
+    def regret(self, best: Optimum) -> float:
+        """Time beyond that of the best run found, as a part of the latter: 0.02 is 2 % slower.
+
+        Zero where this run is the better one: then it is the best found.
+        """
+        return max(regret(self.time, best), 0.0)
+
+    def __repr__(self) -> str:
+        by = f"{self.strategy}, {self.trigger}" if self.trigger else f"placement: {self.strategy}"
+        ratio = self.metrics["max_over_mean"]
+        mean = f", mean max/mean {ratio.mean():.4g}" if len(ratio) else ""
+        return (
+            f"<Replay by {by}: {len(ratio)} phases in {self.time:.4g} s, of it balancing "
+            f"{self.balancing_seconds:.4g} s{mean}, {len(self.balanced_after)} balancings, "
+            f"{self.migrations} migrations>"
+        )
+
+    def _repr_html_(self) -> str:
+        from pylb.show import thumbnail
+
+        return thumbnail.figure(thumbnail.of_replay(self), repr(self))
+
+
+def replay(
+    trace: Trace,
+    strategy: StrategyLike = "auto",
+    *,
+    every: int | None = None,
+    trigger: TriggerLike = None,
+    lag: int = 0,
+    give_up: bool | None = None,
+    unlike: bool | None = None,
+    cost: float | None = None,
+    tell: bool = True,
+    migration_alpha: float = 0.0,
+    migration_beta: float = 0.0,
+    alpha: float = 0.0,
+    beta: float = 0.0,
+    foresight: bool = False,
+    speed: ArrayLike | None = None,
+    background: ArrayLike | None = None,
+    seed: int = 0,
+    strategy_params: dict[str, Any] | None = None,
+    trigger_params: dict[str, Any] | None = None,
+    **params: Any,
+) -> Replay:
+    """Run through the phases of a recorded run under other decisions.
+
+    The decider is that of `Balancer`, and the words are its words: with nothing set this is what
+    ``Balancer(comm)`` would have done on these loads.  A balancing at the end of phase i places the
+    objects of phase i + 1 by what is known of their loads then, and holds from phase i + 1 on; none
+    takes place at the end of the last phase.  Each object is where it began until it is moved; one
+    that may not migrate is always where it was recorded.
+
+    Parameters
+    ----------
+    trace : Trace
+    strategy : str or callable
+        As for `Balancer`: "auto", a name of `pylb.strategies()`, a function.  Two baselines do
+        without decisions: ``"unbalanced"``, every object where it began; ``"none"``, every object
+        where it was recorded, the recorded run's own balancings and their costs included.
+    every : int, optional
+        Phases from one balancing to the next.
+    trigger : str, callable or Trigger, optional
+        A name of `pylb.triggers()`, a function of a `Cycle`, or a fresh trigger of
+        `pylb.decide.trigger.make`.  Default: ``"auto"``, as for `Balancer`.
+    lag, give_up, unlike, seed, strategy_params, trigger_params
+        As for `Balancer`.
+    cost : float, optional
+        Seconds that each balancing costs.  Default: what the recorded run measured, where it made
+        the same balancing; else what the cost model says for the objects that move.
+    tell : bool
+        Whether the trigger is told `cost` before the first balancing; False: it learns.
+    migration_alpha, migration_beta : float
+        Seconds per migration and per byte, on top of what a balancing costs where `cost` is not
+        given.
+    alpha, beta : float
+        Seconds per message and per byte that a rank sends to other ranks in a phase (Menon
+        eq. 3.6); they are added to the time of that rank, and a strategy that has parameters of
+        these names is told, where they are not both zero.
+    foresight : bool
+        Balance at the start of the phase with the phase's own loads, as with a perfect
+        prediction, instead of at its end.
+    speed, background : (p,) array of float, optional
+        Of the ranks, instead of what the trace has.
+    **params
+        The strategy's own.
+
+    Returns
+    -------
+    Replay
+
+    Raises
+    ------
+    UnknownStrategyError, DomainError
+        No such strategy, trigger or parameter, or a value out of its domain.
+    InfeasibleError, StrategyError
+        The strategy found no placement, raised, or returned none.
+
+    Examples
+    --------
+    >>> run = trace.replay("GreedyLB", every=5)
+    >>> run.time, run.speedup_over(trace.replay("unbalanced"))
+    """
+    for name, value in [
+        ("cost", 0.0 if cost is None else cost),
+        ("migration_alpha", migration_alpha),
+        ("migration_beta", migration_beta),
+        ("alpha", alpha),
+        ("beta", beta),
+    ]:
+        check_seconds(name, value)
+    lag, seed = _lag_of(lag), _seed_of(seed)
+    trace = _with(trace, speed, background)
+    given = None
+    if strategy in BASELINES:
+        _check_baseline(strategy, every, trigger, {**(strategy_params or {}), **params})
+    else:
+        given = settings(
+            strategy,
+            every=every,
+            trigger=trigger,
+            lag=lag,
+            gives_up=give_up,
+            unlike=trace.speed is None and unlike,
+            seed=seed,
+            strategy_params={**_told(strategy, alpha, beta), **(strategy_params or {}), **params},
+            trigger_params=trigger_params,
+        )
+        given.load()
+    prices = _Prices(trace, cost, tell, (alpha, beta))
+    decider = None if given is None else given.decider(trace.n_ranks, prices.network(given))
+    core = _core.Replay(
+        n_ranks=trace.n_ranks,
+        decider=decider.core if decider else None,
+        lag=lag,
+        as_recorded=strategy == "none",
+        foresight=foresight,
+        moves=True,
+        network=(alpha, beta),
+        cost=math.nan if cost is None else cost,
+        model=prices.model(),
+        per_move=migration_alpha,
+        per_byte=migration_beta,
+        steps=prices.steps(given),
+        keep_times=trace.n_phases * trace.n_ranks <= max(len(trace.task_load), FEW_TIMES),
+        keep_ranks=strategy != "none",
+    )
+    for loop, part in _loops(trace):
+        core.loop(int(loop.first), int(loop.n), prices.foreseen(loop, given))
+        core.feed(part)
+        _settle(core, trace, loop, int(loop.first) + len(part))
+    metrics, seconds = core.metrics(0)
+    rank, times = core.take()
+    return Replay(
+        metrics=metrics,
+        iteration_time=seconds,
+        decisions=_decisions(decider, trace, strategy, foresight, metrics),
+        rank=trace.task_rank if rank is None else rank,
+        strategy=given.name if given else str(strategy),
+        trigger="" if given is None else f"every {every}" if every else given.trigger.name,
+        foresight=foresight,
+        trace=trace,
+        network=Network(alpha, beta),
+        seed=seed,
+        _times=times,
+    )
+
+
+def _decisions(
+    decider: Decider | None,
+    trace: Trace,
+    strategy: StrategyLike,
+    foresight: bool,
+    metrics: dict[str, F64],
+) -> History:
+    if decider is None:
+        done = trace.recorded.history if trace.recorded else []
+        return History(r for r in done if r.moved and strategy == "none")
+    return _foreseen(decider.history, metrics) if foresight else decider.history
+
+
+def _foreseen(history: History, metrics: dict[str, F64]) -> History:
+    """At the start of a phase is at the end of the one before; what became of it, of its own
+    phases.
+    """
+    out = [dataclasses.replace(r, iteration=r.iteration - 1, until=r.until - 1) for r in history]
+    done = [r for r in out if r.balanced]
+    ends = [*(r.iteration + 1 for r in done[1:]), len(metrics["max"])]
+    for r, end in zip(done, ends, strict=False):
+        of = slice(r.iteration + 1, end)
+        r.iterations = end - of.start
+        total = float(metrics["mean"][of].sum())
+        r.realised = float(metrics["max"][of].sum()) / total if total > 0 else math.nan
+        r.realised_idle_mean = float(metrics["idle_mean"][of].mean())
+        r.realised_idle_max = float(metrics["idle_max"][of].mean())
+    return History(out)
+
+
+def _settle(core: Any, trace: Trace, loop: Loop, end: int) -> None:
+    """A loop is over after `end` phases.
+
+    Of one that was left early it has to be known which objects were there then; else they are
+    those of the phase after it.
+    """
+    left = trace.recorded.remaining.get(end) if trace.recorded else None
+    early = end < loop.first + loop.n and end < trace.n_phases
+    if left is not None or not early:
+        core.settle(None if left is None else np.isin(trace.entity_key, left), early)
+
+
+def _loops(trace: Trace) -> Iterable[tuple[Loop, Trace]]:
+    """The loops of the run, each with its phases."""
+    loops = trace.recorded.loops if trace.recorded else []
+    if len(loops) < 2:
+        n = max(loops[0].n, trace.n_phases) if loops else trace.n_phases
+        yield (loops[0]._replace(n=n) if loops else Loop(0, n)), trace
+        return
+    ends = [*(int(loop.first) for loop in loops[1:]), trace.n_phases]
+    for loop, end in zip(loops, ends, strict=True):
+        yield loop, trace[int(loop.first) : end]
+
+
+class _Prices:
+    """What balancings cost in a replay, and what the decider is told of it."""
+
+    def __init__(
+        self, trace: Trace, cost: float | None, tell: bool, network: tuple[float, float]
+    ) -> None:
+        self._trace = trace
+        self._cost, self._tell = cost, tell
+        self._given = network
+        self._loops = trace.recorded.loops if trace.recorded else []
+
+    def _known(self, name: str) -> float:
+        """The last that was measured; nan: nothing was."""
+        known = [getattr(loop, name) for loop in self._loops]
+        return next((x for x in reversed(known) if not math.isnan(x)), math.nan)
+
+    def network(self, given: Settings | None) -> tuple[float, float]:
+        """By which the choice of a strategy counts messages."""
+        recorded = self._known("alpha"), self._known("beta")
+        if any(self._given) or given is None or not given.selects:
+            return self._given
+        return (0.0, 0.0) if any(map(math.isnan, recorded)) else recorded
+
+    @functools.cached_property
+    def _network(self) -> tuple[float, float]:
+        recorded = self._known("alpha"), self._known("beta")
+        if not any(map(math.isnan, recorded)):
+            return recorded
+        return self._given if any(self._given) else (0.0, copy_speed())
+
+    def model(self) -> tuple[float, float, float, float, float]:
+        """(alpha, beta, steps, handling, pace) of balancings that were not measured."""
+        handling = self._known("handling")
+        pace = self._loops[0].pace if self._loops else 1.0
+        return *self._network, self._steps(), 0.0 if math.isnan(handling) else handling, pace
+
+    def _steps(self) -> float:
+        """Seconds of a balancing that moves nothing: measured, or what those took that moved."""
+        done = [] if self._trace.recorded is None else self._trace.recorded.history.balancings
+        rest = [r.seconds - r.seconds_strategy - r.seconds_migration for r in done if r.moved]
+        known = [max(x, r.seconds_statistics) for x, r in zip(rest, done, strict=False) if x == x]
+        measured = self._known("steps")
+        if known:
+            return float(np.median(known))
+        return 0.0 if math.isnan(measured) else measured
+
+    def foreseen(self, loop: Loop, given: Settings | None) -> float:
+        """Seconds that a first balancing may cost, as the decider is told; nan: it learns."""
+        if given is None or not self._tell:
+            return math.nan
+        if self._cost is not None:
+            return float(self._cost)
+        if not given.foresees:
+            return math.nan
+        if not math.isnan(loop.cost) or not self._loops or loop.first > 0:
+            return loop.cost
+        # A run measures what messages cost only where it chooses among strategies.
+        return self._first_cost(self._network if given.selects else (0.0, 0.0))
+
+    def _first_cost(self, network: tuple[float, float]) -> float:
+        """As a run foresees it, from the objects of the first phase."""
+        t = self._trace
+        if t.n_phases == 0 or t.task_bytes is None or math.isnan(self._known("handling")):
+            return math.nan
+        first = slice(0, int(t.task_ptr[1]))
+        n = np.bincount(t.task_rank[first], minlength=t.n_ranks)
+        nbytes = np.bincount(t.task_rank[first], t.task_bytes[first], t.n_ranks)
+        handling = self._known("handling")
+        return max(
+            _core.first_cost(*network, handling, int(k), int(b), t.n_ranks)
+            for k, b in zip(n.tolist(), nbytes.tolist(), strict=True)
+        )
+
+    def steps(self, given: Settings | None) -> list[tuple[Any, ...]]:
+        """The balancings that the recorded run measured."""
+        if given is None or self._trace.recorded is None:
+            return []
+        names = [s.name for s in given.strategies]
+        return [
+            (
+                r.iteration,
+                names.index(r.strategy),
+                r.migrations,
+                r.bytes,
+                r.seconds_statistics,
+                r.seconds_strategy,
+                r.seconds_migration,
+                r.seconds,
+            )
+            for r in self._trace.recorded.history.balancings
+            if r.strategy in names and not math.isnan(r.seconds)
+        ]
+
+
+@functools.cache
+def copy_speed() -> float:
+    """Seconds that this machine takes to copy a byte: what moving it costs at least."""
+    data = np.zeros(1 << 22, np.uint8)
+    best = math.inf
+    for _ in range(3):
+        start = _core.clock()
+        data.copy()
+        best = min(best, _core.clock() - start)
+    return max(best, 0.0) / data.size
+
+
+def _told(strategy: StrategyLike, alpha: float, beta: float) -> dict[str, float]:
+    """What messages cost, for a strategy that can take it into account."""
+    if strategy == "auto" or alpha + beta == 0:
+        return {}
+    known = {param.name for param in find(strategy).params}
+    return {"alpha": alpha, "beta": beta} if {"alpha", "beta"} <= known else {}
+
+
+def _with(trace: Trace, speed: ArrayLike | None, background: ArrayLike | None) -> Trace:
+    given: dict[str, Any] = {
+        name: _of_ranks(name, value, trace.n_ranks)
+        for name, value in [("speed", speed), ("background", background)]
+        if value is not None
+    }
+    return dataclasses.replace(trace, **given) if given else trace
+
+
+def _lag_of(lag: Any) -> int:
+    try:
+        out = operator.index(lag)
+    except TypeError:
+        out = -1
+    if not 0 <= out < 2**20:
+        raise DomainError(f"lag is {lag!r}: expected a number of iterations, 0 or more")
+    return out
+
+
+def _seed_of(seed: Any) -> int:
+    try:
+        return operator.index(seed)
+    except TypeError:
+        raise DomainError(f"seed is {seed!r}: expected an integer") from None
+
+
+def _check_baseline(
+    strategy: StrategyLike, every: int | None, trigger: TriggerLike, params: dict[str, Any]
+) -> None:
+    """What is said to a baseline has no effect, but it has to be right."""
+    if params:
+        raise DomainError(f"{strategy} has no parameter {next(iter(params))!r}: expected none")
+    if every is not None or isinstance(trigger, str):
+        settings(every=every, trigger=trigger)
+
+
+def _of_ranks(name: str, value: ArrayLike, n_ranks: int) -> F64:
+    try:
+        out = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as why:
+        raise DomainError(f"{name}: expected {n_ranks} numbers; {why}") from None
+    if out.shape != (n_ranks,):
+        raise DomainError(f"{name} has shape {out.shape}: expected ({n_ranks},)")
+    return out

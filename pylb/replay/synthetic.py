@@ -1,0 +1,99 @@
+"""Generated runs, for where no recorded one is at hand."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from pylb.errors import DomainError
+from pylb.replay.trace import Trace
+
+
+def hotspot(
+    n_ranks: int = 16,
+    n_objects: int = 256,
+    n_phases: int = 60,
+    *,
+    peak: float = 8.0,
+    width: float = 0.05,
+    turns: float = 0.5,
+    noise: float = 0.02,
+    seed: int = 0,
+) -> Trace:
+    """A run of objects in a ring, placed in blocks, that a hot spot travels through.
+
+    The load of an object is ``1 ms * (1 + peak * exp(-(d / width)**2 / 2))``, with its distance d
+    from the hot spot, times a log-normal factor of each phase.  Each object sends 8 KiB to both
+    neighbours in a phase; its migration sends 64 KiB.
+
+    Parameters
+    ----------
+    n_ranks, n_objects, n_phases : int
+    peak : float
+        Load in the middle of the hot spot, over that far away from it.
+    width : float
+        Of the hot spot, as a part of the ring.
+    turns : float
+        How often the hot spot goes round the ring in the whole run.
+    noise : float
+        Standard deviation of the logarithm of the factor.
+    seed : int
+        The same arguments give the same run.
+
+    Returns
+    -------
+    Trace
+
+    Raises
+    ------
+    DomainError
+        A number of ranks, objects or phases below 1, or a negative or zero width.
+
+    Examples
+    --------
+    >>> trace = pylb.replay.hotspot(n_ranks=8, seed=1)
+    """
+    p, n, m = (
+        _count(name, value)
+        for name, value in [("n_ranks", n_ranks), ("n_objects", n_objects), ("n_phases", n_phases)]
+    )
+    if not width > 0:
+        raise DomainError(f"width is {width!r}: expected a part of the ring, above 0")
+    rng = np.random.default_rng(seed)
+    entity = np.arange(n, dtype=np.int32)
+    where = turns * np.arange(m)[:, None] / m
+    apart = np.abs((entity / n - where + 0.5) % 1.0 - 0.5)
+    load = 1e-3 * (1.0 + peak * np.exp(-0.5 * (apart / width) ** 2))
+    load *= rng.lognormal(0.0, noise, (m, n))
+    rank = (entity.astype(np.int64) * p // n).astype(np.int32)
+    neighbours = np.concatenate([np.roll(entity, -1), np.roll(entity, 1)])
+    arrays: dict[str, Any] = {
+        "phase_id": np.arange(m),
+        "entity_key": np.arange(n),
+        "entity_migratable": np.ones(n, np.bool_),
+        "entity_home": rank,
+        "entity_collection": np.full(n, -1),
+        "task_ptr": np.arange(m + 1) * n,
+        "task_entity": np.tile(entity, m),
+        "task_rank": np.tile(rank, m),
+        "task_load": load.ravel(),
+        "task_bytes": np.full(m * n, 65536),
+        "task_memory": np.full(m * n, 65536),
+        "edge_ptr": np.arange(m + 1) * 2 * n,
+        "edge_src": np.tile(entity, 2 * m),
+        "edge_dst": np.tile(neighbours, m),
+        "edge_bytes": np.full(2 * m * n, 8192.0),
+        "edge_messages": np.ones(2 * m * n),
+    }
+    for array in arrays.values():
+        array.flags.writeable = False
+    return Trace(p, **arrays)
+
+
+def _count(name: str, value: Any) -> int:
+    out = operator.index(value)
+    if out < 1:
+        raise DomainError(f"{name} is {out}: expected 1 or more")
+    return out

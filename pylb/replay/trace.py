@@ -1,0 +1,542 @@
+"""A recorded run: the phases of a program one behind the other."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pylb import _core
+from pylb.errors import DomainError, FormatError, MissingPartError, OutOfRangeError
+from pylb.io import h5, made, vt
+from pylb.io.run_record import Recorded
+from pylb.model.snapshot import F64, I32, I64, Edges, Snapshot
+from pylb.replay.replayed import Replay, replay
+from pylb.replay.schedule import Optimum, optimum
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Bool = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace:
+    """The phases of a run as a struct of arrays; ``trace[i]`` is phase i as a `Snapshot`.
+
+    An entity is an object of the whole run, numbered once; a task is one entity in one phase.
+    Arrays over tasks and edges hold the phases one behind the other: those of phase i are
+    ``task_ptr[i]:task_ptr[i + 1]``.  All arrays are read-only views of the C core's.
+
+    Attributes
+    ----------
+    n_ranks : int
+    phase_id : (m,) int64
+        As recorded, increasing.
+    entity_key : (n,) int64
+        The id that the record gives the object, or its ``seq_id``.  vt's ids are unsigned: 2**63
+        and above keep their bits and read as negative.  A key is unique unless the record has the
+        same number as ``id`` and as ``seq_id``, or for entities of several types.
+    entity_migratable : (n,) bool
+    entity_home : (n,) int32
+    entity_collection : (n,) int64
+        -1: in no collection.
+    task_ptr : (m + 1,) int64
+    task_entity : (t,) int32
+        In each phase in order of the ranks, then of the record; each entity at most once.
+    task_rank : (t,) int32
+        As recorded.
+    task_home : (t,) int32 or None
+        Where the object was created.  None: where it was when it appeared.
+    task_load : (t,) float64
+        Seconds.
+    task_bytes : (t,) int64 or None
+        What a migration sends: ``task_serialized_bytes``, else ``task_footprint_bytes``, else 0.
+        None where no task has either.
+    task_memory : (t,) int64 or None
+        ``task_footprint_bytes``, else ``task_working_bytes``, else 0.
+    edge_ptr : (m + 1,) int64
+    edge_src, edge_dst : (e,) int32
+        Entities, both of them tasks of the phase.
+    edge_bytes, edge_messages : (e,) float64
+    edge_type : (e,) uint8 or None
+        Index into `COMM_TYPES`.  None: every edge is a SendRecv.
+    dangling_edges : int
+        Communications with an end that is no task of their phase (a node, or an object without a
+        task).  They are in `communications()` and in what `write` writes, but no edges.
+    skipped : tuple of int
+        Ids of phases that the run left out of its record.
+    speed, background : (p,) float64 or None
+        As in a snapshot; a record of vt has neither.
+    measured : (p,) float64 or None
+        Speeds of the ranks, as learned in the run: the loads are seconds on ranks of these speeds.
+        None: the ranks were alike.
+    figures : (m, 8) float64 or None
+        What the run has measured in each phase: `pylb.io.run_record.FIGURES`.
+    recorded : Recorded or None
+        What is known of the run, where pylb recorded it: parameters, loops, receipts.
+    """
+
+    n_ranks: int
+    phase_id: I64
+    entity_key: I64
+    entity_migratable: Bool
+    entity_home: I32
+    entity_collection: I64
+    task_ptr: I64
+    task_entity: I32
+    task_rank: I32
+    task_load: F64
+    task_bytes: I64 | None
+    task_memory: I64 | None
+    edge_ptr: I64
+    edge_src: I32
+    edge_dst: I32
+    edge_bytes: F64
+    edge_messages: F64
+    edge_type: NDArray[np.uint8] | None = None
+    speed: F64 | None = None
+    background: F64 | None = None
+    task_home: I32 | None = None
+    measured: F64 | None = None
+    figures: F64 | None = None
+    recorded: Recorded | None = None
+    dangling_edges: int = 0
+    skipped: tuple[int, ...] = ()
+    _run: vt.Run | None = None
+    _phases: I64 | None = None
+    _repeats: NDArray[np.uint8] | None = None  # csrc/replay/trace.h
+
+    COMM_TYPES: ClassVar[tuple[str, ...]] = _core.VT_COMM_TYPES
+
+    # ---- reading ----------------------------------------------------------------------------
+
+    @classmethod
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        stem: str | None = None,
+        threads: int | None = None,
+    ) -> Trace:
+        """Read a run that vt recorded (LBDatafile JSON, plain or Brotli, one file a rank), or one
+        that `Balancer.save` wrote (HDF5).
+
+        Parameters
+        ----------
+        path : path
+            A folder, a prefix ``folder/stem`` of the files, or one of them.
+        stem : str, optional
+            Which run of the folder.  Default: the one with the shortest stem, with a warning if
+            there are others.
+        threads : int, optional
+            Files that are read at the same time.  Default: one a core, at most 8.
+
+        Raises
+        ------
+        MissingFileError
+            Nothing there, or the files of some ranks are missing.
+        FormatError
+            A file is truncated, corrupt or no LBDatafile (with byte and line of its JSON), or the
+            ranks disagree on the phases.
+        MissingPartError
+            A file is compressed and the module brotli is absent.
+
+        Examples
+        --------
+        >>> trace = pylb.Trace.read("run/")
+        >>> trace[3].metrics.max_over_mean
+        """
+        if h5.is_record(path):
+            return h5.read(path).trace
+        return cls._of_run(vt.read(vt.files(path, stem), threads))
+
+    @classmethod
+    def from_snapshots(cls, snapshots: Iterable[Snapshot]) -> Trace:
+        """A trace whose phases are these snapshots, with their objects in the same order.
+
+        Objects are the same from phase to phase by their `key`.  `coords`, `memory_limit` and
+        `node` are not kept.
+
+        Raises
+        ------
+        DomainError
+            No snapshots; several loads an object; numbers of ranks, `speed` or `background` that
+            differ between the snapshots.
+        UnknownKeyError
+            A key occurs twice in one snapshot.
+        """
+        fields = made.arrays(list(snapshots))
+        owned = {k: _frozen(v.view()) if hasattr(v, "view") else v for k, v in fields.items()}
+        return cls(**owned)
+
+    @staticmethod
+    def stems(folder: str | os.PathLike[str]) -> list[str]:
+        """The stems of the runs in a folder, shortest first."""
+        return list(vt.stems(folder))
+
+    @classmethod
+    def _of_run(cls, run: vt.Run) -> Trace:
+        a = run.arrays
+        inside = (a["comm_src"] >= 0) & (a["comm_dst"] >= 0)
+        keep: Any = slice(None) if inside.all() else np.flatnonzero(inside)
+        ptr = np.concatenate([[0], np.cumsum(inside)])[a["comm_ptr"]]
+        return cls(
+            n_ranks=len(run.scans),
+            phase_id=_frozen(run.phase_id),
+            entity_key=a["entity_key"],
+            entity_migratable=a["entity_migratable"],
+            entity_home=a["entity_home"],
+            entity_collection=a["entity_collection"],
+            task_ptr=a["task_ptr"],
+            task_entity=a["task_entity"],
+            task_rank=a["task_rank"],
+            task_load=a["task_load"],
+            task_bytes=_sizes(a, "task_serialized_bytes", "task_footprint_bytes"),
+            task_memory=_sizes(a, "task_footprint_bytes", "task_working_bytes"),
+            edge_ptr=_frozen(ptr.astype(np.int64, copy=False)),
+            edge_src=_frozen(a["comm_src"][keep]),
+            edge_dst=_frozen(a["comm_dst"][keep]),
+            edge_bytes=_frozen(a["comm_bytes"][keep]),
+            edge_messages=_frozen(a["comm_messages"][keep]),
+            edge_type=_frozen(a["comm_type"][keep]),
+            dangling_edges=int(len(inside) - np.count_nonzero(inside)),
+            skipped=tuple(run.skipped),
+            _run=run,
+            _phases=np.arange(len(run.phase_id)),
+        )
+
+    def compared(self) -> Trace:
+        """The same; what phases have in common is known, for who replays it again and again."""
+        return dataclasses.replace(self, _repeats=_frozen(_core.repeats(self)))
+
+    def replay(self, strategy: Any = "auto", **options: Any) -> Replay:
+        """Run through the phases under other decisions: `pylb.replay` of this trace.
+
+        Examples
+        --------
+        >>> run = trace.replay("GreedyLB", every=5)
+        >>> run.speedup_over(trace.replay("unbalanced"))
+        """
+        return replay(self, strategy, **options)
+
+    def optimum(self, strategy: Any = "GreedyLB", **options: Any) -> Optimum:
+        """Find the best schedule of LB steps: `pylb.optimum` of this trace.
+
+        Examples
+        --------
+        >>> best = trace.optimum("GreedyLB", cost=0.1)
+        >>> trace.replay("GreedyLB", trigger="auto", cost=0.1).regret(best)
+        """
+        return optimum(self, strategy, **options)
+
+    # ---- phases -----------------------------------------------------------------------------
+
+    @property
+    def n_phases(self) -> int:
+        """Number of phases, m."""
+        return len(self.phase_id)
+
+    @property
+    def n_entities(self) -> int:
+        """Number of objects that have a task anywhere, n."""
+        return len(self.entity_key)
+
+    def __len__(self) -> int:
+        return self.n_phases
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        return (self._snapshot(i) for i in range(self.n_phases))
+
+    @overload
+    def __getitem__(self, index: slice) -> Trace: ...
+
+    @overload
+    def __getitem__(self, index: int) -> Snapshot: ...
+
+    def __getitem__(self, index: int | slice) -> Snapshot | Trace:
+        """Phase `index` as a snapshot, or the phases of a slice as a trace."""
+        if isinstance(index, slice):
+            if (index.step or 1) < 0:
+                raise DomainError(f"step of the slice is {index.step}: a trace runs forward")
+            return self._part(np.arange(self.n_phases)[index])
+        return self._snapshot(self._index(index))
+
+    def _index(self, phase: int) -> int:
+        i = operator.index(phase)
+        if not -self.n_phases <= i < self.n_phases:
+            raise OutOfRangeError(f"phase is {i}: expected 0 ... {self.n_phases - 1}")
+        return i % self.n_phases
+
+    def _snapshot(self, i: int) -> Snapshot:
+        t = slice(int(self.task_ptr[i]), int(self.task_ptr[i + 1]))
+        e = slice(int(self.edge_ptr[i]), int(self.edge_ptr[i + 1]))
+        entity = self.task_entity[t]
+        index = np.empty(self.n_entities, np.int32)
+        index[entity] = np.arange(len(entity), dtype=np.int32)
+        return Snapshot(
+            load=self.task_load[t],
+            rank=self.task_rank[t],
+            n_ranks=self.n_ranks,
+            edges=Edges(
+                index[self.edge_src[e]],
+                index[self.edge_dst[e]],
+                self.edge_bytes[e],
+                self.edge_messages[e],
+            ),
+            bytes=None if self.task_bytes is None else self.task_bytes[t],
+            memory=None if self.task_memory is None else self.task_memory[t],
+            migratable=self.entity_migratable[entity],
+            key=self.entity_key[entity],
+            speed=self.speed,
+            background=self.background,
+        )
+
+    def _part(self, phases: I64) -> Trace:
+        """The trace of these phases only; entities keep their numbers."""
+        task_ptr, tasks = vt.rows(self.task_ptr, phases)
+        edge_ptr, edges = vt.rows(self.edge_ptr, phases)
+        of_tasks = (
+            "task_entity",
+            "task_rank",
+            "task_home",
+            "task_load",
+            "task_bytes",
+            "task_memory",
+        )
+        of_edges = ("edge_src", "edge_dst", "edge_bytes", "edge_messages", "edge_type")
+        part = {name: _pick(getattr(self, name), tasks) for name in of_tasks}
+        part.update({name: _pick(getattr(self, name), edges) for name in of_edges})
+        return dataclasses.replace(
+            self,
+            phase_id=_pick(self.phase_id, phases),
+            task_ptr=_frozen(task_ptr),
+            edge_ptr=_frozen(edge_ptr),
+            figures=_pick(self.figures, phases),
+            recorded=None,
+            dangling_edges=self._dangling(phases),
+            _phases=None if self._phases is None else self._phases[phases],
+            _repeats=None,
+            **part,
+        )
+
+    def _dangling(self, phases: I64) -> int:
+        if self._run is None or self._phases is None:
+            return 0
+        comms = np.diff(self._run.arrays["comm_ptr"])[self._phases[phases]]
+        return int(comms.sum() - np.diff(self.edge_ptr)[phases].sum())
+
+    # ---- writing ----------------------------------------------------------------------------
+
+    def write(
+        self,
+        folder: str | os.PathLike[str],
+        stem: str = "data",
+        *,
+        compress: bool = False,
+        rank: ArrayLike | None = None,
+    ) -> list[Path]:
+        """Write the run as vt does, one file ``<stem>.<rank>.json`` for each rank.
+
+        A trace that was read keeps everything: unknown keys, spellings of numbers, subphases,
+        attributes, metadata.  As recorded, each file's text is the same to the byte.
+
+        Parameters
+        ----------
+        folder : path
+            Made where it does not exist.  Each file is replaced as a whole.
+        stem : str
+        compress : bool
+            With Brotli, under the same name.
+        rank : (t,) array of int, optional
+            Another placement, a rank for each task of the trace.  A task goes into the file of its
+            rank, with ``node`` replaced; a communication goes with the end that it was recorded
+            with (vt records messages with their sender, broadcasts with the receiver).
+
+        Returns
+        -------
+        list of Path
+
+        Raises
+        ------
+        DomainError, OutOfRangeError
+            A placement of the wrong length, with a rank that is none, or that moves an object
+            which may not migrate; a run of more ranks under this name in the folder.
+        """
+        where = self.task_rank if rank is None else self._placement(rank)
+        if self._run is None or self._phases is None:
+            text = made.texts(self, where)
+        else:
+            self._check_recorded(self._run.arrays, self._phases)
+            text = vt.texts(self._run, self._phases, self.task_entity, where)
+        return vt.write(folder, stem, self.n_ranks, text, compress)
+
+    def _check_recorded(self, arrays: dict[str, Any], phases: I64) -> None:
+        """The text of a record can only be written with the tasks that it has."""
+        _, tasks = vt.rows(arrays["task_ptr"], phases)
+        for name in ("task_entity", "task_rank", "task_load"):
+            if not np.array_equal(getattr(self, name), arrays[name][tasks]):
+                raise DomainError(
+                    f"{name} is not as recorded: expected a placement as rank=; other changes are "
+                    f"written by Trace.from_snapshots(trace).write(...)"
+                )
+
+    def _placement(self, rank: ArrayLike) -> I32:
+        given = np.asarray(rank)
+        if given.dtype.kind not in "iu" or given.shape != self.task_rank.shape:
+            raise DomainError(
+                f"rank has shape {given.shape} and dtype {given.dtype}: expected "
+                f"{self.task_rank.shape} integers, one for each task"
+            )
+        bad = np.flatnonzero((given < 0) | (given >= self.n_ranks))
+        if len(bad):
+            raise OutOfRangeError(
+                f"rank[{bad[0]}] is {given[bad[0]]}: expected 0 ... {self.n_ranks - 1}"
+            )
+        pinned = ~self.entity_migratable[self.task_entity]
+        bad = np.flatnonzero(pinned & (given != self.task_rank))
+        if len(bad):
+            raise DomainError(
+                f"rank[{bad[0]}] is {given[bad[0]]}: object "
+                f"{self.entity_key[self.task_entity[bad[0]]]} may not migrate from rank "
+                f"{self.task_rank[bad[0]]}"
+            )
+        return given.astype(np.int32)
+
+    # ---- other forms ------------------------------------------------------------------------
+
+    def tasks(self, phase: int | None = None) -> pd.DataFrame:
+        """The tasks as a pandas DataFrame, one row each.
+
+        Columns are the phase's id, `rank`, `key`, `load` in seconds, what the record says of the
+        entity, `bytes` and `memory`, and the numbers of ``user_defined`` that occur (NaN where a
+        task has none).  Number columns are views of the trace's arrays where they can be.
+
+        Parameters
+        ----------
+        phase : int, optional
+            Only phase number `phase`, as in ``trace[phase]``.  Default: all.
+
+        Raises
+        ------
+        MissingPartError
+            pandas is absent.
+        """
+        trace = self if phase is None else self._one(phase)
+        entity = trace.task_entity
+        columns: dict[str, Any] = {
+            "phase": np.repeat(trace.phase_id, np.diff(trace.task_ptr)),
+            "rank": trace.task_rank,
+            "key": trace.entity_key[entity],
+            "load": trace.task_load,
+            "migratable": trace.entity_migratable[entity],
+            "home": trace.entity_home[entity],
+            "collection": trace.entity_collection[entity],
+        }
+        for name in ("bytes", "memory"):
+            if getattr(trace, f"task_{name}") is not None:
+                columns[name] = getattr(trace, f"task_{name}")
+        if trace._run is not None and trace._phases is not None:
+            arrays = trace._run.arrays
+            _, tasks = vt.rows(arrays["task_ptr"], trace._phases)
+            columns.update({k: arrays[k][tasks] for k in _core.VT_USER if k in arrays})
+        return _pandas().DataFrame(columns, copy=False)
+
+    def communications(self, phase: int | None = None) -> pd.DataFrame:
+        """The communications as a pandas DataFrame, one row each, dangling ones included.
+
+        Columns are the phase's id, `type`, `rank` (whose file has it), `from` and `to` (keys as
+        recorded) with `from_type` and `to_type`, `src` and `dst` (entities of the trace; -1 where
+        that end is no task of the phase), `bytes` and `messages`.
+
+        Parameters
+        ----------
+        phase : int, optional
+            Only phase number `phase`, as in ``trace[phase]``.  Default: all.
+
+        Raises
+        ------
+        MissingPartError
+            pandas is absent.
+        """
+        pandas = _pandas()
+        trace = self if phase is None else self._one(phase)
+        if trace._run is None or trace._phases is None:
+            return pandas.DataFrame(trace._edge_columns(), copy=False)
+        arrays = trace._run.arrays
+        ptr, comms = vt.rows(arrays["comm_ptr"], trace._phases)
+        part = {k[5:]: a[comms] for k, a in arrays.items() if k.startswith("comm_")}
+        columns: dict[str, Any] = {"phase": np.repeat(trace.phase_id, np.diff(ptr))}
+        for name in ("type", "rank", "from", "from_type", "to", "to_type", "src", "dst"):
+            columns[name] = part[name]
+            if name.endswith("type"):
+                texts = _core.VT_COMM_TYPES if name == "type" else _core.VT_ENTITY_TYPES
+                columns[name] = pandas.Categorical.from_codes(part[name], list(texts))
+        columns |= {"bytes": part["bytes"], "messages": part["messages"]}
+        return pandas.DataFrame(columns, copy=False)
+
+    def _one(self, phase: int) -> Trace:
+        i = self._index(phase)
+        return self._part(np.arange(i, i + 1))
+
+    def _edge_columns(self) -> dict[str, Any]:
+        """`communications` of a trace that was not read: its edges."""
+        phase = np.repeat(np.arange(self.n_phases), np.diff(self.edge_ptr))
+        return {
+            "phase": self.phase_id[phase],
+            "from": self.entity_key[self.edge_src],
+            "to": self.entity_key[self.edge_dst],
+            "src": self.edge_src,
+            "dst": self.edge_dst,
+            "bytes": self.edge_bytes,
+            "messages": self.edge_messages,
+        }
+
+    def __repr__(self) -> str:
+        dangling = f", {self.dangling_edges} dangling" if self.dangling_edges else ""
+        return (
+            f"<Trace: {self.n_phases} phases on {self.n_ranks} ranks, {self.n_entities} objects, "
+            f"{len(self.task_load)} tasks, {len(self.edge_src)} edges{dangling}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from pylb.show import thumbnail
+
+        return thumbnail.of_trace(self)
+
+
+def _frozen(a: Any) -> Any:
+    a.flags.writeable = False
+    return a
+
+
+def _sizes(arrays: dict[str, Any], first: str, second: str) -> I64 | None:
+    """Bytes of each task: `first` where recorded, else `second`, else 0; None if nowhere."""
+    columns = [arrays[name] for name in (first, second) if name in arrays]
+    if not columns:
+        return None
+    out = columns[0] if len(columns) == 1 else np.where(np.isnan(columns[0]), *columns[::-1])
+    if np.nanmax(out, initial=0) >= 2.0**63:
+        raise FormatError(f"{first} or {second} is {np.nanmax(out):g}: expected below 2**63")
+    whole: I64 = np.ceil(np.nan_to_num(out)).astype(np.int64)
+    whole.flags.writeable = False
+    return whole
+
+
+def _pick(a: Any, rows: Any) -> Any:
+    return None if a is None else _frozen(a[rows])
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise MissingPartError("this needs pandas: pip install pandas") from None
+    return pandas

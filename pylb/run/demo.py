@@ -1,0 +1,86 @@
+"""A small program that balances itself on virtual ranks: a run to look at, made in seconds."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from pylb.run.balancer import Balancer
+from pylb.run.report import Report
+from pylb.virtual import VirtualCluster
+
+SLOW = (5e-6, 4e-9)  # seconds per message and per byte: a balancing is to cost something
+GHOST = np.zeros(1024)  # what neighbours send each other in an iteration, 8 KiB
+
+
+class Cell:
+    """A piece of a ring through which a hot spot travels; its data are what migrates."""
+
+    def __init__(self, place: float) -> None:
+        self.place = place
+        self.data = np.zeros(8192)
+
+    def seconds(self, iteration: int, iterations: int) -> float:
+        """What its next iteration takes."""
+        apart = abs((self.place - 1.5 * iteration / iterations + 0.5) % 1.0 - 0.5)
+        return float(1e-3 * (1.0 + 8.0 * np.exp(-0.5 * (apart / 0.06) ** 2)))
+
+
+def program(
+    comm: Any,
+    n_objects: int,
+    iterations: int,
+    save: str | os.PathLike[str] | None = None,
+    report: str | os.PathLike[str] | None = None,
+    **balancing: Any,
+) -> Report:
+    """The program, on one rank: an ordinary loop of the `Balancer`."""
+    lb = Balancer(comm, **balancing)
+    for key in range(n_objects):
+        if key * lb.n_ranks // n_objects == lb.rank:
+            lb.add(key, Cell(key / n_objects))
+    for it in lb.iterate(iterations):
+        for key, cell in lb.local():
+            comm.elapse(cell.seconds(it, iterations))
+            lb.send((key + 1) % n_objects, key, GHOST)
+            lb.send((key - 1) % n_objects, key, GHOST)
+    if save is not None:
+        lb.save(save)
+    return lb.report(report)
+
+
+def run(
+    n_ranks: int = 8,
+    n_objects: int = 128,
+    iterations: int = 200,
+    *,
+    save: str | os.PathLike[str] | None = None,
+    report: str | os.PathLike[str] | None = None,
+    **balancing: Any,
+) -> Report:
+    """Run it on `n_ranks` virtual ranks.
+
+    Virtual time passes by what the program declares alone, so that the loads are the same in every
+    run; what strategies take is measured, as everywhere.
+
+    Parameters
+    ----------
+    n_ranks, n_objects, iterations : int
+    save, report : path, optional
+        Where `Balancer.save` and `Balancer.report` write.
+    **balancing
+        Of `Balancer`: strategy, trigger, every, mode, ...
+
+    Returns
+    -------
+    Report
+
+    Examples
+    --------
+    >>> pylb.demo.run(n_ranks=16, save="run.h5", report="run.html")
+    """
+    cluster = VirtualCluster(n_ranks, clock="none", network=SLOW)
+    reports: list[Report] = cluster.run(program, n_objects, iterations, save, report, **balancing)
+    return reports[0]

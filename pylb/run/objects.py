@@ -1,0 +1,213 @@
+"""The objects of one rank, and where all objects live."""
+
+from __future__ import annotations
+
+import operator
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pylb import _core
+from pylb.comm.transport import Transport
+from pylb.errors import DomainError, UnknownKeyError
+from pylb.model.snapshot import F64, I32, I64
+
+ESTIMATE_ROWS = 9  # csrc/measure/estimate.h
+HERE = 4  # the first of the rows of the passes on this rank
+FACTS = 5  # of an object, in whole numbers
+
+
+@dataclass
+class Item:
+    """An object of this rank and what is known of it.
+
+    Attributes
+    ----------
+    nbytes : int
+        What a migration sends: as the user said, else as `sizes.Sizes` has measured, else 0.
+    memory : int
+        What it occupies; -1: nobody said.
+    work : float
+        As the user estimated it, in any unit; 0: nobody did.
+    home : int
+        The rank where it was added.
+    past : tuple of float
+        What was known of its load where it was before (a column of `Store.estimates`).
+    """
+
+    key: int
+    value: Any
+    nbytes: int = 0
+    memory: int = -1
+    migratable: bool = True
+    work: float = 0.0
+    home: int = 0
+    past: tuple[float, ...] = (0.0,) * ESTIMATE_ROWS
+
+    def facts(self) -> tuple[int, ...]:
+        """What is known of it in whole numbers: `FACTS` of them."""
+        return self.key, self.nbytes, self.memory, self.migratable, self.home
+
+
+def key_of(key: Any, name: str = "key") -> int:
+    """`key` as int64."""
+    try:
+        out = operator.index(key)
+    except TypeError:
+        raise DomainError(f"{name} is {key!r}: expected an integer") from None
+    if not -(2**63) <= out < 2**63:
+        raise DomainError(f"{name} is {out}: expected an integer of 64 bits")
+    return out
+
+
+@dataclass
+class Changes:
+    """Objects of this rank that the other ranks do not know to have come or gone.
+
+    Attributes
+    ----------
+    new : dict of Item
+        By key.
+    gone : set of int
+    """
+
+    new: dict[int, Item] = field(default_factory=dict)
+    gone: set[int] = field(default_factory=set)
+
+    def __len__(self) -> int:
+        return len(self.new) + len(self.gone)
+
+    def share(self, transport: Transport) -> tuple[list[I64], set[int]]:
+        """The new keys of each rank, and all keys that are gone.  Collective."""
+        mine = np.array([len(self.new), *self.new, *self.gone], np.int64)
+        every = [np.frombuffer(b, np.int64) for b in transport.allgather(mine)]
+        new = [keys[1 : 1 + keys[0]] for keys in every]
+        gone = [keys[1 + keys[0] :] for keys in every]
+        return new, set(np.concatenate(gone).tolist())
+
+
+class Store:
+    """The objects of this rank, in order of key, with the clock on them.
+
+    Attributes
+    ----------
+    items : dict of Item
+        By key, ascending once `arrange` was called.
+    recorder : _core.Recorder
+        Gives (key, object) and adds what the loop's body takes to `seconds`.
+    seconds : (n,) float64
+        Loads of the pass so far.
+    estimates : (9, n) float64
+        What is known of the objects' loads, in the first row the load that is expected of each
+        (``csrc/measure/estimate.h``); it goes with an object that migrates.
+    window : (n,) float64
+        Sum of the loads of `passes` passes since the last balancing.
+    """
+
+    def __init__(self, clock: str) -> None:
+        self.clock = clock
+        self.items: dict[int, Item] = {}
+        self._order: list[int] = []
+        self.estimates: F64 = np.zeros((ESTIMATE_ROWS, 0))
+        self.window: F64 = np.zeros(0)
+        self.passes = 0
+        self.arrange()
+
+    def arrange(self) -> None:
+        """After a change of the objects: order by key; what is known of their loads is kept."""
+        known = dict(zip(self._order, self.estimates.T.tolist(), strict=True))
+        sums = dict(zip(self._order, self.window.tolist(), strict=True))
+        self.items = dict(sorted(self.items.items()))
+        self._order = list(self.items)
+        past = [known.get(key, item.past) for key, item in self.items.items()]
+        self.estimates = np.array(past).reshape(-1, ESTIMATE_ROWS).T.copy()
+        self.window = np.array([sums.get(key, 0.0) for key in self._order])
+        self.seconds: F64 = np.zeros(len(self.items))
+        self.recorder = _core.Recorder(
+            tuple((key, item.value) for key, item in self.items.items()), self.seconds, self.clock
+        )
+
+    def change(self, changes: Changes) -> None:
+        """Objects come and go; `arrange` afterwards."""
+        for key in changes.gone:
+            self.items.pop(key, None)
+        self.items.update(changes.new)
+
+    def end_pass(self) -> None:
+        """The loads of the pass enter the estimates and the window."""
+        _core.end_pass(self.seconds, self.estimates, self.window)
+        self.passes += 1
+
+    def forget(self) -> None:
+        """The window begins anew."""
+        self.window.fill(0.0)
+        self.passes = 0
+
+    def leave(self, keys: I64, factor: F64) -> None:
+        """These objects, in order of key, go to ranks that are faster by `factor`: estimates are
+        those ranks' seconds, and nothing is known of the passes there.
+        """
+        at = np.searchsorted(np.array(self._order, np.int64), keys)
+        for row in (0, 2, 3):  # all but the number of passes
+            self.estimates[row, at] /= factor
+        self.estimates[HERE:, at] = 0.0
+
+    def past(self, key: int) -> tuple[float, ...]:
+        """What is known of the load of an object that was here when `arrange` was called."""
+        return tuple(self.estimates[:, bisect_left(self._order, key)].tolist())
+
+
+class Directory:
+    """Where every object lives; the same on all ranks.
+
+    Attributes
+    ----------
+    keys : (n,) int64
+        Of all objects, ascending.
+    rank : (n,) int32
+        Where they live.
+    rank_of : dict
+        The same, by key.
+    """
+
+    def __init__(self) -> None:
+        self.keys: I64 = np.zeros(0, np.int64)
+        self.rank: I32 = np.zeros(0, np.int32)
+        self.rank_of: dict[int, int] = {}
+
+    def add(self, keys: list[I64]) -> None:
+        """Take in the new keys of each rank.
+
+        Raises
+        ------
+        UnknownKeyError
+            A key that there is already; names both ranks.  Nothing is taken in then.
+        """
+        ranks = [np.full(len(k), r, np.int32) for r, k in enumerate(keys)]
+        every = np.concatenate([self.keys, *keys])
+        rank = np.concatenate([self.rank, *ranks])
+        order = np.argsort(every, kind="stable")
+        every, rank = every[order], rank[order]
+        twice = np.flatnonzero(every[1:] == every[:-1])
+        if len(twice):
+            i = twice[0]
+            first, second = sorted(rank[i : i + 2].tolist())
+            raise UnknownKeyError(
+                f"key {every[i]} was added twice: on rank {first} and on rank {second}"
+            )
+        self.keys = every
+        self.move(rank)
+
+    def remove(self, keys: set[int]) -> None:
+        """Objects are gone."""
+        if keys:
+            stays = ~np.isin(self.keys, list(keys))
+            self.keys = self.keys[stays]
+            self.move(self.rank[stays])
+
+    def move(self, rank: I32) -> None:
+        """Objects live there from now on."""
+        self.rank = rank
+        self.rank_of = dict(zip(self.keys.tolist(), rank.tolist(), strict=True))

@@ -1,0 +1,223 @@
+"""The record of a run and the report on it."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb import console
+from pylb.decide.receipts import History
+from pylb.errors import DomainError
+from pylb.model.metrics import Reductions, reduction
+from pylb.model.snapshot import F64
+from pylb.show.plain import plain
+
+SUFFIXES = (".html", ".json", ".txt")
+
+
+class Row(NamedTuple):
+    """Figures of one iteration, as in `Iterations`."""
+
+    time: float
+    max: float
+    mean: float
+    idle: float
+    utilization: float
+    min: float
+    messages: float = 0.0
+    bytes: float = 0.0
+
+
+class Log:
+    """A `Row` for each iteration so far."""
+
+    def __init__(self) -> None:
+        self._blocks: list[F64] = []
+        self._rows: list[Row] = []  # behind the blocks
+        self._n = 0
+
+    def __len__(self) -> int:
+        return self._n
+
+    def append(self, row: Row) -> None:
+        """One more iteration."""
+        self._rows.append(row)
+        self._n += 1
+
+    def extend(self, rows: F64) -> None:
+        """(m, 8): m more iterations."""
+        if self._rows:
+            self.table()
+        self._blocks.append(rows)
+        self._n += len(rows)
+
+    @property
+    def last(self) -> Row | None:
+        """The last one; None: there is none."""
+        if self._rows:
+            return self._rows[-1]
+        return Row(*self._blocks[-1][-1].tolist()) if self._blocks and self._n else None
+
+    def table(self) -> F64:
+        """(n, 8), of all iterations."""
+        if self._rows or len(self._blocks) != 1:
+            last = np.array(self._rows, np.float64).reshape(-1, len(Row._fields))
+            self._blocks, self._rows = [np.concatenate([*self._blocks, last])], []
+        return self._blocks[0]
+
+
+class Iterations(NamedTuple):
+    """Figures of every iteration so far, the same on every rank.
+
+    Attributes
+    ----------
+    time : (n,) float64
+        Seconds that the pass took on the rank where it took longest.
+    max, mean : (n,) float64
+        Seconds: load of the most loaded rank, mean load of the ranks.
+    max_over_mean : (n,) float64
+        1 is perfect, also where there is no load.
+    idle : (n,) float64
+        Seconds, mean of the ranks: waiting for others at the end of the pass before; with a lag,
+        whatever passed between two AtSyncs while no object was timed.
+    utilization : (n,) float64
+        The lowest of a rank: load / (load + idle), Menon 2012, eq. 3.2.
+    min : (n,) float64
+        Seconds: load of the least loaded rank.
+    idle_mean, idle_max : (n,) float64
+        Seconds that the mean rank and the least loaded one waited for the most loaded: max - mean,
+        max - min (Dasgupta 2013, eq. 1 and 2, of an iteration at whose end all ranks meet).
+    """
+
+    time: F64
+    max: F64
+    mean: F64
+    max_over_mean: F64
+    idle: F64
+    utilization: F64
+    min: F64
+
+    @property
+    def idle_mean(self) -> F64:
+        """Seconds: max - mean."""
+        return self.max - self.mean
+
+    @property
+    def idle_max(self) -> F64:
+        """Seconds: max - min."""
+        return self.max - self.min
+
+    @classmethod
+    def of(cls, rows: F64) -> Iterations:
+        """From the table of a `Log`."""
+        time, most, mean, idle, utilization, least = map(np.ascontiguousarray, rows.T[:6])
+        ratio = np.divide(most, mean, out=np.ones_like(most), where=mean > 0)
+        return cls(time, most, mean, ratio, idle, utilization, least)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run was like.  ``print(report)`` shows it, ``report.to_dict()`` is ready for JSON.
+
+    Attributes
+    ----------
+    n_ranks, n_objects, iterations : int
+    strategy, trigger : str
+    seconds : float
+        In the loops, on this rank.
+    iteration_seconds : float
+        Sum of the iterations' times.
+    mean_max_over_mean : float
+        Sum of the maxima over the sum of the means of all iterations.
+    idle_mean, idle_max : float
+        Seconds that the mean rank waited for the most loaded one, over all iterations; and that the
+        least loaded rank of each iteration did (Dasgupta 2013, eq. 1 and 2).
+    balancing_seconds : float
+        Sum of the balancings' costs.
+    migrations, bytes : int
+    history : History
+        A receipt for each decision.
+    would_save : float
+        In shadow mode, seconds that balancing would have saved: of the longest ranks' loads, less
+        its cost; else nan.
+    """
+
+    n_ranks: int
+    n_objects: int
+    iterations: int
+    strategy: str
+    trigger: str
+    seconds: float
+    iteration_seconds: float
+    mean_max_over_mean: float
+    idle_mean: float
+    idle_max: float
+    balancing_seconds: float
+    migrations: int
+    bytes: int
+    history: History
+    would_save: float = math.nan
+
+    def reductions(self, other: Report) -> Reductions:
+        """By how many percent the idle times are below those of another run (Dasgupta eq. 5)."""
+        return Reductions(
+            reduction(self.idle_mean, other.idle_mean), reduction(self.idle_max, other.idle_max)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every field by name; figures that are not known are None."""
+        out = {**self.__dict__, "history": [r.to_dict() for r in self.history]}
+        return {k: plain(v) for k, v in out.items()}
+
+    def __str__(self) -> str:
+        out = io.StringIO()
+        would = "would be " if not math.isnan(self.would_save) else ""
+        rows: list[list[Any]] = [
+            ["ranks", self.n_ranks, ""],
+            ["objects", self.n_objects, ""],
+            ["strategy", self.strategy, ""],
+            ["trigger", self.trigger, ""],
+            ["iterations", self.iterations, ""],
+            ["time in the loops", self.seconds, "s"],
+            ["time of the iterations", self.iteration_seconds, "s"],
+            ["max/mean over all iterations", self.mean_max_over_mean, ""],
+            ["idle for the most loaded rank: mean", self.idle_mean, "s"],
+            ["... of the least loaded", self.idle_max, "s"],
+            [f"{would}balancings", len(self.history.balancings), ""],
+            [f"{would}time of the balancings", self.balancing_seconds, "s"],
+            [f"{would}migrations", self.migrations, ""],
+            [f"{would}moved", self.bytes, "B"],
+        ]
+        if would:
+            rows.append(["balancing would have saved", self.would_save, "s"])
+        console.show(["", "", ""], rows, title="Run", file=out)
+        if self.history:
+            out.write(f"\nDecisions\n{self.history}")
+        return out.getvalue()
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write ``.json`` or ``.txt``, as the suffix says; for a page see `Balancer.report`."""
+        suffix = check_suffix(path)
+        if suffix == ".html":
+            raise DomainError(
+                f"path is {os.fspath(path)!r}: expected .json or .txt; a page needs the run"
+            )
+        text = json.dumps(self.to_dict(), indent=1) + "\n" if suffix == ".json" else str(self)
+        Path(path).write_text(text)
+
+
+def check_suffix(path: str | os.PathLike[str]) -> str:
+    """The suffix of `path`, or DomainError with those that can be written."""
+    suffix = Path(path).suffix
+    if suffix not in SUFFIXES:
+        raise DomainError(
+            f"path is {os.fspath(path)!r}: expected a suffix of {', '.join(SUFFIXES)}"
+        )
+    return suffix

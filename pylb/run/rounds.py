@@ -1,0 +1,153 @@
+"""A placement that no rank computes alone: each runs the agent of its own objects, in rounds."""
+
+from __future__ import annotations
+
+import os
+import socket
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb import _core
+from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.transport import Sends, Stats, Transport
+from pylb.model.snapshot import I32
+from pylb.place.registry import Strategy
+from pylb.run.messages import Mailbox
+from pylb.run.objects import Directory, Store
+
+Tally = tuple[float, float, float, float, int, int, int]  # two sums, two maxima, three counts
+
+
+class Balance(NamedTuple):
+    """Of the ranks' times under a placement."""
+
+    max_over_mean: float
+    idle_mean: float
+    idle_max: float
+
+
+def neighbours(transport: Transport) -> I32:
+    """The ranks of this rank's node, ascending, itself among them.  Collective.
+
+    A node is a host; ``PYLB_NODE`` in the environment is its name where the host's is not.
+    """
+    mine = os.environ.get("PYLB_NODE") or socket.gethostname()
+    names = transport.allgather(mine.encode())
+    return np.flatnonzero([name == mine.encode() for name in names]).astype(np.int32)
+
+
+def place_in_rounds(
+    agreement: Agreement,
+    iteration: int,
+    strategy: Strategy,
+    params: dict[str, Any],
+    seed: int,
+    facts: tuple[Store, Mailbox, Directory],
+) -> tuple[I32, Balance, Balance]:
+    """The new rank of every object, and the balance before and after.  Collective.
+
+    The agents see nothing but their own objects, what they write to each other, and the tally of a
+    round.  Afterwards all ranks are told of the objects that move: the directory lists all.
+
+    Raises
+    ------
+    Exception
+        Of an agent, on all ranks.
+    """
+    agent: Any = None
+    received: Sends = []
+    tally: Tally = (0.0, 0.0, 0.0, 0.0, 0, 0, 0)
+    near = neighbours(agreement.transport)
+    while True:
+        sends: Sends = []
+        mine, error = tally, None
+        try:
+            if agent is None:
+                agent = _agent(agreement.transport, strategy, params, seed, facts, near)
+            sends, mine = agent.round(received, tally)
+        except Exception as why:
+            error = why
+        if error is None and agent.done:
+            break
+        stats, received = agreement.step(
+            Kind.PLACE,
+            iteration,
+            sends=sends,
+            error=error,
+            loads=np.array([mine[0]]),
+            idle=mine[1],
+            time=mine[2],
+            cost=mine[3],
+            n_objects=mine[4],
+            messages=mine[5],
+            message_bytes=mine[6],
+        )
+        received.sort(key=itemgetter(0))
+        tally = _tally(stats)
+    before, after = (_balance(agreement, iteration, seconds) for seconds in agent.times)
+    return _everywhere(agreement.transport, facts[2], agent.rank), before, after
+
+
+def _tally(s: Stats) -> Tally:
+    """The fields of a step's record that carry a tally."""
+    return (
+        s.load_sum, s.idle_sum, s.time_max, s.cost_max, s.n_objects, s.messages, s.message_bytes
+    )  # fmt: skip
+
+
+def _agent(
+    transport: Transport,
+    strategy: Strategy,
+    params: dict[str, Any],
+    seed: int,
+    facts: tuple[Store, Mailbox, Directory],
+    near: I32,
+) -> Any:
+    """The agent of this rank's part of the load database."""
+    store, mailbox, directory = facts
+    items = store.items.values()
+    passes = max(store.passes, 1)
+    keys = np.array([item.key for item in items], np.int64)
+    edges = mailbox.edges()
+    edges = edges[np.lexsort((edges[:, 1], edges[:, 0]))]
+    peers = np.searchsorted(directory.keys, edges[:, 1])
+    return _core.Agent(
+        strategy.name,
+        strategy.values(params),
+        seed,
+        transport.rank,
+        transport.size,
+        near,
+        1.0,
+        0.0,
+        -1,
+        np.searchsorted(directory.keys, keys),
+        store.estimates[0],
+        None,
+        np.array([item.migratable for item in items], bool),
+        np.searchsorted(keys, edges[:, 0]).astype(np.int32),
+        peers,
+        directory.rank[peers],
+        edges[:, 2] / passes,
+    )
+
+
+def _balance(agreement: Agreement, iteration: int, seconds: float) -> Balance:
+    stats, _ = agreement.step(Kind.PLACE, iteration, loads=np.array([seconds]))
+    mean = stats.load_sum / agreement.transport.size
+    ratio = stats.load_max / mean if mean > 0 else 1.0
+    return Balance(ratio, stats.load_max - mean, stats.load_max - stats.load_min)
+
+
+def _everywhere(transport: Transport, directory: Directory, own: I32) -> I32:
+    """The placement of all objects, of each rank's own."""
+    mine = np.flatnonzero(directory.rank == transport.rank)
+    moving = own != transport.rank
+    moves = np.stack([mine[moving], own[moving]]).astype(np.int64)
+    rank: I32 = directory.rank.copy()
+    for part in transport.allgather(moves):
+        which, to = np.frombuffer(part, np.int64).reshape(2, -1)
+        rank[which] = to
+    return rank

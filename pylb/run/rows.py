@@ -1,0 +1,468 @@
+"""Rows of arrays on ranks that are not alike: as many for each as it can do in the same time."""
+
+from __future__ import annotations
+
+import math
+import operator
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb import _core
+from pylb.comm import parcel
+from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.connect import agreement_of
+from pylb.comm.transport import Sends
+from pylb.decide.decider import BALANCE, WEIGH, TriggerLike, settings
+from pylb.decide.receipts import History
+from pylb.errors import DomainError, StateError
+from pylb.model.snapshot import F64, I64
+from pylb.model.speed_models import SpeedModels
+from pylb.place.registry import find
+
+MODELS = ("cpm", "fpm", "power")
+NEAR = 0.2  # of a rank's rows: a model's prediction from so near is off by noise alone
+
+
+class Division(NamedTuple):
+    """A call of `RowPartition.redistribute`, the same on all ranks.
+
+    Attributes
+    ----------
+    counts : (p,) int64
+        Rows of each rank before it.
+    seconds : (p,) float64
+        What they took: the mean of the timed blocks.
+    spread : float
+        Relative difference of the times, (longest - shortest) / shortest, of ranks with rows.
+    moved : int
+        Rows that changed their rank; 0: the spread was within the tolerance, or the model knows of
+        nothing that is better by more than chance may make it seem, or a rank's time was far off
+        for the first time.
+    """
+
+    counts: I64
+    seconds: F64
+    spread: float
+    moved: int
+
+
+class _When:
+    """When to move rows: the decider of `Balancer`, one iteration a call of `redistribute`."""
+
+    def __init__(self, n_ranks: int, trigger: TriggerLike) -> None:
+        divided = replace(find(_as_divided), name="rows")
+        given = settings(divided, trigger=trigger, unlike=False)
+        self._decider = given.decider(n_ranks)
+        self._decider.core.expect(None, math.nan)
+        self._before: I64 | None = None  # rows of each rank before the last move
+        self._ratio = 1.0  # max/mean of the last call
+        self._longest, self._calls = 0.0, 0  # seconds of the slowest rank, calls since then
+
+    @property
+    def history(self) -> History:
+        return self._decider.history
+
+    def asks(self, call: int, seconds: F64, models: SpeedModels) -> bool:
+        """The times of a call are known; whether to move rows."""
+        core, most, least = self._decider.core, float(seconds.max()), float(seconds.min())
+        self._longest, self._calls = self._longest + most, self._calls + 1
+        total, utilization = float(seconds.sum()), least / most if most > 0 else 1.0
+        self._ratio = most * len(seconds) / total if total > 0 else 1.0
+        figures = most, most, total / len(seconds), least, total, utilization
+        asked = core.observe(call, *figures, 0, 0)
+        ask = core.next(asked, False)
+        if ask == WEIGH and self._before is not None:
+            was = float(models.times(self._before).max())
+            core.weigh(self._calls * was - self._longest)
+            ask = core.next(asked, False)
+        return bool(ask == BALANCE)
+
+    def moved(self, before: I64, rows: int, cost: float) -> None:
+        """Rows have moved, in so many seconds of the slowest rank."""
+        core = self._decider.core
+        self._decider.choose()
+        ratios = [self._ratio, 1.0] * 2  # the models are to make all ranks end together
+        core.placed(np.array([*ratios, math.nan, *[0.0] * 6]), np.zeros(len(before)))
+        core.balanced(rows, 0, cost, cost, True)
+        self._before, self._longest, self._calls = before, 0.0, 0
+
+
+def _as_divided(snapshot: Any) -> Any:
+    """The parts of `RowPartition`: its models place the rows, not a strategy."""
+    return snapshot.rank
+
+
+class RowPartition:
+    """The rows 0 ... n-1 in a contiguous part for each rank, rank after rank.
+
+    Each rank's part is timed while the program works on it; `redistribute` compares the times,
+    and where they differ by more than `tol` moves rows.  Collective, like all its methods that
+    say so.
+
+    Parameters
+    ----------
+    comm : mpi4py communicator, VirtualComm or None
+        None: one rank.
+    n : int
+        Rows in all, 0 or more.  At first each rank has n/p of them.
+    model : {"fpm", "cpm", "power"}
+        What is known of a rank: its speed as a function of its rows, from all points met ("fpm",
+        Clarke 2010: also where a part may be too large for a rank's memory); the speed that was
+        measured last ("cpm", the traditional algorithm of the same paper); the same with parts
+        by Dasgupta 2013, eq. 3 and 4, and the largest remainder ("power").
+    tol : float
+        Clarke's epsilon: a relative difference of times up to it is balance; infinity: parts stay
+        as they are, and are timed.  "fpm" also leaves parts that its models cannot better by more
+        than the noise that was seen; and, where a rank would page, by more than the tolerance:
+        times may differ there for good.
+    trigger : str or callable, optional
+        When to move rows, as for `Balancer`: ``"auto"`` moves them when that pays, by what the last
+        moves cost and saved.  Default: whenever the times differ by more than `tol`.
+    models : SpeedModels, optional
+        Known beforehand: then the first parts follow from them.
+
+    Attributes
+    ----------
+    counts : (p,) int64
+        Rows of each rank.
+    history : list of Division
+        One for each `redistribute`.
+    models : SpeedModels
+    decisions : History
+        With a `trigger`, a receipt for each of its decisions.
+
+    Raises
+    ------
+    DomainError
+        An argument is out of its domain, or differs between the ranks.
+
+    Examples
+    --------
+    >>> part = pylb.RowPartition(comm, n, model="fpm", tol=0.05)
+    >>> A, b = whole_A[part.local], whole_b[part.local]
+    >>> for k in range(100):
+    ...     with part.timed():
+    ...         mine = (b - A @ x) / d
+    ...     A, b = part.redistribute(A, b)
+    """
+
+    def __init__(
+        self,
+        comm: Any,
+        n: int,
+        model: str = "fpm",
+        *,
+        tol: float = 0.05,
+        trigger: TriggerLike = None,
+        models: SpeedModels | None = None,
+    ) -> None:
+        self._agreement: Agreement = agreement_of(comm)
+        transport = self._agreement.transport
+        self.rank, self.size = transport.rank, transport.size
+        error: Exception | None = None
+        try:
+            self._check(n, model, tol, models)
+        except DomainError as why:
+            error = why
+        words = f"n={n}, model={model!r}, tol={tol!r}, trigger={trigger!r}"
+        known = () if models is None or error else (models.start, models.rows, models.speed)
+        self._calls = 0
+        self._step(words, b"".join(a.tobytes() for a in known), error=error)
+        self.n, self.model, self.tol = operator.index(n), model, tol
+        self.models = models if models is not None else SpeedModels([((), ())] * self.size)
+        self._set(
+            self._arrange(
+                _core.apportion(np.ones(self.size), self.n)
+                if models is None
+                else self.models.split(self.n)
+            )
+        )
+        self.history: list[Division] = []
+        self._repeats = _core.Repeats(self.size)
+        self._when = _When(self.size, trigger) if trigger is not None else None
+        self._seconds, self._blocks, self._timing = 0.0, 0, False
+
+    def _check(self, n: Any, model: Any, tol: Any, models: Any) -> None:
+        try:
+            count = operator.index(n)
+        except TypeError:
+            count = -1
+        if not 0 <= count <= 10**12:
+            raise DomainError(f"n is {n!r}: expected a number of rows, 0 ... 1e12")
+        if model not in MODELS:
+            raise DomainError(f"model is {model!r}: expected {', '.join(map(repr, MODELS))}")
+        if not isinstance(tol, (int, float)) or not tol >= 0:
+            raise DomainError(f"tol is {tol!r}: expected a relative difference, 0 or more")
+        if models is not None and len(models) != self.size:
+            raise DomainError(f"models has {len(models)} ranks: expected {self.size}")
+
+    def _step(self, words: str, data: bytes = b"", **more: Any) -> Sends:
+        """A collective step: the same call with the same words on all ranks."""
+        fingerprint = zlib.crc32(words.encode() + data)
+        _, received = self._agreement.step(Kind.ROWS, self._calls, (fingerprint, words), **more)
+        return received
+
+    @property
+    def decisions(self) -> History:
+        """A receipt for each decision of the trigger; empty without one."""
+        return History() if self._when is None else self._when.history
+
+    # ---- where the rows are --------------------------------------------------------------------
+
+    @property
+    def offsets(self) -> I64:
+        """First row of each rank, and n; (p + 1,) int64."""
+        return np.concatenate([[0], np.cumsum(self.counts)])
+
+    @property
+    def local(self) -> slice:
+        """The rows of this rank."""
+        return slice(*self.offsets[self.rank : self.rank + 2].tolist())
+
+    def _arrange(self, counts: I64) -> I64:
+        """The box of each rank, for so many rows."""
+        ends = np.cumsum(counts)
+        return np.stack([ends - counts, ends], axis=1)
+
+    def _set(self, boxes: I64) -> None:
+        self._boxes, self.counts = boxes, _sizes(boxes)
+
+    def __repr__(self) -> str:
+        return (
+            f"<RowPartition: {self.n} rows on {self.size} ranks, {self.counts.min()} to "
+            f"{self.counts.max()} each; rank {self.rank} has {self.local.start}:{self.local.stop}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from pylb.show import thumbnail
+
+        return thumbnail.of_rows(self)
+
+    @property
+    def balanced(self) -> bool:
+        """Whether the last `redistribute` found nothing to move."""
+        return bool(self.history) and self.history[-1].moved == 0
+
+    # ---- the loop ------------------------------------------------------------------------------
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """What this rank does with its rows, and nothing that waits for others.
+
+        Of several blocks before a `redistribute` the mean counts, so each rank must have as many.
+        A block that raises does not count.
+        """
+        if self._timing:
+            raise StateError("timed() inside of timed()")
+        self._timing, start = True, _core.clock()
+        try:
+            yield
+            self._seconds += _core.clock() - start
+            self._blocks += 1
+        finally:
+            self._timing = False
+
+    def redistribute(self, *arrays: Any) -> Any:
+        """Compare the times, and where they differ by more than `tol` move rows.  Collective.
+
+        Clarke's step: times to all ranks; within the tolerance nothing happens; else new parts by
+        the model, and only the rows that change their rank travel, each once, straight to it.
+
+        Parameters
+        ----------
+        *arrays : ndarray or scipy.sparse matrix or array
+            This rank's rows of each; all arrays that the program holds by rows in one call.
+
+        Returns
+        -------
+        array, or tuple of arrays
+            This rank's rows of each from now on; the same objects where nothing has moved.
+
+        Raises
+        ------
+        DomainError
+            An array is of another kind, or has not this rank's number of rows; ranks gave
+            different arrays.  Nothing has moved.
+        StateError
+            A rank with rows has not timed anything.
+        """
+        self._calls += 1
+        error: Exception | None = None
+        words = ""
+        try:
+            words = ", ".join(self._describe(i, a) for i, a in enumerate(arrays))
+            if self._blocks == 0 and self.counts[self.rank] > 0:
+                raise StateError("redistribute() without a timed() block before it")
+        except Exception as why:
+            error = why
+        self._step(words, error=error)
+        seconds = self._gather()
+        spread = self._spread(seconds)
+        sure, due = self._learn(seconds), spread > self.tol
+        if self._when is not None:
+            due = self._when.asks(self._calls, seconds, self.models)
+        new = self._divide() if sure and due else self._boxes
+        moved = int(self.counts.sum() - _sizes(_overlap(self._boxes, new)).sum())
+        if moved:
+            start = _core.clock()
+            arrays = self._exchange(arrays, new)
+            self._repeats.begin()
+            if self._when is not None:
+                stats, _ = self._agreement.step(Kind.ROWS, self._calls, cost=_core.clock() - start)
+                self._when.moved(self.counts, moved, stats.cost_max)
+        else:
+            new = self._boxes  # an empty part has a place too
+        self.history.append(Division(self.counts, seconds, spread, moved))
+        self._set(new)
+        return arrays[0] if len(arrays) == 1 else arrays
+
+    def _describe(self, index: int, array: Any) -> str:
+        sparse = hasattr(array, "tocsr")
+        if not (sparse or isinstance(array, np.ndarray)) or array.ndim == 0:
+            raise DomainError(
+                f"array {index} is a {type(array).__name__}: expected an ndarray or a matrix of "
+                "scipy.sparse, with rows"
+            )
+        if array.shape[0] != self.counts[self.rank]:
+            raise DomainError(
+                f"array {index} has {array.shape[0]} rows: expected {self.counts[self.rank]}, "
+                "those of this rank (all arrays go in one call)"
+            )
+        form = array.format if sparse else "array"
+        return f"{form} of {array.dtype} (rows, {', '.join(map(str, array.shape[1:]))})"
+
+    def _gather(self) -> F64:
+        """Mean seconds of each rank's blocks."""
+        mine = np.array([self._seconds / max(self._blocks, 1)])
+        self._seconds, self._blocks = 0.0, 0
+        every = self._agreement.transport.allgather(mine)
+        return np.frombuffer(b"".join(every), np.float64)
+
+    def _spread(self, seconds: F64) -> float:
+        busy = seconds[self.counts > 0]
+        if len(busy) == 0 or busy.max() <= 0.0:
+            return 0.0
+        return float((busy.max() - busy.min()) / max(busy.min(), 1e-9))
+
+    def _learn(self, seconds: F64) -> bool:
+        """The times enter the models; whether they are to be acted on."""
+        busy = self.counts > 0
+        if not busy.any():
+            return False
+        if self.model != "fpm":
+            self.models.constant(self.counts, seconds)
+            return True
+        near = busy & self.models.near(self.counts, NEAR)
+        if near.any() and not self._repeats.n.any():
+            self._repeats.predicted(seconds, self.models.times(self.counts), near)
+        sure = self._repeats.observe(seconds, busy)
+        self.models.update(self.counts, self._repeats.mean)
+        return sure
+
+    def _divide(self) -> I64:
+        if self.model == "power":
+            return self._arrange(_core.apportion(self.models.speeds(self.counts), self.n))
+        if self.model == "cpm":
+            return self._arrange(self.models.split(self.n))
+        now = self._repeats.mean
+        return self._boxes if self._spread(now) <= self.tol else self._functional(now.max())
+
+    def _functional(self, now: float) -> I64:
+        """Parts by the functional models, or those that there are where they are hardly longer.
+
+        Where they may take a rank far over the edge of its memory they have to be worth it: ranks
+        keep to what they are known to hold where all would take longer by no more than `tol`
+        (``csrc/measure/repeats.h``).
+        """
+        wary = self.models.wary()
+        bold, safe = (self._arrange(models.split(self.n)) for models in (self.models, wary))
+        prospects = (
+            self._longest(self.models, bold),
+            self._longest(wary, bold),
+            self._longest(wary, safe),
+        )
+        chosen = self._repeats.choose(now, *prospects, self.tol)
+        return (self._boxes, bold, safe)[chosen]
+
+    @staticmethod
+    def _longest(models: SpeedModels, boxes: I64) -> float:
+        return float(models.times(_sizes(boxes)).max())
+
+    def _exchange(self, arrays: tuple[Any, ...], new: I64) -> tuple[Any, ...]:
+        """What this rank has of all arrays from now on, from whoever has it."""
+        error: Exception | None = None
+        pieces: dict[int, list[Any]] = {}
+        sends: Sends = []
+        try:
+            pieces = self._pieces(arrays, new)
+            sends = [(to, parcel.pack(p)) for to, p in pieces.items() if to != self.rank]
+        except Exception as why:
+            error = why
+        received = self._step("rows", sends=sends, error=error)
+        got = {source: parcel.unpack(parts) for source, parts in received}
+        if self.rank in pieces:
+            got[self.rank] = pieces[self.rank]
+        sources = sorted(got)
+        places = _within(new[self.rank], self._boxes[sources])
+        shape = _shape(new[self.rank])
+        return tuple(
+            _join(array, shape, [got[source][i] for source in sources], places)
+            for i, array in enumerate(arrays)
+        )
+
+    def _pieces(self, arrays: tuple[Any, ...], new: I64) -> dict[int, list[Any]]:
+        """This rank's part of all arrays, by the rank that will have it."""
+        meets = _sizes(_overlap(self._boxes[self.rank], new)) > 0
+        forms = [array.tocsr() if hasattr(array, "tocsr") else array for array in arrays]
+        to = np.flatnonzero(meets).tolist()
+        places = _within(self._boxes[self.rank], new[to])
+        return {rank: [array[at] for array in forms] for rank, at in zip(to, places, strict=True)}
+
+
+# Parts are boxes: first and end along each axis, (p, 2) of rows, (p, 4) of tiles.
+
+
+def _overlap(box: I64, boxes: I64) -> I64:
+    """What each of the boxes has in common with one, or each with its own; perhaps nothing."""
+    out: I64 = boxes.copy()
+    out[:, 0::2] = np.maximum(box[..., 0::2], boxes[:, 0::2])
+    out[:, 1::2] = np.maximum(np.minimum(box[..., 1::2], boxes[:, 1::2]), out[:, 0::2])
+    return out
+
+
+def _shape(box: I64) -> tuple[int, ...]:
+    return tuple((box[1::2] - box[0::2]).tolist())
+
+
+def _sizes(boxes: I64) -> I64:
+    return np.asarray((boxes[:, 1::2] - boxes[:, 0::2]).prod(axis=1), np.int64)
+
+
+def _within(box: I64, boxes: I64) -> list[tuple[slice, ...]]:
+    """Where the common parts are in an array that holds the one box."""
+    common = _overlap(box, boxes)
+    low, high = common[:, 0::2] - box[0::2], common[:, 1::2] - box[0::2]
+    return [tuple(map(slice, *pair)) for pair in zip(low.tolist(), high.tolist(), strict=True)]
+
+
+def _join(
+    like: Any, shape: tuple[int, ...], pieces: list[Any], places: list[tuple[slice, ...]]
+) -> Any:
+    """The pieces in their places, in an array of the kind of `like`."""
+    if isinstance(like, np.ndarray):
+        fortran = like.flags.f_contiguous and not like.flags.c_contiguous
+        order: Any = "F" if fortran else "C"
+        whole = np.empty((*shape, *like.shape[len(shape) :]), like.dtype, order)
+        for place, piece in zip(places, pieces, strict=True):
+            whole[place] = piece
+        return whole
+    from scipy import sparse  # type: ignore[import-untyped]
+
+    if not pieces:
+        return like.tocsr()[:0].asformat(like.format)
+    return sparse.vstack(pieces, format="csr").asformat(like.format)

@@ -1,0 +1,144 @@
+"""Tiles of arrays on ranks that are not alike: a rectangle of a grid for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pylb import _core
+from pylb.decide.decider import TriggerLike
+from pylb.errors import DomainError
+from pylb.model.snapshot import I64
+from pylb.model.speed_models import SpeedModels
+from pylb.run.rows import RowPartition
+
+KEEP = 1.1  # times the least perimeter; the columns stay as they are up to it
+
+
+def rectangles(share: ArrayLike, shape: Sequence[int], column: ArrayLike | None = None) -> I64:
+    """A grid in one rectangle for each rank, as large as its share, with short borders.
+
+    Column-based (Beaumont 2001): of all ways to cut the grid into columns and each column into the
+    rectangles of its ranks, the one with the least sum of half perimeters, for exact shares.
+    Widths and heights are then rounded by the largest remainder.
+
+    Parameters
+    ----------
+    share : (p,) float
+        0 or more; speeds, or what each can do in the same time.
+    shape : (rows, columns) of int
+    column : (p,) int, optional
+        The column of each rank, where that is given.
+
+    Returns
+    -------
+    (p, 4) int64
+        First row and end, first column and end of each rank.
+
+    Raises
+    ------
+    DomainError
+        A share is negative or not finite, or all are 0; the shape is none.
+    """
+    rows, cols = _shape(shape)
+    if column is None:
+        column = _core.rectangles_columns(share, rows, cols)[0]
+    return _core.rectangles_place(share, column, rows, cols)
+
+
+def _shape(shape: Any) -> tuple[int, int]:
+    try:
+        rows, cols = (int(n) for n in shape)
+    except (TypeError, ValueError):
+        rows = cols = -1
+    if not (0 <= rows <= 10**9 and 0 <= cols <= 10**9 and rows * cols <= 10**12):
+        raise DomainError(f"shape is {shape!r}: expected rows and columns, 1e12 units at most")
+    return rows, cols
+
+
+class TilePartition(RowPartition):
+    """The same for the units of a grid: a rectangle for each rank, in columns of rectangles.
+
+    Speeds are functions of the units that a rank has.  Ranks keep their places in the columns as
+    long as the borders are not much longer than they could be, so that few units move.
+
+    Parameters
+    ----------
+    comm : mpi4py communicator, VirtualComm or None
+    shape : (rows, columns) of int
+    model, tol, trigger, models
+        As those of `RowPartition`.
+
+    Attributes
+    ----------
+    counts : (p,) int64
+        Units of each rank.
+    boxes : (p, 4) int64
+        First row and end, first column and end.
+    history, models
+        As those of `RowPartition`.
+
+    Examples
+    --------
+    >>> part = pylb.TilePartition(comm, (n, m), model="fpm")
+    >>> A = whole[part.local]
+    >>> for k in range(100):
+    ...     with part.timed():
+    ...         work_on(A)
+    ...     A = part.redistribute(A)
+    """
+
+    def __init__(
+        self,
+        comm: Any,
+        shape: Sequence[int],
+        model: str = "fpm",
+        *,
+        tol: float = 0.05,
+        trigger: TriggerLike = None,
+        models: SpeedModels | None = None,
+    ) -> None:
+        self.shape = _shape(shape)
+        n = self.shape[0] * self.shape[1]
+        super().__init__(comm, n, model, tol=tol, trigger=trigger, models=models)
+
+    @property
+    def boxes(self) -> I64:
+        """First row and end, first column and end of each rank; (p, 4) int64."""
+        return self._boxes
+
+    @property
+    def local(self) -> tuple[slice, slice]:  # type: ignore[override]
+        """The rows and columns of this rank."""
+        first, end, left, right = self._boxes[self.rank].tolist()
+        return slice(first, end), slice(left, right)
+
+    def _arrange(self, counts: I64) -> I64:
+        share = np.asarray(counts, float)
+        if not share.any():
+            share = np.ones(self.size)
+        column, least = _core.rectangles_columns(share, *self.shape)
+        if hasattr(self, "_boxes"):
+            old = np.unique(self._boxes[:, 2], return_inverse=True)[1].astype(np.int32)
+            now = _core.rectangles_columns(share, *self.shape, old)[1]
+            column = old if now <= KEEP * least else column
+        return _core.rectangles_place(share, column, *self.shape)
+
+    def __repr__(self) -> str:
+        return (
+            f"<TilePartition: {self.shape[0]} x {self.shape[1]} on {self.size} ranks, "
+            f"{self.counts.min()} to {self.counts.max()} each>"
+        )
+
+    def _describe(self, index: int, array: Any) -> str:
+        mine = tuple(s.stop - s.start for s in self.local)
+        if not isinstance(array, np.ndarray) or array.shape[:2] != mine:
+            what = getattr(array, "shape", type(array).__name__)
+            raise DomainError(
+                f"array {index} is {what}: expected an ndarray with the rows and columns of this "
+                f"rank, {mine} (all arrays go in one call)"
+            )
+        return f"array of {array.dtype} (rows, columns, {', '.join(map(str, array.shape[2:]))})"

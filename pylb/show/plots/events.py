@@ -1,0 +1,97 @@
+"""What recorded ranks did, over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylb.errors import DomainError
+from pylb.model.snapshot import F64
+from pylb.show.plots.common import BLUE, ORANGE, axes, legend
+from pylb.whatif.factors import CriticalPath
+from pylb.whatif.prediction import Prediction
+from pylb.whatif.recorder.recording import Recording
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_RANKS = 64
+MOST_OPS = 20_000  # of a rank; a picture has no room for more
+
+
+def timeline(
+    run: Recording,
+    told: Prediction,
+    path: CriticalPath | None = None,
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """When each rank computed and waited in a prediction, and the critical path through it.
+
+    Parameters
+    ----------
+    run : Recording
+    told : Prediction
+        Of that run, with ``steps=True``.
+    path : CriticalPath, optional
+        Drawn as a line over the ranks, at the times of the prediction.
+    ax : Axes, optional
+        Default: of a new figure.
+
+    Raises
+    ------
+    MissingPartError
+        matplotlib is missing.
+    DomainError
+        The prediction has no steps; more than 64 ranks, or 20,000 operations of one.
+    """
+    if told.steps is None:
+        raise DomainError("the prediction has no steps: expected whatif(..., steps=True)")
+    if run.n_ranks > MOST_RANKS or max(map(len, run.ops), default=0) > MOST_OPS:
+        raise DomainError(
+            f"{run.n_ranks} ranks, {max(map(len, run.ops))} operations of one: expected at most "
+            f"{MOST_RANKS} and {MOST_OPS}"
+        )
+    ax = axes(ax)
+    for rank, steps in enumerate(told.steps):
+        begin, end = steps["begin"], steps["end"]
+        met = _met(run, told, rank)
+        spans = {
+            "computes": (BLUE, np.stack([begin, met - begin], axis=1)[met > begin]),
+            "waits for another": (ORANGE, np.stack([met, end - met], axis=1)[end > met]),
+        }
+        for name, (colour, bars) in spans.items():
+            label = name if rank == 0 else None
+            ax.broken_barh(
+                bars.tolist(), (rank - 0.35, 0.7), color=colour, linewidth=0, label=label
+            )
+    if path is not None:
+        at, who = _line(run, path, told)
+        ax.plot(at, who, color="black", linewidth=1.4, label="critical path")
+    ax.set(xlabel="seconds", ylabel="rank", xlim=(0.0, told.time), ylim=(-0.6, run.n_ranks - 0.4))
+    ax.set_yticks(range(0, run.n_ranks, max(1, run.n_ranks // 8)))
+    legend(ax)
+    return ax
+
+
+def _met(run: Recording, told: Prediction, rank: int) -> F64:
+    """When the rank had computed and met the others; on a shared processor at the earliest."""
+    assert told.steps is not None
+    steps, ops = told.steps[rank], run.ops[rank]
+    speed = told.target.speed[told.target.placement[rank]]
+    computed = steps["begin"] + ops["compute"] * 1e-9 / speed
+    met: F64 = np.where(steps["cause_rank"] < 0, steps["end"], np.minimum(computed, steps["end"]))
+    return met
+
+
+def _line(run: Recording, path: CriticalPath, told: Prediction) -> tuple[F64, F64]:
+    """Corners of the path: the beginning and the end of each of its stretches."""
+    assert told.steps is not None
+    met = [_met(run, told, rank) for rank in range(run.n_ranks)]
+    at, who = [], []
+    for rank, first, last, _ in path.stretches.tolist():
+        if first <= last:
+            at += [told.steps[rank]["begin"][first], met[rank][last]]
+            who += [rank] * 2
+    return np.array(at, float), np.array(who, float)

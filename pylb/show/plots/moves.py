@@ -1,0 +1,164 @@
+"""What goes between ranks: migrations and messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pylb.errors import DomainError
+from pylb.model.snapshot import F64, Snapshot
+from pylb.show import aggregate, course
+from pylb.show.plots.common import BLUE, ORANGE, VERMILLION, axes, whole_ticks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_GROUPS = 24  # of neighbouring ranks, as ends of flows
+MOST_CELLS = 256  # rows of a matrix
+GAP = 0.25  # between ends, as a part of their mean height
+
+
+def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None) -> Axes:
+    """Objects that moved, as bands from the ranks that they left to those that they went to.
+
+    More than 24 ranks are drawn as groups of neighbours; the width of a band is its number of
+    objects.
+
+    Parameters
+    ----------
+    run : RunRecord, Replay, Trace or path
+    iteration : int, optional
+        Only those at the end of this one.  Default: all of the run.
+    ax : Axes, optional
+        Default: of a new figure.
+
+    Raises
+    ------
+    MissingPartError
+        matplotlib is missing.
+    DomainError
+        No run; nothing moved after that iteration.
+    """
+    shown = course.of(run)
+    moves = [m for m in shown.moves if iteration in (None, m.iteration)]
+    if iteration is not None and not moves:
+        known = [m.iteration for m in shown.moves]
+        raise DomainError(f"iteration is {iteration}: objects moved after {known[:20]}")
+    ax = axes(ax)
+    step = aggregate.step(shown.n_ranks, MOST_GROUPS)
+    n = -(-shown.n_ranks // step)
+    count = np.zeros((n, n))
+    for m in moves:
+        np.add.at(count, (m.source // step, m.target // step), m.objects)
+    _bands(ax, count)
+    label = (lambda i: f"{i * step}-{min((i + 1) * step, shown.n_ranks) - 1}") if step > 1 else str
+    for side, sums in ((0, count.sum(axis=1)), (1, count.sum(axis=0))):
+        at = _ends(sums)
+        for i in np.flatnonzero(sums):
+            colour = ORANGE if side else VERMILLION
+            ax.add_patch(_box(side, at[i], sums[i], colour))
+            ax.text(
+                1.035 if side else -0.035,
+                at[i] + sums[i] / 2,
+                label(int(i)),
+                ha="left" if side else "right",
+                va="center",
+                fontsize=9 if n <= 12 else 6,
+            )
+    high = max(_ends(count.sum(axis=a))[-1] + count.sum(axis=a)[-1] for a in (0, 1))
+    ax.set_xlim(-0.2, 1.2)
+    ax.set_ylim(float(high) * 1.02 or 1.0, -0.1 * float(high) or 0.0)  # the first rank above
+    ax.text(-0.035, -0.05 * high, "from rank", ha="right")
+    ax.text(1.035, -0.05 * high, "to rank", ha="left")
+    when = "in the whole run" if iteration is None else f"after iteration {iteration}"
+    ax.set_title(f"{count.sum():,.0f} migrations {when}", fontsize="medium")
+    ax.axis("off")
+    return ax
+
+
+def _ends(sums: Any) -> Any:
+    """Where each end of the flows begins."""
+    gap = GAP * sums.sum() / max(len(sums), 1)
+    return np.concatenate([[0.0], np.cumsum(sums + gap * (sums > 0))[:-1]])
+
+
+def _box(side: int, y: float, height: float, colour: str) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((1.0 if side else -0.02, y), 0.02, height, color=colour, linewidth=0)
+
+
+def _bands(ax: Any, count: F64) -> None:
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    left, right = _ends(count.sum(axis=1)).copy(), _ends(count.sum(axis=0)).copy()
+    c, m = Path.CURVE4, Path.LINETO
+    codes = [Path.MOVETO, c, c, c, m, c, c, c, Path.CLOSEPOLY]
+    for i, j in zip(*np.nonzero(count), strict=True):
+        a, b, w = left[i], right[j], count[i, j]
+        left[i] += w
+        right[j] += w
+        points = [(0, a), (0.5, a), (0.5, b), (1, b), (1, b + w), (0.5, b + w), (0.5, a + w)]
+        points += [(0, a + w), (0, a)]
+        ax.add_patch(PathPatch(Path(points, codes), facecolor=BLUE, alpha=0.4, linewidth=0))
+
+
+def communication(
+    snapshot: Snapshot, rank: ArrayLike | None = None, *, ax: Axes | None = None
+) -> Axes:
+    """Bytes that each rank sends to each other in an iteration, as a matrix.
+
+    Draw two for before and after: ``communication(snap)`` and ``communication(snap, plan.rank)``.
+    What stays on a rank is on the diagonal.  More than 256 ranks are added up in groups.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        With edges.
+    rank : (n,) array of int, optional
+        Another placement than the snapshot's own.
+    ax : Axes, optional
+        Default: of a new figure.
+
+    Raises
+    ------
+    MissingPartError
+        matplotlib is missing.
+    DomainError
+        The snapshot has no edges, or the placement does not fit it.
+    """
+    if snapshot.edges is None:
+        raise DomainError("snapshot has no edges: expected who sends how much to whom")
+    placed = snapshot if rank is None else snapshot.with_rank(rank)
+    ax = axes(ax)
+    step = aggregate.step(snapshot.n_ranks, MOST_CELLS)
+    n = -(-snapshot.n_ranks // step)
+    edges = snapshot.edges
+    source, target = placed.rank[edges.src], placed.rank[edges.dst]
+    sent = np.bincount(source // step * n + target // step, edges.nbytes, n * n).reshape(n, n)
+    total = float(edges.nbytes.sum())
+    leaves = float(edges.nbytes[source != target].sum())
+    from matplotlib.colors import LogNorm, Normalize
+
+    low = float(sent[sent > 0].min(initial=np.inf))
+    scale = LogNorm(low, max(float(sent.max()), 2 * low)) if np.isfinite(low) else Normalize(0, 1)
+    image = ax.imshow(
+        np.ma.masked_equal(sent, 0.0),
+        cmap="cividis",
+        norm=scale,
+        interpolation="nearest",
+        extent=(-0.5, n * step - 0.5, n * step - 0.5, -0.5),
+    )
+    bar: Any = ax.figure.colorbar(image, ax=ax, pad=0.02)
+    bar.set_label("bytes in an iteration")
+    more = f" (groups of {step})" if step > 1 else ""
+    ax.set_xlabel(f"to rank{more}")
+    ax.set_ylabel(f"from rank{more}")
+    part = leaves / total if total > 0 else 0.0
+    ax.set_title(f"{100 * part:.3g} % of {total:.3g} bytes leave their rank", fontsize="medium")
+    whole_ticks(ax.xaxis)
+    whole_ticks(ax.yaxis)
+    return ax

@@ -1,0 +1,178 @@
+"""Loads of the ranks: over the iterations, at most and on average, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pylb.show import aggregate
+from pylb.show.plots.common import (
+    BLUE,
+    GREY,
+    MOST_BARS,
+    MOST_COLUMNS,
+    MOST_ROWS,
+    ORANGE,
+    POWERS,
+    VERMILLION,
+    axes,
+    checked,
+    finish,
+    mark,
+    norm,
+    pair,
+    ratio,
+    whole_ticks,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def rank_loads(
+    times: ArrayLike,
+    balanced_after: Sequence[int] = (),
+    *,
+    relative: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """Seconds of each rank in each iteration as a heat map, with the balancings marked.
+
+    Where there are more ranks or iterations than pixels, neighbours are drawn as one cell with
+    the largest value among them: a single slow rank is never averaged away.
+
+    Parameters
+    ----------
+    times : (m, p) array of float
+        Seconds of each rank, an iteration a row: ``run.rank_times``.
+    balanced_after : sequence of int, optional
+        Iterations at whose end a balancing took place: ``run.balanced_after``.
+    relative : bool
+        Divide by the mean over the ranks of the same iteration, so that 1 is in balance however
+        the whole load changes, and let the colours follow the logarithm: twice and half the mean
+        are equally far from it.
+    ax : Axes, optional
+        Default: of a new figure.
+
+    Raises
+    ------
+    MissingPartError
+        matplotlib is missing.
+    DomainError
+        `times` has not two axes, or is empty.
+
+    Examples
+    --------
+    >>> run = trace.replay("GreedyLB", every=5)
+    >>> pylb.plots.rank_loads(run.rank_times, run.balanced_after)
+    """
+    ax = axes(ax)
+    data = checked("times", times, 2).T
+    if relative:
+        mean = data.mean(axis=0)
+        data = np.divide(data, mean, out=np.ones_like(data), where=mean > 0)
+    p, m = data.shape
+    rows, columns = -(-p // MOST_ROWS), -(-m // MOST_COLUMNS)
+    cells = aggregate.largest(data, rows, columns)
+    image = ax.imshow(
+        cells,
+        aspect="auto",
+        origin="lower",
+        interpolation="nearest",
+        cmap="cividis",
+        norm=norm(cells, relative),
+        extent=(-0.5, cells.shape[1] * columns - 0.5, -0.5, cells.shape[0] * rows - 0.5),
+    )
+    ax.set_xlim(-0.5, m - 0.5)
+    ax.set_ylim(-0.5, p - 0.5)
+    bar: Any = ax.figure.colorbar(image, ax=ax, pad=0.02)
+    bar.set_label("time of rank / mean" if relative else "seconds of the rank")
+    if relative:
+        bar.set_ticks([power for power in POWERS if bar.vmin <= power <= bar.vmax])
+        bar.minorticks_off()
+        bar.formatter = "{x:g}"
+    ax.set_xlabel("iteration" + (f" (largest of each {columns})" if columns > 1 else ""))
+    ax.set_ylabel("rank" + (f" (largest of each {rows})" if rows > 1 else ""))
+    whole_ticks(ax.xaxis)
+    whole_ticks(ax.yaxis)
+    mark(ax, balanced_after, "white")
+    return ax
+
+
+def imbalance(
+    maximum: ArrayLike,
+    mean: ArrayLike,
+    balanced_after: Sequence[int] = (),
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """Maximum and mean over the ranks, iteration by iteration, with the balancings marked.
+
+    The area between the two is what the ranks wait for the slowest one.
+
+    Parameters
+    ----------
+    maximum, mean : (m,) array of float
+        Seconds: ``run.metrics["max"]``, ``run.metrics["mean"]``.
+    balanced_after : sequence of int, optional
+        Iterations at whose end a balancing took place.
+    ax : Axes, optional
+        Default: of a new figure.
+
+    Raises
+    ------
+    MissingPartError
+        matplotlib is missing.
+    DomainError
+        The two have not one axis of the same length, or are empty.
+    """
+    ax = axes(ax)
+    high, low = pair(maximum=maximum, mean=mean)
+    x = np.arange(len(high))
+    marker = "o" if len(x) <= MOST_BARS else ""
+    ax.fill_between(x, low, high, color=ORANGE, alpha=0.2, linewidth=0, label="waiting")
+    ax.plot(x, high, color=VERMILLION, marker=marker, markersize=3, label="maximum")
+    ax.plot(x, low, color=BLUE, linestyle="--", marker=marker, markersize=3, label="mean")
+    ax.set_ylim(0.0, 1.05 * float(high.max()) or 1.0)
+    mark(ax, balanced_after, GREY)
+    return finish(ax, "iteration", "seconds")
+
+
+def before_after(before: ArrayLike, after: ArrayLike, *, ax: Axes | None = None) -> Axes:
+    """Seconds of each rank before and after a balancing.
+
+    Up to 40 ranks are bars in their order; more are two curves, each sorted from the slowest rank
+    to the fastest.
+
+    Parameters
+    ----------
+    before, after : (p,) array of float
+        Seconds of each rank, for instance `Snapshot.rank_times` of two placements.
+    ax : Axes, optional
+        Default: of a new figure.
+
+    Raises
+    ------
+    MissingPartError
+        matplotlib is missing.
+    DomainError
+        The two have not one axis of the same length, or are empty.
+    """
+    ax = axes(ax)
+    old, new = pair(before=before, after=after)
+    x = np.arange(len(old))
+    labels = [f"{name}, max/mean {ratio(t):.3g}" for name, t in [("before", old), ("after", new)]]
+    if len(x) <= MOST_BARS:
+        ax.bar(x - 0.2, old, 0.4, color=VERMILLION, label=labels[0])
+        ax.bar(x + 0.2, new, 0.4, color=BLUE, label=labels[1])
+        what = "rank"
+    else:
+        ax.plot(x, np.sort(old)[::-1], color=VERMILLION, label=labels[0])
+        ax.plot(x, np.sort(new)[::-1], color=BLUE, linestyle="--", label=labels[1])
+        what = "ranks, the slowest first"
+    ax.axhline(float(new.mean()), color="black", linewidth=0.8, linestyle=":", label="mean after")
+    ax.set_ylim(bottom=0.0)
+    return finish(ax, what, "seconds")

@@ -1,0 +1,21 @@
+"""Any MPI program elsewhere: operations recorded, simulated on another machine, explained."""
+
+from pylb.whatif.factors import CriticalPath, ProcedureFactor, Procedures, critical_path, procedures
+from pylb.whatif.prediction import Prediction, Target, whatif
+from pylb.whatif.recorder import Recording, procedure
+from pylb.whatif.suggestion import Suggestion, suggest
+
+__all__ = [
+    "CriticalPath",
+    "Prediction",
+    "ProcedureFactor",
+    "Procedures",
+    "Recording",
+    "Suggestion",
+    "Target",
+    "critical_path",
+    "procedure",
+    "procedures",
+    "suggest",
+    "whatif",
+]

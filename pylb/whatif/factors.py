@@ -1,0 +1,265 @@
+"""The critical path of a recorded run, and what a procedure does to it where it is or elsewhere."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb import _core
+from pylb.errors import DomainError, OutOfRangeError, UnknownKeyError, nearest
+from pylb.model.snapshot import F64
+from pylb.whatif.prediction import comm_arrays
+from pylb.whatif.recorder.layout import Kind
+from pylb.whatif.recorder.recording import Recording
+
+NOTHING, MOVED, ZEROED = range(3)  # plb_path_change_t
+STRETCH = np.dtype([("rank", "i8"), ("first", "i8"), ("last", "i8"), ("ns", "i8")])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CriticalPath:
+    """The longest path through a run's operations and messages.
+
+    Attributes
+    ----------
+    time : float
+        Its length in seconds: the run's time if every rank had a processor of its own.
+    finish : (p,) float64
+        Length of the longest path to each rank's end.
+    by_rank : (p,) float64
+        Seconds of the path that each rank computes.
+    by_procedure : dict of str to float
+        Seconds of the path in each procedure, without those that it calls; ``""``: in none.
+    stretches : (k,) structured array
+        The path from its beginning: ``rank``, ``first`` and ``last`` operation, ``ns``.
+    """
+
+    time: float
+    finish: F64
+    by_rank: F64
+    by_procedure: dict[str, float]
+    stretches: NDArray[Any]
+
+    def __repr__(self) -> str:
+        ranks = len(set(self.stretches["rank"].tolist()))
+        return (
+            f"<CriticalPath: {self.time:.4g} s in {len(self.stretches)} stretches on {ranks} of "
+            f"{len(self.finish)} ranks>"
+        )
+
+
+@dataclass(frozen=True)
+class ProcedureFactor:
+    """What a procedure does to a run's time.
+
+    Attributes
+    ----------
+    name : str
+    seconds : float
+        Processor time in it, of all ranks, with what it calls.
+    time : float
+        Critical path of the run as it is, in seconds.
+    moved : float
+        The same with the procedure on the other side of its messages: the procedure load
+        balancing factor (Eom and Hollingsworth 1998, figure 2).
+    zeroed : float
+        The same with a procedure that takes no time: critical path zeroing.
+    """
+
+    name: str
+    seconds: float
+    time: float
+    moved: float
+    zeroed: float
+
+    @property
+    def gain(self) -> float:
+        """Part of the time that moving it saves; negative where that costs time."""
+        return 1 - self.moved / self.time if self.time else 0.0
+
+    @property
+    def most(self) -> float:
+        """Part of the time that it would save if it took none."""
+        return 1 - self.zeroed / self.time if self.time else 0.0
+
+    def row(self) -> list[Any]:
+        """Cells of a table: moved, gain, zeroed, most."""
+        return [self.moved, f"{self.gain:.1%}", self.zeroed, f"{self.most:.1%}"]
+
+
+class Procedures(Sequence[ProcedureFactor]):
+    """The procedures of a run, those first whose moving saves most."""
+
+    def __init__(self, factors: Sequence[ProcedureFactor]) -> None:
+        self._factors = sorted(factors, key=lambda one: (one.moved, one.name))
+
+    def __len__(self) -> int:
+        return len(self._factors)
+
+    def __getitem__(self, which: Any) -> Any:
+        if isinstance(which, str):
+            for one in self._factors:
+                if one.name == which:
+                    return one
+            names = [one.name for one in self._factors]
+            raise UnknownKeyError(f"no procedure {which!r}" + nearest(which, names))
+        return self._factors[which]
+
+    def __iter__(self) -> Iterator[ProcedureFactor]:
+        return iter(self._factors)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  {p.name}: {p.seconds:.4g} s, moved {p.moved:.4g} s ({p.gain:.1%}), "
+            f"zeroed {p.zeroed:.4g} s ({p.most:.1%})"
+            for p in self
+        ]
+        of = f", critical path {self[0].time:.4g} s" if self else ""
+        return "\n".join([f"<Procedures: {len(self)}{of}>", *lines])
+
+
+def critical_path(
+    run: Recording | str | os.PathLike[str], *, network: tuple[float, float] = (0.0, 0.0)
+) -> CriticalPath:
+    """Longest path through the operations of a recorded run.
+
+    Arcs are a rank's processor time (and its pauses) from one operation to the next, and messages;
+    sends are through at once.
+
+    Parameters
+    ----------
+    run : Recording or path
+    network : (alpha, beta)
+        Seconds of a message, and of each of its bytes; 0: the path of the computing alone.
+
+    Returns
+    -------
+    CriticalPath
+
+    Raises
+    ------
+    DomainError
+        Ranks wait for what never comes: the recording is not whole.
+    FormatError
+        The recording contradicts itself.
+    """
+    recording = Recording.given(run)
+    alpha, beta = _network(network)
+    comms = comm_arrays(recording.comms)
+    names = recording.procedures
+    longest, rows, ranks, parts, stuck = _core.critical_path(
+        recording.ops, *comms, alpha, beta, len(names)
+    )
+    if stuck:
+        raise DomainError(
+            f"{stuck} of {recording.n_ranks} ranks wait for messages that the recording lacks: "
+            "there is no path through it"
+        )
+    stretches = np.ascontiguousarray(rows).view(STRETCH).reshape(-1)
+    by = dict(zip([*names, ""], (parts * 1e-9).tolist(), strict=True))
+    finish, by_rank = (np.asarray(ns * 1e-9, np.float64) for ns in (longest, ranks))
+    return CriticalPath(float(finish.max(initial=0.0)), finish, by_rank, by, stretches)
+
+
+def procedures(
+    run: Recording | str | os.PathLike[str],
+    *,
+    source: int | None = None,
+    target: int | None = None,
+    network: tuple[float, float] = (0.0, 0.0),
+) -> Procedures:
+    """Procedure load balancing factor and critical path zeroing of each marked procedure.
+
+    As in the paper a procedure moves from the sender of a message to its receiver, with what it
+    did since the sender's last message: from a server to its clients, or the other way.  With
+    `source` or `target` it moves between these two alone, with all that it did since the last
+    message from one to the other; what the source would have waited anyhow is then no gain (the
+    paper's future work: any pair of processes).
+
+    Parameters
+    ----------
+    run : Recording or path
+    source, target : int, optional
+        Ranks.
+    network : (alpha, beta)
+        Seconds of a message, and of each of its bytes.
+
+    Returns
+    -------
+    Procedures
+
+    Raises
+    ------
+    DomainError
+        No procedure is marked.
+    OutOfRangeError
+        No such rank.
+
+    Warns
+    -----
+    UserWarning
+        Ranks wait for messages that the recording lacks: the figures hold up to there.
+
+    Examples
+    --------
+    >>> pylb.procedures("run")["servBusy1"].moved
+    """
+    recording = Recording.given(run)
+    if not recording.procedures:
+        raise DomainError(
+            "no procedure is marked in the recording: @pylb.procedure in Python, "
+            "PYLB_PROCEDURE or --procedures in C"
+        )
+    for name, rank in (("source", source), ("target", target)):
+        if rank is not None and not 0 <= rank < recording.n_ranks:
+            raise OutOfRangeError(f"{name} is {rank}: expected 0 ... {recording.n_ranks - 1}")
+    kept = source is not None or target is not None
+    between = (-1 if source is None else source, -1 if target is None else target)
+    costs = _network(network)
+    asks: list[tuple[int, int, int, int, bool, float, float]] = [
+        (change, number, *between, kept, *costs)
+        for number in range(len(recording.procedures))
+        for change in (MOVED, ZEROED)
+    ]
+    asks.append((NOTHING, -1, -1, -1, False, *costs))
+    lengths, stuck = _core.path_lengths(recording.ops, *comm_arrays(recording.comms), asks)
+    if stuck.any():
+        warnings.warn(
+            f"{stuck.max()} of {recording.n_ranks} ranks wait for messages that the recording "
+            "lacks: the figures hold up to there",
+            stacklevel=2,
+        )
+    times = (lengths.max(axis=1, initial=0) * 1e-9).tolist()
+    return Procedures(
+        [
+            ProcedureFactor(
+                name, _seconds(recording, number), times[-1], *times[2 * number : 2 * number + 2]
+            )
+            for number, name in enumerate(recording.procedures)
+        ]
+    )
+
+
+def _network(given: tuple[float, float]) -> tuple[float, float]:
+    alpha, beta = (float(value) for value in given)
+    if not (alpha >= 0 and beta >= 0 and np.isfinite([alpha, beta]).all()):
+        raise DomainError(f"network is {given!r}: expected (alpha, beta) in seconds, not negative")
+    return alpha, beta
+
+
+def _seconds(recording: Recording, number: int) -> float:
+    """Processor time of all ranks between the procedure's outermost ENTER and LEAVE."""
+    ns = 0
+    for ops in recording.ops:
+        mine = ops["tag"] == number
+        step = (mine & (ops["kind"] == Kind.ENTER)).astype(int)
+        step -= mine & (ops["kind"] == Kind.LEAVE)
+        before = np.cumsum(step) - step
+        ns += int(ops["compute"][before > 0].sum())
+    return ns * 1e-9

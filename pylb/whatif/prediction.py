@@ -1,0 +1,422 @@
+"""What would happen if the ranks of a recorded program ran elsewhere."""
+
+from __future__ import annotations
+
+import os
+import warnings as _warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pylb import _core
+from pylb.errors import DomainError, OutOfRangeError
+from pylb.model.snapshot import F64, I32
+from pylb.whatif.recorder.layout import STEP, Kind
+from pylb.whatif.recorder.recording import Recording
+
+WAITING = ("block", "yield", "spin")
+MATCHING = ("arrival", "recorded")
+ENDS = ("running", "through", "cut", "stuck")
+
+DEFAULTS: dict[str, Any] = {
+    "alpha": 1e-6,
+    "beta": 1e-10,
+    "overhead": 0.0,
+    "eager": 4096,
+    "quantum": 0.0,
+    "waiting": "yield",
+    "polling": 0.0,
+    "response": 0.0,
+}
+"""Where neither the call nor the recording says more: a message within one machine, the paper's
+infinitely small quantum."""
+
+PERIOD = 0.005
+"""Seconds in which ``pylb lab`` gives out a share."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the ranks would run.
+
+    Attributes
+    ----------
+    placement : (p,) int32
+        Processor of each rank.
+    speed : (q,) float64
+        Of each processor: recorded processor seconds that it does in a second.
+    node : (q,) int32
+        Of each processor.
+    alpha, beta : (m, m) float64
+        Seconds for a message, and for each of its bytes, from one node to another; alpha with the
+        recording's ``response``, how long a rank that asks and sleeps in between takes to notice.
+    share : (q,) float64
+        Part of each processor that there is, as of ``pylb lab --share``.
+    period : float
+        Seconds in which a share is given out: the processor is there for the first part of each
+        period, and a rank that waits within MPI uses it up like one that computes.  0: a share is
+        the same as a lower speed.  Not given: 5 ms as in ``pylb lab``, or 0 where the recorded
+        ranks slept while they waited, as that uses up nothing.
+    overhead : float
+        Processor seconds of a call of MPI.
+    eager : int
+        Bytes up to which a message goes before its receive is posted.
+    quantum : float
+        Seconds of a turn on a processor that several want; 0: infinitely small.
+    waiting : str
+        What a rank that waits in MPI does to its processor: ``"block"`` it sleeps, and goes first
+        when its message comes; ``"yield"`` it gives way, and waits for its turn; ``"spin"`` it
+        takes its share.
+    polling : float
+        What a rank that waits and does not spin takes of its processor all the same, for each
+        second of those that compute there: it asks.
+    matching : str
+        Receives from any source take what comes first (``"arrival"``), or what they took
+        (``"recorded"``).
+    """
+
+    placement: I32
+    speed: F64
+    node: I32
+    alpha: F64
+    beta: F64
+    share: F64
+    period: float
+    overhead: float
+    eager: int
+    quantum: float
+    waiting: str
+    polling: float
+    matching: str
+
+    def simulation(self, comms: Sequence[NDArray[np.int32]]) -> _core.Simulation:
+        """A simulation at time 0, which is fed with each rank's operations."""
+        return _core.Simulation(
+            *comm_arrays(comms),
+            self.placement,
+            self.speed,
+            self.node,
+            self.alpha,
+            self.beta,
+            self.share,
+            self.period,
+            self.overhead,
+            self.eager,
+            self.quantum,
+            self.polling,
+            WAITING.index(self.waiting),
+            self.matching == "recorded",
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Prediction:
+    """A recorded run as it would have been.
+
+    Attributes
+    ----------
+    time : float
+        Seconds from the end of MPI_Init to the last rank's MPI_Finalize.
+    finish, busy, waiting, paused : (p,) float64
+        Of each rank: when it ends; its processor's seconds; within MPI; asleep or at files.
+    end : list of str
+        Of each rank: ``"through"``, ``"cut"`` (its records end early), ``"stuck"`` (it waits for
+        what never comes), ``"running"`` (online: more records are to come).
+    processor_busy : (q,) float64
+        Seconds of work of each processor.
+    target : Target
+    recorded : float or None
+        Wall time of the recorded run.
+    warnings : list of str
+        Why this may be wrong; empty where nothing is known against it.
+    steps : list of structured arrays, or None
+        For each operation of each rank when it began and ended, and for whom it waited.
+    """
+
+    time: float
+    finish: F64
+    busy: F64
+    waiting: F64
+    paused: F64
+    end: list[str]
+    processor_busy: F64
+    target: Target
+    recorded: float | None
+    warnings: list[str] = field(default_factory=list)
+    steps: list[NDArray[Any]] | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every rank came to its end."""
+        return all(end == "through" for end in self.end)
+
+    def __repr__(self) -> str:
+        was = "" if self.recorded is None else f", recorded {self.recorded:.4g} s"
+        doubt = f", {len(self.warnings)} warnings" if self.warnings else ""
+        return f"<Prediction: {self.time:.4g} s{was}{doubt}>"
+
+
+def comm_arrays(comms: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int64], I32]:
+    """Start of each communicator's members, and all members."""
+    start = np.concatenate([[0], np.cumsum([len(one) for one in comms])]).astype(np.int64)
+    return start, np.concatenate([np.zeros(0, np.int32), *comms]).astype(np.int32)
+
+
+def whatif(
+    run: Recording | str | os.PathLike[str], *, steps: bool = False, **where: Any
+) -> Prediction:
+    """Predict the time of a recorded program under another placement.
+
+    Process LBF (Eom and Hollingsworth 1998): the recorded operations are simulated under the
+    target; processes that do not wait share their processor.  What is not given is as the recording
+    says, or as `DEFAULTS` do.
+
+    Parameters
+    ----------
+    run : Recording or path
+    steps : bool
+        Keep when each operation took place (40 bytes each).
+    **where
+        The target, as for `target`: ``placement``, ``speed``, ``node``, ``network``, ``share``, ...
+
+    Returns
+    -------
+    Prediction
+
+    Raises
+    ------
+    DomainError, OutOfRangeError
+        A value out of its domain; a placement that names no such processor.
+    FormatError
+        The recording contradicts itself.
+
+    Examples
+    --------
+    >>> run = pylb.Recording.read("run")
+    >>> pylb.whatif(run, placement=[0, 0, 1, 1], speed=[1.0, 0.5]).time
+    """
+    recording = Recording.given(run)
+    aim = target(recording, **where)
+    prediction = _simulate(recording, aim, steps)
+    if "stuck" in prediction.end and recording.closed.all() and aim.matching == "arrival":
+        repeated = _simulate(recording, replace(aim, matching="recorded"), steps)
+        if repeated.complete:
+            repeated.warnings.append(
+                "with messages taken as they come the program would not end: those from any "
+                "source were taken as recorded"
+            )
+            prediction = repeated
+    for text in prediction.warnings:
+        _warnings.warn(text, stacklevel=2)
+    return prediction
+
+
+def target(
+    recording: Recording,
+    *,
+    placement: ArrayLike | None = None,
+    speed: ArrayLike | None = None,
+    node: ArrayLike | None = None,
+    network: Any = None,
+    share: ArrayLike = 1.0,
+    period: float | None = None,
+    overhead: float | None = None,
+    eager: int | None = None,
+    quantum: float | None = None,
+    waiting: str | None = None,
+    polling: float | None = None,
+    matching: str = "arrival",
+) -> Target:
+    """Where a recorded program would run, checked; what is not given is as the recording says.
+
+    Parameters
+    ----------
+    recording : Recording
+    placement : (p,) array of int, optional
+        Processor of each rank; default: each rank has its own.
+    speed : float or (q,) array, optional
+        Of each processor, 1: as recorded.  Its length is the number of processors; default: as
+        many as the placement names.
+    node : (q,) array of int, optional
+        Node of each processor; default: all are on one.
+    network : (alpha, beta), or a mapping, optional
+        Seconds per message and per byte: numbers, or (m, m) arrays by node.
+    share : float or (q,) array, optional
+        Part of each processor that there is, as of ``pylb lab --share``.
+    period, overhead, eager, quantum, waiting, polling, matching :
+        See `Target`.
+
+    Raises
+    ------
+    DomainError, OutOfRangeError
+        A value out of its domain; a placement that names no such processor.
+    """
+    place, speeds, shares, nodes = _processors(recording.n_ranks, placement, speed, share, node)
+    for name, value, known in (("waiting", waiting, WAITING), ("matching", matching, MATCHING)):
+        if value is not None and value not in known:
+            raise DomainError(f"{name} is {value!r}: expected {', '.join(known)}")
+    said = {**DEFAULTS, **{k: v for k, v in recording.info.items() if k in DEFAULTS}}
+    if waiting not in (None, said["waiting"]):
+        said["polling"] = DEFAULTS["polling"]  # what was measured is that of another way to wait
+    given = {
+        "overhead": overhead,
+        "eager": eager,
+        "quantum": quantum,
+        "waiting": waiting,
+        "polling": polling,
+    }
+    said.update({k: v for k, v in given.items() if v is not None})
+    alpha, beta = _network(network, said, int(nodes.max(initial=0)) + 1)
+    alpha += float(said["response"])
+    if period is None:
+        period = PERIOD if said["response"] <= 0 else 0.0
+    return Target(
+        place,
+        speeds,
+        nodes,
+        alpha,
+        beta,
+        shares,
+        float(period),
+        float(said["overhead"]),
+        int(said["eager"]),
+        float(said["quantum"]),
+        said["waiting"],
+        float(said["polling"]),
+        matching,
+    )
+
+
+def _processors(
+    p: int, placement: ArrayLike | None, speed: ArrayLike | None, share: ArrayLike, node: Any
+) -> tuple[I32, F64, F64, I32]:
+    """Processor of each rank; speed, share and node of each processor."""
+    place = np.arange(p) if placement is None else _integers("placement", placement)
+    if place.shape != (p,):
+        raise DomainError(f"placement has {place.size} entries: expected {p}, one for each rank")
+    speeds = np.asarray(1.0 if speed is None else speed, np.float64)
+    if speeds.ndim == 0:
+        sizes = [np.size(np.asarray(one)) for one in (share, node) if np.ndim(one) == 1]
+        speeds = np.full([*sizes, int(place.max(initial=0)) + 1][0], float(speeds))
+    if speeds.ndim != 1:
+        raise DomainError(f"speed has the shape {speeds.shape}: expected one for each processor")
+    wrong = np.flatnonzero((place < 0) | (place >= len(speeds)))
+    if len(wrong):
+        raise OutOfRangeError(
+            f"placement of rank {wrong[0]} is processor {place[wrong[0]]}: expected 0 ... "
+            f"{len(speeds) - 1}"
+        )
+    shares = np.asarray(share, np.float64)
+    if shares.ndim == 0:
+        shares = np.full(len(speeds), float(shares))
+    nodes = np.zeros(len(speeds), int) if node is None else _integers("node", node)
+    for name, array in (("share", shares), ("node", nodes)):
+        if array.shape != speeds.shape:
+            raise DomainError(
+                f"{name} has {array.size} entries: expected {len(speeds)}, as speed has"
+            )
+    return place.astype(np.int32), speeds, shares, nodes.astype(np.int32)
+
+
+def _integers(name: str, given: ArrayLike) -> NDArray[Any]:
+    array = np.asarray(given)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise DomainError(f"{name} is {given!r}: expected whole numbers, one for each")
+    return array
+
+
+def _network(given: Any, said: Mapping[str, Any], m: int) -> tuple[F64, F64]:
+    if isinstance(given, Mapping):
+        pair = [given.get(name, said[name]) for name in ("alpha", "beta")]
+    elif given is None:
+        pair = [said["alpha"], said["beta"]]
+    else:
+        pair = list(given)
+    if len(pair) != 2:
+        raise DomainError(f"network is {given!r}: expected (alpha, beta)")
+    out = []
+    for name, value in zip(("alpha", "beta"), pair, strict=True):
+        matrix = np.asarray(value, np.float64)
+        if matrix.ndim == 0:
+            matrix = np.full((m, m), float(matrix))
+        if matrix.shape != (m, m):
+            raise DomainError(
+                f"network's {name} has the shape {matrix.shape}: expected a number, or ({m}, {m}) "
+                "by node"
+            )
+        out.append(np.ascontiguousarray(matrix))
+    return out[0], out[1]
+
+
+def _simulate(recording: Recording, aim: Target, want_steps: bool) -> Prediction:
+    simulation = aim.simulation(recording.comms)
+    steps = [np.zeros(len(ops), STEP) for ops in recording.ops] if want_steps else None
+    for rank, ops in enumerate(recording.ops):
+        simulation.feed(rank, ops, True, None if steps is None else steps[rank])
+    simulation.run()
+    return outcome(recording, aim, simulation, steps)
+
+
+def outcome(
+    recording: Recording,
+    aim: Target,
+    simulation: _core.Simulation,
+    steps: list[NDArray[Any]] | None = None,
+) -> Prediction:
+    """What a simulation gave, with the warnings that belong to it."""
+    finish, busy, waiting, paused, done, end, unread = simulation.times().T
+    ends = [ENDS[int(e)] for e in end]
+    return Prediction(
+        float(finish.max(initial=0.0)),
+        finish.copy(),
+        busy.copy(),
+        waiting.copy(),
+        paused.copy(),
+        ends,
+        np.bincount(aim.placement, busy, len(aim.speed)).astype(np.float64),
+        aim,
+        recording.seconds,
+        [*recording.warnings, *_doubts(recording, ends, done.astype(int), unread.astype(int))],
+        steps,
+    )
+
+
+def _doubts(
+    recording: Recording, ends: list[str], done: NDArray[Any], unread: NDArray[Any]
+) -> list[str]:
+    out = []
+    if all(end == "through" for end in ends):  # else no wonder
+        out += [
+            f"rank {rank}: {unread[rank]} messages to it are never received"
+            for rank in np.flatnonzero(unread)
+        ]
+    for rank, end in enumerate(ends):
+        ops = recording.ops[rank]
+        if end == "cut":
+            out.append(
+                f"rank {rank}: its records end after {len(ops)} operations, before MPI_Finalize"
+            )
+        elif end == "stuck":
+            at = ops[min(int(done[rank]), len(ops) - 1)]
+            out.append(f"rank {rank} waits for ever in operation {done[rank]}: {describe(at)}")
+    return out
+
+
+def describe(op: Any) -> str:
+    """One operation in words."""
+    kind = Kind(int(op["kind"]))
+    if kind in (Kind.SEND, Kind.ISEND):
+        return f"{kind.name} of {op['bytes']} bytes to rank {op['peer']}, tag {op['tag']}"
+    if kind in (Kind.RECV, Kind.IRECV, Kind.PROBE):
+        source = "any rank" if op["flags"] & 2 else f"rank {op['peer']}"
+        return f"{kind.name} from {source}, tag {op['tag']}, communicator {op['comm']}"
+    if kind in (Kind.COLL, Kind.ICOLL):
+        from pylb.whatif.recorder.layout import Collective
+
+        return f"{Collective(int(op['what'])).name} on communicator {op['comm']}"
+    if kind == Kind.WAIT:
+        return f"WAIT for request {op['request']}"
+    return str(kind.name)

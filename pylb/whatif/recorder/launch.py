@@ -1,0 +1,164 @@
+"""Run an MPI program with the recorder loaded."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pylb import optional
+from pylb.comm.mpiexec import insert_before_programs, is_mpiexec
+from pylb.errors import DomainError
+from pylb.whatif.recorder.monitor import Monitor
+from pylb.whatif.recorder.online import Online
+from pylb.whatif.recorder.recording import Recording
+
+TURNS = Path(__file__).with_name("turns.py")
+
+
+class Recorded(NamedTuple):
+    """What `record` gives: the command's exit code, and the recording."""
+
+    code: int
+    recording: Recording
+
+
+def library() -> str:
+    """Path of the recorder's library.
+
+    Raises
+    ------
+    MissingPartError
+        pylb was built without MPI.
+    """
+    spec = importlib.util.find_spec("pylb._record")
+    if spec is None or spec.origin is None:
+        raise optional.missing_part("MPI")
+    return spec.origin
+
+
+def loaded(
+    command: Sequence[str],
+    address: str,
+    *,
+    only_time: bool = False,
+    procedures: Sequence[str] = (),
+) -> list[str]:
+    """`command` with the recorder loaded into each of its ranks."""
+    if not command:
+        raise DomainError("command is empty: expected a program and its arguments")
+    before = os.environ.get("LD_PRELOAD", "")
+    words = [
+        "env",
+        f"LD_PRELOAD={library()}{' ' + before if before else ''}",
+        f"PYLB_RECORD={address}",
+        *([f"PYLB_RECORD_PRELOAD={before}"] if before else []),
+        *(["PYLB_RECORD_ONLY=time"] if only_time else []),
+        *([f"PYLB_PROCEDURES={','.join(procedures)}"] if procedures else []),
+    ]
+    if is_mpiexec(command[0]):
+        return insert_before_programs(command, words)
+    return [*words, *command]
+
+
+def sharing(info: Mapping[str, Any]) -> dict[str, Any]:
+    """How two ranks of a recording share a core of which one waits, measured here and now.
+
+    ``quantum`` of the scheduler, ``polling`` of the one that waits as the recorded ones did, and
+    ``waiting``, where they slept and those that sleep are let in at once.
+    """
+    out: dict[str, Any] = dict(zip(("quantum", "polling"), _turns(), strict=False))
+    polite = ["yield"] if info.get("waiting") == "yield" else []
+    slept = _turns(str(info["nap"]), *polite) if "nap" in info else []
+    if out and slept:
+        gap, polling = slept
+        asleep = info["asleep"]
+        out["polling"] = asleep * polling + (1 - asleep) * out["polling"]
+        if asleep > 0.5 and gap < 2 * info["nap"]:  # let in at once
+            out["waiting"] = "block"
+    return out
+
+
+def _turns(*how: str) -> list[float]:
+    """What turns.py prints; empty where it fails."""
+    words = [sys.executable, "-I", "-S", str(TURNS), *how]
+    done = subprocess.run(words, capture_output=True, text=True)
+    return [] if done.returncode else [float(word) for word in done.stdout.split()]
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """A signal to end is like Ctrl-C: what has been recorded by then is kept."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def record(
+    command: Sequence[str],
+    *,
+    only_time: bool = False,
+    procedures: Sequence[str] = (),
+    host: str = "127.0.0.1",
+    online: Sequence[Mapping[str, Any]] = (),
+    say: Callable[[str], None] = print,
+) -> Recorded:
+    """Run an MPI program and record its operations.
+
+    Parameters
+    ----------
+    command : sequence of str
+        ``mpiexec ...``, or a program that is one rank without it.  Not changed in any way: a
+        library is loaded before it.
+    only_time : bool
+        Take the wall time alone, from the end of MPI_Init to the beginning of MPI_Finalize.
+    procedures : sequence of str
+        Functions that are marked, of a program compiled with ``-finstrument-functions``.
+    host : str
+        Address at which the ranks reach this process; the default serves one machine.
+    online : sequence of mappings
+        Targets, keywords of `pylb.whatif`, under which the run is simulated while it goes on.
+    say : callable
+        Gets these predictions, a line each, every second.
+
+    Returns
+    -------
+    Recorded
+        ``recording.warnings`` says what is missing.
+
+    Raises
+    ------
+    MissingPartError
+        pylb was built without MPI.
+    DomainError
+        No command, or its program cannot be found in it.
+    """
+    monitor = Monitor(host)
+    try:
+        words = loaded(command, monitor.address, only_time=only_time, procedures=procedures)
+        between = Online(monitor, online, say) if online else lambda: None
+        with _interruptible(), subprocess.Popen(words, env=dict(os.environ)) as child:
+            try:
+                monitor.serve_until(lambda: child.poll() is not None, between=between)
+            except KeyboardInterrupt:  # what is there is kept; the command has got it too
+                child.send_signal(signal.SIGINT)
+                monitor.serve_until(lambda: child.poll() is not None)
+        code = child.returncode if child.returncode >= 0 else 128 - child.returncode
+        recording = monitor.recording(list(command))
+        if recording.n_ops:
+            recording.info.update(sharing(recording.info))
+        return Recorded(code, recording)
+    finally:
+        monitor.close()

@@ -1,0 +1,80 @@
+"""The records of csrc/whatif/ops.h as NumPy types, and the names of their kinds."""
+
+from __future__ import annotations
+
+from enum import IntEnum, IntFlag
+
+import numpy as np
+
+from pylb import _core
+
+_fields = _core.op_layout()[0]
+
+OP = np.dtype(
+    {
+        "names": [name for name, _, _ in _fields],
+        "formats": [kind for _, kind, _ in _fields],
+        "offsets": [offset for _, _, offset in _fields],
+        "itemsize": 48,
+    }
+)
+"""One operation of a rank; the fields are those of ``plb_op_t``."""
+
+STEP = np.dtype(
+    [
+        ("begin", "f8"),
+        ("end", "f8"),
+        ("cause_op", "i8"),
+        ("cause_rank", "i4"),
+        ("pad", "i4"),
+    ]
+)
+"""When an operation was simulated, and for which one of which rank it waited (-1: none)."""
+
+
+class Kind(IntEnum):
+    """What an operation is; csrc/whatif/ops.h says what its fields mean then."""
+
+    END = 0
+    SEND = 1
+    ISEND = 2
+    RECV = 3
+    IRECV = 4
+    WAIT = 5
+    PROBE = 6
+    COLL = 7
+    ICOLL = 8
+    PAUSE = 9
+    ACCESS = 10
+    LOCK = 11
+    UNLOCK = 12
+    ENTER = 13
+    LEAVE = 14
+
+
+class Collective(IntEnum):
+    """Which collective, in the field ``what``."""
+
+    BARRIER = 0
+    BCAST = 1
+    GATHER = 2
+    SCATTER = 3
+    REDUCE = 4
+    ALLREDUCE = 5
+    ALLGATHER = 6
+    ALLTOALL = 7
+    REDUCE_SCATTER = 8
+    SCAN = 9
+    EXSCAN = 10
+
+
+class Flag(IntFlag):
+    """Bits of the field ``flags``."""
+
+    SAME_CALL = 1
+    ANY_SOURCE = 2
+    ANY_TAG = 4
+    SYNCHRONOUS = 8
+    BUFFERED = 16
+    SHARED = 32
+    CANCELLED = 64

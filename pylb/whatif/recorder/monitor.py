@@ -1,0 +1,359 @@
+"""The monitor: takes what the recorder sends from every rank, and makes a recording of it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import selectors
+import socket
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb.whatif.recorder.layout import OP, Kind
+from pylb.whatif.recorder.recording import Recording
+
+HEAD = struct.Struct("=IIq")  # type, bytes, number of the first operation
+COMM = struct.Struct("=qqq")  # number, name, size
+LIMIT = 1 << 26  # bytes of a frame
+DRIFT = 1e-4  # of two clocks, from which on it is reported
+
+
+class ProtocolError(Exception):
+    """A connection that speaks something else."""
+
+
+@dataclass(eq=False)
+class Rank:
+    """What is known of one rank."""
+
+    hello: dict[str, Any]
+    offset: float  # seconds from its clock to the monitor's, when it began
+    room: NDArray[Any] = field(default_factory=lambda: np.zeros(1024, OP))
+    n_ops: int = 0
+    numbers: list[int] = field(default_factory=list)  # its communicators as the monitor counts
+    end: dict[str, Any] | None = None
+    end_offset: float = 0.0
+    lost: int = 0
+    costs: dict[str, float] = field(default_factory=dict)
+    procedures: list[int] = field(default_factory=list)  # as the monitor counts them
+
+    def ops(self) -> NDArray[Any]:
+        """All operations so far."""
+        return self.room[: self.n_ops]
+
+    def add(self, ops: NDArray[Any]) -> None:
+        """Append; what `ops` gave before stays as it is."""
+        n = self.n_ops + len(ops)
+        if n > len(self.room):
+            room = np.zeros(2 * n, OP)
+            room[: self.n_ops] = self.room[: self.n_ops]
+            self.room = room
+        self.room[self.n_ops : n] = ops
+        self.n_ops = n
+
+
+class Connection:
+    """One rank's socket: frames out of a stream."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.buffer = bytearray()
+        self.known = False  # it has shown the token
+        self.rank: Rank | None = None
+        self.second = False  # its rank is known already: another program
+
+
+class Monitor:
+    """Listens for the ranks of one run.
+
+    Attributes
+    ----------
+    address : str
+        What the recorder is told: ``host:port:token``.
+    ranks : dict of int to Rank
+    """
+
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        self._listener = socket.create_server((host, 0))
+        self._token = secrets.token_hex(16)
+        port = self._listener.getsockname()[1]
+        self.address = f"{host}:{port}:{self._token}"
+        self._selector = selectors.DefaultSelector()
+        self._listener.setblocking(False)
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self.ranks: dict[int, Rank] = {}
+        self._comms: dict[int, int] = {}  # name of a communicator to its number
+        self.members: list[NDArray[np.int32]] = []
+        self.procedures: list[str] = []
+        self.lacks: dict[str, int] = {}
+        self.strange: list[str] = []
+        self._open = 0
+
+    def close(self) -> None:
+        """Close all sockets; twice is fine."""
+        for key in list(self._selector.get_map().values() if self._selector.get_map() else []):
+            self._selector.unregister(key.fileobj)
+            key.fileobj.close()  # type: ignore[union-attr]
+        self._selector.close()
+
+    @property
+    def connected(self) -> int:
+        """Ranks that send."""
+        return self._open
+
+    def serve(self, seconds: float) -> None:
+        """Take what comes within that time, or the first thing that comes."""
+        for key, _ in self._selector.select(seconds):
+            if key.fileobj is self._listener:
+                self._accept()
+            else:
+                self._receive(key.data)
+
+    def serve_until(
+        self,
+        done: Callable[[], bool],
+        grace: float = 5.0,
+        between: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Serve until `done` says so and all ranks have hung up, or `grace` seconds longer."""
+        deadline = None
+        while True:
+            self.serve(0.1)
+            between()
+            if done():
+                deadline = deadline or time.monotonic() + grace
+                if self._open == 0 or time.monotonic() > deadline:
+                    self.serve(0.0)
+                    return
+
+    def _accept(self) -> None:
+        sock, _ = self._listener.accept()
+        sock.setblocking(False)
+        self._selector.register(sock, selectors.EVENT_READ, Connection(sock))
+        self._open += 1
+
+    def _receive(self, one: Connection) -> None:
+        try:
+            data = one.sock.recv(1 << 20)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        one.buffer += data
+        try:
+            self._frames(one)
+        except (ProtocolError, ValueError, KeyError, IndexError, TypeError) as error:
+            self.strange.append(f"something that is no recorder wrote to the monitor: {error}")
+            data = b""
+        if not data:
+            self._selector.unregister(one.sock)
+            one.sock.close()
+            self._open -= 1
+
+    def _frames(self, one: Connection) -> None:
+        if not one.known:
+            line, newline, rest = bytes(one.buffer).partition(b"\n")
+            if not newline:
+                if len(one.buffer) > 100:
+                    raise ProtocolError("no token")
+                return
+            if not secrets.compare_digest(line, self._token.encode()):
+                raise ProtocolError("a wrong token")
+            one.known, one.buffer = True, bytearray(rest)
+        while len(one.buffer) >= HEAD.size:
+            kind, length, first = HEAD.unpack_from(one.buffer)
+            if length > LIMIT:
+                raise ProtocolError(f"a frame of {length} bytes")
+            if len(one.buffer) < HEAD.size + length:
+                return
+            body = bytes(one.buffer[HEAD.size : HEAD.size + length])
+            del one.buffer[: HEAD.size + length]
+            self._frame(one, chr(kind), first, body)
+
+    def _frame(self, one: Connection, kind: str, first: int, body: bytes) -> None:
+        if kind == "H":
+            self._hello(one, json.loads(body))
+        elif one.second:
+            return
+        elif one.rank is None:
+            raise ProtocolError(f"a frame {kind!r} before the first")
+        elif kind == "O":
+            self._operations(one.rank, first, np.frombuffer(body, OP))
+        elif kind == "C":
+            self._communicator(one.rank, body)
+        elif kind == "P":
+            self._procedure(one.rank, body)
+        elif kind == "L":
+            said = json.loads(body)
+            self.lacks[said["what"]] = self.lacks.get(said["what"], 0) + said["times"]
+        elif kind == "N":
+            one.rank.costs = json.loads(body)
+        elif kind == "E":
+            one.rank.end = json.loads(body)
+            one.rank.end_offset = time.monotonic() - 1e-9 * one.rank.end["now"]
+
+    def _hello(self, one: Connection, hello: dict[str, Any]) -> None:
+        if hello["rank"] in self.ranks:
+            one.second = True
+            self.strange.append(
+                "the command ran more than one MPI program: the first one is recorded, not the "
+                "others"
+            )
+        else:
+            one.rank = Rank(hello, time.monotonic() - 1e-9 * hello["now"])
+            self.ranks[hello["rank"]] = one.rank
+
+    def _operations(self, rank: Rank, first: int, sent: NDArray[Any]) -> None:
+        ops = sent.copy()
+        ops["comm"] = np.array(rank.numbers, np.int32)[ops["comm"]]
+        marks = np.flatnonzero((ops["kind"] == Kind.ENTER) | (ops["kind"] == Kind.LEAVE))
+        if len(marks):
+            ops["tag"][marks] = np.array(rank.procedures, np.int32)[ops["tag"][marks]]
+        rank.lost += first - rank.n_ops - rank.lost
+        rank.add(ops)
+
+    def _procedure(self, rank: Rank, body: bytes) -> None:
+        number, name = int.from_bytes(body[:4], "little"), body[4:].decode(errors="replace")
+        if number != len(rank.procedures):
+            raise ProtocolError(f"procedure {number} after {len(rank.procedures)}")
+        if name not in self.procedures:
+            self.procedures.append(name)
+        rank.procedures.append(self.procedures.index(name))
+
+    def _communicator(self, rank: Rank, body: bytes) -> None:
+        number, name, size = COMM.unpack_from(body)
+        if number != len(rank.numbers):
+            raise ProtocolError(f"communicator {number} after {len(rank.numbers)}")
+        if name not in self._comms:
+            self._comms[name] = len(self.members)
+            self.members.append(np.frombuffer(body, np.int32, size, COMM.size).copy())
+        rank.numbers.append(self._comms[name])
+
+    # --- what has come --------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """Ranks of the world."""
+        return max((r.hello["size"] for r in self.ranks.values()), default=0)
+
+    def recording(self, command: list[str]) -> Recording:
+        """All that has come so far."""
+        p = self.size
+        known = [self.ranks.get(r) for r in range(p)]
+        ops = [np.zeros(0, OP) if r is None else r.ops() for r in known]
+        closed = np.array([r is not None and r.end is not None and not r.lost for r in known], bool)
+        info: dict[str, Any] = {"command": command}
+        if p:
+            info.update(self._times(known))
+            info["hosts"] = [r.hello["host"] if r else None for r in known]
+            info["cores"] = [
+                r.hello["core"] if r and r.hello["cores"] == 1 else None for r in known
+            ]
+            info["library"] = next(r.hello["library"] for r in known if r)
+            info["waiting"] = self._waiting(known)
+            info.update(self._costs(known))
+            info.update(self._asking(known))
+        warnings = self._warnings(known)
+        return Recording(ops, list(self.members), closed, info, list(self.procedures), warnings)
+
+    def _times(self, known: list[Rank | None]) -> dict[str, Any]:
+        """Wall time by the ranks' clocks, put on the monitor's where they are on other machines."""
+        here = socket.gethostname()
+        start, end = [], []
+        for rank in known:
+            if rank is not None and rank.end is not None:
+                shift = 0.0 if rank.hello["host"] == here else rank.offset
+                start.append(shift + 1e-9 * rank.end["start"])
+                end.append(start[-1] + 1e-9 * rank.end["ns"])
+        if not start or len(start) < len(known):
+            return {}
+        zero = min(start)
+        return {"seconds": max(end) - zero, "starts": [s - zero for s in start]}
+
+    @staticmethod
+    def _costs(known: list[Rank | None]) -> dict[str, float]:
+        """What a call and a message cost: of all ranks the least, since only delays disturb it."""
+        said = [rank.costs for rank in known if rank is not None and rank.costs]
+        out = {}
+        for name in ("overhead", "alpha", "beta"):
+            values = [costs[name] for costs in said if costs[name] >= 0]
+            if values:
+                out[name] = min(values)
+        return out
+
+    @staticmethod
+    def _asking(known: list[Rank | None]) -> dict[str, float]:
+        """How ranks wait that ask again and again and sleep in between.
+
+        ``response``: how long what has come waits to be noticed, half of the time from one question
+        to the next where both ends are chosen at random; ``nap``: how long such a sleep is;
+        ``asleep``: part of all waiting that is done so.
+        """
+        ended = [rank for rank in known if rank is not None and rank.end and "asked" in rank.end]
+        wall, square, naps, napped = (
+            sum(rank.end["asked"][name] for rank in ended if rank.end)
+            for name in ("wall", "square", "naps", "napped")
+        )
+        if napped <= 0.5 * wall:  # none, or with little sleep
+            return {}
+        within = sum(float(rank.ops()["inside"].sum()) for rank in ended)
+        asleep = wall / (wall + within)
+        return {"response": square / (2 * wall) * asleep, "nap": napped / naps, "asleep": asleep}
+
+    @staticmethod
+    def _waiting(known: list[Rank | None]) -> str:
+        """What a rank that waits did to its processor, as far as that can be told from here."""
+        one = next(r.hello for r in known if r)
+        if "Open MPI" not in one["library"]:
+            return "spin"
+        told = one["yield"]
+        return "spin" if told in ("0", "false") else "yield"
+
+    def _warnings(self, known: list[Rank | None]) -> list[str]:
+        out = list(dict.fromkeys(self.strange))
+        if not self.ranks:
+            out.append("no rank called MPI_Init with the recorder loaded")
+        for number, rank in enumerate(known):
+            if rank is None:
+                out.append(f"rank {number} was not recorded")
+            else:
+                out += [f"rank {number}: {text}" for text in self._doubts(rank)]
+        out += [f"not simulated: {what} ({times} times)" for what, times in self.lacks.items()]
+        return out
+
+    @staticmethod
+    def _doubts(rank: Rank) -> list[str]:
+        out = []
+        if rank.lost:
+            out.append(f"{rank.lost} operations were lost on the way")
+        if rank.end is None:
+            out.append(f"it ended without MPI_Finalize: {rank.n_ops} operations are known")
+            return out
+        if not rank.end["finalized"]:
+            out.append("it never called MPI_Finalize: recorded up to the end of its process")
+        if rank.end["ops"] != rank.n_ops:
+            out.append(f"{rank.n_ops} operations came of {rank.end['ops']}")
+        if rank.end["foreign"]:
+            out.append(
+                f"{rank.end['foreign']} calls of other threads (MPI_THREAD_MULTIPLE) are not "
+                "recorded: what they send and wait for is not simulated"
+            )
+        seconds = 1e-9 * rank.end["ns"]
+        if rank.end["beyond"] > 0.02 * rank.end["ns"]:
+            out.append(
+                f"its threads used {1e-9 * rank.end['beyond']:.3g} s of processor time at once: "
+                "predictions count them as one after the other"
+            )
+        drift = abs(rank.end_offset - rank.offset)
+        elsewhere = rank.hello["host"] != socket.gethostname()  # here all have the same clock
+        if elsewhere and drift > max(0.05, DRIFT * seconds):
+            out.append(f"its clock and the monitor's went {drift:.3g} s apart")
+        if not rank.hello["delays"]:
+            out.append("no /proc/self/schedstat: time in which it slept may count as computing")
+        return out

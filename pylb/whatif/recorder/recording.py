@@ -1,0 +1,279 @@
+"""A recording: what each rank of an MPI program did, and what is known of where it ran."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb import optional
+from pylb.errors import DomainError, FormatError, MissingFileError, StateError
+from pylb.whatif.recorder.layout import OP, Kind
+
+FORMAT = "pylb operations 1"
+
+
+@dataclass(eq=False, repr=False)
+class Recording:
+    """The operations of every rank of one run.
+
+    Attributes
+    ----------
+    ops : list of (n,) structured arrays
+        Of each rank, in order; the fields are those of `pylb.whatif.recorder.layout.OP`.
+    comms : list of (size,) int32 arrays
+        World ranks of the members of each communicator, by their rank there.  The first is the
+        world.
+    closed : (p,) bool
+        Whether a rank's records are all here; False where it was killed or its records got lost.
+    info : dict
+        About the run: ``command``, ``seconds`` (wall time, from the end of MPI_Init to the
+        beginning of MPI_Finalize), ``alpha``, ``beta``, ``overhead``, ``quantum``, ``waiting``,
+        ``polling``, ``response``, ``nap``, ``asleep`` (how ranks wait that sleep in between),
+        and for each rank ``host``, ``processor``, ...
+    procedures : list of str
+        Names of the marked procedures, by number.
+    warnings : list of str
+        What is missing, or makes predictions doubtful.
+    """
+
+    ops: list[NDArray[Any]]
+    comms: list[NDArray[np.int32]]
+    closed: NDArray[np.bool_]
+    info: dict[str, Any] = field(default_factory=dict)
+    procedures: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        ops: Sequence[Any],
+        comms: Sequence[Sequence[int]] | None = None,
+        **info: Any,
+    ) -> Recording:
+        """A recording made of arrays or of lists of dicts, complete: for tests and for tools.
+
+        Parameters
+        ----------
+        ops : sequence
+            For each rank a structured array, or a sequence of mappings: ``kind`` (its name, as
+            ``"SEND"``) and other fields.
+        comms : sequence of sequences of int, optional
+            Default: the world alone.
+        """
+        arrays = [_operations(rank) for rank in ops]
+        world = [range(len(arrays))] if comms is None else comms
+        members = [np.array(list(one), np.int32) for one in world]
+        return cls(arrays, members, np.array([_ends(one) for one in arrays], bool), info)
+
+    @property
+    def n_ranks(self) -> int:
+        """Number of ranks, p."""
+        return len(self.ops)
+
+    @property
+    def n_ops(self) -> int:
+        """Number of operations of all ranks."""
+        return sum(map(len, self.ops))
+
+    @property
+    def seconds(self) -> float | None:
+        """Wall time of the recorded run, or None where it is not known."""
+        return self.info.get("seconds")
+
+    def speeds(self, elsewhere: Recording) -> NDArray[np.float64]:
+        """How fast another machine is for this program, measured by running it there.
+
+        Parameters
+        ----------
+        elsewhere : Recording
+            Of the same program with the same input, on processors whose speed is asked for; a
+            short run will do, where both are of one.
+
+        Returns
+        -------
+        (p,) float64
+            Of each rank's processor there: processor seconds of this recording that it does in one
+            of its own.
+
+        Raises
+        ------
+        DomainError
+            Another number of ranks, or a rank that computes nothing.
+
+        Examples
+        --------
+        >>> speed = here.speeds(there)
+        >>> pylb.whatif(run, placement=range(4), speed=speed).time
+        """
+        if elsewhere.n_ranks != self.n_ranks:
+            raise DomainError(
+                f"elsewhere has {elsewhere.n_ranks} ranks: expected {self.n_ranks}, as this one"
+            )
+        mine, others = (
+            np.array([int(ops["compute"].sum()) for ops in one.ops], np.float64)
+            for one in (self, elsewhere)
+        )
+        for rank in np.flatnonzero((mine <= 0) | (others <= 0))[:1]:
+            raise DomainError(f"rank {rank} computes nothing: its processor's speed is not known")
+        return np.asarray(mine / others)
+
+    def __repr__(self) -> str:
+        took = "" if self.seconds is None else f", {self.seconds:.4g} s"
+        cut = "" if self.closed.all() else f", {np.sum(~self.closed)} ranks incomplete"
+        return f"<Recording: {self.n_ops} operations of {self.n_ranks} ranks{took}{cut}>"
+
+    @staticmethod
+    def check_writable(path: str | os.PathLike[str]) -> None:
+        """Whether `save` could write there, asked before a long run.
+
+        Raises
+        ------
+        MissingPartError
+            h5py is absent.
+        MissingFileError
+            No such folder.
+        StateError
+            A folder, something else than a recording, or a place where one may not write.
+        """
+        h5py = optional.require("h5py")
+        name, folder = os.fspath(path), os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(folder):
+            raise MissingFileError(f"{name}: no folder {folder}")
+        _check_regular(name)
+        if not os.access(folder, os.W_OK):
+            raise StateError(f"{name}: the folder {folder} may not be written")
+        if os.path.exists(name) and os.path.getsize(name):
+            try:
+                with h5py.File(path, "r") as file:
+                    is_ours = file.attrs.get("format") == FORMAT
+            except OSError:
+                is_ours = False
+            if not is_ours:
+                raise StateError(f"{name} exists, and is no recording: it is not overwritten")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write an HDF5 file; one that is there before is replaced when all is written.
+
+        Raises
+        ------
+        MissingPartError
+            h5py is absent.
+        StateError
+            There is something that is no file.
+        OSError
+            No such folder, no space.
+        """
+        h5py = optional.require("h5py")
+        _check_regular(path)
+        part = f"{os.path.realpath(path)}.{os.getpid()}.part"
+        try:
+            self._write(h5py, part)
+            os.replace(part, os.path.realpath(path))
+        finally:
+            if os.path.exists(part):
+                os.remove(part)
+
+    def _write(self, h5py: Any, path: str) -> None:
+        with h5py.File(path, "w") as file:
+            file.attrs["format"] = FORMAT
+            head = {
+                "info": self.info,
+                "procedures": self.procedures,
+                "warnings": self.warnings,
+                "closed": self.closed.tolist(),
+            }
+            file.attrs["head"] = json.dumps(head)
+            file.create_group("ops")
+            file.create_group("comms")
+            for rank, ops in enumerate(self.ops):
+                chunks = {"chunks": (min(len(ops), 1 << 14),), "fletcher32": True}
+                file.create_dataset(f"ops/{rank}", data=ops, **(chunks if len(ops) else {}))
+            for number, members in enumerate(self.comms):
+                file.create_dataset(f"comms/{number}", data=members)
+
+    @classmethod
+    def given(cls, run: Recording | str | os.PathLike[str]) -> Recording:
+        """`run` itself, or read from that path.
+
+        Raises
+        ------
+        DomainError
+            It has no ranks.
+        MissingFileError, FormatError, MissingPartError
+            As `read`.
+        """
+        recording = run if isinstance(run, Recording) else cls.read(run)
+        if recording.n_ranks == 0:
+            raise DomainError("; ".join(["the recording has no ranks", *recording.warnings]))
+        return recording
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Recording:
+        """Read what `save` or `pylb record` wrote.
+
+        Raises
+        ------
+        MissingFileError
+            No such file.
+        FormatError
+            No recording, or a damaged one.
+        MissingPartError
+            h5py is absent.
+        """
+        h5py = optional.require("h5py")
+        if not os.path.exists(path):
+            raise MissingFileError(f"{os.fspath(path)}: no such file")
+        try:
+            with h5py.File(path, "r") as file:
+                return _read(file, os.fspath(path))
+        except (OSError, KeyError, ValueError, TypeError) as error:
+            if isinstance(error, FormatError):
+                raise
+            raise FormatError(f"{os.fspath(path)} is no recording of pylb: {error}") from error
+
+
+def _check_regular(path: str | os.PathLike[str]) -> None:
+    if os.path.exists(path) and not os.path.isfile(path):
+        what = "a folder" if os.path.isdir(path) else "no file"
+        raise StateError(f"{os.fspath(path)} is {what}: expected a file to be written")
+
+
+def _read(file: Any, path: str) -> Recording:
+    if file.attrs.get("format") != FORMAT:
+        raise FormatError(
+            f"{path} is no recording of pylb: its format is {file.attrs.get('format')!r}, "
+            f"expected {FORMAT!r}"
+        )
+    head = json.loads(file.attrs["head"])
+    ops = [np.ascontiguousarray(file[f"ops/{r}"][:]) for r in range(len(file["ops"]))]
+    if any(one.dtype != OP for one in ops):
+        raise FormatError(f"{path}: its records are not those of this version of pylb")
+    comms = [np.array(file[f"comms/{i}"][:], np.int32) for i in range(len(file["comms"]))]
+    closed = np.array(head["closed"], bool)
+    if len(closed) != len(ops) or bool(ops) > bool(comms):
+        raise FormatError(f"{path}: {len(ops)} ranks, {len(closed)} ends, {len(comms)} groups")
+    return Recording(ops, comms, closed, head["info"], head["procedures"], head["warnings"])
+
+
+def _operations(rank: Any) -> NDArray[Any]:
+    if isinstance(rank, np.ndarray):
+        if rank.dtype != OP:
+            raise FormatError(f"operations have the type {rank.dtype}: expected {OP}")
+        return np.ascontiguousarray(rank)
+    out = np.zeros(len(rank), OP)
+    for i, given in enumerate(rank):
+        fields = dict(given)
+        fields["kind"] = Kind[fields["kind"]]
+        for name, value in fields.items():
+            out[name][i] = value
+    return out
+
+
+def _ends(ops: NDArray[Any]) -> bool:
+    return bool(len(ops)) and bool(ops["kind"][-1] == Kind.END)

@@ -1,0 +1,247 @@
+"""Where the ranks of a recorded program would run better: candidates tried by simulation."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pylb.errors import DomainError, PylbError
+from pylb.model.snapshot import I32, Edges, Snapshot
+from pylb.place.placement import place
+from pylb.whatif.factors import procedures
+from pylb.whatif.prediction import Prediction, whatif
+from pylb.whatif.recorder.layout import Kind
+from pylb.whatif.recorder.recording import Recording
+
+STRATEGIES = ("BestFitLB", "GreedyLB", "RefineCommLB", "CommAwareRefineLB", "ScotchLB", "MetisLB")
+NEAR = 1e-4  # predictions that differ by less are the same
+TRIES, SIMULATED = 40, 10_000_000  # by default: candidates, and operations of all of them
+
+
+@dataclass(frozen=True, eq=False)
+class Suggestion:
+    """One change of a recorded run.
+
+    Attributes
+    ----------
+    time : float
+        Predicted seconds.
+    saves : float
+        Part of the time at the present placement that it saves.
+    placement : (p,) int32, or None
+        Processor of each rank; None where a procedure moves.
+    procedure : str or None
+        The procedure that moves to the other side of its messages.
+    reason : str
+        What changes, in figures.
+    """
+
+    time: float
+    saves: float
+    placement: I32 | None
+    procedure: str | None
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.time:.4g} s ({self.saves:+.1%} saved): {self.reason}"
+
+
+def suggest(
+    run: Recording | str | os.PathLike[str],
+    *,
+    placement: ArrayLike,
+    best: int = 3,
+    tries: int | None = None,
+    **target: Any,
+) -> list[Suggestion]:
+    """Placements, and moves of procedures, that would make a recorded run faster.
+
+    Candidates are the present placement balanced by pylb's own strategies (a rank is an object, its
+    processor time its load, its messages the graph), ranks moved and swapped between the busiest
+    and the other processors, and each marked procedure on the other side of its messages; each is
+    simulated (`pylb.whatif`).  This is the search that Eom and Hollingsworth (1998) leave to the
+    future.
+
+    Parameters
+    ----------
+    run : Recording or path
+    placement : (p,) array of int
+        Where the ranks run at present.
+    best : int
+        How many to give at most; those that save nothing are left out.
+    tries : int, optional
+        How many moves and swaps to simulate beside the strategies' placements, of those that a
+        processor's work does not rule out.  Default: 40, and fewer where that are more than ten
+        million operations.
+    **target
+        ``speed``, ``node``, ``network``, ...: the machine, as for `pylb.whatif`.
+
+    Returns
+    -------
+    list of Suggestion
+        The fastest first.  Times of procedures are scaled: the part of the critical path that
+        moving them saves, of the predicted time.
+
+    Raises
+    ------
+    DomainError, OutOfRangeError
+        As `pylb.whatif`.
+    """
+    recording = Recording.given(run)
+    if tries is None:
+        tries = min(TRIES, SIMULATED // max(recording.n_ops, 1))
+    if best < 1 or tries < 0:
+        raise DomainError(f"best is {best} and tries {tries}: expected at least 1 and 0")
+    search = _Search(recording, np.asarray(placement), target)
+    for which, candidate in search.candidates():
+        search.attempt(candidate, which)
+    search.improve(tries)
+    found = [search.suggestion(key) for key in sorted(search.told, key=search.rank_of)]
+    found += _moved(recording, search.now.time)
+    worth = [one for one in found if one.saves > NEAR]
+    return sorted(worth, key=lambda one: one.time)[:best]
+
+
+class _Search:
+    """Placements that were simulated, by their bytes."""
+
+    def __init__(self, recording: Recording, now: NDArray[Any], target: dict[str, Any]) -> None:
+        self.recording, self.target = recording, target
+        self.told: dict[bytes, tuple[Prediction, str]] = {}
+        self.edges = _messages(recording)
+        self.now = self.simulate(now)
+        self.present = self.now.target.placement
+
+    def simulate(self, candidate: NDArray[Any]) -> Prediction:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # told once, by whoever predicts the present
+            return whatif(self.recording, placement=candidate, **self.target)
+
+    def attempt(self, candidate: NDArray[Any], which: str) -> float:
+        key = candidate.astype(np.int32).tobytes()
+        if key not in self.told:
+            self.told[key] = (self.simulate(candidate), which)
+        return self.told[key][0].time
+
+    def rank_of(self, key: bytes) -> tuple[float, bytes]:
+        return self.told[key][0].time, key
+
+    def candidates(self) -> Iterator[tuple[str, I32]]:
+        """What pylb's strategies make of the present placement."""
+        aim = self.now.target
+        snap = Snapshot(
+            self.now.busy * aim.speed[aim.placement],
+            aim.placement,
+            n_ranks=len(aim.speed),
+            speed=aim.speed,
+            node=aim.node,
+            edges=self.edges,
+        )
+        for name in STRATEGIES:
+            try:
+                yield name, place(snap, name).rank
+            except PylbError:  # a library that is absent, a graph that it does not take
+                continue
+
+    def improve(self, tries: int) -> None:
+        """From the fastest so far: a rank off the busiest processor, or swapped with another."""
+        if not self.told:
+            self.attempt(self.present, "as it is")
+        left = tries
+        while left > 0:
+            top = min(self.told, key=self.rank_of)
+            start = self.told[top][0].time
+            for candidate in self.neighbours(self.told[top][0]):
+                left -= 1
+                if self.attempt(candidate, "moved") < start or left == 0:
+                    break
+            else:
+                return
+
+    def neighbours(self, told: Prediction) -> Iterator[NDArray[np.int32]]:
+        """Placements one move or one swap away, nearest to even processors first.
+
+        Those that leave a processor as much work as the whole takes now cannot be faster.
+        """
+        at, speed = told.target.placement, told.target.speed
+        time = told.processor_busy
+        busiest = int(time.argmax())
+        work = told.busy * speed[at]
+        mine = np.flatnonzero(at == busiest)
+        changes: list[tuple[float, int, int, int]] = []
+        for rank in mine[np.argsort(-work[mine], kind="stable")][:16].tolist():
+            for to in np.argsort(time, kind="stable")[:8].tolist():
+                if to == busiest:
+                    continue
+                rest = np.delete(time, [busiest, to]).max(initial=0.0)
+                for other in [-1, *np.flatnonzero(at == to)[:8].tolist()]:
+                    given = work[rank] - (work[other] if other >= 0 else 0.0)
+                    after = max(
+                        time[busiest] - given / speed[busiest], time[to] + given / speed[to], rest
+                    )
+                    if after < told.time * (1 - NEAR):
+                        changes.append((float(after), rank, to, other))
+        for _, rank, to, other in sorted(changes):
+            candidate = at.copy()
+            candidate[rank] = to
+            if other >= 0:
+                candidate[other] = busiest
+            yield candidate
+
+    def suggestion(self, key: bytes) -> Suggestion:
+        told, which = self.told[key]
+        now = self.now
+        moved = int(np.sum(told.target.placement != self.present))
+        busy, was = told.processor_busy.max(), now.processor_busy.max()
+        reason = (
+            f"{moved} ranks elsewhere ({which}): the busiest processor computes {busy:.3g} s "
+            f"instead of {was:.3g} s"
+        )
+        between = [self.between(one.target.placement) for one in (told, now)]
+        if max(between) > 0:
+            reason += f", {between[0]:,} bytes go between nodes instead of {between[1]:,}"
+        saves = 1 - told.time / now.time if now.time else 0.0
+        return Suggestion(told.time, saves, told.target.placement, None, reason)
+
+    def between(self, at: I32) -> int:
+        """Bytes of messages between nodes."""
+        node = self.now.target.node[at]
+        away = node[np.asarray(self.edges.src)] != node[np.asarray(self.edges.dst)]
+        return int(np.asarray(self.edges.nbytes)[away].sum())
+
+
+def _messages(recording: Recording) -> Edges:
+    """Who sends how much to whom."""
+    sums: list[tuple[NDArray[Any], ...]] = [
+        (np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
+    ]
+    for rank, ops in enumerate(recording.ops):
+        sends = ops[(ops["kind"] == Kind.SEND) | (ops["kind"] == Kind.ISEND)]
+        peers, where = np.unique(sends["peer"], return_inverse=True)
+        nbytes = np.bincount(where, sends["bytes"], len(peers))
+        some = nbytes > 0
+        sums.append((np.full(some.sum(), rank, np.int32), peers[some], nbytes[some]))
+    return Edges(*(np.concatenate(column) for column in zip(*sums, strict=True)))
+
+
+def _moved(recording: Recording, now: float) -> list[Suggestion]:
+    """Each procedure on the other side of its messages."""
+    if not recording.procedures or not recording.closed.all():
+        return []
+    return [
+        Suggestion(
+            now * (1 - one.gain),
+            one.gain,
+            None,
+            one.name,
+            f"{one.name} on the other side of its messages: the critical path is {one.moved:.4g} s "
+            f"instead of {one.time:.4g} s",
+        )
+        for one in procedures(recording)
+    ]
