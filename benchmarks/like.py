@@ -3,7 +3,7 @@
     python benchmarks/like.py [--programs 200] [--clusters 24] [--first 0] [--quick]
 
 like: programs on identical virtual ranks, in a plain simulation and under `pylb.Balancer` on a
-`pylb.VirtualCluster` (tests/like_programs.py); in how many of them a speed was believed that is off
+`pylb.VirtualCluster` (tests/twins/like_programs.py); in how many of them a speed was believed that is off
 by more than 5 %, at any time.  unlike: the same for ranks that are 1.5 to 4 times slower; after how
 many placements they are known, and how well in the end.  time: processor time of an observation.
 """
@@ -21,7 +21,7 @@ from common.figures import check
 
 from pylb.measure.learner import SpeedLearner
 
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "twins"))
 import like_programs as lp
 
 LIMIT = 0.05

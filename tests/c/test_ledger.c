@@ -1,4 +1,4 @@
-/* Room decide, the ledger: memory, bad input, on, off and trial by hand.  tests/test_ledger.py
+/* Room decide, the ledger: memory, bad input, on, off and trial by hand.  tests/decide/test_ledger.py
  * holds it against a plain twin. */
 #include <math.h>
 #include <setjmp.h>

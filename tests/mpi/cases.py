@@ -1,6 +1,6 @@
 """Cases that hold on any number of ranks: ``mpiexec -n 3 python tests/mpi/cases.py``.
 
-Each runs on COMM_SELF, COMM_WORLD and a duplicate; tests/test_virtual.py runs them too.
+Each runs on COMM_SELF, COMM_WORLD and a duplicate; tests/virtual/test_virtual.py runs them too.
 Rank 0 prints what must not depend on the number of ranks, as JSON.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import programs
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "twins"))
 import placements  # isort: skip
 
 import pylb

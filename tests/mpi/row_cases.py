@@ -1,6 +1,6 @@
 """Rows on unlike ranks, on any number of them: ``mpiexec -n 3 python tests/mpi/row_cases.py``.
 
-tests/test_rows.py runs the cases on virtual ranks too.
+tests/run/test_rows.py runs the cases on virtual ranks too.
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Data services on any number of ranks: ``mpiexec -n 3 python tests/mpi/service_cases.py``.
 
-tests/test_services.py runs the cases on virtual ranks too.
+tests/comm/test_services.py runs the cases on virtual ranks too.
 """
 
 import sys

@@ -1,0 +1,42 @@
+"""The unit tests in tests/c: built and run under the sanitizers."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOMS = sorted(p.stem.removeprefix("test_") for p in HERE.glob("test_*.c"))
+
+
+@pytest.fixture(scope="session")
+def make(tmp_path_factory):
+    """Calls make in tests/c with an output folder of its own; skips where tools are absent."""
+    if shutil.which("make") is None or shutil.which("cc") is None:
+        pytest.skip("no make or no C compiler: apt install build-essential")
+    probe = subprocess.run(
+        ["cc", "-fsanitize=address,undefined", "-x", "c", "-", "-o", os.devnull, "-lcmocka"],
+        input="int main(void) { return 0; }",
+        capture_output=True,
+        text=True,
+    )
+    if probe.returncode != 0:
+        pytest.skip(
+            f"no cmocka or no sanitizers: apt install libcmocka-dev ({probe.stderr[-200:]})"
+        )
+    out = tmp_path_factory.mktemp("c")
+
+    def run(target, room):
+        command = ["make", "-C", str(HERE), "-j2", target, f"T={room}", f"OUT={out}"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+    return run
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_room_under_the_sanitizers(make, room):
+    done = make("asan", room)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "[  PASSED  ]" in done.stdout + done.stderr

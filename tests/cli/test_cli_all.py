@@ -1,0 +1,133 @@
+"""What all subcommands have in common: JSON, nothing but data on standard output, exit codes."""
+
+import json
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import pylb
+from pylb.cli import main as cli
+
+RECORDING = str(Path(__file__).parents[2] / "notebooks" / "spa.h5")
+SQUARE = "4 4\n2 3\n1 4\n1 4\n2 3\n"
+
+# A call of each subcommand that prints JSON, and one with bad input.
+GOOD = {
+    "info": [],
+    "demo": ["--ranks", "2", "--objects", "8", "--iterations", "6", "--every", "3"],
+    "replay": ["run.h5", "--strategy", "GreedyLB,none", "--every", "3"],
+    "triggers": ["run.h5", "--cost", "0.001"],
+    "optimum": ["run.h5", "--cost", "0.001"],
+    "report": ["run.h5", "--csv", "tables", "--chrome", "run.json"],
+    "watch": ["run.h5", "--once"],
+    "convert": ["run.h5", "vt", "--to", "vt"],
+    "partition": ["square.graph", "--method", "pylb"],
+    "whatif": [RECORDING, "--place", "0,0,1,1"],
+    "procedures": [RECORDING],
+}
+BAD = {
+    "demo": ["--ranks", "0"],
+    "replay": ["absent.h5"],
+    "triggers": ["absent.h5"],
+    "optimum": ["absent.h5"],
+    "report": ["absent.h5"],
+    "watch": ["absent.h5", "--once"],
+    "convert": ["absent.h5", "out.h5"],
+    "partition": ["absent.graph"],
+    "whatif": ["absent.h5"],
+    "procedures": ["absent.h5"],
+    "record": ["-o", "nowhere/run", "--place", "x", "--", "true"],
+    "lab": ["--share", "7", "--", "true"],
+}
+SHELLS = {"bash": ["bash", "-n"], "zsh": ["zsh", "-n"], "fish": ["fish", "--no-execute"]}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path_factory, tmp_path, monkeypatch):
+    """A run and a graph, in the present folder."""
+    pytest.importorskip("h5py")
+    monkeypatch.chdir(tmp_path)
+    pylb.demo.run(2, 8, 12, save=tmp_path / "run.h5", every=4)
+    Path("square.graph").write_text(SQUARE)
+
+
+def names():
+    return {command.__name__.rpartition(".")[2] for command in cli.COMMANDS}
+
+
+def test_every_subcommand_is_tried():
+    assert GOOD.keys() | {"lab", "record", "completion"} == names()
+    assert BAD.keys() | {"info", "completion"} == names()
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_json_is_all_that_is_printed(name, capfd):
+    assert cli.main([name, *GOOD[name], "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line_and_code_2(name, capfd):
+    assert cli.main([name, *BAD[name]]) == 2
+    said = capfd.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("pylb: ")
+    assert said.err.count("\n") == 1
+
+
+def test_a_lab_tells_as_json_what_was_used(capfd):
+    if cli.main(["lab", "--share", "0.5", "--json", "used.json", "--", "echo", "hello"]) == 2:
+        pytest.skip(capfd.readouterr().err)
+    assert capfd.readouterr().out == "hello\n"  # the command's own
+    told = json.loads(Path("used.json").read_text())
+    assert told["exit_code"] == 0
+    (rank,) = told["ranks"]
+    assert rank["share"] == 0.5
+    assert rank["cpu_seconds"] >= 0
+
+
+def test_a_recording_tells_as_json_what_it_has(mpiexec, capfd):
+    program = "from mpi4py import MPI; MPI.COMM_WORLD.rank or print('hello')"
+    words = ["--", *mpiexec, "-n", "2", sys.executable, "-c", program]
+    if cli.main(["record", "-o", "ops", "--json", "told.json", *words]) == 2:
+        pytest.skip(capfd.readouterr().err)
+    assert capfd.readouterr().out == "hello\n"
+    told = json.loads(Path("told.json").read_text())
+    assert (told["ranks"], told["exit_code"], told["written"]) == (2, 0, "ops")
+    assert told["operations"] == pylb.Recording.read("ops").n_ops
+
+
+@pytest.mark.skipif(find_spec("shtab") is None, reason="no shtab")
+@pytest.mark.parametrize("shell", SHELLS)
+def test_completion_is_a_script_of_that_shell(shell, capfd):
+    assert cli.main(["completion", shell]) == 0
+    script = capfd.readouterr().out
+    assert all(name in script for name in names())
+    if shutil.which(SHELLS[shell][0]):
+        subprocess.run(SHELLS[shell], input=script, text=True, check=True)
+
+
+@pytest.mark.skipif(find_spec("shtab") is None, reason="no shtab")
+def test_bash_completes_subcommands_and_their_words(capfd):
+    cli.main(["completion", "bash"])
+    asked = """
+COMP_WORDS=({words}); COMP_CWORD={last}; _shtab_pylb; printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    script = capfd.readouterr().out
+    for words, expected in [
+        ("pylb re", {"replay", "report", "record"}),
+        ("pylb replay --str", {"--strategy"}),
+    ]:
+        last = len(words.split()) - 1
+        done = subprocess.run(
+            ["bash"],
+            input=script + asked.format(words=words, last=last),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert set(done.stdout.split()) == expected

@@ -1,0 +1,166 @@
+"""Data services: plans of communication, directories, migration."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from launch import HERE, launch
+
+import pylb
+from pylb import _core
+from pylb.errors import OutOfRangeError
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
+import service_cases
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_cases(mpiexec, ranks):
+    code, out, said = launch(mpiexec, ranks, str(HERE / "service_cases.py"))
+    assert code == 0, said
+    assert out.count("done") == ranks  # their lines may run into one another
+
+
+@pytest.mark.parametrize("case", service_cases.CASES, ids=lambda case: case.__name__)
+def test_cases_on_virtual_ranks(case):
+    pylb.VirtualCluster(4).run(case)
+
+
+@pytest.mark.parametrize("case", service_cases.CASES, ids=lambda case: case.__name__)
+def test_cases_on_one_rank(case):
+    class Alone:  # what the cases ask of a communicator
+        rank, size = 0, 1
+
+        def allgather(self, x):
+            return [x]
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("Plan", "Directory", "migrate", "plan_between"):
+            real = getattr(pylb, name)
+            patch.setattr(pylb, name, lambda comm, *a, real=real, **k: real(None, *a, **k))
+        case(Alone())
+
+
+# ---- the C core against plain twins ----------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 6), max_size=60))
+def test_route_is_a_stable_sort(destination):
+    rank, start, order = _core.route(np.array(destination, np.int32), 7)
+    assert rank.tolist() == sorted(set(destination))
+    twin = sorted(range(len(destination)), key=lambda i: destination[i])
+    assert (order is None) == (destination == sorted(destination))
+    assert (twin if order is None else order.tolist()) == twin
+    assert np.diff(start).tolist() == [destination.count(r) for r in rank]
+
+
+@given(st.data(), st.sampled_from([1, 2, 3, 4, 8, 12, 16, 24, 32, 40]))
+def test_gather_and_scatter(data, row_bytes):
+    n = data.draw(st.integers(1, 20))
+    index = np.array(data.draw(st.permutations(range(n))), np.int32)
+    rows = np.random.default_rng(n).integers(0, 256, (n, row_bytes), np.uint8)
+    out, back = np.empty_like(rows), np.empty_like(rows)
+    _core.gather(rows, index, out, row_bytes, None)
+    assert np.array_equal(out, rows[index])
+    _core.scatter(out, index, back, row_bytes, None)
+    assert np.array_equal(back, rows)
+    sizes = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))
+    offset = np.cumsum([0, *sizes])
+    rows = np.random.default_rng(n).integers(0, 256, (offset[-1], row_bytes), np.uint8)
+    pieces = [rows[offset[i] : offset[i + 1]] for i in index]
+    out, back = np.empty_like(rows), np.empty_like(rows)
+    _core.gather(rows, index, out, row_bytes, offset)
+    assert np.array_equal(out, np.concatenate(pieces))
+    _core.scatter(out, index, back, row_bytes, offset)
+    assert np.array_equal(back, rows)
+
+
+@pytest.mark.parametrize(
+    ("index", "out", "offset"),
+    [
+        ([3], 1, None),
+        ([-1], 1, None),
+        ([0], 2, None),
+        ([0, 1], 1, None),
+        ([0], 1, [0, 4]),
+        ([0], 1, [1, 3]),
+        ([0], 2, [0, 1, 3]),
+        ([0], 1, []),
+    ],
+)
+def test_gather_refuses_what_is_outside(index, out, offset):
+    offset = None if offset is None else np.array(offset, np.int64)
+    with pytest.raises(ValueError, match="indices of them"):
+        _core.gather(np.zeros(3), np.array(index, np.int32), np.empty(out), 8, offset)
+
+
+def test_route_refuses_what_is_no_rank():
+    for wrong in (-1, 3):
+        with pytest.raises(
+            OutOfRangeError, match=rf"destination\[1\] is {wrong}: expected 0 ... 2"
+        ):
+            _core.route(np.array([0, wrong], np.int32), 3)
+
+
+IDS = st.lists(st.integers(-40, 40).map(lambda i: i * 2**40), unique=True, max_size=30)
+
+
+@given(st.lists(st.tuples(st.booleans(), IDS), max_size=12))
+def test_table_is_a_dict(calls):
+    """Ids that collide, removals among them: what remains is found."""
+    table, twin = _core.Table(8), {}
+    for k, (enter, ids) in enumerate(calls):
+        key = np.array(ids, np.int64)
+        if enter:
+            assert table.stage(key) is None
+            table.commit(np.full(len(ids), k, np.int32), key // 3, key.astype(float) + k)
+            twin.update({i: (k, i // 3, float(i) + k) for i in ids})
+        else:
+            assert table.remove(key) == len(twin.keys() & set(ids))
+            for i in ids:
+                twin.pop(i, None)
+        assert len(table) == len(twin)
+        assert sorted(table.ids().tolist()) == sorted(twin)
+        ask = np.arange(-41, 42, dtype=np.int64) * 2**40
+        data = np.empty(len(ask))
+        owner, local, missing = table.find(ask, data)
+        want = [twin.get(i, (-1, -1, 0.0)) for i in ask.tolist()]
+        assert list(zip(owner.tolist(), local.tolist(), data.tolist(), strict=True)) == want
+        absent = [i for i, w in enumerate(want) if w[0] < 0]
+        assert missing == (absent[0] if absent else -1)
+
+
+@given(IDS, IDS, st.data())
+def test_a_doubled_id_leaves_the_table_as_it_was(there, new, data):
+    table = _core.Table(0)
+    table.stage(np.array(there, np.int64))
+    table.commit(np.zeros(len(there), np.int32), np.arange(len(there)), None)
+    before = sorted(table.ids().tolist())
+    if new:
+        twice = data.draw(st.sampled_from(new))
+        first, second = table.stage(np.array([*new, twice], np.int64))
+        assert (new[first], second) == (twice, len(new))
+        assert sorted(table.ids().tolist()) == before
+    assert table.stage(np.array(new, np.int64)) is None
+    with pytest.raises(RuntimeError, match="staged"):
+        table.ids()
+    table.abandon()
+    assert sorted(table.ids().tolist()) == before
+
+
+def test_homes_are_even():
+    """Also of ids with a pattern."""
+    for step in (1, 8, 4096, 2**32, 2**48):
+        home = _core.home(np.arange(20_000, dtype=np.int64) * step, 7)
+        counts = np.bincount(home, minlength=7)
+        assert counts.max() < 1.08 * counts.mean()
+
+
+def test_a_plan_says_what_it_is():
+    assert repr(pylb.Plan(None, [0, 0])) == "<Plan: 2 items to 1 ranks, 2 from 1>"
+    where = pylb.Directory(None, [("x", "f8")])
+    where.update([3, 4], data=np.zeros(2, [("x", "f8")]))
+    assert repr(where) == "<Directory: 2 entries on rank 0 of 1, data [('x', '<f8')] ()>"

@@ -1,0 +1,552 @@
+"""Room decide: the triggers of the table, each against a plain Python twin, and auto."""
+
+import gc
+import importlib.util
+import math
+import random
+import statistics
+import weakref
+from pathlib import Path
+
+import pytest
+from chance import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pylb
+from pylb.decide.trigger import make
+from pylb.errors import DomainError
+
+NAMES = ["threshold", "menon", "procassini", "marquez", "zhai", "boulmier", "auto"]
+
+
+class Twin:
+    """What all twins keep: every observation since the last balancing."""
+
+    def __init__(self, end=None, cost=None):
+        self.end, self.cost, self.total = end, cost, 0
+        self.cycles, self.promises = [], []
+        self.high, self.mean = [], []
+
+    def observe(self, iteration, high, mean):
+        self.iteration = iteration
+        self.total += 1
+        self.high.append(high)
+        self.mean.append(mean)
+        return self.decide()
+
+    def balanced(self, iteration, cost, promise):
+        self.cost = cost if self.cost is None else (self.cost + cost) / 2
+        self.cycles.append((self.cost, sum(self.u), len(self.high)))
+        self.promises.append(promise)
+        self.high, self.mean = [], []
+
+    @property
+    def u(self):
+        return [max(h - m, 0.0) for h, m in zip(self.high, self.mean, strict=True)]
+
+    def guess(self, most):
+        """Of the cost, in balanced iterations."""
+        return most if self.end is None else min(most, 0.03 * self.end)
+
+    def trial(self, excess):
+        return 0 < excess >= self.guess(6) * self.mean[-1]
+
+
+class NeedsCost(Twin):
+    """The first balancing shows what one costs."""
+
+    def decide(self):
+        return self.trial(sum(self.u)) if self.cost is None else self.pays()
+
+
+class Threshold(Twin):
+    def decide(self):
+        return self.high[-1] > 1.1 * self.mean[-1]
+
+
+class Marquez(Twin):
+    def decide(self):
+        return self.high[-1] > 1.65 * self.mean[-1]
+
+
+class Menon(NeedsCost):
+    def pays(self):
+        return 0 < sum(self.u) >= self.cost
+
+
+class Boulmier(NeedsCost):
+    def pays(self):
+        u = self.u
+        return u[-1] > 0 and u[-1] * len(u) - sum(u) >= self.cost
+
+
+class Procassini(NeedsCost):
+    def pays(self):
+        high, mean = self.high[-1], self.mean[-1]
+        after = statistics.fmean(1 / p for p in self.promises) if self.promises else 1.0
+        efficiency = mean / high if high > 0 else 1.0
+        return 100 * high * efficiency / after + self.cost < 100 * high
+
+
+class Zhai(NeedsCost):
+    def pays(self):
+        if len(self.high) < 4:
+            return False
+        reference = statistics.fmean(self.high[:3])
+        loss = sum(
+            statistics.median(self.high[i - 2 : i + 1]) - reference
+            for i in range(3, len(self.high))
+        )
+        return 0 < loss >= self.cost
+
+
+class Auto(Twin):
+    """The rules of auto.c, with everything computed anew from all observations."""
+
+    def __init__(self, end=None, cost=None):
+        super().__init__(end, cost)
+        self.rate, self.residual = 0.0, 1.0
+        self.hoped, self.gained = [0.0] * 8, [0.0] * 8
+
+    def balanced(self, iteration, cost, promise):
+        super().balanced(iteration, cost, promise)
+        self.hoped = [0.8 * x for x in self.hoped]
+        self.gained = [0.8 * x for x in self.gained]
+
+    @property
+    def theta(self):
+        return self.guess(20) * self.mean[-1] if self.cost is None else self.cost
+
+    def times(self, balancings):
+        return balancings * (4 if self.cost is None else 1.0)
+
+    def tries(self, left):
+        level = self.level[-1] if self.cost is not None else self.settled()
+        theta, steady = self.theta, min(self.level)
+        if self.cycles or level <= 0:
+            return False
+        if len(self.level) <= 3 and level * left >= self.times(4) * theta:
+            return True
+        if self.cost is not None:
+            return False
+        if self.end is not None and steady * left < self.times(2) * theta:
+            return False
+        counts = steady * min(steady / self.mean[-1], 1.0)
+        return self.trial(len(self.level) * counts)
+
+    def excess(self, u):
+        return max(u - (self.residual - 1) * self.mean[-1], 0.0)
+
+    def rise(self, k):
+        return max(self.level[-1] - self.level[-1 - k], 0.0)
+
+    def replay(self):
+        n, level = len(self.level), self.level
+        for i in range(8):
+            span = 4 << i
+            stride = max(span // 8, 1)
+            if n <= span or n % stride:
+                continue
+            e0 = self.excess(level[n - 1 - span])
+            if e0 <= 0 or e0 < 0.6 * self.excess(self.rate):
+                continue
+            for k in range(1, span + 1, stride):
+                e = self.excess(level[n - 1 - span + k])
+                self.gained[i] += (e - abs(e - e0)) * stride**2
+            self.hoped[i] += e0 * span * stride
+
+    def settled(self):
+        u, n = self.u, len(self.level)
+        span = min(n - 1, 8)
+        lag = max(3 - (n - span), 0)
+        slope = self.rise(span) / (span - lag) if span > lag else 0.0
+        now = u[-1]
+        for k in range(1, min(n, 3)):
+            if k * self.excess(now) >= self.theta:
+                break
+            now = min(now, u[-1 - k] + k * slope)
+        return now
+
+    def expected(self, left):
+        u, n, now = self.u, len(self.level), self.settled()
+        e = self.excess(now)
+        if e <= 0:
+            return 0.0
+        k = int(min(self.times(0.4) * self.theta / e, n, 1023))
+        stays = now
+        if k:
+            trend = self.rise(k) / 2 if k < n else 0.0
+            stays = min(now, sum(u[-k:]) / k + trend)
+        horizon, i = min(self.theta / e, left), 0
+        while i < 7 and 4 << i < horizon:
+            i += 1
+        while i > 0 and self.hoped[i] <= 0:
+            i -= 1
+        trust, share = 3 * self.theta, 1.0
+        if trust + self.hoped[i] > 0:
+            share = max((trust + self.gained[i]) / (trust + self.hoped[i]), 0.0)
+        return self.excess(stays) * share
+
+    def best_rate(self):
+        u, n = self.u, len(self.level)
+        base = (self.residual - 1) * self.mean[-1]
+        rates, k = [self.theta + sum(u)], 1
+        while k < min(n, 1024):
+            loss = max(sum(u[-k:]) - k * self.excess(self.level[-1 - k]), k * base)
+            rates.append(2 * self.theta + sum(u[:-k]) + loss)
+            k += 1 if k < 8 else k // 4
+        rate = min(rates) / n
+        paid = iterations = 0.0
+        for cost, U, tau in self.cycles:
+            paid, iterations = 0.8 * paid + cost + U, 0.8 * iterations + tau
+        return min(rate, 1.2 * paid / iterations) if self.cycles else rate
+
+    def decide(self):
+        u = self.u
+        n = len(u)
+        self.level = [min(u[max(0, i - 2) : i + 1]) for i in range(n)]
+        if self.cycles and self.mean[-1] > 0:
+            left = min(u) if n < 3 else statistics.median(u) if n == 3 else max(u[-3:])
+            ratio = 1 + left / self.mean[-1]
+            self.residual = ratio if n <= 3 else min(self.residual, ratio)
+        if not self.cycles:
+            doubts = self.cost is None and n >= 3 and self.mean[-1] > 0
+            self.residual = 1 + min(self.level) / self.mean[-1] if doubts else 1.0
+        self.replay()
+        early = n * self.excess(self.level[-1]) < self.theta
+        if self.total == 1 or (n < 3 and early):
+            return False
+        left = self.total if self.end is None else max(self.end - self.iteration - 1, 0)
+        k = min(n - 1, 1023, left)
+        growth = self.rise(k) / k if k else 0.0
+        expected = self.expected(left)
+        self.rate = self.best_rate()
+        if self.tries(left):
+            return True
+        gain = expected * left + growth * left**2 / 2
+        need = (1 if self.cycles else self.times(2)) * self.theta
+        return expected >= self.excess(self.rate) and expected > 0 and gain >= need
+
+
+TWINS = {t.__name__.lower(): t for t in (Threshold, Marquez, Menon, Boulmier, Procassini, Zhai)}
+TWINS["auto"] = Auto
+
+
+def series(rng, kind, n, size):
+    """A state to which a placement fits less and less, over n iterations."""
+    x, out = 0.0, []
+    for i in range(n):
+        if kind == "linear":
+            x = size * i / n
+        elif kind == "steps":
+            x += size * rng.random() if rng.random() < 0.05 else 0.0
+        elif kind == "walk":
+            x += rng.gauss(0, size / math.sqrt(n))
+        else:
+            x = size * math.sin(i / 7)
+        out.append(x)
+    return out
+
+
+@pytest.mark.parametrize("name", TWINS)
+@examples(40)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["linear", "steps", "walk", "wave"]),
+    st.sampled_from([0.05, 0.7, 3.0]),
+    st.sampled_from([1e-5, 0.05]),  # ties are left to rounding
+    st.sampled_from([None, 0.0, 0.3, 5.0, 60.0]),
+    st.booleans(),
+)
+def test_each_trigger_decides_as_its_plain_twin(name, seed, kind, size, noise, cost, ends):
+    rng = random.Random(seed)
+    n, mean, residual = 220, 0.5, rng.choice([1.0, 1.2])
+    state = series(rng, kind, n, size)
+    trigger, twin = make(trigger=name), TWINS[name](n if ends else None, cost)
+    trigger.expect(n if ends else None, math.nan if cost is None else cost)
+    fits = 0.0
+    for i in range(n):
+        high = mean * (residual + abs(state[i] - fits) + abs(rng.gauss(0, noise)))
+        says = trigger.observe(i, high, mean)
+        assert says == twin.observe(i, high, mean), (i, trigger.state())
+        if says and i + 1 < n:
+            fits = state[i]
+            paid = (5.0 if cost is None else cost) * rng.choice([1.0, 1.5])
+            trigger.balanced(i, paid, residual)
+            twin.balanced(i, paid, residual)
+
+
+def test_what_is_known_beforehand_is_checked():
+    trigger = make(trigger="auto")
+    for cost in (-1.0, math.inf):
+        with pytest.raises(DomainError, match="cost"):
+            trigger.expect(10, cost)
+    trigger.expect(None, 3.0)
+    trigger.expect(20, math.nan)  # nothing new of the cost
+    trigger.observe(0, 1.0, 1.0)
+    assert trigger.state()["cost"] == 3.0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_imbalance_no_balancing(name):
+    for cost in (None, 0.0, 1.0):
+        trigger = make(trigger=name)
+        trigger.expect(100, math.nan if cost is None else cost)
+        assert not any(trigger.observe(i, 0.5, 0.5) for i in range(100))
+        assert not any(trigger.observe(i, 0.0, 0.0) for i in range(100, 200))
+
+
+@pytest.mark.parametrize("cost", [0.01, 1.0, 20.0])
+def test_auto_gives_up_on_an_imbalance_that_stays(cost):
+    """Whatever the strategy promises: 1.4 remains 1.4."""
+    program = pylb.Imbalance(1.0, [0.4] * 1000)
+    assert len(program.run("auto", cost=cost).iterations) <= 1
+    assert len(program.run("menon", cost=cost).iterations) > 18
+
+
+def test_auto_repairs_a_step_early_in_a_cycle_which_boulmier_never_does():
+    """u * tau < theta at the step, and it stays so."""
+    step = [0.0] * 20 + [0.5] * 480
+    program = pylb.Imbalance(1.0, drift=step)
+    best = program.optimum(cost=20.0)
+    assert best.iterations.tolist() == [20]
+    assert len(program.run("boulmier", cost=20.0).iterations) == 0
+    run = program.run("auto", cost=20.0)
+    assert len(run.iterations) == 1
+    assert run.regret(best) < 0.07
+
+
+def test_auto_repairs_the_next_steps_at_once():
+    """What the cycles behind have cost is what it learns from."""
+    state = [0.5 * (i // 50) for i in range(1000)]
+    run = pylb.Imbalance(1.0, drift=state).run("auto", cost=10.0)
+    late = [int(i) % 50 for i in run.iterations]
+    assert len(late) == 19
+    assert max(late[3:]) <= 9
+
+
+@pytest.mark.parametrize("cost", [1.5, 30.0])
+def test_auto_does_not_take_a_spike_for_an_imbalance(cost):
+    spikes = [1.0 if i % 97 == 50 else 0.0 for i in range(1000)]
+    assert len(pylb.Imbalance(1.0, noise=spikes).run("auto", cost=cost).iterations) == 0
+
+
+def test_a_spike_beyond_the_cost_of_a_balancing_costs_no_more_than_one():
+    """To wait for a second iteration like it would be dearer than to be wrong."""
+    spikes = [100.0 if i % 97 == 50 else 0.0 for i in range(1000)]
+    run = pylb.Imbalance(1.0, noise=spikes).run("auto", cost=0.5)
+    assert len(run.iterations) <= 10
+
+
+def test_auto_leaves_alone_what_goes_back_by_itself():
+    wave = [0.3 * math.sin(i / 10) for i in range(2000)]
+    program = pylb.Imbalance(1.0, drift=wave)
+    best = program.optimum(cost=20.0)
+    assert len(best.iterations) == 0
+    regret = {t: program.run(t, cost=20.0).regret(best) for t in ("menon", "boulmier", "auto")}
+    assert regret["auto"] < min(regret["menon"], regret["boulmier"]) / 2
+
+
+def test_auto_balances_an_unfit_first_placement_at_once():
+    program = pylb.Imbalance(1.0, iterations=200, start=0.8, drift=[0.0] * 200)
+    assert program.run("auto", cost=5.0).iterations.tolist() == [2]
+    assert program.run("auto", cost=0.5).iterations.tolist() == [1]
+
+
+def test_auto_does_not_take_a_warm_up_iteration_for_an_imbalance():
+    for cost in (0.01, 1.0, 10.0):
+        program = pylb.Imbalance(1.0, noise=[5.0] + [0.0] * 99)
+        assert len(program.run("auto", cost=cost).iterations) == 0
+
+
+@pytest.mark.parametrize("promise", [1.0, 1.2, 9.0])
+def test_auto_believes_what_comes_true_and_not_the_promise(promise):
+    trigger = make(trigger="auto")
+    trigger.expect(1000, 2.0)
+    for i in range(40):
+        trigger.observe(i, 1.5, 1.0)
+    trigger.balanced(39, 2.0, promise)
+    due = [i for i in range(40, 300) if trigger.observe(i, 1.2 if i < 100 else 1.7, 1.0)]
+    assert trigger.state()["residual"] == pytest.approx(1.2)
+    assert 101 <= due[0] <= 108
+
+
+def test_auto_does_not_balance_what_the_iterations_left_cannot_repay():
+    step = [0.0] * 180 + [0.5] * 20
+    assert len(pylb.Imbalance(1.0, drift=step).run("auto", cost=12.0).iterations) == 0
+    assert len(pylb.Imbalance(1.0, drift=step).run("auto", cost=2.0).iterations) == 1
+
+
+def test_auto_does_not_depend_on_the_unit_of_time():
+    rng = random.Random(5)
+    state = series(rng, "walk", 600, 1.0)
+    runs = [pylb.Imbalance(2.0**k, drift=state).run("auto", cost=12 * 2.0**k) for k in (-12, 0, 9)]
+    assert len(runs[0].iterations) >= 2
+    assert runs[0].iterations.tolist() == runs[1].iterations.tolist()
+    assert runs[2].iterations.tolist() == runs[1].iterations.tolist()
+
+
+def test_auto_is_close_to_the_best_schedule_and_no_published_trigger_is_better():
+    """What benchmarks/triggers.py shows, on a few other seeds."""
+    path = Path(__file__).resolve().parents[2] / "benchmarks" / "triggers.py"
+    spec = importlib.util.spec_from_file_location("benchmark_of_triggers", path)
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    names = ("menon", "zhai", "boulmier", "auto")
+    cells = {t: {} for t in names}
+    for family in benchmark.FAMILIES:
+        for seed in range(70_000, 70_012):
+            program = benchmark.Program(family, seed)
+            for cost in benchmark.COSTS.values():
+                run = program.imbalance(perfect=seed % 3 == 0)
+                best = run.optimum(cost)
+                for t in names:
+                    regret = 100 * run.run(t, cost=cost).regret(best)
+                    cells[t].setdefault((family, cost), []).append(regret)
+    mean = {t: {at: statistics.fmean(x) for at, x in cells[t].items()} for t in names}
+    assert statistics.fmean(mean["auto"].values()) < 2
+    assert max(mean["auto"].values()) < 8
+    for family in benchmark.FAMILIES:
+        of = {t: statistics.fmean(x for (f, _), x in mean[t].items() if f == family) for t in names}
+        assert of["auto"] <= min(of.values()) + 0.5, family
+
+
+NEED_COST = ["menon", "procassini", "zhai", "boulmier", "metabalancer", "auto"]
+
+
+def untold(name, end):
+    trigger = make(trigger=name)
+    trigger.expect(end, math.nan)
+    return trigger
+
+
+@pytest.mark.parametrize("name", NEED_COST)
+@pytest.mark.parametrize("end", [80, None])
+@pytest.mark.parametrize("cost", [0.1, 3.0, 30.0])
+def test_a_constant_imbalance_is_tried_within_ten_iterations_though_nobody_told_the_cost(
+    name, end, cost
+):
+    program = pylb.Imbalance(0.2, drift=[0.0] * 80, start=1.0)
+    run = program.run(untold(name, end), cost=0.2 * cost)
+    assert 1 <= run.iterations[0] < 10
+    assert len(run.iterations) == 1
+
+
+@pytest.mark.parametrize("end", [80, None])
+def test_auto_tries_an_imbalance_that_is_constant_but_for_noise(end):
+    for seed in range(20):
+        rng = random.Random(seed)
+        noise = [rng.gauss(0, 0.05) for _ in range(80)]
+        program = pylb.Imbalance(1.0, drift=[0.0] * 80, start=1.0, noise=noise)
+        assert program.run(untold("auto", end), cost=5.0).iterations[0] < 10
+
+
+@pytest.mark.parametrize("ratio", [1.5, 2.0, 2.4])
+def test_auto_acts_in_a_short_run_though_nobody_told_the_cost(ratio):
+    program = pylb.Imbalance(1.0, drift=[0.0] * 10, start=ratio - 1)
+    assert program.run(untold("auto", 10), cost=0.5).iterations[0] <= 2
+
+
+@pytest.mark.parametrize("end", [1000, None])
+@pytest.mark.parametrize(("size", "most"), [(0.01, 0.0), (0.05, 0.0), (0.2, 0.1)])
+def test_auto_seldom_tries_what_is_balanced_but_for_noise(end, size, most):
+    """In no run of little noise, in one of ten at most where it is large, and then once."""
+    tried = []
+    for seed in range(100):
+        rng = random.Random(seed)
+        noise = [abs(rng.gauss(0, size)) for _ in range(1000)]
+        run = pylb.Imbalance(1.0, noise=noise).run(untold("auto", end), cost=50.0)
+        tried.append(len(run.iterations))
+    assert max(tried) <= 1
+    assert statistics.fmean(tried) <= most
+
+
+@pytest.mark.parametrize("end", [1000, None])
+def test_auto_tries_what_it_cannot_remove_once(end):
+    """The price of a doubt is one balancing."""
+    for left in (0.1, 0.5, 1.4):
+        run = pylb.Imbalance(1.0, [left] * 1000).run(untold("auto", end), cost=20.0)
+        assert len(run.iterations) <= 1
+
+
+@pytest.mark.parametrize("name", NEED_COST)
+@pytest.mark.parametrize("end", [500, None])
+def test_a_growing_imbalance_is_balanced_though_nobody_told_the_cost(name, end):
+    program = pylb.Imbalance(1.0, lambda k: 0.02 * k, iterations=500)
+    run = program.run(untold(name, end), cost=4.0)
+    assert len(run.iterations) >= 5
+    assert run.iterations[0] < 100
+
+
+def test_the_first_balancing_does_not_depend_on_what_it_will_cost():
+    program = pylb.Imbalance(1.0, lambda k: 0.01 * k, iterations=500)
+    for name in NEED_COST:
+        first = {int(program.run(untold(name, 500), cost=c).iterations[0]) for c in (0.1, 10, 1000)}
+        assert len(first) == 1
+
+
+# ---- functions of one's own ------------------------------------------------------------------
+
+
+def test_a_function_is_a_trigger():
+    seen = []
+
+    def boulmier(cycle):
+        seen.append(cycle)
+        return cycle.u * cycle.n - cycle.U >= cycle.cost
+
+    program = pylb.Imbalance.from_rates(0.52, lambda k: 0.1, 500)
+    run = program.run(boulmier, cost=52.0)
+    assert run.iterations.tolist() == program.run("boulmier", cost=52.0).iterations.tolist()
+    assert [c.iteration for c in seen] == list(range(500))
+    assert [c.left for c in seen] == list(range(499, -1, -1))
+    assert seen[1] == (1, pytest.approx(0.572), 0.52, 2, pytest.approx(0.052),
+                       pytest.approx(0.052), 52.0, 498.0)  # fmt: skip
+    trigger = make(trigger=boulmier)
+    assert not trigger.observe(0, 1.0, 1.0)
+    assert math.isnan(seen[-1].cost)
+    assert seen[-1].left == math.inf
+    trace = pylb.replay.hotspot(4, 32, 40)
+    more = {"cost": 0.01, "give_up": False}
+    ours, theirs = (trace.replay("GreedyLB", trigger=t, **more) for t in (boulmier, "boulmier"))
+    assert ours.balanced_after == theirs.balanced_after
+    assert len(ours.decisions) > 0
+    assert "function" in ours.decisions[0].reason
+
+
+def test_what_a_function_raises_comes_through():
+    def fails(cycle):
+        if cycle.iteration == 7:
+            raise ZeroDivisionError("mine")
+        return False
+
+    class Vague:
+        def __bool__(self):
+            raise TypeError("neither")
+
+    for run in (
+        lambda t: pylb.Imbalance(1.0, [0.1] * 10).run(t, cost=1.0),
+        lambda t: pylb.replay.hotspot(2, 8, 10).replay("GreedyLB", trigger=t),
+    ):
+        with pytest.raises(ZeroDivisionError, match="mine"):
+            run(fails)
+        with pytest.raises(TypeError, match="neither"):
+            run(lambda cycle: Vague())
+    with pytest.raises(DomainError, match="depth"):
+        make(trigger=fails, depth=3)
+
+
+def test_a_trigger_keeps_its_function_and_lets_it_go():
+    class Function:
+        def __call__(self, cycle):
+            return False
+
+    function = Function()
+    held = weakref.ref(function)
+    trigger = make(trigger=function)
+    del function
+    assert not trigger.observe(0, 2.0, 1.0)
+    del trigger
+    gc.collect()
+    assert held() is None

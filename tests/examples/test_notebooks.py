@@ -1,0 +1,119 @@
+"""Every notebook runs from its first cell to its last, with the recorded runs and without."""
+
+import os
+import re
+import shutil
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import pylb
+
+nbformat = pytest.importorskip("nbformat")
+nbclient = pytest.importorskip("nbclient")
+pytest.importorskip("ipykernel")
+pytest.importorskip("matplotlib")
+pytest.importorskip("anywidget")
+pytest.importorskip("h5py")
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+
+
+def executed(path, monkeypatch, data):
+    """The notebook's cells, executed by this Python."""
+    package = Path(pylb.__file__).parents[1]
+    monkeypatch.setenv("PYTHONPATH", f"{package}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    monkeypatch.setenv("PYLB_DATA", str(data))
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    resources = {"metadata": {"path": str(path.parent)}}
+    nbclient.NotebookClient(notebook, timeout=300, resources=resources).execute()
+    return notebook.cells
+
+
+def printed(cells):
+    return "".join(output.get("text", "") for cell in cells for output in cell.get("outputs", []))
+
+
+def shown(cells, kind):
+    """What the cells have shown of a MIME type."""
+    outputs = (output for cell in cells for output in cell.get("outputs", []))
+    return [o["data"][kind] for o in outputs if kind in o.get("data", {})]
+
+
+def explored(cells):
+    """The explorer shows a picture and says what is missing, also where there is no kernel."""
+    assert shown(cells, "application/vnd.jupyter.widget-view+json")
+    (html,) = (html for html in shown(cells, "text/html") if "explorer" in html)
+    assert "without a kernel it replays nothing" in html
+    assert "data:image/png;base64" in html
+
+
+def has_mpi():
+    return find_spec("mpi4py") is not None and shutil.which("mpiexec") is not None
+
+
+def faster(cells):
+    """The slow script has become a faster one, where it can run."""
+    found = re.findall(r"([\d.]+) times as fast", printed(cells))
+    assert [float(x) > 1.05 for x in found] == [True] * has_mpi()
+    assert "the objects were placed anew" in printed(cells)
+
+
+def balanced(cells):
+    """On a cluster of MPI ranks, where there can be one."""
+    if not (find_spec("ipyparallel") and has_mpi()):
+        assert "this notebook only shows" in printed(cells)
+        return
+    assert re.search(r"ranks +3\n", printed(cells))
+    said = re.findall(r"max/mean ([\d.]+) in the .*, ([\d.]+) in", printed(cells))[0]
+    before, after = map(float, said)
+    assert before > 1.5 > after
+
+
+# What a notebook prints, how many pictures it draws at least, and what else; others need only run.
+EXPECTED = {
+    "first_steps": ("RefineLB, every 10", 2, faster),
+    "recorded_run": ("<Replay by cards, every 3: 30 phases", 3, None),
+    "explore_a_run": ("speed-up over the recorded run", 3, explored),
+    "why_did_it_balance": ("the worst one: After iteration", 3, None),
+    "your_own_strategy": ("StrategyError: ", 2, None),
+    "million_ranks": ("1,000,000 ranks, answers at once", 3, None),
+    "cluster": ("", 0, balanced),
+    "unlike-processors": ("five iterations after", 4, None),
+    "what-if": ("servBusy2 on the other side of its messages", 3, None),
+    "partitioning": ("repartition: 2 x ", 3, None),
+}
+
+
+def test_there_are_notebooks():
+    assert EXPECTED.keys() <= {path.stem for path in NOTEBOOKS}
+
+
+def slowness():
+    """How many times longer everything takes as others use the cores."""
+    begin, cpu = time.perf_counter(), time.process_time()
+    while time.process_time() - cpu < 0.1:
+        pass
+    return (time.perf_counter() - begin) / 0.1
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_runs_on_a_generated_run(path, monkeypatch, tmp_path):
+    begin = time.monotonic()
+    cells = executed(path, monkeypatch, tmp_path)
+    assert time.monotonic() - begin < 60 * slowness()
+    said, pictures, more = EXPECTED.get(path.stem, ("", 0, None))
+    assert said in printed(cells)
+    assert len(shown(cells, "image/png")) >= pictures
+    if more is not None:
+        more(cells)
+
+
+def test_recorded_run_on_the_recorded_run(monkeypatch, data):
+    path = next(path for path in NOTEBOOKS if path.stem == "recorded_run")
+    cells = executed(path, monkeypatch, data.resolve())
+    assert len(shown(cells, "image/png")) >= 3
+    assert "<Replay by cards, every 3: 10 phases" in printed(cells)

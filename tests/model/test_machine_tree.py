@@ -1,0 +1,189 @@
+"""pylb.Machine: where it comes from, DRUM's power, the monitor."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from launch import HERE, launch
+
+import pylb
+from pylb.errors import DomainError, FormatError, StateError
+from pylb.model import probe
+from pylb.model.machine import Place
+from pylb.model.network import Network
+from pylb.model.topology import Tree
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_cases(mpiexec, ranks):
+    code, out, said = launch(mpiexec, ranks, str(HERE / "machine_cases.py"))
+    assert code == 0, said
+    assert out.count("done") == ranks  # their lines may run into one another
+
+
+# ---- power ---------------------------------------------------------------------------------------
+
+
+def power_twin(place, w_comm, power=1.0):
+    """DRUM's second formula from the root on, by the definition."""
+    if not place.children:
+        return [power]
+    p = [sum_of_speeds(child) for child in place.children]
+    c = [child.bandwidth if p_n > 0 else 0.0 for child, p_n in zip(place.children, p, strict=True)]
+    w = w_comm if sum(c) > 0 else 0.0
+    out = []
+    for child, p_n, c_n in zip(place.children, p, c, strict=True):
+        part = (w * c_n / sum(c) if w else 0.0) + (1 - w) * p_n / sum(p) if p_n else 0.0
+        out += power_twin(child, w_comm, power * part)
+    return out
+
+
+def sum_of_speeds(place):
+    return sum(map(sum_of_speeds, place.children)) if place.children else place.speed
+
+
+LEAF = st.builds(
+    lambda s, b: Place("rank", speed=s, bandwidth=b),
+    st.floats(0, 9, allow_subnormal=False),
+    st.sampled_from([math.nan, 0.0, 1.0, 4.0]),
+)
+PLACES = st.recursive(
+    LEAF,
+    lambda below: st.builds(
+        lambda c, b: Place("node", "", tuple(c), bandwidth=b),
+        st.lists(below, min_size=1, max_size=4),
+        st.sampled_from([math.nan, 1.0, 10.0]),
+    ),
+    max_leaves=12,
+)
+
+
+@given(PLACES, st.floats(0, 1))
+def test_power_is_the_formula(root, w_comm):
+    machine = pylb.Machine(root)
+    if sum_of_speeds(root) == 0:
+        with pytest.raises(DomainError, match="cpu: all of it is zero"):
+            machine.power(w_comm)
+        return
+    power = machine.power(w_comm)
+    assert power.sum() == pytest.approx(1.0)
+    assert power == pytest.approx(power_twin(root, w_comm), abs=1e-12)
+    assert (power[machine.speed == 0] == 0).all()
+
+
+def test_power_of_two_unlike_nodes():
+    """By hand: the fast node 2/3 of the processing, 1/11 of the bandwidth."""
+    machine = pylb.Machine.parse("node:2[speed=1,0.5 bandwidth=1e6,1e7] rank:2")
+    assert machine.power(0.0) == pytest.approx([1 / 3, 1 / 3, 1 / 6, 1 / 6])
+    fast = 0.2 / 11 + 0.8 * 2 / 3
+    assert machine.power(0.2) == pytest.approx([fast / 2] * 2 + [(1 - fast) / 2] * 2)
+    assert machine.counts(9, 0.0).tolist() == [3, 3, 2, 1]
+    for wrong in (-0.1, 1.1, math.nan):
+        with pytest.raises(DomainError, match="w_comm is"):
+            machine.power(wrong)
+
+
+def test_part_sizes_are_shares_of_a_partition():
+    side = 30
+    xy = np.stack(np.divmod(np.arange(side**2), side), 1).astype(float)
+    machine = pylb.Machine.parse("node:2[speed=1,0.5] rank:2")
+    part = pylb.partition(coords=xy, parts=4, shares=machine.part_sizes(), method="rcb").part
+    assert np.bincount(part) == pytest.approx(900 * machine.power(), abs=40)
+
+
+# ---- where it comes from -------------------------------------------------------------------------
+
+
+def test_a_string():
+    machine = pylb.Machine.parse("switch:2 node:2[speed=1,3] rank:2[speed=1,0.5]")
+    assert machine.n_ranks == 8
+    assert machine.speed.tolist() == [1, 0.5, 3, 1.5] * 2
+    assert machine.node.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert machine.tree() == Tree((2, 2, 2))
+    assert [n.name for n in machine.nodes] == ["0.0", "0.1", "1.0", "1.1"]
+
+
+@pytest.mark.parametrize("text", ["", "node", "node:0", "node:2[speed]", "node:2[power=1]", "a:b"])
+def test_strings_that_are_none(text):
+    with pytest.raises(FormatError):
+        pylb.Machine.parse(text)
+
+
+def test_a_file(tmp_path):
+    machine = pylb.Machine.parse("node:2[bandwidth=1e8,2e8] rank:2[speed=1,2]")
+    beta = np.array([[math.nan, 2e-9], [2e-9, math.nan]])
+    machine = pylb.Machine(machine.root, (2, 3, 0, 1), np.sqrt(beta), beta)
+    machine.save(tmp_path / "m.json")
+    again = pylb.Machine.read(tmp_path / "m.json")
+    assert again.root == machine.root or repr(again) == repr(machine)
+    assert again.ranks == (2, 3, 0, 1)
+    assert again.node.tolist() == [1, 1, 0, 0]
+    assert np.array_equal(again.beta, beta, equal_nan=True)
+    assert again.network(0, 1) == Network(np.sqrt(2e-9), 2e-9)
+    (tmp_path / "m.json").write_text('{"format": "pylb machine", "version": 1}')
+    with pytest.raises(FormatError, match="holds no machine"):
+        pylb.Machine.read(tmp_path / "m.json")
+
+
+def test_what_is_refused():
+    root = pylb.Machine.parse("node:2 rank:2").root
+    with pytest.raises(DomainError, match=r"ranks are \[0, 0, 1, 2\]"):
+        pylb.Machine(root, (0, 0, 1, 2))
+    with pytest.raises(DomainError, match="beta has shape"):
+        pylb.Machine(root, beta=np.zeros((3, 3)))
+    with pytest.raises(DomainError, match=r"root is 'node:2': expected a Place; Machine"):
+        pylb.Machine("node:2")
+    with pytest.raises(DomainError, match="speed of rank"):
+        Place("rank", speed=-1.0)
+    with pytest.raises(DomainError, match="no regular tree"):
+        pylb.Machine(Place("machine", "", (root, root.children[0]))).tree()
+    with pytest.raises(DomainError, match="speed has shape"):
+        pylb.Machine(root).with_speeds([1.0])
+
+
+@given(st.integers(1, 12))
+def test_rounds_are_all_pairs_once(n):
+    found = list(probe.rounds(n))
+    for pairs in found:
+        ends = [end for pair in pairs for end in pair]
+        assert len(ends) == len(set(ends))
+    every = sorted(pair for pairs in found for pair in pairs)
+    assert every == [(a, b) for a in range(n) for b in range(a + 1, n)]
+    assert len(found) <= n
+
+
+def test_a_burst_is_no_bandwidth():
+    """1 MiB at 2.5 MB/s behind a bucket of 64 KiB."""
+    found = probe._line([1e-4, 1e-4, 1.5e-4, 1e-4 + 2**20 / 2.5e6])
+    assert found.alpha == 1e-4
+    assert found.beta == pytest.approx(1 / 2.5e6, rel=1e-4)
+
+
+def test_virtual_ranks_know_their_machine():
+    def program(comm):
+        return pylb.Machine.measure(comm)
+
+    machine = pylb.VirtualCluster(3, speed=[1.0, 2.0, 1.0], network=(1e-6, 1e-9)).run(program)[0]
+    assert machine.speed == pytest.approx([1, 2, 1])
+    assert machine.power(0.0) == pytest.approx([0.25, 0.5, 0.25])
+    assert machine.power(1.0) == pytest.approx([1 / 3] * 3)
+    assert machine.network(0, 2) == Network(1e-6, 1e-9)
+
+
+def test_one_rank():
+    machine = pylb.Machine.measure(seconds=0.005)
+    assert machine.power().tolist() == [1.0]
+    assert repr(machine).startswith("<Machine: 1 ranks on 1 nodes>\n  node ")
+    monitor = pylb.Monitor(machine)
+    with monitor.timed(work=3.0):
+        time.sleep(0.01)
+    assert 0 < monitor.update().speed[0] <= 300
+    with monitor.timed(), pytest.raises(StateError, match="inside"):
+        monitor.timed().__enter__()
+
+
+def test_a_large_machine_is_shown_in_short():
+    assert len(repr(pylb.Machine.parse("node:100 rank:8")).splitlines()) == 33

@@ -1,0 +1,669 @@
+"""Room place: GreedyLB and RefineLB against their twins, limits, and what is refused."""
+
+import dataclasses
+import heapq
+
+import numpy as np
+import pytest
+import twin_place as twins
+from chance import examples
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import pylb
+from pylb.errors import (
+    DomainError,
+    InfeasibleError,
+    OutOfRangeError,
+    StrategyError,
+    UnknownStrategyError,
+)
+
+NAMES = [
+    "BestFitLB", "GreedyLB", "RefineLB", "RefineSwapLB", "RefineCommLB", "CommAwareRefineLB",
+]  # fmt: skip
+
+SETTINGS = examples(150)
+LIMITED = examples(60)
+
+LOADS = st.one_of(
+    st.integers(0, 5).map(float),
+    st.floats(0, 100, allow_subnormal=False),
+    st.sampled_from([0.0, 1.0, 1.0 + 2**-52, 1e-9]),
+)
+
+
+@st.composite
+def snapshots(draw, memory=False, most=40, ranks=6):
+    """Small problems with any of speeds, background, fixed objects and memory limits."""
+    p = draw(st.integers(1, ranks))
+    n = draw(st.integers(0, most))
+    some = {}
+    if draw(st.booleans()):
+        some["speed"] = draw(arrays(np.float64, p, elements=st.sampled_from([0.5, 1.0, 3.0])))
+    if draw(st.booleans()):
+        some["background"] = draw(arrays(np.float64, p, elements=st.floats(0, 50)))
+    if draw(st.booleans()):
+        some["migratable"] = draw(arrays(np.bool_, n))
+    if memory:
+        some["memory"] = draw(arrays(np.int64, n, elements=st.integers(0, 9)))
+        some["memory_limit"] = draw(arrays(np.int64, p, elements=st.integers(0, 30)))
+    load = draw(arrays(np.float64, n, elements=LOADS))
+    rank = draw(arrays(np.int32, n, elements=st.integers(0, p - 1)))
+    return pylb.Snapshot(load, rank, n_ranks=p, **some)
+
+
+def keeps_its_word(s, plan):
+    """What holds of every placement: fixed objects, limits, and the figures beside it."""
+    q = twins.Plain(s)
+    assert all(q.movable[i] or plan.rank[i] == q.rank[i] for i in range(q.n))
+    assert min(q.room(plan.rank.tolist())) >= 0
+    assert plan.migrations == int(np.count_nonzero(plan.rank != s.rank))
+    assert plan.before == s.metrics
+    assert plan.after == pylb.Metrics.of(q.times(plan.rank.tolist()))
+
+
+# ---- GreedyLB ------------------------------------------------------------------------------
+
+
+def test_the_default_is_the_one_with_few_migrations():
+    s = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], [0, 0, 0, 1], n_ranks=2)
+    assert pylb.place(s).strategy == "BestFitLB"
+
+
+@SETTINGS
+@given(snapshots())
+def test_greedy_is_the_twin(s):
+    plan = pylb.place(s, "GreedyLB")
+    assert plan.rank.tolist() == twins.greedy(s)
+    keeps_its_word(s, plan)
+
+
+@SETTINGS
+@given(snapshots(memory=True))
+def test_greedy_with_limits_is_the_twin_until_it_is_stuck(s):
+    expected = twins.greedy(s)
+    try:
+        plan = pylb.place(s, "GreedyLB")
+    except InfeasibleError:
+        assert expected is None
+        return
+    keeps_its_word(s, plan)
+    if expected is not None:
+        assert plan.rank.tolist() == expected
+
+
+@SETTINGS
+@given(snapshots(memory=True, most=7, ranks=3), st.sampled_from(NAMES))
+def test_infeasible_is_said_exactly_where_nothing_is_feasible(s, name):
+    if twins.Plain(s).feasible():
+        keeps_its_word(s, pylb.place(s, name))
+    else:
+        with pytest.raises(InfeasibleError, match=r"\d"):
+            pylb.place(s, name)
+
+
+def loads_of(kind, n, rng):
+    return {
+        "uniform": lambda: rng.random(n),
+        "lognormal": lambda: rng.lognormal(0, 1, n),
+        "exponential": lambda: rng.exponential(1.0, n),
+        "pareto": lambda: rng.pareto(0.5, n),
+        "integers": lambda: rng.integers(0, 4, n).astype(float),
+        "equal": lambda: np.ones(n),
+        "narrow": lambda: 1.0 + 1e-12 * rng.random(n),
+        "one giant": lambda: np.where(np.arange(n) == n // 2, 1e20, rng.random(n)),
+        "two kinds": lambda: np.where(rng.random(n) < 0.01, 1000.0, 1e-3 * rng.random(n)),
+    }[kind]()
+
+
+def lpt(load, p, background=None):
+    """The heap of ranks that GreedyLB with ranks of one speed is."""
+    heap = [(0.0 if background is None else float(background[r]), r) for r in range(p)]
+    heapq.heapify(heap)
+    out = np.empty(len(load), np.int32)
+    values = load.tolist()
+    for i in np.argsort(-load, kind="stable").tolist():
+        time, r = heap[0]
+        out[i] = r
+        heapq.heapreplace(heap, (time + values[i], r))
+    return out
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "uniform",
+        "lognormal",
+        "exponential",
+        "pareto",
+        "integers",
+        "equal",
+        "narrow",
+        "one giant",
+        "two kinds",
+    ],
+)
+@pytest.mark.parametrize(("n", "p"), [(30_000, 3), (30_000, 100), (30_000, 4_000), (900, 1_000)])
+def test_greedy_in_rounds_is_the_heap_to_the_last_bit(kind, n, p):
+    rng = np.random.default_rng(n + p)
+    load = loads_of(kind, n, rng)
+    s = pylb.Snapshot(load, np.zeros(n, int), n_ranks=p)
+    assert np.array_equal(pylb.place(s, "GreedyLB").rank, lpt(load, p))
+    background = np.where(rng.random(p) < 0.3, load.mean() * n / p * rng.random(p), 0.0)
+    s = pylb.Snapshot(load, np.zeros(n, int), n_ranks=p, background=background)
+    assert np.array_equal(pylb.place(s, "GreedyLB").rank, lpt(load, p, background))
+
+
+@SETTINGS
+@given(snapshots(most=7, ranks=3))
+def test_greedy_keeps_the_bound_of_lpt(s):
+    s = pylb.Snapshot(s.load, s.rank, n_ranks=s.n_ranks)
+    bound = 4 / 3 - 1 / (3 * s.n_ranks)  # Graham 1969
+    best = optimum(s.load, s.n_ranks)
+    assert pylb.place(s, "GreedyLB").after.max <= bound * best * (1 + 1e-12)
+
+
+def optimum(load, p):
+    """The least possible maximum, by trying all."""
+    sums = {(0.0,) * p}
+    for w in load:
+        sums = {tuple(sorted((*t[:r], t[r] + w, *t[r + 1 :]))) for t in sums for r in range(p)}
+    return min(max(t) for t in sums)
+
+
+def test_more_speeds_than_classes_still_end_near_each_other():
+    rng = np.random.default_rng(5)
+    speed = rng.uniform(1, 4, 300)
+    s = pylb.Snapshot(rng.random(30_000), rng.integers(0, 300, 30_000), n_ranks=300, speed=speed)
+    plan = pylb.place(s, "GreedyLB")
+    keeps_its_word(s, plan)
+    best = s.load.sum() / speed.sum()
+    # One object on one rank is the resolution; ranks of a class differ by 1/64 of the spread.
+    assert plan.after.max <= 1.05 * best + 1.0 / speed.min() / 10
+
+
+# ---- RefineLB ------------------------------------------------------------------------------
+
+
+@SETTINGS
+@given(snapshots(), st.sampled_from([1.0, 1.003, 1.2, 2.0]))
+def test_refine_is_the_twin(s, overload):
+    plan = pylb.place(s, "RefineLB", overload=overload)
+    assert plan.rank.tolist() == twins.refine(s, overload)
+    keeps_its_word(s, plan)
+
+
+@LIMITED
+@given(snapshots(memory=True))
+def test_refine_with_limits_is_the_twin_where_they_are_kept(s):
+    assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
+    plan = pylb.place(s, "RefineLB")
+    assert plan.rank.tolist() == twins.refine(s)
+    keeps_its_word(s, plan)
+    assert plan.after.max <= plan.before.max
+
+
+@SETTINGS
+@given(snapshots(), st.floats(1.0, 1.5))
+def test_refine_never_raises_the_maximum_nor_overloads_a_receiver(s, overload):
+    plan = pylb.place(s, "RefineLB", overload=overload)
+    assert plan.after.max <= plan.before.max
+    q = twins.Plain(s)
+    limit = twins.threshold(q, overload, q.sums(q.rank))
+    before, after = q.times(q.rank), q.times(plan.rank.tolist())
+    for r in range(q.p):
+        if after[r] > before[r]:
+            assert after[r] <= limit * (1 + 1e-9)
+
+
+def test_refine_moves_few_where_the_imbalance_is_moderate():
+    rng = np.random.default_rng(3)
+    n, p = 20_000, 64
+    s = pylb.Snapshot(rng.exponential(1.0, n), np.arange(n) * p // n, n_ranks=p)
+    greedy, refined = pylb.place(s, "GreedyLB"), pylb.place(s, "RefineLB")
+    assert refined.migrations < greedy.migrations / 3
+    assert refined.after.max_over_mean <= 1.003
+
+
+def test_refine_leaves_alone_what_is_balanced():
+    plan = pylb.place(pylb.Snapshot([1.0, 1.0], [0, 1]), "RefineLB")
+    assert plan.migrations == 0
+    assert plan.rank.tolist() == [0, 1]
+
+
+def test_refine_gives_the_one_object_that_ends_the_excess():
+    s = pylb.Snapshot([4.0, 3.0, 2.0, 1.0, 2.0], [0, 0, 0, 0, 1], n_ranks=2)
+    plan = pylb.place(s, "RefineLB")  # 10 and 2, threshold 6.018: 4 ends it
+    assert plan.rank.tolist() == [1, 0, 0, 0, 1]
+
+
+@SETTINGS
+@given(snapshots(), st.sampled_from([1.0, 1.003, 1.2]))
+def test_refine_swap_is_the_twin(s, overload):
+    plan = pylb.place(s, "RefineSwapLB", overload=overload)
+    assert plan.rank.tolist() == twins.refine(s, overload, swaps=True)
+    keeps_its_word(s, plan)
+    assert plan.after.max <= plan.before.max
+
+
+@LIMITED
+@given(snapshots(memory=True))
+def test_refine_swap_with_limits_is_the_twin_where_they_are_kept(s):
+    assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
+    plan = pylb.place(s, "RefineSwapLB")
+    assert plan.rank.tolist() == twins.refine(s, swaps=True)
+    keeps_its_word(s, plan)
+
+
+def test_a_rank_without_memory_swaps():
+    """It took the shorter object, and has no memory for another one."""
+    s = pylb.Snapshot(
+        [0.0, 0.0, 1.0, 2.0], [0, 0, 0, 0], 5, speed=[0.5, 3.0, 0.5, 0.5, 0.5],
+        memory=[1, 1, 2, 2], memory_limit=[6, 2, 0, 0, 0],
+    )  # fmt: skip
+    assert pylb.place(s, "RefineLB").rank.tolist() == [0, 0, 1, 0]
+    assert pylb.place(s, "RefineSwapLB").rank.tolist() == [0, 0, 0, 1]
+
+
+def test_swaps_help_where_refine_is_stuck():
+    s = pylb.Snapshot([4.0, 4.0, 3.0, 3.0], [0, 0, 1, 1])  # 8 and 6: nothing fits, 4 for 3 does
+    assert pylb.place(s, "RefineLB").migrations == 0
+    plan = pylb.place(s, "RefineSwapLB")
+    assert (plan.after.max, plan.migrations) == (7.0, 2)
+
+
+def test_swaps_look_for_the_lowest_threshold_that_can_be_met():
+    """Three objects on each of three ranks, none of which any other rank has room for."""
+    load, rank = [0.9] * 9 + [0.6] * 7, [0, 0, 0, 1, 1, 1, 2, 2, 2, *range(3, 10)]
+    s = pylb.Snapshot(load, rank, n_ranks=10)
+    assert pylb.place(s, "RefineLB").migrations == 0
+    plan = pylb.place(s, "RefineSwapLB")
+    assert plan.after.max == pytest.approx(1.5)
+
+
+# ---- CommAwareRefineLB and RefineCommLB ----------------------------------------------------
+
+
+@st.composite
+def talking(draw, memory=False):
+    """A small problem whose objects talk: costs that add up without rounding."""
+    s = draw(snapshots(memory=memory, most=16, ranks=5))
+    n = s.n_objects
+    if n == 0:
+        return s
+    objects, m, c = st.integers(0, n - 1), draw(st.integers(0, 30)), draw(st.integers(0, 4))
+    sizes = st.integers(0, 8).map(float)
+    lengths = draw(arrays(np.int64, c, elements=st.integers(0, 4)))
+    start = np.concatenate([[0], np.cumsum(lengths)])
+    return dataclasses.replace(
+        s,
+        edges=(
+            draw(arrays(np.int32, m, elements=objects)),
+            draw(arrays(np.int32, m, elements=objects)),
+            draw(arrays(np.float64, m, elements=sizes)),
+            draw(arrays(np.float64, m, elements=sizes)),
+        ),
+        multicasts=(
+            draw(arrays(np.int32, c, elements=objects)),
+            start,
+            draw(arrays(np.int32, int(start[-1]), elements=objects)),
+            draw(arrays(np.float64, c, elements=sizes)),
+        ),
+    )
+
+
+@SETTINGS
+@given(talking(), st.sampled_from([1.0, 1.003, 1.2]))
+def test_comm_aware_refine_is_the_twin(s, overload):
+    plan = pylb.place(s, "CommAwareRefineLB", overload=overload, exchanges=0)
+    assert plan.rank.tolist() == twins.refine_comm(s, overload)
+    keeps_its_word(s, plan)
+    assert plan.after.max <= plan.before.max
+
+
+@LIMITED
+@given(talking(memory=True))
+def test_comm_aware_refine_with_limits_is_the_twin_where_they_are_kept(s):
+    assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
+    plan = pylb.place(s, "CommAwareRefineLB", exchanges=0)
+    assert plan.rank.tolist() == twins.refine_comm(s)
+    keeps_its_word(s, plan)
+
+
+@st.composite
+def exact(draw):
+    """Loads, speeds and costs whose sums are not rounded, in any order."""
+    s = draw(talking())
+    background = None if s.background is None else np.floor(s.background)
+    speed = None if s.speed is None else np.where(s.speed == 3.0, 2.0, s.speed)
+    return dataclasses.replace(s, load=np.ceil(s.load), background=background, speed=speed)
+
+
+@SETTINGS
+@given(exact(), st.sampled_from([(0.0, 0.0), (0.5, 0.125), (0.0, 0.25), (2.0, 0.0)]))
+def test_refine_comm_is_the_twin(s, cost):
+    alpha, beta = cost
+    plan = pylb.place(s, "RefineCommLB", overload=1.0, alpha=alpha, beta=beta, exchanges=0)
+    assert plan.rank.tolist() == twins.refine_comm(s, 1.0, alpha, beta, counts=True)
+    keeps_its_word(s, plan)
+
+
+def grid(side, p, rng):
+    """A grid of objects in blocks of ranks, with uneven loads, and its neighbours' messages."""
+    at = np.arange(side * side).reshape(side, side)
+    src = np.concatenate([at[:, :-1].ravel(), at[:-1].ravel()])
+    dst = np.concatenate([at[:, 1:].ravel(), at[1:].ravel()])
+    both = np.concatenate([src, dst]), np.concatenate([dst, src])
+    rank = np.arange(side * side) * p // side**2
+    load = rng.random(side * side) * (1 + (rank % 4))
+    return pylb.Snapshot(load, rank, n_ranks=p, edges=(*both, np.full(2 * len(src), 100.0)))
+
+
+@pytest.mark.parametrize("name", ["CommAwareRefineLB", "RefineCommLB"])
+def test_refinements_that_look_at_communication_cut_less(name):
+    s = grid(64, 16, np.random.default_rng(2))
+    blind, aware = pylb.place(s, "RefineLB"), pylb.place(s, name)
+    assert aware.after.max_over_mean <= 1.003 * (1 + 1e-9)
+    cut = [pylb.evaluate(s, plan.rank).cut for plan in (blind, aware)]
+    assert cut[1] < 0.7 * cut[0]
+
+
+def test_communication_is_a_load_for_refine_comm():
+    """Two ranks of equal loads, one of which sends: the sender goes to whom it sends to."""
+    s = pylb.Snapshot([1.0] * 8, [0, 0, 0, 0, 1, 1, 1, 1], edges=([1], [6], [2e10]))
+    for name, cost in (("CommAwareRefineLB", {}), ("RefineCommLB", {"beta": 0.0})):
+        assert pylb.place(s, name, **cost).migrations == 0
+    plan = pylb.place(s, "RefineCommLB")  # 4 + 2 and 4, then 3 and 5
+    assert np.flatnonzero(plan.rank != s.rank).tolist() == [1]
+
+
+# ---- BestFitLB -----------------------------------------------------------------------------
+
+
+@SETTINGS
+@given(snapshots(), st.sampled_from([0.0, 0.01, 0.2]))
+def test_bestfit_is_the_twin(s, tolerance):
+    plan = pylb.place(s, "BestFitLB", tolerance=tolerance)
+    assert plan.rank.tolist() == twins.BestFit(s, tolerance).place()
+    keeps_its_word(s, plan)
+
+
+@LIMITED
+@given(snapshots(memory=True))
+def test_bestfit_with_limits_is_the_twin_where_they_are_kept(s):
+    assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
+    assume(twins.greedy(s) is not None)
+    plan = pylb.place(s, "BestFitLB")
+    assert plan.rank.tolist() == twins.BestFit(s).place()
+    keeps_its_word(s, plan)
+
+
+@SETTINGS
+@given(snapshots())
+def test_bestfit_is_never_worse_than_greedy_nor_than_before(s):
+    plan, greedy = pylb.place(s, "BestFitLB"), pylb.place(s, "GreedyLB")
+    assert plan.after.max <= plan.before.max
+    assert plan.after.max <= greedy.after.max * (1 + 1e-4)
+    if plan.after.max == plan.before.max:
+        assert plan.migrations == 0
+
+
+@pytest.mark.parametrize("kind", ["uniform", "lognormal", "exponential", "integers", "equal"])
+@pytest.mark.parametrize("where", ["in blocks", "scattered", "on a tenth", "on one"])
+def test_bestfit_has_the_balance_of_greedy_and_few_migrations(kind, where):
+    rng = np.random.default_rng(4)
+    n, p = 40_000, 160
+    load = loads_of(kind, n, rng)
+    rank = rng.integers(p, size=n) if where == "scattered" else np.arange(n) * p // n
+    load = np.where(rank < p // 10, 20 * load, load) if where == "on a tenth" else load
+    rank = np.zeros(n, int) if where == "on one" else rank
+    s = pylb.Snapshot(load, rank, n_ranks=p)
+    plan, greedy = pylb.place(s, "BestFitLB"), pylb.place(s, "GreedyLB")
+    keeps_its_word(s, plan)
+    assert plan.after.max <= greedy.after.max
+    assert plan.migrations < 1.35 * least_migrations(s) + 2 * p
+
+
+@pytest.mark.parametrize("unit", [1.0, 0.1, 3e-5])
+def test_bestfit_meets_what_multiples_of_a_load_can_make(unit):
+    rng = np.random.default_rng(5)
+    load, p = unit * rng.integers(1, 11, 20_000), 150
+    s = pylb.Snapshot(load, rng.integers(p, size=20_000), n_ranks=p)
+    plan = pylb.place(s)
+    assert plan.after.max == pytest.approx(unit * np.ceil(load.sum() / unit / p - 1e-9), rel=1e-9)
+    assert plan.migrations < 1.2 * least_migrations(s) + p
+
+
+def least_migrations(s):
+    """Objects that have to leave ranks above the average, however they are placed."""
+    times, out = s.rank_times, 0
+    for r in np.flatnonzero(times > times.mean()):
+        heaviest = np.sort(s.load[s.rank == r])[::-1]
+        out += 1 + np.searchsorted(np.cumsum(heaviest), times[r] - times.mean())
+    return out
+
+
+def test_bestfit_gets_out_where_refine_is_stuck():
+    s = pylb.Snapshot([3.0, 3.0, 3.0, 2.0, 2.0], [0, 0, 0, 1, 1], n_ranks=2)  # 9 and 4, mean 6.5
+    assert pylb.place(s, "RefineLB").after.max == 9.0
+    plan = pylb.place(s, "BestFitLB")
+    assert plan.after.max == 7.0
+    assert plan.migrations == 1
+
+
+def test_the_tolerance_of_bestfit_saves_migrations():
+    rng = np.random.default_rng(6)
+    n, p = 20_000, 100
+    s = pylb.Snapshot(rng.random(n), np.arange(n) * p // n, n_ranks=p)
+    exact, loose = pylb.place(s, "BestFitLB"), pylb.place(s, "BestFitLB", tolerance=0.01)
+    assert loose.after.max_over_mean <= 1.01 * (1 + 1e-4)
+    assert loose.migrations < exact.migrations
+    assert pylb.place(s, "BestFitLB", tolerance=1.0).migrations == 0
+
+
+# ---- all -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["none", *NAMES])
+def test_the_same_call_gives_the_same_placement(name):
+    rng = np.random.default_rng(1)
+    s = pylb.Snapshot(
+        rng.random(5_000), rng.integers(0, 50, 5_000), n_ranks=50, bytes=rng.integers(0, 100, 5_000)
+    )
+    first, second = pylb.place(s, name), pylb.place(s, name)
+    assert np.array_equal(first.rank, second.rank)
+    assert not first.rank.flags.writeable
+    assert first.bytes == int(s.bytes[first.rank != s.rank].sum())
+    assert first.seconds >= 0
+    assert first.strategy == name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_infeasible_says_by_how_many_bytes(name):
+    kinds = [
+        ({"memory": [5, 5], "memory_limit": [4, 5]}, "1 bytes more than memory_limit has in total"),
+        ({"memory": [9, 1], "memory_limit": [4, 6]}, r"object 0 needs 9 bytes: 3 more .*rank 1: 6"),
+        (
+            {"memory": [7, 1], "memory_limit": [4, 9], "migratable": [False, True]},
+            "rank 0: the objects that may not migrate take 3 bytes more than its memory_limit of 4",
+        ),
+    ]
+    for kind, message in kinds:
+        with pytest.raises(InfeasibleError, match=message):
+            pylb.place(pylb.Snapshot([1.0, 1.0], [0, 1], **kind), name)
+    s = pylb.Snapshot([1.0] * 3, [0, 0, 1], memory=[4, 4, 4], memory_limit=[6, 7], key=[7, 8, 9])
+    with pytest.raises(InfeasibleError, match=r"object 9 needs 4 bytes, 1 more than any rank"):
+        pylb.place(s, name)
+
+
+def test_limits_without_memory_limit_nothing():
+    s = pylb.Snapshot([1.0, 1.0], [0, 0], n_ranks=2, memory_limit=[0, 0])
+    assert pylb.place(s, "GreedyLB").after.max == 1.0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_loads_of_several_components_are_refused(name):
+    s = pylb.Snapshot([[1.0, 2.0]], [0], n_ranks=2)
+    with pytest.raises(DomainError, match="load has 2 components an object: expected 1"):
+        pylb.place(s, name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_to_place(name):
+    plan = pylb.place(pylb.Snapshot([], [], n_ranks=3), name)
+    assert plan.rank.shape == (0,)
+    assert plan.after.max == 0.0
+
+
+# ---- strategies and parameters ---------------------------------------------------------------
+
+
+def test_unknown_strategy_has_the_nearest_names():
+    s = pylb.Snapshot([1.0], [0])
+    with pytest.raises(UnknownStrategyError, match="did you mean GreedyLB"):
+        pylb.place(s, "gredylb")
+    with pytest.raises(UnknownStrategyError, match="expected a name or a callable"):
+        pylb.place(s, 3)
+
+
+def test_parameters_are_checked():
+    s = pylb.Snapshot([1.0], [0])
+    with pytest.raises(DomainError, match=r"overload is 0\.5: expected 1 \.\.\. 1e\+06 x average"):
+        pylb.place(s, "RefineLB", overload=0.5)
+    with pytest.raises(DomainError, match="overload is nan"):
+        pylb.place(s, "RefineLB", overload=float("nan"))
+    with pytest.raises(DomainError, match=r"no parameter 'overlod'.*did you mean overload"):
+        pylb.place(s, "RefineLB", overlod=1.1)
+    with pytest.raises(DomainError, match="GreedyLB has no parameter 'overload': expected none"):
+        pylb.place(s, "GreedyLB", overload=1.1)
+
+
+def test_the_table_says_what_strategies_are():
+    table = pylb.strategies()
+    assert table["GreedyLB"].family == "comprehensive"
+    assert table["RefineLB"].family == "refinement"
+    assert table["RefineLB"].params[0][:2] == ("overload", 1.003)
+    assert "memory" in table["GreedyLB"].looks_at
+
+
+def test_a_callable_is_a_strategy():
+    s = pylb.Snapshot([1.0, 2.0, 3.0], [0, 0, 0], n_ranks=2)
+    plan = pylb.place(s, lambda snap, shift=0: (np.arange(snap.n_objects) + shift) % 2, shift=1)
+    assert plan.rank.tolist() == [1, 0, 1]
+    assert plan.migrations == 2
+    assert plan.strategy == "<lambda>"
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ([0, 1], r"expected 3 ranks.*its shape is \(2,\)"),
+        ([0.0, 1.0, 1.0], "its dtype is float64"),
+        (None, "returned NoneType"),
+        ([0, 1, 2], "put object 2 on rank 2: expected 0 ... 1"),
+        ([0, -1, 1], "put object 1 on rank -1"),
+        ([1, 1, 1], "moved object 0, which may not migrate"),
+    ],
+)
+def test_a_wrong_answer_of_a_callable_is_named(answer, message):
+    s = pylb.Snapshot([1.0] * 3, [0, 0, 0], n_ranks=2, migratable=[False, True, True])
+    with pytest.raises(StrategyError, match=message):
+        pylb.place(s, lambda snap: answer)
+
+
+def test_an_error_of_a_callable_is_chained():
+    def broken(snap):
+        raise RuntimeError("not today")
+
+    with pytest.raises(StrategyError, match="'broken' raised RuntimeError: not today") as caught:
+        pylb.place(pylb.Snapshot([1.0], [0]), broken)
+    assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+def test_a_callable_cannot_be_changed_by_what_it_gets():
+    s = pylb.Snapshot([1.0, 2.0], [0, 0], n_ranks=2)
+
+    def greedy_hands(snap):
+        snap.load[:] = 7.0
+        return snap.rank
+
+    pylb.place(s, greedy_hands)
+    assert s.load.tolist() == [1.0, 2.0]
+
+
+# ---- snapshots -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"load": [np.nan, 1.0]}, DomainError, r"load\[0\] is nan"),
+        ({"load": [1.0, np.inf]}, DomainError, r"load\[1\] is inf"),
+        ({"load": [1.0, -1.0]}, DomainError, r"load\[1\] is -1"),
+        ({"load": [1.0]}, DomainError, r"rank has shape \(2,\): expected \(1,\)"),
+        ({"load": "ab"}, DomainError, "load: expected an array of float64"),
+        ({"rank": [0, 5]}, OutOfRangeError, r"rank\[1\] is 5: expected 0 \.\.\. 1"),
+        ({"rank": [0, -1]}, OutOfRangeError, r"rank\[1\] is -1"),
+        ({"rank": [0, 0.5]}, DomainError, "rank: expected an array of int32"),
+        ({"rank": [0, 2**40]}, DomainError, "does not fit into 32 bits"),
+        ({"n_ranks": -1}, DomainError, "n_ranks is -1"),
+        ({"speed": [1.0, 0.0]}, DomainError, r"speed\[1\] is 0"),
+        ({"speed": [1.0]}, DomainError, r"speed has shape \(1,\): expected \(2,\)"),
+        ({"background": [0.0, np.nan]}, DomainError, r"background\[1\] is nan"),
+        ({"memory": [1, -1]}, DomainError, r"memory\[1\] is -1"),
+        ({"bytes": [-3, 1]}, DomainError, r"bytes\[0\] is -3"),
+        ({"memory_limit": [1, -1]}, DomainError, r"memory_limit\[1\] is -1"),
+        ({"edges": ([0], [2], [1.0])}, OutOfRangeError, r"edge_dst\[0\] is 2"),
+        ({"edges": ([0], [1], [-1.0])}, DomainError, r"edge_bytes\[0\] is -1"),
+        ({"multicasts": ([0], [0, 2], [1], [9.0])}, DomainError, r"start\[1\] is 2: expected 0"),
+        ({"multicasts": ([0], [0, 1], [1, 1], [9.0])}, DomainError, "expected 2, the receivers"),
+        ({"multicasts": ([0], [1, 1], [1], [9.0])}, DomainError, r"start\[0\] is 1: expected 0"),
+        ({"multicasts": ([0], [0], [1], [9.0])}, DomainError, r"start has shape \(1,\): expected"),
+        ({"multicasts": ([2], [0, 1], [1], [9.0])}, OutOfRangeError, r"multicast_src\[0\] is 2"),
+        ({"multicasts": ([0], [0, 1], [-1], [9.0])}, OutOfRangeError, r"multicast_dst\[0\] is -1"),
+        ({"multicasts": ([0], [0, 1], [1], [-9])}, DomainError, r"multicast_bytes\[0\] is -9"),
+        (
+            {"multicasts": ([0], [0, 1], [1], [9.0], [np.nan])},
+            DomainError,
+            r"multicast_messages\[0\] is nan",
+        ),
+        ({"block": [0, 1], "block_bytes": [5]}, OutOfRangeError, r"block\[1\] is 1: expected 0"),
+        ({"block": [0, -2], "block_bytes": [5]}, OutOfRangeError, r"block\[1\] is -2"),
+        ({"block": [0, -1], "block_bytes": [-5]}, DomainError, r"block_bytes\[0\] is -5"),
+        ({"block": [0, -1]}, DomainError, "expected both or none"),
+    ],
+)
+def test_bad_snapshots_are_named(change, error, message):
+    fields = {"load": [1.0, 1.0], "rank": [0, 1], "n_ranks": 2} | change
+    with pytest.raises(error, match=message):
+        pylb.Snapshot(**fields)
+
+
+def test_a_callable_sees_every_array():
+    arrays = {
+        "load": [[1.0, 2.0], [3.0, 4.0]],
+        "rank": [0, 1],
+        "n_ranks": 2,
+        "edges": ([0], [1], [8.0], [2.0]),
+        "multicasts": ([1, 0], [0, 2, 2], [0, 1], [16.0, 0.0], [3.0, 1.0]),
+        "bytes": [1, 2],
+        "memory": [3, 4],
+        "migratable": [True, False],
+        "key": [5, 6],
+        "coords": [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]],
+        "speed": [1.0, 2.0],
+        "background": [0.0, 0.5],
+        "memory_limit": [70, 80],
+        "node": [0, 0],
+        "block": [0, -1],
+        "block_bytes": [9],
+    }
+    seen = []
+    s = pylb.Snapshot(**arrays)
+    pylb.place(s, lambda snap: (seen.append(snap), snap.rank)[1])
+    for name in arrays:
+        given, got = getattr(s, name), getattr(seen[0], name)
+        for a, b in zip(given, got, strict=True) if isinstance(given, tuple) else [(given, got)]:
+            np.testing.assert_array_equal(a, b)

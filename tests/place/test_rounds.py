@@ -1,0 +1,369 @@
+"""Distributed strategies on virtual ranks; tests/mpi/cases.py holds them against real ones."""
+
+import dataclasses
+import os
+
+import numpy as np
+import pytest
+import twin_diffusion
+import twin_gossip
+import twin_place as twins
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from test_place import SETTINGS, keeps_its_word, snapshots
+
+import pylb
+from pylb import _core
+from pylb.errors import DomainError, InfeasibleError
+
+NAMES = [s.name for s in pylb.strategies().values() if s.distributed]
+
+
+def loads_of(kind, n, rng):
+    return {
+        "uniform": lambda: rng.random(n),
+        "lognormal": lambda: rng.lognormal(0.0, 1.0, n),
+        "hot spot": lambda: 1.0 + 8.0 * np.exp(-0.5 * ((np.arange(n) / n - 0.5) / 0.05) ** 2),
+        "four decades": lambda: 10.0 ** rng.uniform(-4.0, 0.0, n),
+        "equal": lambda: np.ones(n),
+        "one above the average": lambda: np.where(np.arange(n) == 7, n / 20.0, rng.random(n)),
+    }[kind]()
+
+
+def in_blocks(n, p):
+    return np.arange(n) * p // n
+
+
+@SETTINGS
+@given(snapshots(memory=True, most=60, ranks=9), st.integers(0, 5), st.integers(1, 4))
+def test_gossip_is_the_twin(s, seed, fan_out):
+    assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
+    plan = pylb.place(s, "GossipLB", seed=seed, fan_out=fan_out, rounds=2, iterations=12)
+    assert plan.rank.tolist() == twin_gossip.gossip(s, seed, 1.01, fan_out, 2, 12)
+
+
+@SETTINGS
+@given(snapshots(memory=True, most=60, ranks=9), st.data(), st.integers(0, 5), st.integers(1, 4))
+def test_hierarchical_is_the_twin(s, data, seed, fan_out):
+    assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
+    node = data.draw(st.none() | arrays(np.int32, s.n_ranks, elements=st.integers(0, 3)))
+    s = dataclasses.replace(s, node=node)
+    plan = pylb.place(s, "HierarchicalLB", seed=seed, fan_out=fan_out, rounds=2, iterations=12)
+    assert plan.rank.tolist() == twin_gossip.hierarchical(s, seed, 1.01, fan_out, 2, 12)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "four decades", "one above the average"])
+@pytest.mark.parametrize(("n", "p", "used"), [(600, 40, 40), (900, 60, 2), (160, 40, 40)])
+def test_gossip_of_more_ranks_is_the_twin(kind, n, p, used):
+    load = loads_of(kind, n, np.random.default_rng(n))
+    s = pylb.Snapshot(load, in_blocks(n, used), n_ranks=p)
+    assert pylb.place(s, "GossipLB", seed=1).rank.tolist() == twin_gossip.gossip(s, 1)
+    s = dataclasses.replace(s, node=in_blocks(p, 5))
+    assert pylb.place(s, "HierarchicalLB", seed=1).rank.tolist() == twin_gossip.hierarchical(s, 1)
+
+
+@SETTINGS
+@given(snapshots(memory=True, most=60, ranks=9), st.data(), st.integers(0, 5))
+def test_diffusion_is_the_twin(s, data, seed):
+    assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
+    if s.n_objects:
+        ends = st.integers(0, s.n_objects - 1)
+        m = data.draw(st.integers(0, 120))
+        columns = [data.draw(arrays(np.int32, m, elements=e)) for e in (ends, ends)]
+        columns.append(data.draw(arrays(float, m, elements=st.integers(0, 99).map(float))))
+        s = dataclasses.replace(s, edges=tuple(columns))
+    plan = pylb.place(s, "DiffusionLB", seed=seed, neighbours=3)
+    assert plan.rank.tolist() == twin_diffusion.diffusion(s, seed, 1.01, 3)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "hot spot", "four decades"])
+def test_diffusion_of_more_ranks_is_the_twin(kind):
+    x, _, rank, edges = grid(6, 6)
+    load = loads_of(kind, len(x), np.random.default_rng(4))
+    s = pylb.Snapshot(load, rank, n_ranks=36, edges=edges)
+    assert pylb.place(s, "DiffusionLB").rank.tolist() == twin_diffusion.diffusion(s)
+
+
+# ---- what holds of every placement -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+@SETTINGS
+@given(st.data())
+def test_never_worse_and_within_all_constraints(name, data):
+    s = data.draw(snapshots(memory=True))
+    node = data.draw(st.none() | st.lists(st.integers(0, 2), min_size=s.n_ranks))
+    s = pylb.Snapshot(
+        s.load,
+        s.rank,
+        n_ranks=s.n_ranks,
+        speed=s.speed,
+        background=s.background,
+        migratable=s.migratable,
+        memory=s.memory,
+        memory_limit=s.memory_limit,
+        node=None if node is None else node[: s.n_ranks],
+    )
+    if min(twins.Plain(s).room(s.rank.tolist())) < 0:
+        with pytest.raises(InfeasibleError, match=r"\d of the ranks exceed memory_limit where"):
+            pylb.place(s, name)
+        return
+    plan = pylb.place(s, name)
+    keeps_its_word(s, plan)
+    assert plan.after.max <= plan.before.max
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seed", [324, 673, 2794])
+def test_what_is_sent_back_finds_its_memory_still_free(name, seed):
+    """Seeds where objects without room at their new rank met others at the old one."""
+    rng = np.random.default_rng(seed)
+    n, p = 300, 7
+    rank, memory = rng.integers(p, size=n), rng.integers(50, size=n)
+    limit = np.full(p, int(1.02 * np.bincount(rank, memory, p).max()) + 1)
+    s = pylb.Snapshot(rng.random(n), rank, n_ranks=p, memory=memory, memory_limit=limit)
+    assert np.all(np.bincount(pylb.place(s, name).rank, memory, p) <= limit)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@SETTINGS
+@given(snapshots(most=60), st.floats(1.0, 1.5))
+def test_nobody_is_overloaded_for_nothing(name, s, overload):
+    """Who takes something ends within the threshold or below the longest time before."""
+    q = twins.Plain(s)
+    plan = pylb.place(s, name, overload=overload)
+    before, after = q.times(q.rank), q.times(plan.rank.tolist())
+    assert plan.after.max <= max(before, default=0.0)
+    if max(before, default=0.0) <= twins.threshold(q, overload, q.sums(q.rank)):
+        assert plan.migrations == 0
+        assert after == before
+
+
+@pytest.mark.parametrize("kind", ["uniform", "lognormal", "hot spot", "four decades", "equal"])
+@pytest.mark.parametrize("name", NAMES)
+def test_within_five_per_cent_of_greedy(name, kind):
+    n, p = 60_000, 300
+    rng = np.random.default_rng(1)
+    load = loads_of(kind, n, rng)
+    node = in_blocks(p, 20)
+    for rank in (in_blocks(n, p), in_blocks(n, 3), rng.integers(0, p, n), np.zeros(n, int)):
+        s = pylb.Snapshot(load, rank, n_ranks=p, node=node)
+        plan = pylb.place(s, name)
+        assert plan.after.max <= 1.05 * pylb.place(s, "GreedyLB").after.max
+
+
+@pytest.mark.parametrize("name", ["GossipLB", "HierarchicalLB"])
+def test_one_object_above_the_average_is_left_alone_at_last(name):
+    n, p = 60_000, 300
+    load = loads_of("one above the average", n, np.random.default_rng(2))
+    s = pylb.Snapshot(load, in_blocks(n, p), n_ranks=p)
+    plan = pylb.place(s, name)
+    assert plan.after.max == load.max()
+    assert plan.migrations < n / p + 1
+
+
+@pytest.mark.parametrize("name", ["GossipLB", "HierarchicalLB"])
+def test_few_objects_a_rank_are_swapped(name):
+    p = 300
+    load = np.random.default_rng(3).random(4 * p)
+    s = pylb.Snapshot(load, in_blocks(4 * p, p), n_ranks=p, node=in_blocks(p, 20))
+    plan = pylb.place(s, name)
+    assert plan.after.max <= 1.08 * pylb.place(s, "GreedyLB").after.max
+    assert plan.after.max < 0.9 * pylb.place(s, "RefineLB").after.max  # which does not swap
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unequal_speeds_and_background(name):
+    n, p = 30_000, 150
+    rng = np.random.default_rng(4)
+    speed, background = rng.uniform(1.0, 4.0, p), rng.uniform(0.0, 20.0, p)
+    s = pylb.Snapshot(
+        rng.random(n), rng.integers(0, p, n), n_ranks=p, speed=speed, background=background
+    )
+    plan = pylb.place(s, name)
+    average = (s.load.sum() + background @ speed) / speed.sum()
+    assert plan.after.max <= 1.05 * average < plan.before.max
+
+
+# ---- the same for everybody ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_neither_threads_nor_a_second_call_change_the_placement(name):
+    n, p = 30_000, 600  # from 256 ranks on the agents share the cores
+    rng = np.random.default_rng(5)
+    s = pylb.Snapshot(
+        rng.lognormal(0.0, 1.0, n),
+        in_blocks(n, 7),
+        n_ranks=p,
+        node=in_blocks(p, 40),
+        edges=(np.arange(n), (np.arange(n) + 1) % n, rng.random(n)),
+    )
+    first = pylb.place(s, name, seed=3)
+    assert np.array_equal(first.rank, pylb.place(s, name, seed=3).rank)
+    cores = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(cores)})
+        assert np.array_equal(first.rank, pylb.place(s, name, seed=3).rank)
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def test_the_seed_matters():
+    n, p = 3_000, 30
+    s = pylb.Snapshot(np.random.default_rng(6).random(n), in_blocks(n, 4), n_ranks=p)
+    one, two = (pylb.place(s, "GossipLB", seed=seed).rank for seed in (0, 1))
+    assert not np.array_equal(one, two)
+
+
+# ---- what it costs ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_traffic_is_that_of_the_placement(name):
+    n, p = 20_000, 400
+    s = pylb.Snapshot(np.random.default_rng(7).random(n), in_blocks(n, p), n_ranks=p)
+    seen = pylb.traffic(s, name, seed=2)
+    assert np.array_equal(seen.rank, pylb.place(s, name, seed=2).rank)
+    assert np.all(seen.held >= n // p)
+    assert np.all(seen.bytes >= 40 * seen.messages)
+    assert seen.messages.max() <= 64 * seen.rounds
+    assert np.array_equal(seen.rank, pylb.traffic(s, name, seed=2).rank)
+    with pytest.raises(DomainError, match="strategy is 'GreedyLB': expected a distributed one"):
+        pylb.traffic(s, "GreedyLB")
+
+
+def test_no_rank_holds_more_than_its_share_and_what_it_heard():
+    rounds, fan_out = 3, 4
+    known = 8 * fan_out * rounds
+    for p in (500, 2_000):
+        n = 100 * p
+        load = np.random.default_rng(8).lognormal(0.0, 1.0, n)
+        s = pylb.Snapshot(load, in_blocks(n, p), n_ranks=p)
+        seen = pylb.traffic(s, "GossipLB", fan_out=fan_out, rounds=rounds)
+        # Its objects twice, for some have little load; what it knows; messages of one round.
+        assert seen.held.max() <= 2 * n // p + known + 2 * fan_out * known
+        assert seen.rounds <= 60
+
+
+def test_what_fits_in_the_node_stays_there():
+    n, p, node = 40_000, 400, in_blocks(400, 25)
+    rng = np.random.default_rng(9)
+    s = pylb.Snapshot(rng.random(n), rng.integers(0, p, n), n_ranks=p, node=node)
+
+    def leave(name):
+        return np.count_nonzero(node[pylb.place(s, name).rank] != node[s.rank])
+
+    assert leave("HierarchicalLB") < 0.5 * leave("GossipLB")
+
+
+def grid(side, k):
+    """side x side ranks, each with k x k objects of a plane that talk to four neighbours."""
+    m = side * k
+    x, y = np.arange(m * m) % m, np.arange(m * m) // m
+    steps = [(1, 0), (-1, 0), (0, 1), (0, -1)]
+    peer = np.concatenate([(x + dx) % m + (y + dy) % m * m for dx, dy in steps])
+    rank = (y // k) * side + x // k
+    return x / m, y / m, rank, (np.tile(np.arange(m * m), 4), peer, np.full(4 * m * m, 8.0))
+
+
+@pytest.mark.parametrize("kind", ["noise", "ramp", "hot spot"])
+def test_diffusion_cuts_less(kind):
+    side = 8
+    x, y, rank, edges = grid(side, 12)
+    load = {
+        "noise": lambda: np.random.default_rng(10).random(len(x)),
+        "ramp": lambda: 1.0 + x,
+        "hot spot": lambda: 1.0 + 8.0 * np.exp(-50.0 * ((x - 0.4) ** 2 + (y - 0.6) ** 2)),
+    }[kind]()
+    s = pylb.Snapshot(load, rank, n_ranks=side * side, edges=edges)
+
+    def cut(name):
+        plan = pylb.place(s, name)
+        assert plan.after.max_over_mean <= 1.011
+        return np.count_nonzero(plan.rank[edges[0]] != plan.rank[edges[1]])
+
+    before = np.count_nonzero(rank[edges[0]] != rank[edges[1]])
+    grown, of_gossip = cut("DiffusionLB") - before, cut("GossipLB") - before
+    assert grown < {"noise": 0.75, "ramp": 0.6, "hot spot": 0.85}[kind] * of_gossip
+
+
+def test_diffusion_needs_no_graph_and_survives_a_broken_one():
+    n, p = 20_000, 100
+    rng = np.random.default_rng(11)
+    island = np.arange(n) // 1_000 * 1_000  # objects talk within twenty groups of five ranks
+    edges = (np.arange(n), island + rng.integers(0, 1_000, n), np.ones(n))
+    for some in ({}, {"edges": edges}):
+        s = pylb.Snapshot(np.where(island < 5_000, 5.0, 1.0), in_blocks(n, p), n_ranks=p, **some)
+        plan = pylb.place(s, "DiffusionLB", overload=1.02)
+        assert plan.before.max_over_mean > 2.0
+        assert plan.after.max_over_mean <= 1.02
+
+
+# ---- what is refused -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_refused(name):
+    with pytest.raises(DomainError, match="load has 2 components an object: expected 1"):
+        pylb.place(pylb.Snapshot([[1.0, 2.0]], [0], n_ranks=2), name)
+    with pytest.raises(DomainError, match=r"rank 1 has a load of 1\.8e\+30: expected at most"):
+        pylb.place(pylb.Snapshot([9e29, 9e29], [1, 1], n_ranks=2), name)
+    empty = pylb.place(pylb.Snapshot([], [], n_ranks=3), name)
+    assert empty.rank.shape == (0,)
+
+
+def agent(**change):
+    given = {
+        "strategy": "GossipLB",
+        "params": pylb.strategies()["GossipLB"].values({}),
+        "seed": 0,
+        "rank": 0,
+        "n_ranks": 2,
+        "neighbours": None,
+        "speed": 1.0,
+        "background": 0.0,
+        "memory_limit": -1,
+        "id": [0, 4],
+        "load": [1.0, 2.0],
+        "memory": None,
+        "migratable": None,
+        "edge_object": [0],
+        "edge_peer_id": [1],
+        "edge_peer_rank": [1],
+        "edge_bytes": [8.0],
+    }
+    return _core.Agent(*{**given, **change}.values())
+
+
+NOTHING = (0.0, 0.0, 0.0, 0.0, 0, 0, 0)
+
+
+def test_an_agent_reads_and_writes_notes():
+    one = agent()
+    sends, mine = one.round([], NOTHING)
+    assert sends == []
+    assert mine == (3.0, 1.0, 3.0, 1.0, 0, 0, 0)
+    assert not one.done
+    with pytest.raises(RuntimeError, match="not known before the last round"):
+        _ = one.rank
+    with pytest.raises(ValueError, match="message of rank 1 is not made of notes"):
+        one.round([(1, [b"x"])], NOTHING)
+    with pytest.raises(TypeError):
+        one.round([(1, b"x")], NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"load": [1.0]}, "load has 1 entries: expected 2"),
+        ({"edge_bytes": []}, "edge_bytes has 0 entries: expected 1"),
+        ({"strategy": "GreedyLB"}, "'GreedyLB' is no distributed one"),
+        ({"strategy": "nonsense"}, "'nonsense' is no distributed one"),
+        ({"params": [1.0]}, "takes 4 parameters: 1 given"),
+    ],
+)
+def test_an_agent_refuses(change, message):
+    with pytest.raises(ValueError, match=message):
+        agent(**change)

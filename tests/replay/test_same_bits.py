@@ -1,0 +1,345 @@
+"""A run, saved and replayed with the same words, decides the same: every receipt, to the last bit.
+
+Random programs on virtual ranks whose clock is what the program says, and under MPI with real
+clocks; a shadow run against the replay of what it recorded.
+"""
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from chance import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from launch import HERE, launch
+
+import pylb
+from pylb.decide.selection import registered
+
+FIELDS = [f.name for f in dataclasses.fields(pylb.Receipt)]
+NETWORK = 5e-6, 4e-9
+
+
+def differences(one, other, without=()):
+    """What two histories do not have in common, first to last."""
+    said = [] if len(one) == len(other) else [f"{len(one)} and {len(other)} receipts"]
+    for a, b in zip(one, other, strict=False):
+        for name in FIELDS:
+            u, v = repr(getattr(a, name)), repr(getattr(b, name))
+            if u != v and name not in without:
+                said.append(f"after {a.iteration}, {b.iteration}: {name}: {u} and {v}")
+    return said
+
+
+# ---- programs ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program of objects whose loads, messages, comings and goings follow from its seed.
+
+    Attributes
+    ----------
+    loops : tuple of (n, stop)
+        Iterations of each loop, and in which of them it is left by break; none where stop >= n.
+        Nothing comes in the iteration before a break.
+    load : str
+        How the loads change: "noise", "spot", "growth", "jump" or "empty" (many phases have none).
+    comes, goes : float
+        How likely an object comes, or goes, in a pass; and likewise between two loops.
+    talks : str
+        "": no messages; "ring"; "random" (also to objects that go in the same pass).
+    exchanges : bool
+        Each pass has two halves with an exchange of messages between them.
+    sizes : bool
+        Objects tell what they send and occupy, and some may not migrate; otherwise it is measured.
+    slow : bool
+        Ranks are of different speeds.
+    """
+
+    seed: int
+    n_ranks: int
+    n_objects: int
+    loops: tuple
+    load: str
+    comes: float
+    goes: float
+    talks: str
+    exchanges: bool
+    sizes: bool
+    slow: bool
+
+    def seconds(self, key, it):
+        """Load of an object in an iteration."""
+        rng = np.random.default_rng((self.seed, key, it))
+        base = np.random.default_rng((self.seed, key)).exponential(1e-3)
+        x = base * (1 + 0.2 * rng.random())
+        if self.load == "empty" and (it // 5) % 2:
+            return 0.0
+        if self.load == "spot":
+            x *= 1 + 8 * math.exp(-0.5 * ((key % 97 / 97 - it / 60) / 0.1) ** 2)
+        if self.load == "growth" and key % 4 == 0:
+            x *= 1 + 0.05 * it
+        if self.load == "jump" and it > 15 and key % 7 == 0:
+            x *= 6
+        return x
+
+    def changes(self, it, alive, between):
+        """(rank, key) of the objects that come, and keys of those that go; the same everywhere."""
+        rng = np.random.default_rng((self.seed, it, between))
+        new = []
+        for r in range(self.n_ranks):
+            key = int(rng.integers(0, 3 * self.n_objects + 30))  # some that were here before
+            if rng.random() < self.comes and key not in alive | {k for _, k in new}:
+                new.append((r, key))
+        if it in self.lasts and not between:  # what comes then is placed before it ever ran
+            new = []
+        gone = [k for k in sorted(alive) if rng.random() < self.goes / max(len(alive), 1)]
+        return new, gone
+
+    def add(self, lb, key):
+        """The object of that key begins here."""
+        rng = np.random.default_rng((self.seed, key, 1))
+        block, more = np.zeros(int(rng.integers(1, 3000))), {}
+        if self.sizes:
+            more["nbytes"] = int(rng.integers(0, 5000))
+            more["memory"] = int(rng.integers(0, 5000)) if rng.random() < 0.5 else None
+            more["migratable"] = bool(rng.random() < 0.8)
+        lb.add(key, block, **more)
+
+    def change(self, lb, it, alive, fresh, between=0):
+        """Objects come and go; `alive` is kept up to date, and `fresh`, what has come here."""
+        new, gone = self.changes(it, alive, between)
+        here = {key for key, _ in lb.local()} | fresh if between else None
+        for key in gone:
+            if key in here if between else lb.rank_of(key) == lb.rank:
+                lb.remove(key)
+            alive.discard(key)
+        fresh.clear()
+        for r, key in new:
+            if r == lb.rank:
+                self.add(lb, key)
+                fresh.add(key)
+            alive.add(key)
+
+    def send(self, lb, key, it, there):
+        """What an object sends in a pass."""
+        if self.talks == "ring":
+            lb.send(there[(there.index(key) + 1) % len(there)], key, np.zeros(100))
+        elif self.talks == "random":
+            rng = np.random.default_rng((self.seed, it, key, 2))
+            for target in rng.choice(there, int(rng.integers(0, 3))).tolist():
+                lb.send(target, key, np.zeros(int(rng.integers(0, 200))))
+
+    def passes(self, comm, lb, it, alive):
+        """The body of an iteration."""
+        there = sorted(alive)
+        pace = 1 + self.slow * (comm.rank % 3 == 1)
+        halves = 2 if self.exchanges else 1
+        for half in range(halves):
+            for key, _ in lb.local():
+                comm.elapse(pace * self.seconds(key, it) / halves)
+                self.send(lb, key, it, there)
+            if half + 1 < halves:
+                lb.exchange()
+
+    def run(self, comm, path, words, **more):
+        """Run it under a Balancer, save it, and return the history and the iterations."""
+        lb = pylb.Balancer(comm, **words, **more)
+        alive = set(range(self.n_objects))
+        for key in sorted(alive):
+            if key * comm.size // self.n_objects == comm.rank:
+                self.add(lb, key)
+        done, fresh = 0, set()
+        for n, stop in self.loops:
+            for it in lb.iterate(n):
+                if it - done == stop:
+                    self.change(lb, it, alive, fresh)
+                    break
+                self.passes(comm, lb, it, alive)
+                self.change(lb, it, alive, fresh)
+            done += min(n, stop)
+            if done < self.n_iterations:
+                self.change(lb, done, alive, fresh, between=1)
+        if not isinstance(more.get("record"), str):
+            lb.save(path)
+        return lb.history, lb.iterations
+
+    @property
+    def n_iterations(self):
+        """Of all loops."""
+        return sum(min(n, stop) for n, stop in self.loops)
+
+    @property
+    def lasts(self):
+        """The last whole iteration of each loop that is left early."""
+        ends = np.cumsum([min(n, stop) for n, stop in self.loops])
+        return {int(e) - 1 for e, (n, stop) in zip(ends, self.loops, strict=True) if stop < n}
+
+    @property
+    def is_left_early(self):
+        """Whether the last loop was left by break."""
+        n, stop = self.loops[-1]
+        return stop < n
+
+
+programs = st.builds(
+    Program,
+    seed=st.integers(0, 2**32 - 1),
+    n_ranks=st.integers(1, 8),
+    n_objects=st.integers(0, 40),
+    loops=st.lists(
+        st.tuples(st.integers(1, 25), st.one_of(st.just(99), st.integers(1, 24))),
+        min_size=1,
+        max_size=3,
+    ).map(tuple),
+    load=st.sampled_from(["noise", "spot", "growth", "jump", "empty"]),
+    comes=st.sampled_from([0.0, 0.05, 0.3]),
+    goes=st.sampled_from([0.0, 0.1, 0.6]),
+    talks=st.sampled_from(["", "ring", "random"]),
+    exchanges=st.booleans(),
+    sizes=st.booleans(),
+    slow=st.booleans(),
+)
+
+
+def backwards(snapshot):
+    """A strategy of one's own: every object that may goes to the rank opposite."""
+    return np.where(
+        snapshot.migratable, snapshot.n_ranks - 1 - snapshot.rank, snapshot.rank
+    ).astype(np.int32)
+
+
+def whenever(cycle):
+    """A trigger of one's own."""
+    return cycle.n > 2 and cycle.max > 1.3 * cycle.mean
+
+
+STRATEGIES = ["auto", "PowerAwareLB", backwards, *(s.name for s in registered())]
+TRIGGERS = [
+    {"every": 4},
+    {"trigger": whenever},
+    *({"trigger": name} for name in sorted(pylb.triggers()) if name != "periodic"),
+]
+strategy_words = st.sampled_from(STRATEGIES).map(lambda s: {"strategy": s})
+trigger_words = st.sampled_from(TRIGGERS)
+switches = st.fixed_dictionaries(
+    {},
+    optional={
+        "unlike": st.booleans(),
+        "give_up": st.booleans(),
+        "seed": st.integers(0, 5),
+    },
+)
+
+
+def without_the_end(history, n):
+    """Where the last loop was left by break, the run may have balanced after its last iteration,
+    and has not weighed what the last balancing has saved; the replay has.
+    """
+    out = [r for r in history if not r.balanced or r.iteration < n - 1]
+    last = max((i for i, r in enumerate(out) if r.balanced), default=-1)
+    return [
+        dataclasses.replace(r, gain=0.0, iterations=0) if i == last else r
+        for i, r in enumerate(out)
+    ]
+
+
+def check(program, words, path, **more):
+    """The run, and its replay from the file; the replay."""
+    cluster = pylb.VirtualCluster(program.n_ranks, clock="none", network=NETWORK)
+    history, iterations = cluster.run(program.run, str(path), words, **more)[0]
+    trace = pylb.Trace.read(path)
+    replay = trace.replay(**words)
+    said, again = history, replay.decisions
+    if program.is_left_early:
+        said, again = without_the_end(said, len(trace)), without_the_end(again, len(trace))
+    assert differences(said, again) == []
+    np.testing.assert_array_equal(replay.iteration_time, iterations.time)
+    np.testing.assert_array_equal(replay.metrics["max"], iterations.max)
+    np.testing.assert_array_equal(replay.rank, trace.task_rank)
+    return replay
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@examples(2)
+@given(program=programs, when=trigger_words, more=switches)
+def test_every_strategy(tmp_path_factory, strategy, program, when, more):
+    words = {"strategy": strategy, **when, **more}
+    check(program, words, tmp_path_factory.mktemp("run") / "run.h5")
+
+
+@pytest.mark.parametrize("when", TRIGGERS)
+@examples(2)
+@given(program=programs, strategy=strategy_words, more=switches)
+def test_every_trigger(tmp_path_factory, when, program, strategy, more):
+    words = {**strategy, **when, **more}
+    check(program, words, tmp_path_factory.mktemp("run") / "run.h5")
+
+
+@examples(8)
+@given(program=programs, words=switches)
+def test_nothing_said(tmp_path_factory, program, words):
+    check(program, words, tmp_path_factory.mktemp("run") / "run.h5")
+
+
+@examples(6)
+@given(
+    program=programs.filter(lambda p: not p.is_left_early),
+    strategy=strategy_words,
+    when=trigger_words,
+)
+def test_a_record_that_is_written_as_it_comes(tmp_path_factory, program, strategy, when):
+    path = tmp_path_factory.mktemp("run") / "run.h5"
+    check(program, {**strategy, **when}, path, record=str(path))
+
+
+@examples(6)
+@given(program=programs.filter(lambda p: not p.lasts), strategy=strategy_words)
+def test_a_shadow_is_the_replay_of_its_recording(tmp_path_factory, program, strategy):
+    """Nothing has moved in the run, and the shadow's receipts say so."""
+    path = tmp_path_factory.mktemp("run") / "run.h5"
+    cluster = pylb.VirtualCluster(program.n_ranks, clock="none", network=NETWORK)
+    history, _ = cluster.run(program.run, str(path), {**strategy, "mode": "shadow"})[0]
+    replay = pylb.Trace.read(path).replay(**strategy)
+    assert differences(history, replay.decisions, without=("moved",)) == []
+    assert not any(r.moved for r in history)
+
+
+@examples(4)
+@given(
+    program=programs.filter(lambda p: not p.lasts and not p.sizes),
+    strategy=strategy_words,
+    when=trigger_words,
+)
+def test_a_run_that_is_done_again(tmp_path_factory, program, strategy, when):
+    """`Balancer(replay=)` balances as the record did; and its own record is replayed the same."""
+    path = tmp_path_factory.mktemp("run") / "run.h5"
+    recorded = check(program, {**strategy, **when}, path)
+    cluster = pylb.VirtualCluster(program.n_ranks, clock="none", network=NETWORK)
+    other = path.with_name("again.h5")
+    history, iterations = cluster.run(program.run, str(other), {}, replay=str(path))[0]
+    assert [(r.iteration, r.migrations) for r in history] == [
+        (r.iteration, r.migrations) for r in recorded.balancings
+    ]
+    np.testing.assert_array_equal(iterations.max, recorded.metrics["max"])
+    np.testing.assert_array_equal(pylb.Trace.read(other).replay("none").rank, recorded.rank)
+
+
+# ---- under MPI --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_under_mpi(mpiexec, tmp_path, ranks):
+    """Also with a lag, and as a shadow: the clocks are real, so nothing but the record knows."""
+    code, out, said = launch(mpiexec, ranks, str(HERE / "same_bits.py"), str(tmp_path))
+    assert code == 0, said
+    for name, words in json.loads(out.splitlines()[-1]).items():
+        trace = pylb.Trace.read(tmp_path / name)
+        replay = trace.replay(**{k: v for k, v in words.items() if k != "mode"})
+        history = pylb.RunRecord.read(tmp_path / name).history
+        shadow = words.get("mode") == "shadow"
+        assert differences(history, replay.decisions, ["moved"] if shadow else []) == [], words

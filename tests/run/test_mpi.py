@@ -1,0 +1,47 @@
+"""The runtime under mpiexec: the programs of tests/mpi, each on several numbers of ranks."""
+
+import json
+
+import pytest
+from launch import HERE, launch
+
+_answers = {}
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_cases(mpiexec, ranks):
+    code, out, said = launch(mpiexec, ranks, str(HERE / "cases.py"))
+    assert code == 0, said
+    _answers[ranks] = json.loads(out.splitlines()[-1])
+    assert len({json.dumps(a) for a in _answers.values()}) == 1  # the same on all numbers of ranks
+
+
+@pytest.mark.parametrize(
+    ("case", "says"),
+    [
+        ("raise", "RemoteError: rank 2: ValueError: block 7 is broken (in iteration 3)"),
+        ("interrupt", "RemoteError: rank 2: KeyboardInterrupt"),
+        ("exit", "RemoteError: rank 2 ended its program in iteration 3, while rank 0 is at the"),
+        ("break", "RemoteError: rank 2 ended its program in iteration 3, while rank 0 is at the"),
+        ("constructor", "RemoteError: rank 2: no strategy 'nonsense'"),
+        ("afterwards", "pylb: rank 0: rank 2: ValueError: after the loop"),
+        ("one loop more", "RemoteError: rank 2 ended its program after iteration 5"),
+        ("all raise", "ValueError: everybody"),
+        ("blocked", "nobody hears me; the other ranks did not come within 1 s"),
+        ("signal", "the other ranks did not come within 1 s"),
+    ],
+)
+def test_every_rank_ends_and_says_why(mpiexec, case, says):
+    code, _, said = launch(mpiexec, 3, str(HERE / "endings.py"), case, PYLB_ABORT_AFTER="1")
+    assert code != 0
+    assert says in said
+
+
+@pytest.mark.parametrize("case", ["fine", "stop"])
+def test_a_good_end_says_nothing(mpiexec, case):
+    """Also where a rank is stopped for two seconds, and continued."""
+    code, out, said = launch(mpiexec, 3, str(HERE / "endings.py"), case)
+    assert code == 0
+    for r in range(3):  # the ranks' lines may run into one another
+        assert out.count(f"rank {r} is through") == 1
+    assert "pylb" not in said

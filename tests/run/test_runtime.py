@@ -1,0 +1,403 @@
+"""The runtime on one rank without MPI, and its parts."""
+
+import math
+import pickle
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pylb
+from pylb import _core
+from pylb.comm import parcel
+from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.transport import Serial, Stats
+from pylb.errors import DomainError, SerializationError, StateError, StrategyError, UnknownKeyError
+from pylb.run.objects import Directory
+from pylb.run.sizes import SAMPLE
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
+import programs  # the programs that also run under mpiexec
+
+
+def spend(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_programs_agree_with_their_twin(seed):
+    n = [1, 2, 3, 10, 17, 30, 41, 60][seed]
+    lb, states = programs.run_balanced(None, seed, n, 6)
+    assert states == programs.run_twin(seed, n, 6)
+    assert len(lb.history) == 5
+
+
+def test_the_record_has_the_fields_of_the_table():
+    assert Stats._fields == (*(row[0] for row in _core.stats_table()), "mixed")
+
+
+def test_a_clock_that_was_set_back_counts_as_nothing(monkeypatch):
+    clock = _core.clock
+    monkeypatch.setattr("pylb.run.balancer._core.clock", lambda: -clock())
+    for when in ({"trigger": "metabalancer"}, {"every": 4}, {}):
+        lb = pylb.Balancer(**when)
+        lb.add(1, None)
+        assert list(lb.iterate(30)) == list(range(30))
+        assert not lb.iterations.time.any()
+        assert not lb.iterations.idle.any()
+
+
+def test_loads_are_the_time_of_the_bodies():
+    lb = pylb.Balancer(mode="off")
+    for key in range(4):
+        lb.add(key, key)
+    for _ in lb.iterate(3):
+        for key, _ in lb.local():
+            spend(1e-3 * key)
+        spend(5e-3)  # outside: nobody's
+    assert np.all(lb.iterations.max >= 6e-3)
+    assert np.all(lb.iterations.time >= 11e-3)
+    assert np.all(lb.iterations.max <= lb.iterations.time - 5e-3)
+    assert np.array_equal(lb.iterations.max_over_mean, np.ones(3))
+
+
+def test_a_loop_that_is_left_stops_the_clock():
+    seconds = np.zeros(3)
+    recorder = _core.Recorder(("a", "b", "c"), seconds, "wall")
+    for item in recorder:
+        spend(1e-3)
+        if item == "b":
+            break
+    after = seconds.copy()
+    spend(1e-3)
+    assert after[0] >= 1e-3
+    assert after[1] >= 1e-3
+    assert after[2] == 0.0
+
+    def fail():
+        for _ in recorder:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert seconds[0] >= after[0]
+    assert seconds[1] == after[1]
+    assert list(recorder) == ["a", "b", "c"]
+
+
+def test_the_cpu_clock_does_not_see_sleep():
+    seconds = np.zeros(2)
+    for i in _core.Recorder((0, 1), seconds, "cpu"):
+        if i:
+            time.sleep(0.02)
+        else:  # however long others keep this thread from a core
+            end = time.thread_time() + 0.005
+            while time.thread_time() < end:
+                pass
+    assert seconds[0] >= 0.005
+    assert seconds[1] < 0.01
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.zeros(0),
+        np.arange(10**5).reshape(10, -1),
+        np.asfortranarray(np.random.default_rng(0).random((30, 40))),
+        np.zeros(999, programs.RECORD),
+        np.arange(10**4)[::3],
+        np.array([None, {}], dtype=object),
+        {"a": [np.ones(5000, np.float32), b"x" * 9999], "b": np.float64(3)},
+        np.broadcast_to(np.arange(3000), (2, 3000)),
+    ],
+)
+def test_parcels_keep_values_layouts_and_writeability(value):
+    parts = [bytearray(p) for p in parcel.pack(value)]
+    twin = pickle.loads(pickle.dumps(value, protocol=5))
+    got = parcel.unpack(parts)
+    assert type(got) is type(twin)
+    if isinstance(got, np.ndarray):
+        assert got.dtype == twin.dtype
+        assert got.flags.fnc == twin.flags.fnc
+        assert got.flags.writeable == twin.flags.writeable
+        assert np.array_equal(got, twin)
+    else:
+        assert repr(got) == repr(twin)
+
+
+def test_large_arrays_are_not_copied():
+    a = np.arange(10**5)
+    parts = parcel.pack({"a": a})
+    assert len(parts) == 2
+    assert np.shares_memory(np.frombuffer(parts[1], a.dtype), a)
+
+
+def test_what_is_sent_is_the_value_at_that_moment():
+    for data in (np.ones(3), [1, 2], {"a": np.ones(2)}):
+        frozen = parcel.freeze(data)
+        before = repr(data)
+        data.clear() if not isinstance(data, np.ndarray) else data.fill(7)
+        assert repr(parcel.thaw(frozen)) == before
+    a = np.random.default_rng(1).random((3, 4, 5)).transpose(2, 0, 1)
+    frozen = parcel.freeze(a)
+    there = parcel.unpack(parcel.pack(frozen))
+    assert frozen.strides == there.strides  # so that sums over it have the same bits anywhere
+
+
+def test_the_directory_names_both_ranks():
+    directory = Directory()
+    directory.add([np.array([3, 1]), np.array([2])])
+    assert directory.keys.tolist() == [1, 2, 3]
+    assert directory.rank.tolist() == [0, 1, 0]
+    with pytest.raises(UnknownKeyError, match="key 2 was added twice: on rank 0 and on rank 1"):
+        directory.add([np.array([2]), np.array([9])])
+    assert directory.keys.tolist() == [1, 2, 3]
+
+
+def test_messages_reach_the_next_pass_in_order():
+    lb = pylb.Balancer(every=2)
+    for key in (5, 1, 3):
+        lb.add(key, None)
+    lb.send(1, 5, "first")
+    lb.send(1, 3, "a")
+    lb.send(1, 3, "b")
+    seen = []
+    for it in lb.iterate(3):
+        for key, _ in lb.local():
+            seen.append((it, key, lb.inbox(key)))
+            if it == 1:
+                lb.send(key, key, it)
+    assert seen[0] == (0, 1, [(3, "a"), (3, "b"), (5, "first")])
+    assert [s[1] for s in seen[:3]] == [1, 3, 5]
+    assert all(s[2] == [] for s in seen[1:6])
+    assert [s[2] for s in seen[6:]] == [[(1, 1)], [(3, 1)], [(5, 1)]]
+
+
+def test_errors_on_one_rank():
+    lb = pylb.Balancer(every=1)
+    lb.add(np.int64(3), "x")
+    with pytest.raises(UnknownKeyError, match="key 3 was added twice"):
+        lb.add(3, "y")
+    with pytest.raises(UnknownKeyError, match="source 4"):
+        lb.send(3, 4, None)
+    with pytest.raises(DomainError, match=r"n is 2\.5"):
+        lb.iterate(2.5)
+    lb.send(8, 3, None)
+    with pytest.raises(UnknownKeyError, match="target 8"):
+        list(lb.iterate(1))
+    assert list(lb.iterate(2)) == [0, 1]
+    for _ in lb.iterate(1):
+        with pytest.raises(StateError, match="under way"):
+            next(lb.iterate(1))
+
+
+def test_a_strategy_that_raises_leaves_the_program_usable():
+    def bad(snapshot):
+        raise OSError("no")
+
+    lb = pylb.Balancer(strategy=bad, every=2)
+    lb.add(1, "x")
+    with pytest.raises(StrategyError, match="'bad' raised OSError: no"):
+        list(lb.iterate(5))
+    assert list(lb.iterate(1)) == [2]
+    assert lb.history == []
+
+
+def test_a_strategy_that_raised_once_is_asked_again():
+    calls = []
+
+    def now_and_then(snapshot):
+        calls.append(snapshot)
+        if len(calls) % 2:
+            raise OSError("no")
+        return snapshot.rank
+
+    for lag in (0, 2):
+        lb = pylb.Balancer(strategy=now_and_then, every=4, lag=lag)
+        lb.add(1, "x")
+        with pytest.raises(StrategyError, match="raised OSError: no"):
+            list(lb.iterate(7))
+        list(lb.iterate(7))
+        assert len(lb.history.balancings) == 1
+    lb = pylb.Balancer(strategy=now_and_then, every=4, lag=math.inf)
+    lb.add(1, "x")
+    lb.begin(7)
+    raised = 0
+    while (answer := lb.at_sync()) is not pylb.AtSync.END:
+        if answer is pylb.AtSync.BALANCE:
+            try:
+                lb.balance()
+            except StrategyError:
+                raised += 1  # and once more
+        elif lb.at_sync(1) is pylb.AtSync.GO:
+            list(lb.local())
+    assert raised == 1
+    assert [r.choice for r in lb.history] == ["balance"]
+
+
+def test_nan_loads_are_named():
+    lb = pylb.Balancer(load=lambda key, block: math.nan)
+    lb.add(77, "x")
+    with pytest.raises(DomainError, match="load of object 77 is nan"):
+        list(lb.iterate(1))
+
+
+def test_the_default_trigger_decides():
+    lb = pylb.Balancer(load=lambda key, block: 1.0)
+    lb.add(1, "x")
+    list(lb.iterate(20))
+    report = lb.report()
+    assert report.trigger == "auto"
+    assert [r for r in report.history if r.choice == "balance"] == []
+    assert report.iterations == 20
+    assert "max/mean over all iterations" in str(report)
+
+
+def test_reports_are_written_by_suffix(tmp_path):
+    lb = pylb.Balancer(every=1)
+    lb.add(1, "x")
+    list(lb.iterate(3))
+    assert lb.rank_loads().shape == (3, 1)
+    lb.report(tmp_path / "run.json")
+    lb.report(tmp_path / "run.txt")
+    assert '"migrations": 0' in (tmp_path / "run.json").read_text()
+    with pytest.raises(DomainError, match=r"expected a suffix of \.html, \.json, \.txt"):
+        lb.report(tmp_path / "run.pdf")
+    assert [r.iteration for r in lb.history] == [0, 1]
+
+
+def test_an_ended_agreement_says_why():
+    agreement = Agreement(Serial())
+    agreement.ended = "rank 3 failed"
+    with pytest.raises(StateError, match="rank 3 failed"):
+        agreement.step(Kind.SYNC, 0)
+
+
+def test_the_key_that_cannot_be_pickled_is_named():
+    lb = pylb.Balancer()
+    lb.add(4, lambda: None)
+    with pytest.raises(SerializationError, match=r"object 4 .function. cannot be pickled"):
+        lb._balancing()._pack(list(lb._store.items.values()))
+
+
+class OwnArray(np.ndarray):
+    pass
+
+
+MAIL = [
+    np.arange(6.0).reshape(2, 3),
+    np.asfortranarray(np.arange(6).reshape(2, 3)),
+    np.arange(12)[::2],
+    np.full((), 3.0, np.float32),
+    np.zeros((0, 3)),
+    np.array([True, False]),
+    np.array([1 + 2j]),
+    np.arange(3, dtype=">i4"),
+    np.array(["2026-11-21"], "M8[D]"),
+    np.array([(1, 2.0)], "i4,f8"),
+    np.array([{}, None]),
+    np.ones(1000),
+    np.ones(3).view(OwnArray),
+    3.5,
+    "text",
+    {"a": np.ones(3)},
+]
+
+
+def test_mail_arrives_as_it_was_sent():
+    messages = [(k, -k, data) for k, data in enumerate(MAIL)]
+    wire, others = _core.mail_pack(messages, parcel.OUT_OF_BAND)
+    assert len(others) == len(MAIL) - 6  # plain arrays do not go through pickle
+    got = parcel.unpack_mail([bytes(part) for part in parcel.pack_mail(messages)])
+    assert [m[:2] for m in got] == [m[:2] for m in messages]
+    for (_, _, data), sent in zip(got, MAIL, strict=True):
+        assert type(data) is type(sent)
+        if isinstance(sent, np.ndarray):
+            assert data.dtype == sent.dtype
+            assert data.flags.fnc == sent.flags.fnc
+            np.testing.assert_array_equal(data, sent)
+        elif not isinstance(sent, dict):
+            assert data == sent
+    first = got[0][2]
+    first += 1.0  # its own memory
+    assert _core.mail_unpack(wire, others)[0][2][0, 0] == 0.0
+    assert parcel.unpack_mail(parcel.pack_mail([])) == []
+
+
+def test_mail_that_was_cut():
+    wire, _ = _core.mail_pack([(1, 2, np.ones(3))], 2048)
+    for n in range(len(wire)):
+        with pytest.raises(ValueError, match="ends within"):
+            _core.mail_unpack(wire[:n], [])
+    with pytest.raises(ValueError, match="fewer than"):
+        _core.mail_unpack(_core.mail_pack([(1, 2, "x")], 2048)[0], [])
+    with pytest.raises(TypeError, match="expected"):
+        _core.mail_pack([(1, 2)], 2048)
+
+
+def test_the_first_cost_is_foreseen_from_some_objects():
+    costs = []
+    for nbytes in (10**5, 10**7):
+        lb = pylb.Balancer(network=(1e-6, 1e-9))
+        for key in range(4):
+            lb.add(key, np.ones(nbytes // 8))
+        list(lb.iterate(1))
+        sizes = [item.nbytes for item in lb._store.items.values()]
+        assert nbytes <= min(sizes) <= max(sizes) < nbytes + 1000
+        handling = lb._sizes.handling
+        costs.append(lb._loops[0].cost)
+        assert costs[-1] == _core.first_cost(1e-6, 1e-9, handling, 4, sum(sizes), 1)
+        assert costs[-1] == 2.0 * handling * 4 + 1e-9 * sum(sizes) + 1e-6 * 8 * 1
+    assert costs[0] >= 4e-4 + 8e-6
+    assert costs[1] >= 4e-2
+    # ten rounds among a thousand ranks
+    assert _core.first_cost(1e-6, 0.0, 0.0, 0, 0, 1000) == 1e-6 * 8 * 10
+
+
+packed = []
+
+
+class Counted:
+    """Notes each time that it is packed."""
+
+    def __init__(self, n):
+        self.n = n
+
+    def __reduce__(self):
+        packed.append(self.n)
+        return Counted, (self.n,), {"more": "x" * self.n}
+
+
+def test_sizes_that_nobody_gave_are_measured_by_a_sample():
+    packed.clear()
+    lb = pylb.Balancer(every=5)
+    for key in range(10 * SAMPLE):
+        lb.add(key, Counted(1000 + key))
+    lb.add(10**6, Counted(7), nbytes=123)
+    lb.add(10**6 + 1, np.zeros(1000))
+    lb.add(10**6 + 2, lambda: None)  # cannot be packed: the step that moves it says so
+    list(lb.iterate(1))
+    size = {key: item.nbytes for key, item in lb._store.items.items()}
+    assert 0 < len(packed) <= SAMPLE
+    assert max(packed) - min(packed) > 8 * SAMPLE  # evenly over the keys
+    assert size[10**6] == 123
+    assert 8000 <= size[10**6 + 1] < 9000
+    assert size[10**6 + 2] == 0
+    others = {size[k] for k in range(10 * SAMPLE) if 1000 + k not in packed}
+    assert len(others) == 1
+    assert 1000 < others.pop() < 1000 + 20 * SAMPLE
+    n = len(packed)
+    lb.add(5000, Counted(5000))
+    list(lb.iterate(1))
+    assert len(packed) == n  # a type that is known is not packed again
+    assert lb._store.items[5000].nbytes > 0
+
+
+def test_an_object_that_cannot_be_packed_costs_nothing_yet():
+    lb = pylb.Balancer(trigger="auto", load=lambda key, block: 1.0)
+    lb.add(1, lambda: None)
+    list(lb.iterate(3))

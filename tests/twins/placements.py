@@ -1,0 +1,82 @@
+"""Every strategy on a few snapshots: ``python tests/twins/placements.py`` prints a number for each.
+
+The numbers must depend on nothing but the snapshots, the parameters and the seed.
+"""
+
+import json
+import zlib
+
+import numpy as np
+
+import pylb
+from pylb.errors import DomainError, MissingPartError
+
+
+def clustered(side, p):
+    """A torus and multicasts on few of many ranks; pinned objects, speeds, nodes."""
+    rng = np.random.default_rng(11)
+    n = side * side
+    ids = np.arange(n).reshape(side, side)
+    src = np.tile(ids.ravel(), 2)
+    dst = np.concatenate([np.roll(ids, -1, axis).ravel() for axis in (0, 1)])
+    start = np.arange(0, 5 * 30 + 1, 5)
+    return pylb.Snapshot(
+        rng.lognormal(0.0, 1.0, n),
+        rng.integers(p // 3, size=n),
+        n_ranks=p,
+        edges=(src, dst, rng.integers(1, 1000, size=2 * n)),
+        multicasts=(rng.integers(n, size=30), start, rng.integers(n, size=150), np.full(30, 64.0)),
+        bytes=rng.integers(1, 10**6, size=n),
+        migratable=rng.random(n) < 0.95,
+        speed=rng.choice([1.0, 2.0], size=p),
+        background=rng.uniform(0.0, 0.1, p),
+        node=np.arange(p) // 4,
+    )
+
+
+def tight():
+    """Memory that nearly just fits, equal loads: only ties."""
+    rng = np.random.default_rng(12)
+    n, p = 240, 8
+    rank = rng.integers(p, size=n)
+    memory = rng.integers(1, 50, size=n)
+    return pylb.Snapshot(
+        np.ones(n),
+        rank,
+        n_ranks=p,
+        edges=(*rng.integers(n, size=(2, 700)), np.full(700, 8.0)),
+        memory=memory,
+        memory_limit=np.full(p, int(1.2 * np.bincount(rank, memory, p).max())),
+    )
+
+
+def vectors():
+    """Two loads an object: for VectorLB alone."""
+    rng = np.random.default_rng(13)
+    return pylb.Snapshot(rng.random((400, 2)), np.arange(400) // 40, n_ranks=10)
+
+
+OWN = {name: row for name, row in pylb.strategies().items() if row.call is None}  # not Python's
+SNAPSHOTS = (clustered(20, 12), tight(), vectors())
+MANY = clustered(30, 300)  # from 256 ranks on virtual ranks share the cores
+
+
+def placements(names=None):
+    """{"strategy, snapshot": checksum of the ranks} of those that are here."""
+    out = {}
+    for name in OWN if names is None else names:
+        some = (*SNAPSHOTS, MANY) if OWN[name].distributed else SNAPSHOTS
+        for i, snapshot in enumerate(some):
+            try:
+                rank = pylb.place(snapshot, name, seed=7).rank
+            except MissingPartError:
+                continue
+            except DomainError:
+                assert snapshot.load.ndim == 2
+                continue
+            out[f"{name}, {i}"] = zlib.crc32(rank.tobytes())
+    return out
+
+
+if __name__ == "__main__":
+    print(json.dumps(placements(), sort_keys=True))

@@ -1,0 +1,317 @@
+"""GossipLB and HierarchicalLB again, slow and plain: all ranks in one loop, message by message."""
+
+from __future__ import annotations
+
+import math
+
+import twin_place as twins
+
+MASK = 2**64 - 1
+SLACK, IDLE, CLOSE, PATIENCE, KNOWN = 1e-9, 0.9, 0.005, 3, 8
+UNLIMITED = 2**63 - 1
+
+
+class Random:
+    """xoshiro256++, seeded by splitmix64."""
+
+    def __init__(self, seed):
+        self.s = []
+        for _ in range(4):
+            seed = (seed + 0x9E3779B97F4A7C15) & MASK
+            z = ((seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+            z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+            self.s.append(z ^ (z >> 31))
+
+    def next(self):
+        def rotl(x, k):
+            return ((x << k) | (x >> (64 - k))) & MASK
+
+        s = self.s
+        out = (rotl((s[0] + s[3]) & MASK, 23) + s[0]) & MASK
+        t = (s[1] << 17) & MASK
+        s[2] ^= s[0]
+        s[3] ^= s[1]
+        s[1] ^= s[2]
+        s[0] ^= s[3]
+        s[2] ^= t
+        s[3] = rotl(s[3], 45)
+        return out
+
+    def uniform(self):
+        return (self.next() >> 11) * 2.0**-53
+
+    def below(self, n):
+        m = self.next() * n
+        while (m & MASK) < (2**64 - n) % n:
+            m = self.next() * n
+        return m >> 64
+
+
+class Rank:
+    """Objects are (id, load, memory, pinned)."""
+
+    def __init__(self, r, q, seed):
+        self.r, self.q = r, q
+        self.has = [
+            (i, q.load[i], q.memory[i], not q.movable[i]) for i in range(q.n) if q.rank[i] == r
+        ]
+        self.load = 0.0
+        for i in range(q.n):
+            self.load += q.load[i] if q.rank[i] == r else 0.0
+        self.random = Random((Random(seed).next() + r) & MASK)
+        self.known = []  # [rank, room, memory, told]
+        self.taken = 0
+
+    def time(self, load):
+        return self.q.background[self.r] + load / self.q.speed[self.r]
+
+    def allowed(self, time):
+        return (time - self.q.background[self.r]) * self.q.speed[self.r]
+
+    def memory(self):
+        """Bytes left."""
+        if not self.q.limited:
+            return UNLIMITED
+        return self.q.limit[self.r] - sum(o[2] for o in self.has)
+
+    def overloaded(self, limit):
+        return self.load > self.allowed(limit) + SLACK * limit * self.q.speed[self.r]
+
+    def give(self, k):
+        o = self.has[k]
+        self.load -= o[1]
+        self.has[k] = self.has[-1]
+        self.has.pop()
+        return o
+
+    def take(self, o):
+        self.load += o[1]
+        self.has.append(o)
+
+
+class Gossip:
+    def __init__(self, s, seed, overload, fan_out, rounds, iterations, by_node=False):
+        self.q = q = twins.Plain(s)
+        q.limited = s.memory is not None and s.memory_limit is not None
+        self.ranks = [Rank(r, q, seed) for r in range(q.p)]
+        self.fan_out, self.iterations = fan_out, iterations
+        self.rounds, reached = 1, fan_out
+        while self.rounds < rounds and reached < q.p - 1:
+            reached *= fan_out
+            self.rounds += 1
+        self.most_known = KNOWN * fan_out * self.rounds
+        self.limit = max(overload * self.average(), self.average(), self.bound())
+        self.failed, self.swapping = 0.0, False
+        node = s.node.tolist() if by_node and s.node is not None else None
+        self.within = node is not None
+        for a in self.ranks:
+            a.node = [] if node is None else [r for r in range(q.p) if node[r] == node[a.r]]
+
+    def average(self):
+        q = self.q
+        work = [a.load + b * v for a, b, v in zip(self.ranks, q.background, q.speed, strict=True)]
+        return math.fsum(work) / math.fsum(q.speed)
+
+    def bound(self):
+        """The fastest rank with the longest object, and ranks with what may not leave them."""
+        out = 0.0
+        for a in self.ranks:
+            fixed = 0.0
+            for o in a.has:
+                fixed += o[1] if o[3] else 0.0
+            longest = max((o[1] for o in a.has if not o[3]), default=0.0)
+            out = max(out, longest / max(self.q.speed), a.time(fixed))
+        return out
+
+    # ---- an iteration ------------------------------------------------------------------------
+
+    def spread(self, a, post):
+        room = a.allowed(self.limit) - a.load
+        if room <= 0 and not a.known:
+            return
+        members = a.node if self.within else range(self.q.p)
+        if len(members) - 1 <= self.fan_out:
+            to = [r for r in members if r != a.r]
+        else:
+            to = []
+            while len(to) < self.fan_out:
+                r = members[a.random.below(len(members))]
+                if r != a.r and r not in to:
+                    to.append(r)
+        for r in to:
+            if room > 0:
+                post(r, (a.r, room, a.memory()))
+            for k in a.known:
+                if k[0] != r:
+                    post(r, tuple(k[:3]))
+
+    def remember(self, a, note):
+        if note[0] == a.r or any(k[0] == note[0] for k in a.known):
+            return
+        a.heard += 1
+        if len(a.known) < self.most_known:
+            a.known.append([*note, False])
+            return
+        k = a.random.below(a.heard)
+        if k < self.most_known:
+            a.known[k] = [*note, False]
+
+    def offer(self, a, k, ceiling, post):
+        _, load, memory, _ = a.has[k]
+        fit = [j for j, r in enumerate(a.known) if r[1] >= load and r[2] >= memory]
+        total = 0.0
+        for j in fit:
+            total += a.known[j][1]
+        if total <= 0:
+            return False
+        left = a.random.uniform() * total
+        for j in fit:
+            left -= a.known[j][1]
+            if left < 0:
+                break
+        r = a.known[j]
+        post(r[0], ("offer", a.give(k), ceiling))
+        r[1] -= load
+        r[2] -= memory
+        return True
+
+    def offers(self, a, post):
+        excess = a.load - a.allowed(self.limit)
+        if not a.overloaded(self.limit) or not a.known:
+            return
+        ceiling, total = self.limit, 0.0
+        for k in a.known:
+            total += k[1]
+        if not self.within and excess > total:
+            excess *= len(a.known) / (len(a.known) + 1.0)
+            for k in a.known:
+                if excess > total:
+                    k[1] *= excess / total
+            ceiling = 0.5 * (self.limit + a.time(a.load))
+        a.has.sort(key=lambda o: 2e30 if o[3] else o[1])
+        n = sum(not o[3] for o in a.has)
+        most = max(k[1] for k in a.known)
+        for k in range(n):
+            if excess <= a.has[k][1] <= most and self.offer(a, k, ceiling, post):
+                return
+        for k in range(n - 1, -1, -1):
+            load = a.has[k][1]
+            if excess > 0 and 0 < load <= excess and self.offer(a, k, ceiling, post):
+                excess -= load
+        if excess > 0:
+            enough = [(o[1], k) for k, o in enumerate(a.has) if not o[3] and o[1] >= excess]
+            if enough:
+                load, k = min(enough)
+                excess -= load if self.offer(a, k, ceiling, post) else 0.0
+        if self.swapping and excess > 0:
+            self.offer_swaps(a, post)
+
+    def offer_swaps(self, a, post):
+        for j in range(min(len(a.known), self.fan_out)):
+            if a.has:
+                other = j + a.random.below(len(a.known) - j)
+                a.known[j], a.known[other] = a.known[other], a.known[j]
+                k = a.random.below(len(a.has))
+                if not a.has[k][3] and a.has[k][1] > 0:
+                    post(a.known[j][0], ("swap", a.give(k), self.limit))
+
+    def answer(self, a, sender, note, ceiling, post):
+        kind, o, _ = note
+        fits = a.load + o[1] <= a.allowed(ceiling) and o[2] <= a.memory()
+        k = None
+        if not fits and kind == "swap":
+            least = a.load + o[1] - a.allowed(self.limit)
+            most = o[1] - SLACK * self.limit * self.q.speed[a.r]
+            smaller = [
+                (x[1], k)
+                for k, x in enumerate(a.has)
+                if not x[3] and least <= x[1] < most and x[2] <= o[2] and o[2] - x[2] <= a.memory()
+            ]
+            k = min(smaller)[1] if smaller else None
+        if k is not None:
+            post(sender, a.give(k))
+        if fits or k is not None:
+            a.taken += 1
+            a.take(o)
+        else:
+            post(sender, o)
+
+    def exchange(self, action):
+        """Every rank acts; what they post, by reader and in order of senders."""
+        mail = [[] for _ in self.ranks]
+        for a in self.ranks:
+            action(a, lambda to, note, a=a: mail[to].append((a.r, note)))
+        return mail
+
+    def begin(self):
+        for a in self.ranks:
+            a.known, a.heard = [], 0
+        return self.exchange(self.spread)
+
+    def hear(self, mail):
+        for a in self.ranks:
+            for _, note in mail[a.r]:
+                self.remember(a, note)
+
+    def run(self):
+        before = self.q.times(self.q.rank)
+        stalled, iteration, last, mail = 0, 0, 0, None
+        while True:
+            for a in self.ranks:
+                for _, o in mail[a.r] if mail else []:
+                    a.take(o)
+            n_overloaded = sum(a.overloaded(self.limit) for a in self.ranks)
+            taken, longest = (
+                sum(a.taken for a in self.ranks),
+                max(a.time(a.load) for a in self.ranks),
+            )
+            mail = self.begin()
+            for a in self.ranks:
+                a.taken = 0
+            idle = iteration > 0 and (taken == 0 or (self.swapping and n_overloaded > IDLE * last))
+            last, stalled = n_overloaded, stalled + 1 if idle else 0
+            if stalled and self.within:  # what is left has to leave its node
+                self.within, stalled = False, 0
+            self.swapping = self.swapping or stalled > 0
+            if iteration == self.iterations:
+                break
+            if n_overloaded == 0 or stalled == PATIENCE:
+                self.failed = self.failed if n_overloaded == 0 else self.limit
+                if self.failed == 0.0 or longest - self.failed <= CLOSE * self.failed:
+                    break
+                self.limit = 0.5 * (self.failed + longest)
+                stalled, mail = 0, None
+                iteration += 1
+                continue
+            for _ in range(self.rounds - 1):
+                self.hear(mail)
+                mail = self.exchange(self.spread)
+            self.hear(mail)
+            offered = self.exchange(self.offers)
+            mail = self.exchange(
+                lambda a, post, offered=offered: self.answers(a, offered[a.r], post)
+            )
+            iteration += 1
+        rank = list(self.q.rank)
+        for a in self.ranks:
+            for o in a.has:
+                rank[o[0]] = a.r
+        longer = self.q.n and max(self.q.times(rank)) > max(before)
+        return list(self.q.rank) if longer else rank
+
+    def answers(self, a, offered, post):
+        for sender, note in offered:
+            # As told once with the first offer beyond the limit: for all that follow.
+            first = next(n for s, n in offered if s == sender)
+            ceiling = first[2] if first[2] > self.limit else self.limit
+            self.answer(a, sender, note, ceiling, post)
+
+
+def gossip(s, seed=0, overload=1.01, fan_out=4, rounds=3, iterations=50):
+    """The rank of each object as GossipLB places it."""
+    return Gossip(s, seed, overload, fan_out, rounds, iterations).run()
+
+
+def hierarchical(s, seed=0, overload=1.01, fan_out=4, rounds=3, iterations=50):
+    """As HierarchicalLB places it."""
+    return Gossip(s, seed, overload, fan_out, rounds, iterations, by_node=True).run()

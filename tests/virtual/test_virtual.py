@@ -1,0 +1,323 @@
+"""Virtual ranks: the same programs, and times that can be told beforehand."""
+
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from chance import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pylb
+from pylb.errors import DeadlockError, DomainError, OutOfRangeError, StateError
+from pylb.model.network import Network, measure_network
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
+import cases  # what also runs under mpiexec
+import programs
+
+ALPHA, BETA = 1e-3, 1e-6
+
+
+def cluster(p, **options):
+    options = {"network": (ALPHA, BETA), "clock": "none", **options}
+    return pylb.VirtualCluster(p, **options)
+
+
+# ---- the runtime -----------------------------------------------------------------------------
+
+
+OF_MPI = (cases.freed_communicator, cases.in_rounds)  # MPI.Comm.Free; a node for each process
+
+
+@pytest.mark.parametrize("case", [c for c in cases.CASES if c not in OF_MPI])
+def test_cases_of_mpi(case):
+    answers = [pylb.VirtualCluster(p).run(case) for p in (1, 2, 3, 5)]
+    assert all(answer == answers[0][0] for each in answers for answer in each)
+
+
+@pytest.mark.parametrize(("p", "n"), [(4, 41), (30, 60)])
+def test_random_programs_agree_with_their_twin(p, n):
+    parts = pylb.VirtualCluster(p).run(lambda comm: programs.run_balanced(comm, 7, n, 6)[1])
+    assert {k: v for part in parts for k, v in part.items()} == programs.run_twin(7, n, 6)
+
+
+def drifting(comm, iterations, **balancing):
+    """The heavy objects wander; work is declared, not done."""
+    lb = pylb.Balancer(comm, **balancing)
+    n = 8 * comm.size
+    for key in range(8 * lb.rank, 8 * lb.rank + 8):
+        lb.add(key, None)
+    for it in lb.iterate(iterations):
+        for key, _ in lb.local():
+            comm.elapse(1e-3 * (1 + 4 * ((key - 3 * it) % n < n // 4)))
+            lb.send((key + 1) % n, key, b"x" * 1000)
+    loads = lb.rank_loads()
+    return lb.report().to_dict(), loads.tolist()
+
+
+def test_every_figure_is_the_same_in_every_run():
+    one, other = (cluster(12), cluster(12))
+    answer = one.run(drifting, 30, every=4)
+    assert repr(answer) == repr(other.run(drifting, 30, every=4))
+    assert np.array_equal(one.seconds, other.seconds)
+    report, loads = answer[0]
+    assert len(report["history"]) == 7
+    assert report["migrations"] > 0
+    assert np.sum(loads) == pytest.approx(30 * 12 * 8 * 2e-3)
+
+
+def test_some_hundred_ranks():
+    begin = time.perf_counter()
+    unbalanced, balanced = (
+        cluster(300).run(drifting, 8, **how)[0][0]
+        for how in ({"mode": "off"}, {"every": 2, "strategy": "GreedyLB"})  # neighbours apart
+    )
+    assert time.perf_counter() - begin < 60.0
+    assert unbalanced["iterations"] == balanced["iterations"] == 8
+    assert unbalanced["mean_max_over_mean"] == pytest.approx(2.5)  # 5 ms over a mean of 2
+    assert balanced["mean_max_over_mean"] < 1.6
+
+
+def test_a_body_is_timed_alone_and_at_the_speed_of_its_rank():
+    def main(comm):
+        lb = pylb.Balancer(comm, mode="off")
+        lb.add(lb.rank, None)
+        for _ in lb.iterate(5):
+            for _ in lb.local():
+                time.sleep(10e-3)
+        return lb.rank_loads(), lb.iterations.time
+
+    machine = pylb.VirtualCluster(8, speed=[2.0] + [1.0] * 7, clock="wall")
+    loads, times = machine.run(main)[3]
+    assert (loads[:, 0] >= 5e-3).all()
+    assert loads[:, 0].min() < 10e-3  # a busy machine wakes some late
+    assert (loads[:, 1:] >= 10e-3).all()
+    assert times.min() < 50e-3  # 80 if the ranks were one processor
+    by_cpu = pylb.VirtualCluster(2).run(main)[0][0]
+    assert (by_cpu < 5e-3).all()  # asleep
+
+
+def test_speeds_can_be_seen_in_the_loads():
+    def main(comm):
+        lb = pylb.Balancer(comm, mode="off")
+        for key in range(4 * lb.rank, 4 * lb.rank + 4):
+            lb.add(key, None)
+        for _ in lb.iterate(3):
+            for _ in lb.local():
+                comm.elapse(6e-3)
+        return lb.rank_loads()
+
+    loads = cluster(3, speed=[1, 2, 3]).run(main)[0]
+    assert np.allclose(loads[0], [24e-3, 12e-3, 8e-3])
+
+
+# ---- time ------------------------------------------------------------------------------------
+
+
+def test_a_message_occupies_its_sender():
+    def main(comm):
+        if comm.rank == 0:
+            comm.elapse(1.0)
+            comm.send(b"x" * 100_000, 1)
+            comm.send(None, 1, tag=4)
+        elif comm.rank == 1:
+            assert comm.recv(0, tag=4) is None  # another tag does not wait for the first
+            assert len(comm.recv(0)) == 100_000
+        return comm.time
+
+    there, here, other = cluster(3).run(main)
+    assert there == pytest.approx(1.0 + 2 * ALPHA + BETA * 100_000, abs=1e-4)
+    assert here == there
+    assert other == 0.0
+
+
+def test_collective_calls_and_their_times():
+    def main(comm):
+        seen = []
+        comm.elapse(float(comm.rank))
+        assert comm.gather(comm.rank, root=2) == ([0, 1, 2, 3, 4] if comm.rank == 2 else None)
+        seen.append(comm.time)
+        assert comm.bcast({"a": 1} if comm.rank == 4 else None, root=4) == {"a": 1}
+        seen.append(comm.time)
+        assert comm.allgather(comm.rank**2) == [0, 1, 4, 9, 16]
+        assert comm.allreduce(comm.rank) == 10
+        assert comm.allreduce(comm.rank, max) == 4
+        assert comm.allreduce([comm.rank]) == [0, 1, 2, 3, 4]
+        assert comm.reduce(1) == (5 if comm.rank == 0 else None)
+        assert comm.scatter("abcde" if comm.rank == 1 else None, root=1) == "abcde"[comm.rank]
+        other = comm.Dup()
+        assert other.sendrecv(comm.rank, (comm.rank + 1) % 5, source=(comm.rank - 1) % 5) == (
+            (comm.rank - 1) % 5
+        )
+        comm.Barrier()
+        return [*seen, comm.time]
+
+    times = np.array(cluster(5, network=(ALPHA, 0.0)).run(main)).T
+    assert np.allclose(times[0], [0, 1, 4 + 3 * ALPHA, 3, 4])
+    assert np.allclose(times[1], [4 + 3 * ALPHA] * 5)
+    assert len(set(times[2])) == 1
+
+
+def twin_times(p, program):
+    """When each rank has done its part: messages on a way in order, each occupies its sender."""
+    at, there = [0.0] * p, {}
+    for what, rank, other, amount in program:
+        if what == "work":
+            at[rank] += amount * 1e-3
+        elif what == "send":
+            at[rank] += ALPHA + BETA * amount
+            there.setdefault((rank, other), []).append(at[rank])
+        elif there.get((other, rank)):
+            at[rank] = max(at[rank], there[other, rank].pop(0))
+    return at
+
+
+@examples(60)
+@given(st.data(), st.integers(2, 6))
+def test_messages_take_the_time_of_a_plain_twin(data, p):
+    step = st.tuples(
+        st.sampled_from(["work", "send", "recv"]),
+        st.integers(0, p - 1),
+        st.integers(0, p - 1),
+        st.integers(0, 5000),
+    )
+    program = data.draw(st.lists(step, max_size=40))
+
+    def main(comm):
+        under_way = {}
+        for what, rank, other, amount in program:
+            if what == "send":
+                under_way[rank, other] = under_way.get((rank, other), 0) + 1
+            if what == "recv" and not under_way.get((other, rank)):
+                continue
+            if what == "recv":
+                under_way[other, rank] -= 1
+            if rank != comm.rank:
+                continue
+            if what == "work":
+                comm.elapse(amount * 1e-3)
+            elif what == "send":
+                comm.world.post(rank, other, 0, b"x" * amount)
+            else:
+                comm.world.take(other, rank, 0)
+
+    machine = cluster(p)
+    machine.run(main)
+    assert np.allclose(machine.seconds, twin_times(p, program), atol=1e-6)
+
+
+def test_the_network_is_what_is_measured():
+    assert cluster(4).run(measure_network) == [Network(ALPHA, BETA)] * 4
+
+
+# ---- what goes wrong -------------------------------------------------------------------------
+
+
+def test_an_error_on_one_rank_ends_all():
+    ended = []
+
+    def main(comm):
+        try:
+            lb = pylb.Balancer(comm, every=1)
+            lb.add(lb.rank, None)
+            for it in lb.iterate(9):
+                if it == 3 and lb.rank == 2:
+                    raise ValueError("block 7 is broken")
+        finally:
+            ended.append(comm.rank)
+
+    with pytest.raises(ValueError, match="block 7 is broken") as caught:
+        cluster(5).run(main)
+    if sys.version_info >= (3, 11):
+        assert caught.value.__notes__ == ["on virtual rank 2 of 5"]
+    assert sorted(ended) == [0, 1, 2, 3, 4]
+    assert not [t for t in threading.enumerate() if t.name.startswith("virtual rank")]
+
+
+def test_errors_that_the_program_catches_are_its_own():
+    def main(comm):
+        lb = pylb.Balancer(comm, every=1, strategy=lambda s: 1 / 0)
+        lb.add(lb.rank, None)
+        with pytest.raises(pylb.errors.StrategyError, match="ZeroDivision"):
+            list(lb.iterate(3))
+        return comm.allreduce(1)
+
+    assert cluster(3).run(main) == [3, 3, 3]
+
+
+def leaves_early(comm):
+    lb = pylb.Balancer(comm, every=1)
+    lb.add(lb.rank, None)
+    for it in lb.iterate(9):
+        if it == 3 and lb.rank == 2:
+            return
+
+
+@pytest.mark.parametrize(
+    ("main", "error", "says"),
+    [
+        (
+            lambda comm: comm.recv((comm.rank + 1) % 3, tag=8),
+            DeadlockError,
+            r"no rank can go on: rank 0: waits in recv\(source=1, tag=8\); rank 1: waits in recv",
+        ),
+        (
+            leaves_early,
+            DeadlockError,
+            "rank 0, 1: waits in the balancer at the end of iteration 3; rank 2: has ended",
+        ),
+        (
+            lambda comm: comm.barrier() if comm.rank else comm.bcast(1),
+            StateError,
+            r"ranks are in different calls: rank 0: bcast\(root=0\); rank 1, 2: barrier\(\)",
+        ),
+        (lambda comm: comm.send(1, 3), OutOfRangeError, r"dest is 3: expected 0 \.\.\. 2"),
+        (lambda comm: comm.elapse(-1.0), DomainError, "seconds is -1.0"),
+        (lambda comm: comm.Isend(1, 0), AttributeError, "no 'Isend': it has mpi4py's send"),
+        (lambda comm: comm.scatter([1, 2]), DomainError, "2 objects: expected 3"),
+        (lambda comm: sys.exit(4), SystemExit, "4"),
+    ],
+)
+def test_programs_that_go_wrong(main, error, says):
+    with pytest.raises(error, match=says):
+        cluster(3).run(main)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"p": 0}, "p is 0"),
+        ({"p": "x"}, "p is 'x'"),
+        ({"p": 2, "speed": [1.0]}, r"speed has shape \(1,\)"),
+        ({"p": 2, "speed": [1.0, 0.0]}, "no speed above zero"),
+        ({"p": 2, "network": (-1.0, 0.0)}, "network is"),
+        ({"p": 2, "clock": "sun"}, "clock is 'sun'"),
+    ],
+)
+def test_bad_arguments(options, says):
+    with pytest.raises(DomainError, match=says):
+        pylb.VirtualCluster(**options)
+
+
+def test_interrupts_reach_a_rank_that_runs():
+    def main(comm):
+        while comm.rank:  # rank 0 waits in the barrier
+            pass
+        comm.barrier()
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            cluster(3).run(main)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert not [t for t in threading.enumerate() if t.name.startswith("virtual rank")]

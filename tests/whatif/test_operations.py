@@ -1,0 +1,559 @@
+"""pylb record: real programs under the recorder, whole and broken; the monitor."""
+
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pylb
+from pylb.cli.main import main
+from pylb.whatif.recorder import launch
+from pylb.whatif.recorder.launch import loaded, record
+from pylb.whatif.recorder.layout import Collective, Kind
+from pylb.whatif.recorder.monitor import HEAD, Monitor
+
+HERE = Path(__file__).parents[1]
+needs_recorder = pytest.mark.skipif(find_spec("pylb._record") is None, reason="built without MPI")
+
+
+def mpicc():
+    return shutil.which("mpicc", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+
+
+@pytest.fixture(scope="session")
+def build(mpiexec, tmp_path_factory):
+    """Compiles a program of tests/recorded."""
+    folder = tmp_path_factory.mktemp("recorded")
+
+    def make(name):
+        program = folder / name
+        if not program.exists():
+            source = HERE / "recorded" / f"{name}.c"
+            subprocess.run([mpicc(), "-O2", source, "-o", program, "-pthread"], check=True)
+        return str(program)
+
+    return make
+
+
+def whole(run):
+    assert run.closed.all(), run.warnings
+    told = pylb.whatif(run, matching="recorded")
+    assert told.end == ["through"] * run.n_ranks
+    return told
+
+
+@needs_recorder
+@pytest.mark.filterwarnings("ignore:not simulated")
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_every_operation_is_recorded_and_can_be_simulated(mpiexec, build, ranks, capfd):
+    code, run = record([*mpiexec, "-n", str(ranks), build("everything")])
+    assert code == 0
+    assert capfd.readouterr().out.count("is through") == ranks
+    assert run.n_ranks == ranks
+    whole(run)
+    for ops in run.ops:
+        kinds = np.bincount(ops["kind"], minlength=len(Kind))
+        assert kinds[Kind.END] == 1
+        assert kinds[Kind.PROBE] == 2
+        assert kinds[Kind.ICOLL] == 3
+        assert kinds[Kind.LOCK] == kinds[Kind.UNLOCK] == 1
+        assert kinds[Kind.WAIT] == kinds[Kind.ISEND] + kinds[Kind.IRECV] + kinds[Kind.ICOLL]
+        what = ops["what"][ops["kind"] == Kind.COLL]
+        assert set(what) == set(Collective)
+        assert ops["compute"].sum() > 100_000
+        assert (np.diff(ops["begin"]) >= 0).all()
+    assert sorted(map(len, run.comms))[-1] == ranks
+    sent = sum(np.isin(ops["kind"], [Kind.SEND, Kind.ISEND]).sum() for ops in run.ops)
+    cancelled = sum((ops["flags"] & 64 > 0).sum() for ops in run.ops)
+    got = sum(np.isin(ops["kind"], [Kind.RECV, Kind.IRECV]).sum() for ops in run.ops)
+    assert sent == got - cancelled
+    assert cancelled == ranks
+
+
+@needs_recorder
+def test_what_a_program_computes_and_sends(mpiexec, build):
+    code, run = record([*mpiexec, "-n", "3", build("pipeline"), "10", "1e5"])
+    assert code == 0
+    first, middle, last = run.ops
+    assert [Kind(k).name for k in middle["kind"]] == ["RECV", "SEND"] * 10 + ["END"]
+    assert (first["bytes"][:10:5] == 320_000).all()
+    assert (first["peer"][:10] == 1).all()
+    assert (last["peer"][:10] == 1).all()
+    # the middle rank works twice as much; the median, as others may take the processor
+    ratio = np.median(middle["compute"][1:20:2]) / np.median(first["compute"][1:10])
+    assert 1.7 < ratio < 2.3
+    told = whole(run)
+    assert told.time > 1e-9 * middle["compute"].sum()
+
+
+@needs_recorder
+def test_an_mpi4py_script_is_recorded_unchanged(mpiexec, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from mpi4py import MPI\n"
+        "comm = MPI.COMM_WORLD\n"
+        "data = comm.bcast({'a': 1} if comm.rank == 0 else None)\n"
+        "got = comm.sendrecv([comm.rank], dest=(comm.rank + 1) % comm.size,\n"
+        "                    source=(comm.rank - 1) % comm.size)\n"
+        "if comm.rank == 0:\n"
+        "    for _ in range(comm.size - 1): comm.recv()\n"
+        "else: comm.send('x', 0)\n"
+        "assert comm.allreduce(1) == comm.size\n"
+    )
+    run_file = tmp_path / "run"
+    command = [sys.executable, "-m", "pylb", "record", "-o", run_file, "--", *mpiexec, "-n", "3"]
+    done = subprocess.run(
+        [*command, sys.executable, script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(pylb.__file__).parents[1])},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "operations of 3 ranks" in done.stderr
+    run = pylb.Recording.read(run_file)
+    whole(run)
+    wild = run.ops[0][run.ops[0]["flags"] & 2 > 0]
+    assert sorted(wild["peer"][wild["kind"] == Kind.PROBE]) == [1, 2]
+
+
+@needs_recorder
+def test_a_program_without_mpiexec_is_one_rank(build, mpiexec):
+    code, run = record([build("stencil"), "10", "1e4"])
+    assert code == 0
+    assert run.n_ranks == 1
+    whole(run)
+
+
+@needs_recorder
+def test_time_that_a_rank_sleeps_is_no_computing(mpiexec, build):
+    _, run = record([*mpiexec, "-n", "2", build("everything"), "sleep"])
+    for ops in run.ops:
+        pauses = ops["bytes"][ops["kind"] == Kind.PAUSE]
+        assert len(pauses) >= 4
+        assert 0.05e9 < pauses.sum() < 0.4e9
+        assert ops["compute"].sum() < 0.05e9
+    assert whole(run).time > 0.05
+
+
+def wakes_late():
+    """Whether others keep who has slept from a core."""
+    begin = time.perf_counter()
+    for _ in range(50):
+        time.sleep(1e-3)
+    return time.perf_counter() - begin > 0.1
+
+
+@needs_recorder
+def test_ranks_that_ask_and_sleep_in_between(mpiexec, build):
+    for _ in range(5):  # who asks yields its core, for long where others want it
+        _, run = record([*mpiexec, "-n", "2", build("everything"), "ask"])
+        if 0.0004 < run.info.get("response", 0.0) < 0.01 and run.info["polling"] < 0.3:
+            break
+    else:
+        if wakes_late():
+            pytest.skip("this machine is too busy to tell sleeping from waiting for a core")
+    assert 0.0004 < run.info["response"] < 0.01  # half of what lies between two questions
+    assert 0 < run.info["polling"] < 0.3
+    assert run.info["nap"] > 0.0005
+    late, free = whole(run), pylb.whatif(run, matching="recorded", network=(0.0, 0.0))
+    assert late.target.alpha[0, 0] > run.info["response"]
+    assert free.target.alpha[0, 0] == run.info["response"]
+    assert free.target.period == 0  # who sleeps uses up no share
+    _, run = record([*mpiexec, "-n", "2", build("pipeline"), "10", "1e5"])
+    assert "response" not in run.info  # it waits within MPI
+    assert whole(run).target.period == 0.005
+
+
+@pytest.mark.parametrize(
+    ("waiting", "gap", "waits"),
+    [("spin", 0.0003, "block"), ("yield", 0.002, "yield"), ("yield", 0.0003, "block")],
+)
+def test_who_sleeps_in_between_is_measured_with_that_sleep(monkeypatch, waiting, gap, waits):
+    def turns(*how):
+        if not how:
+            return [0.004, 0.01]
+        assert how == ("0.00025", "yield")[: 1 + (waiting == "yield")]
+        return [gap, 0.07]
+
+    monkeypatch.setattr(launch, "_turns", turns)
+    info = {"waiting": waiting, "nap": 0.00025, "asleep": 0.75}
+    told = info | launch.sharing(info)
+    assert told["quantum"] == 0.004
+    assert told["polling"] == pytest.approx(0.75 * 0.07 + 0.25 * 0.01)
+    assert told["waiting"] == waits
+    assert launch.sharing({"waiting": waiting}) == {"quantum": 0.004, "polling": 0.01}
+    monkeypatch.setattr(launch, "_turns", lambda *how: [])  # no other process may run there
+    assert launch.sharing(info) == {}
+
+
+@needs_recorder
+def test_marked_procedures(mpiexec, build, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from mpi4py import MPI\n"
+        "import pylb\n"
+        "@pylb.procedure\n"
+        "def one(n): return sum(range(n))\n"
+        "@pylb.procedure(name='second')\n"
+        "def two(): one(10)\n"
+        "if MPI.COMM_WORLD.rank: two()\n"
+        "assert one(100_000) == 4999950000\n"
+        "MPI.COMM_WORLD.barrier()\n"
+    )
+    path = str(Path(pylb.__file__).parents[1])
+    command = [*mpiexec, "-n", "2", "env", f"PYTHONPATH={path}", sys.executable, str(script)]
+    code, run = record(command)
+    assert code == 0
+    assert sorted(run.procedures) == ["one", "second"]
+    marks = run.ops[1][np.isin(run.ops[1]["kind"], [Kind.ENTER, Kind.LEAVE])]
+    names = [
+        (Kind(k).name, run.procedures[t]) for k, t in zip(marks["kind"], marks["tag"], strict=True)
+    ]
+    assert names == [
+        ("ENTER", "second"),
+        ("ENTER", "one"),
+        ("LEAVE", "one"),
+        ("LEAVE", "second"),
+        ("ENTER", "one"),
+        ("LEAVE", "one"),
+    ]
+    assert marks["compute"][5] > 100_000  # within the second call of one
+    whole(run)
+
+
+@needs_recorder
+def test_procedures_of_a_c_program(mpiexec, build, tmp_path):
+    source, program = tmp_path / "marked.c", str(tmp_path / "marked")
+    source.write_text(
+        f'#include "{HERE.parent}/csrc/whatif/recorder/pylb_procedure.h"\n'
+        f'#include "{HERE}/recorded/work.h"\n'
+        "#include <mpi.h>\n"
+        "void by_name(void) { work(1e5); }\n"
+        'void by_macro(void) { PYLB_PROCEDURE("macro"); work(1e5); }\n'
+        "int main(void) { MPI_Init(0, 0); by_name(); by_macro(); MPI_Finalize(); return 0; }\n"
+    )
+    words = [mpicc(), "-O1", "-finstrument-functions", "-rdynamic", source, "-o", program]
+    subprocess.run(words, check=True)
+    code, run = record([program], procedures=["by_name"])
+    assert code == 0
+    assert sorted(run.procedures) == ["by_name", "macro"]
+    leave = run.ops[0][run.ops[0]["kind"] == Kind.LEAVE]
+    assert (leave["compute"] > 100_000).all()
+    assert subprocess.run([program]).returncode == 0  # without the recorder
+
+
+@needs_recorder
+def test_predictions_while_the_program_runs(mpiexec, build):
+    said = []
+    aims = [{"placement": [0, 0]}, {"placement": [0, 1], "speed": [0.25, 0.25]}]
+    command = [*mpiexec, "-n", "2", build("stencil"), "150", "4e6"]
+    code, run = record(command, online=aims, say=said.append)
+    assert code == 0
+    slow = [text for text in said if "speed" in text]
+    assert 1 <= len(slow) <= run.seconds + 1
+    so_far = float(slow[-1].split()[5])
+    whole_time = pylb.whatif(run, **aims[1]).time
+    assert 0.3 * whole_time < so_far <= whole_time * 1.01
+
+
+@pytest.fixture(scope="session")
+def mpifort(mpiexec):
+    """The wrapper of this MPI for Fortran."""
+    wrapper = Path(mpicc()).with_name("mpifort")
+    if not wrapper.exists():
+        pytest.skip("this MPI has no Fortran")
+    return str(wrapper)
+
+
+@needs_recorder
+def test_a_program_that_calls_mpi_as_fortran_does(mpiexec, mpifort, tmp_path):
+    program = str(tmp_path / "program")
+    words = [mpicc(), HERE / "recorded" / "as_fortran.c", "-o", program]
+    for library in ("-lmpi_mpifh", "-lmpifort"):
+        if subprocess.run([*words, library], capture_output=True).returncode == 0:
+            break
+    else:
+        pytest.skip("no MPI library for Fortran")
+    code, run = record([*mpiexec, "-n", "3", program])
+    assert code == 0
+    for rank, every in enumerate(run.ops):
+        ops = every[every["kind"] != Kind.PAUSE]
+        names = [Kind(k).name for k in ops["kind"]]
+        exchange = ["IRECV", "ISEND", "WAIT", "WAIT"]
+        assert names == ["COLL", *exchange, *exchange, "COLL", "END"]
+        assert (ops["bytes"][ops["kind"] == Kind.ISEND] == 8).all()
+        assert ops["peer"][3] == (rank - 1) % 3  # whom the receive from any source met
+    whole(run)
+
+
+@pytest.fixture(scope="session")
+def fortran(mpifort):
+    """Words that compile a Fortran program for this MPI."""
+    folders = os.environ["PATH"].split(os.pathsep)
+    found = [str(p) for folder in folders for p in sorted(Path(folder).glob("gfortran*"))]
+    if not found:
+        pytest.skip("no Fortran compiler")
+    return ["env", f"OMPI_FC={found[0]}", f"MPICH_FC={found[0]}", mpifort, "-cpp"]
+
+
+@needs_recorder
+@pytest.mark.parametrize("how", ["MPI_F08", "MPI_MODULE", "MPI_HEADER"])
+def test_a_program_in_fortran(mpiexec, fortran, tmp_path, how):
+    program = str(tmp_path / "ring")
+    source = str(HERE / "recorded" / "ring.f90")
+    done = subprocess.run(
+        [*fortran, f"-D{how}", source, "-o", program], capture_output=True, text=True
+    )
+    if "module" in done.stderr:
+        pytest.skip("modules of this MPI are of another Fortran compiler")
+    assert done.returncode == 0, done.stderr
+    code, run = record([*mpiexec, "-n", "3", program])
+    assert code == 0
+    for rank, every in enumerate(run.ops):
+        ops = every[every["kind"] != Kind.PAUSE]  # others may have kept the page that it needed
+        names = " ".join(Kind(k).name for k in ops["kind"])
+        exchange = "IRECV ISEND WAIT WAIT"
+        matched = "ISEND PROBE RECV WAIT ISEND PROBE IRECV WAIT WAIT"
+        neighbours = "COLL IRECV IRECV ISEND ISEND WAIT WAIT WAIT WAIT"
+        window = "COLL COLL ACCESS COLL COLL"  # made, fence, fence, gone
+        assert names == (
+            f"COLL {exchange} {exchange} ISEND PROBE RECV WAIT {matched} {neighbours} COLL "
+            f"{window} END"
+        )
+        assert ops["bytes"][ops["kind"] == Kind.ACCESS].tolist() == [81]
+        assert ops["bytes"][ops["kind"] == Kind.ISEND].tolist() == [8000, 8, 8, 16, 16, 8, 8]
+        left = (rank - 1) % 3
+        any_source = [3, 10, 11, 14, 15, 18, 19]
+        assert (ops["peer"][any_source] == left).all()  # whom it turned out to be
+    whole(run)
+
+
+@needs_recorder
+def test_time_alone(mpiexec, build):
+    _, run = record([*mpiexec, "-n", "2", build("stencil"), "10", "1e5"], only_time=True)
+    assert run.n_ops == 0
+    assert 0 < run.seconds < 10
+
+
+# --- what goes wrong ---
+
+
+@needs_recorder
+def test_a_rank_that_is_killed(mpiexec, build, capfd):
+    code, run = record([*mpiexec, "-n", "3", build("everything"), "kill"])
+    assert code != 0
+    assert not run.closed[2]
+    assert "rank 2: it ended without MPI_Finalize" in "\n".join(run.warnings)
+    assert run.n_ops > 0
+    with pytest.warns(UserWarning, match="rank"):
+        told = pylb.whatif(run)
+    assert not told.complete
+    assert told.end[2] in ("cut", "stuck")  # the others' records may end before its own do
+
+
+@needs_recorder
+def test_a_program_that_never_finalizes(mpiexec, build, capfd):
+    _, run = record([*mpiexec, "-n", "2", build("everything"), "no-finalize"])
+    assert "it never called MPI_Finalize" in "\n".join(run.warnings)
+
+
+@needs_recorder
+def test_calls_of_other_threads_are_named(mpiexec, build):
+    code, run = record([*mpiexec, "-n", "2", build("everything"), "threads"])
+    assert code == 0
+    assert "rank 1: 1 calls of other threads (MPI_THREAD_MULTIPLE)" in "\n".join(run.warnings)
+
+
+@needs_recorder
+def test_a_program_without_mpi(capfd):
+    code, run = record([sys.executable, "-c", "raise SystemExit(3)"])
+    assert code == 3
+    assert run.n_ranks == 0
+    assert "no rank called MPI_Init" in run.warnings[0]
+
+
+def test_commands_that_are_none():
+    with pytest.raises(pylb.errors.DomainError, match="command is empty"):
+        loaded([], "address")
+
+
+def send(monitor, *parts):
+    host, port, _ = monitor.address.split(":")
+    with socket.create_connection((host, int(port))) as sock:
+        for part in parts:
+            sock.sendall(part)
+    for _ in range(20):
+        monitor.serve(0.01)
+
+
+def frame(kind, body, first=0):
+    return HEAD.pack(ord(kind), len(body), first) + body
+
+
+def test_the_monitor_takes_nothing_from_strangers():
+    monitor = Monitor()
+    token = monitor.address.rsplit(":", 1)[1].encode() + b"\n"
+    send(monitor, b"GET / HTTP/1.1\r\n\r\n" * 10)
+    send(monitor, b"x" * 32 + b"\n" + frame("H", b"{}"))
+    send(monitor, token, frame("O", b"\0" * 48))
+    send(monitor, token, frame("H", b"not json"))
+    send(monitor, token, HEAD.pack(ord("O"), 1 << 30, 0))
+    assert monitor.connected == 0
+    run = monitor.recording(["prog"])
+    assert run.n_ranks == 0
+    assert sum("no recorder wrote" in text for text in run.warnings) >= 4
+    monitor.close()
+
+
+def test_lost_operations_and_clocks_that_differ_are_named():
+    monitor = Monitor()
+    token = monitor.address.rsplit(":", 1)[1].encode() + b"\n"
+    now = int(1e9 * time.monotonic())
+    hello = (
+        b'{"rank": 0, "size": 2, "host": "far", "now": %d, "cores": 2, "core": 0, '
+        b'"thread_multiple": false, "delays": true, "library": "Open MPI", "yield": "1"}' % now
+    )
+    end = (
+        b'{"ops": 7, "ns": 100000000, "start": %d, "now": %d, "beyond": 90000000, "foreign": 0, '
+        b'"finalized": true}' % (now, now + 5_000_000_000)
+    )
+    world = np.array([0, 0, 2], np.int64).tobytes() + np.array([0, 1], np.int32).tobytes()
+    ops = np.zeros(3, pylb.whatif.recorder.layout.OP)
+    ops["kind"] = Kind.PAUSE
+    send(
+        monitor,
+        token,
+        frame("H", hello),
+        frame("C", world),
+        frame("O", ops.tobytes()),
+        frame("O", ops[:1].tobytes(), first=5),
+        frame("E", end),
+    )
+    run = monitor.recording(["prog"])
+    said = "\n".join(run.warnings)
+    assert "rank 0: 2 operations were lost on the way" in said
+    assert "rank 0: its clock and the monitor's went" in said
+    assert "rank 0: its threads used 0.09 s of processor time at once" in said
+    assert "rank 1 was not recorded" in said
+    assert not run.closed.any()
+    monitor.close()
+
+
+@needs_recorder
+def test_two_programs_in_one_command(build, mpiexec):
+    program = build("stencil")
+    code, run = record(["sh", "-c", f"{program} 10 1e4; {program} 20 1e4"])
+    assert code == 0
+    assert "more than one MPI program: the first one is recorded" in "\n".join(run.warnings)
+    assert run.closed.all()
+    _, first = record([program, "10", "1e4"])
+    assert run.n_ops == first.n_ops
+
+
+@needs_recorder
+def test_a_placement_that_is_none_ends_neither_program_nor_recording(build, mpiexec):
+    said = []
+    aims = [{"placement": [0, 0, 0]}]
+    command = [*mpiexec, "-n", "2", build("stencil"), "150", "2e6"]
+    code, run = record(command, online=aims, say=said.append)
+    assert code == 0
+    assert said == [
+        "no predictions while it runs: placement has 3 entries: expected 2, one for each rank"
+    ]
+    assert run.closed.all()
+
+
+def recording(output, *command):
+    """``pylb record`` as it is started by a shell, once its ranks compute."""
+    words = [sys.executable, "-m", "pylb", "record", "--place", "0,1", "-o", str(output), "--"]
+    child = subprocess.Popen(
+        [*words, *command],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ},  # without what MPI has put there, if another test has begun it here
+    )
+    for line in child.stderr:
+        if "s here would be" in line:
+            break
+    return child
+
+
+@needs_recorder
+def test_who_ends_the_recorder_keeps_what_is_there(build, mpiexec, tmp_path):
+    output = tmp_path / "run"
+    command = [*mpiexec, "-n", "2", build("stencil"), "1000000", "1e5"]
+    with recording(output, *command) as child:
+        child.send_signal(signal.SIGTERM)
+        said = child.stderr.read()
+    assert child.returncode != 0
+    assert "ended without MPI_Finalize" in said
+    run = pylb.Recording.read(output)
+    assert run.n_ranks == 2
+    assert not run.closed.any()
+    with pytest.warns(UserWarning, match="rank"):
+        assert not pylb.whatif(run).complete
+
+
+@needs_recorder
+def test_the_program_survives_its_monitor(build, mpiexec, tmp_path):
+    mark = tmp_path / "through"
+    program = f"{shlex.join([*mpiexec, '-n', '2', build('stencil')])} 600 2e6 && touch {mark}"
+    with recording(tmp_path / "run", "sh", "-c", program) as child:
+        child.kill()
+        said = child.stderr.read()  # until the program has ended too
+    assert mark.exists(), said
+    assert "rank 0 lost its monitor" in said
+    assert not (tmp_path / "run").exists()
+
+
+@needs_recorder
+def test_where_a_recording_cannot_go_is_said_before_the_program_runs(tmp_path, capfd):
+    mark, text = tmp_path / "ran", tmp_path / "prog.c"
+    text.write_text("int main(void) { return 0; }")
+    for output, says in [
+        (tmp_path, "is a folder: expected a file to be written"),
+        (text, "prog.c exists, and is no recording: it is not overwritten"),
+        (tmp_path / "none" / "run", "no folder"),
+        ("/dev/full", "/dev/full is no file"),
+    ]:
+        assert main(["record", "-o", str(output), "--", "touch", str(mark)]) == 2
+        assert says in capfd.readouterr().err
+    assert not mark.exists()
+    assert text.read_text().startswith("int main")
+
+
+@needs_recorder
+def test_a_full_disk_costs_no_recording(tmp_path, monkeypatch, capfd):
+    write = pylb.Recording._write
+
+    def full(self, h5py, path):
+        write(self, h5py, path)
+        if path.startswith(str(tmp_path / "run")):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pylb.Recording, "_write", full)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "other"))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "run").touch()
+    assert main(["record", "-o", str(tmp_path / "run"), "--", "true"]) == 1
+    said = capfd.readouterr().err
+    assert "No space left on device" in said
+    where = next((tmp_path / "other").glob("pylb-*/run"))
+    assert f"{where}: 0 operations" in said
+    run = pylb.Recording.read(where)
+    assert run.n_ranks == 0
+    for ask in (pylb.whatif, pylb.procedures, pylb.critical_path):
+        with pytest.raises(pylb.errors.DomainError, match="has no ranks; no rank called MPI_Init"):
+            ask(run)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["other", "run"]  # no part is left

@@ -1,0 +1,204 @@
+"""Critical path, procedure LBF and zeroing: against the twin, the paper's cases, bad input."""
+
+import numpy as np
+import pytest
+from twin_path import MOVED, NOTHING, ZEROED, Twin
+from whatif_programs import program, server, spa
+
+import pylb
+from pylb import _core
+from pylb.errors import DomainError, OutOfRangeError, UnknownKeyError
+from pylb.whatif.prediction import comm_arrays
+from pylb.whatif.recorder.layout import OP, Kind
+from pylb.whatif.recorder.recording import Recording
+
+S = 1_000_000_000
+CHANGES = [(NOTHING, -1, -1, -1, False)] + [
+    (change, number, source, target, kept)
+    for number in (0, 1)
+    for change, source, target, kept in [
+        (MOVED, -1, -1, False),
+        (MOVED, 0, -1, True),
+        (MOVED, -1, 1, True),
+        (MOVED, 1, 0, True),
+        (ZEROED, -1, -1, False),
+    ]
+]
+
+
+def marked(run, seed):
+    """The same run with two procedures marked here and there, also nested and left twice."""
+    rng = np.random.default_rng(seed)
+    for rank, ops in enumerate(run.ops):
+        at = np.sort(rng.integers(0, len(ops), rng.integers(2, 12)))
+        marks = np.zeros(len(at), OP)
+        marks["kind"] = rng.choice([Kind.ENTER, Kind.ENTER, Kind.LEAVE], len(at))
+        marks["tag"] = rng.integers(2, size=len(at))
+        marks["compute"] = rng.integers(0, 2_000_000, len(at))
+        marks["request"] = -1
+        run.ops[rank] = np.insert(ops, at, marks)
+    run.procedures = ["one", "two"]
+    return run
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+def test_agrees_with_the_twin(ranks):
+    for seed in range(15):
+        run = marked(program(seed, ranks), seed)
+        asks = [(*change, 0.0, 0.0) for change in CHANGES]
+        lengths, stuck = _core.path_lengths(run.ops, *comm_arrays(run.comms), asks)
+        for change, got, waits in zip(CHANGES, lengths, stuck, strict=True):
+            expected, twin_waits = Twin(run, *change).run()
+            assert got.tolist() == expected, (seed, change)
+            assert waits == twin_waits == 0
+
+
+@pytest.mark.parametrize("ranks", [2, 5])
+def test_the_path_is_as_long_as_its_stretches(ranks):
+    for seed in range(10):
+        run = marked(program(seed, ranks), seed)
+        path = pylb.critical_path(run)
+        assert path.stretches["ns"].sum() * 1e-9 == pytest.approx(path.time, rel=1e-12)
+        assert path.by_rank.sum() == pytest.approx(path.time, rel=1e-12)
+        assert sum(path.by_procedure.values()) == pytest.approx(path.time, rel=1e-12)
+        ends = [np.flatnonzero(s["ns"]) for s in path.stretches]
+        assert len(ends) == len(path.stretches)
+        # One processor for each rank and a network that costs nothing: the simulation's time, where
+        # no send waits for its receive.
+        free = pylb.whatif(
+            run, network=(0.0, 0.0), overhead=0.0, eager=1 << 40, matching="recorded"
+        )
+        assert free.time >= path.time * (1 - 1e-9)
+
+
+def test_a_network_makes_the_path_longer():
+    run = program(3, 4)
+    short, long = pylb.critical_path(run), pylb.critical_path(run, network=(1e-3, 1e-8))
+    assert long.time > short.time
+    assert long.stretches["ns"].sum() * 1e-9 < long.time
+
+
+def test_a_server_that_is_the_bottleneck():
+    # The paper's figures 3 and 4: 30.7 s with the server at its limit; servBusy1 5.4 s, servBusy2
+    # 14.6 s for two clients.
+    run = spa(one=5.4, two=7.3, own=(1.0, 13.0, 13.0), server_work=3.4, rounds=50)
+    told = pylb.procedures(run)
+    total = told["servBusy1"].time
+    assert total == pytest.approx(30.7, rel=0.02)
+    assert told["servBusy1"].seconds == pytest.approx(5.4)
+    assert told["servBusy1"].zeroed == pytest.approx(total - 5.4, rel=0.01)
+    assert told["servBusy1"].moved == pytest.approx(total - 5.4, rel=0.01)
+    assert told["servBusy2"].zeroed < told["servBusy2"].moved < total
+    assert told[0].moved == min(one.moved for one in told)
+    # Moved by hand: the client computes between its request and the reply.
+    for name, client in (("servBusy1", (1,)), ("servBusy2", (2, 3))):
+        assert told[name].moved == pytest.approx(by_hand(run, name, client).time, rel=0.01)
+
+
+def by_hand(run, name, clients):
+    number = run.procedures.index(name)
+    ops = [[dict(zip(OP.names, op.tolist(), strict=True)) for op in rank] for rank in run.ops]
+    for rank in ops:
+        for op in rank:
+            op["kind"] = Kind(op["kind"]).name
+    work = [op["compute"] for op in ops[0] if op["kind"] == "LEAVE" and op["tag"] == number]
+    for op in ops[0]:
+        if op["kind"] == "LEAVE" and op["tag"] == number:
+            op["compute"] = 0
+    for client in clients:
+        for op in ops[client]:
+            op["compute"] += work[0] if op["kind"] == "RECV" else 0
+    moved = Recording.of(ops)
+    moved.procedures = run.procedures
+    return pylb.critical_path(moved)
+
+
+def test_any_pair_of_ranks():
+    # Rank 0 computes for 3 s and sends to 1 and then to 2, which waits for it.
+    ops = [
+        [
+            {"kind": "ENTER", "compute": 0},
+            {"kind": "LEAVE", "compute": 3 * S},
+            {"kind": "SEND", "peer": 1},
+            {"kind": "SEND", "peer": 2, "compute": S},
+            {"kind": "END", "compute": 4 * S},
+        ],
+        [{"kind": "RECV", "peer": 0}, {"kind": "END"}],
+        [{"kind": "RECV", "peer": 0}, {"kind": "END", "compute": S}],
+    ]
+    run = Recording.of(ops)
+    run.procedures = ["work"]
+    assert pylb.critical_path(run).time == 8
+    # In the paper's way the time moves with the next message, to rank 1.
+    assert pylb.procedures(run)["work"].moved == 5
+    # To rank 2: it has the work of 3 s after which it computes for 1 s.
+    assert pylb.procedures(run, source=0, target=2)["work"].moved == 5
+    assert pylb.procedures(run, source=1)["work"].moved == 8
+
+
+def test_a_gain_is_no_more_than_the_time_before_a_wait():
+    # Rank 0 works 3 s but would have waited for rank 1 until 2.5 s anyhow.
+    ops = [
+        [
+            {"kind": "ENTER"},
+            {"kind": "LEAVE", "compute": 3 * S},
+            {"kind": "RECV", "peer": 1},
+            {"kind": "SEND", "peer": 2},
+            {"kind": "END", "compute": 9 * S},
+        ],
+        [{"kind": "SEND", "peer": 0, "compute": 5 * S // 2}, {"kind": "END"}],
+        [{"kind": "RECV", "peer": 0}, {"kind": "END"}],
+    ]
+    run = Recording.of(ops)
+    run.procedures = ["work"]
+    assert pylb.procedures(run)["work"].moved == 12  # figure 2 forgets it at the receive
+    assert pylb.procedures(run, source=0, target=2)["work"].moved == pytest.approx(11.5)
+
+
+def test_shares_of_a_known_path():
+    run = spa(one=1.0, two=2.0, own=(0.1, 0.1, 0.1))
+    path = pylb.critical_path(run)
+    assert set(path.by_procedure) == {"servBusy1", "servBusy2", ""}
+    assert path.by_procedure["servBusy2"] == pytest.approx(4.0, rel=0.2)
+    assert path.by_rank[0] > 0.9 * path.time
+    assert "critical" in repr(path).lower()
+    assert repr(pylb.procedures(run)).count("\n") == 2
+
+
+def test_what_never_comes():
+    run = Recording.of([[{"kind": "RECV", "peer": 1}, {"kind": "END"}], [{"kind": "END"}]])
+    run.procedures = ["work"]
+    with pytest.raises(DomainError, match="1 of 2 ranks wait"):
+        pylb.critical_path(run)
+    with pytest.warns(UserWarning, match="the figures hold up to there"):
+        pylb.procedures(run)
+
+
+def test_bad_input():
+    run = server(1)
+    with pytest.raises(DomainError, match="no procedure is marked"):
+        pylb.procedures(run)
+    run.procedures = ["serve"]
+    with pytest.raises(OutOfRangeError, match=r"target is 9: expected 0 \.\.\. 3"):
+        pylb.procedures(run, target=9)
+    with pytest.raises(DomainError, match="network is"):
+        pylb.critical_path(run, network=(-1.0, 0.0))
+    with pytest.raises(UnknownKeyError, match="serve"):
+        pylb.procedures(run)["server"]
+    for wrong, text in [
+        ({"kind": "SEND", "peer": 7}, "names rank 7"),
+        ({"kind": "COLL", "comm": 3}, "names communicator 3"),
+        ({"kind": "COLL", "tag": 2}, "it is not member 2"),
+        ({"kind": "WAIT", "request": -1}, "request -1"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            pylb.critical_path(Recording.of([[wrong]]))
+    bad = Recording.of([[{"kind": "ENTER", "tag": 3}, {"kind": "END"}]])
+    with pytest.raises(ValueError, match="enters procedure 3 of 0"):
+        pylb.critical_path(bad)
+    with pytest.raises(ValueError, match="records of 48 bytes"):
+        _core.path_lengths([np.zeros(3)], [0], [], [])
+
+
+def test_nothing_recorded():
+    assert pylb.critical_path(Recording.of([[], []])).time == 0
