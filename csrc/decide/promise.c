@@ -4,6 +4,7 @@
 
 static const double FIRST = 3.0;   /* iterations after an LB step; the first may be a warm-up */
 static const double BROKEN = 1.05; /* max/mean over the predicted one */
+static const double VOID = 1.5;    /* the same: far beyond what noise and drift make of it */
 static const double WORSE = 1.1;   /* max/mean over that at the last look */
 static const double SOON = 2.0;    /* looks that come as soon as they may */
 static const double LOST = 8.0;    /* looks that the loss since the last one would have paid */
@@ -45,6 +46,11 @@ bool plb_promise_observe(plb_promise_t *self, double max, double mean)
     self->level = now;
     begin(self);
     return true;
+}
+
+bool plb_promise_is_void(const plb_promise_t *self)
+{
+    return self->level > VOID * self->predicted;
 }
 
 void plb_promise_balanced(plb_promise_t *self, double predicted, double price)

@@ -235,6 +235,11 @@ double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in)
     return was * was > FEW * squares ? 1.0 - left / was : 0.0; /* by how many it is shared */
 }
 
+void plb_evidence_clear(plb_evidence_t *self)
+{
+    self->n = 0;
+}
+
 double plb_evidence_total(const plb_evidence_t *self)
 {
     double least = INFINITY;

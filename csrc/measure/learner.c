@@ -204,8 +204,10 @@ static int compare(plb_learner_t *self, plb_err_t *err)
     }
     find_changed(self, change, n, room, past_of, shift);
     test_guess(self, shift);
-    if (self->n_past > before) {
+    self->has_changed = self->n_past > before;
+    if (self->has_changed) {
         begin_again(self, past_of);
+        plb_evidence_clear(&self->evidence);
     }
 out:
     plb_free(begin);

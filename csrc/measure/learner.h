@@ -39,6 +39,7 @@ typedef struct plb_learner {
     double *shift;        /* [PLB_LEARNER_PLACEMENTS * p] what ranks have changed by, a ring */
     int64_t n_shifts;     /* ever */
     int64_t n_remembered; /* placements ever */
+    bool has_changed;     /* a rank, since the placement before */
     int32_t doubts;       /* fits in a row without a sign, while speeds are known */
 
     /* Kept from call to call, so that nothing is allocated twice. */
