@@ -108,6 +108,12 @@ static PyObject *get_sigma(PyObject *object, void *unused)
     return PyFloat_FromDouble(core_of(object)->fit.sigma);
 }
 
+static PyObject *get_has_changed(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(core_of(object)->has_changed);
+}
+
 static PyObject *get_explained(PyObject *object, void *unused)
 {
     (void)unused;
@@ -145,6 +151,7 @@ static PyGetSetDef learner_getset[] = {
     {"speed", get_speed, NULL, "Geometric mean 1; None where ranks seem alike.", NULL},
     {"error", get_error, NULL, "Standard errors of the speeds' logarithms.", NULL},
     {"sigma", get_sigma, NULL, "Of an observation, in logarithms.", NULL},
+    {"has_changed", get_has_changed, NULL, "Whether a rank has since the placement before.", NULL},
     {"explained", get_explained, NULL, "Part of the variance that speeds account for.", NULL},
     {"evidence", get_evidence, NULL, "What the speeds' predictions have gained.", NULL},
     {"sizes", get_sizes, NULL, "Objects that speak in each placement.", NULL},

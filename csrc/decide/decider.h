@@ -133,8 +133,9 @@ typedef struct plb_database {
     const double *work;      /* [n_objects] the user's own estimates, or NULL */
 } plb_database_t;
 
-/** Seconds an iteration that a placement by the ranks' speeds, as they are known now, would save;
- *  0 where the ranks show no sign of being unlike.  Where the loads are. */
+/** Seconds an iteration that a placement by what is known now would save: by the ranks' speeds, if
+ *  the ranks are unlike; by the loads alone, if a rank has changed its speed or the promise of the
+ *  last LB step is far from true; otherwise 0.  On the rank that has the loads. */
 int plb_decider_look(plb_decider_t *self, const plb_database_t *db, const plb_opts_t *opts,
                      double *gain, plb_err_t *err);
 

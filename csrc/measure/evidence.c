@@ -235,11 +235,6 @@ double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in)
     return was * was > FEW * squares ? 1.0 - left / was : 0.0; /* by how many it is shared */
 }
 
-void plb_evidence_clear(plb_evidence_t *self)
-{
-    self->n = 0;
-}
-
 double plb_evidence_total(const plb_evidence_t *self)
 {
     double least = INFINITY;
@@ -251,4 +246,11 @@ double plb_evidence_total(const plb_evidence_t *self)
         least = fmin(least, sum);
     }
     return least;
+}
+
+void plb_evidence_forgive(plb_evidence_t *self)
+{
+    if (plb_evidence_total(self) < 0.0) {
+        self->n = 0;
+    }
 }

@@ -60,8 +60,8 @@ void plb_evidence_test(plb_evidence_t *self, const plb_interval_t *in);
  * it had been left out. */
 double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in);
 
-/** What earlier intervals have shown says nothing of a rank that has changed. */
-void plb_evidence_clear(plb_evidence_t *self);
+/** A rank has changed: what speaks against speeds so far does not speak against its new one. */
+void plb_evidence_forgive(plb_evidence_t *self);
 
 /** The gain over the best rival in the last intervals, in natural logarithms. */
 double plb_evidence_total(const plb_evidence_t *self);

@@ -207,7 +207,7 @@ static int compare(plb_learner_t *self, plb_err_t *err)
     self->has_changed = self->n_past > before;
     if (self->has_changed) {
         begin_again(self, past_of);
-        plb_evidence_clear(&self->evidence);
+        plb_evidence_forgive(&self->evidence);
     }
 out:
     plb_free(begin);

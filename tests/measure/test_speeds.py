@@ -253,3 +253,33 @@ def test_like_ranks_are_left_alike():
     cluster = pylb.VirtualCluster(4, clock="none")
     longest, total = cluster.run(program, 32, 60, 0.5, 0.1, strategy="GreedyLB")[0]
     assert longest[10:].sum() < 1.1 * total[10:].sum() / 4
+
+
+def falling(comm, seed, factor):
+    """Blocks that differ by ten and drift; the first rank is slower from iteration 30 on."""
+    lb = pylb.Balancer(comm)
+    rng = np.random.default_rng([seed, comm.rank])
+    work = np.random.default_rng(1).permutation(np.geomspace(1e-3, 1e-2, 64))
+    for key in range(16 * lb.rank, 16 * lb.rank + 16):
+        lb.add(key, None)
+    total = []
+    for it in lb.iterate(60):
+        now = work * (1.0 + 0.5 * np.sin(2.0 * np.pi * (np.arange(64) / 64 - it / 80.0)))
+        total.append(now.sum())
+        slow = (factor if it >= 30 and lb.rank == 0 else 1.0) * np.exp(0.02 * rng.standard_normal())
+        for key, _ in lb.local():
+            comm.elapse(slow * now[key] * np.exp(0.02 * rng.standard_normal()))
+    return np.array(lb.iterations.max), np.array(total)
+
+
+def test_a_rank_that_becomes_slow_is_balanced_for():
+    """It once was not in half of the runs: an LB step that cannot know the new speed makes things
+    worse, and balancing was switched off.
+    """
+    cluster = pylb.VirtualCluster(4, clock="none", network=(5e-6, 1e-9))
+    over = []
+    for seed in range(6):
+        longest, total = cluster.run(falling, seed, 2.8)[0]
+        over.append(longest[35:].sum() / (total[35:].sum() / (3.0 + 1.0 / 2.8)))
+    assert np.mean(over) < 1.2
+    assert max(over) < 1.6

@@ -254,7 +254,8 @@ class Twin:
 
     def look(self, snapshot, here, work):
         told, speed = self.tell(snapshot, here, work, ["speed"])
-        if not speed.any():
+        is_void = self.promise.level > 1.5 * self.promise.predicted
+        if not (speed.any() or self.learner.has_changed or is_void):
             return 0.0
         plan = pylb.place(told, "BestFitLB")
         return plan.before.max - plan.after.max

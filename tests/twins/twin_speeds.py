@@ -90,6 +90,7 @@ class SpeedLearner:
         self._seen: list[Observation] = []
         self._shifts: deque[float] = deque(maxlen=PLACEMENTS * n_ranks)
         self._doubts = 0
+        self.has_changed = False  # a rank, since the placement before
         self._guess: F64 = np.zeros(n_ranks)
         self._gains: deque[F64] = deque(maxlen=INTERVALS)
 
@@ -144,6 +145,7 @@ class SpeedLearner:
         every = float(np.median(middle)) if len(by_rank) > 2 else 0.0
         noise = min(float(np.median(high - low)) if by_rank else 0.0, NOISE * self.sigma)
         control = np.full(self.n_ranks, every)
+        before = self._count
         for i, (r, x) in enumerate(by_rank.items()):
             by, width = abs(middle[i] - every), high[i] - low[i]
             self._shifts.append(by)
@@ -154,6 +156,9 @@ class SpeedLearner:
                 self._count += 1
         if not np.array_equal(last.key, keys) or np.any(a != b):
             self._test(old, last, a, b, change - control[b], every)
+        self.has_changed = self._count > before
+        if self.has_changed and self.evidence < 0.0:
+            self._gains.clear()
         return every
 
     def _history(self, then: Observation, keys: I64, y: F64) -> F64:
