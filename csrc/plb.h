@@ -12,6 +12,7 @@
 #include "base/item.h"
 #include "base/mem.h"
 #include "base/parallel.h"
+#include "base/param.h"
 #include "base/rng.h"
 #include "base/sort.h"
 #include "base/wait.h"

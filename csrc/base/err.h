@@ -7,24 +7,25 @@
 #ifndef PLB_BASE_ERR_H
 #define PLB_BASE_ERR_H
 
-/* X(name, code, what it means).  The Python layer makes its exception classes from this table. */
+/* X(name, code, Python class, what it means): the one table of error codes.  The class is one of
+ * pylb.errors, or a built-in of Python where pylb.errors has none of that name. */
 #define PLB_ERRORS(X)                                                                             \
-    X(NOMEM, -1, "out of memory")                                                                 \
-    X(VALUE, -2, "a value is out of its domain")                                                  \
-    X(RANGE, -3, "an index is out of range")                                                      \
-    X(KEY, -4, "no such object, or twice the same")                                               \
-    X(INFEASIBLE, -5, "no placement keeps to the constraints")                                    \
-    X(FORMAT, -6, "a file is not what it claims to be")                                           \
-    X(MPI, -7, "MPI reported an error")                                                           \
-    X(INTERRUPTED, -8, "interrupted by a signal")                                                 \
-    X(CALLBACK, -9, "a callback failed; its own error is pending")                                \
-    X(STATE, -10, "called in the wrong state")                                                    \
-    X(MISSING, -11, "an optional part is absent")                                                 \
-    X(LIBRARY, -12, "a library reported an error")
+    X(NOMEM, -1, "MemoryError", "out of memory")                                                  \
+    X(VALUE, -2, "DomainError", "a value is out of its domain")                                   \
+    X(RANGE, -3, "OutOfRangeError", "an index is out of range")                                   \
+    X(KEY, -4, "UnknownKeyError", "an unknown or duplicate key")                                  \
+    X(INFEASIBLE, -5, "InfeasibleError", "no placement satisfies the constraints")                \
+    X(FORMAT, -6, "FormatError", "a file is damaged or of another format")                        \
+    X(MPI, -7, "MPIError", "MPI reported an error")                                               \
+    X(INTERRUPTED, -8, "KeyboardInterrupt", "interrupted by a signal")                            \
+    X(CALLBACK, -9, "StrategyError", "a callback failed; its own error is pending")               \
+    X(STATE, -10, "StateError", "called in the wrong state")                                      \
+    X(MISSING, -11, "MissingPartError", "an optional part is absent")                             \
+    X(LIBRARY, -12, "PartitionerError", "a library reported an error")
 
 typedef enum plb_code {
     PLB_OK = 0,
-#define X(name, code, help) PLB_ERR_##name = (code),
+#define X(name, code, class, help) PLB_ERR_##name = (code),
     PLB_ERRORS(X)
 #undef X
 } plb_code_t;
@@ -34,11 +35,19 @@ typedef struct plb_err {
     char text[512];
 } plb_err_t;
 
-/** Write a message into `err` (NULL: dropped) and return `code`. */
+/** Write a message into `err` (NULL: no message is kept) and return `code`. */
 int plb_fail(plb_err_t *err, int code, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
 #define PLB_FAIL(err, code, ...) plb_fail((err), (code), __FILE__, __LINE__, __VA_ARGS__)
+
+/* Call a function that returns a code; jump to `out` if it failed.  Needs `ret` and the label. */
+#define PLB_TRY(call)                                                                             \
+    do {                                                                                          \
+        if ((ret = (call)) != PLB_OK) {                                                           \
+            goto out;                                                                             \
+        }                                                                                         \
+    } while (0)
 
 /** Called every few thousand steps of a long local loop; nonzero ends the loop with that code. */
 typedef int (*plb_tick_fn)(void *arg);

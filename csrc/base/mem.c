@@ -57,3 +57,10 @@ void plb_free(void *p)
 {
     free(p);
 }
+
+void plb_free_all(void *const *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(p[i]);
+    }
+}

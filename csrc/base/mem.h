@@ -1,4 +1,4 @@
-/* Memory: overflow-checked allocation that a test can make fail at the n-th call. */
+/* Memory: allocation that checks for overflow; a test can make the n-th call fail. */
 #ifndef PLB_BASE_MEM_H
 #define PLB_BASE_MEM_H
 
@@ -13,27 +13,43 @@ void *plb_calloc(size_t n, size_t size);
 void *plb_realloc(void *old, size_t n, size_t size);
 void plb_free(void *p); /* NULL is fine */
 
+/** Free n pointers. */
+void plb_free_all(void *const *p, size_t n);
+
+/* Free every pointer of a list. */
+#define PLB_FREE(...)                                                                             \
+    plb_free_all((void *[]){__VA_ARGS__}, sizeof((void *[]){__VA_ARGS__}) / sizeof(void *))
+
 /** Tests only: let the n-th allocation from now (0 = the next) fail; -1 switches this off. */
 void plb_mem_fail_at(int64_t n);
 
 /* Allocate into `var`, or set the error and jump to `out`; needs `ret`, `err` and the label. */
-#define PLB_NEW(var, n)                                                                           \
+#define PLB_NEW_BY(allocate, var, n)                                                              \
     do {                                                                                          \
-        (var) = plb_malloc((size_t)(n), sizeof *(var));                                           \
+        (var) = allocate((size_t)(n), sizeof *(var));                                             \
         if ((var) == NULL) {                                                                      \
             ret = PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %zu bytes for %s",                 \
                            (size_t)(n) * sizeof *(var), #var);                                    \
             goto out;                                                                             \
         }                                                                                         \
     } while (0)
+#define PLB_NEW(var, n) PLB_NEW_BY(plb_malloc, var, n)
+#define PLB_NEW0(var, n) PLB_NEW_BY(plb_calloc, var, n)
 
-#define PLB_NEW0(var, n)                                                                          \
+/* Make room for n entries in `var`, which has room for `room` of them: at least doubled, so that
+ * growing one by one is cheap.  Likewise. */
+#define PLB_GROW(var, room, n)                                                                    \
     do {                                                                                          \
-        (var) = plb_calloc((size_t)(n), sizeof *(var));                                           \
-        if ((var) == NULL) {                                                                      \
-            ret = PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %zu bytes for %s",                 \
-                           (size_t)(n) * sizeof *(var), #var);                                    \
-            goto out;                                                                             \
+        if ((n) > (room)) {                                                                       \
+            const int64_t room_ = 2 * (room) + 16 > (n) ? 2 * (room) + 16 : (n);                  \
+            void *grown_ = plb_realloc((var), (size_t)room_, sizeof *(var));                      \
+            if (grown_ == NULL) {                                                                 \
+                ret = PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %zu bytes for %s",             \
+                               (size_t)room_ * sizeof *(var), #var);                              \
+                goto out;                                                                         \
+            }                                                                                     \
+            (var) = grown_;                                                                       \
+            (room) = room_;                                                                       \
         }                                                                                         \
     } while (0)
 

@@ -6,9 +6,7 @@
 #include "base/mem.h"
 
 const plb_param_t plb_ledger_params[] = {
-#define X(name, unit, fallback, least, most, help) {#name, unit, help, fallback, least, most},
-    PLB_LEDGER(X)
-#undef X
+    PLB_LEDGER(PLB_PARAM_ROW)
 };
 
 enum { IN_A_ROW = 3 }; /* one iteration may be a spike */
@@ -23,15 +21,9 @@ static int check_seconds(const char *name, double x, plb_err_t *err)
 int plb_ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_err_t *err)
 {
     *self = (plb_ledger_t){.n = n, .strategy = -1, .warm_up = NAN};
-    for (int i = 0; i < PLB_N_LEDGER; i++) {
-        const plb_param_t *p = &plb_ledger_params[i];
-        if (!(params[i] >= p->least && params[i] <= p->most)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected %g ... %g %s", p->name,
-                            params[i], p->least, p->most, p->unit);
-        }
-    }
-    memcpy(self->params, params, sizeof self->params);
     int ret = PLB_OK;
+    PLB_TRY(plb_params_check(plb_ledger_params, PLB_N_LEDGER, params, err));
+    memcpy(self->params, params, sizeof self->params);
     PLB_NEW0(self->accounts, n);
 out:
     return ret;

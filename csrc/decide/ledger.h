@@ -23,8 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
-#include "place/strategy.h"
+#include "base/param.h"
 
 /* X(name, unit, default, least, most, help). */
 #define PLB_LEDGER(X)                                                                             \

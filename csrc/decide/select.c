@@ -5,11 +5,7 @@
 
 #include "base/mem.h"
 
-const plb_param_t plb_selection_params[] = {
-#define X(name, unit, fallback, least, most, help) {#name, unit, help, fallback, least, most},
-    PLB_SELECTION(X)
-#undef X
-};
+const plb_param_t plb_selection_params[] = {PLB_SELECTION(PLB_PARAM_ROW)};
 
 const char *plb_need_words(plb_need_t need)
 {
@@ -191,18 +187,6 @@ static int check_ratio(const char *name, double x, plb_err_t *err)
                : PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected max/mean, 1 or more", name, x);
 }
 
-static int check_params(const double *params, plb_err_t *err)
-{
-    for (int i = 0; i < PLB_N_SELECTION; i++) {
-        const plb_param_t *p = &plb_selection_params[i];
-        if (!(params[i] >= p->least && params[i] <= p->most)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected %g ... %g %s", p->name,
-                            params[i], p->least, p->most, p->unit);
-        }
-    }
-    return PLB_OK;
-}
-
 static int check_candidates(const plb_candidate_t *candidates, int32_t n, plb_err_t *err)
 {
     for (int32_t i = 0; i < n; i++) {
@@ -222,7 +206,8 @@ int plb_selector_init(plb_selector_t *self, const plb_candidate_t *candidates, i
     int ret;
     if ((ret = check_amount("alpha", alpha, "seconds", err)) ||
         (ret = check_amount("beta", beta, "seconds per byte", err)) ||
-        (ret = check_params(params, err)) || (ret = check_candidates(candidates, n, err))) {
+        (ret = plb_params_check(plb_selection_params, PLB_N_SELECTION, params, err)) ||
+        (ret = check_candidates(candidates, n, err))) {
         goto out;
     }
     memcpy(self->params, params, sizeof self->params);

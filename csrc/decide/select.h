@@ -40,7 +40,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
 #include "place/strategy.h"
 
 typedef enum plb_kind {

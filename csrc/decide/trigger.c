@@ -51,27 +51,13 @@ static plb_verdict_t unknown(plb_reason_t reason)
     return v;
 }
 
-static int check_params(const plb_trigger_kind_t *kind, const double *params, plb_err_t *err)
-{
-    for (int i = 0; i < kind->n_params; i++) {
-        const plb_param_t *p = &kind->params[i];
-        if (!(params[i] >= p->least && params[i] <= p->most)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected %g ... %g %s", p->name,
-                            params[i], p->least, p->most, p->unit);
-        }
-    }
-    return PLB_OK;
-}
-
 int plb_trigger_init(plb_trigger_t *self, const plb_trigger_kind_t *kind, const double *params,
                      plb_err_t *err)
 {
     *self = (plb_trigger_t){
         .kind = kind, .end = INT64_MAX, .cost = NAN, .verdict = unknown(PLB_REASON_START)};
-    int ret = check_params(kind, params, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
+    int ret = PLB_OK;
+    PLB_TRY(plb_params_check(kind->params, kind->n_params, params, err));
     PLB_NEW(self->params, kind->n_params);
     memcpy(self->params, params, (size_t)kind->n_params * sizeof *params);
     self->state = plb_calloc(1, kind->state_size);

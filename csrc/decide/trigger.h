@@ -12,8 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/err.h"
-#include "place/strategy.h"
+#include "base/param.h"
 
 /* What a trigger is told of one iteration.  The iterations' numbers rise; gaps are legal. */
 typedef struct plb_observation {

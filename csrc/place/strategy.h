@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/param.h"
 #include "model/snapshot.h"
 
 /* Menon 2.2: does the strategy give any importance to the present placement? */
@@ -28,11 +28,6 @@ enum {
     PLB_LOOKS_SPEED = 32,
     PLB_LOOKS_MEMORY = 64,
 };
-
-typedef struct plb_param {
-    const char *name, *unit, *help;
-    double fallback, least, most; /* default and closed range */
-} plb_param_t;
 
 typedef struct plb_opts {
     const double *params; /* one value for each entry of the strategy's table, in its order */

@@ -1,0 +1,19 @@
+/* Parameters: numbers that a user may set, with default, range and help text in a table. */
+#ifndef PLB_BASE_PARAM_H
+#define PLB_BASE_PARAM_H
+
+#include "base/err.h"
+
+typedef struct plb_param {
+    const char *name, *unit, *help;
+    double fallback, least, most; /* default and closed range */
+} plb_param_t;
+
+/* A row of such a table, made of a row X(name, unit, default, least, most, help) of a macro. */
+#define PLB_PARAM_ROW(name, unit, fallback, least, most, help)                                    \
+    {#name, unit, help, fallback, least, most},
+
+/** PLB_ERR_VALUE where one of value[n] is out of its range. */
+int plb_params_check(const plb_param_t *params, int n, const double *value, plb_err_t *err);
+
+#endif
