@@ -44,8 +44,6 @@ out:
 
 void plb_csr_free(plb_csr_t *self)
 {
-    plb_free(self->start);
-    plb_free(self->to);
-    plb_free(self->edge);
+    PLB_FREE(self->start, self->to, self->edge);
     *self = (plb_csr_t){0};
 }

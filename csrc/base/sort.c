@@ -283,10 +283,8 @@ void plb_loads_sort(plb_loads_t *self, int64_t upto)
 void plb_loads_free(plb_loads_t *self)
 {
     if (self->parts != NULL) {
-        plb_free(self->parts->spare);
-        plb_free(self->parts->bin);
+        PLB_FREE(self->parts->spare, self->parts->bin);
     }
-    plb_free(self->parts);
-    plb_free(self->item);
+    PLB_FREE(self->parts, self->item);
     *self = (plb_loads_t){0};
 }

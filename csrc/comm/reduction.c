@@ -97,9 +97,7 @@ out:
 
 void plb_reducer_free(plb_reducer_t *self)
 {
-    plb_free(self->mine);
-    plb_free(self->all);
-    plb_free(self->request);
+    PLB_FREE(self->mine, self->all, self->request);
     self->mine = self->all = NULL;
     self->request = NULL;
     self->face.depth = 0;

@@ -77,9 +77,7 @@ out:
 
 void plb_route_free(plb_route_t *self)
 {
-    plb_free(self->rank);
-    plb_free(self->start);
-    plb_free(self->order);
+    PLB_FREE(self->rank, self->start, self->order);
     *self = (plb_route_t){0};
 }
 

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/clock.h"
+#include "base/mem.h"
 
 enum {
     INLINE = 16 << 10,   /* parts up to here go into the head: cheaper to copy than to send */
@@ -127,8 +127,7 @@ static void drop_wires(plb_step_t *self)
 void plb_step_free(plb_step_t *self)
 {
     drop_wires(self);
-    plb_free(self->heads.r);
-    plb_free(self->parts.r);
+    PLB_FREE(self->heads.r, self->parts.r);
     self->heads = self->parts = (plb_requests_t){0};
 }
 
@@ -199,8 +198,7 @@ static int open_parcel(plb_step_t *self, int source, const char *wire, plb_err_t
     }
     ret = move_parts(self, &p, true, err);
 out:
-    plb_free(p.part);
-    plb_free(p.size);
+    PLB_FREE(p.part, p.size);
     return ret;
 }
 
@@ -221,9 +219,7 @@ static int receive_heads(plb_step_t *self, plb_err_t *err)
         PLB_MPI(MPI_Get_count(&status, MPI_BYTE, &n));
         PLB_NEW(wire, n);
         PLB_MPI(MPI_Mrecv(wire, n, MPI_BYTE, &message, MPI_STATUS_IGNORE));
-        if ((ret = open_parcel(self, status.MPI_SOURCE, wire, err)) != PLB_OK) {
-            goto out;
-        }
+        PLB_TRY(open_parcel(self, status.MPI_SOURCE, wire, err));
         plb_free(wire);
         wire = NULL;
     }

@@ -54,9 +54,7 @@ void plb_table_init(plb_table_t *self, int64_t data_bytes)
 
 void plb_table_free(plb_table_t *self)
 {
-    plb_free(self->slot);
-    plb_free(self->data);
-    plb_free(self->spare);
+    PLB_FREE(self->slot, self->data, self->spare);
     plb_table_init(self, self->data_bytes);
 }
 

@@ -4,9 +4,9 @@
 #include <sched.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/wait.h"
-#include "base/clock.h"
 
 enum {
     PIECE = 1 << 30,   /* counts of MPI are int */
@@ -131,9 +131,7 @@ out:
 
 void plb_transfer_free(plb_transfer_t *self)
 {
-    plb_free(self->request);
-    plb_free(self->peer);
-    plb_free(self->bytes);
+    PLB_FREE(self->request, self->peer, self->bytes);
     *self = (plb_transfer_t){0};
 }
 

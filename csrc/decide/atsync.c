@@ -73,8 +73,7 @@ void plb_atsync_decide(plb_atsync_t *self, plb_decider_t *decider)
 void plb_atsync_free(plb_atsync_t *self)
 {
     plb_consensus_free(&self->rank);
-    plb_free(self->part);
-    plb_free(self->row);
+    PLB_FREE(self->part, self->row);
     self->part = NULL;
     self->row = NULL;
     self->n_rows = self->capacity = 0;

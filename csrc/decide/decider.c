@@ -111,8 +111,7 @@ static bool waits(const plb_decider_t *self)
 
 static void free_receipt(plb_receipt_t *r)
 {
-    plb_free(r->alternatives);
-    plb_free(r->speed);
+    PLB_FREE(r->alternatives, r->speed);
     r->alternatives = NULL;
     r->speed = NULL;
 }
@@ -225,10 +224,7 @@ void plb_decider_free(plb_decider_t *self)
         free_receipt(&self->receipts[i]);
     }
     free_receipt(&self->next);
-    plb_free(self->receipts);
-    plb_free(self->candidates);
-    plb_free(self->looks);
-    plb_free(self->left);
+    PLB_FREE(self->receipts, self->candidates, self->looks, self->left);
     plb_ledger_free(&self->ledger);
     plb_selector_free(&self->selector);
     if (self->learner.p > 0) {

@@ -2,9 +2,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "decide/decider.h"
-#include "base/clock.h"
 #include "model/metrics.h"
 
 extern const plb_strategy_t plb_strategy_bestfit;
@@ -26,8 +26,7 @@ typedef struct told {
 
 static void free_told(told_t *self)
 {
-    plb_free(self->load);
-    plb_free(self->speed);
+    PLB_FREE(self->load, self->speed);
 }
 
 /* Work and speeds in place of seconds, where ranks have shown that they are not alike. */
@@ -95,8 +94,7 @@ static int measure(const plb_decider_t *self, const plb_snapshot_t *s, answer_t 
         a->longest_after = longest(change.after, p) / a->before.mean;
     }
 out:
-    plb_free(change.before);
-    plb_free(change.after);
+    PLB_FREE(change.before, change.after);
     return ret;
 }
 
@@ -152,8 +150,7 @@ static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, const p
         memcpy(rank, best->rank, (size_t)s->n_objects * sizeof *rank);
         describe(best, first.seconds + other.seconds, passed_over, out);
     }
-    plb_free(first.rank);
-    plb_free(other.rank);
+    PLB_FREE(first.rank, other.rank);
     return ret;
 }
 
@@ -213,10 +210,7 @@ static int would_save(const plb_snapshot_t *s, const plb_opts_t *opts, double *g
         *gain = longest(before, s->n_ranks) - longest(after, s->n_ranks);
     }
 out:
-    plb_free(rank);
-    plb_free(before);
-    plb_free(after);
-    plb_free(params);
+    PLB_FREE(rank, before, after, params);
     return ret;
 }
 

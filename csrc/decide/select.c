@@ -225,8 +225,7 @@ out:
 
 void plb_selector_free(plb_selector_t *self)
 {
-    plb_free(self->candidates);
-    plb_free(self->records);
+    PLB_FREE(self->candidates, self->records);
     self->candidates = NULL;
     self->records = NULL;
 }

@@ -77,8 +77,7 @@ out:
 
 void plb_trigger_free(plb_trigger_t *self)
 {
-    plb_free(self->params);
-    plb_free(self->state);
+    PLB_FREE(self->params, self->state);
     self->params = NULL;
     self->state = NULL;
 }

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "base/mem.h"
 #include "base/clock.h"
+#include "base/mem.h"
 
 static int check(const plb_drum_t *self, plb_err_t *err)
 {
@@ -62,9 +62,7 @@ int plb_drum_power(const plb_drum_t *self, double w_comm, double *power, plb_err
     }
     PLB_NEW(cpu, self->n);
     PLB_NEW0(comm, self->n);
-    if ((ret = sums(self, cpu, err)) != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(sums(self, cpu, err));
     for (int64_t v = 1; v < self->n; v++) {
         comm[self->parent[v]] += cpu[v] > 0.0 ? self->comm[v] : 0.0; /* NaN stays NaN */
     }
@@ -78,8 +76,7 @@ int plb_drum_power(const plb_drum_t *self, double w_comm, double *power, plb_err
         }
     }
 out:
-    plb_free(cpu);
-    plb_free(comm);
+    PLB_FREE(cpu, comm);
     return ret;
 }
 

@@ -123,11 +123,8 @@ static void look_at(work_t *self, int32_t r)
 
 static void free_work(work_t *self)
 {
-    void *mine[] = {self->out_start, self->in_start, self->out_next, self->in_next, self->to,
-                    self->from,      self->bytes,    self->received, self->pair,    self->mark};
-    for (size_t i = 0; i < sizeof mine / sizeof *mine; i++) {
-        plb_free(mine[i]);
-    }
+    PLB_FREE(self->out_start, self->in_start, self->out_next, self->in_next, self->to, self->from,
+             self->bytes, self->received, self->pair, self->mark);
 }
 
 static void add_up(int64_t *start, int64_t *next, int32_t p)
@@ -196,9 +193,7 @@ static int blocks(const plb_snapshot_t *in, const int32_t *rank, int64_t *used, 
         }
     }
 out:
-    plb_free(next);
-    plb_free(object);
-    plb_free(holder);
+    PLB_FREE(next, object, holder);
     return ret;
 }
 

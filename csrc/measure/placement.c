@@ -12,10 +12,7 @@ static const float LEAST_WEIGHT = 1e-6F;
 
 void plb_placement_free(plb_placement_t *self)
 {
-    plb_free(self->key);
-    plb_free(self->who);
-    plb_free(self->y);
-    plb_free(self->weight);
+    PLB_FREE(self->key, self->who, self->y, self->weight);
     *self = (plb_placement_t){0};
 }
 

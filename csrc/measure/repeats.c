@@ -34,10 +34,7 @@ out:
 
 void plb_repeats_free(plb_repeats_t *self)
 {
-    plb_free(self->mean);
-    plb_free(self->n);
-    plb_free(self->doubt);
-    plb_free(self->off);
+    PLB_FREE(self->mean, self->n, self->doubt, self->off);
     *self = (plb_repeats_t){0};
 }
 

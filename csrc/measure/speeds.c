@@ -41,10 +41,7 @@ out:
 
 void plb_moved_free(plb_moved_t *self)
 {
-    plb_free(self->start);
-    plb_free(self->rank);
-    plb_free(self->y);
-    plb_free(self->weight);
+    PLB_FREE(self->start, self->rank, self->y, self->weight);
     *self = (plb_moved_t){0};
 }
 
@@ -69,11 +66,8 @@ typedef struct fit {
 
 static void fit_free(fit_t *self)
 {
-    void *all[] = {self->weight, self->miss, self->count, self->share, self->s,       self->r,
-                   self->z,      self->d,    self->q,     self->total, self->diagonal};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        plb_free(all[i]);
-    }
+    PLB_FREE(self->weight, self->miss, self->count, self->share, self->s, self->r, self->z,
+             self->d, self->q, self->total, self->diagonal);
 }
 
 static int fit_init(fit_t *self, const plb_moved_t *in, int32_t p, plb_err_t *err)

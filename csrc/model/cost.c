@@ -56,8 +56,7 @@ int plb_phase_times(const plb_snapshot_t *in, const int32_t *rank, plb_network_t
         time[r] += network.alpha * sent[r] + network.beta * sent[p + r];
     }
 out:
-    plb_free(sent);
-    plb_free(mark);
+    PLB_FREE(sent, mark);
     return ret;
 }
 
@@ -111,10 +110,7 @@ int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, c
         *seconds = busy[r] > *seconds ? busy[r] : *seconds;
     }
 out:
-    plb_free(busy);
-    plb_free(first);
-    plb_free(moves);
-    plb_free(told);
+    PLB_FREE(busy, first, moves, told);
     return ret;
 }
 

@@ -194,8 +194,7 @@ out:
 
 static void lines_free(lines_t *self)
 {
-    plb_free(self->time);
-    plb_free(self->at);
+    PLB_FREE(self->time, self->at);
 }
 
 /* First of model i's points that takes `seconds` or more, or its end. */

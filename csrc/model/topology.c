@@ -153,17 +153,13 @@ static int both_ways(mapper_t *self, const plb_flows_t *flows, plb_err_t *err)
             dst[2 * k] = src[2 * k + 1] = flows->to[k];
         }
     }
-    ret = plb_csr_init(&self->rows, p, src, dst, 2 * m, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(plb_csr_init(&self->rows, p, src, dst, 2 * m, err));
     PLB_NEW(self->bytes, 2 * m);
     for (int64_t k = 0; k < 2 * m; k++) {
         self->bytes[k] = flows->bytes[self->rows.edge[k] / 2];
     }
 out:
-    plb_free(src);
-    plb_free(dst);
+    PLB_FREE(src, dst);
     return ret;
 }
 
@@ -249,10 +245,7 @@ static int place_greedily(mapper_t *self, plb_tick_fn tick, void *tick_arg, plb_
         ret = tick == NULL ? PLB_OK : tick(tick_arg);
     }
 out:
-    plb_free(pull);
-    plb_free(far);
-    plb_free(old);
-    plb_free(group_at);
+    PLB_FREE(pull, far, old, group_at);
     return ret;
 }
 
@@ -306,10 +299,7 @@ int plb_topology_map(const plb_topology_t *self, const plb_flows_t *flows, const
     mapper_t mapper = {.machine = self, .group = group};
     PLB_NEW(mapper.place, p);
     PLB_NEW(mapper.part, p);
-    ret = both_ways(&mapper, flows, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(both_ways(&mapper, flows, err));
     const double given = plb_hop_bytes(self, flows, place);
     memcpy(mapper.place, place, (size_t)p * sizeof *place);
     ret = place_greedily(&mapper, tick, tick_arg, err);
@@ -325,8 +315,6 @@ int plb_topology_map(const plb_topology_t *self, const plb_flows_t *flows, const
     }
 out:
     plb_csr_free(&mapper.rows);
-    plb_free(mapper.bytes);
-    plb_free(mapper.place);
-    plb_free(mapper.part);
+    PLB_FREE(mapper.bytes, mapper.place, mapper.part);
     return ret;
 }

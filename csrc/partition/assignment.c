@@ -169,13 +169,6 @@ int plb_assign(const plb_gains_t *in, int32_t *room, int32_t *place, plb_err_t *
         follow(&s, i, end);
     }
 out:
-    plb_free(s.profit);
-    plb_free(s.next);
-    plb_free(s.price);
-    plb_free(s.first);
-    plb_free(s.distance);
-    plb_free(s.from);
-    plb_free(s.reached);
-    plb_free(s.heap.item);
+    PLB_FREE(s.profit, s.next, s.price, s.first, s.distance, s.from, s.reached, s.heap.item);
     return ret;
 }

@@ -19,11 +19,7 @@ typedef struct anchored {
 
 static void anchored_free(anchored_t *self)
 {
-    plb_free(self->weight);
-    plb_free(self->fixed);
-    plb_free(self->net_start);
-    plb_free(self->pin);
-    plb_free(self->net_weight);
+    PLB_FREE(self->weight, self->fixed, self->net_start, self->pin, self->net_weight);
 }
 
 /* Nets of the question and those of its graph are `self->in`'s own already. */
@@ -105,10 +101,7 @@ static int cycles_on(const plb_partition_t *in, bool anew, int32_t cycles, plb_t
     plb_rng_t rng;
     plb_rng_init(&rng, (uint64_t)in->seed);
     PLB_NEW(limit, in->n_parts);
-    ret = plb_hypergraph_init(&hg, in, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(plb_hypergraph_init(&hg, in, err));
     const plb_limits_t limits = {in->n_parts, limit};
     ret = plb_partition_limits(in, &hg, limit, err);
     if (ret == PLB_OK) {
@@ -139,10 +132,7 @@ int plb_partition_improve(const plb_partition_t *in, int32_t cycles, plb_tick_fn
     if (in->old == NULL) {
         return cycles_on(in, false, cycles, tick, tick_arg, part, err);
     }
-    ret = anchor(&anchored, in, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(anchor(&anchored, in, err));
     PLB_NEW(all, anchored.in.n_vertices);
     memcpy(all, part, (size_t)in->n_vertices * sizeof *part);
     for (int32_t p = 0; p < in->n_parts; p++) {

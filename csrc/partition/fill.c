@@ -26,9 +26,7 @@ int plb_fill(int32_t n, const int64_t *start, const int32_t *to, const int32_t *
     PLB_NEW(at, n);
     PLB_NEW(parent, n);
     PLB_NEW(flag, n);
-    if ((ret = invert(n, perm, at, err)) != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(invert(n, perm, at, err));
     for (int32_t k = 0; k < n; k++) {
         const int32_t v = at[k];
         parent[k] = -1;
@@ -44,8 +42,6 @@ int plb_fill(int32_t n, const int64_t *start, const int32_t *to, const int32_t *
         }
     }
 out:
-    plb_free(at);
-    plb_free(parent);
-    plb_free(flag);
+    PLB_FREE(at, parent, flag);
     return ret;
 }

@@ -7,13 +7,8 @@
 
 void plb_hypergraph_free(plb_hypergraph_t *self)
 {
-    plb_free(self->net_start);
-    plb_free(self->pin);
-    plb_free(self->vertex_start);
-    plb_free(self->net);
-    plb_free(self->weight);
-    plb_free(self->net_weight);
-    plb_free(self->fixed);
+    PLB_FREE(self->net_start, self->pin, self->vertex_start, self->net, self->weight,
+             self->net_weight, self->fixed);
     *self = (plb_hypergraph_t){0};
 }
 
@@ -409,13 +404,7 @@ int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, i
     }
     *n = number(&c, cluster);
 out:
-    plb_free(order);
-    plb_free(size);
-    plb_free(c.of);
-    plb_free(c.fixed);
-    plb_free(c.weight);
-    plb_free(c.score);
-    plb_free(c.beside);
+    PLB_FREE(order, size, c.of, c.fixed, c.weight, c.score, c.beside);
     return ret;
 }
 

@@ -429,18 +429,8 @@ static void relieve(search_t *s, int32_t p)
 
 static void search_free(search_t *s)
 {
-    plb_free(s->load);
-    plb_free(s->slot);
-    plb_free(s->n_slot);
-    plb_free(s->queue.key);
-    plb_free(s->queue.heap);
-    plb_free(s->queue.at);
-    plb_free(s->conn);
-    plb_free(s->touched);
-    plb_free(s->round_of);
-    plb_free(s->woken);
-    plb_free(s->woken_at);
-    plb_free(s->moves);
+    PLB_FREE(s->load, s->slot, s->n_slot, s->queue.key, s->queue.heap, s->queue.at, s->conn,
+             s->touched, s->round_of, s->woken, s->woken_at, s->moves);
 }
 
 static int search_init(search_t *s, plb_err_t *err)

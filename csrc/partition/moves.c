@@ -58,10 +58,7 @@ int plb_moves_init(plb_moves_t *self, const plb_new_parts_t *in, plb_err_t *err)
     for (int32_t p = 0; p < in->n_parts; p++) {
         rank[p] = plb_rank_of(p, in->n_ranks, in->n_parts);
     }
-    ret = find(self, in, rank, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(find(self, in, rank, err));
     PLB_NEW(self->row, self->n);
     PLB_NEW(self->id, self->n);
     PLB_NEW(self->rank, self->n);
@@ -69,8 +66,7 @@ int plb_moves_init(plb_moves_t *self, const plb_new_parts_t *in, plb_err_t *err)
     PLB_NEW(self->packed, self->n);
     list(self, in, next);
 out:
-    plb_free(rank);
-    plb_free(next);
+    PLB_FREE(rank, next);
     if (ret != PLB_OK) {
         plb_moves_free(self);
     }
@@ -79,12 +75,6 @@ out:
 
 void plb_moves_free(plb_moves_t *self)
 {
-    plb_free(self->where);
-    plb_free(self->row);
-    plb_free(self->id);
-    plb_free(self->rank);
-    plb_free(self->part);
-    plb_free(self->packed);
-    plb_free(self->count);
+    PLB_FREE(self->where, self->row, self->id, self->rank, self->part, self->packed, self->count);
     *self = (plb_moves_t){0};
 }

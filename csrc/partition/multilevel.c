@@ -45,10 +45,7 @@ static int greedy_fill(const plb_hypergraph_t *hg, const double *share, int32_t 
             load[hg->fixed[v]] += hg->weight[v];
         }
     }
-    ret = plb_loads_init(&order, weight, hg->n_vertices, PLB_DESCENDING, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(plb_loads_init(&order, weight, hg->n_vertices, PLB_DESCENDING, err));
     plb_loads_sort(&order, hg->n_vertices);
     for (int32_t p = 0; p < k; p++) {
         heap.item[p] = (plb_item_t){share[p] > 0.0 ? load[p] / share[p] : INFINITY, p};
@@ -65,9 +62,7 @@ static int greedy_fill(const plb_hypergraph_t *hg, const double *share, int32_t 
     }
 out:
     plb_loads_free(&order);
-    plb_free(heap.item);
-    plb_free(load);
-    plb_free(weight);
+    PLB_FREE(heap.item, load, weight);
     return ret;
 }
 
@@ -237,16 +232,12 @@ static int cycle(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_r
     PLB_NEW(label, self->n_vertices);
     PLB_NEW(coarse, self->n_vertices);
     memcpy(label, part, (size_t)self->n_vertices * sizeof *label);
-    ret = coarsen(&levels, self, coarsest_for(limits->n_parts), label, rng, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(coarsen(&levels, self, coarsest_for(limits->n_parts), label, rng, err));
     memcpy(coarse, label, (size_t)levels.hg[levels.n - 1].n_vertices * sizeof *coarse);
     ret = uncoarsen(&levels, limits, rng, coarse, next, after, err);
 out:
     levels_free(&levels);
-    plb_free(label);
-    plb_free(coarse);
+    PLB_FREE(label, coarse);
     return ret;
 }
 
@@ -361,9 +352,7 @@ static int recurse_side(const plb_hypergraph_t *hg, const int32_t *side, int32_t
     }
 out:
     plb_hypergraph_free(&sub);
-    plb_free(index);
-    plb_free(fixed);
-    plb_free(answer);
+    PLB_FREE(index, fixed, answer);
     return ret;
 }
 
@@ -400,8 +389,7 @@ static int recurse(const plb_hypergraph_t *hg, const int64_t *limit, int32_t k, 
         ret = recurse_side(hg, side, 1, limit + left, k - left, left, slack, rng, part, err);
     }
 out:
-    plb_free(side);
-    plb_free(fixed);
+    PLB_FREE(side, fixed);
     return ret;
 }
 

@@ -199,11 +199,7 @@ typedef struct reduced {
 
 static void reduced_free(reduced_t *self)
 {
-    plb_free(self->part_of);
-    plb_free(self->index_of);
-    plb_free(self->share);
-    plb_free(self->fixed);
-    plb_free(self->old);
+    PLB_FREE(self->part_of, self->index_of, self->share, self->fixed, self->old);
 }
 
 /* Which parts are left: part_of, index_of and in.n_parts.  Those that have fixed vertices stay. */
@@ -383,8 +379,7 @@ int plb_partition_keep_shares(const plb_partition_t *in, int32_t *part, plb_err_
         }
     }
 out:
-    plb_free(count);
-    plb_free(free_ones);
+    PLB_FREE(count, free_ones);
     return ret;
 }
 

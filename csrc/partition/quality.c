@@ -170,10 +170,7 @@ int plb_quality_graph(const plb_rows_t *graph, const plb_places_t *places, doubl
     set_t pairs = {NULL, 0, 0};
     int64_t *seen = NULL; /* [part] the last object that has met it, + 1 */
     PLB_NEW0(seen, places->n_parts);
-    ret = set_room(&pairs, 64, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(set_room(&pairs, 64, err));
     *volume = 0.0;
     for (int32_t r = 0; r < places->n_parts; r++) {
         cut[r] = cut_weight[r] = 0.0;
@@ -194,10 +191,7 @@ int plb_quality_graph(const plb_rows_t *graph, const plb_places_t *places, doubl
             if (seen[other] != v + 1) {
                 seen[other] = v + 1;
                 *volume += 1.0;
-                ret = set_add(&pairs, (int64_t)own * places->n_parts + other, err);
-                if (ret != PLB_OK) {
-                    goto out;
-                }
+                PLB_TRY(set_add(&pairs, (int64_t)own * places->n_parts + other, err));
             }
         }
         boundary[own] += !inner;
@@ -207,8 +201,7 @@ int plb_quality_graph(const plb_rows_t *graph, const plb_places_t *places, doubl
     *n_pairs = pairs.n;
     pairs.slot = NULL;
 out:
-    plb_free(pairs.slot);
-    plb_free(seen);
+    PLB_FREE(pairs.slot, seen);
     return ret;
 }
 

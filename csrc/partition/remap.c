@@ -215,11 +215,6 @@ int plb_remap(const plb_new_names_t *in, int32_t *name, plb_err_t *err)
         }
     }
 out:
-    plb_free(s.taken);
-    plb_free(s.room);
-    plb_free(s.place);
-    plb_free(s.start);
-    plb_free(s.to);
-    plb_free(s.gain);
+    PLB_FREE(s.taken, s.room, s.place, s.start, s.to, s.gain);
     return ret;
 }

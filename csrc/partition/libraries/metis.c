@@ -183,10 +183,7 @@ static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
     real_t *target = NULL;
     idx_t options[METIS_NOPTIONS], n = in->n_vertices, k = in->n_parts, cut;
     idx_t ncon = in->n_weights > 1 ? in->n_weights : 1;
-    ret = set_options(in, options, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(set_options(in, options, err));
     if (in->share != NULL) {
         PLB_NEW(target, (int64_t)k * ncon);
         set_targets(in, ncon, target);

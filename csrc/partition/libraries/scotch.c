@@ -153,8 +153,7 @@ static int remap(SCOTCH_Graph *graph, SCOTCH_Arch *arch, SCOTCH_Strat *strategy,
         const int code = ask(graph, arch, old, 1.0, cost, strategy, part);
         ret = code == 0 ? PLB_OK : failed("SCOTCH_graphRemap", err);
     }
-    plb_free(old);
-    plb_free(cost);
+    PLB_FREE(old, cost);
     return ret;
 }
 

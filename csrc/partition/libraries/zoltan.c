@@ -125,12 +125,7 @@ static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
         plb_zoltan_listen_end(&said, &unheard);
     }
 out:
-    plb_free(weight);
-    plb_free(edge_weight);
-    plb_free(net_weight);
-    plb_free(own.option);
-    plb_free(old);
-    plb_free(said);
+    PLB_FREE(weight, edge_weight, net_weight, own.option, old, said);
     return ret;
 }
 

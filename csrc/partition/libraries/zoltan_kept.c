@@ -20,8 +20,7 @@ static void destroy(plb_zoltan_kept_t *self)
     if (!ended) { /* frees a communicator, which is local with Open MPI */
         Zoltan_Destroy(&self->zz);
     }
-    plb_free(self->asks);
-    plb_free(self);
+    PLB_FREE(self->asks, self);
 }
 
 /* The communicator goes; those that are held by somebody are his from now on. */

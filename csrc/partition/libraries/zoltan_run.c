@@ -159,9 +159,7 @@ static int set_shares(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
         ret = PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan refuses the sizes of the parts");
     }
 out:
-    plb_free(id);
-    plb_free(index);
-    plb_free(share);
+    PLB_FREE(id, index, share);
     return ret;
 }
 
@@ -294,9 +292,7 @@ static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, 
         }
     }
 out:
-    plb_free(count);
-    plb_free(said);
-    plb_free(heard);
+    PLB_FREE(count, said, heard);
     return ret;
 }
 

@@ -317,10 +317,7 @@ static int list(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, 
         ret = receive(in, out, n_ranks, &l, err);
     }
 out:
-    plb_free(l.send);
-    plb_free(l.come);
-    plb_free(l.said);
-    plb_free(l.came);
+    PLB_FREE(l.send, l.come, l.said, l.came);
     if (l.gone != out->out.packed) {
         plb_free(l.gone);
     }
@@ -341,9 +338,7 @@ int plb_settle(const plb_settle_t *in, plb_settled_t *out, plb_err_t *err)
     if (ret == PLB_OK) {
         ret = list(in, &rows, out, err);
     }
-    plb_free(rows.own);
-    plb_free(rows.total);
-    plb_free(rows.all);
+    PLB_FREE(rows.own, rows.total, rows.all);
     if (ret != PLB_OK) {
         plb_settled_free(out);
     }
@@ -352,12 +347,8 @@ int plb_settle(const plb_settle_t *in, plb_settled_t *out, plb_err_t *err)
 
 void plb_settled_free(plb_settled_t *self)
 {
-    plb_free(self->part);
-    plb_free(self->name);
-    plb_free(self->sums);
+    PLB_FREE(self->part, self->name, self->sums);
     plb_moves_free(&self->out);
-    plb_free(self->id);
-    plb_free(self->rank);
-    plb_free(self->new_part);
+    PLB_FREE(self->id, self->rank, self->new_part);
     *self = (plb_settled_t){0};
 }

@@ -93,10 +93,7 @@ out:
 
 void plb_affinity_free(plb_affinity_t *self)
 {
-    plb_free(self->start);
-    plb_free(self->other);
-    plb_free(self->sent);
-    plb_free(self->received);
+    PLB_FREE(self->start, self->other, self->sent, self->received);
     *self = (plb_affinity_t){0};
 }
 

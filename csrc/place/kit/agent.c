@@ -108,10 +108,7 @@ static int sort_by(plb_agent_t *self, double (*key)(const plb_entry_t *), plb_er
     self->room = n > 0 ? n : 1;
     ordered = NULL;
 out:
-    plb_free(item);
-    plb_free(spare);
-    plb_free(bin);
-    plb_free(ordered);
+    PLB_FREE(item, spare, bin, ordered);
     return ret;
 }
 
@@ -193,10 +190,7 @@ void plb_agent_destroy(plb_agent_t *self)
         return;
     }
     self->type->stop(self);
-    plb_free(self->entry);
-    plb_free(self->note);
-    plb_free(self->answer);
-    plb_free(self);
+    PLB_FREE(self->entry, self->note, self->answer, self);
 }
 
 static void tell_work(plb_agent_t *self)

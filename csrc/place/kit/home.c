@@ -120,8 +120,7 @@ int plb_home_greedy(const plb_problem_t *problem, double limit, int32_t *rank, d
         *max = seconds[r] > *max ? seconds[r] : *max;
     }
 out:
-    plb_free(seconds);
-    plb_free(heap.item);
+    PLB_FREE(seconds, heap.item);
     plb_loads_free(&loads);
     return ret;
 }

@@ -71,7 +71,6 @@ int plb_parts_nets(plb_parts_t *self, plb_err_t *err)
     self->question.pin = self->pin;
     self->question.net_weight = self->net_weight;
 out:
-    plb_free(seen);
-    plb_free(weight);
+    PLB_FREE(seen, weight);
     return ret;
 }

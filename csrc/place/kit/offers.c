@@ -58,11 +58,8 @@ out:
 
 void plb_offers_free(plb_offers_t *self)
 {
-    void *owned[] = {self->start, self->end,  self->item,  self->sorted,
-                     self->next,  self->prev, self->spare, self->bin};
-    for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) {
-        plb_free(owned[k]);
-    }
+    PLB_FREE(self->start, self->end, self->item, self->sorted, self->next, self->prev, self->spare,
+             self->bin);
     *self = (plb_offers_t){0};
 }
 

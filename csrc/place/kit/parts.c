@@ -4,25 +4,16 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "place/strategies/refine.h"
 #include "place/kit/relabel.h"
 #include "place/kit/scale.h"
+#include "place/strategies/refine.h"
 
 void plb_parts_free(plb_parts_t *self)
 {
     plb_problem_free(&self->problem);
-    plb_free(self->vertex);
-    plb_free(self->weight);
-    plb_free(self->fixed);
-    plb_free(self->old);
-    plb_free(self->old_cost);
-    plb_free(self->share);
-    plb_free(self->start);
-    plb_free(self->to);
-    plb_free(self->edge_weight);
-    plb_free(self->net_start);
-    plb_free(self->pin);
-    plb_free(self->net_weight);
+    PLB_FREE(self->vertex, self->weight, self->fixed, self->old, self->old_cost, self->share,
+             self->start, self->to, self->edge_weight, self->net_start, self->pin,
+             self->net_weight);
     *self = (plb_parts_t){0};
 }
 
@@ -235,9 +226,7 @@ int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err)
         part[v] = name[part[v]];
     }
 out:
-    plb_free(now);
-    plb_free(bytes);
-    plb_free(name);
+    PLB_FREE(now, bytes, name);
     return ret;
 }
 

@@ -112,9 +112,7 @@ out:
 
 void plb_problem_free(plb_problem_t *self)
 {
-    plb_free(self->object);
-    plb_free(self->fixed);
-    plb_free(self->room);
+    PLB_FREE(self->object, self->fixed, self->room);
     *self = (plb_problem_t){0};
 }
 
@@ -159,10 +157,7 @@ static int by_memory(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err
     for (int64_t k = 0; k < self->n; k++) {
         memory[k] = (double)self->in->memory[plb_problem_object(self, k)];
     }
-    ret = plb_loads_init(out, memory, self->n, PLB_DESCENDING, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(plb_loads_init(out, memory, self->n, PLB_DESCENDING, err));
     plb_loads_sort(out, self->n);
     for (int64_t k = 0; k < self->n; k++) {
         out->item[k].id = plb_problem_object(self, out->item[k].id);

@@ -66,10 +66,7 @@ out:
 
 void plb_ranks_free(plb_ranks_t *self)
 {
-    plb_free(self->load);
-    plb_free(self->on);
-    plb_free(self->allowed);
-    plb_free(self->room);
+    PLB_FREE(self->load, self->on, self->allowed, self->room);
     *self = (plb_ranks_t){0};
 }
 

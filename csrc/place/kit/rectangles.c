@@ -34,8 +34,7 @@ out:
 
 static void columns_free(columns_t *self)
 {
-    plb_free(self->share);
-    plb_free(self->busy);
+    PLB_FREE(self->share, self->busy);
 }
 
 int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t p, double rows,
@@ -103,10 +102,7 @@ int plb_rectangles_columns(const double *share, int32_t p, double rows, double c
     PLB_NEW(cost, (int64_t)p + 1);
     PLB_NEW(from, (int64_t)p + 1);
     PLB_NEW0(of, p);
-    ret = plb_loads_init(&order, share, p, PLB_DESCENDING, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(plb_loads_init(&order, share, p, PLB_DESCENDING, err));
     plb_loads_sort(&order, p);
     above[0] = 0.0;
     for (; n < p && share[order.item[n].id] > 0.0; n++) { /* who has no share is in column 0 */
@@ -122,10 +118,7 @@ int plb_rectangles_columns(const double *share, int32_t p, double rows, double c
     number(of, p, from, column);
 out:
     plb_loads_free(&order);
-    plb_free(above);
-    plb_free(cost);
-    plb_free(from);
-    plb_free(of);
+    PLB_FREE(above, cost, from, of);
     return ret;
 }
 
@@ -181,9 +174,7 @@ int plb_rectangles_place(const double *share, const int32_t *column, int32_t p, 
         first[0] = first[1];
     }
 out:
-    plb_free(width);
-    plb_free(height);
-    plb_free(mine);
+    PLB_FREE(width, height, mine);
     columns_free(&columns);
     return ret;
 }

@@ -56,9 +56,7 @@ static int find_overlap(int64_t n, const int32_t *now, const int32_t *part, cons
         }
     }
 out:
-    plb_free(start);
-    plb_free(at);
-    plb_free(item);
+    PLB_FREE(start, at, item);
     return ret;
 }
 
@@ -123,10 +121,7 @@ static int match_the_rest(int32_t p, const double *kind, const uint8_t *taken, i
 out:
     plb_loads_free(&parts);
     plb_loads_free(&ranks);
-    plb_free(of_part);
-    plb_free(of_rank);
-    plb_free(part);
-    plb_free(rank);
+    PLB_FREE(of_part, of_rank, part, rank);
     return ret;
 }
 
@@ -144,9 +139,6 @@ int plb_relabel(int64_t n, const int32_t *now, const int32_t *part, const double
     }
     ret = ret == PLB_OK ? match_the_rest(p, kind, taken, name, err) : ret;
 out:
-    plb_free(overlap.rank);
-    plb_free(overlap.part);
-    plb_free(overlap.common);
-    plb_free(taken);
+    PLB_FREE(overlap.rank, overlap.part, overlap.common, taken);
     return ret;
 }

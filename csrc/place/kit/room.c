@@ -29,9 +29,7 @@ out:
 
 void plb_room_free(plb_room_t *self)
 {
-    plb_free(self->left);
-    plb_free(self->pair);
-    plb_free(self->uses);
+    PLB_FREE(self->left, self->pair, self->uses);
     *self = (plb_room_t){0};
 }
 

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "base/exact.h"
 #include "base/mem.h"
 #include "base/parallel.h"
-#include "base/exact.h"
 
 /* ---- a snapshot by rank --------------------------------------------------------------------- */
 
@@ -37,8 +37,7 @@ out:
 
 static void groups_free(groups_t *self)
 {
-    plb_free(self->start);
-    plb_free(self->item);
+    PLB_FREE(self->start, self->item);
 }
 
 typedef struct shares {
@@ -60,16 +59,8 @@ static void shares_free(shares_t *self)
     plb_free(self->share);
     groups_free(&self->objects);
     groups_free(&self->ranks);
-    plb_free(self->id);
-    plb_free(self->load);
-    plb_free(self->memory);
-    plb_free(self->migratable);
-    plb_free(self->place);
-    plb_free(self->edge_start);
-    plb_free(self->edge_object);
-    plb_free(self->edge_peer_rank);
-    plb_free(self->edge_peer_id);
-    plb_free(self->edge_bytes);
+    PLB_FREE(self->id, self->load, self->memory, self->migratable, self->place, self->edge_start,
+             self->edge_object, self->edge_peer_rank, self->edge_peer_id, self->edge_bytes);
 }
 
 static int share_objects(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
@@ -206,10 +197,7 @@ static void driver_free(driver_t *self)
     for (int32_t r = 0; self->agent != NULL && r < self->p; r++) {
         plb_agent_destroy(self->agent[r]);
     }
-    plb_free(self->agent);
-    plb_free(self->inbox);
-    plb_free(self->start);
-    plb_free(self->last);
+    PLB_FREE(self->agent, self->inbox, self->start, self->last);
 }
 
 static int driver_init(driver_t *self, const plb_agent_type_t *type, const shares_t *shares,

@@ -299,10 +299,7 @@ int plb_swaps(plb_ranks_t *ranks, double *comm, double alpha, double beta, doubl
     }
     PLB_NEW(all, p);
     memset(all, 1, (size_t)p);
-    ret = plb_affinity_init(&self.affinity, in, ranks->rank, all, alpha, beta, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(plb_affinity_init(&self.affinity, in, ranks->rank, all, alpha, beta, err));
     PLB_NEW(self.head, p);
     PLB_NEW(self.next, n);
     PLB_NEW(self.prev, n);
@@ -319,11 +316,6 @@ int plb_swaps(plb_ranks_t *ranks, double *comm, double alpha, double beta, doubl
 out:
     plb_free(all);
     plb_affinity_free(&self.affinity);
-    plb_free(self.head);
-    plb_free(self.next);
-    plb_free(self.prev);
-    plb_free(self.talk);
-    plb_free(self.near);
-    plb_free(self.stamp);
+    PLB_FREE(self.head, self.next, self.prev, self.talk, self.near, self.stamp);
     return ret;
 }

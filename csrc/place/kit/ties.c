@@ -61,9 +61,7 @@ int plb_ties_init(plb_ties_t *self, int64_t n_objects, int64_t n_ties, plb_err_t
 {
     int ret = PLB_OK;
     *self = (plb_ties_t){.free = -1};
-    if ((ret = make_room(self, n_objects + 16, err)) != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(make_room(self, n_objects + 16, err));
     PLB_NEW(self->tie, n_ties);
     self->ties_room = n_ties;
 out:
@@ -72,11 +70,7 @@ out:
 
 void plb_ties_free(plb_ties_t *self)
 {
-    plb_free(self->id);
-    plb_free(self->where);
-    plb_free(self->first);
-    plb_free(self->tie);
-    plb_free(self->bucket);
+    PLB_FREE(self->id, self->where, self->first, self->tie, self->bucket);
     *self = (plb_ties_t){.free = -1};
 }
 

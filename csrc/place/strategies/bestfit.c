@@ -518,10 +518,7 @@ static int fit(const plb_problem_t *problem, const aim_t *aim, int32_t *rank, re
     }
 out:
     plb_ranks_free(&self.ranks);
-    plb_free(self.donor.item);
-    plb_free(self.receiver.item);
-    plb_free(self.is_donor);
-    plb_free(self.is_other);
+    PLB_FREE(self.donor.item, self.receiver.item, self.is_donor, self.is_other);
     return ret;
 }
 
@@ -571,8 +568,7 @@ static int try_others(const plb_problem_t *problem, int32_t *rank, double *max,
     }
     memcpy(rank, ret == PLB_OK && found.max <= *max ? other : greedy, size);
 out:
-    plb_free(greedy);
-    plb_free(other);
+    PLB_FREE(greedy, other);
     return ret;
 }
 

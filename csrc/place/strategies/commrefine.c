@@ -27,8 +27,8 @@
 #include "base/mem.h"
 #include "place/kit/affinity.h"
 #include "place/kit/offers.h"
-#include "place/strategies/refine.h"
 #include "place/kit/swaps.h"
+#include "place/strategies/refine.h"
 
 enum { TICK = 1 << 12 };
 enum { PARAM_OVERLOAD, PARAM_EXCHANGES, PARAM_ALPHA, PARAM_BETA };
@@ -327,12 +327,8 @@ static int64_t largest_heap(const mover_t *self)
 
 static void mover_free(mover_t *self)
 {
-    void *owned[] = {self->comm,        self->donor.item, self->receiver.item,
-                     self->object.item, self->value,      self->sent,
-                     self->received,    self->touched,    self->gives};
-    for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) {
-        plb_free(owned[k]);
-    }
+    PLB_FREE(self->comm, self->donor.item, self->receiver.item, self->object.item, self->value,
+             self->sent, self->received, self->touched, self->gives);
     plb_affinity_free(&self->affinity);
     plb_offers_free(&self->offers);
     plb_ranks_free(&self->ranks);

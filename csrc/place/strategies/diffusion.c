@@ -23,9 +23,9 @@
 
 #include "base/heap.h"
 #include "base/mem.h"
-#include "place/strategies/gossip.h"
 #include "place/kit/rounds.h"
 #include "place/kit/ties.h"
+#include "place/strategies/gossip.h"
 
 enum { PARAM_NEIGHBOURS = PLB_GOSSIP_N_PARAMS, N_PARAMS };
 
@@ -332,10 +332,7 @@ typedef struct leaving {
 
 static void leaving_free(leaving_t *self)
 {
-    plb_free(self->number);
-    plb_free(self->to);
-    plb_free(self->at);
-    plb_free(self->queue.item);
+    PLB_FREE(self->number, self->to, self->at, self->queue.item);
 }
 
 /* The entries are put in order of their loads. */

@@ -149,8 +149,7 @@ out:
         plb_free(self->to);
         self->to = NULL;
     }
-    plb_free(next);
-    plb_free(bytes);
+    PLB_FREE(next, bytes);
     return ret;
 }
 
@@ -197,9 +196,7 @@ typedef struct rows {
 
 static void rows_free(rows_t *self)
 {
-    plb_free(self->start);
-    plb_free(self->end);
-    plb_free(self->entry);
+    PLB_FREE(self->start, self->end, self->entry);
 }
 
 /* What is sent from a to b counts in the row of a, what is received in that of b. */
@@ -303,10 +300,7 @@ static int merge_pairs(plb_parts_t *self, plb_err_t *err)
     both_t both = {0};
     double *bytes = NULL;
     const int32_t n = self->question.n_vertices;
-    ret = sort_pairs(self, &both, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(sort_pairs(self, &both, err));
     const int64_t most = 2 * both.sent.start[n];
     if (most > INT32_MAX) {
         ret = PLB_FAIL(err, PLB_ERR_VALUE,

@@ -41,10 +41,7 @@ typedef struct fleet {
 
 static void fleet_free(fleet_t *self)
 {
-    plb_free(self->item);
-    plb_free(self->aside);
-    plb_free(self->class_of);
-    plb_free(self->room);
+    PLB_FREE(self->item, self->aside, self->class_of, self->room);
 }
 
 /* order[p]: ranks by ascending speed. */
@@ -94,10 +91,7 @@ static int fleet_init(fleet_t *self, const plb_problem_t *problem, plb_err_t *er
         PLB_NEW(self->room, p);
         memcpy(self->room, problem->room, (size_t)p * sizeof *self->room);
     }
-    ret = make_classes(self, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(make_classes(self, err));
     int32_t size[MAX_CLASSES] = {0};
     for (int32_t r = 0; r < p; r++) {
         size[self->class_of[r]]++;
@@ -299,9 +293,7 @@ static int place_in_rounds(const plb_problem_t *problem, plb_loads_t *loads, int
             next_tick = done + TICK;
         }
     }
-    plb_free(line.rank);
-    plb_free(line.spare);
-    plb_free(line.bin);
+    PLB_FREE(line.rank, line.spare, line.bin);
     return ret;
 }
 

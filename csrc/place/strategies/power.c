@@ -39,11 +39,7 @@ typedef struct quota {
 
 static void quota_free(quota_t *self)
 {
-    plb_free(self->weight);
-    plb_free(self->share);
-    plb_free(self->fixed);
-    plb_free(self->movable);
-    plb_free(self->part);
+    PLB_FREE(self->weight, self->share, self->fixed, self->movable, self->part);
 }
 
 static int quota_init(quota_t *self, const plb_problem_t *problem, plb_err_t *err)
@@ -137,10 +133,7 @@ static int round_off(quota_t *self, plb_err_t *err)
     for (int32_t r = 0; r < self->p; r++) {
         share[r] = (double)self->movable[r];
     }
-    ret = plb_loads_init(&order, share, self->p, PLB_DESCENDING, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(plb_loads_init(&order, share, self->p, PLB_DESCENDING, err));
     plb_loads_sort(&order, self->p);
     for (int32_t k = 0; k < self->p; k++) {
         share[k] = self->share[order.item[k].id];
@@ -151,8 +144,7 @@ static int round_off(quota_t *self, plb_err_t *err)
     }
 out:
     plb_loads_free(&order);
-    plb_free(share);
-    plb_free(part);
+    PLB_FREE(share, part);
     return ret;
 }
 

@@ -356,12 +356,8 @@ static int refine(const plb_problem_t *problem, double overload, bool swaps, int
     }
 out:
     plb_ranks_free(&self.ranks);
-    plb_free(self.donor.item);
-    plb_free(self.receiver.item);
-    plb_free(self.full.item);
-    plb_free(self.aside);
-    plb_free(self.gives);
-    plb_free(self.returns);
+    PLB_FREE(self.donor.item, self.receiver.item, self.full.item, self.aside, self.gives,
+             self.returns);
     return ret;
 }
 

@@ -142,8 +142,7 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
         }
     }
 out:
-    plb_free(part);
-    plb_free(anew.rank);
+    PLB_FREE(part, anew.rank);
     plb_parts_free(&parts);
     return ret;
 }

@@ -497,11 +497,8 @@ out:
 
 static void vector_free(vector_t *self)
 {
-    void *mine[] = {self->goal, self->per,  self->pace, self->t,   self->score,
-                    self->top,  self->head, self->next, self->prev};
-    for (size_t i = 0; i < sizeof mine / sizeof *mine; i++) {
-        plb_free(mine[i]);
-    }
+    PLB_FREE(self->goal, self->per, self->pace, self->t, self->score, self->top, self->head,
+             self->next, self->prev);
     plb_room_free(&self->room);
 }
 
