@@ -29,7 +29,7 @@ static PyObject *fill(PyObject *module, PyObject *args)
     if (ok && (out = PyArray_SimpleNew(1, &n, NPY_INT64)) != NULL) {
         int ret;
         Py_BEGIN_ALLOW_THREADS;
-        ret = plb_fill((int32_t)n, at, end, PyArray_DATA(c), PyArray_DATA((PyArrayObject *)out),
+        ret = plb_cholesky_fill((int32_t)n, at, end, PyArray_DATA(c), PyArray_DATA((PyArrayObject *)out),
                        &err);
         Py_END_ALLOW_THREADS;
         if (ret != PLB_OK) {

@@ -81,7 +81,7 @@ void plb_route_free(plb_route_t *self)
     *self = (plb_route_t){0};
 }
 
-/* ---- items --------------------------------------------------------------------------------- */
+/* ---- items ---------------------------------------------------------------------------------- */
 
 /* A copy of a size that the compiler knows is a load and a store. */
 #define BY_SIZE(bytes, COPY)                                                                      \

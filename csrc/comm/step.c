@@ -11,7 +11,7 @@ enum {
     PIECE = 1 << 30,     /* counts of MPI are int */
 };
 
-/* ---- which parts go where ---------------------------------------------------------------- */
+/* ---- which parts go where ------------------------------------------------------------------- */
 
 /* Both ends walk the sizes in the same order and so agree without a word. */
 static bool is_inline(int64_t size, int64_t *used)
@@ -48,7 +48,7 @@ static void write_head(const plb_parcel_t *p, char *wire)
     }
 }
 
-/* ---- requests ------------------------------------------------------------------------------ */
+/* ---- requests ------------------------------------------------------------------------------- */
 
 static int add_request(plb_requests_t *self, MPI_Request **slot, plb_err_t *err)
 {
@@ -106,7 +106,7 @@ out:
     return ret;
 }
 
-/* ---- the step ------------------------------------------------------------------------------ */
+/* ---- the step ------------------------------------------------------------------------------- */
 
 void plb_step_init(plb_step_t *self, plb_comm_t *comm, plb_take_fn take, void *take_arg)
 {

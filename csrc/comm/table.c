@@ -58,7 +58,7 @@ void plb_table_free(plb_table_t *self)
     plb_table_init(self, self->data_bytes);
 }
 
-/* ---- room ---------------------------------------------------------------------------------- */
+/* ---- room ----------------------------------------------------------------------------------- */
 
 /* Slots for n entries, at most two thirds of them taken. */
 static int reserve_slots(plb_table_t *self, int64_t n, plb_err_t *err)
@@ -118,7 +118,7 @@ static int reserve(plb_table_t *self, int64_t n, plb_err_t *err)
     return ret == PLB_OK ? reserve_rows(self, n, err) : ret;
 }
 
-/* ---- entries ------------------------------------------------------------------------------- */
+/* ---- entries -------------------------------------------------------------------------------- */
 
 static void insert(plb_table_t *self, int64_t i, int64_t id)
 {

@@ -14,7 +14,7 @@ enum {
     PATIENCE_BYTE = 2, /* and for each byte: who sleeps within a message slows it down */
 };
 
-/* ---- one message --------------------------------------------------------------------------- */
+/* ---- one message ---------------------------------------------------------------------------- */
 
 /* A type of so many bytes, for messages that an int cannot count. */
 static int large_type(int64_t bytes, MPI_Datatype *type, plb_err_t *err)
@@ -65,7 +65,7 @@ out:
     return ret;
 }
 
-/* ---- all messages -------------------------------------------------------------------------- */
+/* ---- all messages --------------------------------------------------------------------------- */
 
 /* Post one side, from the first rank above one's own on, so that not all send to rank 0 first. */
 static int post_side(plb_transfer_t *self, const plb_side_t *side, bool receive, int64_t row_bytes,
@@ -148,7 +148,7 @@ int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_si
     return ret == PLB_OK ? copy_own(self, out, in, row_bytes, err) : ret;
 }
 
-/* ---- the end ------------------------------------------------------------------------------- */
+/* ---- the end -------------------------------------------------------------------------------- */
 
 /* Until request i is over; *code is MPI's.  Patient as long as its bytes may be on their way. */
 static int finish(plb_transfer_t *self, int i, plb_tick_fn tick, void *arg, MPI_Status *status,

@@ -25,7 +25,7 @@ bool plb_atsync_runs(const plb_atsync_t *self, int64_t slot)
     return (self->rank.reach[slot] & 1) != 0;
 }
 
-/* ---- begin and end ------------------------------------------------------------------------- */
+/* ---- begin and end -------------------------------------------------------------------------- */
 
 static int check_options(const plb_atsync_options_t *opt, const plb_reduction_t *net,
                          int32_t window, plb_err_t *err)
@@ -79,7 +79,7 @@ void plb_atsync_free(plb_atsync_t *self)
     self->n_rows = self->capacity = 0;
 }
 
-/* ---- what the consensus asks for ----------------------------------------------------------- */
+/* ---- what the consensus asks for ------------------------------------------------------------ */
 
 /* What this rank did in an iteration.  Its time since the last one goes to the first of several
  * that are contributed together. */
@@ -141,7 +141,7 @@ static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
     return ret;
 }
 
-/* ---- what has come ------------------------------------------------------------------------- */
+/* ---- what has come -------------------------------------------------------------------------- */
 
 /* A final iteration that comes before the first free one is kept where the wish is no later: to
  * raise the wish would put the balancing off, iteration by iteration, for ever. */
@@ -301,7 +301,7 @@ int plb_atsync_progress(plb_atsync_t *self, int64_t now, plb_err_t *err)
     return ret;
 }
 
-/* ---- what the program does ----------------------------------------------------------------- */
+/* ---- what the program does ------------------------------------------------------------------ */
 
 int plb_atsync_join(plb_atsync_t *self, int64_t *slot, int64_t now, plb_err_t *err)
 {

@@ -35,7 +35,7 @@ static bool stands(int64_t reach)
     return (reach & 1) == 0;
 }
 
-/* ---- the root ---- */
+/* ---- the root ------------------------------------------------------------------------------- */
 
 void plb_consensus_root_init(plb_consensus_root_t *self, int64_t n_ranks, int32_t lag)
 {
@@ -113,7 +113,7 @@ int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_
     return PLB_OK;
 }
 
-/* ---- a rank ---- */
+/* ---- a rank --------------------------------------------------------------------------------- */
 
 static plb_action_t *act(plb_actions_t *out, plb_action_kind_t kind, int64_t first)
 {

@@ -63,7 +63,7 @@ typedef struct plb_ruling {
     int64_t round, iteration;
 } plb_ruling_t;
 
-/* ---- the root ---- */
+/* ---- the root ------------------------------------------------------------------------------- */
 
 typedef struct plb_consensus_root {
     int64_t n_ranks;
@@ -90,7 +90,7 @@ int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int6
 int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_t reach,
                                plb_ruling_t *out, plb_err_t *err);
 
-/* ---- a rank ---- */
+/* ---- a rank --------------------------------------------------------------------------------- */
 
 typedef enum plb_action_kind {
     PLB_ACT_STATS,   /* contribute the statistics of the iterations `first` ... `last` */

@@ -9,7 +9,7 @@
 enum { WARMED_UP = 2 * PLB_WARM_UP }; /* iterations; then the ledger knows what the first cost */
 static const int64_t MOST = (int64_t)1 << 53; /* iterations, and behind the last one */
 
-/* ---- what comes in ---- */
+/* ---- what comes in -------------------------------------------------------------------------- */
 
 static int check_amount(const char *name, double x, plb_err_t *err)
 {
@@ -116,7 +116,7 @@ static void free_receipt(plb_receipt_t *r)
     r->speed = NULL;
 }
 
-/* ---- begin and end ---- */
+/* ---- begin and end -------------------------------------------------------------------------- */
 
 static int copy_candidates(plb_decider_t *self, plb_err_t *err)
 {
@@ -261,7 +261,7 @@ bool plb_decider_foresees(const plb_decider_t *self)
     return self->last < 0;
 }
 
-/* ---- receipts ---- */
+/* ---- receipts ------------------------------------------------------------------------------- */
 
 static plb_receipt_t *last_of(const plb_decider_t *self)
 {
@@ -360,7 +360,7 @@ static int hold(plb_decider_t *self, plb_decision_kind_t kind, plb_err_t *err)
     return PLB_OK;
 }
 
-/* ---- an iteration ---- */
+/* ---- an iteration --------------------------------------------------------------------------- */
 
 /* The first iterations since the last LB step belong to its cost. */
 static int warmed_up(plb_decider_t *self, plb_err_t *err)
@@ -465,7 +465,7 @@ int plb_decider_weigh(plb_decider_t *self, double gain, plb_err_t *err)
     return plb_ledger_judge(&self->ledger, self->seen.iteration, gain, err);
 }
 
-/* ---- an LB step ---- */
+/* ---- an LB step ----------------------------------------------------------------------------- */
 
 /* The first refinement of a kind, where no comprehensive strategy was looked at yet: or -1. */
 static int32_t stand_in(const plb_decider_t *self, const plb_choice_t *c)

@@ -5,9 +5,7 @@
 
 #include "base/mem.h"
 
-const plb_param_t plb_ledger_params[] = {
-    PLB_LEDGER(PLB_PARAM_ROW)
-};
+const plb_param_t plb_ledger_params[] = {PLB_LEDGER(PLB_PARAM_ROW)};
 
 enum { IN_A_ROW = 3 }; /* one iteration may be a spike */
 
@@ -35,7 +33,7 @@ void plb_ledger_free(plb_ledger_t *self)
     self->accounts = NULL;
 }
 
-/* ---- costs ---- */
+/* ---- costs ---------------------------------------------------------------------------------- */
 
 /* What is not a number of seconds above zero was not reported. */
 static double reported(double x)
@@ -79,7 +77,7 @@ static void warmed_up(plb_ledger_t *self)
     account->warm_up = halfway(account->warm_up, self->warm_up, account->n == 1);
 }
 
-/* ---- what comes in ---- */
+/* ---- what comes in -------------------------------------------------------------------------- */
 
 int plb_ledger_observe(plb_ledger_t *self, double time, double max, double mean, plb_err_t *err)
 {
@@ -131,7 +129,7 @@ int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
     return PLB_OK;
 }
 
-/* ---- on, off, trial ---- */
+/* ---- on, off, trial ------------------------------------------------------------------------- */
 
 static void switch_off(plb_ledger_t *self, int64_t iteration, double pause)
 {

@@ -185,7 +185,7 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, const plb_o
     return ret;
 }
 
-/* ---- a look ---- */
+/* ---- a look --------------------------------------------------------------------------------- */
 
 /* What a placement by known speeds would save: the strategy here is always the same one, cheap and
  * good. */

@@ -37,7 +37,7 @@ const char *plb_kind_name(plb_kind_t kind)
     return kind == PLB_COMMUNICATION ? "communication" : "computation";
 }
 
-/* ---- candidates ---- */
+/* ---- candidates ----------------------------------------------------------------------------- */
 
 static bool selectable(const plb_candidate_t *c)
 {
@@ -95,7 +95,7 @@ static int32_t pick(const plb_selector_t *self, plb_kind_t kind, plb_family_t fa
     return untried >= 0 ? untried : tried;
 }
 
-/* ---- the choice ---- */
+/* ---- the choice ----------------------------------------------------------------------------- */
 
 /* Rules 2 to 4: what history says where both families are there. */
 static plb_lead_t lead(const plb_selector_t *self, plb_kind_t kind)
@@ -163,7 +163,7 @@ static plb_need_t need_of(const plb_selector_t *self, const plb_workload_t *w, b
     return intensive ? PLB_NEED_IDLE_COMMUNICATION : PLB_NEED_IDLE;
 }
 
-/* ---- what comes in ---- */
+/* ---- what comes in -------------------------------------------------------------------------- */
 
 static int check_amount(const char *name, double x, const char *unit, plb_err_t *err)
 {

@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "measure/placement.h"
+#include "measure/timings.h"
 
 enum { PLB_EVIDENCE_INTERVALS = 7, PLB_EVIDENCE_RIVALS = 5 };
 

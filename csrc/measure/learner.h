@@ -19,8 +19,8 @@
 
 #include "base/err.h"
 #include "measure/evidence.h"
-#include "measure/placement.h"
 #include "measure/speeds.h"
+#include "measure/timings.h"
 
 enum { PLB_LEARNER_PLACEMENTS = 8 }; /* that are remembered */
 

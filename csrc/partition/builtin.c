@@ -7,8 +7,7 @@
 
 enum { MOST_CYCLES = 1000, CYCLES = 3 };
 
-/* ---- repartitioning: a net of each vertex and its present part --------------------------------
- */
+/* ---- repartitioning: a net of each vertex and its present part ------------------------------ */
 
 /* The question with one more vertex a part, fixed there and without weight, and for each vertex a
  * net of its old_cost that holds it to its present part (Catalyurek et al. 2007). */
@@ -89,8 +88,7 @@ out:
     return ret;
 }
 
-/* ---- what both calls do
- * ------------------------------------------------------------------------- */
+/* ---- what both calls do --------------------------------------------------------------------- */
 
 static int cycles_on(const plb_partition_t *in, bool anew, int32_t cycles, plb_tick_fn tick,
                      void *tick_arg, int32_t *part, plb_err_t *err)
@@ -146,8 +144,7 @@ out:
     return ret;
 }
 
-/* ---- as a partitioner
- * ----------------------------------------------------------------------------- */
+/* ---- as a partitioner ----------------------------------------------------------------------- */
 
 static int read_cycles(const plb_partition_t *in, int32_t *cycles, plb_err_t *err)
 {

@@ -125,8 +125,7 @@ out:
     return ret;
 }
 
-/* ---- contraction ------------------------------------------------------------------------------
- */
+/* ---- contraction ---------------------------------------------------------------------------- */
 
 /* A net's pins as a number that their order does not change. */
 static uint64_t fingerprint(const plb_hypergraph_t *self, int32_t e)
@@ -281,8 +280,7 @@ out:
     return ret;
 }
 
-/* ---- clusters ----------------------------------------------------------------------------------
- */
+/* ---- clusters ------------------------------------------------------------------------------- */
 
 enum { LARGE_NET = 400 }; /* says little about what belongs together, and costs its square */
 
@@ -408,8 +406,7 @@ out:
     return ret;
 }
 
-/* ---- connectivity - 1
- * --------------------------------------------------------------------------- */
+/* ---- connectivity - 1 ----------------------------------------------------------------------- */
 
 int plb_hypergraph_connectivity(const plb_hypergraph_t *self, const int32_t *part, int32_t n_parts,
                                 int64_t *out, plb_err_t *err)

@@ -16,8 +16,7 @@ enum {
     WIDE_NET = 1000, /* pins; beyond, its vertices are not woken by a move */
 };
 
-/* ---- a priority queue of vertices that can be re-keyed ----------------------------------------
- */
+/* ---- a priority queue of vertices that can be re-keyed -------------------------------------- */
 
 typedef struct queue {
     int64_t *key;       /* [n_vertices] */
@@ -88,8 +87,7 @@ static void drop(queue_t *q, int32_t v)
     }
 }
 
-/* ---- the state ---------------------------------------------------------------------------------
- */
+/* ---- the state ------------------------------------------------------------------------------ */
 
 typedef struct slot {
     int32_t part, count;
@@ -258,8 +256,7 @@ static void clear_queue(search_t *s)
     }
 }
 
-/* ---- one search --------------------------------------------------------------------------------
- */
+/* ---- one search ----------------------------------------------------------------------------- */
 
 /* From what is in the queue; returns what it won. */
 static int64_t search(search_t *s)
@@ -336,8 +333,7 @@ static int64_t search_round(search_t *s, int32_t *seed)
     return won;
 }
 
-/* ---- growth: one side of a bisection from one vertex -------------------------------------------
- */
+/* ---- growth: one side of a bisection from one vertex ---------------------------------------- */
 
 /* Move vertices from part 1 to part 0, best gain first, until it weighs `target`. */
 static void grow(search_t *s, int32_t start, int64_t target)
@@ -366,8 +362,7 @@ static void grow(search_t *s, int32_t start, int64_t target)
     clear_queue(s);
 }
 
-/* ---- balance
- * ------------------------------------------------------------------------------------ */
+/* ---- balance -------------------------------------------------------------------------------- */
 
 /* The best move of v to any part with room, beside it or not. */
 static int64_t escape(search_t *s, int32_t v, int32_t roomiest, int32_t *to)
@@ -424,8 +419,7 @@ static void relieve(search_t *s, int32_t p)
     clear_queue(s);
 }
 
-/* ---- the call
- * ------------------------------------------------------------------------------------ */
+/* ---- the call ------------------------------------------------------------------------------- */
 
 static void search_free(search_t *s)
 {

@@ -23,8 +23,7 @@ static int64_t total_weight(const plb_hypergraph_t *self)
     return total;
 }
 
-/* ---- limits ------------------------------------------------------------------------------------
- */
+/* ---- limits --------------------------------------------------------------------------------- */
 
 /* The largest load over share when each vertex, heaviest first, goes to the part that is least
  * full: what a partition can keep. */
@@ -89,8 +88,7 @@ out:
     return ret;
 }
 
-/* ---- levels
- * -------------------------------------------------------------------------------------- */
+/* ---- levels --------------------------------------------------------------------------------- */
 
 typedef struct levels {
     plb_hypergraph_t hg[MAX_LEVELS]; /* hg[0] is borrowed */
@@ -264,8 +262,7 @@ out:
     return ret;
 }
 
-/* ---- from nothing: recursive bisection, each of many levels
- * --------------------------------------- */
+/* ---- from nothing: recursive bisection, each of many levels --------------------------------- */
 
 /* The best of some bisections of a coarsest hypergraph: part 0 weighs about `target`. */
 static int bisect_coarsest(const plb_hypergraph_t *hg, const plb_limits_t *limits, int64_t target,

@@ -31,8 +31,7 @@ const plb_partitioner_t *plb_partitioner_find(const char *name)
     return NULL;
 }
 
-/* ---- is it a question? ------------------------------------------------------------------------
- */
+/* ---- is it a question? ---------------------------------------------------------------------- */
 
 /* Values in least ... most, and their sum, counted with a stride, below 2^31. */
 static int check_values(const char *name, const int32_t *x, int64_t n, int32_t stride,
@@ -184,8 +183,7 @@ static int check_taken(const plb_partitioner_t *with, const plb_partition_t *in,
     return PLB_OK;
 }
 
-/* ---- what a library need not see ---------------------------------------------------------------
- */
+/* ---- what a library need not see ------------------------------------------------------------ */
 
 /* Parts that can have something, in order; fewer where there are fewer vertices, those with the
  * lowest numbers. */
@@ -297,8 +295,7 @@ static bool is_connected_at_all(const plb_partition_t *in)
            (in->net_start != NULL && in->net_start[in->n_nets] > 0) || in->n_dims > 0;
 }
 
-/* ---- what comes back -------------------------------------------------------------------------
- */
+/* ---- what comes back ------------------------------------------------------------------------ */
 
 static int check_answer(const plb_partitioner_t *with, const plb_partition_t *in,
                         const int32_t *part, plb_err_t *err)
@@ -383,8 +380,7 @@ out:
     return ret;
 }
 
-/* ---- without a library -------------------------------------------------------------------------
- */
+/* ---- without a library ---------------------------------------------------------------------- */
 
 /* Nothing is connected: vertices in order to parts in order, each as full as its share. */
 static int by_order(const plb_partition_t *in, int32_t *part, plb_err_t *err)

@@ -4,8 +4,7 @@
 
 #include "base/mem.h"
 
-/* ---- are these rows? -------------------------------------------------------------------------
- */
+/* ---- are these rows? ------------------------------------------------------------------------ */
 
 /* Stafford's thirteenth mix of 64 bits, as in SplitMix64. */
 static uint64_t mix(uint64_t x)
@@ -59,8 +58,7 @@ int plb_rows_scan(const plb_rows_t *rows, const char *name, int64_t n_entries, i
     return ret;
 }
 
-/* ---- places ----------------------------------------------------------------------------------
- */
+/* ---- places --------------------------------------------------------------------------------- */
 
 static int32_t place_of(const plb_places_t *p, int64_t object)
 {
@@ -79,8 +77,7 @@ static int32_t place_of(const plb_places_t *p, int64_t object)
     return p->ghost_part[low];
 }
 
-/* ---- a set of numbers from zero on, by open addressing ---------------------------------------
- */
+/* ---- a set of numbers from zero on, by open addressing -------------------------------------- */
 
 typedef struct set {
     int64_t *slot; /* -1: free */
@@ -140,8 +137,7 @@ static void set_pack(set_t *self)
     }
 }
 
-/* ---- counting --------------------------------------------------------------------------------
- */
+/* ---- counting ------------------------------------------------------------------------------- */
 
 int plb_part_sums(const int32_t *part, int64_t n, int32_t n_parts, const double *weight,
                   int32_t n_weights, double *sums, plb_err_t *err)

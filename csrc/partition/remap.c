@@ -43,8 +43,7 @@ static int assign(namer_t *s, plb_err_t *err)
     return plb_assign(&gains, s->room, s->place, err);
 }
 
-/* ---- parts -----------------------------------------------------------------------------------
- */
+/* ---- parts ---------------------------------------------------------------------------------- */
 
 static int check(const plb_new_names_t *in, plb_err_t *err)
 {
@@ -88,8 +87,7 @@ static int by_parts(namer_t *s, plb_err_t *err)
     return ret;
 }
 
-/* ---- ranks -----------------------------------------------------------------------------------
- */
+/* ---- ranks ---------------------------------------------------------------------------------- */
 
 /* The first free name on a rank that fits a part; it stands for all of them. */
 static int32_t free_on(const namer_t *s, int32_t rank, int32_t part)
@@ -136,8 +134,7 @@ static int by_ranks(namer_t *s, plb_err_t *err)
     return ret;
 }
 
-/* ---- all -------------------------------------------------------------------------------------
- */
+/* ---- all ------------------------------------------------------------------------------------ */
 
 /* Who has won no name keeps his own, or has the first free one. */
 static void fill(namer_t *s)

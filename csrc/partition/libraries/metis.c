@@ -129,8 +129,7 @@ static void unmute(void)
 }
 #endif
 
-/* ---- the call --------------------------------------------------------------------------------
- */
+/* ---- the call ------------------------------------------------------------------------------- */
 
 /* The options that the question has. */
 static int set_options(const plb_partition_t *in, idx_t *options, plb_err_t *err)

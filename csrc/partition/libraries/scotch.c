@@ -16,8 +16,7 @@
 _Static_assert(sizeof(SCOTCH_Num) == sizeof(int32_t),
                "Scotch with integers of 32 bits is expected");
 
-/* ---- messages: in place of libscotcherr, which prints -----------------------------------------
- */
+/* ---- messages: in place of libscotcherr, which prints --------------------------------------- */
 
 /* What Scotch said last on this thread. */
 static _Thread_local char said[256];
@@ -85,8 +84,7 @@ static int set_strategy(SCOTCH_Strat *strategy, const plb_partition_t *in, plb_e
     return PLB_OK;
 }
 
-/* ---- parts of unequal size: a complete graph of weighted processors --------------------------
- */
+/* ---- parts of unequal size: a complete graph of weighted processors ------------------------- */
 
 static bool equal_shares(const plb_partition_t *in)
 {

@@ -75,8 +75,7 @@ static void list_fixed(void *data, int n_fixed, int n_gid, ZOLTAN_ID_PTR gid, in
     *ierr = ZOLTAN_OK;
 }
 
-/* ---- hypergraphs -----------------------------------------------------------------------------
- */
+/* ---- hypergraphs ---------------------------------------------------------------------------- */
 
 static void hypergraph_size(void *data, int *n_nets, int *n_pins, int *format, int *ierr)
 {
@@ -121,8 +120,7 @@ static void net_weights(void *data, int n_gid, int n_lid, int n_nets, int dim, Z
     *ierr = ZOLTAN_OK;
 }
 
-/* ---- graphs ----------------------------------------------------------------------------------
- */
+/* ---- graphs --------------------------------------------------------------------------------- */
 
 static void count_edges(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR gid,
                         ZOLTAN_ID_PTR lid, int *count, int *ierr)
@@ -170,8 +168,7 @@ static void list_edges(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR gi
     *ierr = ZOLTAN_OK;
 }
 
-/* ---- points ----------------------------------------------------------------------------------
- */
+/* ---- points --------------------------------------------------------------------------------- */
 
 static int count_dims(void *data, int *ierr)
 {

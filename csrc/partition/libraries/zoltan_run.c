@@ -16,8 +16,7 @@
 /* Zoltan has one stream of random numbers a process, and a process one standard error. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- what it says ----------------------------------------------------------------------------
- */
+/* ---- what it says --------------------------------------------------------------------------- */
 
 static struct {
     FILE *ear; /* made once, as another thread may hold it while we stop listening; its lock is
@@ -91,8 +90,7 @@ static int quoted(int ret, plb_err_t *err)
     return ret;
 }
 
-/* ---- parameters ------------------------------------------------------------------------------
- */
+/* ---- parameters ----------------------------------------------------------------------------- */
 
 static int set_text(struct Zoltan_Struct *zz, const char *name, const char *value, plb_err_t *err)
 {
@@ -166,8 +164,7 @@ out:
 /* PT-Scotch draws from a stream that goes on from call to call; absent where Zoltan has none. */
 extern void SCOTCH_randomReset(void) __attribute__((weak));
 
-/* ---- the call --------------------------------------------------------------------------------
- */
+/* ---- the call ------------------------------------------------------------------------------- */
 
 typedef struct lists {
     int n, *rank, *part;

@@ -17,8 +17,7 @@ typedef struct rows {
 /* Beyond this each rank hears the sums only, and parts keep what names the ranks do not decide. */
 static const int64_t MOST_NUMBERS = 1 << 24;
 
-/* ---- sums ------------------------------------------------------------------------------------
- */
+/* ---- sums ----------------------------------------------------------------------------------- */
 
 static int count(const plb_settle_t *in, double *own, plb_err_t *err)
 {
@@ -83,8 +82,7 @@ out:
     return ret;
 }
 
-/* ---- names -----------------------------------------------------------------------------------
- */
+/* ---- names ---------------------------------------------------------------------------------- */
 
 /* name[] of each part; *changed says whether any has another than its own. */
 static int rename_parts(const plb_settle_t *in, const rows_t *rows, int32_t *name, bool *changed,
@@ -154,8 +152,7 @@ out:
     return ret;
 }
 
-/* ---- lists -----------------------------------------------------------------------------------
- */
+/* ---- lists ---------------------------------------------------------------------------------- */
 
 typedef struct lists {
     int32_t first, own;                         /* parts of this rank */
@@ -324,8 +321,7 @@ out:
     return ret;
 }
 
-/* ---- all -------------------------------------------------------------------------------------
- */
+/* ---- all ------------------------------------------------------------------------------------ */
 
 int plb_settle(const plb_settle_t *in, plb_settled_t *out, plb_err_t *err)
 {

@@ -1,8 +1,8 @@
 /* The hypergraph of a snapshot as libraries want it: a net for each multicast and for each edge
  * (plb_parts_nets). */
 #include "base/mem.h"
+#include "partition/scale.h"
 #include "place/kit/parts.h"
-#include "place/kit/scale.h"
 
 /* Add a pin to the net that ends at `at`, unless it has it or it is none. */
 static int32_t add_pin(plb_parts_t *self, int32_t object, int32_t stamp, int32_t *seen, int32_t at)

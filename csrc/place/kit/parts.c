@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "partition/scale.h"
+#include "place/kit/refine.h"
 #include "place/kit/relabel.h"
-#include "place/kit/scale.h"
-#include "place/strategies/refine.h"
 
 void plb_parts_free(plb_parts_t *self)
 {

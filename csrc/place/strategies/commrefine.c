@@ -27,8 +27,8 @@
 #include "base/mem.h"
 #include "place/kit/affinity.h"
 #include "place/kit/offers.h"
+#include "place/kit/refine.h"
 #include "place/kit/swaps.h"
-#include "place/strategies/refine.h"
 
 enum { TICK = 1 << 12 };
 enum { PARAM_OVERLOAD, PARAM_EXCHANGES, PARAM_ALPHA, PARAM_BETA };

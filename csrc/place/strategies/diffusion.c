@@ -23,9 +23,9 @@
 
 #include "base/heap.h"
 #include "base/mem.h"
+#include "place/kit/gossip.h"
 #include "place/kit/rounds.h"
 #include "place/kit/ties.h"
-#include "place/strategies/gossip.h"
 
 enum { PARAM_NEIGHBOURS = PLB_GOSSIP_N_PARAMS, N_PARAMS };
 

@@ -17,7 +17,7 @@
  *
  *   here: limit = max(overload x average, what no placement can beat)    there: target_max_load
  */
-#include "place/strategies/gossip.h"
+#include "place/kit/gossip.h"
 
 #include <math.h>
 

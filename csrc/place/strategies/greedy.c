@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "place/kit/problem.h"
-#include "place/strategies/refine.h"
+#include "place/kit/refine.h"
 
 enum {
     MAX_CLASSES = 64,

@@ -18,7 +18,7 @@
  * differ by what ends the excess, or else by as much as the partner can take.  Where it is stuck
  * as well, it looks for the lowest threshold that it can meet.
  */
-#include "place/strategies/refine.h"
+#include "place/kit/refine.h"
 
 #include <math.h>
 #include <stddef.h>

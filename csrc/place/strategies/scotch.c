@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "place/kit/parts.h"
-#include "place/strategies/refine.h"
+#include "place/kit/refine.h"
 
 /* ---- refinement ----------------------------------------------------------------------------- */
 

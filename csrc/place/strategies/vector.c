@@ -27,7 +27,7 @@
 #include "base/cpu.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "place/kit/room.h"
+#include "place/kit/memory.h"
 #include "place/strategy.h"
 
 enum { PARAM_OVERLOAD, PARAM_PHASES };
@@ -58,7 +58,7 @@ typedef struct vector {
     top_t *top;                  /* [d] */
     int32_t *rank;               /* [n] */
     int32_t *head, *next, *prev; /* objects of each rank that may migrate; -1: end */
-    plb_room_t room;
+    plb_memory_t memory;
     double work; /* left */
 } vector_t;
 
@@ -95,7 +95,7 @@ static void put(vector_t *self, int32_t i, int32_t r)
     for (int32_t k = 0; k < self->d; k++) {
         self->t[(int64_t)k * self->p + r] += load(self, i, k) * self->pace[r];
     }
-    plb_room_add(&self->room, i, r);
+    plb_memory_add(&self->memory, i, r);
     if (plb_may_migrate(self->in, i)) {
         link_to(self, i, r);
     }
@@ -107,7 +107,7 @@ static void take(vector_t *self, int32_t i)
     for (int32_t k = 0; k < self->d; k++) {
         self->t[(int64_t)k * self->p + r] -= load(self, i, k) * self->pace[r];
     }
-    plb_room_remove(&self->room, i, r);
+    plb_memory_remove(&self->memory, i, r);
     unlink_from(self, i, r);
 }
 
@@ -115,8 +115,8 @@ static void take(vector_t *self, int32_t i)
 static int start_over(vector_t *self, plb_err_t *err)
 {
     const plb_snapshot_t *in = self->in;
-    plb_room_free(&self->room);
-    const int ret = plb_room_init(&self->room, in, in->n_objects + 2 * MOST_ROUNDS, err);
+    plb_memory_free(&self->memory);
+    const int ret = plb_memory_init(&self->memory, in, in->n_objects + 2 * MOST_ROUNDS, err);
     memset(self->t, 0, (size_t)self->d * (size_t)self->p * sizeof *self->t);
     for (int32_t r = 0; r < self->p; r++) {
         self->t[r] = in->background == NULL ? 0.0 : in->background[r];
@@ -178,7 +178,8 @@ static int32_t best_rank(const vector_t *self, int64_t i)
     int32_t best = -1;
     score_ranks(self, self->in->load + i * self->d);
     for (int32_t r = 0; r < self->p; r++) {
-        if ((best < 0 || self->score[r] < self->score[best]) && plb_room_fits(&self->room, i, r)) {
+        if ((best < 0 || self->score[r] < self->score[best]) &&
+            plb_memory_fits(&self->memory, i, r)) {
             best = r;
         }
     }
@@ -194,7 +195,7 @@ static bool fits_at_home(const vector_t *self, int64_t i)
             return false;
         }
     }
-    return plb_room_fits(&self->room, i, r);
+    return plb_memory_fits(&self->memory, i, r);
 }
 
 /* All objects in descending order of size[n]. */
@@ -210,12 +211,12 @@ static int in_order(const vector_t *self, double *size, plb_loads_t *out, plb_er
 
 static int check_fixed(const vector_t *self, plb_err_t *err)
 {
-    for (int32_t r = 0; self->room.left != NULL && r < self->p; r++) {
-        if (self->room.left[r] < 0) {
+    for (int32_t r = 0; self->memory.left != NULL && r < self->p; r++) {
+        if (self->memory.left[r] < 0) {
             return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
                             "rank %d: the objects that may not migrate take %lld bytes more than "
                             "its memory_limit of %lld",
-                            r, (long long)-self->room.left[r],
+                            r, (long long)-self->memory.left[r],
                             (long long)self->in->memory_limit[r]);
         }
     }
@@ -378,14 +379,14 @@ static bool better(step_t x, step_t y)
 
 static bool exchange_fits(vector_t *self, int32_t i, int32_t a, int32_t j, int32_t b)
 {
-    if (self->room.left == NULL) {
+    if (self->memory.left == NULL) {
         return true;
     }
-    plb_room_remove(&self->room, i, a);
-    plb_room_remove(&self->room, j, b);
-    const bool fits = plb_room_fits(&self->room, i, b) && plb_room_fits(&self->room, j, a);
-    plb_room_add(&self->room, i, a);
-    plb_room_add(&self->room, j, b);
+    plb_memory_remove(&self->memory, i, a);
+    plb_memory_remove(&self->memory, j, b);
+    const bool fits = plb_memory_fits(&self->memory, i, b) && plb_memory_fits(&self->memory, j, a);
+    plb_memory_add(&self->memory, i, a);
+    plb_memory_add(&self->memory, j, b);
     return fits;
 }
 
@@ -397,7 +398,7 @@ static void look_for_move(vector_t *self, int32_t a, int32_t k, step_t *best)
         for (int32_t b = 0; b < self->p && load(self, i, k) > 0.0 && self->work > 0.0; b++) {
             if (b != a) {
                 const step_t x = {cost_after(self, i, a, -1, b), i, -1, b};
-                if (better(x, *best) && plb_room_fits(&self->room, i, b)) {
+                if (better(x, *best) && plb_memory_fits(&self->memory, i, b)) {
                     *best = x;
                 }
             }
@@ -471,8 +472,8 @@ static int go_home(vector_t *self, bool *kept, plb_err_t *err)
         }
     }
     *kept = ret == PLB_OK;
-    for (int32_t r = 0; self->room.left != NULL && r < self->p; r++) {
-        *kept = *kept && self->room.left[r] >= 0;
+    for (int32_t r = 0; self->memory.left != NULL && r < self->p; r++) {
+        *kept = *kept && self->memory.left[r] >= 0;
     }
     find_tops(self);
     return ret;
@@ -499,7 +500,7 @@ static void vector_free(vector_t *self)
 {
     PLB_FREE(self->goal, self->per, self->pace, self->t, self->score, self->top, self->head,
              self->next, self->prev);
-    plb_room_free(&self->room);
+    plb_memory_free(&self->memory);
 }
 
 static int run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,

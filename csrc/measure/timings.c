@@ -1,4 +1,4 @@
-#include "measure/placement.h"
+#include "measure/timings.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "partition/scale.h"
 #include "place/kit/parts.h"
-#include "place/kit/scale.h"
 
 /* ---- edges in rows already: those of a sender one behind the other -------------------------- */
 

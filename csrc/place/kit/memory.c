@@ -1,13 +1,13 @@
-#include "place/kit/room.h"
+#include "place/kit/memory.h"
 
 #include <string.h>
 
 #include "base/mem.h"
 
-int plb_room_init(plb_room_t *self, const plb_snapshot_t *in, int64_t pairs, plb_err_t *err)
+int plb_memory_init(plb_memory_t *self, const plb_snapshot_t *in, int64_t pairs, plb_err_t *err)
 {
     int ret = PLB_OK;
-    *self = (plb_room_t){.in = in};
+    *self = (plb_memory_t){.in = in};
     if (in->memory_limit == NULL || (in->memory == NULL && in->block == NULL)) {
         return PLB_OK;
     }
@@ -27,14 +27,14 @@ out:
     return ret;
 }
 
-void plb_room_free(plb_room_t *self)
+void plb_memory_free(plb_memory_t *self)
 {
     PLB_FREE(self->left, self->pair, self->uses);
-    *self = (plb_room_t){0};
+    *self = (plb_memory_t){0};
 }
 
 /* Where the uses of object i's block on rank r are counted, or would be. */
-static uint64_t slot(const plb_room_t *self, int64_t i, int32_t r)
+static uint64_t slot(const plb_memory_t *self, int64_t i, int32_t r)
 {
     const int64_t key = (int64_t)r * self->in->n_blocks + self->in->block[i];
     uint64_t at = ((uint64_t)key * 0x9e3779b97f4a7c15u) >> 20 & self->mask;
@@ -44,28 +44,28 @@ static uint64_t slot(const plb_room_t *self, int64_t i, int32_t r)
     return at;
 }
 
-static bool shares(const plb_room_t *self, int64_t i)
+static bool shares(const plb_memory_t *self, int64_t i)
 {
     return self->in->block != NULL && self->in->block[i] >= 0;
 }
 
-static int64_t own(const plb_room_t *self, int64_t i)
+static int64_t own(const plb_memory_t *self, int64_t i)
 {
     return self->in->memory == NULL ? 0 : self->in->memory[i];
 }
 
-int64_t plb_room_cost(const plb_room_t *self, int64_t i, int32_t r)
+int64_t plb_memory_cost(const plb_memory_t *self, int64_t i, int32_t r)
 {
     const bool brings = shares(self, i) && self->uses[slot(self, i, r)] == 0;
     return own(self, i) + (brings ? self->in->block_bytes[self->in->block[i]] : 0);
 }
 
-void plb_room_add(plb_room_t *self, int64_t i, int32_t r)
+void plb_memory_add(plb_memory_t *self, int64_t i, int32_t r)
 {
     if (self->left == NULL) {
         return;
     }
-    self->left[r] -= plb_room_cost(self, i, r);
+    self->left[r] -= plb_memory_cost(self, i, r);
     if (shares(self, i)) {
         const uint64_t at = slot(self, i, r);
         self->pair[at] = (int64_t)r * self->in->n_blocks + self->in->block[i];
@@ -73,7 +73,7 @@ void plb_room_add(plb_room_t *self, int64_t i, int32_t r)
     }
 }
 
-void plb_room_remove(plb_room_t *self, int64_t i, int32_t r)
+void plb_memory_remove(plb_memory_t *self, int64_t i, int32_t r)
 {
     if (self->left == NULL) {
         return;
@@ -81,5 +81,5 @@ void plb_room_remove(plb_room_t *self, int64_t i, int32_t r)
     if (shares(self, i)) {
         self->uses[slot(self, i, r)]--;
     }
-    self->left[r] += plb_room_cost(self, i, r);
+    self->left[r] += plb_memory_cost(self, i, r);
 }

@@ -1,34 +1,34 @@
 /* Memory that is left on each rank while objects come and go: each takes its own, and the first of
  * those that share a block takes the block too (VT's shared_id, counted once a rank). */
-#ifndef PLB_PLACE_KIT_ROOM_H
-#define PLB_PLACE_KIT_ROOM_H
+#ifndef PLB_PLACE_KIT_MEMORY_H
+#define PLB_PLACE_KIT_MEMORY_H
 
 #include <stdbool.h>
 
 #include "model/snapshot.h"
 
-typedef struct plb_room {
+typedef struct plb_memory {
     const plb_snapshot_t *in;
     int64_t *left; /* [p] bytes, below zero where a limit is not kept; NULL: there are no limits */
     int64_t *pair; /* hash table: rank * n_blocks + block, or -1 */
     int32_t *uses; /* how many objects on that rank use that block */
     uint64_t mask; /* its size - 1 */
-} plb_room_t;
+} plb_memory_t;
 
 /** All ranks empty, for at most `pairs` different (rank, block).  Borrows `in`; free also on
  *  failure. */
-int plb_room_init(plb_room_t *self, const plb_snapshot_t *in, int64_t pairs, plb_err_t *err);
-void plb_room_free(plb_room_t *self);
+int plb_memory_init(plb_memory_t *self, const plb_snapshot_t *in, int64_t pairs, plb_err_t *err);
+void plb_memory_free(plb_memory_t *self);
 
 /** Bytes that object i would take on rank r, where it is not. */
-int64_t plb_room_cost(const plb_room_t *self, int64_t i, int32_t r);
+int64_t plb_memory_cost(const plb_memory_t *self, int64_t i, int32_t r);
 
-static inline bool plb_room_fits(const plb_room_t *self, int64_t i, int32_t r)
+static inline bool plb_memory_fits(const plb_memory_t *self, int64_t i, int32_t r)
 {
-    return self->left == NULL || plb_room_cost(self, i, r) <= self->left[r];
+    return self->left == NULL || plb_memory_cost(self, i, r) <= self->left[r];
 }
 
-void plb_room_add(plb_room_t *self, int64_t i, int32_t r);
-void plb_room_remove(plb_room_t *self, int64_t i, int32_t r);
+void plb_memory_add(plb_memory_t *self, int64_t i, int32_t r);
+void plb_memory_remove(plb_memory_t *self, int64_t i, int32_t r);
 
 #endif

@@ -1,4 +1,4 @@
-#include "partition/fill.h"
+#include "partition/cholesky.h"
 
 #include "base/mem.h"
 
@@ -18,8 +18,8 @@ static int invert(int32_t n, const int32_t *perm, int32_t *at, plb_err_t *err)
     return PLB_OK;
 }
 
-int plb_fill(int32_t n, const int64_t *start, const int32_t *to, const int32_t *perm,
-             int64_t *column, plb_err_t *err)
+int plb_cholesky_fill(int32_t n, const int64_t *start, const int32_t *to, const int32_t *perm,
+                      int64_t *column, plb_err_t *err)
 {
     int ret = PLB_OK;
     int32_t *at = NULL, *parent = NULL, *flag = NULL;

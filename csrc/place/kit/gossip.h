@@ -1,6 +1,6 @@
 /* The agents of GossipLB, for strategies that end with them. */
-#ifndef PLB_PLACE_STRATEGIES_GOSSIP_H
-#define PLB_PLACE_STRATEGIES_GOSSIP_H
+#ifndef PLB_PLACE_KIT_GOSSIP_H
+#define PLB_PLACE_KIT_GOSSIP_H
 
 #include "base/rng.h"
 #include "place/kit/agent.h"

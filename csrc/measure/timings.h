@@ -1,6 +1,6 @@
 /* The times of a program's objects under one placement, as a learner remembers them. */
-#ifndef PLB_MEASURE_PLACEMENT_H
-#define PLB_MEASURE_PLACEMENT_H
+#ifndef PLB_MEASURE_TIMINGS_H
+#define PLB_MEASURE_TIMINGS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Loads and bytes as the whole numbers of 32 bits that partitioning libraries take. */
-#ifndef PLB_PLACE_KIT_SCALE_H
-#define PLB_PLACE_KIT_SCALE_H
+#ifndef PLB_PARTITION_SCALE_H
+#define PLB_PARTITION_SCALE_H
 
 #include <float.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Refinement of a placement, for RefineLB and for strategies that end with it. */
-#ifndef PLB_PLACE_STRATEGIES_REFINE_H
-#define PLB_PLACE_STRATEGIES_REFINE_H
+#ifndef PLB_PLACE_KIT_REFINE_H
+#define PLB_PLACE_KIT_REFINE_H
 
 #include "place/kit/problem.h"
 

@@ -1,6 +1,6 @@
 /* What a sparse factorisation costs in a given order. */
-#ifndef PLB_PARTITION_FILL_H
-#define PLB_PARTITION_FILL_H
+#ifndef PLB_PARTITION_CHOLESKY_H
+#define PLB_PARTITION_CHOLESKY_H
 
 #include <stdint.h>
 
@@ -9,7 +9,7 @@
 /** Entries of each column of the Cholesky factor L, its diagonal among them: column[n] in the new
  *  order.  perm[n]: the new place of each vertex, a permutation; the graph is symmetric.  Time
  *  O(entries of L), memory O(n) (the symbolic half of Davis' LDL, 2005). */
-int plb_fill(int32_t n, const int64_t *start, const int32_t *to, const int32_t *perm,
-             int64_t *column, plb_err_t *err);
+int plb_cholesky_fill(int32_t n, const int64_t *start, const int32_t *to, const int32_t *perm,
+                      int64_t *column, plb_err_t *err);
 
 #endif
