@@ -7,8 +7,6 @@
 #include "decide/decider.h"
 #include "model/metrics.h"
 
-extern const plb_strategy_t plb_strategy_bestfit;
-
 /* A strategy's answer for a snapshot. */
 typedef struct answer {
     int32_t *rank; /* owned */

@@ -55,6 +55,29 @@ struct plb_strategy {
     bool for_equal_objects; /* right only where objects are equal: by its name, never selected */
 };
 
+/* X(name of plb_strategy_*), in the order in which they are listed. */
+#define PLB_STRATEGIES(X)                                                                         \
+    X(none)                                                                                       \
+    X(bestfit)                                                                                    \
+    X(greedy)                                                                                     \
+    X(refine)                                                                                     \
+    X(refine_swap)                                                                                \
+    X(refine_comm)                                                                                \
+    X(comm_aware)                                                                                 \
+    X(vector)                                                                                     \
+    X(power)                                                                                      \
+    X(metis)                                                                                      \
+    X(scotch)                                                                                     \
+    X(scotch_refine)                                                                              \
+    X(zoltan)                                                                                     \
+    X(hypergraph)                                                                                 \
+    X(gossip)                                                                                     \
+    X(hierarchical)                                                                               \
+    X(diffusion)
+#define X(name) extern const plb_strategy_t plb_strategy_##name;
+PLB_STRATEGIES(X)
+#undef X
+
 /** The table, ended by NULL. */
 extern const plb_strategy_t *const plb_strategies[];
 

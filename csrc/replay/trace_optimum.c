@@ -729,7 +729,6 @@ static void change_objects(search_t *self, int64_t section)
 /* GreedyLB places by loads alone: its answer is the same for all states. */
 static bool looks_at_loads_alone(const search_t *self, int32_t which)
 {
-    extern const plb_strategy_t plb_strategy_greedy;
     return self->lay.trace->measured == NULL &&
            self->strategy[which].strategy.run == plb_strategy_greedy.run;
 }

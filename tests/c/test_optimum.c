@@ -94,7 +94,6 @@ static int shift(const plb_strategy_t *self, const plb_snapshot_t *in, const plb
     return PLB_OK;
 }
 
-extern const plb_strategy_t plb_strategy_greedy;
 
 /* The three: loads alone, and known for it; loads alone; the present placement. */
 static void all_strategies(plb_candidate_strategy_t *out)

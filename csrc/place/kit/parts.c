@@ -260,7 +260,7 @@ int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalan
     }
     int ret = plb_problem_repair(&self->problem, out, opts, err);
     if (ret == PLB_OK) {
-        ret = plb_refine_comm_aware(&self->problem, imbalance, false, out, opts, err);
+        ret = plb_refine_comm(&self->problem, imbalance, false, NULL, out, opts, err);
     }
     return ret == PLB_OK ? plb_refine_swap(&self->problem, imbalance, out, opts, err) : ret;
 }

@@ -386,3 +386,10 @@ out:
     plb_free(heap.item);
     return ret;
 }
+
+int plb_problem_present(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
+                        plb_err_t *err)
+{
+    memcpy(rank, self->in->rank, (size_t)self->in->n_objects * sizeof *rank);
+    return plb_problem_repair(self, rank, opts, err);
+}

@@ -47,4 +47,8 @@ int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t 
 int plb_problem_repair(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
                        plb_err_t *err);
 
+/** Start from the present placement, made to keep the memory limits. */
+int plb_problem_present(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
+                        plb_err_t *err);
+
 #endif

@@ -1,4 +1,4 @@
-/* Refinement of a placement, for RefineLB and for strategies that end with it. */
+/* Refinement of a placement: few moves from overloaded ranks to ranks with room. */
 #ifndef PLB_PLACE_KIT_REFINE_H
 #define PLB_PLACE_KIT_REFINE_H
 
@@ -7,18 +7,23 @@
 /* Menon 2.3.1: "typically set as 1.003 times the average load". */
 #define PLB_REFINE_OVERLOAD 1.003
 
-/** Move objects from overloaded ranks, changing rank[n_objects], which keeps to the memory limits
- *  before and after. */
+/* Change rank[n_objects], which keeps the memory limits before and after.  A rank is overloaded
+ * above `overload` times the average. */
+typedef int (*plb_refine_fn)(const plb_problem_t *problem, double overload, int32_t *rank,
+                             const plb_opts_t *opts, plb_err_t *err);
+
+/** RefineLB: move objects away from overloaded ranks. */
 int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank,
                const plb_opts_t *opts, plb_err_t *err);
 
-/** The same, and where no object fits two of unequal load are swapped. */
+/** RefineSwapLB: also swap two objects of unequal load where none can be moved. */
 int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank,
                     const plb_opts_t *opts, plb_err_t *err);
 
-/** As CommAwareRefineLB: objects go to whom they talk to.  Exchanges follow where none fits: up to
- *  a tenth of a second. */
-int plb_refine_comm_aware(const plb_problem_t *problem, double overload, bool exchanges,
-                          int32_t *rank, const plb_opts_t *opts, plb_err_t *err);
+/** CommAwareRefineLB: objects go where their communication partners are.  `exchanges`: where no
+ *  object fits, exchange pairs for up to a tenth of a second.  cost[2]: seconds a message and
+ *  seconds a byte that count as time of the sender (RefineCommLB), or NULL. */
+int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchanges,
+                    const double *cost, int32_t *rank, const plb_opts_t *opts, plb_err_t *err);
 
 #endif

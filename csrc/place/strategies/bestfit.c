@@ -53,8 +53,6 @@ static const double ROUNDING = 1e-12;
  * what a round may leave of the excess, for another one to follow. */
 static const double PART = 0.75;
 
-extern const plb_strategy_t plb_strategy_greedy; /* greedy.c */
-
 typedef struct fitter {
     plb_ranks_t ranks;
     double tolerance;     /* x limit */
@@ -556,8 +554,7 @@ static int try_others(const plb_problem_t *problem, int32_t *rank, double *max,
     const double limit = fmin(*max, own);
     const aim_t aim = {.tolerance = ROUNDING, .limit = limit};
     *max = limit * (1.0 + ROUNDING);
-    memcpy(other, problem->in->rank, size);
-    ret = ret == PLB_OK ? plb_problem_repair(problem, other, opts, err) : ret;
+    ret = ret == PLB_OK ? plb_problem_present(problem, other, opts, err) : ret;
     ret = ret == PLB_OK ? fit(problem, &aim, other, &found, opts, err) : ret;
     if (ret != PLB_OK || (own <= *max && found.max > *max)) {
         goto out;
@@ -575,26 +572,24 @@ out:
 static int place(const plb_problem_t *problem, double above, int32_t *rank, const plb_opts_t *opts,
                  plb_err_t *err)
 {
-    const size_t size = (size_t)problem->in->n_objects * sizeof *rank;
+    int ret = PLB_OK;
     aim_t aim = {.above = above};
     result_t found;
     aim.grain = plb_problem_all_alike(problem) ? plb_grain_common(problem) : 0.0;
-    int ret = set_tolerance(problem, &aim, err);
-    memcpy(rank, problem->in->rank, size);
-    ret = ret == PLB_OK ? plb_problem_repair(problem, rank, opts, err) : ret;
-    ret = ret == PLB_OK ? fit(problem, &aim, rank, &found, opts, err) : ret;
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_TRY(set_tolerance(problem, &aim, err));
+    PLB_TRY(plb_problem_present(problem, rank, opts, err));
+    PLB_TRY(fit(problem, &aim, rank, &found, opts, err));
     const bool close = found.max <= found.limit * (1.0 + CLOSE);
     if (!close) {
-        ret = try_others(problem, rank, &found.max, opts, err);
+        PLB_TRY(try_others(problem, rank, &found.max, opts, err));
     }
-    if (ret == PLB_OK && found.max >= found.before) { /* nobody moves for nothing */
-        memcpy(rank, problem->in->rank, size);
-        return plb_problem_repair(problem, rank, opts, err);
+    if (found.max >= found.before) { /* no move without a gain */
+        ret = plb_problem_present(problem, rank, opts, err);
+    } else if (!close) {
+        ret = plb_home_return(problem, found.max, rank, err);
     }
-    return ret == PLB_OK && !close ? plb_home_return(problem, found.max, rank, err) : ret;
+out:
+    return ret;
 }
 
 static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,

@@ -71,17 +71,14 @@ static void parts_of(const plb_parts_t *parts, const int32_t *rank, int32_t *par
 static int try_near(const plb_parts_t *parts, double imbalance, const plb_opts_t *opts,
                     int32_t *part, int32_t *rank, plb_err_t *err)
 {
-    const plb_snapshot_t *in = parts->problem.in;
-    memcpy(rank, in->rank, (size_t)in->n_objects * sizeof *rank);
-    int ret = plb_problem_repair(&parts->problem, rank, opts, err);
-    if (ret == PLB_OK) {
-        ret = plb_refine_comm_aware(&parts->problem, imbalance, true, rank, opts, err);
-    }
-    if (ret == PLB_OK) {
-        parts_of(parts, rank, part);
-        ret = plb_partition_improve(&parts->question, 1, opts->tick, opts->tick_arg, part, err);
-    }
-    return ret == PLB_OK ? plb_parts_place(parts, part, imbalance, opts, rank, err) : ret;
+    int ret = PLB_OK;
+    PLB_TRY(plb_problem_present(&parts->problem, rank, opts, err));
+    PLB_TRY(plb_refine_comm(&parts->problem, imbalance, true, NULL, rank, opts, err));
+    parts_of(parts, rank, part);
+    PLB_TRY(plb_partition_improve(&parts->question, 1, opts->tick, opts->tick_arg, part, err));
+    ret = plb_parts_place(parts, part, imbalance, opts, rank, err);
+out:
+    return ret;
 }
 
 /* As ScotchLB. */
@@ -135,8 +132,7 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
         near.longest = anew.longest;
     }
     if (near.longest > before) { /* never worse than it was, where that keeps the memory limits */
-        memcpy(anew.rank, in->rank, size);
-        ret = plb_problem_repair(&parts.problem, anew.rank, opts, err);
+        ret = plb_problem_present(&parts.problem, anew.rank, opts, err);
         if (ret == PLB_OK && memcmp(anew.rank, in->rank, size) == 0) {
             memcpy(out, in->rank, size);
         }

@@ -31,7 +31,6 @@
 #include "place/kit/swaps.h"
 
 enum { TICK = 1 << 12 };
-enum { PARAM_OVERLOAD, PARAM_EXCHANGES, PARAM_ALPHA, PARAM_BETA };
 
 /* Excess below this fraction of the threshold is rounding of sums. */
 static const double SLACK = 1e-9;
@@ -396,8 +395,8 @@ out:
     return ret;
 }
 
-static int refine(const plb_problem_t *problem, double overload, bool exchanges,
-                  const double *cost, int32_t *rank, const plb_opts_t *opts, plb_err_t *err)
+int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchanges,
+                    const double *cost, int32_t *rank, const plb_opts_t *opts, plb_err_t *err)
 {
     const plb_snapshot_t *in = problem->in;
     const int32_t p = in->n_ranks;
@@ -441,77 +440,3 @@ out:
     mover_free(&self);
     return ret;
 }
-
-int plb_refine_comm_aware(const plb_problem_t *problem, double overload, bool exchanges,
-                          int32_t *rank, const plb_opts_t *opts, plb_err_t *err)
-{
-    return refine(problem, overload, exchanges, NULL, rank, opts, err);
-}
-
-static int run(const plb_snapshot_t *in, const double *cost, const plb_opts_t *opts, int32_t *out,
-               plb_err_t *err)
-{
-    plb_problem_t problem;
-    int ret = plb_problem_init(&problem, in, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
-    memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
-    ret = plb_problem_repair(&problem, out, opts, err);
-    ret = ret == PLB_OK ? refine(&problem, opts->params[PARAM_OVERLOAD],
-                                 opts->params[PARAM_EXCHANGES] != 0.0, cost, out, opts, err)
-                        : ret;
-    plb_problem_free(&problem);
-    return ret;
-}
-
-static int run_comm_aware(const plb_strategy_t *self, const plb_snapshot_t *in,
-                          const plb_opts_t *opts, int32_t *out, plb_err_t *err)
-{
-    (void)self;
-    const double *cost = opts->params + PARAM_ALPHA;
-    return run(in, cost[0] + cost[1] > 0.0 ? cost : NULL, opts, out, err);
-}
-
-static int run_refine_comm(const plb_strategy_t *self, const plb_snapshot_t *in,
-                           const plb_opts_t *opts, int32_t *out, plb_err_t *err)
-{
-    (void)self;
-    return run(in, opts->params + PARAM_ALPHA, opts, out, err);
-}
-
-#define PARAMS(alpha, beta)                                                                       \
-    {                                                                                             \
-        {"overload", "x average", "a rank above this multiple of the average gives objects away", \
-         1.003,      1.0,         1e6},                                                           \
-            {"exchanges", "", "0: only moves, as in the thesis", 1, 0, 1},                        \
-            {"alpha", "s/message", "time of the sender for a message to another rank",            \
-             alpha,   0.0,         1e6},                                                          \
-            {"beta", "s/byte", "and for each of its bytes", beta, 0.0, 1e6},                      \
-    }
-
-/* CommAwareRefineLB knows no costs unless it is told: then messages are no part of the times. */
-static const plb_param_t aware_params[] = PARAMS(0.0, 0.0);
-static const plb_param_t params[] = PARAMS(2e-6, 1e-10);
-
-const plb_strategy_t plb_strategy_comm_aware = {
-    .name = "CommAwareRefineLB",
-    .help = "objects from overloaded ranks to those with room that they talk to, else to any",
-    .source = "Menon 2.3.4",
-    .family = PLB_REFINEMENT,
-    .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
-    .params = aware_params,
-    .n_params = 4,
-    .run = run_comm_aware,
-};
-
-const plb_strategy_t plb_strategy_refine_comm = {
-    .name = "RefineCommLB",
-    .help = "the same, and what ranks send to others is part of their times",
-    .source = "Menon 2.2",
-    .family = PLB_REFINEMENT,
-    .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
-    .params = params,
-    .n_params = 4,
-    .run = run_refine_comm,
-};

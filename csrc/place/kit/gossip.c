@@ -1,0 +1,506 @@
+/* GossipLB: ranks with room say so to random others, who pass it on; overloaded ranks give objects
+ * to those that they have heard of.  HierarchicalLB: the same within each node first, then among
+ * all ranks.
+ *
+ * In the manner of TemperedLB (Lifflander et al., Optimizing distributed load balancing for
+ * workloads with time-varying imbalance, CLUSTER 2021, after Menon and Kale's Grapevine, SC 2013):
+ * an iteration is some rounds of gossip, then one of transfers, whose receivers are drawn with a
+ * probability that grows with their room.  Differs:
+ * - a transfer is an offer, and the receiver returns what does not fit.  Load that others have
+ *   heard of may be gone; in TemperedLB several givers then overload one receiver, and the maximum
+ *   rises until a later iteration is better.  Here no iteration raises it.
+ * - a rank remembers a bounded number of others, whatever the number of ranks.
+ * - where a giver has more to give than all that it has heard of can take, they take a share of it
+ *   beyond the threshold, up to half of the giver's excess: what lies on few of many ranks spreads
+ *   in a number of iterations that is logarithmic, not linear, in their ratio.
+ * - the objects that leave are the largest that leave no gap: fewest migrations.
+ *
+ *   here: limit = max(overload x average, what no placement can beat)    there: target_max_load
+ */
+#include "place/kit/gossip.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "place/kit/rounds.h"
+
+enum {
+    KNOWN = 8,    /* ranks remembered, times fan-out x rounds */
+    PATIENCE = 3, /* idle iterations in a row before the limit is given up */
+};
+
+/* Excess below this fraction of the limit is rounding of sums. */
+static const double SLACK = 1e-9;
+
+/* Swaps that leave more than this part of the overloaded ranks overloaded are idle. */
+static const double IDLE = 0.9;
+
+/* The search for the lowest limit that can be reached ends when it is known up to this fraction.
+ */
+static const double CLOSE = 0.005;
+
+enum kind {
+    NOTE_ROOM,    /* rank has room for `load` and `memory` */
+    NOTE_CEILING, /* what I offer may be taken up to this time (in `load`) */
+    NOTE_OFFER,   /* an object */
+    NOTE_SWAP,    /* an object, for a smaller one */
+    NOTE_RETURN,  /* an object: the one that did not fit, or the smaller one */
+};
+
+static bool overloaded(const plb_gossip_t *self)
+{
+    return self->agent.load > self->allowed + SLACK * self->limit * self->agent.share->speed;
+}
+
+/* ---- gossip --------------------------------------------------------------------------------- */
+
+/* Ranks that this one may talk to, itself among them. */
+static int32_t n_members(const plb_gossip_t *self)
+{
+    const plb_share_t *share = self->agent.share;
+    return self->within_node && share->n_neighbours > 0 ? share->n_neighbours : share->n_ranks;
+}
+
+static int32_t member(const plb_gossip_t *self, int32_t k)
+{
+    const plb_share_t *share = self->agent.share;
+    return self->within_node && share->n_neighbours > 0 ? share->neighbour[k] : k;
+}
+
+/* Different random others into to[fan_out], all others if there are no more; returns how many. */
+static int draw(plb_gossip_t *self, int32_t *to)
+{
+    const int32_t n = n_members(self);
+    int drawn = 0;
+    if (n - 1 <= self->fan_out) {
+        for (int32_t k = 0; k < n; k++) {
+            if (member(self, k) != self->agent.share->rank) {
+                to[drawn++] = member(self, k);
+            }
+        }
+        return drawn;
+    }
+    while (drawn < self->fan_out) {
+        const int32_t r = member(self, (int32_t)plb_rng_below(&self->rng, (uint64_t)n));
+        bool again = r == self->agent.share->rank;
+        for (int k = 0; k < drawn; k++) {
+            again = again || to[k] == r;
+        }
+        if (!again) {
+            to[drawn++] = r;
+        }
+    }
+    return drawn;
+}
+
+/* Remember a rank with room.  When the memory is full a random one makes way, so that all that
+ * were heard of are remembered with the same probability. */
+static void remember(plb_gossip_t *self, const plb_note_t *note)
+{
+    if (note->rank == self->agent.share->rank) {
+        return;
+    }
+    for (int32_t k = 0; k < self->n_known; k++) {
+        if (self->known[k].rank == note->rank) {
+            return;
+        }
+    }
+    const plb_receiver_t r = {note->rank, false, note->load, note->memory};
+    self->heard++;
+    if (self->n_known < self->most_known) {
+        self->known[self->n_known++] = r;
+        return;
+    }
+    const int64_t k = (int64_t)plb_rng_below(&self->rng, (uint64_t)self->heard);
+    if (k < self->most_known) {
+        self->known[k] = r;
+    }
+}
+
+static int tell(plb_gossip_t *self, int32_t to, plb_receiver_t r, plb_err_t *err)
+{
+    return plb_agent_post(
+        &self->agent,
+        (plb_note_t){
+            .peer = to, .kind = NOTE_ROOM, .rank = r.rank, .load = r.room, .memory = r.memory},
+        err);
+}
+
+/* Tell random others of this rank, if it has room, and of those that it has heard of. */
+static int spread(plb_gossip_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int32_t to[PLB_GOSSIP_MOST_FAN_OUT];
+    const plb_agent_t *agent = &self->agent;
+    const plb_receiver_t me = {agent->share->rank, false, self->allowed - agent->load,
+                               plb_agent_room(agent)};
+    if (me.room <= 0.0 && self->n_known == 0) {
+        return PLB_OK;
+    }
+    const int n = draw(self, to);
+    for (int k = 0; ret == PLB_OK && k < n; k++) {
+        ret = me.room > 0.0 ? tell(self, to[k], me, err) : PLB_OK;
+        for (int32_t j = 0; ret == PLB_OK && j < self->n_known; j++) {
+            ret = self->known[j].rank == to[k] ? PLB_OK : tell(self, to[k], self->known[j], err);
+        }
+    }
+    return ret;
+}
+
+/* ---- offers --------------------------------------------------------------------------------- */
+
+/* One of the ranks that have room for this object, the more room the likelier; -1: none has. */
+static int32_t choose(plb_gossip_t *self, const plb_entry_t *e)
+{
+    double total = 0.0;
+    for (int32_t k = 0; k < self->n_known; k++) {
+        const plb_receiver_t *r = &self->known[k];
+        total += r->room >= e->load && r->memory >= e->memory ? r->room : 0.0;
+    }
+    if (total <= 0.0) {
+        return -1;
+    }
+    double left = plb_rng_uniform(&self->rng) * total;
+    int32_t last = -1;
+    for (int32_t k = 0; k < self->n_known && (last < 0 || left >= 0.0); k++) {
+        const plb_receiver_t *r = &self->known[k];
+        if (r->room >= e->load && r->memory >= e->memory) {
+            left -= r->room;
+            last = k;
+        }
+    }
+    return last;
+}
+
+/* Offer entry k to a known rank with room for it; *offered says whether there is one. */
+static int offer(plb_gossip_t *self, int64_t k, double ceiling, bool *offered, plb_err_t *err)
+{
+    const plb_entry_t e = self->agent.entry[k];
+    const int32_t j = choose(self, &e);
+    int ret = PLB_OK;
+    *offered = j >= 0;
+    if (j < 0) {
+        return PLB_OK;
+    }
+    plb_receiver_t *r = &self->known[j];
+    if (ceiling > self->limit && !r->told) {
+        r->told = true;
+        ret = plb_agent_post(&self->agent,
+                             (plb_note_t){.peer = r->rank, .kind = NOTE_CEILING, .load = ceiling},
+                             err);
+    }
+    ret = ret == PLB_OK ? plb_agent_give(&self->agent, k, r->rank, NOTE_OFFER, err) : ret;
+    r->room -= e.load;
+    r->memory -= e.memory;
+    return ret;
+}
+
+/* Let the known ranks take shares of the excess beyond their room, one share staying here. Returns
+ * the time up to which they may, the limit where their room is enough. */
+static double raise_ceiling(plb_gossip_t *self, double *excess)
+{
+    double total = 0.0;
+    for (int32_t k = 0; k < self->n_known; k++) {
+        total += self->known[k].room;
+    }
+    if (self->within_node || *excess <= total) {
+        return self->limit;
+    }
+    *excess *= self->n_known / (self->n_known + 1.0);
+    for (int32_t k = 0; *excess > total && k < self->n_known; k++) {
+        self->known[k].room *= *excess / total;
+    }
+    return 0.5 * (self->limit + plb_agent_time(&self->agent, self->agent.load));
+}
+
+/* Of entry[n], ascending by load, the first that is at least that long. */
+static int64_t first_at_least(const plb_entry_t *entry, int64_t n, double load)
+{
+    int64_t low = 0, high = n;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (entry[middle].load >= load) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
+/* The smallest object that ends the excess alone, if one does. */
+static int offer_one(plb_gossip_t *self, int64_t n, double excess, double ceiling, bool *offered,
+                     plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double most = 0.0;
+    for (int32_t k = 0; k < self->n_known; k++) {
+        most = fmax(most, self->known[k].room);
+    }
+    *offered = false;
+    const plb_entry_t *entry = self->agent.entry;
+    for (int64_t k = first_at_least(entry, n, excess);
+         ret == PLB_OK && !*offered && k < n && entry[k].load <= most; k++) {
+        ret = offer(self, k, ceiling, offered, err);
+    }
+    return ret;
+}
+
+/* The largest objects that leave no gap, then the smallest that ends what is left. */
+static int offer_several(plb_gossip_t *self, int64_t n, double *excess, double ceiling,
+                         plb_err_t *err)
+{
+    int ret = PLB_OK;
+    bool offered = false;
+    int64_t last = -1;
+    const plb_agent_t *agent = &self->agent;
+    for (int64_t k = n - 1; ret == PLB_OK && *excess > 0.0 && k >= 0; k--) {
+        const double load = agent->entry[k].load;
+        if (load > 0.0 && load <= *excess) {
+            ret = offer(self, k, ceiling, &offered, err);
+            *excess -= offered ? load : 0.0;
+        }
+    }
+    for (int64_t k = 0; ret == PLB_OK && *excess > 0.0 && k < agent->n; k++) {
+        const plb_entry_t *e = &agent->entry[k];
+        if (!e->pinned && e->load >= *excess && (last < 0 || e->load < agent->entry[last].load)) {
+            last = k;
+        }
+    }
+    if (ret == PLB_OK && last >= 0) {
+        const double load = agent->entry[last].load;
+        ret = offer(self, last, ceiling, &offered, err);
+        *excess -= offered ? load : 0.0;
+    }
+    return ret;
+}
+
+/* Nothing fits: a random object to each of some known ranks, for a smaller one. */
+static int offer_swaps(plb_gossip_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_agent_t *agent = &self->agent;
+    const int32_t most = self->n_known < self->fan_out ? self->n_known : self->fan_out;
+    for (int32_t j = 0; ret == PLB_OK && j < most && agent->n > 0; j++) {
+        const int32_t other =
+            j + (int32_t)plb_rng_below(&self->rng, (uint64_t)(self->n_known - j));
+        const plb_receiver_t r = self->known[other];
+        self->known[other] = self->known[j];
+        self->known[j] = r;
+        const int64_t k = (int64_t)plb_rng_below(&self->rng, (uint64_t)agent->n);
+        if (!agent->entry[k].pinned && agent->entry[k].load > 0.0) {
+            ret = plb_agent_give(agent, k, r.rank, NOTE_SWAP, err);
+        }
+    }
+    return ret;
+}
+
+/* Give away what is too much: one object if that is enough, else several. */
+static int offer_excess(plb_gossip_t *self, plb_err_t *err)
+{
+    int64_t n = 0;
+    bool offered = false;
+    plb_agent_t *agent = &self->agent;
+    double excess = agent->load - self->allowed;
+    if (!overloaded(self) || self->n_known == 0) {
+        return PLB_OK;
+    }
+    const double ceiling = raise_ceiling(self, &excess);
+    int ret = plb_agent_sort(agent, &n, err);
+    ret = ret == PLB_OK ? offer_one(self, n, excess, ceiling, &offered, err) : ret;
+    if (ret == PLB_OK && !offered) {
+        ret = offer_several(self, n, &excess, ceiling, err);
+    }
+    return ret == PLB_OK && !offered && self->swapping && excess > 0.0 ? offer_swaps(self, err)
+                                                                       : ret;
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+/* The smallest object that makes room for a larger one, or -1. */
+static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note)
+{
+    const plb_agent_t *agent = &self->agent;
+    const double least = agent->load + note->load - self->allowed;
+    const double most = note->load - SLACK * self->limit * agent->share->speed;
+    int64_t best = -1;
+    for (int64_t k = 0; k < agent->n; k++) {
+        const plb_entry_t *e = &agent->entry[k];
+        if (!e->pinned && e->load >= least && e->load < most && e->memory <= note->memory &&
+            note->memory - e->memory <= plb_agent_room(agent) &&
+            (best < 0 || e->load < agent->entry[best].load)) {
+            best = k;
+        }
+    }
+    return best;
+}
+
+/* Take an object if it fits until `allowed`, or for a smaller one; else it goes back. */
+static int answer_one(plb_gossip_t *self, plb_note_t note, double allowed, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_agent_t *agent = &self->agent;
+    const bool fits = agent->load + note.load <= allowed && note.memory <= plb_agent_room(agent);
+    const int64_t k = !fits && note.kind == NOTE_SWAP ? find_smaller(self, &note) : -1;
+    if (k >= 0) {
+        ret = plb_agent_give(agent, k, note.peer, NOTE_RETURN, err);
+    }
+    if (ret == PLB_OK && (fits || k >= 0)) {
+        self->taken++;
+        return plb_agent_take(agent, &note, err);
+    }
+    note.kind = NOTE_RETURN;
+    return ret == PLB_OK ? plb_agent_post(agent, note, err) : ret;
+}
+
+static int answer(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int32_t from = -1;
+    double allowed = self->allowed;
+    for (int64_t k = 0; ret == PLB_OK && k < n_in; k++) {
+        if (in[k].peer != from) {
+            from = in[k].peer;
+            allowed = self->allowed;
+        }
+        if (in[k].kind == NOTE_CEILING) {
+            allowed = plb_agent_allowed(&self->agent, in[k].load);
+        } else {
+            ret = answer_one(self, in[k], allowed, err);
+        }
+    }
+    return ret;
+}
+
+static int take_back(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    for (int64_t k = 0; ret == PLB_OK && k < n_in; k++) {
+        ret = in[k].kind == NOTE_RETURN ? plb_agent_take(&self->agent, &in[k], err) : PLB_OK;
+    }
+    return ret;
+}
+
+/* ---- an iteration --------------------------------------------------------------------------- */
+
+static void set_limit(plb_gossip_t *self, double limit)
+{
+    self->limit = limit;
+    self->allowed = plb_agent_allowed(&self->agent, limit);
+    self->stalled = 0;
+}
+
+/* This limit was reached, or will not be: look between the highest that was not and the time that
+ * an iteration takes now.  False: they are close enough. */
+static bool next_limit(plb_gossip_t *self, bool reached, double longest)
+{
+    self->failed = reached ? self->failed : self->limit;
+    if (self->failed == 0.0 || longest - self->failed <= CLOSE * self->failed) {
+        return false;
+    }
+    set_limit(self, 0.5 * (self->failed + longest));
+    return true;
+}
+
+/* The tally of the iteration before: is it over?  All ranks come to the same answer. */
+static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
+{
+    const int64_t n_overloaded = all->count[0];
+    const bool idle = self->iteration > 0 &&
+                      (all->count[1] == 0 ||
+                       (self->swapping && (double)n_overloaded > IDLE * self->n_overloaded));
+    self->n_overloaded = (double)n_overloaded;
+    self->stalled = idle ? self->stalled + 1 : 0;
+    if (self->stalled > 0 && self->within_node) { /* what is left has to leave its node */
+        self->within_node = false;
+        self->stalled = 0;
+    }
+    self->swapping = self->swapping || self->stalled > 0;
+    if (self->iteration == self->n_iterations) {
+        return true;
+    }
+    return (n_overloaded == 0 || self->stalled == PATIENCE) &&
+           !next_limit(self, n_overloaded == 0, all->max[0]);
+}
+
+static int begin(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
+{
+    plb_agent_t *agent = &self->agent;
+    if (self->iteration == 0) {
+        set_limit(self, fmax(self->overload * agent->average, agent->least));
+    }
+    const int ret = take_back(self, in, n_in, err);
+    self->n_known = 0;
+    self->heard = 0;
+    agent->mine.count[0] = overloaded(self);
+    agent->mine.count[1] = self->taken;
+    agent->mine.max[0] = plb_agent_time(agent, agent->load);
+    self->taken = 0;
+    return ret == PLB_OK ? spread(self, err) : ret;
+}
+
+int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
+                     const plb_tally_t *all, bool *settled, plb_err_t *err)
+{
+    plb_gossip_t *self = (plb_gossip_t *)agent;
+    const int step = self->step++;
+    if (step == 0) {
+        return begin(self, in, n_in, err);
+    }
+    if (step == 1) {
+        const double limit = self->limit;
+        *settled = is_over(self, all);
+        if (*settled) {
+            return PLB_OK;
+        }
+        if (self->limit != limit) { /* what was said of the old one is void */
+            self->iteration++;
+            self->step = 1;
+            return begin(self, in, n_in, err);
+        }
+    }
+    if (step > self->n_rounds) {
+        self->step = 0;
+        self->iteration++;
+        return answer(self, in, n_in, err);
+    }
+    for (int64_t k = 0; k < n_in; k++) {
+        remember(self, &in[k]);
+    }
+    return step < self->n_rounds ? spread(self, err) : offer_excess(self, err);
+}
+
+/* ---- the agents ----------------------------------------------------------------------------- */
+
+int plb_gossip_start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_gossip_t *self = (plb_gossip_t *)agent;
+    const plb_share_t *share = agent->share;
+    self->overload = opts->params[PLB_GOSSIP_OVERLOAD];
+    self->fan_out = (int)opts->params[PLB_GOSSIP_FAN_OUT];
+    self->n_iterations = (int)opts->params[PLB_GOSSIP_ITERATIONS];
+    /* Rounds after which everybody may have heard of everybody are enough. */
+    double reached = self->fan_out;
+    for (self->n_rounds = 1;
+         self->n_rounds < (int)opts->params[PLB_GOSSIP_ROUNDS] && reached < share->n_ranks - 1;
+         self->n_rounds++) {
+        reached *= self->fan_out;
+    }
+    self->most_known = KNOWN * self->fan_out * self->n_rounds;
+    plb_rng_init(&self->rng, opts->seed);
+    plb_rng_init(&self->rng, plb_rng_next(&self->rng) + (uint64_t)share->rank);
+    PLB_NEW(self->known, self->most_known);
+out:
+    return ret;
+}
+
+int64_t plb_gossip_known(const plb_agent_t *agent)
+{
+    return ((const plb_gossip_t *)agent)->n_known;
+}
+
+void plb_gossip_stop(plb_agent_t *agent)
+{
+    plb_free(((plb_gossip_t *)agent)->known);
+}

@@ -1,0 +1,374 @@
+/* How RefineLB and RefineSwapLB move objects: overloaded ranks give a few to ranks with room.
+ *
+ * Menon 2.2 and 2.3.1: a rank is overloaded above `overload` times the average; only overloaded
+ * ranks are examined, and nobody who receives becomes overloaded.  Dasgupta's algorithm 1: a
+ * max-heap of donors; here also one of receivers, by the load that they can still take.
+ *
+ *   here: allowed[r], the load that rank r may have (ranks.h)    there: avg_load
+ *
+ * The most loaded donor (ties: the lowest rank) gives to the rank with most room (ties: the
+ * lowest): of its objects in order of load (ties: of index) the first that ends its excess in one
+ * move, if that fits, otherwise the last that fits.  When the most loaded donor has nothing that
+ * fits anywhere the iteration cannot become shorter, so that every further move would be for
+ * nothing: the end.  A donor that is below the threshold may receive.
+ *
+ * RefineSwapLB (Menon 2.3.1) does not end there: it "swaps chares between processors in order to
+ * reduce the load on the overloaded processor without overloading the other".  The donor's partner
+ * is, of the 256 ranks with most room, the first with which a swap is possible; the two objects
+ * differ by what ends the excess, or else by as much as the partner can take.  Where it is stuck
+ * as well, it looks for the lowest threshold that it can meet.
+ */
+#include "place/kit/refine.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/mem.h"
+#include "place/kit/offers.h"
+
+enum {
+    TICK = 1 << 14,
+    TRIES = 256, /* ranks looked at for a swap */
+};
+
+/* Excess below this fraction of the threshold is rounding of sums: no reason to move, and what a
+ * receiver may exceed the threshold by stays below what any donor had. */
+static const double SLACK = 1e-9;
+
+/* Part of the limit within which it is not worth looking for a lower maximum. */
+static const double NEAR = 0.01;
+
+typedef struct refiner {
+    plb_ranks_t ranks;
+    plb_offers_t offers; /* of the donors */
+    plb_offers_t others; /* of the other ranks, once a swap is looked for */
+    plb_heap_t donor;    /* key: -seconds */
+    plb_heap_t receiver; /* key: -(allowed - load) */
+    plb_heap_t full;     /* that: receivers that have no memory for any object, but may swap */
+    plb_item_t *aside;   /* [p] receivers without memory for the object at hand */
+    int32_t n_aside;
+    uint8_t *gives;   /* [p] is a donor */
+    uint8_t *returns; /* [p] is none */
+} refiner_t;
+
+static bool overloaded(const refiner_t *self, int32_t r)
+{
+    return plb_ranks_seconds(&self->ranks, r) > self->ranks.limit * (1.0 + SLACK);
+}
+
+static void find_ranks(refiner_t *self)
+{
+    for (int32_t r = 0; r < self->ranks.in->n_ranks; r++) {
+        const double gap = plb_ranks_gap(&self->ranks, r);
+        self->gives[r] = overloaded(self, r);
+        self->returns[r] = !self->gives[r];
+        if (self->gives[r]) {
+            const double seconds = plb_ranks_seconds(&self->ranks, r);
+            self->donor.item[self->donor.n++] = (plb_item_t){-seconds, r};
+        } else if (gap > 0.0) {
+            self->receiver.item[self->receiver.n++] = (plb_item_t){-gap, r};
+        }
+    }
+    plb_heap_build(&self->donor);
+    plb_heap_build(&self->receiver);
+}
+
+/* ---- one move ------------------------------------------------------------------------------- */
+
+/* The first entry of a donor that ends its excess alone. */
+static int64_t first_enough(const refiner_t *self, int32_t donor)
+{
+    const plb_ranks_t *ranks = &self->ranks;
+    int64_t low = self->offers.start[donor], high = self->offers.end[donor];
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (ranks->load[donor] - self->offers.item[middle].key <= ranks->allowed[donor]) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
+/* Behind the last entry of a donor that fits on rank r. */
+static int64_t end_of_fitting(const refiner_t *self, int32_t donor, int32_t r)
+{
+    int64_t low = self->offers.start[donor], high = self->offers.end[donor];
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (plb_ranks_fits(&self->ranks, r, self->offers.item[middle].key)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static void come_back(refiner_t *self)
+{
+    while (self->n_aside > 0) {
+        const plb_item_t back = self->aside[--self->n_aside];
+        const bool any = self->ranks.room[back.id] >= self->ranks.problem->least;
+        plb_heap_push(any ? &self->receiver : &self->full, back);
+    }
+}
+
+/* Bring a rank that can take entry k to the top of the receivers; those with more room for load
+ * but none for its memory step aside. */
+static bool find_receiver(refiner_t *self, int64_t k)
+{
+    const plb_item_t object = self->offers.item[k];
+    while (self->receiver.n > 0 &&
+           plb_ranks_fits(&self->ranks, self->receiver.item[0].id, object.key)) {
+        if (plb_ranks_has_room(&self->ranks, self->receiver.item[0].id, object.id)) {
+            return true;
+        }
+        self->aside[self->n_aside++] = plb_heap_pop(&self->receiver);
+    }
+    come_back(self);
+    return false;
+}
+
+/* What the donor should give; its receiver is then on top.  -1: nothing fits anywhere. */
+static int64_t choose(refiner_t *self, int32_t donor)
+{
+    plb_offers_t *offers = &self->offers;
+    if (self->receiver.n == 0) {
+        return -1;
+    }
+    plb_offers_sort(offers, donor);
+    const int64_t begin = offers->start[donor], end = offers->end[donor];
+    const int64_t fitting = end_of_fitting(self, donor, self->receiver.item[0].id);
+    const int64_t enough = first_enough(self, donor);
+    for (int64_t k = plb_offers_up(offers, donor, enough); k < fitting && k < end;
+         k = plb_offers_up(offers, donor, k + 1)) {
+        if (find_receiver(self, k)) {
+            return k;
+        }
+    }
+    const int64_t last = (enough < fitting ? enough : fitting) - 1;
+    for (int64_t k = plb_offers_down(offers, donor, last); k >= begin;
+         k = plb_offers_down(offers, donor, k - 1)) {
+        if (find_receiver(self, k)) {
+            return k;
+        }
+    }
+    return -1;
+}
+
+/* The top of the donors has given. */
+static void after_move(refiner_t *self, int32_t donor)
+{
+    if (overloaded(self, donor)) {
+        plb_heap_rekey(&self->donor, -plb_ranks_seconds(&self->ranks, donor));
+    } else {
+        plb_heap_pop(&self->donor);
+        plb_heap_push(&self->receiver, (plb_item_t){-plb_ranks_gap(&self->ranks, donor), donor});
+    }
+}
+
+static void move(refiner_t *self, int32_t donor, int64_t k)
+{
+    const int32_t to = self->receiver.item[0].id;
+    plb_offers_take(&self->offers, k);
+    plb_ranks_move(&self->ranks, self->offers.item[k].id, to);
+    plb_heap_rekey(&self->receiver, -plb_ranks_gap(&self->ranks, to));
+    come_back(self);
+    after_move(self, donor);
+}
+
+/* ---- one swap ------------------------------------------------------------------------------- */
+
+/* The swap of the donor with rank r; sum 0: none. */
+static plb_exchange_t find_swap(refiner_t *self, int32_t donor, int32_t r)
+{
+    const double excess = -plb_ranks_gap(&self->ranks, donor);
+    plb_offers_t *theirs = self->gives[r] ? &self->offers : &self->others;
+    return plb_offers_exchange(&self->ranks, &self->offers, donor, theirs, r, excess,
+                               plb_ranks_gap(&self->ranks, r), INT64_MAX);
+}
+
+/* The rank with most room becomes the first of the receivers, also one that is full. */
+static void recall(refiner_t *self)
+{
+    if (self->full.n > 0 &&
+        (self->receiver.n == 0 || plb_item_before(self->full.item[0], self->receiver.item[0]))) {
+        plb_heap_push(&self->receiver, plb_heap_pop(&self->full));
+    }
+}
+
+/* Swap an object of the donor, the top, with one of the rank with most room where that can be;
+ * *done: whether it could. */
+static int swap(refiner_t *self, int32_t donor, bool *done, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_exchange_t found = {-1, -1, 0.0};
+    if (self->others.start == NULL) {
+        ret = plb_offers_init(&self->others, &self->ranks, self->returns, INFINITY, err);
+    }
+    recall(self);
+    while (ret == PLB_OK && found.sum == 0.0 && self->receiver.n > 0 && self->n_aside < TRIES) {
+        found = find_swap(self, donor, self->receiver.item[0].id);
+        if (found.sum == 0.0) {
+            self->aside[self->n_aside++] = plb_heap_pop(&self->receiver);
+            recall(self);
+        }
+    }
+    *done = found.sum > 0.0;
+    if (*done) {
+        const int32_t r = self->receiver.item[0].id;
+        plb_offers_t *theirs = self->gives[r] ? &self->offers : &self->others;
+        plb_offers_take(theirs, found.back);
+        plb_offers_take(&self->offers, found.give);
+        plb_ranks_move(&self->ranks, theirs->item[found.back].id, donor);
+        plb_ranks_move(&self->ranks, self->offers.item[found.give].id, r);
+        plb_heap_rekey(&self->receiver, -plb_ranks_gap(&self->ranks, r));
+    }
+    while (self->n_aside > 0) {
+        plb_heap_push(&self->receiver, self->aside[--self->n_aside]);
+    }
+    if (*done) {
+        after_move(self, donor);
+    }
+    return ret;
+}
+
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+static int move_all(refiner_t *self, bool swaps, const plb_opts_t *opts, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    for (int64_t step = 1; ret == PLB_OK && self->donor.n > 0; step++) {
+        const int32_t donor = self->donor.item[0].id;
+        const int64_t k = choose(self, donor);
+        bool done = k >= 0;
+        if (done) {
+            move(self, donor, k);
+        } else if (swaps) {
+            ret = swap(self, donor, &done, err);
+        }
+        if (!done) {
+            break;
+        }
+        if (step % TICK == 0 && opts->tick != NULL) {
+            ret = opts->tick(opts->tick_arg);
+        }
+    }
+    return ret;
+}
+
+static double total_excess(const refiner_t *self)
+{
+    double sum = 0.0;
+    for (int32_t r = 0; r < self->ranks.in->n_ranks; r++) {
+        sum += overloaded(self, r) ? -plb_ranks_gap(&self->ranks, r) : 0.0;
+    }
+    return sum;
+}
+
+/* Until the most loaded donor is stuck; no object moves twice. */
+static int round_of_moves(refiner_t *self, bool swaps, const plb_opts_t *opts, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    self->donor.n = self->receiver.n = self->full.n = 0;
+    find_ranks(self);
+    if (self->donor.n > 0 && self->receiver.n > 0) {
+        /* what exceeds the largest gap fits nowhere; a bit more, so that rounding loses nothing */
+        const double most = swaps ? INFINITY : -self->receiver.item[0].key * (1.0 + SLACK);
+        ret = plb_offers_init(&self->offers, &self->ranks, self->gives, most, err);
+        ret = ret == PLB_OK ? move_all(self, swaps, opts, err) : ret;
+        plb_offers_free(&self->offers);
+        plb_offers_free(&self->others);
+    }
+    return ret;
+}
+
+/* Below the present limit, if they can.  With swaps, rounds follow as long as each ends a tenth of
+ * what was left of the excess. */
+static int refine_to_limit(refiner_t *self, bool swaps, const plb_opts_t *opts, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double last = INFINITY;
+    for (double excess = total_excess(self); ret == PLB_OK && excess > 0.0 && excess < last;) {
+        ret = round_of_moves(self, swaps, opts, err);
+        last = swaps ? 0.9 * excess : 0.0;
+        excess = total_excess(self);
+    }
+    return ret;
+}
+
+/* The first of the most loaded ranks. */
+static int32_t longest(const refiner_t *self)
+{
+    int32_t best = 0;
+    for (int32_t r = 1; r < self->ranks.in->n_ranks; r++) {
+        const bool more =
+            plb_ranks_seconds(&self->ranks, r) > plb_ranks_seconds(&self->ranks, best);
+        best = more ? r : best;
+    }
+    return best;
+}
+
+/* Where the limit cannot be met, the lowest that can: the middle between the highest that was
+ * missed and where the most loaded rank is now, until they are near.  Few objects a rank, each
+ * above what any rank has room for below the average, are not stuck then. */
+static int lower_the_rest(refiner_t *self, const plb_opts_t *opts, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const double limit = self->ranks.limit;
+    double low = limit;
+    while (ret == PLB_OK) {
+        const int32_t top = longest(self);
+        const double most = plb_ranks_seconds(&self->ranks, top), middle = 0.5 * (low + most);
+        if (most - low <= NEAR * limit || self->ranks.on[top] <= 1) {
+            break;
+        }
+        plb_ranks_allow(&self->ranks, middle);
+        ret = refine_to_limit(self, true, opts, err);
+        low = total_excess(self) > 0.0 ? middle : low;
+    }
+    return ret;
+}
+
+static int refine(const plb_problem_t *problem, double overload, bool swaps, int32_t *rank,
+                  const plb_opts_t *opts, plb_err_t *err)
+{
+    const int32_t p = problem->in->n_ranks;
+    refiner_t self = {0};
+    int ret = plb_ranks_init(&self.ranks, problem, rank, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    PLB_NEW(self.donor.item, p);
+    PLB_NEW(self.receiver.item, p);
+    PLB_NEW(self.full.item, p);
+    PLB_NEW(self.aside, p);
+    PLB_NEW(self.gives, p);
+    PLB_NEW(self.returns, p);
+    plb_ranks_allow(&self.ranks, overload * plb_ranks_average(&self.ranks));
+    ret = refine_to_limit(&self, swaps, opts, err);
+    if (ret == PLB_OK && swaps && total_excess(&self) > 0.0) {
+        ret = lower_the_rest(&self, opts, err);
+    }
+out:
+    plb_ranks_free(&self.ranks);
+    PLB_FREE(self.donor.item, self.receiver.item, self.full.item, self.aside, self.gives,
+             self.returns);
+    return ret;
+}
+
+int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank,
+               const plb_opts_t *opts, plb_err_t *err)
+{
+    return refine(problem, overload, false, rank, opts, err);
+}
+
+int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank,
+                    const plb_opts_t *opts, plb_err_t *err)
+{
+    return refine(problem, overload, true, rank, opts, err);
+}
