@@ -8,6 +8,7 @@
 #include "base/cpu.h"
 #include "base/csr.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/heap.h"
 #include "base/item.h"
 #include "base/mem.h"

@@ -1,11 +1,11 @@
 #include "base/rng.h"
 
+#include "base/hash.h"
+
 static uint64_t splitmix64(uint64_t *x)
 {
-    uint64_t z = (*x += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    *x += 0x9e3779b97f4a7c15u;
+    return plb_mix64(*x);
 }
 
 static uint64_t rotl(uint64_t x, int k)

@@ -52,18 +52,12 @@ static void write_head(const plb_parcel_t *p, char *wire)
 
 static int add_request(plb_requests_t *self, MPI_Request **slot, plb_err_t *err)
 {
-    if (self->n == self->room) {
-        const int room = 2 * self->room + 16;
-        MPI_Request *r = plb_realloc(self->r, (size_t)room, sizeof *r);
-        if (r == NULL) {
-            return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %d requests", room);
-        }
-        self->r = r;
-        self->room = room;
-    }
+    int ret = PLB_OK;
+    PLB_GROW(self->r, self->room, self->n + 1);
     *slot = &self->r[self->n++];
     **slot = MPI_REQUEST_NULL;
-    return PLB_OK;
+out:
+    return ret;
 }
 
 static int all_done(plb_requests_t *self, bool *done, plb_err_t *err)
@@ -92,9 +86,7 @@ static int move_parts(plb_step_t *self, const plb_parcel_t *p, bool receive, plb
             const int n = (int)(left < PIECE ? left : PIECE);
             char *data = (char *)p->part[i] + at;
             MPI_Request *slot = NULL;
-            if ((ret = add_request(&self->parts, &slot, err)) != PLB_OK) {
-                goto out;
-            }
+            PLB_TRY(add_request(&self->parts, &slot, err));
             if (receive) {
                 PLB_MPI(MPI_Irecv(data, n, MPI_BYTE, p->peer, tag, self->comm->comm, slot));
             } else {
@@ -144,9 +136,7 @@ static int send_parcel(plb_step_t *self, const plb_parcel_t *p, plb_err_t *err)
     PLB_NEW(wire, n);
     self->wire[self->n_wires++] = wire;
     write_head(p, wire);
-    if ((ret = add_request(&self->heads, &slot, err)) != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(add_request(&self->heads, &slot, err));
     PLB_MPI(MPI_Issend(wire, (int)n, MPI_BYTE, p->peer, PLB_TAG_HEAD + self->parity,
                        self->comm->comm, slot));
     ret = move_parts(self, p, false, err);
@@ -166,9 +156,7 @@ int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t
         PLB_NEW0(self->wire, n_parcels);
     }
     for (int i = 0; i < n_parcels; i++) {
-        if ((ret = send_parcel(self, &parcel[i], err)) != PLB_OK) {
-            goto out;
-        }
+        PLB_TRY(send_parcel(self, &parcel[i], err));
     }
     self->phase = PLB_STEP_SENDING;
 out:
@@ -186,9 +174,7 @@ static int open_parcel(plb_step_t *self, int source, const char *wire, plb_err_t
     PLB_NEW(p.size, n);
     PLB_NEW0(p.part, n);
     memcpy(p.size, wire + sizeof n, (size_t)n * sizeof *p.size);
-    if ((ret = self->take(self->take_arg, &p, err)) != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(self->take(self->take_arg, &p, err));
     const char *from = wire + (1 + n) * (int64_t)sizeof n;
     for (int i = 0; i < p.n; i++) {
         const int64_t at = used;

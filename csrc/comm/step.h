@@ -17,8 +17,8 @@
 #include <stdbool.h>
 
 #include "base/wait.h"
-#include "measure/stats.h"
 #include "comm/comm.h"
+#include "measure/stats.h"
 
 typedef struct plb_parcel {
     int peer, n;
@@ -31,7 +31,8 @@ typedef int (*plb_take_fn)(void *arg, plb_parcel_t *parcel, plb_err_t *err);
 
 typedef struct plb_requests {
     MPI_Request *r;
-    int n, room;
+    int n;
+    int64_t room;
 } plb_requests_t;
 
 typedef enum plb_phase {

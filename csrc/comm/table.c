@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 enum {
@@ -10,24 +11,15 @@ enum {
     AHEAD = 16, /* ids whose slots are fetched before they are looked at */
 };
 
-/* The finaliser of splitmix64: all bits of the id reach all bits.  The upper ones choose the
- * rank, the lower ones the slot. */
-static inline uint64_t mix(int64_t id)
-{
-    uint64_t x = (uint64_t)id + 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
+/* Of the hash of an id the upper bits choose the rank, the lower ones the slot. */
 int32_t plb_home(int64_t id, int32_t n_ranks)
 {
-    return (int32_t)(((mix(id) >> 32) * (uint64_t)n_ranks) >> 32);
+    return (int32_t)(((plb_hash(id) >> 32) * (uint64_t)n_ranks) >> 32);
 }
 
 static inline int64_t first_slot(const plb_table_t *self, int64_t id)
 {
-    return (int64_t)(mix(id) & (uint64_t)(self->n_slots - 1));
+    return (int64_t)(plb_hash(id) & (uint64_t)(self->n_slots - 1));
 }
 
 /* The slot of an id, or the free one where it would be. */

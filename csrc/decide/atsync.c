@@ -167,15 +167,8 @@ int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *v, int64_t seen, int6
 
 static int record(plb_atsync_t *self, const plb_stats_t *all, int64_t iteration, plb_err_t *err)
 {
-    if (self->n_rows == self->capacity) {
-        const int64_t capacity = 2 * self->capacity + 64;
-        plb_atsync_row_t *row = plb_realloc(self->row, (size_t)capacity, sizeof *row);
-        if (row == NULL) {
-            return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld rows", (long long)capacity);
-        }
-        self->row = row;
-        self->capacity = capacity;
-    }
+    int ret = PLB_OK;
+    PLB_GROW(self->row, self->capacity, self->n_rows + 1);
     self->row[self->n_rows++] = (plb_atsync_row_t){
         .time = all->time_max,
         .max = all->load_max,
@@ -187,7 +180,8 @@ static int record(plb_atsync_t *self, const plb_stats_t *all, int64_t iteration,
         .bytes = (double)all->message_bytes,
         .load = part_of(self, iteration)->total,
     };
-    return PLB_OK;
+out:
+    return ret;
 }
 
 static int decide(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)

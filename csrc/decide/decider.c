@@ -314,17 +314,10 @@ out:
 
 static int make_room(plb_decider_t *self, plb_err_t *err)
 {
-    if (self->n_receipts == self->capacity) {
-        const int64_t capacity = 2 * self->capacity + 16;
-        plb_receipt_t *grown = plb_realloc(self->receipts, (size_t)capacity, sizeof *grown);
-        if (grown == NULL) {
-            return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld receipts",
-                            (long long)capacity);
-        }
-        self->receipts = grown;
-        self->capacity = capacity;
-    }
-    return PLB_OK;
+    int ret = PLB_OK;
+    PLB_GROW(self->receipts, self->capacity, self->n_receipts + 1);
+out:
+    return ret;
 }
 
 static bool is_same(const plb_decider_t *self, const plb_receipt_t *r, plb_decision_kind_t kind)

@@ -2,21 +2,14 @@
 
 #include <stdbool.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 /* ---- are these rows? ------------------------------------------------------------------------ */
 
-/* Stafford's thirteenth mix of 64 bits, as in SplitMix64. */
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
 static uint64_t edge_hash(int64_t from, int64_t to)
 {
-    return mix((uint64_t)from * 0x9e3779b97f4a7c15u + mix((uint64_t)to));
+    return plb_mix64((uint64_t)from * 0x9e3779b97f4a7c15u + plb_mix64((uint64_t)to));
 }
 
 static int check_start(const plb_rows_t *rows, const char *name, int64_t n_entries, plb_err_t *err)
@@ -77,66 +70,6 @@ static int32_t place_of(const plb_places_t *p, int64_t object)
     return p->ghost_part[low];
 }
 
-/* ---- a set of numbers from zero on, by open addressing -------------------------------------- */
-
-typedef struct set {
-    int64_t *slot; /* -1: free */
-    int64_t n, room;
-} set_t;
-
-static int64_t *find(const set_t *self, int64_t value)
-{
-    int64_t at = (int64_t)(mix((uint64_t)value) & (uint64_t)(self->room - 1));
-    while (self->slot[at] >= 0 && self->slot[at] != value) {
-        at = (at + 1) & (self->room - 1);
-    }
-    return &self->slot[at];
-}
-
-static int set_room(set_t *self, int64_t room, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    set_t larger = {NULL, self->n, room};
-    PLB_NEW(larger.slot, room);
-    for (int64_t i = 0; i < room; i++) {
-        larger.slot[i] = -1;
-    }
-    for (int64_t i = 0; i < self->room; i++) {
-        if (self->slot[i] >= 0) {
-            *find(&larger, self->slot[i]) = self->slot[i];
-        }
-    }
-    plb_free(self->slot);
-    *self = larger;
-out:
-    return ret;
-}
-
-static int set_add(set_t *self, int64_t value, plb_err_t *err)
-{
-    if (2 * (self->n + 1) > self->room) {
-        const int ret = set_room(self, 2 * self->room, err);
-        if (ret != PLB_OK) {
-            return ret;
-        }
-    }
-    int64_t *slot = find(self, value);
-    self->n += *slot < 0;
-    *slot = value;
-    return PLB_OK;
-}
-
-/* The values to the front of the slots. */
-static void set_pack(set_t *self)
-{
-    int64_t n = 0;
-    for (int64_t i = 0; i < self->room; i++) {
-        if (self->slot[i] >= 0) {
-            self->slot[n++] = self->slot[i];
-        }
-    }
-}
-
 /* ---- counting ------------------------------------------------------------------------------- */
 
 int plb_part_sums(const int32_t *part, int64_t n, int32_t n_parts, const double *weight,
@@ -163,10 +96,11 @@ int plb_quality_graph(const plb_rows_t *graph, const plb_places_t *places, doubl
                       int64_t *n_pairs, plb_err_t *err)
 {
     int ret = PLB_OK;
-    set_t pairs = {NULL, 0, 0};
+    plb_keys_t pairs = {0};
+    int32_t number;
     int64_t *seen = NULL; /* [part] the last object that has met it, + 1 */
     PLB_NEW0(seen, places->n_parts);
-    PLB_TRY(set_room(&pairs, 64, err));
+    PLB_TRY(plb_keys_init(&pairs, 64, err));
     *volume = 0.0;
     for (int32_t r = 0; r < places->n_parts; r++) {
         cut[r] = cut_weight[r] = 0.0;
@@ -187,17 +121,18 @@ int plb_quality_graph(const plb_rows_t *graph, const plb_places_t *places, doubl
             if (seen[other] != v + 1) {
                 seen[other] = v + 1;
                 *volume += 1.0;
-                PLB_TRY(set_add(&pairs, (int64_t)own * places->n_parts + other, err));
+                const int64_t key = (int64_t)own * places->n_parts + other;
+                PLB_TRY(plb_keys_add(&pairs, key, &number, err));
             }
         }
         boundary[own] += !inner;
     }
-    set_pack(&pairs);
-    *pair = pairs.slot;
+    *pair = pairs.key;
     *n_pairs = pairs.n;
-    pairs.slot = NULL;
+    pairs.key = NULL;
 out:
-    PLB_FREE(pairs.slot, seen);
+    plb_keys_free(&pairs);
+    plb_free(seen);
     return ret;
 }
 

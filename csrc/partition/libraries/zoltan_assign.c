@@ -52,21 +52,6 @@ static int check_box(int64_t i, int32_t n_dims, const double *lo, const double *
     return PLB_OK;
 }
 
-/* Room for all parts behind those `used`. */
-static int make_room(int32_t **part, int64_t *room, int64_t used, int32_t n_parts, plb_err_t *err)
-{
-    if (*room - used >= n_parts) {
-        return PLB_OK;
-    }
-    *room += *room / 2 + n_parts;
-    int32_t *larger = plb_realloc(*part, (size_t)*room, sizeof **part);
-    if (larger == NULL) {
-        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld parts", (long long)*room);
-    }
-    *part = larger;
-    return PLB_OK;
-}
-
 /* met[*n]: the parts that one box meets, by their names, ascending. */
 static int one_box(struct Zoltan_Struct *zz, int32_t n_dims, const double *lo, const double *hi,
                    const int32_t *name, int *met, int *n)
@@ -95,12 +80,9 @@ int plb_zoltan_boxes(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_pa
     start[0] = 0;
     for (int64_t i = 0; ret == PLB_OK && i < n; i++) {
         const double *low = lo + i * n_dims, *high = hi + i * n_dims;
-        ret = check_box(i, n_dims, low, high, err);
-        if (ret == PLB_OK) {
-            ret = make_room(part, &room, start[i], n_parts, err);
-        }
-        if (ret == PLB_OK &&
-            one_box(kept->zz, n_dims, low, high, name, *part + start[i], &met) != ZOLTAN_OK) {
+        PLB_TRY(check_box(i, n_dims, low, high, err));
+        PLB_GROW(*part, room, start[i] + n_parts);
+        if (one_box(kept->zz, n_dims, low, high, name, *part + start[i], &met) != ZOLTAN_OK) {
             ret = PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan does not find box %lld", (long long)i);
         }
         start[i + 1] = start[i] + met;

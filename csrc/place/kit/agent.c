@@ -14,40 +14,23 @@ enum { TELL_WORK, TELL_BOUND, FIRST, WORK, DECIDE };
 
 /* ---- notes and entries ---------------------------------------------------------------------- */
 
-/* Room for one more in an array that doubles. */
-static int grow(void **array, int64_t n, int64_t *room, size_t size, plb_err_t *err)
-{
-    if (n < *room) {
-        return PLB_OK;
-    }
-    const int64_t more = 2 * *room + 16;
-    void *bigger = plb_realloc(*array, (size_t)more, size);
-    if (bigger == NULL) {
-        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld entries", (long long)more);
-    }
-    *array = bigger;
-    *room = more;
-    return PLB_OK;
-}
-
 int plb_agent_post(plb_agent_t *self, plb_note_t note, plb_err_t *err)
 {
-    const int ret =
-        grow((void **)&self->note, self->n_notes, &self->notes_room, sizeof *self->note, err);
-    if (ret == PLB_OK) {
-        self->note[self->n_notes++] = note;
-    }
+    int ret = PLB_OK;
+    PLB_GROW(self->note, self->notes_room, self->n_notes + 1);
+    self->note[self->n_notes++] = note;
+out:
     return ret;
 }
 
 static int add_entry(plb_agent_t *self, plb_entry_t entry, plb_err_t *err)
 {
-    const int ret = grow((void **)&self->entry, self->n, &self->room, sizeof *self->entry, err);
-    if (ret == PLB_OK) {
-        self->entry[self->n++] = entry;
-        self->load += entry.load;
-        self->memory += entry.memory;
-    }
+    int ret = PLB_OK;
+    PLB_GROW(self->entry, self->room, self->n + 1);
+    self->entry[self->n++] = entry;
+    self->load += entry.load;
+    self->memory += entry.memory;
+out:
     return ret;
 }
 

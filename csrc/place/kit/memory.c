@@ -14,14 +14,8 @@ int plb_memory_init(plb_memory_t *self, const plb_snapshot_t *in, int64_t pairs,
     PLB_NEW(self->left, in->n_ranks);
     memcpy(self->left, in->memory_limit, (size_t)in->n_ranks * sizeof *self->left);
     if (in->block != NULL) {
-        uint64_t size = 16;
-        while (size < 2 * (uint64_t)pairs) { /* at most half full */
-            size *= 2;
-        }
-        self->mask = size - 1;
-        PLB_NEW(self->pair, size);
-        PLB_NEW0(self->uses, size);
-        memset(self->pair, 0xff, size * sizeof *self->pair);
+        PLB_TRY(plb_keys_init(&self->pairs, pairs, err));
+        PLB_NEW0(self->uses, self->pairs.room);
     }
 out:
     return ret;
@@ -29,19 +23,9 @@ out:
 
 void plb_memory_free(plb_memory_t *self)
 {
-    PLB_FREE(self->left, self->pair, self->uses);
+    plb_keys_free(&self->pairs);
+    PLB_FREE(self->left, self->uses);
     *self = (plb_memory_t){0};
-}
-
-/* Where the uses of object i's block on rank r are counted, or would be. */
-static uint64_t slot(const plb_memory_t *self, int64_t i, int32_t r)
-{
-    const int64_t key = (int64_t)r * self->in->n_blocks + self->in->block[i];
-    uint64_t at = ((uint64_t)key * 0x9e3779b97f4a7c15u) >> 20 & self->mask;
-    while (self->pair[at] != key && self->pair[at] >= 0) {
-        at = (at + 1) & self->mask;
-    }
-    return at;
 }
 
 static bool shares(const plb_memory_t *self, int64_t i)
@@ -49,27 +33,33 @@ static bool shares(const plb_memory_t *self, int64_t i)
     return self->in->block != NULL && self->in->block[i] >= 0;
 }
 
-static int64_t own(const plb_memory_t *self, int64_t i)
+/* Rank r with the block of object i. */
+static int64_t pair_of(const plb_memory_t *self, int64_t i, int32_t r)
 {
-    return self->in->memory == NULL ? 0 : self->in->memory[i];
+    return (int64_t)r * self->in->n_blocks + self->in->block[i];
+}
+
+static bool brings_block(const plb_memory_t *self, int64_t i, int32_t r)
+{
+    const int32_t k = shares(self, i) ? plb_keys_find(&self->pairs, pair_of(self, i, r)) : -1;
+    return shares(self, i) && (k < 0 || self->uses[k] == 0);
 }
 
 int64_t plb_memory_cost(const plb_memory_t *self, int64_t i, int32_t r)
 {
-    const bool brings = shares(self, i) && self->uses[slot(self, i, r)] == 0;
-    return own(self, i) + (brings ? self->in->block_bytes[self->in->block[i]] : 0);
+    const int64_t own = self->in->memory == NULL ? 0 : self->in->memory[i];
+    return own + (brings_block(self, i, r) ? self->in->block_bytes[self->in->block[i]] : 0);
 }
 
 void plb_memory_add(plb_memory_t *self, int64_t i, int32_t r)
 {
+    int32_t k;
     if (self->left == NULL) {
         return;
     }
     self->left[r] -= plb_memory_cost(self, i, r);
-    if (shares(self, i)) {
-        const uint64_t at = slot(self, i, r);
-        self->pair[at] = (int64_t)r * self->in->n_blocks + self->in->block[i];
-        self->uses[at]++;
+    if (shares(self, i) && plb_keys_add(&self->pairs, pair_of(self, i, r), &k, NULL) == PLB_OK) {
+        self->uses[k]++; /* there is room for all pairs: nothing has been allocated */
     }
 }
 
@@ -79,7 +69,7 @@ void plb_memory_remove(plb_memory_t *self, int64_t i, int32_t r)
         return;
     }
     if (shares(self, i)) {
-        self->uses[slot(self, i, r)]--;
+        self->uses[plb_keys_find(&self->pairs, pair_of(self, i, r))]--;
     }
     self->left[r] += plb_memory_cost(self, i, r);
 }

@@ -5,14 +5,14 @@
 
 #include <stdbool.h>
 
+#include "base/hash.h"
 #include "model/snapshot.h"
 
 typedef struct plb_memory {
     const plb_snapshot_t *in;
     int64_t *left; /* [p] bytes, below zero where a limit is not kept; NULL: there are no limits */
-    int64_t *pair; /* hash table: rank * n_blocks + block, or -1 */
-    int32_t *uses; /* how many objects on that rank use that block */
-    uint64_t mask; /* its size - 1 */
+    plb_keys_t pairs; /* rank * n_blocks + block */
+    int32_t *uses;    /* by pair: how many objects on that rank use that block */
 } plb_memory_t;
 
 /** All ranks empty, for at most `pairs` different (rank, block).  Borrows `in`; free also on

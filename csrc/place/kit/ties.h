@@ -5,30 +5,32 @@
 
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/hash.h"
 
 typedef struct plb_tie {
     int32_t peer, next; /* next < 0: the last of its object */
     double bytes;
 } plb_tie_t;
 
+typedef struct plb_tied {
+    int32_t rank;  /* where the object is, as far as is known */
+    int32_t first; /* its first tie, or -1 */
+} plb_tied_t;
+
 typedef struct plb_ties {
-    int64_t *id;    /* [n] */
-    int32_t *where; /* [n] rank, as far as is known */
-    int32_t *first; /* [n] tie, or -1 */
-    int64_t n, room;
+    plb_keys_t ids;
+    plb_tied_t *object; /* [ids.n] */
+    int64_t room;
     plb_tie_t *tie; /* in lists, one of them of free ones */
     int64_t n_ties, n_used, ties_room;
     int32_t free;
-    int32_t *bucket; /* [n_buckets] hash table of the numbers, -1 where empty */
-    int64_t n_buckets;
 } plb_ties_t;
 
 int plb_ties_init(plb_ties_t *self, int64_t n_objects, int64_t n_ties, plb_err_t *err);
 void plb_ties_free(plb_ties_t *self);
 
-/** The number of an object; one that is new is at `where`. */
-int plb_ties_number(plb_ties_t *self, int64_t id, int32_t where, int32_t *number, plb_err_t *err);
+/** The number of an object; one that is new is on `rank`. */
+int plb_ties_number(plb_ties_t *self, int64_t id, int32_t rank, int32_t *number, plb_err_t *err);
 
 /** The number of an object that was heard of, else -1. */
 int32_t plb_ties_find(const plb_ties_t *self, int64_t id);

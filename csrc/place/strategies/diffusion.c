@@ -153,7 +153,7 @@ static int choose(diffusion_t *self, plb_err_t *err)
     const plb_ties_t *ties = &self->ties;
     PLB_NEW(partner, ties->n_ties);
     for (int64_t k = 0; k < ties->n_ties; k++) {
-        const int32_t where = ties->where[ties->tie[k].peer];
+        const int32_t where = ties->object[ties->tie[k].peer].rank;
         if (where != agent->share->rank) {
             partner[n++] = (partner_t){where, ties->tie[k].bytes};
         }
@@ -315,8 +315,8 @@ static double gain(const diffusion_t *self, int32_t object, int32_t there)
     const plb_ties_t *ties = &self->ties;
     const int32_t here = self->gossip.agent.share->rank;
     double out = 0.0;
-    for (int32_t k = ties->first[object]; k >= 0; k = ties->tie[k].next) {
-        const int32_t rank = ties->where[ties->tie[k].peer];
+    for (int32_t k = ties->object[object].first; k >= 0; k = ties->tie[k].next) {
+        const int32_t rank = ties->object[ties->tie[k].peer].rank;
         out += rank == there ? ties->tie[k].bytes : rank == here ? -ties->tie[k].bytes : 0.0;
     }
     return out;
@@ -346,9 +346,9 @@ static int leaving_init(leaving_t *self, diffusion_t *diffusion, plb_err_t *err)
     }
     PLB_NEW(self->number, agent->n);
     PLB_NEW(self->to, agent->n);
-    PLB_NEW(self->at, diffusion->ties.n);
+    PLB_NEW(self->at, diffusion->ties.ids.n);
     PLB_NEW(self->queue.item, agent->n + diffusion->ties.n_used);
-    memset(self->at, -1, (size_t)diffusion->ties.n * sizeof *self->at);
+    memset(self->at, -1, (size_t)diffusion->ties.ids.n * sizeof *self->at);
     for (int64_t k = 0; k < agent->n; k++) {
         self->number[k] = plb_ties_find(&diffusion->ties, agent->entry[k].id);
         self->to[k] = -1;
@@ -400,8 +400,8 @@ static void line_up(leaving_t *self, const diffusion_t *diffusion, int32_t there
 static void follow(leaving_t *self, diffusion_t *diffusion, int32_t object, int32_t there)
 {
     plb_ties_t *ties = &diffusion->ties;
-    ties->where[object] = there;
-    for (int32_t k = ties->first[object]; k >= 0; k = ties->tie[k].next) {
+    ties->object[object].rank = there;
+    for (int32_t k = ties->object[object].first; k >= 0; k = ties->tie[k].next) {
         const int32_t entry = self->at[ties->tie[k].peer];
         if (entry >= 0 && may_leave(self, &diffusion->gossip.agent, entry)) {
             plb_heap_push(&self->queue, candidate(self, diffusion, entry, there));
@@ -441,13 +441,13 @@ static int send_off(diffusion_t *self, int64_t entry, int32_t object, int32_t to
     int32_t told = -1;
     self->under_way += agent->entry[entry].memory;
     int ret = plb_agent_give(agent, entry, to, NOTE_OBJECT, err);
-    for (int32_t k = ties->first[object]; ret == PLB_OK && k >= 0; k = ties->tie[k].next) {
-        const int32_t peer = ties->tie[k].peer, where = ties->where[peer];
+    for (int32_t k = ties->object[object].first; ret == PLB_OK && k >= 0; k = ties->tie[k].next) {
+        const int32_t peer = ties->tie[k].peer, where = ties->object[peer].rank;
         ret = plb_agent_post(agent,
                              (plb_note_t){.peer = to,
                                           .kind = NOTE_TIE,
-                                          .id = ties->id[object],
-                                          .memory = ties->id[peer],
+                                          .id = ties->ids.key[object],
+                                          .memory = ties->ids.key[peer],
                                           .rank = where,
                                           .load = ties->tie[k].bytes},
                              err);
@@ -455,7 +455,7 @@ static int send_off(diffusion_t *self, int64_t entry, int32_t object, int32_t to
             ret = plb_agent_post(
                 agent,
                 (plb_note_t){
-                    .peer = where, .kind = NOTE_MOVED, .id = ties->id[object], .rank = to},
+                    .peer = where, .kind = NOTE_MOVED, .id = ties->ids.key[object], .rank = to},
                 err);
             told = where;
         }
@@ -513,7 +513,7 @@ static int receive(diffusion_t *self, const plb_note_t *note, plb_err_t *err)
     int32_t object = -1;
     int ret = plb_ties_number(&self->ties, note->id, agent->share->rank, &object, err);
     if (ret == PLB_OK) {
-        self->ties.where[object] = agent->share->rank;
+        self->ties.object[object].rank = agent->share->rank;
         link->flow = note->kind == NOTE_OBJECT ? link->flow + note->load : 0.0;
         ret = plb_agent_take(agent, note, err);
     }
@@ -542,8 +542,8 @@ static int take_in(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_er
         plb_note_t note = in[k];
         const int32_t object = plb_ties_find(&self->ties, note.id);
         if (note.kind == NOTE_MOVED) {
-            if (object >= 0 && self->ties.where[object] != agent->share->rank) {
-                self->ties.where[object] = note.rank;
+            if (object >= 0 && self->ties.object[object].rank != agent->share->rank) {
+                self->ties.object[object].rank = note.rank;
             }
         } else if (note.kind == NOTE_TIE && note.id != refused) {
             ret = tie_with(self, object, note.memory, note.rank, note.load, err);
@@ -637,7 +637,7 @@ static int start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
 static int64_t known(const plb_agent_t *agent)
 {
     const diffusion_t *self = (const diffusion_t *)agent;
-    return plb_gossip_known(agent) + self->n_links + self->ties.n + self->ties.n_used;
+    return plb_gossip_known(agent) + self->n_links + self->ties.ids.n + self->ties.n_used;
 }
 
 static void stop(plb_agent_t *agent)

@@ -1,0 +1,76 @@
+#include "base/hash.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { LEAST = 16, MOST = 1 << 30 };
+
+static int32_t *bucket_of(const plb_keys_t *self, int64_t key)
+{
+    uint64_t b = plb_hash(key) & (uint64_t)(self->n_buckets - 1);
+    while (self->bucket[b] >= 0 && self->key[self->bucket[b]] != key) {
+        b = (b + 1) & (uint64_t)(self->n_buckets - 1);
+    }
+    return &self->bucket[b];
+}
+
+static int reserve(plb_keys_t *self, int64_t room, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int32_t *bucket = NULL;
+    int64_t n_buckets = LEAST;
+    if (room > MOST) {
+        return PLB_FAIL(err, PLB_ERR_RANGE, "%lld keys: expected at most %d", (long long)room,
+                        MOST);
+    }
+    PLB_GROW(self->key, self->room, room);
+    while (n_buckets < 2 * self->room) {
+        n_buckets *= 2;
+    }
+    PLB_NEW(bucket, n_buckets);
+    memset(bucket, -1, (size_t)n_buckets * sizeof *bucket);
+    plb_free(self->bucket);
+    self->bucket = bucket;
+    self->n_buckets = n_buckets;
+    for (int32_t k = 0; k < self->n; k++) {
+        *bucket_of(self, self->key[k]) = k;
+    }
+out:
+    return ret;
+}
+
+int plb_keys_init(plb_keys_t *self, int64_t room, plb_err_t *err)
+{
+    *self = (plb_keys_t){0};
+    return reserve(self, room, err);
+}
+
+void plb_keys_free(plb_keys_t *self)
+{
+    PLB_FREE(self->key, self->bucket);
+    *self = (plb_keys_t){0};
+}
+
+int32_t plb_keys_find(const plb_keys_t *self, int64_t key)
+{
+    return self->n == 0 ? -1 : *bucket_of(self, key);
+}
+
+int plb_keys_add(plb_keys_t *self, int64_t key, int32_t *number, plb_err_t *err)
+{
+    *number = plb_keys_find(self, key);
+    if (*number >= 0) {
+        return PLB_OK;
+    }
+    if (2 * (self->n + 1) > self->n_buckets || self->n == self->room) {
+        const int ret = reserve(self, self->n + 1, err);
+        if (ret != PLB_OK) {
+            return ret;
+        }
+    }
+    *number = (int32_t)self->n++;
+    self->key[*number] = key;
+    *bucket_of(self, key) = *number;
+    return PLB_OK;
+}

@@ -1,0 +1,41 @@
+/* Hashing of 64-bit keys, and a table that numbers keys in the order in which they come. */
+#ifndef PLB_BASE_HASH_H
+#define PLB_BASE_HASH_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+/** All bits of x reach all bits of the result (Stafford's mix 13, the finalizer of SplitMix64). */
+static inline uint64_t plb_mix64(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+/** The hash of a key: 0 does not hash to 0. */
+static inline uint64_t plb_hash(int64_t key)
+{
+    return plb_mix64((uint64_t)key + UINT64_C(0x9e3779b97f4a7c15));
+}
+
+/* Different keys, numbered from 0: open addressing with linear probing, at most half full. */
+typedef struct plb_keys {
+    int64_t *key; /* [n] in the order in which they came */
+    int64_t n, room;
+    int32_t *bucket; /* [n_buckets] numbers, -1 where empty */
+    int64_t n_buckets;
+} plb_keys_t;
+
+/** No keys, with room for `room`.  Also valid as {0}. */
+int plb_keys_init(plb_keys_t *self, int64_t room, plb_err_t *err);
+void plb_keys_free(plb_keys_t *self);
+
+/** The number of a key, or -1. */
+int32_t plb_keys_find(const plb_keys_t *self, int64_t key);
+
+/** The number of a key, which is added if it is new.  PLB_ERR_RANGE: more than 2^30 keys. */
+int plb_keys_add(plb_keys_t *self, int64_t key, int32_t *number, plb_err_t *err);
+
+#endif
