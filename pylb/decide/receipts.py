@@ -217,11 +217,6 @@ class Receipt:
             f"{self.migrations} migrations, cost {sentences.seconds(self.cost)}{saved}>"
         )
 
-    def _repr_html_(self) -> str:
-        from pylb.show import thumbnail
-
-        return thumbnail.of_receipt(self)
-
     def explain(self) -> str:
         """The decision in sentences."""
         return sentences.explain(self)

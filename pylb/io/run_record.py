@@ -216,11 +216,6 @@ class RunRecord:
             f"{len(self.history.balancings)} balancings>"
         )
 
-    def _repr_html_(self) -> str:
-        from pylb.show import thumbnail
-
-        return thumbnail.of_record(self)
-
 
 def trace_arrays(stretches: list[Stretch], known: I64 | None = None) -> Arrays:
     """The fields of the trace whose phases the iterations are.

@@ -347,11 +347,6 @@ class Machine:
 
     # ---- for people ----------------------------------------------------------------------------
 
-    def _repr_html_(self) -> str:
-        from pylb.show import thumbnail
-
-        return thumbnail.of_machine(self)
-
     def __repr__(self) -> str:
         leaf = iter(self.ranks)
         lines = [f"<Machine: {self.n_ranks} ranks on {max(len(self.nodes), 1)} nodes>"]

@@ -253,11 +253,6 @@ class Snapshot:
             f"max/mean {m.max_over_mean:.4g}, iteration {m.max:.4g} s>"
         )
 
-    def _repr_html_(self) -> str:
-        from pylb.show import thumbnail
-
-        return thumbnail.of_snapshot(self)
-
 
 def _optional(n: int, p: int, b: int) -> list[tuple[str, Any, tuple[int, ...]]]:
     """Name, dtype and shape of each field that may be absent."""

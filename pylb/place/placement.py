@@ -56,11 +56,6 @@ class Placement:
             f"({self.bytes} bytes), {self.seconds * 1e3:.3g} ms>"
         )
 
-    def _repr_html_(self) -> str:
-        from pylb.show import thumbnail
-
-        return thumbnail.of_placement(self)
-
 
 def place(
     snapshot: Snapshot,

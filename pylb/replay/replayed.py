@@ -170,11 +170,6 @@ class Replay:
             f"{self.migrations} migrations>"
         )
 
-    def _repr_html_(self) -> str:
-        from pylb.show import thumbnail
-
-        return thumbnail.figure(thumbnail.of_replay(self), repr(self))
-
 
 def replay(
     trace: Trace,

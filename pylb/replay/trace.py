@@ -506,11 +506,6 @@ class Trace:
             f"{len(self.task_load)} tasks, {len(self.edge_src)} edges{dangling}>"
         )
 
-    def _repr_html_(self) -> str:
-        from pylb.show import thumbnail
-
-        return thumbnail.of_trace(self)
-
 
 def _frozen(a: Any) -> Any:
     a.flags.writeable = False

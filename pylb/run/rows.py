@@ -238,11 +238,6 @@ class RowPartition:
             f"{self.counts.max()} each; rank {self.rank} has {self.local.start}:{self.local.stop}>"
         )
 
-    def _repr_html_(self) -> str:
-        from pylb.show import thumbnail
-
-        return thumbnail.of_rows(self)
-
     @property
     def balanced(self) -> bool:
         """Whether the last `redistribute` found nothing to move."""

@@ -1,4 +1,4 @@
-"""Room show: courses, pages, tables, timelines, thumbnails, the settings of the explorer."""
+"""Room show: courses, pages, tables, timelines, the settings of the explorer."""
 
 import csv
 import dataclasses
@@ -461,7 +461,7 @@ def test_progress_on_one_rank_says_how_far_it_is(capsys, monkeypatch):
 # ---- reprs ----
 
 
-def test_everything_shows_itself_with_a_picture(record, trace):
+def test_everything_shows_itself_in_a_few_words(record, trace):
     run = trace.replay("GreedyLB", every=5)
     snapshot = trace[3]
     things = [
@@ -475,16 +475,9 @@ def test_everything_shows_itself_with_a_picture(record, trace):
         pylb.Machine.parse("node:2[speed=1,0.5] rank:2"),
     ]
     for thing in things:
-        html = thing._repr_html_()
-        assert "<svg" in html or "<img" in html
-        assert len(html) < 60_000
-        assert repr(thing).startswith("<")
+        assert repr(thing).startswith(f"<{type(thing).__name__}")
+        assert any(c.isdigit() for c in repr(thing))
         assert len(repr(thing)) < 400
-
-
-def test_hostile_text_is_escaped_in_a_repr():
-    receipt = pylb.Receipt(1, "hold", "<script>alert(1)</script>", "auto")
-    assert "<script>" not in receipt._repr_html_()
 
 
 # ---- records ----
