@@ -13,7 +13,6 @@ import contextlib
 import io
 import json
 import os
-import struct
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -62,7 +61,7 @@ DTYPES = {
 NOT_IN_1 = ("home", "min", "messages", "message_bytes")  # in a record of version 1
 STRETCH = ("first", "iterations", "objects", "edges", "check")  # columns of the table
 CHUNK, MOST_CHUNK = 1024, 1 << 17  # elements
-MOST = 1 << 48  # bytes that a record may claim to have
+MOST = 1 << 40  # bytes that a record may claim to have
 
 
 class Writer:
@@ -251,30 +250,20 @@ def read(path: str | os.PathLike[str]) -> RunRecord:
 
 
 class _Padded(io.FileIO):
-    """A file that reads as zeros behind its end, up to `size`."""
+    """A file that reads as zeros behind its end, so that h5py opens one that was cut short.
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name, "r")
-        self._there = self.size = os.fstat(self.fileno()).st_size
-        self._at = 0
+    What is missing then fails its checksum.
+    """
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
-        self._at = start + offset
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
+        if whence == io.SEEK_END:
+            return super().seek(MOST + offset)
+        return super().seek(offset, whence)
 
     def readinto(self, buffer: Any) -> int:
-        out = memoryview(buffer).cast("B")[: max(self.size - self._at, 0)]
-        n = 0
-        if self._at < self._there:
-            super().seek(self._at)
-            while n < len(out) and (got := super().readinto(out[n:])):
-                n += got
+        out = memoryview(buffer).cast("B")
+        n = super().readinto(out) or 0
         out[n:] = bytes(len(out) - n)
-        self._at += len(out)
         return len(out)
 
 
@@ -282,13 +271,8 @@ class _Padded(io.FileIO):
 def _open(name: str) -> Iterator[Any]:
     h5py = optional.require("h5py")
     with _Padded(name) as file:
-        head = bytearray(48)
-        file.readinto(head)
-        if not head.startswith(SIGNATURE):
+        if file.read(len(SIGNATURE)) != SIGNATURE:
             raise FormatError(f"{name}: no HDF5 file")
-        if head[8] == 0:  # the version of the superblock; the file's end stands at byte 40
-            # Where the file was cut short what is missing reads as zeros, and the checksums tell.
-            file.size = max(file.size, min(struct.unpack("<Q", head[40:48])[0], MOST))
         with h5py.File(file, "r") as opened:
             yield opened
 
