@@ -15,7 +15,6 @@ from pylb import errors
 from pylb._version import __version__
 from pylb.comm import Directory, Found, Pending, Plan, migrate, plan_between
 from pylb.decide import Alternative, Choice, Cycle, History, Receipt, Selector, Trigger, triggers
-from pylb.io import RunRecord
 from pylb.measure import Evaluation, Monitor, evaluate
 from pylb.model import Edges, Machine, Metrics, Multicasts, Snapshot, SpeedModels
 from pylb.partition import (
@@ -30,7 +29,16 @@ from pylb.partition import (
     partition,
 )
 from pylb.place import Placement, Strategy, Traffic, place, strategies, strategy, traffic
-from pylb.replay import GeneratedRun, Imbalance, Optimum, Replay, Trace, optimum, replay
+from pylb.replay import (
+    GeneratedRun,
+    Imbalance,
+    Optimum,
+    Replay,
+    RunRecord,
+    Trace,
+    optimum,
+    replay,
+)
 from pylb.run import (
     AtSync,
     Balancer,

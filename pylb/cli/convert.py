@@ -10,7 +10,7 @@ from pathlib import Path
 from pylb.cli import runs
 from pylb.errors import DomainError
 from pylb.io import h5
-from pylb.io.run_record import RunRecord
+from pylb.replay.run_record import RunRecord
 from pylb.replay.trace import Trace
 from pylb.show import course, tables, timeline
 
@@ -70,7 +70,7 @@ def _write(
     if kind == "vt":
         return runs.trace_of(found).write(target, compress=args.compress)
     if kind == "h5":
-        h5.write(found, target)
+        h5.write(RunRecord.of(found) if isinstance(found, Trace) else found, target)
         return [target]
     shown = course.of(found, title=Path(args.run).resolve().name)
     return tables.write(shown, target) if kind == "csv" else [timeline.write(shown, target)]

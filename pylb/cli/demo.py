@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pylb import console
 from pylb.decide.receipts import Receipt
-from pylb.io.run_record import RunRecord
+from pylb.replay.run_record import RunRecord
 from pylb.run import demo
 from pylb.show.plain import plain
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pylb.errors import DomainError, FormatError, StrategyError, UnknownStrategyError
-from pylb.io.run_record import RunRecord
 from pylb.place.registry import Strategy, find
-from pylb.replay.schedule import Optimum
+from pylb.replay.optima import Optimum
+from pylb.replay.run_record import RunRecord
 from pylb.replay.trace import Trace
 from pylb.show import course
 

@@ -9,7 +9,7 @@ from typing import Any
 from pylb import console
 from pylb.cli import runs
 from pylb.decide.trigger import triggers
-from pylb.replay.schedule import Optimum
+from pylb.replay.optima import Optimum
 from pylb.replay.trace import Trace
 from pylb.show.plain import plain
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pylb import console, optional
 from pylb.errors import DomainError, FormatError
-from pylb.io.run_record import RunRecord
+from pylb.replay.run_record import RunRecord
 from pylb.show import course, live
 from pylb.show.plain import plain
 

@@ -234,14 +234,3 @@ def _candidate(s: Strategy, params: Mapping[str, Any]) -> tuple[Any, ...]:
     values = [] if s.call else s.values(params)
     looks_at = sum(LOOKS_AT[word] for word in s.looks_at)
     return what, s.name, s.family == "refinement", looks_at, values
-
-
-def check_seconds(name: str, value: Any) -> float:
-    """`value`, or DomainError where it is no number of seconds."""
-    try:
-        out = float(value)
-    except (TypeError, ValueError):
-        out = -1.0
-    if not 0.0 <= out <= 1e30:
-        raise DomainError(f"{name} is {value!r}: expected seconds, zero or more")
-    return out

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pylb import _core
 from pylb.errors import DomainError, UnknownStrategyError, nearest
+from pylb.model import checks
 from pylb.place.registry import Param, values_of
 
 Trigger = _core.Trigger
@@ -99,7 +99,8 @@ def make(
             f"every is {every!r} and trigger is {trigger!r}: expected exactly one of them"
         )
     if every is not None:
-        return _make("periodic", {"every": _count(every), **params})
+        count = checks.whole("every", every, 1, "a number of iterations")
+        return _make("periodic", {"every": count, **params})
     if callable(trigger):
         return _of_callable(trigger, params)
     if not isinstance(trigger, str):
@@ -120,13 +121,3 @@ def _of_callable(function: Callable[[Cycle], bool], params: dict[str, Any]) -> T
     if params:
         raise DomainError(f"{next(iter(params))}: a function takes no parameters")
     return Trigger(lambda *row: function(Cycle(*row)), [])
-
-
-def _count(every: Any) -> int:
-    try:
-        out = operator.index(every)
-    except TypeError:
-        out = 0
-    if out < 1 or isinstance(every, bool):
-        raise DomainError(f"every is {every!r}: expected a number of iterations, 1 or more")
-    return out

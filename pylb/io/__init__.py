@@ -1,5 +1,6 @@
-"""Files: run records (HDF5) and the LBDatafile of vt."""
+"""Files to plain arrays and back: run records (HDF5) and the LBDatafile of vt."""
 
-from pylb.io.run_record import RunRecord
+from pylb.io.phases import Phases
+from pylb.io.run_record import Loop, RunData, RunFacts, Stretch
 
-__all__ = ["RunRecord"]
+__all__ = ["Loop", "Phases", "RunData", "RunFacts", "Stretch"]

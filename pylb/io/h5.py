@@ -16,7 +16,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,10 +24,7 @@ from pylb import optional
 from pylb._version import __version__
 from pylb.decide.receipts import History, Receipt
 from pylb.errors import FormatError, MissingFileError
-from pylb.io.run_record import FIGURES, Loop, RunRecord, Stretch, stretches_of
-
-if TYPE_CHECKING:
-    from pylb.replay.trace import Trace
+from pylb.io.run_record import FIGURES, Loop, RunData, Stretch
 
 FORMAT = "pylb run"
 VERSION = 2
@@ -150,40 +147,26 @@ class Writer:
         self._file.close()
 
 
-def write(run: RunRecord | Trace, path: str | os.PathLike[str]) -> None:
-    """A record of a whole run; the file appears when it is complete.
-
-    A trace has no receipts, and its iterations take as long as their slowest rank.
-
-    Raises
-    ------
-    UnknownKeyError
-        Two objects of the trace have the same key.
-    """
-    stretches = run.stretches if isinstance(run, RunRecord) else list(stretches_of(run))
-    rows = _figures(run)
-    history = run.history if isinstance(run, RunRecord) else History()
-    parameters = run.parameters if isinstance(run, RunRecord) else {}
+def write(run: RunData, path: str | os.PathLike[str]) -> None:
+    """Write the record of a whole run; the file appears when it is complete."""
+    figures = run.figures
     part = Path(path).with_name(f".{Path(path).name}.part")
+    n_objects = len(run.stretches[0].key) if run.stretches else 0
+    # Those of the objects that were left stand behind the iteration before.
+    left = [_remaining(keys, end) for end, keys in run.remaining.items()]
+    stretches = sorted([*left, *run.stretches], key=lambda s: (s.first, s.iterations))
     try:
-        writer = Writer(part, run.n_ranks, parameters, len(stretches[0].key) if stretches else 0)
+        writer = Writer(part, run.n_ranks, run.parameters, n_objects)
         try:
-            writer.loops(run.loops if isinstance(run, RunRecord) else [])
-            for s in _with_remaining(run, stretches):
-                writer.append(s, rows[s.first : s.first + s.iterations], history)
-            writer.receipts(history)
+            writer.loops(run.loops)
+            for s in stretches:
+                writer.append(s, figures[s.first : s.first + s.iterations], run.history)
+            writer.receipts(run.history)
         finally:
             writer.close()
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-
-
-def _with_remaining(run: RunRecord | Trace, stretches: list[Stretch]) -> list[Stretch]:
-    """Those of the objects that were left stand behind the iteration before."""
-    left = run.remaining if isinstance(run, RunRecord) else {}
-    more = [_remaining(keys, end) for end, keys in left.items()]
-    return sorted([*more, *stretches], key=lambda s: (s.first, s.iterations))
 
 
 def _remaining(keys: Any, end: int) -> Stretch:
@@ -194,17 +177,6 @@ def _remaining(keys: Any, end: int) -> Stretch:
     sizes = np.zeros(n, np.int64), np.full(n, -1, np.int64), np.ones(n, bool)
     facts = end, keys, zeros, *sizes, np.zeros((0, n)), none, none
     return Stretch(*facts, np.zeros(0), np.zeros(0), zeros)
-
-
-def _figures(run: RunRecord | Trace) -> Any:
-    """(m, 8): `FIGURES` of each iteration."""
-    if isinstance(run, RunRecord):
-        return np.stack([getattr(run, name) for name in FIGURES], axis=1)
-    m = run.replay("none").metrics
-    lowest = np.divide(m["min"], m["max"], out=np.ones_like(m["max"]), where=m["max"] > 0)
-    none = np.zeros(len(lowest))
-    columns = m["max"], m["max"], m["mean"], m["idle_mean"], lowest, m["min"], none, none
-    return np.stack(columns, axis=1)
 
 
 def _check(array: Any) -> int:
@@ -235,8 +207,14 @@ def is_record(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def read(path: str | os.PathLike[str]) -> RunRecord:
-    """See `RunRecord.read`."""
+def read(path: str | os.PathLike[str]) -> RunData:
+    """Read a run record; one that was cut short up to its last complete iteration.
+
+    Raises
+    ------
+    MissingFileError, FormatError, MissingPartError
+        No such file; no run record, a newer version, or damaged; h5py is absent.
+    """
     name = os.fspath(path)
     try:
         with _open(name) as file:
@@ -277,7 +255,7 @@ def _open(name: str) -> Iterator[Any]:
             yield opened
 
 
-def _record(name: str, file: Any) -> RunRecord:
+def _record(name: str, file: Any) -> RunData:
     if file.attrs.get("format") != FORMAT:
         raise FormatError(f"{name}: an HDF5 file, but no run record of pylb")
     version = int(file.attrs["version"])
@@ -290,10 +268,10 @@ def _record(name: str, file: Any) -> RunRecord:
     stretches, table, remaining = _stretches(file, n_ranks, version)
     end = stretches[-1].first + stretches[-1].iterations if stretches else 0
     columns = [np.ascontiguousarray(column) for column in table.T]
-    return RunRecord(
-        n_ranks,
-        json.loads(file.attrs["parameters"]),
-        stretches,
+    return RunData(
+        n_ranks=n_ranks,
+        parameters=json.loads(file.attrs["parameters"]),
+        stretches=stretches,
         **dict(zip(FIGURES, columns, strict=True)),
         history=_history(file, end),
         loops=_loops_of(file, version, end),

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pylb.errors import DomainError, UnknownKeyError
+from pylb.io.phases import Phases
 from pylb.model.snapshot import I32, I64, Snapshot
-
-if TYPE_CHECKING:
-    from pylb.replay.trace import Trace
 
 # Entities get a collection, which also tells them from the task that vt appends to phase 0.
 COLLECTION = 0
@@ -111,7 +109,7 @@ def _edges(s: Snapshot, entity: I32) -> tuple[Any, ...]:
 # ---- text -----------------------------------------------------------------------------------
 
 
-def texts(trace: Trace, rank: I32) -> Callable[[int], bytes]:
+def texts(trace: Phases, rank: I32) -> Callable[[int], bytes]:
     """The text of each rank's file under the placement `rank`, (t,) int32.
 
     An edge is written by the rank of its sender.
@@ -150,7 +148,7 @@ def texts(trace: Trace, rank: I32) -> Callable[[int], bytes]:
     return text
 
 
-def _phase(trace: Trace, i: int, r: int, rank: I32, sender: I32, entities: list[str]) -> str:
+def _phase(trace: Phases, i: int, r: int, rank: I32, sender: I32, entities: list[str]) -> str:
     start, stop = trace.task_ptr[i], trace.task_ptr[i + 1]
     tasks = start + np.flatnonzero(rank[start:stop] == r)
     start, stop = trace.edge_ptr[i], trace.edge_ptr[i + 1]
@@ -184,13 +182,13 @@ def _phase(trace: Trace, i: int, r: int, rank: I32, sender: I32, entities: list[
     )
 
 
-def _types(trace: Trace, edges: I64) -> list[str]:
+def _types(trace: Phases, edges: I64) -> list[str]:
     if trace.edge_type is None:
         return ["SendRecv"] * len(edges)
     return [trace.COMM_TYPES[code] for code in trace.edge_type[edges]]
 
 
-def _user(trace: Trace, tasks: I64) -> list[str]:
+def _user(trace: Phases, tasks: I64) -> list[str]:
     """``user_defined`` of each task, with the comma before it, or nothing."""
     columns = [
         (name, column[tasks].tolist())

@@ -1,8 +1,11 @@
 """Recorded runs as they would have been: replay, best schedules, the protocol simulated."""
 
+from pylb.replay.generated import GeneratedRun, Imbalance
+from pylb.replay.optima import Optimum
 from pylb.replay.protocol import ProtocolDecision, ProtocolRun, protocol_params, simulate_protocol
 from pylb.replay.replayed import Replay, replay
-from pylb.replay.schedule import GeneratedRun, Imbalance, Optimum, optimum
+from pylb.replay.run_record import RunRecord
+from pylb.replay.schedule import optimum
 from pylb.replay.synthetic import hotspot
 from pylb.replay.trace import Trace
 
@@ -13,6 +16,7 @@ __all__ = [
     "ProtocolDecision",
     "ProtocolRun",
     "Replay",
+    "RunRecord",
     "Trace",
     "hotspot",
     "optimum",

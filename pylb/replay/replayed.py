@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,22 +15,20 @@ from numpy.typing import ArrayLike
 from pylb import _core
 from pylb.decide.decider import (
     Decider,
-    Settings,
     StrategyLike,
     TriggerLike,
-    check_seconds,
     settings,
 )
 from pylb.decide.receipts import History
 from pylb.errors import DomainError
+from pylb.io.phases import Phases
 from pylb.io.run_record import Loop
+from pylb.model import checks
 from pylb.model.network import Network
 from pylb.model.snapshot import F64, I32
 from pylb.place.registry import find
-from pylb.replay.schedule import Optimum, regret
-
-if TYPE_CHECKING:
-    from pylb.replay.trace import Trace
+from pylb.replay.optima import Optimum, regret
+from pylb.replay.prices import Prices
 
 _PLAIN: dict[str, Any] = {  # a replay of what is there, for the times of the ranks
     "decider": None,
@@ -84,7 +81,7 @@ class Replay:
     strategy: str
     trigger: str
     foresight: bool
-    trace: Trace
+    trace: Phases
     network: Network
     seed: int
     _times: F64 | None = None
@@ -172,7 +169,7 @@ class Replay:
 
 
 def replay(
-    trace: Trace,
+    trace: Phases,
     strategy: StrategyLike = "auto",
     *,
     every: int | None = None,
@@ -259,8 +256,9 @@ def replay(
         ("alpha", alpha),
         ("beta", beta),
     ]:
-        check_seconds(name, value)
-    lag, seed = _lag_of(lag), _seed_of(seed)
+        checks.seconds(name, value)
+    lag = checks.whole("lag", lag, 0, "a number of iterations", below=2**20)
+    seed = checks.integer("seed", seed)
     trace = _with(trace, speed, background)
     given = None
     if strategy in BASELINES:
@@ -278,7 +276,7 @@ def replay(
             trigger_params=trigger_params,
         )
         given.load()
-    prices = _Prices(trace, cost, tell, (alpha, beta))
+    prices = Prices(trace, cost, tell, (alpha, beta))
     decider = None if given is None else given.decider(trace.n_ranks, prices.network(given))
     core = _core.Replay(
         n_ranks=trace.n_ranks,
@@ -319,7 +317,7 @@ def replay(
 
 def _decisions(
     decider: Decider | None,
-    trace: Trace,
+    trace: Phases,
     strategy: StrategyLike,
     foresight: bool,
     metrics: dict[str, F64],
@@ -347,7 +345,7 @@ def _foreseen(history: History, metrics: dict[str, F64]) -> History:
     return History(out)
 
 
-def _settle(core: Any, trace: Trace, loop: Loop, end: int) -> None:
+def _settle(core: Any, trace: Phases, loop: Loop, end: int) -> None:
     """A loop is over after `end` phases.
 
     Of one that was left early it has to be known which objects were there then; else they are
@@ -359,7 +357,7 @@ def _settle(core: Any, trace: Trace, loop: Loop, end: int) -> None:
         core.settle(None if left is None else np.isin(trace.entity_key, left), early)
 
 
-def _loops(trace: Trace) -> Iterable[tuple[Loop, Trace]]:
+def _loops(trace: Phases) -> Iterable[tuple[Loop, Phases]]:
     """The loops of the run, each with its phases."""
     loops = trace.recorded.loops if trace.recorded else []
     if len(loops) < 2:
@@ -371,112 +369,6 @@ def _loops(trace: Trace) -> Iterable[tuple[Loop, Trace]]:
         yield loop, trace[int(loop.first) : end]
 
 
-class _Prices:
-    """What balancings cost in a replay, and what the decider is told of it."""
-
-    def __init__(
-        self, trace: Trace, cost: float | None, tell: bool, network: tuple[float, float]
-    ) -> None:
-        self._trace = trace
-        self._cost, self._tell = cost, tell
-        self._given = network
-        self._loops = trace.recorded.loops if trace.recorded else []
-
-    def _known(self, name: str) -> float:
-        """The last that was measured; nan: nothing was."""
-        known = [getattr(loop, name) for loop in self._loops]
-        return next((x for x in reversed(known) if not math.isnan(x)), math.nan)
-
-    def network(self, given: Settings | None) -> tuple[float, float]:
-        """By which the choice of a strategy counts messages."""
-        recorded = self._known("alpha"), self._known("beta")
-        if any(self._given) or given is None or not given.selects:
-            return self._given
-        return (0.0, 0.0) if any(map(math.isnan, recorded)) else recorded
-
-    @functools.cached_property
-    def _network(self) -> tuple[float, float]:
-        recorded = self._known("alpha"), self._known("beta")
-        if not any(map(math.isnan, recorded)):
-            return recorded
-        return self._given if any(self._given) else (0.0, copy_speed())
-
-    def model(self) -> tuple[float, float, float, float, float]:
-        """(alpha, beta, steps, handling, pace) of balancings that were not measured."""
-        handling = self._known("handling")
-        pace = self._loops[0].pace if self._loops else 1.0
-        return *self._network, self._steps(), 0.0 if math.isnan(handling) else handling, pace
-
-    def _steps(self) -> float:
-        """Seconds of a balancing that moves nothing: measured, or what those took that moved."""
-        done = [] if self._trace.recorded is None else self._trace.recorded.history.balancings
-        rest = [r.seconds - r.seconds_strategy - r.seconds_migration for r in done if r.moved]
-        known = [max(x, r.seconds_statistics) for x, r in zip(rest, done, strict=False) if x == x]
-        measured = self._known("steps")
-        if known:
-            return float(np.median(known))
-        return 0.0 if math.isnan(measured) else measured
-
-    def foreseen(self, loop: Loop, given: Settings | None) -> float:
-        """Seconds that a first balancing may cost, as the decider is told; nan: it learns."""
-        if given is None or not self._tell:
-            return math.nan
-        if self._cost is not None:
-            return float(self._cost)
-        if not given.foresees:
-            return math.nan
-        if not math.isnan(loop.cost) or not self._loops or loop.first > 0:
-            return loop.cost
-        # A run measures what messages cost only where it chooses among strategies.
-        return self._first_cost(self._network if given.selects else (0.0, 0.0))
-
-    def _first_cost(self, network: tuple[float, float]) -> float:
-        """As a run foresees it, from the objects of the first phase."""
-        t = self._trace
-        if t.n_phases == 0 or t.task_bytes is None or math.isnan(self._known("handling")):
-            return math.nan
-        first = slice(0, int(t.task_ptr[1]))
-        n = np.bincount(t.task_rank[first], minlength=t.n_ranks)
-        nbytes = np.bincount(t.task_rank[first], t.task_bytes[first], t.n_ranks)
-        handling = self._known("handling")
-        return max(
-            _core.first_cost(*network, handling, int(k), int(b), t.n_ranks)
-            for k, b in zip(n.tolist(), nbytes.tolist(), strict=True)
-        )
-
-    def steps(self, given: Settings | None) -> list[tuple[Any, ...]]:
-        """The balancings that the recorded run measured."""
-        if given is None or self._trace.recorded is None:
-            return []
-        names = [s.name for s in given.strategies]
-        return [
-            (
-                r.iteration,
-                names.index(r.strategy),
-                r.migrations,
-                r.bytes,
-                r.seconds_statistics,
-                r.seconds_strategy,
-                r.seconds_migration,
-                r.seconds,
-            )
-            for r in self._trace.recorded.history.balancings
-            if r.strategy in names and not math.isnan(r.seconds)
-        ]
-
-
-@functools.cache
-def copy_speed() -> float:
-    """Seconds that this machine takes to copy a byte: what moving it costs at least."""
-    data = np.zeros(1 << 22, np.uint8)
-    best = math.inf
-    for _ in range(3):
-        start = _core.clock()
-        data.copy()
-        best = min(best, _core.clock() - start)
-    return max(best, 0.0) / data.size
-
-
 def _told(strategy: StrategyLike, alpha: float, beta: float) -> dict[str, float]:
     """What messages cost, for a strategy that can take it into account."""
     if strategy == "auto" or alpha + beta == 0:
@@ -485,30 +377,13 @@ def _told(strategy: StrategyLike, alpha: float, beta: float) -> dict[str, float]
     return {"alpha": alpha, "beta": beta} if {"alpha", "beta"} <= known else {}
 
 
-def _with(trace: Trace, speed: ArrayLike | None, background: ArrayLike | None) -> Trace:
+def _with(trace: Phases, speed: ArrayLike | None, background: ArrayLike | None) -> Phases:
     given: dict[str, Any] = {
-        name: _of_ranks(name, value, trace.n_ranks)
+        name: checks.floats(name, value, trace.n_ranks)
         for name, value in [("speed", speed), ("background", background)]
         if value is not None
     }
     return dataclasses.replace(trace, **given) if given else trace
-
-
-def _lag_of(lag: Any) -> int:
-    try:
-        out = operator.index(lag)
-    except TypeError:
-        out = -1
-    if not 0 <= out < 2**20:
-        raise DomainError(f"lag is {lag!r}: expected a number of iterations, 0 or more")
-    return out
-
-
-def _seed_of(seed: Any) -> int:
-    try:
-        return operator.index(seed)
-    except TypeError:
-        raise DomainError(f"seed is {seed!r}: expected an integer") from None
 
 
 def _check_baseline(
@@ -519,13 +394,3 @@ def _check_baseline(
         raise DomainError(f"{strategy} has no parameter {next(iter(params))!r}: expected none")
     if every is not None or isinstance(trigger, str):
         settings(every=every, trigger=trigger)
-
-
-def _of_ranks(name: str, value: ArrayLike, n_ranks: int) -> F64:
-    try:
-        out = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as why:
-        raise DomainError(f"{name}: expected {n_ranks} numbers; {why}") from None
-    if out.shape != (n_ranks,):
-        raise DomainError(f"{name} has shape {out.shape}: expected ({n_ranks},)")
-    return out

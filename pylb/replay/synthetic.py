@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
 from pylb.errors import DomainError
+from pylb.io.phases import frozen
+from pylb.model import checks
 from pylb.replay.trace import Trace
 
 
@@ -56,7 +57,7 @@ def hotspot(
     >>> trace = pylb.replay.hotspot(n_ranks=8, seed=1)
     """
     p, n, m = (
-        _count(name, value)
+        checks.whole(name, value, 1, "a number")
         for name, value in [("n_ranks", n_ranks), ("n_objects", n_objects), ("n_phases", n_phases)]
     )
     if not width > 0:
@@ -87,13 +88,4 @@ def hotspot(
         "edge_bytes": np.full(2 * m * n, 8192.0),
         "edge_messages": np.ones(2 * m * n),
     }
-    for array in arrays.values():
-        array.flags.writeable = False
-    return Trace(p, **arrays)
-
-
-def _count(name: str, value: Any) -> int:
-    out = operator.index(value)
-    if out < 1:
-        raise DomainError(f"{name} is {out}: expected 1 or more")
-    return out
+    return Trace(p, **{name: frozen(array) for name, array in arrays.items()})

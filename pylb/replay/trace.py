@@ -3,118 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-import operator
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from pylb import _core
-from pylb.errors import DomainError, FormatError, MissingPartError, OutOfRangeError
+from pylb import _core, optional
+from pylb.errors import DomainError, FormatError, OutOfRangeError
 from pylb.io import h5, made, vt
-from pylb.io.run_record import Recorded
-from pylb.model.snapshot import F64, I32, I64, Edges, Snapshot
+from pylb.io.phases import Phases, frozen
+from pylb.model.snapshot import I32, I64, Snapshot
+from pylb.replay.optima import Optimum
+from pylb.replay.recorded import trace_fields
 from pylb.replay.replayed import Replay, replay
-from pylb.replay.schedule import Optimum, optimum
+from pylb.replay.schedule import optimum
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Bool = NDArray[np.bool_]
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Trace:
-    """The phases of a run as a struct of arrays; ``trace[i]`` is phase i as a `Snapshot`.
-
-    An entity is an object of the whole run, numbered once; a task is one entity in one phase.
-    Arrays over tasks and edges hold the phases one behind the other: those of phase i are
-    ``task_ptr[i]:task_ptr[i + 1]``.  All arrays are read-only views of the C core's.
-
-    Attributes
-    ----------
-    n_ranks : int
-    phase_id : (m,) int64
-        As recorded, increasing.
-    entity_key : (n,) int64
-        The id that the record gives the object, or its ``seq_id``.  vt's ids are unsigned: 2**63
-        and above keep their bits and read as negative.  A key is unique unless the record has the
-        same number as ``id`` and as ``seq_id``, or for entities of several types.
-    entity_migratable : (n,) bool
-    entity_home : (n,) int32
-    entity_collection : (n,) int64
-        -1: in no collection.
-    task_ptr : (m + 1,) int64
-    task_entity : (t,) int32
-        In each phase in order of the ranks, then of the record; each entity at most once.
-    task_rank : (t,) int32
-        As recorded.
-    task_home : (t,) int32 or None
-        Where the object was created.  None: where it was when it appeared.
-    task_load : (t,) float64
-        Seconds.
-    task_bytes : (t,) int64 or None
-        What a migration sends: ``task_serialized_bytes``, else ``task_footprint_bytes``, else 0.
-        None where no task has either.
-    task_memory : (t,) int64 or None
-        ``task_footprint_bytes``, else ``task_working_bytes``, else 0.
-    edge_ptr : (m + 1,) int64
-    edge_src, edge_dst : (e,) int32
-        Entities, both of them tasks of the phase.
-    edge_bytes, edge_messages : (e,) float64
-    edge_type : (e,) uint8 or None
-        Index into `COMM_TYPES`.  None: every edge is a SendRecv.
-    dangling_edges : int
-        Communications with an end that is no task of their phase (a node, or an object without a
-        task).  They are in `communications()` and in what `write` writes, but no edges.
-    skipped : tuple of int
-        Ids of phases that the run left out of its record.
-    speed, background : (p,) float64 or None
-        As in a snapshot; a record of vt has neither.
-    measured : (p,) float64 or None
-        Speeds of the ranks, as learned in the run: the loads are seconds on ranks of these speeds.
-        None: the ranks were alike.
-    figures : (m, 8) float64 or None
-        What the run has measured in each phase: `pylb.io.run_record.FIGURES`.
-    recorded : Recorded or None
-        What is known of the run, where pylb recorded it: parameters, loops, receipts.
-    """
-
-    n_ranks: int
-    phase_id: I64
-    entity_key: I64
-    entity_migratable: Bool
-    entity_home: I32
-    entity_collection: I64
-    task_ptr: I64
-    task_entity: I32
-    task_rank: I32
-    task_load: F64
-    task_bytes: I64 | None
-    task_memory: I64 | None
-    edge_ptr: I64
-    edge_src: I32
-    edge_dst: I32
-    edge_bytes: F64
-    edge_messages: F64
-    edge_type: NDArray[np.uint8] | None = None
-    speed: F64 | None = None
-    background: F64 | None = None
-    task_home: I32 | None = None
-    measured: F64 | None = None
-    figures: F64 | None = None
-    recorded: Recorded | None = None
-    dangling_edges: int = 0
-    skipped: tuple[int, ...] = ()
-    _run: vt.Run | None = None
-    _phases: I64 | None = None
-    _repeats: NDArray[np.uint8] | None = None  # csrc/replay/trace.h
-
-    COMM_TYPES: ClassVar[tuple[str, ...]] = _core.VT_COMM_TYPES
+class Trace(Phases):
+    __doc__ = Phases.__doc__
 
     # ---- reading ----------------------------------------------------------------------------
 
@@ -155,7 +67,7 @@ class Trace:
         >>> trace[3].metrics.max_over_mean
         """
         if h5.is_record(path):
-            return h5.read(path).trace
+            return cls(**trace_fields(h5.read(path)))
         return cls._of_run(vt.read(vt.files(path, stem), threads))
 
     @classmethod
@@ -174,7 +86,7 @@ class Trace:
             A key occurs twice in one snapshot.
         """
         fields = made.arrays(list(snapshots))
-        owned = {k: _frozen(v.view()) if hasattr(v, "view") else v for k, v in fields.items()}
+        owned = {k: frozen(v.view()) if hasattr(v, "view") else v for k, v in fields.items()}
         return cls(**owned)
 
     @staticmethod
@@ -190,7 +102,7 @@ class Trace:
         ptr = np.concatenate([[0], np.cumsum(inside)])[a["comm_ptr"]]
         return cls(
             n_ranks=len(run.scans),
-            phase_id=_frozen(run.phase_id),
+            phase_id=frozen(run.phase_id),
             entity_key=a["entity_key"],
             entity_migratable=a["entity_migratable"],
             entity_home=a["entity_home"],
@@ -201,12 +113,12 @@ class Trace:
             task_load=a["task_load"],
             task_bytes=_sizes(a, "task_serialized_bytes", "task_footprint_bytes"),
             task_memory=_sizes(a, "task_footprint_bytes", "task_working_bytes"),
-            edge_ptr=_frozen(ptr.astype(np.int64, copy=False)),
-            edge_src=_frozen(a["comm_src"][keep]),
-            edge_dst=_frozen(a["comm_dst"][keep]),
-            edge_bytes=_frozen(a["comm_bytes"][keep]),
-            edge_messages=_frozen(a["comm_messages"][keep]),
-            edge_type=_frozen(a["comm_type"][keep]),
+            edge_ptr=frozen(ptr.astype(np.int64, copy=False)),
+            edge_src=frozen(a["comm_src"][keep]),
+            edge_dst=frozen(a["comm_dst"][keep]),
+            edge_bytes=frozen(a["comm_bytes"][keep]),
+            edge_messages=frozen(a["comm_messages"][keep]),
+            edge_type=frozen(a["comm_type"][keep]),
             dangling_edges=int(len(inside) - np.count_nonzero(inside)),
             skipped=tuple(run.skipped),
             _run=run,
@@ -215,7 +127,7 @@ class Trace:
 
     def compared(self) -> Trace:
         """The same; what phases have in common is known, for who replays it again and again."""
-        return dataclasses.replace(self, _repeats=_frozen(_core.repeats(self)))
+        return dataclasses.replace(self, _repeats=frozen(_core.repeats(self)))
 
     def replay(self, strategy: Any = "auto", **options: Any) -> Replay:
         """Run through the phases under other decisions: `pylb.replay` of this trace.
@@ -236,102 +148,6 @@ class Trace:
         >>> trace.replay("GreedyLB", trigger="auto", cost=0.1).regret(best)
         """
         return optimum(self, strategy, **options)
-
-    # ---- phases -----------------------------------------------------------------------------
-
-    @property
-    def n_phases(self) -> int:
-        """Number of phases, m."""
-        return len(self.phase_id)
-
-    @property
-    def n_entities(self) -> int:
-        """Number of objects that have a task anywhere, n."""
-        return len(self.entity_key)
-
-    def __len__(self) -> int:
-        return self.n_phases
-
-    def __iter__(self) -> Iterator[Snapshot]:
-        return (self._snapshot(i) for i in range(self.n_phases))
-
-    @overload
-    def __getitem__(self, index: slice) -> Trace: ...
-
-    @overload
-    def __getitem__(self, index: int) -> Snapshot: ...
-
-    def __getitem__(self, index: int | slice) -> Snapshot | Trace:
-        """Phase `index` as a snapshot, or the phases of a slice as a trace."""
-        if isinstance(index, slice):
-            if (index.step or 1) < 0:
-                raise DomainError(f"step of the slice is {index.step}: a trace runs forward")
-            return self._part(np.arange(self.n_phases)[index])
-        return self._snapshot(self._index(index))
-
-    def _index(self, phase: int) -> int:
-        i = operator.index(phase)
-        if not -self.n_phases <= i < self.n_phases:
-            raise OutOfRangeError(f"phase is {i}: expected 0 ... {self.n_phases - 1}")
-        return i % self.n_phases
-
-    def _snapshot(self, i: int) -> Snapshot:
-        t = slice(int(self.task_ptr[i]), int(self.task_ptr[i + 1]))
-        e = slice(int(self.edge_ptr[i]), int(self.edge_ptr[i + 1]))
-        entity = self.task_entity[t]
-        index = np.empty(self.n_entities, np.int32)
-        index[entity] = np.arange(len(entity), dtype=np.int32)
-        return Snapshot(
-            load=self.task_load[t],
-            rank=self.task_rank[t],
-            n_ranks=self.n_ranks,
-            edges=Edges(
-                index[self.edge_src[e]],
-                index[self.edge_dst[e]],
-                self.edge_bytes[e],
-                self.edge_messages[e],
-            ),
-            bytes=None if self.task_bytes is None else self.task_bytes[t],
-            memory=None if self.task_memory is None else self.task_memory[t],
-            migratable=self.entity_migratable[entity],
-            key=self.entity_key[entity],
-            speed=self.speed,
-            background=self.background,
-        )
-
-    def _part(self, phases: I64) -> Trace:
-        """The trace of these phases only; entities keep their numbers."""
-        task_ptr, tasks = vt.rows(self.task_ptr, phases)
-        edge_ptr, edges = vt.rows(self.edge_ptr, phases)
-        of_tasks = (
-            "task_entity",
-            "task_rank",
-            "task_home",
-            "task_load",
-            "task_bytes",
-            "task_memory",
-        )
-        of_edges = ("edge_src", "edge_dst", "edge_bytes", "edge_messages", "edge_type")
-        part = {name: _pick(getattr(self, name), tasks) for name in of_tasks}
-        part.update({name: _pick(getattr(self, name), edges) for name in of_edges})
-        return dataclasses.replace(
-            self,
-            phase_id=_pick(self.phase_id, phases),
-            task_ptr=_frozen(task_ptr),
-            edge_ptr=_frozen(edge_ptr),
-            figures=_pick(self.figures, phases),
-            recorded=None,
-            dangling_edges=self._dangling(phases),
-            _phases=None if self._phases is None else self._phases[phases],
-            _repeats=None,
-            **part,
-        )
-
-    def _dangling(self, phases: I64) -> int:
-        if self._run is None or self._phases is None:
-            return 0
-        comms = np.diff(self._run.arrays["comm_ptr"])[self._phases[phases]]
-        return int(comms.sum() - np.diff(self.edge_ptr)[phases].sum())
 
     # ---- writing ----------------------------------------------------------------------------
 
@@ -447,7 +263,7 @@ class Trace:
             arrays = trace._run.arrays
             _, tasks = vt.rows(arrays["task_ptr"], trace._phases)
             columns.update({k: arrays[k][tasks] for k in _core.VT_USER if k in arrays})
-        return _pandas().DataFrame(columns, copy=False)
+        return optional.require("pandas").DataFrame(columns, copy=False)
 
     def communications(self, phase: int | None = None) -> pd.DataFrame:
         """The communications as a pandas DataFrame, one row each, dangling ones included.
@@ -466,7 +282,7 @@ class Trace:
         MissingPartError
             pandas is absent.
         """
-        pandas = _pandas()
+        pandas = optional.require("pandas")
         trace = self if phase is None else self._one(phase)
         if trace._run is None or trace._phases is None:
             return pandas.DataFrame(trace._edge_columns(), copy=False)
@@ -507,11 +323,6 @@ class Trace:
         )
 
 
-def _frozen(a: Any) -> Any:
-    a.flags.writeable = False
-    return a
-
-
 def _sizes(arrays: dict[str, Any], first: str, second: str) -> I64 | None:
     """Bytes of each task: `first` where recorded, else `second`, else 0; None if nowhere."""
     columns = [arrays[name] for name in (first, second) if name in arrays]
@@ -523,15 +334,3 @@ def _sizes(arrays: dict[str, Any], first: str, second: str) -> I64 | None:
     whole: I64 = np.ceil(np.nan_to_num(out)).astype(np.int64)
     whole.flags.writeable = False
     return whole
-
-
-def _pick(a: Any, rows: Any) -> Any:
-    return None if a is None else _frozen(a[rows])
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise MissingPartError("this needs pandas: pip install pandas") from None
-    return pandas

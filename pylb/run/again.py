@@ -12,7 +12,7 @@ from pylb.decide.decider import Decider, settings
 from pylb.decide.receipts import Receipt
 from pylb.decide.trigger import Cycle
 from pylb.errors import DomainError
-from pylb.io.run_record import RunRecord
+from pylb.io import h5
 from pylb.model.snapshot import I32, Snapshot
 from pylb.place.registry import find
 from pylb.run.objects import Directory
@@ -28,7 +28,7 @@ class Again(Decider):
     """
 
     def __init__(self, path: str | os.PathLike[str], n_ranks: int) -> None:
-        self.run = RunRecord.read(path)
+        self.run = h5.read(path)
         if self.run.n_ranks != n_ranks:
             raise DomainError(
                 f"replay is {self.run.path!r}, a run on {self.run.n_ranks} ranks: expected one on "

@@ -17,8 +17,10 @@ from pylb.comm.agreement import Agreement, Kind
 from pylb.decide.decider import Settings
 from pylb.decide.receipts import History, Receipt
 from pylb.errors import SerializationError
-from pylb.io.run_record import Loop, Stretch, trace_arrays
+from pylb.io.run_record import Loop, Stretch
 from pylb.model.snapshot import F64
+from pylb.replay.recorded import trace_arrays
+from pylb.replay.trace import Trace
 from pylb.run.messages import Mailbox
 from pylb.run.objects import Store
 from pylb.run.recording import Recording
@@ -110,8 +112,6 @@ class Shadow:
         self._remaining = None if left is None else np.isin(self._keys, left)
 
     def _run(self, stretches: list[Stretch], rows: F64) -> None:
-        from pylb.replay.trace import Trace
-
         first = stretches[0].first
         self._followed = stretches[-1].first + stretches[-1].iterations
         arrays = trace_arrays(stretches, self._keys)

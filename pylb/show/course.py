@@ -14,9 +14,11 @@ import numpy as np
 
 from pylb.decide.receipts import History
 from pylb.errors import DomainError
-from pylb.io.run_record import RunRecord, Stretch
+from pylb.io import h5
+from pylb.io.run_record import Stretch
 from pylb.model.snapshot import F64, I32, I64
 from pylb.replay.replayed import Replay
+from pylb.replay.run_record import RunRecord
 from pylb.replay.trace import Trace
 
 
@@ -160,8 +162,6 @@ def of(
 
 def read(path: str | os.PathLike[str], stem: str | None = None) -> RunRecord | Trace:
     """A run record, or the trace of a folder."""
-    from pylb.io import h5
-
     return RunRecord.read(path) if h5.is_record(path) else Trace.read(path, stem=stem)
 
 

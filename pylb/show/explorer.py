@@ -6,8 +6,8 @@ from typing import Any
 
 from pylb import optional
 from pylb.errors import DomainError
-from pylb.io.run_record import RunRecord
 from pylb.replay.replayed import Replay
+from pylb.replay.run_record import RunRecord
 from pylb.replay.trace import Trace
 from pylb.show import course
 from pylb.show.settings import Settings

@@ -487,7 +487,7 @@ def test_a_trace_written_as_a_record_reads_the_same(trace, tmp_path):
     pytest.importorskip("h5py")
     from pylb.io import h5
 
-    h5.write(trace, tmp_path / "run.h5")
+    h5.write(pylb.RunRecord.of(trace), tmp_path / "run.h5")
     back = pylb.Trace.read(tmp_path / "run.h5")
     for name in ("task_ptr", "task_load", "task_rank", "task_bytes", "edge_ptr", "edge_bytes"):
         np.testing.assert_array_equal(getattr(back, name), getattr(trace, name))

@@ -10,6 +10,7 @@ import numpy as np
 from pylb.decide.receipts import History, Receipt
 from pylb.decide.sentences import seconds
 from pylb.errors import DomainError
+from pylb.replay.replayed import replay
 from pylb.show import course
 from pylb.show.plots.common import (
     BLUE,
@@ -28,8 +29,8 @@ from pylb.show.plots.ranks import imbalance
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from pylb.replay.optima import Optimum
     from pylb.replay.replayed import Replay
-    from pylb.replay.schedule import Optimum
 
 MOST_WORDS = 12  # decisions with a word beside them
 
@@ -108,7 +109,8 @@ def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
     at = set(best.iterations.tolist())
     if at and max(at) >= len(run.trace):
         raise DomainError(f"best balances after iteration {max(at)}: the run has {len(run.trace)}")
-    ideal = run.trace.replay(
+    ideal = replay(
+        run.trace,
         run.strategy,
         trigger=lambda cycle: cycle.iteration in at,
         cost=best.cost,

@@ -1,0 +1,214 @@
+"""A recorded run as arrays: the phases of a program one behind the other."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb import _core
+from pylb.errors import DomainError, OutOfRangeError
+from pylb.io import vt
+from pylb.io.run_record import RunFacts
+from pylb.model.snapshot import F64, I32, I64, Edges, Snapshot
+
+Bool = NDArray[np.bool_]
+Self = TypeVar("Self", bound="Phases")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Phases:
+    """The phases of a run as a struct of arrays; ``trace[i]`` is phase i as a `Snapshot`.
+
+    An entity is an object of the whole run, numbered once; a task is one entity in one phase.
+    Arrays over tasks and edges hold the phases one behind the other: those of phase i are
+    ``task_ptr[i]:task_ptr[i + 1]``.  All arrays are read-only views of the C core's.
+
+    Attributes
+    ----------
+    n_ranks : int
+    phase_id : (m,) int64
+        As recorded, increasing.
+    entity_key : (n,) int64
+        The id that the record gives the object, or its ``seq_id``.  vt's ids are unsigned: 2**63
+        and above keep their bits and read as negative.  A key is unique unless the record has the
+        same number as ``id`` and as ``seq_id``, or for entities of several types.
+    entity_migratable : (n,) bool
+    entity_home : (n,) int32
+    entity_collection : (n,) int64
+        -1: in no collection.
+    task_ptr : (m + 1,) int64
+    task_entity : (t,) int32
+        In each phase in order of the ranks, then of the record; each entity at most once.
+    task_rank : (t,) int32
+        As recorded.
+    task_home : (t,) int32 or None
+        Where the object was created.  None: where it was when it appeared.
+    task_load : (t,) float64
+        Seconds.
+    task_bytes : (t,) int64 or None
+        What a migration sends: ``task_serialized_bytes``, else ``task_footprint_bytes``, else 0.
+        None where no task has either.
+    task_memory : (t,) int64 or None
+        ``task_footprint_bytes``, else ``task_working_bytes``, else 0.
+    edge_ptr : (m + 1,) int64
+    edge_src, edge_dst : (e,) int32
+        Entities, both of them tasks of the phase.
+    edge_bytes, edge_messages : (e,) float64
+    edge_type : (e,) uint8 or None
+        Index into `COMM_TYPES`.  None: every edge is a SendRecv.
+    dangling_edges : int
+        Communications with an end that is no task of their phase (a node, or an object without a
+        task).  They are in `communications()` and in what `write` writes, but no edges.
+    skipped : tuple of int
+        Ids of phases that the run left out of its record.
+    speed, background : (p,) float64 or None
+        As in a snapshot; a record of vt has neither.
+    measured : (p,) float64 or None
+        Speeds of the ranks, as learned in the run: the loads are seconds on ranks of these speeds.
+        None: the ranks were alike.
+    figures : (m, 8) float64 or None
+        What the run has measured in each phase: `pylb.io.run_record.FIGURES`.
+    recorded : RunFacts or None
+        What is known of the run, where pylb recorded it: parameters, loops, receipts.
+    """
+
+    n_ranks: int
+    phase_id: I64
+    entity_key: I64
+    entity_migratable: Bool
+    entity_home: I32
+    entity_collection: I64
+    task_ptr: I64
+    task_entity: I32
+    task_rank: I32
+    task_load: F64
+    task_bytes: I64 | None
+    task_memory: I64 | None
+    edge_ptr: I64
+    edge_src: I32
+    edge_dst: I32
+    edge_bytes: F64
+    edge_messages: F64
+    edge_type: NDArray[np.uint8] | None = None
+    speed: F64 | None = None
+    background: F64 | None = None
+    task_home: I32 | None = None
+    measured: F64 | None = None
+    figures: F64 | None = None
+    recorded: RunFacts | None = None
+    dangling_edges: int = 0
+    skipped: tuple[int, ...] = ()
+    _run: vt.Run | None = None
+    _phases: I64 | None = None
+    _repeats: NDArray[np.uint8] | None = None  # csrc/replay/trace.h
+
+    COMM_TYPES: ClassVar[tuple[str, ...]] = _core.VT_COMM_TYPES
+
+    @property
+    def n_phases(self) -> int:
+        """Number of phases, m."""
+        return len(self.phase_id)
+
+    @property
+    def n_entities(self) -> int:
+        """Number of objects that have a task anywhere, n."""
+        return len(self.entity_key)
+
+    def __len__(self) -> int:
+        return self.n_phases
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        return (self._snapshot(i) for i in range(self.n_phases))
+
+    @overload
+    def __getitem__(self: Self, index: slice) -> Self: ...
+
+    @overload
+    def __getitem__(self, index: int) -> Snapshot: ...
+
+    def __getitem__(self: Self, index: int | slice) -> Snapshot | Self:
+        """Phase `index` as a snapshot, or the phases of a slice as a trace."""
+        if isinstance(index, slice):
+            if (index.step or 1) < 0:
+                raise DomainError(f"step of the slice is {index.step}: a trace runs forward")
+            return self._part(np.arange(self.n_phases)[index])
+        return self._snapshot(self._index(index))
+
+    def _index(self, phase: int) -> int:
+        i = operator.index(phase)
+        if not -self.n_phases <= i < self.n_phases:
+            raise OutOfRangeError(f"phase is {i}: expected 0 ... {self.n_phases - 1}")
+        return i % self.n_phases
+
+    def _snapshot(self, i: int) -> Snapshot:
+        t = slice(int(self.task_ptr[i]), int(self.task_ptr[i + 1]))
+        e = slice(int(self.edge_ptr[i]), int(self.edge_ptr[i + 1]))
+        entity = self.task_entity[t]
+        index = np.empty(self.n_entities, np.int32)
+        index[entity] = np.arange(len(entity), dtype=np.int32)
+        return Snapshot(
+            load=self.task_load[t],
+            rank=self.task_rank[t],
+            n_ranks=self.n_ranks,
+            edges=Edges(
+                index[self.edge_src[e]],
+                index[self.edge_dst[e]],
+                self.edge_bytes[e],
+                self.edge_messages[e],
+            ),
+            bytes=None if self.task_bytes is None else self.task_bytes[t],
+            memory=None if self.task_memory is None else self.task_memory[t],
+            migratable=self.entity_migratable[entity],
+            key=self.entity_key[entity],
+            speed=self.speed,
+            background=self.background,
+        )
+
+    def _part(self: Self, phases: I64) -> Self:
+        """The trace of these phases only; entities keep their numbers."""
+        task_ptr, tasks = vt.rows(self.task_ptr, phases)
+        edge_ptr, edges = vt.rows(self.edge_ptr, phases)
+        of_tasks = (
+            "task_entity",
+            "task_rank",
+            "task_home",
+            "task_load",
+            "task_bytes",
+            "task_memory",
+        )
+        of_edges = ("edge_src", "edge_dst", "edge_bytes", "edge_messages", "edge_type")
+        part = {name: _pick(getattr(self, name), tasks) for name in of_tasks}
+        part.update({name: _pick(getattr(self, name), edges) for name in of_edges})
+        return dataclasses.replace(
+            self,
+            phase_id=_pick(self.phase_id, phases),
+            task_ptr=frozen(task_ptr),
+            edge_ptr=frozen(edge_ptr),
+            figures=_pick(self.figures, phases),
+            recorded=None,
+            dangling_edges=self._dangling(phases),
+            _phases=None if self._phases is None else self._phases[phases],
+            _repeats=None,
+            **part,
+        )
+
+    def _dangling(self, phases: I64) -> int:
+        if self._run is None or self._phases is None:
+            return 0
+        comms = np.diff(self._run.arrays["comm_ptr"])[self._phases[phases]]
+        return int(comms.sum() - np.diff(self.edge_ptr)[phases].sum())
+
+
+def frozen(a: Any) -> Any:
+    a.flags.writeable = False
+    return a
+
+
+def _pick(a: Any, rows: Any) -> Any:
+    return None if a is None else frozen(a[rows])

@@ -1,0 +1,63 @@
+"""Arguments, checked: each function returns the value, or raises DomainError with its name."""
+
+from __future__ import annotations
+
+import math
+import operator
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb.errors import DomainError
+
+
+def whole(
+    name: str, value: Any, least: int, what: str = "a whole number", below: int = 1 << 63
+) -> int:
+    """A Python or NumPy integer, `least` or more; no bool."""
+    try:
+        out = operator.index(value)
+    except TypeError:
+        out = least - 1
+    if not least <= out < below or isinstance(value, bool):
+        raise DomainError(f"{name} is {value!r}: expected {what}, {least} or more")
+    return out
+
+
+def integer(name: str, value: Any) -> int:
+    """Any Python or NumPy integer."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise DomainError(f"{name} is {value!r}: expected an integer") from None
+
+
+def number(name: str, value: Any) -> float:
+    """A finite number."""
+    if not (isinstance(value, Real) and math.isfinite(float(value))):
+        raise DomainError(f"{name} is {value!r}: expected a finite number")
+    return float(value)
+
+
+def seconds(name: str, value: Any) -> float:
+    """A time: zero or more, at most 1e30."""
+    try:
+        out = float(value)
+    except (TypeError, ValueError):
+        out = -1.0
+    if not 0.0 <= out <= 1e30:
+        raise DomainError(f"{name} is {value!r}: expected seconds, zero or more")
+    return out
+
+
+def floats(name: str, value: Any, n: int) -> NDArray[np.float64]:
+    """Numbers, (n,)."""
+    try:
+        out = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as why:
+        raise DomainError(f"{name}: expected {n} numbers; {why}") from None
+    if out.shape != (n,):
+        raise DomainError(f"{name} has shape {out.shape}: expected ({n},)")
+    return out

@@ -1,0 +1,120 @@
+"""What LB steps cost in a replay, and what the decider is told of it."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from pylb import _core
+from pylb.decide.decider import Settings
+from pylb.io.phases import Phases
+from pylb.io.run_record import Loop
+
+
+class Prices:
+    """What balancings cost in a replay, and what the decider is told of it."""
+
+    def __init__(
+        self, trace: Phases, cost: float | None, tell: bool, network: tuple[float, float]
+    ) -> None:
+        self._trace = trace
+        self._cost, self._tell = cost, tell
+        self._given = network
+        self._loops = trace.recorded.loops if trace.recorded else []
+
+    def _known(self, name: str) -> float:
+        """The last that was measured; nan: nothing was."""
+        known = [getattr(loop, name) for loop in self._loops]
+        return next((x for x in reversed(known) if not math.isnan(x)), math.nan)
+
+    def network(self, given: Settings | None) -> tuple[float, float]:
+        """By which the choice of a strategy counts messages."""
+        recorded = self._known("alpha"), self._known("beta")
+        if any(self._given) or given is None or not given.selects:
+            return self._given
+        return (0.0, 0.0) if any(map(math.isnan, recorded)) else recorded
+
+    @functools.cached_property
+    def _network(self) -> tuple[float, float]:
+        recorded = self._known("alpha"), self._known("beta")
+        if not any(map(math.isnan, recorded)):
+            return recorded
+        return self._given if any(self._given) else (0.0, copy_speed())
+
+    def model(self) -> tuple[float, float, float, float, float]:
+        """(alpha, beta, steps, handling, pace) of balancings that were not measured."""
+        handling = self._known("handling")
+        pace = self._loops[0].pace if self._loops else 1.0
+        return *self._network, self._steps(), 0.0 if math.isnan(handling) else handling, pace
+
+    def _steps(self) -> float:
+        """Seconds of a balancing that moves nothing: measured, or what those took that moved."""
+        done = [] if self._trace.recorded is None else self._trace.recorded.history.balancings
+        rest = [r.seconds - r.seconds_strategy - r.seconds_migration for r in done if r.moved]
+        known = [max(x, r.seconds_statistics) for x, r in zip(rest, done, strict=False) if x == x]
+        measured = self._known("steps")
+        if known:
+            return float(np.median(known))
+        return 0.0 if math.isnan(measured) else measured
+
+    def foreseen(self, loop: Loop, given: Settings | None) -> float:
+        """Seconds that a first balancing may cost, as the decider is told; nan: it learns."""
+        if given is None or not self._tell:
+            return math.nan
+        if self._cost is not None:
+            return float(self._cost)
+        if not given.foresees:
+            return math.nan
+        if not math.isnan(loop.cost) or not self._loops or loop.first > 0:
+            return loop.cost
+        # A run measures what messages cost only where it chooses among strategies.
+        return self._first_cost(self._network if given.selects else (0.0, 0.0))
+
+    def _first_cost(self, network: tuple[float, float]) -> float:
+        """As a run foresees it, from the objects of the first phase."""
+        t = self._trace
+        if t.n_phases == 0 or t.task_bytes is None or math.isnan(self._known("handling")):
+            return math.nan
+        first = slice(0, int(t.task_ptr[1]))
+        n = np.bincount(t.task_rank[first], minlength=t.n_ranks)
+        nbytes = np.bincount(t.task_rank[first], t.task_bytes[first], t.n_ranks)
+        handling = self._known("handling")
+        return max(
+            _core.first_cost(*network, handling, int(k), int(b), t.n_ranks)
+            for k, b in zip(n.tolist(), nbytes.tolist(), strict=True)
+        )
+
+    def steps(self, given: Settings | None) -> list[tuple[Any, ...]]:
+        """The balancings that the recorded run measured."""
+        if given is None or self._trace.recorded is None:
+            return []
+        names = [s.name for s in given.strategies]
+        return [
+            (
+                r.iteration,
+                names.index(r.strategy),
+                r.migrations,
+                r.bytes,
+                r.seconds_statistics,
+                r.seconds_strategy,
+                r.seconds_migration,
+                r.seconds,
+            )
+            for r in self._trace.recorded.history.balancings
+            if r.strategy in names and not math.isnan(r.seconds)
+        ]
+
+
+@functools.cache
+def copy_speed() -> float:
+    """Seconds that this machine takes to copy a byte: what moving it costs at least."""
+    data = np.zeros(1 << 22, np.uint8)
+    best = math.inf
+    for _ in range(3):
+        start = _core.clock()
+        data.copy()
+        best = min(best, _core.clock() - start)
+    return max(best, 0.0) / data.size

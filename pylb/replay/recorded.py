@@ -1,0 +1,174 @@
+"""From the stretches of a run record to the phases of a trace, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from pylb.errors import UnknownKeyError
+from pylb.io.made import COLLECTION
+from pylb.io.phases import Phases, frozen
+from pylb.io.run_record import RunData, RunFacts, Stretch
+from pylb.model.snapshot import I64
+
+Arrays = dict[str, Any]
+
+
+def trace_fields(run: RunData) -> Arrays:
+    """The fields of the trace of a run record."""
+    speeds = [r.speed for r in run.history.balancings if r.moved]
+    return {
+        "n_ranks": run.n_ranks,
+        **trace_arrays(run.stretches),
+        "figures": frozen(run.figures),
+        "measured": np.array(speeds[-1]) if speeds and speeds[-1] else None,
+        "recorded": RunFacts(
+            parameters=run.parameters,
+            history=run.history,
+            loops=run.loops,
+            remaining=run.remaining,
+        ),
+    }
+
+
+def trace_arrays(stretches: list[Stretch], known: I64 | None = None) -> Arrays:
+    """The fields of the trace whose phases the iterations are.
+
+    known: keys of entities that have numbers already, in their order.
+    """
+    known = np.zeros(0, np.int64) if known is None else known
+    keys, first, which = np.unique(
+        np.concatenate([known, *(s.key for s in stretches)]),
+        return_index=True,
+        return_inverse=True,
+    )
+    which = which[len(known) :]
+    order = np.argsort(first)  # entities are numbered in order of their first task
+    number = np.empty(len(keys), np.int32)
+    number[order] = np.arange(len(keys), dtype=np.int32)
+    every = np.concatenate(
+        [np.zeros(len(known), np.int32), *(s.rank for s in stretches)], dtype=np.int32
+    )
+    fixed = np.ones(len(keys), bool)
+    entity = number[which].astype(np.int32)
+    np.logical_and.at(fixed, entity, _joined(stretches, "migratable", bool))
+    columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+    tasks, edges, at = [], [], 0
+    for s in stretches:
+        n, k = len(s.key), s.iterations
+        mine = entity[at : at + n]  # in order of key, as the runtime's snapshots
+        at += n
+        tasks += [n] * k
+        edges += [len(s.src)] * k
+        for name, values in (
+            ("phase_id", s.first + np.arange(k)),
+            ("task_entity", np.tile(mine, k)),
+            ("task_rank", np.tile(s.rank, k)),
+            ("task_home", np.tile(s.home, k)),
+            ("task_load", s.load.ravel()),
+            ("task_bytes", np.tile(s.bytes, k)),
+            ("task_memory", np.tile(np.maximum(s.memory, 0), k)),
+            ("edge_src", np.tile(mine[s.src], k)),
+            ("edge_dst", np.tile(mine[s.dst], k)),
+            ("edge_bytes", np.tile(s.edge_bytes, k)),
+            ("edge_messages", np.tile(s.edge_messages, k)),
+        ):
+            columns[name].append(values)
+    out: Arrays = {
+        name: np.concatenate([np.zeros(0, dtype), *columns[name]])
+        for name, dtype in _COLUMNS.items()
+    }
+    out |= {
+        "entity_key": keys[order],
+        "entity_migratable": fixed,
+        "entity_home": every[first[order]],
+        "entity_collection": np.full(len(keys), COLLECTION, np.int64),
+        "task_ptr": np.concatenate([[0], np.cumsum(tasks)]).astype(np.int64),
+        "edge_ptr": np.concatenate([[0], np.cumsum(edges)]).astype(np.int64),
+    }
+    for array in out.values():
+        array.flags.writeable = False
+    homeless = bool((out["task_home"] < 0).any())
+    return {**out, "task_home": None} if homeless else out
+
+
+def stretches_of(trace: Phases) -> Iterator[Stretch]:
+    """The phases of a trace as stretches: those one behind the other that differ in loads alone.
+
+    Raises
+    ------
+    UnknownKeyError
+        Two objects have the same key.
+    """
+    if len(np.unique(trace.entity_key)) < trace.n_entities:
+        raise UnknownKeyError("the trace has two objects with the same key: expected one of each")
+    alike: list[Stretch] = []
+    for i in range(len(trace)):
+        new = _stretch_of(trace, i)
+        if alike and not _alike(alike[0], new):
+            yield _as_one(alike)
+            alike = []
+        alike.append(new)
+    if alike:
+        yield _as_one(alike)
+
+
+def _as_one(alike: list[Stretch]) -> Stretch:
+    return alike[0]._replace(load=np.concatenate([s.load for s in alike]))
+
+
+def _stretch_of(trace: Phases, i: int) -> Stretch:
+    tasks = slice(*trace.task_ptr[i : i + 2].tolist())
+    edges = slice(*trace.edge_ptr[i : i + 2].tolist())
+    key = trace.entity_key[trace.task_entity[tasks]]
+    order = np.argsort(key)
+    place = np.full(trace.n_entities, -1, np.int32)
+    place[trace.task_entity[tasks][order]] = np.arange(len(key), dtype=np.int32)
+    n = len(key)
+
+    def of_tasks(column: Any, default: int) -> I64:
+        return np.full(n, default, np.int64) if column is None else column[tasks][order]
+
+    return Stretch(
+        i,
+        key[order],
+        trace.task_rank[tasks][order],
+        of_tasks(trace.task_bytes, 0),
+        of_tasks(trace.task_memory, -1),
+        trace.entity_migratable[trace.task_entity[tasks]][order],
+        trace.task_load[tasks][order][None],
+        place[trace.edge_src[edges]],
+        place[trace.edge_dst[edges]],
+        trace.edge_bytes[edges],
+        trace.edge_messages[edges],
+        of_tasks(trace.task_home, -1).astype(np.int32),
+    )
+
+
+def _alike(a: Stretch, b: Stretch) -> bool:
+    return all(
+        np.array_equal(getattr(a, name), getattr(b, name))
+        for name in Stretch._fields
+        if name not in ("first", "load")
+    )
+
+
+_COLUMNS = {
+    "phase_id": np.int64,
+    "task_entity": np.int32,
+    "task_rank": np.int32,
+    "task_home": np.int32,
+    "task_load": np.float64,
+    "task_bytes": np.int64,
+    "task_memory": np.int64,
+    "edge_src": np.int32,
+    "edge_dst": np.int32,
+    "edge_bytes": np.float64,
+    "edge_messages": np.float64,
+}
+
+
+def _joined(stretches: list[Stretch], name: str, dtype: Any) -> Any:
+    return np.concatenate([np.zeros(0, dtype), *(getattr(s, name) for s in stretches)])

@@ -1,0 +1,85 @@
+"""Run records as users meet them: read, looked into, replayed."""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import Any
+
+import numpy as np
+
+from pylb.io import h5
+from pylb.io.run_record import FIGURES, RunData
+from pylb.replay.recorded import stretches_of, trace_fields
+from pylb.replay.trace import Trace
+
+
+class RunRecord(RunData):
+    """A run of a `Balancer`, as ``lb.save("run.h5")`` wrote it.
+
+    Attributes
+    ----------
+    n_ranks : int
+    parameters : dict
+        What the balancer was given, by name, and the version of pylb.
+    stretches : list of Stretch
+    time, max, mean, idle, utilization, min : (m,) float64
+        Of each iteration, as in `Iterations`.
+    messages, message_bytes : (m,) float64
+        Between ranks, in each iteration.
+    history : History
+        The receipts.
+    loops : list of Loop
+    remaining : dict of (n,) int64
+        By the number of iterations until then: keys of the objects that were left, where objects
+        had come or gone and the loop was at its end, or an LB step took place.
+    path : str
+
+    Examples
+    --------
+    >>> run = pylb.RunRecord.read("run.h5")
+    >>> run.history.table(), run.history.balancings[0].explain()
+    >>> run.trace.replay("RefineLB", trigger="auto").time
+    """
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> RunRecord:
+        """Read a run record; one that was cut short up to its last complete iteration.
+
+        Raises
+        ------
+        MissingFileError
+            No such file.
+        FormatError
+            No run record, a newer version, or damaged.
+        MissingPartError
+            h5py is absent.
+        """
+        return cls(**vars(h5.read(path)))
+
+    @classmethod
+    def of(cls, trace: Trace) -> RunRecord:
+        """The record of a trace: without receipts, iterations as long as their slowest rank.
+
+        Raises
+        ------
+        UnknownKeyError
+            Two objects of the trace have the same key.
+        """
+        m = trace.replay("none").metrics
+        lowest = np.divide(m["min"], m["max"], out=np.ones_like(m["max"]), where=m["max"] > 0)
+        none = np.zeros(len(lowest))
+        columns = m["max"], m["max"], m["mean"], m["idle_mean"], lowest, m["min"], none, none
+        figures: dict[str, Any] = dict(zip(FIGURES, columns, strict=True))
+        return cls(n_ranks=trace.n_ranks, stretches=list(stretches_of(trace)), **figures)
+
+    @functools.cached_property
+    def trace(self) -> Trace:
+        """The run as a trace: for replay, triggers and optimum."""
+        return Trace(**trace_fields(self))
+
+    def __repr__(self) -> str:
+        return (
+            f"<RunRecord: {self.n_iterations} iterations on {self.n_ranks} ranks, "
+            f"{len(self.history.balancings)} balancings>"
+        )
