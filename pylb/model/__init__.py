@@ -1,8 +1,9 @@
 """The program and the machine as data: snapshots, networks, speeds, metrics of imbalance."""
 
-from pylb.model.machine import Machine, Place
+from pylb.model.machine import Machine
 from pylb.model.metrics import Metrics
 from pylb.model.network import Network, measure_network
+from pylb.model.places import Place
 from pylb.model.snapshot import Edges, Multicasts, Snapshot
 from pylb.model.speed_models import SpeedModels
 from pylb.model.topology import Hops, Mapping, Torus, Tree, hops, map_ranks

@@ -44,7 +44,7 @@ def number(name: str, value: Any) -> float:
 def seconds(name: str, value: Any) -> float:
     """A time: zero or more, at most 1e30."""
     try:
-        out = float(value)
+        out = -1.0 if isinstance(value, str) else float(value)
     except (TypeError, ValueError):
         out = -1.0
     if not 0.0 <= out <= 1e30:

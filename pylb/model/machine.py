@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,62 +15,15 @@ from numpy.typing import ArrayLike
 
 from pylb import _core
 from pylb.errors import DomainError, FormatError, PylbError
+from pylb.model import probe
 from pylb.model.network import Network
+from pylb.model.places import Place, from_json, parse, to_json
 from pylb.model.snapshot import F64, I32
 from pylb.model.topology import Tree
 
 FORMAT = "pylb machine"
-LEVEL = re.compile(r"(?P<kind>[A-Za-z_]\w*):(?P<count>\d+)(?:\[(?P<facts>[^\[\]]*)\])?")
 W_COMM = 0.1  # of DRUM's authors' own runs; a program that communicates much wants more
 SHOWN = 8  # children of a place in repr
-
-
-@dataclass(frozen=True)
-class Place:
-    """A place of a machine, with what is below it.
-
-    Attributes
-    ----------
-    kind : str
-        "machine", "switch", "node", "socket", "rank", or what a user calls it.
-    name : str
-    children : tuple of Place
-        None: it is a leaf, where a rank runs.
-    speed : float
-        Of a leaf: its processing power, in any unit (measured: 10⁹ steps in a second).
-    load : float
-        Of a leaf: the part of a core that others took from it while it was measured, 0 ... 1.
-    bandwidth : float
-        Its communication power, bytes in a second; NaN: not known, or no network.
-    cores, sockets : int
-        Of a node, as the system tells them; 0: not known.
-    """
-
-    kind: str
-    name: str = ""
-    children: tuple[Place, ...] = ()
-    speed: float = 1.0
-    load: float = 0.0
-    bandwidth: float = math.nan
-    cores: int = 0
-    sockets: int = 0
-
-    def __post_init__(self) -> None:
-        if not self.children and not (self.speed >= 0 and math.isfinite(self.speed)):
-            raise DomainError(f"speed of {self.kind} {self.name} is {self.speed!r}: expected >= 0")
-        if not (math.isnan(self.bandwidth) or 0 <= self.bandwidth < math.inf):
-            raise DomainError(
-                f"bandwidth of {self.kind} {self.name} is {self.bandwidth!r}: expected >= 0"
-            )
-
-    def walk(self, parent: int = -1) -> Iterator[tuple[int, Place]]:
-        """This place and all below it, parents first, each with the number of its parent."""
-        todo, number = [(parent, self)], parent
-        while todo:
-            above, place = todo.pop()
-            number += 1
-            yield above, place
-            todo.extend((number, child) for child in reversed(place.children))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -276,9 +228,7 @@ class Machine:
         network : bool
             Whether to measure it.
         """
-        from pylb.model.probe import measured
-
-        return measured(comm, seconds, network)
+        return cls(*probe.measured(comm, seconds, network))
 
     @classmethod
     def parse(cls, text: str) -> Machine:
@@ -293,33 +243,11 @@ class Machine:
         FormatError
             It is no such string.
         """
-        levels = []
-        for word in re.findall(r"[^\s\[]+(?:\[[^\]]*\])?", text):
-            found = LEVEL.fullmatch(word)
-            if found is None or int(found["count"]) < 1:
-                raise FormatError(f"{word!r} in {text!r}: expected kind:count or kind:count[facts]")
-            levels.append((found["kind"], int(found["count"]), _facts(found["facts"] or "", word)))
-        if not levels:
-            raise FormatError(f"{text!r} has no levels: expected some, such as 'node:2 rank:4'")
-
-        def below(depth: int, name: str, speed: float) -> tuple[Place, ...]:
-            if depth == len(levels):
-                return ()
-            kind, count, facts = levels[depth]
-            out = []
-            for i in range(count):
-                fast = speed * _cyclic(facts, "speed", i, 1.0)
-                label = f"{name}.{i}" if name else str(i)
-                children = below(depth + 1, label, fast)
-                wide = _cyclic(facts, "bandwidth", i, math.nan)
-                out.append(Place(kind, label, children, fast, bandwidth=wide))
-            return tuple(out)
-
-        return cls(Place("machine", "", below(0, "", 1.0)))
+        return cls(parse(text))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file."""
-        text = {"format": FORMAT, "version": 1, "root": _to_json(self.root), "ranks": self.ranks}
+        text = {"format": FORMAT, "version": 1, "root": to_json(self.root), "ranks": self.ranks}
         known = {
             name: np.where(np.isnan(a), -1, a).tolist()
             for name, a in (("alpha", self.alpha), ("beta", self.beta))
@@ -341,7 +269,7 @@ class Machine:
                 raise FormatError(f"format is {found['format']!r}: expected {FORMAT!r}, version 1")
             networks = [np.array(found[name], float) for name in ("alpha", "beta")]
             alpha, beta = (np.where(a == -1, np.nan, a) for a in networks)
-            return cls(_from_json(found["root"]), found["ranks"], alpha, beta)
+            return cls(from_json(found["root"]), found["ranks"], alpha, beta)
         except (ValueError, KeyError, TypeError, AttributeError, PylbError) as why:
             raise FormatError(f"{os.fspath(path)} holds no machine: {why}") from why
 
@@ -369,40 +297,3 @@ class Machine:
         if len(lines) > 4 * SHOWN:
             lines[2 * SHOWN : -2 * SHOWN] = [f"  ... {len(lines) - 4 * SHOWN} lines more"]
         return "\n".join(lines)
-
-
-def _facts(text: str, word: str) -> dict[str, list[float]]:
-    out = {}
-    for fact in re.split(r"[;\s]+", text.strip()) if text.strip() else []:
-        name, _, values = fact.partition("=")
-        try:
-            out[name] = [float(x) for x in values.split(",")]
-        except ValueError:
-            name = ""
-        if name not in ("speed", "bandwidth"):
-            raise FormatError(f"{fact!r} in {word!r}: expected speed=... or bandwidth=..., numbers")
-    return out
-
-
-def _cyclic(facts: dict[str, list[float]], name: str, i: int, default: float) -> float:
-    values = facts.get(name, [default])
-    return values[i % len(values)]
-
-
-def _to_json(place: Place) -> dict[str, Any]:
-    out: dict[str, Any] = {"kind": place.kind, "name": place.name}
-    if place.children:
-        out["children"] = [_to_json(child) for child in place.children]
-    else:
-        out |= {"speed": place.speed, "load": place.load}
-    out |= {name: n for name in ("cores", "sockets") if (n := getattr(place, name))}
-    return out if math.isnan(place.bandwidth) else out | {"bandwidth": place.bandwidth}
-
-
-def _from_json(found: dict[str, Any]) -> Place:
-    children = tuple(_from_json(child) for child in found.get("children", ()))
-    numbers: dict[str, Any] = {
-        k: float(found[k]) for k in ("speed", "load", "bandwidth") if k in found
-    }
-    counts = {k: int(found.get(k, 0)) for k in ("cores", "sockets")}
-    return Place(str(found["kind"]), str(found.get("name", "")), children, **numbers, **counts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,14 +14,14 @@ import numpy as np
 
 from pylb import _core, optional
 from pylb.errors import DomainError
-from pylb.model.machine import Machine, Place
 from pylb.model.network import SIZES, Network, ping_pong
+from pylb.model.places import Place
 from pylb.model.snapshot import F64
 
 CPUS = Path("/sys/devices/system/cpu")
 
 
-class Facts(NamedTuple):
+class RankFacts(NamedTuple):
     """What a rank knows of where it runs."""
 
     node: str
@@ -33,12 +33,15 @@ class Facts(NamedTuple):
     load: float
 
 
-def measured(comm: Any, seconds: float, network: bool) -> Machine:
-    """`Machine.measure`."""
+Found = tuple[Place, Sequence[int], F64, F64]  # the arguments of `Machine`
+
+
+def measured(comm: Any, seconds: float, network: bool) -> Found:
+    """The machine that the job runs on; see `Machine.measure`."""
     if not isinstance(seconds, (int, float)) or not 0 < seconds <= 10:
         raise DomainError(f"seconds is {seconds!r}: expected more than 0, at most 10")
     if comm is None:
-        return _built([Facts(platform.node(), *cores(), *where(), *speed_now(seconds))], [0])
+        return _built([RankFacts(platform.node(), *cores(), *where(), *speed_now(seconds))], [0])
     known = getattr(comm, "network", None)
     if isinstance(known, Network):
         return _virtual(comm, known)
@@ -52,7 +55,7 @@ def measured(comm: Any, seconds: float, network: bool) -> Machine:
     try:
         first = shared.bcast(own.rank)  # the node's first rank stands for it
         own.Barrier()
-        facts = Facts(MPI.Get_processor_name(), *cores(), *where(), *speed_now(seconds))
+        facts = RankFacts(MPI.Get_processor_name(), *cores(), *where(), *speed_now(seconds))
         every = own.allgather((first, facts))
         alpha, beta = _networks(own, [f for f, _ in every], network)
     finally:
@@ -154,8 +157,8 @@ def bandwidth(beta: F64, node: int) -> float:
 
 
 def _built(
-    facts: list[Facts], first: list[int], alpha: F64 | None = None, beta: F64 | None = None
-) -> Machine:
+    facts: list[RankFacts], first: list[int], alpha: F64 | None = None, beta: F64 | None = None
+) -> Found:
     empty = np.full((len(set(first)),) * 2, np.nan)
     alpha, beta = (empty if a is None else a for a in (alpha, beta))
     order = sorted(range(len(facts)), key=lambda r: (first[r], facts[r].socket, r))
@@ -167,10 +170,10 @@ def _built(
         node = facts[ranks[0]]
         counts = {"cores": node.cores, "sockets": node.sockets}
         nodes.append(Place("node", node.node, below, bandwidth=wide, **counts))
-    return Machine(Place("machine", "", tuple(nodes)), order, alpha, beta)
+    return (Place("machine", "", tuple(nodes)), order, alpha, beta)
 
 
-def _sockets(ranks: list[int], facts: list[Facts]) -> tuple[Place, ...]:
+def _sockets(ranks: list[int], facts: list[RankFacts]) -> tuple[Place, ...]:
     """The ranks of a node, by socket where each has one and there are several."""
     numbers = sorted({facts[r].socket for r in ranks})
     if numbers[0] < 0 or len(numbers) < 2:
@@ -181,12 +184,12 @@ def _sockets(ranks: list[int], facts: list[Facts]) -> tuple[Place, ...]:
     )
 
 
-def _rank(rank: int, facts: list[Facts]) -> Place:
+def _rank(rank: int, facts: list[RankFacts]) -> Place:
     own = facts[rank]
     return Place("rank", f"core {own.core}" if own.core >= 0 else "", (), own.speed, own.load)
 
 
-def _virtual(comm: Any, network: Network) -> Machine:
+def _virtual(comm: Any, network: Network) -> Found:
     """Virtual ranks: each a node of its own."""
     speeds = comm.allgather(comm.speed)
     wide = 1.0 / network.beta if network.beta > 0 else math.nan
@@ -195,4 +198,4 @@ def _virtual(comm: Any, network: Network) -> Machine:
         for r, s in enumerate(speeds)
     ]
     alpha, beta = (np.full((comm.size,) * 2, x) for x in network)
-    return Machine(Place("machine", "", tuple(nodes)), (), alpha, beta)
+    return (Place("machine", "", tuple(nodes)), (), alpha, beta)

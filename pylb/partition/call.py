@@ -23,9 +23,9 @@ from pylb.partition.methods import APPROACHES, METHODS, Method
 from pylb.partition.problem import Problem, complete, local
 from pylb.partition.quality import count
 from pylb.partition.ranks import Facts, Ranks
+from pylb.partition.reftree import check_leaves, divide
 from pylb.partition.result import Partition
 from pylb.partition.settle import Settled, settle
-from pylb.partition.tree import check_leaves, divide
 
 MISSING = {
     "graph": "graph is missing: this method divides graphs",
@@ -166,7 +166,7 @@ def partition(
     given |= {"parts": parts, "weight": weight, "shares": shares, "fixed": fixed, "old": old}
     given |= {"sizes": sizes, "ratio": migration_ratio, "imbalance": imbalance, "seed": seed}
 
-    def read() -> tuple[Choice, Problem]:
+    def read() -> tuple[Request, Problem]:
         _check_words(params)
         levels = None if machine is None else Levels(machine)
         if levels is not None:
@@ -186,8 +186,8 @@ def partition(
     return _result(problem, choice, settle(problem, part, rename), held, seconds)
 
 
-class Choice(NamedTuple):
-    """Who is asked, and how."""
+class Request(NamedTuple):
+    """Which method is asked, and how."""
 
     names: tuple[str, ...]  # of the methods, one for each level
     approach: str
@@ -202,7 +202,7 @@ def _choice(
     levels: Levels | None,
     work: tuple[int, int, bool],
     given: dict[str, Any],
-) -> Choice:
+) -> Request:
     """By name, and checked."""
     if method is None:
         some = [name for name in ("nets", "graph", "coords", "tree") if given[name] is not None]
@@ -238,7 +238,7 @@ def _choice(
     starts, cycles = integer("starts", starts), integer("cycles", cycles)
     if starts < 1 or cycles < 0:
         raise DomainError(f"starts is {starts}, cycles is {cycles}: expected 1 and 0 or more")
-    return Choice(names, approach, levels, (starts, cycles, bool(symmetrize)))
+    return Request(names, approach, levels, (starts, cycles, bool(symmetrize)))
 
 
 def _check_words(params: dict[str, Any]) -> None:
@@ -252,7 +252,7 @@ def _check_words(params: dict[str, Any]) -> None:
             )
 
 
-def _facts(choice: Choice, problem: Problem) -> Facts:
+def _facts(choice: Request, problem: Problem) -> Facts:
     names, approach, levels, (starts, cycles, symmetrize) = choice
     machine = None
     if levels is not None:
@@ -299,7 +299,7 @@ def _one_weight(problem: Problem, name: str, how: Method) -> Problem:
     return replace(problem, weight=np.ascontiguousarray(weight[:, :1]))
 
 
-def _asked(problem: Problem, choice: Choice) -> tuple[I32, Any, bool]:
+def _asked(problem: Problem, choice: Request) -> tuple[I32, Any, bool]:
     """The part of each own object, the cuts, and whether the parts may have other names."""
     if choice.levels is None:
         name = choice.names[0]
@@ -320,7 +320,7 @@ def _free(problem: Problem, name: str) -> bool:
     return name != "keep" and not ordered and problem.params.get("REMAP") != "0"
 
 
-def _answer(problem: Problem, name: str, choice: Choice) -> tuple[I32, Any]:
+def _answer(problem: Problem, name: str, choice: Request) -> tuple[I32, Any]:
     how, approach = METHODS[name], choice.approach
     problem = _one_weight(problem, name, how)
     if how.takes == "tree":
@@ -336,7 +336,7 @@ def _answer(problem: Problem, name: str, choice: Choice) -> tuple[I32, Any]:
 
 
 def _result(
-    problem: Problem, choice: Choice, found: Settled, held: Any, seconds: float
+    problem: Problem, choice: Request, found: Settled, held: Any, seconds: float
 ) -> Partition:
     """The answer with everything that is known of it.  Collective."""
     name = "/".join(choice.names)

@@ -17,7 +17,7 @@ from pylb.errors import DomainError
 from pylb.partition import arrays
 from pylb.partition.arrays import F64, I32, Rows
 from pylb.partition.ranks import Facts, Numbering, Ranks
-from pylb.partition.tree import Tree, tree_of
+from pylb.partition.tree import RefinementTree, tree_of
 
 I64 = NDArray[np.int64]
 LEAST = 2000  # below the exponent of any double, with another sign
@@ -39,7 +39,7 @@ class Problem:
     coords: F64 | None = None
     graph: Rows | None = None
     nets: Rows | None = None
-    tree: Tree | None = None
+    tree: RefinementTree | None = None
     fixed: I32 | None = None
     old: I32 | None = None
     sizes: F64 | None = None

@@ -1,12 +1,8 @@
-"""Refinement trees given as arrays, for ``method="reftree"`` (Mitchell 2007).
-
-The leaves are passed along a curve, that of the tree, and the curve is cut where the parts are
-full: what was refined from one element stays together, and little moves when the weights change.
-"""
+"""Refinement trees given as arrays."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +10,10 @@ from numpy.typing import NDArray
 from pylb.errors import DomainError
 from pylb.partition import arrays
 
-if TYPE_CHECKING:
-    from pylb.partition.problem import Problem
-
 I64 = NDArray[np.int64]
 
 
-class Tree(NamedTuple):
+class RefinementTree(NamedTuple):
     """A forest of elements, refined in turn; its leaves are the objects.
 
     Attributes
@@ -40,7 +33,7 @@ class Tree(NamedTuple):
         return len(self.place)
 
 
-def tree_of(value: Any) -> Tree:
+def tree_of(value: Any) -> RefinementTree:
     """A tree from the parent of each element, -1 for coarse ones.
 
     Raises
@@ -55,7 +48,7 @@ def tree_of(value: Any) -> Tree:
         raise DomainError(
             f"tree[{bad[0]}] is {parent[bad[0]]}: expected an element 0 ... {n - 1}, or -1"
         )
-    return Tree(parent, _places(parent))
+    return RefinementTree(parent, _places(parent))
 
 
 def _places(parent: NDArray[Any]) -> I64:
@@ -98,38 +91,3 @@ def _levels(parent: NDArray[Any], order: I64) -> list[I64]:
         lost = int(np.flatnonzero(~known)[0])
         raise DomainError(f"tree[{lost}]: element {lost} is below one of its own descendants")
     return levels
-
-
-def check_leaves(problem: Problem) -> None:
-    """The objects are the leaves, by number."""
-    assert problem.tree is not None
-    n = problem.tree.n_leaves
-    if n != problem.n_all:
-        raise DomainError(f"tree has {n} leaves: expected {problem.n_all}, as many as objects")
-    if (
-        problem.ids is not None
-        and problem.n
-        and not 0 <= problem.ids.min() <= problem.ids.max() < n
-    ):
-        raise DomainError(f"ids: expected the leaves' numbers, 0 ... {n - 1}")
-
-
-def divide(problem: Problem) -> arrays.I32:
-    """The part of each own leaf.  Collective; every rank gets the weights of all leaves.
-
-    A leaf is where the middle of its weight falls.
-    """
-    assert problem.tree is not None
-    place, k = problem.tree.place, problem.parts
-    weight = np.ones(problem.n) if problem.weight is None else problem.weight[:, 0]
-    leaf = problem.first + np.arange(problem.n) if problem.ids is None else problem.ids
-    along = np.empty(problem.n_all)
-    for ids, weights in problem.ranks.gather((leaf, weight)):
-        along[place[ids]] = weights
-    middle = np.cumsum(along) - along / 2
-    shares = np.full(k, 1 / k) if problem.shares is None else problem.shares
-    ends = np.cumsum(shares) * along.sum()
-    some = np.flatnonzero(shares)
-    part = np.clip(np.searchsorted(ends, middle, side="left"), some[0], some[-1])
-    mine: arrays.I32 = part[place[leaf]].astype(np.int32)
-    return mine

@@ -12,8 +12,8 @@ from launch import HERE, launch
 import pylb
 from pylb.errors import DomainError, FormatError, StateError
 from pylb.model import probe
-from pylb.model.machine import Place
 from pylb.model.network import Network
+from pylb.model.places import Place
 from pylb.model.topology import Tree
 
 

@@ -1,0 +1,48 @@
+"""``method="reftree"`` (Mitchell 2007): the leaves of a refinement tree, divided along its curve.
+
+The curve passes the leaves in the order of the tree and is cut where the parts are full: what was
+refined from one element stays together, and little moves when the weights change.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pylb.errors import DomainError
+from pylb.partition.arrays import I32
+from pylb.partition.problem import Problem
+
+
+def check_leaves(problem: Problem) -> None:
+    """The objects are the leaves, by number."""
+    assert problem.tree is not None
+    n = problem.tree.n_leaves
+    if n != problem.n_all:
+        raise DomainError(f"tree has {n} leaves: expected {problem.n_all}, as many as objects")
+    if (
+        problem.ids is not None
+        and problem.n
+        and not 0 <= problem.ids.min() <= problem.ids.max() < n
+    ):
+        raise DomainError(f"ids: expected the leaves' numbers, 0 ... {n - 1}")
+
+
+def divide(problem: Problem) -> I32:
+    """The part of each own leaf.  Collective; every rank gets the weights of all leaves.
+
+    A leaf is where the middle of its weight falls.
+    """
+    assert problem.tree is not None
+    place, k = problem.tree.place, problem.parts
+    weight = np.ones(problem.n) if problem.weight is None else problem.weight[:, 0]
+    leaf = problem.first + np.arange(problem.n) if problem.ids is None else problem.ids
+    along = np.empty(problem.n_all)
+    for ids, weights in problem.ranks.gather((leaf, weight)):
+        along[place[ids]] = weights
+    middle = np.cumsum(along) - along / 2
+    shares = np.full(k, 1 / k) if problem.shares is None else problem.shares
+    ends = np.cumsum(shares) * along.sum()
+    some = np.flatnonzero(shares)
+    part = np.clip(np.searchsorted(ends, middle, side="left"), some[0], some[-1])
+    mine: I32 = part[place[leaf]].astype(np.int32)
+    return mine
