@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pylb import errors
 from pylb._version import __version__
@@ -49,20 +49,24 @@ from pylb.run import (
     TilePartition,
     demo,
 )
-from pylb.show import explore, plots, report
 from pylb.virtual import VirtualCluster, VirtualComm
-from pylb.whatif import (
-    CriticalPath,
-    Prediction,
-    Procedures,
-    Recording,
-    Suggestion,
-    critical_path,
-    procedure,
-    procedures,
-    suggest,
-    whatif,
-)
+
+if TYPE_CHECKING:
+    from pylb.show import plots
+    from pylb.show.explorer import explore
+    from pylb.show.report import report
+    from pylb.whatif import (
+        CriticalPath,
+        Prediction,
+        Procedures,
+        Recording,
+        Suggestion,
+        critical_path,
+        procedure,
+        procedures,
+        suggest,
+        whatif,
+    )
 
 __all__ = [
     "Alternative",
@@ -140,10 +144,35 @@ __all__ = [
 ]
 
 
+# Imported when they are asked for: modules, and names of modules.
+_MODULES = {"lab": "pylb.lab", "plots": "pylb.show.plots", "whatif": "pylb.whatif"}
+_NAMES = {
+    "explore": "pylb.show.explorer",
+    "report": "pylb.show.report",
+    "CriticalPath": "pylb.whatif",
+    "Prediction": "pylb.whatif",
+    "Procedures": "pylb.whatif",
+    "Recording": "pylb.whatif",
+    "Suggestion": "pylb.whatif",
+    "critical_path": "pylb.whatif",
+    "procedure": "pylb.whatif",
+    "procedures": "pylb.whatif",
+    "suggest": "pylb.whatif",
+}
+_CALLED = ("partition", "place", "replay", "whatif")
+
+
 class _Room(ModuleType):
     """A room that is called like its main function: `pylb.place(...)`, `pylb.place.registry`."""
 
-    __wrapped__: Callable[..., Any]
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:
+        function: Callable[..., Any] = vars(self)[self.__name__.rpartition(".")[2]]
+        return function
+
+    @property
+    def __doc__(self) -> str | None:  # type: ignore[override]
+        return self.__wrapped__.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.__wrapped__(*args, **kwargs)
@@ -152,13 +181,28 @@ class _Room(ModuleType):
         return import_module, (self.__name__,)
 
 
-def _call_rooms(**functions: Callable[..., Any]) -> None:
-    for name, function in functions.items():
-        room = sys.modules[f"{__name__}.{name}"]
-        room.__class__ = _Room
-        room.__wrapped__ = function  # type: ignore[attr-defined]
-        room.__doc__ = function.__doc__
-        globals()[name] = room
+class _Package(ModuleType):
+    """pylb itself, which makes a room callable when it is imported."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _CALLED and isinstance(value, ModuleType):
+            value.__class__ = _Room
+        super().__setattr__(name, value)
 
 
-_call_rooms(partition=partition, place=place, replay=replay, whatif=whatif)
+_package = sys.modules[__name__]
+_package.__class__ = _Package
+for _name in ("partition", "place", "replay"):
+    setattr(_package, _name, sys.modules[f"{__name__}.{_name}"])
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return import_module(_MODULES[name])
+        if name not in _NAMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_NAMES[name]), name)
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__, *_MODULES})
