@@ -23,7 +23,7 @@ from common.pinned import Place, run
 
 import pylb
 from pylb.console import show
-from pylb.whatif.recorder.layout import OP, Kind
+from pylb.whatif.recorder.layout import OP, OpKind
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARE = 0.4
@@ -39,9 +39,9 @@ def speed(events: int = 3_000_000, ranks: int = 8) -> dict[str, float]:
     """Operations a second of one pass."""
     n = events // ranks // 4
     ops = np.zeros((ranks, 4 * n), OP)
-    ops["kind"] = np.tile([Kind.SEND, Kind.ENTER, Kind.LEAVE, Kind.RECV], n)
+    ops["kind"] = np.tile([OpKind.SEND, OpKind.ENTER, OpKind.LEAVE, OpKind.RECV], n)
     rank = np.arange(ranks)[:, None]
-    ops["peer"] = np.where(ops["kind"] == Kind.SEND, (rank + 1) % ranks, (rank - 1) % ranks)
+    ops["peer"] = np.where(ops["kind"] == OpKind.SEND, (rank + 1) % ranks, (rank - 1) % ranks)
     ops["compute"] = 1000
     run = pylb.Recording.of(list(ops))
     run.procedures = ["f"]

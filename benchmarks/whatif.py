@@ -43,7 +43,7 @@ import pylb
 from pylb.console import show
 from pylb.whatif.prediction import target
 from pylb.whatif.recorder.launch import sharing
-from pylb.whatif.recorder.layout import OP, Kind
+from pylb.whatif.recorder.layout import OP, OpKind
 from pylb.whatif.recorder.recording import Recording
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -258,7 +258,7 @@ def speed(ranks: int, shared: int) -> dict[str, float]:
     ops = []
     for r in range(ranks):
         one = np.zeros((n, 8), OP)
-        one["kind"] = [Kind.IRECV] * 2 + [Kind.ISEND] * 2 + [Kind.WAIT] * 4
+        one["kind"] = [OpKind.IRECV] * 2 + [OpKind.ISEND] * 2 + [OpKind.WAIT] * 4
         sides = [(r - 1) % ranks, (r + 1) % ranks]
         one["peer"] = [*sides, *sides, 0, 0, 0, 0]
         one["tag"] = [1, 2, 2, 1, 0, 0, 0, 0]

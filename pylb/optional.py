@@ -2,7 +2,7 @@
 
 Whatever needs an optional part takes it from here, so that its absence always reads the same:
 
->>> h5py = parts.require("h5py")  # or MissingPartError: "h5py is missing; ...: pip install ..."
+>>> h5py = optional.require("h5py")  # or MissingPartError: "h5py is missing; ...: pip install ..."
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REBUILD = "pip install --force-reinstall --no-deps --no-cache-dir pylb"
 
 
 @dataclass(frozen=True)
-class Part:
+class OptionalPart:
     """An optional part.
 
     Attributes
@@ -44,11 +44,11 @@ class Part:
     module: str = ""
 
 
-def _python(name: str, what: str, purpose: str, module: str = "") -> Part:
+def _python(name: str, what: str, purpose: str, module: str = "") -> OptionalPart:
     def find() -> str:
         return importlib.metadata.version(name)
 
-    return Part(name, purpose, f"pip install {what}", find, module or name)
+    return OptionalPart(name, purpose, f"pip install {what}", find, module or name)
 
 
 def _version(module: str) -> Callable[[], str]:
@@ -75,16 +75,16 @@ def first_line(library: str) -> str:
     return library.splitlines()[0].strip(" ,\0")
 
 
-def _partitioner(name: str, packages: str, purpose: str) -> Part:
+def _partitioner(name: str, packages: str, purpose: str) -> OptionalPart:
     module = f"pylb._{name.lower()}"
     command = f"apt-get install -y {packages} && {REBUILD}"
-    return Part(name, purpose, command, _version(module), module)
+    return OptionalPart(name, purpose, command, _version(module), module)
 
 
-PARTS: dict[str, Part] = {
+PARTS: dict[str, OptionalPart] = {
     part.name: part
     for part in (
-        Part(
+        OptionalPart(
             "MPI",
             "balancing under mpiexec",
             f"apt-get install -y libopenmpi-dev openmpi-bin && {REBUILD}",
@@ -98,7 +98,7 @@ PARTS: dict[str, Part] = {
             "libopenmpi-dev libtrilinos-zoltan-dev",
             "partitioning graphs, hypergraphs and points",
         ),
-        Part(
+        OptionalPart(
             "PT-Scotch",
             "colouring (with Zoltan) and ordering graphs",
             "apt-get install -y libopenmpi-dev libtrilinos-zoltan-dev libptscotch-dev && "

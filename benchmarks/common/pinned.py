@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pylb.lab import Lab
 from pylb.whatif.recorder.launch import loaded
-from pylb.whatif.recorder.monitor import Monitor
+from pylb.whatif.recorder.monitor import RecordMonitor
 from pylb.whatif.recorder.recording import Recording
 
 PIN = Path(__file__).with_name("pin.py")
@@ -40,7 +40,7 @@ class Place:
 
 def run(program: Sequence[str], place: Place, *, only_time: bool = False) -> Recording:
     """Run a program there, and record it."""
-    monitor = Monitor()
+    monitor = RecordMonitor()
     words = loaded(place.command(program), monitor.address, only_time=only_time)
     done = threading.Event()
     thread = threading.Thread(target=monitor.serve_until, args=(done.is_set,))

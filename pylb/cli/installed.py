@@ -11,7 +11,7 @@ import numpy as np
 
 from pylb import _core
 from pylb._version import __version__
-from pylb.optional import PARTS, Part, first_line
+from pylb.optional import PARTS, OptionalPart, first_line
 
 
 def gather() -> dict[str, Any]:
@@ -37,7 +37,7 @@ def gather() -> dict[str, Any]:
     }
 
 
-def _state(part: Part) -> dict[str, str | None]:
+def _state(part: OptionalPart) -> dict[str, str | None]:
     version, problem = None, None
     try:
         version = part.find()

@@ -90,7 +90,7 @@ def make(
 
     Examples
     --------
-    >>> from pylb.triggers import make
+    >>> from pylb.decide.trigger import make
     >>> trigger = make(every=10)
     >>> trigger.observe(9, 2.0, 1.0)
     """

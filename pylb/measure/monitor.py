@@ -18,7 +18,7 @@ from pylb.model.snapshot import F64
 SHORT = 1e-3  # seconds: what was computed for less than that says nothing
 
 
-class Sample(NamedTuple):
+class SpeedSample(NamedTuple):
     """What a `Monitor` saw between two updates, the same on all ranks.
 
     Attributes
@@ -57,7 +57,7 @@ class Monitor:
     ----------
     machine : Machine
         As it was at the last update.
-    history : list of Sample
+    history : list of SpeedSample
 
     Examples
     --------
@@ -73,7 +73,7 @@ class Monitor:
         size = 1 if comm is None else comm.size
         if machine.n_ranks != size:
             raise DomainError(f"machine has {machine.n_ranks} ranks: expected {size}")
-        self.machine, self.history, self._comm = machine, list[Sample](), comm
+        self.machine, self.history, self._comm = machine, list[SpeedSample](), comm
         self._alone = machine.speed / np.maximum(1.0 - machine.load, 1e-3)
         self._seconds, self._cpu, self._work, self._inside = 0.0, 0.0, 0.0, False
 
@@ -104,7 +104,7 @@ class Monitor:
         """
         mine = self._seconds, self._cpu, self._work, _load_average()
         every = [mine] if self._comm is None else self._comm.allgather(mine)
-        sample = Sample(*np.array(every, float).T)
+        sample = SpeedSample(*np.array(every, float).T)
         self._seconds, self._cpu, self._work = 0.0, 0.0, 0.0
         self.history.append(sample)
         told = sample.seconds > SHORT
@@ -119,7 +119,7 @@ class Monitor:
         self.machine = self.machine.with_speeds(speed, np.where(told, 1.0 - used, load))
         return self.machine
 
-    def _by_work(self, sample: Sample, told: Any) -> F64:
+    def _by_work(self, sample: SpeedSample, told: Any) -> F64:
         """Work a second; who has told nothing is as much faster or slower as it was."""
         before = self.machine.speed
         now = np.where(told, sample.work / np.where(told, sample.seconds, 1.0), 0.0)

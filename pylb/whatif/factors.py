@@ -15,7 +15,7 @@ from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError, UnknownKeyError, nearest
 from pylb.model.snapshot import F64
 from pylb.whatif.prediction import comm_arrays
-from pylb.whatif.recorder.layout import Kind
+from pylb.whatif.recorder.layout import OpKind
 from pylb.whatif.recorder.recording import Recording
 
 NOTHING, MOVED, ZEROED = range(3)  # plb_path_change_t
@@ -258,8 +258,8 @@ def _seconds(recording: Recording, number: int) -> float:
     ns = 0
     for ops in recording.ops:
         mine = ops["tag"] == number
-        step = (mine & (ops["kind"] == Kind.ENTER)).astype(int)
-        step -= mine & (ops["kind"] == Kind.LEAVE)
+        step = (mine & (ops["kind"] == OpKind.ENTER)).astype(int)
+        step -= mine & (ops["kind"] == OpKind.LEAVE)
         before = np.cumsum(step) - step
         ns += int(ops["compute"][before > 0].sum())
     return ns * 1e-9

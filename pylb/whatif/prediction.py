@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError
 from pylb.model.snapshot import F64, I32
-from pylb.whatif.recorder.layout import STEP, Kind
+from pylb.whatif.recorder.layout import STEP, OpKind
 from pylb.whatif.recorder.recording import Recording
 
 WAITING = ("block", "yield", "spin")
@@ -407,16 +407,16 @@ def _doubts(
 
 def describe(op: Any) -> str:
     """One operation in words."""
-    kind = Kind(int(op["kind"]))
-    if kind in (Kind.SEND, Kind.ISEND):
+    kind = OpKind(int(op["kind"]))
+    if kind in (OpKind.SEND, OpKind.ISEND):
         return f"{kind.name} of {op['bytes']} bytes to rank {op['peer']}, tag {op['tag']}"
-    if kind in (Kind.RECV, Kind.IRECV, Kind.PROBE):
+    if kind in (OpKind.RECV, OpKind.IRECV, OpKind.PROBE):
         source = "any rank" if op["flags"] & 2 else f"rank {op['peer']}"
         return f"{kind.name} from {source}, tag {op['tag']}, communicator {op['comm']}"
-    if kind in (Kind.COLL, Kind.ICOLL):
+    if kind in (OpKind.COLL, OpKind.ICOLL):
         from pylb.whatif.recorder.layout import Collective
 
         return f"{Collective(int(op['what'])).name} on communicator {op['comm']}"
-    if kind == Kind.WAIT:
+    if kind == OpKind.WAIT:
         return f"WAIT for request {op['request']}"
     return str(kind.name)

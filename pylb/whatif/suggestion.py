@@ -16,7 +16,7 @@ from pylb.model.snapshot import I32, Edges, Snapshot
 from pylb.place.placement import place
 from pylb.whatif.factors import procedures
 from pylb.whatif.prediction import Prediction, whatif
-from pylb.whatif.recorder.layout import Kind
+from pylb.whatif.recorder.layout import OpKind
 from pylb.whatif.recorder.recording import Recording
 
 STRATEGIES = ("BestFitLB", "GreedyLB", "RefineCommLB", "CommAwareRefineLB", "ScotchLB", "MetisLB")
@@ -222,7 +222,7 @@ def _messages(recording: Recording) -> Edges:
         (np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
     ]
     for rank, ops in enumerate(recording.ops):
-        sends = ops[(ops["kind"] == Kind.SEND) | (ops["kind"] == Kind.ISEND)]
+        sends = ops[(ops["kind"] == OpKind.SEND) | (ops["kind"] == OpKind.ISEND)]
         peers, where = np.unique(sends["peer"], return_inverse=True)
         nbytes = np.bincount(where, sends["bytes"], len(peers))
         some = nbytes > 0

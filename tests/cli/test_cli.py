@@ -138,7 +138,7 @@ def test_info_json_tells_what_is_here():
 
 def test_info_shows_the_command_of_a_missing_part_only(monkeypatch, capsys):
     def part(name, find):
-        return name, optional.Part(name, "nothing", f"pip install {name.lower()}", find)
+        return name, optional.OptionalPart(name, "nothing", f"pip install {name.lower()}", find)
 
     def absent():
         raise ModuleNotFoundError("No module named 'absent'")
@@ -156,11 +156,15 @@ def test_info_shows_the_command_of_a_missing_part_only(monkeypatch, capsys):
 
 
 def test_require_imports_or_names_the_command(monkeypatch):
-    part = optional.Part("Absent", "nothing", "pip install absent", str, "pylb_no_such_module")
+    part = optional.OptionalPart(
+        "Absent", "nothing", "pip install absent", str, "pylb_no_such_module"
+    )
     monkeypatch.setitem(optional.PARTS, "Absent", part)
     with pytest.raises(MissingPartError, match=r"Absent is missing.*nothing: pip install absent"):
         optional.require("Absent")
     monkeypatch.setitem(
-        optional.PARTS, "There", optional.Part("There", "nothing", "pip install there", str, "json")
+        optional.PARTS,
+        "There",
+        optional.OptionalPart("There", "nothing", "pip install there", str, "json"),
     )
     assert optional.require("There") is json

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from pylb.whatif.recorder.layout import Collective, Flag, Kind
+from pylb.whatif.recorder.layout import Collective, Flag, OpKind
 
 NOTHING, MOVED, ZEROED = range(3)
 
@@ -54,14 +54,14 @@ class Twin:
         if active and self.change == MOVED and self.source in (-1, r):
             self.work[r] += op["compute"]
             self.gain[r] += op["compute"]
-        kind = Kind(op["kind"])
-        if kind == Kind.PAUSE:
+        kind = OpKind(op["kind"])
+        if kind == OpKind.PAUSE:
             self.longest[r] += op["bytes"]
-        elif kind in (Kind.SEND, Kind.ISEND):
+        elif kind in (OpKind.SEND, OpKind.ISEND):
             self.send(r, op)
-        elif kind == Kind.RECV:
+        elif kind == OpKind.RECV:
             self.open[r]["now"] = ("receive", self.post(r, op["peer"], op["comm"], op["tag"]))
-        elif kind == Kind.IRECV:
+        elif kind == OpKind.IRECV:
             wait = self.wait_of(r, op["request"])
             source = wait["peer"] if op["flags"] & Flag.ANY_SOURCE and wait else op["peer"]
             tag = wait["tag"] if op["flags"] & Flag.ANY_TAG and wait else op["tag"]
@@ -70,19 +70,19 @@ class Twin:
             else:
                 place = self.post(r, source, op["comm"], tag)
                 self.open[r][op["request"]] = ("receive", place)
-        elif kind in (Kind.COLL, Kind.ICOLL):
+        elif kind in (OpKind.COLL, OpKind.ICOLL):
             number = self.met[op["comm"], r]
             self.met[op["comm"], r] += 1
             self.entered[op["comm"], number][op["tag"]] = self.longest[r]
-            self.open[r]["now" if kind == Kind.COLL else op["request"]] = ("meet", (op, number))
-        elif kind == Kind.ENTER:
+            self.open[r]["now" if kind == OpKind.COLL else op["request"]] = ("meet", (op, number))
+        elif kind == OpKind.ENTER:
             self.depth[r] += op["tag"] == self.procedure
-        elif kind == Kind.LEAVE and op["tag"] == self.procedure:
+        elif kind == OpKind.LEAVE and op["tag"] == self.procedure:
             self.depth[r] = max(0, self.depth[r] - 1)
 
     def wait_of(self, r, request):
         for op in self.ops[r][self.at[r] + 1 :]:
-            if op["kind"] == Kind.WAIT and op["request"] == request:
+            if op["kind"] == OpKind.WAIT and op["request"] == request:
                 return op
         return None
 
@@ -109,10 +109,10 @@ class Twin:
             self.work[r] = self.gain[r] = 0
 
     def complete(self, r, op):
-        kind = Kind(op["kind"])
-        if kind in (Kind.RECV, Kind.COLL):
+        kind = OpKind(op["kind"])
+        if kind in (OpKind.RECV, OpKind.COLL):
             where = "now"
-        elif kind == Kind.WAIT:
+        elif kind == OpKind.WAIT:
             where = op["request"]
         else:
             return True

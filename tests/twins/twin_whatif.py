@@ -7,7 +7,7 @@ message that is there (matching="arrival", where the recorded order is kept), or
 
 import math
 
-from pylb.whatif.recorder.layout import Collective, Flag, Kind
+from pylb.whatif.recorder.layout import Collective, Flag, OpKind
 
 
 def exchanges(what, me, size, root, nbytes):
@@ -95,8 +95,11 @@ class Twin:
 
     def life(self, me):
         for at, op in enumerate(self.ops[me.rank]):
-            kind, flags = Kind(int(op["kind"])), int(op["flags"])
-            free = kind in (Kind.END, Kind.PAUSE, Kind.ENTER, Kind.LEAVE) or flags & Flag.SAME_CALL
+            kind, flags = OpKind(int(op["kind"])), int(op["flags"])
+            free = (
+                kind in (OpKind.END, OpKind.PAUSE, OpKind.ENTER, OpKind.LEAVE)
+                or flags & Flag.SAME_CALL
+            )
             work = 1e-9 * int(op["compute"]) + (0.0 if free else self.t.overhead)
             if work > 0:
                 yield "work", work
@@ -111,7 +114,7 @@ class Twin:
         any_source = flags & Flag.ANY_SOURCE and self.t.matching == "arrival"
         source = None if any_source or peer < 0 else peer
         want = (comm, source, None if flags & Flag.ANY_TAG else tag)
-        if kind in (Kind.SEND, Kind.ISEND):
+        if kind in (OpKind.SEND, OpKind.ISEND):
             slot = Slot()
             eager = flags & Flag.BUFFERED or (
                 nbytes <= self.t.eager and not flags & Flag.SYNCHRONOUS
@@ -119,30 +122,30 @@ class Twin:
             if eager:
                 slot.done = self.now
             self.send(me.rank, peer, (comm, tag), nbytes, None if eager else slot)
-            if kind == Kind.SEND:
+            if kind == OpKind.SEND:
                 yield "slot", slot
             else:
                 me.requests[request] = slot
-        elif kind in (Kind.RECV, Kind.IRECV):
-            if kind == Kind.IRECV and self.t.matching == "recorded" and flags & 6:
+        elif kind in (OpKind.RECV, OpKind.IRECV):
+            if kind == OpKind.IRECV and self.t.matching == "recorded" and flags & 6:
                 wait = next(
                     o
                     for o in self.ops[me.rank][at + 1 :]
-                    if o["kind"] == Kind.WAIT and o["request"] == request
+                    if o["kind"] == OpKind.WAIT and o["request"] == request
                 )
                 want = (comm, int(wait["peer"]), int(wait["tag"]))
             slot = self.receive(me, want)
-            if kind == Kind.RECV:
+            if kind == OpKind.RECV:
                 yield "slot", slot
             else:
                 me.requests[request] = slot
-        elif kind == Kind.WAIT:
+        elif kind == OpKind.WAIT:
             if request in me.requests:
                 yield "slot", me.requests.pop(request)
-        elif kind == Kind.PROBE:
+        elif kind == OpKind.PROBE:
             while not any(self.fits(want, m) for m in me.there):
                 yield "probe", None
-        elif kind == Kind.COLL:
+        elif kind == OpKind.COLL:
             members = self.comms[comm]
             steps = exchanges(int(op["what"]), tag, len(members), peer, nbytes)
             for i, (to, source, sent) in enumerate(steps):
@@ -154,19 +157,19 @@ class Twin:
                     yield "slot", slot
                     if waits and i + 1 < len(steps) and self.t.overhead > 0:
                         yield "work", self.t.overhead
-        elif kind == Kind.ICOLL:
+        elif kind == OpKind.ICOLL:
             me.requests[request] = self.icollective(me, op)
-        elif kind == Kind.PAUSE:
+        elif kind == OpKind.PAUSE:
             yield "pause", 1e-9 * nbytes
-        elif kind == Kind.ACCESS:
+        elif kind == OpKind.ACCESS:
             yield "until", self.now + self.round_trip(me.rank, op)
-        elif kind == Kind.LOCK:
+        elif kind == OpKind.LOCK:
             lock = self.locks.setdefault((tag, peer), {"free": 0.0, "holders": [], "queue": []})
             slot = Slot()
             lock["queue"].append((me.rank, bool(flags & Flag.SHARED), slot, op))
             self.grant(lock)
             yield "slot", slot
-        elif kind == Kind.UNLOCK:
+        elif kind == OpKind.UNLOCK:
             lock = self.locks[(tag, peer)]
             free = self.now + self.round_trip(me.rank, op)
             lock["free"] = max(lock["free"], free)

@@ -19,8 +19,8 @@ import pylb
 from pylb.cli.main import main
 from pylb.whatif.recorder import launch
 from pylb.whatif.recorder.launch import loaded, record
-from pylb.whatif.recorder.layout import Collective, Kind
-from pylb.whatif.recorder.monitor import HEAD, Monitor
+from pylb.whatif.recorder.layout import Collective, OpKind
+from pylb.whatif.recorder.monitor import HEAD, RecordMonitor
 
 HERE = Path(__file__).parents[1]
 needs_recorder = pytest.mark.skipif(find_spec("pylb._record") is None, reason="built without MPI")
@@ -62,20 +62,20 @@ def test_every_operation_is_recorded_and_can_be_simulated(mpiexec, build, ranks,
     assert run.n_ranks == ranks
     whole(run)
     for ops in run.ops:
-        kinds = np.bincount(ops["kind"], minlength=len(Kind))
-        assert kinds[Kind.END] == 1
-        assert kinds[Kind.PROBE] == 2
-        assert kinds[Kind.ICOLL] == 3
-        assert kinds[Kind.LOCK] == kinds[Kind.UNLOCK] == 1
-        assert kinds[Kind.WAIT] == kinds[Kind.ISEND] + kinds[Kind.IRECV] + kinds[Kind.ICOLL]
-        what = ops["what"][ops["kind"] == Kind.COLL]
+        kinds = np.bincount(ops["kind"], minlength=len(OpKind))
+        assert kinds[OpKind.END] == 1
+        assert kinds[OpKind.PROBE] == 2
+        assert kinds[OpKind.ICOLL] == 3
+        assert kinds[OpKind.LOCK] == kinds[OpKind.UNLOCK] == 1
+        assert kinds[OpKind.WAIT] == kinds[OpKind.ISEND] + kinds[OpKind.IRECV] + kinds[OpKind.ICOLL]
+        what = ops["what"][ops["kind"] == OpKind.COLL]
         assert set(what) == set(Collective)
         assert ops["compute"].sum() > 100_000
         assert (np.diff(ops["begin"]) >= 0).all()
     assert sorted(map(len, run.comms))[-1] == ranks
-    sent = sum(np.isin(ops["kind"], [Kind.SEND, Kind.ISEND]).sum() for ops in run.ops)
+    sent = sum(np.isin(ops["kind"], [OpKind.SEND, OpKind.ISEND]).sum() for ops in run.ops)
     cancelled = sum((ops["flags"] & 64 > 0).sum() for ops in run.ops)
-    got = sum(np.isin(ops["kind"], [Kind.RECV, Kind.IRECV]).sum() for ops in run.ops)
+    got = sum(np.isin(ops["kind"], [OpKind.RECV, OpKind.IRECV]).sum() for ops in run.ops)
     assert sent == got - cancelled
     assert cancelled == ranks
 
@@ -85,7 +85,7 @@ def test_what_a_program_computes_and_sends(mpiexec, build):
     code, run = record([*mpiexec, "-n", "3", build("pipeline"), "10", "1e5"])
     assert code == 0
     first, middle, last = run.ops
-    assert [Kind(k).name for k in middle["kind"]] == ["RECV", "SEND"] * 10 + ["END"]
+    assert [OpKind(k).name for k in middle["kind"]] == ["RECV", "SEND"] * 10 + ["END"]
     assert (first["bytes"][:10:5] == 320_000).all()
     assert (first["peer"][:10] == 1).all()
     assert (last["peer"][:10] == 1).all()
@@ -123,7 +123,7 @@ def test_an_mpi4py_script_is_recorded_unchanged(mpiexec, tmp_path):
     run = pylb.Recording.read(run_file)
     whole(run)
     wild = run.ops[0][run.ops[0]["flags"] & 2 > 0]
-    assert sorted(wild["peer"][wild["kind"] == Kind.PROBE]) == [1, 2]
+    assert sorted(wild["peer"][wild["kind"] == OpKind.PROBE]) == [1, 2]
 
 
 @needs_recorder
@@ -138,7 +138,7 @@ def test_a_program_without_mpiexec_is_one_rank(build, mpiexec):
 def test_time_that_a_rank_sleeps_is_no_computing(mpiexec, build):
     _, run = record([*mpiexec, "-n", "2", build("everything"), "sleep"])
     for ops in run.ops:
-        pauses = ops["bytes"][ops["kind"] == Kind.PAUSE]
+        pauses = ops["bytes"][ops["kind"] == OpKind.PAUSE]
         assert len(pauses) >= 4
         assert 0.05e9 < pauses.sum() < 0.4e9
         assert ops["compute"].sum() < 0.05e9
@@ -215,9 +215,10 @@ def test_marked_procedures(mpiexec, build, tmp_path):
     code, run = record(command)
     assert code == 0
     assert sorted(run.procedures) == ["one", "second"]
-    marks = run.ops[1][np.isin(run.ops[1]["kind"], [Kind.ENTER, Kind.LEAVE])]
+    marks = run.ops[1][np.isin(run.ops[1]["kind"], [OpKind.ENTER, OpKind.LEAVE])]
     names = [
-        (Kind(k).name, run.procedures[t]) for k, t in zip(marks["kind"], marks["tag"], strict=True)
+        (OpKind(k).name, run.procedures[t])
+        for k, t in zip(marks["kind"], marks["tag"], strict=True)
     ]
     assert names == [
         ("ENTER", "second"),
@@ -247,7 +248,7 @@ def test_procedures_of_a_c_program(mpiexec, build, tmp_path):
     code, run = record([program], procedures=["by_name"])
     assert code == 0
     assert sorted(run.procedures) == ["by_name", "macro"]
-    leave = run.ops[0][run.ops[0]["kind"] == Kind.LEAVE]
+    leave = run.ops[0][run.ops[0]["kind"] == OpKind.LEAVE]
     assert (leave["compute"] > 100_000).all()
     assert subprocess.run([program]).returncode == 0  # without the recorder
 
@@ -287,11 +288,11 @@ def test_a_program_that_calls_mpi_as_fortran_does(mpiexec, mpifort, tmp_path):
     code, run = record([*mpiexec, "-n", "3", program])
     assert code == 0
     for rank, every in enumerate(run.ops):
-        ops = every[every["kind"] != Kind.PAUSE]
-        names = [Kind(k).name for k in ops["kind"]]
+        ops = every[every["kind"] != OpKind.PAUSE]
+        names = [OpKind(k).name for k in ops["kind"]]
         exchange = ["IRECV", "ISEND", "WAIT", "WAIT"]
         assert names == ["COLL", *exchange, *exchange, "COLL", "END"]
-        assert (ops["bytes"][ops["kind"] == Kind.ISEND] == 8).all()
+        assert (ops["bytes"][ops["kind"] == OpKind.ISEND] == 8).all()
         assert ops["peer"][3] == (rank - 1) % 3  # whom the receive from any source met
     whole(run)
 
@@ -320,8 +321,8 @@ def test_a_program_in_fortran(mpiexec, fortran, tmp_path, how):
     code, run = record([*mpiexec, "-n", "3", program])
     assert code == 0
     for rank, every in enumerate(run.ops):
-        ops = every[every["kind"] != Kind.PAUSE]  # others may have kept the page that it needed
-        names = " ".join(Kind(k).name for k in ops["kind"])
+        ops = every[every["kind"] != OpKind.PAUSE]  # others may have kept the page that it needed
+        names = " ".join(OpKind(k).name for k in ops["kind"])
         exchange = "IRECV ISEND WAIT WAIT"
         matched = "ISEND PROBE RECV WAIT ISEND PROBE IRECV WAIT WAIT"
         neighbours = "COLL IRECV IRECV ISEND ISEND WAIT WAIT WAIT WAIT"
@@ -330,8 +331,8 @@ def test_a_program_in_fortran(mpiexec, fortran, tmp_path, how):
             f"COLL {exchange} {exchange} ISEND PROBE RECV WAIT {matched} {neighbours} COLL "
             f"{window} END"
         )
-        assert ops["bytes"][ops["kind"] == Kind.ACCESS].tolist() == [81]
-        assert ops["bytes"][ops["kind"] == Kind.ISEND].tolist() == [8000, 8, 8, 16, 16, 8, 8]
+        assert ops["bytes"][ops["kind"] == OpKind.ACCESS].tolist() == [81]
+        assert ops["bytes"][ops["kind"] == OpKind.ISEND].tolist() == [8000, 8, 8, 16, 16, 8, 8]
         left = (rank - 1) % 3
         any_source = [3, 10, 11, 14, 15, 18, 19]
         assert (ops["peer"][any_source] == left).all()  # whom it turned out to be
@@ -401,7 +402,7 @@ def frame(kind, body, first=0):
 
 
 def test_the_monitor_takes_nothing_from_strangers():
-    monitor = Monitor()
+    monitor = RecordMonitor()
     token = monitor.address.rsplit(":", 1)[1].encode() + b"\n"
     send(monitor, b"GET / HTTP/1.1\r\n\r\n" * 10)
     send(monitor, b"x" * 32 + b"\n" + frame("H", b"{}"))
@@ -416,7 +417,7 @@ def test_the_monitor_takes_nothing_from_strangers():
 
 
 def test_lost_operations_and_clocks_that_differ_are_named():
-    monitor = Monitor()
+    monitor = RecordMonitor()
     token = monitor.address.rsplit(":", 1)[1].encode() + b"\n"
     now = int(1e9 * time.monotonic())
     hello = (
@@ -429,7 +430,7 @@ def test_lost_operations_and_clocks_that_differ_are_named():
     )
     world = np.array([0, 0, 2], np.int64).tobytes() + np.array([0, 1], np.int32).tobytes()
     ops = np.zeros(3, pylb.whatif.recorder.layout.OP)
-    ops["kind"] = Kind.PAUSE
+    ops["kind"] = OpKind.PAUSE
     send(
         monitor,
         token,

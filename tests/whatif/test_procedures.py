@@ -9,7 +9,7 @@ import pylb
 from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError, UnknownKeyError
 from pylb.whatif.prediction import comm_arrays
-from pylb.whatif.recorder.layout import OP, Kind
+from pylb.whatif.recorder.layout import OP, OpKind
 from pylb.whatif.recorder.recording import Recording
 
 S = 1_000_000_000
@@ -32,7 +32,7 @@ def marked(run, seed):
     for rank, ops in enumerate(run.ops):
         at = np.sort(rng.integers(0, len(ops), rng.integers(2, 12)))
         marks = np.zeros(len(at), OP)
-        marks["kind"] = rng.choice([Kind.ENTER, Kind.ENTER, Kind.LEAVE], len(at))
+        marks["kind"] = rng.choice([OpKind.ENTER, OpKind.ENTER, OpKind.LEAVE], len(at))
         marks["tag"] = rng.integers(2, size=len(at))
         marks["compute"] = rng.integers(0, 2_000_000, len(at))
         marks["request"] = -1
@@ -100,7 +100,7 @@ def by_hand(run, name, clients):
     ops = [[dict(zip(OP.names, op.tolist(), strict=True)) for op in rank] for rank in run.ops]
     for rank in ops:
         for op in rank:
-            op["kind"] = Kind(op["kind"]).name
+            op["kind"] = OpKind(op["kind"]).name
     work = [op["compute"] for op in ops[0] if op["kind"] == "LEAVE" and op["tag"] == number]
     for op in ops[0]:
         if op["kind"] == "LEAVE" and op["tag"] == number:

@@ -11,7 +11,7 @@ import pylb
 from pylb import _core, whatif
 from pylb.errors import DomainError, FormatError, MissingFileError, OutOfRangeError
 from pylb.whatif.prediction import Target, target
-from pylb.whatif.recorder.layout import OP, Collective, Flag, Kind
+from pylb.whatif.recorder.layout import OP, Collective, Flag, OpKind
 from pylb.whatif.recorder.recording import Recording
 
 MS = 1_000_000
@@ -451,8 +451,8 @@ def test_files_that_are_no_recordings(tmp_path):
 def test_names():
     assert pylb.whatif is whatif
     _, kinds, collectives = _core.op_layout()
-    assert [k.name for k in Kind] == kinds
+    assert [k.name for k in OpKind] == kinds
     assert [c.name for c in Collective] == collectives
-    assert Kind.END == 0
+    assert OpKind.END == 0
     assert OP.itemsize == 48
     assert isinstance(target(two()), Target)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from pylb import optional
 from pylb.comm.mpiexec import insert_before_programs, is_mpiexec
 from pylb.errors import DomainError
-from pylb.whatif.recorder.monitor import Monitor
+from pylb.whatif.recorder.monitor import RecordMonitor
 from pylb.whatif.recorder.online import Online
 from pylb.whatif.recorder.recording import Recording
 
@@ -145,7 +145,7 @@ def record(
     DomainError
         No command, or its program cannot be found in it.
     """
-    monitor = Monitor(host)
+    monitor = RecordMonitor(host)
     try:
         words = loaded(command, monitor.address, only_time=only_time, procedures=procedures)
         between = Online(monitor, online, say) if online else lambda: None

@@ -32,7 +32,7 @@ STEP = np.dtype(
 """When an operation was simulated, and for which one of which rank it waited (-1: none)."""
 
 
-class Kind(IntEnum):
+class OpKind(IntEnum):
     """What an operation is; csrc/whatif/ops.h says what its fields mean then."""
 
     END = 0

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pylb.whatif.recorder.layout import OP, Kind
+from pylb.whatif.recorder.layout import OP, OpKind
 from pylb.whatif.recorder.recording import Recording
 
 HEAD = struct.Struct("=IIq")  # type, bytes, number of the first operation
@@ -29,7 +29,7 @@ class ProtocolError(Exception):
 
 
 @dataclass(eq=False)
-class Rank:
+class RankLog:
     """What is known of one rank."""
 
     hello: dict[str, Any]
@@ -65,18 +65,18 @@ class Connection:
         self.sock = sock
         self.buffer = bytearray()
         self.known = False  # it has shown the token
-        self.rank: Rank | None = None
+        self.rank: RankLog | None = None
         self.second = False  # its rank is known already: another program
 
 
-class Monitor:
+class RecordMonitor:
     """Listens for the ranks of one run.
 
     Attributes
     ----------
     address : str
         What the recorder is told: ``host:port:token``.
-    ranks : dict of int to Rank
+    ranks : dict of int to RankLog
     """
 
     def __init__(self, host: str = "127.0.0.1") -> None:
@@ -87,7 +87,7 @@ class Monitor:
         self._selector = selectors.DefaultSelector()
         self._listener.setblocking(False)
         self._selector.register(self._listener, selectors.EVENT_READ)
-        self.ranks: dict[int, Rank] = {}
+        self.ranks: dict[int, RankLog] = {}
         self._comms: dict[int, int] = {}  # name of a communicator to its number
         self.members: list[NDArray[np.int32]] = []
         self.procedures: list[str] = []
@@ -206,19 +206,19 @@ class Monitor:
                 "others"
             )
         else:
-            one.rank = Rank(hello, time.monotonic() - 1e-9 * hello["now"])
+            one.rank = RankLog(hello, time.monotonic() - 1e-9 * hello["now"])
             self.ranks[hello["rank"]] = one.rank
 
-    def _operations(self, rank: Rank, first: int, sent: NDArray[Any]) -> None:
+    def _operations(self, rank: RankLog, first: int, sent: NDArray[Any]) -> None:
         ops = sent.copy()
         ops["comm"] = np.array(rank.numbers, np.int32)[ops["comm"]]
-        marks = np.flatnonzero((ops["kind"] == Kind.ENTER) | (ops["kind"] == Kind.LEAVE))
+        marks = np.flatnonzero((ops["kind"] == OpKind.ENTER) | (ops["kind"] == OpKind.LEAVE))
         if len(marks):
             ops["tag"][marks] = np.array(rank.procedures, np.int32)[ops["tag"][marks]]
         rank.lost += first - rank.n_ops - rank.lost
         rank.add(ops)
 
-    def _procedure(self, rank: Rank, body: bytes) -> None:
+    def _procedure(self, rank: RankLog, body: bytes) -> None:
         number, name = int.from_bytes(body[:4], "little"), body[4:].decode(errors="replace")
         if number != len(rank.procedures):
             raise ProtocolError(f"procedure {number} after {len(rank.procedures)}")
@@ -226,7 +226,7 @@ class Monitor:
             self.procedures.append(name)
         rank.procedures.append(self.procedures.index(name))
 
-    def _communicator(self, rank: Rank, body: bytes) -> None:
+    def _communicator(self, rank: RankLog, body: bytes) -> None:
         number, name, size = COMM.unpack_from(body)
         if number != len(rank.numbers):
             raise ProtocolError(f"communicator {number} after {len(rank.numbers)}")
@@ -262,7 +262,7 @@ class Monitor:
         warnings = self._warnings(known)
         return Recording(ops, list(self.members), closed, info, list(self.procedures), warnings)
 
-    def _times(self, known: list[Rank | None]) -> dict[str, Any]:
+    def _times(self, known: list[RankLog | None]) -> dict[str, Any]:
         """Wall time by the ranks' clocks, put on the monitor's where they are on other machines."""
         here = socket.gethostname()
         start, end = [], []
@@ -277,7 +277,7 @@ class Monitor:
         return {"seconds": max(end) - zero, "starts": [s - zero for s in start]}
 
     @staticmethod
-    def _costs(known: list[Rank | None]) -> dict[str, float]:
+    def _costs(known: list[RankLog | None]) -> dict[str, float]:
         """What a call and a message cost: of all ranks the least, since only delays disturb it."""
         said = [rank.costs for rank in known if rank is not None and rank.costs]
         out = {}
@@ -288,7 +288,7 @@ class Monitor:
         return out
 
     @staticmethod
-    def _asking(known: list[Rank | None]) -> dict[str, float]:
+    def _asking(known: list[RankLog | None]) -> dict[str, float]:
         """How ranks wait that ask again and again and sleep in between.
 
         ``response``: how long what has come waits to be noticed, half of the time from one question
@@ -307,7 +307,7 @@ class Monitor:
         return {"response": square / (2 * wall) * asleep, "nap": napped / naps, "asleep": asleep}
 
     @staticmethod
-    def _waiting(known: list[Rank | None]) -> str:
+    def _waiting(known: list[RankLog | None]) -> str:
         """What a rank that waits did to its processor, as far as that can be told from here."""
         one = next(r.hello for r in known if r)
         if "Open MPI" not in one["library"]:
@@ -315,7 +315,7 @@ class Monitor:
         told = one["yield"]
         return "spin" if told in ("0", "false") else "yield"
 
-    def _warnings(self, known: list[Rank | None]) -> list[str]:
+    def _warnings(self, known: list[RankLog | None]) -> list[str]:
         out = list(dict.fromkeys(self.strange))
         if not self.ranks:
             out.append("no rank called MPI_Init with the recorder loaded")
@@ -328,7 +328,7 @@ class Monitor:
         return out
 
     @staticmethod
-    def _doubts(rank: Rank) -> list[str]:
+    def _doubts(rank: RankLog) -> list[str]:
         out = []
         if rank.lost:
             out.append(f"{rank.lost} operations were lost on the way")

@@ -11,7 +11,7 @@ import numpy as np
 from pylb import _core
 from pylb.errors import PylbError
 from pylb.whatif.prediction import Target, comm_arrays, target
-from pylb.whatif.recorder.monitor import Monitor
+from pylb.whatif.recorder.monitor import RecordMonitor
 
 
 class Online:
@@ -19,7 +19,7 @@ class Online:
 
     Parameters
     ----------
-    monitor : Monitor
+    monitor : RecordMonitor
     targets : sequence of mappings
         Keywords of `pylb.whatif`.
     say : callable
@@ -28,7 +28,7 @@ class Online:
 
     def __init__(
         self,
-        monitor: Monitor,
+        monitor: RecordMonitor,
         targets: Sequence[Mapping[str, Any]],
         say: Callable[[str], None],
         period: float = 1.0,

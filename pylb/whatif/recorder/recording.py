@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pylb import optional
 from pylb.errors import DomainError, FormatError, MissingFileError, StateError
-from pylb.whatif.recorder.layout import OP, Kind
+from pylb.whatif.recorder.layout import OP, OpKind
 
 FORMAT = "pylb operations 1"
 
@@ -269,11 +269,11 @@ def _operations(rank: Any) -> NDArray[Any]:
     out = np.zeros(len(rank), OP)
     for i, given in enumerate(rank):
         fields = dict(given)
-        fields["kind"] = Kind[fields["kind"]]
+        fields["kind"] = OpKind[fields["kind"]]
         for name, value in fields.items():
             out[name][i] = value
     return out
 
 
 def _ends(ops: NDArray[Any]) -> bool:
-    return bool(len(ops)) and bool(ops["kind"][-1] == Kind.END)
+    return bool(len(ops)) and bool(ops["kind"][-1] == OpKind.END)
