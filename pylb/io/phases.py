@@ -17,6 +17,8 @@ from pylb.io import vt
 from pylb.io.run_record import RunFacts
 from pylb.model.snapshot import F64, I32, I64, Edges, Snapshot
 
+# Entities get a collection, which also tells them from the task that vt appends to phase 0.
+COLLECTION = 0
 Bool = NDArray[np.bool_]
 Self = TypeVar("Self", bound="Phases")
 
@@ -206,6 +208,7 @@ class Phases:
 
 
 def frozen(a: Any) -> Any:
+    """The array, read-only from now on."""
     a.flags.writeable = False
     return a
 

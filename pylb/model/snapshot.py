@@ -61,6 +61,15 @@ class Multicasts(NamedTuple):
     messages: ArrayLike | None = None
 
 
+def _column(owner: str, name: str, doc: str) -> Any:
+    """A column of the edges or multicasts as a property of the snapshot; None: there are none."""
+
+    def get(self: Snapshot) -> Any:
+        return getattr(getattr(self, owner), name, None)
+
+    return property(get, doc=doc)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Snapshot:
     """Loads, places and communication of all objects, and what the ranks are like.
@@ -172,25 +181,29 @@ class Snapshot:
         """Number of directed pairs that communicate."""
         return 0 if self.edges is None else len(self.edges.src)
 
-    @property
-    def edge_src(self) -> I32 | None:
-        """Sending object of each edge, (m,) int32."""
-        return None if self.edges is None else self.edges.src
-
-    @property
-    def edge_dst(self) -> I32 | None:
-        """Receiving object of each edge, (m,) int32."""
-        return None if self.edges is None else self.edges.dst
-
-    @property
-    def edge_bytes(self) -> F64 | None:
-        """Bytes per iteration of each edge, (m,) float64."""
-        return None if self.edges is None else self.edges.nbytes
-
-    @property
-    def edge_messages(self) -> F64 | None:
-        """Messages per iteration of each edge, (m,) float64; None is one each."""
-        return None if self.edges is None else self.edges.messages
+    edge_src = _column("edges", "src", "Sending object of each edge, (m,) int32.")
+    edge_dst = _column("edges", "dst", "Receiving object of each edge, (m,) int32.")
+    edge_bytes = _column("edges", "nbytes", "Bytes per iteration of each edge, (m,) float64.")
+    edge_messages = _column(
+        "edges", "messages", "Messages per iteration of each edge, (m,) float64; None is one each."
+    )
+    multicast_src = _column("multicasts", "src", "Sending object of each multicast, (c,) int32.")
+    multicast_start = _column(
+        "multicasts",
+        "start",
+        "Where the receivers of each multicast begin in `multicast_dst`, (c + 1,) int64.",
+    )
+    multicast_dst = _column(
+        "multicasts", "dst", "Receiving objects of all multicasts, (pins,) int32."
+    )
+    multicast_bytes = _column(
+        "multicasts", "nbytes", "Bytes per iteration of each multicast, (c,) float64."
+    )
+    multicast_messages = _column(
+        "multicasts",
+        "messages",
+        "Messages per iteration of each multicast, (c,) float64; None is one each.",
+    )
 
     @property
     def n_multicasts(self) -> int:
@@ -201,31 +214,6 @@ class Snapshot:
     def n_pins(self) -> int:
         """Number of receivers of all multicasts together."""
         return 0 if self.multicasts is None else len(self.multicasts.dst)
-
-    @property
-    def multicast_src(self) -> I32 | None:
-        """Sending object of each multicast, (c,) int32."""
-        return None if self.multicasts is None else self.multicasts.src
-
-    @property
-    def multicast_start(self) -> I64 | None:
-        """Where the receivers of each multicast begin in `multicast_dst`, (c + 1,) int64."""
-        return None if self.multicasts is None else self.multicasts.start
-
-    @property
-    def multicast_dst(self) -> I32 | None:
-        """Receiving objects of all multicasts, (pins,) int32."""
-        return None if self.multicasts is None else self.multicasts.dst
-
-    @property
-    def multicast_bytes(self) -> F64 | None:
-        """Bytes per iteration of each multicast, (c,) float64."""
-        return None if self.multicasts is None else self.multicasts.nbytes
-
-    @property
-    def multicast_messages(self) -> F64 | None:
-        """Messages per iteration of each multicast, (c,) float64; None is one each."""
-        return None if self.multicasts is None else self.multicasts.messages
 
     @property
     def n_blocks(self) -> int:

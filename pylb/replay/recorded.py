@@ -1,17 +1,16 @@
-"""From the stretches of a run record to the phases of a trace, and back."""
+"""From run records and snapshots to the fields of a trace, and back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from pylb.errors import UnknownKeyError
-from pylb.io.made import COLLECTION
-from pylb.io.phases import Phases, frozen
+from pylb.errors import DomainError, UnknownKeyError
+from pylb.io.phases import COLLECTION, Phases, frozen
 from pylb.io.run_record import RunData, RunFacts, Stretch
-from pylb.model.snapshot import I64
+from pylb.model.snapshot import I64, Snapshot
 
 Arrays = dict[str, Any]
 
@@ -31,6 +30,65 @@ def trace_fields(run: RunData) -> Arrays:
             remaining=run.remaining,
         ),
     }
+
+
+def snapshot_fields(snapshots: Sequence[Snapshot]) -> Arrays:
+    """The fields of the trace whose phases are these snapshots, with their objects in order."""
+    _check(snapshots)
+    out = trace_arrays([_stretch_of_snapshot(i, s) for i, s in enumerate(snapshots)])
+    for name in ("bytes", "memory"):
+        if all(getattr(s, name) is None for s in snapshots):
+            out[f"task_{name}"] = None
+    return {
+        **out,
+        "n_ranks": snapshots[0].n_ranks,
+        "speed": snapshots[0].speed,
+        "background": snapshots[0].background,
+    }
+
+
+def _check(snapshots: Sequence[Snapshot]) -> None:
+    if not snapshots:
+        raise DomainError("snapshots is empty: expected one for each phase")
+    first = snapshots[0]
+    for i, s in enumerate(snapshots):
+        if s.n_components != 1:
+            raise DomainError(f"snapshots[{i}] has {s.n_components} loads an object: expected 1")
+        if s.n_ranks != first.n_ranks:
+            raise DomainError(
+                f"snapshots[{i}] has {s.n_ranks} ranks: expected {first.n_ranks}, as the first has"
+            )
+        for name in ("speed", "background"):
+            a, b = getattr(s, name), getattr(first, name)
+            if (a is None) != (b is None) or not np.array_equal(a, b):
+                raise DomainError(f"snapshots[{i}] has another {name} than the first: expected one")
+        if s.key is not None:
+            values, counts = np.unique(s.key, return_counts=True)
+            if np.any(counts > 1):
+                key = values[np.argmax(counts > 1)]
+                raise UnknownKeyError(f"snapshots[{i}] has the key {key} more than once")
+
+
+def _stretch_of_snapshot(i: int, s: Snapshot) -> Stretch:
+    n, none = s.n_objects, np.zeros(0)
+
+    def given(column: Any, default: Any) -> Any:
+        return default if column is None else column
+
+    return Stretch(
+        i,
+        given(s.key, np.arange(n)),
+        s.rank,
+        given(s.bytes, np.zeros(n, np.int64)),
+        given(s.memory, np.zeros(n, np.int64)),
+        given(s.migratable, np.ones(n, bool)),
+        s.load[None],
+        given(s.edge_src, none.astype(np.int32)),
+        given(s.edge_dst, none.astype(np.int32)),
+        given(s.edge_bytes, none),
+        given(s.edge_messages, np.ones(s.n_edges)),
+        np.full(n, -1, np.int32),
+    )
 
 
 def trace_arrays(stretches: list[Stretch], known: I64 | None = None) -> Arrays:

@@ -17,7 +17,7 @@ from pylb.io import h5, made, vt
 from pylb.io.phases import Phases, frozen
 from pylb.model.snapshot import I32, I64, Snapshot
 from pylb.replay.optima import Optimum
-from pylb.replay.recorded import trace_fields
+from pylb.replay.recorded import snapshot_fields, trace_fields
 from pylb.replay.replayed import Replay, replay
 from pylb.replay.schedule import optimum
 
@@ -85,9 +85,7 @@ class Trace(Phases):
         UnknownKeyError
             A key occurs twice in one snapshot.
         """
-        fields = made.arrays(list(snapshots))
-        owned = {k: frozen(v.view()) if hasattr(v, "view") else v for k, v in fields.items()}
-        return cls(**owned)
+        return cls(**snapshot_fields(list(snapshots)))
 
     @staticmethod
     def stems(folder: str | os.PathLike[str]) -> list[str]:
