@@ -1,12 +1,13 @@
-"""The optional parts: what each is for, whether it is here, and the one command that brings it.
+"""The optional parts: what each is for, whether it is installed, and the command that installs it.
 
-Whatever needs an optional part takes it from here, so that its absence always reads the same:
+Code that needs an optional part takes it from here, so that its absence always reads the same:
 
 >>> h5py = optional.require("h5py")  # or MissingPartError: "h5py is missing; ...: pip install ..."
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.metadata
 import sys
@@ -30,9 +31,9 @@ class OptionalPart:
     purpose : str
         What pylb does with it.
     command : str
-        The one command that brings it.
+        The one command that installs it.
     find : callable
-        Gives the version ("present" where it cannot be told), or raises ImportError.
+        Gives the version ("present" where it has none), or raises ImportError.
     module : str
         What `require` imports; empty for a system library.
     """
@@ -45,25 +46,18 @@ class OptionalPart:
 
 
 def _python(name: str, what: str, purpose: str, module: str = "") -> OptionalPart:
-    def find() -> str:
-        return importlib.metadata.version(name)
-
+    find = functools.partial(importlib.metadata.version, name)
     return OptionalPart(name, purpose, f"pip install {what}", find, module or name)
 
 
-def _version(module: str) -> Callable[[], str]:
-    def find() -> str:
-        return str(importlib.import_module(module).version)
+def _partitioner(name: str, packages: str, purpose: str) -> OptionalPart:
+    module = f"pylb._{name.lower()}"
+    command = f"apt-get install -y {packages} && {REBUILD}"
+    return OptionalPart(name, purpose, command, functools.partial(_version, module), module)
 
-    return find
 
-
-def _present(module: str) -> Callable[[], str]:
-    def find() -> str:
-        importlib.import_module(module)
-        return "present"
-
-    return find
+def _version(module: str) -> str:
+    return str(getattr(importlib.import_module(module), "version", "present"))
 
 
 def _mpi() -> str:
@@ -71,14 +65,8 @@ def _mpi() -> str:
 
 
 def first_line(library: str) -> str:
-    """An MPI's library string without what some append: MPICH adds its configure options."""
+    """The first line of an MPI's library string: MPICH appends its configure options."""
     return library.splitlines()[0].strip(" ,\0")
-
-
-def _partitioner(name: str, packages: str, purpose: str) -> OptionalPart:
-    module = f"pylb._{name.lower()}"
-    command = f"apt-get install -y {packages} && {REBUILD}"
-    return OptionalPart(name, purpose, command, _version(module), module)
 
 
 PARTS: dict[str, OptionalPart] = {
@@ -103,7 +91,7 @@ PARTS: dict[str, OptionalPart] = {
             "colouring (with Zoltan) and ordering graphs",
             "apt-get install -y libopenmpi-dev libtrilinos-zoltan-dev libptscotch-dev && "
             f"{REBUILD}",
-            _present("pylb._dgraph"),
+            functools.partial(_version, "pylb._dgraph"),
             "pylb._dgraph",
         ),
         _python("mpi4py", "'pylb[mpi]'", "balancing under mpiexec"),
@@ -122,14 +110,14 @@ PARTS: dict[str, OptionalPart] = {
 
 
 def missing_part(name: str, why: object = None) -> MissingPartError:
-    """The error that says that a part is missing, what it is for and how it comes.
+    """The error that says that a part is missing, what it is for and how to install it.
 
     Parameters
     ----------
     name : str
         A key of `PARTS`.
     why : object, optional
-        What went wrong where it is more than absence.
+        What went wrong, where the part is there but does not load.
     """
     part = PARTS[name]
     reason = f" ({why})" if why is not None else ""
@@ -144,7 +132,7 @@ def require(name: str) -> ModuleType:
     Raises
     ------
     MissingPartError
-        It is not installed, or does not load; with the command that brings it.
+        It is not installed, or does not load; with the command that installs it.
     """
     part = PARTS[name]
     known = sys.modules.get(part.module)

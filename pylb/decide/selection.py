@@ -65,7 +65,7 @@ class Choice(NamedTuple):
         )
 
 
-class Record(NamedTuple):
+class Experience(NamedTuple):
     """What is remembered of a strategy.
 
     Attributes
@@ -196,9 +196,9 @@ class Selector:
             raise DomainError(f"strategy is {strategy!r}: expected one of {', '.join(self._names)}")
         self._core.balanced(self._names.index(strategy), before, after, cost, migrations)
 
-    def history(self) -> dict[str, Record]:
+    def history(self) -> dict[str, Experience]:
         """What is remembered of each strategy."""
-        rows = (Record(*row) for row in self._core.records())
+        rows = (Experience(*row) for row in self._core.records())
         return dict(zip(self._names, rows, strict=True))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass, replace
 from math import inf, nan
 from typing import Any
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from pylb import _core
 from pylb.errors import DomainError, UnknownKeyError
+from pylb.model.checks import integer as integer
 from pylb.partition.ranks import Numbering, Ranks
 
 F64 = NDArray[np.float64]
@@ -45,14 +45,6 @@ def whole(name: str, value: Any, n: int | None = None) -> NDArray[Any]:
     if given.dtype != np.int32:
         given = given.astype(np.int64, copy=False)
     return np.ascontiguousarray(given)
-
-
-def integer(name: str, value: Any) -> int:
-    """A Python or NumPy integer."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise DomainError(f"{name} is {value!r}: expected an integer") from None
 
 
 def number(name: str, value: Any, above: float) -> float:

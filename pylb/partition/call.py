@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb.errors import DomainError, PartitionerWarning, nearest
+from pylb.model.checks import integer
 from pylb.partition import serial, zoltan
-from pylb.partition.arrays import I32, integer
+from pylb.partition.arrays import I32
 from pylb.partition.geometry import Cuts
 from pylb.partition.levels import Levels
 from pylb.partition.levels import divide as divide_levels
