@@ -1,4 +1,4 @@
-"""Every error that pylb raises, each also a Python built-in of its kind.
+"""Every error that pylb raises; each is also a built-in error of Python.
 
 The C core returns a code and a message (``csrc/base/err.h``); ``BY_CODE`` gives each code its
 class.
@@ -23,7 +23,7 @@ class OutOfRangeError(PylbError, IndexError, ValueError):
 
 
 class UnknownKeyError(PylbError, KeyError):
-    """No such object, or twice the same."""
+    """An unknown or duplicate key."""
 
     def __str__(self) -> str:  # KeyError would show the repr of the message
         return str(self.args[0]) if self.args else ""
@@ -46,15 +46,15 @@ class MPIError(PylbError, RuntimeError):
 
 
 class StateError(PylbError, RuntimeError):
-    """Called in the wrong state, for instance after the loop has ended."""
+    """Called in the wrong state, e.g. after the loop has ended."""
 
 
 class UnknownStrategyError(PylbError, ValueError):
-    """No strategy (or trigger) of that name; the message has the nearest names."""
+    """No strategy or trigger has this name; the message suggests the nearest names."""
 
 
 class StrategyError(PylbError, RuntimeError):
-    """A strategy written in Python raised, or returned something that is no placement."""
+    """A strategy written in Python raised, or did not return a placement."""
 
 
 class SerializationError(PylbError, TypeError):
@@ -66,23 +66,23 @@ class RemoteError(PylbError, RuntimeError):
 
 
 class DeadlockError(PylbError, RuntimeError):
-    """No rank of a virtual cluster can go on; the message says what each waits for."""
+    """No rank of a virtual cluster can continue; the message says what each one waits for."""
 
 
 class NotAllowedError(PylbError, PermissionError):
-    """The operating system does not allow it here; the message says what would."""
+    """The operating system does not allow it; the message says what would help."""
 
 
 class MissingPartError(PylbError, ImportError):
-    """An optional part is absent; the message has the one command that brings it."""
+    """An optional part is absent; the message has the command that installs it."""
 
 
 class PartitionerError(PylbError, RuntimeError):
-    """METIS, Scotch or Zoltan failed, or its answer is no partition."""
+    """METIS, Scotch or Zoltan failed, or did not return a partition."""
 
 
 class PartitionerWarning(UserWarning):
-    """What a partitioner warns of, or leaves out of what it was asked."""
+    """A partitioner warns, or ignores a part of the question."""
 
 
 BY_CODE: dict[int, type[BaseException]] = {
@@ -102,7 +102,7 @@ BY_CODE: dict[int, type[BaseException]] = {
 
 
 def by_rank(texts: Iterable[str]) -> str:
-    """What is true of each rank, in a line: 'rank 0, 2: this; rank 1: that', at most four each."""
+    """One line for texts of all ranks: 'rank 0, 2: this; rank 1: that', at most four of each."""
     ranks: dict[str, list[int]] = {}
     for rank, text in enumerate(texts):
         ranks.setdefault(text, []).append(rank)

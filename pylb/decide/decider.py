@@ -1,7 +1,7 @@
-"""The decider as Python sees it: what it is made of, and its receipts in words.
+"""The decider as Python sees it: its settings, and its receipts in words.
 
-Every decision is the C core's (``csrc/decide/decider.h``).  Here it gets its arguments, for a run,
-a shadow and a replay alike.
+The C core decides (``csrc/decide/decider.h``); this module checks its arguments, for a run, a
+shadow and a replay.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ StrategyLike = str | Strategy | Callable[..., Any]
 
 @dataclass(frozen=True)
 class Settings:
-    """What a decider is made of, checked; ``settings(...)`` makes one.
+    """The checked arguments of a decider; made by ``settings(...)``.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Settings:
 
     @property
     def foresees(self) -> bool:
-        """Whether the trigger is to be told what a first LB step may cost."""
+        """Whether the trigger is told the expected cost of a first LB step."""
         return self.trigger.name not in ASKED_FOR
 
     def load(self) -> None:
@@ -108,7 +108,7 @@ def settings(
     strategy_params: Mapping[str, Any] | None = None,
     trigger_params: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """The settings of a `Balancer` with these arguments, its defaults among them.
+    """Check the arguments of a `Balancer` and fill in its defaults.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def settings(
 
 
 class Decider:
-    """When to rebalance and with what: the C core's, and its receipts.
+    """Decides when to rebalance and with which strategy; keeps the receipts.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class Decider:
         )
 
     def choose(self, reason: int = -1) -> Strategy:
-        """An LB step begins; its strategy, with the libraries that it needs."""
+        """Begin an LB step: return its strategy, with the libraries that it needs loaded."""
         indices = self.core.choose(reason)
         for i in indices:
             if i >= 0 and (library := self.settings.strategies[i].library) is not None:
@@ -190,7 +190,7 @@ class Decider:
         work: F64 | None,
         out: tuple[F64, F64, I32],
     ) -> None:
-        """Place the objects, on the rank that has the loads: fills figures, speed and rank."""
+        """Place the objects, on the rank that has the loads; fill figures, speed and rank."""
         self.core.place(snapshot, here, work, *out)
 
     @property

@@ -1,4 +1,4 @@
-"""Receipts: what a decision rested on, what it cost, and what it was worth."""
+"""Receipts: the grounds of a decision, its cost, and its gain."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Alternative:
-    """What could have been done instead, or was done.
+    """A possible decision: to rebalance with a strategy, or not at all.
 
     Attributes
     ----------
     strategy : str
-        Empty: not to balance.
+        Empty: do not rebalance.
     gain : float
         Seconds that an iteration is expected to save.
     cost : float
-        Seconds that the balancing is expected to take; nan where nothing is known yet.
+        Seconds that the LB step is expected to take; nan where nothing is known yet.
     """
 
     strategy: str
@@ -60,25 +60,25 @@ class Alternative:
 
 @dataclass(repr=False, eq=False)
 class Receipt:
-    """A decision: to balance, or not to where the trigger had looked at it.
+    """A decision of the trigger: to rebalance, or not.
 
     Times are in seconds, and the same on every rank.
 
     Attributes
     ----------
     iteration : int
-        At whose end it was taken.
+        The decision was taken at its end.
     choice : {"balance", "hold", "off"}
-        "hold": the trigger held back.  "off": the trigger asked for a balancing, but those before
-        did not pay.
+        "hold": the trigger saw no reason.  "off": the trigger asked for an LB step, but
+        earlier ones did not pay.
     reason : str
         Why, in words.
     trigger, strategy : str
-        Strategy: empty where none ran.
+        The strategy is empty if none ran.
     why : str
         Why this strategy, where it was chosen among several.
     seed : int
-        That the strategy was given.
+        Of the strategy.
     max, mean : float
         Of the iteration: load of the most loaded rank, mean load of the ranks.
     left : float
@@ -87,7 +87,7 @@ class Receipt:
         What the trigger computed, by name: fitted lines, ideal period `tau`, expected cost and
         gain, ...; nan where it computes none.
     alternatives : tuple of Alternative
-        Not to balance, and each strategy that was to choose from.
+        No LB step, and each strategy that could be chosen.
     until, times : int
         The last iteration of this cycle at which the same was decided, and how often it was.
     moved : bool
@@ -97,32 +97,32 @@ class Receipt:
     before_with_messages, predicted_with_messages : float
         The same with the time of the messages that each rank sends to others (Menon eq. 3.6).
     passed_over : float
-        What the comprehensive strategy would have left, where a refinement stood in for it.
+        max/mean that the comprehensive strategy predicted, where a refinement replaced it.
     idle_mean, idle_max : float
         Seconds an iteration, of the loads that the strategy saw, on the old placement (Dasgupta
         2013, eq. 1 and 2).
     predicted_idle_mean, predicted_idle_max : float
         The same on the new one.
     realised_idle_mean, realised_idle_max : float
-        The same in an iteration since, up to the next balancing.
+        The same in an iteration since, up to the next LB step.
     realised : float
-        max over mean of the iterations since, up to the next balancing.
+        max over mean of the iterations since, up to the next LB step.
     speed : tuple of float
-        Of each rank, geometric mean 1, as the strategy was told; empty: as if they were alike.
+        Speed of each rank that the strategy used, geometric mean 1; empty: all alike.
     migrations, bytes : int
         Objects that changed their rank, and what was sent for it.
     seconds_statistics, seconds_strategy, seconds_migration, seconds_warm_up : float
         Gathering the load database, the strategy, moving the objects, and what the first
         iterations took beyond those that followed.
     seconds : float
-        Of the whole balancing by the clock, on the rank where it took longest.
+        Of the whole LB step by the clock, on the rank where it took longest.
     cost : float
         The same, or the sum of its parts where that is more, and the warm-up.
     gain : float
-        What the balancing has saved since: longest rank under the placement before it, with the
+        What the LB step has saved since: longest rank under the placement before it, with the
         loads that were measured, less that under its own.
     iterations : int
-        In so many iterations.
+        Iterations in which `gain` was saved.
     """
 
     iteration: int
@@ -198,7 +198,7 @@ class Receipt:
 
     @property
     def step_seconds(self) -> float:
-        """Seconds of the balancing itself: its cost without the slower first iterations."""
+        """Seconds of the LB step itself: its cost without the slower first iterations."""
         warm_up = self.seconds_warm_up
         return self.cost if math.isnan(warm_up) else self.cost - warm_up
 
@@ -218,7 +218,7 @@ class Receipt:
         )
 
     def explain(self) -> str:
-        """The decision in sentences."""
+        """Explain the decision in sentences."""
         return _explained(self)
 
     def to_dict(self) -> dict[str, Any]:
@@ -227,7 +227,7 @@ class Receipt:
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Receipt:
-        """What `to_dict` gave."""
+        """The receipt that `to_dict` gave."""
         fields = {k: v for k, v in given.items() if k != "max_over_mean"}
         fields["alternatives"] = tuple(Alternative(**a) for a in fields["alternatives"])
         fields["speed"] = tuple(fields.get("speed", ()))
@@ -278,7 +278,7 @@ class History(list[Receipt]):
         return pandas.DataFrame(rows)
 
     def rows(self) -> Iterable[list[Any]]:
-        """A row of `COLUMNS` each; None where there is nothing to say."""
+        """The cells of `COLUMNS` of each receipt; None: nothing to say."""
         for r in self:
             row = [getattr(r, name) for name in COLUMNS]
             if r.balanced:
@@ -300,7 +300,7 @@ class History(list[Receipt]):
 
 
 def _explained(r: Receipt) -> str:
-    """What was decided, on what grounds, at what price, and what it has brought."""
+    """Say what was decided and why, what it cost and what it saved."""
     parts = [_decision(r), _inputs(r), _fits(r), _expected(r)]
     if r.balanced:
         parts += [_choice(r), _speeds(r), _price(r), _outcome(r), _idle(r)]

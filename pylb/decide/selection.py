@@ -1,4 +1,4 @@
-"""Strategy selection: which strategy a balancing should use (Menon 3.7)."""
+"""Strategy selection: which strategy an LB step uses (Menon 3.7)."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class Choice(NamedTuple):
 
 
 class Experience(NamedTuple):
-    """What is remembered of a strategy.
+    """What the selection remembers of a strategy.
 
     Attributes
     ----------
     n : int
-        Balancings with it.
+        LB steps with it.
     before, after : float
         max/mean before and after the last one; zero where n is zero.
     cost : float
@@ -145,7 +145,7 @@ class Selector:
         messages: int,
         bytes: int,
     ) -> Choice:
-        """An iteration is over; what it asks for.
+        """Take the figures of an iteration, and return the choice for it.
 
         Parameters
         ----------
@@ -166,14 +166,14 @@ class Selector:
 
     @property
     def choice(self) -> Choice:
-        """What the iteration observed last asks for, after all balancings up to now."""
+        """The choice for the last observed iteration, after all LB steps up to now."""
         state = self._core.choice()
         return Choice(strategy=self._names[state.pop("candidate")], **state)
 
     def balanced(
         self, strategy: str, *, before: float, after: float, cost: float, migrations: int
     ) -> None:
-        """A balancing took place, with the strategy that was chosen here or another one.
+        """Tell that an LB step took place, with the chosen strategy or another one.
 
         Parameters
         ----------
@@ -183,7 +183,7 @@ class Selector:
             Time of the longest rank over the mean load, before and after: 1 or more.  For a
             communication strategy with the time of its messages, else it is not to be seen.
         cost : float
-            Seconds of the whole balancing.
+            Seconds of the whole LB step.
         migrations : int
             Objects that changed their rank.
 
@@ -197,7 +197,7 @@ class Selector:
         self._core.balanced(self._names.index(strategy), before, after, cost, migrations)
 
     def history(self) -> dict[str, Experience]:
-        """What is remembered of each strategy."""
+        """The `Experience` with each strategy."""
         rows = (Experience(*row) for row in self._core.records())
         return dict(zip(self._names, rows, strict=True))
 

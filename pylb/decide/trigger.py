@@ -1,4 +1,4 @@
-"""The triggers: when to balance.  The table of the C core, and how to make one of it."""
+"""The triggers, which say when to rebalance: the table of the C core, and how to make one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Trigger = _core.Trigger
 
 
 class TriggerKind(NamedTuple):
-    """An entry of the table of triggers: what it does, where that is from, its parameters."""
+    """An entry of the table of triggers."""
 
     name: str
     help: str
@@ -23,7 +23,7 @@ class TriggerKind(NamedTuple):
 
 
 class Cycle(NamedTuple):
-    """What a trigger that is a function of one's own is asked with, after each iteration.
+    """The argument of a trigger that is a Python function, after each iteration.
 
     Attributes
     ----------
@@ -32,11 +32,11 @@ class Cycle(NamedTuple):
     max, mean : float
         Seconds: of the ranks' times in it.
     n : int
-        Iterations since the last balancing.
+        Iterations since the last LB step.
     u, U : float
-        Seconds: max - mean of this iteration, and their sum since the last balancing.
+        Seconds: max - mean of this iteration, and their sum since the last LB step.
     cost : float
-        Seconds that a balancing is expected to cost; nan where that is not known.
+        Seconds that an LB step is expected to cost; nan where that is not known.
     left : float
         Iterations left; inf where that is not known.
     """

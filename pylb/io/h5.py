@@ -1,10 +1,9 @@
 """Run records in HDF5: flat arrays that only grow, so that a file cut short can still be read.
 
-Stretches stand one behind the other in each dataset; the table ``stretch`` says what belongs to
-each.
-Every iteration has a checksum of its loads and every stretch one of the rest: what is missing, or
-was never written, is found by it.  Receipts are lines of JSON; a later line of the same number
-replaces an earlier one.  Nothing is pickled.
+Each dataset holds the stretches one behind the other; the table ``stretch`` has their lengths.
+Every iteration has a checksum of its loads, and every stretch one of its other arrays, so that
+missing data are found.  Receipts are lines of JSON; a later line of the same number replaces an
+earlier one.  Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class Writer:
     Parameters
     ----------
     n_objects : int
-        About so many; a chunk of the loads holds an iteration.
+        Expected number of objects: a chunk of the loads holds an iteration.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class Writer:
         self._file.flush()
 
     def append(self, stretch: Stretch, rows: Any, history: History) -> None:
-        """One stretch, the `FIGURES` of its iterations (k, 8), and the receipts so far."""
+        """Append a stretch, the `FIGURES` of its iterations (k, 8), and the receipts so far."""
         load = np.ascontiguousarray(stretch.load)
         for name in (*OF_OBJECTS, *OF_EDGES):
             self._extend(name, getattr(stretch, name))
@@ -117,7 +116,7 @@ class Writer:
         self.receipts(history)
 
     def receipts(self, history: History) -> None:
-        """Receipts that are new, or have changed."""
+        """Append the receipts that are new or have changed."""
         lines = ""
         for i, receipt in enumerate(history):
             said = json.dumps([i, receipt.to_dict()])
@@ -128,7 +127,7 @@ class Writer:
         self._file.flush()
 
     def loops(self, loops: list[Loop]) -> None:
-        """All loops so far; those that are known may have become more precise."""
+        """Write all loops so far; earlier ones may have become more precise."""
         if loops != self._loops:
             self._loops = list(loops)
             dataset = self._file["loops"]
@@ -144,7 +143,7 @@ class Writer:
             dataset[n:] = values
 
     def close(self) -> None:
-        """All is on disk."""
+        """Write everything to disk, and close the file."""
         self._file.close()
 
 
@@ -181,12 +180,12 @@ def _remaining(keys: Any, end: int) -> Stretch:
 
 
 def _check(array: Any) -> int:
-    """Never zero, which is what a hole reads as."""
+    """A checksum that is never zero: a hole in the file reads as zero."""
     return zlib.crc32(np.ascontiguousarray(array).tobytes()) | 1
 
 
 def _check_of(stretch: Stretch, table: Any, without: tuple[str, ...] = ()) -> int:
-    """Of everything but the loads; `without` what an older version had not."""
+    """Checksum of all arrays but the loads, without those that an older version lacks."""
     out = zlib.crc32(np.ascontiguousarray(table).tobytes())
     for name in (x for x in (*OF_OBJECTS, *OF_EDGES) if x not in without):
         values = np.ascontiguousarray(getattr(stretch, name), DTYPES[name])
@@ -198,7 +197,7 @@ def _check_of(stretch: Stretch, table: Any, without: tuple[str, ...] = ()) -> in
 
 
 def is_record(path: str | os.PathLike[str]) -> bool:
-    """Whether the path says, or the file begins, that it is HDF5."""
+    """Whether a path has a suffix of HDF5, or the file its signature."""
     if Path(path).suffix in SUFFIXES:
         return True
     try:
@@ -282,7 +281,7 @@ def _record(name: str, file: Any) -> RunData:
 
 
 def _loops_of(file: Any, version: int, end: int) -> list[Loop]:
-    """Those that have begun; of an older record, one."""
+    """The loops that have begun; an older record has one."""
     rows = [] if version == 1 else _part(file, "loops", 0, len(file["loops"]))
     loops = [] if rows is None else [Loop(*map(float, row)) for row in rows]
     known = [loop for loop in loops if loop.first < end or end == 0]
@@ -290,7 +289,7 @@ def _loops_of(file: Any, version: int, end: int) -> list[Loop]:
 
 
 def _figures_of(s: Stretch, table: Any, n_ranks: int) -> Any:
-    """`FIGURES` of a stretch of version 1, which had the first five."""
+    """`FIGURES` of a stretch of version 1, which has the first five of them."""
     loads = np.zeros((len(table), n_ranks))
     for i, load in enumerate(s.load[: len(table)]):
         loads[i] = np.bincount(s.rank, load, n_ranks)
@@ -301,8 +300,8 @@ def _figures_of(s: Stretch, table: Any, n_ranks: int) -> Any:
 
 
 def _stretches(file: Any, n_ranks: int, version: int) -> tuple[list[Stretch], Any, Any]:
-    """All that are complete, the last one perhaps in part; the figures of each iteration; by
-    iteration, the keys of the objects that were left.
+    """The complete stretches (of the last one the complete iterations); the figures of each
+    iteration; the keys of the remaining objects, by iteration.
     """
     out: list[Stretch] = []
     remaining: dict[int, Any] = {}
@@ -343,7 +342,7 @@ def _stretches(file: Any, n_ranks: int, version: int) -> tuple[list[Stretch], An
 
 
 def _loads(file: Any, at: int, iteration: int, k: int, n: int) -> tuple[Any, int]:
-    """The rows that are complete, and how many."""
+    """The complete rows, and their number."""
     load, checks = np.zeros((0, n)), _part(file, "load_check", iteration, k)
     whole = _part(file, "load", at, k * n)
     if checks is None:

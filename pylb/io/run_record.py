@@ -1,4 +1,4 @@
-"""pylb's own record of a run: loads, placements and messages of every iteration, and why."""
+"""The data of a run record: loads, placements and messages of every iteration, and receipts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pylb.errors import OutOfRangeError
 from pylb.model.snapshot import F64, I32, I64
 
 FIGURES = ("time", "max", "mean", "idle", "utilization", "min", "messages", "message_bytes")
-"""Of an iteration, in the order of csrc/replay/trace.h."""
+"""Figures of an iteration, in the order of csrc/replay/trace.h."""
 
 
 class Stretch(NamedTuple):
@@ -35,7 +35,7 @@ class Stretch(NamedTuple):
     src, dst : (m,) int32
         Indices of the objects that talk.
     edge_bytes, edge_messages : (m,) float64
-        Per iteration, mean since the last balancing.
+        Per iteration, mean since the last LB step.
     home : (n,) int32
         Where they were created; below 0: not known.
     """
@@ -60,20 +60,20 @@ class Stretch(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """A loop of the program (`Balancer.iterate`), and what was known of costs when it began.
+    """A loop of the program (`Balancer.iterate`), and the costs that were known when it began.
 
     Attributes
     ----------
     first, n : int
         Its first iteration, and how many it was to have.
     cost : float
-        Seconds that a first balancing was expected to cost; nan: not known.
+        Seconds that a first LB step was expected to cost; nan: not known.
     alpha, beta : float
         Seconds per message and per byte; nan: not measured.
     handling : float
         Seconds to pack an object; nan: not measured.
     steps : float
-        Seconds of a balancing where nothing moves, without the strategy; nan: not measured.
+        Seconds of an LB step where nothing moves, without the strategy; nan: not measured.
     pace : float
         Seconds by the run's clock that pass in a second of computing: 1, unless ranks are virtual.
     """
@@ -90,7 +90,7 @@ class Loop(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RunFacts:
-    """What is known of a run beside its loads, placements and messages.
+    """Facts of a run beside its loads, placements and messages.
 
     Attributes
     ----------
@@ -112,18 +112,7 @@ class RunFacts:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RunData(RunFacts):
-    """A run as a run record holds it; beside `RunFacts`:
-
-    Attributes
-    ----------
-    n_ranks : int
-    stretches : list of Stretch
-    time, max, mean, idle, utilization, min : (m,) float64
-        Of each iteration, as in `Iterations`.
-    messages, message_bytes : (m,) float64
-        Between ranks, in each iteration.
-    path : str
-    """
+    """All data of a run record; `pylb.RunRecord` explains the fields."""
 
     n_ranks: int
     stretches: list[Stretch]

@@ -1,4 +1,4 @@
-"""What a placement is worth: balance, messages, memory and migrations together."""
+"""Evaluation of a placement: balance, messages, memory and migrations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pylb.model.snapshot import I32, Snapshot, _array
 
 
 class Evaluation(NamedTuple):
-    """Everything that is known of a placement; bytes and messages are those of one iteration.
+    """All figures of a placement; bytes and messages are those of one iteration.
 
     An edge of the snapshot is a delivery to the receiver's rank; a multicast is one delivery to
     each rank that has receivers, where it is handed on.
@@ -82,7 +82,7 @@ class Evaluation(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """An iteration whose components are phases that all ranks end together."""
+        """Seconds of an iteration whose components are phases that end with a barrier."""
         return math.fsum(component.max for component in self.components)
 
 
@@ -102,8 +102,8 @@ def evaluate(snapshot: Snapshot, rank: ArrayLike | None = None) -> Evaluation:
     Raises
     ------
     DomainError, OutOfRangeError
-        Not one rank for each object, or one that is none, or one that moves an object which may
-        not migrate.
+        Not one rank for each object, a rank out of range, or an object moved that may not
+        migrate.
 
     Examples
     --------

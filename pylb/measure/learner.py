@@ -1,4 +1,4 @@
-"""How fast the ranks of a running program are, from where its objects have been."""
+"""Speeds of the ranks of a running program, learned from the times of its objects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SpeedLearner:
 
     @property
     def speed(self) -> F64 | None:
-        """Geometric mean 1; (p,) float64.  None: ranks are not believed to be unlike."""
+        """Speeds with geometric mean 1, (p,) float64; None: the ranks seem to be alike."""
         return self._core.speed
 
     @property
@@ -55,7 +55,7 @@ class SpeedLearner:
 
     @property
     def evidence(self) -> float:
-        """What the speeds' predictions have gained over the best simpler one, as a logarithm."""
+        """Gain of the speeds' predictions over the best simpler model, as a logarithm."""
         return self._core.evidence
 
     def observe(

@@ -19,7 +19,7 @@ SHORT = 1e-3  # seconds: what was computed for less than that says nothing
 
 
 class SpeedSample(NamedTuple):
-    """What a `Monitor` saw between two updates, the same on all ranks.
+    """What a `Monitor` measured between two updates, the same on all ranks.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class SpeedSample(NamedTuple):
     cpu : (p,) float64
         Of these on a core.
     work : (p,) float64
-        What was done in them, in the user's unit; NaN where it was not told.
+        Work done in them, in the user's unit; NaN where it was not given.
     node_load : (p,) float64
         Running processes of the rank's node, of all users: the load average of a minute.
     """
@@ -79,12 +79,12 @@ class Monitor:
 
     @contextmanager
     def timed(self, work: float = float("nan")) -> Iterator[None]:
-        """What this rank computes, and nothing that waits for others.
+        """Time a block that computes and does not wait for other ranks.
 
         Parameters
         ----------
         work : float
-            How much it is, in any unit; on all ranks or on none.
+            Amount of work in the block, in any unit; on all ranks or on none.
         """
         if self._inside:
             raise StateError("timed() inside of timed()")
@@ -120,7 +120,7 @@ class Monitor:
         return self.machine
 
     def _by_work(self, sample: SpeedSample, told: Any) -> F64:
-        """Work a second; who has told nothing is as much faster or slower as it was."""
+        """Work per second; ranks that reported nothing keep their relative speed."""
         before = self.machine.speed
         now = np.where(told, sample.work / np.where(told, sample.seconds, 1.0), 0.0)
         scale = now[told].sum() / max(before[told].sum(), 1e-300)

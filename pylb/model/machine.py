@@ -132,16 +132,16 @@ class Machine:
 
     @property
     def load(self) -> F64:
-        """What others took from each rank while it was measured, in cores."""
+        """Cores that other programs took from each rank while it was measured."""
         return np.array([self._parts[0][v][1].load for v in self._parts[1]])
 
     def tree(self) -> Tree:
-        """For `pylb.model.hops` and `map_ranks`: where places of a level have equally many below.
+        """The machine as a regular tree, for `pylb.model.hops` and `map_ranks`.
 
         Raises
         ------
         DomainError
-            They have not, or the ranks are not in order.
+            The tree is not regular, or the ranks are not in order.
         """
         sizes, level = [], [self.root]
         while level[0].children:
@@ -193,7 +193,7 @@ class Machine:
         return _core.apportion(self.power(w_comm), n)
 
     def with_speeds(self, speed: ArrayLike, load: ArrayLike | None = None) -> Machine:
-        """The same machine, its ranks as fast as they are now."""
+        """A copy of the machine with other speeds (and loads) of its ranks."""
         fast = np.asarray(speed, float)
         busy = self.load if load is None else np.asarray(load, float)
         if fast.shape != (self.n_ranks,) or busy.shape != fast.shape:
@@ -212,12 +212,13 @@ class Machine:
 
     @classmethod
     def measure(cls, comm: Any = None, *, seconds: float = 0.1, network: bool = True) -> Machine:
-        """The machine that a job runs on.  Collective; may block.
+        """Measure the machine that a job runs on.  Collective; may block.
 
-        Nodes are what shares memory; sockets are shown where each rank is bound to one.  All ranks
-        compute for a while at the same time, as they will in the program, so that quotas and
-        others on the same cores are part of their speeds.  Then the first ranks of all pairs of
-        nodes play ping-pong, in rounds in which each has one partner.
+        Ranks that share memory are on one node; sockets are shown where each rank is bound to one.
+        All ranks
+        compute for a while at the same time, so that quotas and other programs on the same cores
+        count in their speeds.  Then the first ranks of all pairs of nodes play ping-pong, in rounds
+        in which each has one partner.
 
         Parameters
         ----------
@@ -232,7 +233,7 @@ class Machine:
 
     @classmethod
     def parse(cls, text: str) -> Machine:
-        """A machine from a string: levels from the root on, each with how many a place has.
+        """Build a machine from a string: the levels from the root on, each with its count.
 
         ``"node:2 socket:2 rank:8"``; in brackets facts of a level, cyclic over the places of one
         parent: ``"node:2[speed=1,0.5 bandwidth=1e9,1e8] rank:4"``.  Speeds of levels multiply;
@@ -241,7 +242,7 @@ class Machine:
         Raises
         ------
         FormatError
-            It is no such string.
+            The string is no machine.
         """
         return cls(parse(text))
 
@@ -261,7 +262,7 @@ class Machine:
         Raises
         ------
         FormatError
-            It is no such file.
+            The file holds no machine.
         """
         try:
             found = json.loads(Path(path).read_text())

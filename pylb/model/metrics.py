@@ -61,7 +61,7 @@ class Metrics(NamedTuple):
     def of(cls, time: ArrayLike) -> Metrics:
         """Metrics of `time`, (p,) seconds of each rank.
 
-        Where nothing runs at all the ratios are 1: nobody waits for anybody.
+        The ratios are 1 where no rank has any time.
         """
         return cls(**_core.metrics(time))
 

@@ -12,8 +12,8 @@ from pylb.errors import DomainError
 from pylb.model.snapshot import F64, Snapshot
 
 SIZES = (8, 1 << 10, 1 << 15, 1 << 20)
-REPEATS = 3, 20  # at least and at most, as long as
-ENOUGH = 1e-2  # seconds for a size: where ranks share cores a message may take a time slice
+REPEATS = 3, 20  # of a size: at least, and at most, until they took `ENOUGH`
+ENOUGH = 1e-2  # seconds: where ranks share cores a message may take a time slice
 
 
 class Network(NamedTuple):
@@ -41,10 +41,10 @@ class Network(NamedTuple):
 
     @classmethod
     def fit(cls, bytes: ArrayLike, seconds: ArrayLike) -> Network:
-        """The line that is closest to measured messages, neither part of it negative.
+        """Fit alpha and beta, both zero or more, to measured messages.
 
-        The relative errors are least in squares: sizes span decades, and absolute ones would
-        leave alpha to the noise of the largest messages.
+        The squares of the relative errors are minimized: sizes span decades, and with absolute
+        errors the noise of the largest messages would hide alpha.
 
         Parameters
         ----------
@@ -123,9 +123,9 @@ def _halves(comm: Any, clock: Any) -> list[float] | None:
 
 
 def ping_pong(comm: Any, partner: int, is_first: bool, clock: Any) -> list[float]:
-    """Seconds of one message of each of `SIZES` to a partner and back, over two; the least of some.
+    """Seconds of one message of each of `SIZES`: half of the fastest round trip of several.
 
-    The partner calls it too, one of them as the first.
+    The partner calls this function too; one of both is the first.
     """
     out = []
     for size in SIZES:

@@ -22,7 +22,7 @@ CPUS = Path("/sys/devices/system/cpu")
 
 
 class RankFacts(NamedTuple):
-    """What a rank knows of where it runs."""
+    """What a rank knows about the place where it runs."""
 
     node: str
     cores: int  # of the node
@@ -65,7 +65,7 @@ def measured(comm: Any, seconds: float, network: bool) -> Found:
 
 
 def speed_now(seconds: float) -> tuple[float, float]:
-    """What this rank does now, 10⁹ steps a second, and the part of a core that it did not get."""
+    """Speed of this rank now, in 10⁹ steps per second, and the part of a core that it lacked."""
     steps, wall, cpu = _core.drum_benchmark(seconds)
     return 1e-9 * steps / wall, float(np.clip(1.0 - cpu / wall, 0.0, 1.0))
 
@@ -141,13 +141,14 @@ def _networks(comm: Any, first: list[int], wanted: bool) -> tuple[F64, F64]:
 
 
 def _line(times: list[float]) -> Network:
-    """Through the smallest and the largest message: what a shaped link lets through in a burst, as
-    it does with those between, is not its bandwidth."""
+    """The line through the smallest and the largest message.
+
+    A shaped link lets messages between them through in a burst, beyond its bandwidth."""
     return Network(times[0], max(times[-1] - times[0], 0.0) / (SIZES[-1] - SIZES[0]))
 
 
 def bandwidth(beta: F64, node: int) -> float:
-    """Communication power of a node: bytes a second to all others in turn; NaN: not known."""
+    """Communication power of a node: mean bytes per second to the other nodes; NaN: unknown."""
     others = np.delete(beta[node], node)
     mean = float(others.mean()) if len(others) else math.nan
     return 1.0 / mean if mean > 0 else math.nan
@@ -174,7 +175,7 @@ def _built(
 
 
 def _sockets(ranks: list[int], facts: list[RankFacts]) -> tuple[Place, ...]:
-    """The ranks of a node, by socket where each has one and there are several."""
+    """The ranks of a node, by socket if each rank has one and there are several."""
     numbers = sorted({facts[r].socket for r in ranks})
     if numbers[0] < 0 or len(numbers) < 2:
         return tuple(_rank(r, facts) for r in ranks)
@@ -190,7 +191,7 @@ def _rank(rank: int, facts: list[RankFacts]) -> Place:
 
 
 def _virtual(comm: Any, network: Network) -> Found:
-    """Virtual ranks: each a node of its own."""
+    """The machine of a virtual cluster: each rank is a node."""
     speeds = comm.allgather(comm.speed)
     wide = 1.0 / network.beta if network.beta > 0 else math.nan
     nodes = [

@@ -1,4 +1,4 @@
-"""The snapshot of the load database: the one value that passes through every room."""
+"""The snapshot of the load database: the value that passes through every room."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def _column(owner: str, name: str, doc: str) -> Any:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Snapshot:
-    """Loads, places and communication of all objects, and what the ranks are like.
+    """Loads, ranks and communication of all objects, and properties of the ranks.
 
     The time of rank r in one iteration is ``background[r] + sum(load on r) / speed[r]``, so a load
-    is what its object costs on a rank of speed 1.
+    is the time of its object on a rank of speed 1.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ class Snapshot:
         return Metrics.of(self.rank_times)
 
     def with_rank(self, rank: ArrayLike) -> Snapshot:
-        """The same objects under another placement, (n,) array of int."""
+        """A copy with another placement, (n,) array of int."""
         return replace(self, rank=_array("rank", rank, np.int32))
 
     def __repr__(self) -> str:

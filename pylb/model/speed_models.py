@@ -1,4 +1,4 @@
-"""How fast each rank is with so many rows: functional performance models."""
+"""Functional performance models: the speed of each rank as a function of its rows."""
 
 from __future__ import annotations
 
@@ -95,12 +95,12 @@ class SpeedModels:
     # ---- what is measured ----------------------------------------------------------------------
 
     def update(self, counts: ArrayLike, seconds: ArrayLike) -> None:
-        """Each rank's rows took so long.
+        """Add a measurement: the seconds that each rank needed for its rows.
 
-        What is known and contradicts it, more rows in no longer or fewer in no shorter a time, is
-        forgotten: the newest measurement stands.  A point met again at a speed that differs by
-        more than a quarter is a processor that has changed: all its points follow, unless its
-        speed was below half of the best, as where a processor pages.
+        Older points that contradict it (more rows in no more time, or fewer in no less) are
+        dropped.  If a known point is measured again at a speed that differs by more than a
+        quarter, the processor has changed: all its points are scaled, unless its speed was
+        below half of the best, as of a processor that pages.
 
         Parameters
         ----------
@@ -115,14 +115,14 @@ class SpeedModels:
         self._set(*_core.fpm_update(self.start, self.rows, self.speed, counts, times))
 
     def constant(self, counts: ArrayLike, seconds: ArrayLike) -> None:
-        """The same, and all that was known before of the ranks that have measured is forgotten."""
+        """Like `update`, but forget the earlier points of the ranks that have measured."""
         rows = np.asarray(counts, np.int64)
         pairs = [((), ()) if d > 0 else self.points(i) for i, d in enumerate(rows)]
         self._set(*(lambda m: (m.start, m.rows, m.speed))(SpeedModels(pairs)))
         self.update(rows, seconds)
 
     def merge(self, other: SpeedModels) -> SpeedModels:
-        """The points of both; where they contradict each other those of this one stand."""
+        """Join the points of both; where they contradict each other, keep those of this one."""
         if len(other) != len(self):
             raise DomainError(f"other has {len(other)} models: expected {len(self)}")
         out = SpeedModels._of(other.start, other.rows, other.speed)
@@ -141,8 +141,8 @@ class SpeedModels:
         """Parts of n rows whose longest time is the least possible by these models.
 
         The line through the origin that meets the functions at n rows in all (Clarke 2010, eq. 3),
-        rounded down; the rest row by row to whom it takes the shortest, the lowest rank where that
-        is equal.  A rank without points counts as the mean of the others.
+        rounded down; each row that remains goes to the rank that would finish first (of equal
+        ones the lowest).  A rank without points counts as the mean of the others.
 
         Returns
         -------
@@ -156,17 +156,18 @@ class SpeedModels:
         return _core.fpm_split(*self._whole(), n)[0]
 
     def times(self, counts: ArrayLike) -> F64:
-        """Seconds that so many rows take on each rank, by the models."""
+        """Predict the seconds that each rank needs for its rows."""
         return _core.fpm_times(*self._whole(), counts)
 
     def speeds(self, counts: ArrayLike) -> F64:
-        """Rows in a second of each rank with so many rows, at least one."""
+        """Rows per second of each rank with so many rows (at least one)."""
         rows = np.maximum(np.asarray(counts, float), 1.0)
         return np.asarray(rows / self.times(rows))
 
     def near(self, counts: ArrayLike, part: float) -> NDArray[np.bool_]:
-        """Which ranks do not page with so many rows, and have a point no further from them than
-        that part of them.
+        """Whether each rank does not page with so many rows and has a point near them.
+
+        part: how far the point may be, relative to the rows.
         """
         d, edge, owner = np.asarray(counts), self.edges(), self._owner()
         alike = np.maximum(self.rows, d[owner]) <= edge[owner]
@@ -192,8 +193,8 @@ class SpeedModels:
         return edge
 
     def wary(self) -> SpeedModels:
-        """The same, but that a rank pages from the first row behind its edge: there the speed is
-        at once that of the next point.
+        """A copy in which a rank pages from the first row behind its edge on: its speed there is
+        that of the next point.
         """
         owner = self._owner()
         at = np.flatnonzero(self.rows == self.edges()[owner])
@@ -235,7 +236,7 @@ class SpeedModels:
         Raises
         ------
         FormatError
-            It is no such file.
+            The file holds no speed models.
         """
         try:
             found = json.loads(Path(path).read_text())

@@ -1,4 +1,4 @@
-"""Machines whose distances count, and the parts of a placement on their places."""
+"""Networks with distances (trees, tori), and ranks mapped to their places."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Torus:
 
 
 class Hops(NamedTuple):
-    """What the messages of an iteration are to the network.
+    """The load that the messages of an iteration put on the network.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ def _flows(snapshot: Snapshot, rank: I32) -> Flows:
 
 
 def _groups(snapshot: Snapshot) -> I32:
-    """Ranks that could do each other's work: the same group."""
+    """The group of each rank: ranks of a group can exchange their work."""
     p = snapshot.n_ranks
     alone = np.zeros(p, np.int64)
     if snapshot.migratable is not None:
@@ -146,7 +146,7 @@ def _hops(machine: Tree | Torus, flows: Flows, place: Any) -> Hops:
 
 
 def hops(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None = None) -> Hops:
-    """What the messages of a placement are to a machine's network.
+    """Compute the load that the messages of a placement put on a machine's network.
 
     Parameters
     ----------
@@ -166,11 +166,11 @@ def hops(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None = Non
 
 
 def map_ranks(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None = None) -> Mapping:
-    """Exchange ranks such that those that talk to each other come near each other.
+    """Exchange ranks so that ranks that communicate are near each other.
 
-    For the answer of a strategy that knows parts, but no machine: the objects that it put together
-    stay together, so that balance and cut remain.  Ranks of another speed, background or
-    memory limit do not change places, nor those with objects that may not migrate.
+    Improves the answer of a strategy that does not know the machine: objects on one rank stay
+    together, so that balance and cut remain.  Only ranks with equal speed, background and memory
+    limit change places, and none with objects that may not migrate.
 
     A greedy construction, and swaps of two parts until none saves hop-bytes; never worse than what
     was given.

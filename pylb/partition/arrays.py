@@ -1,4 +1,4 @@
-"""What callers pass, as checked arrays of one kind."""
+"""Check the arrays that callers pass, and convert them."""
 
 from __future__ import annotations
 

@@ -104,8 +104,9 @@ def partition(
         of `shares` too, its part sizes.  A string as for `pylb.Machine.parse`, or a file that
         `pylb.Machine.save` wrote.
     approach : {"partition", "repartition", "refine"}, optional
-        Anew; from `old` with the communication counted `migration_ratio` times and each object
-        that leaves its part with its size; or only refined.  Points are always divided anew.
+        From scratch; from `old`, with the communication counted `migration_ratio` times and each
+        object that leaves its part with its size; or only refined.  Points are always divided
+        from scratch.
         The new parts get the names under which most stays where it is (``REMAP=0``: those of
         Zoltan's methods keep their own).  Default: "repartition" where `old` is given, else
         "partition".
@@ -146,11 +147,11 @@ def partition(
     Raises
     ------
     DomainError, OutOfRangeError, UnknownKeyError
-        A value is out of its domain, an object or part out of range, ids are doubled or nobody's,
+        A value is out of its domain, an object or part out of range, ids are duplicate or unknown,
         arguments differ between ranks, or the method does not take what is given.  As all errors,
         on every rank.
     MissingPartError
-        The library is not here; with the command that brings it.
+        The library is not installed; with the command that installs it.
     PartitionerError
         The library failed.
 
@@ -204,7 +205,7 @@ def _choice(
     work: tuple[int, int, bool],
     given: dict[str, Any],
 ) -> Request:
-    """By name, and checked."""
+    """The request, by names and checked."""
     if method is None:
         some = [name for name in ("nets", "graph", "coords", "tree") if given[name] is not None]
         rest = {"coords": "rcb", "tree": "reftree"}
@@ -243,7 +244,7 @@ def _choice(
 
 
 def _check_words(params: dict[str, Any]) -> None:
-    """Another word than a library's own, which are in capitals, is a slip."""
+    """Reject parameters in small letters: those of the libraries are in capitals."""
     for word in params:
         if not word.isupper():
             known = list(inspect.signature(partition).parameters)[:-1]
@@ -288,7 +289,7 @@ def _check(problem: Problem, name: str, approach: str) -> None:
 
 
 def _one_weight(problem: Problem, name: str, how: Method) -> Problem:
-    """What a method sees that balances one weight only."""
+    """The problem for a method that balances one weight only."""
     weight = problem.weight
     if weight is None or weight.shape[1] == 1 or how.several:
         return problem
@@ -339,7 +340,7 @@ def _answer(problem: Problem, name: str, choice: Request) -> tuple[I32, Any]:
 def _result(
     problem: Problem, choice: Request, found: Settled, held: Any, seconds: float
 ) -> Partition:
-    """The answer with everything that is known of it.  Collective."""
+    """The answer with all its figures.  Collective."""
     name = "/".join(choice.names)
     cuts = None
     if held is not None:

@@ -1,4 +1,4 @@
-"""Colours for the vertices of a graph, so that those of one colour can be worked on together."""
+"""Colour the vertices of a graph: those of one colour are independent of each other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Coloring:
         Vertices of each colour, on all ranks together.
     distance : int
     conflicts : int
-        Pairs that should differ and do not, on all ranks together: 0, as was checked.
+        Pairs of equal colours that should differ, on all ranks together: checked to be 0.
     seconds : float
         Time of Zoltan on the rank where it took longest.
     """
@@ -82,7 +82,7 @@ def color(
     DomainError
         The graph is no graph or not symmetric; ranks gave different arguments.
     UnknownKeyError
-        An id is doubled, or an edge leads to a vertex that nobody has.
+        An id is duplicate, or an edge leads to an unknown vertex.
     MissingPartError
         pylb was built without Zoltan and PT-Scotch.  All of these on every rank.
     """

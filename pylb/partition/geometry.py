@@ -1,4 +1,4 @@
-"""Which parts are where: points and boxes assigned to the parts of a geometric method."""
+"""Assign points and boxes to the parts of a geometric method."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Cuts:
         Raises
         ------
         DomainError
-            The shape is another one, or a coordinate is no finite number.
+            A wrong shape, or a coordinate that is not finite.
         """
         rows = arrays.points("points", self._shaped("points", points))
         found = require("Zoltan").points(self._held, self.n_dims, rows)
@@ -72,7 +72,7 @@ class Cuts:
         Raises
         ------
         DomainError
-            The shapes are others, a coordinate is no finite number, or a box is inside out.
+            Wrong shapes, a coordinate that is not finite, or a box that is inside out.
         """
         lower, upper = self._shaped("lo", lo), self._shaped("hi", hi)
         if len(lower) != len(upper):

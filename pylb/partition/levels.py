@@ -187,7 +187,7 @@ def _inner(problem: Problem, first: int, end: int) -> Problem:
 
 
 def _restricted(problem: Problem, keep: NDArray[np.bool_]) -> Problem:
-    """The same with some of the objects, numbered anew; what leads to others is left out."""
+    """The problem with some of the objects, renumbered; edges to the others are left out."""
     ranks = problem.ranks
     counts = ranks.gather(int(np.count_nonzero(keep)))
     dist = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The partitioning libraries: METIS, Scotch and Zoltan, each there or not."""
+"""The partitioning libraries METIS, Scotch and Zoltan: each may be missing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def load(name: str) -> None:
     Raises
     ------
     MissingPartError
-        It is not here; with the command that brings it.
+        It is not installed; with the command that installs it.
     """
     _core.install(require(name).partitioner)
     if name == "Zoltan":
@@ -35,7 +35,7 @@ def load(name: str) -> None:
 
 
 def _start_mpi() -> None:
-    """Where mpi4py was told not to."""
+    """Start MPI, if mpi4py was configured not to."""
     from mpi4py import MPI
 
     if not MPI.Is_initialized():

@@ -1,4 +1,4 @@
-"""The methods by name: who is asked, and what with."""
+"""The table of methods: library and options of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions on which Zoltan 3.90 fails or never ends, and how they are asked in its place."""
+"""Problems on which Zoltan 3.90 fails or never ends, and the workarounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a partition is worth, as in Zoltan_LB_Eval."""
+"""Figures of a partition, as in Zoltan_LB_Eval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a partition is: the new parts, who goes where, and what it is worth."""
+"""A partition: the new parts, the moves, and its figures."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NO_MOVES = Moves(_NONE, _NONE, _NOWHERE, _NOWHERE)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Partition:
-    """A partition, and what it is worth.
+    """A partition and its figures.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Partition:
 
     @cached_property
     def evaluation(self) -> Quality:
-        """What the partition is worth, the same on all ranks."""
+        """The figures of the partition, the same on all ranks."""
         return self.counts.quality()
 
     @property

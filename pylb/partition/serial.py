@@ -73,7 +73,7 @@ def _joined(column: tuple[Any, ...]) -> Any:
 def _answer(
     problem: Problem, name: str, how: Method, approach: str, starts: int, cycles: int
 ) -> I32:
-    """Of one process."""
+    """The answer on one process."""
     question = _Question(problem, how, approach)
     if approach == "refine":
         if how.library not in ("", "pylb"):
@@ -85,7 +85,7 @@ def _answer(
 
 
 class _Question:
-    """What the C core is asked: 32-bit integers."""
+    """The arguments for the C core, in 32-bit integers."""
 
     def __init__(self, problem: Problem, how: Method, approach: str):
         self.problem = problem

@@ -14,7 +14,7 @@ I64 = NDArray[np.int64]
 
 
 class RefinementTree(NamedTuple):
-    """A forest of elements, refined in turn; its leaves are the objects.
+    """A forest of elements and their refinements; its leaves are the objects.
 
     Attributes
     ----------

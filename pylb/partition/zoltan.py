@@ -1,4 +1,4 @@
-"""Zoltan is asked, over the communicator or on this process."""
+"""Ask Zoltan, over the communicator or on this process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pylb.partition.ranks import Ranks
 
 LINE = re.compile(r"^(?:\[-?\d+\] Zoltan (?:WARNING|ERROR)|\(\d+\): |WARNING:|ERROR:|\s*remaining)")
 
-IMPORTS = ("rcb", "rib")  # know who comes, not who goes
+IMPORTS = ("rcb", "rib")  # return the objects that come, not those that go
 OWN = (  # that follow from the arrays
     *("NUM_GID_ENTRIES", "NUM_LID_ENTRIES", "NUM_GLOBAL_PARTS", "NUM_LOCAL_PARTS"),
     *("OBJ_WEIGHT_DIM", "EDGE_WEIGHT_DIM", "RETURN_LISTS", "LB_METHOD"),
@@ -68,7 +68,7 @@ def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) ->
 
 
 def spare(ranks: Ranks) -> int:
-    """Structures that Zoltan keeps with the communicator and nobody here holds, as bits."""
+    """Structures that Zoltan keeps with the communicator and that are not in use, as bits."""
     return 0 if ranks.size == 1 else int(require("Zoltan").spare(ranks.comm))
 
 
@@ -106,7 +106,7 @@ class _Parts:
 
 
 def _arrays(problem: Problem, how: Method, parts: _Parts, approach: str) -> dict[str, Any]:
-    """What the method is shown."""
+    """The arrays that the method gets."""
     out: dict[str, Any] = {"share": parts.shares, "old": _old(problem, parts)}
     weight = problem.weight
     if weight is not None:
@@ -204,7 +204,7 @@ def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool
 
 
 def _tell(name: str, said: str) -> None:
-    """What Zoltan said becomes warnings; what others wrote meanwhile goes where it was to go."""
+    """Turn what Zoltan printed into warnings; pass other output on to standard error."""
     if not said:
         return
     lines = [line for line in said.splitlines() if line.strip()]

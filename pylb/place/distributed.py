@@ -1,4 +1,4 @@
-"""What a distributed strategy costs: the messages of each rank, and what it has to hold."""
+"""Cost of a distributed strategy: messages and memory of each rank."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pylb.place.registry import Strategy, find
 
 
 class Traffic(NamedTuple):
-    """A placement in rounds of messages, and what it took.
+    """A placement found in rounds of messages, and their cost.
 
     Attributes
     ----------
@@ -23,8 +23,8 @@ class Traffic(NamedTuple):
     messages, bytes : (p,) int64
         Sent by each rank in all rounds together.
     held : (p,) int64
-        The most that each rank held at a time: objects, what it knew of other ranks, and the lines
-        of the messages that it read.
+        Most entries that each rank held at a time: objects, facts about other ranks, and lines of
+        messages that it read.
     """
 
     rank: I32
@@ -41,7 +41,7 @@ def traffic(
     seed: int = 0,
     **params: Any,
 ) -> Traffic:
-    """Run a distributed strategy on virtual ranks and count.
+    """Run a distributed strategy on virtual ranks and count its messages.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ CHOOSERS: dict[str, Callable[..., Placement]] = {}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Placement:
-    """What a strategy decided, and what it is worth.
+    """The answer of a strategy, and its figures.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Placement:
     seconds : float
         Time that the strategy took.
     strategy : str
-        That was taken.
+        The strategy that was used.
     seed : int
         With the same snapshot, parameters and seed the strategy gives the same placement.
     why : str
@@ -64,7 +64,7 @@ def place(
     seed: int = 0,
     **params: Any,
 ) -> Placement:
-    """Place the objects of a snapshot anew.
+    """Compute a new placement of the objects of a snapshot.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def place(
     strategy : str or callable
         A name of `pylb.strategies()`, or a function ``f(snapshot, **params)`` that returns a rank
         for each object.  The default has GreedyLB's balance with few migrations.  "auto": chosen
-        by the snapshot alone, as a `Balancer` chooses for its first balancing (Menon 3.7).
+        by the snapshot alone, as `Balancer` does for its first LB step (Menon 3.7).
     seed : int
         For strategies that draw random numbers.
     **params

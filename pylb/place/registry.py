@@ -81,7 +81,7 @@ class Strategy:
     call : callable or None
         None for those of the C core.
     selectable : bool
-        Whether `pylb.Selector` may pick it without being told its name.
+        Whether `pylb.Selector` may choose it when no strategies are named.
     distributed : bool
         No rank computes the placement alone: each decides on its own objects, in rounds of
         messages.

@@ -27,9 +27,9 @@ class GeneratedRun:
     iteration_time : (n,) float64
         Seconds of each iteration.
     iterations : (k,) int64
-        At whose end it balanced.
+        Iterations that ended with an LB step.
     cost : float
-        Seconds that each balancing cost.
+        Seconds that each LB step cost.
     """
 
     iteration_time: F64
@@ -38,7 +38,7 @@ class GeneratedRun:
 
     @property
     def time(self) -> float:
-        """Seconds of the whole run: iterations and balancings."""
+        """Seconds of the whole run: iterations and LB steps."""
         return math.fsum(self.iteration_time) + self.cost * len(self.iterations)
 
     def regret(self, best: Optimum) -> float:
@@ -47,9 +47,9 @@ class GeneratedRun:
 
 
 class Imbalance:
-    """A generated program, as far as a trigger sees it: how long an iteration takes.
+    """A generated program as a trigger sees it: the time of each iteration.
 
-    With the last balancing just before iteration s, iteration i takes
+    With the last LB step just before iteration s, iteration i takes
     ``mean * (1 + max(0, residual + growth[i - s] + |drift[i] - drift[s - 1]| + noise[i]))``
     seconds.  The first placement costs nothing and fits the state `start`.
 
@@ -58,7 +58,7 @@ class Imbalance:
     mean : float
         Seconds of a balanced iteration, above zero.
     growth : (n,) array of float, callable or None
-        max/mean - 1, by iterations since the last balancing; a callable is asked for 0 ... n-1.
+        max/mean - 1, by iterations since the last LB step; a callable is asked for 0 ... n-1.
     iterations : int, optional
         n; needed where no array says it.
     drift : (n,) array of float, optional
@@ -66,7 +66,7 @@ class Imbalance:
     noise : (n,) array of float, optional
         What is added in each iteration, balanced or not.
     residual : float
-        What no balancing removes.
+        What no LB step removes.
     start : float
         The state that the first placement fits; counts where there is a drift.
 
@@ -118,14 +118,14 @@ class Imbalance:
     def from_rates(cls, mean: float, rate: Callable[[int], float], iterations: int) -> Imbalance:
         """The synthetic model of Boulmier 2021 (arXiv 2104.01688).
 
-        After a balancing max/mean is I = 1; then I becomes max(1, I + rate(k)), k = 0, 1, ...
+        After an LB step max/mean is I = 1; then I becomes max(1, I + rate(k)), k = 0, 1, ...
 
         Parameters
         ----------
         mean : float
             Seconds of a balanced iteration.
         rate : callable
-            Change of max/mean, by iterations since the last balancing.
+            Change of max/mean, by iterations since the last LB step.
         iterations : int
         """
         n = _length(iterations, None)
@@ -151,7 +151,7 @@ class Imbalance:
             iterations and the cost; or a fresh trigger, which knows what it was told
             (`Trigger.expect`).  Or give `every`.
         cost : float
-            Seconds that each balancing costs.
+            Seconds that each LB step costs.
         every : int, optional
             Iterations from one balancing to the next.
         **params

@@ -16,7 +16,7 @@ class Optimum(NamedTuple):
     time : float
         Seconds of the whole run: iterations and LB steps.
     iterations : (n,) int64
-        At the end of these it rebalances.
+        Iterations that end with an LB step.
     cost : float
         Seconds of each LB step.
     bound : float

@@ -1,4 +1,4 @@
-"""What LB steps cost in a replay, and what the decider is told of it."""
+"""Costs of LB steps in a replay, and what the decider is told of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pylb.io.run_record import Loop
 
 
 class Prices:
-    """What balancings cost in a replay, and what the decider is told of it."""
+    """Costs of LB steps in a replay, and what the decider is told of them."""
 
     def __init__(
         self, trace: Phases, cost: float | None, tell: bool, network: tuple[float, float]
@@ -26,12 +26,12 @@ class Prices:
         self._loops = trace.recorded.loops if trace.recorded else []
 
     def _known(self, name: str) -> float:
-        """The last that was measured; nan: nothing was."""
+        """The last measured value; nan: none was measured."""
         known = [getattr(loop, name) for loop in self._loops]
         return next((x for x in reversed(known) if not math.isnan(x)), math.nan)
 
     def network(self, given: Settings | None) -> tuple[float, float]:
-        """By which the choice of a strategy counts messages."""
+        """(alpha, beta) by which the choice of a strategy counts messages."""
         recorded = self._known("alpha"), self._known("beta")
         if any(self._given) or given is None or not given.selects:
             return self._given
@@ -45,13 +45,13 @@ class Prices:
         return self._given if any(self._given) else (0.0, copy_speed())
 
     def model(self) -> tuple[float, float, float, float, float]:
-        """(alpha, beta, steps, handling, pace) of balancings that were not measured."""
+        """(alpha, beta, steps, handling, pace) of LB steps that were not measured."""
         handling = self._known("handling")
         pace = self._loops[0].pace if self._loops else 1.0
         return *self._network, self._steps(), 0.0 if math.isnan(handling) else handling, pace
 
     def _steps(self) -> float:
-        """Seconds of a balancing that moves nothing: measured, or what those took that moved."""
+        """Seconds of an LB step that moves nothing: measured, or what those took that moved."""
         done = [] if self._trace.recorded is None else self._trace.recorded.history.balancings
         rest = [r.seconds - r.seconds_strategy - r.seconds_migration for r in done if r.moved]
         known = [max(x, r.seconds_statistics) for x, r in zip(rest, done, strict=False) if x == x]
@@ -61,7 +61,7 @@ class Prices:
         return 0.0 if math.isnan(measured) else measured
 
     def foreseen(self, loop: Loop, given: Settings | None) -> float:
-        """Seconds that a first balancing may cost, as the decider is told; nan: it learns."""
+        """Seconds that a first LB step may cost, as the decider is told; nan: it learns."""
         if given is None or not self._tell:
             return math.nan
         if self._cost is not None:
@@ -74,7 +74,7 @@ class Prices:
         return self._first_cost(self._network if given.selects else (0.0, 0.0))
 
     def _first_cost(self, network: tuple[float, float]) -> float:
-        """As a run foresees it, from the objects of the first phase."""
+        """The cost that a run would expect, from the objects of the first phase."""
         t = self._trace
         if t.n_phases == 0 or t.task_bytes is None or math.isnan(self._known("handling")):
             return math.nan
@@ -88,7 +88,7 @@ class Prices:
         )
 
     def steps(self, given: Settings | None) -> list[tuple[Any, ...]]:
-        """The balancings that the recorded run measured."""
+        """The LB steps that the recorded run measured."""
         if given is None or self._trace.recorded is None:
             return []
         names = [s.name for s in given.strategies]

@@ -36,7 +36,7 @@ class ProtocolDecision(NamedTuple):
 
 @dataclass(frozen=True)
 class ProtocolRun:
-    """What a simulation gave; times in seconds, means over the ranks where nothing else is said.
+    """The result of a simulation: seconds, and means over the ranks if not said otherwise.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class ProtocolRun:
 
     @property
     def iterations_to_consensus(self) -> float:
-        """Mean iterations from the statistics that asked to the balancing; nan: there was none."""
+        """Mean iterations from the statistics that asked to the LB step; nan: there was none."""
         waits = [d.final - d.asked for d in self.decisions if d.balanced > 0]
         return float(np.mean(waits)) if waits else float("nan")
 
@@ -80,7 +80,7 @@ def simulate_protocol(**params: Any) -> ProtocolRun:
     """Run the consensus protocol on simulated ranks: the state machines of ``csrc/decide``
     themselves, in the time of a LogGP network.
 
-    A balancing is wished for as soon as can be, ``every`` iterations after the last one.
+    An LB step is wanted as soon as possible, ``every`` iterations after the last one.
     ``csrc/replay/protocol.h`` has the model.
 
     Parameters

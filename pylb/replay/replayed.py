@@ -1,4 +1,4 @@
-"""Replay: a recorded run, as it would have been under other decisions."""
+"""Replay: a recorded run as it would have been with other decisions."""
 
 from __future__ import annotations
 
@@ -93,16 +93,16 @@ class Replay:
 
     @property
     def balancing_seconds(self) -> float:
-        """Seconds of the balancings themselves: of the recorded run for strategy ``"none"``.
+        """Seconds of the LB steps themselves: of the recorded run for strategy ``"none"``.
 
-        Slower first iterations after a balancing, which its `cost` includes, are in
+        Slower first iterations after an LB step, which its `cost` includes, are in
         `iteration_time`.
         """
         return math.fsum(r.step_seconds for r in self.balancings)
 
     @property
     def time(self) -> float:
-        """Seconds of the whole run: phases and balancings."""
+        """Seconds of the whole run: phases and LB steps."""
         return self.iteration_seconds + self.balancing_seconds
 
     @property
@@ -112,7 +112,7 @@ class Replay:
 
     @property
     def balanced_after(self) -> list[int]:
-        """Phases at whose end it balanced; -1: before the first."""
+        """Phases that ended with an LB step; -1: before the first phase."""
         return [r.iteration for r in self.balancings]
 
     @functools.cached_property
@@ -136,7 +136,7 @@ class Replay:
 
     @property
     def migrations(self) -> int:
-        """Objects moved, in all balancings."""
+        """Objects moved, in all LB steps."""
         return sum(r.migrations for r in self.balancings)
 
     @property
@@ -151,9 +151,9 @@ class Replay:
         return other.time / self.time if self.time > 0 else math.inf
 
     def regret(self, best: Optimum) -> float:
-        """Time beyond that of the best run found, as a part of the latter: 0.02 is 2 % slower.
+        """Time beyond that of the best run found, relative to it: 0.02 is 2 % slower.
 
-        Zero where this run is the better one: then it is the best found.
+        Zero if this run is the faster one.
         """
         return max(regret(self.time, best), 0.0)
 
@@ -191,13 +191,13 @@ def replay(
     trigger_params: dict[str, Any] | None = None,
     **params: Any,
 ) -> Replay:
-    """Run through the phases of a recorded run under other decisions.
+    """Replay a recorded run with other decisions.
 
-    The decider is that of `Balancer`, and the words are its words: with nothing set this is what
-    ``Balancer(comm)`` would have done on these loads.  A balancing at the end of phase i places the
-    objects of phase i + 1 by what is known of their loads then, and holds from phase i + 1 on; none
-    takes place at the end of the last phase.  Each object is where it began until it is moved; one
-    that may not migrate is always where it was recorded.
+    The decider and the arguments are those of `Balancer`: by default this is what
+    ``Balancer(comm)`` would have done with these loads.  An LB step at the end of phase i places
+    the objects of phase i + 1 by what is known of their loads then, and holds from phase i + 1 on;
+    there is none at the end of the last phase.  Each object is where it began until it is moved;
+    one that may not migrate is always where it was recorded.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def replay(
     strategy : str or callable
         As for `Balancer`: "auto", a name of `pylb.strategies()`, a function.  Two baselines do
         without decisions: ``"unbalanced"``, every object where it began; ``"none"``, every object
-        where it was recorded, the recorded run's own balancings and their costs included.
+        where it was recorded, the recorded run's own LB steps and their costs included.
     every : int, optional
         Phases from one balancing to the next.
     trigger : str, callable or Trigger, optional
@@ -214,12 +214,12 @@ def replay(
     lag, give_up, unlike, seed, strategy_params, trigger_params
         As for `Balancer`.
     cost : float, optional
-        Seconds that each balancing costs.  Default: what the recorded run measured, where it made
-        the same balancing; else what the cost model says for the objects that move.
+        Seconds that each LB step costs.  Default: what the recorded run measured, where it made
+        the same LB step; else what the cost model says for the objects that move.
     tell : bool
-        Whether the trigger is told `cost` before the first balancing; False: it learns.
+        Whether the trigger is told `cost` before the first LB step; False: it learns.
     migration_alpha, migration_beta : float
-        Seconds per migration and per byte, on top of what a balancing costs where `cost` is not
+        Seconds per migration and per byte, on top of what an LB step costs where `cost` is not
         given.
     alpha, beta : float
         Seconds per message and per byte that a rank sends to other ranks in a phase (Menon
@@ -329,8 +329,8 @@ def _decisions(
 
 
 def _foreseen(history: History, metrics: dict[str, F64]) -> History:
-    """At the start of a phase is at the end of the one before; what became of it, of its own
-    phases.
+    """Receipts of LB steps with foresight: taken at the end of the phase before, with the figures
+    of the phases that followed.
     """
     out = [dataclasses.replace(r, iteration=r.iteration - 1, until=r.until - 1) for r in history]
     done = [r for r in out if r.balanced]
@@ -346,10 +346,10 @@ def _foreseen(history: History, metrics: dict[str, F64]) -> History:
 
 
 def _settle(core: Any, trace: Phases, loop: Loop, end: int) -> None:
-    """A loop is over after `end` phases.
+    """End a loop after `end` phases.
 
-    Of one that was left early it has to be known which objects were there then; else they are
-    those of the phase after it.
+    If it was left early the record has to say which objects were there; otherwise they are those
+    of the next phase.
     """
     left = trace.recorded.remaining.get(end) if trace.recorded else None
     early = end < loop.first + loop.n and end < trace.n_phases
@@ -370,7 +370,7 @@ def _loops(trace: Phases) -> Iterable[tuple[Loop, Phases]]:
 
 
 def _told(strategy: StrategyLike, alpha: float, beta: float) -> dict[str, float]:
-    """What messages cost, for a strategy that can take it into account."""
+    """Costs of messages, for a strategy that has parameters for them."""
     if strategy == "auto" or alpha + beta == 0:
         return {}
     known = {param.name for param in find(strategy).params}
@@ -389,7 +389,7 @@ def _with(trace: Phases, speed: ArrayLike | None, background: ArrayLike | None) 
 def _check_baseline(
     strategy: StrategyLike, every: int | None, trigger: TriggerLike, params: dict[str, Any]
 ) -> None:
-    """What is said to a baseline has no effect, but it has to be right."""
+    """Arguments of a baseline have no effect, but are checked."""
     if params:
         raise DomainError(f"{strategy} has no parameter {next(iter(params))!r}: expected none")
     if every is not None or isinstance(trigger, str):

@@ -1,4 +1,4 @@
-"""Generated runs, for where no recorded one is at hand."""
+"""Generated runs, in place of recorded ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def hotspot(
     noise: float = 0.02,
     seed: int = 0,
 ) -> Trace:
-    """A run of objects in a ring, placed in blocks, that a hot spot travels through.
+    """Generate a run of objects in a ring, placed in blocks, with a hot spot that moves.
 
     The load of an object is ``1 ms * (1 + peak * exp(-(d / width)**2 / 2))``, with its distance d
     from the hot spot, times a log-normal factor of each phase.  Each object sends 8 KiB to both

@@ -72,7 +72,7 @@ class Trace(Phases):
 
     @classmethod
     def from_snapshots(cls, snapshots: Iterable[Snapshot]) -> Trace:
-        """A trace whose phases are these snapshots, with their objects in the same order.
+        """Make a trace whose phases are these snapshots, with their objects in the same order.
 
         Objects are the same from phase to phase by their `key`.  `coords`, `memory_limit` and
         `node` are not kept.
@@ -124,7 +124,7 @@ class Trace(Phases):
         )
 
     def compared(self) -> Trace:
-        """The same; what phases have in common is known, for who replays it again and again."""
+        """A copy with what the phases share precomputed, for repeated replays."""
         return dataclasses.replace(self, _repeats=frozen(_core.repeats(self)))
 
     def replay(self, strategy: Any = "auto", **options: Any) -> Replay:

@@ -1,4 +1,4 @@
-"""The critical path of a recorded run, and what a procedure does to it where it is or elsewhere."""
+"""The critical path of a recorded run, and how moving a procedure would change it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class CriticalPath:
 
 @dataclass(frozen=True)
 class ProcedureFactor:
-    """What a procedure does to a run's time.
+    """The effect of a procedure on the time of a run.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class ProcedureFactor:
 
 
 class Procedures(Sequence[ProcedureFactor]):
-    """The procedures of a run, those first whose moving saves most."""
+    """The procedures of a run; first those that save most when they move."""
 
     def __init__(self, factors: Sequence[ProcedureFactor]) -> None:
         self._factors = sorted(factors, key=lambda one: (one.moved, one.name))
@@ -127,7 +127,7 @@ class Procedures(Sequence[ProcedureFactor]):
 def critical_path(
     run: Recording | str | os.PathLike[str], *, network: tuple[float, float] = (0.0, 0.0)
 ) -> CriticalPath:
-    """Longest path through the operations of a recorded run.
+    """Find the longest path through the operations of a recorded run.
 
     Arcs are a rank's processor time (and its pauses) from one operation to the next, and messages;
     sends are through at once.
@@ -174,7 +174,7 @@ def procedures(
     target: int | None = None,
     network: tuple[float, float] = (0.0, 0.0),
 ) -> Procedures:
-    """Procedure load balancing factor and critical path zeroing of each marked procedure.
+    """Compute the load balancing factor and critical path zeroing of each marked procedure.
 
     As in the paper a procedure moves from the sender of a message to its receiver, with what it
     did since the sender's last message: from a server to its clients, or the other way.  With

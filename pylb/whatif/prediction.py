@@ -1,4 +1,4 @@
-"""What would happen if the ranks of a recorded program ran elsewhere."""
+"""Predict the time of a recorded program on other processors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError
 from pylb.model.snapshot import F64, I32
-from pylb.whatif.recorder.layout import STEP, OpKind
+from pylb.whatif.recorder.layout import STEP, Collective, OpKind
 from pylb.whatif.recorder.recording import Recording
 
 WAITING = ("block", "yield", "spin")
@@ -31,16 +31,16 @@ DEFAULTS: dict[str, Any] = {
     "polling": 0.0,
     "response": 0.0,
 }
-"""Where neither the call nor the recording says more: a message within one machine, the paper's
-infinitely small quantum."""
+"""Values that neither the call nor the recording gives: messages within a machine, and the
+infinitely small quantum of the paper."""
 
 PERIOD = 0.005
-"""Seconds in which ``pylb lab`` gives out a share."""
+"""Seconds of a period of ``pylb lab``."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where the ranks would run.
+    """The processors on which the ranks would run.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class Prediction:
     warnings : list of str
         Why this may be wrong; empty where nothing is known against it.
     steps : list of structured arrays, or None
-        For each operation of each rank when it began and ended, and for whom it waited.
+        For each operation of each rank: when it began and ended, and which rank it waited for.
     """
 
     time: float
@@ -170,9 +170,9 @@ def whatif(
 ) -> Prediction:
     """Predict the time of a recorded program under another placement.
 
-    Process LBF (Eom and Hollingsworth 1998): the recorded operations are simulated under the
-    target; processes that do not wait share their processor.  What is not given is as the recording
-    says, or as `DEFAULTS` do.
+    Process LBF (Eom and Hollingsworth 1998): the recorded operations are simulated on the target;
+    processes that do not wait share their processor.  The recording, else `DEFAULTS`, gives what
+    is not given here.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def target(
     polling: float | None = None,
     matching: str = "arrival",
 ) -> Target:
-    """Where a recorded program would run, checked; what is not given is as the recording says.
+    """Check the processors for a recorded program; the recording gives the defaults.
 
     Parameters
     ----------
@@ -366,7 +366,7 @@ def outcome(
     simulation: _core.Simulation,
     steps: list[NDArray[Any]] | None = None,
 ) -> Prediction:
-    """What a simulation gave, with the warnings that belong to it."""
+    """The prediction of a simulation, with its warnings."""
     finish, busy, waiting, paused, done, end, unread = simulation.times().T
     ends = [ENDS[int(e)] for e in end]
     return Prediction(
@@ -414,8 +414,6 @@ def describe(op: Any) -> str:
         source = "any rank" if op["flags"] & 2 else f"rank {op['peer']}"
         return f"{kind.name} from {source}, tag {op['tag']}, communicator {op['comm']}"
     if kind in (OpKind.COLL, OpKind.ICOLL):
-        from pylb.whatif.recorder.layout import Collective
-
         return f"{Collective(int(op['what'])).name} on communicator {op['comm']}"
     if kind == OpKind.WAIT:
         return f"WAIT for request {op['request']}"

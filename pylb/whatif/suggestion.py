@@ -1,4 +1,4 @@
-"""Where the ranks of a recorded program would run better: candidates tried by simulation."""
+"""Search better placements of the ranks of a recorded program by simulation."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def suggest(
     tries: int | None = None,
     **target: Any,
 ) -> list[Suggestion]:
-    """Placements, and moves of procedures, that would make a recorded run faster.
+    """Suggest placements and moves of procedures that make a recorded run faster.
 
     Candidates are the present placement balanced by pylb's own strategies (a rank is an object, its
     processor time its load, its messages the graph), ranks moved and swapped between the busiest
@@ -217,7 +217,7 @@ class _Search:
 
 
 def _messages(recording: Recording) -> Edges:
-    """Who sends how much to whom."""
+    """Bytes that each rank sends to each other rank."""
     sums: list[tuple[NDArray[Any], ...]] = [
         (np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
     ]

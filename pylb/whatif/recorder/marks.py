@@ -1,4 +1,4 @@
-"""Functions that a recording tells apart."""
+"""Mark functions, so that a recording has their times."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def procedure(function: Function, /) -> Function: ...
 @overload
 def procedure(*, name: str) -> Callable[[Function], Function]: ...
 def procedure(function: Any = None, /, *, name: str | None = None) -> Any:
-    """Mark a function, so that `pylb record` tells its time apart.
+    """Mark a function, so that `pylb record` measures its time.
 
-    Without the recorder the function is returned as it is.  In C the same is done by the macro
+    Without the recorder the function is returned unchanged.  In C the same is done by the macro
     ``PYLB_PROCEDURE`` of ``csrc/whatif/recorder/pylb_procedure.h``, or by compiling with
     ``-finstrument-functions`` and naming the functions: ``pylb record --procedures serve,...``.
 

@@ -1,4 +1,4 @@
-"""The monitor: takes what the recorder sends from every rank, and makes a recording of it."""
+"""The monitor: receives what the recorder sends from every rank, and makes a recording."""
 
 from __future__ import annotations
 
