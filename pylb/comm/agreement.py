@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, Protocol
 
@@ -172,6 +173,16 @@ class Agreement:
         if stats.failed_rank != NOBODY or stats.mixed:
             self.raise_for(stats, received)
         return stats, received
+
+    def on_root(self, kind: Kind, iteration: int, action: Callable[[], Any]) -> None:
+        """Do something on rank 0; what it raises, all ranks raise.  Collective."""
+        error: Exception | None = None
+        if self.transport.rank == 0:
+            try:
+                action()
+            except Exception as why:
+                error = why
+        self.step(kind, iteration, error=error)
 
     def agree(self, kind: Kind, words: str, error: Exception | None = None) -> None:
         """A step that does nothing but see that no rank has failed, and all say the same."""

@@ -35,7 +35,7 @@ class Row(NamedTuple):
     bytes: float = 0.0
 
 
-class Log:
+class IterationLog:
     """A `Row` for each iteration so far."""
 
     def __init__(self) -> None:
@@ -116,7 +116,7 @@ class Iterations(NamedTuple):
 
     @classmethod
     def of(cls, rows: F64) -> Iterations:
-        """From the table of a `Log`."""
+        """From the table of an `IterationLog`."""
         time, most, mean, idle, utilization, least = map(np.ascontiguousarray, rows.T[:6])
         ratio = np.divide(most, mean, out=np.ones_like(most), where=mean > 0)
         return cls(time, most, mean, ratio, idle, utilization, least)

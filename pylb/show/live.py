@@ -12,16 +12,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, Protocol, TextIO
 
 import numpy as np
 
 from pylb.decide import sentences
 from pylb.decide.receipts import Receipt
 from pylb.show.course import Course
-
-if TYPE_CHECKING:
-    from pylb.run.balancer import Balancer
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 MOST_RANKS = 24  # lines of the table; of more ranks the slowest ones
@@ -161,7 +158,19 @@ class View:
 # ---- the bar --------------------------------------------------------------------------------
 
 
-def progress(lb: Balancer, passes: Iterator[int], n: int) -> Iterator[int]:
+class Run(Protocol):
+    """A run that goes on, as `Balancer` shows it."""
+
+    @property
+    def last_row(self) -> Any:
+        """Figures of the last iteration, `max` and `mean` among them; None before the first."""
+        ...
+
+    @property
+    def n_balancings(self) -> int: ...
+
+
+def progress(lb: Run, passes: Iterator[int], n: int) -> Iterator[int]:
     """The passes of a loop of `n`, with a bar on standard error; for one rank, of all."""
     columns = terminal() if find_spec("rich") else None
     bar = _Lines(n, sys.stderr) if columns is None else _Bar(n, columns)
@@ -212,7 +221,7 @@ def _of_launcher() -> int | None:
     return None
 
 
-def _said(lb: Balancer) -> str:
+def _said(lb: Run) -> str:
     row = lb.last_row
     if row is None:
         return ""
@@ -244,7 +253,7 @@ class _Bar:
         self._task = self._progress.add_task("", total=n, said="")
         self._progress.start()
 
-    def update(self, done: int, lb: Balancer) -> None:
+    def update(self, done: int, lb: Run) -> None:
         """`done` iterations are over."""
         self._progress.update(self._task, completed=done, said=_said(lb))
 
@@ -263,7 +272,7 @@ class _Lines:
         self._begin = self._said = time.monotonic()
         self._tenth = 0
 
-    def update(self, done: int, lb: Balancer) -> None:
+    def update(self, done: int, lb: Run) -> None:
         """`done` iterations are over."""
         now, tenth = time.monotonic(), 10 * done // self._n
         if tenth == self._tenth or (now - self._said < self.EVERY and done < self._n):

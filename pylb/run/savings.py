@@ -1,4 +1,4 @@
-"""What the last balancing has saved: the loads since then, on the placement before it."""
+"""What the last LB step has saved: the loads since then, on the placement before it."""
 
 from __future__ import annotations
 
@@ -9,39 +9,37 @@ import numpy as np
 from pylb.comm.agreement import Agreement, Kind
 from pylb.comm.transport import Sends
 from pylb.model.snapshot import F64, I32, I64
-from pylb.run.objects import Directory, Store
+from pylb.run.local_objects import LocalObjects
 
 
-class Worth:
-    """The placement before the last balancing, and how to compare it with the present one."""
+class Savings:
+    """Compares the placement before the last LB step with the present one."""
 
-    def __init__(self, agreement: Agreement, store: Store, directory: Directory) -> None:
-        self._agreement = agreement
-        self._store = store
-        self._directory = directory
+    def __init__(self, agreement: Agreement, objects: LocalObjects) -> None:
+        self._agreement, self._objects = agreement, objects
         self._keys: I64 = np.zeros(0, np.int64)
         self._rank: I32 = np.zeros(0, np.int32)
         self._speed: F64 = np.ones(agreement.transport.size)
 
     def remember(self) -> None:
-        """The placement of this moment is the one before a balancing."""
-        self._keys, self._rank = self._directory.keys, self._directory.rank
+        """Remember the present placement: an LB step follows."""
+        locations = self._objects.locations
+        self._keys, self._rank = locations.keys, locations.rank
 
     def learn(self, speed: F64) -> None:
-        """Each rank's speed, if that balancing knew that they are unlike: an object that has left a
-        slow rank would have taken longer there.
+        """Set the speeds that the LB step assumed: an object that left a slow rank would have taken
+        longer there.
         """
         self._speed = np.where(speed > 0, speed, 1.0)
 
     def gain(self, iteration: int) -> float:
-        """Seconds saved since the last balancing, the same on every rank.  Collective.
+        """Seconds saved since the last LB step, the same on every rank.  Collective.
 
-        The loads of all iterations since are added up for each object.  So it is the longest rank
-        of the sums that is compared, under both placements: noise that the mean of the iterations
-        evens out counts for neither.  Only the objects that have moved are spoken of, by the rank
-        where they are to the rank where they were.
+        The loads of all iterations since then are added up for each object, and the slowest ranks
+        of both placements are compared by these sums, so that noise evens out.  A rank sends only
+        the sums of objects that have moved, to the rank where they were.
         """
-        sums = self._store.window
+        sums = self._objects.store.window
         was = self._was()
         me = self._agreement.transport.rank
         guests = was != me
@@ -58,7 +56,8 @@ class Worth:
 
     def _was(self) -> I32:
         """Where this rank's objects were, in order of key; new ones were always here."""
-        keys = np.fromiter(self._store.items, np.int64, len(self._store.items))
+        items = self._objects.store.items
+        keys = np.fromiter(items, np.int64, len(items))
         out: I32 = np.full(len(keys), self._agreement.transport.rank, np.int32)
         if len(self._keys):
             at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)

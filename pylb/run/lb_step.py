@@ -1,4 +1,4 @@
-"""One balancing: gather the load database, place the objects anew, move them.
+"""One LB step: gather the load database, place the objects, move them.
 
 Every part ends with an agreement of all ranks, and the objects stay where they are until the last
 one: whatever goes wrong before it is an error on all ranks, and nothing is lost.
@@ -18,19 +18,19 @@ from numpy.typing import NDArray
 from pylb import _core
 from pylb.comm import parcel
 from pylb.comm.agreement import Agreement, Kind
-from pylb.comm.transport import Sends
+from pylb.comm.objects import exchange_objects, gather_objects
 from pylb.decide.decider import FIGURES, Decider
 from pylb.errors import SerializationError
 from pylb.model.snapshot import F64, I32, Edges, Snapshot
 from pylb.place.registry import Strategy
 from pylb.run.database import database
-from pylb.run.messages import Mailbox
-from pylb.run.objects import FACTS, HERE, Directory, Item, Store
+from pylb.run.local_objects import LocalObjects
+from pylb.run.objects import HERE, Item
 from pylb.run.rounds import place_in_rounds
 
 
 class Answer(NamedTuple):
-    """What the placing rank tells: figures, each rank's speed (zero where all are taken to be
+    """What the placing rank sends to all: figures, each rank's speed (zero where all count as
     alike), each object's new rank; all in `data`.
     """
 
@@ -61,20 +61,18 @@ class Arrived(NamedTuple):
 
 
 @dataclass
-class Balancing:
-    """The parts of one LB step on one rank, in their order: `run`."""
+class LBStep:
+    """One LB step on one rank: `run`."""
 
     agreement: Agreement
-    store: Store
-    mailbox: Mailbox
-    directory: Directory
+    objects: LocalObjects
     decider: Decider
     iteration: int
 
     def run(self, reason: int = -1) -> F64:
-        """Balance; the speeds of the ranks as the strategy was told them.  Collective.
+        """Rebalance; the speeds of the ranks as the strategy was told them.  Collective.
 
-        reason: of the verdict that asked for it, where that is not the last one.
+        reason: number of the verdict that asked for it; -1: the last one.
 
         Raises
         ------
@@ -91,11 +89,11 @@ class Balancing:
         stats, _ = self.agreement.step(
             Kind.COMMIT, self.iteration, message_bytes=nbytes, time=end - moving, cost=end - start
         )
-        migrations = int(np.count_nonzero(answer.rank != self.directory.rank))
-        self.directory.move(answer.rank)
-        self.store.arrange()
-        self.store.forget()
-        self.mailbox.graph.clear()
+        migrations = int(np.count_nonzero(answer.rank != self.objects.locations.rank))
+        self.objects.locations.move(answer.rank)
+        self.objects.store.arrange()
+        self.objects.store.forget()
+        self.objects.mailbox.graph.clear()
         core = self.decider.core
         core.placed(answer.figures, answer.speed)
         core.balanced(migrations, stats.message_bytes, stats.time_max, stats.cost_max, True)
@@ -104,15 +102,15 @@ class Balancing:
     # ---- where to ----------------------------------------------------------------------------
 
     def _room(self) -> Answer:
-        return Answer.empty(self.agreement.transport.size, len(self.directory.keys))
+        return Answer.empty(self.agreement.transport.size, len(self.objects.locations.keys))
 
     def _in_rounds(self, strategy: Strategy) -> Answer:
         """Each rank decides on its own objects."""
         start = _core.clock()
-        facts = (self.store, self.mailbox, self.directory)
         given = self.decider.settings
         rank, before, after = place_in_rounds(
-            self.agreement, self.iteration, strategy, given.strategy_params, given.seed, facts
+            *(self.agreement, self.iteration, strategy),
+            *(given.strategy_params, given.seed, self.objects),
         )
         stats, _ = self.agreement.step(Kind.PLACE, self.iteration, time=_core.clock() - start)
         answer = self._room()
@@ -146,7 +144,7 @@ class Balancing:
         answer = self._room()
         self._on_root(lambda: self._snapshot(whole))
         self.agreement.transport.bcast(answer.data, 0)
-        self._migrate(self.directory.rank)
+        self._migrate(self.objects.locations.rank)
         seconds = _core.clock() - start
         stats, _ = self.agreement.step(Kind.COMMIT, self.iteration, cost=seconds)
         return stats.cost_max
@@ -165,38 +163,25 @@ class Balancing:
 
     def _whole(self) -> list[tuple[Any, ...]]:
         """The load database: all parts of it on rank 0, nothing on the others."""
-        mine = self._database()
-        if self.agreement.transport.rank == 0:
-            _, received = self.agreement.step(Kind.GATHER, self.iteration)
-            return [mine, *(parcel.unpack(parts) for _, parts in received)]
-        self.agreement.step(Kind.GATHER, self.iteration, sends=[(0, parcel.pack(mine))])
-        return []
+        gathered = gather_objects(self.agreement, Kind.GATHER, self.iteration, self._database())
+        return list(gathered.values())
 
     def _on_root(self, action: Callable[[], Any]) -> None:
-        """Rank 0 does it; what it raises, all ranks raise."""
-        error = None
-        if self.agreement.transport.rank == 0:
-            try:
-                action()
-            except Exception as why:
-                error = why
-        self.agreement.step(Kind.PLACE, self.iteration, error=error)
+        self.agreement.on_root(Kind.PLACE, self.iteration, action)
 
     def _convert(self, rank: I32, speed: F64) -> None:
-        """What is known of the loads of leaving objects, as their new rank's seconds."""
+        """Convert the estimates of leaving objects to seconds of their new ranks."""
         me = self.agreement.transport.rank
-        leaving = np.flatnonzero((self.directory.rank == me) & (rank != me))
+        leaving = np.flatnonzero((self.objects.locations.rank == me) & (rank != me))
         factor = speed[rank[leaving]] / speed[me] if speed[me] > 0 else np.ones(len(leaving))
-        self.store.leave(self.directory.keys[leaving], factor)
+        self.objects.store.leave(self.objects.locations.keys[leaving], factor)
 
     def _database(self) -> tuple[Any, ...]:
         """This rank's part of the load database."""
-        items = self.store.items.values()
-        facts = np.array([item.facts() for item in items], np.int64).reshape(-1, FACTS)
-        passes = max(self.store.passes, 1)
-        known = self.store.estimates
-        work = np.array([item.work for item in items])
-        return facts, known[0], self.mailbox.edges(), passes, known[HERE], work
+        store, facts = self.objects.store, self.objects.facts()
+        passes, known = max(store.passes, 1), store.estimates
+        work = np.array([item.work for item in store.items.values()])
+        return facts, known[0], self.objects.mailbox.edges(), passes, known[HERE], work
 
     def _snapshot(self, whole: list[tuple[Any, ...]]) -> tuple[Snapshot, F64, F64 | None]:
         """All parts, in order of key: the same on any number of ranks.  Also the seconds on the
@@ -208,7 +193,7 @@ class Balancing:
         )
         snapshot = Snapshot(
             load=load,
-            rank=self.directory.rank,
+            rank=self.objects.locations.rank,
             n_ranks=self.agreement.transport.size,
             key=db.key,
             bytes=db.bytes,
@@ -226,37 +211,31 @@ class Balancing:
         The objects leave the store when all have arrived everywhere.
         """
         leaving = self._leaving(rank)
-        sends: Sends = []
-        error: Exception | None = None
-        try:
-            sends = [(to, self._pack(items)) for to, items in leaving.items()]
-        except Exception as why:
-            error = why
-        self.agreement.step(Kind.PACK, self.iteration, error=error)
-        _, received = self.agreement.step(Kind.MIGRATE, self.iteration, sends=sends)
-        arrived: list[Arrived] = []
-        try:
-            arrived = [a for _, parts in received for a in _unpack(parts)]
-        except Exception as why:
-            error = why
-        # A second look: an object may well be pickled and yet not be restored.
-        self.agreement.step(Kind.PACK, self.iteration, error=error)
+        came = exchange_objects(
+            *(self.agreement, Kind.MIGRATE, self.iteration, leaving.copy),
+            pack=self._pack,
+            unpack=_unpack,
+            packed=Kind.PACK,
+            restored=Kind.PACK,
+        )
+        store, mailbox = self.objects.store, self.objects.mailbox
         for items in leaving.values():
             for item in items:
-                del self.store.items[item.key]
-                self.mailbox.inbox.pop(item.key, None)
-        for item, inbox in arrived:
-            self.store.items[item.key] = item
-            if inbox:
-                self.mailbox.inbox[item.key] = inbox
-        return sum(parcel.size_of(parts) for _, parts in sends)
+                del store.items[item.key]
+                mailbox.inbox.pop(item.key, None)
+        for arrived in came.values.values():
+            for item, inbox in arrived:
+                store.items[item.key] = item
+                if inbox:
+                    mailbox.inbox[item.key] = inbox
+        return came.nbytes
 
     def _leaving(self, rank: I32) -> dict[int, list[Item]]:
         """This rank's objects that go elsewhere, by their new rank."""
         me = self.agreement.transport.rank
         out: dict[int, list[Item]] = {}
-        for i in np.flatnonzero((self.directory.rank == me) & (rank != me)).tolist():
-            item = self.store.items[int(self.directory.keys[i])]
+        for i in np.flatnonzero((self.objects.locations.rank == me) & (rank != me)).tolist():
+            item = self.objects.store.items[int(self.objects.locations.keys[i])]
             out.setdefault(int(rank[i]), []).append(item)
         return out
 
@@ -266,13 +245,13 @@ class Balancing:
         parts: parcel.Parts = [b""]
         for item in items:
             try:
-                mine = parcel.pack((item.value, self.mailbox.inbox.get(item.key, [])))
+                mine = parcel.pack((item.value, self.objects.mailbox.inbox.get(item.key, [])))
             except Exception as why:
                 raise SerializationError(
                     f"object {item.key} ({type(item.value).__qualname__}) cannot be pickled: "
                     f"{type(why).__name__}: {why}; nothing has moved"
                 ) from why
-            index.append((item.facts(), item.work, self.store.past(item.key), len(mine)))
+            index.append((item.facts(), item.work, self.objects.store.past(item.key), len(mine)))
             parts += mine
         parts[0] = pickle.dumps(index, protocol=5)
         return parts

@@ -1,4 +1,4 @@
-"""A recorded run's decisions, taken again."""
+"""A decider that repeats the LB steps of a recorded run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pylb.errors import DomainError
 from pylb.io.run_record import RunRecord
 from pylb.model.snapshot import I32, Snapshot
 from pylb.place.registry import find
-from pylb.run.objects import Directory
+from pylb.run.objects import Locations
 
 
-class Again(Decider):
-    """Balances at the iterations of a record, to the placements of the record.
+class ReplayedDecider(Decider):
+    """Rebalances at the iterations of a record, to the placements of the record.
 
     Raises
     ------
@@ -59,20 +59,15 @@ class Again(Decider):
         return receipt
 
     def check_length(self, end: int) -> None:
-        """Whether the record has that many iterations.
-
-        Raises
-        ------
-        DomainError
-        """
+        """Raise DomainError unless the record has that many iterations."""
         if end > self.run.n_iterations:
             raise DomainError(
                 f"replay is {self.run.path!r}, a run of {self.run.n_iterations} iterations: "
                 f"expected {end} or more"
             )
 
-    def check_objects(self, iteration: int, directory: Directory, rank: I32 | None = None) -> None:
-        """Whether the recorded run had these objects, and there, in that iteration.
+    def check_objects(self, iteration: int, locations: Locations, rank: I32 | None = None) -> None:
+        """Check that the recorded run had these objects in that iteration, on these ranks.
 
         Raises
         ------
@@ -83,11 +78,11 @@ class Again(Decider):
             return
         there = self.run.at(iteration)
         name = f"replay is {self.run.path!r}, a record of another program: in iteration {iteration}"
-        if not np.array_equal(there.key, directory.keys):
-            odd = np.setxor1d(there.key, directory.keys)
+        if not np.array_equal(there.key, locations.keys):
+            odd = np.setxor1d(there.key, locations.keys)
             where = "the record" if odd[0] in there.key else "this program"
             raise DomainError(
-                f"{name} it has {len(there.key)} objects, this program {len(directory.keys)}; "
+                f"{name} it has {len(there.key)} objects, this program {len(locations.keys)}; "
                 f"only {where} has object {odd[0]}"
             )
         if rank is not None and not np.array_equal(there.rank, rank):

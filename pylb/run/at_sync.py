@@ -1,4 +1,4 @@
-"""A loop whose statistics are under way while the program goes on, on one rank."""
+"""Statistics that are under way while the program goes on, on one rank."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class AtSync(Enum):
     GO
         The object may begin its next iteration.
     PAUSE
-        Not yet: ask again later, and serve one's own messages meanwhile.
+        Not yet: ask again later, and handle your own messages meanwhile.
     BALANCE
         All objects of all ranks stand at the same iteration: call `Balancer.balance`.
     END
@@ -36,19 +36,19 @@ class AtSync(Enum):
 ANSWERS = (AtSync.GO, AtSync.PAUSE, AtSync.BALANCE, AtSync.END, None)  # None: a rank has failed
 
 
-class Running:
-    """The state of such a loop: `core` drives the consensus, see ``csrc/decide/atsync.h``.
+class AtSyncProtocol:
+    """A loop whose statistics lag; `core` drives the consensus, see ``csrc/decide/atsync.h``.
 
     Parameters
     ----------
     decider : _core.Decider, optional
-        That of the trigger; it learns of each iteration.
+        It learns of each iteration.
     first, n : int
         Number of the first iteration, and how many.
     lag : float
         Iterations by which statistics may be behind; inf: no limit.
     balance : bool
-        False: measure only.
+        Whether to rebalance; False: measure only.
     each : bool
         Objects report one by one; else the rank as a whole.
 
@@ -93,7 +93,7 @@ class Running:
         agreement.running = self
 
     def bind(self, store: Store) -> None:
-        """The objects of this rank, after a change of them."""
+        """Take the objects of this rank, after they changed."""
         keys = tuple(store.items) if self.each else None
         self.core.bind(keys, store.recorder, store.seconds, store.window, store.estimates)
 
@@ -104,26 +104,26 @@ class Running:
         return rows
 
     def reason(self) -> int:
-        """Number of the verdict that decided on the balancing that is due."""
+        """Number of the verdict that asked for the LB step that is due."""
         return int(self.core.why()[3])
 
     def give_up(self, failed: bool) -> None:
-        """This rank leaves; `serve` helps the others.  failed: they shall leave too."""
+        """Leave the loop; `serve` helps the other ranks.  failed: they must leave too."""
         if not self.left:
             self._agreement.at = f"in iteration {self.core.contributed}"
         self.left = True
         self.core.give_up(failed)
 
     def serve(self, seconds: float) -> bool:
-        """Help the others for a while; whether nothing is under way any more."""
+        """Help the other ranks for a while; whether nothing is under way any more."""
         return self.core.serve(seconds)
 
     def finish(self) -> None:
-        """Help the others until nothing is under way: all have ended, or are to balance."""
+        """Help until nothing is under way: all ranks have ended, or are to rebalance."""
         self.core.serve(-1.0)
         self.close()
 
     def close(self) -> None:
-        """The loop is over."""
+        """End the loop."""
         if self._agreement.running is self:
             self._agreement.running = None
