@@ -41,6 +41,7 @@ class Kind(IntEnum):
     EXCHANGE = 17
     OBJECTS = 18
     DIRECTORY = 19
+    PARTITION = 20
     EXIT = 99
 
 
@@ -64,12 +65,13 @@ PLACES = {
     Kind.EXCHANGE: "exchanging items",
     Kind.OBJECTS: "migrating items",
     Kind.DIRECTORY: "using a directory",
+    Kind.PARTITION: "partitioning",
     Kind.EXIT: "ending its program",
 }
 
 
-class Loop(Protocol):
-    """A loop whose statistics are under way while the program goes on: `running.Running`."""
+class OpenLoop(Protocol):
+    """A loop whose statistics are under way while the program goes on."""
 
     left: bool
 
@@ -92,10 +94,13 @@ class Agreement:
     place : (kind, iteration, arguments)
         The last step.
     exchanger, plans
-        Of the data services.
+        Of the data services; plans: number made so far, the same on all ranks.
     running : Loop, optional
-        An asynchronous loop on this communicator: whoever has left it helps the others to its
-        end before the next step.
+        An asynchronous loop on this communicator: a rank that has left it helps the others to
+        its end before the next step.
+    held : bool
+        Whether an object that lives on needs these ranks, e.g. a Balancer.  Otherwise everything
+        is freed with the user's communicator.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -103,14 +108,15 @@ class Agreement:
         self.ended = ""
         self.at = "before the first iteration"
         self.place: tuple[int, int, str] = (Kind.START, 0, "")
-        self.running: Loop | None = None
+        self.running: OpenLoop | None = None
+        self.held = False
         self._network: Network | None = None
-        self.exchanger: Any = None  # `move.exchange.exchanger_of`
-        self.plans = 0  # made so far, the same on all ranks
+        self.exchanger: Any = None  # see `exchange.exchanger_of`
+        self.plans = 0
 
     @property
     def known_network(self) -> Network | None:
-        """The same, if it was measured before."""
+        """What messages cost, if it was measured before."""
         return self._network
 
     def network(self) -> Network:
@@ -134,7 +140,7 @@ class Agreement:
         error: Exception | None = None,
         **figures: Any,
     ) -> tuple[Stats, Sends]:
-        """One collective step.
+        """Take one collective step.
 
         Parameters
         ----------
@@ -156,9 +162,17 @@ class Agreement:
         return self.take(sample, sends or [], error, arguments[1])
 
     def take(
-        self, sample: Sample, sends: Sends, error: Exception | None = None, words: str = ""
+        self,
+        sample: Sample,
+        sends: Sends,
+        error: Exception | None = None,
+        words: str = "",
+        alike: bool = False,
     ) -> tuple[Stats, Sends]:
-        """One collective step; the same as `step` for who has the sample already."""
+        """Take one collective step, like `step`, with a sample that is ready.
+
+        alike: a rank that failed raises what the other ranks raise, too.
+        """
         if self.ended:
             raise StateError(f"this communicator can no longer be used: {self.ended}")
         if self.running is not None and self.running.left:
@@ -169,7 +183,9 @@ class Agreement:
         record, received = self.transport.step(sample, sends)
         stats = Stats._make(record)
         if error is not None:
-            raise error
+            if not alike:
+                raise error
+            received = [*received, (self.transport.rank, self._words_of(error))]
         if stats.failed_rank != NOBODY or stats.mixed:
             self.raise_for(stats, received)
         return stats, received
@@ -185,15 +201,27 @@ class Agreement:
         self.step(kind, iteration, error=error)
 
     def agree(self, kind: Kind, words: str, error: Exception | None = None) -> None:
-        """A step that does nothing but see that no rank has failed, and all say the same."""
+        """Take a step that only checks that no rank has failed, and that all say the same."""
         self.step(kind, 0, (zlib.crc32(words.encode()), words), error=error)
+
+    def fail_alike(self, kind: Kind, error: Exception | None) -> None:
+        """Raise on every rank the same error, of the first rank that failed.  Collective.
+
+        On that rank too, so that its message names it as the messages of the others do.
+        """
+        try:
+            self.take(Sample(kind, 0, 0, error is not None), [], error, alike=True)
+        except PylbError as why:
+            raise why from error
 
     def told(self, error: BaseException) -> Sends:
         """What the other ranks are sent of an error of this one."""
+        t, words = self.transport, self._words_of(error)
+        return [(rank, words) for rank in range(t.size) if rank != t.rank]
+
+    def _words_of(self, error: BaseException) -> list[bytes]:
         text = str(error) if isinstance(error, PylbError) else f"{type(error).__name__}: {error}"
-        told = [json.dumps([type(error).__name__, text, self.at]).encode()]
-        t = self.transport
-        return [(rank, told) for rank in range(t.size) if rank != t.rank]
+        return [json.dumps([type(error).__name__, text, self.at]).encode()]
 
     def raise_for(self, stats: Stats, received: Sends) -> None:
         """Raise what this record of a step says; all ranks are here with the same one."""
@@ -201,6 +229,9 @@ class Agreement:
         if stats.failed_rank != NOBODY:
             raise self._failure(stats.failed_rank, received, leaving)
         raise self._difference(leaving)
+
+    def free(self) -> None:
+        """Free what MPI holds, unless an object needs it.  Collective, with the communicator."""
 
     def _failure(self, rank: int, received: Sends, leaving: bool) -> Exception:
         name, text, at = json.loads(bytes(dict(received)[rank][0]))

@@ -80,6 +80,8 @@ class Exchanger(Protocol):
         """In place of an exchange: the partners learn of the error, which is raised."""
         ...
 
+    def free(self) -> None: ...
+
 
 class OverMPI:
     """On a duplicate of its own.  Collective."""
@@ -96,6 +98,9 @@ class OverMPI:
         self._native.fail(*sides.out[:2], *sides.into[:2])
         raise error
 
+    def free(self) -> None:
+        self._native.free()
+
 
 class InSteps:
     """In collective steps: of virtual ranks, or of one."""
@@ -108,6 +113,9 @@ class InSteps:
 
     def fail(self, sides: Sides, error: Exception) -> None:
         self.agreement.step(Kind.EXCHANGE, 0, error=error)
+
+    def free(self) -> None:
+        """Nothing to free."""
 
 
 class StepLane:

@@ -17,7 +17,7 @@ from pylb.model.snapshot import I32, I64
 MOST = 2**31 - 1  # vertices and edges of all ranks: the libraries count in 32 bits
 
 
-class Part(NamedTuple):
+class LocalGraph(NamedTuple):
     """A rank's vertices and their edges, numbered through all ranks: rank after rank.
 
     Attributes
@@ -57,7 +57,7 @@ def read(
     symmetrize: bool,
     call: str,
     error: Exception | None = None,
-) -> Part:
+) -> LocalGraph:
     """Of the user's arguments of a call; `error`: what is wrong with the others.  Collective.
 
     Raises
@@ -65,7 +65,7 @@ def read(
     DomainError, UnknownKeyError
         What `color` says; on every rank.
     """
-    agreement = agreement_of(comm)
+    agreement = agreement_of(comm, hold=False)
     start, names, own = np.zeros(1, np.int64), np.zeros(0, np.int64), None
     try:
         start, names = _arrays(graph)
@@ -83,7 +83,7 @@ def read(
         raise DomainError(f"the graph has {counts.sum(axis=0)} vertices, edges: expected < 2^31")
     me = agreement.transport.rank
     key = own if own is not None else np.arange(firsts[me], firsts[me + 1])
-    where = Directory(comm)
+    where = Directory.on(agreement)
     where.update(key)
     unique, which = np.unique(names, return_inverse=True)
     found = where.find(unique)
@@ -93,7 +93,7 @@ def read(
     counted = np.bincount(row - firsts[me], minlength=len(start) - 1)
     ends = np.concatenate([[0], np.cumsum(counted)]).astype(np.int32)
     owner = np.searchsorted(firsts, number, side="right") - 1
-    return Part(agreement, key, firsts, ends, number.astype(np.int32), owner.astype(np.int32))
+    return LocalGraph(agreement, key, firsts, ends, number.astype(np.int32), owner.astype(np.int32))
 
 
 def _arrays(graph: Any) -> tuple[I64, I64]:

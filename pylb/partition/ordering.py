@@ -82,7 +82,7 @@ def order(
     perm, first, parent = np.zeros(0, np.int32), np.zeros(1, np.int32), np.zeros(0, np.int32)
     if total > 0:
         rows = part.start, part.to, part.owner
-        perm, first, parent = library.order(native(comm), part.first, *rows, total)
+        perm, first, parent = library.order(native(part.agreement, comm), part.first, *rows, total)
     seconds = time.perf_counter() - start
     mine = [np.diff(part.start).astype(np.int32), part.to, perm]
     sends = [] if transport.rank == 0 else [(0, mine)]
