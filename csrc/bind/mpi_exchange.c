@@ -413,7 +413,7 @@ static void exchanger_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-PyDoc_STRVAR(free_doc, "free()\n--\n\nFree the duplicate.  Collective; nothing is under way.");
+PyDoc_STRVAR(free_doc, "free($self, /)\n--\n\nFree the duplicate.  Collective; nothing is under way.");
 static PyObject *exchanger_free(PyObject *object, PyObject *unused)
 {
     (void)unused;

@@ -376,7 +376,7 @@ static PyObject *comm_comm(PyObject *object, void *unused)
     return PyMPIComm_New(((comm_object_t *)object)->core.comm);
 }
 
-PyDoc_STRVAR(free_doc, "free()\n--\n\nFree the duplicate.  Collective; nothing is under way.");
+PyDoc_STRVAR(free_doc, "free($self, /)\n--\n\nFree the duplicate.  Collective; nothing is under way.");
 static PyObject *comm_free(PyObject *object, PyObject *unused)
 {
     (void)unused;
