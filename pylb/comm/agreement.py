@@ -14,12 +14,12 @@ from enum import IntEnum
 from typing import Any, Protocol
 
 from pylb import errors
-from pylb.comm.transport import NOBODY, Sample, Sends, Stats, Transport
+from pylb.comm.transport import NOBODY, Contribution, Sends, Stats, Transport
 from pylb.errors import DomainError, PylbError, RemoteError, StateError, by_rank
 from pylb.model.network import Network, measure_network
 
 
-class Kind(IntEnum):
+class Step(IntEnum):
     """The collective steps; where ranks differ the record keeps the largest."""
 
     START = 1
@@ -46,27 +46,27 @@ class Kind(IntEnum):
 
 
 PLACES = {
-    Kind.START: "at the start of iterate()",
-    Kind.FIRST_MESSAGES: "at the start of iterate(), with messages",
-    Kind.MESSAGES: "exchanging messages in iteration {}",
-    Kind.SYNC: "at the end of iteration {}",
-    Kind.GATHER: "balancing after iteration {}",
-    Kind.PLACE: "placing objects after iteration {}",
-    Kind.PACK: "packing objects after iteration {}",
-    Kind.MIGRATE: "migrating objects after iteration {}",
-    Kind.COMMIT: "committing a migration after iteration {}",
-    Kind.RECORDS: "gathering records of {} iterations",
-    Kind.WORTH: "weighing the last balancing, after iteration {}",
-    Kind.CHANGES: "telling which objects have come and gone after iteration {}",
-    Kind.RECORD: "recording, after iteration {}",
-    Kind.ROWS: "dividing rows, call {}",
-    Kind.FORESEE: "foreseeing the cost of a balancing",
-    Kind.PLAN: "building a plan of communication",
-    Kind.EXCHANGE: "exchanging items",
-    Kind.OBJECTS: "migrating items",
-    Kind.DIRECTORY: "using a directory",
-    Kind.PARTITION: "partitioning",
-    Kind.EXIT: "ending its program",
+    Step.START: "at the start of iterate()",
+    Step.FIRST_MESSAGES: "at the start of iterate(), with messages",
+    Step.MESSAGES: "exchanging messages in iteration {}",
+    Step.SYNC: "at the end of iteration {}",
+    Step.GATHER: "balancing after iteration {}",
+    Step.PLACE: "placing objects after iteration {}",
+    Step.PACK: "packing objects after iteration {}",
+    Step.MIGRATE: "migrating objects after iteration {}",
+    Step.COMMIT: "committing a migration after iteration {}",
+    Step.RECORDS: "gathering records of {} iterations",
+    Step.WORTH: "weighing the last balancing, after iteration {}",
+    Step.CHANGES: "telling which objects have come and gone after iteration {}",
+    Step.RECORD: "recording, after iteration {}",
+    Step.ROWS: "dividing rows, call {}",
+    Step.FORESEE: "foreseeing the cost of a balancing",
+    Step.PLAN: "building a plan of communication",
+    Step.EXCHANGE: "exchanging items",
+    Step.OBJECTS: "migrating items",
+    Step.DIRECTORY: "using a directory",
+    Step.PARTITION: "partitioning",
+    Step.EXIT: "ending its program",
 }
 
 
@@ -107,7 +107,7 @@ class Agreement:
         self.transport = transport
         self.ended = ""
         self.at = "before the first iteration"
-        self.place: tuple[int, int, str] = (Kind.START, 0, "")
+        self.place: tuple[int, int, str] = (Step.START, 0, "")
         self.running: OpenLoop | None = None
         self.held = False
         self._network: Network | None = None
@@ -133,7 +133,7 @@ class Agreement:
 
     def step(
         self,
-        kind: Kind,
+        kind: Step,
         iteration: int,
         arguments: tuple[int, str] = (0, ""),
         sends: Sends | None = None,
@@ -149,7 +149,7 @@ class Agreement:
         error : Exception, optional
             Raised here before the step: this rank has failed, and all ranks raise.
         **figures
-            More fields of `Sample`.
+            More fields of `Contribution`.
 
         Raises
         ------
@@ -158,12 +158,12 @@ class Agreement:
         StateError, DomainError, RemoteError
             The ranks are in different places, have different arguments, one has ended.
         """
-        sample = Sample(kind, iteration, arguments[0], error is not None, **figures)
+        sample = Contribution(kind, iteration, arguments[0], error is not None, **figures)
         return self.take(sample, sends or [], error, arguments[1])
 
     def take(
         self,
-        sample: Sample,
+        sample: Contribution,
         sends: Sends,
         error: Exception | None = None,
         words: str = "",
@@ -190,7 +190,7 @@ class Agreement:
             self.raise_for(stats, received)
         return stats, received
 
-    def on_root(self, kind: Kind, iteration: int, action: Callable[[], Any]) -> None:
+    def on_root(self, kind: Step, iteration: int, action: Callable[[], Any]) -> None:
         """Do something on rank 0; what it raises, all ranks raise.  Collective."""
         error: Exception | None = None
         if self.transport.rank == 0:
@@ -200,17 +200,17 @@ class Agreement:
                 error = why
         self.step(kind, iteration, error=error)
 
-    def agree(self, kind: Kind, words: str, error: Exception | None = None) -> None:
+    def agree(self, kind: Step, words: str, error: Exception | None = None) -> None:
         """Take a step that only checks that no rank has failed, and that all say the same."""
         self.step(kind, 0, (zlib.crc32(words.encode()), words), error=error)
 
-    def fail_alike(self, kind: Kind, error: Exception | None) -> None:
+    def fail_alike(self, kind: Step, error: Exception | None) -> None:
         """Raise on every rank the same error, of the first rank that failed.  Collective.
 
         On that rank too, so that its message names it as the messages of the others do.
         """
         try:
-            self.take(Sample(kind, 0, 0, error is not None), [], error, alike=True)
+            self.take(Contribution(kind, 0, 0, error is not None), [], error, alike=True)
         except PylbError as why:
             raise why from error
 
@@ -225,7 +225,7 @@ class Agreement:
 
     def raise_for(self, stats: Stats, received: Sends) -> None:
         """Raise what this record of a step says; all ranks are here with the same one."""
-        leaving = stats.kind == Kind.EXIT
+        leaving = stats.kind == Step.EXIT
         if stats.failed_rank != NOBODY:
             raise self._failure(stats.failed_rank, received, leaving)
         raise self._difference(leaving)
@@ -247,7 +247,7 @@ class Agreement:
         kind, iteration, arguments = self.place
         mine = [kind, iteration, arguments, self.at]
         places = [json.loads(b) for b in self.transport.allgather(json.dumps(mine).encode())]
-        gone = [r for r, place in enumerate(places) if place[0] == Kind.EXIT]
+        gone = [r for r, place in enumerate(places) if place[0] == Step.EXIT]
         if gone:
             here = next(r for r in range(len(places)) if r not in gone)
             self.ended = f"rank {gone[0]} ended its program {places[gone[0]][3]}"
@@ -264,4 +264,4 @@ class Agreement:
 
 def _words(place: Any) -> str:
     kind, iteration, arguments, _ = place
-    return PLACES[kind].format(iteration) + (f" ({arguments})" if kind == Kind.START else "")
+    return PLACES[kind].format(iteration) + (f" ({arguments})" if kind == Step.START else "")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from pylb import _core
-from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.agreement import Agreement, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.plan import Plan, integers
 from pylb.errors import DomainError, OutOfRangeError, UnknownKeyError
@@ -255,7 +255,7 @@ class Directory:
         return Plan.on(self._agreement, _core.home(key, self.size))
 
     def _step(self, words: str, error: Exception | None = None) -> None:
-        self._agreement.agree(Kind.DIRECTORY, words, error)
+        self._agreement.agree(Step.DIRECTORY, words, error)
 
     def __repr__(self) -> str:
         kind = "" if self.dtype is None else f", data {self.dtype} {self.shape}"

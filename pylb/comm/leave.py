@@ -14,8 +14,8 @@ import sys
 import time
 from typing import Any
 
-from pylb.comm.agreement import Agreement, Kind
-from pylb.comm.transport import NOBODY, Remote, Sample, Stats
+from pylb.comm.agreement import Agreement, Step
+from pylb.comm.transport import NOBODY, Contribution, Remote, Stats
 from pylb.errors import PylbError
 
 _watched: list[Watched] = []
@@ -52,8 +52,8 @@ class Watched(Agreement):
 
     def begin_exit(self, error: BaseException | None) -> None:
         """Join the step that the other ranks are in or will come to, as a rank that ends."""
-        self.place = (Kind.EXIT, 0, "")
-        sample = Sample(Kind.EXIT, 0, 0, error is not None)
+        self.place = (Step.EXIT, 0, "")
+        sample = Contribution(Step.EXIT, 0, 0, error is not None)
         self.transport.begin(sample, self.told(error) if error is not None else [])
 
     def exit_over(self, error: BaseException | None, seconds: float) -> str | None:
@@ -63,7 +63,7 @@ class Watched(Agreement):
                 self.running = None
                 self.begin_exit(error)
             return None
-        leaving = self.place[0] == Kind.EXIT
+        leaving = self.place[0] == Step.EXIT
         answer = self.transport.wait(seconds)
         if answer is None:
             return None

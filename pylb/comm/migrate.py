@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.agreement import Agreement, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.directory import Directory
 from pylb.comm.plan import Plan
@@ -112,7 +112,7 @@ def migrate(
     else:
         error = _misfit(values, to if to is not None else have)
     kinds = ", ".join(map(_kind, values))
-    agreement.agree(Kind.OBJECTS, f"migrate({kinds}, {'have, want' if ids else 'to'})", error)
+    agreement.agree(Step.OBJECTS, f"migrate({kinds}, {'have, want' if ids else 'to'})", error)
     if to is not None:
         return Plan.on(agreement, to).forward(*values)
     return plan_on(agreement, have, want).forward(*values)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pylb.comm import parcel
-from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.agreement import Agreement, Step
 from pylb.comm.transport import Sends
 
 
@@ -19,14 +19,14 @@ class Exchanged(NamedTuple):
 
 def exchange_objects(
     agreement: Agreement,
-    kind: Kind,
+    kind: Step,
     iteration: int,
     pieces: Callable[[], dict[int, Any]],
     *,
     pack: Callable[[Any], parcel.Parts] = parcel.pack,
     unpack: Callable[[parcel.Parts], Any] = parcel.unpack,
-    packed: Kind | None = None,
-    restored: Kind | None = None,
+    packed: Step | None = None,
+    restored: Step | None = None,
     arguments: tuple[int, str] = (0, ""),
 ) -> Exchanged:
     """Send each rank its piece; this rank's own piece stays as it is.  Collective.
@@ -35,7 +35,7 @@ def exchange_objects(
     ----------
     pieces : callable
         Returns the pieces by rank; what it or `pack` raises, all ranks raise.
-    packed, restored : Kind, optional
+    packed, restored : Step, optional
         Steps that agree that all ranks have packed, and restored, what they had to.  An object may
         well be pickled and yet not be restored.
     arguments : (fingerprint, words)
@@ -66,7 +66,7 @@ def exchange_objects(
     return Exchanged(values | own, sum(parcel.size_of(parts) for _, parts in sends))
 
 
-def gather_objects(agreement: Agreement, kind: Kind, iteration: int, value: Any) -> dict[int, Any]:
+def gather_objects(agreement: Agreement, kind: Step, iteration: int, value: Any) -> dict[int, Any]:
     """The value of each rank, by rank, on rank 0; an empty dict on the others.  Collective."""
     came = exchange_objects(agreement, kind, iteration, lambda: {0: value}).values
     return dict(sorted(came.items()))

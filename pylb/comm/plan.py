@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core
 from pylb.comm import parcel
-from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.agreement import Agreement, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.exchange import (
     LOWEST_TAG,
@@ -20,6 +20,7 @@ from pylb.comm.exchange import (
     Sides,
     exchanger_of,
 )
+from pylb.comm.objects import exchange_objects
 from pylb.comm.transport import Sends
 from pylb.errors import DomainError, SerializationError, StateError
 from pylb.model.snapshot import I32, I64
@@ -90,7 +91,7 @@ class Plan:
             rank, start, order = route
             counts = dict(zip(rank.tolist(), np.diff(start).tolist(), strict=True))
             sends = [(r, [np.int64(n).tobytes()]) for r, n in counts.items() if r != transport.rank]
-        _, received = agreement.step(Kind.PLAN, 0, sends=sends, error=error)
+        _, received = agreement.step(Step.PLAN, 0, sends=sends, error=error)
         come = {source: int(np.frombuffer(n, np.int64)[0]) for source, (n,) in received}
         if transport.rank in counts:
             come[transport.rank] = counts[transport.rank]
@@ -285,7 +286,7 @@ class Plan:
 
     def _rows(
         self, direction: str, sides: Sides, rows: NDArray[Any], out: NDArray[Any] | None, add: bool
-    ) -> Rows:
+    ) -> PendingRows:
         key = direction, rows.dtype, rows.shape[1:], add
         lane = self._lanes.pop(key, None)
         if lane is None:
@@ -296,7 +297,7 @@ class Plan:
             lane = self._exchanger.lane(sides, rows, tag)
         if not lane.begin(rows, None if add else out):
             raise StateError("a lane that does not fit its rows")
-        return Rows(self, key, lane, rows, out)
+        return PendingRows(self, key, lane, rows, out)
 
     def _short(self, direction: str, values: tuple[Any, ...], out: Any) -> Any:
         """The answer for an array of the kind that was sent last, or None."""
@@ -321,23 +322,14 @@ class Plan:
         return out
 
     def _objects(self, values: list[Any], sides: Sides) -> Ready:
-        me, there = self.agreement.transport.rank, sides.into
-        pieces = _shares(values, sides.out)
-        sends: Sends = []
-        error: Exception | None = None
-        try:
-            sends = [(to, parcel.pack(piece)) for to, piece in pieces.items() if to != me]
-        except Exception as why:
-            error = SerializationError(f"an item cannot be pickled: {type(why).__name__}: {why}")
-        _, received = self.agreement.step(Kind.OBJECTS, 0, sends=sends, error=error)
-        try:
-            come = {source: parcel.unpack(p) for source, p in received}
-        except Exception as why:
-            error = SerializationError(f"an item cannot be restored: {type(why).__name__}: {why}")
-        self.agreement.step(Kind.OBJECTS, 0, error=error)
-        if me in pieces:
-            come[me] = pieces[me]
-        arrived = [item for r in there.rank.tolist() for item in come[r]]
+        came = exchange_objects(
+            *(self.agreement, Step.OBJECTS, 0, lambda: _shares(values, sides.out)),
+            pack=_pack,
+            unpack=_unpack,
+            restored=Step.OBJECTS,
+        ).values
+        there = sides.into
+        arrived = [item for r in there.rank.tolist() for item in came[r]]
         if there.order is None:
             return Ready(arrived)
         answer: list[Any] = [None] * sides.n_into
@@ -353,6 +345,22 @@ class Plan:
         )
 
 
+def _pack(piece: list[Any]) -> parcel.Parts:
+    try:
+        return parcel.pack(piece)
+    except Exception as why:
+        raise SerializationError(f"an item cannot be pickled: {type(why).__name__}: {why}") from why
+
+
+def _unpack(parts: parcel.Parts) -> Any:
+    try:
+        return parcel.unpack(parts)
+    except Exception as why:
+        raise SerializationError(
+            f"an item cannot be restored: {type(why).__name__}: {why}"
+        ) from why
+
+
 class Ready(NamedTuple):
     """A value that has come."""
 
@@ -362,7 +370,7 @@ class Ready(NamedTuple):
         return self.value
 
 
-class Rows(NamedTuple):
+class PendingRows(NamedTuple):
     """An array that is under way."""
 
     plan: Plan
@@ -382,7 +390,7 @@ class Pending:
     """Values that are under way: `Plan.begin`."""
 
     def __init__(self, several: bool) -> None:
-        self.parts: list[Ready | Rows] = []
+        self.parts: list[Ready | PendingRows] = []
         self._several, self._over = several, False
         self._answer: Any = None
 

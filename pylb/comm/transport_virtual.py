@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import PLACES, Agreement, Kind
+from pylb.comm.agreement import PLACES, Agreement, Step
 from pylb.comm.parcel import size_of
-from pylb.comm.transport import Sample, Sends
+from pylb.comm.transport import Contribution, Sends
 from pylb.errors import StateError
 from pylb.virtual.comm import VirtualComm
 
@@ -41,12 +41,12 @@ class Virtual:
         self.rank, self.size = comm.rank, comm.size
         self.pace = 0.0 if comm.world.scheduler.source == "none" else 1.0 / comm.speed
 
-    def step(self, sample: Sample, sends: Sends, /) -> tuple[tuple[Any, ...], Sends]:
+    def step(self, sample: Contribution, sends: Sends, /) -> tuple[tuple[Any, ...], Sends]:
         """The merged record of all ranks' samples, and what they sent."""
         sent = {rank: [np.array(memoryview(p).cast("B")) for p in parts] for rank, parts in sends}
         seconds = self.comm.network.seconds(len(sends), sum(size_of(p) for _, p in sends))
         _core.clock_declare(seconds)
-        place = PLACES[Kind(sample.kind)].format(sample.iteration)
+        place = PLACES[Step(sample.kind)].format(sample.iteration)
         return self.comm.meet("step", (sample, sent), self._finish, f"the balancer {place}")  # type: ignore[no-any-return]
 
     def _finish(self, values: list[Any], times: list[float]) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.agreement import Agreement, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.directory import Directory
 from pylb.comm.plan import Plan, integers
@@ -75,7 +75,7 @@ def read(
     except Exception as why:
         error = error or why
     given = "given" if own is not None else "0, 1, ..."
-    agreement.agree(Kind.DIRECTORY, f"{call}, ids {given}, symmetrize={symmetrize!r}", error)
+    agreement.agree(Step.DIRECTORY, f"{call}, ids {given}, symmetrize={symmetrize!r}", error)
     told = agreement.transport.allgather(np.array([len(start) - 1, len(names)]))
     counts = np.array([np.frombuffer(t, np.int64) for t in told])
     firsts = np.concatenate([[0], np.cumsum(counts[:, 0])])
@@ -130,6 +130,6 @@ def _symmetric(
             f"the graph is not symmetric: vertex number {a} has an edge to {b}, and {b} none to "
             f"{a}, and {len(missing) - 1} more (symmetrize=True adds them)"
         )
-    agreement.agree(Kind.DIRECTORY, "checking a graph", error)
+    agreement.agree(Step.DIRECTORY, "checking a graph", error)
     whole = np.union1d(mine, missing)
     return whole // total, whole % total

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pylb.comm.agreement import Kind
+from pylb.comm.agreement import Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.directory import Directory
 from pylb.comm.plan import Plan
@@ -26,7 +26,7 @@ NUMBERS = 4  # that each rank may tell all others
 ROW = struct.Struct(f"{1 + NUMBERS}q")  # a digest and the numbers
 
 
-class Facts(NamedTuple):
+class RankFacts(NamedTuple):
     """What a rank tells all others of its result.
 
     Attributes
@@ -83,13 +83,13 @@ class Ranks:
         self.comm.Allreduce(array, out)
         return out
 
-    def together(self, call: Callable[[], T], facts: Callable[[T], Facts] | None = None) -> T:
+    def together(self, call: Callable[[], T], facts: Callable[[T], RankFacts] | None = None) -> T:
         """Do something on every rank; if one fails, all raise its error.
 
         All ranks hear the `facts` of the result: `heard`, `numbers`.
         """
         said: Exception | None = None
-        mine = Facts()
+        mine = RankFacts()
         try:
             value = call()
             mine = mine if facts is None else facts(value)
@@ -98,12 +98,12 @@ class Ranks:
                 raise
             said = error
         if self.size > 1:
-            self.agreement.fail_alike(Kind.PARTITION, said)
+            self.agreement.fail_alike(Step.PARTITION, said)
         if facts is not None:
             self._tell(mine)
         return value
 
-    def _tell(self, mine: Facts) -> None:
+    def _tell(self, mine: RankFacts) -> None:
         """Tell all ranks the facts: in full only if ranks differ."""
         if self.size == 1:
             self.heard, self.numbers = [mine.same], [mine.numbers]

@@ -6,7 +6,7 @@ import math
 from enum import Enum
 
 from pylb import _core
-from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.agreement import Agreement, Step
 from pylb.decide.trigger import Trigger
 from pylb.model.snapshot import F64
 from pylb.run.objects import Store
@@ -83,7 +83,7 @@ class AtSyncProtocol:
             trigger,
             decider,
             ANSWERS,
-            Kind.SYNC,
+            Step.SYNC,
             first,
             n,
             int(lag) if bounded else 0,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from pylb import _core
-from pylb.comm.agreement import Kind
+from pylb.comm.agreement import Step
 from pylb.decide.trigger import make
 from pylb.errors import RemoteError, StateError, UnknownKeyError
 from pylb.run.at_sync import AtSync, AtSyncProtocol
@@ -195,7 +195,7 @@ class LaggedLoop(IterationLoop):
         state.objects.stale = False
         state.decider.core.abandon()  # where an error ended the last call, and this is another try
         changed, _ = state.agreement.step(
-            Kind.CHANGES, state.done - 1, n_changed=len(state.objects.changes)
+            Step.CHANGES, state.done - 1, n_changed=len(state.objects.changes)
         )
         if changed.n_changed:
             state.learn()
@@ -208,5 +208,5 @@ class LaggedLoop(IterationLoop):
         if self._protocol is not None:
             self._protocol.give_up(False)
             self.settle()
-        self._state.agreement.step(Kind.SYNC, self._state.done)  # it is there too, and says why
+        self._state.agreement.step(Step.SYNC, self._state.done)  # it is there too, and says why
         raise RemoteError("another rank has failed")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pylb import _core
 from pylb.comm import parcel
-from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.agreement import Agreement, Step
 from pylb.comm.objects import exchange_objects, gather_objects
 from pylb.decide.decider import FIGURES, Decider
 from pylb.errors import SerializationError
@@ -87,7 +87,7 @@ class LBStep:
         nbytes = self._migrate(answer.rank)
         end = _core.clock()
         stats, _ = self.agreement.step(
-            Kind.COMMIT, self.iteration, message_bytes=nbytes, time=end - moving, cost=end - start
+            Step.COMMIT, self.iteration, message_bytes=nbytes, time=end - moving, cost=end - start
         )
         migrations = int(np.count_nonzero(answer.rank != self.objects.locations.rank))
         self.objects.locations.move(answer.rank)
@@ -112,7 +112,7 @@ class LBStep:
             *(self.agreement, self.iteration, strategy),
             *(given.strategy_params, given.seed, self.objects),
         )
-        stats, _ = self.agreement.step(Kind.PLACE, self.iteration, time=_core.clock() - start)
+        stats, _ = self.agreement.step(Step.PLACE, self.iteration, time=_core.clock() - start)
         answer = self._room()
         # Not selected by "auto", so the messages' part is not asked for.
         ratios = [before.max_over_mean, after.max_over_mean] * 2
@@ -146,7 +146,7 @@ class LBStep:
         self.agreement.transport.bcast(answer.data, 0)
         self._migrate(self.objects.locations.rank)
         seconds = _core.clock() - start
-        stats, _ = self.agreement.step(Kind.COMMIT, self.iteration, cost=seconds)
+        stats, _ = self.agreement.step(Step.COMMIT, self.iteration, cost=seconds)
         return stats.cost_max
 
     def look(self) -> float:
@@ -163,11 +163,11 @@ class LBStep:
 
     def _whole(self) -> list[tuple[Any, ...]]:
         """The load database: all parts of it on rank 0, nothing on the others."""
-        gathered = gather_objects(self.agreement, Kind.GATHER, self.iteration, self._database())
+        gathered = gather_objects(self.agreement, Step.GATHER, self.iteration, self._database())
         return list(gathered.values())
 
     def _on_root(self, action: Callable[[], Any]) -> None:
-        self.agreement.on_root(Kind.PLACE, self.iteration, action)
+        self.agreement.on_root(Step.PLACE, self.iteration, action)
 
     def _convert(self, rank: I32, speed: F64) -> None:
         """Convert the estimates of leaving objects to seconds of their new ranks."""
@@ -212,11 +212,11 @@ class LBStep:
         """
         leaving = self._leaving(rank)
         came = exchange_objects(
-            *(self.agreement, Kind.MIGRATE, self.iteration, leaving.copy),
+            *(self.agreement, Step.MIGRATE, self.iteration, leaving.copy),
             pack=self._pack,
             unpack=_unpack,
-            packed=Kind.PACK,
-            restored=Kind.PACK,
+            packed=Step.PACK,
+            restored=Step.PACK,
         )
         store, mailbox = self.objects.store, self.objects.mailbox
         for items in leaving.values():

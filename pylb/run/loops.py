@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pylb import _core
-from pylb.comm.agreement import Kind
+from pylb.comm.agreement import Step
 from pylb.comm.parcel import size_of, unpack_mail
-from pylb.comm.transport import NO_LOADS, Sample, Sends, Stats
+from pylb.comm.transport import NO_LOADS, Contribution, Sends, Stats
 from pylb.errors import StateError
 from pylb.run.at_sync import AtSync
 from pylb.run.messages import Message
@@ -67,7 +67,7 @@ class IterationLoop:
         objects = state.objects
         state.decider.core.abandon()  # what an error has left unanswered in the loop before
         stats, _ = state.agreement.step(
-            Kind.START,
+            Step.START,
             state.done,
             state.options.arguments(n),
             n_changed=len(objects.changes),
@@ -76,12 +76,12 @@ class IterationLoop:
         if stats.n_changed:
             state.learn()
         if stats.messages:
-            self._deliver(Kind.FIRST_MESSAGES)
+            self._deliver(Step.FIRST_MESSAGES)
         self._mode.start(n)
         state.records.write(lambda: self._mode.history)
         objects.store.seconds.fill(0.0)
 
-    def _deliver(self, kind: Kind, passed: float = 0.0) -> Stats:
+    def _deliver(self, kind: Step, passed: float = 0.0) -> Stats:
         raise NotImplementedError
 
 
@@ -118,12 +118,12 @@ class SynchronousLoop(IterationLoop):
     def exchange(self) -> None:
         if not self._state.objects.in_loop:
             raise StateError("exchange() outside of iterate(): it delivers in the middle of a pass")
-        self._deliver(Kind.MESSAGES)
+        self._deliver(Step.MESSAGES)
 
     def _end_pass(self, is_last: bool) -> None:
         """Exchange messages and statistics, decide, rebalance."""
         records = self._state.records
-        stats = self._deliver(Kind.SYNC, _core.clock() - self._resumed)
+        stats = self._deliver(Step.SYNC, _core.clock() - self._resumed)
         records.add(stats)
         if stats.n_changed:
             self._state.learn()
@@ -132,9 +132,9 @@ class SynchronousLoop(IterationLoop):
             records.write(lambda: self._mode.history)
         self._resumed = _core.clock()
 
-    def _deliver(self, kind: Kind, passed: float = 0.0) -> Stats:
+    def _deliver(self, kind: Step, passed: float = 0.0) -> Stats:
         """Deliver the messages of all ranks; in the same step, the statistics of a pass."""
-        state, objects, is_sync = self._state, self._state.objects, kind is Kind.SYNC
+        state, objects, is_sync = self._state, self._state.objects, kind is Step.SYNC
         error: Exception | None = None
         sends: Sends = []
         own: list[Message] = []
@@ -149,7 +149,7 @@ class SynchronousLoop(IterationLoop):
             error = why
             loads = NO_LOADS
         begin = _core.clock()
-        sample = Sample(
+        sample = Contribution(
             kind,
             state.done,
             0,

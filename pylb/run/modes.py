@@ -9,7 +9,7 @@ import logging
 import math
 
 from pylb import _core
-from pylb.comm.agreement import Kind
+from pylb.comm.agreement import Step
 from pylb.comm.transport import Stats
 from pylb.decide.decider import BALANCE, LOOK, WEIGH, books
 from pylb.decide.receipts import History
@@ -84,7 +84,7 @@ class MeasuringMode:
         price = state.network() if knows_network else (0.0, 0.0)
         size = state.agreement.transport.size
         mine = _core.first_cost(*price, objects.sizes.handling, len(items), nbytes, size)
-        return state.agreement.step(Kind.FORESEE, state.done, cost=mine)[0].cost_max
+        return state.agreement.step(Step.FORESEE, state.done, cost=mine)[0].cost_max
 
     def _prices(self) -> Prices:
         """What a message, a byte, packing an object and the rest of an LB step cost; nan where that
@@ -98,7 +98,7 @@ class MeasuringMode:
         """All of these, measured now.  Collective."""
         state, handling = self._state, self._state.objects.sizes.handling
         rest = state.step().rehearse()
-        most, _ = state.agreement.step(Kind.RECORDS, state.done, cost=handling)
+        most, _ = state.agreement.step(Step.RECORDS, state.done, cost=handling)
         return (*state.network(), most.cost_max, rest)
 
     def priced_loops(self) -> list[Loop]:

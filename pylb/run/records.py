@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.agreement import Agreement, Step
 from pylb.comm.objects import gather_objects
 from pylb.comm.transport import Stats
 from pylb.decide.receipts import History
@@ -60,7 +60,7 @@ class LoadHistory:
         At the start of a loop, the last iteration was decided on without them.  A part without
         iterations says so, also where the loop before was left early.
         """
-        starts = self._agreement.place[0] == Kind.START
+        starts = self._agreement.place[0] == Step.START
         kept = bool(self._loads)
         self.cut()
         if starts and self._first and not self.full:
@@ -98,7 +98,7 @@ class LoadHistory:
     def gather(self, iteration: int, *, forget: bool) -> list[Stretch]:
         """Everything that all ranks have kept, on rank 0; empty on the others.  Collective."""
         self.cut()
-        whole = gather_objects(self._agreement, Kind.RECORD, iteration, self._parts)
+        whole = gather_objects(self._agreement, Step.RECORD, iteration, self._parts)
         if forget:
             self._parts, self._kept = [], 0
         return _stretches(whole)
@@ -153,7 +153,7 @@ class RecordWriter:
         records = self._records
         stretches = records.loads.gather(records.done, forget=True)
         records.agreement.on_root(
-            Kind.RECORD, records.done, lambda: self._append(stretches, history, records.loops)
+            Step.RECORD, records.done, lambda: self._append(stretches, history, records.loops)
         )
 
     def save(self, history: History, loops: list[Loop]) -> int:
@@ -161,7 +161,7 @@ class RecordWriter:
         records = self._records
         stretches = records.loads.gather(records.done, forget=False)
         records.agreement.on_root(
-            Kind.RECORD, records.done, lambda: self._whole(stretches, history, loops)
+            Step.RECORD, records.done, lambda: self._whole(stretches, history, loops)
         )
         return sum(s.iterations for s in stretches)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.agreement import Agreement, Step
 from pylb.comm.transport import Sends, Stats, Transport
 from pylb.model.snapshot import I32
 from pylb.place.registry import Strategy
@@ -72,7 +72,7 @@ def place_in_rounds(
         if error is None and agent.done:
             break
         stats, received = agreement.step(
-            Kind.PLACE,
+            Step.PLACE,
             iteration,
             sends=sends,
             error=error,
@@ -135,7 +135,7 @@ def _agent(
 
 
 def _balance(agreement: Agreement, iteration: int, seconds: float) -> RankTimes:
-    stats, _ = agreement.step(Kind.PLACE, iteration, loads=np.array([seconds]))
+    stats, _ = agreement.step(Step.PLACE, iteration, loads=np.array([seconds]))
     mean = stats.load_sum / agreement.transport.size
     ratio = stats.load_max / mean if mean > 0 else 1.0
     return RankTimes(ratio, stats.load_max - mean, stats.load_max - stats.load_min)

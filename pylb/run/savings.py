@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.agreement import Agreement, Step
 from pylb.comm.transport import Sends
 from pylb.model.snapshot import F64, I32, I64
 from pylb.run.local_objects import LocalObjects
@@ -48,10 +48,10 @@ class Savings:
             (int(r), [np.ascontiguousarray(there[was == r])]) for r in np.unique(was[guests])
         ]
         now, received = self._agreement.step(
-            Kind.WORTH, iteration, sends=sends, loads=sums, n_objects=len(sums)
+            Step.WORTH, iteration, sends=sends, loads=sums, n_objects=len(sums)
         )
         loads: Any = [sums[~guests], *(np.frombuffer(parts[0]) for _, parts in received)]
-        then, _ = self._agreement.step(Kind.WORTH, iteration, loads=np.concatenate(loads))
+        then, _ = self._agreement.step(Step.WORTH, iteration, loads=np.concatenate(loads))
         return then.load_max - now.load_max
 
     def _was(self) -> I32:

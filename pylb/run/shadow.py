@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import Kind
+from pylb.comm.agreement import Step
 from pylb.decide.receipts import History, Receipt
 from pylb.errors import SerializationError
 from pylb.io.run_record import Loop, Stretch, trace_arrays
@@ -108,7 +108,7 @@ class ShadowMode(MeasuringMode):
             self._feed(stretches, rows)
         except Exception as why:
             error = why
-        self._state.agreement.step(Kind.RECORD, len(rows), error=error)
+        self._state.agreement.step(Step.RECORD, len(rows), error=error)
         if is_over:
             self._share()
 

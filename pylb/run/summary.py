@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pylb.comm.agreement import Kind
+from pylb.comm.agreement import Step
 from pylb.errors import DomainError, StateError
 from pylb.io.h5 import SUFFIXES
 from pylb.io.run_record import Stretch
@@ -112,7 +112,7 @@ def rank_loads(state: RunState, loop: IterationLoop) -> F64:
             "iterations"
         )
     loop.settle()
-    state.agreement.step(Kind.RECORDS, state.done)
+    state.agreement.step(Step.RECORDS, state.done)
     every = state.agreement.transport.allgather(np.array(state.records.rank_loads))
     return np.stack([np.frombuffer(b, np.float64) for b in every], axis=1)
 

@@ -158,7 +158,7 @@ class View:
 # ---- the bar --------------------------------------------------------------------------------
 
 
-class Run(Protocol):
+class LiveRun(Protocol):
     """A run that goes on, as `Balancer` shows it."""
 
     @property
@@ -170,7 +170,7 @@ class Run(Protocol):
     def n_balancings(self) -> int: ...
 
 
-def progress(lb: Run, passes: Iterator[int], n: int) -> Iterator[int]:
+def progress(lb: LiveRun, passes: Iterator[int], n: int) -> Iterator[int]:
     """The passes of a loop of `n`, with a bar on standard error; for one rank, of all."""
     columns = terminal() if find_spec("rich") else None
     bar = _Lines(n, sys.stderr) if columns is None else _Bar(n, columns)
@@ -221,7 +221,7 @@ def _of_launcher() -> int | None:
     return None
 
 
-def _said(lb: Run) -> str:
+def _said(lb: LiveRun) -> str:
     row = lb.last_row
     if row is None:
         return ""
@@ -253,7 +253,7 @@ class _Bar:
         self._task = self._progress.add_task("", total=n, said="")
         self._progress.start()
 
-    def update(self, done: int, lb: Run) -> None:
+    def update(self, done: int, lb: LiveRun) -> None:
         """`done` iterations are over."""
         self._progress.update(self._task, completed=done, said=_said(lb))
 
@@ -272,7 +272,7 @@ class _Lines:
         self._begin = self._said = time.monotonic()
         self._tenth = 0
 
-    def update(self, done: int, lb: Run) -> None:
+    def update(self, done: int, lb: LiveRun) -> None:
         """`done` iterations are over."""
         now, tenth = time.monotonic(), 10 * done // self._n
         if tenth == self._tenth or (now - self._said < self.EVERY and done < self._n):

@@ -12,7 +12,7 @@ import pytest
 import pylb
 from pylb import _core
 from pylb.comm import parcel
-from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.agreement import Agreement, Step
 from pylb.comm.transport import Serial, Stats
 from pylb.errors import DomainError, SerializationError, StateError, StrategyError, UnknownKeyError
 from pylb.run.objects import Locations
@@ -274,7 +274,7 @@ def test_an_ended_agreement_says_why():
     agreement = Agreement(Serial())
     agreement.ended = "rank 3 failed"
     with pytest.raises(StateError, match="rank 3 failed"):
-        agreement.step(Kind.SYNC, 0)
+        agreement.step(Step.SYNC, 0)
 
 
 def test_the_key_that_cannot_be_pickled_is_named():
