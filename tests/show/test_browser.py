@@ -19,7 +19,7 @@ import pytest
 
 import pylb
 from pylb.show import course, page
-from pylb.show.settings import Settings
+from pylb.show.settings import ExplorerSettings
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -422,7 +422,7 @@ def execute(tab):
 def time_of(**asked):
     trace = pylb.replay.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
     given = {"strategy": "GreedyLB", "trigger": "", "every": 10, "cost": 0.01}
-    return Settings.of({**given, **asked}).replay(trace)
+    return ExplorerSettings.of({**given, **asked}).replay(trace)
 
 
 def status(tab, number):
