@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--coords", metavar="FILE.npy", help="positions, for rcb, rib, hsfc")
     add("--old", metavar="FILE", help="present parts: one a line, or .npy")
     add("--approach", choices=APPROACHES, help="default: depends on --old")
-    add("--ratio", type=float, default=1.0, help="halo exchanges per migration (default: 1)")
+    add("--ratio", type=float, default=1.0, help="halo exchanges between two repartitions (default: 1)")
     add("--imbalance", type=float, default=1.03, help="default: %(default)s")
     add("--seed", type=int, default=0, help="default: %(default)s")
     add("--symmetrize", action="store_true", help="add the missing direction of edges")
