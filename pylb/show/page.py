@@ -64,7 +64,7 @@ def write(course: Course, path: str | os.PathLike[str]) -> Path:
 def html(course: Course) -> str:
     """The page as text, all ASCII."""
     style = static("style.css")
-    script = f'"use strict";\n{static("draw.js")}\n{static("report.js")}'
+    script = f'"use strict";\n{static("draw.js", "view.js", "report.js")}'
     return FRAME.format(
         version=__version__,
         policy=POLICY.format(_hash(script), _hash(style)),
@@ -74,9 +74,9 @@ def html(course: Course) -> str:
     )
 
 
-def static(name: str) -> str:
-    """A file of the page's script or style."""
-    return (STATIC / name).read_text(encoding="ascii")
+def static(*names: str) -> str:
+    """Files of the page's script or style."""
+    return "\n".join((STATIC / name).read_text(encoding="ascii") for name in names)
 
 
 def _hash(text: str) -> str:

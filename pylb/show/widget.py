@@ -36,7 +36,7 @@ class Explorer(anywidget.AnyWidget):
         The run as it is shown, and with the recorded placement under the same settings.
     """
 
-    _esm = f"{page.static('draw.js')}\n{page.static('explorer.js')}"
+    _esm = page.static("draw.js", "view.js", "explorer.js")
     _css = page.static("style.css")
 
     choices = traitlets.Dict().tag(sync=True)
