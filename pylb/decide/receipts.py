@@ -211,10 +211,10 @@ class Receipt:
         after = f"<Receipt: after iteration {self.iteration}, {self.choice}"
         if not self.balanced:
             return f"{after}: {self.reason}>"
-        saved = "" if math.isnan(self.gain) else f", saved {sentences.seconds(self.gain)}"
+        saved = "" if math.isnan(self.gain) else f", saved {console.seconds(self.gain)}"
         return (
             f"{after} with {self.strategy}: max/mean {self.before:.4g} -> {self.predicted:.4g}, "
-            f"{self.migrations} migrations, cost {sentences.seconds(self.cost)}{saved}>"
+            f"{self.migrations} migrations, cost {console.seconds(self.cost)}{saved}>"
         )
 
     def _repr_html_(self) -> str:

@@ -17,7 +17,6 @@ from pylb.decide.receipts import History
 from pylb.errors import DomainError
 from pylb.model.metrics import Reductions, reduction
 from pylb.model.snapshot import F64
-from pylb.show.plain import plain
 
 SUFFIXES = (".html", ".json", ".txt")
 
@@ -174,7 +173,7 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """Every field by name; figures that are not known are None."""
         out = {**self.__dict__, "history": [r.to_dict() for r in self.history]}
-        return {k: plain(v) for k, v in out.items()}
+        return {k: console.plain(v) for k, v in out.items()}
 
     def __str__(self) -> str:
         out = io.StringIO()

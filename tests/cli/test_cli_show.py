@@ -48,7 +48,7 @@ def test_demo_says_what_balancing_gave(capsys, tmp_path):
     shown = printed(capsys, *words)
     assert "left alone" in shown
     # Which one it is depends on what strategies took.
-    assert re.search(r"The balancing that saved most:\nAfter iteration \d+ ", shown)
+    assert re.search(r"The LB step that saved most:\nAfter iteration \d+ ", shown)
 
 
 def test_report_writes_a_page_beside_us_by_default(folder, capsys, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 from pylb.comm.mpiexec import insert_before_programs, is_mpiexec, n_ranks
 from pylb.errors import DomainError, NotAllowedError
-from pylb.lab import Lab, Limit, cgroup, shares, state
+from pylb.lab import Lab, Limit, cgroup, plan, shares, state, units
 from pylb.lab.run import GRACE
 
 BUSY = "import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
@@ -21,20 +21,21 @@ BUSY = "import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: 
 
 
 def test_shares_and_periods_are_read():
-    assert shares.parse_shares("0.25,0.5, 1") == [0.25, 0.5, 1.0]
-    assert [shares.parse_period(t) for t in ("5ms", "2500us", "0.1s")] == [5000, 2500, 100000]
+    assert plan.values_of("share", "0.25,0.5, 1") == [0.25, 0.5, 1.0]
+    periods = [units.microseconds("period", t) for t in ("5ms", "2500us", "0.1s")]
+    assert periods == [5000, 2500, 100000]
 
 
 @pytest.mark.parametrize("text", ["", "a", "0.5;0.5", "0.5,"])
 def test_shares_that_are_no_numbers(text):
     with pytest.raises(DomainError, match="share is"):
-        shares.parse_shares(text)
+        plan.values_of("share", text)
 
 
 @pytest.mark.parametrize("text", ["", "5", "ms", "5 min", "-5ms", "5e3us"])
 def test_periods_without_number_or_unit(text):
     with pytest.raises(DomainError, match=r"period is .*expected a time with its unit"):
-        shares.parse_period(text)
+        units.microseconds("period", text)
 
 
 def test_limits_are_the_kernels():

@@ -80,7 +80,7 @@ def test_imbalance_draws_both_lines_and_the_marks():
     assert marks(ax) == [1.5]
     assert ax.get_ylim() == (0.0, pytest.approx(3.15))
     shown = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert shown == ["waiting", "maximum", "mean", "balancing"]
+    assert shown == ["waiting", "maximum", "mean", "LB step"]
 
 
 def test_few_ranks_are_bars_in_their_order():
