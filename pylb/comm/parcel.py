@@ -35,8 +35,7 @@ def unpack(parts: Parts) -> Any:
 
 
 def pack_mail(messages: list[tuple[int, int, Any]]) -> Parts:
-    """Return messages (target, source, data) as buffers: small arrays as bytes, the rest pickled.
-    """
+    """Return messages (target, source, data) as buffers: small arrays as bytes, others pickled."""
     wire, others = _core.mail_pack(messages, OUT_OF_BAND)
     return [wire, *pack(others)] if others else [wire]
 
