@@ -5,6 +5,7 @@
 
 #define PLB_VERSION "0.1.0"
 
+#include "base/check.h"
 #include "base/cpu.h"
 #include "base/csr.h"
 #include "base/err.h"

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/csr.h"
 #include "base/mem.h"
 
 /* Deliveries between ranks, gathered by rank. */
@@ -169,31 +170,21 @@ out:
 static int blocks(const plb_snapshot_t *in, const int32_t *rank, int64_t *used, plb_err_t *err)
 {
     int ret = PLB_OK;
-    const int32_t p = in->n_ranks;
-    int64_t *next = NULL, *object = NULL;
+    plb_groups_t on = {0}; /* objects by rank */
     int32_t *holder = NULL;
-    PLB_NEW0(next, (int64_t)p + 1);
-    PLB_NEW(object, in->n_objects);
+    PLB_TRY(plb_groups_init(&on, rank, in->n_objects, in->n_ranks, err));
     PLB_NEW(holder, in->n_blocks);
     memset(holder, 0xff, (size_t)in->n_blocks * sizeof *holder);
-    for (int64_t i = 0; i < in->n_objects; i++) {
-        next[rank[i] + 1]++;
-    }
-    for (int32_t r = 0; r < p; r++) {
-        next[r + 1] += next[r];
-    }
-    for (int64_t i = 0; i < in->n_objects; i++) {
-        object[next[rank[i]]++] = i;
-    }
     for (int64_t j = 0; j < in->n_objects; j++) {
-        const int32_t r = rank[object[j]], b = in->block[object[j]];
+        const int32_t r = rank[on.item[j]], b = in->block[on.item[j]];
         if (b >= 0 && holder[b] != r) {
             holder[b] = r;
             used[r] += in->block_bytes[b];
         }
     }
 out:
-    PLB_FREE(next, object, holder);
+    plb_groups_free(&on);
+    plb_free(holder);
     return ret;
 }
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/csr.h"
 #include "base/mem.h"
 
 enum { STEPS = 8 }; /* collective steps of an LB step */
@@ -60,45 +61,25 @@ out:
     return ret;
 }
 
-/* The objects that move, by the rank that they leave: first[p + 1] into moves[]. */
-static void by_source(const plb_snapshot_t *in, const int32_t *rank, int64_t *first,
-                      int64_t *moves)
-{
-    const int32_t p = in->n_ranks;
-    memset(first, 0, ((size_t)p + 1) * sizeof *first);
-    for (int64_t i = 0; i < in->n_objects; i++) {
-        first[in->rank[i] + 1] += rank[i] != in->rank[i];
-    }
-    for (int32_t r = 0; r < p; r++) {
-        first[r + 1] += first[r];
-    }
-    for (int64_t i = 0; i < in->n_objects; i++) { /* first[r] runs to the start of r + 1 */
-        if (rank[i] != in->rank[i]) {
-            moves[first[in->rank[i]]++] = i;
-        }
-    }
-    memmove(first + 1, first, (size_t)p * sizeof *first);
-    first[0] = 0;
-}
-
 int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, const int32_t *rank,
                           double *seconds, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = in->n_ranks;
     double *busy = NULL;
-    int64_t *first = NULL, *moves = NULL;
-    int32_t *told = NULL; /* the last rank that has sent to each */
+    plb_groups_t leaving = {0}; /* objects by the rank where they are */
+    int32_t *told = NULL;       /* the last rank that has sent to each */
     *seconds = 0.0;
     PLB_NEW0(busy, p);
-    PLB_NEW(first, (int64_t)p + 1);
-    PLB_NEW(moves, in->n_objects);
+    PLB_TRY(plb_groups_init(&leaving, in->rank, in->n_objects, p, err));
     PLB_NEW(told, p);
     memset(told, 0xff, (size_t)p * sizeof *told);
-    by_source(in, rank, first, moves);
     for (int32_t r = 0; r < p; r++) {
-        for (int64_t k = first[r]; k < first[r + 1]; k++) {
-            const int64_t i = moves[k];
+        for (int64_t k = leaving.start[r]; k < leaving.start[r + 1]; k++) {
+            const int32_t i = leaving.item[k];
+            if (rank[i] == r) {
+                continue;
+            }
             const double bytes = in->bytes == NULL ? 0.0 : (double)in->bytes[i];
             busy[r] +=
                 self->handling + self->beta * bytes + (told[rank[i]] == r ? 0.0 : self->alpha);
@@ -110,7 +91,8 @@ int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, c
         *seconds = busy[r] > *seconds ? busy[r] : *seconds;
     }
 out:
-    PLB_FREE(busy, first, moves, told);
+    plb_groups_free(&leaving);
+    PLB_FREE(busy, told);
     return ret;
 }
 

@@ -62,6 +62,11 @@ static inline double plb_speed(const plb_snapshot_t *self, int32_t r)
     return self->speed == NULL ? 1.0 : self->speed[r];
 }
 
+static inline double plb_background(const plb_snapshot_t *self, int32_t r)
+{
+    return self->background == NULL ? 0.0 : self->background[r];
+}
+
 static inline int plb_may_migrate(const plb_snapshot_t *self, int64_t i)
 {
     return self->migratable == NULL || self->migratable[i];

@@ -33,17 +33,16 @@ static void fill_shares(plb_parts_t *self, double movable)
         double work = movable, speed = 0.0;
         total = 0.0;
         for (int32_t r = 0; r < in->n_ranks; r++) {
-            const double b = in->background == NULL ? 0.0 : in->background[r];
             if (self->share[r] > 0.0) {
-                work += self->problem.fixed[r] + b * plb_speed(in, r);
+                work += self->problem.fixed[r] + plb_background(in, r) * plb_speed(in, r);
                 speed += plb_speed(in, r);
             }
         }
         const double average = work / speed;
         changed = false;
         for (int32_t r = 0; r < in->n_ranks; r++) {
-            const double b = in->background == NULL ? 0.0 : in->background[r];
-            const double room = (average - b) * plb_speed(in, r) - self->problem.fixed[r];
+            const double seconds = average - plb_background(in, r);
+            const double room = seconds * plb_speed(in, r) - self->problem.fixed[r];
             if (self->share[r] > 0.0) {
                 changed = changed || room <= 0.0;
                 self->share[r] = fmax(room, 0.0);
@@ -232,11 +231,6 @@ out:
 
 /* ---- the question --------------------------------------------------------------------------- */
 
-static int tick(const plb_opts_t *opts)
-{
-    return opts->tick == NULL ? PLB_OK : opts->tick(opts->tick_arg);
-}
-
 int plb_parts_ask(const plb_parts_t *self, const char *library, const plb_opts_t *opts,
                   int32_t *part, plb_err_t *err)
 {
@@ -244,9 +238,9 @@ int plb_parts_ask(const plb_parts_t *self, const char *library, const plb_opts_t
     if (with == NULL) {
         return PLB_FAIL(err, PLB_ERR_MISSING, "%s has not been loaded", library);
     }
-    int ret = tick(opts);
+    int ret = plb_tick(opts);
     ret = ret == PLB_OK ? plb_partition_run(with, &self->question, part, err) : ret;
-    return ret == PLB_OK ? tick(opts) : ret;
+    return ret == PLB_OK ? plb_tick(opts) : ret;
 }
 
 /* ---- the placement -------------------------------------------------------------------------- */

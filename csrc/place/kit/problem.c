@@ -157,8 +157,7 @@ static int by_memory(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err
     for (int64_t k = 0; k < self->n; k++) {
         memory[k] = (double)self->in->memory[plb_problem_object(self, k)];
     }
-    PLB_TRY(plb_loads_init(out, memory, self->n, PLB_DESCENDING, err));
-    plb_loads_sort(out, self->n);
+    PLB_TRY(plb_loads_sorted(out, memory, self->n, PLB_DESCENDING, err));
     for (int64_t k = 0; k < self->n; k++) {
         out->item[k].id = plb_problem_object(self, out->item[k].id);
     }
@@ -305,8 +304,8 @@ int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t 
             last = rank[back];
             bins_set(&bins, last, bins.most[bins.size + last] + memory[back]);
         }
-        if (step % TICK == TICK - 1 && opts->tick != NULL) {
-            ret = opts->tick(opts->tick_arg);
+        if (step % TICK == TICK - 1) {
+            ret = plb_tick(opts);
         }
     }
     plb_loads_free(&order);

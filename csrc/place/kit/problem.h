@@ -29,6 +29,12 @@ static inline int32_t plb_problem_object(const plb_problem_t *self, int64_t i)
     return self->object == NULL ? (int32_t)i : self->object[i];
 }
 
+/** When rank r would end with the objects alone that may not migrate. */
+static inline double plb_problem_fixed_seconds(const plb_problem_t *self, int32_t r)
+{
+    return plb_background(self->in, r) + self->fixed[r] / plb_speed(self->in, r);
+}
+
 /** Are the ranks of one speed, with the same background, and all objects free to go to any? */
 bool plb_problem_all_alike(const plb_problem_t *self);
 
