@@ -21,7 +21,6 @@
 #include "decide/atsync.h"
 #include "decide/consensus.h"
 #include "decide/decider.h"
-#include "decide/fit.h"
 #include "decide/ledger.h"
 #include "decide/period.h"
 #include "decide/promise.h"

@@ -20,31 +20,13 @@ typedef struct work {
     int64_t *mark;                 /* [p] */
 } work_t;
 
-typedef void (*delivery_fn)(work_t *self, int32_t src, int32_t dst, double bytes, double messages);
-
 /* Call `fn` for every delivery from rank to rank, always in the same order. */
-static inline void deliveries(work_t *self, delivery_fn fn)
+static inline void deliveries(work_t *self, plb_delivery_fn fn)
 {
-    const plb_snapshot_t *in = self->in;
-    const int32_t *rank = self->rank;
     self->between = &self->out->cut;
-    for (int64_t e = 0; e < in->n_edges; e++) {
-        fn(self, rank[in->edge_src[e]], rank[in->edge_dst[e]], in->edge_bytes[e],
-           in->edge_messages == NULL ? 1.0 : in->edge_messages[e]);
-    }
+    plb_each_edge(self->in, self->rank, fn, self);
     self->between = &self->out->connectivity;
-    memset(self->mark, 0xff, (size_t)in->n_ranks * sizeof *self->mark);
-    for (int64_t e = 0; e < in->n_multicasts; e++) {
-        const int32_t src = rank[in->multicast_src[e]];
-        const double messages = in->multicast_messages == NULL ? 1.0 : in->multicast_messages[e];
-        for (int64_t i = in->multicast_start[e]; i < in->multicast_start[e + 1]; i++) {
-            const int32_t dst = rank[in->multicast_dst[i]];
-            if (self->mark[dst] != e) {
-                self->mark[dst] = e;
-                fn(self, src, dst, in->multicast_bytes[e], messages);
-            }
-        }
-    }
+    plb_each_multicast(self->in, self->rank, self->mark, fn, self);
 }
 
 static inline int32_t node_of(const plb_snapshot_t *in, int32_t r)
@@ -52,8 +34,9 @@ static inline int32_t node_of(const plb_snapshot_t *in, int32_t r)
     return in->node == NULL ? r : in->node[r];
 }
 
-static void count(work_t *self, int32_t src, int32_t dst, double bytes, double messages)
+static void count(void *arg, int32_t src, int32_t dst, double bytes, double messages)
 {
+    work_t *self = arg;
     plb_evaluation_t *out = self->out;
     if (src == dst) {
         out->bytes_local += bytes;
@@ -73,8 +56,9 @@ static void count(work_t *self, int32_t src, int32_t dst, double bytes, double m
     }
 }
 
-static void fill(work_t *self, int32_t src, int32_t dst, double bytes, double messages)
+static void fill(void *arg, int32_t src, int32_t dst, double bytes, double messages)
 {
+    work_t *self = arg;
     (void)messages;
     if (src != dst) {
         const int64_t i = self->out_next[src]++;

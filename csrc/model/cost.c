@@ -7,33 +7,17 @@
 
 enum { STEPS = 8 }; /* collective steps of an LB step */
 
-static void add_edges(const plb_snapshot_t *in, const int32_t *rank, double *messages,
-                      double *bytes)
-{
-    for (int64_t e = 0; e < in->n_edges; e++) {
-        const int32_t src = rank[in->edge_src[e]];
-        if (src != rank[in->edge_dst[e]]) {
-            messages[src] += in->edge_messages == NULL ? 1.0 : in->edge_messages[e];
-            bytes[src] += in->edge_bytes[e];
-        }
-    }
-}
+/* What each rank sends to others. */
+typedef struct sent {
+    double *messages, *bytes; /* [p] */
+} sent_t;
 
-/* mark[p]: the last multicast that has reached a rank, starting at -1. */
-static void add_multicasts(const plb_snapshot_t *in, const int32_t *rank, int64_t *mark,
-                           double *messages, double *bytes)
+static void add(void *arg, int32_t src, int32_t dst, double bytes, double messages)
 {
-    for (int64_t e = 0; e < in->n_multicasts; e++) {
-        const int32_t src = rank[in->multicast_src[e]];
-        mark[src] = e;
-        for (int64_t i = in->multicast_start[e]; i < in->multicast_start[e + 1]; i++) {
-            const int32_t dst = rank[in->multicast_dst[i]];
-            if (mark[dst] != e) {
-                mark[dst] = e;
-                messages[src] += in->multicast_messages == NULL ? 1.0 : in->multicast_messages[e];
-                bytes[src] += in->multicast_bytes[e];
-            }
-        }
+    sent_t *self = arg;
+    if (src != dst) {
+        self->messages[src] += messages;
+        self->bytes[src] += bytes;
     }
 }
 
@@ -50,9 +34,10 @@ int plb_phase_times(const plb_snapshot_t *in, const int32_t *rank, plb_network_t
     }
     PLB_NEW0(sent, 2 * (int64_t)p);
     PLB_NEW(mark, p);
-    memset(mark, 0xff, (size_t)p * sizeof *mark);
-    add_edges(in, rank == NULL ? in->rank : rank, sent, sent + p);
-    add_multicasts(in, rank == NULL ? in->rank : rank, mark, sent, sent + p);
+    sent_t own = {sent, sent + p};
+    rank = rank == NULL ? in->rank : rank;
+    plb_each_edge(in, rank, add, &own);
+    plb_each_multicast(in, rank, mark, add, &own);
     for (int32_t r = 0; r < p; r++) {
         time[r] += network.alpha * sent[r] + network.beta * sent[p + r];
     }

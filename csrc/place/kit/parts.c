@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/finite.h"
 #include "base/mem.h"
 #include "partition/scale.h"
 #include "place/kit/refine.h"
@@ -54,16 +55,6 @@ static void fill_shares(plb_parts_t *self, double movable)
     for (int32_t r = 0; !(total > 0.0) && r < in->n_ranks; r++) {
         self->share[r] = 1.0; /* loads too small to matter, or none */
     }
-}
-
-static bool all_equal(const double *share, int32_t n)
-{
-    for (int32_t r = 1; r < n; r++) {
-        if (share[r] != share[0]) {
-            return false;
-        }
-    }
-    return true;
 }
 
 static int fill_weights(plb_parts_t *self, double *movable, plb_err_t *err)
@@ -136,7 +127,7 @@ int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed
     ret = fill_weights(self, &movable, err);
     if (ret == PLB_OK) {
         fill_shares(self, movable);
-        self->question.share = all_equal(self->share, in->n_ranks) ? NULL : self->share;
+        self->question.share = plb_all_equal(self->share, in->n_ranks) ? NULL : self->share;
     }
 out:
     if (ret != PLB_OK) {

@@ -26,14 +26,14 @@ static void split(plb_problem_t *self)
     }
 }
 
-static int check_fixed(const plb_problem_t *self, plb_err_t *err)
+int plb_problem_check_left(const plb_snapshot_t *in, const int64_t *left, plb_err_t *err)
 {
-    for (int32_t r = 0; r < self->in->n_ranks; r++) {
-        if (self->room[r] < 0) {
+    for (int32_t r = 0; left != NULL && r < in->n_ranks; r++) {
+        if (left[r] < 0) {
             return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
                             "rank %d: the objects that may not migrate take %lld bytes more than "
                             "its memory_limit of %lld",
-                            r, (long long)-self->room[r], (long long)self->in->memory_limit[r]);
+                            r, (long long)-left[r], (long long)in->memory_limit[r]);
         }
     }
     return PLB_OK;
@@ -100,7 +100,7 @@ int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *e
         split(self);
     }
     if (self->room != NULL) {
-        ret = check_fixed(self, err);
+        ret = plb_problem_check_left(in, self->room, err);
         ret = ret == PLB_OK ? check_movable(self, err) : ret;
     }
 out:

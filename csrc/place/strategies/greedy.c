@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "base/finite.h"
 #include "base/heap.h"
 #include "base/mem.h"
 #include "base/sort.h"
@@ -294,16 +295,6 @@ static int place_in_rounds(const plb_problem_t *problem, plb_loads_t *loads, int
     return ret;
 }
 
-static bool one_speed(const plb_snapshot_t *in)
-{
-    for (int32_t r = 1; in->speed != NULL && r < in->n_ranks; r++) {
-        if (in->speed[r] != in->speed[0]) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* ---- the strategy --------------------------------------------------------------------------- */
 
 static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
@@ -320,7 +311,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
         memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     }
     ret = plb_problem_by_load(&problem, &loads, err);
-    if (ret == PLB_OK && problem.room == NULL && one_speed(in)) {
+    if (ret == PLB_OK && problem.room == NULL && plb_all_equal(in->speed, in->n_ranks)) {
         ret = place_in_rounds(&problem, &loads, out, opts, err);
     } else if (ret == PLB_OK) {
         ret = place_one_by_one(&problem, &loads, out, opts, err);

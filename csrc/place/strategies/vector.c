@@ -29,7 +29,7 @@
 #include "base/sort.h"
 #include "place/kit/members.h"
 #include "place/kit/memory.h"
-#include "place/strategy.h"
+#include "place/kit/problem.h"
 
 enum { PARAM_OVERLOAD, PARAM_PHASES };
 enum { TICK = 1 << 8, MOST_ROUNDS = 1 << 16 };
@@ -177,27 +177,13 @@ static bool fits_at_home(const vector_t *self, int64_t i)
     return plb_memory_fits(&self->memory, i, r);
 }
 
-static int check_fixed(const vector_t *self, plb_err_t *err)
-{
-    for (int32_t r = 0; self->memory.left != NULL && r < self->p; r++) {
-        if (self->memory.left[r] < 0) {
-            return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
-                            "rank %d: the objects that may not migrate take %lld bytes more than "
-                            "its memory_limit of %lld",
-                            r, (long long)-self->memory.left[r],
-                            (long long)self->in->memory_limit[r]);
-        }
-    }
-    return PLB_OK;
-}
-
 /* *stuck: an object that fits nowhere any more, or -1. */
 static int build(vector_t *self, const plb_loads_t *order, bool stay, int64_t *stuck,
                  plb_err_t *err)
 {
     const int64_t n = self->in->n_objects;
     int ret = start_over(self, err);
-    ret = ret == PLB_OK ? check_fixed(self, err) : ret;
+    ret = ret == PLB_OK ? plb_problem_check_left(self->in, self->memory.left, err) : ret;
     *stuck = -1;
     for (int64_t j = 0; ret == PLB_OK && j < n; j++) {
         const int32_t i = order->item[j].id;
