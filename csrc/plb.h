@@ -5,6 +5,7 @@
 
 #define PLB_VERSION "0.1.0"
 
+#include "base/check.h"
 #include "base/cpu.h"
 #include "base/csr.h"
 #include "base/err.h"
@@ -20,7 +21,6 @@
 #include "decide/atsync.h"
 #include "decide/consensus.h"
 #include "decide/decider.h"
-#include "decide/fit.h"
 #include "decide/ledger.h"
 #include "decide/period.h"
 #include "decide/promise.h"
