@@ -1,6 +1,9 @@
-/* Collectives, blocking and not.  `bytes` is what a rank contributes to one other, or to the
- * result. */
-#include "record.h"
+#include "collectives.h"
+
+#include <string.h>
+
+#include "log.h"
+#include "requests.h"
 
 static bool collective_of(plb_op_t *out, plb_collective_t what, int root, int64_t bytes,
                           MPI_Comm comm)
@@ -40,23 +43,13 @@ void plb_made_collective(MPI_Request request, plb_collective_t what, int root, i
     }
 }
 
-/* --- bytes --- */
-
-/* What a rank sends, or where it sends from what it receives into, that. */
-static int64_t sent(const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype,
-                    int64_t recvcount, MPI_Datatype recvtype)
-{
-    return sendbuf == MPI_IN_PLACE ? plb_bytes(recvcount, recvtype)
-                                   : plb_bytes(sendcount, sendtype);
-}
-
 int plb_members(MPI_Comm comm)
 {
     const plb_group_t *group = plb_group(comm);
     return group && group->size > 0 ? group->size : 1;
 }
 
-static bool is_root(int root, MPI_Comm comm)
+bool plb_is_root(int root, MPI_Comm comm)
 {
     const plb_group_t *group = plb_group(comm);
     return group && group->rank == root;
@@ -85,26 +78,10 @@ int64_t plb_mean(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm)
     return plb_bytes(plb_sum(counts, comm), type) / plb_members(comm);
 }
 
-static int64_t own(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm)
+int64_t plb_own(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm)
 {
     const plb_group_t *group = plb_group(comm);
     return group ? plb_bytes(count_of(counts, group->rank), type) : 0;
-}
-
-static int64_t scattered(const void *recvbuf, int64_t sendcount, MPI_Datatype sendtype,
-                         int64_t recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm)
-{
-    return recvbuf == MPI_IN_PLACE || is_root(root, comm) ? plb_bytes(sendcount, sendtype)
-                                                          : plb_bytes(recvcount, recvtype);
-}
-
-PLB_EXPORT int MPI_Barrier(MPI_Comm comm)
-{
-    PLB_WRAP(PMPI_Barrier(comm), plb_note_collective(PLB_BARRIER, 0, 0, comm));
-}
-PLB_EXPORT int MPI_Ibarrier(MPI_Comm comm, MPI_Request *request)
-{
-    PLB_WRAP(PMPI_Ibarrier(comm, request), plb_made_collective(*request, PLB_BARRIER, 0, 0, comm));
 }
 
 /* --- between neighbours --- */
@@ -114,43 +91,35 @@ enum { MOST_NEIGHBOURS = 1024 };
 /* Sources and destinations of the topology, in its order; false where there are too many. */
 static bool neighbours(MPI_Comm comm, int *n_in, int *in, int *n_out, int *out)
 {
-    int kind = MPI_UNDEFINED, weighted = 0;
+    int kind = MPI_UNDEFINED, weighted = 0, dims = 0, rank = 0;
     PMPI_Topo_test(comm, &kind);
     if (kind == MPI_DIST_GRAPH) {
+        static int weights[2][MOST_NEIGHBOURS];
         PMPI_Dist_graph_neighbors_count(comm, n_in, n_out, &weighted);
         if (*n_in > MOST_NEIGHBOURS || *n_out > MOST_NEIGHBOURS) {
             return false;
         }
-        static int weights[2][MOST_NEIGHBOURS];
         PMPI_Dist_graph_neighbors(comm, *n_in, in, weights[0], *n_out, out, weights[1]);
         return true;
     }
-    if (kind == MPI_CART) {
-        int dims = 0;
-        PMPI_Cartdim_get(comm, &dims);
-        if (2 * dims > MOST_NEIGHBOURS) {
-            return false;
-        }
-        for (int d = 0; d < dims; d++) {
-            PMPI_Cart_shift(comm, d, 1, &in[2 * d], &in[2 * d + 1]);
-        }
-        *n_in = *n_out = 2 * dims;
-        for (int i = 0; i < *n_in; i++) {
-            out[i] = in[i];
-        }
-        return true;
-    }
-    int rank = 0;
     PMPI_Comm_rank(comm, &rank);
-    if (kind != MPI_GRAPH || PMPI_Graph_neighbors_count(comm, rank, n_in) != MPI_SUCCESS ||
-        *n_in > MOST_NEIGHBOURS) {
+    if (kind == MPI_CART) {
+        PMPI_Cartdim_get(comm, &dims);
+        *n_in = 2 * dims;
+    } else if (kind != MPI_GRAPH || PMPI_Graph_neighbors_count(comm, rank, n_in) != MPI_SUCCESS) {
         return false;
     }
-    PMPI_Graph_neighbors(comm, rank, *n_in, in);
-    *n_out = *n_in;
-    for (int i = 0; i < *n_in; i++) {
-        out[i] = in[i];
+    if (*n_in > MOST_NEIGHBOURS) {
+        return false;
     }
+    for (int d = 0; d < dims; d++) {
+        PMPI_Cart_shift(comm, d, 1, &in[2 * d], &in[2 * d + 1]);
+    }
+    if (kind == MPI_GRAPH) {
+        PMPI_Graph_neighbors(comm, rank, *n_in, in);
+    }
+    *n_out = *n_in;
+    memcpy(out, in, (size_t)*n_in * sizeof *in);
     return true;
 }
 
@@ -170,21 +139,14 @@ void plb_note_neighbours(MPI_Comm comm, int64_t bytes)
         const bool receives = i < n_in;
         const int32_t peer = plb_world_rank(group, receives ? in[i] : out[i - n_in]);
         if (peer >= 0) {
-            request[n] = plb_request_number();
-            plb_note((plb_op_t){.kind = receives ? PLB_OP_IRECV : PLB_OP_ISEND,
-                                .peer = peer,
-                                .bytes = receives ? 0 : bytes,
-                                .comm = group->number,
-                                .request = request[n++]});
+            request[n++] =
+                plb_note_begun((plb_op_t){.kind = receives ? PLB_OP_IRECV : PLB_OP_ISEND,
+                                          .peer = peer,
+                                          .bytes = receives ? 0 : bytes,
+                                          .comm = group->number});
         }
     }
     for (int i = 0; i < n; i++) {
-        plb_note((plb_op_t){.kind = PLB_OP_WAIT, .request = request[i], .peer = -1});
-        plb_request_return(request[i]);
+        plb_note_complete(request[i], NULL);
     }
 }
-
-/* --- all that count their items --- */
-
-#define CALLS "collective_calls.h"
-#include "each_count.h"

@@ -1,8 +1,9 @@
-/* One-sided communication: what accesses move counts when they have to be complete, at fences,
- * unlocks and flushes. */
+#include "windows.h"
+
 #include <stdlib.h>
 
-#include "record.h"
+#include "groups.h"
+#include "log.h"
 
 typedef struct window {
     plb_group_t *group; /* in which nobody else talks */
@@ -44,28 +45,15 @@ void plb_window_made(MPI_Comm comm, MPI_Win win)
     meet(self->group);
 }
 
-void plb_window_gone(uint64_t win)
+void plb_window_gone(MPI_Win win)
 {
-    window_t *self = plb_table_take(&windows, win);
+    window_t *self = plb_table_take(&windows, PLB_HANDLE(win));
     if (self != NULL) {
         meet(self->group);
         free(self->pending);
         free(self);
     }
 }
-
-PLB_EXPORT int MPI_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win *win)
-{
-    PLB_WRAP(PMPI_Win_create_dynamic(info, comm, win), plb_window_made(comm, *win));
-}
-
-PLB_EXPORT int MPI_Win_free(MPI_Win *win)
-{
-    const uint64_t was = PLB_HANDLE(*win);
-    PLB_WRAP(PMPI_Win_free(win), plb_window_gone(was));
-}
-
-/* --- accesses --- */
 
 void plb_accessed(MPI_Win win, int target, int64_t bytes)
 {
@@ -74,28 +62,6 @@ void plb_accessed(MPI_Win win, int target, int64_t bytes)
         self->pending[target] += bytes + 1; /* one without data is one too */
     }
 }
-
-PLB_EXPORT int MPI_Fetch_and_op(const void *origin, void *result, MPI_Datatype type, int target,
-                                MPI_Aint displacement, MPI_Op op, MPI_Win win)
-{
-    PLB_WRAP(PMPI_Fetch_and_op(origin, result, type, target, displacement, op, win),
-             plb_accessed(win, target, plb_bytes(1, type)));
-}
-
-PLB_EXPORT int MPI_Compare_and_swap(const void *origin, const void *compare, void *result,
-                                    MPI_Datatype type, int target, MPI_Aint displacement,
-                                    MPI_Win win)
-{
-    PLB_WRAP(PMPI_Compare_and_swap(origin, compare, result, type, target, displacement, win),
-             plb_accessed(win, target, plb_bytes(1, type)));
-}
-
-/* --- all that count items, or units --- */
-
-#define CALLS "onesided_calls.h"
-#include "each_count.h"
-
-/* --- when they have to be complete --- */
 
 static int64_t take_pending(window_t *self, int target)
 {
@@ -131,11 +97,6 @@ void plb_fenced(MPI_Win win)
     }
 }
 
-PLB_EXPORT int MPI_Win_fence(int assert, MPI_Win win)
-{
-    PLB_WRAP(PMPI_Win_fence(assert, win), plb_fenced(win));
-}
-
 void plb_flushed(MPI_Win win, int target)
 {
     window_t *self = window_of(win);
@@ -144,23 +105,6 @@ void plb_flushed(MPI_Win win, int target)
     } else if (self != NULL && target < self->group->size) {
         complete_one(self, target);
     }
-}
-
-PLB_EXPORT int MPI_Win_flush(int target, MPI_Win win)
-{
-    PLB_WRAP(PMPI_Win_flush(target, win), plb_flushed(win, target));
-}
-PLB_EXPORT int MPI_Win_flush_local(int target, MPI_Win win)
-{
-    PLB_WRAP(PMPI_Win_flush_local(target, win), plb_flushed(win, target));
-}
-PLB_EXPORT int MPI_Win_flush_all(MPI_Win win)
-{
-    PLB_WRAP(PMPI_Win_flush_all(win), plb_flushed(win, -1));
-}
-PLB_EXPORT int MPI_Win_flush_local_all(MPI_Win win)
-{
-    PLB_WRAP(PMPI_Win_flush_local_all(win), plb_flushed(win, -1));
 }
 
 void plb_note_lock(MPI_Win win, int kind, int target, bool shared)
@@ -174,20 +118,6 @@ void plb_note_lock(MPI_Win win, int kind, int target, bool shared)
                             .bytes = kind == PLB_OP_UNLOCK ? take_pending(self, target) : 0,
                             .comm = self->group->number});
     }
-}
-
-PLB_EXPORT int MPI_Win_lock(int type, int target, int assert, MPI_Win win)
-{
-    PLB_WRAP(PMPI_Win_lock(type, target, assert, win),
-             plb_note_lock(win, PLB_OP_LOCK, target, type == MPI_LOCK_SHARED));
-}
-PLB_EXPORT int MPI_Win_unlock(int target, MPI_Win win)
-{
-    PLB_WRAP(PMPI_Win_unlock(target, win), plb_note_lock(win, PLB_OP_UNLOCK, target, false));
-}
-PLB_EXPORT int MPI_Win_unlock_all(MPI_Win win)
-{
-    PLB_WRAP(PMPI_Win_unlock_all(win), plb_flushed(win, -1));
 }
 
 /* --- post, start, complete, wait: messages within the window's group --- */
@@ -234,44 +164,15 @@ void plb_epoch_begins(MPI_Win win, MPI_Group group, bool posts)
     }
 }
 
-void plb_epoch_ends(MPI_Win win, bool posted)
+void plb_epoch_ends(MPI_Win win, int flag, bool posted)
 {
     window_t *self = window_of(win);
     MPI_Group *group = self == NULL ? NULL : posted ? &self->posted : &self->opened;
-    if (group != NULL && *group != MPI_GROUP_NULL) {
+    if (!flag) {
+        plb_polled();
+    } else if (group != NULL && *group != MPI_GROUP_NULL) {
         with_each(self, *group, posted ? PLB_OP_RECV : PLB_OP_SEND, COMPLETE);
         PMPI_Group_free(group);
         *group = MPI_GROUP_NULL;
     }
-}
-
-PLB_EXPORT int MPI_Win_post(MPI_Group group, int assert, MPI_Win win)
-{
-    PLB_WRAP(PMPI_Win_post(group, assert, win), plb_epoch_begins(win, group, true));
-}
-PLB_EXPORT int MPI_Win_start(MPI_Group group, int assert, MPI_Win win)
-{
-    PLB_WRAP(PMPI_Win_start(group, assert, win), plb_epoch_begins(win, group, false));
-}
-PLB_EXPORT int MPI_Win_complete(MPI_Win win)
-{
-    PLB_WRAP(PMPI_Win_complete(win), plb_epoch_ends(win, false));
-}
-PLB_EXPORT int MPI_Win_wait(MPI_Win win)
-{
-    PLB_WRAP(PMPI_Win_wait(win), plb_epoch_ends(win, true));
-}
-
-static void maybe_ended(int flag, MPI_Win win)
-{
-    if (flag) {
-        plb_epoch_ends(win, true);
-    } else {
-        plb_polled();
-    }
-}
-
-PLB_EXPORT int MPI_Win_test(MPI_Win win, int *flag)
-{
-    PLB_WRAP(PMPI_Win_test(win, flag), maybe_ended(*flag, win));
 }
