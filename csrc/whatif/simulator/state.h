@@ -1,17 +1,10 @@
-/* The state of a simulation (whatif.h), for its own files only:
- *   whatif.c            operations one after the other
- *   whatif_message.c    messages, receives, matching
- *   whatif_processor.c  who runs where, and for how long
- *   whatif_order.c      a server takes its requests in another order
- *   whatif_collective.c, whatif_onesided.c
- */
-#ifndef PLB_WHATIF_SIMULATOR_WHATIF_STATE_H
-#define PLB_WHATIF_SIMULATOR_WHATIF_STATE_H
+/* The state of a simulation (simulator.h), for the files of this folder alone. */
+#ifndef PLB_WHATIF_SIMULATOR_STATE_H
+#define PLB_WHATIF_SIMULATOR_STATE_H
 
 #include "base/heap.h"
 #include "whatif/simulator/agenda.h"
-#include "whatif/simulator/collective.h"
-#include "whatif/simulator/whatif.h"
+#include "whatif/simulator/simulator.h"
 
 #define PLB_ANY_TAG INT32_MIN
 
@@ -81,7 +74,8 @@ typedef struct process {
     slot_t *slot;
     int64_t *skipped; /* blocks whose turn came too early: indices of their first operation */
     int64_t frontier; /* operations before it have been done or are skipped */
-    int32_t n_slots, n_skipped, room_skipped;
+    int64_t n_slots, room_skipped;
+    int32_t n_skipped;
     int32_t processor;
     int32_t waits_for; /* slot; -1: none, as for a probe or a lock */
     int32_t exchange;  /* next step of a collective, -1: not in one */
@@ -135,15 +129,16 @@ struct plb_whatif {
     /* pools, with chains of unused ones */
     message_t *message;
     post_t *post;
-    int32_t n_messages, room_messages, free_message;
-    int32_t n_posts, room_posts, free_post;
+    int64_t room_messages, room_posts, room_channels, room_locks, room_icolls;
+    int32_t n_messages, free_message;
+    int32_t n_posts, free_post;
     channel_t *channel;
     int32_t *bucket; /* hash table of channels, open addressing; -1: empty */
-    int32_t n_channels, room_channels, n_buckets;
+    int32_t n_channels, n_buckets;
     lock_t *lock;
-    int32_t n_locks, room_locks;
+    int32_t n_locks;
     icoll_t *icoll;
-    int32_t n_icolls, room_icolls, free_icoll;
+    int32_t n_icolls, free_icoll;
     int64_t *icoll_sequence; /* [members of all communicators] */
     int32_t *icoll_open;     /* [comms] first instance, -1: none */
     int32_t n_started;
@@ -169,76 +164,5 @@ static inline int32_t owner_processor(const plb_whatif_t *self, int32_t processo
 {
     return 2 * self->n_ranks + processor;
 }
-
-/* --- whatif_processor.c --- */
-
-/** Let `rank`, which holds its processor or is not on it, work for so many seconds. */
-void plb_processor_give(plb_whatif_t *self, int32_t rank, double work, double now);
-/** `rank` waits from now on, which may take its share; or (`gone`) it does not. */
-void plb_processor_leave(plb_whatif_t *self, int32_t rank, double now, bool gone);
-/** The processor's time has come: the rank whose work is done, or -1. */
-int32_t plb_processor_event(plb_whatif_t *self, int32_t processor, double now);
-
-/* --- whatif_message.c --- */
-
-typedef struct envelope {
-    int32_t src, dst, tag, slot;
-    uint32_t context;
-    int64_t bytes, op;
-} envelope_t;
-
-/** Send; `slot` -1 for one that nobody waits for. */
-int plb_message_send(plb_whatif_t *self, const envelope_t *envelope, double now, plb_err_t *err);
-/** Post a receive of `slot`; src -1, tag PLB_ANY_TAG: any.  May complete it at once. */
-int plb_message_receive(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
-                        int32_t tag, int32_t slot, double now, plb_err_t *err);
-/** The first of the messages in flight to `rank` is there. */
-int plb_message_arrive(plb_whatif_t *self, int32_t rank, double now, plb_err_t *err);
-/** The first message that is there and fits, or -1. */
-int32_t plb_message_find(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
-                         int32_t tag);
-/** A call of `rank` begins: rendezvous that wait for one go on. */
-void plb_message_progress(plb_whatif_t *self, int32_t rank, double now);
-/** Forget a posted receive. */
-void plb_message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot);
-
-/* --- whatif_collective.c --- */
-
-/** The next step of the blocking collective that `rank` is in; false: it is through. */
-bool plb_collective_next(const plb_whatif_t *self, int32_t rank, plb_hop_t *out);
-/** As many steps as need no waiting. */
-int plb_collective_run(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err);
-/** A nonblocking one. */
-int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err);
-
-/* --- whatif_onesided.c --- */
-
-double plb_link_round_trip(const plb_whatif_t *self, int32_t rank, const plb_op_t *op);
-int plb_lock_begin(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err);
-int plb_lock_end(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err);
-
-/* --- whatif.c --- */
-
-int plb_slot_open(plb_whatif_t *self, int32_t rank, int32_t slot, plb_err_t *err);
-/** Until the slot is complete; it is free then. */
-verdict_t plb_slot_wait(plb_whatif_t *self, int32_t rank, int32_t slot);
-/** Slot of a rank will be complete at `when`. */
-void plb_slot_complete(plb_whatif_t *self, int32_t rank, int32_t slot, double when,
-                       int32_t cause_rank, int64_t cause_op);
-double plb_link_alpha(const plb_whatif_t *self, int32_t src, int32_t dst);
-double plb_link_beta(const plb_whatif_t *self, int32_t src, int32_t dst);
-
-/* --- whatif_order.c --- */
-
-typedef enum plb_choice { CHOICE_MADE, CHOICE_NONE, CHOICE_UNKNOWN } plb_choice_t;
-
-/** Whether an operation waits for whoever comes first. */
-bool plb_order_is_open(const plb_op_t *op);
-/** `rank` is at such an operation: let it stand at the one whose message is there first; or none
- *  is there, or its next records have to be known. */
-int plb_order_choose(plb_whatif_t *self, int32_t rank, plb_choice_t *out, plb_err_t *err);
-
-/** Room for one more of `n` in a growing array of *room. */
-int plb_whatif_grow(void **array, size_t size, int32_t n, int32_t *room, plb_err_t *err);
 
 #endif

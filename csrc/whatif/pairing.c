@@ -1,10 +1,9 @@
-#include "whatif/simulator/pairing.h"
+#include "whatif/pairing.h"
 
-#include <inttypes.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "whatif/ops_check.h"
 
 /* A channel: messages in it are received in the order in which they were sent. */
 typedef struct channel {
@@ -97,54 +96,6 @@ static int64_t number_of(channels_t *table, channel_t wanted, plb_err_t *err)
     return at->number;
 }
 
-static bool is_send(const plb_op_t *op)
-{
-    return op->kind == PLB_OP_SEND || op->kind == PLB_OP_ISEND;
-}
-
-static bool is_receive(const plb_op_t *op)
-{
-    return op->kind == PLB_OP_RECV || op->kind == PLB_OP_IRECV;
-}
-
-static bool has_request(const plb_op_t *op)
-{
-    return op->kind == PLB_OP_ISEND || op->kind == PLB_OP_IRECV || op->kind == PLB_OP_ICOLL ||
-           op->kind == PLB_OP_WAIT;
-}
-
-static int check(const plb_streams_t *s, int32_t rank, int64_t i, plb_err_t *err)
-{
-    const plb_op_t *op = &s->op[rank][i];
-    const bool talks = is_send(op) || is_receive(op);
-    if (talks && (op->peer >= s->n_ranks || (is_send(op) && op->peer < 0))) {
-        return PLB_FAIL(err, PLB_ERR_FORMAT,
-                        "operation %" PRId64 " of rank %d names rank %d: expected 0 ... %d", i,
-                        rank, op->peer, s->n_ranks - 1);
-    }
-    const bool collective = op->kind == PLB_OP_COLL || op->kind == PLB_OP_ICOLL;
-    if (collective && (op->comm < 0 || op->comm >= s->comms.n)) {
-        return PLB_FAIL(err, PLB_ERR_FORMAT,
-                        "operation %" PRId64 " of rank %d names communicator %d of %d", i, rank,
-                        op->comm, s->comms.n);
-    }
-    if (collective) {
-        const int64_t size = s->comms.start[op->comm + 1] - s->comms.start[op->comm];
-        if (op->tag < 0 || op->tag >= size || op->peer >= size ||
-            s->comms.member[s->comms.start[op->comm] + op->tag] != rank) {
-            return PLB_FAIL(err, PLB_ERR_FORMAT,
-                            "operation %" PRId64 " of rank %d: it is not member %d of "
-                            "communicator %d",
-                            i, rank, op->tag, op->comm);
-        }
-    }
-    if (has_request(op) && op->request < 0) {
-        return PLB_FAIL(err, PLB_ERR_FORMAT, "operation %" PRId64 " of rank %d: request %d", i,
-                        rank, op->request);
-    }
-    return PLB_OK;
-}
-
 static int count(const plb_streams_t *s, plb_pairing_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -155,12 +106,10 @@ static int count(const plb_streams_t *s, plb_pairing_t *out, plb_err_t *err)
         int64_t sends = 0, receives = 0;
         for (int64_t i = 0; i < s->n[r]; i++) {
             const plb_op_t *op = &s->op[r][i];
-            if ((ret = check(s, r, i, err)) != PLB_OK) {
-                return ret;
-            }
-            sends += is_send(op);
-            receives += is_receive(op);
-            if (has_request(op) && op->request >= out->requests[r]) {
+            PLB_TRY(plb_op_check(op, r, i, s->n_ranks, &s->comms, err));
+            sends += plb_op_is_send(op);
+            receives += plb_op_is_receive(op);
+            if (plb_op_has_request(op) && op->request >= out->requests[r]) {
                 out->requests[r] = op->request + 1;
             }
         }
@@ -185,13 +134,13 @@ static int look_through(const plb_streams_t *s, const plb_pairing_t *p, channels
         memset(pending, -1, (size_t)p->requests[r] * sizeof *pending);
         for (int64_t i = 0; i < s->n[r]; i++) {
             const plb_op_t *op = &s->op[r][i];
-            if (is_send(op)) {
+            if (plb_op_is_send(op)) {
                 const channel_t c = {r, op->peer, op->comm, op->tag, 0};
                 if ((channel[send++] = number_of(table, c, err)) < 0) {
                     ret = PLB_ERR_NOMEM;
                     goto out;
                 }
-            } else if (is_receive(op)) {
+            } else if (plb_op_is_receive(op)) {
                 wanted[receive] = (channel_t){op->peer, r, op->comm, op->tag, op->flags};
             }
             if (op->kind == PLB_OP_IRECV) {
@@ -206,7 +155,7 @@ static int look_through(const plb_streams_t *s, const plb_pairing_t *p, channels
                 w->tag = w->number & PLB_OP_ANY_TAG ? op->tag : w->tag;
                 pending[op->request] = -1;
             }
-            receive += is_receive(op);
+            receive += plb_op_is_receive(op);
         }
     }
 out:
@@ -219,7 +168,7 @@ static int pair(plb_pairing_t *p, const channels_t *table, const int64_t *channe
                 const channel_t *wanted, int64_t sends, int64_t receives, plb_err_t *err)
 {
     int ret = PLB_OK;
-    int64_t *start = NULL, *order = NULL;
+    int64_t *start = NULL, *order = NULL, *end = NULL;
     PLB_NEW0(start, table->n + 2);
     PLB_NEW(order, sends);
     for (int64_t i = 0; i < sends; i++) {
@@ -232,7 +181,7 @@ static int pair(plb_pairing_t *p, const channels_t *table, const int64_t *channe
         order[start[channel[i] + 1]++] = i;
     }
     /* start[c + 1] is the end of channel c now, start[c] its beginning. */
-    int64_t *next = start, *end = NULL;
+    int64_t *next = start;
     PLB_NEW(end, table->n);
     memcpy(end, start + 1, (size_t)table->n * sizeof *end);
     p->unreceived = sends;
@@ -243,10 +192,8 @@ static int pair(plb_pairing_t *p, const channels_t *table, const int64_t *channe
         p->unreceived -= found;
         p->unsent += !found;
     }
-    plb_free(end);
 out:
-    plb_free(start);
-    plb_free(order);
+    PLB_FREE(start, order, end);
     return ret;
 }
 
@@ -270,16 +217,11 @@ int plb_pairing_make(const plb_streams_t *streams, plb_pairing_t *out, plb_err_t
         ret = pair(out, &table, channel, wanted, sends, receives, err);
     }
 out:
-    plb_free(table.at);
-    plb_free(channel);
-    plb_free(wanted);
+    PLB_FREE(table.at, channel, wanted);
     return ret;
 }
 
 void plb_pairing_free(plb_pairing_t *self)
 {
-    plb_free(self->send_start);
-    plb_free(self->receive_start);
-    plb_free(self->send_of);
-    plb_free(self->requests);
+    PLB_FREE(self->send_start, self->receive_start, self->send_of, self->requests);
 }

@@ -2,8 +2,8 @@
  * order for one sender, receiver, communicator and tag).  Wildcards are those that the recorder
  * saw resolved, so that the pairs do not depend on time.
  */
-#ifndef PLB_WHATIF_SIMULATOR_PAIRING_H
-#define PLB_WHATIF_SIMULATOR_PAIRING_H
+#ifndef PLB_WHATIF_PAIRING_H
+#define PLB_WHATIF_PAIRING_H
 
 #include "base/err.h"
 #include "whatif/ops.h"

@@ -1,11 +1,6 @@
-/* A server takes its requests in another order.
- *
- * What follows a receive from any source, up to the next one, is what the process does for that
- * message.  Where another message comes first than when it was recorded, what was done for that
- * one is done first: the blocks of records change places.  Blocks move only as long as they
- * contain no collective, and the last one stays where it is, since what comes after the loop
- * belongs to it. */
-#include "whatif/simulator/whatif_state.h"
+#include "whatif/simulator/order.h"
+
+#include "base/mem.h"
 
 enum { FAR = 4096 }; /* operations that are looked at ahead */
 
@@ -47,11 +42,10 @@ static bool is_for(const plb_op_t *open, const plb_op_t *standing, const plb_wha
 
 static int skip(process_t *process, int64_t at, plb_err_t *err)
 {
-    const int ret = plb_whatif_grow((void **)&process->skipped, sizeof *process->skipped,
-                                    process->n_skipped, &process->room_skipped, err);
-    if (ret == PLB_OK) {
-        process->skipped[process->n_skipped++] = at;
-    }
+    int ret = PLB_OK;
+    PLB_GROW(process->skipped, process->room_skipped, process->n_skipped + 1);
+    process->skipped[process->n_skipped++] = at;
+out:
     return ret;
 }
 

@@ -1,30 +1,10 @@
-/* Messages, receives, and which belongs to which.
- *
- * Messages of one sender, receiver and communicator form a channel, in order; receives from one
- * sender wait in the channel, those from any with their receiver.  So the usual match is found
- * at once, however many messages wait. */
+#include "whatif/simulator/message.h"
+
 #include <string.h>
 
 #include "base/mem.h"
-#include "whatif/simulator/whatif_state.h"
-
-int plb_whatif_grow(void **array, size_t size, int32_t n, int32_t *room, plb_err_t *err)
-{
-    if (n < *room) {
-        return PLB_OK;
-    }
-    if (*room > INT32_MAX / 2 - 64) {
-        return PLB_FAIL(err, PLB_ERR_NOMEM, "more than %d at once", *room);
-    }
-    const int32_t more = 2 * *room + 64;
-    void *fresh = plb_realloc(*array, (size_t)more, size);
-    if (fresh == NULL) {
-        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %zu bytes", (size_t)more * size);
-    }
-    *array = fresh;
-    *room = more;
-    return PLB_OK;
-}
+#include "whatif/simulator/slots.h"
+#include "whatif/simulator/target.h"
 
 /* --- channels --- */
 
@@ -78,31 +58,28 @@ static int channel_of(plb_whatif_t *self, uint32_t context, int32_t src, int32_t
     }
     const int32_t at = bucket_of(self, context, src, dst);
     if (self->bucket[at] < 0) {
-        ret = plb_whatif_grow((void **)&self->channel, sizeof *self->channel, self->n_channels,
-                              &self->room_channels, err);
-        if (ret != PLB_OK) {
-            return ret;
-        }
+        PLB_GROW(self->channel, self->room_channels, self->n_channels + 1);
         self->channel[self->n_channels] = (channel_t){context, src, dst, -1, -1, -1, -1};
         self->bucket[at] = self->n_channels++;
     }
     *out = self->bucket[at];
-    return PLB_OK;
+out:
+    return ret;
 }
 
 /* --- pools --- */
 
 static int new_message(plb_whatif_t *self, int32_t *out, plb_err_t *err)
 {
+    int ret = PLB_OK;
     if (self->free_message >= 0) {
         *out = self->free_message;
         self->free_message = self->message[*out].next;
-        return PLB_OK;
+        return ret;
     }
-    *out = self->n_messages;
-    const int ret = plb_whatif_grow((void **)&self->message, sizeof *self->message,
-                                    self->n_messages, &self->room_messages, err);
-    self->n_messages += ret == PLB_OK;
+    PLB_GROW(self->message, self->room_messages, self->n_messages + 1);
+    *out = self->n_messages++;
+out:
     return ret;
 }
 
@@ -114,15 +91,15 @@ static void drop_message(plb_whatif_t *self, int32_t m)
 
 static int new_post(plb_whatif_t *self, int32_t *out, plb_err_t *err)
 {
+    int ret = PLB_OK;
     if (self->free_post >= 0) {
         *out = self->free_post;
         self->free_post = self->post[*out].next;
-        return PLB_OK;
+        return ret;
     }
-    *out = self->n_posts;
-    const int ret = plb_whatif_grow((void **)&self->post, sizeof *self->post, self->n_posts,
-                                    &self->room_posts, err);
-    self->n_posts += ret == PLB_OK;
+    PLB_GROW(self->post, self->room_posts, self->n_posts + 1);
+    *out = self->n_posts++;
+out:
     return ret;
 }
 
@@ -267,9 +244,8 @@ static void keep(plb_whatif_t *self, int32_t m, int32_t rank)
     to->there_last = m;
 }
 
-int plb_message_arrive(plb_whatif_t *self, int32_t rank, double now, plb_err_t *err)
+void plb_message_arrive(plb_whatif_t *self, int32_t rank, double now)
 {
-    (void)err;
     process_t *to = &self->process[rank];
     const int32_t m = to->flying;
     message_t *one = &self->message[m];
@@ -294,7 +270,6 @@ int plb_message_arrive(plb_whatif_t *self, int32_t rank, double now, plb_err_t *
             plb_agenda_set(&self->agenda, owner_wake(self, rank), now);
         }
     }
-    return PLB_OK;
 }
 
 static void take_message(plb_whatif_t *self, int32_t m, int32_t rank)

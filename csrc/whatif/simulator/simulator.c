@@ -1,109 +1,18 @@
-#include "whatif/simulator/whatif.h"
+#include "whatif/simulator/simulator.h"
 
 #include <string.h>
 
 #include "base/mem.h"
+#include "whatif/ops_check.h"
 #include "whatif/simulator/collective.h"
-#include "whatif/simulator/whatif_state.h"
+#include "whatif/simulator/message.h"
+#include "whatif/simulator/onesided.h"
+#include "whatif/simulator/order.h"
+#include "whatif/simulator/processor.h"
+#include "whatif/simulator/slots.h"
+#include "whatif/simulator/target.h"
 
-enum {
-    TICKS = 1 << 16,         /* events between two looks at signals */
-    MOST_REQUESTS = 1 << 24, /* open at once on a rank */
-};
-
-/* --- the target --- */
-
-static double link_of(const plb_whatif_t *self, const double *matrix, int32_t src, int32_t dst)
-{
-    const plb_target_t *t = &self->target;
-    return matrix[(int64_t)t->node[t->place[src]] * t->n_nodes + t->node[t->place[dst]]];
-}
-
-double plb_link_alpha(const plb_whatif_t *self, int32_t src, int32_t dst)
-{
-    return link_of(self, self->target.alpha, src, dst);
-}
-
-double plb_link_beta(const plb_whatif_t *self, int32_t src, int32_t dst)
-{
-    return link_of(self, self->target.beta, src, dst);
-}
-
-static int check_network(const plb_target_t *t, plb_err_t *err)
-{
-    for (int64_t i = 0; i < (int64_t)t->n_nodes * t->n_nodes; i++) {
-        if (!(t->alpha[i] >= 0.0 && t->alpha[i] < INFINITY && t->beta[i] >= 0.0 &&
-              t->beta[i] < INFINITY)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE,
-                            "network from node %d to %d is alpha %g s, beta %g s/byte: expected "
-                            "finite numbers, 0 or more",
-                            (int)(i / t->n_nodes), (int)(i % t->n_nodes), t->alpha[i], t->beta[i]);
-        }
-    }
-    return PLB_OK;
-}
-
-static int check_target(int32_t n_ranks, const plb_target_t *t, plb_err_t *err)
-{
-    for (int32_t p = 0; p < t->n_processors; p++) {
-        if (!(t->speed[p] > 0.0 && t->speed[p] < INFINITY)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE,
-                            "speed of processor %d is %g: expected a positive finite number", p,
-                            t->speed[p]);
-        }
-        if (t->share != NULL && !(t->share[p] > 0.0 && t->share[p] <= 1.0)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "share of processor %d is %g: expected 0 ... 1", p,
-                            t->share[p]);
-        }
-        if (t->node[p] < 0 || t->node[p] >= t->n_nodes) {
-            return PLB_FAIL(err, PLB_ERR_RANGE, "node of processor %d is %d: expected 0 ... %d", p,
-                            t->node[p], t->n_nodes - 1);
-        }
-    }
-    for (int32_t r = 0; r < n_ranks; r++) {
-        if (t->place[r] < 0 || t->place[r] >= t->n_processors) {
-            return PLB_FAIL(err, PLB_ERR_RANGE,
-                            "placement of rank %d is processor %d: expected 0 ... %d", r,
-                            t->place[r], t->n_processors - 1);
-        }
-    }
-    if (!(t->period >= 0.0 && t->period < INFINITY)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "period is %g s: expected a finite number, 0 or more",
-                        t->period);
-    }
-    if (!(t->polling >= 0.0 && t->polling <= 1.0)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "polling is %g: expected 0 ... 1", t->polling);
-    }
-    if (!(t->overhead >= 0.0 && t->overhead < INFINITY && t->quantum >= 0.0 &&
-          t->quantum < INFINITY && t->eager >= 0)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "overhead is %g s, quantum %g s, eager %lld bytes: expected finite "
-                        "numbers, 0 or more",
-                        t->overhead, t->quantum, (long long)t->eager);
-    }
-    return check_network(t, err);
-}
-
-/* One block for all of its arrays, doubles first. */
-static int copy_target(plb_whatif_t *self, const plb_target_t *t, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    const size_t p = (size_t)t->n_processors, links = (size_t)t->n_nodes * (size_t)t->n_nodes;
-    const size_t ranks = (size_t)self->n_ranks;
-    double *d = NULL;
-    PLB_NEW(d, p + 2 * links + (p + ranks + 1) / 2 + 1);
-    int32_t *i = (int32_t *)(d + p + 2 * links);
-    self->target = *t;
-    self->target_arrays = d;
-    self->target.speed = memcpy(d, t->speed, p * sizeof *d);
-    self->target.alpha = memcpy(d + p, t->alpha, links * sizeof *d);
-    self->target.beta = memcpy(d + p + links, t->beta, links * sizeof *d);
-    self->target.place = memcpy(i, t->place, ranks * sizeof *i);
-    self->target.node = memcpy(i + ranks, t->node, p * sizeof *i);
-    self->target.share = NULL; /* not looked at again */
-out:
-    return ret;
-}
+enum { TICKS = 1 << 16 }; /* events between two looks at signals */
 
 /* --- life --- */
 
@@ -177,15 +86,11 @@ plb_whatif_t *plb_whatif_new(int32_t n_ranks, const plb_comms_t *comms, const pl
     self->n_ranks = n_ranks;
     self->missing = -1;
     self->free_message = self->free_post = self->free_icoll = -1;
-    if ((ret = check_target(n_ranks, target, err)) != PLB_OK ||
-        (ret = copy_target(self, target, err)) != PLB_OK ||
-        (ret = make_processors(self, target->share, err)) != PLB_OK ||
-        (ret = make_processes(self, err)) != PLB_OK ||
-        (ret = plb_agenda_init(&self->agenda, 2 * n_ranks + target->n_processors, err)) !=
-            PLB_OK ||
-        (ret = plb_whatif_comms(self, comms, err)) != PLB_OK) {
-        goto out;
-    }
+    PLB_TRY(plb_target_set(self, target, err));
+    PLB_TRY(make_processors(self, target->share, err));
+    PLB_TRY(make_processes(self, err));
+    PLB_TRY(plb_agenda_init(&self->agenda, 2 * n_ranks + target->n_processors, err));
+    PLB_TRY(plb_whatif_comms(self, comms, err));
 out:
     if (ret != PLB_OK) {
         plb_whatif_destroy(self);
@@ -207,14 +112,9 @@ void plb_whatif_destroy(plb_whatif_t *self)
         plb_free(self->icoll[i].slot);
     }
     plb_agenda_free(&self->agenda);
-    void *all[] = {self->target_arrays,  self->comm_start, self->comm_member, self->process,
-                   self->processor,      self->heap_room,  self->message,     self->post,
-                   self->channel,        self->bucket,     self->lock,        self->icoll,
-                   self->icoll_sequence, self->icoll_open};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        plb_free(all[i]);
-    }
-    plb_free(self);
+    PLB_FREE(self->target_arrays, self->comm_start, self->comm_member, self->process,
+             self->processor, self->heap_room, self->message, self->post, self->channel,
+             self->bucket, self->lock, self->icoll, self->icoll_sequence, self->icoll_open, self);
 }
 
 int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *err)
@@ -242,10 +142,7 @@ int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *er
         memcpy(sequence, self->icoll_sequence, (size_t)had * sizeof *sequence);
         memcpy(open, self->icoll_open, (size_t)had_comms * sizeof *open);
     }
-    void *old[] = {self->comm_start, self->comm_member, self->icoll_sequence, self->icoll_open};
-    for (size_t i = 0; i < sizeof old / sizeof *old; i++) {
-        plb_free(old[i]);
-    }
+    PLB_FREE(self->comm_start, self->comm_member, self->icoll_sequence, self->icoll_open);
     self->comm_start = start;
     self->comm_member = member;
     self->icoll_sequence = sequence;
@@ -253,10 +150,7 @@ int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *er
     self->comms = (plb_comms_t){comms->n, start, member};
     return PLB_OK;
 out:
-    plb_free(start);
-    plb_free(member);
-    plb_free(sequence);
-    plb_free(open);
+    PLB_FREE(start, member, sequence, open);
     return ret;
 }
 
@@ -309,127 +203,7 @@ int64_t plb_whatif_memory(const plb_whatif_t *self)
     return out;
 }
 
-/* --- requests --- */
-
-int plb_slot_open(plb_whatif_t *self, int32_t rank, int32_t slot, plb_err_t *err)
-{
-    process_t *process = &self->process[rank];
-    while (slot >= process->n_slots) {
-        const int32_t had = process->n_slots;
-        const int ret = plb_whatif_grow((void **)&process->slot, sizeof *process->slot, had,
-                                        &process->n_slots, err);
-        if (ret != PLB_OK) {
-            return ret;
-        }
-        memset(process->slot + had, 0, (size_t)(process->n_slots - had) * sizeof *process->slot);
-    }
-    process->slot[slot] = (slot_t){.state = SLOT_OPEN, .cause_rank = -1};
-    return PLB_OK;
-}
-
-void plb_slot_complete(plb_whatif_t *self, int32_t rank, int32_t slot, double when,
-                       int32_t cause_rank, int64_t cause_op)
-{
-    process_t *process = &self->process[rank];
-    process->slot[slot] = (slot_t){when, cause_op, cause_rank, SLOT_DONE};
-    if (process->state == WAITING && process->waits_for == slot) {
-        plb_agenda_set(&self->agenda, owner_wake(self, rank), when);
-    }
-}
-
-/* Until the slot is complete; it is free then. */
-verdict_t plb_slot_wait(plb_whatif_t *self, int32_t rank, int32_t slot)
-{
-    process_t *process = &self->process[rank];
-    if (slot >= process->n_slots || process->slot[slot].state == SLOT_FREE) {
-        return NEXT;
-    }
-    slot_t *one = &process->slot[slot];
-    if (one->state == SLOT_DONE && one->done <= self->now) {
-        one->state = SLOT_FREE;
-        return NEXT;
-    }
-    process->waits_for = slot;
-    plb_agenda_set(&self->agenda, owner_wake(self, rank),
-                   one->state == SLOT_DONE ? one->done : INFINITY);
-    return WAIT;
-}
-
 /* --- operations --- */
-
-static int bad(const plb_whatif_t *self, int32_t rank, const char *what, long long value,
-               plb_err_t *err)
-{
-    return PLB_FAIL(err, PLB_ERR_FORMAT, "operation %lld of rank %d: %s is %lld",
-                    (long long)self->process[rank].at, rank, what, value);
-}
-
-static bool has_request(const plb_op_t *op)
-{
-    return op->kind == PLB_OP_ISEND || op->kind == PLB_OP_IRECV || op->kind == PLB_OP_WAIT ||
-           op->kind == PLB_OP_ICOLL;
-}
-
-static bool has_peer(const plb_op_t *op)
-{
-    switch (op->kind) {
-    case PLB_OP_SEND:
-    case PLB_OP_ISEND:
-    case PLB_OP_ACCESS:
-    case PLB_OP_LOCK:
-    case PLB_OP_UNLOCK:
-        return true;
-    case PLB_OP_RECV:
-    case PLB_OP_IRECV:
-    case PLB_OP_PROBE:
-        return !(op->flags & PLB_OP_ANY_SOURCE) || op->peer != -1;
-    default:
-        return false;
-    }
-}
-
-static int check_collective(const plb_whatif_t *self, int32_t rank, const plb_op_t *op,
-                            plb_err_t *err)
-{
-    const int64_t first = self->comm_start[op->comm];
-    const int64_t size = self->comm_start[op->comm + 1] - first;
-    if (op->what >= PLB_N_COLLECTIVES) {
-        return bad(self, rank, "collective", op->what, err);
-    }
-    if (op->peer < 0 || op->peer >= size) {
-        return bad(self, rank, "root", op->peer, err);
-    }
-    if (op->tag < 0 || op->tag >= size || self->comm_member[first + op->tag] != rank) {
-        return bad(self, rank, "own rank in the communicator", op->tag, err);
-    }
-    return PLB_OK;
-}
-
-static int check_op(const plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err)
-{
-    if (op->kind >= PLB_N_OPS) {
-        return bad(self, rank, "kind", op->kind, err);
-    }
-    if (op->compute < 0) {
-        return bad(self, rank, "processor time in ns", op->compute, err);
-    }
-    if (op->bytes < 0) {
-        return bad(self, rank, "number of bytes", op->bytes, err);
-    }
-    if (op->comm < 0 || op->comm >= self->comms.n) {
-        return bad(self, rank, "communicator", op->comm, err);
-    }
-    if (has_request(op) && (op->request < 0 || op->request >= MOST_REQUESTS)) {
-        return bad(self, rank, "request", op->request, err);
-    }
-    if (has_peer(op) && (op->peer < 0 || op->peer >= self->n_ranks)) {
-        return bad(self, rank, "peer", op->peer, err);
-    }
-    if (op->kind == PLB_OP_COLL || op->kind == PLB_OP_ICOLL) {
-        return check_collective(self, rank, op, err);
-    }
-    return PLB_OK;
-}
 
 static int send(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int32_t slot, plb_err_t *err)
 {
@@ -690,7 +464,7 @@ static int begin(plb_whatif_t *self, int32_t rank, plb_err_t *err)
             return PLB_OK;
         }
         const plb_op_t *op = &process->op[process->at];
-        int ret = check_op(self, rank, op, err);
+        int ret = plb_op_check(op, rank, process->at, self->n_ranks, &self->comms, err);
         if (ret != PLB_OK) {
             return ret;
         }
@@ -752,7 +526,8 @@ static int woken(plb_whatif_t *self, int32_t rank, plb_err_t *err)
 static int event(plb_whatif_t *self, int32_t owner, plb_err_t *err)
 {
     if (owner < self->n_ranks) {
-        return plb_message_arrive(self, owner, self->now, err);
+        plb_message_arrive(self, owner, self->now);
+        return PLB_OK;
     }
     if (owner < 2 * self->n_ranks) {
         return woken(self, owner - self->n_ranks, err);

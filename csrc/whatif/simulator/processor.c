@@ -1,7 +1,6 @@
-/* Who runs where, and for how long: equal shares at any time, or turns of a quantum. */
-#include <math.h>
+#include "whatif/simulator/processor.h"
 
-#include "whatif/simulator/whatif_state.h"
+#include <math.h>
 
 /* --- time that there is --- */
 

@@ -16,14 +16,14 @@
  * longer or synchronous ones go when the receiver is within MPI and its receive is posted
  * (there is no progress outside of calls), alpha for the answer and alpha + beta bytes for
  * the data later; both sides are then through.  Each call costs `overhead` processor seconds.
- * Blocking collectives are trees of such messages (collective.h); nonblocking ones are through at
+ * Blocking collectives are trees of such messages (trees.h); nonblocking ones are through at
  * the time such a tree needs after those have entered on whom it depends.
  *
  * Operations take effect strictly in order of simulated time, ties by a fixed rule: the result
  * does not depend on the order in which the ranks' records become known.
  */
-#ifndef PLB_WHATIF_SIMULATOR_WHATIF_H
-#define PLB_WHATIF_SIMULATOR_WHATIF_H
+#ifndef PLB_WHATIF_SIMULATOR_SIMULATOR_H
+#define PLB_WHATIF_SIMULATOR_SIMULATOR_H
 
 #include <stdbool.h>
 

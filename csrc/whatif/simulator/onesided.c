@@ -1,5 +1,7 @@
-/* One-sided communication: round trips, and locks that are given out in the order of asking. */
-#include "whatif/simulator/whatif_state.h"
+#include "whatif/simulator/onesided.h"
+
+#include "base/mem.h"
+#include "whatif/simulator/target.h"
 
 static int find_lock(plb_whatif_t *self, const plb_op_t *op, int32_t *out, plb_err_t *err)
 {
@@ -8,12 +10,11 @@ static int find_lock(plb_whatif_t *self, const plb_op_t *op, int32_t *out, plb_e
             return PLB_OK;
         }
     }
-    const int ret = plb_whatif_grow((void **)&self->lock, sizeof *self->lock, self->n_locks,
-                                    &self->room_locks, err);
-    if (ret == PLB_OK) {
-        self->lock[self->n_locks++] =
-            (lock_t){.window = op->tag, .target = op->peer, .first = -1, .last = -1};
-    }
+    int ret = PLB_OK;
+    PLB_GROW(self->lock, self->room_locks, self->n_locks + 1);
+    self->lock[self->n_locks++] =
+        (lock_t){.window = op->tag, .target = op->peer, .first = -1, .last = -1};
+out:
     return ret;
 }
 
@@ -24,12 +25,6 @@ static bool lock_take(lock_t *lock, bool shared)
     }
     lock->shared = shared ? lock->shared + 1 : -1;
     return true;
-}
-
-double plb_link_round_trip(const plb_whatif_t *self, int32_t rank, const plb_op_t *op)
-{
-    return 2.0 * plb_link_alpha(self, rank, op->peer) +
-           plb_link_beta(self, rank, op->peer) * (double)op->bytes;
 }
 
 int plb_lock_begin(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err)
