@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "replay/ahead.h"
+#include "replay/load_sums.h"
+#include "replay/phase_loads.h"
+#include "replay/phase_step.h"
 
 /* Ctrl-C is looked for each time that about so many tasks and ranks were run through. */
 enum { STEPS_PER_TICK = 1 << 20 };
@@ -338,7 +340,7 @@ static void keep(plb_replay_t *self)
     if (self->times != NULL) {
         double *time = self->times + self->n * p;
         for (int64_t r = 0; r < p; r++) {
-            const double load = ph->sum[r * PLB_AHEAD + ph->phase - ph->ahead];
+            const double load = ph->sum[r * PLB_SUM_PHASES + ph->phase - ph->ahead];
             const double own = ph->trace->speed == NULL ? load : load / ph->trace->speed[r];
             time[r] = ph->trace->background == NULL ? own : ph->trace->background[r] + own;
         }

@@ -12,8 +12,8 @@
 
 #include "plb.h"
 
-#include "replay/ahead.h"
 #include "measure/estimate.h"
+#include "replay/load_sums.h"
 
 enum { PHASES = 40, ENTITIES = 9, RANKS = 3, ARRAYS = 24 };
 
@@ -620,8 +620,8 @@ static void check_ahead(int kind, int64_t n, int n_phases, int32_t p, uint64_t s
     plb_rng_init(&rng, seed);
     double *load = space(&o, n * n_phases, sizeof *load);
     int32_t *rank = ints(&o, n, p, &rng);
-    double *sum = space(&o, (int64_t)p * PLB_AHEAD, sizeof *sum);
-    double *room = space(&o, 2 * (int64_t)p * PLB_AHEAD, sizeof *room), total[PLB_AHEAD];
+    double *sum = space(&o, (int64_t)p * PLB_SUM_PHASES, sizeof *sum);
+    double *room = space(&o, 2 * (int64_t)p * PLB_SUM_PHASES, sizeof *room), total[PLB_SUM_PHASES];
     for (int64_t k = 0; k < n * n_phases; k++) {
         load[k] = hard(kind, k % n, &rng);
     }
@@ -631,7 +631,7 @@ static void check_ahead(int kind, int64_t n, int n_phases, int32_t p, uint64_t s
         load[k] = load[j];
         load[j] = swap;
     }
-    plb_ahead_add(load, n, n_phases, rank, p, sum, total, room);
+    plb_load_sums(load, n, n_phases, rank, p, sum, total, room);
     for (int j = 0; j < n_phases; j++) {
         plb_exact_t all = {{0}};
         for (int32_t r = 0; r < p; r++) {
@@ -641,7 +641,7 @@ static void check_ahead(int kind, int64_t n, int n_phases, int32_t p, uint64_t s
                     plb_exact_add(&of, load[j * n + k]);
                 }
             }
-            assert_true(sum[r * PLB_AHEAD + j] == plb_exact_value(&of));
+            assert_true(sum[r * PLB_SUM_PHASES + j] == plb_exact_value(&of));
             plb_exact_merge(&all, &of);
         }
         assert_true(total[j] == plb_exact_value(&all));
@@ -657,7 +657,7 @@ static void test_sums_ahead_are_rounded_once(void **state)
         for (uint64_t seed = 0; seed < 60; seed++) {
             const int64_t n = counts[seed % 8];
             const int32_t p = seed % 3 == 0 ? 1 : (int32_t)(1 + seed % 7);
-            check_ahead(kind, n, 1 + (int)(seed / 8 % PLB_AHEAD), p, seed);
+            check_ahead(kind, n, 1 + (int)(seed / 8 % PLB_SUM_PHASES), p, seed);
         }
     }
 }

@@ -1,4 +1,4 @@
-#include "replay/program.h"
+#include "replay/generated_program.h"
 
 #include <math.h>
 
@@ -18,17 +18,17 @@ double plb_program_time(const plb_program_t *self, int64_t s, int64_t i)
 }
 
 int plb_program_run(const plb_program_t *self, plb_trigger_t *trigger, double cost, double *time,
-                    int64_t *when, int64_t *n_balancings, plb_err_t *err)
+                    int64_t *when, int64_t *n_steps, plb_err_t *err)
 {
     int64_t s = 0;
     int ret = PLB_OK;
-    *n_balancings = 0;
+    *n_steps = 0;
     for (int64_t i = 0; ret == PLB_OK && i < self->n; i++) {
         time[i] = plb_program_time(self, s, i);
         const plb_observation_t o = {.iteration = i, .max = time[i], .mean = self->mean};
         ret = plb_trigger_observe(trigger, &o, err);
         if (ret == PLB_OK && trigger->verdict.balance && i + 1 < self->n) {
-            when[(*n_balancings)++] = i;
+            when[(*n_steps)++] = i;
             s = i + 1;
             ret = plb_trigger_balanced(trigger, i, cost, 1.0 + self->residual, err);
         }

@@ -1,8 +1,6 @@
-#include "replay/check.h"
+#include "replay/trace_check.h"
 
 #include <string.h>
-
-#include "replay/phases.h"
 
 static int check_ptr(const char *name, const int64_t *ptr, int64_t n, plb_err_t *err)
 {
@@ -77,7 +75,7 @@ static int check_i64(const char *name, const int64_t *x, int64_t i0, int64_t end
     return PLB_OK;
 }
 
-int plb_phases_check(const plb_trace_t *t, plb_err_t *err)
+int plb_trace_check(const plb_trace_t *t, plb_err_t *err)
 {
     int ret;
     if (t->n_ranks < 1) {
@@ -95,7 +93,7 @@ int plb_phases_check(const plb_trace_t *t, plb_err_t *err)
 }
 
 /* Just before the phase is run, so that its arrays are in the cache then. */
-int plb_check_tasks(const plb_trace_t *t, int64_t i, bool alike, plb_err_t *err)
+int plb_trace_check_tasks(const plb_trace_t *t, int64_t i, bool alike, plb_err_t *err)
 {
     int ret;
     const int64_t a = t->task_ptr[i], b = t->task_ptr[i + 1];
@@ -108,14 +106,14 @@ int plb_check_tasks(const plb_trace_t *t, int64_t i, bool alike, plb_err_t *err)
     return check_seconds("task_load", t->task_load, a, b, err);
 }
 
-int plb_check_sizes(const plb_trace_t *t, int64_t i, plb_err_t *err)
+int plb_trace_check_sizes(const plb_trace_t *t, int64_t i, plb_err_t *err)
 {
     const int64_t a = t->task_ptr[i], b = t->task_ptr[i + 1];
     const int ret = check_i64("task_bytes", t->task_bytes, a, b, err);
     return ret != PLB_OK ? ret : check_i64("task_memory", t->task_memory, a, b, err);
 }
 
-int plb_check_edges(const plb_trace_t *t, int64_t i, plb_err_t *err)
+int plb_trace_check_edges(const plb_trace_t *t, int64_t i, plb_err_t *err)
 {
     int ret;
     const int64_t a = t->edge_ptr[i], b = t->edge_ptr[i + 1];

@@ -1,4 +1,4 @@
-#include "replay/ahead.h"
+#include "replay/load_sums.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 #include "base/exact.h"
 
 /* A lane for each phase; compilers make of it what the processor has. */
-typedef double lanes_t __attribute__((vector_size(PLB_AHEAD * sizeof(double)), aligned(8)));
+typedef double lanes_t __attribute__((vector_size(PLB_SUM_PHASES * sizeof(double)), aligned(8)));
 
 typedef struct pair { /* a sum, and what its additions have rounded off */
     lanes_t sum, rest;
@@ -65,7 +65,7 @@ static double exactly(const double *load, int64_t n, const int32_t *rank, int32_
     return plb_exact_value(&sum);
 }
 
-void plb_ahead_add(const double *load, int64_t n, int n_phases, const int32_t *rank,
+void plb_load_sums(const double *load, int64_t n, int n_phases, const int32_t *rank,
                    int32_t n_ranks, double *sum, double *total, double *room)
 {
     pair_t *of = (pair_t *)room, all = {{0.0}, {0.0}};
@@ -73,7 +73,7 @@ void plb_ahead_add(const double *load, int64_t n, int n_phases, const int32_t *r
     add(load, n, n_phases, rank, of);
     for (int32_t r = 0; r < n_ranks; r++) {
         for (int j = 0; j < n_phases; j++) {
-            double *out = &sum[(int64_t)r * PLB_AHEAD + j];
+            double *out = &sum[(int64_t)r * PLB_SUM_PHASES + j];
             if (!rounds(of[r].sum[j], of[r].rest[j], n, out)) {
                 *out = exactly(load + j * n, n, rank, r);
             }
