@@ -81,9 +81,8 @@ static void add_traffic(plb_phases_t *self, int64_t i)
     }
 }
 
-int plb_phases_run(plb_phases_t *self, plb_err_t *err)
+void plb_phases_run(plb_phases_t *self)
 {
-    (void)err;
     const plb_trace_t *t = self->trace;
     const int64_t i = self->phase, first = t->task_ptr[i];
     self->as_it_was = self->opt.as_recorded ||
@@ -105,7 +104,6 @@ int plb_phases_run(plb_phases_t *self, plb_err_t *err)
         add_traffic(self, i);
     }
     plb_metrics_of(self->time, t->n_ranks, &self->metrics);
-    return PLB_OK;
 }
 
 static const double *figures_of(const plb_phases_t *self)
@@ -215,9 +213,8 @@ static void estimate_rank(plb_phases_t *self, int32_t r)
     }
 }
 
-int plb_phases_leave(plb_phases_t *self, plb_err_t *err)
+void plb_phases_leave(plb_phases_t *self)
 {
-    (void)err;
     if (self->opt.estimates) {
         if (self->opt.learns && !self->ordered) {
             order_by_rank(self);
@@ -236,5 +233,4 @@ int plb_phases_leave(plb_phases_t *self, plb_err_t *err)
     if (self->opt.edges) {
         take_edges(self, self->phase);
     }
-    return PLB_OK;
 }

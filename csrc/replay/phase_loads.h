@@ -5,7 +5,7 @@
 #include "replay/phases.h"
 
 /** Its loads are known: self->time, self->metrics. */
-int plb_phases_run(plb_phases_t *self, plb_err_t *err);
+void plb_phases_run(plb_phases_t *self);
 
 /** The statistics of the phase, as the runtime would have reduced them. */
 plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteration);
@@ -14,6 +14,6 @@ plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteratio
 double plb_phases_time(const plb_phases_t *self);
 
 /** Its loads enter the estimates and the sums since the last move. */
-int plb_phases_leave(plb_phases_t *self, plb_err_t *err);
+void plb_phases_leave(plb_phases_t *self);
 
 #endif

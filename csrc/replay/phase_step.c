@@ -67,9 +67,8 @@ static void convert(plb_phases_t *self, int64_t k, double factor)
     }
 }
 
-int plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed, plb_err_t *err)
+void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed)
 {
-    (void)err;
     const bool known = speed != NULL && speed[0] > 0.0;
     for (int64_t e = 0; e < self->n_entities; e++) {
         self->was[e] = -1;
@@ -94,7 +93,6 @@ int plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed
     self->passes = 0;
     self->ordered = false;
     self->ahead_end = -1;
-    return PLB_OK;
 }
 
 static double longest_of(const plb_exact_t *sum, const double *background, double passes,
@@ -129,7 +127,6 @@ int plb_phases_gain(plb_phases_t *self, double *gain, plb_err_t *err)
     const double passes = (double)self->passes;
     *gain = longest_of(then, background, passes, p) - longest_of(now, background, passes, p);
 out:
-    plb_free(now);
-    plb_free(then);
+    PLB_FREE(now, then);
     return ret;
 }
