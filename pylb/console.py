@@ -1,7 +1,9 @@
-"""Tables for people: rich on a terminal, plain aligned text in a pipe or a file."""
+"""What people and programs read: tables, numbers with their units, JSON."""
 
 from __future__ import annotations
 
+import json
+import math
 import sys
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -9,6 +11,76 @@ from importlib.util import find_spec
 from typing import Any, TextIO
 
 import numpy as np
+
+DURATIONS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+LONGEST = 300  # characters of a name that are shown
+
+# ---- numbers and words --------------------------------------------------------------------------
+
+
+def scaled(x: float, units: Sequence[tuple[float, str]], digits: int = 3) -> str:
+    """`x` in the largest of the units (size, name) that it reaches, else in the smallest."""
+    size, unit = next((u for u in units if abs(x) >= u[0]), units[-1])
+    return f"{x / size:.{digits}g} {unit}"
+
+
+def seconds(x: float) -> str:
+    """'12.3 ms'."""
+    return scaled(x, DURATIONS) if x else "0 s"
+
+
+def size(nbytes: float) -> str:
+    """'1.5 MB'."""
+    return scaled(nbytes, SIZES) if nbytes >= 1e3 else f"{nbytes:.0f} bytes"
+
+
+def count(n: float, word: str, several: str = "") -> str:
+    """'1 object', '2 objects'."""
+    return f"{n:.0f} {word if n == 1 else several or word + 's'}"
+
+
+def clip(text: object, longest: int = LONGEST) -> str:
+    """The text, cut where it is too long to be read."""
+    said = str(text)
+    return said if len(said) <= longest else f"{said[: longest - 1]}…"
+
+
+def digits(values: Any, n: int = 4) -> list[float]:
+    """Floats rounded to `n` significant digits: enough for a picture, in a third of the bytes."""
+    return [float(f"{x:.{n}g}") for x in np.asarray(values, np.float64).tolist()]
+
+
+# ---- JSON ---------------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """`value` for JSON: arrays become lists; nan and infinity, which JSON lacks, become None."""
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    """`value` as JSON; without an indent on one line, without spaces."""
+    separators = None if indent else (",", ":")
+    return json.dumps(plain(value), indent=indent, separators=separators, allow_nan=False)
+
+
+def script_json(value: Any) -> str:
+    """JSON for the inside of a ``<script>`` element: nothing in it can end that element.
+
+    It is ASCII, so that it reads the same in every encoding.
+    """
+    text = json_text(value)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+# ---- tables -------------------------------------------------------------------------------------
 
 
 def text(cell: Any) -> str:
@@ -35,33 +107,32 @@ def show(
     *,
     title: str | None = None,
     file: TextIO | None = None,
+    drop_empty: bool = False,
 ) -> None:
-    """Print a table.
+    """Print a table: rich draws it on a terminal; a pipe or a file gets plain aligned text.
 
     Parameters
     ----------
     columns : sequence of str
-        Headings; where all are empty the table has no head.
+        Headings.  A table whose headings are all empty has no head.
     rows : iterable of sequences
-        A cell for each column.  Columns of numbers (None between them is fine) are aligned right.
+        A cell for each column; None is an empty cell.  Columns of numbers are aligned right.
     title : str, optional
     file : text file, optional
-        Default: standard output.  Where it is a terminal and rich is installed, rich draws.
+        Default: standard output.
+    drop_empty : bool
+        Leave out the columns in which every cell is None.
     """
     out = sys.stdout if file is None else file
     cells = [list(row) for row in rows]
     if any(len(row) != len(columns) for row in cells):
         raise ValueError(f"every row needs {len(columns)} cells, one for each column")
-    right = [
-        any(row[i] is not None for row in cells)
-        and all(row[i] is None or is_number(row[i]) for row in cells)
-        for i in range(len(columns))
-    ]
-    shown = [[text(cell) for cell in row] for row in cells]
-    if out.isatty() and find_spec("rich") is not None:
-        _show_rich(columns, shown, right, title, out)
-    else:
-        _show_plain(columns, shown, right, title, out)
+    known = [[row[i] for row in cells if row[i] is not None] for i in range(len(columns))]
+    used = [i for i, column in enumerate(known) if column or not (cells and drop_empty)]
+    head = [(columns[i], bool(known[i]) and all(map(is_number, known[i]))) for i in used]
+    shown = [[text(row[i]) for i in used] for row in cells]
+    on_terminal = out.isatty() and find_spec("rich") is not None
+    (_show_rich if on_terminal else _show_plain)(head, shown, title, out)
 
 
 def html(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -73,19 +144,15 @@ def html(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _show_plain(
-    columns: Sequence[str],
-    rows: list[list[str]],
-    right: list[bool],
-    title: str | None,
-    out: TextIO,
-) -> None:
-    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
-    rule = ["-" * width for width in widths]
+Head = list[tuple[str, bool]]  # names of the columns, and whether each is aligned right
+
+
+def _show_plain(head: Head, rows: list[list[str]], title: str | None, out: TextIO) -> None:
+    names, right = [name for name, _ in head], [to_right for _, to_right in head]
+    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
     if title is not None:
         print(title, file=out)
-    head = [list(columns), rule] if any(columns) else []
-    for row in head + rows:
+    for row in ([names, ["-" * width for width in widths]] if any(names) else []) + rows:
         cells = (
             cell.rjust(width) if to_right else cell.ljust(width)
             for cell, width, to_right in zip(row, widths, right, strict=True)
@@ -93,31 +160,32 @@ def _show_plain(
         print("  ".join(cells).rstrip(), file=out)
 
 
-def _show_rich(
-    columns: Sequence[str],
-    rows: list[list[str]],
-    right: list[bool],
-    title: str | None,
-    out: TextIO,
-) -> None:
+def rich_table(head: Head, rows: Iterable[Sequence[str]], title: str | None = None) -> Any:
+    """A table of rich's."""
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text  # not markup: a cell may hold brackets
 
-    table = Table(
-        box=SIMPLE_HEAD if any(columns) else None,
-        show_header=any(columns),
-        pad_edge=False,
-        title=title,
-        title_justify="left",
-    )
-    for name, to_right in zip(columns, right, strict=True):
-        table.add_column(Text(name), justify="right" if to_right else "left")
+    named = any(name for name, _ in head)
+    box = SIMPLE_HEAD if named else None
+    table = Table(box=box, show_header=named, pad_edge=False, title=title, title_justify="left")
+    for name, to_right in head:
+        table.add_column(Text(name), justify="right" if to_right else "left", no_wrap=True)
     for row in rows:
         table.add_row(*map(Text, row))
-    console = Console(file=out)
-    # A cell is never broken or cut: a line that is too long is the terminal's to wrap.
-    needed = console.measure(table, options=console.options.update(max_width=10_000)).maximum
-    console.width = max(console.width, needed)
+    return table
+
+
+def rich_width(console: Any, table: Any) -> int:
+    """Columns of the terminal that the whole table needs."""
+    options = console.options.update(max_width=10_000)
+    return int(console.measure(table, options=options).maximum)
+
+
+def _show_rich(head: Head, rows: list[list[str]], title: str | None, out: TextIO) -> None:
+    from rich.console import Console
+
+    console, table = Console(file=out), rich_table(head, rows, title)
+    # No cell is broken or cut: the terminal wraps lines that are too long.
+    console.width = max(console.width, rich_width(console, table))
     console.print(table)

@@ -23,7 +23,7 @@ class OutOfRangeError(PylbError, IndexError, ValueError):
 
 
 class UnknownKeyError(PylbError, KeyError):
-    """An unknown or duplicate key."""
+    """Unknown or duplicate key."""
 
     def __str__(self) -> str:  # KeyError would show the repr of the message
         return str(self.args[0]) if self.args else ""
@@ -34,7 +34,7 @@ class InfeasibleError(PylbError, ValueError):
 
 
 class FormatError(PylbError, ValueError):
-    """A file is truncated, corrupt, or not what it claims to be."""
+    """A file is truncated or corrupt, or has another format than its name says."""
 
 
 class MissingFileError(PylbError, FileNotFoundError):
@@ -46,7 +46,7 @@ class MPIError(PylbError, RuntimeError):
 
 
 class StateError(PylbError, RuntimeError):
-    """Called in the wrong state, e.g. after the loop has ended."""
+    """A call in the wrong state, e.g. after the loop has ended."""
 
 
 class UnknownStrategyError(PylbError, ValueError):
@@ -82,7 +82,7 @@ class PartitionerError(PylbError, RuntimeError):
 
 
 class PartitionerWarning(UserWarning):
-    """A partitioner warns, or ignores a part of the question."""
+    """A partitioner warns, or ignores part of the question."""
 
 
 BY_CODE: dict[int, type[BaseException]] = {
@@ -102,7 +102,7 @@ BY_CODE: dict[int, type[BaseException]] = {
 
 
 def by_rank(texts: Iterable[str]) -> str:
-    """One line for texts of all ranks: 'rank 0, 2: this; rank 1: that', at most four of each."""
+    """Describe ranks in a line, e.g. 'rank 0, 2: this; rank 1: that', at most four ranks each."""
     ranks: dict[str, list[int]] = {}
     for rank, text in enumerate(texts):
         ranks.setdefault(text, []).append(rank)
@@ -114,7 +114,7 @@ def by_rank(texts: Iterable[str]) -> str:
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """'; did you mean ...?' or nothing."""
+    """Return '; did you mean ...?' with the nearest names, or ''."""
     lower = {w.lower(): w for w in words}
     close = difflib.get_close_matches(word.lower(), lower, n=2, cutoff=0.5)
     return f"; did you mean {' or '.join(lower[c] for c in close)}?" if close else ""

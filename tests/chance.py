@@ -1,12 +1,13 @@
-"""Examples that hypothesis draws: the same for everybody and each time, in any order of the tests.
+"""Examples that hypothesis draws: the same each time the same tests run.
 
-``PYLB_EXAMPLES=50`` draws fifty times as many, by real chance.
+Hypothesis also tries constants that it finds in the modules loaded so far, so another selection of
+tests may draw others; a failure prints how to repeat it.  ``PYLB_EXAMPLES=50`` draws fifty times
+as many examples, by real chance.
 """
 
 import os
 
 from hypothesis import HealthCheck, settings
-from hypothesis.internal.conjecture import providers
 
 TIMES = int(os.environ.get("PYLB_EXAMPLES", "1"))
 EXPLORES = "PYLB_EXAMPLES" in os.environ
@@ -21,10 +22,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("pylb")
-
-if not EXPLORES:  # it would also draw from the constants in whatever modules have been loaded
-    none = providers.Constants()
-    providers._get_local_constants = lambda: none
 
 
 def examples(n):

@@ -18,6 +18,19 @@ if os.geteuid() == 0:
     os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
 
 
+# Tests of a file share its fixtures; labs share the machine's control groups and networks.
+TOGETHER = {"test_lab.py": "lab", "test_lab_hosts.py": "lab"}
+SLOW = {"mpiexec"}  # fixtures whose tests start MPI programs
+
+
+def pytest_collection_modifyitems(items):
+    """What `make test` does not divide over processes, and what `make check` leaves out."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(TOGETHER.get(item.path.name, item.path.name)))
+        if SLOW & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def data():
     """The folder of real inputs: PYLB_DATA, else ../shared/data beside the checkout."""

@@ -47,3 +47,28 @@ void plb_csr_free(plb_csr_t *self)
     PLB_FREE(self->start, self->to, self->edge);
     *self = (plb_csr_t){0};
 }
+
+int plb_groups_init(plb_groups_t *self, const int32_t *group, int64_t n, int32_t n_groups,
+                    plb_err_t *err)
+{
+    int ret = PLB_OK;
+    *self = (plb_groups_t){0};
+    PLB_NEW0(self->start, n_groups + 2);
+    PLB_NEW(self->item, n);
+    for (int64_t i = 0; i < n; i++) {
+        self->start[group[i] + 2]++;
+    }
+    for (int32_t g = 0; g < n_groups; g++) {
+        self->start[g + 2] += self->start[g + 1];
+    }
+    for (int64_t i = 0; i < n; i++) { /* start[g + 1] moves from the begin of g to its end */
+        self->item[self->start[group[i] + 1]++] = (int32_t)i;
+    }
+out:
+    return ret;
+}
+
+void plb_groups_free(plb_groups_t *self)
+{
+    PLB_FREE(self->start, self->item);
+}

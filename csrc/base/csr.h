@@ -1,4 +1,4 @@
-/* Compressed rows of a graph that comes as a list of directed edges. */
+/* Compressed rows: items in groups, and a graph that comes as a list of directed edges. */
 #ifndef PLB_BASE_CSR_H
 #define PLB_BASE_CSR_H
 
@@ -18,5 +18,16 @@ typedef struct plb_csr {
 int plb_csr_init(plb_csr_t *self, int64_t n, const int32_t *src, const int32_t *dst, int64_t m,
                  plb_err_t *err);
 void plb_csr_free(plb_csr_t *self);
+
+/* n items in groups: item[start[g] ... start[g + 1] - 1] are those of group g, ascending. */
+typedef struct plb_groups {
+    int64_t *start; /* [n_groups + 1] */
+    int32_t *item;  /* [n] */
+} plb_groups_t;
+
+/** Item i is in group[i] of 0 ... n_groups - 1.  Owns its arrays; free also on failure. */
+int plb_groups_init(plb_groups_t *self, const int32_t *group, int64_t n, int32_t n_groups,
+                    plb_err_t *err);
+void plb_groups_free(plb_groups_t *self);
 
 #endif

@@ -1,11 +1,23 @@
-/* Whether numbers are numbers. */
+/* Whether numbers are finite, or all the same. */
 #ifndef PLB_BASE_FINITE_H
 #define PLB_BASE_FINITE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /** Neither infinite nor NaN, any of x[n]; no floating-point exceptions are raised. */
 bool plb_all_finite(const double *x, int64_t n);
+
+/** Are all x[n] the same?  True for NULL. */
+static inline bool plb_all_equal(const double *x, int64_t n)
+{
+    for (int64_t i = 1; x != NULL && i < n; i++) {
+        if (x[i] != x[0]) {
+            return false;
+        }
+    }
+    return true;
+}
 
 #endif

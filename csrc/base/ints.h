@@ -15,4 +15,19 @@ static inline int64_t plb_int_at(plb_ints_t x, int64_t i)
     return x.wide ? ((const int64_t *)x.data)[i] : ((const int32_t *)x.data)[i];
 }
 
+/** The first of x[n], which ascends, that is not below `value`; n: none. */
+static inline int64_t plb_lower_bound(const int64_t *x, int64_t n, int64_t value)
+{
+    int64_t low = 0, high = n;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (x[middle] < value) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
 #endif

@@ -36,19 +36,25 @@ void plb_mem_fail_at(int64_t n);
 #define PLB_NEW(var, n) PLB_NEW_BY(plb_malloc, var, n)
 #define PLB_NEW0(var, n) PLB_NEW_BY(plb_calloc, var, n)
 
+/* Give `var` room for n entries and keep those that it has.  Likewise. */
+#define PLB_RENEW(var, n)                                                                         \
+    do {                                                                                          \
+        void *grown_ = plb_realloc((var), (size_t)(n), sizeof *(var));                            \
+        if (grown_ == NULL) {                                                                     \
+            ret = PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %zu bytes for %s",                 \
+                           (size_t)(n) * sizeof *(var), #var);                                    \
+            goto out;                                                                             \
+        }                                                                                         \
+        (var) = grown_;                                                                           \
+    } while (0)
+
 /* Make room for n entries in `var`, which has room for `room` of them: at least doubled, so that
  * growing one by one is cheap.  Likewise. */
 #define PLB_GROW(var, room, n)                                                                    \
     do {                                                                                          \
         if ((n) > (room)) {                                                                       \
             const int64_t room_ = 2 * (room) + 16 > (n) ? 2 * (room) + 16 : (n);                  \
-            void *grown_ = plb_realloc((var), (size_t)room_, sizeof *(var));                      \
-            if (grown_ == NULL) {                                                                 \
-                ret = PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %zu bytes for %s",             \
-                               (size_t)room_ * sizeof *(var), #var);                              \
-                goto out;                                                                         \
-            }                                                                                     \
-            (var) = grown_;                                                                       \
+            PLB_RENEW(var, room_);                                                                \
             (room) = room_;                                                                       \
         }                                                                                         \
     } while (0)

@@ -280,6 +280,16 @@ void plb_loads_sort(plb_loads_t *self, int64_t upto)
     }
 }
 
+int plb_loads_sorted(plb_loads_t *self, const double *x, int64_t n, plb_direction_t direction,
+                     plb_err_t *err)
+{
+    const int ret = plb_loads_init(self, x, n, direction, err);
+    if (ret == PLB_OK) {
+        plb_loads_sort(self, n);
+    }
+    return ret;
+}
+
 void plb_loads_free(plb_loads_t *self)
 {
     if (self->parts != NULL) {

@@ -23,6 +23,10 @@ typedef struct plb_loads {
 int plb_loads_init(plb_loads_t *self, const double *x, int64_t n, plb_direction_t direction,
                    plb_err_t *err);
 
+/** The same, and order all of them. */
+int plb_loads_sorted(plb_loads_t *self, const double *x, int64_t n, plb_direction_t direction,
+                     plb_err_t *err);
+
 /** Order at least the first `upto` <= n. */
 void plb_loads_sort(plb_loads_t *self, int64_t upto);
 void plb_loads_free(plb_loads_t *self);

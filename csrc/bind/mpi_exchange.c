@@ -404,7 +404,8 @@ static PyObject *exchanger_new(PyTypeObject *type, PyObject *args, PyObject *kwa
     return (PyObject *)self;
 }
 
-/* The duplicate is not freed: that is collective, and garbage is collected when it likes. */
+/* The duplicate is freed by free() alone: that is collective, and garbage is collected any time.
+ */
 static void exchanger_dealloc(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
@@ -412,8 +413,17 @@ static void exchanger_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
+PyDoc_STRVAR(free_doc, "free($self, /)\n--\n\nFree the duplicate.  Collective; nothing is under way.");
+static PyObject *exchanger_free(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    plb_comm_free(&((exchanger_object_t *)object)->core);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef exchanger_methods[] = {
     {"fail", exchanger_fail, METH_VARARGS, fail_doc},
+    {"free", exchanger_free, METH_NOARGS, free_doc},
     {0},
 };
 

@@ -334,7 +334,8 @@ static PyObject *comm_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)self;
 }
 
-/* The duplicate is not freed: that is collective, and garbage is collected when it likes. */
+/* The duplicate is freed by free() alone: that is collective, and garbage is collected any time.
+ */
 static void comm_dealloc(PyObject *object)
 {
     comm_object_t *self = (comm_object_t *)object;
@@ -375,6 +376,14 @@ static PyObject *comm_comm(PyObject *object, void *unused)
     return PyMPIComm_New(((comm_object_t *)object)->core.comm);
 }
 
+PyDoc_STRVAR(free_doc, "free($self, /)\n--\n\nFree the duplicate.  Collective; nothing is under way.");
+static PyObject *comm_free(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    plb_comm_free(&((comm_object_t *)object)->core);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef comm_methods[] = {
     {"step", comm_step, METH_VARARGS, step_doc},
     {"begin", comm_begin, METH_VARARGS, begin_doc},
@@ -382,6 +391,7 @@ static PyMethodDef comm_methods[] = {
     {"bcast", comm_bcast, METH_VARARGS, bcast_doc},
     {"allgather", comm_allgather, METH_O, allgather_doc},
     {"reduction", comm_reduction, METH_O, reduction_doc},
+    {"free", comm_free, METH_NOARGS, free_doc},
     {0},
 };
 

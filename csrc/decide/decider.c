@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 
 enum { WARMED_UP = 2 * PLB_WARM_UP }; /* iterations; then the ledger knows what the first cost */
@@ -11,96 +12,53 @@ static const int64_t MOST = (int64_t)1 << 53; /* iterations, and behind the last
 
 /* ---- what comes in -------------------------------------------------------------------------- */
 
-static int check_amount(const char *name, double x, plb_err_t *err)
-{
-    return x >= 0.0 && x <= 1e30 /* false for NaN */
-               ? PLB_OK
-               : PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected a finite number, zero or more",
-                          name, x);
-}
-
-static int check_count(const char *name, int64_t x, plb_err_t *err)
-{
-    return x >= 0 ? PLB_OK
-                  : PLB_FAIL(err, PLB_ERR_VALUE, "%s is %lld: expected zero or more", name,
-                             (long long)x);
-}
-
 static int check_iteration(const plb_iteration_t *it, plb_err_t *err)
 {
-    int ret;
+    int ret = PLB_OK;
     if (it->iteration < 0 || it->iteration > MOST) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "iteration is %lld: expected 0 ... %lld",
                         (long long)it->iteration, (long long)MOST);
     }
-    if (!(it->utilization >= 0.0 && it->utilization <= 1.0)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "utilization is %g: expected 0 ... 1",
-                        it->utilization);
-    }
-    if ((ret = check_amount("time", it->time, err)) || (ret = check_amount("max", it->max, err)) ||
-        (ret = check_amount("mean", it->mean, err)) || (ret = check_amount("min", it->min, err)) ||
-        (ret = check_amount("total", it->total, err)) ||
-        (ret = check_count("messages", it->messages, err))) {
-        return ret;
-    }
-    return check_count("bytes", it->bytes, err);
-}
-
-static int check_network(plb_network_t network, plb_err_t *err)
-{
-    const int ret = check_amount("alpha", network.alpha, err);
-    return ret != PLB_OK ? ret : check_amount("beta", network.beta, err);
-}
-
-static int check_ratio(const char *name, double x, plb_err_t *err)
-{
-    return x >= 1.0 - 1e-9 && x <= 1e30
-               ? PLB_OK
-               : PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected max/mean, 1 or more", name, x);
-}
-
-/* Also below zero: a loss, or an idle time of loads that are alike, rounded. */
-static int check_finite(const char *name, double x, plb_err_t *err)
-{
-    return fabs(x) <= 1e30 /* false for NaN */
-               ? PLB_OK
-               : PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected a finite number of seconds",
-                          name, x);
-}
-
-/* NAN: not known. */
-static int check_if_known(const char *name, double x, plb_err_t *err)
-{
-    return isnan(x) ? PLB_OK : check_amount(name, x, err);
+    PLB_TRY(plb_check(PLB_FRACTION, PLB_FIGURES(PLB_FIGURE(it, utilization)), err));
+    ret = plb_check(PLB_AMOUNT,
+                    PLB_FIGURES(PLB_FIGURE(it, time), PLB_FIGURE(it, max), PLB_FIGURE(it, mean),
+                                PLB_FIGURE(it, min), PLB_FIGURE(it, total),
+                                PLB_FIGURE(it, messages), PLB_FIGURE(it, bytes)),
+                    err);
+out:
+    return ret;
 }
 
 static int check_placing(const plb_placing_t *p, plb_err_t *err)
 {
-    int ret;
-    if ((ret = check_ratio("before", p->before, err)) ||
-        (ret = check_ratio("predicted", p->predicted, err)) ||
-        (ret = check_if_known("before_with_messages", p->before_with_messages, err)) ||
-        (ret = check_if_known("predicted_with_messages", p->predicted_with_messages, err)) ||
-        (ret = check_if_known("passed_over", p->passed_over, err)) ||
-        (ret = check_finite("idle_mean", p->idle_mean, err)) ||
-        (ret = check_finite("idle_max", p->idle_max, err)) ||
-        (ret = check_finite("predicted_idle_mean", p->predicted_idle_mean, err)) ||
-        (ret = check_finite("predicted_idle_max", p->predicted_idle_max, err)) ||
-        (ret = check_if_known("seconds_statistics", p->seconds_statistics, err))) {
-        return ret;
-    }
-    return check_if_known("seconds_strategy", p->seconds_strategy, err);
+    int ret = PLB_OK;
+    PLB_TRY(
+        plb_check(PLB_RATIO, PLB_FIGURES(PLB_FIGURE(p, before), PLB_FIGURE(p, predicted)), err));
+    PLB_TRY(plb_check(PLB_FINITE, /* below zero by rounding */
+                      PLB_FIGURES(PLB_FIGURE(p, idle_mean), PLB_FIGURE(p, idle_max),
+                                  PLB_FIGURE(p, predicted_idle_mean),
+                                  PLB_FIGURE(p, predicted_idle_max)),
+                      err));
+    ret = plb_check_known(
+        PLB_AMOUNT,
+        PLB_FIGURES(PLB_FIGURE(p, before_with_messages), PLB_FIGURE(p, predicted_with_messages),
+                    PLB_FIGURE(p, passed_over), PLB_FIGURE(p, seconds_statistics),
+                    PLB_FIGURE(p, seconds_strategy)),
+        err);
+out:
+    return ret;
 }
 
 static int check_done(const plb_step_done_t *done, plb_err_t *err)
 {
-    int ret;
-    if ((ret = check_count("migrations", done->migrations, err)) ||
-        (ret = check_count("bytes", done->bytes, err)) ||
-        (ret = check_if_known("seconds_migration", done->seconds_migration, err))) {
-        return ret;
-    }
-    return check_amount("cost", done->cost, err);
+    int ret = PLB_OK;
+    PLB_TRY(plb_check(
+        PLB_AMOUNT,
+        PLB_FIGURES(PLB_FIGURE(done, migrations), PLB_FIGURE(done, bytes), PLB_FIGURE(done, cost)),
+        err));
+    ret = plb_check_known(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(done, seconds_migration)), err);
+out:
+    return ret;
 }
 
 /* An answer is awaited: a gain, a look or an LB step. */
@@ -162,7 +120,8 @@ static int set_network(plb_decider_t *self, plb_network_t network, const double 
                        plb_err_t *err)
 {
     plb_selector_t selector;
-    int ret = check_network(network, err);
+    int ret =
+        plb_check(PLB_AMOUNT, PLB_FIGURES({"alpha", network.alpha}, {"beta", network.beta}), err);
     if (ret == PLB_OK && self->opt.selects) {
         ret = plb_selector_init(&selector, self->looks, self->opt.n, network.alpha, network.beta,
                                 params, err);
@@ -446,7 +405,7 @@ int plb_decider_weigh(plb_decider_t *self, double gain, plb_err_t *err)
     if (last == NULL) {
         return PLB_FAIL(err, PLB_ERR_STATE, "there was no LB step whose gain could be weighed");
     }
-    if ((ret = check_finite("gain", gain, err)) != PLB_OK) {
+    if ((ret = plb_check(PLB_FINITE, PLB_FIGURES({"gain", gain}), err)) != PLB_OK) {
         return ret;
     }
     last->gain = gain;

@@ -3,18 +3,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 
 const plb_param_t plb_ledger_params[] = {PLB_LEDGER(PLB_PARAM_ROW)};
 
 enum { IN_A_ROW = 3 }; /* one iteration may be a spike */
-
-static int check_seconds(const char *name, double x, plb_err_t *err)
-{
-    return x >= 0.0 && x <= 1e30 /* false for NaN */
-               ? PLB_OK
-               : PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected seconds, zero or more", name, x);
-}
 
 int plb_ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_err_t *err)
 {
@@ -81,9 +75,9 @@ static void warmed_up(plb_ledger_t *self)
 
 int plb_ledger_observe(plb_ledger_t *self, double time, double max, double mean, plb_err_t *err)
 {
-    int ret;
-    if ((ret = check_seconds("time", time, err)) || (ret = check_seconds("max", max, err)) ||
-        (ret = check_seconds("mean", mean, err))) {
+    const int ret =
+        plb_check(PLB_SECONDS, PLB_FIGURES({"time", time}, {"max", max}, {"mean", mean}), err);
+    if (ret != PLB_OK) {
         return ret;
     }
     self->mean = mean;
@@ -105,12 +99,13 @@ int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
         return PLB_FAIL(err, PLB_ERR_RANGE, "strategy is %d: expected 0 ... %d", (int)strategy,
                         (int)self->n - 1);
     }
-    const double *given[] = {&costs->statistics, &costs->strategy, &costs->migration,
-                             &costs->whole};
-    for (int i = 0; i < 4; i++) {
-        if (*given[i] < 0.0 || *given[i] > 1e30) {
-            return check_seconds("cost", *given[i], err);
-        }
+    const int ret =
+        plb_check_known(PLB_SECONDS,
+                        PLB_FIGURES({"cost", costs->statistics}, {"cost", costs->strategy},
+                                    {"cost", costs->migration}, {"cost", costs->whole}),
+                        err);
+    if (ret != PLB_OK) {
+        return ret;
     }
     plb_account_t *account = &self->accounts[strategy];
     self->cost = cost_of(self, costs);

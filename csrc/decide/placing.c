@@ -225,8 +225,8 @@ int plb_decider_look(plb_decider_t *self, const plb_database_t *db, const plb_op
         return ret;
     }
     ret = tell(self, db, PLB_LOOKS_SPEED, &told, err);
-    if (ret == PLB_OK && (told.speed != NULL || self->learner.has_changed ||
-                            plb_promise_is_void(&self->promise))) {
+    if (ret == PLB_OK &&
+        (told.speed != NULL || self->learner.has_changed || plb_promise_is_void(&self->promise))) {
         ret = would_save(&told.snapshot, opts, gain, err);
     }
     free_told(&told);

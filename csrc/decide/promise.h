@@ -30,8 +30,8 @@ void plb_promise_init(plb_promise_t *self);
 /** An iteration is over: load of the slowest rank, mean load.  Whether to look. */
 bool plb_promise_observe(plb_promise_t *self, double max, double mean);
 
-/** Whether the last look found an imbalance far beyond the promise: the loads have changed at once,
- * or the LB step was told wrong ones. */
+/** Whether the last look found an imbalance far beyond the promise: the loads have changed at
+ * once, or the LB step was told wrong ones. */
 bool plb_promise_is_void(const plb_promise_t *self);
 
 /** An LB step has promised `predicted` max/mean; a look costs `price` seconds. */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 
 const plb_param_t plb_selection_params[] = {PLB_SELECTION(PLB_PARAM_ROW)};
@@ -165,28 +166,6 @@ static plb_need_t need_of(const plb_selector_t *self, const plb_workload_t *w, b
 
 /* ---- what comes in -------------------------------------------------------------------------- */
 
-static int check_amount(const char *name, double x, const char *unit, plb_err_t *err)
-{
-    return x >= 0.0 && x <= 1e30 /* false for NaN */
-               ? PLB_OK
-               : PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected %s, zero or more", name, x,
-                          unit);
-}
-
-static int check_count(const char *name, int64_t x, plb_err_t *err)
-{
-    return x >= 0 ? PLB_OK
-                  : PLB_FAIL(err, PLB_ERR_VALUE, "%s is %lld: expected zero or more", name,
-                             (long long)x);
-}
-
-static int check_ratio(const char *name, double x, plb_err_t *err)
-{
-    return x >= 1.0 - 1e-9 && x <= 1e30
-               ? PLB_OK
-               : PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected max/mean, 1 or more", name, x);
-}
-
 static int check_candidates(const plb_candidate_t *candidates, int32_t n, plb_err_t *err)
 {
     for (int32_t i = 0; i < n; i++) {
@@ -204,8 +183,7 @@ int plb_selector_init(plb_selector_t *self, const plb_candidate_t *candidates, i
 {
     *self = (plb_selector_t){.n = n, .alpha = alpha, .beta = beta};
     int ret;
-    if ((ret = check_amount("alpha", alpha, "seconds", err)) ||
-        (ret = check_amount("beta", beta, "seconds per byte", err)) ||
+    if ((ret = plb_check(PLB_AMOUNT, PLB_FIGURES({"alpha", alpha}, {"beta", beta}), err)) ||
         (ret = plb_params_check(plb_selection_params, PLB_N_SELECTION, params, err)) ||
         (ret = check_candidates(candidates, n, err))) {
         goto out;
@@ -232,22 +210,19 @@ void plb_selector_free(plb_selector_t *self)
 
 static int check_workload(const plb_workload_t *w, plb_err_t *err)
 {
-    int ret;
-    if ((ret = check_amount("max", w->max, "seconds", err)) ||
-        (ret = check_amount("mean", w->mean, "seconds", err)) ||
-        (ret = check_amount("total", w->total, "seconds", err)) ||
-        (ret = check_count("messages", w->messages, err)) ||
-        (ret = check_count("bytes", w->bytes, err))) {
+    const int ret =
+        plb_check(PLB_AMOUNT,
+                  PLB_FIGURES(PLB_FIGURE(w, max), PLB_FIGURE(w, mean), PLB_FIGURE(w, total),
+                              PLB_FIGURE(w, messages), PLB_FIGURE(w, bytes)),
+                  err);
+    if (ret != PLB_OK) {
         return ret;
     }
     if (w->max < w->mean * (1.0 - 1e-9)) { /* rounding of a mean over many ranks */
         return PLB_FAIL(err, PLB_ERR_VALUE, "max is %g: expected no less than the mean, %g",
                         w->max, w->mean);
     }
-    return w->utilization >= 0.0 && w->utilization <= 1.0
-               ? PLB_OK
-               : PLB_FAIL(err, PLB_ERR_VALUE, "utilization is %g: expected 0 ... 1",
-                          w->utilization);
+    return plb_check(PLB_FRACTION, PLB_FIGURES(PLB_FIGURE(w, utilization)), err);
 }
 
 int plb_selector_observe(plb_selector_t *self, const plb_workload_t *w, plb_err_t *err)
@@ -273,13 +248,12 @@ int plb_selector_observe(plb_selector_t *self, const plb_workload_t *w, plb_err_
 
 static int check_outcome(const plb_outcome_t *o, plb_err_t *err)
 {
-    int ret;
-    if ((ret = check_ratio("before", o->before, err)) ||
-        (ret = check_ratio("after", o->after, err)) ||
-        (ret = check_amount("cost", o->cost, "seconds", err))) {
-        return ret;
-    }
-    return check_count("migrations", o->migrations, err);
+    const int ret =
+        plb_check(PLB_RATIO, PLB_FIGURES(PLB_FIGURE(o, before), PLB_FIGURE(o, after)), err);
+    return ret != PLB_OK
+               ? ret
+               : plb_check(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(o, cost), PLB_FIGURE(o, migrations)),
+                           err);
 }
 
 static void remember(plb_record_t *self, const plb_outcome_t *o)

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 
 extern const plb_trigger_kind_t plb_trigger_periodic, plb_trigger_threshold, plb_trigger_menon,
@@ -82,16 +83,9 @@ void plb_trigger_free(plb_trigger_t *self)
     self->state = NULL;
 }
 
-static int check_seconds(const char *name, double x, plb_err_t *err)
-{
-    return x >= 0.0 && x <= 1e30 /* false for NaN */
-               ? PLB_OK
-               : PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected seconds, zero or more", name, x);
-}
-
 int plb_trigger_expect(plb_trigger_t *self, int64_t end, double cost, plb_err_t *err)
 {
-    const int ret = isnan(cost) ? PLB_OK : check_seconds("cost", cost, err);
+    const int ret = plb_check_known(PLB_SECONDS, PLB_FIGURES({"cost", cost}), err);
     if (ret == PLB_OK) {
         self->end = end;
         self->cost = isnan(cost) ? self->cost : cost;
@@ -108,8 +102,9 @@ static void count(plb_cycle_t *self, const plb_observation_t *o)
 
 int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err_t *err)
 {
-    int ret;
-    if ((ret = check_seconds("max", o->max, err)) || (ret = check_seconds("mean", o->mean, err))) {
+    const int ret =
+        plb_check(PLB_SECONDS, PLB_FIGURES(PLB_FIGURE(o, max), PLB_FIGURE(o, mean)), err);
+    if (ret != PLB_OK) {
         return ret;
     }
     if (self->started && o->iteration <= self->seen) {
@@ -142,13 +137,11 @@ int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err
 int plb_trigger_balanced(plb_trigger_t *self, int64_t iteration, double cost, double max_over_mean,
                          plb_err_t *err)
 {
-    int ret = check_seconds("cost", cost, err);
+    int ret = plb_check(PLB_SECONDS, PLB_FIGURES({"cost", cost}), err);
+    ret = ret == PLB_OK ? plb_check(PLB_RATIO, PLB_FIGURES({"max_over_mean", max_over_mean}), err)
+                        : ret;
     if (ret != PLB_OK) {
         return ret;
-    }
-    if (!(max_over_mean >= 1.0 - 1e-9 && max_over_mean <= 1e30)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "max_over_mean is %g: expected 1 or more",
-                        max_over_mean);
     }
     if (!self->started) {
         self->started = true;

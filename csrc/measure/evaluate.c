@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/csr.h"
 #include "base/mem.h"
 
 /* Deliveries between ranks, gathered by rank. */
@@ -19,31 +20,13 @@ typedef struct work {
     int64_t *mark;                 /* [p] */
 } work_t;
 
-typedef void (*delivery_fn)(work_t *self, int32_t src, int32_t dst, double bytes, double messages);
-
 /* Call `fn` for every delivery from rank to rank, always in the same order. */
-static inline void deliveries(work_t *self, delivery_fn fn)
+static inline void deliveries(work_t *self, plb_delivery_fn fn)
 {
-    const plb_snapshot_t *in = self->in;
-    const int32_t *rank = self->rank;
     self->between = &self->out->cut;
-    for (int64_t e = 0; e < in->n_edges; e++) {
-        fn(self, rank[in->edge_src[e]], rank[in->edge_dst[e]], in->edge_bytes[e],
-           in->edge_messages == NULL ? 1.0 : in->edge_messages[e]);
-    }
+    plb_each_edge(self->in, self->rank, fn, self);
     self->between = &self->out->connectivity;
-    memset(self->mark, 0xff, (size_t)in->n_ranks * sizeof *self->mark);
-    for (int64_t e = 0; e < in->n_multicasts; e++) {
-        const int32_t src = rank[in->multicast_src[e]];
-        const double messages = in->multicast_messages == NULL ? 1.0 : in->multicast_messages[e];
-        for (int64_t i = in->multicast_start[e]; i < in->multicast_start[e + 1]; i++) {
-            const int32_t dst = rank[in->multicast_dst[i]];
-            if (self->mark[dst] != e) {
-                self->mark[dst] = e;
-                fn(self, src, dst, in->multicast_bytes[e], messages);
-            }
-        }
-    }
+    plb_each_multicast(self->in, self->rank, self->mark, fn, self);
 }
 
 static inline int32_t node_of(const plb_snapshot_t *in, int32_t r)
@@ -51,8 +34,9 @@ static inline int32_t node_of(const plb_snapshot_t *in, int32_t r)
     return in->node == NULL ? r : in->node[r];
 }
 
-static void count(work_t *self, int32_t src, int32_t dst, double bytes, double messages)
+static void count(void *arg, int32_t src, int32_t dst, double bytes, double messages)
 {
+    work_t *self = arg;
     plb_evaluation_t *out = self->out;
     if (src == dst) {
         out->bytes_local += bytes;
@@ -72,8 +56,9 @@ static void count(work_t *self, int32_t src, int32_t dst, double bytes, double m
     }
 }
 
-static void fill(work_t *self, int32_t src, int32_t dst, double bytes, double messages)
+static void fill(void *arg, int32_t src, int32_t dst, double bytes, double messages)
 {
+    work_t *self = arg;
     (void)messages;
     if (src != dst) {
         const int64_t i = self->out_next[src]++;
@@ -169,31 +154,21 @@ out:
 static int blocks(const plb_snapshot_t *in, const int32_t *rank, int64_t *used, plb_err_t *err)
 {
     int ret = PLB_OK;
-    const int32_t p = in->n_ranks;
-    int64_t *next = NULL, *object = NULL;
+    plb_groups_t on = {0}; /* objects by rank */
     int32_t *holder = NULL;
-    PLB_NEW0(next, (int64_t)p + 1);
-    PLB_NEW(object, in->n_objects);
+    PLB_TRY(plb_groups_init(&on, rank, in->n_objects, in->n_ranks, err));
     PLB_NEW(holder, in->n_blocks);
     memset(holder, 0xff, (size_t)in->n_blocks * sizeof *holder);
-    for (int64_t i = 0; i < in->n_objects; i++) {
-        next[rank[i] + 1]++;
-    }
-    for (int32_t r = 0; r < p; r++) {
-        next[r + 1] += next[r];
-    }
-    for (int64_t i = 0; i < in->n_objects; i++) {
-        object[next[rank[i]]++] = i;
-    }
     for (int64_t j = 0; j < in->n_objects; j++) {
-        const int32_t r = rank[object[j]], b = in->block[object[j]];
+        const int32_t r = rank[on.item[j]], b = in->block[on.item[j]];
         if (b >= 0 && holder[b] != r) {
             holder[b] = r;
             used[r] += in->block_bytes[b];
         }
     }
 out:
-    PLB_FREE(next, object, holder);
+    plb_groups_free(&on);
+    plb_free(holder);
     return ret;
 }
 

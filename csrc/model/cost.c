@@ -2,37 +2,22 @@
 
 #include <string.h>
 
+#include "base/csr.h"
 #include "base/mem.h"
 
 enum { STEPS = 8 }; /* collective steps of an LB step */
 
-static void add_edges(const plb_snapshot_t *in, const int32_t *rank, double *messages,
-                      double *bytes)
-{
-    for (int64_t e = 0; e < in->n_edges; e++) {
-        const int32_t src = rank[in->edge_src[e]];
-        if (src != rank[in->edge_dst[e]]) {
-            messages[src] += in->edge_messages == NULL ? 1.0 : in->edge_messages[e];
-            bytes[src] += in->edge_bytes[e];
-        }
-    }
-}
+/* What each rank sends to others. */
+typedef struct sent {
+    double *messages, *bytes; /* [p] */
+} sent_t;
 
-/* mark[p]: the last multicast that has reached a rank, starting at -1. */
-static void add_multicasts(const plb_snapshot_t *in, const int32_t *rank, int64_t *mark,
-                           double *messages, double *bytes)
+static void add(void *arg, int32_t src, int32_t dst, double bytes, double messages)
 {
-    for (int64_t e = 0; e < in->n_multicasts; e++) {
-        const int32_t src = rank[in->multicast_src[e]];
-        mark[src] = e;
-        for (int64_t i = in->multicast_start[e]; i < in->multicast_start[e + 1]; i++) {
-            const int32_t dst = rank[in->multicast_dst[i]];
-            if (mark[dst] != e) {
-                mark[dst] = e;
-                messages[src] += in->multicast_messages == NULL ? 1.0 : in->multicast_messages[e];
-                bytes[src] += in->multicast_bytes[e];
-            }
-        }
+    sent_t *self = arg;
+    if (src != dst) {
+        self->messages[src] += messages;
+        self->bytes[src] += bytes;
     }
 }
 
@@ -49,9 +34,10 @@ int plb_phase_times(const plb_snapshot_t *in, const int32_t *rank, plb_network_t
     }
     PLB_NEW0(sent, 2 * (int64_t)p);
     PLB_NEW(mark, p);
-    memset(mark, 0xff, (size_t)p * sizeof *mark);
-    add_edges(in, rank == NULL ? in->rank : rank, sent, sent + p);
-    add_multicasts(in, rank == NULL ? in->rank : rank, mark, sent, sent + p);
+    sent_t own = {sent, sent + p};
+    rank = rank == NULL ? in->rank : rank;
+    plb_each_edge(in, rank, add, &own);
+    plb_each_multicast(in, rank, mark, add, &own);
     for (int32_t r = 0; r < p; r++) {
         time[r] += network.alpha * sent[r] + network.beta * sent[p + r];
     }
@@ -60,45 +46,25 @@ out:
     return ret;
 }
 
-/* The objects that move, by the rank that they leave: first[p + 1] into moves[]. */
-static void by_source(const plb_snapshot_t *in, const int32_t *rank, int64_t *first,
-                      int64_t *moves)
-{
-    const int32_t p = in->n_ranks;
-    memset(first, 0, ((size_t)p + 1) * sizeof *first);
-    for (int64_t i = 0; i < in->n_objects; i++) {
-        first[in->rank[i] + 1] += rank[i] != in->rank[i];
-    }
-    for (int32_t r = 0; r < p; r++) {
-        first[r + 1] += first[r];
-    }
-    for (int64_t i = 0; i < in->n_objects; i++) { /* first[r] runs to the start of r + 1 */
-        if (rank[i] != in->rank[i]) {
-            moves[first[in->rank[i]]++] = i;
-        }
-    }
-    memmove(first + 1, first, (size_t)p * sizeof *first);
-    first[0] = 0;
-}
-
 int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, const int32_t *rank,
                           double *seconds, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = in->n_ranks;
     double *busy = NULL;
-    int64_t *first = NULL, *moves = NULL;
-    int32_t *told = NULL; /* the last rank that has sent to each */
+    plb_groups_t leaving = {0}; /* objects by the rank where they are */
+    int32_t *told = NULL;       /* the last rank that has sent to each */
     *seconds = 0.0;
     PLB_NEW0(busy, p);
-    PLB_NEW(first, (int64_t)p + 1);
-    PLB_NEW(moves, in->n_objects);
+    PLB_TRY(plb_groups_init(&leaving, in->rank, in->n_objects, p, err));
     PLB_NEW(told, p);
     memset(told, 0xff, (size_t)p * sizeof *told);
-    by_source(in, rank, first, moves);
     for (int32_t r = 0; r < p; r++) {
-        for (int64_t k = first[r]; k < first[r + 1]; k++) {
-            const int64_t i = moves[k];
+        for (int64_t k = leaving.start[r]; k < leaving.start[r + 1]; k++) {
+            const int32_t i = leaving.item[k];
+            if (rank[i] == r) {
+                continue;
+            }
             const double bytes = in->bytes == NULL ? 0.0 : (double)in->bytes[i];
             busy[r] +=
                 self->handling + self->beta * bytes + (told[rank[i]] == r ? 0.0 : self->alpha);
@@ -110,7 +76,8 @@ int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, c
         *seconds = busy[r] > *seconds ? busy[r] : *seconds;
     }
 out:
-    PLB_FREE(busy, first, moves, told);
+    plb_groups_free(&leaving);
+    PLB_FREE(busy, told);
     return ret;
 }
 

@@ -135,7 +135,7 @@ int plb_snapshot_check_placement(const plb_snapshot_t *s, const int32_t *rank, p
 static void to_seconds(const plb_snapshot_t *s, double *time)
 {
     for (int32_t r = 0; r < s->n_ranks; r++) {
-        time[r] = (s->background == NULL ? 0.0 : s->background[r]) + time[r] / plb_speed(s, r);
+        time[r] = plb_background(s, r) + time[r] / plb_speed(s, r);
     }
 }
 

@@ -62,9 +62,48 @@ static inline double plb_speed(const plb_snapshot_t *self, int32_t r)
     return self->speed == NULL ? 1.0 : self->speed[r];
 }
 
+static inline double plb_background(const plb_snapshot_t *self, int32_t r)
+{
+    return self->background == NULL ? 0.0 : self->background[r];
+}
+
 static inline int plb_may_migrate(const plb_snapshot_t *self, int64_t i)
 {
     return self->migratable == NULL || self->migratable[i];
+}
+
+/* A delivery from rank to rank, per iteration. */
+typedef void (*plb_delivery_fn)(void *arg, int32_t src, int32_t dst, double bytes,
+                                double messages);
+
+/** Call `fn` for each edge, in order, with objects on rank[n_objects]. */
+static inline void plb_each_edge(const plb_snapshot_t *in, const int32_t *rank, plb_delivery_fn fn,
+                                 void *arg)
+{
+    for (int64_t e = 0; e < in->n_edges; e++) {
+        fn(arg, rank[in->edge_src[e]], rank[in->edge_dst[e]], in->edge_bytes[e],
+           in->edge_messages == NULL ? 1.0 : in->edge_messages[e]);
+    }
+}
+
+/** Likewise for the multicasts, each once to every rank that has receivers.  Scratch: mark[p]. */
+static inline void plb_each_multicast(const plb_snapshot_t *in, const int32_t *rank, int64_t *mark,
+                                      plb_delivery_fn fn, void *arg)
+{
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        mark[r] = -1;
+    }
+    for (int64_t e = 0; e < in->n_multicasts; e++) {
+        const int32_t src = rank[in->multicast_src[e]];
+        const double messages = in->multicast_messages == NULL ? 1.0 : in->multicast_messages[e];
+        for (int64_t i = in->multicast_start[e]; i < in->multicast_start[e + 1]; i++) {
+            const int32_t dst = rank[in->multicast_dst[i]];
+            if (mark[dst] != e) {
+                mark[dst] = e;
+                fn(arg, src, dst, in->multicast_bytes[e], messages);
+            }
+        }
+    }
 }
 
 /** time[n_ranks] of an iteration under `rank` (NULL: where the objects are now).  Loads are

@@ -44,8 +44,7 @@ static int greedy_fill(const plb_hypergraph_t *hg, const double *share, int32_t 
             load[hg->fixed[v]] += hg->weight[v];
         }
     }
-    PLB_TRY(plb_loads_init(&order, weight, hg->n_vertices, PLB_DESCENDING, err));
-    plb_loads_sort(&order, hg->n_vertices);
+    PLB_TRY(plb_loads_sorted(&order, weight, hg->n_vertices, PLB_DESCENDING, err));
     for (int32_t p = 0; p < k; p++) {
         heap.item[p] = (plb_item_t){share[p] > 0.0 ? load[p] / share[p] : INFINITY, p};
     }

@@ -58,16 +58,7 @@ static int32_t place_of(const plb_places_t *p, int64_t object)
     if (object >= p->first && object < p->first + p->n) {
         return p->part[object - p->first];
     }
-    int64_t low = 0, high = p->n_ghosts - 1;
-    while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (p->ghost[middle] < object) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return p->ghost_part[low];
+    return p->ghost_part[plb_lower_bound(p->ghost, p->n_ghosts, object)];
 }
 
 /* ---- counting ------------------------------------------------------------------------------- */

@@ -36,6 +36,11 @@ typedef struct plb_opts {
     void *tick_arg;
 } plb_opts_t;
 
+static inline int plb_tick(const plb_opts_t *opts)
+{
+    return opts->tick == NULL ? PLB_OK : opts->tick(opts->tick_arg);
+}
+
 struct plb_agent_type; /* agent.h */
 
 typedef struct plb_strategy plb_strategy_t;

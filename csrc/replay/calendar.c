@@ -17,31 +17,22 @@ out:
 
 void plb_calendar_free(plb_calendar_t *self)
 {
-    plb_free(self->first);
-    plb_free(self->last);
-    plb_free(self->chunk);
+    PLB_FREE(self->first, self->last, self->chunk);
     *self = (plb_calendar_t){.spare = -1};
 }
 
 static int new_chunk(plb_calendar_t *self, int32_t *out, plb_err_t *err)
 {
+    int ret = PLB_OK;
     if (self->spare >= 0) {
         *out = self->spare;
         self->spare = self->chunk[*out].next;
-        return PLB_OK;
+        return ret;
     }
-    if (self->n_chunks == self->room) {
-        const int32_t room = 2 * self->room + 1024;
-        plb_chunk_t *chunk = plb_realloc(self->chunk, (size_t)room, sizeof *chunk);
-        if (chunk == NULL) {
-            return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %d events",
-                            room * PLB_CHUNK_EVENTS);
-        }
-        self->chunk = chunk;
-        self->room = room;
-    }
+    PLB_GROW(self->chunk, self->room, self->n_chunks + 1);
     *out = self->n_chunks++;
-    return PLB_OK;
+out:
+    return ret;
 }
 
 /* The bucket of a time; `most` where it is further away. */

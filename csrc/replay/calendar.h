@@ -31,8 +31,9 @@ typedef struct plb_calendar {
     int64_t n_buckets;     /* a power of two: later events wait in the last one */
     int32_t *first, *last; /* [n_buckets] chunks */
     plb_chunk_t *chunk;
-    int32_t n_chunks, room, spare; /* spare: first unused chunk, or -1 */
-    int64_t n;                     /* events that wait */
+    int64_t room;            /* chunks */
+    int32_t n_chunks, spare; /* spare: first unused chunk, or -1 */
+    int64_t n;               /* events that wait */
 } plb_calendar_t;
 
 /** Empty, at time 0.  The caller frees it, also after a failure. */

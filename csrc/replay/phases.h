@@ -17,8 +17,9 @@
 
 #include "base/err.h"
 #include "decide/decider.h"
-#include "replay/trace.h"
+#include "measure/estimate.h"
 #include "model/metrics.h"
+#include "replay/trace.h"
 
 typedef struct plb_phases_options {
     int32_t n_ranks;
@@ -66,18 +67,21 @@ typedef struct plb_phases {
     const double *given, *background; /* [n_ranks] of the trace, or NULL */
     double *own_ranks;                /* [2 * n_ranks] where they were copied */
     /* loads of ranks */
-    double *sum, *room_of_sums, *total; /* [n_ranks, PLB_AHEAD]; total[PLB_AHEAD] */
+    double *sum, *room_of_sums, *total; /* [n_ranks, PLB_SUM_PHASES]; total[PLB_SUM_PHASES] */
     int64_t ahead, ahead_end;           /* phases that they are of */
     double *time, *messages, *sent;     /* [n_ranks] */
     plb_metrics_t metrics;              /* of time[] */
     bool as_it_was;                     /* every object is where it was recorded */
 } plb_phases_t;
 
+/* Rows of `estimate`. */
+static inline int plb_phases_rows(const plb_phases_t *self)
+{
+    return !self->opt.estimates ? 0 : self->opt.learns ? PLB_ESTIMATE_ROWS : PLB_ESTIMATE_HERE;
+}
+
 int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err_t *err);
 void plb_phases_free(plb_phases_t *self);
-
-/** What is not of one phase: bounds of the arrays, speeds, background. */
-int plb_phases_check(const plb_trace_t *trace, plb_err_t *err);
 
 /** A part of the trace begins; it is borrowed until the next one, or plb_phases_pause. */
 int plb_phases_begin(plb_phases_t *self, const plb_trace_t *trace, plb_err_t *err);
@@ -89,36 +93,7 @@ int plb_phases_pause(plb_phases_t *self, plb_err_t *err);
  *  is known of loads, and the edges, are those of the phase before. */
 int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err);
 
-/** Its loads are known: self->time, self->metrics. */
-int plb_phases_run(plb_phases_t *self, plb_err_t *err);
-
-/** The statistics of the phase, as the runtime would have reduced them. */
-plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteration);
-
-/** Seconds that the phase took: as measured, and what its slowest rank takes more or less here. */
-double plb_phases_time(const plb_phases_t *self);
-
-/** Its loads enter the estimates and the sums since the last move. */
-int plb_phases_leave(plb_phases_t *self, plb_err_t *err);
-
-/** The load database of the present objects; it stays until the next call of any kind. */
-int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err);
-
-/** The present objects move to rank[n]; `speed` as plb_decider_place gives it, or NULL. */
-int plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed, plb_err_t *err);
-
 /** Present objects whose entity has stays[entity] == 0 are gone. */
 void plb_phases_drop(plb_phases_t *self, const uint8_t *stays);
-
-/** Seconds that the last move has saved since: longest rank of the sums of loads under the
- *  placement before it, less that under the present one. */
-int plb_phases_gain(plb_phases_t *self, double *gain, plb_err_t *err);
-
-/** Has phase i > 0 the tasks of the one before, in the same order? */
-bool plb_phases_alike(const plb_trace_t *trace, int64_t i);
-
-/** out[n_phases]: what phases have in common with the one before, precomputed for repeated
- *  replays. */
-int plb_trace_repeats(const plb_trace_t *trace, uint8_t *out, plb_err_t *err);
 
 #endif

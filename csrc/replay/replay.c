@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "replay/ahead.h"
+#include "replay/load_sums.h"
+#include "replay/phase_loads.h"
+#include "replay/phase_step.h"
 
 /* Ctrl-C is looked for each time that about so many tasks and ranks were run through. */
 enum { STEPS_PER_TICK = 1 << 20 };
@@ -56,39 +58,21 @@ out:
 void plb_replay_free(plb_replay_t *self)
 {
     plb_phases_free(&self->phases);
-    plb_free(self->metrics);
-    plb_free(self->seconds);
-    plb_free(self->rank);
-    plb_free(self->times);
-    plb_free(self->answer);
-    plb_free(self->speed);
+    PLB_FREE(self->metrics, self->seconds, self->rank, self->times, self->answer, self->speed);
     *self = (plb_replay_t){0};
-}
-
-static int grow(void **array, int64_t n, size_t size, plb_err_t *err)
-{
-    void *grown = plb_realloc(*array, (size_t)n, size);
-    if (grown == NULL) {
-        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld entries of %zu bytes",
-                        (long long)n, size);
-    }
-    *array = grown;
-    return PLB_OK;
 }
 
 /* Room for the results of these phases, doubled where parts follow one another. */
 static int make_room(plb_replay_t *self, const plb_trace_t *t, plb_err_t *err)
 {
     const int64_t n = self->n + t->n_phases, tasks = self->tasks + t->task_ptr[t->n_phases];
-    const int64_t p = self->opt.n_ranks;
     int ret = PLB_OK;
     if (n > self->room) {
         const int64_t room = self->room == 0 || n > 2 * self->room ? n : 2 * self->room;
-        if ((ret = grow((void **)&self->metrics, room, sizeof *self->metrics, err)) ||
-            (ret = grow((void **)&self->seconds, room, sizeof *self->seconds, err)) ||
-            (self->opt.keep_times &&
-             (ret = grow((void **)&self->times, room * p, sizeof *self->times, err)))) {
-            return ret;
+        PLB_RENEW(self->metrics, room);
+        PLB_RENEW(self->seconds, room);
+        if (self->opt.keep_times) {
+            PLB_RENEW(self->times, room * self->opt.n_ranks);
         }
         self->room = room;
     }
@@ -96,11 +80,10 @@ static int make_room(plb_replay_t *self, const plb_trace_t *t, plb_err_t *err)
         const int64_t room = self->rank == NULL || tasks > 2 * self->room_of_tasks
                                  ? tasks
                                  : 2 * self->room_of_tasks;
-        if ((ret = grow((void **)&self->rank, room, sizeof *self->rank, err)) != PLB_OK) {
-            return ret;
-        }
+        PLB_RENEW(self->rank, room);
         self->room_of_tasks = room;
     }
+out:
     return ret;
 }
 
@@ -181,22 +164,21 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
     int ret = PLB_OK;
     self->due = false;
     if (phases->n > self->room_of_answer || self->answer == NULL) {
-        if ((ret = grow((void **)&self->answer, phases->n, sizeof *self->answer, err)) != PLB_OK) {
-            return ret;
-        }
+        PLB_RENEW(self->answer, phases->n);
         self->room_of_answer = phases->n;
     }
-    if (plb_decider_weighs(d) && (ret = weigh(self, err)) != PLB_OK) {
-        return ret;
+    if (plb_decider_weighs(d)) {
+        PLB_TRY(weigh(self, err));
     }
-    if ((ret = plb_decider_choose(d, why, err)) || (ret = plb_phases_database(phases, &db, err)) ||
-        (ret = plb_decider_place(d, &db, &opts, self->answer, self->speed, &placing, err)) ||
-        (ret = price(self, &db.snapshot, &placing, &done, err)) ||
-        (ret = plb_decider_placed(d, &placing, self->speed, err)) ||
-        (ret = plb_decider_balanced(d, &done, err))) {
-        return ret;
-    }
-    return plb_phases_move(phases, self->answer, self->speed, err);
+    PLB_TRY(plb_decider_choose(d, why, err));
+    PLB_TRY(plb_phases_database(phases, &db, err));
+    PLB_TRY(plb_decider_place(d, &db, &opts, self->answer, self->speed, &placing, err));
+    PLB_TRY(price(self, &db.snapshot, &placing, &done, err));
+    PLB_TRY(plb_decider_placed(d, &placing, self->speed, err));
+    PLB_TRY(plb_decider_balanced(d, &done, err));
+    plb_phases_move(phases, self->answer, self->speed);
+out:
+    return ret;
 }
 
 /* ---- decisions ------------------------------------------------------------------------------ */
@@ -338,7 +320,7 @@ static void keep(plb_replay_t *self)
     if (self->times != NULL) {
         double *time = self->times + self->n * p;
         for (int64_t r = 0; r < p; r++) {
-            const double load = ph->sum[r * PLB_AHEAD + ph->phase - ph->ahead];
+            const double load = ph->sum[r * PLB_SUM_PHASES + ph->phase - ph->ahead];
             const double own = ph->trace->speed == NULL ? load : load / ph->trace->speed[r];
             time[r] = ph->trace->background == NULL ? own : ph->trace->background[r] + own;
         }
@@ -355,10 +337,10 @@ static int foresee(plb_replay_t *self, plb_err_t *err)
     int ret;
     if ((ret = plb_decider_observe(self->opt.decider, &it, err)) ||
         (ret = carry_out(self, self->opt.decider->trigger->verdict.balance, false, err)) ||
-        !self->due || (ret = balance(self, NULL, err)) ||
-        (ret = plb_phases_run(&self->phases, err))) {
+        !self->due || (ret = balance(self, NULL, err))) {
         return ret;
     }
+    plb_phases_run(&self->phases);
     return PLB_OK;
 }
 
@@ -380,8 +362,8 @@ static int run_phase(plb_replay_t *self, int64_t i, plb_err_t *err)
     if (ret != PLB_OK || (ret = between(self, err)) != PLB_OK) {
         return ret;
     }
-    if ((ret = plb_phases_run(ph, err)) ||
-        (self->opt.foresight && decides && (ret = foresee(self, err)))) {
+    plb_phases_run(ph);
+    if (self->opt.foresight && decides && (ret = foresee(self, err)) != PLB_OK) {
         return ret;
     }
     keep(self);
@@ -391,8 +373,8 @@ static int run_phase(plb_replay_t *self, int64_t i, plb_err_t *err)
     }
     self->n++;
     self->tasks += ph->n;
-    ret = plb_phases_leave(ph, err);
-    return ret != PLB_OK ? ret : tick(self);
+    plb_phases_leave(ph);
+    return tick(self);
 }
 
 /* Say which phase it was. */

@@ -1,5 +1,6 @@
 /* What a rank did: one record of 48 bytes for each operation of MPI that matters to time.  The
- * recorder (csrc/record) writes them, the file holds them, the simulation (whatif.h) reads them.
+ * recorder (csrc/whatif/recorder) writes them, the file holds them, the simulation (whatif.h)
+ * reads them.
  *
  * MPI's 300 functions come down to the few kinds below: Sendrecv is IRECV, ISEND and two WAITs,
  * the start of a persistent request an ISEND or IRECV, Waitall as many WAITs.  Operations that

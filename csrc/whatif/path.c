@@ -19,7 +19,7 @@ typedef struct meeting {
 
 typedef struct meetings {
     meeting_t *at;
-    int64_t n;
+    int64_t n, room;
 } meetings_t;
 
 typedef struct pending { /* what a request stands for */
@@ -135,13 +135,7 @@ static int meeting_of(path_t *p, int32_t comm, int64_t number, plb_err_t *err)
     if (number < all->n) {
         return PLB_OK;
     }
-    if ((all->n & (all->n - 1)) == 0) { /* full at powers of two */
-        meeting_t *at = plb_realloc(all->at, (size_t)(all->n ? 2 * all->n : 1), sizeof *at);
-        if (at == NULL) {
-            return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %" PRId64 " collectives", all->n);
-        }
-        all->at = at;
-    }
+    PLB_GROW(all->at, all->room, all->n + 1);
     meeting_t *m = &all->at[all->n++];
     *m = (meeting_t){.size = (int32_t)(p->s->comms.start[comm + 1] - p->s->comms.start[comm]),
                      .top = -1};
@@ -246,8 +240,7 @@ static bool leave(path_t *p, int32_t rank, const plb_op_t *op, int64_t number)
         hop(p, rank, p->s->comms.member[p->s->comms.start[op->comm] + member], m->op[member]);
     }
     if (++m->left == m->size) {
-        plb_free(m->longest);
-        plb_free(m->op);
+        PLB_FREE(m->longest, m->op);
         m->longest = m->op = NULL;
     }
     return true;
@@ -386,17 +379,11 @@ static void unmake(path_t *p)
     }
     for (int32_t c = 0; p->meeting != NULL && c < p->s->comms.n; c++) {
         for (int64_t i = 0; i < p->meeting[c].n; i++) {
-            plb_free(p->meeting[c].at[i].longest);
-            plb_free(p->meeting[c].at[i].op);
+            PLB_FREE(p->meeting[c].at[i].longest, p->meeting[c].at[i].op);
         }
         plb_free(p->meeting[c].at);
     }
-    plb_free(p->rank);
-    plb_free(p->message);
-    plb_free(p->meeting);
-    plb_free(p->met);
-    plb_free(p->runnable);
-    plb_free(p->queued);
+    PLB_FREE(p->rank, p->message, p->meeting, p->met, p->runnable, p->queued);
 }
 
 int plb_path_lengths(const plb_streams_t *streams, const plb_pairing_t *pairing,
@@ -422,24 +409,16 @@ int plb_path_lengths(const plb_streams_t *streams, const plb_pairing_t *pairing,
     return ret;
 }
 
-/* --- what the path consists of
- * ------------------------------------------------------------------- */
+/* --- what the path consists of --------------------------------------------------------------- */
 
 int plb_path_walk(const plb_streams_t *streams, plb_path_hop_t *const *hop, int32_t rank,
                   plb_stretch_t **out, int64_t *n, plb_err_t *err)
 {
-    int64_t room = 64, at = streams->n[rank] - 1, found = 0;
-    plb_stretch_t *list = plb_malloc((size_t)room, sizeof *list);
-    while (list != NULL && at >= 0) {
-        if (found == room) {
-            plb_stretch_t *more = plb_realloc(list, (size_t)(room *= 2), sizeof *list);
-            if (more == NULL) {
-                plb_free(list);
-            }
-            if ((list = more) == NULL) {
-                break;
-            }
-        }
+    int ret = PLB_OK;
+    int64_t room = 0, at = streams->n[rank] - 1, found = 0;
+    plb_stretch_t *list = NULL;
+    while (at >= 0) {
+        PLB_GROW(list, room, found + 1);
         plb_stretch_t *s = &list[found++];
         *s = (plb_stretch_t){.rank = rank, .last = at};
         /* An operation that the path enters by a message does not count its own time before. */
@@ -454,10 +433,6 @@ int plb_path_walk(const plb_streams_t *streams, plb_path_hop_t *const *hop, int3
             at = from.op;
         }
     }
-    if (list == NULL) {
-        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %" PRId64 " stretches of the path",
-                        room);
-    }
     for (int64_t i = 0; i < found / 2; i++) {
         const plb_stretch_t swap = list[i];
         list[i] = list[found - 1 - i];
@@ -465,7 +440,11 @@ int plb_path_walk(const plb_streams_t *streams, plb_path_hop_t *const *hop, int3
     }
     *out = list;
     *n = found;
-    return PLB_OK;
+out:
+    if (ret != PLB_OK) {
+        plb_free(list);
+    }
+    return ret;
 }
 
 /* Time of a rank's stretches, by the innermost procedure. */
@@ -523,8 +502,6 @@ int plb_path_shares(const plb_streams_t *streams, const plb_stretch_t *stretch, 
                     start[r + 1] - start[r], n_procedures, by_procedure, stack, room, err);
     }
 out:
-    plb_free(mine);
-    plb_free(start);
-    plb_free(stack);
+    PLB_FREE(mine, start, stack);
     return ret;
 }

@@ -23,7 +23,7 @@
 
 #include <stdbool.h>
 
-#include "whatif/simulator/pairing.h"
+#include "whatif/pairing.h"
 
 typedef enum plb_path_change {
     PLB_PATH_NOTHING,

@@ -17,19 +17,17 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``pylb completion``."""
+    """Declare the command's arguments."""
     parser.add_argument("shell", choices=["bash", "zsh", "fish", "tcsh"])
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the script, made from the parser itself."""
+    """Print the script, made from the parser of the whole command line."""
     shtab = optional.require("shtab")
-    from pylb.cli.main import build_parser
-
     if args.shell not in shtab.SUPPORTED_SHELLS:
         raise DomainError(
             f"shell is {args.shell!r}: shtab {shtab.__version__} has "
             f"{', '.join(shtab.SUPPORTED_SHELLS)}; pip install -U shtab"
         )
-    print(shtab.complete(build_parser(), shell=args.shell))
+    print(shtab.complete(args.parser, shell=args.shell))
     return 0

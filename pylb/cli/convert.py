@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from pathlib import Path
 
-from pylb.cli import runs
+from pylb.cli import common
+from pylb.console import count
 from pylb.errors import DomainError
 from pylb.io import h5
 from pylb.replay.run_record import RunRecord
@@ -21,33 +20,33 @@ EXAMPLES = """\
   pylb convert run.h5 run.json               (a Chrome trace, for ui.perfetto.dev)
   pylb convert run.h5 tables/ --to csv
 
-What is written goes by the target's suffix (.h5, .hdf5: a run record; .json: a Chrome trace) or by
---to.  Receipts go into a run record alone.
+The format is that of --to, else of the target's suffix (.h5, .hdf5: run record; .json: Chrome
+trace).  Only a run record keeps the receipts.
 """
 
 FORMATS = {"h5": "run record", "vt": "LBDatafile", "chrome": "Chrome trace", "csv": "tables"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``pylb convert``."""
-    runs.add_run(parser)
+    """Declare the command's arguments."""
+    common.add_run(parser)
     parser.add_argument("target", metavar="TARGET", help="file or folder to write")
     parser.add_argument("--to", choices=FORMATS, help="default: by the target's suffix")
     parser.add_argument("--compress", action="store_true", help="vt's files with Brotli")
-    parser.add_argument("--json", action="store_true", help="print what was written as JSON")
+    common.add_json(parser, "print the names of the written files as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, write, say what was written."""
+    """Convert the run, and print the names of the written files."""
     kind = args.to or _kind(args.target)
     if args.compress and kind != "vt":
         raise DomainError(f"--compress: expected with --to vt, and this writes {FORMATS[kind]}")
-    found = runs.read(args.run, args.stem)
+    found = common.read(args)
     written = [str(path) for path in _write(found, Path(args.target), kind, args)]
     if args.json:
-        print(json.dumps({"format": kind, "written": written}, indent=2))
+        common.print_json({"format": kind, "written": written})
     else:
-        print(f"pylb: wrote {len(written)} file{'s' * (len(written) != 1)}", file=sys.stderr)
+        common.note(f"wrote {count(len(written), 'file')}")
         print("\n".join(written))
     return 0
 
@@ -68,7 +67,7 @@ def _write(
     found: RunRecord | Trace, target: Path, kind: str, args: argparse.Namespace
 ) -> list[Path]:
     if kind == "vt":
-        return runs.trace_of(found).write(target, compress=args.compress)
+        return common.trace_of(found).write(target, compress=args.compress)
     if kind == "h5":
         h5.write(RunRecord.of(found) if isinstance(found, Trace) else found, target)
         return [target]

@@ -1,20 +1,18 @@
-"""``pylb demo``: a small program that balances itself on virtual ranks, without MPI."""
+"""``pylb demo``: run a small program that balances itself on virtual ranks, without MPI."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
+import math
 import tempfile
 from pathlib import Path
 
 from pylb import console
-from pylb.decide.receipts import Receipt
+from pylb.cli import common
 from pylb.replay.run_record import RunRecord
 from pylb.run import demo
-from pylb.show.plain import plain
 
-HELP = "run a small program that balances itself on virtual ranks, and show what that gave"
+HELP = "run a small program that balances itself on virtual ranks, and show what it gains"
 EXAMPLES = """\
   pylb demo
   pylb demo --save run.h5 --html run.html    (a run to look at: pylb report run.h5, pylb.explore)
@@ -24,40 +22,34 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``pylb demo``."""
-    parser.add_argument("--ranks", type=int, default=8, help="virtual ranks (default: 8)")
-    parser.add_argument("--objects", type=int, default=128, help="default: 128")
-    parser.add_argument("--iterations", type=int, default=200, help="default: 200")
-    parser.add_argument("--strategy", default="auto", help="default: auto")
-    parser.add_argument("--every", type=int, help="balance every so many iterations")
-    parser.add_argument("--trigger", help="when to balance, by name (default: auto)")
-    parser.add_argument("--save", metavar="FILE", help="write the run record, .h5")
-    parser.add_argument("--html", metavar="FILE", help="write the report, a page")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    """Declare the command's arguments."""
+    add = parser.add_argument
+    add("--ranks", type=int, default=8, help="virtual ranks (default: 8)")
+    add("--objects", type=int, default=128, help="default: 128")
+    add("--iterations", type=int, default=200, help="default: 200")
+    add("--strategy", default="auto", help="default: auto")
+    add("--every", type=int, help="iterations from one LB step to the next")
+    add("--trigger", help="when to rebalance, by name (default: auto)")
+    add("--save", metavar="FILE", help="write the run record, .h5")
+    add("--html", metavar="FILE", help="write the report, a page")
+    common.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run it, and compare it with what it would have been without balancing."""
+    """Run the program, and compare it with a run without rebalancing."""
     when = {} if args.every is None else {"every": args.every}
     if args.trigger is not None:
         when["trigger"] = args.trigger
     with tempfile.TemporaryDirectory() as folder:
         save = Path(args.save) if args.save else Path(folder, "run.h5")
-        report = demo.run(
-            args.ranks,
-            args.objects,
-            args.iterations,
-            save=save,
-            report=args.html,
-            strategy=args.strategy,
-            **when,
-        )
+        size = (args.ranks, args.objects, args.iterations)
+        report = demo.run(*size, save=save, report=args.html, strategy=args.strategy, **when)
         trace = RunRecord.read(save).trace
     for path in filter(None, (args.save, args.html)):
-        print(f"pylb: wrote {path}", file=sys.stderr)
+        common.note(f"wrote {path}")
     alone = trace.replay("unbalanced").time
     if args.json:
-        print(json.dumps(plain({**report.to_dict(), "unbalanced": alone}), indent=2))
+        common.print_json({**report.to_dict(), "unbalanced": alone})
         return 0
     moved = report.iteration_seconds + report.balancing_seconds
     rows = [
@@ -69,11 +61,8 @@ def run(args: argparse.Namespace) -> int:
         "hot spot travels through them"
     )
     console.show(["", "seconds", "speed-up", "LBs", "migrations"], rows, title=title)
-    best = max(report.history.balancings, key=_gain, default=None)
+    steps = report.history.balancings
+    best = max(steps, key=lambda r: 0.0 if math.isnan(r.gain) else r.gain, default=None)
     if best is not None:
-        print(f"\nThe balancing that saved most:\n{best.explain()}")
+        print(f"\nThe LB step that saved most:\n{best.explain()}")
     return 0
-
-
-def _gain(receipt: Receipt) -> float:
-    return receipt.gain if receipt.gain == receipt.gain else 0.0

@@ -1,14 +1,13 @@
-"""``pylb info``: what is here, and how what is missing comes."""
+"""``pylb info``: what is installed, and how to get what is missing."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from importlib.util import find_spec
 from typing import Any
 
 from pylb import console
+from pylb.cli import common
 from pylb.cli.installed import gather
 
 HELP = "show versions, compiler, SIMD level, MPI and optional parts"
@@ -19,8 +18,8 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``pylb info``."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    """Declare the command's arguments."""
+    common.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -28,11 +27,10 @@ def run(args: argparse.Namespace) -> int:
     if find_spec("mpi4py") is not None:
         import mpi4py
 
-        mpi4py.rc.initialize = False  # asking for versions starts no MPI
+        mpi4py.rc.initialize = False  # asking for versions must not start MPI
     found = gather()
     if args.json:
-        json.dump(found, sys.stdout, indent=2)
-        print()
+        common.print_json(found)
     else:
         console.show(["", ""], _head(found))
         print()
@@ -55,9 +53,5 @@ def _head(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _row(part: dict[str, str | None]) -> tuple[str | None, str | None, str | None]:
-    missing = part["version"] is None
-    return (
-        part["name"],
-        part["version"] or part["problem"] or "missing",
-        part["command"] if missing else "",
-    )
+    found = part["version"] or part["problem"] or "missing"
+    return part["name"], found, part["command"] if part["version"] is None else ""

@@ -1,4 +1,4 @@
-"""What this pylb was built with and what it finds."""
+"""What this pylb was built with, and what it finds at run time."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def gather() -> dict[str, Any]:
     Returns
     -------
     dict
-        ``version``, ``compiler``, ``simd`` (``cpu``: what the processor offers and run-time
-        dispatch takes; ``compiled``: what the whole core was compiled for), ``python``, ``numpy``,
-        ``mpi`` (``pylb`` and ``mpi4py``: library strings or None; ``agree``: None unless both are
-        there) and ``parts``: for each optional part ``name``, ``version`` (None: missing or
-        broken), ``problem`` (what loading it said) and ``command``, the one that brings it.
+        ``version``, ``compiler``, ``simd`` (``cpu``: what the processor offers, which is what runs;
+        ``compiled``: what the whole core was compiled for), ``python``, ``numpy``, ``mpi``
+        (``pylb`` and ``mpi4py``: library strings or None; ``agree``: None unless both are there)
+        and ``parts``: for each optional part ``name``, ``version`` (None: missing or broken),
+        ``problem`` (the error of loading it) and ``command``, which installs it.
     """
     return {
         "version": __version__,
@@ -42,7 +42,7 @@ def _state(part: OptionalPart) -> dict[str, str | None]:
     try:
         version = part.find()
     except ModuleNotFoundError:
-        pass  # plainly absent: the command says it all
+        pass  # absent: the command is all that a user needs
     except (ImportError, OSError) as error:
         problem = str(error)
     return {"name": part.name, "version": version, "problem": problem, "command": part.command}
@@ -50,7 +50,7 @@ def _state(part: OptionalPart) -> dict[str, str | None]:
 
 def _mpi() -> dict[str, str | bool | None]:
     strings: dict[str, str | None] = {"pylb": None, "mpi4py": None}
-    with suppress(ImportError):  # `parts` has the reason
+    with suppress(ImportError):  # `parts` gives the reason
         strings["pylb"] = first_line(import_module("pylb._mpi").library_version())
     with suppress(ImportError):
         strings["mpi4py"] = first_line(import_module("mpi4py.MPI").Get_library_version())

@@ -1,8 +1,8 @@
 """The command ``pylb``: its subcommands, its errors, its exit codes.
 
 A subcommand is a module of this package with `HELP`, `EXAMPLES`, `add_arguments(parser)` and
-`run(args) -> exit code`, listed in `COMMANDS`.  Only data goes to standard output; an error is one
-line on standard error.
+`run(args) -> exit code`.  Only data goes to standard output; an error is one line on standard
+error.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import Protocol
 
 from pylb._version import __version__
 from pylb.cli import (
@@ -33,9 +32,9 @@ from pylb.cli import (
 from pylb.errors import PylbError
 
 EXAMPLES = """\
-  pylb info                                  (what is here, and what brings the rest)
-  pylb demo --save run.h5                    (a program that balances itself, and its record)
-  pylb report run.h5                         (the record as a page)
+  pylb info                                  (what is installed, and how to get the rest)
+  pylb demo --save run.h5                    (run a program that balances itself; record it)
+  pylb report run.h5                         (show the record as a page)
   pylb replay run.h5 --strategy GreedyLB,RefineLB --every 5
   pylb replay --help                         (each command has its own examples)"""
 USAGE_ERROR = 2
@@ -43,21 +42,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells give it
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 
-class Command(Protocol):
-    """What a module of this package offers."""
-
-    __name__: str
-    HELP: str
-    EXAMPLES: str
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the command's own arguments."""
-
-    def run(self, args: argparse.Namespace) -> int:
-        """Do the work and return the exit code."""
-
-
-COMMANDS: tuple[Command, ...] = (
+COMMANDS = (
     info,
     demo,
     replay,
@@ -76,12 +61,12 @@ COMMANDS: tuple[Command, ...] = (
 
 
 def _help(prog: str) -> argparse.HelpFormatter:
-    """Examples as they are written; words and what they mean on one line."""
+    """Keep the lines of the examples; an option and its help share a line."""
     return argparse.RawDescriptionHelpFormatter(prog, max_help_position=28)
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
+    """Make the parser of the whole command line."""
     parser = argparse.ArgumentParser(
         prog="pylb",
         description="Dynamic load balancing for iterative parallel programs.",
@@ -99,7 +84,7 @@ def build_parser() -> argparse.ArgumentParser:
             formatter_class=_help,
         )
         command.add_arguments(sub)
-        sub.set_defaults(execute=command.run)
+        sub.set_defaults(execute=command.run, parser=parser)
     return parser
 
 
@@ -110,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = args.execute(args)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output is gone; nor may the interpreter's last flush complain.
+        # The reader of the output is gone; the interpreter's last flush must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except KeyboardInterrupt:

@@ -1,14 +1,12 @@
-"""``pylb partition``: a graph, hypergraph or point set from a file into parts."""
+"""``pylb partition``: divide a graph, a hypergraph or points from a file into parts."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-import warnings
 from typing import Any
 
 from pylb import console
+from pylb.cli import common
 from pylb.errors import PylbError
 from pylb.partition import METHODS, files, partition
 from pylb.partition.methods import APPROACHES
@@ -30,68 +28,60 @@ shares)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``pylb partition``."""
-    parser.add_argument("file", metavar="FILE", help="what is divided")
-    parser.add_argument("--parts", type=int, default=2, metavar="K", help="default: 2")
-    parser.add_argument(
+    """Declare the command's arguments."""
+    add = parser.add_argument
+    add("file", metavar="FILE", help="what to divide")
+    add("--parts", type=int, default=2, metavar="K", help="default: 2")
+    add(
         "--method",
         metavar="A,B,...",
-        help=f"of {', '.join(METHODS)}; of several the one of least volume is written",
+        help=f"some of {', '.join(METHODS)}; --out gets the result of least volume",
     )
-    parser.add_argument("--coords", metavar="FILE.npy", help="positions, for rcb, rib and hsfc")
-    parser.add_argument("--old", metavar="FILE", help="present parts, one a line or .npy")
-    parser.add_argument("--approach", choices=APPROACHES, help="default: as --old is there")
-    parser.add_argument("--ratio", type=float, default=1.0, help="communications a migration")
-    parser.add_argument("--imbalance", type=float, default=1.03, help="default: %(default)s")
-    parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
-    parser.add_argument("--symmetrize", action="store_true", help="add edges' other directions")
-    parser.add_argument(
+    add("--coords", metavar="FILE.npy", help="positions, for rcb, rib, hsfc")
+    add("--old", metavar="FILE", help="present parts: one a line, or .npy")
+    add("--approach", choices=APPROACHES, help="default: depends on --old")
+    add(
+        "--ratio",
+        type=float,
+        default=1.0,
+        help="halo exchanges between two repartitions (default: 1)",
+    )
+    add("--imbalance", type=float, default=1.03, help="default: %(default)s")
+    add("--seed", type=int, default=0, help="default: %(default)s")
+    add("--symmetrize", action="store_true", help="add the missing direction of edges")
+    add(
         "-P",
         dest="params",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a parameter of the library's own, by its name there",
+        help="a parameter of the library, by its name there",
     )
-    parser.add_argument("--out", metavar="FILE", help="write the parts, one a line or .npy")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add("--out", metavar="FILE", help="write the parts: one a line, or .npy")
+    common.add_json(parser, "print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Divide by every method asked for, and print what each is worth."""
+    """Divide by every requested method, and print the quality of each result."""
     given = files.read(args.file)
     if args.coords is not None:
         given |= files.read(args.coords)
     if args.old is not None:
         given["old"] = files.read_parts(args.old)
-    options = {
-        "parts": args.parts,
-        "approach": args.approach,
-        "migration_ratio": args.ratio,
-        "imbalance": args.imbalance,
-        "seed": args.seed,
-        "symmetrize": args.symmetrize,
-        **dict(_pair(word) for word in args.params),
-    }
-    methods = [None] if args.method is None else args.method.split(",")
-    made = [_ask(method, given | options) for method in methods]
+    same = ("parts", "approach", "imbalance", "seed", "symmetrize")
+    given |= {name: getattr(args, name) for name in same} | {"migration_ratio": args.ratio}
+    given |= dict(_pair(word) for word in args.params)
+    made = []
+    for method in [None] if args.method is None else args.method.split(","):
+        with common.noting_warnings():
+            made.append(partition(method=method, **given))
     if args.out is not None:
         files.write(args.out, min(made, key=_worth).part)
     if args.json:
-        print(json.dumps([_dict(args.file, out) for out in made], indent=1, allow_nan=False))
+        common.print_json([_dict(args.file, out) for out in made])
     else:
         _show(args.file, made)
     return 0
-
-
-def _ask(method: str | None, given: dict[str, Any]) -> Partition:
-    """A partition; warnings go to standard error."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        out = partition(method=method, **given)
-    for warning in caught:
-        print(f"pylb: {warning.message}", file=sys.stderr)
-    return out
 
 
 def _pair(word: str) -> tuple[str, str]:
@@ -117,7 +107,7 @@ def _dict(file: str, out: Partition) -> dict[str, Any]:
         "max_over_mean": out.max_over_mean,
         "migrations": out.migrations,
         "evaluation": out.evaluation.to_dict(),
-        "part": out.part.tolist(),
+        "part": out.part,
     }
 
 

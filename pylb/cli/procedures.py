@@ -1,14 +1,12 @@
-"""``pylb procedures``: a recorded program's critical path, and its procedures elsewhere."""
+"""``pylb procedures``: a recorded program's critical path, and its procedures on other ranks."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-import warnings
 from typing import Any
 
 from pylb import console
+from pylb.cli import common
 from pylb.whatif.factors import CriticalPath, Procedures, critical_path, procedures
 from pylb.whatif.recorder.recording import Recording
 
@@ -18,36 +16,33 @@ EXAMPLES = """\
   pylb procedures run --from 0 --to 2
   pylb procedures run --json
 
-columns: processor seconds in the procedure; the run's critical path if it ran where its messages
-go (procedure load balancing factor), and if it took no time (critical path zeroing)
+columns: processor seconds in the procedure, the run's critical path if the procedure ran where its
+messages go (procedure load balancing factor), and if it took no time (critical path zeroing)
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``pylb procedures``."""
+    """Declare the command's arguments."""
     add = parser.add_argument
     add("recording", metavar="RUN", help="file that pylb record wrote")
-    add("--from", dest="source", type=int, metavar="RANK", help="only what this rank runs")
-    add("--to", dest="target", type=int, metavar="RANK", help="only to this rank")
+    add("--from", dest="source", type=int, metavar="RANK", help="only procedures of this rank")
+    add("--to", dest="target", type=int, metavar="RANK", help="only moves to this rank")
     add("--alpha", type=float, default=0.0, help="seconds of a message (default: %(default)s)")
     add("--beta", type=float, default=0.0, help="seconds of a byte (default: %(default)s)")
-    add("--json", action="store_true", help="print one JSON object")
+    common.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the path's shares, then each procedure; doubts go to standard error."""
+    """Print each rank's share of the critical path, then each procedure."""
     recording = Recording.read(args.recording)
     network = (args.alpha, args.beta)
     path = critical_path(recording, network=network)
     told = Procedures([])
     if recording.procedures:
-        with warnings.catch_warnings(record=True) as doubts:
-            warnings.simplefilter("always")
+        with common.noting_warnings():
             told = procedures(recording, source=args.source, target=args.target, network=network)
-        for doubt in doubts:
-            print(f"pylb procedures: {doubt.message}", file=sys.stderr)
     if args.json:
-        print(json.dumps(as_json(path, told)))
+        common.print_json(_as_json(path, told))
         return 0
     console.show(
         ["rank", "path s", "share", "ends s"],
@@ -64,14 +59,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def as_json(path: CriticalPath, told: Procedures) -> dict[str, Any]:
+def _as_json(path: CriticalPath, told: Procedures) -> dict[str, Any]:
     """What ``--json`` prints."""
     return {
         "critical_path": path.time,
-        "by_rank": path.by_rank.tolist(),
+        "by_rank": path.by_rank,
         "by_procedure": path.by_procedure,
         "procedures": [
-            {"name": p.name, "seconds": p.seconds, "moved": p.moved, "zeroed": p.zeroed}
+            {name: getattr(p, name) for name in ("name", "seconds", "moved", "zeroed")}
             for p in told
         ],
     }

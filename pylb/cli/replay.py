@@ -1,16 +1,14 @@
-"""``pylb replay``: a recorded run under other placements."""
+"""``pylb replay``: replay a recorded run under other placements."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 from pylb import console
-from pylb.cli import runs
+from pylb.cli import common
 from pylb.place.registry import Strategy
 from pylb.replay.replayed import BASELINES, Replay
 from pylb.replay.trace import Trace
@@ -23,17 +21,17 @@ EXAMPLES = """\
   pylb replay run/ --trigger metabalancer --cost 0.2 --json
   pylb replay run/ --strategy mine.py:my_strategy --foresight
 
-strategies are also auto, which chooses for each balancing, and by default when; unbalanced, every
-object where it began; none, every object where it was recorded, with the run's own balancings
+more strategies: auto chooses one for each LB step and, by default, when to take it; unbalanced
+leaves every object where it began; none repeats the recorded placements and LB steps
 
-columns: seconds of the phases and of the balancings (LB), speed-up of both together over the
-unbalanced run, mean max/mean of the phases, mean max/mean that the strategy reached on the
-loads it saw (placed), balancings, objects and bytes moved
+columns: seconds of the phases and of the LB steps, speed-up of both together over the unbalanced
+run, mean max/mean of the phases, mean max/mean that the strategy reached for the loads it was given
+(placed), number of LB steps, objects and bytes moved
 """
 
 ONE_PHASE = (
-    "pylb: the run has one phase, and a balancing at its end has nothing to act on; --foresight "
-    "shows what a placement for its own loads gives"
+    "the run has one phase, and an LB step at its end has no effect; --foresight shows what a "
+    "placement for its own loads gives"
 )
 
 WORDS = ("auto", *BASELINES)
@@ -52,44 +50,42 @@ COLUMNS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``pylb replay``."""
-    runs.add_run(parser)
-    parser.add_argument(
+    """Declare the command's arguments."""
+    common.add_run(parser)
+    add = parser.add_argument
+    add(
         "--strategy",
         default="unbalanced,auto,GreedyLB,RefineLB",
         metavar="A,B,...",
         help="names, or file.py:function for one of your own (default: %(default)s)",
     )
-    parser.add_argument(
+    add(
         "--every",
         metavar="N,M,...",
-        type=runs.counts,
-        help="phases from one balancing to the next (default: 1, unless --trigger is given; for "
-        "strategy auto its own trigger)",
+        type=common.counts,
+        help="phases from one LB step to the next (default: 1; with --trigger, and for strategy "
+        "auto, the trigger decides)",
     )
-    parser.add_argument("--trigger", metavar="A,B,...", type=runs.words, help="triggers by name")
-    parser.add_argument(
+    add("--trigger", metavar="A,B,...", type=common.words, help="triggers by name")
+    add(
         "--foresight",
         action="store_true",
-        help="balance at the start of a phase with its own loads, as with a perfect prediction",
+        help="rebalance before each phase for its own loads: a perfect prediction",
     )
-    parser.add_argument(
-        "--cost", type=float, help="seconds of each balancing (default: as measured, or modelled)"
-    )
-    parser.add_argument("--alpha", type=float, default=0.0, help="seconds per message (default: 0)")
-    parser.add_argument("--beta", type=float, default=0.0, help="seconds per byte (default: 0)")
-    parser.add_argument("--seed", type=int, default=0, help="for strategies that draw numbers")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add("--cost", type=float, help="seconds of each LB step (default: as measured, or modelled)")
+    add("--alpha", type=float, default=0.0, help="seconds per message (default: 0)")
+    add("--beta", type=float, default=0.0, help="seconds per byte (default: 0)")
+    add("--seed", type=int, default=0, help="for strategies that draw numbers")
+    common.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Replay the run under every strategy and trigger asked for, one row each."""
-    strategies = [
-        word if word in WORDS else runs.strategy(word) for word in runs.words(args.strategy)
-    ]
-    trace = runs.trace_of(runs.read(args.run, args.stem))
+    """Replay the run under each requested strategy and trigger, one row each."""
+    names = common.words(args.strategy)
+    strategies = [name if name in WORDS else common.strategy(name) for name in names]
+    trace = common.trace_of(common.read(args))
     if trace.n_phases == 1 and not args.foresight:
-        print(ONE_PHASE, file=sys.stderr)
+        common.note(ONE_PHASE)
     options = {name: getattr(args, name) for name in ("alpha", "beta", "cost", "foresight", "seed")}
     rows = list(_rows(trace, strategies, args, options))
     if args.json:
@@ -100,13 +96,11 @@ def run(args: argparse.Namespace) -> int:
             "n_objects": trace.n_entities,
             "options": options,
         }
-        print(json.dumps(head | {"rows": rows}, indent=2, allow_nan=False))
+        common.print_json(head | {"rows": rows})
     else:
-        phases = "1 phase" if trace.n_phases == 1 else f"{trace.n_phases} phases"
-        title = f"{args.run}: {phases} on {trace.n_ranks} ranks"
-        console.show(
-            list(COLUMNS.values()), [[row[k] for k in COLUMNS] for row in rows], title=title
-        )
+        title = f"{args.run}: {console.count(trace.n_phases, 'phase')} on {trace.n_ranks} ranks"
+        cells = [[row[k] for k in COLUMNS] for row in rows]
+        console.show(list(COLUMNS.values()), cells, title=title)
     return 0
 
 
@@ -142,7 +136,7 @@ def _mean(values: Any) -> float | None:
 
 
 def _whens(args: argparse.Namespace, strategy: str | Strategy) -> list[dict[str, Any]]:
-    """When to balance, as often as it was asked; the baselines never do."""
+    """When to rebalance, one replay each; the baselines never do."""
     if strategy in BASELINES or (strategy == "auto" and not (args.every or args.trigger)):
         return [{}]
     every = args.every or ([] if args.trigger else [1])

@@ -1,20 +1,18 @@
-"""``pylb report``: a run as one page, as figures, as tables, as a timeline."""
+"""``pylb report``: show a run as a page, as figures, as tables, as a timeline."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from pylb import console
-from pylb.cli import runs
+from pylb.cli import common
 from pylb.errors import DomainError
 from pylb.show import course, efficiency, page, tables, timeline
-from pylb.show.plain import plain
 
-HELP = "show a recorded run: a page to look around in, efficiencies, tables, a timeline"
+HELP = "show a recorded run: an interactive page, efficiencies, tables, a timeline"
 EXAMPLES = """\
   pylb report run.h5                         (writes run.html)
   pylb report run.h5 --html page.html --title 'Monday, 64 nodes'
@@ -27,45 +25,41 @@ A run file that was cut short is shown up to its last complete iteration.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``pylb report``."""
-    runs.add_run(parser)
-    parser.add_argument("--html", metavar="FILE", help="the page (default: beside the run)")
-    parser.add_argument("--csv", metavar="FOLDER", help="tables of comma-separated values")
-    parser.add_argument("--chrome", metavar="FILE", help="a Chrome trace, for Perfetto")
-    parser.add_argument("--json", action="store_true", help="print efficiencies, as TALP's JSON")
-    parser.add_argument("--title", help="of the page (default: the file's name)")
-    parser.add_argument("--names", metavar="FILE", help='JSON: {"KEY": "name of the object", ...}')
-    parser.add_argument("--strategy", help="show the run replayed with this strategy")
-    parser.add_argument("--every", type=int, help="of the replay: balance every so many iterations")
-    parser.add_argument("--trigger", help="of the replay: by name (default: auto)")
+    """Declare the command's arguments."""
+    common.add_run(parser)
+    add = parser.add_argument
+    add("--html", metavar="FILE", help="the page (default: the run's name, in this folder)")
+    add("--csv", metavar="FOLDER", help="tables of comma-separated values")
+    add("--chrome", metavar="FILE", help="a Chrome trace, for Perfetto")
+    common.add_json(parser, "print efficiencies, as TALP's JSON")
+    add("--title", help="of the page (default: the file's name)")
+    add("--names", metavar="FILE", help='JSON: {"KEY": "name of the object", ...}')
+    add("--strategy", help="show the run replayed with this strategy")
+    add("--every", type=int, help="for the replay: iterations from one LB step to the next")
+    add("--trigger", help="for the replay: by name (default: auto)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write what was asked for; efficiencies go to standard output."""
-    found: Any = runs.read(args.run, args.stem)
+    """Write the requested files; print the efficiencies."""
+    found: Any = common.read(args)
     if args.strategy:
         when = {"every": args.every} if args.every else {"trigger": args.trigger or "auto"}
-        strategy = runs.strategy(args.strategy)
-        found = runs.trace_of(found).replay(strategy, **({} if strategy.name == "none" else when))
+        strategy = common.strategy(args.strategy)
+        found = common.trace_of(found).replay(strategy, **({} if strategy.name == "none" else when))
     title = args.title or Path(args.run).resolve().name
     shown = course.of(found, title=title, names=_names(args.names))
     written = [] if args.csv is None else tables.write(shown, args.csv)
     if args.chrome is not None:
         written.append(timeline.write(shown, args.chrome))
     if args.html is not None or not (written or args.json):
-        written.append(page.write(shown, args.html or f"{_stem(args.run)}.html"))
+        written.append(page.write(shown, args.html or f"{Path(args.run).resolve().stem}.html"))
     for path in written:
-        print(f"pylb: wrote {path}", file=sys.stderr)
+        common.note(f"wrote {path}")
     if args.json:
-        print(json.dumps(plain(efficiency.talp(shown)), indent=2, allow_nan=False))
+        common.print_json(efficiency.talp(shown))
     else:
         _show(efficiency.regions(shown))
     return 0
-
-
-def _stem(run: str) -> str:
-    """Where the page goes by default: into the present folder, under the run's name."""
-    return Path(run).resolve().stem
 
 
 def _names(path: str | None) -> dict[int, str]:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
 from pylb import console
-from pylb.cli import runs
+from pylb.cli import common
 from pylb.decide.trigger import triggers
-from pylb.replay.optima import Optimum
-from pylb.replay.trace import Trace
-from pylb.show.plain import plain
 
 HELP = "list the triggers, or compare them on a recorded run with the best schedule found"
 EXAMPLES = """\
@@ -19,45 +15,35 @@ EXAMPLES = """\
   pylb triggers run/ --strategy GreedyLB --cost 0.05
   pylb triggers run.h5 --trigger auto,boulmier,metabalancer --json
 
-columns: seconds of the whole run, how much longer than under the best schedule found (regret),
-speed-up over the recorded placement, balancings
+columns: seconds of the whole run, how much longer that is than the best schedule found (regret),
+speed-up over the recorded placement, number of LB steps
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``pylb triggers``."""
-    runs.add_run(parser, optional=True)
-    parser.add_argument(
-        "--trigger", metavar="A,B,...", type=runs.words, help="only these (default: all)"
-    )
-    runs.add_strategy_and_cost(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    """Declare the command's arguments."""
+    common.add_run(parser, optional=True)
+    only = "only these (default: all)"
+    parser.add_argument("--trigger", metavar="A,B,...", type=common.words, help=only)
+    common.add_strategy_and_cost(parser)
+    common.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the table, or replay the run under each trigger."""
+    """List the triggers, or replay the run under each of them."""
     if args.run is None:
         return _list(args.json)
-    trace, strategy, cost, best, recorded = runs.asked(args)
-    names = args.trigger or sorted(triggers())
-    rows = [_row(trace, strategy, name, cost, best, recorded) for name in names]
+    found = common.Schedule.of(args)
+    rows = [_row(found, name) for name in args.trigger or sorted(triggers())]
     rows.sort(key=lambda row: row["time"])
+    best = found.best
     if args.json:
-        head = {
-            "run": args.run,
-            "strategy": strategy.name,
-            "cost": cost,
-            "optimum": best.time,
-            "bound": best.bound,
-            "exact": best.exact,
-            "recorded": recorded,
-        }
-        print(json.dumps(plain(head | {"rows": rows}), indent=2, allow_nan=False))
+        common.print_json({**found.to_dict(args.run), "optimum": best.time, "rows": rows})
     else:
         title = (
-            f"{args.run}: {strategy.name}, {cost:.4g} s a balancing; best schedule "
-            f"{'' if best.exact else 'found '}{best.time:.4g} s with {len(best.iterations)} "
-            f"balancings, bound {best.bound:.4g} s, recorded {recorded:.4g} s"
+            f"{args.run}: {found.strategy.name}, {found.cost:.4g} s an LB step; best schedule "
+            f"{'' if best.exact else 'found '}{best.time:.4g} s with {len(best.iterations)} LB "
+            f"steps, bound {best.bound:.4g} s, recorded {found.recorded:.4g} s"
         )
         cells = [
             [r["trigger"], r["time"], f"{100 * r['regret']:.2f}%", r["speedup"], r["balancings"]]
@@ -67,15 +53,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _row(
-    trace: Trace, strategy: Any, name: str, cost: float, best: Optimum, recorded: float
-) -> dict[str, Any]:
-    replay = trace.replay(strategy, trigger=name, cost=cost)
+def _row(found: common.Schedule, name: str) -> dict[str, Any]:
+    replay = found.trace.replay(found.strategy, trigger=name, cost=found.cost)
     return {
         "trigger": name,
         "time": replay.time,
-        "regret": replay.regret(best),
-        "speedup": recorded / replay.time if replay.time > 0 else 1.0,
+        "regret": replay.regret(found.best),
+        "speedup": found.speedup(replay.time),
         "balancings": len(replay.balanced_after),
         "balanced_after": replay.balanced_after,
     }
@@ -86,14 +70,12 @@ def _list(as_json: bool) -> int:
     if as_json:
         rows = [
             {
-                "name": kind.name,
-                "help": kind.help,
-                "source": kind.source,
+                **{name: getattr(kind, name) for name in ("name", "help", "source")},
                 "params": [param._asdict() for param in kind.params],
             }
             for kind in kinds
         ]
-        print(json.dumps(plain({"triggers": rows}), indent=2, allow_nan=False))
+        common.print_json({"triggers": rows})
     else:
         console.show(["trigger", "when", "source"], [(k.name, k.help, k.source) for k in kinds])
     return 0

@@ -1,9 +1,8 @@
-"""``pylb watch``: a run while its program writes it."""
+"""``pylb watch``: show a run while its program writes it."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -11,29 +10,28 @@ from collections.abc import Iterator
 from typing import Any
 
 from pylb import console, optional
+from pylb.cli import common
 from pylb.errors import DomainError, FormatError
 from pylb.replay.run_record import RunRecord
 from pylb.show import course, live
-from pylb.show.plain import plain
 
 HELP = "watch a run while its program writes it (Balancer(record='run.h5'))"
 EXAMPLES = """\
   pylb watch run.h5
-  pylb watch run.h5 --once                   (how it stands, and no more)
-  pylb watch run.h5 --json --interval 5      (a line of JSON whenever there is news)
+  pylb watch run.h5 --once                   (the present state, once)
+  pylb watch run.h5 --json --interval 5      (a line of JSON whenever the file changes)
 
-Ctrl-C ends it.  The program writes every 64 iterations, or once a second of them.
+Ctrl-C ends it.  The program writes every 64 iterations, or after a second of iterations.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``pylb watch``."""
-    parser.add_argument("run", metavar="FILE", help="the file that the program records into")
-    parser.add_argument(
-        "--interval", type=float, default=1.0, help="seconds between two looks (default: 1)"
-    )
-    parser.add_argument("--once", action="store_true", help="show how the run stands, and end")
-    parser.add_argument("--json", action="store_true", help="print JSON, an object a line")
+    """Declare the command's arguments."""
+    add = parser.add_argument
+    add("run", metavar="FILE", help="the file that the program records into")
+    add("--interval", type=float, default=1.0, help="seconds between two looks (default: 1)")
+    add("--once", action="store_true", help="show the present state, and end")
+    common.add_json(parser, "print JSON, one object a line")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         if args.json:
             for now in _news(args):
-                print(json.dumps(plain(now)), flush=True)
+                print(console.json_text(now), flush=True)
         elif args.once or not sys.stdout.isatty():
             for now in _news(args):
                 _print(now)
@@ -56,8 +54,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _news(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """How the run stands, whenever the file has changed; a file that is not there yet is awaited,
-    unless it was to be one look."""
+    """Yield the state of the run whenever the file has changed.
+
+    Wait for a file that does not exist yet, unless ``--once`` is given.
+    """
     seen = None
     while True:
         try:
@@ -71,7 +71,7 @@ def _news(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 raise
         except (DomainError, FormatError):
             if args.once or seen is None:
-                raise  # otherwise it is being written just now, or nothing is complete yet
+                raise  # otherwise the file is being written, or has no complete iteration yet
         if args.once:
             return
         time.sleep(args.interval)

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, Protocol
 
 from pylb import errors
-from pylb.comm.transport import NOBODY, Sample, Sends, Stats, Transport
+from pylb.comm.transport import NOBODY, Contribution, Sends, Stats, Transport
 from pylb.errors import DomainError, PylbError, RemoteError, StateError, by_rank
 from pylb.model.network import Network, measure_network
 
 
-class Kind(IntEnum):
+class Step(IntEnum):
     """The collective steps; where ranks differ the record keeps the largest."""
 
     START = 1
@@ -40,35 +41,37 @@ class Kind(IntEnum):
     EXCHANGE = 17
     OBJECTS = 18
     DIRECTORY = 19
+    PARTITION = 20
     EXIT = 99
 
 
 PLACES = {
-    Kind.START: "at the start of iterate()",
-    Kind.FIRST_MESSAGES: "at the start of iterate(), with messages",
-    Kind.MESSAGES: "exchanging messages in iteration {}",
-    Kind.SYNC: "at the end of iteration {}",
-    Kind.GATHER: "balancing after iteration {}",
-    Kind.PLACE: "placing objects after iteration {}",
-    Kind.PACK: "packing objects after iteration {}",
-    Kind.MIGRATE: "migrating objects after iteration {}",
-    Kind.COMMIT: "committing a migration after iteration {}",
-    Kind.RECORDS: "gathering records of {} iterations",
-    Kind.WORTH: "weighing the last balancing, after iteration {}",
-    Kind.CHANGES: "telling which objects have come and gone after iteration {}",
-    Kind.RECORD: "recording, after iteration {}",
-    Kind.ROWS: "dividing rows, call {}",
-    Kind.FORESEE: "foreseeing the cost of a balancing",
-    Kind.PLAN: "building a plan of communication",
-    Kind.EXCHANGE: "exchanging items",
-    Kind.OBJECTS: "migrating items",
-    Kind.DIRECTORY: "using a directory",
-    Kind.EXIT: "ending its program",
+    Step.START: "at the start of iterate()",
+    Step.FIRST_MESSAGES: "at the start of iterate(), with messages",
+    Step.MESSAGES: "exchanging messages in iteration {}",
+    Step.SYNC: "at the end of iteration {}",
+    Step.GATHER: "balancing after iteration {}",
+    Step.PLACE: "placing objects after iteration {}",
+    Step.PACK: "packing objects after iteration {}",
+    Step.MIGRATE: "migrating objects after iteration {}",
+    Step.COMMIT: "committing a migration after iteration {}",
+    Step.RECORDS: "gathering records of {} iterations",
+    Step.WORTH: "weighing the last balancing, after iteration {}",
+    Step.CHANGES: "telling which objects have come and gone after iteration {}",
+    Step.RECORD: "recording, after iteration {}",
+    Step.ROWS: "dividing rows, call {}",
+    Step.FORESEE: "foreseeing the cost of a balancing",
+    Step.PLAN: "building a plan of communication",
+    Step.EXCHANGE: "exchanging items",
+    Step.OBJECTS: "migrating items",
+    Step.DIRECTORY: "using a directory",
+    Step.PARTITION: "partitioning",
+    Step.EXIT: "ending its program",
 }
 
 
-class Loop(Protocol):
-    """A loop whose statistics are under way while the program goes on: `running.Running`."""
+class OpenLoop(Protocol):
+    """A loop whose statistics are under way while the program goes on."""
 
     left: bool
 
@@ -91,25 +94,29 @@ class Agreement:
     place : (kind, iteration, arguments)
         The last step.
     exchanger, plans
-        Of the data services.
+        Of the data services; plans: number made so far, the same on all ranks.
     running : Loop, optional
-        An asynchronous loop on this communicator: whoever has left it helps the others to its
-        end before the next step.
+        An asynchronous loop on this communicator: a rank that has left it helps the others to
+        its end before the next step.
+    held : bool
+        Whether an object that lives on needs these ranks, e.g. a Balancer.  Otherwise everything
+        is freed with the user's communicator.
     """
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
         self.ended = ""
         self.at = "before the first iteration"
-        self.place: tuple[int, int, str] = (Kind.START, 0, "")
-        self.running: Loop | None = None
+        self.place: tuple[int, int, str] = (Step.START, 0, "")
+        self.running: OpenLoop | None = None
+        self.held = False
         self._network: Network | None = None
-        self.exchanger: Any = None  # `move.exchange.exchanger_of`
-        self.plans = 0  # made so far, the same on all ranks
+        self.exchanger: Any = None  # see `exchange.exchanger_of`
+        self.plans = 0
 
     @property
     def known_network(self) -> Network | None:
-        """The same, if it was measured before."""
+        """What messages cost, if it was measured before."""
         return self._network
 
     def network(self) -> Network:
@@ -126,14 +133,14 @@ class Agreement:
 
     def step(
         self,
-        kind: Kind,
+        kind: Step,
         iteration: int,
         arguments: tuple[int, str] = (0, ""),
         sends: Sends | None = None,
         error: Exception | None = None,
         **figures: Any,
     ) -> tuple[Stats, Sends]:
-        """One collective step.
+        """Take one collective step.
 
         Parameters
         ----------
@@ -142,7 +149,7 @@ class Agreement:
         error : Exception, optional
             Raised here before the step: this rank has failed, and all ranks raise.
         **figures
-            More fields of `Sample`.
+            More fields of `Contribution`.
 
         Raises
         ------
@@ -151,13 +158,21 @@ class Agreement:
         StateError, DomainError, RemoteError
             The ranks are in different places, have different arguments, one has ended.
         """
-        sample = Sample(kind, iteration, arguments[0], error is not None, **figures)
+        sample = Contribution(kind, iteration, arguments[0], error is not None, **figures)
         return self.take(sample, sends or [], error, arguments[1])
 
     def take(
-        self, sample: Sample, sends: Sends, error: Exception | None = None, words: str = ""
+        self,
+        sample: Contribution,
+        sends: Sends,
+        error: Exception | None = None,
+        words: str = "",
+        alike: bool = False,
     ) -> tuple[Stats, Sends]:
-        """One collective step; the same as `step` for who has the sample already."""
+        """Take one collective step, like `step`, with a sample that is ready.
+
+        alike: a rank that failed raises what the other ranks raise, too.
+        """
         if self.ended:
             raise StateError(f"this communicator can no longer be used: {self.ended}")
         if self.running is not None and self.running.left:
@@ -168,28 +183,55 @@ class Agreement:
         record, received = self.transport.step(sample, sends)
         stats = Stats._make(record)
         if error is not None:
-            raise error
+            if not alike:
+                raise error
+            received = [*received, (self.transport.rank, self._words_of(error))]
         if stats.failed_rank != NOBODY or stats.mixed:
             self.raise_for(stats, received)
         return stats, received
 
-    def agree(self, kind: Kind, words: str, error: Exception | None = None) -> None:
-        """A step that does nothing but see that no rank has failed, and all say the same."""
+    def on_root(self, kind: Step, iteration: int, action: Callable[[], Any]) -> None:
+        """Do something on rank 0; what it raises, all ranks raise.  Collective."""
+        error: Exception | None = None
+        if self.transport.rank == 0:
+            try:
+                action()
+            except Exception as why:
+                error = why
+        self.step(kind, iteration, error=error)
+
+    def agree(self, kind: Step, words: str, error: Exception | None = None) -> None:
+        """Take a step that only checks that no rank has failed, and that all say the same."""
         self.step(kind, 0, (zlib.crc32(words.encode()), words), error=error)
+
+    def fail_alike(self, kind: Step, error: Exception | None) -> None:
+        """Raise on every rank the same error, of the first rank that failed.  Collective.
+
+        On that rank too, so that its message names it as the messages of the others do.
+        """
+        try:
+            self.take(Contribution(kind, 0, 0, error is not None), [], error, alike=True)
+        except PylbError as why:
+            raise why from error
 
     def told(self, error: BaseException) -> Sends:
         """What the other ranks are sent of an error of this one."""
+        t, words = self.transport, self._words_of(error)
+        return [(rank, words) for rank in range(t.size) if rank != t.rank]
+
+    def _words_of(self, error: BaseException) -> list[bytes]:
         text = str(error) if isinstance(error, PylbError) else f"{type(error).__name__}: {error}"
-        told = [json.dumps([type(error).__name__, text, self.at]).encode()]
-        t = self.transport
-        return [(rank, told) for rank in range(t.size) if rank != t.rank]
+        return [json.dumps([type(error).__name__, text, self.at]).encode()]
 
     def raise_for(self, stats: Stats, received: Sends) -> None:
         """Raise what this record of a step says; all ranks are here with the same one."""
-        leaving = stats.kind == Kind.EXIT
+        leaving = stats.kind == Step.EXIT
         if stats.failed_rank != NOBODY:
             raise self._failure(stats.failed_rank, received, leaving)
         raise self._difference(leaving)
+
+    def free(self) -> None:
+        """Free what MPI holds, unless an object needs it.  Collective, with the communicator."""
 
     def _failure(self, rank: int, received: Sends, leaving: bool) -> Exception:
         name, text, at = json.loads(bytes(dict(received)[rank][0]))
@@ -205,7 +247,7 @@ class Agreement:
         kind, iteration, arguments = self.place
         mine = [kind, iteration, arguments, self.at]
         places = [json.loads(b) for b in self.transport.allgather(json.dumps(mine).encode())]
-        gone = [r for r, place in enumerate(places) if place[0] == Kind.EXIT]
+        gone = [r for r, place in enumerate(places) if place[0] == Step.EXIT]
         if gone:
             here = next(r for r in range(len(places)) if r not in gone)
             self.ended = f"rank {gone[0]} ended its program {places[gone[0]][3]}"
@@ -222,4 +264,4 @@ class Agreement:
 
 def _words(place: Any) -> str:
     kind, iteration, arguments, _ = place
-    return PLACES[kind].format(iteration) + (f" ({arguments})" if kind == Kind.START else "")
+    return PLACES[kind].format(iteration) + (f" ({arguments})" if kind == Step.START else "")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from pylb import _core
-from pylb.comm.agreement import Kind
+from pylb.comm.agreement import Agreement, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.plan import Plan, integers
 from pylb.errors import DomainError, OutOfRangeError, UnknownKeyError
@@ -73,7 +73,17 @@ class Directory:
     def __init__(
         self, comm: Any, dtype: DTypeLike | None = None, shape: tuple[int, ...] = ()
     ) -> None:
-        self._agreement = agreement_of(comm)
+        self._build(agreement_of(comm), dtype, shape)
+
+    @classmethod
+    def on(cls, agreement: Agreement) -> Directory:
+        """A directory without data on ranks that have an agreement."""
+        self = cls.__new__(cls)
+        self._build(agreement, None, ())
+        return self
+
+    def _build(self, agreement: Agreement, dtype: DTypeLike | None, shape: tuple[int, ...]) -> None:
+        self._agreement = agreement
         self.rank = self._agreement.transport.rank
         self.size = self._agreement.transport.size
         error: Exception | None = None
@@ -245,7 +255,7 @@ class Directory:
         return Plan.on(self._agreement, _core.home(key, self.size))
 
     def _step(self, words: str, error: Exception | None = None) -> None:
-        self._agreement.agree(Kind.DIRECTORY, words, error)
+        self._agreement.agree(Step.DIRECTORY, words, error)
 
     def __repr__(self) -> str:
         kind = "" if self.dtype is None else f", data {self.dtype} {self.shape}"

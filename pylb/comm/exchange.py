@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb import _core, optional
-from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.agreement import Agreement, Step
 from pylb.model.snapshot import I32, I64
 
 LOWEST_TAG, TAGS = 2, 32766  # csrc/comm/transfer.h
@@ -80,6 +80,8 @@ class Exchanger(Protocol):
         """In place of an exchange: the partners learn of the error, which is raised."""
         ...
 
+    def free(self) -> None: ...
+
 
 class OverMPI:
     """On a duplicate of its own.  Collective."""
@@ -96,6 +98,9 @@ class OverMPI:
         self._native.fail(*sides.out[:2], *sides.into[:2])
         raise error
 
+    def free(self) -> None:
+        self._native.free()
+
 
 class InSteps:
     """In collective steps: of virtual ranks, or of one."""
@@ -107,7 +112,10 @@ class InSteps:
         return StepLane(self.agreement, sides, like, tag)
 
     def fail(self, sides: Sides, error: Exception) -> None:
-        self.agreement.step(Kind.EXCHANGE, 0, error=error)
+        self.agreement.step(Step.EXCHANGE, 0, error=error)
+
+    def free(self) -> None:
+        """Nothing to free."""
 
 
 class StepLane:
@@ -145,7 +153,7 @@ class StepLane:
             places[me][:] = pieces[me]
         sends = [(rank, [piece]) for rank, piece in pieces.items() if rank != me]
         words = (self._tag, "another plan, direction, dtype or shape")
-        _, received = self._agreement.step(Kind.EXCHANGE, 0, words, sends=sends)
+        _, received = self._agreement.step(Step.EXCHANGE, 0, words, sends=sends)
         for source, (piece,) in received:
             places[source][:] = np.frombuffer(piece, np.uint8)
 

@@ -1,4 +1,4 @@
-"""How a rank leaves: whatever ends its program, the other ranks learn it.
+"""How a rank leaves: the other ranks learn of whatever ends its program.
 
 An uncaught exception and the interpreter's end both join the collective step that the others are
 in.  Where the others do not come after a failure (they may be blocked in a receive of their own),
@@ -14,8 +14,8 @@ import sys
 import time
 from typing import Any
 
-from pylb.comm.agreement import Agreement, Kind
-from pylb.comm.transport import NOBODY, Remote, Sample, Stats
+from pylb.comm.agreement import Agreement, Step
+from pylb.comm.transport import NOBODY, Contribution, Remote, Stats
 from pylb.errors import PylbError
 
 _watched: list[Watched] = []
@@ -24,7 +24,7 @@ ABORT_AFTER = float(os.environ.get("PYLB_ABORT_AFTER", "10"))  # seconds
 
 
 class Watched(Agreement):
-    """The agreement of several ranks: they shall not wait in vain for one whose program ends."""
+    """The agreement of several ranks: none waits in vain for a rank whose program ends."""
 
     transport: Remote
 
@@ -33,27 +33,37 @@ class Watched(Agreement):
         if transport.size > 1:
             _watch(self)
 
+    def free(self) -> None:
+        if self.held or self.ended or self.transport.pending or self.running is not None:
+            return
+        self.ended = "it was freed"
+        if self in _watched:
+            _watched.remove(self)
+        if self.exchanger is not None:
+            self.exchanger.free()
+        self.transport.free()
+
     def stop(self, error: BaseException | None) -> None:
-        """First of all: this rank takes part in nothing of its own any more."""
+        """Stop taking part in this rank's own steps, as its program ends."""
         if self.running is not None:
             self.running.give_up(error is not None)
         elif not self.transport.pending:
             self.begin_exit(error)
 
     def begin_exit(self, error: BaseException | None) -> None:
-        """Join the step that the others are in or will come to, as one who ends."""
-        self.place = (Kind.EXIT, 0, "")
-        sample = Sample(Kind.EXIT, 0, 0, error is not None)
+        """Join the step that the other ranks are in or will come to, as a rank that ends."""
+        self.place = (Step.EXIT, 0, "")
+        sample = Contribution(Step.EXIT, 0, 0, error is not None)
         self.transport.begin(sample, self.told(error) if error is not None else [])
 
     def exit_over(self, error: BaseException | None, seconds: float) -> str | None:
-        """Wait a while for the others: None if they have not come, else what is to be said."""
+        """Wait a while for the other ranks; None if they have not come, else a message to print."""
         if not self.transport.pending:  # a loop is under way that the others may be in
             if self.running is None or self.running.serve(seconds):
                 self.running = None
                 self.begin_exit(error)
             return None
-        leaving = self.place[0] == Kind.EXIT
+        leaving = self.place[0] == Step.EXIT
         answer = self.transport.wait(seconds)
         if answer is None:
             return None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pylb.comm.agreement import Kind
+from pylb.comm.agreement import Agreement, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.directory import Directory
 from pylb.comm.plan import Plan
@@ -43,10 +43,15 @@ def plan_between(comm: Any, have: ArrayLike, want: ArrayLike) -> Plan:
     >>> ghosts = halo.forward(x)                             # every iteration
     >>> x += halo.reverse(forces_on_ghosts, add=True)        # assembly
     """
-    where = Directory(comm)
+    return plan_on(agreement_of(comm), have, want)
+
+
+def plan_on(agreement: Agreement, have: ArrayLike, want: ArrayLike) -> Plan:
+    """The same on ranks that have an agreement."""
+    where = Directory.on(agreement)
     where.update(have)
     found = where.find(want)
-    asked = Plan(comm, found.owner)
+    asked = Plan.on(agreement, found.owner)
     index = asked.forward(found.local).astype(np.int32)
     return Plan.answering(asked, index, len(np.asarray(have)))
 
@@ -61,7 +66,7 @@ def migrate(
     """Move the rows of arrays to other ranks, once.  Collective.
 
     Either each row goes `to` a rank, or from the ids that ranks `have` to those that they `want`.
-    Whoever moves often keeps the plan: `Plan`, `plan_between`.  What each rank gets is known
+    A program that moves often keeps the plan: `Plan`, `plan_between`.  What each rank gets is known
     before anything is sent, and each row travels once, straight to its new rank.
 
     Parameters
@@ -97,7 +102,7 @@ def migrate(
     >>> x, ids = pylb.migrate(comm, x, ids, to=part)
     >>> x = pylb.migrate(comm, x, have=ids, want=new_ids)
     """
-    agreement = agreement_of(comm)
+    agreement = agreement_of(comm, hold=False)
     ids = have is not None or want is not None
     error: Exception | None = None
     if ids == (to is not None) or (have is None) != (want is None):
@@ -107,9 +112,10 @@ def migrate(
     else:
         error = _misfit(values, to if to is not None else have)
     kinds = ", ".join(map(_kind, values))
-    agreement.agree(Kind.OBJECTS, f"migrate({kinds}, {'have, want' if ids else 'to'})", error)
-    plan = Plan(comm, to) if to is not None else plan_between(comm, have, want)  # type: ignore[arg-type]
-    return plan.forward(*values)
+    agreement.agree(Step.OBJECTS, f"migrate({kinds}, {'have, want' if ids else 'to'})", error)
+    if to is not None:
+        return Plan.on(agreement, to).forward(*values)
+    return plan_on(agreement, have, want).forward(*values)  # type: ignore[arg-type]
 
 
 def _kind(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Where the program stands in an mpiexec command line."""
+"""Find the program in an mpiexec command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from pylb.errors import DomainError
 
-# Options of Open MPI's (4 and 5) and MPICH's mpiexec that take values, without their dashes.
+# Options with values of the mpiexec of Open MPI (4 and 5) and MPICH, without their dashes.
 TWO_VALUES = frozenset("mca gmca omca pmca prtemca pmixmca genv env".split())
 ONE_VALUE = frozenset(
     # both
@@ -35,14 +35,14 @@ FLAGS = frozenset(
 
 
 def is_mpiexec(word: str) -> bool:
-    """Whether a command starts MPI's ranks: mpiexec, mpirun, mpiexec.hydra, ..."""
+    """Say whether a command starts MPI ranks: mpiexec, mpirun, mpiexec.hydra, ..."""
     return (
         re.fullmatch(r"(mpiexec|mpirun|orterun|prterun)(\.\w+)?", PurePath(word).name) is not None
     )
 
 
 def n_ranks(command: Sequence[str]) -> int | None:
-    """How many ranks an mpiexec command starts, or None where it does not say."""
+    """Return how many ranks an mpiexec command starts, or None if it does not say."""
     asked = 0
     for part in _parts(command):
         words = part[: _program(part)]
@@ -58,7 +58,7 @@ def n_ranks(command: Sequence[str]) -> int | None:
 
 
 def _parts(command: Sequence[str]) -> list[list[str]]:
-    """Options and program of each part, between ``:``."""
+    """Split the words into parts at each ``:``; a part has options and a program."""
     out: list[list[str]] = [[]]
     for word in command[1:]:
         if word == ":":
@@ -69,7 +69,7 @@ def _parts(command: Sequence[str]) -> list[list[str]]:
 
 
 def insert_before_programs(command: Sequence[str], launcher: Sequence[str]) -> list[str]:
-    """An mpiexec command with `launcher` put before its program, or before each of them.
+    """Return the mpiexec command with `launcher` inserted before each of its programs.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def insert_before_programs(command: Sequence[str], launcher: Sequence[str]) -> l
     Raises
     ------
     DomainError
-        There is no program, or it cannot be told from the value of an option unknown here.
+        There is no program, or it may be the value of an unknown option.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def insert_before_programs(command: Sequence[str], launcher: Sequence[str]) -> l
 
 
 def _program(words: Sequence[str]) -> int:
-    """Index of the program in one part of the command line."""
+    """Return the index of the program in one part of the command line."""
     i, unknown = 0, ""
     while i < len(words) and words[i].startswith("-"):
         name, equals, _ = words[i].lstrip("-").partition("=")

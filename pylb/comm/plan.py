@@ -1,4 +1,4 @@
-"""Unstructured communication: who sends what to whom is found out once, and used often."""
+"""Unstructured communication: plan once which rank sends which items where, then use it often."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core
 from pylb.comm import parcel
-from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.agreement import Agreement, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.exchange import (
     LOWEST_TAG,
@@ -20,6 +20,7 @@ from pylb.comm.exchange import (
     Sides,
     exchanger_of,
 )
+from pylb.comm.objects import exchange_objects
 from pylb.comm.transport import Sends
 from pylb.errors import DomainError, SerializationError, StateError
 from pylb.model.snapshot import I32, I64
@@ -28,22 +29,22 @@ from pylb.model.snapshot import I32, I64
 class Plan:
     """A plan of communication: item i of this rank goes to rank ``destination[i]``.
 
-    Built once, used often, also in reverse.  No rank sends anything to ranks for which it has no
-    items, neither when the plan is built nor when it is used.
+    Built once, used often, also in reverse.  A rank sends nothing to ranks for which it has no
+    items, also while the plan is built.
 
     Parameters
     ----------
     comm : mpi4py communicator, VirtualComm or None
         None: one rank.  Collective.
     destination : (n,) array_like of int
-        A rank for each item, its own too; in any order.  Where it ascends nothing is copied.
+        A rank for each item, possibly its own, in any order.  If they ascend, nothing is copied.
 
     Attributes
     ----------
     n_items, n_received : int
-        Items that this rank has, and gets.
+        Numbers of items that this rank has and that it receives.
     source : (n_received,) int32
-        Where each received item comes from: ascending, and the items of one rank in its order.
+        The rank that sent each received item, ascending; items of one rank keep their order.
     sizes, received_sizes : (n_items,), (n_received,) int64 or None
         Rows of each item; None: one each (see `resize`).
     agreement : Agreement
@@ -51,9 +52,9 @@ class Plan:
     Raises
     ------
     OutOfRangeError
-        A destination is no rank; on every rank.
+        A destination is not a rank; every rank raises.
     DomainError
-        `destination` is no array of integers; on every rank.
+        `destination` is not an array of integers; every rank raises.
 
     Examples
     --------
@@ -69,7 +70,7 @@ class Plan:
     def on(
         cls, agreement: Agreement, destination: ArrayLike, error: Exception | None = None
     ) -> Plan:
-        """The same on ranks that have an agreement; `error` is raised by all of them."""
+        """Make a plan on ranks that have an agreement; all of them raise `error` if it is given."""
         self = cls.__new__(cls)
         self._build(agreement, destination, error)
         return self
@@ -90,7 +91,7 @@ class Plan:
             rank, start, order = route
             counts = dict(zip(rank.tolist(), np.diff(start).tolist(), strict=True))
             sends = [(r, [np.int64(n).tobytes()]) for r, n in counts.items() if r != transport.rank]
-        _, received = agreement.step(Kind.PLAN, 0, sends=sends, error=error)
+        _, received = agreement.step(Step.PLAN, 0, sends=sends, error=error)
         come = {source: int(np.frombuffer(n, np.int64)[0]) for source, (n,) in received}
         if transport.rank in counts:
             come[transport.rank] = counts[transport.rank]
@@ -108,19 +109,19 @@ class Plan:
         self._exchanger = exchanger_of(agreement)
         agreement.plans += 1
         self._number = agreement.plans
-        self._lanes: dict[Any, Lane] = {}  # by direction and kind of rows
-        self._last: dict[str, Lane] = {}  # of each direction
+        self._lanes: dict[Any, Lane] = {}  # keyed by direction and kind of rows
+        self._last: dict[str, Lane] = {}  # one for each direction
 
     @classmethod
     def answering(cls, asked: Plan, index: I32, n_items: int) -> Plan:
-        """A plan that sends back what was asked for with another one.
+        """Make a plan that answers requests which were sent with another plan.
 
         Parameters
         ----------
         asked : Plan
-            Its items are requests.
+            The plan whose items are the requests.
         index : (asked.n_received,) int32
-            Which of this rank's `n_items` items each request that came is for.
+            For each received request, the index of the item of this rank that it asks for.
         """
         self = cls.__new__(cls)
         theirs = asked._into
@@ -133,23 +134,23 @@ class Plan:
 
     @property
     def source(self) -> I32:
-        """The rank that each received item comes from."""
+        """The rank that sent each received item."""
         return _of_items(self._simple._into, self.n_received)
 
     @property
     def send_ranks(self) -> I32:
-        """Ranks that get something, ascending."""
+        """Ranks to which this rank sends, ascending."""
         return self._out.rank
 
     @property
     def receive_ranks(self) -> I32:
-        """Ranks that something comes from, ascending."""
+        """Ranks from which this rank receives, ascending."""
         return self._into.rank
 
     # ---- use -----------------------------------------------------------------------------------
 
     def forward(self, *values: Any, out: NDArray[Any] | None = None) -> Any:
-        """Send each item to its destination.  Collective over the partners.
+        """Send each item to its destination.  Collective over ranks that exchange items.
 
         Parameters
         ----------
@@ -157,34 +158,35 @@ class Plan:
             Arrays of any dtype, structured ones too, the same on all ranks.  Lists, and arrays of
             objects, are pickled.
         out : (n_received, ...) ndarray, optional
-            For the answer of a single array.
+            Receives the result, if there is a single array.
 
         Returns
         -------
         (n_received, ...) ndarray, or list; a tuple of them for several values
-            In order of the source, and of the items there.
+            Sorted by the sending rank, items of one rank in its order.
 
         Raises
         ------
         DomainError
-            An array has not one row for each item, or `out` does not fit.
+            An array does not have one row per item, or `out` has the wrong shape or dtype.
         StateError
-            On the partners of a rank that has failed, or sends something else: another plan,
-            dtype or shape.
+            Raised on the partners of a rank that has failed, or that sends another plan, dtype or
+            shape.
         """
         answer = self._short("forward", values, out)
         return self.begin(*values, out=out).wait() if answer is None else answer
 
     def reverse(self, *values: Any, out: NDArray[Any] | None = None, add: bool = False) -> Any:
-        """Send an answer for each received item back to where the item came from.
+        """Send an answer for each received item back to the rank that sent the item.
 
         Parameters
         ----------
         *values : (n_received, ...) ndarray, or list
         out : (n_items, ...) ndarray, optional
-            Where the answer goes; items that nobody got stay as they are (else they are zero).
+            Receives the result; items that were sent to no rank keep their value (without `out`:
+            zero).
         add : bool
-            Add up what comes back for an item that went to several ranks (see `between`).
+            Add up the answers for an item that went to several ranks (see `between`).
 
         Returns
         -------
@@ -199,26 +201,28 @@ class Plan:
         return self.begin_reverse(*values, out=out, add=add).wait() if answer is None else answer
 
     def begin(self, *values: Any, out: NDArray[Any] | None = None) -> Pending:
-        """The first half of `forward`; ``.wait()`` of what it returns is the second.
+        """Begin a `forward`; ``.wait()`` of the returned object completes it.
 
-        The arrays must not change before.
+        The arrays must not change before that.
         """
         return self._begin("forward", values, out, False)
 
     def begin_reverse(
         self, *values: Any, out: NDArray[Any] | None = None, add: bool = False
     ) -> Pending:
-        """The first half of `reverse`."""
+        """Begin a `reverse`; ``.wait()`` of the returned object completes it."""
         return self._begin("reverse", values, out, add)
 
     def resize(self, sizes: ArrayLike) -> Plan:
-        """The same plan for items of several rows each.  Collective over the partners.
+        """Return this plan for items of several rows each.  Collective over ranks that exchange
+        items.
 
         Parameters
         ----------
         sizes : (n_items,) array_like of int
-            Rows of each item.  The plan returned takes arrays with the rows of all items, one
-            item behind the other; ``received_sizes`` says which are whose on arrival.
+            Number of rows of each item.  The returned plan takes arrays with the rows of all items,
+            one item after the other; ``received_sizes`` has the number of rows of each received
+            item.
 
         Raises
         ------
@@ -285,32 +289,32 @@ class Plan:
 
     def _rows(
         self, direction: str, sides: Sides, rows: NDArray[Any], out: NDArray[Any] | None, add: bool
-    ) -> Rows:
+    ) -> PendingRows:
         key = direction, rows.dtype, rows.shape[1:], add
         lane = self._lanes.pop(key, None)
         if lane is None:
             words = f"{self._number} {direction} {rows.dtype.descr} {rows.shape[1:]}"
             tag = LOWEST_TAG + zlib.crc32(words.encode()) % TAGS
-            if add:  # what comes is wanted as it has travelled
+            if add:  # rows are wanted in the order in which they arrive
                 sides = sides._replace(into=Side(*sides.into[:2]), n_into=sides.into.n_rows)
             lane = self._exchanger.lane(sides, rows, tag)
         if not lane.begin(rows, None if add else out):
             raise StateError("a lane that does not fit its rows")
-        return Rows(self, key, lane, rows, out)
+        return PendingRows(self, key, lane, rows, out)
 
     def _short(self, direction: str, values: tuple[Any, ...], out: Any) -> Any:
-        """The answer for an array of the kind that was sent last, or None."""
+        """Return the result for an array of the same kind as the last one sent, or None."""
         lane = self._last.get(direction)
         return lane.move(values[0], out) if lane is not None and len(values) == 1 else None
 
     def give_back(self, key: Any, lane: Lane) -> None:
-        """A lane that is no longer in use."""
+        """Take back a lane that is no longer in use."""
         self._lanes[key] = lane
         if not key[-1] and not self._repeats:
             self._last[key[0]] = lane
 
     def total(self, came: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
-        """What came back for each item, added up."""
+        """Return the sum of the answers for each item."""
         side = self._out
         if out is None:
             out = np.zeros((side.n_own(self.n_items), *came.shape[1:]), came.dtype)
@@ -321,23 +325,14 @@ class Plan:
         return out
 
     def _objects(self, values: list[Any], sides: Sides) -> Ready:
-        me, there = self.agreement.transport.rank, sides.into
-        pieces = _shares(values, sides.out)
-        sends: Sends = []
-        error: Exception | None = None
-        try:
-            sends = [(to, parcel.pack(piece)) for to, piece in pieces.items() if to != me]
-        except Exception as why:
-            error = SerializationError(f"an item cannot be pickled: {type(why).__name__}: {why}")
-        _, received = self.agreement.step(Kind.OBJECTS, 0, sends=sends, error=error)
-        try:
-            come = {source: parcel.unpack(p) for source, p in received}
-        except Exception as why:
-            error = SerializationError(f"an item cannot be restored: {type(why).__name__}: {why}")
-        self.agreement.step(Kind.OBJECTS, 0, error=error)
-        if me in pieces:
-            come[me] = pieces[me]
-        arrived = [item for r in there.rank.tolist() for item in come[r]]
+        came = exchange_objects(
+            *(self.agreement, Step.OBJECTS, 0, lambda: _shares(values, sides.out)),
+            pack=_pack,
+            unpack=_unpack,
+            restored=Step.OBJECTS,
+        ).values
+        there = sides.into
+        arrived = [item for r in there.rank.tolist() for item in came[r]]
         if there.order is None:
             return Ready(arrived)
         answer: list[Any] = [None] * sides.n_into
@@ -353,8 +348,24 @@ class Plan:
         )
 
 
+def _pack(piece: list[Any]) -> parcel.Parts:
+    try:
+        return parcel.pack(piece)
+    except Exception as why:
+        raise SerializationError(f"an item cannot be pickled: {type(why).__name__}: {why}") from why
+
+
+def _unpack(parts: parcel.Parts) -> Any:
+    try:
+        return parcel.unpack(parts)
+    except Exception as why:
+        raise SerializationError(
+            f"an item cannot be restored: {type(why).__name__}: {why}"
+        ) from why
+
+
 class Ready(NamedTuple):
-    """A value that has come."""
+    """A value that has arrived."""
 
     value: Any
 
@@ -362,8 +373,8 @@ class Ready(NamedTuple):
         return self.value
 
 
-class Rows(NamedTuple):
-    """An array that is under way."""
+class PendingRows(NamedTuple):
+    """An array that is being sent or received."""
 
     plan: Plan
     key: Any
@@ -379,15 +390,15 @@ class Rows(NamedTuple):
 
 
 class Pending:
-    """Values that are under way: `Plan.begin`."""
+    """Values that are being sent or received, returned by `Plan.begin`."""
 
     def __init__(self, several: bool) -> None:
-        self.parts: list[Ready | Rows] = []
+        self.parts: list[Ready | PendingRows] = []
         self._several, self._over = several, False
         self._answer: Any = None
 
     def wait(self) -> Any:
-        """What `Plan.forward` or `Plan.reverse` returns."""
+        """Wait, and return what `Plan.forward` or `Plan.reverse` would."""
         if not self._over:
             answers = tuple(part.wait() for part in self.parts)
             self._answer = answers if self._several else answers[0]
@@ -400,7 +411,7 @@ class Pending:
 
 
 def integers(name: str, values: ArrayLike, dtype: Any) -> NDArray[Any]:
-    """A list or array of integers, one-dimensional and contiguous, in a dtype that holds them.
+    """Return integers as a one-dimensional contiguous array with the given dtype.
 
     Raises
     ------
@@ -422,7 +433,7 @@ def integers(name: str, values: ArrayLike, dtype: Any) -> NDArray[Any]:
 
 
 def _value(name: str, value: Any, sides: Sides) -> Any:
-    """A contiguous array with the rows of all items, or a list of as many objects."""
+    """Return `value` as a contiguous array with the rows of all items, or as a list of objects."""
     side, n = sides.out, sides.n_out
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return np.ascontiguousarray(_rows(name, value, side.n_own(n)))
@@ -458,7 +469,7 @@ def _check_out(out: Any, rows: Any, sides: Sides) -> None:
 
 
 def _sized(side: Side, sizes: I64) -> Side:
-    """The side for items of so many rows."""
+    """Return this side of the plan for items with the given numbers of rows."""
     travelling = sizes if side.order is None else sizes[side.order]
     ends = np.concatenate([[0], np.cumsum(travelling)])
     offset = np.concatenate([[0], np.cumsum(sizes)])
@@ -466,7 +477,7 @@ def _sized(side: Side, sizes: I64) -> Side:
 
 
 def _of_items(side: Side, n: int) -> I32:
-    """The partner of each of n items."""
+    """Return the partner rank of each of n items."""
     partner = np.repeat(side.rank, np.diff(side.start)).astype(np.int32)
     if side.order is None:
         return partner
@@ -476,7 +487,7 @@ def _of_items(side: Side, n: int) -> I32:
 
 
 def _spread(index: I32, offset: I64) -> I64:
-    """Rows of the items `index`, one item behind the other."""
+    """Return the rows of the items `index`, one item after the other."""
     sizes = np.diff(offset)[index]
     ends = np.cumsum(sizes)
     out: I64 = np.repeat(offset[index] - ends + sizes, sizes) + np.arange(
@@ -486,7 +497,7 @@ def _spread(index: I32, offset: I64) -> I64:
 
 
 def _shares(values: list[Any], side: Side) -> dict[int, list[Any]]:
-    """Objects by the rank that they go to, in the order in which they travel."""
+    """Group the objects by their destination, in the order in which they are sent."""
     ordered = values if side.order is None else [values[i] for i in side.order.tolist()]
     start = side.start.tolist()
     pairs = zip(side.rank.tolist(), start, start[1:], strict=False)

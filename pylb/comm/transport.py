@@ -38,7 +38,7 @@ class Stats(NamedTuple):
     mixed: bool
 
 
-class Sample(NamedTuple):
+class Contribution(NamedTuple):
     """What a rank contributes to a step.
 
     Attributes
@@ -70,7 +70,7 @@ class Transport(Protocol):
     def rank(self) -> int: ...
     @property
     def size(self) -> int: ...
-    def step(self, sample: Sample, sends: Sends, /) -> tuple[tuple[Any, ...], Sends]: ...
+    def step(self, sample: Contribution, sends: Sends, /) -> tuple[tuple[Any, ...], Sends]: ...
     def bcast(self, array: Any, root: int, /) -> None: ...
     def allgather(self, data: Any, /) -> list[bytes]: ...
     def reduction(self, depth: int, /) -> Any:
@@ -86,8 +86,9 @@ class Remote(Transport, Protocol):
         """Whether a step was begun and is not over."""
         ...
 
-    def begin(self, sample: Sample, sends: Sends, /) -> None: ...
+    def begin(self, sample: Contribution, sends: Sends, /) -> None: ...
     def wait(self, seconds: float, /) -> tuple[tuple[Any, ...], Sends] | None: ...
+    def free(self) -> None: ...
 
 
 class Serial:
@@ -96,7 +97,7 @@ class Serial:
     rank = 0
     size = 1
 
-    def step(self, sample: Sample, sends: Sends, /) -> tuple[tuple[Any, ...], Sends]:
+    def step(self, sample: Contribution, sends: Sends, /) -> tuple[tuple[Any, ...], Sends]:
         """The rank's own record; there is nobody to send to."""
         return _core.stats([sample]), []
 

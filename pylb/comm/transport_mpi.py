@@ -39,13 +39,18 @@ def agreement_on(comm: Any) -> Agreement:
     native = optional.require("MPI")
     _same_mpi(native.library_version(), MPI.Get_library_version())
     if _keyval is None:
-        _keyval = MPI.Comm.Create_keyval()
+        _keyval = MPI.Comm.Create_keyval(delete_fn=_freed)
     known = comm.Get_attr(_keyval)
     if isinstance(known, Agreement):
         return known
     agreement = Watched(native.Comm(comm))
     comm.Set_attr(_keyval, agreement)
     return agreement
+
+
+def _freed(comm: Any, keyval: int, agreement: Agreement) -> None:
+    """The user frees the communicator, on all ranks."""
+    agreement.free()
 
 
 def _same_mpi(ours: str, theirs: str) -> None:

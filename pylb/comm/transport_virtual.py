@@ -1,4 +1,4 @@
-"""The ranks of a `VirtualCluster`: the steps of the runtime in virtual time."""
+"""Collective steps for the ranks of a `VirtualCluster`, in virtual time."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import PLACES, Agreement, Kind
+from pylb.comm.agreement import PLACES, Agreement, Step
 from pylb.comm.parcel import size_of
-from pylb.comm.transport import Sample, Sends
+from pylb.comm.transport import Contribution, Sends
 from pylb.errors import StateError
 from pylb.virtual.comm import VirtualComm
 
@@ -17,7 +17,7 @@ RECORD = 208  # bytes: the size of the statistics of an iteration, plb_stats_t
 
 
 def agreement_on(comm: VirtualComm) -> Agreement:
-    """The agreement of the ranks of a virtual communicator, the same one every time.
+    """Return the agreement of the ranks of a virtual communicator, always the same one.
 
     Collective the first time.
     """
@@ -33,7 +33,7 @@ class Virtual:
     Attributes
     ----------
     pace : float
-        Virtual seconds that pass in a second of the clock.
+        Virtual seconds per second of the clock.
     """
 
     def __init__(self, comm: VirtualComm):
@@ -41,12 +41,12 @@ class Virtual:
         self.rank, self.size = comm.rank, comm.size
         self.pace = 0.0 if comm.world.scheduler.source == "none" else 1.0 / comm.speed
 
-    def step(self, sample: Sample, sends: Sends, /) -> tuple[tuple[Any, ...], Sends]:
-        """The merged record of all ranks' samples, and what they sent."""
+    def step(self, sample: Contribution, sends: Sends, /) -> tuple[tuple[Any, ...], Sends]:
+        """Return the merged record of all samples, and what the other ranks sent to this one."""
         sent = {rank: [np.array(memoryview(p).cast("B")) for p in parts] for rank, parts in sends}
         seconds = self.comm.network.seconds(len(sends), sum(size_of(p) for _, p in sends))
         _core.clock_declare(seconds)
-        place = PLACES[Kind(sample.kind)].format(sample.iteration)
+        place = PLACES[Step(sample.kind)].format(sample.iteration)
         return self.comm.meet("step", (sample, sent), self._finish, f"the balancer {place}")  # type: ignore[no-any-return]
 
     def _finish(self, values: list[Any], times: list[float]) -> Any:
@@ -58,14 +58,14 @@ class Virtual:
         return [(record, r) for r in received], self.comm.world.together(times, RECORD)
 
     def bcast(self, array: Any, root: int, /) -> None:
-        """Fill `array` with that of the root."""
+        """Fill `array` with the root's array."""
         data = self.comm.bcast(memoryview(array).cast("B").tobytes(), root)
         array.view(np.uint8).reshape(-1)[:] = np.frombuffer(data, np.uint8)
 
     def allgather(self, data: Any, /) -> list[bytes]:
-        """Each rank's bytes."""
+        """Return the bytes of every rank."""
         return self.comm.allgather_bytes(bytes(data))
 
     def reduction(self, depth: int, /) -> Any:
-        """Virtual ranks take turns where they wait; a loop with a lag waits nowhere for long."""
+        """Raise: virtual ranks switch only where they wait, and a loop with a lag hardly waits."""
         raise StateError("a loop with lag > 0 cannot run on virtual ranks: expected lag=0")

@@ -1,6 +1,6 @@
 """When to rebalance and with which strategy: the decider, its triggers and its receipts."""
 
-from pylb.decide import choosing  # noqa: F401  enters "auto" where strategies are named
+from pylb.decide import choosing  # noqa: F401  registers "auto" for `pylb.place`
 from pylb.decide.receipts import Alternative, History, Receipt
 from pylb.decide.selection import Choice, Selector
 from pylb.decide.trigger import Cycle, Trigger, triggers

@@ -1,4 +1,4 @@
-"""Strategy "auto" of `pylb.place`: chosen by one snapshot alone."""
+"""Strategy "auto" of `pylb.place`: choose a strategy from one snapshot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pylb.place.placement import CHOOSERS, Placement
 def choose_and_place(
     snapshot: Snapshot, seed: int, *, alpha: float = 2e-6, beta: float = 1e-10, **params: Any
 ) -> Placement:
-    """Place with the strategy that a run would choose for its first LB step."""
+    """Place by the strategy that a run's decider would use for these loads in its first LB step."""
     given = settings(every=1, seed=seed, unlike=False, strategy_params=params)
     decider = given.decider(snapshot.n_ranks, (alpha, beta))
     before = snapshot.metrics
@@ -49,7 +49,7 @@ def choose_and_place(
 
 
 def _crossing(snapshot: Snapshot) -> tuple[int, int]:
-    """Messages between ranks and their bytes, in an iteration."""
+    """Return the messages between ranks in one iteration, and their bytes."""
     out = evaluate(snapshot)
     messages = out.messages_node + out.messages_network
     return round(messages), round(out.bytes_node + out.bytes_network)

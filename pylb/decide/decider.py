@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pylb import _core
+from pylb.console import seconds
 from pylb.decide.receipts import Alternative, History, Receipt
 from pylb.decide.selection import PARAMS as SELECTION
 from pylb.decide.selection import registered
-from pylb.decide.sentences import seconds
 from pylb.decide.trigger import Cycle, Trigger, make
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64, I32, Snapshot

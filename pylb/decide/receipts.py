@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from pylb import console, optional
-from pylb.decide.sentences import count, seconds, size
+from pylb.console import count, seconds, size
 from pylb.model.metrics import Reductions, reduction
 
 if TYPE_CHECKING:

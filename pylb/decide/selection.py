@@ -1,4 +1,4 @@
-"""Strategy selection: which strategy an LB step uses (Menon 3.7)."""
+"""Strategy selection: which strategy an LB step should use (Menon 3.7)."""
 
 from __future__ import annotations
 
@@ -21,27 +21,28 @@ PARAMS = tuple(Param(*p) for p in _core.selection())
 
 
 class Choice(NamedTuple):
-    """What an iteration asks for.
+    """The kind of LB step that an iteration asks for, and the chosen strategy.
 
     Attributes
     ----------
     needed : bool
-        Whether anything is out of balance that a strategy can cure.  `strategy` is named in any
-        case, for a trigger that balances all the same.
+        Whether there is an imbalance that a strategy can remove.  `strategy` is set in any case,
+        for a trigger that balances nevertheless.
     strategy : str
         The strategy to balance with.
     family : {"comprehensive", "refinement"}
         Its family.
     kind : {"computation", "communication"}
-        What the iteration asks for.
+        The kind of cost that the iteration asks to reduce.
     used : {"computation", "communication"}
-        What the strategy does: the other kind where none of `kind` is registered.
+        The kind that the strategy reduces: the other one if no strategy of `kind` is registered.
     need, lead : str
-        Why a strategy is needed, or not; why one of this family.
+        Why a strategy is needed or not, and why it is of this family.
     max_over_mean, utilization : float
-        Of the ranks' loads (1 where there is no load); of the least utilized rank.
+        max/mean of the ranks' loads (1 if there is no load); utilization of the least utilized
+        rank.
     communication_s, communication : float
-        Cost of the messages in seconds (eq. 3.6); over the total load.
+        Cost of the messages in seconds (eq. 3.6), and divided by the total load.
     """
 
     needed: bool
@@ -58,7 +59,7 @@ class Choice(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """The whole choice in a sentence."""
+        """Return the choice as a sentence."""
         instead = f"no {self.kind} strategy is registered, a {self.used} one stands in; "
         return (
             f"{self.need}; {'' if self.used == self.kind else instead}{self.strategy}: {self.lead}"
@@ -66,7 +67,7 @@ class Choice(NamedTuple):
 
 
 class Experience(NamedTuple):
-    """What the selection remembers of a strategy.
+    """What the selector remembers of a strategy.
 
     Attributes
     ----------
@@ -75,9 +76,9 @@ class Experience(NamedTuple):
     before, after : float
         max/mean before and after the last one; zero where n is zero.
     cost : float
-        Seconds: halfway from the value before to each one measured.
+        Seconds, smoothed: each measurement moves the value halfway towards it.
     migrations : int
-        Of the last one.
+        Of the last LB step.
     """
 
     n: int
@@ -88,7 +89,7 @@ class Experience(NamedTuple):
 
 
 class Selector:
-    """Which strategy to balance with: Menon 3.7, figure 3.8.
+    """Choose the strategy of each LB step: Menon 3.7, figure 3.8.
 
     A state machine that reads no clock and sends nothing: the same calls give the same choices
     on all ranks, in a replay and in a simulation.
@@ -98,8 +99,9 @@ class Selector:
     alpha, beta : float
         Cost of a message (seconds) and of a byte (seconds per byte), eq. 3.6.
     strategies : iterable of str, Strategy or callable, optional
-        What it chooses from, first choice first.  Default: every one of `pylb.strategies()` that
-        looks at load or communication; Python functions if they said what they look at.
+        Strategies to choose from, the preferred ones first.  Default: all of `pylb.strategies()`
+        that look at load or communication, including Python functions that declare what they look
+        at.
     **params
         Those of `pylb.decide.selection.PARAMS`.
 
@@ -145,12 +147,12 @@ class Selector:
         messages: int,
         bytes: int,
     ) -> Choice:
-        """Take the figures of an iteration, and return the choice for it.
+        """Observe the figures of an iteration, and return what it asks for.
 
         Parameters
         ----------
         max, mean, total : float
-            Seconds: load of the most loaded rank, of the mean one, of all together.
+            Seconds: load of the most loaded rank, mean load, total load.
         utilization : float
             Of the least utilized rank, load / (load + idle), 0 ... 1 (eq. 3.2).
         messages, bytes : int
@@ -166,22 +168,22 @@ class Selector:
 
     @property
     def choice(self) -> Choice:
-        """The choice for the last observed iteration, after all LB steps up to now."""
+        """What the last observed iteration asks for, after all LB steps so far."""
         state = self._core.choice()
         return Choice(strategy=self._names[state.pop("candidate")], **state)
 
     def balanced(
         self, strategy: str, *, before: float, after: float, cost: float, migrations: int
     ) -> None:
-        """Tell that an LB step took place, with the chosen strategy or another one.
+        """Record an LB step, with the strategy that was chosen here or with another one.
 
         Parameters
         ----------
         strategy : str
             Its name.
         before, after : float
-            Time of the longest rank over the mean load, before and after: 1 or more.  For a
-            communication strategy with the time of its messages, else it is not to be seen.
+            Time of the slowest rank over the mean load, before and after: 1 or more.  For a
+            communication strategy include the time of messages, or its gain is not visible.
         cost : float
             Seconds of the whole LB step.
         migrations : int
@@ -190,20 +192,20 @@ class Selector:
         Raises
         ------
         DomainError
-            No strategy of this selector, or a value that cannot be; nothing has changed.
+            Not a strategy of this selector, or an impossible value; nothing has changed.
         """
         if strategy not in self.strategies:
             raise DomainError(f"strategy is {strategy!r}: expected one of {', '.join(self._names)}")
         self._core.balanced(self._names.index(strategy), before, after, cost, migrations)
 
     def history(self) -> dict[str, Experience]:
-        """The `Experience` with each strategy."""
+        """What the selector remembers of each strategy, by name."""
         rows = (Experience(*row) for row in self._core.records())
         return dict(zip(self._names, rows, strict=True))
 
 
 def registered() -> list[Strategy]:
-    """The strategies that the selection chooses from, where none are named."""
+    """Return the strategies from which the selection chooses by default."""
     some = {"load", "communication"}
     return [s for s in strategies().values() if s.selectable and some & set(s.looks_at)]
 

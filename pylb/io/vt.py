@@ -1,6 +1,6 @@
-"""VT's LBDatafile: which files make a run, their text, and the index of it by the C core.
+"""VT's LBDatafile: find the files of a run, map their text, index it with the C core.
 
-One file a rank, ``<stem>.<rank>.json``, plain JSON or Brotli under the same name.
+There is one file per rank, ``<stem>.<rank>.json``, plain JSON or Brotli under the same name.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ MOST_PHASES = 1_000_000  # identical_to_previous may ask for any number of copie
 
 
 class Run(NamedTuple):
-    """What the files of a run say.
+    """The contents of the files of a run.
 
     Attributes
     ----------
     texts : list
-        The text of each rank's file, mapped or decompressed; the scans look into it.
+        The text of each rank's file, mapped or decompressed; the scans refer to it.
     scans : list
         The C core's index of each text.
     phase_id : (m,) int64
     source : (m,) int64
-        The phase of the files that each phase is; a phase that is recorded as identical to the
-        one before has that one's.
+        For each phase, the phase in the files that has its data; for a phase that is recorded as
+        identical to the one before, it is that one.
     skipped : list of int
-        Ids of the phases that the run left out of its record.
+        Ids of the phases that the run did not record.
     arrays : dict
-        Of the C core, see csrc/io/vt.h.
+        The arrays of the C core, see csrc/io/vt.h.
     """
 
     texts: list[Any]
@@ -61,7 +61,7 @@ class Run(NamedTuple):
 
 
 def stems(folder: str | os.PathLike[str]) -> dict[str, dict[int, Path]]:
-    """The runs in a folder: stem to rank to file, shortest stem first.
+    """Return the runs in a folder as {stem: {rank: file}}, shortest stem first.
 
     Raises
     ------
@@ -81,12 +81,12 @@ def stems(folder: str | os.PathLike[str]) -> dict[str, dict[int, Path]]:
 
 
 def files(path: str | os.PathLike[str], stem: str | None = None) -> list[Path]:
-    """The files of one run in order of the ranks: of a folder, a prefix or one of its files.
+    """Return the files of one run by rank, given its folder, its prefix or one of its files.
 
     Raises
     ------
     MissingFileError
-        Nothing there, or the files of some ranks are missing.
+        There is no run, or the files of some ranks are missing.
     """
     path = Path(path)
     if path.is_dir():
@@ -139,7 +139,7 @@ def _complete(stem: str, ranks: dict[int, Path]) -> list[Path]:
 
 
 def scan(path: Path) -> tuple[Any, Any]:
-    """The text of one file, mapped or decompressed, and the C core's index of it."""
+    """Return the text of one file, mapped or decompressed, and the C core's index of it."""
     name = os.fsencode(path).decode(errors="replace")
     text = _mapped(path)
     if not _looks_like_json(text):
@@ -148,7 +148,7 @@ def scan(path: Path) -> tuple[Any, Any]:
     try:
         return text, _core.vt_scan(text, name)
     except FormatError:
-        # A Brotli stream may begin like JSON; then the JSON error is of no use.
+        # A Brotli stream may begin like JSON; then the error of the JSON reader would mislead.
         try:
             text = _decompressed(path, text)
         except (FormatError, MissingPartError):
@@ -192,7 +192,7 @@ def _decompressed(path: Path, text: Any) -> bytes:
 
 
 def read(paths: list[Path], threads: int | None = None) -> Run:
-    """Read the files of one run, `threads` at a time (default: one a core, at most 8)."""
+    """Read the files of one run, `threads` at a time (default: one per core, at most 8)."""
     texts, scans = map(list, zip(*_map(scan, paths, threads), strict=True))
     heads = [_phases(str(path), *_core.vt_head(s)) for path, s in zip(paths, scans, strict=True)]
     arrays = _core.vt_merge(scans, heads[0][1])
@@ -218,7 +218,7 @@ def _map(call: Callable[[Any], Any], items: Sequence[Any], threads: int | None =
 
 
 def _phases(name: str, metadata: bytes | None, ids: list[int]) -> tuple[list[int], ...]:
-    """Ids of all phases, the file's phase of each, ids of skipped phases."""
+    """Return the ids of all phases, the phase in the file for each, and skipped phases."""
     skipped: list[int] = []
     same: list[int] = []
     try:
@@ -244,7 +244,7 @@ def _phases(name: str, metadata: bytes | None, ids: list[int]) -> tuple[list[int
 
 
 def _ids(entry: Any) -> list[int]:
-    """Phases of a {"list": [3, ...], "range": [[first, last], ...]}, each once."""
+    """Return the phases of a {"list": [3, ...], "range": [[first, last], ...]}, each once."""
     entry = entry or {}
     spans = [(i, i) for i in entry.get("list") or []]
     spans += [(first, last) for first, last in entry.get("range") or []]
@@ -263,13 +263,13 @@ def _expand(spans: Iterable[tuple[int, int]]) -> Iterable[int]:
 
 
 def texts(run: Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[int], bytes]:
-    """The text of each rank's file: these phases of the run under the placement `rank`.
+    """Return the text of each rank's file, with these phases under the placement `rank`.
 
     Raises
     ------
     DomainError
-        Not all phases, of a record that has phases as copies of others; or such a copy is placed
-        in another way than its original.
+        Some phases are left out of a record that has phases as copies of others, or a copy is
+        placed differently from its original.
     StateError
         A file has changed since it was read.
     """
@@ -302,7 +302,7 @@ def write(
     text: Callable[[int], bytes],
     compress: bool,
 ) -> list[Path]:
-    """Write the text of each rank; every file appears whole or not at all."""
+    """Write the text of each rank; every file appears complete or not at all."""
     if not FILE_NAME.fullmatch(f"{stem}.0.json") or "/" in stem:
         raise DomainError(f"stem is {stem!r}: expected the beginning of a file name")
     pack = _compressor() if compress else bytes
@@ -335,14 +335,14 @@ def _compressor() -> Callable[[bytes], bytes]:
         raise MissingPartError("compress=True needs Brotli: pip install 'pylb[io]'") from None
 
     def pack(text: bytes) -> bytes:
-        # Quality 5: a tenth of the time of the best one, and the file some percent larger.
+        # Quality 5 takes a tenth of the best quality's time; the file is a few percent larger.
         return bytes(brotli.compress(text, quality=5))
 
     return pack
 
 
 def rows(ptr: I64, phases: I64) -> tuple[I64, Any]:
-    """Bounds and rows of these phases: a slice where they follow one another, else an index."""
+    """Return bounds and rows of these phases: a slice if they are consecutive, else an index."""
     sizes = np.diff(ptr)[phases]
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     if len(phases) and np.all(np.diff(phases) == 1):

@@ -1,4 +1,4 @@
-"""The lab's control groups: where they may be, how they are read, how they go."""
+"""The lab's control groups: where they can be made, their files, their removal."""
 
 from __future__ import annotations
 
@@ -9,20 +9,64 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pylb.errors import NotAllowedError
-from pylb.lab.shares import Limit, Usage
+from pylb.lab.shares import SLACK, Limit, Usage
 from pylb.lab.state import abandoned, claim
 
 ADVICE = (
     "run as root, or in a delegated cgroup v2: "
     "systemd-run --user --scope -p Delegate=yes pylb lab ..."
 )
-# The largest weights of versions 1 and 2.  Ranks get their shares although others want the cores
-# too; those cannot starve, as the shares are limits.
-WEIGHTS = {"cpu.shares": "262144", "cpu.weight": "10000"}
 PATIENCE = 5.0  # seconds until killed processes have left their groups
+
+# ---- the files of a group, of versions 1 and 2 --------------------------------------------------
+
+# The largest weights, so that ranks get their shares even if other processes want the cores; these
+# cannot starve, because the shares are limits.
+WEIGHTS = {"cpu.shares": "262144", "cpu.weight": "10000"}
+
+# Fields of `Usage`: file, key in it or empty, unit; the first one that exists is read.
+READ = {
+    "cpu_seconds": (("cpuacct.usage", "", 1e-9), ("cpu.stat", "usage_usec", 1e-6)),
+    "periods": (("cpu.stat", "nr_periods", 1),),
+    "throttled": (("cpu.stat", "nr_throttled", 1),),
+    "throttled_seconds": (
+        ("cpu.stat", "throttled_time", 1e-9),
+        ("cpu.stat", "throttled_usec", 1e-6),
+    ),
+    "memory": (("memory.peak", "", 1), ("memory.max_usage_in_bytes", "", 1)),
+    "paged": (("memory.stat", "total_pgmajfault", 1), ("memory.stat", "pgmajfault", 1)),
+    "killed": (("memory.events", "oom_kill", 1), ("memory.oom_control", "oom_kill", 1)),
+}
+
+
+def control(limit: Limit) -> list[tuple[str, str]]:
+    """Files of a group and what is written to those that exist, in this order."""
+    quota, period = str(limit.quota_us), str(limit.period_us)
+    out = [
+        ("cpu.max", f"{quota} {period}"),
+        ("cpu.cfs_period_us", period),
+        ("cpu.cfs_quota_us", quota),
+    ]
+    if limit.memory is not None:
+        out.append(("memory.max", str(limit.memory)))
+        out.append(("memory.limit_in_bytes", str(limit.memory + SLACK)))  # keeper.py says why
+    return out
+
+
+def _figure(groups: Sequence[Path], field: str) -> Any:
+    """A field of `Usage`, or None."""
+    for file, key, unit in READ[field]:
+        for words in (_words(group / file) for group in groups):
+            known = dict(zip(words[::2], words[1::2], strict=True)) if key else {"": "".join(words)}
+            if value := known.get(key):
+                return unit * int(value)
+    return None
+
+
+# ---- where groups can be made -------------------------------------------------------------------
 
 
 class Mount(NamedTuple):
@@ -57,14 +101,14 @@ def own_paths(cgroup: str) -> dict[str, str]:
 
 def _own(mount: Mount, path: str) -> Path:
     below = os.path.relpath(path, mount.root)
-    # In a container the path may be that of the host, which is not to be seen from here.
+    # In a container the path may be that of the host, which is not visible here.
     return mount.point if below.startswith("..") else mount.point / below
 
 
 def parents(mountinfo: str, cgroup: str, memory: bool = False) -> list[Path]:
     """The directories in which a lab makes its own: one in each hierarchy that it needs.
 
-    Version 1 wherever it has the processor, as the controller of version 2 is then not usable.
+    Version 1 is taken wherever it has the processor: version 2 then cannot control it.
 
     Raises
     ------
@@ -81,7 +125,7 @@ def parents(mountinfo: str, cgroup: str, memory: bool = False) -> list[Path]:
         if memory and "memory" not in found:
             raise _absent("memory")
         if not (memory or os.access(found.get("memory", ""), os.W_OK)):
-            found.pop("memory", None)  # it would only have been counted
+            found.pop("memory", None)  # it would only be counted
         return sorted(set(found.values()))
     for mount in seen:
         if mount.kind == "cgroup2" and "" in own:
@@ -106,9 +150,9 @@ def _words(path: Path) -> list[str]:
 def _delegated(top: Path, own: Path, wanted: Sequence[str]) -> Path:
     """The nearest directory from `own` up to `top` whose children can have the controllers.
 
-    Those that are divided already come first.  Version 2 lets a group have either processes or
-    children with controllers, except at the real root; a group that holds nobody but us is made
-    free by stepping into a child of it.
+    Directories that are already divided come first.  In version 2 a group has either processes or
+    children with controllers, except at the real root.  If this process is alone in a group, it
+    steps into a child group, and the group can be divided.
     """
     up_to_top = itertools.takewhile(lambda f: f != top.parent, (own, *own.parents))
     folders = [
@@ -138,10 +182,9 @@ def _plus(controllers: Iterable[str]) -> str:
 
 
 class Groups:
-    """One lab's directories: `base`\\ s, and in each of them a group for each rank and the rest.
+    """One lab's directories, `bases`, and in each of them a group for each rank and the rest.
 
-    The first is locked as long as the lab lives; one that is not locked was left by a lab that
-    was killed.
+    The first one is locked as long as the lab lives; an unlocked one was left by a killed lab.
 
     Raises
     ------
@@ -172,67 +215,44 @@ class Groups:
             raise NotAllowedError(f"cannot use {base} ({error.strerror}): {ADVICE}") from error
 
     def ranks(self) -> list[int]:
-        """Those that have a group."""
+        """The ranks that have a group."""
         return sorted(int(p.name.removeprefix("rank")) for p in self.bases[0].glob("rank*"))
 
     def folder(self, rank: int, file: str) -> Path | None:
-        """That of a rank in the hierarchy that has such a file."""
-        folders = [base / f"rank{rank}" for base in self.bases]
-        return next((folder for folder in folders if (folder / file).exists()), None)
+        """A rank's group, in the hierarchy that has such a file."""
+        return next((group for group in self._of(rank) if (group / file).exists()), None)
+
+    def _of(self, rank: int) -> list[Path]:
+        return [base / f"rank{rank}" for base in self.bases]
 
     def change(self, rank: int, limit: Limit) -> None:
-        """Hold a rank that runs to another limit.
+        """Give a running rank another limit.
 
         Raises
         ------
         OSError
             The kernel refuses: more memory is in use than can go to swap.
         """
-        for base in self.bases:
-            for name, value in limit.control():
-                if (base / f"rank{rank}" / name).exists():
-                    (base / f"rank{rank}" / name).write_text(value)
+        for group in self._of(rank):
+            for name, value in control(limit):
+                if (group / name).exists():
+                    (group / name).write_text(value)
 
     def usage(self, rank: int, limit: Limit, host: str = "") -> Usage:
         """What a rank has used so far."""
-        groups = [base / f"rank{rank}" for base in self.bases]
-
-        def table(*names: str) -> dict[str, int]:
-            words = [w for g in groups for name in names for w in _words(g / name)]
-            return dict(zip(words[::2], map(int, words[1::2]), strict=True))
-
-        def number(*names: str) -> int | None:
-            words = [w for g in groups for name in names for w in _words(g / name)]
-            return int(words[0]) if words else None
-
-        stat, memory = table("cpu.stat"), table("memory.stat")
-        nanoseconds = number("cpuacct.usage")
-        events = table("memory.events", "memory.oom_control")
-        return Usage(
-            rank,
-            limit,
-            cpu_seconds=1e-6 * stat["usage_usec"] if nanoseconds is None else 1e-9 * nanoseconds,
-            periods=stat["nr_periods"],
-            throttled=stat["nr_throttled"],
-            throttled_seconds=1e-9 * stat["throttled_time"]
-            if "throttled_time" in stat
-            else 1e-6 * stat["throttled_usec"],
-            host=host,
-            memory=number("memory.peak", "memory.max_usage_in_bytes"),
-            paged=memory.get("total_pgmajfault", memory.get("pgmajfault")),
-            killed=events.get("oom_kill", 0),
-        )
+        figures = {field: _figure(self._of(rank), field) for field in READ}
+        return Usage(rank, limit, host=host, **{**figures, "killed": figures["killed"] or 0})
 
     def kill(self) -> None:
         """Kill whatever is left in the groups, and wait until it is gone."""
         _kill(self.bases)
 
     def clear(self) -> None:
-        """Remove the ranks' groups: what they have used is forgotten."""
+        """Remove the ranks' groups, and with them what was counted there."""
         _remove(self.bases, _groups(self.bases))
 
     def remove(self) -> None:
-        """Kill what is left and remove the directories; twice is fine."""
+        """Kill what is left and remove the directories; may be called twice."""
         if self._lock >= 0:
             _remove(self.bases)
             os.close(self._lock)
@@ -240,7 +260,7 @@ class Groups:
 
 
 def remove_stale(where: Sequence[Path]) -> list[str]:
-    """Remove what labs left that were killed themselves; what that was."""
+    """Remove what killed labs have left; return what that was."""
     out = []
     for folder in abandoned(where[0]):
         bases = [parent / folder.name for parent in where]
@@ -259,7 +279,7 @@ def _pids(bases: Sequence[Path]) -> set[int]:
 
 
 def _until_gone(bases: Sequence[Path]) -> Iterator[None]:
-    """Pause and try again, as long as patience lasts; killed processes take a moment to leave."""
+    """Pause between attempts until patience ends; killed processes take a moment to leave."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         yield
@@ -277,7 +297,7 @@ def _kill(bases: Sequence[Path]) -> None:
 
 
 def _remove(bases: Sequence[Path], folders: Sequence[Path] | None = None) -> None:
-    """Groups first, then their base: a directory of the kernel's goes without its files."""
+    """Remove groups first, then their base; the kernel's files in them need no removal."""
     _kill(bases)
     for folder in [*_groups(bases), *bases] if folders is None else folders:
         for _ in _until_gone(bases):

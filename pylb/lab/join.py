@@ -1,17 +1,17 @@
-"""Step into a group, then become the program.  Run by path, without pylb, for a quick start.
+"""Step into a group, then become the program.  Runs by path, without pylb, to start quickly.
 
 Usage: ``python -I -S join.py BASES NAME LIMITS program arguments``
 
 BASES
-    The lab's directories, one in each hierarchy, ``:`` between.
+    The lab's directories, one in each hierarchy, separated by ``:``.
 NAME
-    The group: ``rest`` has no limit; ``rank`` is ``rank<r>`` with r as mpiexec tells it.
+    The group: ``rest`` has no limit; ``rank`` stands for ``rank<r>`` with the r that mpiexec tells.
 LIMITS
-    A JSON file: ``ranks``, for each rank, cyclic, or ``hosts``, by name, what is written to which
-    files of the group, in order.  Which host a rank has come to is noted beside it.
+    A JSON file: what is written to which files of the group, in order; under ``ranks`` for each
+    rank (the list repeats) or under ``hosts`` by name.  The host of a rank is noted beside it.
 
-The group exists before the program does and is inherited by whatever it starts, so that no
-instruction of the program runs without its limit.
+The group exists before the program, and all that the program starts inherits it: no instruction of
+the program runs without its limit.
 """
 
 import json
@@ -43,7 +43,7 @@ def _join(bases: list[str], name: str, limits: str) -> None:
     if name == "rank":
         rank = next((int(os.environ[v]) for v in RANK_VARIABLES if v in os.environ), None)
         if rank is None:
-            sys.exit("pylb lab: this mpiexec does not tell its ranks who they are")
+            sys.exit("pylb lab: this mpiexec does not tell its ranks their numbers")
         name, control = f"rank{rank}", _limits(limits, rank)
     for group in (f"{base}/{name}" for base in bases):
         os.makedirs(group, exist_ok=True)
@@ -54,7 +54,7 @@ def _join(bases: list[str], name: str, limits: str) -> None:
 
 
 def main(argv: list[str]) -> None:
-    """Join and exec; returns never."""
+    """Join and exec; never returns."""
     bases, name, limits, *command = argv
     try:
         _join(bases.split(":"), name, limits)

@@ -1,4 +1,4 @@
-"""What a lab really enforces: each limit tried by a program that wants more."""
+"""What a lab really enforces: a program that wants more tests each limit."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pylb.errors import StateError
-from pylb.lab.network import Network
+from pylb.lab.network import HostNetwork
 from pylb.lab.shares import Limit
 
 PROBE = Path(__file__).with_name("probe.py")
-SECONDS = 0.4  # of a spin, and of a transfer
-BEYOND = 1.25  # of a memory limit is written to
-MOST_TOUCHED = 2**29  # bytes; a larger limit is taken from the kernel's word
+SECONDS = 0.4  # duration of a spin, and of a transfer
+BEYOND = 1.25  # bytes written, as a multiple of the memory limit
+MOST_TOUCHED = 2**29  # bytes; larger limits are not tested
 PATIENCE = 60.0
 
 
 class Held(NamedTuple):
-    """A profile, measured: cores of a busy program; bytes in memory of one that wants more."""
+    """Measured: cores of a busy program, and bytes in memory of a program that wants more."""
 
     share: float
     memory: int | None
 
 
 class Joined(NamedTuple):
-    """Two hosts, measured: bits in a second, seconds one way."""
+    """Measured between two hosts: bits per second, and seconds one way."""
 
     source: str
     target: str
@@ -37,9 +37,9 @@ class Joined(NamedTuple):
 
 
 def held(limits: Sequence[Limit], commands: Sequence[Sequence[str]]) -> list[Held]:
-    """Measure each limit; `commands` steps into a group that has it.
+    """Measure each limit; its command steps into a group that has it.
 
-    As many at once as the cores allow.
+    As many run at once as the cores allow.
     """
     cores = len(os.sched_getaffinity(0))
     shares: list[float] = []
@@ -61,7 +61,7 @@ def _memory(limit: Limit, command: Sequence[str]) -> int | None:
     return round(_each([[*command, "touch", str(round(BEYOND * limit.memory))]])[0])
 
 
-def joined(network: Network) -> list[Joined]:
+def joined(network: HostNetwork) -> list[Joined]:
     """Measure from the first host to each other one, and back."""
     first, *others = [host.name for host in network.hosts]
     return [
@@ -69,7 +69,7 @@ def joined(network: Network) -> list[Joined]:
     ]
 
 
-def _transfer(network: Network, source: str, target: str) -> Joined:
+def _transfer(network: HostNetwork, source: str, target: str) -> Joined:
     python = [sys.executable, "-I", "-S", str(PROBE)]
     with subprocess.Popen(
         network.entered(target, [*python, "serve"]), stdout=subprocess.PIPE, text=True
@@ -90,7 +90,7 @@ def _start(words: Sequence[str]) -> subprocess.Popen[str]:
 
 
 def _each(commands: Sequence[Sequence[str]]) -> list[float]:
-    """The figures of programs that run at once."""
+    """Run programs at the same time; return their figures."""
     children = [_start(words) for words in commands]
     return [float(_out(child)) for child in children]
 

@@ -1,4 +1,4 @@
-"""Moments: a program under ``pylb lab`` says where it is, and the lab changes then."""
+"""Moments: a program under ``pylb lab`` says how far it is, and the lab makes its changes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ VARIABLE = "PYLB_LAB_MOMENTS"
 
 
 def announce(moment: str) -> bool:
-    """Tell the lab that a moment has come; returns when what it changes has changed.
+    """Tell the lab that a moment has come; return after its changes have been made.
 
-    Any rank may; a moment counts once, the first time.  Outside of a lab nothing happens.
+    Any rank may call this; only the first call for a moment counts.  Outside of a lab nothing
+    happens.
 
     Parameters
     ----------
@@ -22,7 +23,7 @@ def announce(moment: str) -> bool:
     Returns
     -------
     bool
-        Whether something changed.
+        Whether the lab changed anything.
     """
     path = os.environ.get(VARIABLE)
     if path is None:

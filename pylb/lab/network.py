@@ -1,22 +1,21 @@
 """Hosts on one machine: network namespaces that are joined by a switch, and MPI between them.
 
 Each host is a namespace with one interface, ``eth0``, and a name of its own (a UTS namespace for
-each process that enters it).  Their other ends are ports of a bridge in a namespace of its own.
-A bandwidth is kept by a token bucket (tc-tbf) at both ends, so for what a host sends and for what
-it gets; a latency by tc-netem, half at each.  MPI's launcher enters a host in place of ssh.
+each process that enters it).  The interfaces lead to a bridge in a separate namespace.  A token
+bucket (tc-tbf) at both ends limits the bandwidth in both directions; tc-netem adds the latency,
+half at each end.  MPI's launcher enters a host instead of using ssh.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from pylb.errors import NotAllowedError
 from pylb.lab.plan import Host, Link
-from pylb.lab.state import State
+from pylb.lab.state import State, attempt, must
 
 TOOLS = {
     "ip": "iproute2",
@@ -27,10 +26,10 @@ TOOLS = {
 }
 NETWORK = "10.77.0."
 LONGEST_QUEUE = "50ms"
-LEAST_BURST = 65_536  # bytes: a segment that the network card would have cut
-TICK = 0.004  # seconds; a bucket lasts at least as long, else the rate is not reached
+LEAST_BURST = 65_536  # bytes: the largest segment that a network card would cut
+TICK = 0.004  # seconds that a bucket must last at least, or the rate is not reached
 
-# The file systems are the machine's, but for the names of hosts.
+# A host sees the machine's file systems, with host names of its own.
 ENTER = """\
 #!/bin/sh
 # enter HOST COMMAND...: become the command on that host of the lab
@@ -41,7 +40,7 @@ mount --bind "$0/hosts" /etc/hosts && hostname "$1" && shift && exec "$@"' "$her
 """
 AGENT = """\
 #!/bin/sh
-# as rsh: agent [options] HOST COMMAND...
+# like rsh: agent [options] HOST COMMAND...
 while [ "${1#-}" != "$1" ]; do shift; done
 host=$1
 shift
@@ -49,18 +48,13 @@ exec "$(dirname "$0")/enter" "$host" sh -c "$*"
 """
 
 
-class Network:
-    """Hosts of a lab, up from the beginning.
-
-    Attributes
-    ----------
-    notes : list of str
-        What could not be had.
+class HostNetwork:
+    """The hosts of a lab, connected; `notes` says what this machine cannot provide.
 
     Raises
     ------
     NotAllowedError
-        No namespace or device may be made here, or a tool is missing.
+        No namespace or device can be made here, or a tool is missing.
     """
 
     def __init__(self, state: State, hosts: Sequence[Host]) -> None:
@@ -93,14 +87,14 @@ class Network:
         self.shape(host.name, host.link)
 
     def shape(self, name: str, link: Link) -> None:
-        """Limit what the host sends and gets, from now on."""
+        """Limit what the host sends and receives, from now on."""
         if self._links.get(name, Link()) == link:
             return
         self._links[name] = link
         i = [host.name for host in self.hosts].index(name)
         for space, device in ((name, "eth0"), ("switch.", f"port{i}")):
             where = f"-n {self._space(space)} qdisc"
-            _try(f"tc {where} del dev {device} root")  # there may be none
+            attempt(f"tc {where} del dev {device} root".split())  # there may be none
             parent = "root"
             if link.bandwidth is not None:
                 burst = max(LEAST_BURST, round(link.bandwidth / 8 * TICK))
@@ -113,7 +107,7 @@ class Network:
                 self._delay(f"tc {where} add dev {device} {parent} netem", link.latency / 2)
 
     def _delay(self, command: str, seconds: float) -> None:
-        failed = _try(f"{command} delay {1e6 * seconds:.0f}us limit 100000")
+        failed = attempt(f"{command} delay {1e6 * seconds:.0f}us limit 100000".split())
         note = f"no latency: this kernel has no netem ({failed})"
         if failed and note not in self.notes:
             self.notes.append(note)
@@ -130,13 +124,13 @@ class Network:
             (folder / name).chmod(0o700)
 
     def entered(self, name: str, command: Sequence[str]) -> list[str]:
-        """`command` as it is started on a host."""
+        """The command line that starts `command` on a host."""
         return [str(self._state.folder / "enter"), name, *command]
 
     def environment(self) -> dict[str, str]:
-        """What makes mpiexec start its ranks on the hosts and talk between them by TCP.
+        """Variables with which mpiexec starts its ranks on the hosts and connects them by TCP.
 
-        Ranks are not bound: each host would take the machine's first core for its own.
+        Ranks are not bound to cores: each host would bind to the machine's first core.
         """
         folder = self._state.folder
         agent, hostfile = str(folder / "agent"), str(folder / "hostfile")
@@ -175,13 +169,8 @@ def _check_tools() -> None:
         raise NotAllowedError("hosts need a kernel with network namespaces")
 
 
-def _try(command: str) -> str:
-    """Run; what it said where it failed."""
-    made = subprocess.run(command.split(), capture_output=True, text=True)
-    return " ".join(made.stderr.split()) or "failed" if made.returncode else ""
-
-
 def _do(command: str) -> None:
-    failed = _try(command)
-    if failed:
-        raise NotAllowedError(f"{command}: {failed}; hosts need the right to make namespaces")
+    try:
+        must(command.split())
+    except OSError as why:
+        raise NotAllowedError(f"{why}; hosts need the right to make namespaces") from None

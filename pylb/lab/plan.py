@@ -1,4 +1,4 @@
-"""What a lab is: profiles of its ranks, hosts, the network between them, and what changes when."""
+"""The description of a lab: profiles of ranks, hosts, their network, and changes over time."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pylb import optional
 from pylb.errors import DomainError, FormatError, MissingFileError
 from pylb.lab import caps, shares, units
 from pylb.lab.shares import Limit
 
-MOST_HOSTS = 200  # they have addresses in one network of 8 bits
+MOST_HOSTS = 200  # their addresses share a network of 8 bits
 LEAST_MEMORY = 2**20
 SWAP = 2**30
 
 
 class Profile(NamedTuple):
-    """What a rank, or each rank of a host, is held to.
+    """The limits of a rank, or of each rank of a host.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Profile(NamedTuple):
     cap : float, optional
         Watts: the share is multiplied by `caps.speed`.
     memory : int, optional
-        Bytes; more of it pages to swap.
+        Bytes; the rest is swapped out.
     """
 
     share: float | None = None
@@ -38,7 +38,7 @@ class Profile(NamedTuple):
     memory: int | None = None
 
     def limit(self, node: int, equal: float, cores: int, period_us: int | None) -> Limit:
-        """As the kernel's limits; `equal` is the share of a profile without one."""
+        """Convert to limits of the kernel; `equal` is the share of a profile without one."""
         share = equal if self.share is None else self.share
         if self.cap is not None:
             share *= caps.speed(self.cap, node)
@@ -50,20 +50,20 @@ class Profile(NamedTuple):
 
 
 class Link(NamedTuple):
-    """How a host is joined to the others: bits in a second each way, seconds one way, or None."""
+    """A host's connection: bits per second each way, seconds one way; None: no limit."""
 
     bandwidth: float | None = None
     latency: float | None = None
 
     def to(self, other: Link) -> Link:
-        """The way from a host with this link to one with the other."""
+        """The connection from a host with this link to a host with the other one."""
         slowest = [b for b in (self.bandwidth, other.bandwidth) if b is not None]
         half = ((self.latency or 0.0) + (other.latency or 0.0)) / 2
         return Link(min(slowest) if slowest else None, half or None)
 
 
 class Host(NamedTuple):
-    """A host: a network namespace with a name of its own."""
+    """A host: a network namespace with its own name."""
 
     name: str
     ranks: int = 1
@@ -72,18 +72,18 @@ class Host(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What is other from a time, or a moment that the program names, onwards.
+    """New limits from a time on, or from a moment that the program names.
 
     Attributes
     ----------
     at : float, optional
         Seconds after the command's start.
     when : str, optional
-        The moment that the program tells by `pylb.lab.announce`.
+        The moment that the program announces by `pylb.lab.announce`.
     ranks : tuple of int, optional
-        Those that it is about; None: all.
+        The ranks that change; None: all.
     hosts : tuple of str, optional
-        The same for a lab with hosts.
+        The hosts that change, in a lab with hosts.
     values : dict
         Fields of `Profile` and `Link`, and their new values.
     """
@@ -101,18 +101,19 @@ class Change(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A lab on paper.
+    """The description of a lab.
 
     Attributes
     ----------
     profiles : tuple of Profile
-        Of the ranks, cyclic.
+        Profiles of the ranks; the list repeats over the ranks.
     hosts : tuple of Host
-        Empty: one machine; else `profiles` counts for nothing.
+        Empty: one machine; with hosts, `profiles` has no effect.
     changes : tuple of Change
     swap : int
-        Bytes that the ranks together may have beyond their memory.
+        Bytes that all ranks together may have beyond their memory.
     period_us : int, optional
+        Microseconds in which a share is given out.
     """
 
     profiles: tuple[Profile, ...] = (Profile(),)
@@ -130,7 +131,7 @@ class Plan(NamedTuple):
         MissingPartError
             PyYAML is absent.
         MissingFileError, FormatError, DomainError
-            No such file, no YAML, or something in it is unknown or out of range.
+            The file does not exist, is no YAML, or has something unknown or out of range.
         """
         yaml = optional.require("PyYAML")
         try:
@@ -148,63 +149,63 @@ class Plan(NamedTuple):
 
     @classmethod
     def of(cls, found: Any) -> Plan:
-        """From what a YAML file says."""
+        """Read what a YAML file says."""
         top = _table("the file", found, [*PROFILE, "ranks", "hosts", "network", *TOP])
-        common = _profile("", top)
+        common = _fields("", top, Profile())
         if "ranks" in top and "hosts" in top:
             raise DomainError("ranks and hosts: expected one of them; a host has profile and ranks")
-        network = _link("network", _table("network", top.get("network", {}), LINK))
+        network = _fields("network.", _table("network", top.get("network", {}), LINK), Link())
         if "network" in top and "hosts" not in top:
             raise DomainError("network without hosts: expected hosts, between which it is")
         ranks = _list("ranks", top.get("ranks", [{}]))
         plan = cls(
             tuple(
-                _profile(f"ranks[{i}].", _table(f"ranks[{i}]", rank, PROFILE), common)
+                _fields(f"ranks[{i}].", _table(f"ranks[{i}]", rank, PROFILE), common)
                 for i, rank in enumerate(ranks)
             ),
             _hosts(top.get("hosts", {}), common, network),
             _changes(top.get("changes", [])),
             round(units.quantity(units.BYTES, "swap", top.get("swap", SWAP))),
-            shares.parse_period(str(top["period"])) if "period" in top else None,
+            units.microseconds("period", top["period"]) if "period" in top else None,
         )
         plan.check()
         return plan
 
-    # ---- what follows --------------------------------------------------------------------------
+    # ---- limits at a time ----------------------------------------------------------------------
 
     @property
     def needs_memory(self) -> bool:
-        """Whether any rank has a limit of its memory at any time."""
+        """Whether any rank has a memory limit at any time."""
         ever = [p.memory for p in self.nodes] + [c.values.get("memory") for c in self.changes]
         return any(memory is not None for memory in ever)
 
     @property
     def nodes(self) -> tuple[Profile, ...]:
-        """The profiles, of hosts or of ranks."""
+        """The profiles of the hosts, else of the ranks."""
         return tuple(host.profile for host in self.hosts) or self.profiles
 
     def limits(self, n_ranks: int | None = None, cores: int | None = None) -> list[Limit]:
-        """Of each host; or of each rank, cyclic.
+        """The limits of the hosts, else of the ranks; the list repeats over the ranks.
 
         Parameters
         ----------
         n_ranks : int, optional
-            Ranks that the command starts; None: as many as there are profiles, or hosts have.
+            Ranks that the command starts.  Default: the number of profiles, or of the hosts' ranks.
         cores : int, optional
-            Of the machine.
+            Cores of the machine.
         """
         cores = cores or os.cpu_count() or 1
         count = sum(host.ranks for host in self.hosts) or n_ranks or len(self.profiles)
         equal = min(1.0, cores / count)
         nodes = self.nodes
         if not self.hosts and any(profile.cap for profile in nodes):
-            # A cap is another one on each node: as many as the ranks, at most the table's.
+            # Nodes differ under a cap: one profile for each rank, up to the length of the table.
             most = math.lcm(len(nodes), len(caps.NODES))
             nodes = nodes * -(-min(max(count, len(nodes)), most) // len(nodes))
         return [p.limit(i, equal, cores, self.period_us) for i, p in enumerate(nodes)]
 
     def expanded(self, n_ranks: int | None) -> Plan:
-        """With a profile for each rank, where changes are about some of them."""
+        """The plan with a profile for each rank, if its changes name ranks."""
         named = [r + 1 for c in self.changes for r in c.ranks or ()]
         if not named:
             return self
@@ -214,26 +215,21 @@ class Plan(NamedTuple):
         )
 
     def after(self, change: Change) -> Plan:
-        """The plan from that moment on."""
+        """The plan after a change."""
         profile = {k: v for k, v in change.values.items() if k in PROFILE}
         link = {k: v for k, v in change.values.items() if k in LINK}
-        return self._replace(
-            profiles=tuple(
-                old._replace(**profile) if change.ranks is None or r in change.ranks else old
-                for r, old in enumerate(self.profiles)
-            ),
-            hosts=tuple(
-                host._replace(
-                    profile=host.profile._replace(**profile), link=host.link._replace(**link)
-                )
-                if change.hosts is None or host.name in change.hosts
-                else host
-                for host in self.hosts
-            ),
-        )
+        profiles, hosts = list(self.profiles), list(self.hosts)
+        for r, old in enumerate(profiles):
+            if change.ranks is None or r in change.ranks:
+                profiles[r] = old._replace(**profile)
+        for i, host in enumerate(hosts):
+            if change.hosts is None or host.name in change.hosts:
+                new = (host.profile._replace(**profile), host.link._replace(**link))
+                hosts[i] = host._replace(profile=new[0], link=new[1])
+        return self._replace(profiles=tuple(profiles), hosts=tuple(hosts))
 
     def check(self) -> None:
-        """All limits, from the beginning and after each change, are such as the kernel takes."""
+        """Check that the kernel takes all limits, at the beginning and after each change."""
         plan = self.expanded(None)
         plan.limits()
         names = [host.name for host in self.hosts]
@@ -253,9 +249,14 @@ class Plan(NamedTuple):
 
 # ---- the file ----------------------------------------------------------------------------------
 
-PROFILE = {"share": None, "cap": units.POWER, "memory": units.BYTES}
-LINK = {"bandwidth": units.RATE, "latency": units.TIME}
-TOP = ("changes", "swap", "period")
+PROFILE, LINK, TOP = Profile._fields, Link._fields, ("changes", "swap", "period")
+T = TypeVar("T", Profile, Link)
+UNITS = {
+    "cap": units.POWER,
+    "memory": units.BYTES,
+    "bandwidth": units.RATE,
+    "latency": units.TIME,
+}
 
 
 def shown(name: str, value: Any) -> str:
@@ -292,31 +293,30 @@ def _list(where: str, found: Any) -> list[Any]:
     return found
 
 
-def _value(where: str, key: str, found: Any) -> Any:
-    """A field of a profile or link; null, and `none`, take a limit away."""
+def value_of(where: str, key: str, found: Any) -> Any:
+    """Read a field of a profile or link; null and `none` remove a limit."""
     if found is None or found == "none":
         return None
     if key == "share":
         try:
             return float(found)
         except (TypeError, ValueError):
-            raise DomainError(f"{where}share is {found!r}: expected cores, as 0.25") from None
-    kind = {**PROFILE, **LINK}[key]
-    assert kind is not None
-    value = units.quantity(kind, f"{where}{key}", found)
+            raise DomainError(f"{where}share is {found!r}: expected cores, e.g. 0.25") from None
+    value = units.quantity(UNITS[key], f"{where}{key}", found)
     if value == 0 and key != "latency":
         raise DomainError(f"{where}{key} is {found!r}: expected more than 0")
     return round(value) if key == "memory" else value
 
 
-def _profile(where: str, found: Mapping[str, Any], common: Profile | None = None) -> Profile:
-    values = {key: _value(where, key, found[key]) for key in PROFILE if key in found}
-    return (common or Profile())._replace(**values)
+def values_of(key: str, text: str) -> list[Any]:
+    """``"0.25,0.5"`` as values of a field: one for each rank."""
+    return [value_of("", key, word) for word in text.split(",")]
 
 
-def _link(where: str, found: Mapping[str, Any], common: Link | None = None) -> Link:
-    values = {key: _value(f"{where}.", key, found[key]) for key in LINK if key in found}
-    return (common or Link())._replace(**values)
+def _fields(where: str, found: Mapping[str, Any], common: T) -> T:
+    """The profile or link `common` with what the file says."""
+    known = [key for key in common._fields if key in found]
+    return common._replace(**{key: value_of(where, key, found[key]) for key in known})
 
 
 def _hosts(found: Any, common: Profile, network: Link) -> tuple[Host, ...]:
@@ -333,8 +333,8 @@ def _hosts(found: Any, common: Profile, network: Link) -> tuple[Host, ...]:
         ranks = table.get("ranks", 1)
         if not isinstance(ranks, int) or isinstance(ranks, bool) or not 1 <= ranks <= 1000:
             raise DomainError(f"{where}.ranks is {ranks!r}: expected how many, 1 ... 1000")
-        profile = _profile(f"{where}.", table, common)
-        out.append(Host(name, ranks, profile, _link(where, table, network)))
+        profile = _fields(f"{where}.", table, common)
+        out.append(Host(name, ranks, profile, _fields(f"{where}.", table, network)))
     return tuple(out)
 
 
@@ -349,7 +349,7 @@ def _change(where: str, found: Any) -> Change:
         raise DomainError(f"{where}: expected at (a time) or when (a moment's name), one of them")
     if "when" in table and not isinstance(table["when"], str):
         raise DomainError(f"{where}.when is {table['when']!r}: expected a moment's name")
-    values = {k: _value(f"{where}.", k, table[k]) for k in (*PROFILE, *LINK) if k in table}
+    values = {k: value_of(f"{where}.", k, table[k]) for k in (*PROFILE, *LINK) if k in table}
     if not values:
         raise DomainError(f"{where} changes nothing: expected {', '.join((*PROFILE, *LINK))}")
     return Change(

@@ -1,11 +1,11 @@
-"""What a lab measures of itself.  Run by path, without pylb, in a group or on a host.
+"""What a lab measures of itself.  Runs by path, without pylb, in a group or on a host.
 
 Usage: ``python -I -S probe.py spin SECONDS``            cores that it got
        ``python -I -S probe.py touch BYTES``             bytes that it then has in memory
-       ``python -I -S probe.py serve``                   address, then for as many as come
-       ``python -I -S probe.py transfer HOST PORT SECONDS``   bits in a second, seconds one way
+       ``python -I -S probe.py serve``                   port; then it serves transfers until killed
+       ``python -I -S probe.py transfer HOST PORT SECONDS``   bits per second, seconds one way
 
-Prints its figures on one line.
+It prints its figures on one line.
 """
 
 import mmap
@@ -26,16 +26,16 @@ def spin(seconds: float) -> None:
 
 
 def touch(size: int) -> None:
-    """Write to every page of so many bytes."""
+    """Write to every page of a block of `size` bytes."""
     pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     for at in range(0, size, mmap.PAGESIZE):
         pages[at] = 1
-    with open("/proc/self/status") as status:  # without files, which others may be charged for
+    with open("/proc/self/status") as status:  # without files, which may be charged to others
         print(1024 * next(int(line.split()[1]) for line in status if line.startswith("RssAnon")))
 
 
 def serve() -> None:
-    """Answer each byte that is a question, and take the rest; until killed."""
+    """Answer the pings of each connection and take the rest, until killed."""
     with socket.create_server(("", 0)) as server:
         print(server.getsockname()[1], flush=True)
         while True:
@@ -50,7 +50,7 @@ def serve() -> None:
 
 
 def transfer(host: str, port: str, seconds: float) -> None:
-    """Send for a while; what has arrived, by the time that it took."""
+    """Ping, then send for a while; print bandwidth and latency."""
     with socket.create_connection((host, int(port)), timeout=30) as line:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         trips = []
@@ -69,12 +69,12 @@ def transfer(host: str, port: str, seconds: float) -> None:
 
 
 def main(argv: list[str]) -> None:
-    """As the usage says."""
+    """Do what the usage says."""
     what, *rest = argv
     if what == "spin":
-        spin(float(rest[0]))
+        spin(float(*rest))
     elif what == "touch":
-        touch(int(rest[0]))
+        touch(int(*rest))
     elif what == "serve":
         serve()
     else:

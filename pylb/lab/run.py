@@ -1,4 +1,4 @@
-"""Run a command in the lab, and end it whatever happens."""
+"""Run a command in a lab, and leave nothing behind whatever happens."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from typing import Any
 from pylb.comm.mpiexec import insert_before_programs, is_mpiexec, n_ranks
 from pylb.errors import DomainError
 from pylb.lab import measure, schedule, state
-from pylb.lab.cgroup import Groups, parents
+from pylb.lab.cgroup import Groups, control, parents
 from pylb.lab.keeper import keeping
 from pylb.lab.measure import PROBE, Held, Joined
 from pylb.lab.moments import VARIABLE
-from pylb.lab.network import Network
+from pylb.lab.network import HostNetwork
 from pylb.lab.plan import Change, Plan, Profile
 from pylb.lab.schedule import Done
 from pylb.lab.shares import Usage
@@ -29,41 +29,41 @@ from pylb.lab.swap import swap_on
 
 JOIN = Path(__file__).with_name("join.py")
 METRONOME = Path(__file__).with_name("metronome.py")
-BEAT_US = 500  # between two looks at the quotas; it takes 3 to 5 % of each core
+BEAT_US = 500  # microseconds between two checks of the quotas; they take 3 to 5 % of each core
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE = 5.0  # seconds between asking the command to end and killing it
-TYPED = 2.0  # seconds in which a command may have got Ctrl-C from the terminal itself
+TYPED = 2.0  # seconds to wait, because the terminal may have sent Ctrl-C to the command too
 
 
 class Lab:
-    """Control groups that hold each rank of a command to a share of a core, and more.
+    """Control groups that limit each rank of a command to a share of a core, and more.
 
     Parameters
     ----------
     plan : Plan or iterable of float
-        What the lab is (`Plan.load` reads it from a file); or cores for each rank, cyclic: one
-        value serves all.
+        What the lab is (`Plan.load` reads it from a file); or cores for each rank, as a list that
+        repeats over the ranks.
     period_us : int, optional
-        Microseconds in which a share is given out; default 5 ms, more for shares below 0.2.
+        Microseconds in which a share is given out; default 5 ms, longer for shares below 0.2.
 
     Attributes
     ----------
     plan : Plan
-        As it is now; changes that have come are in it.
+        The present state, including the changes so far.
     seconds : float
         Wall time of the last command.
     done : list of Done
         Changes made during the last command, and when.
     notes : list of str
-        What was made or could not be had, and what was removed of labs that were killed.
+        What was made, what this machine cannot provide, and what killed labs had left.
 
     Raises
     ------
     DomainError
         A share or the period is out of range.
     NotAllowedError
-        No control group, swap file or namespace may be made here; the message says which, and what
-        would help.
+        No control group, swap file or namespace can be made here; the message says which one, and
+        what would help.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Lab:
         self.plan, self.limits = plan, plan.limits()
         self.seconds = 0.0
         self.done: list[Done] = []
-        self.network: Network | None = None
+        self.network: HostNetwork | None = None
         where = parents(
             Path("/proc/self/mountinfo").read_text(),
             Path("/proc/self/cgroup").read_text(),
@@ -94,7 +94,7 @@ class Lab:
             if plan.needs_memory:
                 self.notes.append(swap_on(self._state, plan.swap))
             if plan.hosts:
-                self.network = Network(self._state, plan.hosts)
+                self.network = HostNetwork(self._state, plan.hosts)
                 self.notes += self.network.notes
         except BaseException:
             self.close()
@@ -107,7 +107,7 @@ class Lab:
         self.close()
 
     def close(self) -> None:
-        """Kill what is left and remove all that was made; twice is fine."""
+        """Kill what is left and remove all that was made; may be called twice."""
         self._groups.remove()
         if hasattr(self, "_state"):
             self.notes += self._state.remove()
@@ -115,9 +115,9 @@ class Lab:
     # ---- the command ---------------------------------------------------------------------------
 
     def held(self, command: Sequence[str]) -> list[str]:
-        """`command` as it is started: each program behind the step into its rank's group.
+        """The command line that makes each program step into its rank's group first.
 
-        With hosts it starts on the first one, and mpiexec starts its ranks on all of them.
+        With hosts, the command starts on the first host, and mpiexec starts ranks on all of them.
         """
         if not command:
             raise DomainError("command is empty: expected a program and its arguments")
@@ -148,25 +148,26 @@ class Lab:
         self._write_limits()
 
     def _write_limits(self) -> None:
-        """For ranks that start from now on."""
-        control = [limit.control() for limit in self.limits]
-        known: dict[str, Any] = {"ranks": control}
+        """Write the limits for ranks that start from now on."""
+        files = [control(limit) for limit in self.limits]
+        known: dict[str, Any] = {"ranks": files}
         if self.plan.hosts:
             names = [host.name for host in self.plan.hosts]
-            known = {"hosts": dict(zip(names, control, strict=True))}
+            known = {"hosts": dict(zip(names, files, strict=True))}
         new = self._limits_file.with_suffix(".new")
         new.write_text(json.dumps(known))
         new.replace(self._limits_file)
 
     def run(self, command: Sequence[str]) -> int:
-        """Run a command and return its exit code, 128 + n where signal n ended it.
+        """Run a command and return its exit code, or 128 + n if signal n ended it.
 
-        SIGINT, SIGTERM and SIGHUP end the command (a second one at once) and whatever it
-        has started; that also ends when the command does.  Called from the main thread.
+        SIGINT, SIGTERM and SIGHUP end the command and all that it has started; a second signal
+        kills them at once.  What the command has started also ends with it.  Call this from the
+        main thread.
         """
         self._divide(n_ranks(command) if command and is_mpiexec(command[0]) else 1)
         words = self.held(command)
-        # mpiexec tells its ranks who they are; a program without it is rank 0.
+        # mpiexec tells its ranks their numbers; a program without mpiexec is rank 0.
         env = os.environ if is_mpiexec(command[0]) else {**os.environ, "PYLB_LAB_RANK": "0"}
         moments = self._state.folder / "moments"
         if self.plan.changes:
@@ -182,7 +183,7 @@ class Lab:
                 schedule.running(self.plan.changes, moments, self.change) as self.done,
             ):
                 stopped = _wait(child, wake)
-                # Popen's own exit would wait without an end for a child that cannot be killed.
+                # Popen's own exit would wait forever for a child that cannot be killed.
                 self._groups.kill()
         finally:
             self.seconds = time.perf_counter() - start
@@ -192,14 +193,14 @@ class Lab:
 
     @contextmanager
     def _enforcing(self) -> Iterator[None]:
-        """What has to run beside the command, for the kernel to keep to the limits."""
+        """Run what makes the kernel keep the limits, beside the command."""
         with _metronomes(), ExitStack() as more:
             if self.plan.needs_memory:
                 more.enter_context(keeping(self._memories))
             yield
 
     def _memories(self) -> list[tuple[Path, int]]:
-        """Groups of version 1 with a limit, and the memory of each."""
+        """The groups of version 1 with a memory limit, and the limits."""
         out = []
         for rank in self._groups.ranks():
             folder = self._groups.folder(rank, "memory.limit_in_bytes")
@@ -208,22 +209,22 @@ class Lab:
                 out.append((folder, memory))
         return out
 
-    # ---- what it holds them to -----------------------------------------------------------------
+    # ---- its limits, and what ranks use ---------------------------------------------------------
 
     def measure(self, n_ranks: int | None = None) -> tuple[list[Held], list[Joined]]:
-        """What it really enforces: each limit tried by a program that wants more; some seconds.
+        """Measure what the lab really enforces, with programs that want more; takes some seconds.
 
         Parameters
         ----------
         n_ranks : int, optional
-            How many the command will have, for limits that depend on it.
+            Number of ranks of the command, for limits that depend on it.
 
         Returns
         -------
         held : list of Held
-            Of each rank, or host.
+            One for each rank, or host.
         joined : list of Joined
-            From the first host to each other one, and back.
+            From the first host to each other host, and back.
         """
         self._divide(n_ranks)
         commands = []
@@ -238,7 +239,7 @@ class Lab:
         return held, measure.joined(self.network) if self.network else []
 
     def change(self, change: Change) -> None:
-        """Change what ranks or hosts are held to, from now on.
+        """Change the limits of ranks or hosts, from now on.
 
         Raises
         ------
@@ -255,7 +256,7 @@ class Lab:
                 self.network.shape(host.name, host.link)
 
     def _node(self, rank: int) -> int:
-        """Which of the limits a rank has."""
+        """The number of a rank's limit."""
         if not self.plan.hosts:
             return rank % len(self.limits)
         return [host.name for host in self.plan.hosts].index(self._host(rank))
@@ -264,7 +265,7 @@ class Lab:
         return (self._state.folder / f"rank{rank}").read_text() if self.plan.hosts else ""
 
     def usage(self) -> list[Usage]:
-        """What each rank was allowed and what it took, by rank."""
+        """What each rank was allowed and what it used, by rank."""
         return [
             self._groups.usage(rank, self.limits[self._node(rank)], self._host(rank))
             for rank in self._groups.ranks()
@@ -273,7 +274,7 @@ class Lab:
 
 @contextmanager
 def _metronomes() -> Iterator[None]:
-    """On each core a process that makes the kernel look at the quotas; where that is allowed."""
+    """Run a process on each core that makes the kernel check the quotas, where that is allowed."""
     beats = [
         subprocess.Popen([sys.executable, "-I", "-S", str(METRONOME), str(core), str(BEAT_US)])
         for core in sorted(os.sched_getaffinity(0))
@@ -288,7 +289,7 @@ def _metronomes() -> Iterator[None]:
 
 @contextmanager
 def _signals() -> Iterator[int]:
-    """A file descriptor from which the signals of `STOP` are read, instead of their action."""
+    """Replace the actions of the signals in `STOP`; they can be read from the descriptor."""
     read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     old_fd = signal.set_wakeup_fd(write)
     old = {number: signal.signal(number, lambda *_: None) for number in STOP}
@@ -303,7 +304,7 @@ def _signals() -> Iterator[int]:
 
 
 def _wait(child: subprocess.Popen[bytes], wake: int) -> int:
-    """Wait for the child; the signal that stopped it early, or 0."""
+    """Wait for the child; return the signal that stopped it early, or 0."""
     stopped = 0
     plan: list[tuple[float, int]] = []  # signals to send, and when
     ended = os.pidfd_open(child.pid)
@@ -327,7 +328,7 @@ def _wait(child: subprocess.Popen[bytes], wake: int) -> int:
 
 
 def _plan(number: int, now: float) -> list[tuple[float, int]]:
-    # A Ctrl-C that was typed has reached the command too, and Open MPI aborts the harder way when
-    # it comes twice; one that was sent to this process alone is passed on after a while.
+    # A typed Ctrl-C has reached the command too, and a second one makes Open MPI abort less
+    # gracefully.  A signal sent only to this process is passed on after a while.
     first = now + (TYPED if number == signal.SIGINT else 0.0)
     return [(first, number), (first + GRACE, signal.SIGKILL)]

@@ -1,4 +1,4 @@
-"""What changes while the command runs: at a time, or at a moment that the program names."""
+"""Changes while the command runs: at a time, or at a moment that the program names."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import NamedTuple
 from pylb.lab.plan import Change
 
 MOST_WORDS = 4096  # bytes of a moment's name
-PATIENCE = 5.0  # seconds for a program to say which moment it is
+PATIENCE = 5.0  # seconds that a program may take to name the moment
 
 
 class Done(NamedTuple):
-    """A change, when it was made (seconds after the start), and what went wrong, or nothing."""
+    """A change, when it was made (seconds after the start), and the error if it failed."""
 
     seconds: float
     change: Change
@@ -29,7 +29,7 @@ class Done(NamedTuple):
 def running(
     changes: Sequence[Change], path: Path, apply: Callable[[Change], None]
 ) -> Iterator[list[Done]]:
-    """Make the changes as their time comes, in a thread; the list fills."""
+    """Make each change when its time comes, in a thread; the list grows meanwhile."""
     done: list[Done] = []
     if not changes:
         yield done
@@ -80,7 +80,7 @@ class _Clock:
                 changed = self._make([c for c in self.left if c.when == moment])
                 line.sendall(b"1" if changed else b"0")
             except OSError:
-                pass  # who spoke is gone
+                pass  # the program is gone
 
     def _make(self, now: Sequence[Change]) -> bool:
         for change in now:

@@ -1,4 +1,4 @@
-"""Shares of a core as the kernel's limits: so many microseconds in each period."""
+"""Shares of a core as limits of the kernel: microseconds in each period."""
 
 from __future__ import annotations
 
@@ -6,22 +6,21 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from pylb.errors import DomainError
-from pylb.lab import units
 
 # The kernel's bounds (kernel/sched/core.c: min_cfs_quota_period, max_cfs_quota_period), in us.
 LEAST = 1_000
 MOST = 1_000_000
 
 PERIOD_US = 5_000
-"""Default period.  A rank that spins in MPI burns its quota and then stands still for the rest of
-the period, and whoever waits for it waits as long: a short period keeps that to milliseconds."""
+"""Default period.  A rank that spins in MPI uses up its quota and then stands still for the rest of
+the period, and so do the ranks that wait for it: with a short period only for milliseconds."""
 
 SLACK = 2**28
-"""Bytes that a group of version 1 may have for moments above its rank's memory."""
+"""Bytes by which a group of version 1 may exceed its rank's memory for moments."""
 
 
 class Limit(NamedTuple):
-    """What a rank is held to: `quota_us` microseconds of processor time in every `period_us`, and
+    """The limits of a rank: `quota_us` microseconds of processor time in every `period_us`, and
     `memory` bytes, or None."""
 
     quota_us: int
@@ -33,22 +32,9 @@ class Limit(NamedTuple):
         """Cores."""
         return self.quota_us / self.period_us
 
-    def control(self) -> list[tuple[str, str]]:
-        """Files of a group and what is written to them, in order; those of versions 1 and 2."""
-        quota, period = str(self.quota_us), str(self.period_us)
-        out = [
-            ("cpu.max", f"{quota} {period}"),
-            ("cpu.cfs_period_us", period),
-            ("cpu.cfs_quota_us", quota),
-        ]
-        if self.memory is not None:
-            out.append(("memory.max", str(self.memory)))
-            out.append(("memory.limit_in_bytes", str(self.memory + SLACK)))  # keeper.py says why
-        return out
-
 
 class Usage(NamedTuple):
-    """What one rank was allowed and what it took.
+    """What one rank was allowed, and what it used.
 
     Attributes
     ----------
@@ -57,17 +43,17 @@ class Usage(NamedTuple):
     cpu_seconds : float
         Processor time of the rank with all its threads and children.
     periods, throttled : int
-        Periods in which it wanted to run, and those in which it was stopped at its quota.
+        Periods in which it was ready to run, and those in which it was stopped at its quota.
     throttled_seconds : float
-        For how long it was stopped.
+        Time for which it was stopped.
     host : str
         Where it ran, in a lab with hosts.
     memory : int or None
-        Most bytes that it had in memory, where that is counted.
+        Largest number of bytes that it had in memory; None where that is not counted.
     paged : int or None
-        Pages that it had to wait for from swap or a file.
+        Pages that it had to wait for, from swap or a file.
     killed : int
-        Processes that the kernel ended for want of memory.
+        Processes that the kernel killed because memory was full.
     """
 
     rank: int
@@ -82,44 +68,10 @@ class Usage(NamedTuple):
     killed: int = 0
 
 
-def parse_shares(text: str) -> list[float]:
-    """``"0.25,0.5"`` as [0.25, 0.5].
-
-    Raises
-    ------
-    DomainError
-        Something between the commas is no number.
-    """
-    try:
-        return [float(word) for word in text.split(",")]
-    except ValueError:
-        raise DomainError(
-            f"share is {text!r}: expected numbers with commas between, as 0.25,0.5"
-        ) from None
-
-
-def parse_period(text: str) -> int:
-    """``"5ms"`` as 5000 microseconds.
-
-    Raises
-    ------
-    DomainError
-        No number with us, ms or s.
-    """
-    return round(1e6 * units.quantity(units.PERIOD, "period", text))
-
-
 def limits(shares: Iterable[float], cores: int, period_us: int | None = None) -> list[Limit]:
-    """The limit of each share.
+    """The limit of each share, on a machine with so many cores.
 
-    Parameters
-    ----------
-    shares : iterable of float
-        Cores for each rank; cyclic, so one share serves all ranks.
-    cores : int
-        How many this machine has: no share can be more.
-    period_us : int, optional
-        Default: 5 ms, longer where the kernel's least quota of 1 ms asks for it.
+    The period defaults to 5 ms, or longer where the kernel's least quota of 1 ms demands it.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""A lab's folder: what its processes read, and a journal of what has to be undone.
+"""A lab's folder: files for its processes, and a journal of what has to be undone.
 
 Namespaces and swap files outlive the process that made them.  Each is written down before it is
-made, so that whoever finds the folder of a lab that was killed can undo it.
+made, so that the next lab can undo what a killed lab has left.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,8 +23,20 @@ PREFIX = "pylb-lab-"
 JOURNAL = "journal"
 
 
+def attempt(command: Sequence[str]) -> str:
+    """Run a command; return an empty text if it succeeds, else its error."""
+    made = subprocess.run(command, capture_output=True, text=True)
+    return " ".join(made.stderr.split()) or "failed" if made.returncode else ""
+
+
+def must(command: Sequence[str]) -> None:
+    """Run a command; raise OSError with its error if it fails."""
+    if failed := attempt(command):
+        raise OSError(f"{' '.join(command)}: {failed}")
+
+
 def home() -> Path:
-    """The folder of all labs of this user, for nobody else."""
+    """The private folder of all labs of this user."""
     if os.geteuid() == 0:
         folder = Path("/run/pylb-lab")
     else:
@@ -37,28 +49,28 @@ def home() -> Path:
 
 
 def claim(parent: Path) -> tuple[Path, int]:
-    """A new folder, locked as long as the descriptor is open."""
-    for attempt in itertools.count():
-        folder = parent / f"{PREFIX}{os.getpid()}-{attempt}"
+    """Make a folder that is locked as long as the returned descriptor is open."""
+    for number in itertools.count():
+        folder = parent / f"{PREFIX}{os.getpid()}-{number}"
         try:
             folder.mkdir()
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         except FileExistsError:
             continue
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if folder.exists():  # else another lab took it for a stale one just now
+        if folder.exists():  # else another lab has just removed it as a stale one
             return folder, lock
         os.close(lock)
     raise AssertionError
 
 
 def abandoned(parent: Path) -> Iterator[Path]:
-    """Folders that no living lab has locked; each is ours until the next one is asked for."""
+    """Yield the folders that no living lab has locked, each locked until the next one."""
     for folder in sorted(parent.glob(f"{PREFIX}*")):
         try:
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         except OSError:
-            continue  # another lab is faster, or it is not ours
+            continue  # another lab was faster, or it belongs to another user
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield folder
@@ -69,28 +81,21 @@ def abandoned(parent: Path) -> Iterator[Path]:
 
 
 class State:
-    """The folder of one lab.
-
-    Attributes
-    ----------
-    folder : Path
-    name : str
-        Of the folder, and the beginning of the names of all that the lab makes.
-    """
+    """The folder of one lab; all that the lab makes has a name that begins with `name`."""
 
     def __init__(self) -> None:
         self.folder, self._lock = claim(home())
         self.name = self.folder.name
 
     def will(self, kind: str, name: str) -> None:
-        """Something is about to be made that does not go by itself: a key of `UNDO`, its name."""
+        """Write down what is about to be made: a key of `UNDO`, and its name."""
         with open(self.folder / JOURNAL, "a") as journal:
             journal.write(f"{kind} {name}\n")
             journal.flush()
             os.fsync(journal.fileno())
 
     def remove(self) -> list[str]:
-        """Undo everything; what could not be.  Twice is fine."""
+        """Undo everything; return what could not be undone.  May be called twice."""
         if self._lock < 0:
             return []
         failed = _undo(self.folder)[1]
@@ -100,7 +105,7 @@ class State:
 
 
 def remove_stale() -> list[str]:
-    """Undo what labs left that were killed themselves; what that was."""
+    """Undo what killed labs have left; return what that was."""
     out = []
     for folder in abandoned(home()):
         done, failed = _undo(folder)
@@ -109,7 +114,7 @@ def remove_stale() -> list[str]:
 
 
 def _undo(folder: Path) -> tuple[list[str], list[str]]:
-    """What was undone, the last first, and what could not be."""
+    """Undo the journal, the last entry first; return what was undone, and what could not be."""
     try:
         lines = (folder / JOURNAL).read_text().splitlines()
     except OSError:
@@ -131,7 +136,7 @@ def _remove_namespace(name: str) -> bool:
     path = Path("/run/netns") / name
     if not path.exists():
         return False
-    _run("ip", "netns", "delete", name)
+    must(["ip", "netns", "delete", name])
     return True
 
 
@@ -139,17 +144,11 @@ def _remove_swap(name: str) -> bool:
     path = Path(name)
     used = any(line.split()[0] == name for line in Path("/proc/swaps").read_text().splitlines()[1:])
     if used:
-        _run("swapoff", name)
+        must(["swapoff", name])
     existed = path.exists()
     with suppress(FileNotFoundError):
         path.unlink()
     return existed
-
-
-def _run(*words: str) -> None:
-    made = subprocess.run(words, capture_output=True, text=True)
-    if made.returncode:
-        raise OSError(f"{' '.join(words)}: {made.stderr.strip()}")
 
 
 UNDO: dict[str, Callable[[str], bool]] = {

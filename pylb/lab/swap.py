@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 from pylb.errors import NotAllowedError
 from pylb.lab import units
-from pylb.lab.state import State
+from pylb.lab.state import State, must
 
 FOLDER = Path("/var/tmp")  # on a disk, which /tmp need not be
-KEPT = 0.5  # of the free disk
+KEPT = 0.5  # part of the free disk that a swap file may take
 
 
 def swap_on(state: State, size: int) -> str:
-    """Swap of `size` bytes as long as the lab lives; what was done.
+    """Provide swap of `size` bytes as long as the lab lives; return what was done.
 
-    The machine's own swap serves where enough of it is free.
+    The machine's own swap is used if enough of it is free.
 
     Raises
     ------
     NotAllowedError
-        No swap file may be made or used here; the message says what would help.
+        No swap file can be made or used here; the message says what would help.
     """
     free = swap_free()
     if free >= size:
@@ -37,10 +36,8 @@ def swap_on(state: State, size: int) -> str:
     try:
         with open(path, "xb", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
             os.posix_fallocate(file.fileno(), 0, size)
-        for words in (["mkswap", str(path)], ["swapon", str(path)]):
-            made = subprocess.run(words, capture_output=True, text=True)
-            if made.returncode:
-                raise OSError(f"{words[0]}: {' '.join(made.stderr.split())}")
+        must(["mkswap", str(path)])
+        must(["swapon", str(path)])
     except OSError as why:
         raise NotAllowedError(
             f"no swap for what is above a rank's memory ({why}): run as root on a machine whose "

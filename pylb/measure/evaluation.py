@@ -1,4 +1,4 @@
-"""Evaluation of a placement: balance, messages, memory and migrations."""
+"""Evaluate a placement: balance, messages, memory and migrations together."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ from pylb.model.snapshot import I32, Snapshot, _array
 class Evaluation(NamedTuple):
     """All figures of a placement; bytes and messages are those of one iteration.
 
-    An edge of the snapshot is a delivery to the receiver's rank; a multicast is one delivery to
-    each rank that has receivers, where it is handed on.
+    An edge of the snapshot is one delivery to the receiver's rank.  A multicast is one delivery to
+    each rank that has receivers, which passes it on to them.
 
     Attributes
     ----------
     components : tuple of Metrics
-        Of the ranks' times in each component of the loads; the first is that of all other figures,
-        and has the background.
+        Metrics of the ranks' times in each component of the loads.  The first component includes
+        the background, and all other figures refer to it.
     cut : float
         Bytes of edges whose ends are on different ranks.
     connectivity : float
-        Bytes of multicasts, each times the number of ranks beside its sender's that it reaches:
-        connectivity - 1, weighted.
+        Sum over the multicasts of bytes times the number of ranks that it reaches, without its
+        sender's (weighted connectivity - 1).
     bytes_local, bytes_node, bytes_network : float
         Delivered within a rank, between ranks of a node, and between nodes.
     hop_bytes : float
-        Bytes, each times the links that it passes in the tree of ranks, nodes and network: 2 within
-        a node, 4 between nodes.
+        Sum of bytes times the links that they pass in the tree of ranks, nodes and network: 2
+        within a node, 4 between nodes.
     messages_local, messages_node, messages_network : float
-        Delivered messages, as `bytes_local` and so on.
+        Number of delivered messages, divided like `bytes_local` and so on.
     sent_max, received_max : float
-        Bytes that a rank sends to others and receives from others, at most.
+        Largest number of bytes that a rank sends to others, and that a rank receives from others.
     link_max : float
-        Bytes from one rank to another, at most.
+        Largest number of bytes from one rank to another.
     link_src, link_dst : int
         These two ranks; -1 where no rank sends to another.
     neighbours_mean : float
-        Ranks that a rank sends to or receives from.
+        Mean number of ranks that a rank sends to or receives from.
     neighbours_max : int
     memory_max : int
-        Bytes on a rank, at most: its objects, and each block that they share once.
+        Largest memory of a rank in bytes: its objects, and each block that they share once.
     migrations : int
         Objects that change their rank.
     migration_bytes : int
-        What they send; 0 where the snapshot has no sizes.
+        Bytes that these migrations send; 0 if the snapshot has no sizes.
     """
 
     components: tuple[Metrics, ...]
@@ -77,12 +77,14 @@ class Evaluation(NamedTuple):
 
     @property
     def metrics(self) -> Metrics:
-        """Of the ranks' times in the first component, the only one where a load is a number."""
+        """Metrics of the ranks' times in the first component (the only one if a load is one
+        number).
+        """
         return self.components[0]
 
     @property
     def seconds(self) -> float:
-        """Seconds of an iteration whose components are phases that end with a barrier."""
+        """Seconds of an iteration whose components are phases that end for all ranks together."""
         return math.fsum(component.max for component in self.components)
 
 
@@ -102,8 +104,8 @@ def evaluate(snapshot: Snapshot, rank: ArrayLike | None = None) -> Evaluation:
     Raises
     ------
     DomainError, OutOfRangeError
-        Not one rank for each object, a rank out of range, or an object moved that may not
-        migrate.
+        There is not one rank for each object; a rank is out of range; or an object moves that may
+        not migrate.
 
     Examples
     --------
@@ -117,7 +119,7 @@ def evaluate(snapshot: Snapshot, rank: ArrayLike | None = None) -> Evaluation:
 
 
 def _others(snapshot: Snapshot, rank: I32) -> Iterator[Metrics]:
-    """Metrics of all components but the first."""
+    """Return the metrics of all components except the first."""
     p = snapshot.n_ranks
     for k in range(1, snapshot.n_components):
         times = np.bincount(rank, snapshot.load[:, k], p)

@@ -1,4 +1,4 @@
-"""Speeds of the ranks of a running program, learned from the times of its objects."""
+"""Learn the speeds of the ranks of a running program from objects that move between them."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ class SpeedLearner:
 
     @property
     def speed(self) -> F64 | None:
-        """Speeds with geometric mean 1, (p,) float64; None: the ranks seem to be alike."""
+        """Speeds, geometric mean 1, (p,) float64; None as long as no difference is believed."""
         return self._core.speed
 
     @property
     def error(self) -> F64:
-        """Standard error of the speeds' logarithms, infinite where nothing is known; (p,)."""
+        """Standard error of the logarithms of the speeds, infinite if unknown; (p,)."""
         return self._core.error
 
     @property
     def sigma(self) -> float:
-        """Noise of an observation, in logarithms."""
+        """Noise of an observation: standard deviation of its logarithm."""
         return self._core.sigma
 
     @property
     def explained(self) -> float:
-        """Part of the variance that the speeds account for, 0 ... 1."""
+        """Fraction of the variance that the speeds explain, 0 ... 1."""
         return self._core.explained
 
     @property
     def evidence(self) -> float:
-        """Gain of the speeds' predictions over the best simpler model, as a logarithm."""
+        """How much better the speeds predict than the best simpler rule, as a logarithm."""
         return self._core.evidence
 
     def observe(
@@ -66,19 +66,18 @@ class SpeedLearner:
         Parameters
         ----------
         key : (n,) int64
-            Each object's own.
+            A unique key for each object.
         rank : (n,) int32
-            Where it was.
+            The rank where each object was.
         seconds : (n,) float64
-            What it took there in an iteration, the mean of several; objects without a time are
-            left out.
+            Its time per iteration there, the mean of several; objects without a time are left out.
         work : (n,) float64, optional
-            The user's own estimate, in any unit; 0: none.
+            The user's own estimate of its work, in any unit; 0: none.
 
         Raises
         ------
         DomainError
-            Arrays of different lengths; an object twice; a time or an estimate that is infinite.
+            The arrays differ in length, a key occurs twice, or a time or an estimate is infinite.
         OutOfRangeError
             A rank below 0, or not below `n_ranks`.
         """

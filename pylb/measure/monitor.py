@@ -1,4 +1,4 @@
-"""How fast the ranks are while a program runs."""
+"""Measure the speeds of the ranks while a program runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pylb.errors import DomainError, StateError
 from pylb.model.machine import Machine
 from pylb.model.snapshot import F64
 
-SHORT = 1e-3  # seconds: what was computed for less than that says nothing
+SHORT = 1e-3  # seconds: shorter computations give no usable speed
 
 
 class SpeedSample(NamedTuple):
@@ -24,11 +24,11 @@ class SpeedSample(NamedTuple):
     Attributes
     ----------
     seconds : (p,) float64
-        Of each rank in its timed blocks.
+        Wall time of each rank in its timed blocks.
     cpu : (p,) float64
-        Of these on a core.
+        Part of these seconds in which the rank had a core.
     work : (p,) float64
-        Work done in them, in the user's unit; NaN where it was not given.
+        Work done in them, in the user's unit; NaN if the user did not give it.
     node_load : (p,) float64
         Running processes of the rank's node, of all users: the load average of a minute.
     """
@@ -40,24 +40,23 @@ class SpeedSample(NamedTuple):
 
 
 class Monitor:
-    """Follows the speeds of a machine's ranks while the program runs.
+    """Follow the speeds of a machine's ranks while the program runs.
 
-    Where blocks tell their work, a rank's speed is work over time.  Where they do not, it is the
-    rank's speed alone on a core, from the machine's measurement, times the part of its time that
-    it was running: what others or a quota took, DRUM's utilisation, taken where the program wants
-    the core.
+    If the blocks give their work, a rank's speed is work divided by time.  Otherwise it is the
+    speed measured alone on a core, times the fraction of time in which the rank had a core (DRUM's
+    utilisation, measured while the program wants the core).
 
     Parameters
     ----------
     machine : Machine
-        As measured.
+        A measured machine.
     comm : mpi4py communicator, VirtualComm or None
 
     Attributes
     ----------
     machine : Machine
-        As it was at the last update.
-    history : list of SpeedSample
+        With the speeds of the last update.
+    history : list of Sample
 
     Examples
     --------
@@ -79,12 +78,12 @@ class Monitor:
 
     @contextmanager
     def timed(self, work: float = float("nan")) -> Iterator[None]:
-        """Time a block that computes and does not wait for other ranks.
+        """Time a block in which this rank computes and does not wait for other ranks.
 
         Parameters
         ----------
         work : float
-            Amount of work in the block, in any unit; on all ranks or on none.
+            Work in the block, in any unit; on all ranks or on none.
         """
         if self._inside:
             raise StateError("timed() inside of timed()")
@@ -98,7 +97,7 @@ class Monitor:
             self._inside = False
 
     def update(self) -> Machine:
-        """The machine with the speeds of the blocks since the last update.  Collective.
+        """Return the machine with the speeds of the blocks since the last update.  Collective.
 
         Ranks that computed for less than a millisecond keep the speed that they had.
         """
@@ -120,7 +119,7 @@ class Monitor:
         return self.machine
 
     def _by_work(self, sample: SpeedSample, told: Any) -> F64:
-        """Work per second; ranks that reported nothing keep their relative speed."""
+        """Return the work per second; ranks that gave no work keep their relative speed."""
         before = self.machine.speed
         now = np.where(told, sample.work / np.where(told, sample.seconds, 1.0), 0.0)
         scale = now[told].sum() / max(before[told].sum(), 1e-300)

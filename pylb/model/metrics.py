@@ -11,10 +11,10 @@ from pylb import _core
 
 
 def reduction(idle: float, other: float) -> float:
-    """By how many percent an idle time is below another one (Dasgupta 2013, eq. 5).
+    """Return by how many percent an idle time is below another one (Dasgupta 2013, eq. 5).
 
-    As in the paper's table II, and against the sign of its formula, less idle time is positive.
-    0 where both are 0, -inf where only the other is.
+    Less idle time is positive, as in the paper's table II; its formula has the opposite sign. 0 if
+    both are 0, -inf if only the other one is 0.
     """
     if idle == other:
         return 0.0
@@ -22,14 +22,14 @@ def reduction(idle: float, other: float) -> float:
 
 
 class Reductions(NamedTuple):
-    """Percent by which idle times are below others (Dasgupta 2013, eq. 5 and table II)."""
+    """Reductions of idle times in percent (Dasgupta 2013, eq. 5 and table II)."""
 
     idle_mean: float
     idle_max: float
 
 
 class Metrics(NamedTuple):
-    """Every metric of the times of the ranks in one iteration.
+    """All metrics of the times of the ranks in one iteration.
 
     Attributes
     ----------
@@ -59,14 +59,14 @@ class Metrics(NamedTuple):
 
     @classmethod
     def of(cls, time: ArrayLike) -> Metrics:
-        """Metrics of `time`, (p,) seconds of each rank.
+        """Return the metrics of `time`, (p,) seconds of each rank.
 
-        The ratios are 1 where no rank has any time.
+        If all times are 0, the ratios are 1: no rank waits for another.
         """
         return cls(**_core.metrics(time))
 
     def reductions(self, other: Metrics) -> Reductions:
-        """By how much these idle times are below those of another placement, or another run."""
+        """Return by how much these idle times are below those of another placement or run."""
         return Reductions(
             reduction(self.idle_mean, other.idle_mean), reduction(self.idle_max, other.idle_max)
         )

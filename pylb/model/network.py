@@ -1,4 +1,4 @@
-"""What messages cost: alpha and beta of Menon eq. 3.6, given, fitted or measured."""
+"""The cost of messages: alpha and beta of Menon eq. 3.6, given, fitted or measured."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pylb.errors import DomainError
 from pylb.model.snapshot import F64, Snapshot
 
 SIZES = (8, 1 << 10, 1 << 15, 1 << 20)
-REPEATS = 3, 20  # of a size: at least, and at most, until they took `ENOUGH`
-ENOUGH = 1e-2  # seconds: where ranks share cores a message may take a time slice
+REPEATS = 3, 20  # least and greatest number of repeats, up to this time
+ENOUGH = 1e-2  # seconds per size: if ranks share cores, a message may take a time slice
 
 
 class Network(NamedTuple):
@@ -35,7 +35,9 @@ class Network(NamedTuple):
         return self.alpha * messages + self.beta * bytes
 
     def rank_times(self, snapshot: Snapshot) -> F64:
-        """Seconds of each rank in one iteration, with what it sends to other ranks, (p,)."""
+        """Return the seconds of each rank in one iteration, including what it sends to others,
+        (p,).
+        """
         out: F64 = _core.phase_times(snapshot, self.alpha, self.beta)
         return out
 
@@ -43,8 +45,8 @@ class Network(NamedTuple):
     def fit(cls, bytes: ArrayLike, seconds: ArrayLike) -> Network:
         """Fit alpha and beta, both zero or more, to measured messages.
 
-        The squares of the relative errors are minimized: sizes span decades, and with absolute
-        errors the noise of the largest messages would hide alpha.
+        Minimizes the squares of the relative errors: sizes span decades, and with absolute errors
+        the noise of the largest messages would determine alpha.
 
         Parameters
         ----------
@@ -61,7 +63,7 @@ class Network(NamedTuple):
                 f"bytes and seconds have shapes {x.shape} and {y.shape}: expected (n,) of both"
             )
         if not (np.isfinite(x) & (x >= 0) & np.isfinite(y) & (y > 0)).all():
-            raise DomainError("bytes or seconds has a value that is no size or no time above zero")
+            raise DomainError("sizes must be zero or more, and times above zero")
         if len(np.unique(x)) < 2:
             raise DomainError(f"bytes has {len(np.unique(x))} different sizes: expected 2 or more")
         design, ones = np.stack([1 / y, x / y], 1), np.ones_like(y)
@@ -76,17 +78,17 @@ class Network(NamedTuple):
 def measure_network(comm: Any) -> Network:
     """Measure alpha and beta between the ranks of an mpi4py communicator; the same on all ranks.
 
-    Each rank of the lower half plays ping-pong with one of the upper half, all pairs at once, so
-    that messages cross nodes where there are several, and contend as a program's own do.  Of each
-    size and pair the fastest of some repeats counts, since only delays disturb it; the mean over
-    the pairs is fitted.  Some milliseconds.  Collective; may block.
+    Each rank of the lower half plays ping-pong with one of the upper half, all pairs at once.  So
+    messages cross nodes if there are several, and contend as in a program.  For each size and pair
+    the fastest of some repeats counts, because delays only make messages slower; the mean over the
+    pairs is fitted.  Takes some milliseconds.  Collective; may block.
 
-    On one rank no message costs anything; a virtual cluster knows what its own do.
+    On one rank messages cost nothing; a virtual cluster has its own alpha and beta.
 
     Raises
     ------
     DomainError
-        `comm` is no intracommunicator of mpi4py.
+        `comm` is not an intracommunicator of mpi4py.
     MissingPartError
         mpi4py is missing.
     """
@@ -113,25 +115,25 @@ def measure_network(comm: Any) -> Network:
 
 
 def _halves(comm: Any, clock: Any) -> list[float] | None:
-    """Seconds of one message of each size, on the ranks of the lower half; None on the others."""
+    """Return seconds per message for each size; None on the upper half of the ranks."""
     half = comm.size // 2
     below = comm.rank < half
-    if comm.rank >= 2 * half:  # of an odd number the last one looks on
+    if comm.rank >= 2 * half:  # if their number is odd, the last rank does not take part
         return None
     times = ping_pong(comm, comm.rank + half if below else comm.rank - half, below, clock)
     return times if below else None
 
 
 def ping_pong(comm: Any, partner: int, is_first: bool, clock: Any) -> list[float]:
-    """Seconds of one message of each of `SIZES`: half of the fastest round trip of several.
+    """Return half the seconds of a round trip for each of `SIZES`, the least of some repeats.
 
-    The partner calls this function too; one of both is the first.
+    The partner calls it too; exactly one of the two is `first`.
     """
     out = []
     for size in SIZES:
         data, times = np.zeros(size, dtype=np.uint8), list[float]()
         begin = clock()
-        while not data[0]:  # the last one says that it is
+        while not data[0]:  # the last message says that it is the last
             start = clock()
             if is_first:
                 n = len(times) + 1
@@ -142,5 +144,5 @@ def ping_pong(comm: Any, partner: int, is_first: bool, clock: Any) -> list[float
                 comm.Recv(data, partner)
                 comm.Send(data, partner)
             times.append((clock() - start) / 2)
-        out.append(max(min(times), 1e-9))  # a clock may be coarser than a message is long
+        out.append(max(min(times), 1e-9))  # the clock may not resolve a single message
     return out

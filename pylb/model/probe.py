@@ -21,7 +21,7 @@ from pylb.model.snapshot import F64
 CPUS = Path("/sys/devices/system/cpu")
 
 
-class RankFacts(NamedTuple):
+class PlaceFacts(NamedTuple):
     """What a rank knows about the place where it runs."""
 
     node: str
@@ -41,7 +41,7 @@ def measured(comm: Any, seconds: float, network: bool) -> Found:
     if not isinstance(seconds, (int, float)) or not 0 < seconds <= 10:
         raise DomainError(f"seconds is {seconds!r}: expected more than 0, at most 10")
     if comm is None:
-        return _built([RankFacts(platform.node(), *cores(), *where(), *speed_now(seconds))], [0])
+        return _built([PlaceFacts(platform.node(), *cores(), *where(), *speed_now(seconds))], [0])
     known = getattr(comm, "network", None)
     if isinstance(known, Network):
         return _virtual(comm, known)
@@ -55,7 +55,7 @@ def measured(comm: Any, seconds: float, network: bool) -> Found:
     try:
         first = shared.bcast(own.rank)  # the node's first rank stands for it
         own.Barrier()
-        facts = RankFacts(MPI.Get_processor_name(), *cores(), *where(), *speed_now(seconds))
+        facts = PlaceFacts(MPI.Get_processor_name(), *cores(), *where(), *speed_now(seconds))
         every = own.allgather((first, facts))
         alpha, beta = _networks(own, [f for f, _ in every], network)
     finally:
@@ -158,7 +158,7 @@ def bandwidth(beta: F64, node: int) -> float:
 
 
 def _built(
-    facts: list[RankFacts], first: list[int], alpha: F64 | None = None, beta: F64 | None = None
+    facts: list[PlaceFacts], first: list[int], alpha: F64 | None = None, beta: F64 | None = None
 ) -> Found:
     empty = np.full((len(set(first)),) * 2, np.nan)
     alpha, beta = (empty if a is None else a for a in (alpha, beta))
@@ -174,7 +174,7 @@ def _built(
     return (Place("machine", "", tuple(nodes)), order, alpha, beta)
 
 
-def _sockets(ranks: list[int], facts: list[RankFacts]) -> tuple[Place, ...]:
+def _sockets(ranks: list[int], facts: list[PlaceFacts]) -> tuple[Place, ...]:
     """The ranks of a node, by socket if each rank has one and there are several."""
     numbers = sorted({facts[r].socket for r in ranks})
     if numbers[0] < 0 or len(numbers) < 2:
@@ -185,7 +185,7 @@ def _sockets(ranks: list[int], facts: list[RankFacts]) -> tuple[Place, ...]:
     )
 
 
-def _rank(rank: int, facts: list[RankFacts]) -> Place:
+def _rank(rank: int, facts: list[PlaceFacts]) -> Place:
     own = facts[rank]
     return Place("rank", f"core {own.core}" if own.core >= 0 else "", (), own.speed, own.load)
 

@@ -1,4 +1,4 @@
-"""Functional performance models: the speed of each rank as a function of its rows."""
+"""Functional performance models: the speed of each rank as a function of its number of rows."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from pylb.errors import DomainError, FormatError, PylbError, StateError
 from pylb.model.snapshot import F64, I64
 
 FORMAT = "pylb speed models"
-PAGING = 0.5  # of the best speed with fewer rows
+PAGING = 0.5  # of the best speed with fewer rows: below it, the rank pages
 
 
 class SpeedModels:
     """A piecewise linear speed function for each rank, built from what was measured.
 
-    Between its points a function is linear, before the first and behind the last it is constant;
-    with one point it is the constant model.  Times rise with the rows everywhere, so that each
-    line through the origin meets a function once (Lastovetsky and Reddy 2007; Clarke 2010).
+    A function is linear between its points, and constant before the first and after the last; with
+    one point it is the constant model.  More rows always take longer, so each line through the
+    origin meets a function once (Lastovetsky and Reddy 2007; Clarke 2010).
 
     Parameters
     ----------
     points : sequence of (rows, speed)
-        Of each rank: rows, ascending, and rows in a second at them, array_like; may be empty.
+        For each rank: numbers of rows, ascending, and rows per second, array_like; may be empty.
 
     Attributes
     ----------
     start : (p + 1,) int64
-        Points ``start[i]`` to ``start[i + 1]`` are those of rank i.
+        Rank i has the points ``start[i]`` to ``start[i + 1] - 1``.
     rows, speed : (start[p],) float64
 
     Raises
     ------
     DomainError
-        A value is not positive and finite, or rows or their times do not rise.
+        A value is not positive and finite, or rows or their times do not increase.
 
     Examples
     --------
@@ -81,33 +81,33 @@ class SpeedModels:
         return self
 
     def _only(self, which: Any) -> tuple[I64, F64, F64]:
-        """The models of some ranks; those left out must be empty."""
+        """Return the models of some ranks; the models of the other ranks must be empty."""
         return np.cumsum([0, *np.diff(self.start)[which]]), self.rows, self.speed
 
     def __len__(self) -> int:
         return len(self.start) - 1
 
     def points(self, rank: int) -> tuple[F64, F64]:
-        """Rows and speeds of one rank's points."""
+        """Return rows and speeds of one rank's points."""
         where = slice(*self.start[rank : rank + 2])
         return self.rows[where], self.speed[where]
 
     # ---- what is measured ----------------------------------------------------------------------
 
     def update(self, counts: ArrayLike, seconds: ArrayLike) -> None:
-        """Add a measurement: the seconds that each rank needed for its rows.
+        """Update the models by a measurement of each rank.
 
-        Older points that contradict it (more rows in no more time, or fewer in no less) are
-        dropped.  If a known point is measured again at a speed that differs by more than a
-        quarter, the processor has changed: all its points are scaled, unless its speed was
-        below half of the best, as of a processor that pages.
+        Points that contradict the new measurement (more rows took no longer, or fewer rows took no
+        less time) are removed.  If the same number of rows was measured before, and the speed
+        differs by more than a quarter, the processor has changed: all its points are scaled.  The
+        exception is a speed below half of the best, where a processor pages.
 
         Parameters
         ----------
         counts : (p,) int
-            Rows; a rank without any has measured nothing.
+            Rows of each rank; a rank with 0 rows has no measurement.
         seconds : (p,) float
-            Zero, which a clock may well say, counts as a nanosecond.
+            A time of zero, which a coarse clock may give, counts as a nanosecond.
         """
         times = np.asarray(seconds, float)
         if not (np.isfinite(times) & (times >= 0)).all():
@@ -115,14 +115,14 @@ class SpeedModels:
         self._set(*_core.fpm_update(self.start, self.rows, self.speed, counts, times))
 
     def constant(self, counts: ArrayLike, seconds: ArrayLike) -> None:
-        """Like `update`, but forget the earlier points of the ranks that have measured."""
+        """Like `update`, but forget all earlier points of the ranks that have measured."""
         rows = np.asarray(counts, np.int64)
         pairs = [((), ()) if d > 0 else self.points(i) for i, d in enumerate(rows)]
         self._set(*(lambda m: (m.start, m.rows, m.speed))(SpeedModels(pairs)))
         self.update(rows, seconds)
 
     def merge(self, other: SpeedModels) -> SpeedModels:
-        """Join the points of both; where they contradict each other, keep those of this one."""
+        """Return the points of both; if they contradict each other, those of `self` stay."""
         if len(other) != len(self):
             raise DomainError(f"other has {len(other)} models: expected {len(self)}")
         out = SpeedModels._of(other.start, other.rows, other.speed)
@@ -138,11 +138,11 @@ class SpeedModels:
     # ---- what follows --------------------------------------------------------------------------
 
     def split(self, n: int) -> I64:
-        """Parts of n rows whose longest time is the least possible by these models.
+        """Divide n rows such that the longest time is the least possible by these models.
 
-        The line through the origin that meets the functions at n rows in all (Clarke 2010, eq. 3),
-        rounded down; each row that remains goes to the rank that would finish first (of equal
-        ones the lowest).  A rank without points counts as the mean of the others.
+        The parts are where one line through the origin meets all functions (Clarke 2010, eq. 3),
+        rounded down.  Each remaining row goes to the rank that would finish first, in a tie to the
+        lowest rank.  A rank without points counts as the mean of the others.
 
         Returns
         -------
@@ -156,18 +156,17 @@ class SpeedModels:
         return _core.fpm_split(*self._whole(), n)[0]
 
     def times(self, counts: ArrayLike) -> F64:
-        """Predict the seconds that each rank needs for its rows."""
+        """Return the seconds that the given rows take on each rank, by the models."""
         return _core.fpm_times(*self._whole(), counts)
 
     def speeds(self, counts: ArrayLike) -> F64:
-        """Rows per second of each rank with so many rows (at least one)."""
+        """Return the rows per second of each rank with the given rows (at least one)."""
         rows = np.maximum(np.asarray(counts, float), 1.0)
         return np.asarray(rows / self.times(rows))
 
     def near(self, counts: ArrayLike, part: float) -> NDArray[np.bool_]:
-        """Whether each rank does not page with so many rows and has a point near them.
-
-        part: how far the point may be, relative to the rows.
+        """Say which ranks do not page with the given rows, and have a point within that fraction of
+        them.
         """
         d, edge, owner = np.asarray(counts), self.edges(), self._owner()
         alike = np.maximum(self.rows, d[owner]) <= edge[owner]
@@ -176,12 +175,12 @@ class SpeedModels:
         return out
 
     def _owner(self) -> I64:
-        """The rank of each point."""
+        """Return the rank of each point."""
         return np.repeat(np.arange(len(self)), np.diff(self.start))
 
     def edges(self) -> F64:
-        """Rows of each rank's last point before it pages: before the first one whose speed is below
-        half of the best with fewer rows; infinite where none is.
+        """Return the rows of each rank's last point before it pages, or infinity.  A rank pages at
+        the first point whose speed is below half of the best speed with fewer rows.
         """
         edge, best = np.full(len(self), np.inf), np.zeros(len(self))
         for k in range(int(np.diff(self.start).max())):
@@ -193,8 +192,8 @@ class SpeedModels:
         return edge
 
     def wary(self) -> SpeedModels:
-        """A copy in which a rank pages from the first row behind its edge on: its speed there is
-        that of the next point.
+        """Return models in which a rank pages from the first row after its edge: there the speed is
+        already that of the next point.
         """
         owner = self._owner()
         at = np.flatnonzero(self.rows == self.edges()[owner])
@@ -207,7 +206,7 @@ class SpeedModels:
         )
 
     def _whole(self) -> tuple[I64, F64, F64]:
-        """The arrays, with a constant for each rank without points."""
+        """Return the arrays, with a constant speed for each rank without points."""
         met = np.diff(self.start) > 0
         if met.all():
             return self.start, self.rows, self.speed
@@ -236,7 +235,7 @@ class SpeedModels:
         Raises
         ------
         FormatError
-            The file holds no speed models.
+            It is not a file of speed models.
         """
         try:
             found = json.loads(Path(path).read_text())

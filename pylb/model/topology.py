@@ -1,4 +1,4 @@
-"""Networks with distances (trees, tori), and ranks mapped to their places."""
+"""Machines with distances, and the mapping of the parts of a placement to their places."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from pylb.model.snapshot import F64, I32, I64, Snapshot, _array
 
 @dataclass(frozen=True)
 class Tree:
-    """A tree with the ranks as its leaves, in their order.
+    """A tree whose leaves are the ranks, in their order.
 
     Parameters
     ----------
     sizes : tuple of int
-        Children of a vertex, from the root on: ``(8, 2, 16)`` is eight nodes of two sockets with
-        sixteen ranks each.  Between two ranks of a socket are 2 links, of a node 4, else 6.
+        Children of a vertex on each level, from the root on: ``(8, 2, 16)`` is eight nodes of two
+        sockets with sixteen ranks each.  Two ranks are 2 links apart in one socket, 4 in one node,
+        else 6.
     """
 
     sizes: tuple[int, ...]
@@ -35,7 +36,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class Torus:
-    """A torus, a rank at each point, the last dimension running fastest.
+    """A torus with a rank at each point; the last dimension varies fastest.
 
     Parameters
     ----------
@@ -57,11 +58,11 @@ class Hops(NamedTuple):
     Attributes
     ----------
     hop_bytes : float
-        Bytes between ranks, each times the links on its way.
+        Sum over the messages between ranks of bytes times links on the way.
     hops : float
-        Links that a byte passes in the mean; 0 where no rank sends to another.
+        Mean number of links that a byte passes; 0 if no rank sends to another.
     link_max : float
-        Bytes over the most loaded link; each direction is a link of its own.
+        Bytes over the most loaded link; the two directions count as two links.
     """
 
     hop_bytes: float
@@ -70,14 +71,14 @@ class Hops(NamedTuple):
 
 
 class Mapping(NamedTuple):
-    """Parts of a placement on the places of a machine.
+    """A mapping of the parts of a placement to the places of a machine.
 
     Attributes
     ----------
     rank : (n,) int32
-        The new rank of each object: those that were together still are.
+        The new rank of each object; objects that shared a rank still do.
     place : (p,) int32
-        Where the objects of each rank go.
+        The place to which the objects of each rank go.
     before, after : Hops
     """
 
@@ -91,7 +92,7 @@ Flows = tuple[I64, I32, F64]
 
 
 def _flows(snapshot: Snapshot, rank: I32) -> Flows:
-    """Bytes between ranks as rows: a multicast goes once to each rank that has receivers."""
+    """Return the bytes between ranks as rows; a multicast goes once to each rank with receivers."""
     p = snapshot.n_ranks
     pairs, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
     if snapshot.edges is not None:
@@ -113,7 +114,7 @@ def _flows(snapshot: Snapshot, rank: I32) -> Flows:
 
 
 def _groups(snapshot: Snapshot) -> I32:
-    """The group of each rank: ranks of a group can exchange their work."""
+    """Return a group number for each rank; ranks of one group may exchange their objects."""
     p = snapshot.n_ranks
     alone = np.zeros(p, np.int64)
     if snapshot.migratable is not None:
@@ -146,7 +147,7 @@ def _hops(machine: Tree | Torus, flows: Flows, place: Any) -> Hops:
 
 
 def hops(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None = None) -> Hops:
-    """Compute the load that the messages of a placement put on a machine's network.
+    """Return the load that the messages of a placement put on a machine's network.
 
     Parameters
     ----------
@@ -166,14 +167,14 @@ def hops(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None = Non
 
 
 def map_ranks(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None = None) -> Mapping:
-    """Exchange ranks so that ranks that communicate are near each other.
+    """Exchange ranks such that ranks that communicate are near each other.
 
-    Improves the answer of a strategy that does not know the machine: objects on one rank stay
-    together, so that balance and cut remain.  Only ranks with equal speed, background and memory
-    limit change places, and none with objects that may not migrate.
+    For the placement of a strategy that ignores the machine.  Objects on one rank stay together, so
+    balance and cut remain.  Two ranks are exchanged only if they have the same speed, background
+    and memory limit, and no objects that may not migrate.
 
-    A greedy construction, and swaps of two parts until none saves hop-bytes; never worse than what
-    was given.
+    A greedy construction, then swaps of two parts until no swap saves hop-bytes.  The result is
+    never worse than the given placement.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ from pylb.partition.levels import divide as divide_levels
 from pylb.partition.methods import APPROACHES, METHODS, Method
 from pylb.partition.problem import Problem, complete, local
 from pylb.partition.quality import count
-from pylb.partition.ranks import Facts, Ranks
+from pylb.partition.ranks import RankFacts, Ranks
 from pylb.partition.reftree import check_leaves, divide
 from pylb.partition.result import Partition
 from pylb.partition.settle import Settled, settle
@@ -254,7 +254,7 @@ def _check_words(params: dict[str, Any]) -> None:
             )
 
 
-def _facts(choice: Request, problem: Problem) -> Facts:
+def _facts(choice: Request, problem: Problem) -> RankFacts:
     names, approach, levels, (starts, cycles, symmetrize) = choice
     machine = None
     if levels is not None:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import optional
-from pylb.comm.migrate import plan_between
+from pylb.comm.agreement import Agreement
+from pylb.comm.migrate import plan_on
 from pylb.errors import DomainError, PartitionerError
 from pylb.model.snapshot import I32, I64
 from pylb.partition import dgraph
@@ -95,9 +96,9 @@ def color(
     found = np.zeros(0, np.int32)
     if part.firsts[-1] > 0:
         rows = part.start, part.to, part.owner
-        found = library.color(native(comm), part.first, *rows, distance)
+        found = library.color(native(part.agreement, comm), part.first, *rows, distance)
     seconds = time.perf_counter() - start
-    bad = conflicts(part, found, distance, comm)
+    bad = conflicts(part, found, distance)
     most = int(found.max()) + 1 if len(found) else 0
     told = part.agreement.transport.allgather(np.array([bad, most, seconds]))
     every = np.array([np.frombuffer(t, float) for t in told])
@@ -108,12 +109,12 @@ def color(
     return Coloring(found, np.sum(counts, axis=0), distance, 0, float(every[:, 2].max()))
 
 
-def conflicts(part: dgraph.Part, colors: I32, distance: int, comm: Any) -> int:
+def conflicts(part: dgraph.LocalGraph, colors: I32, distance: int) -> int:
     """Edges of this rank's vertices with one colour at both ends, and for distance 2 pairs of
     neighbours of one vertex that have the same."""
     ghosts, which = np.unique(part.to, return_inverse=True)
     own = np.arange(part.first, part.first + len(part.ids))
-    theirs = plan_between(comm, own, ghosts).forward(colors)[which.reshape(-1)]
+    theirs = plan_on(part.agreement, own, ghosts).forward(colors)[which.reshape(-1)]
     out = int(np.count_nonzero(theirs == colors[part.rows]))
     if distance == 2:
         order = np.lexsort((theirs, part.rows))
@@ -122,12 +123,12 @@ def conflicts(part: dgraph.Part, colors: I32, distance: int, comm: Any) -> int:
     return out
 
 
-def native(comm: Any) -> Any:
-    """The communicator that the libraries get: COMM_SELF for a graph on one process."""
+def native(agreement: Agreement, comm: Any) -> Any:
+    """The duplicate that the libraries get: COMM_SELF for a graph on one process."""
     from mpi4py import MPI
 
     if comm is None:
         return MPI.COMM_SELF
     if not isinstance(comm, MPI.Intracomm):
         raise DomainError(f"comm is {comm!r}: expected an intracommunicator of mpi4py, or None")
-    return comm
+    return agreement.transport.comm  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.agreement import Agreement, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.directory import Directory
 from pylb.comm.plan import Plan, integers
@@ -17,7 +17,7 @@ from pylb.model.snapshot import I32, I64
 MOST = 2**31 - 1  # vertices and edges of all ranks: the libraries count in 32 bits
 
 
-class Part(NamedTuple):
+class LocalGraph(NamedTuple):
     """A rank's vertices and their edges, numbered through all ranks: rank after rank.
 
     Attributes
@@ -57,7 +57,7 @@ def read(
     symmetrize: bool,
     call: str,
     error: Exception | None = None,
-) -> Part:
+) -> LocalGraph:
     """Of the user's arguments of a call; `error`: what is wrong with the others.  Collective.
 
     Raises
@@ -65,7 +65,7 @@ def read(
     DomainError, UnknownKeyError
         What `color` says; on every rank.
     """
-    agreement = agreement_of(comm)
+    agreement = agreement_of(comm, hold=False)
     start, names, own = np.zeros(1, np.int64), np.zeros(0, np.int64), None
     try:
         start, names = _arrays(graph)
@@ -75,7 +75,7 @@ def read(
     except Exception as why:
         error = error or why
     given = "given" if own is not None else "0, 1, ..."
-    agreement.agree(Kind.DIRECTORY, f"{call}, ids {given}, symmetrize={symmetrize!r}", error)
+    agreement.agree(Step.DIRECTORY, f"{call}, ids {given}, symmetrize={symmetrize!r}", error)
     told = agreement.transport.allgather(np.array([len(start) - 1, len(names)]))
     counts = np.array([np.frombuffer(t, np.int64) for t in told])
     firsts = np.concatenate([[0], np.cumsum(counts[:, 0])])
@@ -83,7 +83,7 @@ def read(
         raise DomainError(f"the graph has {counts.sum(axis=0)} vertices, edges: expected < 2^31")
     me = agreement.transport.rank
     key = own if own is not None else np.arange(firsts[me], firsts[me + 1])
-    where = Directory(comm)
+    where = Directory.on(agreement)
     where.update(key)
     unique, which = np.unique(names, return_inverse=True)
     found = where.find(unique)
@@ -93,7 +93,7 @@ def read(
     counted = np.bincount(row - firsts[me], minlength=len(start) - 1)
     ends = np.concatenate([[0], np.cumsum(counted)]).astype(np.int32)
     owner = np.searchsorted(firsts, number, side="right") - 1
-    return Part(agreement, key, firsts, ends, number.astype(np.int32), owner.astype(np.int32))
+    return LocalGraph(agreement, key, firsts, ends, number.astype(np.int32), owner.astype(np.int32))
 
 
 def _arrays(graph: Any) -> tuple[I64, I64]:
@@ -130,6 +130,6 @@ def _symmetric(
             f"the graph is not symmetric: vertex number {a} has an edge to {b}, and {b} none to "
             f"{a}, and {len(missing) - 1} more (symmetrize=True adds them)"
         )
-    agreement.agree(Kind.DIRECTORY, "checking a graph", error)
+    agreement.agree(Step.DIRECTORY, "checking a graph", error)
     whole = np.union1d(mine, missing)
     return whole // total, whole % total

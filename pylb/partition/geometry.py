@@ -14,7 +14,7 @@ from pylb.partition.arrays import F64, I32
 
 
 class Hits(NamedTuple):
-    """Parts of each box, as rows.
+    """The parts that each box meets, as rows.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Hits(NamedTuple):
 
 
 class Cuts:
-    """The cuts of "rcb", "rib" or "hsfc": every rank has all of them, and asks alone.
+    """The cuts of "rcb", "rib" or "hsfc"; every rank has all of them, so its calls are local.
 
     Attributes
     ----------
@@ -38,11 +38,14 @@ class Cuts:
 
     def __init__(self, method: str, n_parts: int, n_dims: int, held: Any, label: I32 | None):
         self.method, self.n_parts, self.n_dims = method, n_parts, n_dims
-        self._held, self._label = held, label  # of each region; None: all parts have one
+        self._held, self._label = (
+            held,
+            label,
+        )  # the part of each region; None: every part has a region
         self._n_regions = n_parts if label is None else len(label)
 
     def points(self, points: ArrayLike) -> I32:
-        """The part in whose region each point lies, Zoltan_LB_Point_Assign for many.
+        """Return the part in whose region each point lies (Zoltan_LB_Point_Assign for many points).
 
         Parameters
         ----------
@@ -55,24 +58,25 @@ class Cuts:
         Raises
         ------
         DomainError
-            A wrong shape, or a coordinate that is not finite.
+            The shape is wrong, or a coordinate is not finite.
         """
         rows = arrays.points("points", self._shaped("points", points))
         found = require("Zoltan").points(self._held, self.n_dims, rows)
         return found if self._label is None else self._label[found]  # type: ignore[no-any-return]
 
     def boxes(self, lo: ArrayLike, hi: ArrayLike) -> Hits:
-        """The parts whose regions meet each box, Zoltan_LB_Box_Assign for many.
+        """Return the parts whose regions meet each box (Zoltan_LB_Box_Assign for many boxes).
 
         Parameters
         ----------
         lo, hi : (n, n_dims) array of float
-            Lower and upper corners; a box and a region that only touch do meet.
+            Lower and upper corners; a box and a region that only touch count as meeting.
 
         Raises
         ------
         DomainError
-            Wrong shapes, a coordinate that is not finite, or a box that is inside out.
+            The shapes are wrong, a coordinate is not finite, or a lower corner exceeds its upper
+            corner.
         """
         lower, upper = self._shaped("lo", lo), self._shaped("hi", hi)
         if len(lower) != len(upper):
@@ -84,14 +88,14 @@ class Cuts:
         )
 
     def regions(self) -> tuple[F64, F64]:
-        """The box of each part under "rcb": (lo, hi), both (n_parts, n_dims).
+        """Return the box of each part under "rcb": (lo, hi), both (n_parts, n_dims).
 
-        Sides without a cut are at -inf and inf; a part that was left out (no share) has NaN.
+        Sides without a cut are at -inf and inf; a part without a share has NaN.
 
         Raises
         ------
         DomainError
-            The regions of this method are no boxes.
+            The regions of this method are not boxes.
         """
         if self.method != "rcb":
             raise DomainError(f"regions of {self.method!r} are no boxes: those of 'rcb' are")

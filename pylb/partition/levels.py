@@ -1,4 +1,4 @@
-"""Hierarchical partitions: a machine's nodes first, then what is inside each, by other methods."""
+"""Hierarchical partitions: divide between a machine's nodes, then inside each node."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from pylb.partition.arrays import F64, I32, Rows
 from pylb.partition.problem import Problem
 from pylb.partition.quality import ghosts
 
-Branch = tuple[Any, ...]  # of branches; a leaf is empty
+Branch = tuple[Any, ...]  # a tuple of branches; a leaf is empty
 
 
 class Levels:
-    """A machine as the parts of its places: nodes, sockets, ranks.
+    """The levels of a machine (nodes, sockets, ranks), with a part for each leaf.
 
     Parameters
     ----------
@@ -35,16 +35,16 @@ class Levels:
     ----------
     branch : Branch
     label : (k,) int32
-        The part at each leaf, leaves in order of the tree: its rank.
+        The part (its rank) at each leaf, leaves in the order of the tree.
     shares : (k,) float64 or None
-        Of each part, where the machine has speeds.
+        The share of each part, if the machine has speeds.
 
     Raises
     ------
     DomainError
-        It is no machine, or has no leaves.
+        It is not a machine, or has no leaves.
     FormatError, OSError
-        The string is none, the file cannot be read.
+        The string does not describe a machine, or the file cannot be read.
     """
 
     def __init__(self, machine: Any) -> None:
@@ -97,14 +97,14 @@ def _leaves(branch: Branch) -> int:
 def divide(
     problem: Problem, levels: Levels, methods: tuple[str, ...], ask: Callable[[Problem, str], I32]
 ) -> I32:
-    """The part of each object, by a method for each level.  Collective.
+    """Return the part of each object, with a method for each level.  Collective.
 
-    Each level that divides may use its root of the tolerance.
+    With k levels that divide, each may use the k-th root of the tolerance.
 
     Parameters
     ----------
     ask : callable
-        The parts of a problem by a method.
+        ``ask(problem, method)``: the parts of a problem by a method.
     """
     place = np.empty_like(levels.label)
     place[levels.label] = np.arange(levels.n_parts, dtype=np.int32)
@@ -125,14 +125,14 @@ def divide(
 
 
 def _cuts(branch: Branch) -> int:
-    """How often objects are divided on their way to a leaf, at most."""
+    """Return the largest number of divisions on the way from the root to a leaf."""
     return (len(branch) > 1) + max(map(_cuts, set(branch))) if branch else 0
 
 
 def _divide(
     problem: Problem, branch: Branch, methods: tuple[str, ...], ask: Callable[[Problem, str], I32]
 ) -> I32:
-    """Parts in order of the leaves."""
+    """Return the parts, numbered in the order of the leaves."""
     if not branch or problem.n_all == 0:
         return np.zeros(problem.n, np.int32)
     if len(branch) == 1:
@@ -149,7 +149,7 @@ def _divide(
 
 
 def _outer(problem: Problem, first: NDArray[np.int64]) -> Problem:
-    """The problem whose parts are groups of parts: group g begins with the part first[g]."""
+    """Return the problem whose parts are groups of parts; group g begins with the part first[g]."""
     shares = problem.shares
     group = np.repeat(np.arange(len(first) - 1, dtype=np.int32), np.diff(first))
 
@@ -166,7 +166,7 @@ def _outer(problem: Problem, first: NDArray[np.int64]) -> Problem:
 
 
 def _inner(problem: Problem, first: int, end: int) -> Problem:
-    """The problem of the parts of one group, for its objects."""
+    """Return the problem of one group: its objects and its parts."""
 
     def within(part: I32 | None) -> I32 | None:
         if part is None:
@@ -187,7 +187,7 @@ def _inner(problem: Problem, first: int, end: int) -> Problem:
 
 
 def _restricted(problem: Problem, keep: NDArray[np.bool_]) -> Problem:
-    """The problem with some of the objects, renumbered; edges to the others are left out."""
+    """Return the problem restricted to some objects, renumbered; edges to others are left out."""
     ranks = problem.ranks
     counts = ranks.gather(int(np.count_nonzero(keep)))
     dist = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -216,7 +216,7 @@ def _restricted(problem: Problem, keep: NDArray[np.bool_]) -> Problem:
 
 
 def _select(problem: Problem, rows: Rows, of_rows: NDArray[np.bool_] | None, number: I32) -> Rows:
-    """Rows (None: all) with the new numbers of their entries, without those that have none."""
+    """Return rows (None: all) with renumbered entries, without those that have no new number."""
     first = problem.first
     others, theirs = ghosts(problem.ranks, problem.dist, rows.to, number)
     own = (rows.to >= first) & (rows.to < first + problem.n)
@@ -233,5 +233,5 @@ def _select(problem: Problem, rows: Rows, of_rows: NDArray[np.bool_] | None, num
     count = count if of_rows is None else count[of_rows]
     weight = rows.weight
     if weight is not None and of_rows is not None:
-        weight = weight[keep]  # of edges; those of nets stay
+        weight = weight[keep]  # weights of edges; those of nets stay
     return Rows(np.concatenate([[0], np.cumsum(count)]), to[keep].astype(np.int64), weight)

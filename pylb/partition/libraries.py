@@ -1,4 +1,4 @@
-"""The partitioning libraries METIS, Scotch and Zoltan: each may be missing."""
+"""The partitioning libraries METIS, Scotch and Zoltan, each of which may be absent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAMES = ("METIS", "Scotch", "Zoltan")
 
 
 def available(name: str) -> bool:
-    """Whether pylb was built with a library; loads nothing."""
+    """Say whether pylb was built with a library, without loading it."""
     return find_spec(PARTS[name].module) is not None
 
 
@@ -22,12 +22,12 @@ def load(name: str) -> None:
     Parameters
     ----------
     name : {"METIS", "Scotch", "Zoltan"}
-        Zoltan starts MPI, through mpi4py, where it has not been started.
+        Zoltan initializes MPI, through mpi4py, if that has not been done.
 
     Raises
     ------
     MissingPartError
-        It is not installed; with the command that installs it.
+        The library is missing; the message has the command that installs it.
     """
     _core.install(require(name).partitioner)
     if name == "Zoltan":
@@ -35,7 +35,7 @@ def load(name: str) -> None:
 
 
 def _start_mpi() -> None:
-    """Start MPI, if mpi4py was configured not to."""
+    """Initialize MPI if mpi4py was told not to."""
     from mpi4py import MPI
 
     if not MPI.Is_initialized():

@@ -1,4 +1,4 @@
-"""The table of methods: library and options of each."""
+"""The table of methods: which library runs each, and with which parameters."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Method(NamedTuple):
     options : tuple of (name, value)
         Zoltan's parameters.
     several : bool
-        Balances each column of a matrix of weights.
+        Whether it balances each column of a matrix of weights.
     fixes : bool
-        Takes fixed objects.
+        Whether it takes fixed objects.
     over : str
-        The method that does the same over several ranks; "": the same one, or, where the library
-        is no parallel one, on the first rank.
+        The method that replaces it over several ranks.  "": itself, on the first rank if the
+        library is not parallel.
     """
 
     library: str

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import _core, optional
-from pylb.comm.agreement import Kind
+from pylb.comm.agreement import Step
 from pylb.model.snapshot import I32, I64
 from pylb.partition import dgraph
 from pylb.partition.coloring import native
@@ -82,11 +82,11 @@ def order(
     perm, first, parent = np.zeros(0, np.int32), np.zeros(1, np.int32), np.zeros(0, np.int32)
     if total > 0:
         rows = part.start, part.to, part.owner
-        perm, first, parent = library.order(native(comm), part.first, *rows, total)
+        perm, first, parent = library.order(native(part.agreement, comm), part.first, *rows, total)
     seconds = time.perf_counter() - start
     mine = [np.diff(part.start).astype(np.int32), part.to, perm]
     sends = [] if transport.rank == 0 else [(0, mine)]
-    _, received = part.agreement.step(Kind.OBJECTS, 0, sends=sends)
+    _, received = part.agreement.step(Step.OBJECTS, 0, sends=sends)
     facts = np.zeros(6)
     if transport.rank == 0:
         pieces = [mine, *(p for _, p in sorted(received, key=lambda r: r[0]))]

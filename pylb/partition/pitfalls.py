@@ -1,4 +1,4 @@
-"""Problems on which Zoltan 3.90 fails or never ends, and the workarounds."""
+"""Inputs on which Zoltan 3.90 fails or never ends, and the workarounds."""
 
 from __future__ import annotations
 
@@ -10,30 +10,33 @@ import numpy as np
 from pylb.partition.arrays import F64, I32
 from pylb.partition.problem import Problem
 
-MANY = 10**6  # objects whose number is not safe from rounding in 32 bits
+MANY = 10**6  # above this number of objects, counts are rounded in 32 bits
 
 
 def exact_scale(problem: Problem) -> float:
-    """What makes integers of weights such that the sum of all is exact.
+    """Return the factor that turns weights into integers whose sum is exact.
 
-    RCB and RIB find no median, and look for it for ever, where rounding has left weight to a set of
-    objects that have none.
+    If rounding leaves some weight to a set of objects without weight, RCB and RIB search for its
+    median forever.
     """
     exponent = problem.exponent if abs(problem.exponent) < 60 else 0
     return 2.0 ** (52 - problem.n_all.bit_length() - exponent)
 
 
 def may_starve(problem: Problem, shares: F64 | None, k: int) -> bool:
-    """Whether a rank of several parts may get no object: there RCB fails, and the others wait.
+    """Say whether a rank of several parts may get no object; RCB would fail there, and the others
+    wait.
 
-    None is without where its share is above what the cuts before may take, each less than the
-    heaviest object.  With all parts on the first rank none is.  Collective.
+    A rank surely gets objects if its share exceeds what the earlier cuts may take, each less than
+    the heaviest object, or if all parts are on the first rank.  Collective.
     """
     size, weight = problem.ranks.size, problem.weight
     if size == 1 or k <= size:
         return False
     shares = np.full(k, 1 / k) if shares is None else shares
-    least = np.convolve(shares, np.ones(k // size), "valid").min()  # of parts in a row
+    least = np.convolve(
+        shares, np.ones(k // size), "valid"
+    ).min()  # first and last of consecutive parts
     total, heaviest = np.array([float(problem.n_all)]), 1.0
     if weight is not None:
         total, heaviest = problem.ranks.sum(weight.sum(axis=0)), 2.0**problem.exponent
@@ -41,19 +44,19 @@ def may_starve(problem: Problem, shares: F64 | None, k: int) -> bool:
 
 
 def may_end_early(problem: Problem) -> bool:
-    """Whether HSFC may close its last part before the last object, and fail on that one's rank.
+    """Say whether HSFC may close its last part before the last object, and fail on its rank.
 
-    It does where all that follow weigh next to nothing: less than it rounds sums by.
+    It does so if all objects that follow together weigh less than the rounding of its sums.
     """
     uneven = problem.weight is not None or problem.shares is not None
     return uneven or problem.n_all > MANY
 
 
 def with_an_end(problem: Problem) -> Problem:
-    """The same with one more object, the last of all: at the end of the curve, of some weight.
+    """Return the problem with one more object of some weight, at the end of the curve.
 
-    Hilbert's curve, as Zoltan draws it, ends where the last coordinate is largest, the others
-    least.  Collective.
+    Zoltan's Hilbert curve ends where the last coordinate is largest and the others are least.
+    Collective.
     """
     ranks, coords = problem.ranks, problem.coords
     assert coords is not None

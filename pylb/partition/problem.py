@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pylb.errors import DomainError
 from pylb.partition import arrays
 from pylb.partition.arrays import F64, I32, Rows
-from pylb.partition.ranks import Facts, Numbering, Ranks
+from pylb.partition.ranks import Numbering, RankFacts, Ranks
 from pylb.partition.tree import RefinementTree, tree_of
 
 I64 = NDArray[np.int64]
@@ -66,7 +66,7 @@ class Problem:
         """Number of objects of all ranks."""
         return int(self.dist[-1])
 
-    def facts(self, spare: int, **more: Any) -> Facts:
+    def facts(self, spare: int, **more: Any) -> RankFacts:
         """What must be the same on all ranks, `more` too; a rank without objects lacks some."""
         out: dict[str, Any] = {
             name: getattr(self, name) for name in ("parts", "ratio", "imbalance", "seed", "params")
@@ -84,7 +84,9 @@ class Problem:
             out[f"_{name}"] = given is not None
             if given is not None and (self.n or len(given)):
                 out[f"{name}, weights given"] = given.weight is not None
-        return Facts({**out, **more}, (self.n, _begin(self.ids), _magnitude(self.weight), spare))
+        return RankFacts(
+            {**out, **more}, (self.n, _begin(self.ids), _magnitude(self.weight), spare)
+        )
 
 
 def _magnitude(weight: F64 | None) -> int:
@@ -250,7 +252,7 @@ def _whole_graph(problem: Problem, graph: Rows, symmetrize: bool) -> Rows:
     """Checked, without loops, symmetric."""
     ranks, first, n_all = problem.ranks, problem.first, problem.n_all
     loops, _ = ranks.together(
-        lambda: arrays.scan("graph", graph, first, n_all), lambda found: Facts({}, found[1:])
+        lambda: arrays.scan("graph", graph, first, n_all), lambda found: RankFacts({}, found[1:])
     )
     if loops:
         graph = arrays.without_loops(graph, first)

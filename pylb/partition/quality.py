@@ -1,4 +1,4 @@
-"""Figures of a partition, as in Zoltan_LB_Eval."""
+"""Evaluate a partition, like Zoltan_LB_Eval."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Quality:
-    """A partition in numbers, those of Zoltan_LB_Eval; the same on all ranks.
+    """The figures of a partition, as in Zoltan_LB_Eval; the same on all ranks.
 
     Attributes
     ----------
     objects : (k,) int64
-        Of each part.
+        Number of objects in each part.
     weights : (k,) or (k, d) float64
         Sum of the objects' weights in each part.
     imbalance : (d,) float64
-        Largest part over its share, for each weight: with equal shares max/mean.
+        Largest part divided by its share, for each weight; max/mean if the shares are equal.
     object_imbalance : float
-        The same with each object counted once.
+        The same, with weight 1 for each object.
     cut_edges, cut_weight : (k,) float64 or None
-        Edges from objects of each part to other parts, and their weights; the sum counts an edge
-        twice, once from either side, as Zoltan does.  None without a graph, as are the next two.
+        Number and weight of the edges from each part to other parts.  The sum counts each edge
+        twice, as Zoltan does.  These and the next two are None without a graph.
     boundary : (k,) int64 or None
-        Objects of each part that have a neighbour in another part.
+        Number of objects of each part with a neighbour in another part.
     neighbours : (k,) int64 or None
-        Other parts to which each part has edges.
+        Number of other parts to which each part has edges.
     cut : float or None
         Weight of the edges between parts, each once.
     connectivity : float or None
-        Sum over the nets of weight * (parts - 1).  Of a graph without nets: its objects with their
-        neighbours are the nets.
+        Sum over the nets of weight * (parts - 1).  For a graph without nets, each object with its
+        neighbours is a net.
     cut_nets : float or None
-        Weight of the nets with several parts.
+        Weight of the nets that touch several parts.
     """
 
     objects: I64
@@ -60,7 +60,7 @@ class Quality:
     cut_nets: float | None = None
 
     def table(self) -> list[list[Any]]:
-        """Rows of name, sum, least, mean and most over the parts."""
+        """Return rows with name, sum, least, mean and most over the parts."""
         weights = self.weights.reshape(len(self.weights), -1).T
         named: list[tuple[str, Any]] = [("objects", self.objects)]
         names = ["weight"] if len(weights) == 1 else [f"weight {i}" for i in range(len(weights))]
@@ -74,7 +74,7 @@ class Quality:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the figures as a dict for JSON."""
         out: dict[str, Any] = {}
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
@@ -95,7 +95,7 @@ class Quality:
 
 
 class Counts(NamedTuple):
-    """What all ranks have counted together; a `Quality` is made of it when somebody asks.
+    """What all ranks have counted together; a `Quality` is made from it on demand.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Counts(NamedTuple):
     shares: F64 | None
 
     def quality(self) -> Quality:
-        """In full."""
+        """Return the complete figures."""
         weights, k = self.weights or [self.objects], len(self.objects)
         shares = np.full(k, 1 / k) if self.shares is None else self.shares
         out: dict[str, Any] = {
@@ -134,21 +134,21 @@ class Counts(NamedTuple):
 def _told(
     cut: F64, weight: F64, boundary: F64, volume: F64, neighbours: NDArray[Any]
 ) -> dict[str, Any]:
-    """Of a graph, by name."""
+    """Return the figures of a graph by name."""
     return {
         "cut_edges": cut.copy(),
         "cut_weight": weight.copy(),
         "boundary": boundary.astype(np.int64),
         "neighbours": neighbours,
         "cut": float(weight.sum()) / 2,
-        # of nets, each an object with its neighbours, is cut whose object is at the boundary
+        # if each object with its neighbours is a net, nets of boundary objects are cut
         "connectivity": float(volume[0]),
         "cut_nets": float(boundary.sum()),
     }
 
 
 def count(problem: Problem, part: I32, sums: F64) -> Counts:
-    """Count on all ranks; `sums` of objects and weights over them are known.  Collective."""
+    """Count on all ranks; `sums` has the known sums of objects and weights.  Collective."""
     k = problem.parts
     objects, weights = sums[:k], [sums[i : i + k] for i in range(k, len(sums), k)]
     if problem.graph is None and problem.nets is None:
@@ -174,7 +174,7 @@ def count(problem: Problem, part: I32, sums: F64) -> Counts:
 
 
 def _over(load: F64, shares: F64) -> float:
-    """Largest part over its share."""
+    """Return the largest ratio of a part to its share."""
     total = float(load.sum())
     if total == 0:
         return 1.0
@@ -184,7 +184,7 @@ def _over(load: F64, shares: F64) -> float:
 
 
 def ghosts(ranks: Ranks, dist: I64, to: NDArray[Any], part: I32) -> tuple[I64, I32]:
-    """Objects of other ranks that `to` names, ascending, and their parts.  Collective."""
+    """Return objects of other ranks that `to` names, ascending, and their parts.  Collective."""
     first, end = dist[ranks.rank], dist[ranks.rank + 1]
     if ranks.size == 1:
         return np.zeros(0, np.int64), np.zeros(0, np.int32)
@@ -195,7 +195,7 @@ def ghosts(ranks: Ranks, dist: I64, to: NDArray[Any], part: I32) -> tuple[I64, I
 
 
 def _graph(problem: Problem, graph: Rows, part: I32) -> list[NDArray[Any]]:
-    """Cut edges, their weight, boundary of each part, volume: of this rank; neighbours: of all."""
+    """Count cut edges, their weight, boundary and volume on this rank, neighbours on all."""
     ranks, k = problem.ranks, problem.parts
     ghost, ghost_part = ghosts(ranks, problem.dist, graph.to, part)
     cut, weight, boundary, volume, pairs = _core.graph_quality(
@@ -207,7 +207,7 @@ def _graph(problem: Problem, graph: Rows, part: I32) -> list[NDArray[Any]]:
 
 
 def _nets(problem: Problem, nets: Rows, part: I32) -> F64:
-    """Connectivity - 1 and cut nets of this rank."""
+    """Return connectivity - 1 and cut nets of this rank."""
     ghost, ghost_part = ghosts(problem.ranks, problem.dist, nets.to, part)
     return np.array(
         _core.nets_quality(

@@ -1,4 +1,4 @@
-"""The ranks that ask together: agreement on errors, exchange of arrays, numbers of objects."""
+"""The ranks that partition together: what each tells the others, and numbers of objects."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pylb.comm.agreement import Step
+from pylb.comm.connect import agreement_of
 from pylb.comm.directory import Directory
 from pylb.comm.plan import Plan
-from pylb.errors import BY_CODE, DomainError, PylbError, RemoteError, by_rank
+from pylb.errors import DomainError, by_rank
 from pylb.optional import require
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 T = TypeVar("T")
 NUMBERS = 4  # that each rank may tell all others
-ROW = struct.Struct(f"{2 + NUMBERS}q")  # behind whether it has failed, and a digest
+ROW = struct.Struct(f"{1 + NUMBERS}q")  # a digest and the numbers
 
 
-class Facts(NamedTuple):
+class RankFacts(NamedTuple):
     """What a rank tells all others of its result.
 
     Attributes
@@ -46,18 +48,28 @@ class Facts(NamedTuple):
 
 
 class Ranks:
-    """A communicator of mpi4py, or (None) this process alone."""
+    """The ranks of an mpi4py communicator, or (None) this process alone.
+
+    Attributes
+    ----------
+    comm
+        pylb's own duplicate; of one rank, the communicator itself.
+    """
 
     def __init__(self, comm: Any = None):
         self.comm, self.rank, self.size = comm, 0, 1
         self.heard: list[dict[str, Any]] = []  # of each rank, in the last `together`
         self.numbers: list[tuple[int, ...]] = []  # the same
-        if comm is None:
-            return
-        MPI = _mpi()
-        if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
-            raise DomainError(f"comm is {comm!r}: expected an intracommunicator of mpi4py, or None")
-        self.rank, self.size = comm.rank, comm.size
+        if comm is not None:
+            MPI = _mpi()
+            if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
+                raise DomainError(
+                    f"comm is {comm!r}: expected an intracommunicator of mpi4py, or None"
+                )
+            self.rank, self.size = comm.rank, comm.size
+        self.agreement = agreement_of(comm if self.size > 1 else None, hold=False)
+        if self.size > 1:
+            self.comm = self.agreement.transport.comm  # type: ignore[attr-defined]
 
     def gather(self, value: T) -> list[T]:
         """The value of every rank, on every rank."""
@@ -71,48 +83,43 @@ class Ranks:
         self.comm.Allreduce(array, out)
         return out
 
-    def together(self, call: Callable[[], T], facts: Callable[[T], Facts] | None = None) -> T:
-        """Do something on every rank; where one fails, all raise what that one has to say.
+    def together(self, call: Callable[[], T], facts: Callable[[T], RankFacts] | None = None) -> T:
+        """Do something on every rank; if one fails, all raise its error.
 
-        `facts` of the result are heard by all: `heard`, `numbers`.  Where nothing is amiss this
-        costs one exchange of a few numbers.
+        All ranks hear the `facts` of the result: `heard`, `numbers`.
         """
-        if self.size == 1:
-            value = call()
-            if facts is not None:
-                same, numbers = facts(value)
-                self.heard, self.numbers = [same], [numbers]
-            return value
         said: Exception | None = None
-        mine = Facts()
+        mine = RankFacts()
         try:
             value = call()
             mine = mine if facts is None else facts(value)
         except Exception as error:  # any: the others must hear of it
+            if self.size == 1:
+                raise
             said = error
-        rest = (0,) * (NUMBERS - len(mine.numbers))
-        row = ROW.pack(said is not None, mine.digest(), *mine.numbers, *rest)
-        found = bytearray(len(row) * self.size)
-        self.comm.Allgather(row, found)
-        every = list(ROW.iter_unpack(found))
-        self.heard, self.numbers = [mine.same] * self.size, [told[2:] for told in every]
-        if any(failed or digest != every[0][1] for failed, digest, *_ in every):
-            self._tell(said, mine)
+        if self.size > 1:
+            self.agreement.fail_alike(Step.PARTITION, said)
+        if facts is not None:
+            self._tell(mine)
         return value
 
-    def _tell(self, said: Exception | None, mine: Facts) -> None:
-        """In full, where ranks differ or one has failed."""
-        told = None if said is None else (type(said).__name__, str(said))
-        everyone = self.gather((told, mine.same))
-        for rank, (failed, _) in enumerate(everyone):
-            if failed is not None:
-                raise _remote(rank, *failed) from said
-        self.heard = [theirs for _, theirs in everyone]
-        _same(self.heard)
+    def _tell(self, mine: RankFacts) -> None:
+        """Tell all ranks the facts: in full only if ranks differ."""
+        if self.size == 1:
+            self.heard, self.numbers = [mine.same], [mine.numbers]
+            return
+        rest = (0,) * (NUMBERS - len(mine.numbers))
+        row = ROW.pack(mine.digest(), *mine.numbers, *rest)
+        rows = self.agreement.transport.allgather(row)
+        every = [ROW.unpack(r) for r in rows]
+        self.heard, self.numbers = [mine.same] * self.size, [told[1:] for told in every]
+        if any(digest != every[0][0] for digest, *_ in every):
+            self.heard = self.gather(mine.same)
+            _same(self.heard)
 
     def plan(self, dest: NDArray[Any]) -> Plan:
         """A way for items from here to the rank in each entry of `dest`.  Collective."""
-        return Plan(self.comm if self.size > 1 else None, dest)
+        return Plan.on(self.agreement, dest)
 
 
 @cache
@@ -123,17 +130,8 @@ def _mpi() -> Any:
     return MPI
 
 
-def _remote(rank: int, name: str, text: str) -> BaseException:
-    """What another rank raised, as the same class where it is one of pylb's."""
-    kinds = {kind.__name__: kind for kind in (*BY_CODE.values(), *PylbError.__subclasses__())}
-    kind = kinds.get(name)
-    if kind is None:
-        return RemoteError(f"rank {rank}: {name}: {text}")
-    return kind(f"rank {rank}: {text}")
-
-
 def _same(everyone: list[dict[str, Any]]) -> None:
-    """Every fact that a rank has is the same as that of the others that have it."""
+    """Check that every fact is the same on all ranks that have it."""
     names = {name for facts in everyone for name in facts if not name.startswith("_")}
     for name in sorted(names):
         seen = [facts.get(name) for facts in everyone]
@@ -143,7 +141,7 @@ def _same(everyone: list[dict[str, Any]]) -> None:
 
 
 class Numbering:
-    """Which number the object of each id has: objects are numbered through the ranks.  Collective.
+    """The number of each id's object: objects are numbered through the ranks.  Collective.
 
     Parameters
     ----------
@@ -160,7 +158,7 @@ class Numbering:
     """
 
     def __init__(self, ranks: Ranks, ids: I64, first: int):
-        self.directory = Directory(ranks.comm if ranks.size > 1 else None)
+        self.directory = Directory.on(ranks.agreement)
         self.directory.update(ids, first + np.arange(len(ids)))
 
     def of(self, ids: I64) -> I64:

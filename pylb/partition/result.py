@@ -1,4 +1,4 @@
-"""A partition: the new parts, the moves, and its figures."""
+"""The result of a partition: the new parts, the moves, and the figures."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from pylb.partition.quality import Counts, Quality
 
 
 class Moves(NamedTuple):
-    """Objects that leave their part, or come to one of this rank's.
+    """Objects that leave their part, or that come to a part of this rank.
 
     Attributes
     ----------
     id : (m,) int64
         Of each object.
     row : (m,) int64
-        Where it stands in this rank's arrays; of objects that come: -1.
+        Its row in this rank's arrays; -1 for objects that come.
     rank : (m,) int32
-        Where it goes, or comes from.
+        The rank to which it goes, or from which it comes.
     part : (m,) int32
         Its new part.
     """
@@ -49,16 +49,16 @@ class Partition:
     part : (n,) int32
         New part of each object of this rank.
     rank : (n,) int32
-        The rank that has that part: parts lie on ranks in order.
+        The rank that has that part; parts are assigned to ranks in order.
     n_parts : int
     exports, imports : Moves
-        Objects of this rank that change their part, and those that come to parts of this rank;
-        both hold those that stay on this rank too, and none where nobody had a part (one rank,
-        without `old`).
+        Objects of this rank that change their part, and objects that come to parts of this rank.
+        Both include objects that stay on this rank.  Both are empty if there were no parts before
+        (one rank, without `old`).
     counts : Counts
-        What `evaluation` is made of.
+        The counts from which `evaluation` is computed.
     migrations : int
-        Objects that change their part, on all ranks; 0 where none had one.
+        Number of objects that change their part, on all ranks; 0 if there were no parts before.
     migration_volume : float
         Sum of their sizes.
     seconds : float
@@ -66,7 +66,7 @@ class Partition:
     method, approach : str
     seed : int
     cuts : Cuts or None
-        Of "rcb", "rib" and "hsfc": points and boxes can be assigned to the parts.
+        The cuts of "rcb", "rib" and "hsfc", by which points and boxes are assigned to parts.
     """
 
     part: I32
@@ -95,7 +95,7 @@ class Partition:
 
     @property
     def max_over_mean(self) -> float:
-        """Largest part over its share: with equal shares, over the mean."""
+        """Largest part divided by its share; with equal shares, by the mean."""
         return float(self.evaluation.imbalance.max())
 
     @property
@@ -107,16 +107,17 @@ class Partition:
     def volume(self) -> float | None:
         """Communication volume: the sum over the nets of weight * (parts touched - 1).
 
-        Of a graph without nets each vertex counts once to each other part with a neighbour of it.
+        For a graph without nets, each vertex counts once for each other part that has a neighbour
+        of it.
         """
         return self.evaluation.connectivity
 
     def points(self, points: Any) -> I32:
-        """The part in whose region each point lies: `Cuts.points`."""
+        """Return the part in whose region each point lies: `Cuts.points`."""
         return self._cuts().points(points)
 
     def boxes(self, lo: Any, hi: Any) -> Any:
-        """The parts whose regions meet each box: `Cuts.boxes`."""
+        """Return the parts whose regions meet each box: `Cuts.boxes`."""
         return self._cuts().boxes(lo, hi)
 
     def _cuts(self) -> Cuts:

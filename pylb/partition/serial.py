@@ -1,6 +1,6 @@
-"""METIS, Scotch, pylb's own partitioner, and the best of several: on one process.
+"""METIS, Scotch, pylb's own partitioner, and the best of several, on one process.
 
-Several ranks bring their objects to the first one, which answers for all.
+With several ranks, the first rank gathers all objects and answers for all.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pylb.partition.ranks import Ranks
 
 
 def ask(problem: Problem, name: str, how: Method, approach: str, starts: int, cycles: int) -> I32:
-    """The new part of each own object.  Collective."""
+    """Return the new part of each object of this rank.  Collective."""
     ranks = problem.ranks
     if how.library not in ("", "pylb"):
         libraries.load(how.library)
@@ -44,7 +44,7 @@ def ask(problem: Problem, name: str, how: Method, approach: str, starts: int, cy
 
 
 def _gathered(problem: Problem) -> Problem | None:
-    """All objects, on the first rank."""
+    """Return the problem with all objects on the first rank, None on the others."""
     names = ("weight", "fixed", "old", "sizes", "graph", "nets")
     pieces = problem.ranks.comm.gather([getattr(problem, name) for name in names])
     if pieces is None:
@@ -73,7 +73,7 @@ def _joined(column: tuple[Any, ...]) -> Any:
 def _answer(
     problem: Problem, name: str, how: Method, approach: str, starts: int, cycles: int
 ) -> I32:
-    """The answer on one process."""
+    """Answer for one process."""
     question = _Question(problem, how, approach)
     if approach == "refine":
         if how.library not in ("", "pylb"):
@@ -85,11 +85,11 @@ def _answer(
 
 
 class _Question:
-    """The arguments for the C core, in 32-bit integers."""
+    """The question to the C core, in 32-bit integers."""
 
     def __init__(self, problem: Problem, how: Method, approach: str):
         self.problem = problem
-        self.cost = 1.0  # of a unit of edge or net weight, as the core counts
+        self.cost = 1.0  # what a unit of edge or net weight is in the core
         self.given: dict[str, Any] = {}
         self.options = [text for pair in (*how.options, *problem.params.items()) for text in pair]
         if how.library == "" and self.options:
@@ -119,7 +119,7 @@ class _Question:
             self.given[weight], self.cost = _integers(rows.weight, least)
 
     def _old(self) -> None:
-        """Present parts, and what leaving them costs beside the communication."""
+        """Add the present parts, and the cost of leaving them relative to communication."""
         problem = self.problem
         cost = np.ones(problem.n) if problem.sizes is None else problem.sizes
         cost = np.rint(cost * (self.cost / problem.ratio))
@@ -130,7 +130,7 @@ class _Question:
     def ask(
         self, library: str | None, part: I32 | None = None, cycles: int = -1, step: int = 0
     ) -> I32:
-        """A call of the core."""
+        """Call the core."""
         problem = self.problem
         return _core.partition(
             library,
@@ -145,7 +145,7 @@ class _Question:
         )
 
     def objective(self, part: I32) -> tuple[float, float]:
-        """What "hypergraph" minimizes: connectivity, with what leaving the old parts costs."""
+        """Return what "hypergraph" minimizes: connectivity plus the cost of leaving parts."""
         g = self.given
         weight = g.get("net_weight", np.ones(len(g["net_start"]) - 1, np.int32))
         cost = float(_core.connectivity(g["net_start"], g["pin"], weight, part, self.problem.parts))
@@ -160,9 +160,10 @@ class _Question:
 
 
 def _best(question: _Question, starts: int, cycles: int) -> I32:
-    """The best of several refined starts, the two best of them refined more.
+    """Return the best of several refined starts, after refining the two best of them further.
 
-    Two at a time: Zoltan, which takes one call at a time, starts one while another is refined.
+    Two starts run at a time: Zoltan, which takes one call at a time, makes one partition while pylb
+    refines another.
     """
     library = "Zoltan" if libraries.available("Zoltan") else "pylb"
     if library == "Zoltan":
@@ -184,9 +185,9 @@ def _narrow(x: NDArray[Any]) -> I32:
 
 
 def _integers(x: F64, least: int) -> tuple[I32, float]:
-    """Weights as integers whose sum fits into 32 bits, and what they were multiplied by."""
+    """Return weights as integers whose sum fits into 32 bits, and the factor."""
     total = float(x.sum())
     whole = total <= MOST and bool((x == np.rint(x)).all())
     scale = 1.0 if whole or total == 0 else (MOST // 2 - len(x)) / total
-    scale = min(scale, sys.float_info.max)  # next to nothing (1e-300) remains nothing
+    scale = min(scale, sys.float_info.max)  # tiny weights (1e-300) become 0
     return np.maximum(least, np.rint(x * scale)).astype(np.int32), scale

@@ -1,4 +1,4 @@
-"""After the method has answered: names of the parts, sums over all ranks, lists of moves."""
+"""After the method has answered: number the parts, sum over all ranks, list the moves."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Settled(NamedTuple):
     Attributes
     ----------
     name : (k,) int32 or None
-        Of each part that the method made; None: its own.
+        The final number of each part that the method made; None: unchanged.
     part, rank : (n,) int32
         Of each object.
     exports, imports : Moves
     sums : ((1 + d) k,) float64
-        Objects of each part, and each column of the weights, over all ranks.
+        For each part the number of objects and the sum of each weight, over all ranks.
     migrations, volume : float
-        Objects that change their part, and their sizes, over all ranks.
+        Number and total size of the objects that change their part, over all ranks.
     """
 
     name: I32 | None
@@ -44,7 +44,7 @@ class Settled(NamedTuple):
 
 
 def settle(problem: Problem, part: I32, rename: bool) -> Settled:
-    """Name the parts such that most stays where it is (`rename`), make the lists.  Collective."""
+    """Number the parts such that most objects stay (`rename`), and list the moves.  Collective."""
     ranks, old = problem.ranks, problem.old
     alone = ranks.size == 1
     if alone and old is None:
@@ -64,7 +64,7 @@ def settle(problem: Problem, part: I32, rename: bool) -> Settled:
 
 
 def _alone(problem: Problem, part: I32, rename: bool, fixed: Any, overlap: Overlap) -> Settled:
-    """Of one process, whose objects have parts."""
+    """Settle the partition of one process whose objects have parts."""
     k, name = problem.parts, None
     if rename:
         name = _core.remap(k, 1, problem.shares, fixed, *overlap, None)
@@ -80,17 +80,17 @@ def _alone(problem: Problem, part: I32, rename: bool, fixed: Any, overlap: Overl
 
 
 def _here(n: int) -> I32:
-    """The rank of objects that have but one."""
+    """Return the ranks of objects if there is only one rank."""
     return np.zeros(n, np.int32)
 
 
 def _sums(problem: Problem, part: I32) -> F64:
-    """Objects and weights of each part on this process."""
+    """Return the number of objects and the weights of each part on this process."""
     return _core.part_sums(part, problem.parts, problem.weight, problem.n_weights)
 
 
 def _fixed(problem: Problem) -> NDArray[np.bool_]:
-    """Parts in which objects are fixed, on whatever rank: they keep their names."""
+    """Say in which parts objects are fixed, on any rank; these parts keep their numbers."""
     assert problem.fixed is not None
     count = np.bincount(problem.fixed[problem.fixed >= 0], minlength=problem.parts)
     held: NDArray[np.bool_] = problem.ranks.sum(count) > 0
@@ -98,7 +98,7 @@ def _fixed(problem: Problem) -> NDArray[np.bool_]:
 
 
 def _overlap(problem: Problem, part: I32) -> Overlap:
-    """(new part, present part, size of what is in both), over all ranks, ascending."""
+    """Return (new part, present part, size of the objects in both) over all ranks, ascending."""
     k, old, sizes = problem.parts, problem.old, problem.sizes
     assert old is not None
     known = old >= 0
@@ -112,7 +112,7 @@ def _overlap(problem: Problem, part: I32) -> Overlap:
 
 
 def _summed(key: NDArray[np.int64], size: F64 | None, most: int) -> tuple[Any, F64]:
-    """The keys, below `most`, each once and ascending, and the sum of the sizes of each."""
+    """Return the keys (below `most`), each once and ascending, with the sum of their sizes."""
     if most > max(len(key), 4096):
         key, where = np.unique(key, return_inverse=True)
         return key, np.bincount(where, size, len(key)).astype(float, copy=False)

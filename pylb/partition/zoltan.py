@@ -1,4 +1,4 @@
-"""Ask Zoltan, over the communicator or on this process."""
+"""Call Zoltan, over the communicator or on this process."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from pylb.partition.ranks import Ranks
 
 LINE = re.compile(r"^(?:\[-?\d+\] Zoltan (?:WARNING|ERROR)|\(\d+\): |WARNING:|ERROR:|\s*remaining)")
 
-IMPORTS = ("rcb", "rib")  # return the objects that come, not those that go
-OWN = (  # that follow from the arrays
+IMPORTS = ("rcb", "rib")  # methods that know which objects come, not which go
+OWN = (  # parameters that follow from the arrays
     *("NUM_GID_ENTRIES", "NUM_LID_ENTRIES", "NUM_GLOBAL_PARTS", "NUM_LOCAL_PARTS"),
     *("OBJ_WEIGHT_DIM", "EDGE_WEIGHT_DIM", "RETURN_LISTS", "LB_METHOD"),
 )
 
 
 def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> tuple[I32, Any]:
-    """The new part of each own object, and the cuts where they were asked for.  Collective."""
+    """Return the new part of each object of this rank, and the cuts if asked for.  Collective."""
     if problem.ranks.comm is None:
         libraries.load("Zoltan")  # starts MPI
     if problem.n_all == 0:
@@ -68,12 +68,12 @@ def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) ->
 
 
 def spare(ranks: Ranks) -> int:
-    """Structures that Zoltan keeps with the communicator and that are not in use, as bits."""
+    """Return which kept structures of this communicator are free on this rank, as bits."""
     return 0 if ranks.size == 1 else int(require("Zoltan").spare(ranks.comm))
 
 
 class _Parts:
-    """Parts that can have something: those of no share have not, nor all, where objects are few."""
+    """The parts that can have objects; parts without a share and surplus parts cannot."""
 
     def __init__(self, problem: Problem):
         k, shares = problem.parts, problem.shares
@@ -94,19 +94,19 @@ class _Parts:
         self.label = kept.astype(np.int32)
         self.index = np.full(k, -1, np.int32)
         self.index[kept] = np.arange(len(kept))
-        if shares is not None:  # a part of fixed objects alone has next to none
+        if shares is not None:  # a part with only fixed objects has almost no share
             left = np.maximum(shares[kept], 1e-6 * shares.max())
             self.shares = left / left.sum()
 
     def of(self, part: I32) -> I32:
-        """The same parts among those that are left; -1 stays."""
+        """Return the numbers of these parts among the remaining ones; -1 stays."""
         if self.same:
             return part
         return np.where(part < 0, -1, self.index[part]).astype(np.int32)
 
 
 def _arrays(problem: Problem, how: Method, parts: _Parts, approach: str) -> dict[str, Any]:
-    """The arrays that the method gets."""
+    """Return the arrays that the method gets."""
     out: dict[str, Any] = {"share": parts.shares, "old": _old(problem, parts)}
     weight = problem.weight
     if weight is not None:
@@ -131,7 +131,7 @@ def _arrays(problem: Problem, how: Method, parts: _Parts, approach: str) -> dict
 
 
 def _near_one(problem: Problem, weight: F64) -> F64:
-    """Weights, times a power of two where they are far from 1: Zoltan counts in 32 bits."""
+    """Return weights times a power of two if they are far from 1: Zoltan counts in 32 bits."""
     exponent = np.array([problem.exponent])
     if weight.shape[1] > 1:
         exponent = np.frexp(problem.ranks.sum(weight.sum(axis=0)))[1]
@@ -139,7 +139,7 @@ def _near_one(problem: Problem, weight: F64) -> F64:
 
 
 def _old(problem: Problem, parts: _Parts) -> I32 | None:
-    """Present parts as Zoltan counts them; objects of one that was left out are in the first."""
+    """Return present parts in Zoltan's numbers; objects of a part left out count to the first."""
     if problem.old is None:
         return None  # home
     old = parts.of(present(problem))
@@ -147,7 +147,9 @@ def _old(problem: Problem, parts: _Parts) -> I32 | None:
 
 
 def present(problem: Problem) -> I32:
-    """The part that each own object is in: of those without one, the first of this rank."""
+    """Return the present part of each object of this rank; without one, the first part of this
+    rank.
+    """
     first = np.int32(home(problem))
     if problem.old is None:
         return np.full(problem.n, first)
@@ -155,13 +157,13 @@ def present(problem: Problem) -> I32:
 
 
 def home(problem: Problem) -> int:
-    """The first part of this rank, or with fewer parts than ranks one near it."""
+    """Return the first part of this rank; with fewer parts than ranks, a part near it."""
     ranks, k = problem.ranks, problem.parts
     return min(k - 1, -(-ranks.rank * k // ranks.size))
 
 
 def _sizes(problem: Problem) -> tuple[I32 | None, float]:
-    """Sizes as integers, and what they were multiplied by."""
+    """Return sizes as integers, and the factor."""
     sizes = problem.sizes
     if sizes is None:
         return None, 1.0
@@ -179,7 +181,7 @@ def _check_options(problem: Problem) -> None:
 
 
 def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> list[str]:
-    """Zoltan's parameters as name, value, ...: ours, then the caller's."""
+    """Return Zoltan's parameters as name, value, ...: pylb's own, then the caller's."""
     out = {
         **dict(how.options),
         "LB_APPROACH": approach.upper(),
@@ -193,18 +195,22 @@ def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool
         out["CHECK_GEOM"] = "0"
         out["TFLOPS_SPECIAL"] = str(int(problem.n_weights < 2))
     if name == "rcb" and (problem.n_weights == 1 or problem.shares is not None):
-        out["OBJ_WEIGHTS_COMPARABLE"] = "1"  # it does not divide them: pitfalls.exact_scale
+        out["OBJ_WEIGHTS_COMPARABLE"] = (
+            "1"  # so that Zoltan does not scale the weights: pitfalls.exact_scale
+        )
     if problem.n_all < problem.ranks.size:
-        out["SCATTER_GRAPH"] = "0"  # Zoltan divides by the objects that the first rank would get
+        out["SCATTER_GRAPH"] = (
+            "0"  # Zoltan divides by the number of objects that the first rank would get
+        )
     if approach != "partition":
         out["PHG_REPART_MULTIPLIER"] = repr(problem.ratio * _sizes(problem)[1])
     out |= problem.params
-    out["REMAP"] = "0"  # names are given afterwards: settle.py
+    out["REMAP"] = "0"  # parts are numbered afterwards: settle.py
     return [text for pair in out.items() for text in pair]
 
 
 def _tell(name: str, said: str) -> None:
-    """Turn what Zoltan printed into warnings; pass other output on to standard error."""
+    """Turn Zoltan's output into warnings; pass on what others wrote meanwhile."""
     if not said:
         return
     lines = [line for line in said.splitlines() if line.strip()]
@@ -219,7 +225,7 @@ def _tell(name: str, said: str) -> None:
 
 
 def _fixed(problem: Problem, name: str, part: I32) -> I32:
-    """Fixed objects are where they must be."""
+    """Check that fixed objects are where they must be."""
 
     fixed = problem.fixed
     if fixed is None:
@@ -238,14 +244,16 @@ def _fixed(problem: Problem, name: str, part: I32) -> I32:
 
 
 def _fill_empty(problem: Problem, part: I32, parts: _Parts) -> I32:
-    """A part that came back empty gets an object of the part that has most."""
+    """Give each empty part an object of the part that has most."""
     ranks, k = problem.ranks, problem.parts
     count = ranks.sum(np.bincount(part, minlength=k))
     empty = [int(r) for r in parts.label if count[r] == 0]
     if not empty:
         return part
     free = part if problem.fixed is None else part[problem.fixed < 0]
-    loose = np.array(ranks.gather(np.bincount(free, minlength=k)))  # of each rank and part
+    loose = np.array(
+        ranks.gather(np.bincount(free, minlength=k))
+    )  # number of objects of each rank and part
     part = part.copy()
     for r in empty:
         total = np.where(count > 1, loose.sum(axis=0), 0)

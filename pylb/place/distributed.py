@@ -1,4 +1,4 @@
-"""Cost of a distributed strategy: messages and memory of each rank."""
+"""Count the messages of a distributed strategy, and what each rank has to hold."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pylb.place.registry import Strategy, find
 
 
 class Traffic(NamedTuple):
-    """A placement found in rounds of messages, and their cost.
+    """A placement by a distributed strategy, and the traffic that it took.
 
     Attributes
     ----------
@@ -23,8 +23,8 @@ class Traffic(NamedTuple):
     messages, bytes : (p,) int64
         Sent by each rank in all rounds together.
     held : (p,) int64
-        Most entries that each rank held at a time: objects, facts about other ranks, and lines of
-        messages that it read.
+        The largest number of items that each rank held at a time: objects, facts about other ranks,
+        and lines of the messages that it read.
     """
 
     rank: I32
@@ -55,7 +55,7 @@ def traffic(
     Raises
     ------
     UnknownStrategyError, DomainError
-        As `place`; and where the strategy is not distributed.
+        As in `place`; or the strategy is not distributed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The strategies: the table of the C core, and Python callables beside it."""
+"""The table of strategies: those of the C core and Python functions."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Param(NamedTuple):
 
 
 def values_of(owner: str, params: tuple[Param, ...], given: Mapping[str, float]) -> list[float]:
-    """`given` in the order of `params`, defaults for the rest, ranges checked.
+    """Return the values in the order of `params`, with defaults, after checking their ranges.
 
     Raises
     ------
     DomainError
-        `owner` has no such parameter, or a value is no number or out of range.
+        `owner` has no such parameter, or a value is not a number or out of range.
     """
     names = [p.name for p in params]
     for name in given:
@@ -67,26 +67,26 @@ def values_of(owner: str, params: tuple[Param, ...], given: Mapping[str, float])
 
 @dataclass(frozen=True)
 class Strategy:
-    """A strategy: an entry of the table, or a Python callable.
+    """A strategy: an entry of the C core's table, or a Python callable.
 
     Attributes
     ----------
     name : str
     family : {"comprehensive", "refinement"}
-        Whether the present placement is given importance (Menon 2.2).
+        Whether it ignores the present placement or changes it as little as it can (Menon 2.2).
     looks_at : tuple of str
-        What of the snapshot changes the answer.
+        The parts of the snapshot that influence the placement.
     help, source : str
     params : tuple of Param
     call : callable or None
         None for those of the C core.
     selectable : bool
-        Whether `pylb.Selector` may choose it when no strategies are named.
+        Whether `pylb.Selector` may choose it by default.
     distributed : bool
-        No rank computes the placement alone: each decides on its own objects, in rounds of
-        messages.
+        Whether each rank decides on its own objects, in rounds of messages, so that no rank
+        computes the placement alone.
     library : str or None
-        The partitioner that it needs, a part of ``pylb info``.
+        The partitioning library that it needs (see ``pylb info``).
     """
 
     name: str
@@ -101,16 +101,16 @@ class Strategy:
     library: str | None = None
 
     def values(self, given: Mapping[str, float]) -> list[float]:
-        """`given` in the order of the table, defaults for the rest, ranges checked."""
+        """Return the values in the order of the table, with defaults, ranges checked."""
         return values_of(self.name, self.params, given)
 
     def bound(self, given: Mapping[str, Any]) -> Any:
-        """What the C core takes: the name, or the callable with its parameters filled in.
+        """Return what the C core takes: the name, or the callable with its parameters bound.
 
         Raises
         ------
         MissingPartError
-            The library that it needs is not here.
+            The library that it needs is missing.
         """
         if self.library is not None:
             libraries.load(self.library)
@@ -130,7 +130,7 @@ def _table() -> dict[str, Strategy]:
             text,
             source,
             tuple(Param(*p) for p in params),
-            # The selection compares those that see everything, and are here.
+            # The selection compares strategies that see all objects and are installed.
             selectable=not (distributed or equal)
             and (library is None or libraries.available(library)),
             distributed=distributed,
@@ -143,7 +143,7 @@ _registry: dict[str, Strategy] = _table()
 
 
 def strategies() -> dict[str, Strategy]:
-    """Every strategy by name: the C core's and those registered with `strategy`."""
+    """Return every strategy by name: the C core's and those registered with `strategy`."""
     return dict(_registry)
 
 
@@ -165,14 +165,14 @@ def strategy(
         Default: the function's own.
     family : {"comprehensive", "refinement"}
     looks_at : iterable of str, optional
-        What of the snapshot changes the answer: some of load, communication, bytes, coords,
-        nodes, speed, memory.  A function that says so takes part in the selection of strategies
-        (`pylb.Selector`); default: it is used by name only.
+        The parts of the snapshot that influence the placement: some of load, communication, bytes,
+        coords, nodes, speed, memory.  If given, `pylb.Selector` may choose the function; default:
+        it is used by name only.
 
     Raises
     ------
     DomainError
-        The name belongs to a strategy of the C core, or there is no such family or word.
+        The name belongs to a strategy of the C core, or the family or a word is unknown.
 
     Examples
     --------
@@ -209,12 +209,12 @@ def _looks(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def find(which: str | Strategy | Callable[..., Any]) -> Strategy:
-    """The strategy of that name, or the callable as a strategy.
+    """Return the strategy of that name, or the callable as a strategy.
 
     Raises
     ------
     UnknownStrategyError
-        With the nearest names.
+        There is none; the message has the nearest names.
     """
     if isinstance(which, Strategy):
         return which
@@ -234,12 +234,12 @@ def find(which: str | Strategy | Callable[..., Any]) -> Strategy:
 
 
 def answer_of(call: Callable[..., Any], snapshot: Snapshot) -> I32:
-    """Call a Python strategy and check its answer; what the C core calls back.
+    """Call a Python strategy and check its answer.  The C core calls this function.
 
     Raises
     ------
     StrategyError
-        It raised (the cause is chained), or did not return a rank for each object.
+        The strategy raised (the cause is chained), or did not return a rank for each object.
     """
     inner = call.func if isinstance(call, functools.partial) else call
     name = getattr(inner, "__name__", repr(inner))

@@ -14,16 +14,16 @@ _params = {name: (default, unit, text) for name, default, unit, text in _core.pr
 
 
 class ProtocolDecision(NamedTuple):
-    """One decision on an iteration to balance at.
+    """One decision about the iteration at which to balance.
 
     Attributes
     ----------
     asked, tentative, final : int
-        Iteration whose statistics asked for it; the tentative period; the one that was agreed on,
-        0 where the program was over before.
+        The iteration whose statistics asked for an LB step; the tentative period; the agreed
+        iteration, 0 if the program ended before.
     root, known, balanced : float
-        Seconds: the root takes those statistics, the last rank knows the final iteration, all are
-        known to stand there; 0 where it did not come to that.
+        The times in seconds at which the root takes those statistics, the last rank knows the final
+        iteration, and all are known to stand there; 0 if that did not happen.
     """
 
     asked: int
@@ -36,19 +36,20 @@ class ProtocolDecision(NamedTuple):
 
 @dataclass(frozen=True)
 class ProtocolRun:
-    """The result of a simulation: seconds, and means over the ranks if not said otherwise.
+    """The result of a simulation; times are seconds, and means over the ranks unless stated
+    otherwise.
 
     Attributes
     ----------
     seconds : float
-        Until the last rank had ended.
+        Time until the last rank ended.
     pause, pause_max, lagged, gathered, received : float
-        In the pause state, and of the rank that paused longest; waiting for older statistics;
-        standing at the final iteration; waiting for neighbours' data.
+        Time in the pause state, and that of the rank that paused longest; time waiting for older
+        statistics; at the final iteration; and for neighbours' data.
     bytes_sent, bytes_sent_max, messages_sent : float
-        For the protocol, in the whole run.
+        Sent by the protocol in the whole run.
     events : int
-        Of the simulation.
+        Number of events of the simulation.
     decisions : tuple of ProtocolDecision
     """
 
@@ -66,35 +67,37 @@ class ProtocolRun:
 
     @property
     def iterations_to_consensus(self) -> float:
-        """Mean iterations from the statistics that asked to the LB step; nan: there was none."""
+        """Mean number of iterations from the statistics that asked to the LB step; nan without LB
+        steps.
+        """
         waits = [d.final - d.asked for d in self.decisions if d.balanced > 0]
         return float(np.mean(waits)) if waits else float("nan")
 
 
 def protocol_params() -> dict[str, tuple[Any, str, str]]:
-    """Every parameter of `simulate_protocol`: (default, unit, help)."""
+    """Return every parameter of `simulate_protocol`: (default, unit, help)."""
     return dict(_params)
 
 
 def simulate_protocol(**params: Any) -> ProtocolRun:
-    """Run the consensus protocol on simulated ranks: the state machines of ``csrc/decide``
-    themselves, in the time of a LogGP network.
+    """Simulate the consensus protocol: the state machines of ``csrc/decide`` on a LogGP network.
 
-    An LB step is wanted as soon as possible, ``every`` iterations after the last one.
-    ``csrc/replay/protocol.h`` has the model.
+    An LB step is asked for as soon as possible, ``every`` iterations after the last one.
+    ``csrc/replay/protocol.h`` describes the model.
 
     Parameters
     ----------
     **params
         `protocol_params` lists them: ``n_ranks``, ``iterations``, ``lag``, ``serves`` (how often
-        a rank that works looks at the network), ``work``, ``noise``, ``L``, ``o``, ``g``, ``G``.
+        per iteration a working rank looks at the network), ``work``, ``noise``, ``L``, ``o``,
+        ``g``, ``G``.
 
     Raises
     ------
     DomainError
         No such parameter, or a value out of its domain.
     StateError
-        No rank can go on: what happens without a lag where ranks wait in receives of their own
+        No rank can continue.  This happens without a lag if ranks wait in their own receives
         (``blocked=1``).
 
     Examples

@@ -36,7 +36,7 @@ def optimum(
     of phase i + 1, from where they are, by what is known of their loads then.  The replay of the
     schedule with one strategy takes the same time.
 
-    A search goes forward over the phases (csrc/replay/trace_optimum.c).  Its states are
+    A search goes forward over the phases (csrc/replay/optimum_recorded.h).  Its states are
     placements, each with the least time to get there: label-setting search (Dijkstra 1959) with
     branch and bound (Land and Doig 1960).  The result is exact for GreedyLB, which does not look at
     the present placement, and wherever no state had to be left out.  Otherwise it is the best one

@@ -26,15 +26,15 @@ class Item:
     Attributes
     ----------
     nbytes : int
-        What a migration sends: as the user said, else as `sizes.Sizes` has measured, else 0.
+        Bytes that a migration sends: as the user said, else as `SizeEstimator` measured, else 0.
     memory : int
-        What it occupies; -1: nobody said.
+        Bytes that it occupies; -1: not given.
     work : float
-        As the user estimated it, in any unit; 0: nobody did.
+        As the user estimated it, in any unit; 0: not given.
     home : int
         The rank where it was added.
     past : tuple of float
-        What was known of its load where it was before (a column of `Store.estimates`).
+        What its previous rank knew of its load (a column of `Store.estimates`).
     """
 
     key: int
@@ -64,7 +64,7 @@ def key_of(key: Any, name: str = "key") -> int:
 
 @dataclass
 class Changes:
-    """Objects of this rank that the other ranks do not know to have come or gone.
+    """Objects that were added or removed here, and that the other ranks do not know of yet.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Changes:
         return len(self.new) + len(self.gone)
 
     def share(self, transport: Transport) -> tuple[list[I64], set[int]]:
-        """The new keys of each rank, and all keys that are gone.  Collective."""
+        """Return the new keys of each rank, and all keys that are gone.  Collective."""
         mine = np.array([len(self.new), *self.new, *self.gone], np.int64)
         every = [np.frombuffer(b, np.int64) for b in transport.allgather(mine)]
         new = [keys[1 : 1 + keys[0]] for keys in every]
@@ -103,7 +103,7 @@ class Store:
         What is known of the objects' loads, in the first row the load that is expected of each
         (``csrc/measure/estimate.h``); it goes with an object that migrates.
     window : (n,) float64
-        Sum of the loads of `passes` passes since the last balancing.
+        Sum of the loads of `passes` passes since the last LB step.
     """
 
     def __init__(self, clock: str) -> None:
@@ -116,7 +116,7 @@ class Store:
         self.arrange()
 
     def arrange(self) -> None:
-        """After a change of the objects: order by key; what is known of their loads is kept."""
+        """Order the objects by key after a change; what is known of their loads is kept."""
         known = dict(zip(self._order, self.estimates.T.tolist(), strict=True))
         sums = dict(zip(self._order, self.window.tolist(), strict=True))
         self.items = dict(sorted(self.items.items()))
@@ -130,24 +130,25 @@ class Store:
         )
 
     def change(self, changes: Changes) -> None:
-        """Objects come and go; `arrange` afterwards."""
+        """Add and remove objects; call `arrange` afterwards."""
         for key in changes.gone:
             self.items.pop(key, None)
         self.items.update(changes.new)
 
     def end_pass(self) -> None:
-        """The loads of the pass enter the estimates and the window."""
+        """Enter the loads of the pass into the estimates and the window."""
         _core.end_pass(self.seconds, self.estimates, self.window)
         self.passes += 1
 
     def forget(self) -> None:
-        """The window begins anew."""
+        """Start a new window."""
         self.window.fill(0.0)
         self.passes = 0
 
     def leave(self, keys: I64, factor: F64) -> None:
-        """These objects, in order of key, go to ranks that are faster by `factor`: estimates are
-        those ranks' seconds, and nothing is known of the passes there.
+        """Convert the estimates of leaving objects to seconds of their new ranks.
+
+        keys: ascending; factor: by which the new rank of each is faster.
         """
         at = np.searchsorted(np.array(self._order, np.int64), keys)
         for row in (0, 2, 3):  # all but the number of passes
@@ -155,11 +156,11 @@ class Store:
         self.estimates[HERE:, at] = 0.0
 
     def past(self, key: int) -> tuple[float, ...]:
-        """What is known of the load of an object that was here when `arrange` was called."""
+        """The estimates of an object that was here when `arrange` was called."""
         return tuple(self.estimates[:, bisect_left(self._order, key)].tolist())
 
 
-class Directory:
+class Locations:
     """Where every object lives; the same on all ranks.
 
     Attributes
@@ -178,12 +179,12 @@ class Directory:
         self.rank_of: dict[int, int] = {}
 
     def add(self, keys: list[I64]) -> None:
-        """Take in the new keys of each rank.
+        """Add the new keys of each rank.
 
         Raises
         ------
         UnknownKeyError
-            A key that there is already; names both ranks.  Nothing is taken in then.
+            A key exists already; the message names both ranks, and nothing is added.
         """
         ranks = [np.full(len(k), r, np.int32) for r, k in enumerate(keys)]
         every = np.concatenate([self.keys, *keys])
@@ -201,13 +202,13 @@ class Directory:
         self.move(rank)
 
     def remove(self, keys: set[int]) -> None:
-        """Objects are gone."""
+        """Remove objects."""
         if keys:
             stays = ~np.isin(self.keys, list(keys))
             self.keys = self.keys[stays]
             self.move(self.rank[stays])
 
     def move(self, rank: I32) -> None:
-        """Objects live there from now on."""
+        """Set where the objects live from now on."""
         self.rank = rank
         self.rank_of = dict(zip(self.keys.tolist(), rank.tolist(), strict=True))

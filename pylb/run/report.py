@@ -17,7 +17,6 @@ from pylb.decide.receipts import History
 from pylb.errors import DomainError
 from pylb.model.metrics import Reductions, reduction
 from pylb.model.snapshot import F64
-from pylb.show.plain import plain
 
 SUFFIXES = (".html", ".json", ".txt")
 
@@ -35,7 +34,7 @@ class Row(NamedTuple):
     bytes: float = 0.0
 
 
-class Log:
+class IterationLog:
     """A `Row` for each iteration so far."""
 
     def __init__(self) -> None:
@@ -116,7 +115,7 @@ class Iterations(NamedTuple):
 
     @classmethod
     def of(cls, rows: F64) -> Iterations:
-        """From the table of a `Log`."""
+        """From the table of an `IterationLog`."""
         time, most, mean, idle, utilization, least = map(np.ascontiguousarray, rows.T[:6])
         ratio = np.divide(most, mean, out=np.ones_like(most), where=mean > 0)
         return cls(time, most, mean, ratio, idle, utilization, least)
@@ -174,7 +173,7 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """Every field by name; figures that are not known are None."""
         out = {**self.__dict__, "history": [r.to_dict() for r in self.history]}
-        return {k: plain(v) for k, v in out.items()}
+        return {k: console.plain(v) for k, v in out.items()}
 
     def __str__(self) -> str:
         out = io.StringIO()

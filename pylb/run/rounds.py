@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.agreement import Agreement, Step
 from pylb.comm.transport import Sends, Stats, Transport
 from pylb.model.snapshot import I32
 from pylb.place.registry import Strategy
-from pylb.run.messages import Mailbox
-from pylb.run.objects import Directory, Store
+from pylb.run.local_objects import LocalObjects
+from pylb.run.objects import Locations
 
 Tally = tuple[float, float, float, float, int, int, int]  # two sums, two maxima, three counts
 
 
-class Balance(NamedTuple):
-    """Of the ranks' times under a placement."""
+class RankTimes(NamedTuple):
+    """How unlike the ranks' times are under a placement."""
 
     max_over_mean: float
     idle_mean: float
@@ -44,12 +44,12 @@ def place_in_rounds(
     strategy: Strategy,
     params: dict[str, Any],
     seed: int,
-    facts: tuple[Store, Mailbox, Directory],
-) -> tuple[I32, Balance, Balance]:
+    objects: LocalObjects,
+) -> tuple[I32, RankTimes, RankTimes]:
     """The new rank of every object, and the balance before and after.  Collective.
 
-    The agents see nothing but their own objects, what they write to each other, and the tally of a
-    round.  Afterwards all ranks are told of the objects that move: the directory lists all.
+    The agents see only their own objects, each other's messages, and the tally of a round.
+    Afterwards all ranks learn which objects move, as the locations list all objects.
 
     Raises
     ------
@@ -65,14 +65,14 @@ def place_in_rounds(
         mine, error = tally, None
         try:
             if agent is None:
-                agent = _agent(agreement.transport, strategy, params, seed, facts, near)
+                agent = _agent(agreement.transport, strategy, params, seed, objects, near)
             sends, mine = agent.round(received, tally)
         except Exception as why:
             error = why
         if error is None and agent.done:
             break
         stats, received = agreement.step(
-            Kind.PLACE,
+            Step.PLACE,
             iteration,
             sends=sends,
             error=error,
@@ -87,7 +87,7 @@ def place_in_rounds(
         received.sort(key=itemgetter(0))
         tally = _tally(stats)
     before, after = (_balance(agreement, iteration, seconds) for seconds in agent.times)
-    return _everywhere(agreement.transport, facts[2], agent.rank), before, after
+    return _everywhere(agreement.transport, objects.locations, agent.rank), before, after
 
 
 def _tally(s: Stats) -> Tally:
@@ -102,17 +102,17 @@ def _agent(
     strategy: Strategy,
     params: dict[str, Any],
     seed: int,
-    facts: tuple[Store, Mailbox, Directory],
+    objects: LocalObjects,
     near: I32,
 ) -> Any:
     """The agent of this rank's part of the load database."""
-    store, mailbox, directory = facts
+    store, locations = objects.store, objects.locations
     items = store.items.values()
     passes = max(store.passes, 1)
     keys = np.array([item.key for item in items], np.int64)
-    edges = mailbox.edges()
+    edges = objects.mailbox.edges()
     edges = edges[np.lexsort((edges[:, 1], edges[:, 0]))]
-    peers = np.searchsorted(directory.keys, edges[:, 1])
+    peers = np.searchsorted(locations.keys, edges[:, 1])
     return _core.Agent(
         strategy.name,
         strategy.values(params),
@@ -123,30 +123,30 @@ def _agent(
         1.0,
         0.0,
         -1,
-        np.searchsorted(directory.keys, keys),
+        np.searchsorted(locations.keys, keys),
         store.estimates[0],
         None,
         np.array([item.migratable for item in items], bool),
         np.searchsorted(keys, edges[:, 0]).astype(np.int32),
         peers,
-        directory.rank[peers],
+        locations.rank[peers],
         edges[:, 2] / passes,
     )
 
 
-def _balance(agreement: Agreement, iteration: int, seconds: float) -> Balance:
-    stats, _ = agreement.step(Kind.PLACE, iteration, loads=np.array([seconds]))
+def _balance(agreement: Agreement, iteration: int, seconds: float) -> RankTimes:
+    stats, _ = agreement.step(Step.PLACE, iteration, loads=np.array([seconds]))
     mean = stats.load_sum / agreement.transport.size
     ratio = stats.load_max / mean if mean > 0 else 1.0
-    return Balance(ratio, stats.load_max - mean, stats.load_max - stats.load_min)
+    return RankTimes(ratio, stats.load_max - mean, stats.load_max - stats.load_min)
 
 
-def _everywhere(transport: Transport, directory: Directory, own: I32) -> I32:
+def _everywhere(transport: Transport, locations: Locations, own: I32) -> I32:
     """The placement of all objects, of each rank's own."""
-    mine = np.flatnonzero(directory.rank == transport.rank)
+    mine = np.flatnonzero(locations.rank == transport.rank)
     moving = own != transport.rank
     moves = np.stack([mine[moving], own[moving]]).astype(np.int64)
-    rank: I32 = directory.rank.copy()
+    rank: I32 = locations.rank.copy()
     for part in transport.allgather(moves):
         which, to = np.frombuffer(part, np.int64).reshape(2, -1)
         rank[which] = to

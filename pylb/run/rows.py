@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb import _core
-from pylb.comm import parcel
-from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.agreement import Agreement, Step
 from pylb.comm.connect import agreement_of
-from pylb.comm.transport import Sends
+from pylb.comm.objects import exchange_objects
 from pylb.decide.decider import BALANCE, WEIGH, TriggerLike, settings
 from pylb.decide.receipts import History
 from pylb.errors import DomainError, StateError
@@ -201,11 +200,10 @@ class RowPartition:
         if models is not None and len(models) != self.size:
             raise DomainError(f"models has {len(models)} ranks: expected {self.size}")
 
-    def _step(self, words: str, data: bytes = b"", **more: Any) -> Sends:
+    def _step(self, words: str, data: bytes = b"", error: Exception | None = None) -> None:
         """A collective step: the same call with the same words on all ranks."""
         fingerprint = zlib.crc32(words.encode() + data)
-        _, received = self._agreement.step(Kind.ROWS, self._calls, (fingerprint, words), **more)
-        return received
+        self._agreement.step(Step.ROWS, self._calls, (fingerprint, words), error=error)
 
     @property
     def decisions(self) -> History:
@@ -308,7 +306,7 @@ class RowPartition:
             arrays = self._exchange(arrays, new)
             self._repeats.begin()
             if self._when is not None:
-                stats, _ = self._agreement.step(Kind.ROWS, self._calls, cost=_core.clock() - start)
+                stats, _ = self._agreement.step(Step.ROWS, self._calls, cost=_core.clock() - start)
                 self._when.moved(self.counts, moved, stats.cost_max)
         else:
             new = self._boxes  # an empty part has a place too
@@ -389,19 +387,11 @@ class RowPartition:
         return float(models.times(_sizes(boxes)).max())
 
     def _exchange(self, arrays: tuple[Any, ...], new: I64) -> tuple[Any, ...]:
-        """What this rank has of all arrays from now on, from whoever has it."""
-        error: Exception | None = None
-        pieces: dict[int, list[Any]] = {}
-        sends: Sends = []
-        try:
-            pieces = self._pieces(arrays, new)
-            sends = [(to, parcel.pack(p)) for to, p in pieces.items() if to != self.rank]
-        except Exception as why:
-            error = why
-        received = self._step("rows", sends=sends, error=error)
-        got = {source: parcel.unpack(parts) for source, parts in received}
-        if self.rank in pieces:
-            got[self.rank] = pieces[self.rank]
+        """What this rank has of all arrays from now on, from the ranks that have it."""
+        got = exchange_objects(
+            *(self._agreement, Step.ROWS, self._calls, lambda: self._pieces(arrays, new)),
+            arguments=(zlib.crc32(b"rows"), "rows"),
+        ).values
         sources = sorted(got)
         places = _within(new[self.rank], self._boxes[sources])
         shape = _shape(new[self.rank])

@@ -1,4 +1,4 @@
-"""Shadow mode: everything is decided, nothing moves, and what balancing would have saved is known.
+"""Shadow mode: everything is decided, nothing moves, and what LB steps would have saved is known.
 
 As nothing moves, decisions may come late: the ranks keep the loads of their objects and hand them
 to rank 0 every so many iterations, which replays them as they come.  Between two such hand-overs an
@@ -13,40 +13,28 @@ from typing import Any
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import Agreement, Kind
-from pylb.decide.decider import Settings
+from pylb.comm.agreement import Step
 from pylb.decide.receipts import History, Receipt
 from pylb.errors import SerializationError
 from pylb.io.run_record import Loop, Stretch
 from pylb.model.snapshot import F64
 from pylb.replay.recorded import trace_arrays
 from pylb.replay.trace import Trace
-from pylb.run.messages import Mailbox
-from pylb.run.objects import Store
-from pylb.run.recording import Recording
-from pylb.run.report import Log, Row
-from pylb.run.sizes import Sizes
+from pylb.run.modes import MeasuringMode, Prices
+from pylb.run.records import EVERY, LoadHistory
+from pylb.run.report import IterationLog, Row
+from pylb.run.state import RunState
 
 
-class Shadow:
-    """The part of all ranks.
+class ShadowMode(MeasuringMode):
+    """Decides, but moves nothing: mode "shadow"."""
 
-    Attributes
-    ----------
-    recording : Recording
-        What is not handed over yet.
-    rows : Log
-        Each iteration as it would have been; `share` brings it to all ranks.
-    history : History
-        The receipts, likewise.
-    """
-
-    def __init__(self, agreement: Agreement, store: Store, mailbox: Mailbox, sizes: Sizes) -> None:
-        self.recording = Recording(agreement, store, mailbox)
-        self.rows = Log()
-        self.history = History()
-        self._agreement = agreement
-        self._sizes = sizes
+    def __init__(self, state: RunState) -> None:
+        super().__init__(state)
+        self._loads = LoadHistory(state.agreement, state.objects)  # not handed over yet
+        state.records.keepers.append(self._loads)
+        self._figures = IterationLog()  # as iterations would have been; the same on all ranks
+        self._history = History()  # the same on all ranks
         self._replay: Any = None  # on rank 0
         self._decider: Any = None
         self._keys = np.zeros(0, np.int64)  # of the objects so far, by number
@@ -54,53 +42,83 @@ class Shadow:
         self._remaining: Any = None  # whether each object is there after the last iteration
         self._lost = False  # iterations were not kept: what comes after them is not followed
 
-    def begin(self, given: Settings, loop: Loop, lag: float) -> None:
-        """A loop begins; the first one says what balancings cost."""
-        if self._agreement.transport.rank or self._lost:
+    @property
+    def history(self) -> History:
+        return self._history
+
+    @property
+    def n_balancings(self) -> int:
+        return len(self._history.balancings)
+
+    def shadow_figures(self) -> F64:
+        return self._figures.table()
+
+    def _foresee(self) -> float:
+        return self._first_cost(self._state.decider.core, knows_network=True)
+
+    def _prices(self) -> Prices:
+        loops = self._state.records.loops
+        return loops[-1][3:7] if loops else self.all_prices()
+
+    def priced_loops(self) -> list[Loop]:
+        return self._state.records.loops
+
+    def _started(self, n: int) -> None:
+        """The first loop says what LB steps cost."""
+        if self._state.objects.rank or self._lost:
             return
-        n_ranks = self._agreement.transport.size
+        loop = self._state.records.loops[-1]
         if self._replay is None:
-            network = (loop.alpha, loop.beta)
-            given.load()
-            self._decider = given.decider(n_ranks, network if given.selects else (0.0, 0.0))
-            self._replay = _core.Replay(
-                n_ranks=n_ranks,
-                decider=self._decider.core,
-                lag=int(lag),
-                as_recorded=False,
-                foresight=False,
-                moves=False,
-                network=(0.0, 0.0),
-                cost=float("nan"),
-                model=(*network, loop.steps, loop.handling, loop.pace),
-                per_move=0.0,
-                per_byte=0.0,
-                steps=[],
-                keep_times=False,
-                keep_ranks=False,
-            )
+            self._replay = self._new_replay(loop)
         self._lost = loop.first != self._followed
         if not self._lost:
             self._replay.loop(int(loop.first), int(loop.n), loop.cost)
 
-    def follow(self, rows: F64) -> None:
-        """Go through the iterations since the last time.  Collective.
+    def _new_replay(self, loop: Loop) -> _core.Replay:
+        n_ranks, given = self._state.agreement.transport.size, self._state.decider.settings
+        network = (loop.alpha, loop.beta)
+        given.load()
+        self._decider = given.decider(n_ranks, network if given.selects else (0.0, 0.0))
+        return _core.Replay(
+            n_ranks=n_ranks,
+            decider=self._decider.core,
+            lag=int(self._state.options.lag),
+            as_recorded=False,
+            foresight=False,
+            moves=False,
+            network=(0.0, 0.0),
+            cost=float("nan"),
+            model=(*network, loop.steps, loop.handling, loop.pace),
+            per_move=0.0,
+            per_byte=0.0,
+            steps=[],
+            keep_times=False,
+            keep_ranks=False,
+        )
 
-        rows: of all iterations, as they were.
-        """
-        stretches = self.recording.gather(len(rows), forget=True)
+    def observe(self, stats: Any, is_last: bool) -> None:
+        if self._state.done % EVERY == 0 and not is_last:
+            self.catch_up(is_over=False)
+
+    def catch_up(self, is_over: bool) -> None:
+        """Go through the iterations since the last time."""
+        rows = self._state.records.figures.table()
+        stretches = self._loads.gather(len(rows), forget=True)
         error: Exception | None = None
         try:
             self._check()
             self._feed(stretches, rows)
         except Exception as why:
             error = why
-        self._agreement.step(Kind.RECORD, len(rows), error=error)
+        self._state.agreement.step(Step.RECORD, len(rows), error=error)
+        if is_over:
+            self._share()
 
     def _check(self) -> None:
-        """What could not migrate would make the figures wrong."""
-        if self._sizes.refused is not None:
-            key, why = self._sizes.refused
+        """An object that cannot migrate would make the figures wrong."""
+        refused = self._state.objects.sizes.refused
+        if refused is not None:
+            key, why = refused
             raise SerializationError(f"shadow mode: object {key} cannot be pickled: {why}") from why
 
     def _feed(self, stretches: list[Stretch], rows: F64) -> None:
@@ -117,18 +135,18 @@ class Shadow:
         arrays = trace_arrays(stretches, self._keys)
         self._keys = arrays["entity_key"]
         figures = np.ascontiguousarray(rows[first : self._followed])
-        self._replay.feed(Trace(self._agreement.transport.size, **arrays, figures=figures))
+        self._replay.feed(Trace(self._state.agreement.transport.size, **arrays, figures=figures))
 
-    def share(self) -> None:
-        """A loop is over: all ranks know what rank 0 does.  Collective."""
+    def _share(self) -> None:
+        """Tell all ranks what rank 0 found."""
         mine = b""
         if self._replay is not None:
             self._replay.settle(self._remaining)
             receipts = [r.to_dict() for r in self._decider.history]
             mine = json.dumps([receipts, self._new_rows()]).encode()
-        receipts, rows = json.loads(self._agreement.transport.allgather(mine)[0])
-        self.rows.extend(np.array(rows, np.float64).reshape(-1, len(Row._fields)))
-        self.history = History(map(Receipt.from_dict, receipts))
+        receipts, rows = json.loads(self._state.agreement.transport.allgather(mine)[0])
+        self._figures.extend(np.array(rows, np.float64).reshape(-1, len(Row._fields)))
+        self._history = History(map(Receipt.from_dict, receipts))
 
     def _new_rows(self) -> list[Row]:
         metrics, seconds = self._replay.metrics(self._shared)

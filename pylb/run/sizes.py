@@ -1,4 +1,4 @@
-"""What it takes to move the objects of this rank, measured by packing some of them."""
+"""Bytes that a migration sends, measured by packing some of the objects."""
 
 from __future__ import annotations
 
@@ -11,16 +11,13 @@ from pylb.run.objects import Item, Store
 SAMPLE = 32  # objects of a type that are packed, at most
 
 
-class Sizes:
-    """Bytes of objects whose size nobody said, and the seconds that packing one takes.
+class SizeEstimator:
+    """Estimates bytes of objects whose size is not given, and the seconds that packing one takes.
 
-    Some objects of each type are packed, evenly over the keys; the others are taken to be as large
-    as these are on average.
+    Some objects of each type are packed, evenly over the keys; the others get their mean size.
 
     Attributes
     ----------
-    handling : float
-        Seconds to pack an object; 0 where none was packed.
     refused : (int, Exception) or None
         Key of an object that cannot be packed, and why.
     """
@@ -32,7 +29,7 @@ class Sizes:
 
     @property
     def handling(self) -> float:
-        """Seconds to pack an object."""
+        """Seconds to pack an object; 0 where none was packed."""
         return self._seconds / self._packed if self._packed else 0.0
 
     def measure(self, store: Store) -> None:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pylb.model.snapshot import F64
-from pylb.show.plain import digits
+from pylb.console import digits
+from pylb.model.snapshot import F64, I64
 
 
 def step(n: int, most: int) -> int:
-    """Neighbours to a cell, so that `n` of them are at most so many cells."""
+    """Neighbours in a cell, so that `n` of them make at most `most` cells."""
     return max(1, -(-n // most))
 
 
 def largest(data: F64, rows: int, columns: int) -> F64:
-    """The maximum of each block of so many rows and columns; the last ones may be smaller.
+    """The maximum of each block of `rows` x `columns` values; the last blocks may be smaller.
 
     A single slow rank is never averaged away.
     """
@@ -25,7 +26,7 @@ def largest(data: F64, rows: int, columns: int) -> F64:
 
 
 def mean(values: F64, width: int) -> F64:
-    """The mean of each so many neighbours of the last axis."""
+    """The mean of each `width` neighbours along the last axis."""
     starts = np.arange(0, values.shape[-1], width)
     counts = np.diff([*starts, values.shape[-1]])
     return np.asarray(np.add.reduceat(values, starts, axis=-1) / counts)
@@ -38,10 +39,10 @@ def quantized(cells: F64, top: float) -> Any:
 
 
 def picture(times: F64, elapsed: F64, rows: int, columns: int) -> dict[str, Any]:
-    """Loads of the ranks over the iterations, (m, p) seconds, in so many cells at most, and lines.
+    """Loads of the ranks over the iterations, (m, p) seconds, in at most `rows` x `columns` cells.
 
     ``cells`` are (rows, columns) uint16 of 0 ... ``top`` seconds: the largest of ``rank_step``
-    ranks and ``iteration_step`` iterations each.
+    ranks and ``iteration_step`` iterations each.  Maximum, mean and elapsed time are lines.
     """
     m, p = times.shape
     width, height = step(m, columns), step(p, rows)
@@ -60,3 +61,16 @@ def picture(times: F64, elapsed: F64, rows: int, columns: int) -> dict[str, Any]
         "mean": digits(mean(times.mean(axis=1), width)),
         "elapsed": digits(largest(elapsed[None], 1, width)[0]),
     }
+
+
+def between_groups(n_ranks: int, flows: Sequence[Any], most: int) -> tuple[int, I64]:
+    """Objects that went between groups of neighbouring ranks, added up over all `flows`.
+
+    Returns the number of ranks in a group, and a matrix (from, to) of at most `most` groups.
+    """
+    width = step(n_ranks, most)
+    n = -(-n_ranks // width)
+    out = np.zeros((n, n), np.int64)
+    for f in flows:
+        np.add.at(out, (f.source // width, f.target // width), f.objects)
+    return width, out

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pylb.decide.receipts import History
+from pylb.decide.receipts import History, Receipt
 from pylb.errors import DomainError
 from pylb.io import h5
 from pylb.io.run_record import Stretch
@@ -22,19 +22,10 @@ from pylb.replay.run_record import RunRecord
 from pylb.replay.trace import Trace
 
 
-class Moves(NamedTuple):
-    """The migrations of one balancing, added up for each pair of ranks.
+class Migrations(NamedTuple):
+    """The migrations of one LB step, added up for each pair of ranks: k pairs."""
 
-    Attributes
-    ----------
-    iteration : int
-        At whose end.
-    source, target : (k,) int32
-        Ranks.
-    objects, bytes : (k,) int64
-    """
-
-    iteration: int
+    iteration: int  # at the end of which they took place
     source: I32
     target: I32
     objects: I64
@@ -42,7 +33,7 @@ class Moves(NamedTuple):
 
 
 class Heavy(NamedTuple):
-    """An object, by its share of the load."""
+    """An object with a high load: mean seconds, in how many iterations, its last rank."""
 
     key: int
     name: str
@@ -53,34 +44,16 @@ class Heavy(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """Everything that the pictures of a run are made of.
-
-    Attributes
-    ----------
-    title : str
-    n_ranks, n_objects : int
-    times : (m, p) float64
-        Seconds of each rank in each iteration.
-    elapsed : (m,) float64
-        Seconds of each iteration, waiting and messages included.
-    history : History
-        The decisions.
-    moves : list of Moves
-        In order of the iterations.
-    facts : dict
-        What else is known of the run, by name.
-    heaviest : list of Heavy
-    strategy : str
-    """
+    """What the pictures of a run are made of."""
 
     title: str
     n_ranks: int
     n_objects: int
-    times: F64
-    elapsed: F64
-    history: History
-    moves: list[Moves] = field(default_factory=list)
-    facts: dict[str, Any] = field(default_factory=dict)
+    times: F64  # (m, p) seconds of each rank in each iteration
+    elapsed: F64  # (m,) seconds of each iteration, with waiting and messages
+    history: History  # the decisions
+    moves: list[Migrations] = field(default_factory=list)  # in the order of the iterations
+    facts: dict[str, Any] = field(default_factory=dict)  # what else is known, by name
     heaviest: list[Heavy] = field(default_factory=list)
     strategy: str = ""
 
@@ -100,16 +73,21 @@ class Course:
         return np.asarray(self.times.mean(axis=1))
 
     @functools.cached_property
+    def balancings(self) -> list[Receipt]:
+        """The LB steps whose placement took effect."""
+        return [r for r in self.history if r.balanced and r.moved]
+
+    @property
     def balanced_after(self) -> list[int]:
-        """Iterations at whose end objects were placed anew; -1: before the first."""
-        return [r.iteration for r in self.history if r.balanced and r.moved]
+        """Iterations after which an LB step took place; -1: before the first iteration."""
+        return [r.iteration for r in self.balancings]
 
     @functools.cached_property
     def costs(self) -> F64:
-        """Seconds of the balancings at the end of each iteration, (m,)."""
+        """Seconds of the LB steps at the end of each iteration, (m,)."""
         out = np.zeros(self.n_iterations)
-        for r in self.history:
-            if r.balanced and r.moved and r.iteration < len(out):
+        for r in self.balancings:
+            if r.iteration < len(out):
                 out[max(r.iteration, 0)] += r.cost
         return out
 
@@ -121,22 +99,12 @@ def of(
     names: Mapping[int, str] | None = None,
     stem: str | None = None,
 ) -> Course:
-    """The course of a run.
-
-    Parameters
-    ----------
-    run : RunRecord, Trace, Replay, Course or path
-    title : str, optional
-        Default: the file, or what kind of run it is.
-    names : mapping from int to str, optional
-        Of objects, by key.
-    stem : str, optional
-        Which run of a folder.
+    """The course of a run; arguments as of `pylb.report`.
 
     Raises
     ------
     DomainError
-        Something else; a run without iterations.
+        `run` is no run, or has no complete iteration.
     """
     if isinstance(run, Course):
         return run
@@ -145,7 +113,16 @@ def of(
         run = read(run, stem)
     known = names or {}
     if isinstance(run, RunRecord):
-        out = _of_record(run, title or Path(run.path or "run").name, known)
+        out = of_stretches(
+            run.stretches,
+            run.n_ranks,
+            times=None,
+            figures=(run.time, run.mean, run.idle),
+            history=run.history,
+            parameters=run.parameters,
+            title=title or Path(run.path or "run").name,
+            names=known,
+        )
     elif isinstance(run, (Trace, Replay)):
         if not len(run.trace if isinstance(run, Replay) else run):
             raise DomainError("run has no phases: expected one or more")
@@ -161,35 +138,21 @@ def of(
 
 
 def read(path: str | os.PathLike[str], stem: str | None = None) -> RunRecord | Trace:
-    """A run record, or the trace of a folder."""
+    """Read a run record, or the trace of a folder."""
     return RunRecord.read(path) if h5.is_record(path) else Trace.read(path, stem=stem)
 
 
 def _title_of(run: Trace | Replay) -> str:
     if isinstance(run, Trace):
         return "A recorded run"
-    return f"A recorded run, replayed with {run.strategy}" + (
-        f", {run.trigger}" if run.trigger else ""
-    )
+    how = ", ".join(filter(None, (run.strategy, run.trigger)))
+    return f"A recorded run, replayed with {how}"
 
 
-SAID = ("trigger", "mode", "load", "seed", "lag", "pylb")  # of the parameters
+SAID = ("trigger", "mode", "load", "seed", "lag", "pylb")  # parameters that are shown
 
 
 # ---- a record of pylb's own -----------------------------------------------------------------
-
-
-def _of_record(run: RunRecord, title: str, names: Mapping[int, str]) -> Course:
-    return of_stretches(
-        run.stretches,
-        run.n_ranks,
-        times=None,
-        figures=(run.time, run.mean, run.idle),
-        history=run.history,
-        parameters=run.parameters,
-        title=title,
-        names=names,
-    )
 
 
 def of_stretches(
@@ -203,18 +166,18 @@ def of_stretches(
     title: str,
     names: Mapping[int, str] | None = None,
 ) -> Course:
-    """The course of a run of the runtime.
+    """The course of a run of `Balancer`.
 
-    times: (m, p), where they are known beyond what the stretches have.
-    figures: time, mean and idle of each iteration.
+    `figures` are time, mean and idle of each iteration; `times`, (m, p), defaults to what the
+    stretches know.
     """
-    stretches = [s for s in stretches if s.iterations]  # others say which objects were left
+    stretches = [s for s in stretches if s.iterations]  # the others tell which objects were left
     if times is None:
         parts = [_rank_times(s, n_ranks) for s in stretches]
         times = np.concatenate([np.zeros((0, n_ranks)), *parts])
-    m = min(len(times), len(figures[0]))  # a rank may know loads of iterations that are not decided
+    m = min(len(times), len(figures[0]))  # the last loads may still wait for their decision
     times, (time, mean, idle) = times[:m], (x[:m] for x in figures)
-    # What a rank waits at the end of a pass is told with the next one.
+    # What a rank waits at the end of an iteration is known with the next one.
     waited = np.append(idle[1:], 0.0)[:m]
     keys = [s.key for s in stretches]
     return Course(
@@ -245,7 +208,7 @@ def _rank_times(s: Stretch, n_ranks: int) -> F64:
     return out
 
 
-def _moves_of(stretches: list[Stretch], n_ranks: int) -> Iterator[Moves]:
+def _moves_of(stretches: list[Stretch], n_ranks: int) -> Iterator[Migrations]:
     for old, new in pairwise(stretches):
         _, i, j = np.intersect1d(old.key, new.key, assume_unique=True, return_indices=True)
         moved = old.rank[i] != new.rank[j]
@@ -254,10 +217,10 @@ def _moves_of(stretches: list[Stretch], n_ranks: int) -> Iterator[Moves]:
             yield _added_up(new.first - 1, old.rank[i], new.rank[j], new.bytes[j], n_ranks)
 
 
-def _added_up(iteration: int, source: Any, target: Any, nbytes: Any, n_ranks: int) -> Moves:
+def _added_up(iteration: int, source: Any, target: Any, nbytes: Any, n_ranks: int) -> Migrations:
     pair, which = np.unique(source.astype(np.int64) * n_ranks + target, return_inverse=True)
     sizes = np.bincount(which, nbytes, len(pair))
-    return Moves(
+    return Migrations(
         iteration,
         (pair // n_ranks).astype(np.int32),
         (pair % n_ranks).astype(np.int32),
@@ -282,23 +245,16 @@ def _heaviest_of(stretches: list[Stretch], names: Mapping[int, str]) -> list[Hea
 def _heaviest(
     keys: Any, seconds: Any, counts: Any, ranks: Any, names: Mapping[int, str]
 ) -> list[Heavy]:
-    """Of pieces of a run, one behind the other; an object's last piece says where it is."""
+    """The heaviest objects of a run in pieces; an object is where its last piece says."""
     known, which = np.unique(keys, return_inverse=True)
     total = np.bincount(which, seconds)
     number = np.bincount(which, counts)
     last = np.empty(len(known), np.int32)
     last[which] = ranks
     order = np.argsort(-total, kind="stable")[:MOST_HEAVY]
-    return [
-        Heavy(
-            int(known[i]),
-            str(names.get(int(known[i]), "")),
-            float(total[i] / max(number[i], 1)),
-            int(number[i]),
-            int(last[i]),
-        )
-        for i in order
-    ]
+    mean = total / np.maximum(number, 1)
+    columns = (array[order].tolist() for array in (known, mean, number, last))
+    return [Heavy(key, str(names.get(key, "")), *rest) for key, *rest in zip(*columns, strict=True)]
 
 
 # ---- a replay -------------------------------------------------------------------------------
@@ -322,8 +278,8 @@ def _of_replay(run: Replay, title: str, names: Mapping[int, str]) -> Course:
     )
 
 
-def moves_after(run: Replay, iteration: int) -> Moves | None:
-    """The migrations at the end of one iteration; None: there were none."""
+def moves_after(run: Replay, iteration: int) -> Migrations | None:
+    """The migrations at the end of one iteration; None if there were none."""
     t = run.trace
     if not 0 <= iteration < t.n_phases - 1:
         return None
@@ -333,8 +289,8 @@ def moves_after(run: Replay, iteration: int) -> Moves | None:
     return _moved(run, iteration, before, new)
 
 
-def _moved(run: Replay, iteration: int, before: I32, tasks: slice) -> Moves | None:
-    """Where the entities of `tasks` came from, if not from where they are."""
+def _moved(run: Replay, iteration: int, before: I32, tasks: slice) -> Migrations | None:
+    """The migrations of entities that were on the ranks `before` and are where `tasks` say."""
     t = run.trace
     source, target = before[t.task_entity[tasks]], run.rank[tasks]
     moved = (source >= 0) & (source != target)
@@ -344,7 +300,7 @@ def _moved(run: Replay, iteration: int, before: I32, tasks: slice) -> Moves | No
     return _added_up(iteration, source[moved], target[moved], nbytes[moved], t.n_ranks)
 
 
-def _moves_of_replay(run: Replay) -> Iterator[Moves]:
+def _moves_of_replay(run: Replay) -> Iterator[Migrations]:
     t = run.trace
     held = np.full(t.n_entities, -1, np.int32)
     for i, ends in enumerate(pairwise(t.task_ptr.tolist())):

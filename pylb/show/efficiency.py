@@ -1,13 +1,13 @@
 """Efficiencies of a run, as POP defines them and TALP (of BSC's DLB) reports them.
 
-With the seconds that each rank computes in a region, and those that the region takes,
+"Useful" is what each rank computes in a region, "elapsed" what the region takes:
 
     parallel efficiency      = mean useful / elapsed
     load balance             = mean useful / max useful
     communication efficiency = max useful / elapsed
 
-so that the first is the product of the others.  A region is the whole run ("Global", as TALP calls
-it), or the iterations from one balancing to the next.
+The first is the product of the other two.  A region is the whole run ("Global", as TALP calls it),
+or the iterations from one LB step to the next.
 """
 
 from __future__ import annotations
@@ -26,28 +26,17 @@ WHOLE = "Global"
 class Region(NamedTuple):
     """Efficiencies of some iterations.
 
-    Attributes
-    ----------
-    name : str
-    first, iterations : int
-    elapsed : float
-        Seconds, with the balancings at the end of its iterations.
-    useful : float
-        Seconds that all ranks computed together.
-    max_useful : float
-        Seconds of the rank that computed most in the whole region.
-    parallel_efficiency, load_balance, communication_efficiency : float
-    of_iterations : float
-        Sum of the means over the sum of the maxima of its iterations: a load that is uneven in
-        each iteration, but not on the whole, counts here as imbalance and above as communication.
+    ``of_iterations`` is the sum of the means over the sum of the maxima of its iterations.  A load
+    that is uneven in each iteration, but even over the region, counts as imbalance there and as
+    communication in the other efficiencies.
     """
 
     name: str
     first: int
     iterations: int
-    elapsed: float
-    useful: float
-    max_useful: float
+    elapsed: float  # seconds, with the LB steps at the end of its iterations
+    useful: float  # seconds that all ranks computed together
+    max_useful: float  # seconds of the rank that computed most in the whole region
     parallel_efficiency: float
     load_balance: float
     communication_efficiency: float
@@ -55,7 +44,7 @@ class Region(NamedTuple):
 
 
 def regions(course: Course) -> list[Region]:
-    """The whole run, and where there were balancings the stretches between them."""
+    """The whole run, and the stretches between its LB steps, if it had any."""
     m = course.n_iterations
     cuts = sorted({0, m, *(i + 1 for i in course.balanced_after if 0 <= i + 1 < m)})
     out = [_region(course, WHOLE, 0, m)]
@@ -85,15 +74,15 @@ def _region(course: Course, name: str, first: int, end: int) -> Region:
 
 
 def _ratio(part: float, whole: float) -> float:
-    """1 where nothing ran: nobody waits for anybody."""
+    """1 where nothing ran: no rank waits."""
     return part / whole if whole > 0 else 1.0
 
 
 def talp(course: Course) -> dict[str, Any]:
     """The regions in the shape of TALP's JSON (DLB 3.5), times in nanoseconds.
 
-    pylb counts no instructions, cycles or MPI calls: those are 0, as TALP writes them where it has
-    no counters.  What TALP does not know stands under ``pylb``.
+    pylb counts no instructions, cycles or MPI calls: those are 0, which TALP writes too where it
+    has no counters.  What TALP does not know is under ``pylb``.
     """
     return {
         "dlbVersion": "",

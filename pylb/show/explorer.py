@@ -10,15 +10,15 @@ from pylb.replay.replayed import Replay
 from pylb.replay.run_record import RunRecord
 from pylb.replay.trace import Trace
 from pylb.show import course
-from pylb.show.settings import Settings
+from pylb.show.settings import ExplorerSettings
 
 
 def explore(run: Any, *, stem: str | None = None, **settings: Any) -> Any:
     """Explore a recorded run in a notebook: scrub through it, and replay it under other choices.
 
     Sliders and lists change the strategy, the trigger, the number of ranks, the network, the cost
-    of a balancing and the speed of one rank; each change is replayed by the C core at once.  A
-    click on a decision shows its receipt and its migrations.
+    of an LB step and the speed of one rank; the C core replays the run after each change.  A click
+    on a decision shows its receipt and its migrations.
 
     Parameters
     ----------
@@ -26,22 +26,21 @@ def explore(run: Any, *, stem: str | None = None, **settings: Any) -> Any:
     stem : str, optional
         Which run of a folder.
     **settings
-        With what to begin: `strategy`, `trigger` or `every`, `n_ranks`, `alpha`, `beta` (seconds
-        per message and per byte), `cost` (seconds of a balancing; default: the mean of the run's
+        What to begin with: `strategy`, `trigger` or `every`, `n_ranks`, `alpha`, `beta` (seconds
+        per message and per byte), `cost` (seconds of an LB step; default: the mean of the run's
         own, else what the strategy takes), `rank` and its `speed`.
 
     Returns
     -------
     Explorer
-        An anywidget: JupyterLab, Notebook 7 and VS Code show it.  Its ``replay`` is the run as it
-        is shown.
+        An anywidget, for JupyterLab, Notebook 7 and VS Code.  Its ``replay`` is the run as shown.
 
     Raises
     ------
     MissingPartError
         anywidget is missing.
     DomainError
-        No run, or one without phases; a setting that is none.
+        `run` is no run, or has no phases; an unknown or wrong setting.
 
     Examples
     --------
@@ -60,7 +59,7 @@ def explore(run: Any, *, stem: str | None = None, **settings: Any) -> Any:
         raise DomainError("run has no phases: expected one or more")
     if isinstance(run, RunRecord) and (done := run.history.balancings):
         settings.setdefault("cost", sum(r.cost for r in done) / len(done))
-    return Explorer(trace, Settings.of(settings))
+    return Explorer(trace, ExplorerSettings.of(settings))
 
 
 def _read(run: Any, stem: str | None) -> Trace | RunRecord | Replay:

@@ -1,4 +1,4 @@
-"""A run while it goes on: what `pylb watch` shows, and the bar of ``lb.iterate(progress=True)``."""
+"""A run in progress: what `pylb watch` shows, and the bar of ``lb.iterate(progress=True)``."""
 
 from __future__ import annotations
 
@@ -12,35 +12,31 @@ from collections.abc import Iterator
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, Protocol, TextIO
 
 import numpy as np
 
-from pylb.decide import sentences
+from pylb.console import count, rich_table, rich_width, seconds
 from pylb.decide.receipts import Receipt
 from pylb.show.course import Course
 
-if TYPE_CHECKING:
-    from pylb.run.balancer import Balancer
-
 BLOCKS = "▁▂▃▄▅▆▇█"
-MOST_RANKS = 24  # lines of the table; of more ranks the slowest ones
+MOST_RANKS = 24  # lines of the table; of more ranks the slowest are shown
 RECENT = 48  # iterations of a spark line
 
 
 def spark(values: Any, top: float) -> str:
-    """Values of 0 ... `top` as a line of blocks."""
+    """Draw values of 0 ... `top` as a line of blocks."""
     level = np.clip(np.asarray(values) / (top or 1.0) * (len(BLOCKS) - 1), 0, len(BLOCKS) - 1)
     return "".join(BLOCKS[round(x)] for x in level.tolist())
 
 
 def state(course: Course) -> dict[str, Any]:
-    """How the run stands, ready for JSON."""
+    """The state of the run, ready for JSON."""
     recent = course.times[-RECENT:]
     last = course.times[-1]
     mean = float(last.mean())
     decision = course.history[-1] if course.history else None
-    balancings = [r for r in course.history if r.balanced and r.moved]
     order = np.argsort(-recent.mean(axis=0), kind="stable")[:MOST_RANKS]
     return {
         "iterations": course.n_iterations,
@@ -50,9 +46,9 @@ def state(course: Course) -> dict[str, Any]:
         "max": float(last.max()),
         "mean": mean,
         "max_over_mean": float(last.max()) / mean if mean > 0 else 1.0,
-        "balancings": len(balancings),
-        "balancing_seconds": math.fsum(r.cost for r in balancings),
-        "saved": math.fsum(r.gain for r in balancings if not math.isnan(r.gain)),
+        "balancings": len(course.balancings),
+        "balancing_seconds": math.fsum(r.cost for r in course.balancings),
+        "saved": math.fsum(r.gain for r in course.balancings if not math.isnan(r.gain)),
         "decision": None if decision is None else decision.explain(),
         "expected_gain": None if decision is None else expected(decision),
         "slowest": [
@@ -68,7 +64,7 @@ def state(course: Course) -> dict[str, Any]:
 
 
 def expected(r: Receipt) -> float | None:
-    """Seconds an iteration that balancing was expected to save: of what was chosen, or the most."""
+    """Expected savings in seconds per iteration: of the chosen strategy, else of the best one."""
     gains = [a.gain for a in r.alternatives if a.strategy and not math.isnan(a.gain)]
     chosen = [a.gain for a in r.alternatives if a.strategy and a.strategy == r.strategy]
     known = chosen or gains
@@ -76,13 +72,13 @@ def expected(r: Receipt) -> float | None:
 
 
 def rows(now: dict[str, Any], ranks: int = MOST_RANKS, recent: int = RECENT) -> list[list[str]]:
-    """A line for each rank that is shown: rank, seconds, over the mean, the last iterations."""
+    """A line for each rank that is shown: rank, seconds, ratio to the mean, last iterations."""
     top = max((max(r["recent"]) for r in now["slowest"]), default=0.0)
     mean = now["mean"]
     return [
         [
             str(r["rank"]),
-            sentences.seconds(r["seconds"]),
+            seconds(r["seconds"]),
             f"{r['seconds'] / mean:.2f}" if mean > 0 else "",
             spark(r["recent"][-recent:], top),
         ]
@@ -94,30 +90,30 @@ COLUMNS = ("rank", "last iteration", "/ mean", "the iterations before")
 
 
 def head(now: dict[str, Any]) -> str:
-    """The run in a line."""
+    """The run in one line."""
     word = "saved" if now["saved"] >= 0 else "lost"
-    saved = f", {word} {sentences.seconds(abs(now['saved']))}" if now["balancings"] else ""
+    saved = f", {word} {seconds(abs(now['saved']))}" if now["balancings"] else ""
     return (
         f"{now['iterations']} iterations of {now['objects']} objects on {now['ranks']} ranks in "
-        f"{sentences.seconds(now['seconds'])}; max/mean {now['max_over_mean']:.3f}; "
-        f"{sentences.count(now['balancings'], 'balancing')} "
-        f"({sentences.seconds(now['balancing_seconds'])}{saved})"
+        f"{seconds(now['seconds'])}; max/mean {now['max_over_mean']:.3f}; "
+        f"{count(now['balancings'], 'balancing')} "
+        f"({seconds(now['balancing_seconds'])}{saved})"
     )
 
 
 def foot(now: dict[str, Any]) -> str:
-    """What the last decision was expected to gain, and its receipt."""
+    """The expected gain of the last decision, and its receipt."""
     if now["decision"] is None:
         return "No decision yet."
     gain = now["expected_gain"]
-    told = "" if gain is None else f"Expected gain: {sentences.seconds(gain)} an iteration. "
+    told = "" if gain is None else f"Expected gain: {seconds(gain)} an iteration. "
     return f"{told}{now['decision']}"
 
 
 class View:
-    """A state as rich draws it: as much of it as the terminal has room for."""
+    """A state as rich draws it: as much as fits on the terminal."""
 
-    SPENT = 5  # lines that are neither head nor foot nor ranks, the cursor's among them
+    SPENT = 5  # lines that are neither head nor foot nor ranks, with the cursor's line
 
     def __init__(self, now: dict[str, Any]) -> None:
         self._now = now
@@ -137,32 +133,34 @@ class View:
         yield self._table(console, ranks, width)
         more = self._now["ranks"] - min(ranks, len(self._now["slowest"]))
         if more > 0:
-            yield Text(f"and {sentences.count(more, 'rank')} that are faster")
+            yield Text(f"and {count(more, 'rank')} that are faster")
         yield from below
 
     def _table(self, console: Any, ranks: int, width: int) -> Any:
-        from rich.box import SIMPLE_HEAD
-        from rich.table import Table
-        from rich.text import Text
+        def table(recent: int) -> Any:
+            head = [(name, name != COLUMNS[-1]) for name in COLUMNS]
+            return rich_table(head, rows(self._now, ranks, recent))
 
-        def table(recent: int) -> Table:
-            out = Table(box=SIMPLE_HEAD, pad_edge=False)
-            for name in COLUMNS:
-                right = "left" if name == COLUMNS[-1] else "right"
-                out.add_column(name, justify=right, no_wrap=True)  # type: ignore[arg-type]
-            for row in rows(self._now, ranks, recent):
-                out.add_row(*map(Text, row))
-            return out
-
-        narrow = console.measure(table(1), options=console.options.update(max_width=10_000))
-        return table(width - narrow.maximum + len(COLUMNS[-1]))
+        return table(width - rich_width(console, table(1)) + len(COLUMNS[-1]))
 
 
 # ---- the bar --------------------------------------------------------------------------------
 
 
-def progress(lb: Balancer, passes: Iterator[int], n: int) -> Iterator[int]:
-    """The passes of a loop of `n`, with a bar on standard error; for one rank, of all."""
+class LiveRun(Protocol):
+    """What the bar asks of a balancer."""
+
+    @property
+    def last_row(self) -> Any:
+        """Figures of the last iteration, or None."""
+
+    @property
+    def n_balancings(self) -> int:
+        """Number of LB steps so far."""
+
+
+def progress(lb: LiveRun, passes: Iterator[int], n: int) -> Iterator[int]:
+    """Pass on the `n` iterations of a loop and show a bar on standard error; for one rank only."""
     columns = terminal() if find_spec("rich") else None
     bar = _Lines(n, sys.stderr) if columns is None else _Bar(n, columns)
     with closing(passes), closing(bar):  # type: ignore[type-var]
@@ -174,15 +172,15 @@ def progress(lb: Balancer, passes: Iterator[int], n: int) -> Iterator[int]:
 
 
 LAUNCHERS = ("mpiexec", "mpirun", "orterun", "prterun", "mpiexec.hydra")
-# Words that let them change what ranks say, or take it elsewhere.
+# Options with which they change the output of the ranks, or send it elsewhere.
 ADDED = re.compile(r"-l|--?(output|.*-output|.*output-.*|prepend-.*)(=.*)?")
 
 
 def terminal() -> int | None:
-    """Columns of the terminal that standard error reaches; None: it reaches none.
+    """Columns of the terminal that standard error reaches, or None.
 
-    A launcher of MPI reads the errors of its ranks through a pipe and writes them to its own
-    standard error: where it runs on this host, that is looked at.
+    An MPI launcher reads its ranks' standard error through a pipe and writes it to its own.  If the
+    launcher runs on this host, its standard error is examined.
     """
     if sys.stderr is not sys.__stderr__ or sys.stderr is None:
         return None
@@ -212,40 +210,34 @@ def _of_launcher() -> int | None:
     return None
 
 
-def _said(lb: Balancer) -> str:
+def _said(lb: LiveRun) -> str:
     row = lb.last_row
     if row is None:
         return ""
     ratio = row.max / row.mean if row.mean > 0 else 1.0
-    return f"max/mean {ratio:.2f}, {sentences.count(lb.n_balancings, 'balancing')}"
+    return f"max/mean {ratio:.2f}, {count(lb.n_balancings, 'balancing')}"
 
 
 class _Bar:
-    """rich's, on a terminal."""
+    """A bar of rich's, on a terminal."""
 
     def __init__(self, n: int, columns: int) -> None:
+        from rich import progress as bars
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
 
-        self._progress = Progress(
-            TextColumn("iterations"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[said]}"),
+        self._progress = bars.Progress(
+            bars.TextColumn("iterations"),
+            bars.BarColumn(),
+            bars.MofNCompleteColumn(),
+            bars.TimeRemainingColumn(),
+            bars.TextColumn("{task.fields[said]}"),
             console=Console(stderr=True, force_terminal=True, width=columns or None),
         )
         self._task = self._progress.add_task("", total=n, said="")
         self._progress.start()
 
-    def update(self, done: int, lb: Balancer) -> None:
-        """`done` iterations are over."""
+    def update(self, done: int, lb: LiveRun) -> None:
+        """Show that `done` iterations are over."""
         self._progress.update(self._task, completed=done, said=_said(lb))
 
     def close(self) -> None:
@@ -254,7 +246,7 @@ class _Bar:
 
 
 class _Lines:
-    """A line for each tenth, and no more than one a second: for a file, or under mpiexec."""
+    """A line for each tenth, at most one a second: for a file, or under mpiexec."""
 
     EVERY = 1.0
 
@@ -263,18 +255,18 @@ class _Lines:
         self._begin = self._said = time.monotonic()
         self._tenth = 0
 
-    def update(self, done: int, lb: Balancer) -> None:
-        """`done` iterations are over."""
+    def update(self, done: int, lb: LiveRun) -> None:
+        """Say that `done` iterations are over, if a line is due."""
         now, tenth = time.monotonic(), 10 * done // self._n
         if tenth == self._tenth or (now - self._said < self.EVERY and done < self._n):
             return
         self._said, self._tenth = now, tenth
         left = (now - self._begin) / done * (self._n - done)
         print(
-            f"pylb: iteration {done} of {self._n}, {_said(lb)}, {sentences.seconds(left)} left",
+            f"pylb: iteration {done} of {self._n}, {_said(lb)}, {seconds(left)} left",
             file=self._file,
             flush=True,
         )
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Do nothing."""

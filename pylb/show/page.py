@@ -1,8 +1,8 @@
 """The report: one page of HTML that needs no network and can be sent to a colleague.
 
-Text of the run reaches the page as JSON alone, and the script puts it there as text; a policy in
-the page forbids everything but its own script and style.  However long the run was, the page has
-no more cells, receipts and arrows than the constants here say.
+Text of the run reaches the page only as JSON, and the script shows it only as text; a policy in the
+page forbids everything but its own script and style.  The constants below limit the cells, receipts
+and arrows of a page, however long the run was.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from typing import Any
 import numpy as np
 
 from pylb._version import __version__
-from pylb.decide import sentences
+from pylb.console import clip, script_json, seconds, size
 from pylb.decide.receipts import Receipt
 from pylb.show import aggregate, efficiency
-from pylb.show.course import Course, Moves
-from pylb.show.plain import clip, script_json
+from pylb.show.course import Course, Migrations
 
 STATIC = Path(__file__).with_name("static")
 MOST_ROWS, MOST_COLUMNS = 200, 800  # cells of the heat map
 MOST_RECEIPTS = 250
-MOST_FLOWS = 40  # pairs of ranks of one balancing
+MOST_FLOWS = 40  # pairs of ranks of one LB step
 MOST_GROUPS = 24  # of neighbouring ranks, between which all migrations are shown
 MOST_REGIONS = 40
 
@@ -41,8 +40,8 @@ FRAME = """<!DOCTYPE html>
 <style>{style}</style>
 </head>
 <body>
-<main id="report"><noscript>This page shows a run of a parallel program with a script of its own; \
-the script may not run here.</noscript></main>
+<main id="report"><noscript>This page shows a run of a parallel program. It needs its script, \
+which may not run here.</noscript></main>
 <script type="application/json" id="run">{data}</script>
 <script>{script}</script>
 </body>
@@ -51,7 +50,7 @@ the script may not run here.</noscript></main>
 
 
 def write(course: Course, path: str | os.PathLike[str]) -> Path:
-    """Write the page; the file appears when it is whole."""
+    """Write the page; the file appears once it is complete."""
     out = Path(path)
     part = out.with_name(f".{out.name}.part")
     try:
@@ -65,7 +64,7 @@ def write(course: Course, path: str | os.PathLike[str]) -> Path:
 def html(course: Course) -> str:
     """The page as text, all ASCII."""
     style = static("style.css")
-    script = f'"use strict";\n{static("draw.js")}\n{static("report.js")}'
+    script = f'"use strict";\n{static("draw.js", "view.js", "report.js")}'
     return FRAME.format(
         version=__version__,
         policy=POLICY.format(_hash(script), _hash(style)),
@@ -75,9 +74,9 @@ def html(course: Course) -> str:
     )
 
 
-def static(name: str) -> str:
-    """A file of the page's script or style."""
-    return (STATIC / name).read_text(encoding="ascii")
+def static(*names: str) -> str:
+    """Files of the page's script or style."""
+    return "\n".join((STATIC / name).read_text(encoding="ascii") for name in names)
 
 
 def _hash(text: str) -> str:
@@ -93,6 +92,7 @@ def data(course: Course) -> dict[str, Any]:
     picture = loads(course)
     picture["cells"] = base64.b64encode(picture["cells"].tobytes()).decode()
     shown = _chosen(course)
+    step, moved = aggregate.between_groups(course.n_ranks, course.moves, MOST_GROUPS)
     by_iteration = {m.iteration: m for m in course.moves}
     return {
         "title": clip(course.title),
@@ -101,7 +101,7 @@ def data(course: Course) -> dict[str, Any]:
         "picture": picture,
         "decisions": [decision(r, by_iteration.get(r.iteration)) for r in shown],
         "decisions_in_all": len(course.history),
-        "groups": groups(course),
+        "groups": {"step": step, "n": len(moved), "objects": moved.tolist()},
         "regions": [r._asdict() for r in efficiency.regions(course)[:MOST_REGIONS]],
         "regions_in_all": max(len(course.balanced_after) + 1, 1),
         "heaviest": [[str(h.key), clip(h.name), *h[2:]] for h in course.heaviest],
@@ -109,7 +109,7 @@ def data(course: Course) -> dict[str, Any]:
 
 
 def loads(course: Course) -> dict[str, Any]:
-    """The loads of the ranks over the iterations, no finer than a screen, and the balancings."""
+    """The loads of the ranks over the iterations, no finer than a screen, and the LB steps."""
     picture = aggregate.picture(course.times, course.elapsed, MOST_ROWS, MOST_COLUMNS)
     width = picture["iteration_step"]  # of those that would fall together one is enough
     picture["balanced"] = sorted({i // width * width for i in course.balanced_after})
@@ -119,7 +119,6 @@ def loads(course: Course) -> dict[str, Any]:
 def facts(course: Course) -> list[tuple[str, Any]]:
     """Names and values, for a table beside the title."""
     whole = efficiency.regions(course)[0]
-    done = [r for r in course.history if r.balanced and r.moved]
     objects = sum(int(m.objects.sum()) for m in course.moves)
     nbytes = sum(int(m.bytes.sum()) for m in course.moves)
     out: list[tuple[str, Any]] = [
@@ -127,18 +126,18 @@ def facts(course: Course) -> list[tuple[str, Any]]:
         ("objects", f"{course.n_objects:,}"),
         ("iterations", f"{course.n_iterations:,}"),
         ("strategy", course.strategy),
-        ("time", sentences.seconds(whole.elapsed)),
-        ("of it balancing", sentences.seconds(float(course.costs.sum()))),
+        ("time", seconds(whole.elapsed)),
+        ("time spent rebalancing", seconds(float(course.costs.sum()))),
         ("max/mean", f"{1 / whole.of_iterations:.3f}" if whole.of_iterations > 0 else ""),
-        ("balancings", f"{len(done):,}"),
-        ("migrations", f"{objects:,}" + (f" ({sentences.size(nbytes)})" if nbytes else "")),
+        ("balancings", f"{len(course.balancings):,}"),
+        ("migrations", f"{objects:,}" + (f" ({size(nbytes)})" if nbytes else "")),
     ]
     known = {name for name, _ in out}
     return out + [(k, v) for k, v in course.facts.items() if k not in known]
 
 
 def _chosen(course: Course) -> list[Receipt]:
-    """All decisions, or the balancings that cost or saved most where there are too many."""
+    """All decisions; of too many, the LB steps that cost or saved most."""
     history = list(course.history)
     if len(history) <= MOST_RECEIPTS:
         return history
@@ -153,15 +152,14 @@ def _chosen(course: Course) -> list[Receipt]:
 FIT = ("max_slope", "max_offset", "mean_slope", "mean_offset", "tau")
 
 
-def decision(r: Receipt, moves: Moves | None = None) -> dict[str, Any]:
-    """A receipt for the list of decisions: figures, sentences, fitted lines, flows."""
+def listed(r: Receipt) -> dict[str, Any]:
+    """A receipt as a line in the list of decisions."""
     return {
         "iteration": r.iteration,
         "until": r.until,
         "choice": r.choice,
         "moved": r.moved,
         "strategy": clip(r.strategy),
-        "trigger": clip(r.trigger),
         "ratio": r.max_over_mean if r.max == r.max else None,
         "before": r.before,
         "predicted": r.predicted,
@@ -170,23 +168,21 @@ def decision(r: Receipt, moves: Moves | None = None) -> dict[str, Any]:
         "bytes": r.bytes,
         "cost": r.cost,
         "gain": r.gain,
+    }
+
+
+def decision(r: Receipt, moves: Migrations | None = None) -> dict[str, Any]:
+    """All that is shown of a chosen decision: its line, sentences, fitted lines, flows."""
+    return {
+        **listed(r),
+        "trigger": clip(r.trigger),
         "said": clip(r.explain(), 3000),
         "fit": {name: r.figures.get(name) for name in FIT},
         "flows": [] if moves is None else flows(moves),
     }
 
 
-def flows(moves: Moves) -> list[list[int]]:
-    """(from, to, objects, bytes) of the pairs of ranks that most went between."""
+def flows(moves: Migrations) -> list[list[int]]:
+    """(from, to, objects, bytes) of the pairs of ranks with the most migrations."""
     order = np.argsort(-moves.objects, kind="stable")[:MOST_FLOWS]
     return [[int(a[i]) for a in moves[1:]] for i in order]
-
-
-def groups(course: Course) -> dict[str, Any]:
-    """All migrations between groups of neighbouring ranks: a matrix of objects."""
-    step = aggregate.step(course.n_ranks, MOST_GROUPS)
-    g = -(-course.n_ranks // step)
-    out = np.zeros((g, g), np.int64)
-    for m in course.moves:
-        np.add.at(out, (m.source // step, m.target // step), m.objects)
-    return {"step": step, "n": g, "objects": out.tolist()}

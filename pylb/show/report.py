@@ -1,16 +1,15 @@
-"""`pylb.report`: a recorded run, shown in a file."""
+"""`pylb.report`: write a recorded run as a page, or as efficiencies."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pylb.console import json_text
 from pylb.errors import DomainError
 from pylb.show import course, efficiency, page
-from pylb.show.plain import plain
 
 SUFFIXES = (".html", ".json")
 
@@ -23,30 +22,30 @@ def report(
     names: Mapping[int, str] | None = None,
     stem: str | None = None,
 ) -> Path:
-    """Show a recorded run in a file; for a running program see `Balancer.report`.
+    """Write a file that shows a recorded run; for a running program see `Balancer.report`.
 
     Parameters
     ----------
     run : RunRecord, Trace, Replay or path
     path : path
-        ``.html``: one page to look around in, which needs no network.  ``.json``: efficiencies of
-        the run and of the stretches between balancings, in the shape of TALP's.
+        ``.html``: one interactive page, which needs no network.  ``.json``: efficiencies of the run
+        and of the stretches between LB steps, in the shape of TALP's.
     title : str, optional
-        Default: the file's name, or what kind of run it is.
+        Default: the file's name, or the kind of run.
     names : mapping from int to str, optional
-        Of objects, by key.  Any text: it is shown as text.
+        Names of objects by key.  Any text is safe: it is shown as text.
     stem : str, optional
         Which run of a folder.
 
     Returns
     -------
     Path
-        What was written.
+        The file.
 
     Raises
     ------
     DomainError
-        Another suffix; no run; no complete iteration in it.
+        Another suffix; `run` is no run, or has no complete iteration.
 
     Examples
     --------
@@ -59,5 +58,5 @@ def report(
     shown = course.of(run, title=title, names=names, stem=stem)
     if out.suffix == ".html":
         return page.write(shown, out)
-    out.write_text(json.dumps(plain(efficiency.talp(shown)), indent=2, allow_nan=False) + "\n")
+    out.write_text(json_text(efficiency.talp(shown), indent=2) + "\n")
     return out

@@ -1,4 +1,4 @@
-"""A recorded run under other circumstances: what the explorer's controls ask, and its answer."""
+"""What the explorer's controls ask of a recorded run, and the answer."""
 
 from __future__ import annotations
 
@@ -14,52 +14,34 @@ from pylb.errors import DomainError
 from pylb.model.snapshot import I32, I64
 from pylb.replay.replayed import BASELINES, Replay, replay
 from pylb.replay.trace import Trace
-from pylb.show import aggregate
-from pylb.show.plain import clip
+from pylb.show import aggregate, course, page
 
 MOST_ROWS, MOST_COLUMNS = 128, 512  # cells of the heat map
 MOST_DECISIONS = 400  # in the list
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What can be changed.
-
-    Attributes
-    ----------
-    strategy : str
-    trigger : str
-        By name; empty: `every`.
-    every : int
-        Iterations from one balancing to the next.
-    n_ranks : int
-        0: as recorded.
-    alpha, beta : float
-        Seconds per message and per byte.
-    cost : float or None
-        Seconds of a balancing; None: what the strategy takes.
-    rank, speed : int, float
-        One rank, and how fast it is among ranks of speed 1.
-    """
+class ExplorerSettings:
+    """What can be changed."""
 
     strategy: str = "auto"
-    trigger: str = "auto"
-    every: int = 10
-    n_ranks: int = 0
-    alpha: float = 0.0
-    beta: float = 0.0
-    cost: float | None = None
-    rank: int = 0
-    speed: float = 1.0
+    trigger: str = "auto"  # by name; empty: `every` counts
+    every: int = 10  # iterations from one LB step to the next
+    n_ranks: int = 0  # 0: as recorded
+    alpha: float = 0.0  # seconds per message
+    beta: float = 0.0  # seconds per byte
+    cost: float | None = None  # seconds of an LB step; None: what the strategy takes
+    rank: int = 0  # the rank whose speed is changed
+    speed: float = 1.0  # of that rank, among ranks of speed 1
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Settings:
-        """From what a browser sends; what is missing is as usual.
+    def of(cls, given: Mapping[str, Any]) -> ExplorerSettings:
+        """Read what a browser sends; what is missing has its default.
 
         Raises
         ------
         DomainError
-            A name that is none, or a value of another kind.
+            An unknown name, or a value of another kind.
         """
         known = {f.name: f.type for f in dataclasses.fields(cls)}
         if not isinstance(given, Mapping):
@@ -75,7 +57,7 @@ class Settings:
         return cls(**out)
 
     def replay(self, trace: Trace) -> Replay:
-        """The run, so.
+        """Replay the run with these settings.
 
         Raises
         ------
@@ -117,16 +99,16 @@ _KINDS: dict[str, Callable[[Any], Any]] = {
 
 
 def on_ranks(trace: Trace, n_ranks: int) -> Trace:
-    """The same objects on another number of ranks.
+    """Place the same objects on another number of ranks.
 
-    The objects in the order of their ranks, and on a rank in that of the record, are cut into equal
-    parts: neighbours stay neighbours, and an object stays where its first task is.  Ranks are all
-    alike then: speeds and background are those of the recorded ranks.
+    The objects, in the order of their ranks and of the record, are cut into equal parts, so that
+    neighbours stay neighbours.  An object stays where its first task is.  Speeds and background of
+    the recorded ranks do not apply: the new ranks are all alike.
 
     Raises
     ------
     DomainError
-        A number of ranks below 1, or above 2**20.
+        `n_ranks` is below 1, or above 2**20.
     """
     if not 1 <= n_ranks <= 2**20:
         raise DomainError(f"n_ranks is {n_ranks}: expected 1 ... {2**20}")
@@ -155,18 +137,15 @@ def on_ranks(trace: Trace, n_ranks: int) -> Trace:
 
 
 def _of_tasks(trace: Trace, where: I32) -> I32:
-    """Of each task what `where` says of its entity."""
+    """The rank of each task, by its entity."""
     same = trace._repeats is not None and trace._repeats[1:].all()
     if not same:
-        return where.take(trace.task_entity, mode="clip")  # which is fast; none is outside
-    n = int(trace.task_ptr[1])
-    out = np.empty((len(trace), n), np.int32)
-    out[:] = where[trace.task_entity[:n]]
-    return out.ravel()
+        return where.take(trace.task_entity, mode="clip")  # no index is outside, and this is fast
+    return np.tile(where[trace.task_entity[: int(trace.task_ptr[1])]], len(trace))
 
 
 def _first_tasks(trace: Trace) -> I64:
-    """Where each entity has its first task; most have it in the first phase."""
+    """The first task of each entity; for most it is in the first phase."""
     out = np.full(trace.n_entities, -1)
     left = len(out)
     for begin, end in pairwise(trace.task_ptr.tolist()):
@@ -183,13 +162,13 @@ def _first_tasks(trace: Trace) -> I64:
 
 
 def picture(run: Replay) -> dict[str, Any]:
-    """Loads and balancings of a replay, no finer than a screen; ``cells`` are bytes (uint16)."""
+    """Loads and LB steps of a replay, no finer than a screen; ``cells`` are bytes (uint16)."""
     out = aggregate.picture(run.rank_times, run.metrics["max"], MOST_ROWS, MOST_COLUMNS)
     return {**out, "cells": out["cells"].tobytes(), "balanced": run.balanced_after}
 
 
 def figures(run: Replay, recorded: Replay) -> dict[str, Any]:
-    """Of the whole run, for a line of text."""
+    """Figures of the whole run, for a line of text."""
     ratio = run.metrics["max_over_mean"]
     return {
         "time": run.time,
@@ -205,23 +184,7 @@ def figures(run: Replay, recorded: Replay) -> dict[str, Any]:
 
 def decisions(run: Replay) -> list[dict[str, Any]]:
     """The list of decisions; `told` has more of each."""
-    return [
-        {
-            "iteration": r.iteration,
-            "until": r.until,
-            "choice": r.choice,
-            "moved": r.moved,
-            "strategy": clip(r.strategy),
-            "ratio": r.max_over_mean,
-            "predicted": r.predicted,
-            "realised": r.realised,
-            "migrations": r.migrations,
-            "bytes": r.bytes,
-            "cost": r.cost,
-            "gain": r.gain,
-        }
-        for r in run.decisions[:MOST_DECISIONS]
-    ]
+    return [page.listed(r) for r in run.decisions[:MOST_DECISIONS]]
 
 
 def told(run: Replay, index: int) -> dict[str, Any]:
@@ -232,8 +195,6 @@ def told(run: Replay, index: int) -> dict[str, Any]:
     DomainError
         There is no such decision.
     """
-    from pylb.show import course, page
-
     if not 0 <= index < len(run.decisions):
         raise DomainError(f"decision {index}: expected one of {len(run.decisions)}")
     found = run.decisions[index]

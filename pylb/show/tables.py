@@ -61,9 +61,9 @@ def _ratio(most: float, mean: float) -> float:
 
 
 def _cell(value: Any) -> Any:
-    """Empty where nothing is known; a text that a spreadsheet would run as a formula is quoted."""
+    """Empty for nan; text that a spreadsheet would run as a formula is quoted."""
     if isinstance(value, float) and math.isnan(value):
         return ""
-    if isinstance(value, str) and value[:1] in "=+-@\t\r":
-        return f"'{value}" if value else value
+    if isinstance(value, str) and value.startswith(tuple("=+-@\t\r")):
+        return f"'{value}"
     return value

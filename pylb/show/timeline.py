@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,32 +9,31 @@ from typing import Any
 
 import numpy as np
 
+from pylb.console import clip, json_text
 from pylb.show.course import Course
-from pylb.show.plain import clip, plain
 
-# Process ids.  A rank is a thread of the first: Perfetto folds up processes, one by one.
+# Process ids.  The ranks are threads of one process, which Perfetto folds up at once.
 RANKS, FIGURES = 1, 2
 EIGHTH = 0.125  # microseconds: exact in binary, and a whole number of Perfetto's nanoseconds
 
 
 def write(course: Course, path: str | os.PathLike[str]) -> Path:
-    """Write the trace, event by event: no more than one of them is in memory."""
+    """Write the trace, one event at a time, so that only one of them is in memory."""
     out = Path(path)
     with out.open("w", encoding="ascii") as file:
         file.write('{"displayTimeUnit":"ms","traceEvents":[\n')
         for i, event in enumerate(events(course)):
-            text = json.dumps(plain(event), separators=(",", ":"), allow_nan=False)
-            file.write(f"{',' if i else ''}{text}\n")
+            file.write(f"{',' if i else ''}{json_text(event)}\n")
         file.write("]}\n")
     return out
 
 
 def events(course: Course) -> Iterator[dict[str, Any]]:
-    """Computing of each rank in each iteration, balancings, decisions, migrations and max/mean.
+    """Each rank's computing in each iteration, LB steps, decisions, migrations and max/mean.
 
-    Iterations begin when the one before and its balancing are over; all ranks begin together, as
-    after an exchange.  Times are in microseconds, as the format has them, in whole eighths:
-    Perfetto drops a slice that begins a rounding before the one in front of it has ended.
+    An iteration begins on all ranks together, when the one before it and its LB step are over.
+    Times are in microseconds, as the format demands, and rounded to eighths: Perfetto drops a slice
+    that begins even slightly before the previous one ends.
     """
     yield _name("process_name", RANKS, _thread(0), clip(f"pylb: {course.title}"))
     yield _name("process_name", FIGURES, _thread(0), "figures")
@@ -47,13 +45,8 @@ def events(course: Course) -> Iterator[dict[str, Any]]:
     most, mean = course.max, course.mean
     for i, row in enumerate((1e6 * course.times).tolist()):
         ratio = float(most[i] / mean[i]) if mean[i] > 0 else 1.0
-        yield {
-            "name": "max/mean",
-            "ph": "C",
-            "pid": FIGURES,
-            "ts": _eighths(begin[i]),
-            "args": {"max/mean": ratio},
-        }
+        counter = {"name": "max/mean", "ph": "C", "pid": FIGURES, "ts": _eighths(begin[i])}
+        yield {**counter, "args": {"max/mean": ratio}}
         for r, micros in enumerate(row):
             if micros > 0:
                 yield _slice("compute", r, begin[i], begin[i] + micros, {"iteration": i})
@@ -66,7 +59,7 @@ def _name(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
 
 
 def _thread(rank: int) -> int:
-    """Thread 0 is the idle one for some readers."""
+    """The rank's thread; some readers take thread 0 for the idle one."""
     return rank + 1
 
 
@@ -81,16 +74,16 @@ def _slice(name: str, rank: int, begin: float, end: float, args: dict[str, Any])
 
 
 def _begins(course: Course) -> Any:
-    """When each iteration begins, and at last when the run is over, (m + 1,) seconds."""
-    early = sum(r.cost for r in course.history if r.balanced and r.moved and r.iteration < 0)
+    """When each iteration begins, and when the run ends, (m + 1,) seconds."""
+    early = sum(r.cost for r in course.balancings if r.iteration < 0)
     costs = course.costs.copy()
     if len(costs):
-        costs[0] -= early  # those before the first iteration count there
+        costs[0] -= early  # `costs` counts LB steps before the first iteration there
     return early + np.concatenate([[0.0], np.cumsum(course.elapsed + costs)])
 
 
 def _end_of(course: Course, begin: Any, iteration: int) -> float:
-    """When iteration `iteration` is over and its balancing begins."""
+    """When iteration `iteration` ends and its LB step begins."""
     if iteration < 0:
         return 0.0
     i = min(iteration, course.n_iterations - 1)
@@ -111,7 +104,7 @@ def _balancings(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
 
 
 def _migrations(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
-    """An arrow from rank to rank, from the balancing's begin to its end."""
+    """An arrow for each pair of ranks, from the begin of the LB step to its end."""
     flow = 0
     for moves in course.moves:
         start = _eighths(_end_of(course, begin, moves.iteration))

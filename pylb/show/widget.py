@@ -14,14 +14,14 @@ import anywidget
 import traitlets
 
 from pylb import optional
+from pylb.console import plain
 from pylb.decide.trigger import triggers
 from pylb.errors import MissingPartError, PylbError
 from pylb.place.registry import strategies
 from pylb.replay.replayed import Replay
 from pylb.replay.trace import Trace
 from pylb.show import aggregate, page, settings
-from pylb.show.plain import plain
-from pylb.show.settings import Settings
+from pylb.show.settings import ExplorerSettings
 
 GONE = (
     "This is the last picture of an explorer: without a kernel it replays nothing. Run the cell "
@@ -36,21 +36,21 @@ class Explorer(anywidget.AnyWidget):
     ----------
     trace : Trace
     replay, recorded : Replay
-        The run as it is shown, and as it was recorded under the same circumstances.
+        The run as it is shown, and with the recorded placement under the same settings.
     """
 
-    _esm = f"{page.static('draw.js')}\n{page.static('explorer.js')}"
+    _esm = page.static("draw.js", "view.js", "explorer.js")
     _css = page.static("style.css")
 
     choices = traitlets.Dict().tag(sync=True)
     settings = traitlets.Dict().tag(sync=True)
     answer = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, trace: Trace, begin: Settings) -> None:
+    def __init__(self, trace: Trace, begin: ExplorerSettings) -> None:
         self.trace = trace.compared()
         self.replay: Replay
-        self._on_ranks = (trace.n_ranks, self.trace)  # the number that was asked for last
-        self._recorded: OrderedDict[Settings, Replay] = OrderedDict()
+        self._on_ranks = (trace.n_ranks, self.trace)  # the last request
+        self._recorded: OrderedDict[ExplorerSettings, Replay] = OrderedDict()
         super().__init__(
             choices={
                 "strategies": ["auto", "unbalanced", *sorted(strategies())],
@@ -63,11 +63,11 @@ class Explorer(anywidget.AnyWidget):
 
     @property
     def recorded(self) -> Replay:
-        """The recorded placement under the same circumstances."""
-        return self._as_recorded(Settings.of(self.settings))
+        """The run with the recorded placement, under the same settings."""
+        return self._as_recorded(ExplorerSettings.of(self.settings))
 
-    def ask(self, asked: Settings, number: int = 0) -> None:
-        """Replay with these settings, and show it."""
+    def ask(self, asked: ExplorerSettings, number: int = 0) -> None:
+        """Replay with these settings, and show the result."""
         start = time.perf_counter()
         self._run_of(asked)
         with ThreadPoolExecutor(1) as other:  # the C core replays both at the same time
@@ -86,18 +86,18 @@ class Explorer(anywidget.AnyWidget):
                 "milliseconds": 1e3 * (time.perf_counter() - start),
             }
 
-    def _run_of(self, asked: Settings) -> Trace:
-        """The run on the number of ranks that is asked for."""
+    def _run_of(self, asked: ExplorerSettings) -> Trace:
+        """The run on the requested number of ranks."""
         n_ranks = asked.n_ranks or self.trace.n_ranks
         if n_ranks != self._on_ranks[0]:
             self._on_ranks = (n_ranks, asked.on(self.trace))
         return self._on_ranks[1]
 
-    def _replayed(self, asked: Settings) -> Replay:
+    def _replayed(self, asked: ExplorerSettings) -> Replay:
         return dataclasses.replace(asked, n_ranks=0).replay(self._run_of(asked))
 
-    def _as_recorded(self, asked: Settings) -> Replay:
-        """Replayed once for each number of ranks, network and speed that was asked for lately."""
+    def _as_recorded(self, asked: ExplorerSettings) -> Replay:
+        """The recorded placement; the last two results are kept."""
         key = dataclasses.replace(asked, strategy="none", trigger="", every=1, cost=None)
         if key not in self._recorded:
             self._recorded[key] = self._replayed(key)
@@ -114,7 +114,7 @@ class Explorer(anywidget.AnyWidget):
                 told = settings.told(self.replay, int(message["index"]))
                 self.send({"kind": "receipt", "told": plain(told)})
             elif kind == "replay":
-                self.ask(Settings.of(message["settings"]), int(message["number"]))
+                self.ask(ExplorerSettings.of(message["settings"]), int(message["number"]))
         except (PylbError, KeyError, TypeError, ValueError) as why:
             self.send({"kind": "error", "said": str(why)})
 
@@ -122,7 +122,7 @@ class Explorer(anywidget.AnyWidget):
         return f"<Explorer of {self.trace!r}: {self.replay!r}>"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """The widget; where none can be shown, its last picture, which says so."""
+        """The widget; where it cannot be shown, its last picture with a note."""
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is None:
             return None

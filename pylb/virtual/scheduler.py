@@ -38,10 +38,10 @@ class Ticket:
 
     def __init__(self) -> None:
         self.at: Mapping[int, float] | None = None
-        self.waiting: list[Rank] = []
+        self.waiting: list[VirtualRank] = []
 
 
-class Rank:
+class VirtualRank:
     """One virtual rank.
 
     Attributes
@@ -85,11 +85,11 @@ class Scheduler:
     """
 
     def __init__(self, paces: list[float], source: str):
-        self.ranks = [Rank(i, pace) for i, pace in enumerate(paces)]
+        self.ranks = [VirtualRank(i, pace) for i, pace in enumerate(paces)]
         self.source = source
         self.failure: BaseException | None = None
         self.ready = deque(self.ranks)
-        self.running: Rank | None = None
+        self.running: VirtualRank | None = None
         self.over = threading.Lock()
 
     def run(self, program: Callable[[int], Any]) -> list[Any]:
@@ -116,7 +116,7 @@ class Scheduler:
             raise self.failure
         return [rank.result for rank in self.ranks]
 
-    def _live(self, rank: Rank, program: Callable[[int], Any]) -> None:
+    def _live(self, rank: VirtualRank, program: Callable[[int], Any]) -> None:
         rank.turn.acquire()
         try:
             if self.failure is None:
@@ -167,7 +167,7 @@ class Scheduler:
         self.running = following
         (self.over if following is None else following.turn).release()
 
-    def _alive(self) -> list[Rank]:
+    def _alive(self) -> list[VirtualRank]:
         return [rank for rank in self.ranks if not rank.ended]
 
     def _deadlock(self) -> DeadlockError:

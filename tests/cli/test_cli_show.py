@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-import time
+import threading
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def test_demo_says_what_balancing_gave(capsys, tmp_path):
     shown = printed(capsys, *words)
     assert "left alone" in shown
     # Which one it is depends on what strategies took.
-    assert re.search(r"The balancing that saved most:\nAfter iteration \d+ ", shown)
+    assert re.search(r"The LB step that saved most:\nAfter iteration \d+ ", shown)
 
 
 def test_report_writes_a_page_beside_us_by_default(folder, capsys, tmp_path):
@@ -179,11 +179,11 @@ def test_a_run_that_is_none_is_an_error(command, capsys, tmp_path):
 def test_progress_of_a_rank_that_breaks_out(capsys):
     lb = pylb.Balancer(every=2)
     lb.add(0, "x")
-    begin = time.monotonic()
+    threads = threading.active_count()
     for it in lb.iterate(10, progress=True):
         if it == 3:
             break
-    assert time.monotonic() - begin < 5
+    assert threading.active_count() == threads  # nothing refreshes the bar any more
     with pytest.raises(DomainError):
         lb.iterate(-1, progress=True)
 

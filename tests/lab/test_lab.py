@@ -11,8 +11,7 @@ import pytest
 
 from pylb.comm.mpiexec import insert_before_programs, is_mpiexec, n_ranks
 from pylb.errors import DomainError, NotAllowedError
-from pylb.lab import Lab, Limit, cgroup, shares, state
-from pylb.lab.run import GRACE
+from pylb.lab import Lab, Limit, cgroup, plan, shares, state, units
 
 BUSY = "import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
 
@@ -21,20 +20,21 @@ BUSY = "import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: 
 
 
 def test_shares_and_periods_are_read():
-    assert shares.parse_shares("0.25,0.5, 1") == [0.25, 0.5, 1.0]
-    assert [shares.parse_period(t) for t in ("5ms", "2500us", "0.1s")] == [5000, 2500, 100000]
+    assert plan.values_of("share", "0.25,0.5, 1") == [0.25, 0.5, 1.0]
+    periods = [units.microseconds("period", t) for t in ("5ms", "2500us", "0.1s")]
+    assert periods == [5000, 2500, 100000]
 
 
 @pytest.mark.parametrize("text", ["", "a", "0.5;0.5", "0.5,"])
 def test_shares_that_are_no_numbers(text):
     with pytest.raises(DomainError, match="share is"):
-        shares.parse_shares(text)
+        plan.values_of("share", text)
 
 
 @pytest.mark.parametrize("text", ["", "5", "ms", "5 min", "-5ms", "5e3us"])
 def test_periods_without_number_or_unit(text):
     with pytest.raises(DomainError, match=r"period is .*expected a time with its unit"):
-        shares.parse_period(text)
+        units.microseconds("period", text)
 
 
 def test_limits_are_the_kernels():
@@ -295,10 +295,11 @@ def real_time():
 def test_a_quota_is_not_overrun_for_long(where):
     if not real_time():
         pytest.skip("no process may have real-time priority here")
-    longest = 1.0
-    for _ in range(3):  # others may keep the metronome from a core that it needs
+    for _ in range(10):  # others may keep the metronome from a core that it needs
         with pylb_lab("--quiet", "--share", "0.25", "--", sys.executable, "-S", "-c", RUNS) as lab:
-            longest = min(longest, float(lab.communicate(timeout=60)[0]))
+            longest = float(lab.communicate(timeout=60)[0])
+        if longest < 2.5e-3:
+            break
     assert longest < 2.5e-3  # the quota is 1.25 ms; up to a tick, 4 ms, without the metronome
 
 
@@ -362,13 +363,18 @@ def test_signals_end_everything(where, number):
 
 def test_a_program_that_obeys_ends_at_once(where):
     prog = "import time; print('up', flush=True); time.sleep(60)"
-    lab = pylb_lab("--share", "1", "--quiet", "--", sys.executable, "-c", prog)
+    patient = (  # a lab that waited for the end of the grace period would take ten minutes
+        "import sys; from pylb.cli.main import main; from pylb.lab import run; run.GRACE = 600.0; "
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    words = ["lab", "--share", "1", "--quiet", "--", sys.executable, "-c", prog]
+    lab = subprocess.Popen(
+        [sys.executable, "-c", patient, *words], stdout=subprocess.PIPE, text=True
+    )
     assert lab.stdout.readline() == "up\n"
-    start = time.monotonic()
     lab.terminate()
-    lab.communicate(timeout=30)
+    lab.communicate(timeout=60)
     assert lab.returncode == 128 + signal.SIGTERM
-    assert time.monotonic() - start < GRACE
 
 
 def test_what_the_program_leaves_behind_is_killed(where):

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -169,27 +168,21 @@ def test_a_missing_tool_is_named(monkeypatch):
 
 
 PAGING = """
-import sys, time
 data = bytearray(100 * 2**20)
-start = time.perf_counter()
 for sweep in range(2):
     for at in range(0, len(data), 4096):
         data[at] = 1
-print(time.perf_counter() - start)
 """
 
 
-def test_memory_beyond_the_limit_pages(swap, capfd):
-    seconds = {}
+def test_memory_beyond_the_limit_pages(swap):
     for memory in (2**26, 2**28):
         with Lab(Plan((Profile(1.0, memory=memory),))) as lab:
             assert lab.run([sys.executable, "-S", "-c", PAGING]) == 0
             (use,) = lab.usage()
-        seconds[memory] = float(capfd.readouterr().out)
         assert use.memory <= memory + SLACK
         assert (use.paged > 1000) == (memory == 2**26)
         assert use.killed == 0
-    assert seconds[2**26] > 2 * seconds[2**28]
 
 
 def test_changes_come_at_their_time_and_at_their_moment(capfd):
@@ -240,7 +233,6 @@ def test_the_command_line_says_what_it_measured(hosts, tmp_path):
     (tmp_path / "lab.yaml").write_text(
         "hosts: {a: {share: 0.3}, b: {share: 0.2}}\nnetwork: {bandwidth: 50 Mbit/s, latency: 1ms}"
     )
-    start = time.monotonic()
     made = subprocess.run(
         [sys.executable, "-m", "pylb", "lab", "--lab", str(tmp_path / "lab.yaml"), "--check"],
         capture_output=True,
@@ -248,6 +240,5 @@ def test_the_command_line_says_what_it_measured(hosts, tmp_path):
         timeout=60,
     )
     assert (made.returncode, made.stdout) == (0, ""), made.stderr
-    assert time.monotonic() - start < 30
     assert "what a program that wants more gets" in made.stderr
     assert "50 Mbit/s" in made.stderr

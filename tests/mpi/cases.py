@@ -21,6 +21,7 @@ import placements  # isort: skip
 
 import pylb
 from pylb import errors
+from pylb.comm.connect import agreement_of
 
 
 def raised(error, text, call):
@@ -633,6 +634,11 @@ def freed_communicator(comm):
     loop(lb, 3)  # on pylb's own duplicate
     raised(errors.MPIError, "COMM_NULL", lambda: pylb.Balancer(own))
     raised(errors.DomainError, "communicator", lambda: pylb.Balancer("world"))
+    own = comm.Dup()
+    pylb.migrate(own, np.arange(3), to=[own.rank] * 3)
+    agreement = agreement_of(own, hold=False)
+    own.Free()  # nothing lives on: pylb's duplicates are freed, too
+    assert agreement.ended == "it was freed"
     return None
 
 

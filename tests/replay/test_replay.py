@@ -942,12 +942,12 @@ def test_ctrl_c_ends_it():
     """One call that would take many seconds: 1,000 phases of two tasks on 2,000,000 ranks."""
     trace = replace(two_ranks(1000), n_ranks=2_000_000)
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-    start = time.perf_counter()
+    start = time.process_time()
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         pylb.replay(trace, "none")
     timer.join()
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 # ---- receipts -------------------------------------------------------------------------------

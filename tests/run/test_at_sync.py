@@ -11,12 +11,12 @@ from launch import HERE, launch
 import pylb
 from pylb import _core
 from pylb.errors import DomainError, StateError
-from pylb.run.report import Iterations, Log, Row
+from pylb.run.report import IterationLog, Iterations, Row
 
 
 def test_the_log_is_the_same_in_blocks_and_by_rows():
     rows = np.arange(96.0).reshape(12, 8)
-    log = Log()
+    log = IterationLog()
     assert Iterations.of(log.table()).time.shape == (0,)
     for i, n in enumerate([1, 3, 0, 2, 6]):
         at = len(log)

@@ -12,10 +12,10 @@ import pytest
 import pylb
 from pylb import _core
 from pylb.comm import parcel
-from pylb.comm.agreement import Agreement, Kind
+from pylb.comm.agreement import Agreement, Step
 from pylb.comm.transport import Serial, Stats
 from pylb.errors import DomainError, SerializationError, StateError, StrategyError, UnknownKeyError
-from pylb.run.objects import Directory
+from pylb.run.objects import Locations
 from pylb.run.sizes import SAMPLE
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
@@ -42,7 +42,7 @@ def test_the_record_has_the_fields_of_the_table():
 
 def test_a_clock_that_was_set_back_counts_as_nothing(monkeypatch):
     clock = _core.clock
-    monkeypatch.setattr("pylb.run.balancer._core.clock", lambda: -clock())
+    monkeypatch.setattr("pylb._core.clock", lambda: -clock())
     for when in ({"trigger": "metabalancer"}, {"every": 4}, {}):
         lb = pylb.Balancer(**when)
         lb.add(1, None)
@@ -149,7 +149,7 @@ def test_what_is_sent_is_the_value_at_that_moment():
 
 
 def test_the_directory_names_both_ranks():
-    directory = Directory()
+    directory = Locations()
     directory.add([np.array([3, 1]), np.array([2])])
     assert directory.keys.tolist() == [1, 2, 3]
     assert directory.rank.tolist() == [0, 1, 0]
@@ -274,14 +274,14 @@ def test_an_ended_agreement_says_why():
     agreement = Agreement(Serial())
     agreement.ended = "rank 3 failed"
     with pytest.raises(StateError, match="rank 3 failed"):
-        agreement.step(Kind.SYNC, 0)
+        agreement.step(Step.SYNC, 0)
 
 
 def test_the_key_that_cannot_be_pickled_is_named():
     lb = pylb.Balancer()
     lb.add(4, lambda: None)
     with pytest.raises(SerializationError, match=r"object 4 .function. cannot be pickled"):
-        lb._balancing()._pack(list(lb._store.items.values()))
+        lb._state.step()._pack(list(lb._objects.store.items.values()))
 
 
 class OwnArray(np.ndarray):
@@ -346,10 +346,10 @@ def test_the_first_cost_is_foreseen_from_some_objects():
         for key in range(4):
             lb.add(key, np.ones(nbytes // 8))
         list(lb.iterate(1))
-        sizes = [item.nbytes for item in lb._store.items.values()]
+        sizes = [item.nbytes for item in lb._objects.store.items.values()]
         assert nbytes <= min(sizes) <= max(sizes) < nbytes + 1000
-        handling = lb._sizes.handling
-        costs.append(lb._loops[0].cost)
+        handling = lb._objects.sizes.handling
+        costs.append(lb._records.loops[0].cost)
         assert costs[-1] == _core.first_cost(1e-6, 1e-9, handling, 4, sum(sizes), 1)
         assert costs[-1] == 2.0 * handling * 4 + 1e-9 * sum(sizes) + 1e-6 * 8 * 1
     assert costs[0] >= 4e-4 + 8e-6
@@ -381,7 +381,7 @@ def test_sizes_that_nobody_gave_are_measured_by_a_sample():
     lb.add(10**6 + 1, np.zeros(1000))
     lb.add(10**6 + 2, lambda: None)  # cannot be packed: the step that moves it says so
     list(lb.iterate(1))
-    size = {key: item.nbytes for key, item in lb._store.items.items()}
+    size = {key: item.nbytes for key, item in lb._objects.store.items.items()}
     assert 0 < len(packed) <= SAMPLE
     assert max(packed) - min(packed) > 8 * SAMPLE  # evenly over the keys
     assert size[10**6] == 123
@@ -394,7 +394,7 @@ def test_sizes_that_nobody_gave_are_measured_by_a_sample():
     lb.add(5000, Counted(5000))
     list(lb.iterate(1))
     assert len(packed) == n  # a type that is known is not packed again
-    assert lb._store.items[5000].nbytes > 0
+    assert lb._objects.store.items[5000].nbytes > 0
 
 
 def test_an_object_that_cannot_be_packed_costs_nothing_yet():

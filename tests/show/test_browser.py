@@ -19,7 +19,7 @@ import pytest
 
 import pylb
 from pylb.show import course, page
-from pylb.show.settings import Settings
+from pylb.show.settings import ExplorerSettings
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -262,14 +262,14 @@ def test_a_screen_reader_is_told_everything(tab, explorer):
     assert all(name for role, name, _ in told if role in asked)
     names = {role: [name for r, name, _ in told if r == role] for role in asked}
     assert names["combobox"][:2] == ["Strategy", "Trigger"]
-    assert {"Number of ranks", "Cost of a balancing", "Speed of that rank", "Iteration"} == set(
+    assert {"Number of ranks", "Cost of an LB step", "Speed of that rank", "Iteration"} == set(
         names["slider"]
     )
     assert names["button"] == [
         f"Receipt of the decision after iteration {r.iteration}" for r in explorer.replay.decisions
     ]
     assert any(name.startswith("Loads of 8 ranks over 100 iterations") for name in names["image"])
-    for name, value in (("Speed of that rank", "× 1"), ("Cost of a balancing", "10 ms")):
+    for name, value in (("Speed of that rank", "× 1"), ("Cost of an LB step", "10 ms")):
         assert tab.get_by_label(name).get_attribute("aria-valuetext") == value
     lively = [p for role, _, p in told if role == "status" and p.get("live") == "polite"]
     assert len(lively) == 3  # figures, what is pointed at, the receipt
@@ -294,7 +294,7 @@ def test_the_keyboard_reaches_everything(tab, explorer):
     assert [name for name in reached if name][:4] == [
         "Strategy",
         "Trigger",
-        "Iterations from one balancing to the next",
+        "Iterations from one LB step to the next",
         "Network: seconds per message, bytes per second",
     ]
     assert {"Number of ranks", "Speed of that rank", "Iteration", "Decisions"} < set(reached)
@@ -422,7 +422,7 @@ def execute(tab):
 def time_of(**asked):
     trace = pylb.replay.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
     given = {"strategy": "GreedyLB", "trigger": "", "every": 10, "cost": 0.01}
-    return Settings.of({**given, **asked}).replay(trace)
+    return ExplorerSettings.of({**given, **asked}).replay(trace)
 
 
 def status(tab, number):
@@ -449,7 +449,7 @@ def test_the_explorer_in_jupyterlab(tab, lab):
     execute(tab)
     said = status(tab, 0)
     assert shows(said, time_of())
-    assert "9 balancings" in said
+    assert "9 LB steps" in said
     tab.locator(".pylb").scroll_into_view_if_needed()
     keep(tab, "explorer_before")
 

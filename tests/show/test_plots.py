@@ -80,7 +80,7 @@ def test_imbalance_draws_both_lines_and_the_marks():
     assert marks(ax) == [1.5]
     assert ax.get_ylim() == (0.0, pytest.approx(3.15))
     shown = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert shown == ["waiting", "maximum", "mean", "balancing"]
+    assert shown == ["waiting", "maximum", "mean", "LB step"]
 
 
 def test_few_ranks_are_bars_in_their_order():
@@ -108,12 +108,20 @@ def test_axes_given_are_used():
     assert plots.rank_loads(np.ones((2, 2)), ax=axes[0]) is axes[0]
     assert plots.imbalance([1], [1], ax=axes[1]) is axes[1]
     assert plots.before_after([1], [1], ax=axes[2]) is axes[2]
+    assert [len(ax.images) for ax in axes] == [1, 0, 0]
+    assert [len(ax.lines) for ax in axes] == [0, 2, 1]
+    assert [len(ax.containers) for ax in axes] == [0, 0, 2]
 
 
 def test_nothing_ran_at_all():
-    plots.rank_loads(np.zeros((3, 2)))
-    plots.imbalance(np.zeros(3), np.zeros(3))
-    plots.before_after(np.zeros(3), np.zeros(3))
+    (image,) = plots.rank_loads(np.zeros((3, 2))).images
+    np.testing.assert_array_equal(image.get_array(), np.zeros((2, 3)))
+    ax = plots.imbalance(np.zeros(3), np.zeros(3))
+    assert [line.get_ydata().tolist() for line in ax.lines] == [[0.0] * 3] * 2
+    ax = plots.before_after(np.zeros(3), np.zeros(3))
+    assert [bar.get_height() for group in ax.containers for bar in group] == [0.0] * 6
+    shown = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert shown == ["mean after", "before, max/mean 1", "after, max/mean 1"]
 
 
 def test_bad_input():
@@ -176,8 +184,13 @@ def test_decisions_stand_at_their_iterations(run):
     x, y = lines_of(ax, "before")
     assert x.tolist() == [r.iteration for r in run.decisions]
     assert y.tolist() == [r.before for r in run.decisions]
-    plots.decisions(run.decisions[:3])
-    plots.decisions(pylb.History())
+    x, y = lines_of(plots.decisions(run.decisions[:3]), "before")
+    assert (x.tolist(), y.tolist()) == (
+        [r.iteration for r in run.decisions[:3]],
+        [r.before for r in run.decisions[:3]],
+    )
+    x, _ = lines_of(plots.decisions(pylb.History()), "before")
+    assert len(x) == 0
 
 
 def bands(ax):
@@ -204,8 +217,15 @@ def test_pictures_of_few_and_of_very_many_ranks(p):
     assert max(image.get_array().shape) <= 256
     sent = np.ma.filled(image.get_array(), 0.0)
     assert sent.sum() == pytest.approx(trace[0].edges.nbytes.sum())
-    plots.objects(trace[0])
-    plots.rank_loads(run.rank_times)
+    ax = plots.objects(trace[0])  # the slowest ranks
+    times = trace[0].rank_times
+    slowest = np.sort(np.argsort(-times, kind="stable")[:64])
+    assert [int(text.get_text().partition(":")[0]) for text in ax.texts] == slowest.tolist()
+    loads = trace[0].load[np.isin(trace[0].rank, slowest)]
+    np.testing.assert_array_equal(np.sort(ax.collections[0].get_array()), np.sort(loads))
+    (image,) = plots.rank_loads(run.rank_times).images
+    assert image.get_array().max() == run.rank_times.max()
+    assert image.get_array().shape[0] <= plots.common.MOST_ROWS
 
 
 def test_communication_before_and_after():
@@ -224,4 +244,5 @@ def test_objects_have_the_colours_of_their_loads():
     assert drawn.get_array().tolist() == [2.0, 3.0]
     with pytest.raises(pylb.errors.OutOfRangeError, match="rank is 2"):
         plots.objects(snap, [2])
-    plots.objects(pylb.Snapshot([1.0], [0], n_ranks=3))
+    (drawn,) = plots.objects(pylb.Snapshot([1.0], [0], n_ranks=3)).collections
+    assert drawn.get_array().tolist() == [1.0]

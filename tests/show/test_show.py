@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
+from pylb.console import clip, plain, script_json
 from pylb.errors import DomainError, FormatError, PylbError
 from pylb.show import (
     aggregate,
@@ -24,8 +25,7 @@ from pylb.show import (
     tables,
     timeline,
 )
-from pylb.show.plain import clip, plain, script_json
-from pylb.show.settings import Settings
+from pylb.show.settings import ExplorerSettings
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -210,7 +210,7 @@ def test_a_million_events_are_a_page_of_less_than_two_megabytes(tmp_path):
         for i in range(m)
     )
     moves = [
-        course.Moves(
+        course.Migrations(
             i, *rng.integers(0, p, (2, 300)).astype(np.int32), *rng.integers(1, 9, (2, 300))
         )
         for i in range(m)
@@ -377,10 +377,10 @@ def test_plain_values():
 
 
 def test_settings_replay_as_asked(trace):
-    asked = Settings.of({"strategy": "GreedyLB", "trigger": "", "every": 5, "cost": 0.001})
+    asked = ExplorerSettings.of({"strategy": "GreedyLB", "trigger": "", "every": 5, "cost": 0.001})
     run, same = asked.replay(trace), trace.replay("GreedyLB", every=5, cost=0.001)
     assert run.time == same.time
-    slow = Settings.of({"strategy": "none", "rank": 2, "speed": 0.5}).replay(trace)
+    slow = ExplorerSettings.of({"strategy": "none", "rank": 2, "speed": 0.5}).replay(trace)
     np.testing.assert_allclose(
         slow.rank_times[:, 2], 2 * trace.replay("none").rank_times[:, 2], rtol=1e-12
     )
@@ -396,7 +396,7 @@ def test_another_number_of_ranks_has_the_same_objects_evenly(trace, p):
     assert other.replay("none").metrics["mean"].sum() * p == pytest.approx(
         trace.replay("none").metrics["mean"].sum() * 6
     )
-    Settings.of({"n_ranks": p, "trigger": "", "every": 3}).replay(trace)
+    ExplorerSettings.of({"n_ranks": p, "trigger": "", "every": 3}).replay(trace)
 
 
 @pytest.mark.parametrize(
@@ -414,7 +414,7 @@ def test_another_number_of_ranks_has_the_same_objects_evenly(trace, p):
 )
 def test_settings_that_are_none_are_errors(trace, given):
     with pytest.raises(PylbError):
-        Settings.of(given).replay(trace)
+        ExplorerSettings.of(given).replay(trace)
 
 
 def test_the_picture_of_a_replay(trace):

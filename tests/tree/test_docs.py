@@ -1,5 +1,6 @@
 """The documentation's tables are complete."""
 
+import importlib
 import os
 import re
 import subprocess
@@ -8,20 +9,32 @@ from pathlib import Path
 
 import pytest
 
+import pylb
 from pylb.show import plots
+
+to_do = pytest.mark.xfail(reason="other commits of this step")
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_every_environment_variable_is_in_the_table():
-    places = [ROOT / "setup.py", ROOT / "Makefile", *ROOT.glob("pylb/**/*.py")]
-    places += [*ROOT.glob("csrc/base/*.c"), *ROOT.glob("tests/**/*.py")]
+def used_variables():
+    """PLB_* and PYLB_* that are read anywhere: by getenv or environ, or by a name for them."""
     used = set()
-    for path in places:
-        used |= set(re.findall(r"(?:environ|getenv)[^\n]*?\"(P[Y]?LB_[A-Z_]+)\"", path.read_text()))
-    assert {"PYLB_ABORT_AFTER", "PLB_DEBUG", "PLB_TRACE"} <= used
-    table = (ROOT / "docs" / "environment.md").read_text()
-    assert [name for name in sorted(used) if f"`{name}" not in table] == []
+    for pattern in ("setup.py", "Makefile", "pylb/**/*.py", "csrc/**/*.[ch]", "tests/**/*.py"):
+        for path in ROOT.glob(pattern):
+            text = path.read_text()
+            used |= set(re.findall(r"(?:environ|getenv)[^\n]*?\"(PY?LB_[A-Z_]+)\"", text))
+            used |= set(re.findall(r"^[A-Z_]+ = \"(PY?LB_[A-Z_]+)\"", text, re.M))
+    return used
+
+
+@to_do
+def test_every_environment_variable_is_in_the_table():
+    used = used_variables()
+    assert {"PYLB_ABORT_AFTER", "PLB_DEBUG", "PLB_TRACE", "PYLB_DATA"} <= used
+    page = (ROOT / "docs" / "environment.md").read_text()
+    table = set(re.findall(r"`(PY?LB_[A-Z_]+)[=`]", page))
+    assert sorted(used - table) == []
 
 
 def test_what_the_readme_prints_runs(mpiexec, tmp_path):
@@ -51,3 +64,46 @@ def test_every_plot_is_in_the_table():
     page = (ROOT / "docs" / "looking.md").read_text()
     drawn = [name for name in plots.__all__ if name.islower()]
     assert [name for name in drawn if f"`{name}(" not in page] == []
+
+
+NAME = re.compile(r"(?<![\w./-])pylb(?:\.[A-Za-z]\w*)+")
+OTHER = {  # look like names of Python, and are something else
+    "pylb.loadBalanceOfIterations",  # a key of TALP's JSON
+    "pylb.partitioner",  # of capsules
+    "pylb.reduction",
+}
+
+
+def can_be_imported(name):
+    at, parts = pylb, name.split(".")
+    for k, part in enumerate(parts[1:], 2):
+        if not hasattr(at, part):
+            try:
+                importlib.import_module(".".join(parts[:k]))
+            except ImportError as error:
+                return error.name == "mpi4py"  # left out with MPI=none
+        at = getattr(at, part)
+    return True
+
+
+@to_do
+def test_every_name_that_is_written_can_be_imported():
+    unknown = []
+    for pattern in (
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/*.md",
+        "pylb/**/*.py*",
+        "csrc/**/*.[ch]",
+        "examples/*.py",
+        "benchmarks/*.py",
+        "notebooks/*.ipynb",
+        "tests/**/*.py",
+    ):
+        for path in sorted(ROOT.glob(pattern)):
+            if path.suffix != ".pyc":
+                names = set(NAME.findall(path.read_text())) - OTHER
+                unknown += [
+                    f"{path.relative_to(ROOT)}: {n}" for n in names if not can_be_imported(n)
+                ]
+    assert unknown == [], "\n".join(unknown)

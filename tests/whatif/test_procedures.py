@@ -186,10 +186,10 @@ def test_bad_input():
     with pytest.raises(UnknownKeyError, match="serve"):
         pylb.procedures(run)["server"]
     for wrong, text in [
-        ({"kind": "SEND", "peer": 7}, "names rank 7"),
-        ({"kind": "COLL", "comm": 3}, "names communicator 3"),
-        ({"kind": "COLL", "tag": 2}, "it is not member 2"),
-        ({"kind": "WAIT", "request": -1}, "request -1"),
+        ({"kind": "SEND", "peer": 7}, "peer is 7"),
+        ({"kind": "COLL", "comm": 3}, "communicator is 3"),
+        ({"kind": "COLL", "tag": 2}, "own rank in the communicator is 2"),
+        ({"kind": "WAIT", "request": -1}, "request is -1"),
     ]:
         with pytest.raises(ValueError, match=text):
             pylb.critical_path(Recording.of([[wrong]]))

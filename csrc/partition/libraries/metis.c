@@ -203,12 +203,9 @@ out:
     return ret;
 }
 
-#define TEXT(x) #x
-#define VERSION(a, b, c) TEXT(a) "." TEXT(b) "." TEXT(c)
-
 const plb_partitioner_t plb_metis = {
     .name = "METIS",
-    .version = VERSION(METIS_VER_MAJOR, METIS_VER_MINOR, METIS_VER_SUBMINOR),
+    .version = PLB_VERSION3(METIS_VER_MAJOR, METIS_VER_MINOR, METIS_VER_SUBMINOR),
     .takes = PLB_TAKES_GRAPH | PLB_TAKES_WEIGHTS,
     .run = run,
 };

@@ -10,6 +10,7 @@
 
 #include <scotch.h>
 
+#include "base/finite.h"
 #include "base/mem.h"
 #include "partition/libraries/partitioners.h"
 
@@ -86,23 +87,13 @@ static int set_strategy(SCOTCH_Strat *strategy, const plb_partition_t *in, plb_e
 
 /* ---- parts of unequal size: a complete graph of weighted processors ------------------------- */
 
-static bool equal_shares(const plb_partition_t *in)
-{
-    for (int32_t r = 1; in->share != NULL && r < in->n_parts; r++) {
-        if (in->share[r] != in->share[0]) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static int set_parts(SCOTCH_Arch *arch, const plb_partition_t *in, plb_err_t *err)
 {
     enum { TOTAL = 1 << 28 };
     int ret = PLB_OK;
     SCOTCH_Num *weight = NULL;
     double total = 0.0;
-    if (equal_shares(in)) { /* what Scotch does best */
+    if (plb_all_equal(in->share, in->n_parts)) { /* what Scotch does best */
         return SCOTCH_archCmplt(arch, in->n_parts) == 0 ? PLB_OK : failed("SCOTCH_archCmplt", err);
     }
     PLB_NEW(weight, in->n_parts);
@@ -241,12 +232,9 @@ static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
     return ret;
 }
 
-#define TEXT(x) #x
-#define VERSION(a, b, c) TEXT(a) "." TEXT(b) "." TEXT(c)
-
 const plb_partitioner_t plb_scotch = {
     .name = "Scotch",
-    .version = VERSION(SCOTCH_VERSION, SCOTCH_RELEASE, SCOTCH_PATCHLEVEL),
+    .version = PLB_VERSION3(SCOTCH_VERSION, SCOTCH_RELEASE, SCOTCH_PATCHLEVEL),
     .takes = PLB_TAKES_GRAPH | PLB_TAKES_FIXED | PLB_TAKES_OLD,
     .run = run,
 };

@@ -129,12 +129,9 @@ out:
     return ret;
 }
 
-#define TEXT(x) #x
-#define VERSION(x) TEXT(x)
-
 const plb_partitioner_t plb_zoltan = {
     .name = "Zoltan",
-    .version = VERSION(ZOLTAN_VERSION_NUMBER),
+    .version = PLB_TEXT(ZOLTAN_VERSION_NUMBER),
     .takes = PLB_TAKES_GRAPH | PLB_TAKES_HYPERGRAPH | PLB_TAKES_COORDS | PLB_TAKES_WEIGHTS |
              PLB_TAKES_FIXED | PLB_TAKES_OLD,
     .run = run,

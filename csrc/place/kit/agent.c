@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/ints.h"
 #include "base/mem.h"
 #include "base/sort.h"
 
@@ -229,21 +230,6 @@ static int tell_time(plb_agent_t *self, plb_err_t *err)
     return ret;
 }
 
-/* Which of this rank's own objects has that id. */
-static int64_t find(const plb_share_t *share, int64_t id)
-{
-    int64_t low = 0, high = share->n - 1;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (share->id[middle] < id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
 /* All objects stay if the iteration would have become longer. */
 static void decide(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all)
 {
@@ -252,7 +238,7 @@ static void decide(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const 
         self->answer[i] = self->share->rank;
     }
     for (int64_t k = 0; !longer && k < n_in; k++) {
-        self->answer[find(self->share, in[k].id)] = in[k].peer;
+        self->answer[plb_lower_bound(self->share->id, self->share->n, in[k].id)] = in[k].peer;
     }
     self->own_after = longer ? self->own_before : self->own_after;
     self->done = true;

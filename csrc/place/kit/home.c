@@ -23,10 +23,7 @@ static int list_moved(const plb_problem_t *problem, const int32_t *rank, plb_loa
             (*object)[n++] = i;
         }
     }
-    ret = plb_loads_init(out, load, n, PLB_ASCENDING, err);
-    if (ret == PLB_OK) {
-        plb_loads_sort(out, n);
-    }
+    ret = plb_loads_sorted(out, load, n, PLB_ASCENDING, err);
 out:
     plb_free(load);
     return ret;
@@ -42,8 +39,7 @@ int plb_home_return(const plb_problem_t *problem, double max, int32_t *rank, plb
     for (int64_t k = 0; ret == PLB_OK && k < moved.n; k++) {
         const int32_t i = object[moved.item[k].id], home = problem->in->rank[i];
         const double load = ranks.load[home] + moved.item[k].key;
-        const double seconds =
-            plb_ranks_background(&ranks, home) + load / plb_speed(ranks.in, home);
+        const double seconds = plb_background(ranks.in, home) + load / plb_speed(ranks.in, home);
         if (seconds <= max && plb_ranks_has_room(&ranks, home, i)) {
             plb_ranks_move(&ranks, i, home);
         }
@@ -97,8 +93,7 @@ int plb_home_greedy(const plb_problem_t *problem, double limit, int32_t *rank, d
     PLB_NEW(seconds, in->n_ranks);
     PLB_NEW(heap.item, in->n_ranks);
     for (int32_t r = 0; r < in->n_ranks; r++) {
-        seconds[r] = (in->background == NULL ? 0.0 : in->background[r]) +
-                     problem->fixed[r] / plb_speed(in, r);
+        seconds[r] = plb_problem_fixed_seconds(problem, r);
         heap.item[heap.n++] = (plb_item_t){seconds[r], r};
     }
     plb_heap_build(&heap);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/finite.h"
 #include "base/mem.h"
 #include "partition/scale.h"
 #include "place/kit/refine.h"
@@ -33,17 +34,16 @@ static void fill_shares(plb_parts_t *self, double movable)
         double work = movable, speed = 0.0;
         total = 0.0;
         for (int32_t r = 0; r < in->n_ranks; r++) {
-            const double b = in->background == NULL ? 0.0 : in->background[r];
             if (self->share[r] > 0.0) {
-                work += self->problem.fixed[r] + b * plb_speed(in, r);
+                work += self->problem.fixed[r] + plb_background(in, r) * plb_speed(in, r);
                 speed += plb_speed(in, r);
             }
         }
         const double average = work / speed;
         changed = false;
         for (int32_t r = 0; r < in->n_ranks; r++) {
-            const double b = in->background == NULL ? 0.0 : in->background[r];
-            const double room = (average - b) * plb_speed(in, r) - self->problem.fixed[r];
+            const double seconds = average - plb_background(in, r);
+            const double room = seconds * plb_speed(in, r) - self->problem.fixed[r];
             if (self->share[r] > 0.0) {
                 changed = changed || room <= 0.0;
                 self->share[r] = fmax(room, 0.0);
@@ -55,16 +55,6 @@ static void fill_shares(plb_parts_t *self, double movable)
     for (int32_t r = 0; !(total > 0.0) && r < in->n_ranks; r++) {
         self->share[r] = 1.0; /* loads too small to matter, or none */
     }
-}
-
-static bool all_equal(const double *share, int32_t n)
-{
-    for (int32_t r = 1; r < n; r++) {
-        if (share[r] != share[0]) {
-            return false;
-        }
-    }
-    return true;
 }
 
 static int fill_weights(plb_parts_t *self, double *movable, plb_err_t *err)
@@ -137,7 +127,7 @@ int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed
     ret = fill_weights(self, &movable, err);
     if (ret == PLB_OK) {
         fill_shares(self, movable);
-        self->question.share = all_equal(self->share, in->n_ranks) ? NULL : self->share;
+        self->question.share = plb_all_equal(self->share, in->n_ranks) ? NULL : self->share;
     }
 out:
     if (ret != PLB_OK) {
@@ -232,11 +222,6 @@ out:
 
 /* ---- the question --------------------------------------------------------------------------- */
 
-static int tick(const plb_opts_t *opts)
-{
-    return opts->tick == NULL ? PLB_OK : opts->tick(opts->tick_arg);
-}
-
 int plb_parts_ask(const plb_parts_t *self, const char *library, const plb_opts_t *opts,
                   int32_t *part, plb_err_t *err)
 {
@@ -244,9 +229,9 @@ int plb_parts_ask(const plb_parts_t *self, const char *library, const plb_opts_t
     if (with == NULL) {
         return PLB_FAIL(err, PLB_ERR_MISSING, "%s has not been loaded", library);
     }
-    int ret = tick(opts);
+    int ret = plb_tick(opts);
     ret = ret == PLB_OK ? plb_partition_run(with, &self->question, part, err) : ret;
-    return ret == PLB_OK ? tick(opts) : ret;
+    return ret == PLB_OK ? plb_tick(opts) : ret;
 }
 
 /* ---- the placement -------------------------------------------------------------------------- */

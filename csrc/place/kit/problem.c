@@ -26,14 +26,14 @@ static void split(plb_problem_t *self)
     }
 }
 
-static int check_fixed(const plb_problem_t *self, plb_err_t *err)
+int plb_problem_check_left(const plb_snapshot_t *in, const int64_t *left, plb_err_t *err)
 {
-    for (int32_t r = 0; r < self->in->n_ranks; r++) {
-        if (self->room[r] < 0) {
+    for (int32_t r = 0; left != NULL && r < in->n_ranks; r++) {
+        if (left[r] < 0) {
             return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
                             "rank %d: the objects that may not migrate take %lld bytes more than "
                             "its memory_limit of %lld",
-                            r, (long long)-self->room[r], (long long)self->in->memory_limit[r]);
+                            r, (long long)-left[r], (long long)in->memory_limit[r]);
         }
     }
     return PLB_OK;
@@ -100,7 +100,7 @@ int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *e
         split(self);
     }
     if (self->room != NULL) {
-        ret = check_fixed(self, err);
+        ret = plb_problem_check_left(in, self->room, err);
         ret = ret == PLB_OK ? check_movable(self, err) : ret;
     }
 out:
@@ -157,8 +157,7 @@ static int by_memory(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err
     for (int64_t k = 0; k < self->n; k++) {
         memory[k] = (double)self->in->memory[plb_problem_object(self, k)];
     }
-    PLB_TRY(plb_loads_init(out, memory, self->n, PLB_DESCENDING, err));
-    plb_loads_sort(out, self->n);
+    PLB_TRY(plb_loads_sorted(out, memory, self->n, PLB_DESCENDING, err));
     for (int64_t k = 0; k < self->n; k++) {
         out->item[k].id = plb_problem_object(self, out->item[k].id);
     }
@@ -305,8 +304,8 @@ int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t 
             last = rank[back];
             bins_set(&bins, last, bins.most[bins.size + last] + memory[back]);
         }
-        if (step % TICK == TICK - 1 && opts->tick != NULL) {
-            ret = opts->tick(opts->tick_arg);
+        if (step % TICK == TICK - 1) {
+            ret = plb_tick(opts);
         }
     }
     plb_loads_free(&order);

@@ -23,10 +23,20 @@ typedef struct plb_problem {
 int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *err);
 void plb_problem_free(plb_problem_t *self);
 
+/** PLB_ERR_INFEASIBLE where the objects that may not migrate leave a rank less than 0 of left[p]
+ *  bytes (NULL: no limits). */
+int plb_problem_check_left(const plb_snapshot_t *in, const int64_t *left, plb_err_t *err);
+
 /** The i-th object that may migrate. */
 static inline int32_t plb_problem_object(const plb_problem_t *self, int64_t i)
 {
     return self->object == NULL ? (int32_t)i : self->object[i];
+}
+
+/** When rank r would end with the objects alone that may not migrate. */
+static inline double plb_problem_fixed_seconds(const plb_problem_t *self, int32_t r)
+{
+    return plb_background(self->in, r) + self->fixed[r] / plb_speed(self->in, r);
 }
 
 /** Are the ranks of one speed, with the same background, and all objects free to go to any? */

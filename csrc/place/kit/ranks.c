@@ -74,7 +74,7 @@ double plb_ranks_average(const plb_ranks_t *self)
 {
     double work = 0.0, speed = 0.0;
     for (int32_t r = 0; r < self->in->n_ranks; r++) {
-        work += self->load[r] + plb_ranks_background(self, r) * plb_speed(self->in, r);
+        work += self->load[r] + plb_background(self->in, r) * plb_speed(self->in, r);
         speed += plb_speed(self->in, r);
     }
     return work / speed;
@@ -84,7 +84,7 @@ void plb_ranks_allow(plb_ranks_t *self, double limit)
 {
     self->limit = limit;
     for (int32_t r = 0; r < self->in->n_ranks; r++) {
-        self->allowed[r] = (limit - plb_ranks_background(self, r)) * plb_speed(self->in, r);
+        self->allowed[r] = (limit - plb_background(self->in, r)) * plb_speed(self->in, r);
     }
 }
 

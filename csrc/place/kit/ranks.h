@@ -42,14 +42,9 @@ void plb_ranks_move(plb_ranks_t *self, int32_t i, int32_t to);
 /** The same where its load and rank are known: nothing waits for memory. */
 void plb_ranks_move_known(plb_ranks_t *self, int32_t i, double load, int32_t from, int32_t to);
 
-static inline double plb_ranks_background(const plb_ranks_t *self, int32_t r)
-{
-    return self->in->background == NULL ? 0.0 : self->in->background[r];
-}
-
 static inline double plb_ranks_seconds(const plb_ranks_t *self, int32_t r)
 {
-    return plb_ranks_background(self, r) + self->load[r] / plb_speed(self->in, r);
+    return plb_background(self->in, r) + self->load[r] / plb_speed(self->in, r);
 }
 
 static inline double plb_ranks_gap(const plb_ranks_t *self, int32_t r)

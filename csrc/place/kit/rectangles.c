@@ -102,8 +102,7 @@ int plb_rectangles_columns(const double *share, int32_t p, double rows, double c
     PLB_NEW(cost, (int64_t)p + 1);
     PLB_NEW(from, (int64_t)p + 1);
     PLB_NEW0(of, p);
-    PLB_TRY(plb_loads_init(&order, share, p, PLB_DESCENDING, err));
-    plb_loads_sort(&order, p);
+    PLB_TRY(plb_loads_sorted(&order, share, p, PLB_DESCENDING, err));
     above[0] = 0.0;
     for (; n < p && share[order.item[n].id] > 0.0; n++) { /* who has no share is in column 0 */
         above[n + 1] = above[n] + share[order.item[n].id];

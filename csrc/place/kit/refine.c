@@ -254,8 +254,8 @@ static int move_all(refiner_t *self, bool swaps, const plb_opts_t *opts, plb_err
         if (!done) {
             break;
         }
-        if (step % TICK == 0 && opts->tick != NULL) {
-            ret = opts->tick(opts->tick_arg);
+        if (step % TICK == 0) {
+            ret = plb_tick(opts);
         }
     }
     return ret;

@@ -263,8 +263,8 @@ static int shed(mover_t *self, int32_t donor, const plb_opts_t *opts)
         } else {
             tell_friends(self, i, donor);
         }
-        if (step % TICK == 0 && opts->tick != NULL) {
-            ret = opts->tick(opts->tick_arg);
+        if (step % TICK == 0) {
+            ret = plb_tick(opts);
         }
     }
     if (gap(self, donor) > 0.0) {
@@ -287,8 +287,8 @@ static int shed_all(mover_t *self, const plb_opts_t *opts)
         if (self->limit > before) {
             sort_receivers(self);
         }
-        if (ret == PLB_OK && step % TICK == 0 && opts->tick != NULL) {
-            ret = opts->tick(opts->tick_arg);
+        if (ret == PLB_OK && step % TICK == 0) {
+            ret = plb_tick(opts);
         }
     }
     return ret;

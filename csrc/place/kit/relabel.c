@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/csr.h"
 #include "base/mem.h"
 #include "base/sort.h"
 
@@ -13,50 +14,34 @@ typedef struct overlap {
     double *common;       /* [n] */
 } overlap_t;
 
-/* Items by rank: those of rank r are item[start[r]] ... item[start[r + 1] - 1]. */
-static void by_rank(int64_t n, const int32_t *now, int32_t p, int64_t *start, int32_t *item)
-{
-    memset(start, 0, ((size_t)p + 1) * sizeof *start);
-    for (int64_t i = 0; i < n; i++) {
-        start[now[i]]++;
-    }
-    for (int32_t r = 0; r < p; r++) { /* ends, from which each rank is filled down */
-        start[r + 1] += start[r];
-    }
-    for (int64_t i = n; i-- > 0;) {
-        item[--start[now[i]]] = (int32_t)i;
-    }
-}
-
 static int find_overlap(int64_t n, const int32_t *now, const int32_t *part, const double *counts,
                         int32_t p, overlap_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
-    int64_t *start = NULL, *at = NULL;
-    int32_t *item = NULL;
-    PLB_NEW(start, (int64_t)p + 1);
+    int64_t *at = NULL;
+    plb_groups_t on = {0}; /* items by rank */
     PLB_NEW(at, p);
-    PLB_NEW(item, n);
+    PLB_TRY(plb_groups_init(&on, now, n, p, err));
     PLB_NEW(out->rank, n);
     PLB_NEW(out->part, n);
     PLB_NEW(out->common, n);
-    by_rank(n, now, p, start, item);
     memset(at, -1, (size_t)p * sizeof *at); /* -1, or where the pair stands */
     for (int32_t r = 0; r < p; r++) {
         const int64_t first = out->n;
-        for (int64_t k = start[r]; k < start[r + 1]; k++) {
-            const int32_t to = part[item[k]];
+        for (int64_t k = on.start[r]; k < on.start[r + 1]; k++) {
+            const int32_t to = part[on.item[k]];
             if (at[to] < first) {
                 at[to] = out->n++;
                 out->rank[at[to]] = r;
                 out->part[at[to]] = to;
                 out->common[at[to]] = 0.0;
             }
-            out->common[at[to]] += counts == NULL ? 1.0 : counts[item[k]];
+            out->common[at[to]] += counts == NULL ? 1.0 : counts[on.item[k]];
         }
     }
 out:
-    PLB_FREE(start, at, item);
+    plb_groups_free(&on);
+    plb_free(at);
     return ret;
 }
 
@@ -70,11 +55,10 @@ static int match(const overlap_t *overlap, const double *kind, uint8_t *taken, i
                  plb_err_t *err)
 {
     plb_loads_t order = {0};
-    const int ret = plb_loads_init(&order, overlap->common, overlap->n, PLB_DESCENDING, err);
+    const int ret = plb_loads_sorted(&order, overlap->common, overlap->n, PLB_DESCENDING, err);
     if (ret != PLB_OK) {
         return ret;
     }
-    plb_loads_sort(&order, order.n);
     for (int64_t k = 0; k < order.n; k++) {
         const int32_t pair = order.item[k].id;
         const int32_t part = overlap->part[pair], rank = overlap->rank[pair];
@@ -109,12 +93,8 @@ static int match_the_rest(int32_t p, const double *kind, const uint8_t *taken, i
             rank[m++] = r;
         }
     }
-    if ((ret = plb_loads_init(&parts, of_part, n, PLB_ASCENDING, err)) ||
-        (ret = plb_loads_init(&ranks, of_rank, n, PLB_ASCENDING, err))) {
-        goto out;
-    }
-    plb_loads_sort(&parts, n);
-    plb_loads_sort(&ranks, n);
+    PLB_TRY(plb_loads_sorted(&parts, of_part, n, PLB_ASCENDING, err));
+    PLB_TRY(plb_loads_sorted(&ranks, of_rank, n, PLB_ASCENDING, err));
     for (int32_t k = 0; k < n; k++) {
         name[part[parts.item[k].id]] = rank[ranks.item[k].id];
     }

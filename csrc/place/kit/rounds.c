@@ -2,53 +2,21 @@
 
 #include <string.h>
 
+#include "base/csr.h"
 #include "base/exact.h"
 #include "base/mem.h"
 #include "base/parallel.h"
 
 /* ---- a snapshot by rank --------------------------------------------------------------------- */
 
-/* What belongs together in groups: item[start[g] ... start[g + 1] - 1] are those of group g,
- * ascending. */
-typedef struct groups {
-    int64_t *start;
-    int32_t *item;
-} groups_t;
-
-/* By group[n] in 0 ... n_groups - 1. */
-static int groups_init(groups_t *self, const int32_t *group, int64_t n, int32_t n_groups,
-                       plb_err_t *err)
-{
-    int ret = PLB_OK;
-    PLB_NEW0(self->start, n_groups + 2);
-    PLB_NEW(self->item, n);
-    for (int64_t i = 0; i < n; i++) {
-        self->start[group[i] + 2]++;
-    }
-    for (int32_t g = 0; g < n_groups; g++) {
-        self->start[g + 2] += self->start[g + 1];
-    }
-    for (int64_t i = 0; i < n; i++) { /* start[g + 1] moves from the begin of g to its end */
-        self->item[self->start[group[i] + 1]++] = (int32_t)i;
-    }
-out:
-    return ret;
-}
-
-static void groups_free(groups_t *self)
-{
-    PLB_FREE(self->start, self->item);
-}
-
 typedef struct shares {
-    plb_share_t *share; /* [p] */
-    groups_t objects, ranks;
+    plb_share_t *share;                 /* [p] */
+    plb_groups_t objects, ranks, edges; /* by rank; by node; by the sender's rank */
     int64_t *id;
     double *load;
     int64_t *memory;
     uint8_t *migratable;
     int32_t *place; /* [n] of each object in its share */
-    int64_t *edge_start;
     int32_t *edge_object, *edge_peer_rank;
     int64_t *edge_peer_id;
     double *edge_bytes;
@@ -57,16 +25,17 @@ typedef struct shares {
 static void shares_free(shares_t *self)
 {
     plb_free(self->share);
-    groups_free(&self->objects);
-    groups_free(&self->ranks);
-    PLB_FREE(self->id, self->load, self->memory, self->migratable, self->place, self->edge_start,
-             self->edge_object, self->edge_peer_rank, self->edge_peer_id, self->edge_bytes);
+    plb_groups_free(&self->objects);
+    plb_groups_free(&self->ranks);
+    plb_groups_free(&self->edges);
+    PLB_FREE(self->id, self->load, self->memory, self->migratable, self->place, self->edge_object,
+             self->edge_peer_rank, self->edge_peer_id, self->edge_bytes);
 }
 
 static int share_objects(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
 {
     const int64_t n = in->n_objects;
-    int ret = groups_init(&self->objects, in->rank, n, in->n_ranks, err);
+    int ret = plb_groups_init(&self->objects, in->rank, n, in->n_ranks, err);
     if (ret != PLB_OK) {
         goto out;
     }
@@ -100,44 +69,44 @@ static int share_edges(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int64_t m = in->n_edges;
-    PLB_NEW0(self->edge_start, in->n_ranks + 2);
+    int32_t *sender = NULL;
+    PLB_NEW(sender, m);
     PLB_NEW(self->edge_object, m);
     PLB_NEW(self->edge_peer_id, m);
     PLB_NEW(self->edge_peer_rank, m);
     PLB_NEW(self->edge_bytes, m);
     for (int64_t e = 0; e < m; e++) {
-        self->edge_start[in->rank[in->edge_src[e]] + 2]++;
+        sender[e] = in->rank[in->edge_src[e]];
     }
-    for (int32_t r = 0; r < in->n_ranks; r++) {
-        self->edge_start[r + 2] += self->edge_start[r + 1];
-    }
-    for (int64_t e = 0; e < m; e++) {
-        const int64_t at = self->edge_start[in->rank[in->edge_src[e]] + 1]++;
+    PLB_TRY(plb_groups_init(&self->edges, sender, m, in->n_ranks, err));
+    for (int64_t at = 0; at < m; at++) {
+        const int32_t e = self->edges.item[at];
         self->edge_object[at] = self->place[in->edge_src[e]];
         self->edge_peer_id[at] = in->edge_dst[e];
         self->edge_peer_rank[at] = in->rank[in->edge_dst[e]];
         self->edge_bytes[at] = in->edge_bytes[e];
     }
 out:
+    plb_free(sender);
     return ret;
 }
 
 /* The share of rank r, of what is there already. */
 static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, int32_t r)
 {
-    const int64_t begin = self->objects.start[r], edge = self->edge_start[r];
+    const int64_t begin = self->objects.start[r], edge = self->edges.start[r];
     plb_share_t out = {
         .rank = r,
         .n_ranks = in->n_ranks,
         .speed = plb_speed(in, r),
-        .background = in->background == NULL ? 0.0 : in->background[r],
+        .background = plb_background(in, r),
         .memory_limit = in->memory_limit == NULL || in->memory == NULL ? -1 : in->memory_limit[r],
         .n = self->objects.start[r + 1] - begin,
         .id = self->id + begin,
         .load = self->load + begin,
         .memory = self->memory == NULL ? NULL : self->memory + begin,
         .migratable = self->migratable == NULL ? NULL : self->migratable + begin,
-        .n_edges = self->edge_start[r + 1] - edge,
+        .n_edges = self->edges.start[r + 1] - edge,
         .edge_object = self->edge_object + edge,
         .edge_peer_id = self->edge_peer_id + edge,
         .edge_peer_rank = self->edge_peer_rank + edge,
@@ -160,7 +129,7 @@ static int shares_init(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
         nodes = in->node[r] >= nodes ? in->node[r] + 1 : nodes;
     }
     if (ret == PLB_OK && in->node != NULL) {
-        ret = groups_init(&self->ranks, in->node, in->n_ranks, nodes, err);
+        ret = plb_groups_init(&self->ranks, in->node, in->n_ranks, nodes, err);
     }
     if (ret != PLB_OK) {
         return ret;
@@ -333,8 +302,8 @@ static int run_all(driver_t *self, const plb_opts_t *opts, plb_traffic_t *traffi
         }
         merge_tallies(self);
         ret = carry(self, err);
-        if (ret == PLB_OK && opts->tick != NULL) {
-            ret = opts->tick(opts->tick_arg);
+        if (ret == PLB_OK) {
+            ret = plb_tick(opts);
         }
         if (ret != PLB_OK) {
             return ret;

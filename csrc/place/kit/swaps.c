@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "place/kit/affinity.h"
+#include "place/kit/members.h"
 
 enum { ROOMY = 8, MOST_NEAR = 20, BLOCK = 128, NOBODY = -1 };
 
@@ -18,10 +19,10 @@ typedef struct swaps {
     double *comm; /* [p] or NULL */
     double limit, work;
     plb_affinity_t affinity;
-    int32_t *head, *next, *prev; /* objects of each rank that may migrate */
-    double *talk;                /* [n_objects] with the object at hand */
-    int32_t *near;               /* [p] ranks to look at */
-    int32_t *stamp;              /* [p] the step in which a rank came into `near` */
+    plb_members_t on; /* objects of each rank that may migrate */
+    double *talk;     /* [n_objects] with the object at hand */
+    int32_t *near;    /* [p] ranks to look at */
+    int32_t *stamp;   /* [p] the step in which a rank came into `near` */
     int32_t n_near;
 } swaps_t;
 
@@ -39,28 +40,6 @@ typedef struct step {
 static double seconds(const swaps_t *self, int32_t r)
 {
     return plb_ranks_seconds(self->ranks, r) + (self->comm == NULL ? 0.0 : self->comm[r]);
-}
-
-static void enter(swaps_t *self, int32_t i, int32_t r)
-{
-    self->prev[i] = NOBODY;
-    self->next[i] = self->head[r];
-    if (self->head[r] != NOBODY) {
-        self->prev[self->head[r]] = i;
-    }
-    self->head[r] = i;
-}
-
-static void leave(swaps_t *self, int32_t i, int32_t r)
-{
-    if (self->prev[i] == NOBODY) {
-        self->head[r] = self->next[i];
-    } else {
-        self->next[self->prev[i]] = self->next[i];
-    }
-    if (self->next[i] != NOBODY) {
-        self->prev[self->next[i]] = self->prev[i];
-    }
 }
 
 static view_t view_of(swaps_t *self, int32_t i, int32_t own, int32_t other)
@@ -160,12 +139,12 @@ static int32_t look_at_block(swaps_t *self, int32_t i, int32_t from, int32_t to,
     int32_t id[BLOCK], n = 0;
     const view_t nothing = {0};
     const pair_t ranks = pair_of(self, from, to);
-    for (; i != NOBODY && n < BLOCK; i = self->next[i]) {
+    for (; i != NOBODY && n < BLOCK; i = self->on.next[i]) {
         id[n] = i;
         x[n] = view_of(self, i, from, to);
         consider(self, &ranks, (step_t){i, NOBODY, from, to, 0.0, 0.0}, &x[n++], &nothing, best);
     }
-    for (int32_t j = self->head[to]; j != NOBODY && self->work > 0.0; j = self->next[j]) {
+    for (int32_t j = self->on.head[to]; j != NOBODY && self->work > 0.0; j = self->on.next[j]) {
         const view_t y = view_of(self, j, to, from);
         set_talk(self, j, true);
         for (int32_t k = 0; k < n; k++) {
@@ -179,7 +158,7 @@ static int32_t look_at_block(swaps_t *self, int32_t i, int32_t from, int32_t to,
 
 static void look_at_pair_of_ranks(swaps_t *self, int32_t from, int32_t to, step_t *best)
 {
-    for (int32_t i = self->head[from]; i != NOBODY && self->work > 0.0;) {
+    for (int32_t i = self->on.head[from]; i != NOBODY && self->work > 0.0;) {
         i = look_at_block(self, i, from, to, best);
     }
 }
@@ -218,7 +197,7 @@ static void find_near(swaps_t *self, int32_t r, int32_t stamp)
     for (int32_t k = 0; k < n; k++) {
         add_near(self, roomy[k], stamp);
     }
-    for (int32_t i = self->head[r]; i != NOBODY; i = self->next[i]) {
+    for (int32_t i = self->on.head[r]; i != NOBODY; i = self->on.next[i]) {
         for (int64_t k = a->start[i]; k < a->start[i + 1]; k++) {
             add_near(self, self->ranks->rank[a->other[k]], stamp);
         }
@@ -254,13 +233,13 @@ static void make(swaps_t *self, const step_t *s)
         self->comm[s->from] += from;
         self->comm[s->to] += to;
     }
-    leave(self, s->i, s->from);
+    plb_members_leave(&self->on, s->i, s->from);
     plb_ranks_move(self->ranks, s->i, s->to);
-    enter(self, s->i, s->to);
+    plb_members_enter(&self->on, s->i, s->to);
     if (s->j != NOBODY) {
-        leave(self, s->j, s->to);
+        plb_members_leave(&self->on, s->j, s->to);
         plb_ranks_move(self->ranks, s->j, s->from);
-        enter(self, s->j, s->from);
+        plb_members_enter(&self->on, s->j, s->from);
     }
 }
 
@@ -281,7 +260,7 @@ static int all_steps(swaps_t *self, const plb_opts_t *opts)
             break;
         }
         make(self, &best);
-        ret = opts->tick == NULL ? PLB_OK : opts->tick(opts->tick_arg);
+        ret = plb_tick(opts);
     }
     return ret;
 }
@@ -300,22 +279,20 @@ int plb_swaps(plb_ranks_t *ranks, double *comm, double alpha, double beta, doubl
     PLB_NEW(all, p);
     memset(all, 1, (size_t)p);
     PLB_TRY(plb_affinity_init(&self.affinity, in, ranks->rank, all, alpha, beta, err));
-    PLB_NEW(self.head, p);
-    PLB_NEW(self.next, n);
-    PLB_NEW(self.prev, n);
+    PLB_TRY(plb_members_init(&self.on, in->n_ranks, n, err));
     PLB_NEW0(self.talk, n);
     PLB_NEW(self.near, p);
     PLB_NEW0(self.stamp, p);
-    memset(self.head, 0xff, (size_t)p * sizeof *self.head);
     for (int64_t i = n - 1; i >= 0; i--) {
         if (plb_may_migrate(in, i)) {
-            enter(&self, (int32_t)i, ranks->rank[i]);
+            plb_members_enter(&self.on, (int32_t)i, ranks->rank[i]);
         }
     }
     ret = all_steps(&self, opts);
 out:
     plb_free(all);
     plb_affinity_free(&self.affinity);
-    PLB_FREE(self.head, self.next, self.prev, self.talk, self.near, self.stamp);
+    plb_members_free(&self.on);
+    PLB_FREE(self.talk, self.near, self.stamp);
     return ret;
 }

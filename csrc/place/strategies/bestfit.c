@@ -391,8 +391,8 @@ static int transfer_all(fitter_t *self, const plb_opts_t *opts, plb_err_t *err)
     int ret = PLB_OK;
     for (int64_t step = 1; ret == PLB_OK && self->donor.n > 0 && self->receiver.n > 0; step++) {
         ret = serve(self, err);
-        if (ret == PLB_OK && step % TICK == 0 && opts->tick != NULL) {
-            ret = opts->tick(opts->tick_arg);
+        if (ret == PLB_OK && step % TICK == 0) {
+            ret = plb_tick(opts);
         }
     }
     return ret;
@@ -426,7 +426,7 @@ static double total_excess(const plb_ranks_t *ranks)
  * such loads can make. */
 static double average_of(const plb_ranks_t *ranks, double grain)
 {
-    const double average = plb_ranks_average(ranks), background = plb_ranks_background(ranks, 0);
+    const double average = plb_ranks_average(ranks), background = plb_background(ranks->in, 0);
     const double step = grain / plb_speed(ranks->in, 0);
     return grain > 0.0 ? background + step * ceil((average - background) / step * (1.0 - ROUNDING))
                        : average;
@@ -439,7 +439,7 @@ static double lower_bound(const plb_ranks_t *ranks, double grain)
     double floor_most = 0.0, heaviest = INFINITY;
     for (int32_t r = 0; r < ranks->in->n_ranks; r++) {
         const double speed = plb_speed(ranks->in, r);
-        const double least = plb_ranks_background(ranks, r) + ranks->problem->fixed[r] / speed;
+        const double least = plb_background(ranks->in, r) + ranks->problem->fixed[r] / speed;
         floor_most = least > floor_most ? least : floor_most;
         heaviest = fmin(heaviest, least + ranks->heaviest / speed);
     }

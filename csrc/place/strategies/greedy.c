@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "base/finite.h"
 #include "base/heap.h"
 #include "base/mem.h"
 #include "base/sort.h"
@@ -69,9 +70,8 @@ static int make_classes(fleet_t *self, plb_err_t *err)
         self->n_classes = 1;
         return PLB_OK;
     }
-    ret = plb_loads_init(&order, self->in->speed, p, PLB_ASCENDING, err);
+    ret = plb_loads_sorted(&order, self->in->speed, p, PLB_ASCENDING, err);
     if (ret == PLB_OK) {
-        plb_loads_sort(&order, p);
         number_classes(self, order.item);
     }
     plb_loads_free(&order);
@@ -100,9 +100,8 @@ static int fleet_init(fleet_t *self, const plb_problem_t *problem, plb_err_t *er
         self->heap[c].item = self->item + start;
     }
     for (int32_t r = 0; r < p; r++) {
-        const double background = in->background == NULL ? 0.0 : in->background[r];
         plb_heap_t *heap = &self->heap[self->class_of[r]];
-        heap->item[heap->n++] = (plb_item_t){background + problem->fixed[r] / plb_speed(in, r), r};
+        heap->item[heap->n++] = (plb_item_t){plb_problem_fixed_seconds(problem, r), r};
     }
     for (int c = 0; c < self->n_classes; c++) {
         plb_heap_build(&self->heap[c]);
@@ -177,8 +176,8 @@ static int place_one_by_one(const plb_problem_t *problem, plb_loads_t *loads, in
             self.room[rank[i]] -= self.in->memory[i];
             come_back(&self, problem->least);
         }
-        if (k % TICK == TICK - 1 && opts->tick != NULL) {
-            ret = opts->tick(opts->tick_arg);
+        if (k % TICK == TICK - 1) {
+            ret = plb_tick(opts);
         }
     }
     fleet_free(&self);
@@ -256,8 +255,7 @@ static int line_init(line_t *self, const plb_problem_t *problem, plb_err_t *err)
     PLB_NEW(self->spare, self->p);
     PLB_NEW(self->bin, PLB_SORT_BINS(self->p));
     for (int32_t r = 0; r < self->p; r++) {
-        const double background = in->background == NULL ? 0.0 : in->background[r];
-        const double key = background + problem->fixed[r] / plb_speed(in, r);
+        const double key = plb_problem_fixed_seconds(problem, r);
         self->rank[r] = (plb_item_t){key, r};
         low = key < low ? key : low;
         high = key > high ? key : high;
@@ -288,23 +286,13 @@ static int place_in_rounds(const plb_problem_t *problem, plb_loads_t *loads, int
         const int32_t k = hand_out(&line, loads->item + done, loads->n - done, problem, rank);
         line_up(&line, k);
         done += k;
-        if (done >= next_tick && opts->tick != NULL) {
-            ret = opts->tick(opts->tick_arg);
+        if (done >= next_tick) {
+            ret = plb_tick(opts);
             next_tick = done + TICK;
         }
     }
     PLB_FREE(line.rank, line.spare, line.bin);
     return ret;
-}
-
-static bool one_speed(const plb_snapshot_t *in)
-{
-    for (int32_t r = 1; in->speed != NULL && r < in->n_ranks; r++) {
-        if (in->speed[r] != in->speed[0]) {
-            return false;
-        }
-    }
-    return true;
 }
 
 /* ---- the strategy --------------------------------------------------------------------------- */
@@ -323,7 +311,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
         memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     }
     ret = plb_problem_by_load(&problem, &loads, err);
-    if (ret == PLB_OK && problem.room == NULL && one_speed(in)) {
+    if (ret == PLB_OK && problem.room == NULL && plb_all_equal(in->speed, in->n_ranks)) {
         ret = place_in_rounds(&problem, &loads, out, opts, err);
     } else if (ret == PLB_OK) {
         ret = place_one_by_one(&problem, &loads, out, opts, err);

@@ -67,8 +67,7 @@ out:
 
 static double background_of(const quota_t *self, int32_t r)
 {
-    const double *background = self->problem->in->background;
-    return background == NULL ? 0.0 : background[r] / self->unit;
+    return plb_background(self->problem->in, r) / self->unit;
 }
 
 /* From the sums of the loads to time per object. */
@@ -86,7 +85,7 @@ static void weigh(quota_t *self)
         const double load = self->weight[r] > 0.0 ? self->weight[r] / (double)n : mean;
         self->weight[r] = load / plb_speed(in, r);
         self->unit = fmax(self->unit, self->weight[r]);
-        self->unit = fmax(self->unit, in->background == NULL ? 0.0 : in->background[r]);
+        self->unit = fmax(self->unit, plb_background(in, r));
     }
     for (int32_t r = 0; r < self->p; r++) {
         self->weight[r] = fmax(self->weight[r] / self->unit, 1.0 / FASTEST);
@@ -133,8 +132,7 @@ static int round_off(quota_t *self, plb_err_t *err)
     for (int32_t r = 0; r < self->p; r++) {
         share[r] = (double)self->movable[r];
     }
-    PLB_TRY(plb_loads_init(&order, share, self->p, PLB_DESCENDING, err));
-    plb_loads_sort(&order, self->p);
+    PLB_TRY(plb_loads_sorted(&order, share, self->p, PLB_DESCENDING, err));
     for (int32_t k = 0; k < self->p; k++) {
         share[k] = self->share[order.item[k].id];
     }

@@ -27,8 +27,9 @@
 #include "base/cpu.h"
 #include "base/mem.h"
 #include "base/sort.h"
+#include "place/kit/members.h"
 #include "place/kit/memory.h"
-#include "place/strategy.h"
+#include "place/kit/problem.h"
 
 enum { PARAM_OVERLOAD, PARAM_PHASES };
 enum { TICK = 1 << 8, MOST_ROUNDS = 1 << 16 };
@@ -51,13 +52,13 @@ typedef struct vector {
     int32_t p, d;
     bool phases;
     double overload;
-    double *goal, *per;          /* [d] seconds, and 1 / seconds; 0 where there is no load */
-    double *pace;                /* [p] 1 / speed */
-    double *t;                   /* [d * p] component by component */
-    double *score;               /* [p] */
-    top_t *top;                  /* [d] */
-    int32_t *rank;               /* [n] */
-    int32_t *head, *next, *prev; /* objects of each rank that may migrate; -1: end */
+    double *goal, *per; /* [d] seconds, and 1 / seconds; 0 where there is no load */
+    double *pace;       /* [p] 1 / speed */
+    double *t;          /* [d * p] component by component */
+    double *score;      /* [p] */
+    top_t *top;         /* [d] */
+    int32_t *rank;      /* [n] */
+    plb_members_t on;   /* objects of each rank that may migrate */
     plb_memory_t memory;
     double work; /* left */
 } vector_t;
@@ -65,28 +66,6 @@ typedef struct vector {
 static double load(const vector_t *self, int64_t i, int32_t k)
 {
     return self->in->load[i * self->d + k];
-}
-
-static void link_to(vector_t *self, int32_t i, int32_t r)
-{
-    self->prev[i] = -1;
-    self->next[i] = self->head[r];
-    if (self->head[r] >= 0) {
-        self->prev[self->head[r]] = i;
-    }
-    self->head[r] = i;
-}
-
-static void unlink_from(vector_t *self, int32_t i, int32_t r)
-{
-    if (self->prev[i] >= 0) {
-        self->next[self->prev[i]] = self->next[i];
-    } else {
-        self->head[r] = self->next[i];
-    }
-    if (self->next[i] >= 0) {
-        self->prev[self->next[i]] = self->prev[i];
-    }
 }
 
 static void put(vector_t *self, int32_t i, int32_t r)
@@ -97,7 +76,7 @@ static void put(vector_t *self, int32_t i, int32_t r)
     }
     plb_memory_add(&self->memory, i, r);
     if (plb_may_migrate(self->in, i)) {
-        link_to(self, i, r);
+        plb_members_enter(&self->on, i, r);
     }
 }
 
@@ -108,7 +87,7 @@ static void take(vector_t *self, int32_t i)
         self->t[(int64_t)k * self->p + r] -= load(self, i, k) * self->pace[r];
     }
     plb_memory_remove(&self->memory, i, r);
-    unlink_from(self, i, r);
+    plb_members_leave(&self->on, i, r);
 }
 
 /* Empty ranks but for the background and the objects that may not migrate. */
@@ -119,8 +98,8 @@ static int start_over(vector_t *self, plb_err_t *err)
     const int ret = plb_memory_init(&self->memory, in, in->n_objects + 2 * MOST_ROUNDS, err);
     memset(self->t, 0, (size_t)self->d * (size_t)self->p * sizeof *self->t);
     for (int32_t r = 0; r < self->p; r++) {
-        self->t[r] = in->background == NULL ? 0.0 : in->background[r];
-        self->head[r] = -1;
+        self->t[r] = plb_background(in, r);
+        self->on.head[r] = -1;
     }
     for (int64_t i = 0; ret == PLB_OK && in->migratable != NULL && i < in->n_objects; i++) {
         if (!in->migratable[i]) {
@@ -139,7 +118,7 @@ static void set_goals(vector_t *self)
         self->pace[r] = 1.0 / v;
         speed += v;
         fastest = v > fastest ? v : fastest;
-        background += in->background == NULL ? 0.0 : in->background[r] * v;
+        background += plb_background(in, r) * v;
     }
     for (int32_t k = 0; k < self->d; k++) {
         double sum = k == 0 ? background : 0.0, heaviest = 0.0;
@@ -198,38 +177,13 @@ static bool fits_at_home(const vector_t *self, int64_t i)
     return plb_memory_fits(&self->memory, i, r);
 }
 
-/* All objects in descending order of size[n]. */
-static int in_order(const vector_t *self, double *size, plb_loads_t *out, plb_err_t *err)
-{
-    const int64_t n = self->in->n_objects;
-    const int ret = plb_loads_init(out, size, n, PLB_DESCENDING, err);
-    if (ret == PLB_OK) {
-        plb_loads_sort(out, n);
-    }
-    return ret;
-}
-
-static int check_fixed(const vector_t *self, plb_err_t *err)
-{
-    for (int32_t r = 0; self->memory.left != NULL && r < self->p; r++) {
-        if (self->memory.left[r] < 0) {
-            return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
-                            "rank %d: the objects that may not migrate take %lld bytes more than "
-                            "its memory_limit of %lld",
-                            r, (long long)-self->memory.left[r],
-                            (long long)self->in->memory_limit[r]);
-        }
-    }
-    return PLB_OK;
-}
-
 /* *stuck: an object that fits nowhere any more, or -1. */
 static int build(vector_t *self, const plb_loads_t *order, bool stay, int64_t *stuck,
                  plb_err_t *err)
 {
     const int64_t n = self->in->n_objects;
     int ret = start_over(self, err);
-    ret = ret == PLB_OK ? check_fixed(self, err) : ret;
+    ret = ret == PLB_OK ? plb_problem_check_left(self->in, self->memory.left, err) : ret;
     *stuck = -1;
     for (int64_t j = 0; ret == PLB_OK && j < n; j++) {
         const int32_t i = order->item[j].id;
@@ -250,8 +204,8 @@ static int build(vector_t *self, const plb_loads_t *order, bool stay, int64_t *s
                 *stuck = i;
             }
         }
-        if (j % TICK == 0 && self->opts->tick != NULL) {
-            ret = self->opts->tick(self->opts->tick_arg);
+        if (j % TICK == 0) {
+            ret = plb_tick(self->opts);
         }
     }
     return ret;
@@ -280,20 +234,21 @@ static void sizes_by_memory(const vector_t *self, double *size)
 static int construct(vector_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
+    const int64_t n = self->in->n_objects;
     int64_t stuck;
     double *size = NULL;
     plb_loads_t order = {0};
-    PLB_NEW(size, self->in->n_objects);
+    PLB_NEW(size, n);
     sizes_by_load(self, size);
-    ret = in_order(self, size, &order, err);
-    ret = ret == PLB_OK ? build(self, &order, true, &stuck, err) : ret;
-    if (ret == PLB_OK && stuck >= 0) {
+    PLB_TRY(plb_loads_sorted(&order, size, n, PLB_DESCENDING, err));
+    PLB_TRY(build(self, &order, true, &stuck, err));
+    if (stuck >= 0) {
         plb_loads_free(&order);
         sizes_by_memory(self, size);
-        ret = in_order(self, size, &order, err);
-        ret = ret == PLB_OK ? build(self, &order, false, &stuck, err) : ret;
+        PLB_TRY(plb_loads_sorted(&order, size, n, PLB_DESCENDING, err));
+        PLB_TRY(build(self, &order, false, &stuck, err));
     }
-    if (ret == PLB_OK && stuck >= 0) {
+    if (stuck >= 0) {
         const int64_t key = self->in->key == NULL ? stuck : self->in->key[stuck];
         ret = PLB_FAIL(err, PLB_ERR_INFEASIBLE,
                        "no placement found that keeps memory_limit: object %lld, with the block "
@@ -393,7 +348,7 @@ static bool exchange_fits(vector_t *self, int32_t i, int32_t a, int32_t j, int32
 /* The best move of an object of rank a, which counts in component k. */
 static void look_for_move(vector_t *self, int32_t a, int32_t k, step_t *best)
 {
-    for (int32_t i = self->head[a]; i >= 0; i = self->next[i]) {
+    for (int32_t i = self->on.head[a]; i >= 0; i = self->on.next[i]) {
         self->work -= load(self, i, k) > 0.0 ? (double)self->p * self->d : 0.0;
         for (int32_t b = 0; b < self->p && load(self, i, k) > 0.0 && self->work > 0.0; b++) {
             if (b != a) {
@@ -409,9 +364,9 @@ static void look_for_move(vector_t *self, int32_t a, int32_t k, step_t *best)
 /* The best exchange of an object of rank a for one that has less of component k. */
 static void look_for_exchange(vector_t *self, int32_t a, int32_t k, step_t *best)
 {
-    for (int32_t i = self->head[a]; i >= 0; i = self->next[i]) {
+    for (int32_t i = self->on.head[a]; i >= 0; i = self->on.next[i]) {
         for (int32_t b = 0; b < self->p && self->work > 0.0; b++) {
-            for (int32_t j = b == a ? -1 : self->head[b]; j >= 0; j = self->next[j]) {
+            for (int32_t j = b == a ? -1 : self->on.head[b]; j >= 0; j = self->on.next[j]) {
                 self->work -= self->d;
                 if (load(self, j, k) < load(self, i, k)) {
                     const step_t x = {cost_after(self, i, a, j, b), i, j, b};
@@ -455,7 +410,7 @@ static int improve(vector_t *self)
             break;
         }
         make(self, &best);
-        ret = self->opts->tick == NULL ? PLB_OK : self->opts->tick(self->opts->tick_arg);
+        ret = plb_tick(self->opts);
     }
     return ret;
 }
@@ -489,17 +444,15 @@ static int allocate(vector_t *self, plb_err_t *err)
     PLB_NEW(self->t, d * p);
     PLB_NEW(self->score, p);
     PLB_NEW(self->top, d);
-    PLB_NEW(self->head, p);
-    PLB_NEW(self->next, n);
-    PLB_NEW(self->prev, n);
+    ret = plb_members_init(&self->on, self->p, n, err);
 out:
     return ret;
 }
 
 static void vector_free(vector_t *self)
 {
-    PLB_FREE(self->goal, self->per, self->pace, self->t, self->score, self->top, self->head,
-             self->next, self->prev);
+    PLB_FREE(self->goal, self->per, self->pace, self->t, self->score, self->top);
+    plb_members_free(&self->on);
     plb_memory_free(&self->memory);
 }
 

@@ -1,7 +1,7 @@
-/* What a call and a message cost here: measured once, in some milliseconds, before the program
- * begins. */
-#include "record.h"
+#include "calibrate.h"
 
+#include <mpi.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 enum { CALLS = 200, TRIPS = 30, LARGE = 1 << 18 };

@@ -1,94 +1,14 @@
-/* Communicators: what this rank calls them, who is in them, and a name that is the same on all
- * their members without asking them. */
+#include "groups.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "record.h"
+#include "log.h"
+#include "monitor.h"
 
 static plb_table_t groups; /* by communicator */
 static plb_table_t made;   /* how many groups of the same members there were, by their name */
 static int32_t n_groups;
-
-/* --- hash table: linear probing, kept half empty --- */
-
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 33) * 0xff51afd7ed558ccdu;
-    x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53u;
-    return x ^ x >> 33;
-}
-
-static uint32_t place_of(const plb_table_t *self, uint64_t key)
-{
-    uint32_t at = (uint32_t)mix(key) & (self->room - 1);
-    while (self->value[at] != NULL && self->key[at] != key) {
-        at = (at + 1) & (self->room - 1);
-    }
-    return at;
-}
-
-void *plb_table_get(const plb_table_t *self, uint64_t key)
-{
-    return self->room == 0 ? NULL : self->value[place_of(self, key)];
-}
-
-static void grow(plb_table_t *self)
-{
-    const plb_table_t old = *self;
-    self->room = old.room ? 2 * old.room : 64;
-    self->key = malloc(self->room * sizeof *self->key);
-    self->value = calloc(self->room, sizeof *self->value);
-    if (self->key == NULL || self->value == NULL) {
-        abort(); /* as the program itself would for want of so little */
-    }
-    for (uint32_t i = 0; i < old.room; i++) {
-        if (old.value[i] != NULL) {
-            const uint32_t at = place_of(self, old.key[i]);
-            self->key[at] = old.key[i];
-            self->value[at] = old.value[i];
-        }
-    }
-    free(old.key);
-    free(old.value);
-}
-
-void plb_table_put(plb_table_t *self, uint64_t key, void *value)
-{
-    if (2 * self->n >= self->room) {
-        grow(self);
-    }
-    const uint32_t at = place_of(self, key);
-    self->n += self->value[at] == NULL;
-    self->key[at] = key;
-    self->value[at] = value;
-}
-
-void *plb_table_take(plb_table_t *self, uint64_t key)
-{
-    if (self->room == 0) {
-        return NULL;
-    }
-    uint32_t hole = place_of(self, key);
-    void *const out = self->value[hole];
-    if (out == NULL) {
-        return NULL;
-    }
-    self->n--;
-    /* Those behind move up, as far as they are not where they belong. */
-    const uint32_t mask = self->room - 1;
-    for (uint32_t i = (hole + 1) & mask; self->value[i] != NULL; i = (i + 1) & mask) {
-        const uint32_t home = (uint32_t)mix(self->key[i]) & mask;
-        if (((i - home) & mask) >= ((i - hole) & mask)) {
-            self->key[hole] = self->key[i];
-            self->value[hole] = self->value[i];
-            hole = i;
-        }
-    }
-    self->value[hole] = NULL;
-    return out;
-}
-
-/* --- groups --- */
 
 static int32_t *world_ranks(MPI_Group group, int32_t *n)
 {
@@ -121,16 +41,16 @@ static int32_t *world_ranks(MPI_Group group, int32_t *n)
  * everywhere. */
 static uint64_t name_of(const plb_group_t *self, uint64_t parent)
 {
-    uint64_t sum = mix(parent + 1);
+    uint64_t sum = plb_mix(parent + 1);
     for (int32_t i = 0; i < self->size; i++) { /* two groups of one intercommunicator: any order */
-        sum += mix(1000003u * (uint64_t)(self->n_remote ? 0 : i) + (uint64_t)self->world[i]);
+        sum += plb_mix(1000003u * (uint64_t)(self->n_remote ? 0 : i) + (uint64_t)self->world[i]);
     }
     for (int32_t i = 0; i < self->n_remote; i++) {
-        sum += mix((uint64_t)self->remote[i]);
+        sum += plb_mix((uint64_t)self->remote[i]);
     }
     const uintptr_t times = (uintptr_t)plb_table_get(&made, sum) + 1;
     plb_table_put(&made, sum, (void *)times);
-    return mix(sum + times) >> 1;
+    return plb_mix(sum + times) >> 1;
 }
 
 static void tell(const plb_group_t *self)
@@ -195,11 +115,37 @@ plb_group_t *plb_group(MPI_Comm comm)
     return self;
 }
 
-void plb_group_made(MPI_Comm comm, const plb_group_t *parent)
+static void define_made(MPI_Comm comm, const plb_group_t *parent)
 {
     if (comm != MPI_COMM_NULL) {
         plb_table_take(&groups, PLB_HANDLE(comm)); /* a handle that is used again */
         define(comm, parent ? parent->id : 1);
+    }
+}
+
+static void meet(const plb_group_t *group)
+{
+    if (group != NULL && group->n_remote == 0) {
+        plb_note((plb_op_t){.kind = PLB_OP_COLL,
+                            .what = PLB_ALLREDUCE,
+                            .bytes = 8,
+                            .tag = group->rank,
+                            .comm = group->number});
+    }
+}
+
+void plb_note_made(MPI_Comm parent, MPI_Comm fresh)
+{
+    plb_group_t *group = plb_group(parent);
+    meet(group);
+    define_made(fresh, group);
+}
+
+void plb_made_among(MPI_Comm parent, MPI_Comm fresh)
+{
+    define_made(fresh, plb_group(parent));
+    if (fresh != MPI_COMM_NULL) {
+        meet(plb_group(fresh));
     }
 }
 
@@ -217,7 +163,7 @@ plb_group_t *plb_group_own(plb_group_t *group)
         *self = *group;
         self->number = number;
         self->own = NULL;
-        self->id = name_of(self, mix(group->id + 2));
+        self->id = name_of(self, plb_mix(group->id + 2));
         tell(self);
         group->own = self;
     }

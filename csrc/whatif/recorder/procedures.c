@@ -1,11 +1,12 @@
-/* Functions of the program that are marked: by pylb.procedure in Python, by the macro of
- * pylb_procedure.h in C, or compiled with -finstrument-functions (and linked with -rdynamic) and
- * named in PYLB_PROCEDURES. */
+#include "procedures.h"
+
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "record.h"
+#include "handles.h"
+#include "log.h"
+#include "monitor.h"
 
 enum { MOST = 256, LONGEST = 252 };
 

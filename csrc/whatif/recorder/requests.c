@@ -1,19 +1,27 @@
-/* Requests: which of MPI's handles stands for which operation. */
+#include "requests.h"
+
 #include <stdlib.h>
 
-#include "record.h"
+#include "log.h"
+
+typedef struct request {
+    plb_op_t op; /* what begins it; its request is the number */
+    const plb_group_t *group;
+    bool persistent, active, cancelled;
+    struct request *next; /* of the same handle, or unused */
+} request_t;
 
 static plb_table_t requests;
-static plb_request_t *unused;
+static request_t *unused;
 static int32_t *returned; /* numbers that are free again */
 static int32_t n_returned, room_returned, n_numbers;
 
-int32_t plb_request_number(void)
+static int32_t new_number(void)
 {
     return n_returned > 0 ? returned[--n_returned] : n_numbers++;
 }
 
-void plb_request_return(int32_t number)
+static void return_number(int32_t number)
 {
     if (n_returned == room_returned) {
         room_returned = 2 * room_returned + 64;
@@ -30,14 +38,14 @@ void plb_request_made(MPI_Request request, plb_op_t op, const plb_group_t *group
     if (request == MPI_REQUEST_NULL) {
         return;
     }
-    plb_request_t *self = unused;
+    request_t *self = unused;
     if (self != NULL) {
         unused = self->next;
     } else if ((self = malloc(sizeof *self)) == NULL) {
         abort();
     }
-    op.request = plb_request_number();
-    *self = (plb_request_t){.op = op, .group = group, .persistent = persistent};
+    op.request = new_number();
+    *self = (request_t){.op = op, .group = group, .persistent = persistent};
     /* Open MPI gives all sends that are complete at once the same handle, which need not be waited
      * for: they are told apart as a chain. */
     self->next = plb_table_get(&requests, PLB_HANDLE(request));
@@ -48,12 +56,12 @@ void plb_request_made(MPI_Request request, plb_op_t op, const plb_group_t *group
     }
 }
 
-plb_request_t *plb_request_find(MPI_Request request)
+static request_t *find(MPI_Request request)
 {
     return request == MPI_REQUEST_NULL ? NULL : plb_table_get(&requests, PLB_HANDLE(request));
 }
 
-static void forget(plb_request_t *self, uint64_t handle)
+static void forget(request_t *self, uint64_t handle)
 {
     if (self->next != NULL) {
         plb_table_put(&requests, handle, self->next);
@@ -66,7 +74,7 @@ static void forget(plb_request_t *self, uint64_t handle)
 
 void plb_request_started(MPI_Request request)
 {
-    plb_request_t *self = plb_request_find(request);
+    request_t *self = find(request);
     if (self != NULL && self->persistent) {
         self->active = true;
         plb_note(self->op);
@@ -76,7 +84,7 @@ void plb_request_started(MPI_Request request)
 /* The operation goes on: its number is not used again. */
 void plb_request_freed(MPI_Request request)
 {
-    plb_request_t *self = plb_request_find(request);
+    request_t *self = find(request);
     if (self != NULL) {
         forget(self, PLB_HANDLE(request));
     }
@@ -84,7 +92,7 @@ void plb_request_freed(MPI_Request request)
 
 void plb_request_cancelled(MPI_Request request)
 {
-    plb_request_t *self = plb_request_find(request);
+    request_t *self = find(request);
     if (self != NULL) {
         self->cancelled = true;
     }
@@ -95,9 +103,9 @@ static bool is_open(const plb_op_t *op)
     return op->kind == PLB_OP_IRECV && (op->flags & (PLB_OP_ANY_SOURCE | PLB_OP_ANY_TAG));
 }
 
-void plb_request_done(uint64_t handle, const MPI_Status *status)
+static void done(uint64_t handle, const MPI_Status *status)
 {
-    plb_request_t *self = plb_table_get(&requests, handle);
+    request_t *self = plb_table_get(&requests, handle);
     if (self == NULL || !self->active) {
         return;
     }
@@ -114,7 +122,59 @@ void plb_request_done(uint64_t handle, const MPI_Status *status)
     plb_note(op);
     self->active = self->cancelled = false;
     if (!self->persistent) {
-        plb_request_return(self->op.request);
+        return_number(self->op.request);
         forget(self, handle);
     }
+}
+
+void plb_request_tested(int flag, uint64_t was, const MPI_Status *status)
+{
+    if (flag) {
+        done(was, status);
+    } else {
+        plb_polled();
+    }
+}
+
+void plb_requests_all(int flag, int n, const uint64_t *was, const MPI_Status *status)
+{
+    for (int i = 0; flag && i < n; i++) {
+        done(was[i], &status[i]);
+    }
+    if (!flag) {
+        plb_polled();
+    }
+}
+
+void plb_requests_some(int n, const int *index, int base, const uint64_t *was,
+                       const MPI_Status *status)
+{
+    for (int i = 0; i < n; i++) {
+        done(was[index[i] - base], &status[i]);
+    }
+    if (n <= 0) {
+        plb_polled();
+    }
+}
+
+void plb_requests_any(int flag, int index, const uint64_t *was, const MPI_Status *status)
+{
+    const bool one = flag && index >= 0;
+    plb_request_tested(one, one ? was[index] : 0, status);
+}
+
+int32_t plb_note_begun(plb_op_t op)
+{
+    op.request = new_number();
+    plb_note(op);
+    return op.request;
+}
+
+void plb_note_complete(int32_t number, const plb_op_t *received)
+{
+    plb_note((plb_op_t){.kind = PLB_OP_WAIT,
+                        .request = number,
+                        .peer = received ? received->peer : -1,
+                        .tag = received ? received->tag : 0});
+    return_number(number);
 }

@@ -1,163 +1,183 @@
 #include "whatif/simulator/collective.h"
 
-enum {
-    PAIRWISE_BYTES = 256, /* from here on Alltoall sends to each (Open MPI's and MPICH's choice) */
-};
+#include <string.h>
 
-static int32_t min32(int32_t a, int32_t b)
+#include "base/mem.h"
+#include "whatif/simulator/message.h"
+#include "whatif/simulator/slots.h"
+
+enum { COLLECTIVE_CONTEXT = 1 }; /* beside 0, that of messages */
+
+bool plb_collective_next(const plb_whatif_t *self, int32_t rank, plb_hop_t *out)
 {
-    return a < b ? a : b;
+    const process_t *process = &self->process[rank];
+    const plb_op_t *op = &process->op[process->at];
+    const int64_t size = self->comm_start[op->comm + 1] - self->comm_start[op->comm];
+    return plb_tree_step((plb_collective_t)op->what, op->tag, (int32_t)size, op->peer, op->bytes,
+                         process->exchange, out);
 }
 
-/* Ranks are counted from the root.  The parent of v is v without its lowest bit, the subtree of
- * child v + bit has up to `bit` ranks. */
-static bool from_root(int32_t v, int32_t size, int64_t bytes, bool personal, int32_t step,
-                      plb_hop_t *out)
+/* One step of it; *verdict NEXT: it is through. */
+int plb_collective_run(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err)
 {
-    int32_t bit = 1; /* of the parent; for the root the next power of two */
-    while (bit < size && (v & bit) == 0) {
-        bit <<= 1;
-    }
-    if (v != 0 && step-- == 0) {
-        *out = (plb_hop_t){-1, v - bit, 0};
-        return true;
-    }
-    for (bit >>= 1; bit > 0; bit >>= 1) { /* the largest subtree first */
-        if (v + bit < size && step-- == 0) {
-            *out = (plb_hop_t){v + bit, -1, personal ? bytes * min32(bit, size - v - bit) : bytes};
-            return true;
+    process_t *process = &self->process[rank];
+    const plb_op_t *op = &process->op[process->at];
+    const int32_t *member = self->comm_member + self->comm_start[op->comm];
+    plb_hop_t step;
+    int ret = PLB_OK;
+    process->exchange = process->exchange < 0 ? 0 : process->exchange;
+    while (plb_collective_next(self, rank, &step)) {
+        process->exchange++;
+        if (step.to >= 0) {
+            const envelope_t envelope = {.src = rank,
+                                         .dst = member[step.to],
+                                         .slot = -1,
+                                         .context = context_of(op) + COLLECTIVE_CONTEXT,
+                                         .bytes = step.bytes,
+                                         .op = process->at};
+            if ((ret = plb_message_send(self, &envelope, self->now, err)) != PLB_OK) {
+                return ret;
+            }
+        }
+        if (step.from >= 0) {
+            if ((ret = plb_slot_open(self, rank, OWN_SLOT, err)) != PLB_OK ||
+                (ret = plb_message_receive(self, rank, context_of(op) + COLLECTIVE_CONTEXT,
+                                           member[step.from], 0, OWN_SLOT, self->now, err)) !=
+                    PLB_OK) {
+                return ret;
+            }
+            if (plb_slot_wait(self, rank, OWN_SLOT) == WAIT) {
+                *verdict = WAIT;
+                return PLB_OK;
+            }
         }
     }
-    return false;
+    process->exchange = -1;
+    *verdict = NEXT;
+    return PLB_OK;
 }
 
-static bool to_root(int32_t v, int32_t size, int64_t bytes, bool personal, int32_t step,
-                    plb_hop_t *out)
+static double slowest(const double *matrix, int32_t n_nodes)
 {
-    int32_t bit = 1;
-    for (; bit < size && (v & bit) == 0; bit <<= 1) {
-        if (v + bit < size && step-- == 0) {
-            *out = (plb_hop_t){-1, v + bit, 0};
-            return true;
+    double out = 0.0;
+    for (int64_t i = 0; i < (int64_t)n_nodes * n_nodes; i++) {
+        out = matrix[i] > out ? matrix[i] : out;
+    }
+    return out;
+}
+
+/* Seconds of a tree over the slowest link. */
+static double tree_seconds(const plb_whatif_t *self, const plb_op_t *op, int32_t size)
+{
+    const plb_target_t *t = &self->target;
+    int32_t steps;
+    int64_t bytes;
+    plb_tree_depth((plb_collective_t)op->what, size, op->bytes, &steps, &bytes);
+    return slowest(t->alpha, t->n_nodes) * steps + slowest(t->beta, t->n_nodes) * (double)bytes;
+}
+
+static int new_icoll(plb_whatif_t *self, int32_t size, int32_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    if (self->free_icoll >= 0) {
+        *out = self->free_icoll;
+        self->free_icoll = self->icoll[*out].next;
+    } else {
+        PLB_GROW(self->icoll, self->room_icolls, self->n_icolls + 1);
+        *out = self->n_icolls++;
+        self->icoll[*out].slot = NULL;
+    }
+    icoll_t *one = &self->icoll[*out];
+    plb_free(one->slot);
+    *one = (icoll_t){.latest_rank = -1, .root_rank = -1};
+    PLB_NEW(one->slot, size);
+    memset(one->slot, -1, (size_t)size * sizeof *one->slot);
+out:
+    return ret;
+}
+
+static int find_icoll(plb_whatif_t *self, const plb_op_t *op, int32_t size, int64_t sequence,
+                      int32_t *out, plb_err_t *err)
+{
+    int32_t *head = &self->icoll_open[op->comm];
+    for (*out = *head; *out >= 0; *out = self->icoll[*out].next) {
+        if (self->icoll[*out].sequence == sequence) {
+            return PLB_OK;
         }
     }
-    if (v != 0 && step == 0) {
-        *out = (plb_hop_t){v - bit, -1, personal ? bytes * min32(bit, size - v) : bytes};
-        return true;
+    const int ret = new_icoll(self, size, out, err);
+    if (ret == PLB_OK) {
+        self->icoll[*out].sequence = sequence;
+        self->icoll[*out].next = *head;
+        *head = *out;
     }
-    return false;
+    return ret;
 }
 
-static int64_t doubling_bytes(plb_collective_t what, int32_t size, int64_t bytes, int32_t bit)
+static void close_icoll(plb_whatif_t *self, int32_t comm, int32_t which)
 {
-    switch (what) {
-    case PLB_BARRIER:
-        return 0;
-    case PLB_ALLGATHER:
-        return bytes * min32(bit, size - bit);
-    case PLB_ALLTOALL:
-        return bytes * ((size + 1) / 2);
-    default:
-        return bytes;
+    int32_t *link = &self->icoll_open[comm];
+    while (*link != which) {
+        link = &self->icoll[*link].next;
     }
+    *link = self->icoll[which].next;
+    self->icoll[which].next = self->free_icoll;
+    self->free_icoll = which;
 }
 
-/* In step k to the rank 2^k above and from the one 2^k below: after that everybody knows of 2^k+1
- * others. */
-static bool doubling(plb_collective_t what, int32_t me, int32_t size, int64_t bytes, int32_t step,
-                     plb_hop_t *out)
+/* Those that wait for the root, once it is there, or for all, once they are. */
+static void release_icoll(plb_whatif_t *self, const plb_op_t *op, icoll_t *one, int32_t size)
 {
-    if (step >= 31 || (1 << step) >= size) {
-        return false;
-    }
-    const int32_t bit = 1 << step;
-    *out = (plb_hop_t){(int32_t)(((int64_t)me + bit) % size), (me - bit + size) % size,
-                       doubling_bytes(what, size, bytes, bit)};
-    return true;
-}
-
-static bool pairwise(int32_t me, int32_t size, int64_t bytes, int32_t step, plb_hop_t *out)
-{
-    if (step >= size - 1) {
-        return false;
-    }
-    const int32_t away = step + 1;
-    *out = (plb_hop_t){(int32_t)(((int64_t)me + away) % size), (me - away + size) % size, bytes};
-    return true;
-}
-
-/* As doubling, without going round. */
-static bool scan(int32_t me, int32_t size, int64_t bytes, int32_t step, plb_hop_t *out)
-{
-    if (step >= 31 || (1 << step) >= size) {
-        return false;
-    }
-    const int32_t bit = 1 << step;
-    *out = (plb_hop_t){me < size - bit ? me + bit : -1, me >= bit ? me - bit : -1, bytes};
-    return true;
-}
-
-static bool rooted(plb_collective_t what, int32_t me, int32_t size, int32_t root, int64_t bytes,
-                   int32_t step, plb_hop_t *out)
-{
-    const int32_t v = (me - root + size) % size;
-    const bool personal = what == PLB_GATHER || what == PLB_SCATTER;
-    const bool any = what == PLB_BCAST || what == PLB_SCATTER
-                         ? from_root(v, size, bytes, personal, step, out)
-                         : to_root(v, size, bytes, personal, step, out);
-    if (any) {
-        out->to = out->to < 0 ? -1 : (int32_t)(((int64_t)out->to + root) % size);
-        out->from = out->from < 0 ? -1 : (int32_t)(((int64_t)out->from + root) % size);
-    }
-    return any;
-}
-
-bool plb_collective_step(plb_collective_t what, int32_t me, int32_t size, int32_t root,
-                         int64_t bytes, int32_t step, plb_hop_t *out)
-{
-    switch (what) {
-    case PLB_BCAST:
-    case PLB_SCATTER:
-    case PLB_GATHER:
-    case PLB_REDUCE:
-        return rooted(what, me, size, root, bytes, step, out);
-    case PLB_SCAN:
-    case PLB_EXSCAN:
-        return scan(me, size, bytes, step, out);
-    case PLB_ALLTOALL:
-        if (bytes >= PAIRWISE_BYTES) {
-            return pairwise(me, size, bytes, step, out);
+    const double tree = tree_seconds(self, op, size);
+    const int32_t *member = self->comm_member + self->comm_start[op->comm];
+    for (int32_t i = 0; i < size; i++) {
+        if (one->slot[i] < 0) {
+            continue;
         }
-        return doubling(what, me, size, bytes, step, out);
-    default:
-        return doubling(what, me, size, bytes, step, out);
+        const plb_awaits_t awaits = plb_tree_awaits((plb_collective_t)op->what, i == op->peer);
+        const bool root = awaits == PLB_AWAITS_ROOT && one->root_rank >= 0;
+        if (!root && one->entered < size) {
+            continue;
+        }
+        const double at = (root ? one->root_at : one->latest) + tree;
+        plb_slot_complete(self, member[i], one->slot[i], at > self->now ? at : self->now,
+                          root ? one->root_rank : one->latest_rank,
+                          root ? one->root_op : one->latest_op);
+        one->slot[i] = -1;
     }
 }
 
-void plb_collective_depth(plb_collective_t what, int32_t size, int64_t bytes, int32_t *steps,
-                          int64_t *total)
+int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err)
 {
-    plb_hop_t one;
-    *total = 0;
-    /* The root's own steps are as many as those of any way down; the last rank scans longest. */
-    for (*steps = 0; plb_collective_step(what, 0, size, 0, bytes, *steps, &one); ++*steps) {
-        *total += what == PLB_GATHER ? 0 : one.bytes;
+    const int64_t first = self->comm_start[op->comm];
+    const int32_t size = (int32_t)(self->comm_start[op->comm + 1] - first);
+    const int64_t sequence = self->icoll_sequence[first + op->tag]++;
+    const int32_t slot = op->request + 1;
+    int32_t which = -1;
+    int ret = plb_slot_open(self, rank, slot, err);
+    if (ret != PLB_OK || (ret = find_icoll(self, op, size, sequence, &which, err)) != PLB_OK) {
+        return ret;
     }
-    if (what == PLB_GATHER || what == PLB_REDUCE) { /* there the root receives */
-        *total = what == PLB_GATHER ? bytes * (size - 1) : bytes * *steps;
+    icoll_t *one = &self->icoll[which];
+    one->entered++;
+    one->latest = self->now;
+    one->latest_rank = rank;
+    one->latest_op = self->process[rank].at;
+    if (op->tag == op->peer) {
+        one->root_at = self->now;
+        one->root_rank = rank;
+        one->root_op = one->latest_op;
     }
-}
-
-plb_awaits_t plb_collective_awaits(plb_collective_t what, bool is_root)
-{
-    switch (what) {
-    case PLB_BCAST:
-    case PLB_SCATTER:
-        return is_root ? PLB_AWAITS_NOBODY : PLB_AWAITS_ROOT;
-    case PLB_GATHER:
-    case PLB_REDUCE:
-        return is_root ? PLB_AWAITS_ALL : PLB_AWAITS_NOBODY;
-    default:
-        return PLB_AWAITS_ALL;
+    if (plb_tree_awaits((plb_collective_t)op->what, op->tag == op->peer) == PLB_AWAITS_NOBODY) {
+        plb_slot_complete(self, rank, slot, self->now, -1, 0);
+    } else {
+        one->slot[op->tag] = slot;
     }
+    if (one->entered == size || one->root_rank >= 0) {
+        release_icoll(self, op, one, size);
+    }
+    if (one->entered == size) {
+        close_icoll(self, op->comm, which);
+    }
+    return PLB_OK;
 }

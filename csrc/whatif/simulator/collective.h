@@ -1,29 +1,16 @@
-/* Collectives as trees of messages: what a rank does in each step. */
+/* Collectives: blocking ones as trees of messages, nonblocking ones by which ranks have entered.
+ */
 #ifndef PLB_WHATIF_SIMULATOR_COLLECTIVE_H
 #define PLB_WHATIF_SIMULATOR_COLLECTIVE_H
 
-#include <stdbool.h>
+#include "whatif/simulator/state.h"
+#include "whatif/simulator/trees.h"
 
-#include "whatif/ops.h"
-
-/* First the message to `to`, then the one from `from` is waited for; -1: none. */
-typedef struct plb_hop {
-    int32_t to, from; /* ranks of the communicator */
-    int64_t bytes;    /* that are sent */
-} plb_hop_t;
-
-/** Step 0, 1, ... of rank `me` of `size`; false when it is through.  Binomial trees for one to all
- *  and all to one, recursive doubling (Bruck's for any number of ranks) for all to all, except
- *  that long personal messages go to each of few ranks in turn. */
-bool plb_collective_step(plb_collective_t what, int32_t me, int32_t size, int32_t root,
-                         int64_t bytes, int32_t step, plb_hop_t *out);
-
-/** Steps on the longest way through it, and bytes on that way: for nonblocking ones. */
-void plb_collective_depth(plb_collective_t what, int32_t size, int64_t bytes, int32_t *steps,
-                          int64_t *total);
-
-/** Whether a rank has to wait for all, for the root, or for nobody. */
-typedef enum plb_awaits { PLB_AWAITS_ALL, PLB_AWAITS_ROOT, PLB_AWAITS_NOBODY } plb_awaits_t;
-plb_awaits_t plb_collective_awaits(plb_collective_t what, bool is_root);
+/** The next step of the blocking collective that `rank` is in; false: it is through. */
+bool plb_collective_next(const plb_whatif_t *self, int32_t rank, plb_hop_t *out);
+/** Do as many steps as need no waiting; *verdict NEXT: it is through. */
+int plb_collective_run(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err);
+/** Enter a nonblocking one. */
+int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err);
 
 #endif

@@ -1,7 +1,8 @@
-"""Pictures of a run, with matplotlib: one function a picture, each returns its axes.
+"""Pictures of a run, with matplotlib: one function for each picture.
 
-Colours are those of Okabe and Ito and the map cividis, which read alike for all eyes.  Where there
-are more ranks or iterations than pixels, neighbours are drawn as one.
+Each draws on the axes `ax`, by default those of a new figure, and returns them; without matplotlib
+it raises `MissingPartError`.  Where there are more ranks or iterations than pixels, neighbours are
+drawn as one.  The colours, of Okabe and Ito and of the map cividis, are colour-blind safe.
 """
 
 from pylb.show.plots.common import BLUE, GREY, ORANGE, VERMILLION

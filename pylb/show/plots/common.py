@@ -1,7 +1,4 @@
-"""What all pictures share: axes, colours, marks, legends, checks.
-
-Colours are those of Okabe and Ito and the map cividis, which read alike for all eyes.
-"""
+"""What all pictures share: axes, colours, marks, legends, checks."""
 
 from __future__ import annotations
 
@@ -16,15 +13,17 @@ from pylb.errors import DomainError
 from pylb.model.snapshot import F64
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
+else:
+    Axes = Any
 
 BLUE, ORANGE, VERMILLION, GREY = "#0072B2", "#E69F00", "#D55E00", "#666666"
 GREEN, SKY = "#009E73", "#56B4E9"
 
 MOST_ROWS, MOST_COLUMNS = 250, 1000  # of a heat map: about what a figure has pixels for
-MOST_LINES = 12  # balancings marked by a line across the picture, not by a mark above it alone
+MOST_LINES = 12  # up to so many LB steps are marked by a line across the picture
 MOST_BARS = 40  # ranks drawn as bars
-POWERS = [2.0**k for k in range(-3, 40)]  # of two: ticks of a logarithmic scale
+POWERS = [2.0**k for k in range(-3, 40)]  # ticks of a logarithmic scale
 
 
 def axes(ax: Axes | None) -> Any:
@@ -38,7 +37,7 @@ def axes(ax: Axes | None) -> Any:
 
 
 def checked(name: str, values: ArrayLike, ndim: int) -> F64:
-    """An array of floats with so many axes, none of them empty."""
+    """Check that the values are an array of floats with `ndim` axes, none of them empty."""
     out = np.asarray(values, dtype=np.float64)
     if out.ndim != ndim or out.size == 0:
         raise DomainError(f"{name} has shape {out.shape}: expected {ndim} axes, none of them empty")
@@ -46,7 +45,7 @@ def checked(name: str, values: ArrayLike, ndim: int) -> F64:
 
 
 def pair(**values: ArrayLike) -> tuple[F64, F64]:
-    """Two arrays of one axis and the same length, by the names of their arguments."""
+    """Check that two arguments are arrays of one axis and the same length."""
     (one, a), (other, b) = ((name, checked(name, v, 1)) for name, v in values.items())
     if a.shape != b.shape:
         raise DomainError(f"{one} has shape {a.shape} and {other} {b.shape}: expected the same")
@@ -60,7 +59,7 @@ def ratio(times: F64) -> float:
 
 
 def norm(cells: F64, relative: bool) -> Any:
-    """How values become colours; below an eighth of the mean all are alike."""
+    """How values become colours; all values below an eighth of the mean share one colour."""
     from matplotlib.colors import LogNorm, Normalize
 
     high = float(cells.max())
@@ -70,30 +69,41 @@ def norm(cells: F64, relative: bool) -> Any:
 
 
 def mark(ax: Any, balanced_after: Sequence[int], colour: str) -> None:
-    """A mark above the picture for each balancing, and a line where they are few."""
+    """Mark each LB step above the picture, and by a line where they are few."""
     at = np.asarray(balanced_after, dtype=np.float64) + 0.5
     if at.size == 0:
         return
     if at.size <= MOST_LINES:
         for x in at:
             ax.axvline(x, color=colour, linewidth=0.8, linestyle=(0, (4, 2)))
-    ax.plot(
-        at,
-        np.full(at.size, 1.015),
-        "v",
-        color="black",
-        markersize=4,
-        clip_on=False,
-        transform=ax.get_xaxis_transform(),
-        label="balancing",
+    above = {"clip_on": False, "transform": ax.get_xaxis_transform()}
+    y = np.full(at.size, 1.015)
+    ax.plot(at, y, "v", color="black", markersize=4, label="LB step", **above)
+
+
+def heat(ax: Any, cells: Any, norm: Any, extent: tuple[float, ...], label: str, **how: Any) -> Any:
+    """Draw cells as colours, with a colour bar beside them; returns the bar."""
+    image = ax.imshow(
+        cells, cmap="cividis", norm=norm, interpolation="nearest", extent=extent, **how
     )
+    return colour_bar(ax, image, label)
 
 
-def finish(ax: Axes, x: str, y: str) -> Axes:
-    """Names of the axes, whole numbers on the lower one, the legend; returns the axes."""
-    ax.set_xlabel(x)
-    ax.set_ylabel(y)
-    whole_ticks(ax.xaxis)
+def colour_bar(ax: Any, drawn: Any, label: str) -> Any:
+    """A bar that says what the colours mean."""
+    bar = ax.figure.colorbar(drawn, ax=ax, pad=0.02)
+    bar.set_label(label)
+    return bar
+
+
+def finish(ax: Axes, x: str, y: str, *, whole: str = "x") -> Axes:
+    """Name the axes, put ticks at integers only on those in `whole`, and add the legend."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.set(xlabel=x, ylabel=y)
+    for name in whole:
+        axis = ax.xaxis if name == "x" else ax.yaxis
+        axis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
     legend(ax)
     return ax
 
@@ -102,20 +112,5 @@ def legend(ax: Any) -> None:
     """One line above the picture, where it hides nothing; none where nothing has a name."""
     if not ax.get_legend_handles_labels()[0]:
         return
-    ax.legend(
-        frameon=False,
-        ncols=4,
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.03),
-        borderaxespad=0.0,
-        fontsize="small",
-        handlelength=1.6,
-        columnspacing=1.2,
-    )
-
-
-def whole_ticks(axis: Any) -> None:
-    """Ticks at integers alone."""
-    from matplotlib.ticker import MaxNLocator
-
-    axis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
+    close = {"borderaxespad": 0.0, "handlelength": 1.6, "columnspacing": 1.2, "fontsize": "small"}
+    ax.legend(frameon=False, ncols=4, loc="lower left", bbox_to_anchor=(0.0, 1.03), **close)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64
-from pylb.show.plots.common import BLUE, ORANGE, axes, legend
+from pylb.show.plots.common import BLUE, ORANGE, Axes, axes, legend
 from pylb.whatif.factors import CriticalPath
 from pylb.whatif.prediction import Prediction
 from pylb.whatif.recorder.recording import Recording
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 MOST_RANKS = 64
-MOST_OPS = 20_000  # of a rank; a picture has no room for more
+MOST_OPS = 20_000  # operations of a rank; a picture has no room for more
 
 
 def timeline(
@@ -27,24 +22,20 @@ def timeline(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """When each rank computed and waited in a prediction, and the critical path through it.
+    """When each rank computes and waits in a prediction, and the critical path through it.
 
     Parameters
     ----------
     run : Recording
     told : Prediction
-        Of that run, with ``steps=True``.
+        Of that run, made with ``steps=True``.
     path : CriticalPath, optional
-        Drawn as a line over the ranks, at the times of the prediction.
-    ax : Axes, optional
-        Default: of a new figure.
+        A line over the ranks, at the times of the prediction.
 
     Raises
     ------
-    MissingPartError
-        matplotlib is missing.
     DomainError
-        The prediction has no steps; more than 64 ranks, or 20,000 operations of one.
+        The prediction has no steps; more than 64 ranks, or 20,000 operations of a rank.
     """
     if told.steps is None:
         raise DomainError("the prediction has no steps: expected whatif(..., steps=True)")
@@ -76,7 +67,7 @@ def timeline(
 
 
 def _met(run: Recording, told: Prediction, rank: int) -> F64:
-    """When the rank had computed and met the others; on a shared processor at the earliest."""
+    """When the rank has computed and met the others (on a shared processor, at the earliest)."""
     assert told.steps is not None
     steps, ops = told.steps[rank], run.ops[rank]
     speed = told.target.speed[told.target.placement[rank]]
@@ -86,7 +77,7 @@ def _met(run: Recording, told: Prediction, rank: int) -> F64:
 
 
 def _line(run: Recording, path: CriticalPath, told: Prediction) -> tuple[F64, F64]:
-    """Corners of the path: the beginning and the end of each of its stretches."""
+    """Corners of the path: the begin and end of each of its stretches."""
     assert told.steps is not None
     met = [_met(run, told, rank) for rank in range(run.n_ranks)]
     at, who = [], []

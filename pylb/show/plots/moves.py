@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,10 +10,7 @@ from numpy.typing import ArrayLike
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64, Snapshot
 from pylb.show import aggregate, course
-from pylb.show.plots.common import BLUE, ORANGE, VERMILLION, axes, whole_ticks
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from pylb.show.plots.common import BLUE, ORANGE, VERMILLION, Axes, axes, finish, heat
 
 MOST_GROUPS = 24  # of neighbouring ranks, as ends of flows
 MOST_CELLS = 256  # rows of a matrix
@@ -21,25 +18,21 @@ GAP = 0.25  # between ends, as a part of their mean height
 
 
 def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None) -> Axes:
-    """Objects that moved, as bands from the ranks that they left to those that they went to.
+    """Objects that moved, as bands from the ranks that they left to the ranks that they went to.
 
-    More than 24 ranks are drawn as groups of neighbours; the width of a band is its number of
-    objects.
+    The width of a band is its number of objects; more than 24 ranks are drawn in groups of
+    neighbours.
 
     Parameters
     ----------
     run : RunRecord, Replay, Trace or path
     iteration : int, optional
-        Only those at the end of this one.  Default: all of the run.
-    ax : Axes, optional
-        Default: of a new figure.
+        Only migrations at the end of this one.  Default: all of the run.
 
     Raises
     ------
-    MissingPartError
-        matplotlib is missing.
     DomainError
-        No run; nothing moved after that iteration.
+        `run` is no run; nothing moved after that iteration.
     """
     shown = course.of(run)
     moves = [m for m in shown.moves if iteration in (None, m.iteration)]
@@ -47,11 +40,8 @@ def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None
         known = [m.iteration for m in shown.moves]
         raise DomainError(f"iteration is {iteration}: objects moved after {known[:20]}")
     ax = axes(ax)
-    step = aggregate.step(shown.n_ranks, MOST_GROUPS)
-    n = -(-shown.n_ranks // step)
-    count = np.zeros((n, n))
-    for m in moves:
-        np.add.at(count, (m.source // step, m.target // step), m.objects)
+    step, objects = aggregate.between_groups(shown.n_ranks, moves, MOST_GROUPS)
+    n, count = len(objects), objects.astype(np.float64)
     _bands(ax, count)
     label = (lambda i: f"{i * step}-{min((i + 1) * step, shown.n_ranks) - 1}") if step > 1 else str
     for side, sums in ((0, count.sum(axis=1)), (1, count.sum(axis=0))):
@@ -67,9 +57,9 @@ def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None
                 va="center",
                 fontsize=9 if n <= 12 else 6,
             )
-    high = max(_ends(count.sum(axis=a))[-1] + count.sum(axis=a)[-1] for a in (0, 1))
-    ax.set_xlim(-0.2, 1.2)
-    ax.set_ylim(float(high) * 1.02 or 1.0, -0.1 * float(high) or 0.0)  # the first rank above
+    high = float(max(_ends(count.sum(axis=a))[-1] + count.sum(axis=a)[-1] for a in (0, 1)))
+    # The first rank is above.
+    ax.set(xlim=(-0.2, 1.2), ylim=(high * 1.02 or 1.0, -0.1 * high or 0.0))
     ax.text(-0.035, -0.05 * high, "from rank", ha="right")
     ax.text(1.035, -0.05 * high, "to rank", ha="left")
     when = "in the whole run" if iteration is None else f"after iteration {iteration}"
@@ -109,10 +99,10 @@ def _bands(ax: Any, count: F64) -> None:
 def communication(
     snapshot: Snapshot, rank: ArrayLike | None = None, *, ax: Axes | None = None
 ) -> Axes:
-    """Bytes that each rank sends to each other in an iteration, as a matrix.
+    """Bytes that each rank sends to each other rank in an iteration, as a matrix.
 
-    Draw two for before and after: ``communication(snap)`` and ``communication(snap, plan.rank)``.
-    What stays on a rank is on the diagonal.  More than 256 ranks are added up in groups.
+    ``communication(snap)`` and ``communication(snap, plan.rank)`` show before and after.  The
+    diagonal is what stays on a rank.  More than 256 ranks are added up in groups.
 
     Parameters
     ----------
@@ -120,13 +110,9 @@ def communication(
         With edges.
     rank : (n,) array of int, optional
         Another placement than the snapshot's own.
-    ax : Axes, optional
-        Default: of a new figure.
 
     Raises
     ------
-    MissingPartError
-        matplotlib is missing.
     DomainError
         The snapshot has no edges, or the placement does not fit it.
     """
@@ -145,20 +131,10 @@ def communication(
 
     low = float(sent[sent > 0].min(initial=np.inf))
     scale = LogNorm(low, max(float(sent.max()), 2 * low)) if np.isfinite(low) else Normalize(0, 1)
-    image = ax.imshow(
-        np.ma.masked_equal(sent, 0.0),
-        cmap="cividis",
-        norm=scale,
-        interpolation="nearest",
-        extent=(-0.5, n * step - 0.5, n * step - 0.5, -0.5),
-    )
-    bar: Any = ax.figure.colorbar(image, ax=ax, pad=0.02)
-    bar.set_label("bytes in an iteration")
-    more = f" (groups of {step})" if step > 1 else ""
-    ax.set_xlabel(f"to rank{more}")
-    ax.set_ylabel(f"from rank{more}")
+    edge = n * step - 0.5
+    cells = np.ma.masked_equal(sent, 0.0)
+    heat(ax, cells, scale, (-0.5, edge, edge, -0.5), "bytes in an iteration")
     part = leaves / total if total > 0 else 0.0
     ax.set_title(f"{100 * part:.3g} % of {total:.3g} bytes leave their rank", fontsize="medium")
-    whole_ticks(ax.xaxis)
-    whole_ticks(ax.yaxis)
-    return ax
+    more = f" (groups of {step})" if step > 1 else ""
+    return finish(ax, f"to rank{more}", f"from rank{more}", whole="xy")

@@ -4,41 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pylb.decide.sentences import seconds
+from pylb.console import seconds
 from pylb.errors import OutOfRangeError
 from pylb.model.snapshot import Snapshot
-from pylb.show.plots.common import axes
+from pylb.show.plots.common import Axes, axes, colour_bar
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-MOST_SAID = 12  # ranks whose seconds stand beside their number
-MOST_PANELS = 64  # ranks drawn side by side where none are named
+MOST_SAID = 12  # ranks whose seconds are written beside their number
+MOST_PANELS = 64  # ranks drawn side by side if the caller names none
 
 
 def objects(
     snapshot: Snapshot, ranks: int | Iterable[int] | None = None, *, ax: Axes | None = None
 ) -> Axes:
-    """The objects of ranks, each a square coloured by its load; a rank is a box of them.
+    """The objects of ranks: each is a square coloured by its load, each rank a box of squares.
 
-    Objects lie in the order of the snapshot, row by row; those that may not migrate have a frame.
+    Objects lie in the order of the snapshot, row by row; objects that may not migrate have a frame.
 
     Parameters
     ----------
     snapshot : Snapshot
     ranks : int or iterable of int, optional
-        Which.  Default: all, of more than 64 the 64 with the highest loads.
-    ax : Axes, optional
-        Default: of a new figure.
+        Default: all ranks, or the 64 with the highest loads.
 
     Raises
     ------
-    MissingPartError
-        matplotlib is missing.
     OutOfRangeError
         There is no such rank.
     """
@@ -72,8 +64,7 @@ def objects(
     ax.set_ylim(-(-len(chosen) // across) * pitch_y, -0.4 * side - 0.4)
     ax.set_aspect("equal")
     ax.axis("off")
-    bar: Any = ax.figure.colorbar(drawn, ax=ax, pad=0.02)
-    bar.set_label("seconds of the object")
+    colour_bar(ax, drawn, "seconds of the object")
     return ax
 
 

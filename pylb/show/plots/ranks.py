@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,18 +17,16 @@ from pylb.show.plots.common import (
     ORANGE,
     POWERS,
     VERMILLION,
+    Axes,
     axes,
     checked,
     finish,
+    heat,
     mark,
     norm,
     pair,
     ratio,
-    whole_ticks,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def rank_loads(
@@ -39,7 +36,7 @@ def rank_loads(
     relative: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
-    """Seconds of each rank in each iteration as a heat map, with the balancings marked.
+    """Seconds of each rank in each iteration as a heat map, with the LB steps marked.
 
     Where there are more ranks or iterations than pixels, neighbours are drawn as one cell with
     the largest value among them: a single slow rank is never averaged away.
@@ -49,20 +46,16 @@ def rank_loads(
     times : (m, p) array of float
         Seconds of each rank, an iteration a row: ``run.rank_times``.
     balanced_after : sequence of int, optional
-        Iterations at whose end a balancing took place: ``run.balanced_after``.
+        Iterations at whose end an LB step took place: ``run.balanced_after``.
     relative : bool
-        Divide by the mean over the ranks of the same iteration, so that 1 is in balance however
-        the whole load changes, and let the colours follow the logarithm: twice and half the mean
-        are equally far from it.
-    ax : Axes, optional
-        Default: of a new figure.
+        Divide by the mean over the ranks of the same iteration, so that 1 is in balance even if the
+        whole load changes.  The colours follow the logarithm: twice and half the mean are equally
+        far from it.
 
     Raises
     ------
-    MissingPartError
-        matplotlib is missing.
     DomainError
-        `times` has not two axes, or is empty.
+        `times` does not have two axes, or is empty.
 
     Examples
     --------
@@ -77,27 +70,20 @@ def rank_loads(
     p, m = data.shape
     rows, columns = -(-p // MOST_ROWS), -(-m // MOST_COLUMNS)
     cells = aggregate.largest(data, rows, columns)
-    image = ax.imshow(
-        cells,
-        aspect="auto",
-        origin="lower",
-        interpolation="nearest",
-        cmap="cividis",
-        norm=norm(cells, relative),
-        extent=(-0.5, cells.shape[1] * columns - 0.5, -0.5, cells.shape[0] * rows - 0.5),
-    )
-    ax.set_xlim(-0.5, m - 0.5)
-    ax.set_ylim(-0.5, p - 0.5)
-    bar: Any = ax.figure.colorbar(image, ax=ax, pad=0.02)
-    bar.set_label("time of rank / mean" if relative else "seconds of the rank")
+    extent = (-0.5, cells.shape[1] * columns - 0.5, -0.5, cells.shape[0] * rows - 0.5)
+    label = "time of rank / mean" if relative else "seconds of the rank"
+    colours = norm(cells, relative)
+    bar = heat(ax, cells, colours, extent, label, aspect="auto", origin="lower")
+    ax.set(xlim=(-0.5, m - 0.5), ylim=(-0.5, p - 0.5))
     if relative:
         bar.set_ticks([power for power in POWERS if bar.vmin <= power <= bar.vmax])
         bar.minorticks_off()
         bar.formatter = "{x:g}"
-    ax.set_xlabel("iteration" + (f" (largest of each {columns})" if columns > 1 else ""))
-    ax.set_ylabel("rank" + (f" (largest of each {rows})" if rows > 1 else ""))
-    whole_ticks(ax.xaxis)
-    whole_ticks(ax.yaxis)
+    x, y = (
+        name + (f" (largest of each {n})" if n > 1 else "")
+        for name, n in (("iteration", columns), ("rank", rows))
+    )
+    finish(ax, x, y, whole="xy")
     mark(ax, balanced_after, "white")
     return ax
 
@@ -109,25 +95,21 @@ def imbalance(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Maximum and mean over the ranks, iteration by iteration, with the balancings marked.
+    """Maximum and mean over the ranks, iteration by iteration, with the LB steps marked.
 
-    The area between the two is what the ranks wait for the slowest one.
+    The area between the two is the time that the ranks wait for the slowest one.
 
     Parameters
     ----------
     maximum, mean : (m,) array of float
         Seconds: ``run.metrics["max"]``, ``run.metrics["mean"]``.
     balanced_after : sequence of int, optional
-        Iterations at whose end a balancing took place.
-    ax : Axes, optional
-        Default: of a new figure.
+        Iterations at whose end an LB step took place.
 
     Raises
     ------
-    MissingPartError
-        matplotlib is missing.
     DomainError
-        The two have not one axis of the same length, or are empty.
+        The two do not have one axis of the same length, or are empty.
     """
     ax = axes(ax)
     high, low = pair(maximum=maximum, mean=mean)
@@ -142,7 +124,7 @@ def imbalance(
 
 
 def before_after(before: ArrayLike, after: ArrayLike, *, ax: Axes | None = None) -> Axes:
-    """Seconds of each rank before and after a balancing.
+    """Seconds of each rank before and after an LB step.
 
     Up to 40 ranks are bars in their order; more are two curves, each sorted from the slowest rank
     to the fastest.
@@ -151,15 +133,11 @@ def before_after(before: ArrayLike, after: ArrayLike, *, ax: Axes | None = None)
     ----------
     before, after : (p,) array of float
         Seconds of each rank, for instance `Snapshot.rank_times` of two placements.
-    ax : Axes, optional
-        Default: of a new figure.
 
     Raises
     ------
-    MissingPartError
-        matplotlib is missing.
     DomainError
-        The two have not one axis of the same length, or are empty.
+        The two do not have one axis of the same length, or are empty.
     """
     ax = axes(ax)
     old, new = pair(before=before, after=after)

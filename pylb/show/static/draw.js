@@ -1,7 +1,7 @@
 // The pictures of the report and of the explorer, in plain SVG and canvas.
 //
-// Text of a run is put into the page by textContent alone.  Colours are those of Okabe and Ito and
-// the map cividis, which read alike for all eyes.
+// Text of a run enters the page only by textContent.  The colours, of Okabe and Ito and of the map
+// cividis, are colour-blind safe.
 
 const SVG = "http://www.w3.org/2000/svg";
 const BLUE = "#0072B2", ORANGE = "#E69F00", VERMILLION = "#D55E00", GREY = "#666666";
@@ -62,6 +62,12 @@ function table(columns, rows, textColumns = 1) {
       ...row.map((cell, i) => element("td", kind(i), cell))))));
 }
 
+// A table that scrolls within its box.
+function scrolling(label, table) {
+  return element("div", { class: "scroll", role: "region", "aria-label": label, tabindex: "0" },
+    table);
+}
+
 // ---- scales ---------------------------------------------------------------------------------
 
 // About `most` round numbers from a to b.
@@ -86,7 +92,7 @@ function cividis(t) {
 
 const rgb = (c) => `rgb(${c[0]},${c[1]},${c[2]})`;
 
-// How seconds become colours: 0 ... top, or relative to the mean, half and twice equally far.
+// How seconds become colours: 0 ... top; or by the logarithm of seconds / mean.
 function colouring(picture, relative) {
   if (!relative) {
     return { at: (value) => value / (picture.top || 1), ticks: ticks(0, picture.top || 1, 4),
@@ -111,8 +117,8 @@ function cellAt(picture, row, column) {
 
 // ---- the picture of a run -------------------------------------------------------------------
 
-// Heat map of the ranks above, maximum and mean below, on one axis of iterations.  Pointing says
-// what is there, a click goes to that iteration, dragging looks closer, a double click back.
+// Heat map of the ranks above, maximum and mean below, on one axis of iterations.  Pointing tells the
+// load, a click goes to that iteration, dragging zooms in, a double click zooms out.
 class RunPicture {
   constructor(host, on = {}) {
     this.on = on;
@@ -186,7 +192,7 @@ class RunPicture {
   described() {
     const p = this.picture, last = this.decisions.filter((d) => d.choice === "balance").length;
     return `Loads of ${p.n_ranks} ranks over ${p.n_iterations} iterations, up to `
-      + `${seconds(p.top)}; ${last} balancings listed below`;
+      + `${seconds(p.top)}; ${last} LB steps listed below`;
   }
 
   drawHeat() {
@@ -303,7 +309,7 @@ class RunPicture {
     }
     if (this.hasMarks()) {
       out.push(svg("path", { d: `M${x + 5},${y}l-5,-9h10z`, fill: "#000" }));
-      out.push(svg("text", { x: x + 15, y }, "balancing"));
+      out.push(svg("text", { x: x + 15, y }, "LB step"));
     }
     return out;
   }
@@ -553,9 +559,7 @@ function drawDecisions(host, decisions, choose) {
       `Receipt of the decision after iteration ${decisions[i].iteration}`);
     line.addEventListener("click", () => { mark(i); choose(i); });
   });
-  const box = element("div", { class: "scroll", role: "region", "aria-label": "Decisions",
-    tabindex: "0" }, out);
-  host.replaceChildren(decisions.length ? box
+  host.replaceChildren(decisions.length ? scrolling("Decisions", out)
     : element("p", { class: "soft" }, "No decision was taken."));
   return mark;
 }

@@ -1,27 +1,20 @@
 // The explorer: controls ask the kernel for a replay and show its answer.
 //
-// One question is under way at a time; what the controls say when its answer comes is the next one,
-// so that a slider never runs ahead of the pictures by more than one.
+// Only one question is under way at a time.  When its answer comes, the state of the controls is the
+// next question, so that a slider is never more than one picture ahead.
 
-const PATIENCE = 3000; // milliseconds without an answer until that is said
+const PATIENCE = 3000; // milliseconds without an answer until the reader is told
 const NETWORKS = [["none", 0, 0], ["1 \u00b5s, 10 GB/s", 1e-6, 1e-10], ["10 \u00b5s, 1 GB/s", 1e-5, 1e-9],
   ["50 \u00b5s, 100 MB/s", 5e-5, 1e-8], ["1 ms, 10 MB/s", 1e-3, 1e-7]];
 const EVERY = "every ...";
-const COST = { low: -6, high: 2, step: 0.25 }; // powers of ten of seconds; below: as measured
-
-function pictureOf(given) {
-  const view = given.cells, cells = new Uint16Array(view.byteLength / 2);
-  const raw = view instanceof DataView ? view : new DataView(view.buffer || view);
-  for (let i = 0; i < cells.length; i += 1) cells[i] = raw.getUint16(2 * i, true);
-  return { ...given, cells };
-}
+const COST = { low: -6, high: 2, step: 0.25 }; // powers of ten of seconds; lowest: as measured
 
 function figuresSaid(f) {
   const moved = f.migrations ? `, ${short(f.migrations)} migrations` : "";
   const size = f.bytes ? ` (${bytes(f.bytes)})` : "";
   return `${seconds(f.time)} in all, ${short(f.speedup)} times as fast as recorded `
-    + `(${seconds(f.recorded)}); balancing ${seconds(f.balancing)}, mean max/mean `
-    + `${short(f.max_over_mean)}, ${short(f.balancings)} balancings${moved}${size}.`;
+    + `(${seconds(f.recorded)}); rebalancing ${seconds(f.balancing)}, mean max/mean `
+    + `${short(f.max_over_mean)}, ${short(f.balancings)} LB steps${moved}${size}.`;
 }
 
 function option(value, text) { return element("option", { value }, text ?? value); }
@@ -57,12 +50,12 @@ function controlsOf(choices, settings, changed) {
   const c = {
     strategy: select("Strategy", choices.strategies, settings.strategy),
     trigger: select("Trigger", [...choices.triggers, EVERY], settings.trigger || EVERY),
-    every: number("Iterations from one balancing to the next", 1, 1e6, settings.every),
+    every: number("Iterations from one LB step to the next", 1, 1e6, settings.every),
     ranks: range("Number of ranks", 1, Math.max(4 * choices.n_ranks, 64), 1,
       settings.n_ranks || choices.n_ranks, (v) => String(v)),
     network: select("Network: seconds per message, bytes per second", NETWORKS.map((n) => n[0]),
       (NETWORKS.find((n) => n[1] === settings.alpha) || NETWORKS[0])[0]),
-    cost: range("Cost of a balancing", COST.low, COST.high, COST.step,
+    cost: range("Cost of an LB step", COST.low, COST.high, COST.step,
       settings.cost ? Math.log10(settings.cost) : COST.low,
       (v) => (v <= COST.low ? "as measured" : seconds(10 ** v))),
     rank: number("Rank whose speed is changed", 0, choices.n_ranks - 1, settings.rank),
@@ -91,29 +84,21 @@ function controlsOf(choices, settings, changed) {
 }
 
 function render({ model, el }) {
-  const status = element("p", { class: "status", role: "status", "aria-live": "polite" });
-  const readout = element("p", { class: "readout", role: "status", "aria-live": "polite" });
-  const slider = element("input", { type: "range", min: 0, value: 0, "aria-label": "Iteration" });
-  const number = element("output", { "aria-live": "off" }, "0");
-  const relative = element("input", { type: "checkbox" });
-  const pictureHost = element("div", {}), list = element("div", {});
-  const receipt = element("div", { class: "receipt", role: "status", "aria-live": "polite" },
-    element("p", {}, "Choose a decision to read its receipt."));
-  const bars = element("div", { class: "bars" }), flows = element("div", { class: "flows" });
-  let picture = null, decisions = [], waiting = null, again = false, asked = 0;
+  const status = element("p", { class: "status", ...LIVE });
+  let waiting = null, again = false, asked = 0;
 
-  const silent = () => {
-    waiting = null;
-    status.textContent = "No answer from a kernel (it is gone, or busy): this is the last picture.";
+  const bad = (text) => {
+    status.textContent = text;
     status.classList.add("bad");
   };
-  const wait = () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(silent, PATIENCE);
+  const silent = () => {
+    waiting = null;
+    bad("No answer from a kernel (it is gone, or busy): this is the last picture.");
   };
   const heard = () => { clearTimeout(waiting); waiting = null; status.classList.remove("bad"); };
   const tell = (what) => {
-    wait();
+    clearTimeout(waiting);
+    waiting = setTimeout(silent, PATIENCE);
     try { model.send(what); } catch { silent(); }
   };
   const ask = () => {
@@ -123,42 +108,18 @@ function render({ model, el }) {
     tell({ kind: "replay", number: asked, settings: controls.read() });
   };
   const controls = controlsOf(model.get("choices"), model.get("settings"), ask);
+  const view = new RunView({ "aria-label": "Iteration" }, "Choose a decision to read its receipt.",
+    (i) => tell({ kind: "receipt", index: i }));
 
-  const go = (i) => {
-    if (!picture) return;
-    slider.value = i;
-    number.textContent = i;
-    slider.setAttribute("aria-valuetext", `iteration ${i}`);
-    shown.scrub(i);
-    drawBars(bars, picture, i);
-    readout.textContent = said(picture, i);
-  };
-  let mark = () => {};
-  const choose = (i) => {
-    mark(i);
-    go(Math.min(Math.max(decisions[i].iteration, 0), picture.n_iterations - 1));
-    tell({ kind: "receipt", index: i });
-  };
   const showAnswer = () => {
     const answer = model.get("answer");
     if (!answer || !answer.picture) return;
-    picture = pictureOf(answer.picture);
-    decisions = answer.decisions;
-    slider.max = picture.n_iterations - 1;
-    shown.chosen = null;
-    shown.show(picture, decisions);
-    mark = drawDecisions(list, decisions, choose);
-    receipt.replaceChildren(element("p", {}, decisions.length
-      ? "Choose a decision to read its receipt." : "No decision was taken."));
-    drawFlows(flows, [], String);
+    const { cells } = answer.picture;
+    view.show(decoded(answer.picture, cells.buffer ? cells : new Uint8Array(cells)),
+      answer.decisions);
+    drawFlows(view.flows, [], String);
     status.textContent = `${figuresSaid(answer.figures)} Replayed in ${short(answer.milliseconds)} ms.`;
     el.firstChild.dataset.number = answer.number;
-    go(Math.min(Number(slider.value), picture.n_iterations - 1));
-  };
-  const showReceipt = (told) => {
-    receipt.replaceChildren(element("p", {}, told.said));
-    shown.choose(told);
-    drawFlows(flows, told.flows, (rank) => `rank ${rank}`);
   };
   const onAnswer = () => {
     heard();
@@ -167,28 +128,15 @@ function render({ model, el }) {
   };
   const onMessage = (message) => {
     heard();
-    if (message.kind === "receipt") showReceipt(message.told);
-    if (message.kind === "error") {
-      status.textContent = message.said;
-      status.classList.add("bad");
-    }
+    if (message.kind === "receipt") view.tell(message.told);
+    if (message.kind === "error") bad(message.said);
     if (again) ask();
   };
 
   el.replaceChildren(element("div", { class: "pylb", role: "group",
     "aria-label": "Explorer of a recorded run" },
-  controls.row, status,
-  element("div", { class: "controls" }, element("label", {}, "Iteration", slider, number),
-    element("label", {}, relative, "relative to the mean")),
-  readout, pictureHost,
-  element("h2", {}, "Decisions"), list, receipt,
-  element("div", { class: "side" },
-    element("section", {}, element("h2", {}, "Ranks in the iteration"), bars),
-    element("section", {}, element("h2", {}, "Migrations of the decision"), flows))));
-  const shown = new RunPicture(pictureHost, { go,
-    point: (at) => { if (at && picture) readout.textContent = pointed(picture, at); } });
-  slider.addEventListener("input", () => go(Number(slider.value)));
-  relative.addEventListener("change", () => shown.setRelative(relative.checked));
+  controls.row, status, view.controls(), view.readout, view.host,
+  element("h2", {}, "Decisions"), view.list, view.receipt, view.side));
   showAnswer();
   model.on("change:answer", onAnswer);
   model.on("msg:custom", onMessage);

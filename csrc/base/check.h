@@ -1,0 +1,44 @@
+/* Checks of numbers that come from outside: what each may be is said in one table. */
+#ifndef PLB_BASE_CHECK_H
+#define PLB_BASE_CHECK_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+/* X(name, least, most, what is expected).  NaN is in no domain. */
+#define PLB_DOMAINS(X)                                                                            \
+    X(SECONDS, 0.0, 1e30, "seconds, zero or more")                                                \
+    X(AMOUNT, 0.0, 1e30, "a finite number, zero or more")                                         \
+    X(FINITE, -1e30, 1e30, "a finite number of seconds")                                          \
+    X(RATIO, 1.0 - 1e-9, 1e30, "max/mean, 1 or more") /* a mean over many ranks is rounded */     \
+    X(FRACTION, 0.0, 1.0, "0 ... 1")
+
+typedef enum plb_domain {
+#define X(name, least, most, expected) PLB_##name,
+    PLB_DOMAINS(X)
+#undef X
+} plb_domain_t;
+
+typedef struct plb_figure {
+    const char *name;
+    double value;
+} plb_figure_t;
+
+/** PLB_ERR_VALUE where one of figure[n] is outside the domain. */
+int plb_check(plb_domain_t domain, const plb_figure_t *figure, size_t n, plb_err_t *err);
+
+/** Likewise, but NaN stands for a figure that is not known. */
+int plb_check_known(plb_domain_t domain, const plb_figure_t *figure, size_t n, plb_err_t *err);
+
+/* A list of figures {name, value}, ... for either function. */
+#define PLB_FIGURES(...)                                                                          \
+    (plb_figure_t[]){__VA_ARGS__}, sizeof((plb_figure_t[]){__VA_ARGS__}) / sizeof(plb_figure_t)
+
+/* A member of a struct as a figure of its name. */
+#define PLB_FIGURE(from, member)                                                                  \
+    {                                                                                             \
+#member, (double)(from)->member                                                           \
+    }
+
+#endif

@@ -1,0 +1,55 @@
+/* Linked lists of the objects of each rank, in no order, for strategies that move them often. */
+#ifndef PLB_PLACE_KIT_MEMBERS_H
+#define PLB_PLACE_KIT_MEMBERS_H
+
+#include <string.h>
+
+#include "base/mem.h"
+
+typedef struct plb_members {
+    int32_t *head;        /* [p] of each rank; -1: none */
+    int32_t *next, *prev; /* [n] of each object; -1: the end */
+} plb_members_t;
+
+/** Empty lists.  Free also on failure. */
+static inline int plb_members_init(plb_members_t *self, int32_t p, int64_t n, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    PLB_NEW(self->head, p);
+    PLB_NEW(self->next, n);
+    PLB_NEW(self->prev, n);
+    memset(self->head, 0xff, (size_t)p * sizeof *self->head);
+out:
+    return ret;
+}
+
+static inline void plb_members_free(plb_members_t *self)
+{
+    PLB_FREE(self->head, self->next, self->prev);
+}
+
+/** Object i becomes the first of rank r. */
+static inline void plb_members_enter(plb_members_t *self, int32_t i, int32_t r)
+{
+    self->prev[i] = -1;
+    self->next[i] = self->head[r];
+    if (self->head[r] >= 0) {
+        self->prev[self->head[r]] = i;
+    }
+    self->head[r] = i;
+}
+
+/** Object i leaves rank r, where it is. */
+static inline void plb_members_leave(plb_members_t *self, int32_t i, int32_t r)
+{
+    if (self->prev[i] >= 0) {
+        self->next[self->prev[i]] = self->next[i];
+    } else {
+        self->head[r] = self->next[i];
+    }
+    if (self->next[i] >= 0) {
+        self->prev[self->next[i]] = self->prev[i];
+    }
+}
+
+#endif

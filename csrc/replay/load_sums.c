@@ -1,0 +1,89 @@
+#include "replay/load_sums.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/exact.h"
+
+/* A lane for each phase; compilers make of it what the processor has. */
+typedef double lanes_t __attribute__((vector_size(PLB_SUM_PHASES * sizeof(double)), aligned(8)));
+
+typedef struct pair { /* a sum, and what its additions have rounded off */
+    lanes_t sum, rest;
+} pair_t;
+
+static inline void two_sum(pair_t *self, const lanes_t *x)
+{
+    const lanes_t sum = self->sum + *x, of_x = sum - self->sum;
+    self->rest += (self->sum - (sum - of_x)) + (*x - of_x);
+    self->sum = sum;
+}
+
+/* Neighbours often share a rank: its sums stay in registers until the rank changes. */
+PLB_MULTIVERSION
+static void add(const double *load, int64_t n, int n_phases, const int32_t *rank, pair_t *of)
+{
+    /* phases that are too many repeat the first */
+    const double *a = load, *b = load + (n_phases > 1 ? n : 0);
+    const double *c = load + (n_phases > 2 ? 2 * n : 0), *d = load + (n_phases > 3 ? 3 * n : 0);
+    pair_t own = of[0];
+    int32_t r = 0;
+    for (int64_t k = 0; k < n; k++) {
+        if (rank[k] != r) {
+            of[r] = own;
+            r = rank[k];
+            own = of[r];
+        }
+        const lanes_t x = {a[k], b[k], c[k], d[k]};
+        two_sum(&own, &x);
+    }
+    of[r] = own;
+}
+
+/* sum + rest, if no error of the rest can change its last bit. */
+static bool rounds(double sum, double rest, int64_t n, double *out)
+{
+    const double all = sum + rest, off = (sum - all) + rest;
+    /* the rest is a sum of n numbers, each below half a unit of `sum` */
+    const double doubt = 0x1p-104 * (double)n * (double)n * all;
+    const double half = 0.5 * fmin(nextafter(all, INFINITY) - all, all - nextafter(all, 0.0));
+    *out = all;
+    return all == 0.0 || (all > 0x1p-60 && all < 1e300 && fabs(off) + doubt < half);
+}
+
+/* The same in exact arithmetic; r < 0: of all ranks. */
+static double exactly(const double *load, int64_t n, const int32_t *rank, int32_t r)
+{
+    plb_exact_t sum = {{0}};
+    for (int64_t k = 0; k < n; k++) {
+        if (r < 0 || rank[k] == r) {
+            plb_exact_add(&sum, load[k]);
+        }
+    }
+    return plb_exact_value(&sum);
+}
+
+void plb_load_sums(const double *load, int64_t n, int n_phases, const int32_t *rank,
+                   int32_t n_ranks, double *sum, double *total, double *room)
+{
+    pair_t *of = (pair_t *)room, all = {{0.0}, {0.0}};
+    memset(of, 0, (size_t)n_ranks * sizeof *of);
+    add(load, n, n_phases, rank, of);
+    for (int32_t r = 0; r < n_ranks; r++) {
+        for (int j = 0; j < n_phases; j++) {
+            double *out = &sum[(int64_t)r * PLB_SUM_PHASES + j];
+            if (!rounds(of[r].sum[j], of[r].rest[j], n, out)) {
+                *out = exactly(load + j * n, n, rank, r);
+            }
+        }
+        two_sum(&all, &of[r].sum);
+        all.rest += of[r].rest;
+    }
+    for (int j = 0; j < n_phases; j++) {
+        if (!rounds(all.sum[j], all.rest[j], n + n_ranks, &total[j])) {
+            total[j] = exactly(load + j * n, n, rank, -1);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+#include "replay/optimum_generated.h"
+
+#include <math.h>
+
+enum { TICK_EVERY = 64 }; /* iterations of the outer loop */
+
+/* All schedules whose last LB step is just before s, one iteration longer each: best[i] is the
+ * least time of iterations 0 ... i - 1 and an LB step just before i (none at n). */
+static void extend(const plb_program_t *program, int64_t s, double cost, double *best,
+                   int64_t *from)
+{
+    double sum = best[s];
+    for (int64_t i = s; i < program->n; i++) {
+        sum += plb_program_time(program, s, i);
+        const double with = i + 1 < program->n ? sum + cost : sum;
+        if (with <= best[i + 1]) {
+            best[i + 1] = with;
+            from[i + 1] = s;
+        }
+    }
+}
+
+static int trace_back(plb_optimum_t *self, int64_t n, const int64_t *from, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    for (int64_t s = from[n]; s > 0; s = from[s]) {
+        self->n++;
+    }
+    PLB_NEW(self->when, self->n);
+    int64_t k = self->n;
+    for (int64_t s = from[n]; s > 0; s = from[s]) {
+        self->when[--k] = s - 1;
+    }
+out:
+    return ret;
+}
+
+int plb_optimum_of_program(plb_optimum_t *self, const plb_program_t *program,
+                           const plb_optimum_opts_t *opts, plb_err_t *err)
+{
+    const int64_t n = program->n;
+    double *best = NULL;
+    int64_t *from = NULL;
+    int ret = PLB_OK;
+    *self = (plb_optimum_t){0};
+    PLB_NEW(best, n + 1);
+    PLB_NEW0(from, n + 1);
+    for (int64_t i = 0; i <= n; i++) {
+        best[i] = i == 0 ? 0.0 : INFINITY;
+    }
+    for (int64_t s = 0; s < n; s++) {
+        extend(program, s, opts->cost, best, from);
+        if (opts->tick != NULL && ((s + 1) % TICK_EVERY == 0 || s + 1 == n)) {
+            PLB_TRY(opts->tick(opts->tick_arg));
+        }
+    }
+    self->time = self->bound = best[n];
+    self->exact = true;
+    ret = trace_back(self, n, from, err);
+out:
+    PLB_FREE(best, from);
+    return ret;
+}

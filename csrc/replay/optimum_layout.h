@@ -1,0 +1,56 @@
+/* A recorded run, laid out for the search of optimum_recorded.c: objects have slots, and loads of
+ * several phases lie side by side. */
+#ifndef PLB_REPLAY_OPTIMUM_LAYOUT_H
+#define PLB_REPLAY_OPTIMUM_LAYOUT_H
+
+#include <stdbool.h>
+
+#include "replay/trace.h"
+
+enum {
+    LANES = 16, /* phases of a block */
+    STAYS = -2, /* in a change: the object is where it was when it was last there */
+};
+
+/* An object comes, goes (rank -1), or was recorded elsewhere and may not migrate. */
+typedef struct change {
+    int32_t slot, rank;
+    bool fresh; /* nothing is known of its load */
+} change_t;
+
+/* Phases with the same tasks, and those that may not migrate on the same ranks. */
+typedef struct section {
+    int64_t first, end; /* phases */
+    int64_t n;          /* tasks of each */
+    bool some_absent;   /* objects that come back to where they are now */
+    int64_t slots;      /* where its slots begin */
+    int64_t changes, end_of_changes;
+    int64_t lanes; /* where its blocks begin, or -1: not laid out */
+} section_t;
+
+/* A slot holds an object for as long as its place counts; then another one may have it. */
+typedef struct layout {
+    const plb_trace_t *trace;
+    section_t *section;
+    int64_t n_sections, n_slots, most; /* most: tasks of a phase */
+    int32_t *section_of;               /* [n_phases] */
+    int32_t *slot;                     /* of each task of a section */
+    change_t *change;
+    double *lanes; /* [block][task][LANES]: work */
+    double *pace;  /* [n_ranks] work a second, or NULL: 1 */
+    double *least; /* [n_phases] seconds: no placement is faster */
+} layout_t;
+
+int plb_layout_init(layout_t *self, const plb_trace_t *trace, plb_err_t *err);
+void plb_layout_free(layout_t *self);
+
+/** Change rank[n_slots] as the section begins. */
+void plb_layout_enter(const layout_t *self, int64_t section, int32_t *rank);
+
+/** The load of a task times the speed at which it was measured. */
+double plb_task_work(const plb_trace_t *t, int64_t task);
+
+/** Seconds of a phase whose slowest rank takes `most` (plb_phases_time). */
+double plb_phase_seconds(const plb_trace_t *t, int64_t i, double most);
+
+#endif

@@ -1,0 +1,75 @@
+/* The states of the search of optimum_recorded.c: placements, and the least time in which a
+ * schedule arrives at each. */
+#ifndef PLB_REPLAY_OPTIMUM_STATES_H
+#define PLB_REPLAY_OPTIMUM_STATES_H
+
+#include "measure/estimate.h"
+#include "replay/optimum_lookahead.h"
+
+enum { ROWS = PLB_ESTIMATE_HERE };
+
+typedef struct state {
+    double time;   /* seconds up to here, LB steps included */
+    double least;  /* seconds: no run that goes on from here is shorter */
+    int64_t step;  /* its last LB step, or -1 */
+    int64_t known; /* phases up to here are in its ring */
+    uint64_t hash; /* of its ranks */
+    bool gone;     /* another one has the same ranks and less time */
+} state_t;
+
+/* What to order states by: ties the one that came first. */
+typedef struct ranked {
+    double value;
+    int64_t state;
+} ranked_t;
+
+typedef struct states {
+    const layout_t *lay;
+    state_t *state;
+    int32_t *rank;     /* [room, n_slots] */
+    double *ring;      /* [room, RING] */
+    double *estimates; /* [room, ROWS, n_slots], or NULL: the same for all */
+    ranked_t *order;   /* [room] scratch: an order of the states */
+    int64_t n, room;
+    int32_t *bucket; /* [n_buckets], a power of two: index of a state, or -1 */
+    int64_t n_buckets, buckets_room;
+    bool left_out; /* a state that might have been better */
+} states_t;
+
+static inline int32_t *ranks_of(const states_t *self, int64_t s)
+{
+    return self->rank + s * self->lay->n_slots;
+}
+
+static inline double *ring_of(const states_t *self, int64_t s)
+{
+    return self->ring + s * RING;
+}
+
+static inline double *estimates_of(const states_t *self, int64_t s)
+{
+    return self->estimates + s * ROWS * self->lay->n_slots;
+}
+
+uint64_t plb_hash_of_ranks(const int32_t *rank, int64_t n);
+
+/** Room for n states. */
+int plb_states_reserve(states_t *self, int64_t n, plb_err_t *err);
+void plb_states_free(states_t *self);
+void plb_states_copy(states_t *self, int64_t to, int64_t from);
+
+/** Find the states again by their ranks, and as many `more` that will come; `change`: some may
+ *  have become the same. */
+int plb_states_list(states_t *self, int64_t more, bool change, plb_err_t *err);
+
+/** The bucket of a state with these ranks, or the free one where it belongs. */
+int64_t plb_states_look_up(const states_t *self, const int32_t *rank, uint64_t hash);
+
+/** Two states with the same placement, one of which goes: if they know different loads, it matters
+ *  which one. */
+void plb_states_compare(states_t *self, int64_t a, int64_t b);
+
+/** The objects of a new section come and go. */
+void plb_states_change_objects(states_t *self, int64_t section);
+
+#endif

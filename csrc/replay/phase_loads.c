@@ -1,0 +1,236 @@
+#include "replay/phase_loads.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "replay/load_sums.h"
+#include "replay/trace_check.h"
+#include "replay/trace_repeats.h"
+
+/* From now on the edges are those of phase i. */
+static void take_edges(plb_phases_t *self, int64_t i)
+{
+    const plb_trace_t *t = self->trace;
+    const int64_t e = t->edge_ptr[i];
+    self->n_edges = t->edge_ptr[i + 1] - e;
+    self->edge_src = t->edge_src + e;
+    self->edge_dst = t->edge_dst + e;
+    self->edge_bytes = t->edge_bytes + e;
+    self->edge_messages = t->edge_messages == NULL ? NULL : t->edge_messages + e;
+}
+
+/* The loads of the phase on the ranks where its objects are. */
+static const double *loads_here(plb_phases_t *self, const double *recorded, const int32_t *where)
+{
+    const double *speed = self->trace->measured;
+    if (speed == NULL || self->as_it_was) {
+        return recorded;
+    }
+    for (int64_t k = 0; k < self->n; k++) {
+        self->load[k] = recorded[k] * (speed[where[k]] / speed[self->rank[k]]);
+    }
+    return self->load;
+}
+
+/* Phases from i on that have the objects of i, at the same places if nothing moves. */
+static int64_t steady_until(const plb_phases_t *self, int64_t i)
+{
+    const plb_trace_t *t = self->trace;
+    int64_t end = i + 1;
+    const bool can = self->all_movable && t->measured == NULL && !self->opt.as_recorded;
+    while (end < i + PLB_SUM_PHASES && end < t->n_phases &&
+           (can || (self->opt.as_recorded && plb_trace_same_ranks(t, end))) &&
+           plb_trace_alike(t, end) && plb_trace_check_tasks(t, end, true, NULL) == PLB_OK) {
+        end++;
+    }
+    return end;
+}
+
+static void add_loads(plb_phases_t *self, int64_t i)
+{
+    if (i < self->ahead || i >= self->ahead_end) {
+        self->ahead = i;
+        self->ahead_end = steady_until(self, i);
+        plb_load_sums(self->now, self->n, (int)(self->ahead_end - i), self->rank,
+                      self->opt.n_ranks, self->sum, self->total, self->room_of_sums);
+    }
+    const plb_trace_t *t = self->trace;
+    for (int32_t r = 0; r < t->n_ranks; r++) {
+        const double load = self->sum[(int64_t)r * PLB_SUM_PHASES + i - self->ahead];
+        const double own = t->speed == NULL ? load : load / t->speed[r];
+        self->time[r] = t->background == NULL ? own : t->background[r] + own;
+    }
+}
+
+/* time += alpha * messages + beta * bytes that each rank sends to others. */
+static void add_traffic(plb_phases_t *self, int64_t i)
+{
+    const plb_trace_t *t = self->trace;
+    memset(self->messages, 0, (size_t)t->n_ranks * sizeof *self->messages);
+    memset(self->sent, 0, (size_t)t->n_ranks * sizeof *self->sent);
+    for (int64_t k = t->edge_ptr[i]; k < t->edge_ptr[i + 1]; k++) {
+        const int32_t a = self->at[t->edge_src[k]], b = self->at[t->edge_dst[k]];
+        if (a >= 0 && b >= 0 && self->rank[a] != self->rank[b]) {
+            self->messages[self->rank[a]] += t->edge_messages == NULL ? 1.0 : t->edge_messages[k];
+            self->sent[self->rank[a]] += t->edge_bytes[k];
+        }
+    }
+    for (int32_t r = 0; r < t->n_ranks; r++) {
+        self->time[r] +=
+            self->opt.network.alpha * self->messages[r] + self->opt.network.beta * self->sent[r];
+    }
+}
+
+void plb_phases_run(plb_phases_t *self)
+{
+    const plb_trace_t *t = self->trace;
+    const int64_t i = self->phase, first = t->task_ptr[i];
+    self->as_it_was = self->opt.as_recorded ||
+                      (t->figures != NULL &&
+                       (self->n == 0 || memcmp(self->rank, t->task_rank + first,
+                                               (size_t)self->n * sizeof *self->rank) == 0));
+    self->now = loads_here(self, t->task_load + first, t->task_rank + first);
+    if (t->task_bytes != NULL && self->n > 0) {
+        memcpy(self->bytes, t->task_bytes + first, (size_t)self->n * sizeof *self->bytes);
+    }
+    if (t->task_memory != NULL && self->n > 0) {
+        memcpy(self->memory, t->task_memory + first, (size_t)self->n * sizeof *self->memory);
+    }
+    if (self->opt.own_loads && self->opt.edges) {
+        take_edges(self, i);
+    }
+    add_loads(self, i);
+    if (self->opt.network.alpha > 0.0 || self->opt.network.beta > 0.0) {
+        add_traffic(self, i);
+    }
+    plb_metrics_of(self->time, t->n_ranks, &self->metrics);
+}
+
+static const double *figures_of(const plb_phases_t *self)
+{
+    const double *all = self->trace->figures;
+    return all == NULL ? NULL : all + PLB_FIGURES * self->phase;
+}
+
+double plb_phases_time(const plb_phases_t *self)
+{
+    const double *measured = figures_of(self);
+    if (measured == NULL) {
+        return self->metrics.max;
+    }
+    const double more = self->metrics.max - measured[PLB_FIGURE_MAX];
+    return self->as_it_was ? measured[PLB_FIGURE_TIME]
+                           : fmax(measured[PLB_FIGURE_TIME] + more, self->metrics.max);
+}
+
+/* Messages between ranks and their bytes. */
+static void count_crossing(const plb_phases_t *self, plb_iteration_t *out)
+{
+    const plb_trace_t *t = self->trace;
+    double messages = 0.0, bytes = 0.0;
+    for (int64_t k = t->edge_ptr[self->phase]; k < t->edge_ptr[self->phase + 1]; k++) {
+        const int32_t a = self->at[t->edge_src[k]], b = self->at[t->edge_dst[k]];
+        if (a >= 0 && b >= 0 && self->rank[a] != self->rank[b]) {
+            messages += t->edge_messages == NULL ? 1.0 : t->edge_messages[k];
+            bytes += t->edge_bytes[k];
+        }
+    }
+    out->messages = llrint(fmin(messages, 9e18));
+    out->bytes = llrint(fmin(bytes, 9e18));
+}
+
+plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteration)
+{
+    const plb_trace_t *t = self->trace;
+    const plb_metrics_t *m = &self->metrics;
+    const double *measured = figures_of(self);
+    const bool plain = t->speed == NULL && t->background == NULL &&
+                       self->opt.network.alpha + self->opt.network.beta == 0.0;
+    const double total = plain ? self->total[self->phase - self->ahead] : m->mean * t->n_ranks;
+    plb_iteration_t out = {
+        .iteration = iteration,
+        .time = plb_phases_time(self),
+        .max = m->max,
+        .mean = total / (double)t->n_ranks,
+        .min = m->min,
+        .total = total,
+        .utilization = m->max > 0.0 ? m->min / m->max : 1.0,
+    };
+    if (measured != NULL && self->as_it_was) {
+        out.utilization = measured[PLB_FIGURE_UTILIZATION];
+        out.messages = (int64_t)measured[PLB_FIGURE_MESSAGES];
+        out.bytes = (int64_t)measured[PLB_FIGURE_BYTES];
+    } else if (self->opt.crossing) {
+        count_crossing(self, &out);
+    }
+    return out;
+}
+
+/* ---- what is known of loads ----------------------------------------------------------------- */
+
+/* The present objects by rank, in their order. */
+static void order_by_rank(plb_phases_t *self)
+{
+    const int32_t p = self->opt.n_ranks;
+    int64_t *ptr = self->rank_ptr;
+    memset(ptr, 0, ((size_t)p + 1) * sizeof *ptr);
+    for (int64_t k = 0; k < self->n; k++) {
+        ptr[self->rank[k] + 1]++;
+    }
+    for (int32_t r = 0; r < p; r++) {
+        ptr[r + 1] += ptr[r];
+    }
+    for (int64_t k = 0; k < self->n; k++) { /* ptr[r] runs to the end of r, the start of r + 1 */
+        self->order[ptr[self->rank[k]]++] = (int32_t)k;
+    }
+    memmove(ptr + 1, ptr, (size_t)p * sizeof *ptr);
+    ptr[0] = 0;
+    self->ordered = true;
+}
+
+/* A rank looks at its own objects alone: whether all of them have changed together. */
+static void estimate_rank(plb_phases_t *self, int32_t r)
+{
+    const int64_t n = self->n, begin = self->rank_ptr[r], m = self->rank_ptr[r + 1] - begin;
+    double *load = self->spare, *table = self->spare + m;
+    for (int64_t j = 0; j < m; j++) {
+        const int64_t k = self->order[begin + j];
+        load[j] = self->now[k];
+        for (int row = 0; row < PLB_ESTIMATE_ROWS; row++) {
+            table[row * m + j] = self->estimate[row * n + k];
+        }
+    }
+    for (int64_t j = 0; self->opt.one_by_one && j < m; j++) {
+        plb_estimate_one(load[j], j, m, table);
+    }
+    if (!self->opt.one_by_one) {
+        plb_estimate_update(load, m, table);
+    }
+    for (int64_t j = 0; j < m; j++) {
+        for (int row = 0; row < PLB_ESTIMATE_ROWS; row++) {
+            self->estimate[row * n + self->order[begin + j]] = table[row * m + j];
+        }
+    }
+}
+
+void plb_phases_leave(plb_phases_t *self)
+{
+    if (self->opt.estimates) {
+        if (self->opt.learns && !self->ordered) {
+            order_by_rank(self);
+        }
+        for (int32_t r = 0; self->opt.learns && r < self->opt.n_ranks; r++) {
+            estimate_rank(self, r);
+        }
+        if (!self->opt.learns) {
+            plb_estimate_mean(self->now, self->n, self->estimate);
+        }
+        for (int64_t k = 0; k < self->n; k++) {
+            self->window[k] += self->now[k];
+        }
+    }
+    self->passes++;
+    if (self->opt.edges) {
+        take_edges(self, self->phase);
+    }
+}

@@ -1,0 +1,132 @@
+#include "replay/phase_step.h"
+
+#include <math.h>
+
+#include "base/exact.h"
+#include "base/mem.h"
+#include "replay/trace_check.h"
+
+static void add_edges(plb_phases_t *self, plb_snapshot_t *s)
+{
+    double *bytes = self->amount, *messages = self->amount + self->edge_room;
+    for (int64_t k = 0; k < self->n_edges; k++) {
+        const int32_t a = self->at[self->edge_src[k]], b = self->at[self->edge_dst[k]];
+        if (a >= 0 && b >= 0) {
+            self->src[s->n_edges] = a;
+            self->dst[s->n_edges] = b;
+            bytes[s->n_edges] = self->edge_bytes[k];
+            messages[s->n_edges] = self->edge_messages == NULL ? 1.0 : self->edge_messages[k];
+            s->n_edges++;
+        }
+    }
+    s->edge_src = self->src;
+    s->edge_dst = self->dst;
+    s->edge_bytes = bytes;
+    s->edge_messages = messages;
+}
+
+int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
+{
+    const int ret =
+        self->trace == NULL ? PLB_OK : plb_trace_check_sizes(self->trace, self->phase, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    *out = (plb_database_t){
+        .snapshot =
+            {
+                .n_objects = self->n,
+                .n_ranks = self->opt.n_ranks,
+                .n_components = 1,
+                .load = self->opt.own_loads ? self->now : self->estimate,
+                .rank = self->rank,
+                .key = self->key,
+                .bytes = self->sized ? self->bytes : NULL,
+                .memory = self->remembers ? self->memory : NULL,
+                .migratable = self->movable,
+                .speed = self->given,
+                .background = self->background,
+            },
+        .here = self->opt.learns ? self->estimate + PLB_ESTIMATE_HERE * self->n : NULL,
+    };
+    if (self->opt.edges) {
+        add_edges(self, &out->snapshot);
+    }
+    return PLB_OK;
+}
+
+/* What is known of the loads of an object that leaves, as its new rank's seconds. */
+static void convert(plb_phases_t *self, int64_t k, double factor)
+{
+    const int64_t n = self->n;
+    self->estimate[PLB_ESTIMATE_MEAN * n + k] /= factor;
+    self->estimate[PLB_ESTIMATE_ERROR * n + k] /= factor;
+    self->estimate[PLB_ESTIMATE_SPREAD * n + k] /= factor;
+    for (int row = PLB_ESTIMATE_HERE; row < plb_phases_rows(self); row++) {
+        self->estimate[row * n + k] = 0.0;
+    }
+}
+
+void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed)
+{
+    const bool known = speed != NULL && speed[0] > 0.0;
+    for (int64_t e = 0; e < self->n_entities; e++) {
+        self->was[e] = -1;
+    }
+    for (int64_t k = 0; k < self->n; k++) {
+        self->was[self->entity[k]] = self->rank[k];
+        self->window[k] = 0.0;
+        if (rank[k] == self->rank[k]) {
+            continue;
+        }
+        if (self->opt.estimates) {
+            convert(self, k, known ? speed[rank[k]] / speed[self->rank[k]] : 1.0);
+        }
+        self->rank[k] = rank[k];
+        if (self->movable[k]) {
+            self->held[self->entity[k]] = rank[k];
+        }
+    }
+    for (int32_t r = 0; r < self->opt.n_ranks; r++) {
+        self->speed[r] = known ? speed[r] : 1.0;
+    }
+    self->passes = 0;
+    self->ordered = false;
+    self->ahead_end = -1;
+}
+
+static double longest_of(const plb_exact_t *sum, const double *background, double passes,
+                         int32_t p)
+{
+    double most = 0.0;
+    for (int32_t r = 0; r < p; r++) {
+        const double own = plb_exact_value(&sum[r]);
+        most = fmax(most, background == NULL ? own : own + passes * background[r]);
+    }
+    return most;
+}
+
+int plb_phases_gain(plb_phases_t *self, double *gain, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = self->opt.n_ranks;
+    const double *given = self->given, *background = self->background;
+    plb_exact_t *now = NULL, *then = NULL;
+    PLB_NEW0(now, p);
+    PLB_NEW0(then, p);
+    for (int64_t k = 0; k < self->n; k++) {
+        const int32_t r = self->rank[k], before = self->was[self->entity[k]];
+        const int32_t s = before < 0 ? r : before;
+        const double here = given == NULL ? self->window[k] : self->window[k] / given[r];
+        const double there = s == r          ? here
+                             : given == NULL ? here * (self->speed[r] / self->speed[s])
+                                             : self->window[k] / given[s];
+        plb_exact_add(&now[r], here);
+        plb_exact_add(&then[s], there);
+    }
+    const double passes = (double)self->passes;
+    *gain = longest_of(then, background, passes, p) - longest_of(now, background, passes, p);
+out:
+    PLB_FREE(now, then);
+    return ret;
+}

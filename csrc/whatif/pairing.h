@@ -1,0 +1,31 @@
+/* Which send each receive took: recorded operations of all ranks, paired as MPI pairs them (in
+ * order for one sender, receiver, communicator and tag).  Wildcards are those that the recorder
+ * saw resolved, so that the pairs do not depend on time.
+ */
+#ifndef PLB_WHATIF_PAIRING_H
+#define PLB_WHATIF_PAIRING_H
+
+#include "base/err.h"
+#include "whatif/ops.h"
+
+typedef struct plb_streams { /* borrowed */
+    int32_t n_ranks;
+    const plb_op_t *const *op; /* [n_ranks] operations of each rank, in order */
+    const int64_t *n;          /* [n_ranks] */
+    plb_comms_t comms;
+} plb_streams_t;
+
+/* Sends (SEND, ISEND) and receives (RECV, IRECV) are numbered rank by rank, in order. */
+typedef struct plb_pairing {
+    int64_t *send_start, *receive_start; /* [n_ranks + 1] */
+    int64_t *send_of;                    /* [receives] number of the send, -1: none */
+    int32_t *requests;                   /* [n_ranks] highest request number and one */
+    int64_t unreceived, unsent;          /* sends and receives without a partner */
+} plb_pairing_t;
+
+/** Fails with PLB_ERR_FORMAT where an operation names a rank, communicator or request that
+ *  cannot be.  To be freed also after a failure. */
+int plb_pairing_make(const plb_streams_t *streams, plb_pairing_t *out, plb_err_t *err);
+void plb_pairing_free(plb_pairing_t *self);
+
+#endif

@@ -1,0 +1,30 @@
+/* What collectives have done.  `bytes` is what a rank contributes to one other, or to the
+ * result. */
+#ifndef PLB_WHATIF_RECORDER_COLLECTIVES_H
+#define PLB_WHATIF_RECORDER_COLLECTIVES_H
+
+#include "messages.h"
+#include "whatif/ops.h"
+
+void plb_note_collective(plb_collective_t what, int root, int64_t bytes, MPI_Comm comm);
+void plb_made_collective(MPI_Request request, plb_collective_t what, int root, int64_t bytes,
+                         MPI_Comm comm);
+/** One between neighbours: `bytes` to each of them. */
+void plb_note_neighbours(MPI_Comm comm, int64_t bytes);
+
+/* The counts of a call, one of each rank. */
+typedef struct plb_counts {
+    const void *array;
+    bool large; /* MPI_Count, else int */
+} plb_counts_t;
+#define PLB_COUNTS(array) ((plb_counts_t){(array), sizeof *(array) > sizeof(int)})
+
+/** Ranks of a communicator, at least 1. */
+int plb_members(MPI_Comm comm);
+bool plb_is_root(int root, MPI_Comm comm);
+int64_t plb_sum(plb_counts_t counts, MPI_Comm comm);
+/** Bytes: the mean over the ranks, and this rank's own. */
+int64_t plb_mean(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);
+int64_t plb_own(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);
+
+#endif

@@ -1,0 +1,267 @@
+#include "log.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "monitor.h"
+
+enum {
+    BUFFERED = 4096,          /* operations */
+    FLUSH_NS = 200 * 1000000, /* at the latest */
+    LONG_NS = 200 * 1000,     /* intervals from here on are looked at: did the process sleep? */
+    POLL_NS = 20 * 1000,      /* computing less between two questions is part of asking, */
+    NAP_POLL_NS = 200 * 1000, /* and less than this where the process slept as well */
+    NAP_NS = 10 * 1000,       /* being away for longer between two questions is sleep */
+    MOST_LACKS = 64,
+};
+
+typedef struct lack {
+    const char *what;
+    int64_t times;
+} lack_t;
+
+static struct {
+    bool on;
+    pthread_t thread;
+    int schedstat;
+    int64_t start;                /* wall time of operations' 0 */
+    int64_t wall, cpu;            /* at the end of the last call */
+    int64_t delay;                /* that the process had waited for a processor */
+    int64_t begin, compute;       /* of the present call */
+    int64_t carried;              /* processor time before calls that noted nothing */
+    int64_t flushed;              /* wall time of the last flush */
+    int64_t beyond;               /* processor time of other threads */
+    int64_t foreign;              /* calls by other threads */
+    bool asked;                   /* the last call was a poll */
+    int64_t asked_at;             /* and began then */
+    double asked_wall, asked_cpu; /* ns from one question to the next, and of the processor */
+    double asked_square;          /* sum of the squares of the former */
+    double naps, napped;          /* questions after a sleep, and ns asleep */
+    int32_t n, first; /* operations in the buffer, and the first of this call; -1: none */
+    int32_t n_lacks;
+    lack_t lack[MOST_LACKS];
+    plb_op_t op[BUFFERED];
+} me = {.schedstat = -1};
+
+static __thread bool inside_call; /* MPI calls itself */
+static pthread_mutex_t foreign_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* --- clocks --- */
+
+int64_t plb_now(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Nanoseconds for which the process wanted to run and another one did: the second number of
+ * schedstat. */
+static int64_t run_delay(void)
+{
+    char text[96];
+    const ssize_t n = me.schedstat < 0 ? -1 : pread(me.schedstat, text, sizeof text - 1, 0);
+    if (n <= 0) {
+        return -1;
+    }
+    text[n] = '\0';
+    const char *second = strchr(text, ' ');
+    return second ? strtoll(second, NULL, 10) : -1;
+}
+
+static void flush_ops(int64_t wall)
+{
+    if (me.n > 0) {
+        plb_frame_ops(me.op, me.n, sizeof *me.op);
+        me.on = me.on && plb_monitor_is_open();
+        me.n = 0;
+    }
+    me.flushed = wall;
+}
+
+static bool is_foreign(void)
+{
+    if (pthread_equal(pthread_self(), me.thread)) {
+        return false;
+    }
+    pthread_mutex_lock(&foreign_lock);
+    me.foreign++;
+    pthread_mutex_unlock(&foreign_lock);
+    return true;
+}
+
+/* Between the calls the process used `cpu` of `wall`: where that is less for another reason than
+ * that others ran on its processor, it slept. */
+static void note_pause(int64_t wall, int64_t cpu)
+{
+    const int64_t delay = run_delay();
+    const int64_t waited = delay < 0 ? 0 : delay - me.delay;
+    me.delay = delay;
+    const int64_t pause = wall - cpu - waited;
+    if (pause > LONG_NS / 2) {
+        const int64_t kept = me.compute;
+        me.compute = 0;
+        plb_note((plb_op_t){.kind = PLB_OP_PAUSE, .bytes = pause});
+        me.first = -1;
+        me.compute = kept;
+    }
+}
+
+bool plb_enter(void)
+{
+    if (!me.on || inside_call || is_foreign()) {
+        return false;
+    }
+    inside_call = true;
+    me.begin = plb_now(CLOCK_MONOTONIC);
+    const int64_t cpu = plb_now(CLOCK_PROCESS_CPUTIME_ID) - me.cpu, wall = me.begin - me.wall;
+    me.first = -1;
+    me.compute = cpu + me.carried;
+    me.beyond += cpu > wall + LONG_NS ? cpu - wall : 0;
+    if (wall - cpu > LONG_NS && !me.asked) { /* sleeping between two questions is waiting */
+        note_pause(wall, cpu);
+    }
+    return true;
+}
+
+void plb_note(plb_op_t op)
+{
+    if (me.first < 0) {
+        op.compute = me.compute;
+        me.first = me.n;
+    } else {
+        op.flags |= PLB_OP_SAME_CALL;
+    }
+    op.begin = me.begin - me.start;
+    me.op[me.n++] = op;
+    if (me.n == BUFFERED) { /* a call with very many */
+        flush_ops(me.begin);
+        me.first = BUFFERED; /* not here any more */
+    }
+}
+
+/* Nanoseconds since the last question for which the process was away of its own. */
+static int64_t slept(int64_t computed)
+{
+    int64_t away = me.begin - me.wall - computed;
+    if (away > LONG_NS || computed >= POLL_NS) { /* did another one run? */
+        const int64_t delay = run_delay();
+        away -= delay < 0 ? 0 : delay - me.delay;
+        me.delay = delay;
+    }
+    return away;
+}
+
+/* From one question to the next. */
+static void count_asking(int64_t computed, int64_t away)
+{
+    const double took = (double)(me.wall - me.asked_at + computed), since = took + (double)away;
+    if (away >= 0) {
+        me.asked_wall += since;
+        me.asked_cpu += took;
+        me.asked_square += since * since;
+    }
+    if (away > NAP_NS) {
+        me.naps++;
+        me.napped += (double)away;
+    }
+}
+
+/* Whoever sleeps between two questions does nothing but wait: the way to sleep and back takes
+ * longer than asking itself, above all on a core that is idle meanwhile. */
+void plb_polled(void)
+{
+    const int64_t computed = me.compute - me.carried;
+    if (me.asked && computed < NAP_POLL_NS) {
+        const int64_t away = slept(computed);
+        if (computed < POLL_NS || away > NAP_NS) {
+            count_asking(computed, away);
+            me.compute = me.carried;
+        }
+    }
+    me.asked = true;
+    me.asked_at = me.begin;
+}
+
+void plb_leave(void)
+{
+    int64_t wall = plb_now(CLOCK_MONOTONIC);
+    const int64_t inside = wall - me.begin;
+    if (me.first >= 0) {
+        if (me.first < me.n) {
+            me.op[me.first].inside = 1e-9f * (float)inside;
+        }
+        me.carried = 0;
+        me.asked = false;
+    } else {
+        me.carried = me.compute;
+    }
+    if (inside > LONG_NS) {
+        me.delay = run_delay();
+    }
+    if (me.n > BUFFERED / 2 || wall - me.flushed > FLUSH_NS) {
+        flush_ops(wall);
+        wall = plb_now(CLOCK_MONOTONIC);
+    }
+    inside_call = false;
+    me.wall = wall;
+    me.cpu = plb_now(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+void plb_lacks(const char *what)
+{
+    for (int32_t i = 0; i < me.n_lacks; i++) {
+        if (me.lack[i].what == what) {
+            me.lack[i].times++;
+            return;
+        }
+    }
+    if (me.n_lacks < MOST_LACKS) {
+        me.lack[me.n_lacks++] = (lack_t){what, 1};
+    }
+}
+
+/* --- beginning and end --- */
+
+bool plb_log_prepare(void)
+{
+    me.thread = pthread_self();
+    me.schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    return run_delay() >= 0;
+}
+
+void plb_log_begin(bool on)
+{
+    me.on = on;
+    me.n = 0;
+    me.delay = run_delay();
+    me.start = me.wall = me.flushed = plb_now(CLOCK_MONOTONIC);
+    me.cpu = plb_now(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+void plb_log_end(bool finalized)
+{
+    const int64_t seconds = plb_now(CLOCK_MONOTONIC) - me.start;
+    if (plb_enter()) {
+        plb_note((plb_op_t){.kind = PLB_OP_END});
+        plb_leave();
+    }
+    me.on = false;
+    flush_ops(0);
+    for (int32_t i = 0; i < me.n_lacks; i++) {
+        plb_frame_text('L', "{\"what\": \"%s\", \"times\": %lld}", me.lack[i].what,
+                       (long long)me.lack[i].times);
+    }
+    plb_frame_text('E',
+                   "{\"ops\": %lld, \"ns\": %lld, \"start\": %lld, \"now\": %lld, "
+                   "\"beyond\": %lld, \"foreign\": %lld, \"finalized\": %s, "
+                   "\"asked\": {\"wall\": %.6g, \"cpu\": %.6g, \"square\": %.6g, \"naps\": %.0f, "
+                   "\"napped\": %.6g}}",
+                   (long long)plb_monitor_sent(), (long long)seconds, (long long)me.start,
+                   (long long)plb_now(CLOCK_MONOTONIC), (long long)me.beyond,
+                   (long long)me.foreign, finalized ? "true" : "false", 1e-9 * me.asked_wall,
+                   1e-9 * me.asked_cpu, 1e-18 * me.asked_square, me.naps, 1e-9 * me.napped);
+}

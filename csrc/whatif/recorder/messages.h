@@ -1,0 +1,39 @@
+/* What calls for messages from one rank to another have done. */
+#ifndef PLB_WHATIF_RECORDER_MESSAGES_H
+#define PLB_WHATIF_RECORDER_MESSAGES_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/** Bytes of `count` items. */
+static inline int64_t plb_bytes(int64_t count, MPI_Datatype type)
+{
+    int size = 0;
+    if (count <= 0 || type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &size) != MPI_SUCCESS ||
+        size < 0) {
+        return 0;
+    }
+    return count * size;
+}
+
+/** `flags`: PLB_OP_BUFFERED, PLB_OP_SYNCHRONOUS or 0. */
+void plb_note_send(int flags, int64_t bytes, int dest, int tag, MPI_Comm comm);
+void plb_made_send(MPI_Request request, bool persistent, int flags, int64_t bytes, int dest,
+                   int tag, MPI_Comm comm);
+
+/** `kind`: RECV or PROBE. */
+void plb_note_receive(int kind, int source, int tag, MPI_Comm comm, const MPI_Status *status);
+void plb_made_receive(MPI_Request request, bool persistent, int source, int tag, MPI_Comm comm);
+void plb_note_exchange(int64_t bytes, int dest, int sendtag, int source, int recvtag,
+                       MPI_Comm comm, const MPI_Status *status);
+
+/** A probe that has found a message where `flag` says so. */
+void plb_note_probe(int flag, int source, int tag, MPI_Comm comm, const MPI_Status *status);
+/** The same for a matched probe; then the receive of its message. */
+void plb_note_mprobe(int flag, MPI_Message message, int source, int tag, MPI_Comm comm,
+                     const MPI_Status *status);
+void plb_note_taken(uint64_t message);
+void plb_made_taken(uint64_t message, MPI_Request request);
+
+#endif

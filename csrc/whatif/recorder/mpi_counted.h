@@ -1,0 +1,173 @@
+/* MPI's functions that count items: in int, and since MPI 4 also in MPI_Count under another name.
+ *
+ * This file and mpi_functions.h are tables that are included once for each language and width
+ * (wrap_c.c, wrap_fortran.c), which say what these mean:
+ *   CALL(Name, name, parameters, arguments, what is noted)   a function in C, and in Fortran
+ *   STATUS_CALL(...)    the same, with a status as its last parameter, in C read by STATUS
+ *   In, Out, COUNT, UNIT, Int, Type, Comm, ...   the types of parameters; ...Out: a result
+ *   V(x), HANDLE(Type, x), MADE(Type, x)   values in C: a number, a handle, a handle that is made
+ *   BITS(Type, x)       a handle as a number
+ *   IN_PLACE(buffer)    whether what is received stands there already; in Fortran: perhaps
+ */
+
+#define LIST(...) __VA_ARGS__
+#define BYTES(count, type) plb_bytes(V(count), HANDLE(Type, type))
+
+/* --- messages --- */
+
+#define MESSAGE(buffer) buffer buf, COUNT count, Type type, Int peer, Int tag, Comm comm
+#define MESSAGE_ARGS buf, count, type, peer, tag, comm
+#define MAKE_SEND(persistent, flags)                                                              \
+    plb_made_send(MADE(Request, request), persistent, flags, BYTES(count, type), V(peer), V(tag), \
+                  HANDLE(Comm, comm))
+#define SENDS(Send, Isend, Send_init, send, flags)                                                \
+    CALL(Send, send, (MESSAGE(In)), (MESSAGE_ARGS),                                               \
+         plb_note_send(flags, BYTES(count, type), V(peer), V(tag), HANDLE(Comm, comm)))           \
+    CALL(Isend, i##send, (MESSAGE(In), RequestOut request), (MESSAGE_ARGS, request),              \
+         MAKE_SEND(false, flags))                                                                 \
+    CALL(Send_init, send##_init, (MESSAGE(In), RequestOut request), (MESSAGE_ARGS, request),      \
+         MAKE_SEND(true, flags))
+SENDS(Send, Isend, Send_init, send, 0)
+SENDS(Bsend, Ibsend, Bsend_init, bsend, PLB_OP_BUFFERED)
+SENDS(Ssend, Issend, Ssend_init, ssend, PLB_OP_SYNCHRONOUS)
+SENDS(Rsend, Irsend, Rsend_init, rsend, 0)
+
+STATUS_CALL(Recv, recv, (MESSAGE(Out)), (MESSAGE_ARGS),
+            plb_note_receive(PLB_OP_RECV, V(peer), V(tag), HANDLE(Comm, comm), STATUS))
+#define MAKE_RECEIVE(persistent)                                                                  \
+    plb_made_receive(MADE(Request, request), persistent, V(peer), V(tag), HANDLE(Comm, comm))
+CALL(Irecv, irecv, (MESSAGE(Out), RequestOut request), (MESSAGE_ARGS, request),
+     MAKE_RECEIVE(false))
+CALL(Recv_init, recv_init, (MESSAGE(Out), RequestOut request), (MESSAGE_ARGS, request),
+     MAKE_RECEIVE(true))
+
+/* The call changes the message's handle. */
+#define WAS_MESSAGE const uint64_t was = BITS(Message, message)
+STATUS_CALL_AFTER(WAS_MESSAGE, Mrecv, mrecv, (Out buf, COUNT count, Type type, MessageOut message),
+                  (buf, count, type, message), plb_note_taken(was))
+CALL_AFTER(WAS_MESSAGE, Imrecv, imrecv,
+           (Out buf, COUNT count, Type type, MessageOut message, RequestOut request),
+           (buf, count, type, message, request), plb_made_taken(was, MADE(Request, request)))
+
+#define EXCHANGED                                                                                 \
+    plb_note_exchange(BYTES(count, type), V(dest), V(sendtag), V(source), V(recvtag),             \
+                      HANDLE(Comm, comm), STATUS)
+STATUS_CALL(Sendrecv, sendrecv,
+            (In sendbuf, COUNT count, Type type, Int dest, Int sendtag, Out recvbuf,
+             COUNT recvcount, Type recvtype, Int source, Int recvtag, Comm comm),
+            (sendbuf, count, type, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag,
+             comm),
+            EXCHANGED)
+STATUS_CALL(Sendrecv_replace, sendrecv_replace,
+            (Out buf, COUNT count, Type type, Int dest, Int sendtag, Int source, Int recvtag,
+             Comm comm),
+            (buf, count, type, dest, sendtag, source, recvtag, comm), EXCHANGED)
+
+/* --- collectives, each with its nonblocking cousin --- */
+
+#define BOTH(Name, Iname, name, params, args, what, root, bytes)                                  \
+    CALL(Name, name, (LIST params, Comm comm), (LIST args, comm),                                 \
+         plb_note_collective(what, root, bytes, HANDLE(Comm, comm)))                              \
+    CALL(Iname, i##name, (LIST params, Comm comm, RequestOut request),                            \
+         (LIST args, comm, request),                                                              \
+         plb_made_collective(MADE(Request, request), what, root, bytes, HANDLE(Comm, comm)))
+
+#define SEND In sendbuf, COUNT sendcount, Type sendtype
+#define SENDV In sendbuf, COUNTS sendcounts, UNITS sdispls, Type sendtype
+#define RECV Out recvbuf, COUNT recvcount, Type recvtype
+#define RECVV Out recvbuf, COUNTS recvcounts, UNITS rdispls, Type recvtype
+#define SEND_ARGS sendbuf, sendcount, sendtype
+#define SENDV_ARGS sendbuf, sendcounts, sdispls, sendtype
+#define RECV_ARGS recvbuf, recvcount, recvtype
+#define RECVV_ARGS recvbuf, recvcounts, rdispls, recvtype
+#define REDUCED In sendbuf, Out recvbuf, COUNT count, Type type, Op op
+#define REDUCED_ARGS sendbuf, recvbuf, count, type, op
+
+#define IS_ROOT plb_is_root(V(root), HANDLE(Comm, comm))
+#define MEAN(counts, type) plb_mean(PLB_COUNTS(counts), HANDLE(Type, type), HANDLE(Comm, comm))
+/* Where a rank sends from the place that it receives into, only the latter is given. */
+#define SENT (IN_PLACE(sendbuf) ? BYTES(recvcount, recvtype) : BYTES(sendcount, sendtype))
+
+BOTH(Bcast, Ibcast, bcast, (Out buffer, COUNT count, Type type, Int root),
+     (buffer, count, type, root), PLB_BCAST, V(root), BYTES(count, type))
+BOTH(Gather, Igather, gather, (SEND, RECV, Int root), (SEND_ARGS, RECV_ARGS, root), PLB_GATHER,
+     V(root), IS_ROOT ? SENT : BYTES(sendcount, sendtype))
+BOTH(Gatherv, Igatherv, gatherv, (SEND, RECVV, Int root), (SEND_ARGS, RECVV_ARGS, root),
+     PLB_GATHER, V(root),
+     IS_ROOT ? plb_own(PLB_COUNTS(recvcounts), HANDLE(Type, recvtype), HANDLE(Comm, comm))
+             : BYTES(sendcount, sendtype))
+BOTH(Scatter, Iscatter, scatter, (SEND, RECV, Int root), (SEND_ARGS, RECV_ARGS, root), PLB_SCATTER,
+     V(root), IS_ROOT ? BYTES(sendcount, sendtype) : BYTES(recvcount, recvtype))
+BOTH(Scatterv, Iscatterv, scatterv, (SENDV, RECV, Int root), (SENDV_ARGS, RECV_ARGS, root),
+     PLB_SCATTER, V(root), IS_ROOT ? MEAN(sendcounts, sendtype) : BYTES(recvcount, recvtype))
+BOTH(Allgather, Iallgather, allgather, (SEND, RECV), (SEND_ARGS, RECV_ARGS), PLB_ALLGATHER, 0,
+     SENT)
+BOTH(Allgatherv, Iallgatherv, allgatherv, (SEND, RECVV), (SEND_ARGS, RECVV_ARGS), PLB_ALLGATHER, 0,
+     MEAN(recvcounts, recvtype))
+BOTH(Alltoall, Ialltoall, alltoall, (SEND, RECV), (SEND_ARGS, RECV_ARGS), PLB_ALLTOALL, 0, SENT)
+BOTH(Alltoallv, Ialltoallv, alltoallv, (SENDV, RECVV), (SENDV_ARGS, RECVV_ARGS), PLB_ALLTOALL, 0,
+     IN_PLACE(sendbuf) ? MEAN(recvcounts, recvtype) : MEAN(sendcounts, sendtype))
+BOTH(Alltoallw, Ialltoallw, alltoallw,
+     (In sendbuf, COUNTS sendcounts, UNITS sdispls, Types sendtypes, Out recvbuf,
+      COUNTS recvcounts, UNITS rdispls, Types recvtypes),
+     (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes),
+     PLB_ALLTOALL, 0, plb_mean(PLB_COUNTS(recvcounts), FIRST(Type, recvtypes), HANDLE(Comm, comm)))
+BOTH(Reduce, Ireduce, reduce, (REDUCED, Int root), (REDUCED_ARGS, root), PLB_REDUCE, V(root),
+     BYTES(count, type))
+BOTH(Allreduce, Iallreduce, allreduce, (REDUCED), (REDUCED_ARGS), PLB_ALLREDUCE, 0,
+     BYTES(count, type))
+BOTH(Scan, Iscan, scan, (REDUCED), (REDUCED_ARGS), PLB_SCAN, 0, BYTES(count, type))
+BOTH(Exscan, Iexscan, exscan, (REDUCED), (REDUCED_ARGS), PLB_EXSCAN, 0, BYTES(count, type))
+BOTH(Reduce_scatter, Ireduce_scatter, reduce_scatter,
+     (In sendbuf, Out recvbuf, COUNTS counts, Type type, Op op),
+     (sendbuf, recvbuf, counts, type, op), PLB_REDUCE_SCATTER, 0,
+     plb_bytes(plb_sum(PLB_COUNTS(counts), HANDLE(Comm, comm)), HANDLE(Type, type)))
+BOTH(Reduce_scatter_block, Ireduce_scatter_block, reduce_scatter_block, (REDUCED), (REDUCED_ARGS),
+     PLB_REDUCE_SCATTER, 0, BYTES(count, type) * plb_members(HANDLE(Comm, comm)))
+
+/* `bytes` to each neighbour. */
+#define NEIGHBOUR(name, params, args, bytes)                                                      \
+    CALL(Neighbor_##name, neighbor_##name, (LIST params, Comm comm), (LIST args, comm),           \
+         plb_note_neighbours(HANDLE(Comm, comm), bytes))                                          \
+    CALL(Ineighbor_##name, ineighbor_##name, (LIST params, Comm comm, RequestOut request),        \
+         (LIST args, comm, request), plb_lacks("MPI_Ineighbor_" #name))
+NEIGHBOUR(allgather, (SEND, RECV), (SEND_ARGS, RECV_ARGS), BYTES(sendcount, sendtype))
+NEIGHBOUR(allgatherv, (SEND, RECVV), (SEND_ARGS, RECVV_ARGS), BYTES(sendcount, sendtype))
+NEIGHBOUR(alltoall, (SEND, RECV), (SEND_ARGS, RECV_ARGS), BYTES(sendcount, sendtype))
+NEIGHBOUR(alltoallv, (SENDV, RECVV), (SENDV_ARGS, RECVV_ARGS),
+          plb_bytes(sendcounts ? *sendcounts : 0, HANDLE(Type, sendtype)))
+NEIGHBOUR(alltoallw,
+          (In sendbuf, COUNTS sendcounts, Aints sdispls, Types sendtypes, Out recvbuf,
+           COUNTS recvcounts, Aints rdispls, Types recvtypes),
+          (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes),
+          sendcounts &&sendtypes ? plb_bytes(*sendcounts, FIRST(Type, sendtypes)) : 0)
+
+/* --- windows --- */
+
+#define WINDOW plb_window_made(HANDLE(Comm, comm), MADE(Win, win))
+CALL(Win_create, win_create, (Out base, Aint size, UNIT unit, Info info, Comm comm, WinOut win),
+     (base, size, unit, info, comm, win), WINDOW)
+CALL(Win_allocate, win_allocate,
+     (Aint size, UNIT unit, Info info, Comm comm, Out base, WinOut win),
+     (size, unit, info, comm, base, win), WINDOW)
+CALL(Win_allocate_shared, win_allocate_shared,
+     (Aint size, UNIT unit, Info info, Comm comm, Out base, WinOut win),
+     (size, unit, info, comm, base, win), WINDOW)
+
+#define TO_TARGET Int target, Aint displacement, COUNT target_count, Type target_type
+#define TO_TARGET_ARGS target, displacement, target_count, target_type
+#define ACCESSED plb_accessed(HANDLE(Win, win), V(target), BYTES(count, type))
+#define ACCESS(Put, Rput, put, params, args)                                                      \
+    CALL(Put, put, (LIST params, Win win), (LIST args, win), ACCESSED)                            \
+    CALL(Rput, r##put, (LIST params, Win win, RequestOut request), (LIST args, win, request),     \
+         ACCESSED)
+ACCESS(Put, Rput, put, (In origin, COUNT count, Type type, TO_TARGET),
+       (origin, count, type, TO_TARGET_ARGS))
+ACCESS(Get, Rget, get, (Out origin, COUNT count, Type type, TO_TARGET),
+       (origin, count, type, TO_TARGET_ARGS))
+ACCESS(Accumulate, Raccumulate, accumulate, (In origin, COUNT count, Type type, TO_TARGET, Op op),
+       (origin, count, type, TO_TARGET_ARGS, op))
+ACCESS(Get_accumulate, Rget_accumulate, get_accumulate,
+       (In origin, COUNT count, Type type, Out result, COUNT result_count, Type result_type,
+        TO_TARGET, Op op),
+       (origin, count, type, result, result_count, result_type, TO_TARGET_ARGS, op))

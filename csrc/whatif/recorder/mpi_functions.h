@@ -1,0 +1,131 @@
+/* MPI's functions that do not count items; mpi_counted.h says what the words mean. */
+
+CALL(Barrier, barrier, (Comm comm), (comm),
+     plb_note_collective(PLB_BARRIER, 0, 0, HANDLE(Comm, comm)))
+CALL(Ibarrier, ibarrier, (Comm comm, RequestOut request), (comm, request),
+     plb_made_collective(MADE(Request, request), PLB_BARRIER, 0, 0, HANDLE(Comm, comm)))
+
+/* --- probes --- */
+
+STATUS_CALL(Probe, probe, (Int source, Int tag, Comm comm), (source, tag, comm),
+            plb_note_probe(true, V(source), V(tag), HANDLE(Comm, comm), STATUS))
+STATUS_CALL(Iprobe, iprobe, (Int source, Int tag, Comm comm, IntOut flag),
+            (source, tag, comm, flag),
+            plb_note_probe(*flag, V(source), V(tag), HANDLE(Comm, comm), STATUS))
+STATUS_CALL(Mprobe, mprobe, (Int source, Int tag, Comm comm, MessageOut message),
+            (source, tag, comm, message),
+            plb_note_mprobe(true, MADE(Message, message), V(source), V(tag), HANDLE(Comm, comm),
+                            STATUS))
+STATUS_CALL(Improbe, improbe, (Int source, Int tag, Comm comm, IntOut flag, MessageOut message),
+            (source, tag, comm, flag, message),
+            plb_note_mprobe(*flag, *flag ? MADE(Message, message) : MPI_MESSAGE_NULL, V(source),
+                            V(tag), HANDLE(Comm, comm), STATUS))
+
+/* --- requests --- */
+
+CALL(Start, start, (RequestOut request), (request), all_started(1, request))
+CALL(Startall, startall, (Int n, RequestOut requests), (n, requests), all_started(V(n), requests))
+CALL(Cancel, cancel, (RequestOut request), (request),
+     plb_request_cancelled(MADE(Request, request)))
+
+#define WAS_REQUEST const uint64_t was = BITS(Request, request)
+STATUS_CALL_AFTER(WAS_REQUEST, Wait, wait, (RequestOut request), (request),
+                  plb_request_tested(true, was, STATUS))
+STATUS_CALL_AFTER(WAS_REQUEST, Test, test, (RequestOut request, IntOut flag), (request, flag),
+                  plb_request_tested(*flag, was, STATUS))
+
+/* MANY(Name, name, parameters and arguments between the requests and the statuses, number of
+ * statuses, what is noted), where the handles were was[n]. */
+MANY(Waitall, waitall, (), (), V(n), plb_requests_all(true, V(n), was, STATUS))
+MANY(Testall, testall, (IntOut flag, ), (flag, ), V(n), plb_requests_all(*flag, V(n), was, STATUS))
+MANY(Waitany, waitany, (IntOut index, ), (index, ), 1,
+     plb_requests_any(true, *index - BASE, was, STATUS))
+MANY(Testany, testany, (IntOut index, IntOut flag, ), (index, flag, ), 1,
+     plb_requests_any(*flag, *index - BASE, was, STATUS))
+MANY(Waitsome, waitsome, (IntOut done, IntOut indices, ), (done, indices, ), V(n),
+     plb_requests_some(*done, indices, BASE, was, STATUS))
+MANY(Testsome, testsome, (IntOut done, IntOut indices, ), (done, indices, ), V(n),
+     plb_requests_some(*done, indices, BASE, was, STATUS))
+
+/* --- what is freed: its handle is known before the call only --- */
+
+#define FREES(Name, name, Type, freed)                                                            \
+    CALL_AFTER(const MPI_##Type was = MADE(Type, handle), Name, name, (Type##Out handle),         \
+               (handle), freed(was))
+FREES(Request_free, request_free, Request, plb_request_freed)
+FREES(Comm_free, comm_free, Comm, plb_group_gone)
+FREES(Comm_disconnect, comm_disconnect, Comm, plb_group_gone)
+FREES(Win_free, win_free, Win, plb_window_gone)
+
+/* --- communicators: each call is collective over its parent --- */
+
+#define MAKES(Name, name, params, args)                                                           \
+    CALL(Name, name, params, args, plb_note_made(HANDLE(Comm, comm), MADE(Comm, fresh)))
+#define MAKES_AMONG(Name, name, params, args)                                                     \
+    CALL(Name, name, params, args, plb_made_among(HANDLE(Comm, comm), MADE(Comm, fresh)))
+MAKES(Comm_dup, comm_dup, (Comm comm, CommOut fresh), (comm, fresh))
+MAKES(Comm_dup_with_info, comm_dup_with_info, (Comm comm, Info info, CommOut fresh),
+      (comm, info, fresh))
+MAKES(Comm_split, comm_split, (Comm comm, Int color, Int key, CommOut fresh),
+      (comm, color, key, fresh))
+MAKES(Comm_split_type, comm_split_type, (Comm comm, Int type, Int key, Info info, CommOut fresh),
+      (comm, type, key, info, fresh))
+MAKES(Comm_create, comm_create, (Comm comm, Group group, CommOut fresh), (comm, group, fresh))
+MAKES_AMONG(Comm_create_group, comm_create_group, (Comm comm, Group group, Int tag, CommOut fresh),
+            (comm, group, tag, fresh))
+MAKES(Cart_create, cart_create,
+      (Comm comm, Int ndims, Ints dims, Ints periods, Int reorder, CommOut fresh),
+      (comm, ndims, dims, periods, reorder, fresh))
+MAKES(Cart_sub, cart_sub, (Comm comm, Ints remain, CommOut fresh), (comm, remain, fresh))
+MAKES(Graph_create, graph_create,
+      (Comm comm, Int nodes, Ints index, Ints edges, Int reorder, CommOut fresh),
+      (comm, nodes, index, edges, reorder, fresh))
+MAKES(Dist_graph_create, dist_graph_create,
+      (Comm comm, Int n, Ints sources, Ints degrees, Ints destinations, Ints weights, Info info,
+       Int reorder, CommOut fresh),
+      (comm, n, sources, degrees, destinations, weights, info, reorder, fresh))
+MAKES(Dist_graph_create_adjacent, dist_graph_create_adjacent,
+      (Comm comm, Int indegree, Ints sources, Ints sourceweights, Int outdegree, Ints destinations,
+       Ints destweights, Info info, Int reorder, CommOut fresh),
+      (comm, indegree, sources, sourceweights, outdegree, destinations, destweights, info, reorder,
+       fresh))
+MAKES(Intercomm_create, intercomm_create,
+      (Comm comm, Int leader, Comm peer, Int remote, Int tag, CommOut fresh),
+      (comm, leader, peer, remote, tag, fresh))
+MAKES_AMONG(Intercomm_merge, intercomm_merge, (Comm comm, Int high, CommOut fresh),
+            (comm, high, fresh))
+
+/* --- windows --- */
+
+CALL(Win_create_dynamic, win_create_dynamic, (Info info, Comm comm, WinOut win), (info, comm, win),
+     plb_window_made(HANDLE(Comm, comm), MADE(Win, win)))
+#define ACCESSED_ONE plb_accessed(HANDLE(Win, win), V(target), plb_bytes(1, HANDLE(Type, type)))
+CALL(Fetch_and_op, fetch_and_op,
+     (In origin, Out result, Type type, Int target, Aint displacement, Op op, Win win),
+     (origin, result, type, target, displacement, op, win), ACCESSED_ONE)
+CALL(Compare_and_swap, compare_and_swap,
+     (In origin, In compare, Out result, Type type, Int target, Aint displacement, Win win),
+     (origin, compare, result, type, target, displacement, win), ACCESSED_ONE)
+
+CALL(Win_fence, win_fence, (Int assertion, Win win), (assertion, win),
+     plb_fenced(HANDLE(Win, win)))
+#define FLUSHES(Name, name)                                                                       \
+    CALL(Name, name, (Int target, Win win), (target, win),                                        \
+         plb_flushed(HANDLE(Win, win), V(target)))                                                \
+    CALL(Name##_all, name##_all, (Win win), (win), plb_flushed(HANDLE(Win, win), -1))
+FLUSHES(Win_flush, win_flush)
+FLUSHES(Win_flush_local, win_flush_local)
+CALL(Win_lock, win_lock, (Int type, Int target, Int assertion, Win win),
+     (type, target, assertion, win),
+     plb_note_lock(HANDLE(Win, win), PLB_OP_LOCK, V(target), V(type) == MPI_LOCK_SHARED))
+CALL(Win_unlock, win_unlock, (Int target, Win win), (target, win),
+     plb_note_lock(HANDLE(Win, win), PLB_OP_UNLOCK, V(target), false))
+CALL(Win_unlock_all, win_unlock_all, (Win win), (win), plb_flushed(HANDLE(Win, win), -1))
+CALL(Win_post, win_post, (Group group, Int assertion, Win win), (group, assertion, win),
+     plb_epoch_begins(HANDLE(Win, win), HANDLE(Group, group), true))
+CALL(Win_start, win_start, (Group group, Int assertion, Win win), (group, assertion, win),
+     plb_epoch_begins(HANDLE(Win, win), HANDLE(Group, group), false))
+CALL(Win_complete, win_complete, (Win win), (win), plb_epoch_ends(HANDLE(Win, win), true, false))
+CALL(Win_wait, win_wait, (Win win), (win), plb_epoch_ends(HANDLE(Win, win), true, true))
+CALL(Win_test, win_test, (Win win, IntOut flag), (win, flag),
+     plb_epoch_ends(HANDLE(Win, win), *flag, true))

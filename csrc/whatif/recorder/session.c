@@ -1,0 +1,91 @@
+#include "session.h"
+
+#include <mpi.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "calibrate.h"
+#include "groups.h"
+#include "log.h"
+#include "monitor.h"
+#include "procedures.h"
+
+static pid_t process; /* that called MPI_Init: a fork of it is another one */
+
+static void say_hello(int rank, bool delays, int provided)
+{
+    int size = 1;
+    char host[256] = "?", library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof set, &set);
+    gethostname(host, sizeof host - 1);
+    PMPI_Comm_size(MPI_COMM_WORLD, &size);
+    int length = 0;
+    PMPI_Get_library_version(library, &length);
+    library[strcspn(library, "\n\",")] = '\0';
+    int first = -1;
+    for (int i = 0; i < CPU_SETSIZE && first < 0; i++) {
+        first = CPU_ISSET(i, &set) ? i : -1;
+    }
+    const char *yield = getenv("OMPI_MCA_mpi_yield_when_idle");
+    plb_frame_text('H',
+                   "{\"rank\": %d, \"size\": %d, \"host\": \"%s\", \"pid\": %d, \"now\": %lld, "
+                   "\"cores\": %d, \"core\": %d, \"thread_multiple\": %s, \"delays\": %s, "
+                   "\"library\": \"%s\", \"yield\": \"%s\"}",
+                   rank, size, host, (int)getpid(), (long long)plb_now(CLOCK_MONOTONIC),
+                   CPU_COUNT(&set), first, provided == MPI_THREAD_MULTIPLE ? "true" : "false",
+                   delays ? "true" : "false", library, yield ? yield : "");
+}
+
+/* What the program itself starts is not the program. */
+static void restore_preload(void)
+{
+    const char *before = getenv("PYLB_RECORD_PRELOAD");
+    if (before != NULL) {
+        setenv("LD_PRELOAD", before, 1);
+    } else {
+        unsetenv("LD_PRELOAD");
+    }
+}
+
+void plb_record_start(int provided)
+{
+    const char *only = getenv("PYLB_RECORD_ONLY");
+    const bool timed_only = only != NULL && strcmp(only, "time") == 0;
+    int rank = 0;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    process = getpid();
+    const bool delays = plb_log_prepare();
+    if (!plb_monitor_reach(rank)) {
+        return;
+    }
+    say_hello(rank, delays, provided);
+    restore_preload();
+    if (!timed_only) {
+        plb_costs_t costs;
+        plb_calibrate(&costs);
+        plb_frame_text('N', "{\"overhead\": %.4g, \"alpha\": %.4g, \"beta\": %.4g}",
+                       costs.overhead, costs.alpha, costs.beta);
+        plb_group(MPI_COMM_WORLD);
+        plb_procedures_tell();
+    }
+    PMPI_Barrier(MPI_COMM_WORLD); /* the program begins everywhere at once */
+    plb_log_begin(!timed_only);
+}
+
+void plb_record_end(bool finalized)
+{
+    if (plb_monitor_is_open() && getpid() == process) {
+        plb_log_end(finalized);
+        plb_monitor_close();
+    }
+}
+
+/* A program that ends without MPI_Finalize. */
+__attribute__((destructor)) static void at_exit(void)
+{
+    plb_record_end(false);
+}

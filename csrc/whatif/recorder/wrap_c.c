@@ -1,0 +1,170 @@
+/* MPI's functions as C calls them. */
+#include <stdlib.h>
+
+#include "collectives.h"
+#include "log.h"
+#include "messages.h"
+#include "requests.h"
+#include "session.h"
+#include "windows.h"
+
+typedef const void *In;
+typedef void *Out;
+typedef int Int, *IntOut;
+typedef const int *Ints;
+typedef MPI_Aint Aint;
+typedef const MPI_Aint *Aints;
+typedef MPI_Datatype Type;
+typedef const MPI_Datatype *Types;
+typedef MPI_Op Op;
+typedef MPI_Info Info;
+typedef MPI_Group Group;
+typedef MPI_Comm Comm, *CommOut;
+typedef MPI_Win Win, *WinOut;
+typedef MPI_Request *RequestOut;
+typedef MPI_Message *MessageOut;
+
+#define V(x) (x)
+#define HANDLE(Type, x) (x)
+#define MADE(Type, x) (*(x))
+#define FIRST(Type, x) (*(x))
+#define BITS(Type, x) PLB_HANDLE(*(x))
+#define IN_PLACE(buffer) ((buffer) == MPI_IN_PLACE)
+#define STATUS status
+#define BASE 0
+
+#define CALL(...) CALL_AFTER(, __VA_ARGS__)
+#define CALL_AFTER(before, Name, name, params, args, ...)                                         \
+    PLB_EXPORT int NAME(MPI_##Name) params                                                        \
+    {                                                                                             \
+        before;                                                                                   \
+        const bool noted = plb_enter();                                                           \
+        const int ret = NAME(PMPI_##Name) args;                                                   \
+        if (noted) {                                                                              \
+            __VA_ARGS__;                                                                          \
+            plb_leave();                                                                          \
+        }                                                                                         \
+        return ret;                                                                               \
+    }
+#define STATUS_CALL(...) STATUS_CALL_AFTER(, __VA_ARGS__)
+#define STATUS_CALL_AFTER(before, Name, name, params, args, ...)                                  \
+    CALL_AFTER(before; MPI_Status own; status = status == MPI_STATUS_IGNORE ? &own : status,      \
+                                       Name, name, (LIST params, MPI_Status * status),            \
+                                       (LIST args, status), __VA_ARGS__)
+
+/* --- functions that count items --- */
+
+#define COUNT int
+#define COUNTS const int *
+#define UNIT int
+#define UNITS const int *
+#define NAME(name) name
+#include "mpi_counted.h"
+
+#if MPI_VERSION >= 4
+#undef COUNT
+#undef COUNTS
+#undef UNIT
+#undef UNITS
+#undef NAME
+#define COUNT MPI_Count
+#define COUNTS const MPI_Count *
+#define UNIT MPI_Aint
+#define UNITS const MPI_Aint *
+#define NAME(name) name##_c
+#include "mpi_counted.h"
+#endif
+
+/* --- the others --- */
+
+static void all_started(int n, const MPI_Request *request)
+{
+    for (int i = 0; i < n; i++) {
+        plb_request_started(request[i]);
+    }
+}
+
+/* Handles before a call that may change them, and room for statuses. */
+typedef struct many {
+    uint64_t few[64], *was;
+    MPI_Status few_statuses[64], *status;
+    bool own_statuses;
+} many_t;
+
+static MPI_Status *remember(many_t *self, int n, const MPI_Request *requests, MPI_Status *given)
+{
+    const bool many = n > 64;
+    self->own_statuses = given == MPI_STATUSES_IGNORE || given == MPI_STATUS_IGNORE;
+    self->was = many ? malloc((size_t)n * sizeof *self->was) : self->few;
+    self->status = !self->own_statuses ? given
+                   : many              ? malloc((size_t)n * sizeof *self->status)
+                                       : self->few_statuses;
+    if (self->was == NULL || self->status == NULL) {
+        abort();
+    }
+    for (int i = 0; i < n; i++) {
+        self->was[i] = PLB_HANDLE(requests[i]);
+    }
+    return self->status;
+}
+
+static void let_go(many_t *self)
+{
+    if (self->was != self->few) {
+        free(self->was);
+        free(self->own_statuses ? self->status : NULL);
+    }
+}
+
+#define MANY(Name, name, params, args, n_statuses, ...)                                           \
+    CALL_AFTER(__attribute__((cleanup(let_go))) many_t many;                                      \
+               status = remember(&many, n, requests, status);                                     \
+               const uint64_t *const was = many.was, Name, name,                                  \
+               (int n, MPI_Request requests[], LIST params MPI_Status *status),                   \
+               (n, requests, LIST args status), __VA_ARGS__)
+
+#undef NAME
+#define NAME(name) name
+#include "mpi_functions.h"
+
+/* --- beginning and end --- */
+
+PLB_EXPORT int MPI_Init(int *argc, char ***argv)
+{
+    const int ret = PMPI_Init(argc, argv);
+    int provided = MPI_THREAD_SINGLE;
+    PMPI_Query_thread(&provided);
+    plb_record_start(provided);
+    return ret;
+}
+
+PLB_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    const int ret = PMPI_Init_thread(argc, argv, required, provided);
+    plb_record_start(*provided);
+    return ret;
+}
+
+PLB_EXPORT int MPI_Finalize(void)
+{
+    plb_record_end(true);
+    return PMPI_Finalize();
+}
+
+/* A program that aborts leaves what is known. */
+PLB_EXPORT int MPI_Abort(MPI_Comm comm, int code)
+{
+    plb_record_end(false);
+    return PMPI_Abort(comm, code);
+}
+
+/* --- what a simulation cannot know --- */
+
+CALL(Comm_spawn, ,
+     (const char *command, char *argv[], int maxprocs, MPI_Info info, int root, MPI_Comm comm,
+      MPI_Comm *fresh, int errcodes[]),
+     (command, argv, maxprocs, info, root, comm, fresh, errcodes), plb_lacks("MPI_Comm_spawn"))
+CALL(Comm_accept, , (const char *port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *fresh),
+     (port, info, root, comm, fresh), plb_lacks("MPI_Comm_accept"))
+CALL(Comm_connect, , (const char *port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *fresh),
+     (port, info, root, comm, fresh), plb_lacks("MPI_Comm_connect"))

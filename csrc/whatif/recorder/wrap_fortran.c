@@ -1,0 +1,128 @@
+/* MPI's functions as Fortran calls them: names in lower case, with an underscore (mpif.h and
+ * `use mpi`) or _f08_ (`use mpi_f08`, whose handles are structures of one integer), arguments by
+ * address.  What is done is left to MPI's own function for Fortran, which knows MPI_IN_PLACE and
+ * the like; only what is noted is translated.
+ *
+ * MPI's functions are weak: a program in C has none of them, and calls none of these. */
+#include <stdlib.h>
+
+#include "collectives.h"
+#include "log.h"
+#include "messages.h"
+#include "requests.h"
+#include "session.h"
+#include "windows.h"
+
+typedef MPI_Fint *F, *Int, *IntOut, *Ints, *Type, *Types, *Op, *Info, *Group, *Comm, *CommOut,
+    *Win, *WinOut, *RequestOut, *MessageOut;
+typedef void *In, *Out;
+typedef MPI_Aint *Aint, *Aints;
+#define COUNT F
+#define COUNTS F
+#define UNIT F
+#define UNITS F
+
+#define V(x) (*(x))
+#define HANDLE(Type, x) MPI_##Type##_f2c(*(x))
+#define MADE(Type, x) MPI_##Type##_f2c(*(x))
+#define FIRST(Type, x) MPI_##Type##_f2c(*(x))
+#define BITS(Type, x) PLB_HANDLE((MPI_##Type){MPI_##Type##_f2c(*(x))})
+#define IN_PLACE(buffer) true
+#define BASE 1
+
+/* A function under one of its names. */
+#define PLAIN(symbol, params, ...)                                                                \
+    extern void pmpi_##symbol params __attribute__((weak));                                       \
+    PLB_EXPORT void mpi_##symbol params;                                                          \
+    void mpi_##symbol params                                                                      \
+    {                                                                                             \
+        __VA_ARGS__;                                                                              \
+    }
+#define NAMED(symbol, before, params, args, ...)                                                  \
+    PLAIN(                                                                                        \
+        symbol, params, before; const bool noted = plb_enter(); pmpi_##symbol args; if (noted) {  \
+            __VA_ARGS__;                                                                          \
+            plb_leave();                                                                          \
+        })
+#define CALL(...) CALL_AFTER(, __VA_ARGS__)
+#define CALL_AFTER(before, Name, name, params, args, ...)                                         \
+    NAMED(name##_, before, (LIST params, F ierr), (LIST args, ierr), __VA_ARGS__)                 \
+    NAMED(name##_f08_, before, (LIST params, F ierr), (LIST args, ierr), __VA_ARGS__)
+
+enum { STATUS_SIZE = sizeof(MPI_Status) / sizeof(MPI_Fint) };
+
+static const MPI_Status *in_c(const MPI_Fint *status, int n, MPI_Status *out)
+{
+    for (int i = 0; i < n; i++) {
+        PMPI_Status_f2c(status + i * STATUS_SIZE, out + i);
+    }
+    return out;
+}
+
+#define STATUS in_c(status, n_valid, c_status)
+#define STATUS_CALL(...) STATUS_CALL_AFTER(, __VA_ARGS__)
+#define STATUS_CALL_AFTER(before, Name, name, params, args, ...)                                  \
+    CALL_AFTER(before; enum {n_valid = 1}; MPI_Fint own[STATUS_SIZE];                             \
+               MPI_Status c_status[1] __attribute__((unused));                                    \
+               status = status == MPI_F_STATUS_IGNORE ? own : status, Name, name,                 \
+               (LIST params, F status), (LIST args, status), __VA_ARGS__)
+
+#include "mpi_counted.h"
+
+static void all_started(int n, const MPI_Fint *request)
+{
+    for (int i = 0; i < n; i++) {
+        plb_request_started(MPI_Request_f2c(request[i]));
+    }
+}
+
+/* Handles before a call on many requests, and room for statuses. */
+typedef struct many {
+    uint64_t *was;
+    MPI_Fint *own, *status;
+    MPI_Status *in_c;
+} many_t;
+
+static many_t remember(int n, const MPI_Fint *requests, MPI_Fint *statuses)
+{
+    many_t out = {.was = malloc(((size_t)n + 1) * sizeof *out.was),
+                  .in_c = malloc(((size_t)n + 1) * sizeof *out.in_c),
+                  .status = statuses};
+    if (statuses == MPI_F_STATUSES_IGNORE || statuses == MPI_F_STATUS_IGNORE) {
+        out.own = out.status = calloc((size_t)n + 1, STATUS_SIZE * sizeof *out.own);
+    }
+    if (out.was == NULL || out.status == NULL || out.in_c == NULL) {
+        abort();
+    }
+    for (int i = 0; i < n; i++) {
+        out.was[i] = BITS(Request, &requests[i]);
+    }
+    return out;
+}
+
+static void let_go(const many_t *self)
+{
+    free(self->was);
+    free(self->own);
+    free(self->in_c);
+}
+
+#define MANY(Name, name, params, args, n_statuses, ...)                                           \
+    CALL_AFTER(__attribute__((cleanup(let_go))) const many_t many =                               \
+                   remember(*n, requests, status);                                                \
+               const uint64_t *const was = many.was; const int n_valid = n_statuses;              \
+               MPI_Status *const c_status = many.in_c;                                            \
+               status = many.status, Name, name, (F n, F requests, LIST params F status),         \
+               (n, requests, LIST args status), __VA_ARGS__)
+#include "mpi_functions.h"
+
+#define BEGIN_AND_END(_)                                                                          \
+    PLAIN(init##_, (F ierr), pmpi_init##_(ierr); plb_record_start(MPI_THREAD_SINGLE))             \
+    PLAIN(init_thread##_, (F required, F provided, F ierr),                                       \
+          pmpi_init_thread##_(required, provided, ierr);                                          \
+          plb_record_start(*provided))                                                            \
+    PLAIN(finalize##_, (F ierr), plb_record_end(true); pmpi_finalize##_(ierr))                    \
+    PLAIN(abort##_, (F comm, F code, F ierr), plb_record_end(false);                              \
+          pmpi_abort##_(comm, code, ierr))
+BEGIN_AND_END(_)
+BEGIN_AND_END(_f08_)

@@ -1,0 +1,370 @@
+#include "whatif/simulator/message.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "whatif/simulator/slots.h"
+#include "whatif/simulator/target.h"
+
+/* --- channels --- */
+
+static uint64_t mix(uint32_t context, int32_t src, int32_t dst)
+{
+    uint64_t x = ((uint64_t)(uint32_t)src << 32 | (uint32_t)dst) + context * 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 31) * 0xbf58476d1ce4e5b9u;
+    return x ^ x >> 29;
+}
+
+static int32_t bucket_of(const plb_whatif_t *self, uint32_t context, int32_t src, int32_t dst)
+{
+    const uint64_t mask = (uint64_t)self->n_buckets - 1;
+    uint64_t at = mix(context, src, dst) & mask;
+    for (;; at = (at + 1) & mask) {
+        const int32_t c = self->bucket[at];
+        if (c < 0) {
+            return (int32_t)at;
+        }
+        const channel_t *one = &self->channel[c];
+        if (one->src == src && one->dst == dst && one->context == context) {
+            return (int32_t)at;
+        }
+    }
+}
+
+static int rehash(plb_whatif_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int32_t *bucket = NULL;
+    const int32_t n = self->n_buckets ? 2 * self->n_buckets : 256;
+    PLB_NEW(bucket, n);
+    memset(bucket, -1, (size_t)n * sizeof *bucket);
+    plb_free(self->bucket);
+    self->bucket = bucket;
+    self->n_buckets = n;
+    for (int32_t c = 0; c < self->n_channels; c++) {
+        const channel_t *one = &self->channel[c];
+        self->bucket[bucket_of(self, one->context, one->src, one->dst)] = c;
+    }
+out:
+    return ret;
+}
+
+static int channel_of(plb_whatif_t *self, uint32_t context, int32_t src, int32_t dst, int32_t *out,
+                      plb_err_t *err)
+{
+    int ret = PLB_OK;
+    if (2 * self->n_channels >= self->n_buckets && (ret = rehash(self, err)) != PLB_OK) {
+        return ret;
+    }
+    const int32_t at = bucket_of(self, context, src, dst);
+    if (self->bucket[at] < 0) {
+        PLB_GROW(self->channel, self->room_channels, self->n_channels + 1);
+        self->channel[self->n_channels] = (channel_t){context, src, dst, -1, -1, -1, -1};
+        self->bucket[at] = self->n_channels++;
+    }
+    *out = self->bucket[at];
+out:
+    return ret;
+}
+
+/* --- pools --- */
+
+static int new_message(plb_whatif_t *self, int32_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    if (self->free_message >= 0) {
+        *out = self->free_message;
+        self->free_message = self->message[*out].next;
+        return ret;
+    }
+    PLB_GROW(self->message, self->room_messages, self->n_messages + 1);
+    *out = self->n_messages++;
+out:
+    return ret;
+}
+
+static void drop_message(plb_whatif_t *self, int32_t m)
+{
+    self->message[m].next = self->free_message;
+    self->free_message = m;
+}
+
+static int new_post(plb_whatif_t *self, int32_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    if (self->free_post >= 0) {
+        *out = self->free_post;
+        self->free_post = self->post[*out].next;
+        return ret;
+    }
+    PLB_GROW(self->post, self->room_posts, self->n_posts + 1);
+    *out = self->n_posts++;
+out:
+    return ret;
+}
+
+/* --- a match --- */
+
+/* Both sides are through when the data have gone over. */
+static void transfer(plb_whatif_t *self, const message_t *m, int32_t dst, int32_t slot, double now)
+{
+    const double alpha = plb_link_alpha(self, m->src, dst);
+    const double data = plb_link_beta(self, m->src, dst) * (double)m->bytes;
+    if (m->slot < 0) {
+        const double there = m->at + data;
+        plb_slot_complete(self, dst, slot, there > now ? there : now, m->src, m->op);
+        return;
+    }
+    const double done = now + 2.0 * alpha + data;
+    plb_slot_complete(self, dst, slot, done, m->src, m->op);
+    plb_slot_complete(self, m->src, m->slot, done, dst, self->process[dst].at);
+}
+
+static bool within_call(const process_t *process)
+{
+    return process->state == WAITING;
+}
+
+/* A message that is in no list any more meets a receive. */
+static void match(plb_whatif_t *self, int32_t m, int32_t dst, int32_t slot, bool in_call,
+                  double now)
+{
+    message_t *one = &self->message[m];
+    if (one->slot >= 0 && !in_call) {
+        one->into = slot;
+        one->next = self->process[dst].held;
+        self->process[dst].held = m;
+        return;
+    }
+    transfer(self, one, dst, slot, now);
+    drop_message(self, m);
+}
+
+void plb_message_progress(plb_whatif_t *self, int32_t rank, double now)
+{
+    int32_t m = self->process[rank].held;
+    self->process[rank].held = -1;
+    while (m >= 0) {
+        const int32_t next = self->message[m].next;
+        transfer(self, &self->message[m], rank, self->message[m].into, now);
+        drop_message(self, m);
+        m = next;
+    }
+}
+
+/* --- sending --- */
+
+static void fly(plb_whatif_t *self, int32_t m, int32_t dst)
+{
+    process_t *to = &self->process[dst];
+    message_t *const all = self->message;
+    /* By arrival, equal ones as they were sent: nearly always the last one. */
+    int32_t before = to->flying_last;
+    while (before >= 0 && all[before].at > all[m].at) {
+        before = all[before].prev;
+    }
+    all[m].prev = before;
+    all[m].next = before >= 0 ? all[before].next : to->flying;
+    *(before >= 0 ? &all[before].next : &to->flying) = m;
+    *(all[m].next >= 0 ? &all[all[m].next].prev : &to->flying_last) = m;
+    plb_agenda_set(&self->agenda, owner_arrival(self, dst), all[to->flying].at);
+}
+
+int plb_message_send(plb_whatif_t *self, const envelope_t *e, double now, plb_err_t *err)
+{
+    int32_t channel = -1, m = -1;
+    int ret = channel_of(self, e->context, e->src, e->dst, &channel, err);
+    if (ret == PLB_OK) {
+        ret = new_message(self, &m, err);
+    }
+    if (ret == PLB_OK) {
+        self->message[m] = (message_t){.at = now + plb_link_alpha(self, e->src, e->dst),
+                                       .bytes = e->bytes,
+                                       .op = e->op,
+                                       .src = e->src,
+                                       .tag = e->tag,
+                                       .channel = channel,
+                                       .slot = e->slot,
+                                       .behind = -1};
+        fly(self, m, e->dst);
+    }
+    return ret;
+}
+
+/* --- receiving --- */
+
+static bool fits(int32_t wanted, int32_t tag)
+{
+    return wanted == PLB_ANY_TAG || wanted == tag;
+}
+
+static bool post_fits(const post_t *post, const message_t *m, uint32_t context)
+{
+    return post->context == context && (post->src < 0 || post->src == m->src) &&
+           fits(post->tag, m->tag);
+}
+
+/* The first receive of a chain that fits, and the link that points to it. */
+static int32_t first_post(plb_whatif_t *self, int32_t head, const message_t *m, uint32_t context,
+                          int32_t *before)
+{
+    *before = -1;
+    for (int32_t p = head; p >= 0; p = self->post[p].next) {
+        if (post_fits(&self->post[p], m, context)) {
+            return p;
+        }
+        *before = p;
+    }
+    return -1;
+}
+
+static int32_t take_post(plb_whatif_t *self, int32_t p, int32_t before, int32_t *head,
+                         int32_t *last)
+{
+    post_t *const all = self->post;
+    *(before >= 0 ? &all[before].next : head) = all[p].next;
+    if (*last == p) {
+        *last = before;
+    }
+    all[p].next = self->free_post;
+    self->free_post = p;
+    return all[p].slot;
+}
+
+static void keep(plb_whatif_t *self, int32_t m, int32_t rank)
+{
+    message_t *const all = self->message;
+    process_t *to = &self->process[rank];
+    channel_t *channel = &self->channel[all[m].channel];
+    *(channel->last >= 0 ? &all[channel->last].behind : &channel->first) = m;
+    channel->last = m;
+    all[m].next = -1;
+    all[m].prev = to->there_last;
+    *(to->there_last >= 0 ? &all[to->there_last].next : &to->there) = m;
+    to->there_last = m;
+}
+
+void plb_message_arrive(plb_whatif_t *self, int32_t rank, double now)
+{
+    process_t *to = &self->process[rank];
+    const int32_t m = to->flying;
+    message_t *one = &self->message[m];
+    to->flying = one->next;
+    *(to->flying >= 0 ? &self->message[to->flying].prev : &to->flying_last) = -1;
+    plb_agenda_set(&self->agenda, owner_arrival(self, rank),
+                   to->flying >= 0 ? self->message[to->flying].at : INFINITY);
+
+    channel_t *channel = &self->channel[one->channel];
+    int32_t before, before_any;
+    const int32_t p = first_post(self, channel->post, one, channel->context, &before);
+    const int32_t q = first_post(self, to->any, one, channel->context, &before_any);
+    if (p >= 0 && (q < 0 || self->post[p].order < self->post[q].order)) {
+        const int32_t slot = take_post(self, p, before, &channel->post, &channel->post_last);
+        match(self, m, rank, slot, within_call(to), now);
+    } else if (q >= 0) {
+        const int32_t slot = take_post(self, q, before_any, &to->any, &to->any_last);
+        match(self, m, rank, slot, within_call(to), now);
+    } else {
+        keep(self, m, rank);
+        if (to->probing) {
+            plb_agenda_set(&self->agenda, owner_wake(self, rank), now);
+        }
+    }
+}
+
+static void take_message(plb_whatif_t *self, int32_t m, int32_t rank)
+{
+    message_t *const all = self->message;
+    process_t *to = &self->process[rank];
+    channel_t *channel = &self->channel[all[m].channel];
+    int32_t before = -1;
+    for (int32_t i = channel->first; i != m; i = all[i].behind) {
+        before = i;
+    }
+    *(before >= 0 ? &all[before].behind : &channel->first) = all[m].behind;
+    if (channel->last == m) {
+        channel->last = before;
+    }
+    *(all[m].prev >= 0 ? &all[all[m].prev].next : &to->there) = all[m].next;
+    *(all[m].next >= 0 ? &all[all[m].next].prev : &to->there_last) = all[m].prev;
+}
+
+static int32_t find_in(const plb_whatif_t *self, const channel_t *channel, int32_t tag)
+{
+    int32_t m = channel->first;
+    while (m >= 0 && !fits(tag, self->message[m].tag)) {
+        m = self->message[m].behind;
+    }
+    return m;
+}
+
+int32_t plb_message_find(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
+                         int32_t tag)
+{
+    if (src >= 0) {
+        if (self->n_buckets == 0) {
+            return -1;
+        }
+        const int32_t c = self->bucket[bucket_of(self, context, src, rank)];
+        return c >= 0 ? find_in(self, &self->channel[c], tag) : -1;
+    }
+    int32_t m = self->process[rank].there;
+    while (m >= 0 && (self->channel[self->message[m].channel].context != context ||
+                      !fits(tag, self->message[m].tag))) {
+        m = self->message[m].next;
+    }
+    return m;
+}
+
+int plb_message_receive(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
+                        int32_t tag, int32_t slot, double now, plb_err_t *err)
+{
+    process_t *process = &self->process[rank];
+    const int32_t m = plb_message_find(self, rank, context, src, tag);
+    if (m >= 0) {
+        take_message(self, m, rank);
+        match(self, m, rank, slot, true, now);
+        return PLB_OK;
+    }
+    int32_t p = -1, channel = -1;
+    int ret = new_post(self, &p, err);
+    if (ret == PLB_OK && src >= 0) {
+        ret = channel_of(self, context, src, rank, &channel, err);
+    }
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    self->post[p] = (post_t){process->n_posted++, src, tag, context, slot, -1};
+    int32_t *head = src >= 0 ? &self->channel[channel].post : &process->any;
+    int32_t *last = src >= 0 ? &self->channel[channel].post_last : &process->any_last;
+    *(*last >= 0 ? &self->post[*last].next : head) = p;
+    *last = p;
+    return PLB_OK;
+}
+
+static bool cancel_in(plb_whatif_t *self, int32_t slot, int32_t *head, int32_t *last)
+{
+    int32_t before = -1;
+    for (int32_t p = *head; p >= 0; p = self->post[p].next) {
+        if (self->post[p].slot == slot) {
+            take_post(self, p, before, head, last);
+            return true;
+        }
+        before = p;
+    }
+    return false;
+}
+
+void plb_message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot)
+{
+    process_t *process = &self->process[rank];
+    if (cancel_in(self, slot, &process->any, &process->any_last)) {
+        return;
+    }
+    for (int32_t c = 0; c < self->n_channels; c++) { /* rare: programs cancel at their end */
+        channel_t *channel = &self->channel[c];
+        if (channel->dst == rank && cancel_in(self, slot, &channel->post, &channel->post_last)) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,282 @@
+#include "whatif/simulator/processor.h"
+
+#include <math.h>
+
+/* --- time that there is --- */
+
+/* Seconds in which the processor was there, up to `time`. */
+static double there_until(const processor_t *p, double time)
+{
+    const double since = time - p->phase, whole = floor(since / p->period);
+    const double part = since - whole * p->period;
+    return whole * p->on + (part < p->on ? part : p->on);
+}
+
+static double work_between(const processor_t *p, double from, double to)
+{
+    const double seconds = p->period > 0.0 ? there_until(p, to) - there_until(p, from) : to - from;
+    return seconds * p->speed;
+}
+
+static double done_after(const processor_t *p, double from, double work)
+{
+    const double seconds = work > 0.0 ? work / p->speed : 0.0;
+    if (p->period <= 0.0) {
+        return from + seconds;
+    }
+    const double total = there_until(p, from) + seconds;
+    /* Where it fits a period exactly, but for rounding, it is done at the end of its part. */
+    const double whole = ceil(total / p->on - 1e-9) - 1.0;
+    const double to = p->phase + whole * p->period + (total - whole * p->on);
+    return to > from ? to : from;
+}
+
+/* How many times as long all takes for those who ask now and then, and give way or sleep. */
+static double slowed(const plb_whatif_t *self, const processor_t *p)
+{
+    return 1.0 + self->target.polling * p->asking;
+}
+
+/* --- equal shares: v is the work that each has got since the processor was idle last --- */
+
+static double crowd(const plb_whatif_t *self, const processor_t *p)
+{
+    return (p->active.n + p->spinning) * slowed(self, p);
+}
+
+static void settle(const plb_whatif_t *self, processor_t *p, double now)
+{
+    if (p->active.n > 0) {
+        p->v += work_between(p, p->last, now) / crowd(self, p);
+    } else {
+        p->v = 0.0;
+    }
+    p->last = now;
+}
+
+static double share_ends(const plb_whatif_t *self, const processor_t *p)
+{
+    if (p->active.n == 0) {
+        return INFINITY;
+    }
+    const double left = p->active.item[0].key - p->v;
+    return done_after(p, p->last, left * crowd(self, p));
+}
+
+static void share_give(processor_t *p, const process_t *process, int32_t rank, double work)
+{
+    if (process->has_run) { /* it holds the top, through with its last work */
+        plb_heap_rekey(&p->active, p->v + work);
+    } else {
+        plb_heap_push(&p->active, (plb_item_t){p->v + work, rank});
+    }
+}
+
+/* --- turns: a ring in which the first runs --- */
+
+/* active.n counts those in the ring, spinning those of them that wait. */
+static void ring_remove(plb_whatif_t *self, processor_t *p, int32_t rank)
+{
+    process_t *one = &self->process[rank];
+    if (one->prev_turn >= 0) {
+        self->process[one->prev_turn].next_turn = one->next_turn;
+    } else {
+        p->turn = one->next_turn;
+    }
+    if (one->next_turn >= 0) {
+        self->process[one->next_turn].prev_turn = one->prev_turn;
+    } else {
+        p->tail = one->prev_turn;
+    }
+    one->in_queue = false;
+    p->active.n--;
+}
+
+static void ring_append(plb_whatif_t *self, processor_t *p, int32_t rank)
+{
+    process_t *one = &self->process[rank];
+    one->prev_turn = p->tail;
+    one->next_turn = -1;
+    if (p->tail >= 0) {
+        self->process[p->tail].next_turn = rank;
+    } else {
+        p->turn = rank;
+    }
+    p->tail = rank;
+    one->in_queue = true;
+    p->active.n++;
+}
+
+static void ring_prepend(plb_whatif_t *self, processor_t *p, int32_t rank)
+{
+    process_t *one = &self->process[rank];
+    one->prev_turn = -1;
+    one->next_turn = p->turn;
+    if (p->turn >= 0) {
+        self->process[p->turn].prev_turn = rank;
+    } else {
+        p->tail = rank;
+    }
+    p->turn = rank;
+    one->in_queue = true;
+    p->active.n++;
+}
+
+static void ring_settle(plb_whatif_t *self, processor_t *p, double now)
+{
+    if (p->turn >= 0) {
+        self->process[p->turn].left -= work_between(p, p->last, now) / slowed(self, p);
+    }
+    p->last = now;
+}
+
+static double first_done(const plb_whatif_t *self, const processor_t *p)
+{
+    const double left = self->process[p->turn].left;
+    return isinf(left) ? INFINITY : done_after(p, p->last, left * slowed(self, p));
+}
+
+static double ring_ends(const plb_whatif_t *self, const processor_t *p)
+{
+    if (p->active.n == p->spinning) { /* nothing but waiting */
+        return INFINITY;
+    }
+    const double done = first_done(self, p);
+    return p->turn != p->tail && p->turn_ends < done ? p->turn_ends : done;
+}
+
+/* Who was alone had no turn to end: it ends at the next multiple of the quantum, as at the
+ * clock's tick. */
+static void ring_join(plb_whatif_t *self, processor_t *p, double now)
+{
+    const double quantum = self->target.quantum;
+    if (p->turn_ends <= now) {
+        p->turn_ends += quantum * (floor((now - p->turn_ends) / quantum) + 1.0);
+        if (p->turn_ends <= now) { /* rounding */
+            p->turn_ends = now + quantum;
+        }
+    }
+}
+
+static void ring_give(plb_whatif_t *self, processor_t *p, int32_t rank, double work, double now)
+{
+    process_t *one = &self->process[rank];
+    ring_settle(self, p, now);
+    const bool spun = one->in_queue && isinf(one->left);
+    one->left = work;
+    if (spun) {
+        p->spinning--;
+        ring_join(self, p, now);
+    }
+    if (one->in_queue) { /* or it holds its turn */
+        return;
+    }
+    if (p->turn < 0) {
+        p->turn_ends = now + self->target.quantum;
+        ring_append(self, p, rank);
+    } else if (self->target.waiting == PLB_WAIT_BLOCK && one->state == WAITING) {
+        ring_prepend(self, p, rank); /* it has slept: the scheduler owes it something */
+        p->turn_ends = now + self->target.quantum;
+    } else {
+        ring_join(self, p, now);
+        ring_append(self, p, rank);
+    }
+}
+
+static void ring_leave(plb_whatif_t *self, processor_t *p, int32_t rank, double now, bool gone)
+{
+    process_t *one = &self->process[rank];
+    ring_settle(self, p, now);
+    const bool spun = one->in_queue && isinf(one->left);
+    p->spinning -= spun;
+    if (!gone && self->target.waiting == PLB_WAIT_SPIN) {
+        p->spinning++;
+        one->left = INFINITY;
+        if (!one->in_queue) {
+            ring_append(self, p, rank);
+        }
+        return;
+    }
+    if (one->in_queue) {
+        const bool had_turn = p->turn == rank;
+        ring_remove(self, p, rank);
+        if (had_turn) {
+            p->turn_ends = now + self->target.quantum;
+        }
+    }
+}
+
+/* --- both --- */
+
+static void rekey(plb_whatif_t *self, int32_t number)
+{
+    const processor_t *p = &self->processor[number];
+    plb_agenda_set(&self->agenda, owner_processor(self, number),
+                   self->target.quantum > 0.0 ? ring_ends(self, p) : share_ends(self, p));
+}
+
+static bool asks(const plb_whatif_t *self)
+{
+    return self->target.waiting != PLB_WAIT_SPIN;
+}
+
+void plb_processor_give(plb_whatif_t *self, int32_t rank, double work, double now)
+{
+    process_t *one = &self->process[rank];
+    processor_t *p = &self->processor[one->processor];
+    if (self->target.quantum > 0.0) {
+        ring_give(self, p, rank, work, now);
+    } else {
+        settle(self, p, now);
+        if (self->target.waiting == PLB_WAIT_SPIN && one->state == WAITING) {
+            p->spinning--;
+        }
+        share_give(p, one, rank, work);
+    }
+    p->asking -= asks(self) && one->state == WAITING;
+    one->has_run = true;
+    one->times.busy += work / p->speed;
+    rekey(self, one->processor);
+}
+
+void plb_processor_leave(plb_whatif_t *self, int32_t rank, double now, bool gone)
+{
+    process_t *one = &self->process[rank];
+    processor_t *p = &self->processor[one->processor];
+    if (self->target.quantum > 0.0) {
+        ring_leave(self, p, rank, now, gone);
+    } else {
+        settle(self, p, now);
+        if (one->has_run) {
+            plb_heap_pop(&p->active);
+        }
+        const bool spins = self->target.waiting == PLB_WAIT_SPIN;
+        p->spinning += spins * (!gone - (one->state == WAITING));
+    }
+    p->asking += asks(self) * (!gone - (one->state == WAITING));
+    one->has_run = false;
+    rekey(self, one->processor);
+}
+
+int32_t plb_processor_event(plb_whatif_t *self, int32_t number, double now)
+{
+    processor_t *p = &self->processor[number];
+    if (self->target.quantum <= 0.0) {
+        const plb_item_t top = p->active.item[0];
+        p->v = top.key; /* exactly */
+        p->last = now;
+        return top.id;
+    }
+    const int32_t rank = p->turn;
+    const double done = first_done(self, p);
+    ring_settle(self, p, now);
+    if (done <= now) {
+        self->process[rank].left = 0.0;
+        return rank;
+    }
+    ring_remove(self, p, rank);
+    ring_append(self, p, rank);
+    p->turn_ends = now + self->target.quantum;
+    rekey(self, number);
+    return -1;
+}

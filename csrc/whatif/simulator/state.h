@@ -1,0 +1,168 @@
+/* The state of a simulation (simulator.h), for the files of this folder alone. */
+#ifndef PLB_WHATIF_SIMULATOR_STATE_H
+#define PLB_WHATIF_SIMULATOR_STATE_H
+
+#include "base/heap.h"
+#include "whatif/simulator/agenda.h"
+#include "whatif/simulator/simulator.h"
+
+#define PLB_ANY_TAG INT32_MIN
+
+typedef enum verdict { NEXT, WAIT, PAUSE, END, MISSING } verdict_t;
+
+enum { OWN_SLOT = 0 }; /* of blocking calls; request r has slot r + 1 */
+
+typedef enum slot_state { SLOT_FREE, SLOT_OPEN, SLOT_DONE } slot_state_t;
+
+typedef struct slot {
+    double done; /* where SLOT_DONE: when it is or will be complete */
+    int64_t cause_op;
+    int32_t cause_rank;
+    uint8_t state;
+} slot_t;
+
+typedef struct message {
+    double at; /* envelope */
+    int64_t bytes, op;
+    int32_t src, tag;
+    int32_t channel;
+    int32_t slot;       /* the sender's that is done when this one is received; -1: none */
+    int32_t next, prev; /* in flight, then among those that are there, by arrival */
+    int32_t behind;     /* in the channel */
+    int32_t into;       /* rendezvous: the receiver's slot, while it waits for a call */
+} message_t;
+
+typedef struct post {
+    int64_t order; /* of the receiver's posts */
+    int32_t src;   /* -1: any */
+    int32_t tag;   /* PLB_ANY_TAG: any */
+    uint32_t context;
+    int32_t slot;
+    int32_t next;
+} post_t;
+
+typedef struct channel {
+    uint32_t context; /* of a communicator */
+    int32_t src, dst;
+    int32_t first, last;     /* messages that are there */
+    int32_t post, post_last; /* receives from src alone */
+} channel_t;
+
+typedef struct lock {
+    int32_t window, target;
+    double free_at;
+    int32_t shared;      /* holders, -1: one that is exclusive */
+    int32_t first, last; /* ranks that wait */
+} lock_t;
+
+typedef enum process_state {
+    READY, /* its next operation has not begun */
+    COMPUTING,
+    WAITING,
+    PAUSED,
+    ENDED
+} process_state_t;
+
+typedef struct process {
+    const plb_op_t *op;
+    plb_op_time_t *step;
+    int64_t n, at;
+    int64_t n_posted;
+    plb_process_times_t times;
+    double since; /* it waits or is paused */
+    double left;  /* work, with turns */
+    slot_t *slot;
+    int64_t *skipped; /* blocks whose turn came too early: indices of their first operation */
+    int64_t frontier; /* operations before it have been done or are skipped */
+    int64_t n_slots, room_skipped;
+    int32_t n_skipped;
+    int32_t processor;
+    int32_t waits_for; /* slot; -1: none, as for a probe or a lock */
+    int32_t exchange;  /* next step of a collective, -1: not in one */
+    int32_t flying;    /* messages to it, by time of arrival */
+    int32_t flying_last;
+    int32_t there, there_last; /* that have come and are not received */
+    int32_t any, any_last;     /* receives from any source */
+    int32_t held;              /* rendezvous messages that wait for a call of it */
+    int32_t next_turn, prev_turn;
+    int32_t next_lock;
+    uint8_t state;
+    bool closed, probing, has_run, in_queue;
+    bool stands;  /* at the operation that it has chosen, or that was recorded */
+    bool in_call; /* its records ended within one */
+} process_t;
+
+typedef struct processor {
+    double speed;
+    double period, on;  /* it is there for `on` seconds of each period; period 0: always */
+    double phase;       /* of the first period's begin */
+    double last;        /* time up to which v, or left of the first, is settled */
+    double v;           /* work that each of those that compute has got */
+    plb_heap_t active;  /* fluid: by v at which they are through */
+    int32_t spinning;   /* that wait and take their share */
+    int32_t asking;     /* that wait, and do not spin */
+    int32_t turn, tail; /* turns: who runs, and who comes last */
+    double turn_ends;
+} processor_t;
+
+typedef struct icoll { /* a nonblocking collective that some have entered */
+    double latest, root_at;
+    int64_t sequence;
+    int64_t latest_op, root_op;
+    int32_t latest_rank, root_rank; /* -1: has not come */
+    int32_t entered, next;
+    int32_t *slot; /* [size] of those that wait, by rank there; -1: none */
+} icoll_t;
+
+struct plb_whatif {
+    int32_t n_ranks, missing;
+    plb_target_t target;
+    void *target_arrays;
+    plb_comms_t comms;
+    int64_t *comm_start;
+    int32_t *comm_member;
+    process_t *process;
+    processor_t *processor;
+    plb_item_t *heap_room;
+    plb_agenda_t agenda;
+    double now;
+    /* pools, with chains of unused ones */
+    message_t *message;
+    post_t *post;
+    int64_t room_messages, room_posts, room_channels, room_locks, room_icolls;
+    int32_t n_messages, free_message;
+    int32_t n_posts, free_post;
+    channel_t *channel;
+    int32_t *bucket; /* hash table of channels, open addressing; -1: empty */
+    int32_t n_channels, n_buckets;
+    lock_t *lock;
+    int32_t n_locks;
+    icoll_t *icoll;
+    int32_t n_icolls, free_icoll;
+    int64_t *icoll_sequence; /* [members of all communicators] */
+    int32_t *icoll_open;     /* [comms] first instance, -1: none */
+    int32_t n_started;
+};
+
+/* Twice the communicator's number: messages of collectives have the odd one. */
+static inline uint32_t context_of(const plb_op_t *op)
+{
+    return (uint32_t)op->comm * 2u;
+}
+
+/* Owners on the agenda: arrivals first, then those that wake, then processors. */
+static inline int32_t owner_arrival(const plb_whatif_t *self, int32_t rank)
+{
+    (void)self;
+    return rank;
+}
+static inline int32_t owner_wake(const plb_whatif_t *self, int32_t rank)
+{
+    return self->n_ranks + rank;
+}
+static inline int32_t owner_processor(const plb_whatif_t *self, int32_t processor)
+{
+    return 2 * self->n_ranks + processor;
+}
+
+#endif

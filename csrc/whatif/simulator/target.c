@@ -1,0 +1,110 @@
+#include "whatif/simulator/target.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static double link_of(const plb_whatif_t *self, const double *matrix, int32_t src, int32_t dst)
+{
+    const plb_target_t *t = &self->target;
+    return matrix[(int64_t)t->node[t->place[src]] * t->n_nodes + t->node[t->place[dst]]];
+}
+
+double plb_link_alpha(const plb_whatif_t *self, int32_t src, int32_t dst)
+{
+    return link_of(self, self->target.alpha, src, dst);
+}
+
+double plb_link_beta(const plb_whatif_t *self, int32_t src, int32_t dst)
+{
+    return link_of(self, self->target.beta, src, dst);
+}
+
+static int check_network(const plb_target_t *t, plb_err_t *err)
+{
+    for (int64_t i = 0; i < (int64_t)t->n_nodes * t->n_nodes; i++) {
+        if (!(t->alpha[i] >= 0.0 && t->alpha[i] < INFINITY && t->beta[i] >= 0.0 &&
+              t->beta[i] < INFINITY)) {
+            return PLB_FAIL(err, PLB_ERR_VALUE,
+                            "network from node %d to %d is alpha %g s, beta %g s/byte: expected "
+                            "finite numbers, 0 or more",
+                            (int)(i / t->n_nodes), (int)(i % t->n_nodes), t->alpha[i], t->beta[i]);
+        }
+    }
+    return PLB_OK;
+}
+
+static int check(int32_t n_ranks, const plb_target_t *t, plb_err_t *err)
+{
+    for (int32_t p = 0; p < t->n_processors; p++) {
+        if (!(t->speed[p] > 0.0 && t->speed[p] < INFINITY)) {
+            return PLB_FAIL(err, PLB_ERR_VALUE,
+                            "speed of processor %d is %g: expected a positive finite number", p,
+                            t->speed[p]);
+        }
+        if (t->share != NULL && !(t->share[p] > 0.0 && t->share[p] <= 1.0)) {
+            return PLB_FAIL(err, PLB_ERR_VALUE, "share of processor %d is %g: expected 0 ... 1", p,
+                            t->share[p]);
+        }
+        if (t->node[p] < 0 || t->node[p] >= t->n_nodes) {
+            return PLB_FAIL(err, PLB_ERR_RANGE, "node of processor %d is %d: expected 0 ... %d", p,
+                            t->node[p], t->n_nodes - 1);
+        }
+    }
+    for (int32_t r = 0; r < n_ranks; r++) {
+        if (t->place[r] < 0 || t->place[r] >= t->n_processors) {
+            return PLB_FAIL(err, PLB_ERR_RANGE,
+                            "placement of rank %d is processor %d: expected 0 ... %d", r,
+                            t->place[r], t->n_processors - 1);
+        }
+    }
+    if (!(t->period >= 0.0 && t->period < INFINITY)) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "period is %g s: expected a finite number, 0 or more",
+                        t->period);
+    }
+    if (!(t->polling >= 0.0 && t->polling <= 1.0)) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "polling is %g: expected 0 ... 1", t->polling);
+    }
+    if (!(t->overhead >= 0.0 && t->overhead < INFINITY && t->quantum >= 0.0 &&
+          t->quantum < INFINITY && t->eager >= 0)) {
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "overhead is %g s, quantum %g s, eager %lld bytes: expected finite "
+                        "numbers, 0 or more",
+                        t->overhead, t->quantum, (long long)t->eager);
+    }
+    return check_network(t, err);
+}
+
+/* One block for all of its arrays, doubles first. */
+static int copy(plb_whatif_t *self, const plb_target_t *t, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const size_t p = (size_t)t->n_processors, links = (size_t)t->n_nodes * (size_t)t->n_nodes;
+    const size_t ranks = (size_t)self->n_ranks;
+    double *d = NULL;
+    PLB_NEW(d, p + 2 * links + (p + ranks + 1) / 2 + 1);
+    int32_t *i = (int32_t *)(d + p + 2 * links);
+    self->target = *t;
+    self->target_arrays = d;
+    self->target.speed = memcpy(d, t->speed, p * sizeof *d);
+    self->target.alpha = memcpy(d + p, t->alpha, links * sizeof *d);
+    self->target.beta = memcpy(d + p + links, t->beta, links * sizeof *d);
+    self->target.place = memcpy(i, t->place, ranks * sizeof *i);
+    self->target.node = memcpy(i + ranks, t->node, p * sizeof *i);
+    self->target.share = NULL; /* not looked at again */
+out:
+    return ret;
+}
+
+int plb_target_set(plb_whatif_t *self, const plb_target_t *target, plb_err_t *err)
+{
+    const int ret = check(self->n_ranks, target, err);
+    return ret != PLB_OK ? ret : copy(self, target, err);
+}
+
+double plb_link_round_trip(const plb_whatif_t *self, int32_t rank, const plb_op_t *op)
+{
+    return 2.0 * plb_link_alpha(self, rank, op->peer) +
+           plb_link_beta(self, rank, op->peer) * (double)op->bytes;
+}

@@ -1,0 +1,163 @@
+#include "whatif/simulator/trees.h"
+
+enum {
+    PAIRWISE_BYTES = 256, /* from here on Alltoall sends to each (Open MPI's and MPICH's choice) */
+};
+
+static int32_t min32(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Ranks are counted from the root.  The parent of v is v without its lowest bit, the subtree of
+ * child v + bit has up to `bit` ranks. */
+static bool from_root(int32_t v, int32_t size, int64_t bytes, bool personal, int32_t step,
+                      plb_hop_t *out)
+{
+    int32_t bit = 1; /* of the parent; for the root the next power of two */
+    while (bit < size && (v & bit) == 0) {
+        bit <<= 1;
+    }
+    if (v != 0 && step-- == 0) {
+        *out = (plb_hop_t){-1, v - bit, 0};
+        return true;
+    }
+    for (bit >>= 1; bit > 0; bit >>= 1) { /* the largest subtree first */
+        if (v + bit < size && step-- == 0) {
+            *out = (plb_hop_t){v + bit, -1, personal ? bytes * min32(bit, size - v - bit) : bytes};
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool to_root(int32_t v, int32_t size, int64_t bytes, bool personal, int32_t step,
+                    plb_hop_t *out)
+{
+    int32_t bit = 1;
+    for (; bit < size && (v & bit) == 0; bit <<= 1) {
+        if (v + bit < size && step-- == 0) {
+            *out = (plb_hop_t){-1, v + bit, 0};
+            return true;
+        }
+    }
+    if (v != 0 && step == 0) {
+        *out = (plb_hop_t){v - bit, -1, personal ? bytes * min32(bit, size - v) : bytes};
+        return true;
+    }
+    return false;
+}
+
+static int64_t doubling_bytes(plb_collective_t what, int32_t size, int64_t bytes, int32_t bit)
+{
+    switch (what) {
+    case PLB_BARRIER:
+        return 0;
+    case PLB_ALLGATHER:
+        return bytes * min32(bit, size - bit);
+    case PLB_ALLTOALL:
+        return bytes * ((size + 1) / 2);
+    default:
+        return bytes;
+    }
+}
+
+/* In step k to the rank 2^k above and from the one 2^k below: after that everybody knows of 2^k+1
+ * others. */
+static bool doubling(plb_collective_t what, int32_t me, int32_t size, int64_t bytes, int32_t step,
+                     plb_hop_t *out)
+{
+    if (step >= 31 || (1 << step) >= size) {
+        return false;
+    }
+    const int32_t bit = 1 << step;
+    *out = (plb_hop_t){(int32_t)(((int64_t)me + bit) % size), (me - bit + size) % size,
+                       doubling_bytes(what, size, bytes, bit)};
+    return true;
+}
+
+static bool pairwise(int32_t me, int32_t size, int64_t bytes, int32_t step, plb_hop_t *out)
+{
+    if (step >= size - 1) {
+        return false;
+    }
+    const int32_t away = step + 1;
+    *out = (plb_hop_t){(int32_t)(((int64_t)me + away) % size), (me - away + size) % size, bytes};
+    return true;
+}
+
+/* As doubling, without going round. */
+static bool scan(int32_t me, int32_t size, int64_t bytes, int32_t step, plb_hop_t *out)
+{
+    if (step >= 31 || (1 << step) >= size) {
+        return false;
+    }
+    const int32_t bit = 1 << step;
+    *out = (plb_hop_t){me < size - bit ? me + bit : -1, me >= bit ? me - bit : -1, bytes};
+    return true;
+}
+
+static bool rooted(plb_collective_t what, int32_t me, int32_t size, int32_t root, int64_t bytes,
+                   int32_t step, plb_hop_t *out)
+{
+    const int32_t v = (me - root + size) % size;
+    const bool personal = what == PLB_GATHER || what == PLB_SCATTER;
+    const bool any = what == PLB_BCAST || what == PLB_SCATTER
+                         ? from_root(v, size, bytes, personal, step, out)
+                         : to_root(v, size, bytes, personal, step, out);
+    if (any) {
+        out->to = out->to < 0 ? -1 : (int32_t)(((int64_t)out->to + root) % size);
+        out->from = out->from < 0 ? -1 : (int32_t)(((int64_t)out->from + root) % size);
+    }
+    return any;
+}
+
+bool plb_tree_step(plb_collective_t what, int32_t me, int32_t size, int32_t root, int64_t bytes,
+                   int32_t step, plb_hop_t *out)
+{
+    switch (what) {
+    case PLB_BCAST:
+    case PLB_SCATTER:
+    case PLB_GATHER:
+    case PLB_REDUCE:
+        return rooted(what, me, size, root, bytes, step, out);
+    case PLB_SCAN:
+    case PLB_EXSCAN:
+        return scan(me, size, bytes, step, out);
+    case PLB_ALLTOALL:
+        if (bytes >= PAIRWISE_BYTES) {
+            return pairwise(me, size, bytes, step, out);
+        }
+        return doubling(what, me, size, bytes, step, out);
+    default:
+        return doubling(what, me, size, bytes, step, out);
+    }
+}
+
+void plb_tree_depth(plb_collective_t what, int32_t size, int64_t bytes, int32_t *steps,
+                    int64_t *total)
+{
+    plb_hop_t one;
+    *total = 0;
+    /* The root's own steps are as many as those of any way down; the last rank scans longest. */
+    for (*steps = 0; plb_tree_step(what, 0, size, 0, bytes, *steps, &one); ++*steps) {
+        *total += what == PLB_GATHER ? 0 : one.bytes;
+    }
+    if (what == PLB_GATHER || what == PLB_REDUCE) { /* there the root receives */
+        *total = what == PLB_GATHER ? bytes * (size - 1) : bytes * *steps;
+    }
+}
+
+plb_awaits_t plb_tree_awaits(plb_collective_t what, bool is_root)
+{
+    switch (what) {
+    case PLB_BCAST:
+    case PLB_SCATTER:
+        return is_root ? PLB_AWAITS_NOBODY : PLB_AWAITS_ROOT;
+    case PLB_GATHER:
+    case PLB_REDUCE:
+        return is_root ? PLB_AWAITS_ALL : PLB_AWAITS_NOBODY;
+    default:
+        return PLB_AWAITS_ALL;
+    }
+}

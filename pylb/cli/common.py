@@ -1,0 +1,193 @@
+"""What the subcommands share: arguments, notes, JSON, reading of recorded runs."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pylb.console import json_text
+from pylb.errors import DomainError, FormatError, StrategyError, UnknownStrategyError
+from pylb.place.registry import Strategy, find
+from pylb.replay.optima import Optimum
+from pylb.replay.run_record import RunRecord
+from pylb.replay.trace import Trace
+from pylb.show import course
+
+# ---- what is printed ----------------------------------------------------------------------------
+
+
+def note(text: object, by: str = "pylb") -> None:
+    """Print a line on standard error."""
+    print(f"{by}: {text}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def noting_warnings() -> Iterator[None]:
+    """Turn each warning into a note; equal ones into one."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for text in dict.fromkeys(str(one.message) for one in caught):
+        note(text)
+
+
+def print_json(value: Any) -> None:
+    """Print the command's answer as JSON."""
+    print(json_text(value, indent=2))
+
+
+# ---- arguments ----------------------------------------------------------------------------------
+
+
+def add_json(parser: argparse.ArgumentParser, help: str = "print one JSON object") -> None:
+    """Declare ``--json``."""
+    parser.add_argument("--json", action="store_true", help=help)
+
+
+def add_json_file(parser: argparse.ArgumentParser, what: str) -> None:
+    """Declare ``--json FILE``, for commands whose standard output belongs to another program."""
+    help = f"write {what} as JSON (standard output is the command's)"
+    parser.add_argument("--json", metavar="FILE", help=help)
+
+
+def write_json(path: str | None, value: Any) -> None:
+    """Write the file of ``--json FILE``, if it was given."""
+    if path is not None:
+        Path(path).write_text(json_text(value, indent=2) + "\n")
+
+
+def add_run(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """Declare the run, and ``--stem``."""
+    help = "the file that Balancer.save wrote (.h5), a folder of vt's files, or one of these files"
+    parser.add_argument("run", metavar="RUN", nargs="?" if optional else None, help=help)
+    parser.add_argument("--stem", help="which run of the folder")
+
+
+def add_strategy_and_cost(parser: argparse.ArgumentParser) -> None:
+    """Declare what a schedule of LB steps is made with."""
+    add = parser.add_argument
+    add("--strategy", default="GreedyLB", help="or file.py:function (default: %(default)s)")
+    cost = "seconds of an LB step (default: the mean of the run's own LB steps)"
+    add("--cost", type=float, help=cost)
+
+
+def words(text: str) -> list[str]:
+    """``a,b,c``."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def numbers(name: str, text: str, kind: type) -> list[Any]:
+    """``"0,0.5"`` as numbers; `name` begins the message of an error."""
+    try:
+        return [kind(word) for word in text.split(",")]
+    except ValueError:
+        what = "whole numbers" if kind is int else "numbers"
+        raise DomainError(f"{name} is {text!r}: expected {what} with commas between") from None
+
+
+def counts(text: str) -> list[int]:
+    """``1,5,10``: numbers of iterations."""
+    try:
+        out = [int(word) for word in words(text)]
+    except ValueError:
+        out = []
+    if not out or min(out) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected numbers of phases, 1 or more")
+    return out
+
+
+# ---- recorded runs ------------------------------------------------------------------------------
+
+
+def read(args: argparse.Namespace) -> RunRecord | Trace:
+    """Read the run of the command line; the reader's warnings become notes."""
+    with noting_warnings():
+        return course.read(args.run, args.stem)
+
+
+def trace_of(found: RunRecord | Trace) -> Trace:
+    """The run as a trace, in whatever format it was.
+
+    Raises
+    ------
+    FormatError
+        The run has no complete iteration.
+    """
+    trace = found.trace if isinstance(found, RunRecord) else found
+    if not len(trace):
+        raise FormatError("no complete iteration in the run")
+    return trace
+
+
+def _cost_of(found: RunRecord | Trace, given: float | None) -> float:
+    """Seconds of an LB step: as given, else the mean of the run's own."""
+    if given is not None:
+        return given
+    own = [r.cost for r in found.history.balancings] if isinstance(found, RunRecord) else []
+    if not own:
+        raise DomainError("cost: the run has no LB steps of its own, expected --cost SECONDS")
+    return sum(own) / len(own)
+
+
+class Schedule(NamedTuple):
+    """The best schedule of LB steps for a run, and what it was made of."""
+
+    trace: Trace
+    strategy: Strategy
+    cost: float
+    best: Optimum
+    recorded: float  # seconds of the run as recorded
+
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> Schedule:
+        """Find it for the run of the command line."""
+        found = read(args)
+        cost, trace, entry = _cost_of(found, args.cost), trace_of(found), strategy(args.strategy)
+        best = trace.optimum(entry, cost=cost)
+        return cls(trace, entry, cost, best, trace.replay("none").time)
+
+    def speedup(self, seconds: float) -> float:
+        """Of a replay over the recorded run."""
+        return self.recorded / seconds if seconds > 0 else 1.0
+
+    def to_dict(self, run: str) -> dict[str, Any]:
+        """What ``--json`` says of it."""
+        return {
+            "run": run,
+            "strategy": self.strategy.name,
+            "cost": self.cost,
+            "bound": self.best.bound,
+            "exact": self.best.exact,
+            "recorded": self.recorded,
+        }
+
+
+def strategy(word: str) -> Strategy:
+    """Find a strategy by name, or load a function from a file: ``mine.py:my_strategy``."""
+    path, colon, name = word.rpartition(":")
+    if not (colon and path.endswith(".py")):
+        return find(word)
+    return find(_function(Path(path), name))
+
+
+def _function(path: Path, name: str) -> Callable[..., Any]:
+    if not path.is_file():
+        raise UnknownStrategyError(f"strategy {path}:{name}: there is no file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None  # it ends in .py
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as why:
+        raise StrategyError(f"{path} raised {type(why).__name__}: {why}") from why
+    call = getattr(module, name, None)
+    if not callable(call):
+        raise UnknownStrategyError(f"strategy {path}:{name}: {path} has no function {name!r}")
+    return call  # type: ignore[no-any-return]

@@ -1,0 +1,129 @@
+"""Statistics that are under way while the program goes on, on one rank."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+
+from pylb import _core
+from pylb.comm.agreement import Agreement, Step
+from pylb.decide.trigger import Trigger
+from pylb.model.snapshot import F64
+from pylb.run.objects import Store
+
+
+class AtSync(Enum):
+    """What `Balancer.at_sync` answers.
+
+    Attributes
+    ----------
+    GO
+        The object may begin its next iteration.
+    PAUSE
+        Not yet: ask again later, and handle your own messages meanwhile.
+    BALANCE
+        All objects of all ranks stand at the same iteration: call `Balancer.balance`.
+    END
+        Of an object: that was its last iteration.  Of the rank: all ranks have ended.
+    """
+
+    GO = "go"
+    PAUSE = "pause"
+    BALANCE = "balance"
+    END = "end"
+
+
+ANSWERS = (AtSync.GO, AtSync.PAUSE, AtSync.BALANCE, AtSync.END, None)  # None: a rank has failed
+
+
+class AtSyncProtocol:
+    """A loop whose statistics lag; `core` drives the consensus, see ``csrc/decide/atsync.h``.
+
+    Parameters
+    ----------
+    decider : _core.Decider, optional
+        It learns of each iteration.
+    first, n : int
+        Number of the first iteration, and how many.
+    lag : float
+        Iterations by which statistics may be behind; inf: no limit.
+    balance : bool
+        Whether to rebalance; False: measure only.
+    each : bool
+        Objects report one by one; else the rank as a whole.
+
+    Attributes
+    ----------
+    left : bool
+        This rank has left the loop before its end; the others may not have.
+    """
+
+    def __init__(
+        self,
+        agreement: Agreement,
+        trigger: Trigger,
+        decider: _core.Decider | None,
+        store: Store,
+        *,
+        first: int,
+        n: int,
+        lag: float,
+        balance: bool,
+        each: bool,
+    ) -> None:
+        bounded = math.isfinite(lag)
+        depth = (int(lag) if bounded else _core.ATSYNC_WINDOW) + 2
+        self._agreement = agreement
+        self._taken = 0  # iterations
+        self.each = each
+        self.started = _core.clock()
+        self.left = False
+        self.core = _core.AtSync(
+            agreement.transport.reduction(depth),
+            trigger,
+            decider,
+            ANSWERS,
+            Step.SYNC,
+            first,
+            n,
+            int(lag) if bounded else 0,
+            balance,
+        )
+        self.bind(store)
+        agreement.running = self
+
+    def bind(self, store: Store) -> None:
+        """Take the objects of this rank, after they changed."""
+        keys = tuple(store.items) if self.each else None
+        self.core.bind(keys, store.recorder, store.seconds, store.window, store.estimates)
+
+    def rows(self) -> F64:
+        """(m, 9): what has become known since the last call."""
+        rows = self.core.rows(self._taken)
+        self._taken += len(rows)
+        return rows
+
+    def reason(self) -> int:
+        """Number of the verdict that asked for the LB step that is due."""
+        return int(self.core.why()[3])
+
+    def give_up(self, failed: bool) -> None:
+        """Leave the loop; `serve` helps the other ranks.  failed: they must leave too."""
+        if not self.left:
+            self._agreement.at = f"in iteration {self.core.contributed}"
+        self.left = True
+        self.core.give_up(failed)
+
+    def serve(self, seconds: float) -> bool:
+        """Help the other ranks for a while; whether nothing is under way any more."""
+        return self.core.serve(seconds)
+
+    def finish(self) -> None:
+        """Help until nothing is under way: all ranks have ended, or are to rebalance."""
+        self.core.serve(-1.0)
+        self.close()
+
+    def close(self) -> None:
+        """End the loop."""
+        if self._agreement.running is self:
+            self._agreement.running = None

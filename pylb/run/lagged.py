@@ -1,0 +1,212 @@
+"""Loops that do not wait for their statistics: ``lag`` above 0."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from pylb import _core
+from pylb.comm.agreement import Step
+from pylb.decide.trigger import make
+from pylb.errors import RemoteError, StateError, UnknownKeyError
+from pylb.run.at_sync import AtSync, AtSyncProtocol
+from pylb.run.loops import IterationLoop
+from pylb.run.modes import MeasuringMode
+from pylb.run.state import RunState
+
+NEVER = 10**9  # iterations
+PATIENCE = 10.0  # seconds after which a rank that waits says so
+log = logging.getLogger("pylb")
+
+
+class LaggedLoop(IterationLoop):
+    """`iterate` for ranks that run as a whole, `begin` for objects at their own pace."""
+
+    def __init__(self, state: RunState, mode: MeasuringMode) -> None:
+        super().__init__(state, mode)
+        self._protocol: AtSyncProtocol | None = None  # of the loop that is under way
+
+    # ---- objects at their own pace -----------------------------------------------------------
+
+    def begin(self, n: int) -> None:
+        if self._state.options.mode == "shadow":
+            raise StateError("begin() in shadow mode: expected iterate(), which it can follow")
+        self._open(n, each=True)
+
+    def at_sync(self, key: int | None) -> AtSync:
+        protocol = self._of_objects("at_sync")
+        answer: AtSync | None
+        if key is None:
+            if self._state.objects.stale:
+                self._join()
+            answer = protocol.core.ask()
+            if answer is AtSync.END:
+                self._end(protocol)
+        else:
+            answer = self._reached(protocol, key)
+        return self._fail() if answer is None else answer
+
+    def balance(self) -> None:
+        protocol = self._of_objects("balance")
+        if protocol.core.ask() is not AtSync.BALANCE:
+            raise StateError("balance(): at_sync() has not answered BALANCE")
+        self._rebalance(protocol)
+
+    def _of_objects(self, name: str) -> AtSyncProtocol:
+        if self._protocol is None or not self._protocol.each:
+            raise StateError(f"{name}(): no loop of begin() is under way")
+        return self._protocol
+
+    def _reached(self, protocol: AtSyncProtocol, key: int) -> Any:
+        objects = self._state.objects
+        try:
+            if objects.load is None:
+                return protocol.core.reached(key)
+            return protocol.core.reached(key, objects.given_load(key))
+        except KeyError:
+            raise UnknownKeyError(f"key {key}: no such object on this rank") from None
+
+    def finish(self) -> None:
+        protocol = self._protocol
+        if protocol is not None and protocol.left and not protocol.serve(PATIENCE):
+            log.warning(
+                "pylb: rank %d left the loop %s, and waits until the others have come to its end",
+                self._state.objects.rank,
+                self._state.agreement.at,
+            )
+        if protocol is not None and protocol.left:
+            self.settle()
+
+    # ---- ranks as a whole --------------------------------------------------------------------
+
+    def iterate(self, n: int) -> Iterator[int]:
+        protocol = self._open(n, each=False)
+        if protocol is None:
+            return
+        state, objects = self._state, self._state.objects
+        first = state.done
+        at_sync, go, keepers = protocol.core.at_sync, AtSync.GO, state.records.keepers
+        try:
+            for it in range(first, first + n):
+                yield it
+                objects.ask_loads()
+                for history in keepers:
+                    history.keep()
+                answer = at_sync()
+                if answer is not go or objects.stale:
+                    self._turn(protocol, answer)
+            self._end(protocol)
+        finally:
+            objects.in_loop = False
+            if self._protocol is not None:  # by break, an error or an interrupt
+                self._protocol.give_up(False)
+
+    def _turn(self, protocol: AtSyncProtocol, answer: AtSync | None) -> None:
+        if answer is None:
+            self._fail()
+        if answer is AtSync.BALANCE:
+            self._rebalance(protocol)
+            if protocol.core.at_sync() is None:
+                self._fail()
+        elif self._state.objects.stale:
+            self._join()
+
+    # ---- both --------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        return self._protocol is not None and self._state.objects.in_loop
+
+    def _open(self, n: int, each: bool) -> AtSyncProtocol | None:
+        """The loop, or None if it has no iterations."""
+        state = self._state
+        if state.objects.in_loop:
+            raise StateError("a loop of this Balancer is under way")
+        self.settle()
+        other = state.agreement.running
+        if other is not None and not other.left:
+            raise StateError("a loop of another Balancer on this communicator is under way")
+        self._start(n)
+        if n == 0:
+            return None
+        state.objects.in_loop = True
+        balances = self._mode.balances  # a shadow's decisions are made afterwards
+        self._protocol = AtSyncProtocol(
+            state.agreement,
+            state.decider.settings.trigger if balances else make(every=NEVER),
+            state.decider.core if balances else None,
+            state.objects.store,
+            first=state.done,
+            n=n,
+            lag=state.options.lag,
+            balance=balances,
+            each=each,
+        )
+        state.objects.join = self._join if each else None
+        return self._protocol
+
+    def settle(self) -> None:
+        if self._protocol is not None:
+            self._protocol.finish()
+            self._close()
+            self._state.records.stop()
+
+    def _end(self, protocol: AtSyncProtocol) -> None:
+        """All ranks have come to the end of the loop, if none has left it before."""
+        self._close()
+        if not protocol.core.whole or protocol.each:
+            self._state.records.stop()
+        if protocol.core.whole:
+            self._mode.weigh()
+            self._state.records.cut()
+            self._mode.catch_up(is_over=True)
+
+    def _close(self) -> None:
+        self.take()
+        if self._protocol is not None:
+            self._protocol.close()
+            self._state.records.seconds += _core.clock() - self._protocol.started
+        self._protocol = None
+        self._state.objects.in_loop = False
+        self._state.objects.join = None
+
+    def take(self) -> None:
+        if self._protocol is not None:
+            rows = self._protocol.rows()
+            self._state.records.figures.extend(rows[:, :-1])
+            self._state.records.rank_loads += rows[:, -1].tolist()
+            self._state.objects.store.passes += len(rows)
+
+    def _join(self) -> None:
+        """Let objects that were added here take part, and those that were removed no more."""
+        objects = self._state.objects
+        objects.stale = False
+        self._state.records.stop()
+        objects.store.change(objects.changes)
+        objects.store.arrange()
+        if self._protocol is not None:
+            self._protocol.bind(objects.store)
+
+    def _rebalance(self, protocol: AtSyncProtocol) -> None:
+        """All objects of all ranks stand at the same iteration."""
+        state = self._state
+        self.take()
+        state.objects.stale = False
+        state.decider.core.abandon()  # where an error ended the last call, and this is another try
+        changed, _ = state.agreement.step(
+            Step.CHANGES, state.done - 1, n_changed=len(state.objects.changes)
+        )
+        if changed.n_changed:
+            state.learn()
+        self._mode.stand(protocol.reason())
+        protocol.bind(state.objects.store)
+        protocol.core.balanced()
+
+    def _fail(self) -> NoReturn:
+        """Another rank has failed: leave with it."""
+        if self._protocol is not None:
+            self._protocol.give_up(False)
+            self.settle()
+        self._state.agreement.step(Step.SYNC, self._state.done)  # it is there too, and says why
+        raise RemoteError("another rank has failed")

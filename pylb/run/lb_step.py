@@ -1,0 +1,275 @@
+"""One LB step: gather the load database, place the objects, move them.
+
+Every part ends with an agreement of all ranks, and the objects stay where they are until the last
+one: whatever goes wrong before it is an error on all ranks, and nothing is lost.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb import _core
+from pylb.comm import parcel
+from pylb.comm.agreement import Agreement, Step
+from pylb.comm.objects import exchange_objects, gather_objects
+from pylb.decide.decider import FIGURES, Decider
+from pylb.errors import SerializationError
+from pylb.model.snapshot import F64, I32, Edges, Snapshot
+from pylb.place.registry import Strategy
+from pylb.run.database import database
+from pylb.run.local_objects import LocalObjects
+from pylb.run.objects import HERE, Item
+from pylb.run.rounds import place_in_rounds
+
+
+class Answer(NamedTuple):
+    """What the placing rank sends to all: figures, each rank's speed (zero where all count as
+    alike), each object's new rank; all in `data`.
+    """
+
+    data: NDArray[np.uint8]
+    figures: F64
+    speed: F64
+    rank: I32
+
+    @classmethod
+    def empty(cls, n_ranks: int, n_objects: int) -> Answer:
+        """Room for so many ranks and objects."""
+        head = 8 * _core.PLACING
+        tail = head + 8 * n_ranks
+        data = np.zeros(tail + 4 * n_objects, np.uint8)
+        return cls(
+            data,
+            data[:head].view(np.float64),
+            data[head:tail].view(np.float64),
+            data[tail:].view(np.int32),
+        )
+
+
+class Arrived(NamedTuple):
+    """An object that another rank has sent, with its inbox."""
+
+    item: Item
+    inbox: list[tuple[int, Any]]
+
+
+@dataclass
+class LBStep:
+    """One LB step on one rank: `run`."""
+
+    agreement: Agreement
+    objects: LocalObjects
+    decider: Decider
+    iteration: int
+
+    def run(self, reason: int = -1) -> F64:
+        """Rebalance; the speeds of the ranks as the strategy was told them.  Collective.
+
+        reason: number of the verdict that asked for it; -1: the last one.
+
+        Raises
+        ------
+        Exception
+            Of the strategy, or of an object that cannot be pickled, on all ranks.
+        """
+        strategy = self.decider.choose(reason)
+        start = _core.clock()
+        answer = self._in_rounds(strategy) if strategy.distributed else self._gathered()
+        self._convert(answer.rank, answer.speed)
+        moving = _core.clock()
+        nbytes = self._migrate(answer.rank)
+        end = _core.clock()
+        stats, _ = self.agreement.step(
+            Step.COMMIT, self.iteration, message_bytes=nbytes, time=end - moving, cost=end - start
+        )
+        migrations = int(np.count_nonzero(answer.rank != self.objects.locations.rank))
+        self.objects.locations.move(answer.rank)
+        self.objects.store.arrange()
+        self.objects.store.forget()
+        self.objects.mailbox.graph.clear()
+        core = self.decider.core
+        core.placed(answer.figures, answer.speed)
+        core.balanced(migrations, stats.message_bytes, stats.time_max, stats.cost_max, True)
+        return answer.speed
+
+    # ---- where to ----------------------------------------------------------------------------
+
+    def _room(self) -> Answer:
+        return Answer.empty(self.agreement.transport.size, len(self.objects.locations.keys))
+
+    def _in_rounds(self, strategy: Strategy) -> Answer:
+        """Each rank decides on its own objects."""
+        start = _core.clock()
+        given = self.decider.settings
+        rank, before, after = place_in_rounds(
+            *(self.agreement, self.iteration, strategy),
+            *(given.strategy_params, given.seed, self.objects),
+        )
+        stats, _ = self.agreement.step(Step.PLACE, self.iteration, time=_core.clock() - start)
+        answer = self._room()
+        # Not selected by "auto", so the messages' part is not asked for.
+        ratios = [before.max_over_mean, after.max_over_mean] * 2
+        idle = [*before[1:], *after[1:]]
+        answer.figures[:] = [*ratios, math.nan, *idle, 0.0, stats.time_max]
+        answer.rank[:] = rank
+        return answer
+
+    def _gathered(self) -> Answer:
+        """Rank 0 gathers and places, all learn it."""
+        start = _core.clock()
+        whole = self._whole()
+        answer = self._room()
+
+        def place() -> None:
+            snapshot, here, work = self._snapshot(whole)
+            gathered = max(_core.clock() - start, 0.0)  # it may have been set back
+            self.decider.place(snapshot, here, work, answer[1:])
+            answer.figures[FIGURES.index("seconds_statistics")] = gathered
+
+        self._on_root(place)
+        self.agreement.transport.bcast(answer.data, 0)
+        return answer
+
+    def rehearse(self) -> float:
+        """Seconds of an LB step that moves nothing, without the strategy.  Collective."""
+        start = _core.clock()
+        whole = self._whole()
+        answer = self._room()
+        self._on_root(lambda: self._snapshot(whole))
+        self.agreement.transport.bcast(answer.data, 0)
+        self._migrate(self.objects.locations.rank)
+        seconds = _core.clock() - start
+        stats, _ = self.agreement.step(Step.COMMIT, self.iteration, cost=seconds)
+        return stats.cost_max
+
+    def look(self) -> float:
+        """Seconds an iteration that better known speeds would save.  Collective."""
+        whole = self._whole()
+        gain = np.zeros(1)
+
+        def look() -> None:
+            gain[0] = self.decider.core.look(*self._snapshot(whole))
+
+        self._on_root(look)
+        self.agreement.transport.bcast(gain.view(np.uint8), 0)
+        return float(gain[0])
+
+    def _whole(self) -> list[tuple[Any, ...]]:
+        """The load database: all parts of it on rank 0, nothing on the others."""
+        gathered = gather_objects(self.agreement, Step.GATHER, self.iteration, self._database())
+        return list(gathered.values())
+
+    def _on_root(self, action: Callable[[], Any]) -> None:
+        self.agreement.on_root(Step.PLACE, self.iteration, action)
+
+    def _convert(self, rank: I32, speed: F64) -> None:
+        """Convert the estimates of leaving objects to seconds of their new ranks."""
+        me = self.agreement.transport.rank
+        leaving = np.flatnonzero((self.objects.locations.rank == me) & (rank != me))
+        factor = speed[rank[leaving]] / speed[me] if speed[me] > 0 else np.ones(len(leaving))
+        self.objects.store.leave(self.objects.locations.keys[leaving], factor)
+
+    def _database(self) -> tuple[Any, ...]:
+        """This rank's part of the load database."""
+        store, facts = self.objects.store, self.objects.facts()
+        passes, known = max(store.passes, 1), store.estimates
+        work = np.array([item.work for item in store.items.values()])
+        return facts, known[0], self.objects.mailbox.edges(), passes, known[HERE], work
+
+    def _snapshot(self, whole: list[tuple[Any, ...]]) -> tuple[Snapshot, F64, F64 | None]:
+        """All parts, in order of key: the same on any number of ranks.  Also the seconds on the
+        present rank, and the user's estimates of work.
+        """
+        db = database(*([part[i] for part in whole] for i in (0, 2, 3)))
+        load, here, work = (
+            np.concatenate([part[i] for part in whole])[db.order] for i in (1, 4, 5)
+        )
+        snapshot = Snapshot(
+            load=load,
+            rank=self.objects.locations.rank,
+            n_ranks=self.agreement.transport.size,
+            key=db.key,
+            bytes=db.bytes,
+            memory=np.maximum(db.memory, 0) if np.any(db.memory >= 0) else None,
+            migratable=db.migratable,
+            edges=Edges(db.src, db.dst, db.edge_bytes, db.edge_messages),
+        )
+        return snapshot, here, work if work.any() else None
+
+    # ---- the move ----------------------------------------------------------------------------
+
+    def _migrate(self, rank: I32) -> int:
+        """Send each leaving object once, straight to its new owner; bytes sent by this rank.
+
+        The objects leave the store when all have arrived everywhere.
+        """
+        leaving = self._leaving(rank)
+        came = exchange_objects(
+            *(self.agreement, Step.MIGRATE, self.iteration, leaving.copy),
+            pack=self._pack,
+            unpack=_unpack,
+            packed=Step.PACK,
+            restored=Step.PACK,
+        )
+        store, mailbox = self.objects.store, self.objects.mailbox
+        for items in leaving.values():
+            for item in items:
+                del store.items[item.key]
+                mailbox.inbox.pop(item.key, None)
+        for arrived in came.values.values():
+            for item, inbox in arrived:
+                store.items[item.key] = item
+                if inbox:
+                    mailbox.inbox[item.key] = inbox
+        return came.nbytes
+
+    def _leaving(self, rank: I32) -> dict[int, list[Item]]:
+        """This rank's objects that go elsewhere, by their new rank."""
+        me = self.agreement.transport.rank
+        out: dict[int, list[Item]] = {}
+        for i in np.flatnonzero((self.objects.locations.rank == me) & (rank != me)).tolist():
+            item = self.objects.store.items[int(self.objects.locations.keys[i])]
+            out.setdefault(int(rank[i]), []).append(item)
+        return out
+
+    def _pack(self, items: list[Item]) -> parcel.Parts:
+        """A parcel: what is known of each object and its number of parts, then all parts."""
+        index: list[tuple[tuple[int, ...], float, tuple[float, ...], int]] = []
+        parts: parcel.Parts = [b""]
+        for item in items:
+            try:
+                mine = parcel.pack((item.value, self.objects.mailbox.inbox.get(item.key, [])))
+            except Exception as why:
+                raise SerializationError(
+                    f"object {item.key} ({type(item.value).__qualname__}) cannot be pickled: "
+                    f"{type(why).__name__}: {why}; nothing has moved"
+                ) from why
+            index.append((item.facts(), item.work, self.objects.store.past(item.key), len(mine)))
+            parts += mine
+        parts[0] = pickle.dumps(index, protocol=5)
+        return parts
+
+
+def _unpack(parts: parcel.Parts) -> list[Arrived]:
+    out = []
+    at = 1
+    for (key, nbytes, memory, migratable, home), work, past, n in pickle.loads(parts[0]):
+        mine = parts[at : at + n]
+        at += n
+        try:
+            value, inbox = parcel.unpack(mine)
+        except Exception as why:
+            raise SerializationError(
+                f"object {key} cannot be restored on its new rank: {type(why).__name__}: {why}; "
+                "nothing has moved"
+            ) from why
+        item = Item(key, value, nbytes, memory, bool(migratable), work, home, past)
+        out.append(Arrived(item, inbox))
+    return out

@@ -1,0 +1,102 @@
+"""What a rank knows of the program's objects: its own, their messages, and where all live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pylb.comm.agreement import Agreement
+from pylb.comm.parcel import pack_mail
+from pylb.comm.transport import Sends
+from pylb.errors import DomainError
+from pylb.run.messages import Mailbox, Message
+from pylb.run.objects import FACTS, Changes, Locations, Store
+from pylb.run.sizes import SizeEstimator
+
+
+class LocalObjects:
+    """The objects of this rank, shared by the parts of a Balancer.
+
+    Attributes
+    ----------
+    store : Store
+    mailbox : Mailbox
+    locations : Locations
+    sizes : SizeEstimator
+    changes : Changes
+        Objects that came or went, and that the other ranks do not know yet.
+    in_loop : bool
+    stale : bool
+        Whether `changes` grew within the loop.
+    join : callable, optional
+        Lets new objects take part at once; set while objects run at their own pace.
+    """
+
+    def __init__(
+        self, agreement: Agreement, clock: str, load: Callable[[int, Any], float] | None
+    ) -> None:
+        self.agreement = agreement
+        self.store = Store(clock)
+        self.mailbox = Mailbox()
+        self.locations = Locations()
+        self.sizes = SizeEstimator()
+        self.changes = Changes()
+        self.in_loop = self.stale = False
+        self.join: Callable[[], None] | None = None
+        self.load = load  # of the user
+
+    @property
+    def rank(self) -> int:
+        """This rank."""
+        return self.agreement.transport.rank
+
+    def has(self, key: int) -> bool:
+        """Whether the object exists, as far as this rank knows."""
+        known = key in self.store.items or key in self.locations.rank_of
+        return key in self.changes.new or (known and key not in self.changes.gone)
+
+    def learn(self) -> None:
+        """Tell all ranks which objects were added and removed.  Collective.
+
+        Raises
+        ------
+        UnknownKeyError
+            A key was added on two ranks.
+        """
+        changes, self.changes = self.changes, Changes()
+        self.store.change(changes)
+        new, gone = changes.share(self.agreement.transport)
+        self.mailbox.forget(gone)
+        self.locations.remove(gone)
+        self.locations.add(new)
+        self.store.arrange()
+
+    def outgoing(self) -> tuple[list[Message], Sends, int]:
+        """Messages of the pass to this rank; those to others, packed; and how many these are."""
+        outgoing = self.mailbox.collect(self.locations.rank_of)
+        own = outgoing.pop(self.rank, [])
+        sends: Sends = [(rank, pack_mail(mail)) for rank, mail in outgoing.items()]
+        return own, sends, sum(map(len, outgoing.values()))
+
+    def given_load(self, key: int) -> float:
+        """The load of an object, as the user's function says."""
+        assert self.load is not None
+        value = float(self.load(key, self.store.items[key].value))
+        if not 0.0 <= value <= 1e30:
+            raise DomainError(
+                f"load of object {key} is {value}: expected a finite number, zero or more"
+            )
+        return value
+
+    def ask_loads(self) -> None:
+        """Replace the measured loads by the user's, if there is a function for it."""
+        if self.load is not None:
+            for i, key in enumerate(self.store.items):
+                self.store.seconds[i] = self.given_load(key)
+
+    def facts(self) -> Any:
+        """(n, 5) int64: what is known of each object in whole numbers."""
+        items = self.store.items.values()
+        return np.array([item.facts() for item in items], np.int64).reshape(-1, FACTS)

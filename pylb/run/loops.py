@@ -1,0 +1,174 @@
+"""How the ranks go through the iterations of a loop: all together, or each at its own pace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pylb import _core
+from pylb.comm.agreement import Step
+from pylb.comm.parcel import size_of, unpack_mail
+from pylb.comm.transport import NO_LOADS, Contribution, Sends, Stats
+from pylb.errors import StateError
+from pylb.run.at_sync import AtSync
+from pylb.run.messages import Message
+from pylb.run.modes import MeasuringMode
+from pylb.run.state import RunState
+
+
+class IterationLoop:
+    """The loops of a Balancer: one kind of them, chosen by its lag."""
+
+    def __init__(self, state: RunState, mode: MeasuringMode) -> None:
+        self._state, self._mode = state, mode
+
+    # ---- what a program calls; see `Balancer` -----------------------------------------------
+
+    def iterate(self, n: int) -> Iterator[int]:
+        """The iterations of a loop."""
+        raise NotImplementedError
+
+    def exchange(self) -> None:
+        """Deliver messages in the middle of a pass."""
+        raise NotImplementedError
+
+    def begin(self, n: int) -> None:
+        """Begin a loop whose objects go at their own pace."""
+        raise StateError("begin() with lag=0: objects at their own pace need a lag")
+
+    def at_sync(self, key: int | None) -> AtSync:
+        """Answer an object that is through its iteration."""
+        raise StateError("at_sync(): no loop of begin() is under way")
+
+    def balance(self) -> None:
+        """Rebalance when all objects stand."""
+        raise StateError("balance(): no loop of begin() is under way")
+
+    def finish(self) -> None:
+        """Help the other ranks out of a loop that this rank left."""
+
+    # ---- what has become known --------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        """Whether the ranks may know of different iterations."""
+        return False
+
+    def take(self) -> None:
+        """Enter iterations that have become known into the records."""
+
+    def settle(self) -> None:
+        """See a loop that this rank left early to its end on all ranks.  Collective."""
+
+    # ---- for the kinds ----------------------------------------------------------------------
+
+    def _start(self, n: int) -> None:
+        """Agree on the arguments, learn the new objects, deliver what was sent before."""
+        state = self._state
+        objects = state.objects
+        state.decider.core.abandon()  # what an error has left unanswered in the loop before
+        stats, _ = state.agreement.step(
+            Step.START,
+            state.done,
+            state.options.arguments(n),
+            n_changed=len(objects.changes),
+            messages=len(objects.mailbox.outbox),
+        )
+        if stats.n_changed:
+            state.learn()
+        if stats.messages:
+            self._deliver(Step.FIRST_MESSAGES)
+        self._mode.start(n)
+        state.records.write(lambda: self._mode.history)
+        objects.store.seconds.fill(0.0)
+
+    def _deliver(self, kind: Step, passed: float = 0.0) -> Stats:
+        raise NotImplementedError
+
+
+class SynchronousLoop(IterationLoop):
+    """All ranks meet at the end of each pass, and messages are delivered there: ``lag=0``."""
+
+    def __init__(self, state: RunState, mode: MeasuringMode) -> None:
+        super().__init__(state, mode)
+        self._idle = 0.0  # seconds in which this rank waited in the pass
+        self._resumed = 0.0  # the clock at the start of the pass
+
+    def iterate(self, n: int) -> Iterator[int]:
+        state = self._state
+        if state.objects.in_loop:
+            raise StateError("iterate() within iterate(): a loop is under way")
+        begin = _core.clock()
+        state.objects.in_loop = True
+        try:
+            self._start(n)
+            self._resumed = _core.clock()
+            for left in range(n - 1, -1, -1):
+                state.agreement.at = f"in iteration {state.done}"
+                yield state.done
+                self._end_pass(is_last=left == 0)
+            self._mode.weigh()
+            state.records.cut()  # between loops objects come and go at once
+            self._mode.catch_up(is_over=True)
+            state.records.write(lambda: self._mode.history)
+            state.agreement.at = f"after iteration {state.done - 1}"
+        finally:
+            state.objects.in_loop = False
+            state.records.seconds += _core.clock() - begin
+
+    def exchange(self) -> None:
+        if not self._state.objects.in_loop:
+            raise StateError("exchange() outside of iterate(): it delivers in the middle of a pass")
+        self._deliver(Step.MESSAGES)
+
+    def _end_pass(self, is_last: bool) -> None:
+        """Exchange messages and statistics, decide, rebalance."""
+        records = self._state.records
+        stats = self._deliver(Step.SYNC, _core.clock() - self._resumed)
+        records.add(stats)
+        if stats.n_changed:
+            self._state.learn()
+        self._mode.observe(stats, is_last)
+        if records.is_due and not is_last:
+            records.write(lambda: self._mode.history)
+        self._resumed = _core.clock()
+
+    def _deliver(self, kind: Step, passed: float = 0.0) -> Stats:
+        """Deliver the messages of all ranks; in the same step, the statistics of a pass."""
+        state, objects, is_sync = self._state, self._state.objects, kind is Step.SYNC
+        error: Exception | None = None
+        sends: Sends = []
+        own: list[Message] = []
+        loads, nbytes, messages = objects.store.seconds, 0, 0
+        try:
+            if is_sync:
+                objects.ask_loads()
+            if objects.mailbox.outbox:
+                own, sends, messages = objects.outgoing()
+                nbytes = sum(size_of(parts) for _, parts in sends)
+        except Exception as why:
+            error = why
+            loads = NO_LOADS
+        begin = _core.clock()
+        sample = Contribution(
+            kind,
+            state.done,
+            0,
+            error is not None,
+            len(objects.store.items),
+            loads,
+            self._idle,
+            messages,
+            nbytes,
+            passed,
+            n_changed=len(objects.changes) if is_sync else 0,
+        )
+        stats, received = state.agreement.take(sample, sends, error)
+        waited = _core.clock() - begin
+        self._idle = waited if is_sync else self._idle + waited
+        objects.mailbox.deliver([own, *(unpack_mail(parts) for _, parts in received)])
+        if is_sync:
+            state.records.rank_loads.append(_core.exact_sum(objects.store.seconds))
+            for history in state.records.keepers:
+                history.keep()
+            objects.store.end_pass()
+        return stats

@@ -1,0 +1,226 @@
+"""What is done with the statistics of a run: nothing, LB steps, or those of a recorded run.
+
+The fourth mode is in `pylb.run.shadow`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+
+from pylb import _core
+from pylb.comm.agreement import Step
+from pylb.comm.transport import Stats
+from pylb.decide.decider import BALANCE, LOOK, WEIGH, books
+from pylb.decide.receipts import History
+from pylb.errors import StateError
+from pylb.io.run_record import Loop
+from pylb.model.network import Network
+from pylb.model.snapshot import F64
+from pylb.run.replayed import ReplayedDecider
+from pylb.run.savings import Savings
+from pylb.run.state import RunState
+
+log = logging.getLogger("pylb")
+Prices = tuple[float, float, float, float]
+
+
+class MeasuringMode:
+    """Measures only: mode "off", and what all modes have in common.
+
+    Attributes
+    ----------
+    due : bool
+        An LB step that the end of a loop has left to the next loop.
+    """
+
+    balances = False  # whether objects move
+
+    def __init__(self, state: RunState) -> None:
+        self._state = state
+        self.due = False
+
+    @property
+    def history(self) -> History:
+        """A receipt for each decision, the same on every rank."""
+        return self._state.decider.history
+
+    @property
+    def n_balancings(self) -> int:
+        """LB steps so far."""
+        return self._state.decider.core.n_balancings
+
+    def shadow_figures(self) -> F64:
+        """Figures of the iterations as they would have been; in shadow mode."""
+        mode = self._state.options.mode
+        raise StateError(f"shadow with mode={mode!r}: only mode='shadow' knows")
+
+    # ---- at the start of a loop ----------------------------------------------------------------
+
+    def start(self, n: int) -> None:
+        """A loop of n iterations begins; the objects are known.  Collective."""
+        state, core = self._state, self._state.decider.core
+        if state.done == 0 and self.balances and state.decider.settings.selects:
+            core.network(*state.network())
+        # Only the first loop tells the end: after it the program may go on as often as it likes.
+        foreseen = self._foresee()
+        state.records.loops.append(Loop(state.done, n, foreseen, *self._prices(), state.pace))
+        core.expect(n if state.done == 0 else None, foreseen)
+        self._started(n)
+
+    def _started(self, n: int) -> None:
+        """The loop has its costs: what else this mode does before its first iteration."""
+
+    def _foresee(self) -> float:
+        """What a first LB step may cost, the same on every rank; nan: not asked for."""
+        return math.nan
+
+    def _first_cost(self, core: _core.Decider, knows_network: bool) -> float:
+        state, objects = self._state, self._state.objects
+        if not (state.decider.settings.foresees and core.foresees):
+            return math.nan
+        items = objects.store.items
+        nbytes = sum(item.nbytes for item in items.values())
+        price = state.network() if knows_network else (0.0, 0.0)
+        size = state.agreement.transport.size
+        mine = _core.first_cost(*price, objects.sizes.handling, len(items), nbytes, size)
+        return state.agreement.step(Step.FORESEE, state.done, cost=mine)[0].cost_max
+
+    def _prices(self) -> Prices:
+        """What a message, a byte, packing an object and the rest of an LB step cost; nan where that
+        was not measured.
+        """
+        state = self._state
+        known = state.options.network or state.agreement.known_network
+        return (*(known or Network(math.nan, math.nan)), state.objects.sizes.handling, math.nan)
+
+    def all_prices(self) -> Prices:
+        """All of these, measured now.  Collective."""
+        state, handling = self._state, self._state.objects.sizes.handling
+        rest = state.step().rehearse()
+        most, _ = state.agreement.step(Step.RECORDS, state.done, cost=handling)
+        return (*state.network(), most.cost_max, rest)
+
+    def priced_loops(self) -> list[Loop]:
+        """The loops; without LB steps also with what one would have cost.  Collective."""
+        loops = self._state.records.loops
+        if not loops or self.n_balancings or self._state.options.lag:
+            return loops
+        prices = self.all_prices()
+        return [Loop(*loop[:3], *prices, self._state.pace) for loop in loops]
+
+    # ---- at the end of an iteration ------------------------------------------------------------
+
+    def observe(self, stats: Stats, is_last: bool) -> None:
+        """Learn an iteration's statistics, and act on them.  Collective."""
+
+    def stand(self, reason: int) -> None:
+        """Rebalance if that pays: all objects stand at the same iteration.  Collective.
+
+        reason: number of the verdict that asked for it; -1: the last one.
+        """
+
+    def weigh(self) -> None:
+        """Enter what the last LB step has saved so far into its receipt.  Collective."""
+
+    def catch_up(self, is_over: bool) -> None:
+        """Decide on what was put off; `is_over`: the loop is.  Collective."""
+
+
+class BalancingMode(MeasuringMode):
+    """Rebalances where the decider says so: mode "on"."""
+
+    balances = True
+
+    def __init__(self, state: RunState) -> None:
+        super().__init__(state)
+        self._savings = Savings(state.agreement, state.objects)
+
+    def _foresee(self) -> float:
+        given = self._state.decider.settings
+        return self._first_cost(self._state.decider.core, given.selects)
+
+    def _started(self, n: int) -> None:
+        if self.due:
+            self.rebalance()
+
+    def observe(self, stats: Stats, is_last: bool) -> None:
+        asked = self._state.decider.core.observe(
+            self._state.done - 1,
+            stats.time_max,
+            stats.load_max,
+            stats.load_sum / stats.n_ranks,
+            stats.load_min,
+            stats.load_sum,
+            stats.utilization_min,
+            stats.messages,
+            stats.message_bytes,
+        )
+        self.due = self._answer(asked, may_look=not is_last)
+        if self.due and not is_last:
+            self.rebalance()
+
+    def stand(self, reason: int) -> None:
+        if self._answer(asked=True, may_look=False):
+            self.rebalance(reason)
+
+    def _answer(self, asked: bool, may_look: bool) -> bool:
+        """Answer what the decider asks; whether to rebalance.  Collective."""
+        core = self._state.decider.core
+        ask = core.next(asked, may_look)
+        if ask == WEIGH:
+            was_off = core.books[0]
+            core.weigh(self._gain())
+            if self._state.objects.rank == 0 and core.books[0] != was_off:
+                off, paid, saved, until = core.books
+                said = (
+                    books(paid, saved, until) if off else "balancing pays again, and is switched on"
+                )
+                log.warning("pylb: after iteration %d: %s", self._state.done - 1, said)
+            ask = core.next(asked, may_look)
+        if ask == LOOK:
+            ask = core.looked(self._state.step().look())
+        return bool(ask == BALANCE)
+
+    def _gain(self) -> float:
+        return self._savings.gain(self._state.done - 1)
+
+    def weigh(self) -> None:
+        if self._state.decider.core.weighs:
+            self._state.decider.core.weigh(self._gain())
+
+    def rebalance(self, reason: int = -1) -> None:
+        """Rebalance after the last iteration.  Collective."""
+        self.due = False
+        self.weigh()
+        self._state.records.cut()
+        self._savings.remember()
+        self._savings.learn(self._state.step().run(reason))
+
+
+class ReplayingMode(BalancingMode):
+    """Repeats the LB steps of a recorded run."""
+
+    @property
+    def _decider(self) -> ReplayedDecider:
+        assert isinstance(self._state.decider, ReplayedDecider)
+        return self._state.decider
+
+    def _started(self, n: int) -> None:
+        self._decider.check_length(self._state.done + n)
+        super()._started(n)
+        if n:
+            self._check_placement()
+
+    def observe(self, stats: Stats, is_last: bool) -> None:
+        super().observe(stats, is_last)
+        if stats.n_changed and not is_last:
+            self._check_placement()
+
+    def rebalance(self, reason: int = -1) -> None:
+        self._decider.check_objects(self._state.done, self._state.objects.locations)
+        super().rebalance(reason)
+
+    def _check_placement(self) -> None:
+        locations = self._state.objects.locations
+        self._decider.check_objects(self._state.done, locations, locations.rank)

@@ -1,0 +1,102 @@
+"""The arguments of a `Balancer`, checked."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import operator
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pylb.decide.decider import Settings
+from pylb.errors import DomainError
+from pylb.model.network import Network
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a Balancer was asked for; the names are those of its arguments."""
+
+    settings: Settings
+    mode: str
+    lag: float
+    clock: str
+    load: Callable[[int, Any], float] | None
+    network: Network | None
+    record: bool | str | os.PathLike[str]
+    replay: str | os.PathLike[str] | None
+
+    def __post_init__(self) -> None:
+        check_one_of("mode", self.mode, ("on", "shadow", "off"))
+        check_one_of("clock", self.clock, ("wall", "cpu"))
+        if self.lag and (self.replay is not None or not isinstance(self.record, bool)):
+            raise DomainError(
+                f"lag is {self.lag}: expected 0 with record=path and with replay=path"
+            )
+        if self.replay is not None and self.mode != "on":
+            raise DomainError(f"mode is {self.mode!r}: expected 'on' with replay=path")
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """By name, as reports and records keep them."""
+        given = self.settings
+        return {
+            "strategy": given.name,
+            "strategy_params": given.strategy_params,
+            "trigger": given.trigger.name,
+            "trigger_params": given.trigger.params,
+            "mode": self.mode,
+            "clock": self.clock,
+            "load": "given" if self.load else None,
+            "seed": given.seed,
+            "give_up": given.gives_up,
+            "unlike": given.learns,
+            "lag": self.lag,
+            "record": self.record is not False,
+            "replay": self.replay is not None,
+        }
+
+    def arguments(self, n: int) -> tuple[int, str]:
+        """Fingerprint and words of a loop of `n` iterations, which all ranks must agree on."""
+        told = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        words = f"iterate({n}), {told}"
+        digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "big") >> 1, words
+
+
+def checked_lag(lag: Any) -> float:
+    """`lag` as an integer or inf."""
+    if lag == math.inf:
+        return math.inf
+    try:
+        out = operator.index(lag)
+    except TypeError:
+        out = -1
+    if not 0 <= out < 2**20:
+        raise DomainError(f"lag is {lag!r}: expected a number of iterations, 0 or more, or inf")
+    return out
+
+
+def checked_count(n: Any, lag: float) -> int:
+    """The iterations of `Balancer.iterate`."""
+    try:
+        count = operator.index(n)
+    except TypeError:
+        count = -1
+    if count < 0:
+        raise DomainError(f"n is {n!r}: expected a number of iterations, 0 or more")
+    if math.isinf(lag):
+        raise DomainError(
+            "iterate() with lag=inf: a rank that waits in a receive of its own would wait for "
+            "ever; expected a number, or begin() and at_sync(key)"
+        )
+    return count
+
+
+def check_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Raise DomainError unless `value` is one of the allowed ones."""
+    if value not in allowed:
+        raise DomainError(f"{name} is {value!r}: expected {' or '.join(map(repr, allowed))}")

@@ -1,0 +1,275 @@
+"""What a run leaves behind: figures of its iterations, the objects' loads, and the file of both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb.comm.agreement import Agreement, Step
+from pylb.comm.objects import gather_objects
+from pylb.comm.transport import Stats
+from pylb.decide.receipts import History
+from pylb.io.run_record import Loop, Stretch
+from pylb.model.snapshot import F64
+from pylb.run.database import database
+from pylb.run.local_objects import LocalObjects
+from pylb.run.options import Options
+from pylb.run.report import IterationLog, Row
+
+KEEP = 64 << 20  # bytes of loads that a rank keeps in memory
+LATEST = 1.0  # seconds of iterations after which a record that is written as it comes is continued
+EVERY = 64  # iterations, likewise
+
+
+class KeptLoads(NamedTuple):
+    """One rank's part of a stretch: facts of its objects (n, 5), loads (k, n), edges (m, 4)."""
+
+    first: int
+    facts: Any
+    load: F64
+    edges: Any
+    passes: int
+
+
+class LoadHistory:
+    """The loads of this rank's objects in every iteration that is not handed over yet.
+
+    Attributes
+    ----------
+    full : bool
+        No further iteration is kept: it would be more than `KEEP` bytes.
+    """
+
+    def __init__(self, agreement: Agreement, objects: LocalObjects) -> None:
+        self._agreement, self._objects = agreement, objects
+        self._parts: list[KeptLoads] = []
+        self._loads: list[F64] = []
+        self._facts: Any = None  # of the objects that those loads are of
+        self._first = 0
+        self._kept = 0
+        self._changed = False  # objects have come or gone since the last iteration, on some rank
+        self.full = False
+
+    def change(self) -> None:
+        """Prepare for objects that come and go after the last iteration, on some rank.
+
+        At the start of a loop, the last iteration was decided on without them.  A part without
+        iterations says so, also where the loop before was left early.
+        """
+        starts = self._agreement.place[0] == Step.START
+        kept = bool(self._loads)
+        self.cut()
+        if starts and self._first and not self.full:
+            self._append(self._facts, [])
+        self._changed = kept and not starts
+
+    def keep(self) -> None:
+        """Keep the loads of the pass that is over."""
+        self._changed = False
+        if not self.full:
+            seconds = self._objects.store.seconds
+            if not self._loads:  # between two loops objects come and go at once
+                self._facts = self._objects.facts()
+            self._loads.append(seconds.copy())
+            self._kept += seconds.nbytes
+            self.full = self._kept > KEEP
+
+    def cut(self) -> None:
+        """End a part: the objects or their ranks change after the last pass, or it is asked for.
+
+        A part without iterations says which objects are left after the last one.
+        """
+        if self._loads or self._changed:
+            self._append(self._facts if self._loads else self._objects.facts(), self._loads)
+            self._changed = False
+            self._loads = []
+
+    def _append(self, facts: Any, loads: list[F64]) -> None:
+        load = np.array(loads).reshape(len(loads), len(facts))
+        passes = max(self._objects.store.passes, 1)
+        edges = self._objects.mailbox.edges()
+        self._parts.append(KeptLoads(self._first, facts, load, edges, passes))
+        self._first += len(load)
+
+    def gather(self, iteration: int, *, forget: bool) -> list[Stretch]:
+        """Everything that all ranks have kept, on rank 0; empty on the others.  Collective."""
+        self.cut()
+        whole = gather_objects(self._agreement, Step.RECORD, iteration, self._parts)
+        if forget:
+            self._parts, self._kept = [], 0
+        return _stretches(whole)
+
+
+def _stretches(whole: dict[int, list[KeptLoads]]) -> list[Stretch]:
+    """One for each cut; of the last ones only iterations that all ranks have kept."""
+    out = []
+    for parts in zip(*whole.values(), strict=False):
+        k = min(len(part.load) for part in parts)
+        most = max(len(part.load) for part in parts)
+        if k or not most:
+            out.append(_stretch(list(whole), parts, k))
+        if k < most:
+            break
+    return out
+
+
+def _stretch(ranks: list[int], parts: tuple[KeptLoads, ...], k: int) -> Stretch:
+    db = database(
+        [part.facts for part in parts],
+        [part.edges for part in parts],
+        [part.passes for part in parts],
+    )
+    where = np.repeat(np.array(ranks, np.int32), [len(part.facts) for part in parts])
+    return Stretch(
+        parts[0].first,
+        db.key,
+        where[db.order],
+        db.bytes,
+        db.memory,
+        db.migratable,
+        np.concatenate([part.load[:k] for part in parts], axis=1)[:, db.order],
+        db.src,
+        db.dst,
+        db.edge_bytes,
+        db.edge_messages,
+        db.home,
+    )
+
+
+class RecordWriter:
+    """Writes a run record, at once or as it comes.  On all ranks; rank 0 has the file."""
+
+    def __init__(self, path: str | os.PathLike[str], records: Records) -> None:
+        self.path = Path(path)
+        self._records = records
+        self._writer: Any = None
+
+    def write(self, history: History) -> None:
+        """Append what came since the last call; the file is then complete.  Collective."""
+        records = self._records
+        stretches = records.loads.gather(records.done, forget=True)
+        records.agreement.on_root(
+            Step.RECORD, records.done, lambda: self._append(stretches, history, records.loops)
+        )
+
+    def save(self, history: History, loops: list[Loop]) -> int:
+        """Write all under another name, then rename; the number of iterations.  Collective."""
+        records = self._records
+        stretches = records.loads.gather(records.done, forget=False)
+        records.agreement.on_root(
+            Step.RECORD, records.done, lambda: self._whole(stretches, history, loops)
+        )
+        return sum(s.iterations for s in stretches)
+
+    def read(self) -> list[Stretch]:
+        """What has been written so far, on rank 0."""
+        from pylb.io import h5
+
+        return [] if self._writer is None else h5.read(self.path).stretches
+
+    def _append(self, stretches: list[Stretch], history: History, loops: list[Loop]) -> None:
+        from pylb.io.h5 import Writer
+
+        records = self._records
+        if self._writer is None:
+            self._writer = Writer(
+                self.path,
+                records.agreement.transport.size,
+                records.parameters,
+                len(records.objects.locations.keys),
+            )
+        rows = records.figures.table()
+        self._writer.loops(loops)
+        for s in stretches:
+            self._writer.append(s, rows[s.first : s.first + s.iterations], history)
+        self._writer.receipts(history)
+
+    def _whole(self, stretches: list[Stretch], history: History, loops: list[Loop]) -> None:
+        path, self.path = self.path, self.path.with_name(f".{self.path.name}.part")
+        try:
+            self._append(stretches, history, loops)
+            self._writer.close()
+            self.path.replace(path)
+        finally:
+            self.path.unlink(missing_ok=True)
+            self.path = path
+
+
+class Records:
+    """Everything that a rank records of a run.
+
+    Attributes
+    ----------
+    figures : IterationLog
+        Of each iteration, the same on every rank.
+    rank_loads : list of float
+        Load of this rank in each iteration.
+    loops : list of Loop
+    loads : LoadHistory
+        For `Balancer.save` and reports.
+    keepers : list of LoadHistory
+        All that keep the loads: `loads`, unless ``record=False``, and that of a shadow.
+    writer : RecordWriter or None
+        Of a file that is written as the run goes on.
+    seconds : float
+        In the loops, on this rank.
+    """
+
+    def __init__(self, agreement: Agreement, objects: LocalObjects, options: Options) -> None:
+        self.agreement, self.objects, self.parameters = agreement, objects, options.parameters
+        self.figures = IterationLog()
+        self.rank_loads: list[float] = []
+        self.loops: list[Loop] = []
+        self.loads = LoadHistory(agreement, objects)
+        self.keepers = [] if options.record is False else [self.loads]
+        in_memory = isinstance(options.record, bool)
+        self.writer = None if in_memory else RecordWriter(options.record, self)  # type: ignore[arg-type]
+        self.seconds = 0.0
+        self._unwritten = 0.0  # seconds of iterations that a record on disk does not have yet
+
+    @property
+    def done(self) -> int:
+        """Number of iterations so far."""
+        return len(self.figures)
+
+    def add(self, stats: Stats) -> None:
+        """Add an iteration."""
+        self.figures.append(
+            Row(
+                stats.time_max,
+                stats.load_max,
+                stats.load_sum / stats.n_ranks,
+                stats.idle_sum / stats.n_ranks,
+                stats.utilization_min,
+                stats.load_min,
+                stats.messages,
+                stats.message_bytes,
+            )
+        )
+        self._unwritten += stats.time_max  # which is the same on all ranks
+
+    def cut(self) -> None:
+        """The objects or their ranks change after the last pass."""
+        for history in self.keepers:
+            history.cut()
+
+    def stop(self) -> None:
+        """Keep no more loads: the ranks' next iterations are different ones."""
+        self.cut()
+        for history in self.keepers:
+            history.full = True
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a record on disk is to be continued."""
+        return self.done % EVERY == 0 or self._unwritten > LATEST
+
+    def write(self, history: Callable[[], History]) -> None:
+        """Continue the record on disk, if there is one.  Collective."""
+        self._unwritten = 0.0
+        if self.writer is not None:
+            self.writer.write(history())

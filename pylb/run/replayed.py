@@ -1,0 +1,92 @@
+"""A decider that repeats the LB steps of a recorded run."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pylb.decide.decider import Decider, settings
+from pylb.decide.receipts import Receipt
+from pylb.decide.trigger import Cycle
+from pylb.errors import DomainError
+from pylb.io import h5
+from pylb.model.snapshot import I32, Snapshot
+from pylb.place.registry import find
+from pylb.run.objects import Locations
+
+
+class ReplayedDecider(Decider):
+    """Rebalances at the iterations of a record, to the placements of the record.
+
+    Raises
+    ------
+    DomainError
+        The record is of another number of ranks.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], n_ranks: int) -> None:
+        self.run = h5.read(path)
+        if self.run.n_ranks != n_ranks:
+            raise DomainError(
+                f"replay is {self.run.path!r}, a run on {self.run.n_ranks} ranks: expected one on "
+                f"{n_ranks}"
+            )
+        self._recorded = {
+            r.iteration: r
+            for r in self.run.history.balancings
+            if r.iteration + 1 < self.run.n_iterations and r.moved
+        }
+        self._iteration = -1  # the last one that asked
+        given = settings(replace(find(self._place), name="recorded"), trigger=self._asks)
+        super().__init__(replace(given, gives_up=False), n_ranks, (0.0, 0.0))
+
+    def _asks(self, cycle: Cycle) -> bool:
+        self._iteration = cycle.iteration
+        return cycle.iteration in self._recorded
+
+    def _place(self, snapshot: Snapshot) -> Any:
+        return self.run.at(self._iteration + 1).rank
+
+    def receipt(self, row: dict[str, Any]) -> Receipt:
+        """As the base, with the words of the record."""
+        receipt = super().receipt(row)
+        recorded = self._recorded[receipt.iteration]
+        receipt.reason = f"so did the recorded run, because {recorded.reason}"
+        receipt.why = f"the recorded run took {recorded.strategy}"
+        return receipt
+
+    def check_length(self, end: int) -> None:
+        """Raise DomainError unless the record has that many iterations."""
+        if end > self.run.n_iterations:
+            raise DomainError(
+                f"replay is {self.run.path!r}, a run of {self.run.n_iterations} iterations: "
+                f"expected {end} or more"
+            )
+
+    def check_objects(self, iteration: int, locations: Locations, rank: I32 | None = None) -> None:
+        """Check that the recorded run had these objects in that iteration, on these ranks.
+
+        Raises
+        ------
+        DomainError
+            It is a record of another program.
+        """
+        if iteration >= self.run.n_iterations:
+            return
+        there = self.run.at(iteration)
+        name = f"replay is {self.run.path!r}, a record of another program: in iteration {iteration}"
+        if not np.array_equal(there.key, locations.keys):
+            odd = np.setxor1d(there.key, locations.keys)
+            where = "the record" if odd[0] in there.key else "this program"
+            raise DomainError(
+                f"{name} it has {len(there.key)} objects, this program {len(locations.keys)}; "
+                f"only {where} has object {odd[0]}"
+            )
+        if rank is not None and not np.array_equal(there.rank, rank):
+            i = np.argmax(there.rank != rank)
+            raise DomainError(
+                f"{name} object {there.key[i]} is on rank {there.rank[i]}, here on rank {rank[i]}"
+            )

@@ -1,0 +1,51 @@
+"""What the loops, the modes and the reports of a Balancer share."""
+
+from __future__ import annotations
+
+from pylb.comm.agreement import Agreement
+from pylb.model.network import Network
+from pylb.run.lb_step import LBStep
+from pylb.run.local_objects import LocalObjects
+from pylb.run.options import Options
+from pylb.run.records import Records
+from pylb.run.replayed import ReplayedDecider
+
+
+class RunState:
+    """A run on one rank, so far."""
+
+    def __init__(self, agreement: Agreement, options: Options, objects: LocalObjects) -> None:
+        self.agreement, self.options, self.objects = agreement, options, objects
+        n_ranks = agreement.transport.size
+        self.decider = (
+            options.settings.decider(n_ranks)
+            if options.replay is None
+            else ReplayedDecider(options.replay, n_ranks)
+        )
+        self.records = Records(agreement, objects, options)
+
+    @property
+    def done(self) -> int:
+        """Number of iterations so far."""
+        return self.records.done
+
+    @property
+    def pace(self) -> float:
+        """Seconds by the run's clock that pass in a second of computing."""
+        return float(getattr(self.agreement.transport, "pace", 1.0))
+
+    def learn(self) -> None:
+        """Tell all ranks which objects were added and removed.  Collective."""
+        for history in self.records.keepers:
+            history.change()
+        self.objects.learn()
+        if self.options.mode != "off" or self.options.record is not False:
+            self.objects.sizes.measure(self.objects.store)
+
+    def step(self) -> LBStep:
+        """An LB step after the last iteration."""
+        return LBStep(self.agreement, self.objects, self.decider, self.done - 1)
+
+    def network(self) -> Network:
+        """What messages cost: as given, else measured once.  Collective."""
+        return self.options.network or self.agreement.network()

@@ -1,0 +1,138 @@
+"""What a run leaves behind for its user: report, page, file, loads of the ranks."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from pylb.comm.agreement import Step
+from pylb.errors import DomainError, StateError
+from pylb.io.h5 import SUFFIXES
+from pylb.io.run_record import Stretch
+from pylb.model.snapshot import F64
+from pylb.run.loops import IterationLoop
+from pylb.run.modes import MeasuringMode
+from pylb.run.records import RecordWriter
+from pylb.run.report import Iterations, Report, check_suffix
+from pylb.run.state import RunState
+from pylb.show import page
+from pylb.show.course import Course, of_stretches
+
+log = logging.getLogger("pylb")
+GATHER = 1 << 27  # loads of all ranks that a page is made of: 1 GiB on rank 0
+
+
+def report_on(
+    state: RunState,
+    mode: MeasuringMode,
+    loop: IterationLoop,
+    path: str | os.PathLike[str] | None,
+    title: str | None,
+    names: Mapping[int, str] | None,
+) -> Report:
+    """What a run was like so far; rank 0 also writes it to `path`.  See `Balancer.report`."""
+    loop.take()
+    given, history = state.decider.settings, mode.history
+    figures = state.records.figures.table()
+    it = Iterations.of(figures)
+    mean = float(it.mean.sum())
+    done = history.balancings
+    cost = sum(r.cost for r in done)
+    would_save = math.nan
+    if state.options.mode == "shadow":
+        would_be = mode.shadow_figures()[:, 1]
+        would_save = float(figures[: len(would_be), 1].sum() - would_be.sum() - cost)
+    report = Report(
+        n_ranks=state.agreement.transport.size,
+        n_objects=len(state.objects.locations.keys),
+        iterations=len(it.time),
+        strategy=given.name,
+        trigger=given.trigger.name,
+        seconds=state.records.seconds,
+        iteration_seconds=float(it.time.sum()),
+        mean_max_over_mean=float(it.max.sum()) / mean if mean > 0 else 1.0,
+        idle_mean=float(it.idle_mean.sum()),
+        idle_max=float(it.idle_max.sum()),
+        balancing_seconds=cost,
+        migrations=sum(r.migrations for r in done),
+        bytes=sum(r.bytes for r in done),
+        history=history,
+        would_save=would_save,
+    )
+    if path is None:
+        return report
+    if check_suffix(path) == ".html":
+        course = _course(state, mode, rank_loads(state, loop), title or Path(path).stem, names)
+        if course is not None:
+            page.write(course, path)
+    elif state.objects.rank == 0:
+        report.write(path)
+    return report
+
+
+def _course(
+    state: RunState, mode: MeasuringMode, times: F64, title: str, names: Mapping[int, str] | None
+) -> Course | None:
+    """On rank 0 what a page shows: with migrations if the run is kept and not too long.
+
+    Collective.
+    """
+    records, stretches = state.records, list[Stretch]()
+    loads = state.done * len(state.objects.locations.keys)  # the same on all ranks
+    in_memory = state.options.record is True and not state.options.lag
+    if in_memory and loads < GATHER:
+        stretches = records.loads.gather(state.done, forget=False)
+    if state.objects.rank:
+        return None
+    if records.writer is not None:
+        stretches = records.writer.read()
+    it = Iterations.of(records.figures.table())
+    return of_stretches(
+        stretches,
+        state.agreement.transport.size,
+        times=times,
+        figures=(it.time, it.mean, it.idle),
+        history=mode.history,
+        parameters=records.parameters,
+        title=title,
+        names=names,
+    )
+
+
+def rank_loads(state: RunState, loop: IterationLoop) -> F64:
+    """The load of every rank in every iteration; see `Balancer.rank_loads`."""
+    if loop.running:
+        raise StateError(
+            f"rank_loads() within a loop with lag={state.options.lag}: the ranks know of different "
+            "iterations"
+        )
+    loop.settle()
+    state.agreement.step(Step.RECORDS, state.done)
+    every = state.agreement.transport.allgather(np.array(state.records.rank_loads))
+    return np.stack([np.frombuffer(b, np.float64) for b in every], axis=1)
+
+
+def save(
+    state: RunState, mode: MeasuringMode, loop: IterationLoop, path: str | os.PathLike[str]
+) -> None:
+    """Write the run so far; see `Balancer.save`."""
+    records = state.records
+    if Path(path).suffix not in SUFFIXES:
+        raise DomainError(f"path is {str(path)!r}: expected {' or '.join(SUFFIXES)}")
+    if state.options.record is not True:
+        where = records.writer and f"goes into {records.writer.path} as it comes"
+        raise StateError(f"save(): the run {where or 'is not kept'}, as record= says")
+    if math.isinf(state.options.lag):
+        raise StateError("save() with lag=inf: only the iterations of iterate() are kept")
+    loop.settle()
+    saved = RecordWriter(path, records).save(mode.history, mode.priced_loops())
+    if state.objects.rank == 0 and saved < records.done:
+        log.warning(
+            "pylb: %s has the first %d of %d iterations; record=path keeps all",
+            *(path, saved, records.done),
+        )

@@ -1,0 +1,78 @@
+// What the report and the explorer share: a slider through the iterations, the picture of the run,
+// the decisions with their receipts, the ranks in an iteration, the migrations.
+
+const LIVE = { role: "status", "aria-live": "polite" };
+
+// A picture whose cells come as bytes: uint16, little endian.
+function decoded(picture, bytes) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const cells = new Uint16Array(bytes.byteLength / 2);
+  for (let i = 0; i < cells.length; i += 1) cells[i] = view.getUint16(2 * i, true);
+  return { ...picture, cells };
+}
+
+class RunView {
+  // slider: more attributes of it; invitation: what the receipt says at first; chosen: called with
+  // the number of a decision.
+  constructor(slider, invitation, chosen) {
+    this.invitation = invitation;
+    this.chosen = chosen;
+    this.slider = element("input", { type: "range", min: 0, value: 0, ...slider });
+    this.number = element("output", { "aria-live": "off" }, "0");
+    this.relative = element("input", { type: "checkbox" });
+    this.readout = element("p", { class: "readout", ...LIVE });
+    this.receipt = element("div", { class: "receipt", ...LIVE });
+    this.picture = null;
+    [this.host, this.list] = [element("div"), element("div")];
+    this.bars = element("div", { class: "bars" });
+    this.flows = element("div", { class: "flows" });
+    this.flowsHead = element("h2", {}, "Migrations of the decision");
+    this.side = element("div", { class: "side" },
+      element("section", {}, element("h2", {}, "Ranks in the iteration"), this.bars),
+      element("section", {}, this.flowsHead, this.flows));
+    this.drawn = new RunPicture(this.host, { go: (i) => this.go(i), point: (at) => {
+      if (at && this.picture) this.readout.textContent = pointed(this.picture, at);
+    } });
+    this.slider.addEventListener("input", () => this.go(Number(this.slider.value)));
+    this.relative.addEventListener("change",
+      () => this.drawn.setRelative(this.relative.checked));
+  }
+
+  controls(...more) {
+    return element("div", { class: "controls" },
+      element("label", {}, "Iteration", this.slider, this.number),
+      element("label", {}, this.relative, "relative to the mean"), ...more);
+  }
+
+  say(text) { this.receipt.replaceChildren(element("p", {}, text)); }
+
+  show(picture, decisions) {
+    this.picture = picture;
+    this.slider.max = picture.n_iterations - 1;
+    this.drawn.chosen = null;
+    this.drawn.show(picture, decisions);
+    this.mark = drawDecisions(this.list, decisions, (i) => {
+      this.go(Math.min(Math.max(decisions[i].iteration, 0), picture.n_iterations - 1));
+      this.chosen(i);
+    });
+    this.say(decisions.length ? this.invitation : "No decision was taken.");
+    this.go(Math.min(Number(this.slider.value), picture.n_iterations - 1));
+  }
+
+  go(i) {
+    if (!this.picture) return;
+    this.slider.value = i;
+    this.number.textContent = i;
+    this.slider.setAttribute("aria-valuetext", `iteration ${i}`);
+    this.drawn.scrub(i);
+    drawBars(this.bars, this.picture, i);
+    this.readout.textContent = said(this.picture, i);
+  }
+
+  // A decision with its receipt, fitted lines and migrations.
+  tell(decision) {
+    this.say(decision.said);
+    this.drawn.choose(decision);
+    drawFlows(this.flows, decision.flows, (rank) => `rank ${rank}`);
+  }
+}

@@ -1,0 +1,138 @@
+"""Answers that are kept, of each strategy, partitioner and trigger of pylb's own to small cases.
+
+``python tests/place/golden.py`` compares them with `golden.json` and writes the file again.  Do so
+only for a change of behaviour that is wanted, and say in the commit which answers changed and why.
+
+Nothing here is drawn at random: loads and edges are remainders, the same with any library.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+import pylb
+
+FILE = Path(__file__).with_suffix(".json")
+KEPT = ("iteration", "choice", "strategy", "until", "times", "left", "max", "mean", "before")
+KEPT += ("predicted", "migrations", "realised", "gain", "iterations")
+FIGURES = ("tau", "max_slope", "mean_slope", "growth", "residual", "excess", "rate", "cost")
+
+
+def remainders(n, factor, modulus):
+    return np.arange(1, n + 1) * factor % modulus
+
+
+def grid(width, height):
+    """Edges of a grid: (source, destination, bytes), each way."""
+    ids = np.arange(width * height).reshape(height, width)
+    one = np.concatenate([ids[:, :-1].ravel(), ids[:-1].ravel()])
+    other = np.concatenate([ids[:, 1:].ravel(), ids[1:].ravel()])
+    nbytes = 1000.0 * (1 + remainders(len(one), 7, 5))
+    return np.concatenate([one, other]), np.concatenate([other, one]), np.tile(nbytes, 2)
+
+
+def snapshots():
+    """{name: snapshot}: blocks of unlike loads; unlike ranks with all that bounds; vectors."""
+    n, p = 48, 6
+    load = (1.0 + remainders(n, 37, 101)) / 64.0
+    blocks = np.arange(n) * p // n
+    memory = 1 + remainders(n, 11, 17)
+    coords = np.stack([np.arange(n) % 8, np.arange(n) // 8, np.zeros(n)], axis=1)
+    return {
+        "blocks": pylb.Snapshot(load, blocks, n_ranks=p, edges=grid(8, 6), coords=coords),
+        "unlike": pylb.Snapshot(
+            load,
+            blocks // 2,
+            n_ranks=p,
+            edges=grid(8, 6),
+            bytes=1000 * (1 + remainders(n, 13, 19)),
+            memory=memory,
+            memory_limit=np.full(p, 260),
+            migratable=remainders(n, 5, 12) > 0,
+            speed=np.array([1.0, 1.0, 2.0, 2.0, 0.5, 1.0]),
+            background=np.array([0.0, 0.5, 0.0, 0.25, 0.0, 0.0]),
+            node=np.arange(p) // 2,
+        ),
+        "vectors": pylb.Snapshot(
+            np.stack([load, (1.0 + remainders(n, 29, 53)) / 64.0], axis=1), blocks, n_ranks=p
+        ),
+    }
+
+
+def placed():
+    """{"strategy, snapshot": ranks of the objects}, or what it says where it cannot."""
+    found = {}
+    own = [row.name for row in pylb.strategies().values() if not (row.library or row.call)]
+    for name in own:
+        for what, snapshot in snapshots().items():
+            try:
+                ranks = pylb.place(snapshot, name, seed=5).rank.tolist()
+            except pylb.errors.PylbError as error:
+                ranks = [type(error).__name__]
+            found[f"{name}, {what}"] = " ".join(map(str, ranks))
+    return found
+
+
+def partitioned():
+    """{"method, approach": parts of the objects} of the methods that ask no library."""
+    n = 48
+    weight = (1.0 + remainders(n, 37, 101)) / 64.0
+    old = np.arange(n) * 4 // n
+    graph = grid(8, 6)
+    rows = np.argsort(graph[0], kind="stable")
+    start = np.searchsorted(graph[0][rows], np.arange(n + 1))
+    csr = (start, graph[1][rows], graph[2][rows])
+    first, inside = np.arange(0, 4 * 20 + 1, 4), remainders(80, 31, n)
+    tree = np.concatenate([[-1], np.arange(39) // 3])  # three children each; 27 leaves
+    asks = {
+        "pylb, partition": {"graph": csr, "method": "pylb"},
+        "pylb, repartition": {"graph": csr, "method": "pylb", "old": old},
+        "pylb, refine": {"graph": csr, "method": "pylb", "old": old, "approach": "refine"},
+        "pylb, nets": {"nets": (first, inside), "method": "pylb"},
+        "keep": {"graph": csr, "method": "keep", "old": old},
+        "reftree": {"tree": tree, "method": "reftree", "weight": weight[:27]},
+    }
+    return {
+        name: " ".join(map(str, pylb.partition(parts=4, seed=5, **{"weight": weight} | ask).part))
+        for name, ask in asks.items()
+    }
+
+
+def decided():
+    """{trigger: receipts} of a run that is replayed, its strategy given or chosen."""
+    trace = pylb.replay.hotspot(n_ranks=5, n_objects=40, n_phases=25, noise=0.0, turns=1.0)
+    asks = {name: {"strategy": "GreedyLB", "trigger": name} for name in pylb.triggers()}
+    asks["auto, which strategy"] = {}
+    return {
+        name: [kept(receipt) for receipt in trace.replay(**ask, cost=0.004).decisions]
+        for name, ask in asks.items()
+    }
+
+
+def kept(receipt):
+    """One line of text; nine digits are the same with any mathematical library."""
+    told = receipt.to_dict()
+    told |= told.pop("figures")
+    values = {key: told[key] for key in KEPT} | {key: told[key] for key in FIGURES}
+    return ", ".join(
+        f"{k} {v:.9g}" if isinstance(v, float) else f"{k} {v}" for k, v in values.items() if v == v
+    )
+
+
+ROOMS = {"place": placed, "partition": partitioned, "decide": decided}
+
+
+def write():
+    before = json.loads(FILE.read_text()) if FILE.exists() else {}
+    now = {room: ask() for room, ask in ROOMS.items()}
+    for room, answers in now.items():
+        old = before.get(room, {})
+        for name in sorted(answers.keys() | old.keys()):
+            if answers.get(name) != old.get(name):
+                print(f"{room}: {name}: changed")
+    FILE.write_text(json.dumps(now, indent=0, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    write()

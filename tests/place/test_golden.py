@@ -1,0 +1,34 @@
+"""Strategies, partitioners and triggers answer what they have answered so far: golden.json.
+
+Where a change is wanted, ``python tests/place/golden.py`` writes the file again.
+"""
+
+import json
+
+import golden
+import pytest
+
+import pylb
+from pylb.partition.methods import METHODS
+
+KEPT = json.loads(golden.FILE.read_text())
+
+
+@pytest.mark.parametrize("room", ["place", "partition", "decide"])
+def test_the_answers_are_those_that_were_kept(room):
+    assert golden.ROOMS[room]() == KEPT[room]
+
+
+def test_everything_of_our_own_is_among_them():
+    own = {row.name for row in pylb.strategies().values() if not (row.library or row.call)}
+    assert {name.partition(",")[0] for name in KEPT["place"]} == own
+    own = {name for name, method in METHODS.items() if method.library == "pylb"}
+    assert {name.partition(",")[0] for name in KEPT["partition"]} == own
+    assert set(pylb.triggers()) <= KEPT["decide"].keys()
+
+
+def test_the_cases_tell_strategies_apart():
+    """Else a strategy could pass for another one."""
+    answers = [answer for name, answer in KEPT["place"].items() if name.endswith("unlike")]
+    assert len(set(answers)) == len(answers)
+    assert all(KEPT["decide"].values())
