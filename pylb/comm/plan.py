@@ -12,14 +12,8 @@ from pylb import _core
 from pylb.comm import parcel
 from pylb.comm.agreement import Agreement, Step
 from pylb.comm.connect import agreement_of
-from pylb.comm.exchange import (
-    LOWEST_TAG,
-    TAGS,
-    Lane,
-    Side,
-    Sides,
-    exchanger_of,
-)
+from pylb.comm.exchange import LOWEST_TAG, TAGS, exchanger_of
+from pylb.comm.lanes import Lane, Side, Sides
 from pylb.comm.objects import exchange_objects
 from pylb.comm.transport import Sends
 from pylb.errors import DomainError, SerializationError, StateError
@@ -130,7 +124,7 @@ class Plan:
         self._repeats = len(np.unique(index)) < len(index)
         return self
 
-    # ---- who with whom -------------------------------------------------------------------------
+    # ---- partners ------------------------------------------------------------------------------
 
     @property
     def source(self) -> I32:
@@ -416,7 +410,7 @@ def integers(name: str, values: ArrayLike, dtype: Any) -> NDArray[Any]:
     Raises
     ------
     DomainError
-        It is something else.
+        They are not integers, or do not fit.
     """
     array = np.asarray(values)
     if array.ndim != 1:

@@ -1,4 +1,4 @@
-"""What the runtime needs of a machine, and the machine of one rank."""
+"""The transport interface, what travels through it, and the transport of one rank."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb import _core
+from pylb.comm.lanes import Exchanger
+from pylb.model.network import Network
 
 Sends = list[tuple[int, list[Any]]]  # (rank, buffers), at most one entry for each rank
 NOBODY = 2**63 - 1  # failed_rank where none has failed
@@ -39,7 +41,7 @@ class Stats(NamedTuple):
 
 
 class Contribution(NamedTuple):
-    """What a rank contributes to a step.
+    """What a rank contributes to a collective step.
 
     Attributes
     ----------
@@ -64,12 +66,12 @@ class Contribution(NamedTuple):
 
 
 class Transport(Protocol):
-    """Collective operations over all ranks; each waits politely."""
+    """Collective operations over all ranks; while they wait they leave the processor to others."""
 
-    @property
-    def rank(self) -> int: ...
-    @property
-    def size(self) -> int: ...
+    rank: int
+    size: int
+    pace: float  # seconds of the ranks' clock that pass in a second of computing
+
     def step(self, sample: Contribution, sends: Sends, /) -> tuple[tuple[Any, ...], Sends]: ...
     def bcast(self, array: Any, root: int, /) -> None: ...
     def allgather(self, data: Any, /) -> list[bytes]: ...
@@ -77,9 +79,17 @@ class Transport(Protocol):
         """For `_core.AtSync`: a capsule, or None on one rank.  Collective the first time."""
         ...
 
+    def exchanger(self) -> Exchanger | None:
+        """Exchanges of rows; None: by collective steps.  Collective the first time."""
+        ...
+
+    def network(self) -> Network:
+        """What messages between the ranks cost, measured if need be.  Collective."""
+        ...
+
 
 class Remote(Transport, Protocol):
-    """Also in two halves, for a rank that no longer knows whether the others will come."""
+    """A transport with steps in two halves, for a rank that waits for others only for a while."""
 
     @property
     def pending(self) -> bool:
@@ -88,17 +98,18 @@ class Remote(Transport, Protocol):
 
     def begin(self, sample: Contribution, sends: Sends, /) -> None: ...
     def wait(self, seconds: float, /) -> tuple[tuple[Any, ...], Sends] | None: ...
-    def free(self) -> None: ...
+    def free(self) -> None:
+        """Free what MPI holds.  Collective."""
+        ...
 
 
 class Serial:
     """One rank, no MPI."""
 
-    rank = 0
-    size = 1
+    rank, size, pace = 0, 1, 1.0
 
     def step(self, sample: Contribution, sends: Sends, /) -> tuple[tuple[Any, ...], Sends]:
-        """The rank's own record; there is nobody to send to."""
+        """The rank's own record, and no messages."""
         return _core.stats([sample]), []
 
     def bcast(self, array: Any, root: int, /) -> None:
@@ -109,4 +120,11 @@ class Serial:
         return [bytes(data)]
 
     def reduction(self, depth: int, /) -> None:
-        """What is contributed is the result."""
+        """None: what the rank contributes is the result."""
+
+    def exchanger(self) -> None:
+        """None: by steps."""
+
+    def network(self) -> Network:
+        """No message costs anything."""
+        return Network(0.0, 0.0)
