@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pylb import _core
 from pylb.comm.agreement import Agreement, Step
-from pylb.comm.lanes import Exchanger, Lane, Side, Sides
+from pylb.comm.transport import Exchanger, Lane, Side, Sides
 
 LOWEST_TAG, TAGS = 2, 32766  # csrc/comm/transfer.h
 

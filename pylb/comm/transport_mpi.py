@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from pylb import optional
 from pylb.comm.agreement import Agreement
-from pylb.comm.lanes import Lane, Sides
 from pylb.comm.leave import Watched
+from pylb.comm.transport import Lane, Sides
 from pylb.errors import DomainError, MPIError
 from pylb.model.network import Network, measure_network
 
