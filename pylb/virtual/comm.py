@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import pickle
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, NoReturn
 
@@ -204,25 +204,23 @@ class VirtualComm:
     def allgather_bytes(self, data: bytes) -> list[bytes]:
         """The bytes of all ranks, on all of them."""
 
-        def finish(values: list[bytes], times: list[float]) -> Any:
-            world = self.world
-            seconds = world.network.seconds(world.rounds, sum(map(len, values)))
-            return [values] * self.size, [max(times) + seconds] * self.size
-
-        return self.meet("allgather()", data, finish)  # type: ignore[no-any-return]
+        return self._gathered("allgather()", data, range(self.size))
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """The objects of all ranks, on the root."""
         root = self._rank(root, "root")
+        values = self._gathered(f"gather(root={root})", _pickle(sendobj), [root])
+        return [pickle.loads(data) for data in values] if self.rank == root else None
+
+    def _gathered(self, call: str, data: bytes, to: Sequence[int]) -> list[bytes]:
+        """The bytes of all ranks, for the ranks `to`, which wait for them."""
 
         def finish(values: list[bytes], times: list[float]) -> Any:
-            world, at = self.world, list(times)
-            seconds = world.network.seconds(world.rounds, sum(map(len, values)))
-            at[root] = max(times) + seconds
-            return [values] * self.size, at
+            world = self.world
+            end = max(times) + world.network.seconds(world.rounds, sum(map(len, values)))
+            return [values] * self.size, [end if r in to else t for r, t in enumerate(times)]
 
-        values = self.meet(f"gather(root={root})", _pickle(sendobj), finish)
-        return [pickle.loads(data) for data in values] if self.rank == root else None
+        return self.meet(call, data, finish)  # type: ignore[no-any-return]
 
     def scatter(self, sendobj: Any = None, root: int = 0) -> Any:
         """One of the root's `size` objects for each rank."""
