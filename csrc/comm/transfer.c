@@ -11,7 +11,7 @@
 enum {
     PIECE = 1 << 30,   /* counts of MPI are int */
     PATIENCE = 200000, /* nanoseconds without sleep, but giving the core away each time, */
-    PATIENCE_BYTE = 2, /* and for each byte: who sleeps within a message slows it down */
+    PATIENCE_BYTE = 2, /* and for each byte: a rank that sleeps during a message slows it down */
 };
 
 /* ---- one message ---------------------------------------------------------------------------- */
@@ -119,9 +119,7 @@ int plb_transfer_init(plb_transfer_t *self, plb_comm_t *comm, int32_t n_partners
 {
     int ret = PLB_OK;
     *self = (plb_transfer_t){.comm = comm};
-    PLB_NEW(self->request, n_partners);
-    PLB_NEW(self->peer, n_partners);
-    PLB_NEW(self->bytes, n_partners);
+    PLB_NEW_EACH(n_partners, self->request, self->peer, self->bytes);
 out:
     if (ret != PLB_OK) {
         plb_transfer_free(self);

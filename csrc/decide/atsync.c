@@ -134,7 +134,7 @@ static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
         case PLB_ACT_DONE:
             self->done = true;
             break;
-        case PLB_ACT_RESUME: /* who stands asks again anyway */
+        case PLB_ACT_RESUME: /* an object that stands asks again anyway */
             break;
         }
     }
@@ -144,7 +144,7 @@ static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
 /* ---- what has come -------------------------------------------------------------------------- */
 
 /* A final iteration that comes before the first free one is kept where the wish is no later: to
- * raise the wish would put the balancing off, iteration by iteration, for ever. */
+ * raise the wish would put balancing off, iteration by iteration, for ever. */
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *v, int64_t seen, int64_t final)
 {
     const int64_t first = self->first - 1, free = seen + (self->lag > 0 ? self->lag : 1);

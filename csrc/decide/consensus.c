@@ -106,7 +106,7 @@ int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_
                         (long long)round, (long long)self->round,
                         self->tentative == PLB_NEVER ? "closed" : "open");
     }
-    /* Rule 1.  An older final period is at least that: T is less, nobody has passed it. */
+    /* Rule 1.  An older final period is at least that: T is less, no object has passed it. */
     self->final = max_of(self->tentative, begun(reach));
     self->tentative = PLB_NEVER;
     *out = (plb_ruling_t){PLB_RULING_FINAL, round, self->final};

@@ -81,8 +81,7 @@ static int copy_candidates(plb_decider_t *self, plb_err_t *err)
     int ret = PLB_OK;
     const plb_decider_options_t *opt = &self->opt;
     PLB_NEW0(self->candidates, opt->n);
-    PLB_NEW(self->looks, opt->n);
-    PLB_NEW(self->left, opt->n);
+    PLB_NEW_EACH(opt->n, self->looks, self->left);
     for (int32_t i = 0; i < opt->n; i++) {
         const plb_candidate_strategy_t *from = &opt->candidates[i];
         double *params = NULL;
@@ -240,8 +239,8 @@ static plb_receipt_t blank(void)
     return r;
 }
 
-/* What each strategy was expected to save: what the last LB step with it left, else what the
- * trigger saw remain, else perfect balance. */
+/* What each strategy was expected to save.  The imbalance that it leaves is that after its last
+ * LB step, else what the trigger saw remain, else none. */
 static void weigh_alternatives(const plb_decider_t *self, const plb_verdict_t *v,
                                plb_alternative_t *out)
 {

@@ -27,7 +27,8 @@ static void free_told(told_t *self)
     PLB_FREE(self->load, self->speed);
 }
 
-/* Work and speeds in place of seconds, where ranks have shown that they are not alike. */
+/* Give the strategy work and speeds instead of seconds, once ranks have shown different speeds.
+ * */
 static int tell(plb_decider_t *self, const plb_database_t *db, unsigned looks_at, told_t *out,
                 plb_err_t *err)
 {
@@ -72,8 +73,7 @@ static int measure(const plb_decider_t *self, const plb_snapshot_t *s, answer_t 
     int ret = PLB_OK;
     plb_change_t change = {0};
     const int32_t p = s->n_ranks;
-    PLB_NEW(change.before, p);
-    PLB_NEW(change.after, p);
+    PLB_NEW_EACH(p, change.before, change.after);
     if ((ret = plb_snapshot_compare(s, a->rank, &change, err)) != PLB_OK) {
         goto out;
     }
@@ -195,8 +195,7 @@ static int would_save(const plb_snapshot_t *s, const plb_opts_t *opts, double *g
     int32_t *rank = NULL;
     double *before = NULL, *after = NULL, *params = NULL;
     PLB_NEW(rank, s->n_objects);
-    PLB_NEW(before, s->n_ranks);
-    PLB_NEW(after, s->n_ranks);
+    PLB_NEW_EACH(s->n_ranks, before, after);
     PLB_NEW(params, strategy->n_params);
     for (int i = 0; i < strategy->n_params; i++) {
         params[i] = strategy->params[i].fallback;

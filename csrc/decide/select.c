@@ -134,7 +134,7 @@ static plb_family_t family_of(plb_lead_t why)
                : PLB_COMPREHENSIVE;
 }
 
-/* Fill who is to balance, for choice.kind. */
+/* Fill in the strategy for choice.kind. */
 static void choose(plb_selector_t *self)
 {
     plb_choice_t *out = &self->choice;

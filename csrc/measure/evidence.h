@@ -1,4 +1,4 @@
-/* Whether speeds have predicted what they were not fitted to.
+/* Have the speeds predicted times that they were not fitted to?
  *
  * The balancer does not move objects by chance: it moves those whose loads were just high, or
  * grow. Such a change of work, which comes together with a change of place, looks like a speed.

@@ -26,7 +26,7 @@ enum { PLB_LEARNER_PLACEMENTS = 8 }; /* that are remembered */
 
 typedef struct plb_learner {
     int32_t p;
-    bool unlike;       /* ranks are believed to be unlike: then log_speed is what is known */
+    bool unlike;       /* the ranks are believed to differ in speed, and log_speed is valid */
     double *log_speed; /* [p] mean 0 */
     double *guess;     /* [p] the same as last fitted, believed or not */
     double *error;     /* [p] standard errors; infinite where nothing is known */

@@ -25,10 +25,7 @@ static int make_room(plb_placement_t *self, int64_t n, plb_err_t *err)
         return ret;
     }
     plb_placement_free(self);
-    PLB_NEW(self->key, n);
-    PLB_NEW(self->who, n);
-    PLB_NEW(self->y, n);
-    PLB_NEW(self->weight, n);
+    PLB_NEW_EACH(n, self->key, self->who, self->y, self->weight);
     self->room = n;
 out:
     if (ret != PLB_OK) {

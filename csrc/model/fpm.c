@@ -272,7 +272,8 @@ static double find_line(lines_t *self, double n)
     return seconds;
 }
 
-/* Hand out what the rounding down has left, one row at a time, to whom it takes the shortest. */
+/* Hand out the rows that rounding down has left, one at a time, each to the rank that would end
+ * it first. */
 static int hand_out(const plb_fpm_t *self, int64_t left, int64_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -34,8 +34,7 @@ static int anchor(anchored_t *self, const plb_partition_t *in, plb_err_t *err)
         return PLB_FAIL(err, PLB_ERR_VALUE, "%lld nets: expected fewer than 2^29",
                         (long long)most);
     }
-    PLB_NEW(self->weight, n + k);
-    PLB_NEW(self->fixed, n + k);
+    PLB_NEW_EACH(n + k, self->weight, self->fixed);
     PLB_NEW(self->net_start, most + 1);
     PLB_NEW(self->net_weight, most);
     PLB_NEW(self->pin, pins + 2 * (edges + n));

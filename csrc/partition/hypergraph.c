@@ -372,11 +372,7 @@ int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, i
     int ret = PLB_OK;
     clusters_t c = {.hg = self, .label = label, .most = most};
     int32_t *order = NULL, *size = NULL;
-    PLB_NEW(order, self->n_vertices);
-    PLB_NEW(size, self->n_vertices);
-    PLB_NEW(c.of, self->n_vertices);
-    PLB_NEW(c.fixed, self->n_vertices);
-    PLB_NEW(c.weight, self->n_vertices);
+    PLB_NEW_EACH(self->n_vertices, order, size, c.of, c.fixed, c.weight);
     PLB_NEW0(c.score, self->n_vertices);
     PLB_NEW(c.beside, self->n_vertices);
     for (int32_t v = 0; v < self->n_vertices; v++) {

@@ -226,8 +226,7 @@ static int cycle(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_r
     int ret = PLB_OK;
     levels_t levels = {.n = 0};
     int32_t *label = NULL, *coarse = NULL;
-    PLB_NEW(label, self->n_vertices);
-    PLB_NEW(coarse, self->n_vertices);
+    PLB_NEW_EACH(self->n_vertices, label, coarse);
     memcpy(label, part, (size_t)self->n_vertices * sizeof *label);
     PLB_TRY(coarsen(&levels, self, coarsest_for(limits->n_parts), label, rng, err));
     memcpy(coarse, label, (size_t)levels.hg[levels.n - 1].n_vertices * sizeof *coarse);
@@ -332,8 +331,7 @@ static int recurse_side(const plb_hypergraph_t *hg, const int32_t *side, int32_t
     int ret = PLB_OK;
     plb_hypergraph_t sub = {0};
     int32_t *index = NULL, *fixed = NULL, *answer = NULL, n = 0;
-    PLB_NEW(index, hg->n_vertices);
-    PLB_NEW(fixed, hg->n_vertices);
+    PLB_NEW_EACH(hg->n_vertices, index, fixed);
     for (int32_t v = 0; v < hg->n_vertices; v++) {
         index[v] = side[v] == which ? n : -1;
         if (side[v] == which) {

@@ -206,8 +206,7 @@ static int choose_parts(reduced_t *self, const plb_partition_t *in, plb_err_t *e
     enum { OUT = -1, IN = -2 };
     int ret = PLB_OK;
     int32_t left = 0, most = in->n_vertices < in->n_parts ? in->n_vertices : in->n_parts;
-    PLB_NEW(self->part_of, in->n_parts);
-    PLB_NEW(self->index_of, in->n_parts);
+    PLB_NEW_EACH(in->n_parts, self->part_of, self->index_of);
     for (int32_t r = 0; r < in->n_parts; r++) {
         self->index_of[r] = OUT;
     }
@@ -241,7 +240,7 @@ static void renumber(const int32_t *index_of, const int32_t *part, int32_t n, in
     }
 }
 
-/* The same question for the parts that are left. */
+/* The question for the parts that are left. */
 static int reduce(reduced_t *self, const plb_partition_t *in, plb_err_t *err)
 {
     *self = (reduced_t){.in = *in};
@@ -359,8 +358,7 @@ int plb_partition_keep_shares(const plb_partition_t *in, int32_t *part, plb_err_
     if (in->share != NULL) {
         leave_no_share(in, part);
     }
-    PLB_NEW0(count, in->n_parts);
-    PLB_NEW0(free_ones, in->n_parts);
+    PLB_NEW0_EACH(in->n_parts, count, free_ones);
     for (int32_t v = 0; v < in->n_vertices; v++) {
         count[part[v]]++;
         free_ones[part[v]] += in->fixed == NULL || in->fixed[v] < 0;

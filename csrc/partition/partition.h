@@ -1,8 +1,7 @@
 /* One question to any partitioner: vertices, what connects them, and how many parts of what size.
  *
- * The libraries are thin files in csrc/partitioners/, each built into a Python module of its own
- * that may be absent; plb_partitioner_install puts them into the table here.
- */
+ * The libraries are thin files in libraries/, each built into a Python module of its own that may
+ * be absent; plb_partitioner_install puts them into the table here.  / */
 #ifndef PLB_PARTITION_PARTITION_H
 #define PLB_PARTITION_PARTITION_H
 
@@ -40,7 +39,7 @@ typedef struct plb_partition {
     const double *coords;
 
     const int32_t *fixed; /* [n_vertices] the part that a vertex must get, or -1; or NULL */
-    const int32_t *old;   /* [n_vertices] present part, or -1: new; NULL: partition anew */
+    const int32_t *old;   /* [n_vertices] present part, or -1: new; NULL: partition from scratch */
     const int32_t
         *old_cost; /* [n_vertices] of leaving it, in units of edge or net weight; NULL: 1 */
 

@@ -119,8 +119,7 @@ out:
 static int copy_old(const plb_partition_t *in, SCOTCH_Num **old, SCOTCH_Num **cost, plb_err_t *err)
 {
     int ret = PLB_OK;
-    PLB_NEW(*old, in->n_vertices);
-    PLB_NEW(*cost, in->n_vertices);
+    PLB_NEW_EACH(in->n_vertices, *old, *cost);
     for (int32_t v = 0; v < in->n_vertices; v++) {
         const bool isnew = in->old[v] < 0;
         (*old)[v] = isnew ? 0 : in->old[v];

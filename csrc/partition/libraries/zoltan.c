@@ -1,8 +1,7 @@
 /* Zoltan as a library of the table: the vertices of this process alone, over MPI_COMM_SELF.
  *
- * Zoltan needs MPI initialised even here; whoever imports the Python module has done that through
- * mpi4py.  Nothing is sent, and nothing that it says is kept.
- */
+ * Zoltan needs MPI initialised even here; importing the Python module has done that through
+ *mpi4py.  Nothing is sent, and nothing that it says is kept.  / */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +9,7 @@
 #include "partition/libraries/partitioners.h"
 #include "partition/libraries/zoltan.h"
 
-/* The same numbers as double, or NULL. */
+/* A copy of the numbers as double, or NULL. */
 static int widen(const int32_t *x, int64_t n, double **out, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -125,7 +125,7 @@ static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
     for (size_t i = 0; ret == PLB_OK && i < sizeof number / sizeof *number; i++) {
         ret = set_number(zz, number[i].name, number[i].value, err);
     }
-    /* one list says everything: who is not in it stays */
+    /* one list is enough: an object that is not in it stays */
     ret =
         ret == PLB_OK ? set_text(zz, "RETURN_LISTS", in->imports ? "IMPORT" : "EXPORT", err) : ret;
     for (int i = 0; ret == PLB_OK && i < in->n_options; i++) {
@@ -145,9 +145,7 @@ static int set_shares(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
     if (in->share == NULL) {
         return PLB_OK;
     }
-    PLB_NEW(id, n);
-    PLB_NEW(index, n);
-    PLB_NEW(share, n);
+    PLB_NEW_EACH(n, id, index, share);
     for (int i = 0; i < n; i++) {
         id[i] = i / dim;
         index[i] = i % dim;
@@ -360,7 +358,7 @@ out:
     return ret;
 }
 
-/* Zoltan's stream begins anew where it hears a seed. */
+/* Zoltan restarts its random stream when it is given a seed. */
 static int set_seed(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;

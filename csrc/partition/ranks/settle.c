@@ -65,8 +65,7 @@ static int gather(const plb_settle_t *in, rows_t *rows, plb_err_t *err)
     if (rows->width > INT_MAX) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "%d parts: too many", in->parts.n_parts);
     }
-    PLB_NEW(rows->own, rows->width);
-    PLB_NEW(rows->total, rows->width);
+    PLB_NEW_EACH(rows->width, rows->own, rows->total);
     if (rows->width * rows->n_ranks <= MOST_NUMBERS) {
         PLB_NEW(rows->all, rows->width * rows->n_ranks);
     }
@@ -212,7 +211,7 @@ out:
     return ret;
 }
 
-/* The same without a word, where objects have no other part than their rank's. */
+/* The same counts without communication, where every object's old part is its rank's. */
 static void foresee(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, lists_t *l)
 {
     const int32_t k = in->parts.n_parts;
@@ -258,9 +257,7 @@ static int receive(const plb_settle_t *in, plb_settled_t *out, int n_ranks, list
     const size_t size = ids == NULL ? sizeof(int32_t) : sizeof(int64_t);
     const MPI_Datatype type = ids == NULL ? MPI_INT32_T : MPI_INT64_T;
     count_words(out, in->parts.n_parts, n_ranks, l);
-    PLB_NEW(out->id, out->n_in);
-    PLB_NEW(out->rank, out->n_in);
-    PLB_NEW(out->new_part, out->n_in);
+    PLB_NEW_EACH(out->n_in, out->id, out->rank, out->new_part);
     l->came = plb_malloc((size_t)out->n_in, size);
     l->gone = ids == NULL ? out->out.packed : plb_malloc((size_t)out->out.n, size);
     if (l->came == NULL || l->gone == NULL) {

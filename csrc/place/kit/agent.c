@@ -72,8 +72,7 @@ static int sort_by(plb_agent_t *self, double (*key)(const plb_entry_t *), plb_er
     plb_item_t *item = NULL, *spare = NULL;
     uint32_t *bin = NULL;
     plb_entry_t *ordered = NULL;
-    PLB_NEW(item, n);
-    PLB_NEW(spare, n);
+    PLB_NEW_EACH(n, item, spare);
     PLB_NEW(bin, PLB_SORT_BINS(n));
     PLB_NEW(ordered, n > 0 ? n : 1);
     for (int64_t k = 0; k < n; k++) {
@@ -133,8 +132,7 @@ static int fill(plb_agent_t *self, plb_err_t *err)
     int ret = PLB_OK;
     const plb_share_t *share = self->share;
     self->room = share->n > 0 ? share->n : 1;
-    PLB_NEW(self->entry, self->room);
-    PLB_NEW(self->answer, self->room);
+    PLB_NEW_EACH(self->room, self->entry, self->answer);
     for (int64_t i = 0; i < share->n; i++) {
         self->entry[i] =
             (plb_entry_t){.id = share->id[i],

@@ -1,6 +1,6 @@
-/* GossipLB: ranks with room say so to random others, who pass it on; overloaded ranks give objects
- * to those that they have heard of.  HierarchicalLB: the same within each node first, then among
- * all ranks.
+/* The agents of GossipLB and HierarchicalLB. Ranks with room tell random other ranks, which pass
+ * it on; overloaded ranks give objects to the ranks that they have heard of.  HierarchicalLB does
+ * this within each node first, then among all ranks.
  *
  * In the manner of TemperedLB (Lifflander et al., Optimizing distributed load balancing for
  * workloads with time-varying imbalance, CLUSTER 2021, after Menon and Kale's Grapevine, SC 2013):
@@ -41,7 +41,7 @@ static const double CLOSE = 0.005;
 
 enum kind {
     NOTE_ROOM,    /* rank has room for `load` and `memory` */
-    NOTE_CEILING, /* what I offer may be taken up to this time (in `load`) */
+    NOTE_CEILING, /* what I offer may be taken up to `seconds` */
     NOTE_OFFER,   /* an object */
     NOTE_SWAP,    /* an object, for a smaller one */
     NOTE_RETURN,  /* an object: the one that did not fit, or the smaller one */
@@ -185,9 +185,9 @@ static int offer(plb_gossip_t *self, int64_t k, double ceiling, bool *offered, p
     plb_receiver_t *r = &self->known[j];
     if (ceiling > self->limit && !r->told) {
         r->told = true;
-        ret = plb_agent_post(&self->agent,
-                             (plb_note_t){.peer = r->rank, .kind = NOTE_CEILING, .load = ceiling},
-                             err);
+        ret = plb_agent_post(
+            &self->agent, (plb_note_t){.peer = r->rank, .kind = NOTE_CEILING, .seconds = ceiling},
+            err);
     }
     ret = ret == PLB_OK ? plb_agent_give(&self->agent, k, r->rank, NOTE_OFFER, err) : ret;
     r->room -= e.load;
@@ -364,7 +364,7 @@ static int answer(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_er
             allowed = self->allowed;
         }
         if (in[k].kind == NOTE_CEILING) {
-            allowed = plb_agent_allowed(&self->agent, in[k].load);
+            allowed = plb_agent_allowed(&self->agent, in[k].seconds);
         } else {
             ret = answer_one(self, in[k], allowed, err);
         }
@@ -480,7 +480,7 @@ int plb_gossip_start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
     self->overload = opts->params[PLB_GOSSIP_OVERLOAD];
     self->fan_out = (int)opts->params[PLB_GOSSIP_FAN_OUT];
     self->n_iterations = (int)opts->params[PLB_GOSSIP_ITERATIONS];
-    /* Rounds after which everybody may have heard of everybody are enough. */
+    /* No more rounds than it takes until every rank may have heard of every other. */
     double reached = self->fan_out;
     for (self->n_rounds = 1;
          self->n_rounds < (int)opts->params[PLB_GOSSIP_ROUNDS] && reached < share->n_ranks - 1;

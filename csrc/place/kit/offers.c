@@ -37,8 +37,7 @@ int plb_offers_init(plb_offers_t *self, const plb_ranks_t *ranks, const uint8_t 
     const plb_snapshot_t *in = ranks->in;
     const int32_t p = in->n_ranks;
     *self = (plb_offers_t){0};
-    PLB_NEW(self->start, p);
-    PLB_NEW(self->end, p);
+    PLB_NEW_EACH(p, self->start, self->end);
     PLB_NEW0(self->sorted, p);
     for (int32_t r = 0; r < p; r++) {
         const int32_t here = gives[r] ? ranks->on[r] : 0;
@@ -47,8 +46,7 @@ int plb_offers_init(plb_offers_t *self, const plb_ranks_t *ranks, const uint8_t 
         longest = here > longest ? here : longest;
     }
     PLB_NEW(self->item, n + 1);
-    PLB_NEW(self->next, n);
-    PLB_NEW(self->prev, n);
+    PLB_NEW_EACH(n, self->next, self->prev);
     PLB_NEW(self->spare, longest);
     PLB_NEW(self->bin, PLB_SORT_BINS(longest));
     list(self, ranks, gives, most, n);

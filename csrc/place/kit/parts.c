@@ -158,9 +158,7 @@ int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err)
     const int32_t n = self->question.n_vertices;
     const double unknown = bytes_of_unknown(in);
     double *cost = NULL, total = 0.0;
-    PLB_NEW(cost, n);
-    PLB_NEW(self->old, n);
-    PLB_NEW(self->old_cost, n);
+    PLB_NEW_EACH(n, cost, self->old, self->old_cost);
     for (int32_t v = 0; v < n; v++) {
         const int32_t i = v < self->n ? plb_problem_object(&self->problem, v) : -1;
         const double bytes = i < 0 ? 0.0 : in->bytes == NULL ? unknown : (double)in->bytes[i];
@@ -203,8 +201,7 @@ int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err)
     if (self->fixed != NULL) {
         return ret;
     }
-    PLB_NEW(now, self->n);
-    PLB_NEW(bytes, self->n);
+    PLB_NEW_EACH(self->n, now, bytes);
     PLB_NEW(name, in->n_ranks);
     for (int32_t v = 0; v < self->n; v++) {
         const int32_t i = plb_problem_object(&self->problem, v);

@@ -53,7 +53,7 @@ int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t 
                      plb_err_t *err);
 
 /** Make `rank` keep to the memory limits: ranks above theirs give their largest objects to the
- *  ranks with most room; if those do not fit, everything is packed anew. */
+ *  ranks with most room; if those do not fit, all objects are packed again. */
 int plb_problem_repair(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
                        plb_err_t *err);
 

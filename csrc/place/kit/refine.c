@@ -1,8 +1,8 @@
 /* How RefineLB and RefineSwapLB move objects: overloaded ranks give a few to ranks with room.
  *
  * Menon 2.2 and 2.3.1: a rank is overloaded above `overload` times the average; only overloaded
- * ranks are examined, and nobody who receives becomes overloaded.  Dasgupta's algorithm 1: a
- * max-heap of donors; here also one of receivers, by the load that they can still take.
+ * ranks are examined, and no receiver becomes overloaded.  Dasgupta's algorithm 1: a max-heap of
+ * donors; here also one of receivers, by the load that they can still take.
  *
  *   here: allowed[r], the load that rank r may have (ranks.h)    there: avg_load
  *
@@ -343,12 +343,8 @@ static int refine(const plb_problem_t *problem, double overload, bool swaps, int
     if (ret != PLB_OK) {
         goto out;
     }
-    PLB_NEW(self.donor.item, p);
-    PLB_NEW(self.receiver.item, p);
-    PLB_NEW(self.full.item, p);
-    PLB_NEW(self.aside, p);
-    PLB_NEW(self.gives, p);
-    PLB_NEW(self.returns, p);
+    PLB_NEW_EACH(p, self.donor.item, self.receiver.item, self.full.item, self.aside, self.gives,
+                 self.returns);
     plb_ranks_allow(&self.ranks, overload * plb_ranks_average(&self.ranks));
     ret = refine_to_limit(&self, swaps, opts, err);
     if (ret == PLB_OK && swaps && total_excess(&self) > 0.0) {

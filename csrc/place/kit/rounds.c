@@ -39,9 +39,7 @@ static int share_objects(shares_t *self, const plb_snapshot_t *in, plb_err_t *er
     if (ret != PLB_OK) {
         goto out;
     }
-    PLB_NEW(self->id, n);
-    PLB_NEW(self->load, n);
-    PLB_NEW(self->place, n);
+    PLB_NEW_EACH(n, self->id, self->load, self->place);
     if (in->memory != NULL) {
         PLB_NEW(self->memory, n);
     }
@@ -70,11 +68,8 @@ static int share_edges(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
     int ret = PLB_OK;
     const int64_t m = in->n_edges;
     int32_t *sender = NULL;
-    PLB_NEW(sender, m);
-    PLB_NEW(self->edge_object, m);
-    PLB_NEW(self->edge_peer_id, m);
-    PLB_NEW(self->edge_peer_rank, m);
-    PLB_NEW(self->edge_bytes, m);
+    PLB_NEW_EACH(m, sender, self->edge_object, self->edge_peer_id, self->edge_peer_rank,
+                 self->edge_bytes);
     for (int64_t e = 0; e < m; e++) {
         sender[e] = in->rank[in->edge_src[e]];
     }

@@ -1,13 +1,12 @@
-/* ScotchLB and ScotchRefineLB: the communication graph mapped by Scotch, anew or with a cost of
- * leaving the present rank.
+/* ScotchLB and ScotchRefineLB: the communication graph mapped by Scotch, from scratch or with a
+ * cost for leaving the present rank.
  *
  * Menon 2.3.3: each vertex has a fictitious edge to one that stands for its old part, weighted by
  * what its migration costs; the cut then has both.  Scotch does that itself (SCOTCH_graphRemap),
  * but begins with bisections, after which most objects are elsewhere, and its local searches from
- * an old mapping (strategy "cf") answer differently from call to call where vertices weigh nothing
- * (7.0.3).  Here pylb's own searches refine the present placement with these edges; where Scotch's
- * map anew costs less, messages and migrations together, it is taken.
- */
+ * an old mapping (strategy "cf") answer differently from call to call where vertices weigh
+ * nothing (7.0.3).  Here pylb's own searches refine the present placement with these edges; where
+ * Scotch's new map costs less, messages and migrations together, it is taken.  / */
 #include <math.h>
 #include <string.h>
 
