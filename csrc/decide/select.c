@@ -227,10 +227,7 @@ static int check_workload(const plb_workload_t *w, plb_err_t *err)
 
 int plb_selector_observe(plb_selector_t *self, const plb_workload_t *w, plb_err_t *err)
 {
-    const int ret = check_workload(w, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(check_workload(w, err));
     plb_choice_t *out = &self->choice;
     const double seconds = self->alpha * (double)w->messages + self->beta * (double)w->bytes;
     const bool intensive =
@@ -277,10 +274,7 @@ int plb_selector_balanced(plb_selector_t *self, int32_t candidate, const plb_out
                         "candidate is %d: expected one that looks at load or communication",
                         (int)candidate);
     }
-    const int ret = check_outcome(outcome, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(check_outcome(outcome, err));
     const plb_kind_t kind = kind_of(c);
     self->in_row[kind] = self->latest[kind] == c->family ? self->in_row[kind] + 1 : 1;
     self->latest[kind] = c->family;

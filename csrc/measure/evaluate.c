@@ -201,11 +201,9 @@ int plb_evaluate(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t
 {
     *out = (plb_evaluation_t){.link_src = -1, .link_dst = -1};
     rank = rank == NULL ? in->rank : rank;
-    int ret;
-    if ((ret = plb_snapshot_check_placement(in, rank, err)) ||
-        (ret = messages(in, rank, out, err)) || (ret = memory(in, rank, out, err))) {
-        return ret;
-    }
+    PLB_PASS(plb_snapshot_check_placement(in, rank, err));
+    PLB_PASS(messages(in, rank, out, err));
+    PLB_PASS(memory(in, rank, out, err));
     moves(in, rank, out);
     out->hop_bytes = 2.0 * out->bytes_node + 4.0 * out->bytes_network;
     return PLB_OK;

@@ -468,9 +468,7 @@ int plb_speeds_fit(int64_t n, const int64_t *start, const int32_t *rank, const d
 {
     plb_moved_t moved = {0};
     int ret = check(n, start, rank, seconds, weight, p, err);
-    if (ret == PLB_OK) {
-        ret = plb_moved_init(&moved, n, start[n], err);
-    }
+    PLB_THEN(plb_moved_init(&moved, n, start[n], err));
     if (ret == PLB_OK) {
         take_moved(&moved, n, start, rank, seconds, weight);
         ret = plb_speeds_of_moved(&moved, p, NULL, speed, error, out, err);

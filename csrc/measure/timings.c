@@ -166,8 +166,8 @@ int plb_placement_take(const plb_times_t *in, plb_placement_t *now, plb_placemen
 {
     name_t *order = NULL;
     int ret = check(in, err);
-    ret = ret == PLB_OK ? sort_keys(in->key, in->n, &order, err) : ret;
-    ret = ret == PLB_OK ? make_room(now, in->n, err) : ret;
+    PLB_THEN(sort_keys(in->key, in->n, &order, err));
+    PLB_THEN(make_room(now, in->n, err));
     ret = ret == PLB_OK ? make_room(user, in->work != NULL ? in->n : 0, err) : ret;
     if (ret == PLB_OK) {
         fill(in, order, now, user);

@@ -305,7 +305,7 @@ int plb_topology_map(const plb_topology_t *self, const plb_flows_t *flows, const
             mapper.part[place[a]] = a;
         }
     }
-    ret = ret == PLB_OK ? swap_all(&mapper, tick, tick_arg) : ret;
+    PLB_THEN(swap_all(&mapper, tick, tick_arg));
     if (ret == PLB_OK) {
         memcpy(place, mapper.place, (size_t)p * sizeof *place);
     }

@@ -101,15 +101,11 @@ static int cycles_on(const plb_partition_t *in, bool anew, int32_t cycles, plb_t
     PLB_TRY(plb_hypergraph_init(&hg, in, err));
     const plb_limits_t limits = {in->n_parts, limit};
     ret = plb_partition_limits(in, &hg, limit, err);
-    if (ret == PLB_OK) {
-        ret = anew ? plb_hypergraph_partition(&hg, &limits, &rng, part, &after, err)
-                   : plb_hypergraph_refine(&hg, &limits, &rng, part, &after, err);
-    }
+    PLB_THEN(anew ? plb_hypergraph_partition(&hg, &limits, &rng, part, &after, err)
+                  : plb_hypergraph_refine(&hg, &limits, &rng, part, &after, err));
     for (int32_t i = 0; ret == PLB_OK && i < cycles; i++) {
         ret = tick == NULL ? PLB_OK : tick(tick_arg);
-        if (ret == PLB_OK) {
-            ret = plb_hypergraph_cycle(&hg, &limits, &rng, part, &after, err);
-        }
+        PLB_THEN(plb_hypergraph_cycle(&hg, &limits, &rng, part, &after, err));
     }
 out:
     plb_hypergraph_free(&hg);

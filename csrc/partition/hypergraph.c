@@ -117,7 +117,7 @@ int plb_hypergraph_init(plb_hypergraph_t *self, const plb_partition_t *in, plb_e
         }
     }
     ret = add_nets_of(self, in, err);
-    ret = ret == PLB_OK ? transpose(self, err) : ret;
+    PLB_THEN(transpose(self, err));
 out:
     if (ret != PLB_OK) {
         plb_hypergraph_free(self);
@@ -240,7 +240,7 @@ int plb_hypergraph_contract(const plb_hypergraph_t *fine, const int32_t *cluster
                 e + 1, seen);
     }
     ret = merge_nets(out, fine->n_nets, seen, err);
-    ret = ret == PLB_OK ? transpose(out, err) : ret;
+    PLB_THEN(transpose(out, err));
 out:
     plb_free(seen);
     if (ret != PLB_OK) {

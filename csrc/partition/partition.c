@@ -114,13 +114,9 @@ static int check_graph(const plb_partition_t *in, plb_err_t *err)
 static int check_hypergraph(const plb_partition_t *in, plb_err_t *err)
 {
     int ret = check_start("net_start", in->net_start, in->n_nets, err);
-    if (ret == PLB_OK) {
-        ret = check_values("pin", in->pin, in->net_start[in->n_nets], 1, 0, in->n_vertices - 1,
-                           false, err);
-    }
-    if (ret == PLB_OK) {
-        ret = check_values("net_weight", in->net_weight, in->n_nets, 1, 0, INT32_MAX, true, err);
-    }
+    PLB_THEN(check_values("pin", in->pin, in->net_start[in->n_nets], 1, 0, in->n_vertices - 1,
+                          false, err));
+    PLB_THEN(check_values("net_weight", in->net_weight, in->n_nets, 1, 0, INT32_MAX, true, err));
     return ret;
 }
 
@@ -138,7 +134,6 @@ static int check_coords(const plb_partition_t *in, plb_err_t *err)
 
 int plb_partition_check(const plb_partition_t *in, plb_err_t *err)
 {
-    int ret;
     if (in->n_parts < 1) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "parts is %d: expected 1 or more", in->n_parts);
     }
@@ -149,15 +144,13 @@ int plb_partition_check(const plb_partition_t *in, plb_err_t *err)
     if (in->seed < 0) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "seed is %d: expected zero or more", in->seed);
     }
-    if ((ret = check_weights(in, err)) || (ret = check_shares(in, err)) ||
-        (ret = in->start == NULL ? PLB_OK : check_graph(in, err)) ||
-        (ret = in->net_start == NULL ? PLB_OK : check_hypergraph(in, err)) ||
-        (ret = check_coords(in, err)) ||
-        (ret = check_values("fixed", in->fixed, in->n_vertices, 1, -1, in->n_parts - 1, false,
-                            err)) ||
-        (ret = check_values("old", in->old, in->n_vertices, 1, -1, in->n_parts - 1, false, err))) {
-        return ret;
-    }
+    PLB_PASS(check_weights(in, err));
+    PLB_PASS(check_shares(in, err));
+    PLB_PASS(in->start == NULL ? PLB_OK : check_graph(in, err));
+    PLB_PASS(in->net_start == NULL ? PLB_OK : check_hypergraph(in, err));
+    PLB_PASS(check_coords(in, err));
+    PLB_PASS(check_values("fixed", in->fixed, in->n_vertices, 1, -1, in->n_parts - 1, false, err));
+    PLB_PASS(check_values("old", in->old, in->n_vertices, 1, -1, in->n_parts - 1, false, err));
     return check_values("old_cost", in->old_cost, in->n_vertices, 1, 0, INT32_MAX, true, err);
 }
 
@@ -418,9 +411,7 @@ static int ask(const plb_partitioner_t *with, const plb_partition_t *in, int32_t
         plain.n_weights = 1;
     }
     int ret = is_connected_at_all(in) ? with->run(&plain, part, err) : by_order(&plain, part, err);
-    if (ret == PLB_OK) {
-        ret = check_answer(with, in, part, err);
-    }
+    PLB_THEN(check_answer(with, in, part, err));
     return ret == PLB_OK ? plb_partition_keep_shares(in, part, err) : ret;
 }
 
@@ -429,16 +420,12 @@ int plb_partition_run(const plb_partitioner_t *with, const plb_partition_t *in, 
 {
     reduced_t reduced = {0};
     int ret = plb_partition_check(in, err);
-    if (ret == PLB_OK) {
-        ret = check_taken(with, in, err);
-    }
+    PLB_THEN(check_taken(with, in, err));
     if (ret != PLB_OK || in->n_vertices == 0) {
         return ret;
     }
     ret = reduce(&reduced, in, err);
-    if (ret == PLB_OK) {
-        ret = ask(with, &reduced.in, part, err);
-    }
+    PLB_THEN(ask(with, &reduced.in, part, err));
     for (int32_t v = 0; ret == PLB_OK && !reduced.same && v < in->n_vertices; v++) {
         part[v] = reduced.part_of[part[v]];
     }

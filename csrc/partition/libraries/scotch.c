@@ -203,7 +203,7 @@ static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
     SCOTCH_archInit(&arch);
     SCOTCH_stratInit(&strategy);
     int ret = set_context(&context, in->seed, err);
-    ret = ret == PLB_OK ? weigh_fixed(in, &weight, err) : ret;
+    PLB_THEN(weigh_fixed(in, &weight, err));
     if (ret == PLB_OK &&
         SCOTCH_graphBuild(&graph, 0, in->n_vertices, in->start, in->start + 1,
                           weight == NULL ? in->weight : weight, NULL, in->start[in->n_vertices],
@@ -213,15 +213,9 @@ static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
     if (ret == PLB_OK && SCOTCH_contextBindGraph(&context, &graph, &bound) != 0) {
         ret = failed("SCOTCH_contextBindGraph", err);
     }
-    if (ret == PLB_OK) {
-        ret = set_parts(&arch, in, err);
-    }
-    if (ret == PLB_OK) {
-        ret = set_strategy(&strategy, in, err);
-    }
-    if (ret == PLB_OK) {
-        ret = map(&bound, &arch, &strategy, in, part, err);
-    }
+    PLB_THEN(set_parts(&arch, in, err));
+    PLB_THEN(set_strategy(&strategy, in, err));
+    PLB_THEN(map(&bound, &arch, &strategy, in, part, err));
     SCOTCH_stratExit(&strategy);
     SCOTCH_archExit(&arch);
     SCOTCH_graphExit(&bound);

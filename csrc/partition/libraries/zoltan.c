@@ -75,18 +75,14 @@ static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
     char *said = NULL;
     int code = 0;
     int ret = plb_zoltan_has_mpi(err);
-    if (ret == PLB_OK) {
-        ret = widen(in->weight, (int64_t)in->n_vertices * in->n_weights, &weight, err);
-    }
+    PLB_THEN(widen(in->weight, (int64_t)in->n_vertices * in->n_weights, &weight, err));
     if (ret == PLB_OK && in->edge_weight != NULL) {
         ret = widen(in->edge_weight, edges, &edge_weight, err);
     }
     if (ret == PLB_OK && in->net_start != NULL) {
         ret = widen(in->net_weight, in->n_nets, &net_weight, err);
     }
-    if (ret == PLB_OK) {
-        ret = options(&own, in, err);
-    }
+    PLB_THEN(options(&own, in, err));
     if (ret != PLB_OK) {
         goto out;
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "base/ints.h"
 #include "base/mem.h"
 #include "partition/libraries/zoltan_kept.h"
 #include "partition/libraries/zoltan_patience.h"
@@ -169,17 +170,6 @@ typedef struct lists {
     ZOLTAN_ID_PTR gid, lid;
 } lists_t;
 
-/* Where the words for each rank begin, of their numbers. */
-static int64_t places(const int *count, int n_ranks, int *place)
-{
-    int64_t n = 0;
-    for (int r = 0; r < n_ranks; r++) {
-        place[r] = (int)n;
-        n += count[r];
-    }
-    return n;
-}
-
 /* What this rank came to, or where it was well, what the other did. */
 static int failed_on(int rank, int ret, plb_err_t *err)
 {
@@ -268,9 +258,9 @@ static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, 
     if (ret != PLB_OK) {
         goto out;
     }
-    n = places(into, n_ranks, into_place);
+    n = plb_displacements(into, n_ranks, into_place);
     PLB_NEW(heard, n);
-    PLB_NEW(said, places(count, n_ranks, place));
+    PLB_NEW(said, plb_displacements(count, n_ranks, place));
     memcpy(next, place, (size_t)n_ranks * sizeof *next);
     memset(last, 0xff, (size_t)n_ranks * sizeof *last);
     spell(in, come, next, last, said);
@@ -376,9 +366,7 @@ static int ask(plb_zoltan_kept_t *kept, const plb_zoltan_t *in, char **asks, int
 {
     plb_zoltan_answer(kept->zz, in);
     int ret = kept->asks == NULL ? set_params(kept->zz, in, err) : set_seed(kept->zz, in, err);
-    if (ret == PLB_OK) {
-        ret = set_shares(kept->zz, in, err);
-    }
+    PLB_THEN(set_shares(kept->zz, in, err));
     if (quoted(ret, err) == PLB_OK) {
         ret = partition(kept->zz, in, part, code, err);
     }
@@ -402,12 +390,8 @@ int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_
         return PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan_Initialize failed");
     }
     int ret = spell_params(in, &asks, err);
-    if (ret == PLB_OK) {
-        ret = plb_zoltan_take(in->comm, in->spare, asks, &kept, err);
-    }
-    if (ret == PLB_OK) {
-        ret = ask(kept, in, &asks, part, code, err);
-    }
+    PLB_THEN(plb_zoltan_take(in->comm, in->spare, asks, &kept, err));
+    PLB_THEN(ask(kept, in, &asks, part, code, err));
     if (ret == PLB_OK && keep != NULL) {
         *keep = kept;
     } else if (kept != NULL) {

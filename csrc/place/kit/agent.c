@@ -38,14 +38,8 @@ out:
 int plb_agent_give(plb_agent_t *self, int64_t k, int32_t to, int32_t kind, plb_err_t *err)
 {
     const plb_entry_t e = self->entry[k];
-    const int ret = plb_agent_post(self,
-                                   (plb_note_t){.peer = to,
-                                                .kind = kind,
-                                                .rank = e.home,
-                                                .id = e.id,
-                                                .load = e.load,
-                                                .memory = e.memory},
-                                   err);
+    const int ret = PLB_POST(self, err, .peer = to, .kind = kind, .rank = e.home, .id = e.id,
+                             .load = e.load, .memory = e.memory);
     if (ret == PLB_OK) {
         self->load -= e.load;
         self->memory -= e.memory;
@@ -219,8 +213,7 @@ static int tell_time(plb_agent_t *self, plb_err_t *err)
         const plb_entry_t *e = &self->entry[k];
         load += e->load;
         if (e->home != self->share->rank) {
-            ret = plb_agent_post(
-                self, (plb_note_t){.peer = e->home, .kind = PLB_NOTE_HOME, .id = e->id}, err);
+            ret = PLB_POST(self, err, .peer = e->home, .kind = PLB_NOTE_HOME, .id = e->id);
         }
     }
     self->own_after = plb_agent_time(self, load);

@@ -143,6 +143,8 @@ static inline int64_t plb_agent_room(const plb_agent_t *self)
 /** Write a note; the first to a peer in a round makes a message. */
 int plb_agent_post(plb_agent_t *self, plb_note_t note, plb_err_t *err);
 
+#define PLB_POST(self, err, ...) plb_agent_post((self), (plb_note_t){__VA_ARGS__}, (err))
+
 /** Give entry k away in a note of that kind; the last entry takes its place. */
 int plb_agent_give(plb_agent_t *self, int64_t k, int32_t to, int32_t kind, plb_err_t *err);
 

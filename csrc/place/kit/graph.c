@@ -283,9 +283,8 @@ static int sort_pairs(const plb_parts_t *self, both_t *both, plb_err_t *err)
     const int32_t n = self->question.n_vertices;
     PLB_NEW0_EACH(n + 1, both->sent.start, both->received.start);
     each_pair(self, count_pair, both);
-    if ((ret = rows_begin(&both->sent, n, err)) || (ret = rows_begin(&both->received, n, err))) {
-        goto out;
-    }
+    PLB_TRY(rows_begin(&both->sent, n, err));
+    PLB_TRY(rows_begin(&both->received, n, err));
     each_pair(self, put_received, both);
     transpose(&both->received, n, &both->sent);
     transpose(&both->sent, n, &both->received);

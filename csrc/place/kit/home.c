@@ -34,7 +34,7 @@ int plb_home_return(const plb_problem_t *problem, double max, int32_t *rank, plb
     plb_loads_t moved = {0};
     int32_t *object = NULL;
     int ret = plb_ranks_init(&ranks, problem, rank, err);
-    ret = ret == PLB_OK ? list_moved(problem, rank, &moved, &object, err) : ret;
+    PLB_THEN(list_moved(problem, rank, &moved, &object, err));
     for (int64_t k = 0; ret == PLB_OK && k < moved.n; k++) {
         const int32_t i = object[moved.item[k].id], home = problem->in->rank[i];
         const double load = ranks.load[home] + moved.item[k].key;

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/ints.h"
 #include "base/mem.h"
 #include "base/sort.h"
 
@@ -79,15 +80,8 @@ void plb_offers_sort(plb_offers_t *self, int32_t r)
 
 int64_t plb_offers_from(const plb_offers_t *self, int32_t r, double load)
 {
-    int64_t low = self->start[r], high = self->end[r];
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (self->item[middle].key >= load) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
+    int64_t low = self->start[r];
+    PLB_BISECT(low, self->end[r], k, self->item[k].key >= load)
     return low;
 }
 
@@ -128,15 +122,8 @@ static int64_t from_beyond(const plb_offers_t *self, int32_t r, int64_t k, doubl
         low += step;
         step *= 2;
     }
-    int64_t high = low + step <= self->end[r] ? low + step - 1 : self->end[r];
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (self->item[middle].key <= load) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const int64_t end = low + step <= self->end[r] ? low + step - 1 : self->end[r];
+    PLB_BISECT(low, end, i, self->item[i].key > load)
     return low;
 }
 

@@ -227,7 +227,7 @@ int plb_parts_ask(const plb_parts_t *self, const char *library, const plb_opts_t
         return PLB_FAIL(err, PLB_ERR_MISSING, "%s has not been loaded", library);
     }
     int ret = plb_tick(opts);
-    ret = ret == PLB_OK ? plb_partition_run(with, &self->question, part, err) : ret;
+    PLB_THEN(plb_partition_run(with, &self->question, part, err));
     return ret == PLB_OK ? plb_tick(opts) : ret;
 }
 
@@ -241,9 +241,7 @@ int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalan
         out[i] = plb_may_migrate(in, i) ? part[self->vertex[i]] : in->rank[i];
     }
     int ret = plb_problem_repair(&self->problem, out, opts, err);
-    if (ret == PLB_OK) {
-        ret = plb_refine_comm(&self->problem, imbalance, false, NULL, out, opts, err);
-    }
+    PLB_THEN(plb_refine_comm(&self->problem, imbalance, false, NULL, out, opts, err));
     return ret == PLB_OK ? plb_refine_swap(&self->problem, imbalance, out, opts, err) : ret;
 }
 
@@ -260,11 +258,9 @@ int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, cons
         goto out;
     }
     PLB_NEW(part, parts.question.n_vertices);
-    if ((ret = plb_parts_graph(&parts, err)) ||
-        (ret = plb_parts_ask(&parts, strategy->library, opts, part, err)) ||
-        (ret = plb_parts_relabel(&parts, part, err))) {
-        goto out;
-    }
+    PLB_TRY(plb_parts_graph(&parts, err));
+    PLB_TRY(plb_parts_ask(&parts, strategy->library, opts, part, err));
+    PLB_TRY(plb_parts_relabel(&parts, part, err));
     ret = plb_parts_place(&parts, part, imbalance, opts, out, err);
 out:
     plb_free(part);

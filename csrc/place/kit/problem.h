@@ -17,6 +17,9 @@ typedef struct plb_problem {
     int64_t least;   /* smallest memory of an object that may migrate */
 } plb_problem_t;
 
+/** PLB_ERR_VALUE where objects have several loads, or blocks count against memory limits. */
+int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err);
+
 /** Split the objects and check what must hold for any placement to exist: the fixed objects fit
  *  where they are, the largest movable one fits somewhere, and all of them fit in total.  One
  *  load per object only.  `self` owns its arrays, borrows `in`. */

@@ -43,7 +43,7 @@ int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t
     double total = 0.0;
     int ret = columns_init(&columns, share, column, p, err);
     *perimeter = 0.0;
-    ret = ret == PLB_OK ? plb_apportion_total(share, p, &total, err) : ret;
+    PLB_THEN(plb_apportion_total(share, p, &total, err));
     for (int32_t c = 0; ret == PLB_OK && c < p; c++) {
         if (columns.busy[c] > 0) {
             *perimeter += rows + cols * columns.share[c] / total * (double)columns.busy[c];

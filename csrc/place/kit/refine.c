@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/ints.h"
 #include "base/mem.h"
 #include "place/kit/offers.h"
 
@@ -81,30 +82,18 @@ static void find_ranks(refiner_t *self)
 static int64_t first_enough(const refiner_t *self, int32_t donor)
 {
     const plb_ranks_t *ranks = &self->ranks;
-    int64_t low = self->offers.start[donor], high = self->offers.end[donor];
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (ranks->load[donor] - self->offers.item[middle].key <= ranks->allowed[donor]) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
+    int64_t low = self->offers.start[donor];
+    PLB_BISECT(low, self->offers.end[donor], k,
+               ranks->load[donor] - self->offers.item[k].key <= ranks->allowed[donor])
     return low;
 }
 
 /* Behind the last entry of a donor that fits on rank r. */
 static int64_t end_of_fitting(const refiner_t *self, int32_t donor, int32_t r)
 {
-    int64_t low = self->offers.start[donor], high = self->offers.end[donor];
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (plb_ranks_fits(&self->ranks, r, self->offers.item[middle].key)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    int64_t low = self->offers.start[donor];
+    PLB_BISECT(low, self->offers.end[donor], k,
+               !plb_ranks_fits(&self->ranks, r, self->offers.item[k].key))
     return low;
 }
 
@@ -280,7 +269,7 @@ static int round_of_moves(refiner_t *self, bool swaps, const plb_opts_t *opts, p
         /* what exceeds the largest gap fits nowhere; a bit more, so that rounding loses nothing */
         const double most = swaps ? INFINITY : -self->receiver.item[0].key * (1.0 + SLACK);
         ret = plb_offers_init(&self->offers, &self->ranks, self->gives, most, err);
-        ret = ret == PLB_OK ? move_all(self, swaps, opts, err) : ret;
+        PLB_THEN(move_all(self, swaps, opts, err));
         plb_offers_free(&self->offers);
         plb_offers_free(&self->others);
     }

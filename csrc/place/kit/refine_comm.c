@@ -383,11 +383,9 @@ static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, dou
     }
     PLB_NEW(other, problem->in->n_objects);
     memcpy(other, ranks->rank, size);
-    if ((ret = plb_refine_swap(problem, limit / plb_ranks_average(ranks), other, opts, err)) ||
-        (ret = longest(problem, cost, ranks->rank, &before, err)) ||
-        (ret = longest(problem, cost, other, &after, err))) {
-        goto out;
-    }
+    PLB_TRY(plb_refine_swap(problem, limit / plb_ranks_average(ranks), other, opts, err));
+    PLB_TRY(longest(problem, cost, ranks->rank, &before, err));
+    PLB_TRY(longest(problem, cost, other, &after, err));
     if (after < before) {
         memcpy(ranks->rank, other, size);
     }
@@ -418,9 +416,7 @@ int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchange
         goto out;
     }
     ret = plb_offers_init(&self.offers, &self.ranks, self.gives, INFINITY, err);
-    if (ret == PLB_OK) {
-        ret = plb_affinity_init(&self.affinity, in, rank, self.gives, alpha, beta, err);
-    }
+    PLB_THEN(plb_affinity_init(&self.affinity, in, rank, self.gives, alpha, beta, err));
     if (ret != PLB_OK) {
         goto out;
     }
@@ -432,7 +428,7 @@ int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchange
     ret = shed_all(&self, opts);
     if (ret == PLB_OK && exchanges) {
         ret = plb_swaps(&self.ranks, self.comm, alpha, beta, limit, opts, err);
-        ret = ret == PLB_OK ? go_on_by_load(problem, &self, limit, cost, opts, err) : ret;
+        PLB_THEN(go_on_by_load(problem, &self, limit, cost, opts, err));
     }
 out:
     mover_free(&self);

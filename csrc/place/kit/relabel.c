@@ -112,7 +112,7 @@ int plb_relabel(int64_t n, const int32_t *now, const int32_t *part, const double
         memset(name, -1, (size_t)p * sizeof *name);
         ret = match(&overlap, kind, taken, name, err);
     }
-    ret = ret == PLB_OK ? match_the_rest(p, kind, taken, name, err) : ret;
+    PLB_THEN(match_the_rest(p, kind, taken, name, err));
 out:
     PLB_FREE(overlap.rank, overlap.part, overlap.common, taken);
     return ret;

@@ -6,6 +6,7 @@
 #include "base/exact.h"
 #include "base/mem.h"
 #include "base/parallel.h"
+#include "place/kit/problem.h"
 
 /* ---- a snapshot by rank --------------------------------------------------------------------- */
 
@@ -119,7 +120,7 @@ static int shares_init(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
 {
     int32_t nodes = 0;
     int ret = share_objects(self, in, err);
-    ret = ret == PLB_OK ? share_edges(self, in, err) : ret;
+    PLB_THEN(share_edges(self, in, err));
     for (int32_t r = 0; in->node != NULL && r < in->n_ranks; r++) {
         nodes = in->node[r] >= nodes ? in->node[r] + 1 : nodes;
     }
@@ -297,28 +298,11 @@ static int run_all(driver_t *self, const plb_opts_t *opts, plb_traffic_t *traffi
         }
         merge_tallies(self);
         ret = carry(self, err);
-        if (ret == PLB_OK) {
-            ret = plb_tick(opts);
-        }
+        PLB_THEN(plb_tick(opts));
         if (ret != PLB_OK) {
             return ret;
         }
     }
-}
-
-static int check(const plb_snapshot_t *in, plb_err_t *err)
-{
-    if (in->n_components != 1) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "load has %d components an object: expected 1 for this strategy",
-                        in->n_components);
-    }
-    if (in->block != NULL && in->memory_limit != NULL) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "block is given, with memory_limit: expected no shared blocks for this "
-                        "strategy");
-    }
-    return PLB_OK;
 }
 
 int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const plb_opts_t *opts,
@@ -328,10 +312,10 @@ int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const
     driver_t driver = {0};
     plb_err_t own = {0, ""};
     err = err == NULL ? &own : err;
-    int ret = check(in, err);
-    ret = ret == PLB_OK ? shares_init(&shares, in, err) : ret;
-    ret = ret == PLB_OK ? driver_init(&driver, type, &shares, in, opts, err) : ret;
-    ret = ret == PLB_OK ? run_all(&driver, opts, traffic, err) : ret;
+    int ret = plb_problem_check(in, err);
+    PLB_THEN(shares_init(&shares, in, err));
+    PLB_THEN(driver_init(&driver, type, &shares, in, opts, err));
+    PLB_THEN(run_all(&driver, opts, traffic, err));
     for (int32_t r = 0; ret == PLB_OK && r < in->n_ranks; r++) {
         const plb_share_t *share = &shares.share[r];
         for (int64_t i = 0; i < share->n; i++) {

@@ -405,7 +405,7 @@ static int transfers(fitter_t *self, const plb_opts_t *opts, plb_err_t *err)
     find_ranks(self);
     if (self->donor.n > 0 && self->receiver.n > 0) {
         ret = plb_offers_init(&self->gives, &self->ranks, self->is_donor, INFINITY, err);
-        ret = ret == PLB_OK ? transfer_all(self, opts, err) : ret;
+        PLB_THEN(transfer_all(self, opts, err));
         plb_offers_free(&self->gives);
         plb_offers_free(&self->returns);
     }
@@ -527,8 +527,8 @@ static int ask_greedy(const plb_problem_t *problem, int32_t *rank, double *max,
     if (ret == PLB_ERR_INFEASIBLE) {
         return PLB_OK;
     }
-    ret = ret == PLB_OK ? plb_home_relabel(problem, rank, err) : ret;
-    ret = ret == PLB_OK ? plb_ranks_init(&ranks, problem, rank, err) : ret;
+    PLB_THEN(plb_home_relabel(problem, rank, err));
+    PLB_THEN(plb_ranks_init(&ranks, problem, rank, err));
     *max = ret == PLB_OK ? plb_ranks_max(&ranks) : INFINITY;
     plb_ranks_free(&ranks);
     return ret;
@@ -550,8 +550,8 @@ static int try_others(const plb_problem_t *problem, int32_t *rank, double *max,
     const double limit = fmin(*max, own);
     const aim_t aim = {.tolerance = ROUNDING, .limit = limit};
     *max = limit * (1.0 + ROUNDING);
-    ret = ret == PLB_OK ? plb_problem_present(problem, other, opts, err) : ret;
-    ret = ret == PLB_OK ? fit(problem, &aim, other, &found, opts, err) : ret;
+    PLB_THEN(plb_problem_present(problem, other, opts, err));
+    PLB_THEN(fit(problem, &aim, other, &found, opts, err));
     if (ret != PLB_OK || (own <= *max && found.max > *max)) {
         goto out;
     }

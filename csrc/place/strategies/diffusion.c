@@ -87,13 +87,10 @@ static int greet(diffusion_t *self, plb_err_t *err)
     const plb_share_t *share = agent->share;
     for (int64_t e = 0; ret == PLB_OK && e < share->n_edges; e++) {
         if (share->edge_peer_rank[e] != share->rank) {
-            ret = plb_agent_post(agent,
-                                 (plb_note_t){.peer = share->edge_peer_rank[e],
-                                              .kind = NOTE_EDGE,
-                                              .id = share->edge_peer_id[e],
-                                              .other_id = share->id[share->edge_object[e]],
-                                              .bytes = share->edge_bytes[e]},
-                                 err);
+            ret = PLB_POST(agent, err, .peer = share->edge_peer_rank[e], .kind = NOTE_EDGE,
+                           .id = share->edge_peer_id[e],
+                           .other_id = share->id[share->edge_object[e]],
+                           .bytes = share->edge_bytes[e]);
         }
     }
     return ret;
@@ -174,7 +171,7 @@ static int choose(diffusion_t *self, plb_err_t *err)
     PLB_NEW(self->link, n + DE_BRUIJN);
     for (int64_t k = 0; ret == PLB_OK && k < n; k++) {
         self->link[self->n_links++] = (link_t){.rank = partner[k].rank, .weight = 1.0};
-        ret = plb_agent_post(agent, (plb_note_t){.peer = partner[k].rank, .kind = NOTE_LINK}, err);
+        ret = PLB_POST(agent, err, .peer = partner[k].rank, .kind = NOTE_LINK);
     }
 out:
     plb_free(partner);
@@ -261,10 +258,8 @@ static int tell_residual(diffusion_t *self, plb_err_t *err)
     int ret = PLB_OK;
     plb_agent_t *agent = &self->gossip.agent;
     for (int32_t k = 0; ret == PLB_OK && k < self->n_links; k++) {
-        ret = plb_agent_post(
-            agent,
-            (plb_note_t){.peer = self->link[k].rank, .kind = NOTE_RESIDUAL, .residual = self->r},
-            err);
+        ret = PLB_POST(agent, err, .peer = self->link[k].rank, .kind = NOTE_RESIDUAL,
+                       .residual = self->r);
     }
     agent->mine.sum[0] = self->r * self->r;
     agent->mine.max[0] = fabs(self->r);
@@ -444,20 +439,12 @@ static int send_off(diffusion_t *self, int64_t entry, int32_t object, int32_t to
     int ret = plb_agent_give(agent, entry, to, NOTE_OBJECT, err);
     for (int32_t k = ties->object[object].first; ret == PLB_OK && k >= 0; k = ties->tie[k].next) {
         const int32_t peer = ties->tie[k].peer, where = ties->object[peer].rank;
-        ret = plb_agent_post(agent,
-                             (plb_note_t){.peer = to,
-                                          .kind = NOTE_TIE,
-                                          .id = ties->ids.key[object],
-                                          .other_id = ties->ids.key[peer],
-                                          .rank = where,
-                                          .bytes = ties->tie[k].bytes},
-                             err);
+        ret =
+            PLB_POST(agent, err, .peer = to, .kind = NOTE_TIE, .id = ties->ids.key[object],
+                     .other_id = ties->ids.key[peer], .rank = where, .bytes = ties->tie[k].bytes);
         if (ret == PLB_OK && where != agent->share->rank && where != to && where != told) {
-            ret = plb_agent_post(
-                agent,
-                (plb_note_t){
-                    .peer = where, .kind = NOTE_MOVED, .id = ties->ids.key[object], .rank = to},
-                err);
+            ret = PLB_POST(agent, err, .peer = where, .kind = NOTE_MOVED,
+                           .id = ties->ids.key[object], .rank = to);
             told = where;
         }
     }

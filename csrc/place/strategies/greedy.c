@@ -315,7 +315,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     }
     if (ret == STUCK) { /* the order of loads left no room: by memory first, then by load */
         ret = plb_problem_pack(&problem, out, opts, err);
-        ret = ret == PLB_OK ? plb_refine(&problem, PLB_REFINE_OVERLOAD, out, opts, err) : ret;
+        PLB_THEN(plb_refine(&problem, PLB_REFINE_OVERLOAD, out, opts, err));
     }
     plb_loads_free(&loads);
     plb_problem_free(&problem);

@@ -183,7 +183,7 @@ static int build(vector_t *self, const plb_loads_t *order, bool stay, int64_t *s
 {
     const int64_t n = self->in->n_objects;
     int ret = start_over(self, err);
-    ret = ret == PLB_OK ? plb_problem_check_left(self->in, self->memory.left, err) : ret;
+    PLB_THEN(plb_problem_check_left(self->in, self->memory.left, err));
     *stuck = -1;
     for (int64_t j = 0; ret == PLB_OK && j < n; j++) {
         const int32_t i = order->item[j].id;
@@ -475,14 +475,14 @@ static int run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const p
         ret = go_home(&self, &kept, err);
         before = cost_of(&self);
     }
-    ret = ret == PLB_OK ? construct(&self, err) : ret;
-    ret = ret == PLB_OK ? improve(&self) : ret;
+    PLB_THEN(construct(&self, err));
+    PLB_THEN(improve(&self));
     if (ret == PLB_OK) {
         find_tops(&self);
     }
     if (kept && (ret == PLB_ERR_INFEASIBLE || (ret == PLB_OK && cost_of(&self) >= before))) {
         ret = go_home(&self, &kept, err);
-        ret = ret == PLB_OK ? improve(&self) : ret;
+        PLB_THEN(improve(&self));
     }
     vector_free(&self);
     return ret;
