@@ -77,7 +77,7 @@ static void add_net(plb_hypergraph_t *self, const int32_t *pin, int32_t n, const
     }
 }
 
-static int add_nets_of(plb_hypergraph_t *self, const plb_partition_t *in, plb_err_t *err)
+static int add_nets_of(plb_hypergraph_t *self, const plb_question_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
     int32_t *seen = NULL, stamp = 0;
@@ -101,7 +101,7 @@ out:
     return ret;
 }
 
-int plb_hypergraph_init(plb_hypergraph_t *self, const plb_partition_t *in, plb_err_t *err)
+int plb_hypergraph_init(plb_hypergraph_t *self, const plb_question_t *in, plb_err_t *err)
 {
     const int64_t edges = in->start == NULL ? 0 : in->start[in->n_vertices];
     const int64_t pins = in->n_nets > 0 ? in->net_start[in->n_nets] : 0;

@@ -64,7 +64,7 @@ out:
     return ret;
 }
 
-int plb_partition_limits(const plb_partition_t *in, const plb_hypergraph_t *hg, int64_t *limit,
+int plb_partition_limits(const plb_question_t *in, const plb_hypergraph_t *hg, int64_t *limit,
                          plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -31,7 +31,7 @@ typedef struct own_options {
 } own_options_t;
 
 /* Those that follow from the question, then the caller's own. */
-static int options(own_options_t *self, const plb_partition_t *in, plb_err_t *err)
+static int options(own_options_t *self, const plb_question_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
     const bool nets = in->net_start != NULL, edges = in->start != NULL;
@@ -65,7 +65,7 @@ out:
     return ret;
 }
 
-static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
+static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     const int64_t dist[2] = {0, in->n_vertices};
     const int64_t edges = in->start != NULL ? in->start[in->n_vertices] : 0;

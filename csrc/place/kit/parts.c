@@ -115,13 +115,13 @@ int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed
     if (anchors) {
         PLB_NEW(self->fixed, n + p);
     }
-    self->question = (plb_partition_t){.n_vertices = (int32_t)(n + (anchors ? p : 0)),
-                                       .n_parts = in->n_ranks,
-                                       .n_weights = 1,
-                                       .weight = self->weight,
-                                       .fixed = self->fixed,
-                                       .imbalance = imbalance,
-                                       .seed = (int32_t)(seed & INT32_MAX)};
+    self->question = (plb_question_t){.n_vertices = (int32_t)(n + (anchors ? p : 0)),
+                                      .n_parts = in->n_ranks,
+                                      .n_weights = 1,
+                                      .weight = self->weight,
+                                      .fixed = self->fixed,
+                                      .imbalance = imbalance,
+                                      .seed = (int32_t)(seed & INT32_MAX)};
     number_objects(self, anchors);
     double movable = 0.0;
     ret = fill_weights(self, &movable, err);
@@ -179,7 +179,7 @@ out:
 
 int64_t plb_parts_cost(const plb_parts_t *self, const int32_t *part)
 {
-    const plb_partition_t *q = &self->question;
+    const plb_question_t *q = &self->question;
     int64_t twice = 0, moved = 0;
     for (int32_t v = 0; v < q->n_vertices; v++) {
         for (int32_t j = q->start[v]; j < q->start[v + 1]; j++) {

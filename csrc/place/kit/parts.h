@@ -10,12 +10,12 @@
 
 #include <stdbool.h>
 
-#include "partition/partition.h"
+#include "partition/question.h"
 #include "place/kit/problem.h"
 
 typedef struct plb_parts {
     plb_problem_t problem;
-    plb_partition_t question;
+    plb_question_t question;
     int32_t n;       /* vertices that are objects; those of fixed objects follow */
     double per_byte; /* weight of a byte in one iteration's communication */
     int32_t *vertex; /* [n_objects] of an object, or -1 */
