@@ -210,14 +210,11 @@ void plb_selector_free(plb_selector_t *self)
 
 static int check_workload(const plb_workload_t *w, plb_err_t *err)
 {
-    const int ret =
-        plb_check(PLB_AMOUNT,
-                  PLB_FIGURES(PLB_FIGURE(w, max), PLB_FIGURE(w, mean), PLB_FIGURE(w, total),
-                              PLB_FIGURE(w, messages), PLB_FIGURE(w, bytes)),
-                  err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_check(PLB_SECONDS,
+                       PLB_FIGURES(PLB_FIGURE(w, max), PLB_FIGURE(w, mean), PLB_FIGURE(w, total)),
+                       err));
+    PLB_PASS(
+        plb_check(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(w, messages), PLB_FIGURE(w, bytes)), err));
     if (w->max < w->mean * (1.0 - 1e-9)) { /* rounding of a mean over many ranks */
         return PLB_FAIL(err, PLB_ERR_VALUE, "max is %g: expected no less than the mean, %g",
                         w->max, w->mean);
@@ -245,12 +242,9 @@ int plb_selector_observe(plb_selector_t *self, const plb_workload_t *w, plb_err_
 
 static int check_outcome(const plb_outcome_t *o, plb_err_t *err)
 {
-    const int ret =
-        plb_check(PLB_RATIO, PLB_FIGURES(PLB_FIGURE(o, before), PLB_FIGURE(o, after)), err);
-    return ret != PLB_OK
-               ? ret
-               : plb_check(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(o, cost), PLB_FIGURE(o, migrations)),
-                           err);
+    PLB_PASS(plb_check(PLB_RATIO, PLB_FIGURES(PLB_FIGURE(o, before), PLB_FIGURE(o, after)), err));
+    PLB_PASS(plb_check(PLB_SECONDS, PLB_FIGURES(PLB_FIGURE(o, cost)), err));
+    return plb_check(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(o, migrations)), err);
 }
 
 static void remember(plb_record_t *self, const plb_outcome_t *o)
