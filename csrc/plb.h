@@ -43,7 +43,7 @@
 #include "replay/protocol.h"
 #include "replay/replay.h"
 #include "replay/trace.h"
-#include "io/vt.h"
+#include "io/vt_write.h"
 #include "whatif/simulator/simulator.h"
 #include "place/kit/apportion.h"
 #include "measure/drum.h"

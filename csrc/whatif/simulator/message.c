@@ -8,61 +8,21 @@
 
 /* --- channels --- */
 
-static uint64_t mix(uint32_t context, int32_t src, int32_t dst)
+static int64_t key_of(const plb_whatif_t *self, uint32_t context, int32_t src, int32_t dst)
 {
-    uint64_t x = ((uint64_t)(uint32_t)src << 32 | (uint32_t)dst) + context * 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 31) * 0xbf58476d1ce4e5b9u;
-    return x ^ x >> 29;
-}
-
-static int32_t bucket_of(const plb_whatif_t *self, uint32_t context, int32_t src, int32_t dst)
-{
-    const uint64_t mask = (uint64_t)self->n_buckets - 1;
-    uint64_t at = mix(context, src, dst) & mask;
-    for (;; at = (at + 1) & mask) {
-        const int32_t c = self->bucket[at];
-        if (c < 0) {
-            return (int32_t)at;
-        }
-        const channel_t *one = &self->channel[c];
-        if (one->src == src && one->dst == dst && one->context == context) {
-            return (int32_t)at;
-        }
-    }
-}
-
-static int rehash(plb_whatif_t *self, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    int32_t *bucket = NULL;
-    const int32_t n = self->n_buckets ? 2 * self->n_buckets : 256;
-    PLB_NEW(bucket, n);
-    memset(bucket, -1, (size_t)n * sizeof *bucket);
-    plb_free(self->bucket);
-    self->bucket = bucket;
-    self->n_buckets = n;
-    for (int32_t c = 0; c < self->n_channels; c++) {
-        const channel_t *one = &self->channel[c];
-        self->bucket[bucket_of(self, one->context, one->src, one->dst)] = c;
-    }
-out:
-    return ret;
+    return ((int64_t)context * self->n_ranks + src) * self->n_ranks + dst;
 }
 
 static int channel_of(plb_whatif_t *self, uint32_t context, int32_t src, int32_t dst, int32_t *out,
                       plb_err_t *err)
 {
-    int ret = PLB_OK;
-    if (2 * self->n_channels >= self->n_buckets && (ret = rehash(self, err)) != PLB_OK) {
-        return ret;
+    int ret;
+    const int64_t had = self->channels.n;
+    PLB_TRY(plb_keys_add(&self->channels, key_of(self, context, src, dst), out, err));
+    PLB_GROW(self->channel, self->room_channels, self->channels.n);
+    if (*out == had) {
+        self->channel[*out] = (channel_t){context, dst, -1, -1, -1, -1};
     }
-    const int32_t at = bucket_of(self, context, src, dst);
-    if (self->bucket[at] < 0) {
-        PLB_GROW(self->channel, self->room_channels, self->n_channels + 1);
-        self->channel[self->n_channels] = (channel_t){context, src, dst, -1, -1, -1, -1};
-        self->bucket[at] = self->n_channels++;
-    }
-    *out = self->bucket[at];
 out:
     return ret;
 }
@@ -302,10 +262,7 @@ int32_t plb_message_find(plb_whatif_t *self, int32_t rank, uint32_t context, int
                          int32_t tag)
 {
     if (src >= 0) {
-        if (self->n_buckets == 0) {
-            return -1;
-        }
-        const int32_t c = self->bucket[bucket_of(self, context, src, rank)];
+        const int32_t c = plb_keys_find(&self->channels, key_of(self, context, src, rank));
         return c >= 0 ? find_in(self, &self->channel[c], tag) : -1;
     }
     int32_t m = self->process[rank].there;
@@ -361,7 +318,7 @@ void plb_message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot)
     if (cancel_in(self, slot, &process->any, &process->any_last)) {
         return;
     }
-    for (int32_t c = 0; c < self->n_channels; c++) { /* rare: programs cancel at their end */
+    for (int32_t c = 0; c < self->channels.n; c++) { /* rare: programs cancel at their end */
         channel_t *channel = &self->channel[c];
         if (channel->dst == rank && cancel_in(self, slot, &channel->post, &channel->post_last)) {
             return;

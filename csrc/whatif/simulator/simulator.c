@@ -112,9 +112,10 @@ void plb_whatif_destroy(plb_whatif_t *self)
         plb_free(self->icoll[i].slot);
     }
     plb_agenda_free(&self->agenda);
+    plb_keys_free(&self->channels);
     PLB_FREE(self->target_arrays, self->comm_start, self->comm_member, self->process,
              self->processor, self->heap_room, self->message, self->post, self->channel,
-             self->bucket, self->lock, self->icoll, self->icoll_sequence, self->icoll_open, self);
+             self->lock, self->icoll, self->icoll_sequence, self->icoll_open, self);
 }
 
 int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *err)
@@ -125,6 +126,10 @@ int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *er
     const int32_t had_comms = self->comms.n;
     int64_t *start = NULL, *sequence = NULL;
     int32_t *member = NULL, *open = NULL;
+    if (comms->n > INT64_MAX / 2 / self->n_ranks / self->n_ranks) { /* channels have numbers */
+        return PLB_FAIL(err, PLB_ERR_VALUE, "%d communicators of %d ranks", comms->n,
+                        self->n_ranks);
+    }
     for (int64_t i = 0; i < members; i++) {
         if (comms->member[i] < 0 || comms->member[i] >= self->n_ranks) {
             return PLB_FAIL(err, PLB_ERR_RANGE, "member %d of a communicator: expected 0 ... %d",
@@ -193,7 +198,8 @@ int64_t plb_whatif_memory(const plb_whatif_t *self)
     out += (int64_t)self->room_messages * (int64_t)sizeof *self->message;
     out += (int64_t)self->room_posts * (int64_t)sizeof *self->post;
     out += (int64_t)self->room_channels * (int64_t)sizeof *self->channel;
-    out += (int64_t)self->n_buckets * (int64_t)sizeof *self->bucket;
+    out += self->channels.n_buckets * (int64_t)sizeof *self->channels.bucket;
+    out += self->channels.room * (int64_t)sizeof *self->channels.key;
     out += (int64_t)self->agenda.room * 12;
     for (int32_t r = 0; r < self->n_ranks; r++) {
         const process_t *one = &self->process[r];

@@ -2,6 +2,7 @@
 #ifndef PLB_WHATIF_SIMULATOR_STATE_H
 #define PLB_WHATIF_SIMULATOR_STATE_H
 
+#include "base/hash.h"
 #include "base/heap.h"
 #include "whatif/simulator/agenda.h"
 #include "whatif/simulator/simulator.h"
@@ -43,7 +44,7 @@ typedef struct post {
 
 typedef struct channel {
     uint32_t context; /* of a communicator */
-    int32_t src, dst;
+    int32_t dst;
     int32_t first, last;     /* messages that are there */
     int32_t post, post_last; /* receives from src alone */
 } channel_t;
@@ -133,8 +134,7 @@ struct plb_whatif {
     int32_t n_messages, free_message;
     int32_t n_posts, free_post;
     channel_t *channel;
-    int32_t *bucket; /* hash table of channels, open addressing; -1: empty */
-    int32_t n_channels, n_buckets;
+    plb_keys_t channels; /* their numbers */
     lock_t *lock;
     int32_t n_locks;
     icoll_t *icoll;
