@@ -208,8 +208,7 @@ double plb_phase_seconds(const plb_trace_t *t, int64_t i, double most)
     return f == NULL ? most : fmax(f[PLB_FIGURE_TIME] + (most - f[PLB_FIGURE_MAX]), most);
 }
 
-/* ---- what no placement is faster than --------------------------------------------------------
- */
+/* ---- what no placement is faster than ------------------------------------------------------- */
 
 /* Ranks with the times base[p] share `work` that can be divided at will: when do they end? */
 static double fill(const double *base, const double *pace, int32_t p, double work)

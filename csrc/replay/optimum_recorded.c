@@ -58,8 +58,7 @@ static bool is_one_state(const search_t *self)
     return self->alone && !self->lay.section[self->lay.section_of[self->phase]].some_absent;
 }
 
-/* ---- LB steps --------------------------------------------------------------------------------
- */
+/* ---- LB steps ------------------------------------------------------------------------------- */
 
 /* GreedyLB places by loads alone: its answer is the same for all states. */
 static bool looks_at_loads_alone(const search_t *self, int32_t which)
@@ -110,10 +109,8 @@ static int take_step(search_t *self, int32_t which, int64_t parent, const int32_
     const layout_t *lay = &self->lay;
     const section_t *c = &lay->section[lay->section_of[self->phase]];
     const int64_t s = self->all.n;
-    int ret = plb_states_reserve(&self->all, s + 1, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    int ret;
+    PLB_TRY(plb_states_reserve(&self->all, s + 1, err));
     plb_states_copy(&self->all, s, parent);
     int32_t *rank = ranks_of(&self->all, s);
     for (int64_t k = 0; k < c->n; k++) {
@@ -133,11 +130,10 @@ static int take_step(search_t *self, int32_t which, int64_t parent, const int32_
         }
         self->all.state[other].gone = true; /* it may still take its own LB step */
     }
-    if ((ret = note_step(self, new->step, which, err)) != PLB_OK) {
-        return ret;
-    }
+    PLB_TRY(note_step(self, new->step, which, err));
     new->step = self->n_steps - 1;
     self->all.bucket[b] = (int32_t)self->all.n++;
+out:
     return ret;
 }
 
@@ -232,8 +228,7 @@ static int balance(search_t *self, bool change, plb_err_t *err)
     return ret;
 }
 
-/* ---- states that remain ----------------------------------------------------------------------
- */
+/* ---- states that remain --------------------------------------------------------------------- */
 
 static void run_group(search_t *self, group_t *group, const int64_t *of)
 {
@@ -367,8 +362,7 @@ static void learn(search_t *self)
     }
 }
 
-/* ---- the search ------------------------------------------------------------------------------
- */
+/* ---- the search ----------------------------------------------------------------------------- */
 
 static int begin(search_t *self, plb_err_t *err)
 {

@@ -33,8 +33,7 @@ static double work_of(const sim_t *s, int64_t rank, int64_t iteration)
     return parts * s->in.work;
 }
 
-/* ---- a rank's machine --------------------------------------------------------------------------
- */
+/* ---- a rank's machine ----------------------------------------------------------------------- */
 
 /* The time since it began to stand goes to the reason that it had. */
 static void account(node_t *n, double t)
@@ -194,8 +193,7 @@ static void balanced(sim_t *s, int64_t rank, double t)
     act_and_ask(s, rank, &actions, t);
 }
 
-/* ---- events ------------------------------------------------------------------------------------
- */
+/* ---- events --------------------------------------------------------------------------------- */
 
 static void work_event(sim_t *s, int64_t rank, double t)
 {
@@ -321,8 +319,7 @@ static void simulate(sim_t *s)
     }
 }
 
-/* ---- a run -------------------------------------------------------------------------------------
- */
+/* ---- a run ---------------------------------------------------------------------------------- */
 
 static int check_params(const plb_protocol_t *in, plb_err_t *err)
 {

@@ -133,8 +133,7 @@ static void count(node_t *n, int64_t messages, int64_t bytes)
     n->bytes += messages * bytes;
 }
 
-/* ---- the root ----------------------------------------------------------------------------------
- */
+/* ---- the root ------------------------------------------------------------------------------- */
 
 /* What the root said, into the book and on its way. */
 static int say(sim_t *s, const plb_ruling_t *ruling, int64_t iteration, double t, plb_err_t *err)
@@ -196,8 +195,7 @@ static void root_maximum(sim_t *s, int64_t reach, double t)
     }
 }
 
-/* ---- a rank passes messages on -----------------------------------------------------------------
- */
+/* ---- a rank passes messages on -------------------------------------------------------------- */
 
 static void send_stats(sim_t *s, int64_t rank, double t)
 {

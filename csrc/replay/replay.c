@@ -44,9 +44,7 @@ int plb_replay_init(plb_replay_t *self, const plb_replay_opts_t *opts, plb_err_t
                         (int)opts->n_ranks);
     }
     const plb_phases_options_t options = options_of(opts);
-    if ((ret = plb_phases_init(&self->phases, &options, err)) != PLB_OK) {
-        return ret;
-    }
+    PLB_TRY(plb_phases_init(&self->phases, &options, err));
     PLB_NEW(self->speed, opts->n_ranks);
 out:
     if (ret != PLB_OK) {

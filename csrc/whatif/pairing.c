@@ -153,10 +153,8 @@ int plb_pairing_make(const plb_streams_t *streams, plb_pairing_t *out, plb_err_t
     wanted_t *wanted = NULL;
     channels_t table = {0};
     memset(out, 0, sizeof *out);
-    int ret = count(streams, out, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    int ret;
+    PLB_TRY(count(streams, out, err));
     const int64_t sends = out->send_start[streams->n_ranks];
     const int64_t receives = out->receive_start[streams->n_ranks];
     PLB_NEW(out->send_of, receives);

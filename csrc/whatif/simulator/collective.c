@@ -35,17 +35,12 @@ int plb_collective_run(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb
                                          .context = context_of(op) + COLLECTIVE_CONTEXT,
                                          .bytes = step.bytes,
                                          .op = process->at};
-            if ((ret = plb_message_send(self, &envelope, self->now, err)) != PLB_OK) {
-                return ret;
-            }
+            PLB_TRY(plb_message_send(self, &envelope, self->now, err));
         }
         if (step.from >= 0) {
-            if ((ret = plb_slot_open(self, rank, OWN_SLOT, err)) != PLB_OK ||
-                (ret = plb_message_receive(self, rank, context_of(op) + COLLECTIVE_CONTEXT,
-                                           member[step.from], 0, OWN_SLOT, self->now, err)) !=
-                    PLB_OK) {
-                return ret;
-            }
+            PLB_TRY(plb_slot_open(self, rank, OWN_SLOT, err));
+            PLB_TRY(plb_message_receive(self, rank, context_of(op) + COLLECTIVE_CONTEXT,
+                                        member[step.from], 0, OWN_SLOT, self->now, err));
             if (plb_slot_wait(self, rank, OWN_SLOT) == WAIT) {
                 *verdict = WAIT;
                 return PLB_OK;
@@ -54,7 +49,8 @@ int plb_collective_run(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb
     }
     process->exchange = -1;
     *verdict = NEXT;
-    return PLB_OK;
+out:
+    return ret;
 }
 
 static double slowest(const double *matrix, int32_t n_nodes)

@@ -78,46 +78,20 @@ static void share_give(processor_t *p, const process_t *process, int32_t rank, d
 static void ring_remove(plb_whatif_t *self, processor_t *p, int32_t rank)
 {
     process_t *one = &self->process[rank];
-    if (one->prev_turn >= 0) {
-        self->process[one->prev_turn].next_turn = one->next_turn;
-    } else {
-        p->turn = one->next_turn;
-    }
-    if (one->next_turn >= 0) {
-        self->process[one->next_turn].prev_turn = one->prev_turn;
-    } else {
-        p->tail = one->prev_turn;
-    }
+    *(one->prev_turn >= 0 ? &self->process[one->prev_turn].next_turn : &p->turn) = one->next_turn;
+    *(one->next_turn >= 0 ? &self->process[one->next_turn].prev_turn : &p->tail) = one->prev_turn;
     one->in_queue = false;
     p->active.n--;
 }
 
-static void ring_append(plb_whatif_t *self, processor_t *p, int32_t rank)
+/* Behind the last one, or before the first. */
+static void ring_insert(plb_whatif_t *self, processor_t *p, int32_t rank, bool first)
 {
     process_t *one = &self->process[rank];
-    one->prev_turn = p->tail;
-    one->next_turn = -1;
-    if (p->tail >= 0) {
-        self->process[p->tail].next_turn = rank;
-    } else {
-        p->turn = rank;
-    }
-    p->tail = rank;
-    one->in_queue = true;
-    p->active.n++;
-}
-
-static void ring_prepend(plb_whatif_t *self, processor_t *p, int32_t rank)
-{
-    process_t *one = &self->process[rank];
-    one->prev_turn = -1;
-    one->next_turn = p->turn;
-    if (p->turn >= 0) {
-        self->process[p->turn].prev_turn = rank;
-    } else {
-        p->tail = rank;
-    }
-    p->turn = rank;
+    one->prev_turn = first ? -1 : p->tail;
+    one->next_turn = first ? p->turn : -1;
+    *(one->prev_turn >= 0 ? &self->process[one->prev_turn].next_turn : &p->turn) = rank;
+    *(one->next_turn >= 0 ? &self->process[one->next_turn].prev_turn : &p->tail) = rank;
     one->in_queue = true;
     p->active.n++;
 }
@@ -173,13 +147,13 @@ static void ring_give(plb_whatif_t *self, processor_t *p, int32_t rank, double w
     }
     if (p->turn < 0) {
         p->turn_ends = now + self->target.quantum;
-        ring_append(self, p, rank);
+        ring_insert(self, p, rank, false);
     } else if (self->target.waiting == PLB_WAIT_BLOCK && one->state == WAITING) {
-        ring_prepend(self, p, rank); /* it has slept: the scheduler owes it something */
+        ring_insert(self, p, rank, true); /* it has slept: the scheduler owes it something */
         p->turn_ends = now + self->target.quantum;
     } else {
         ring_join(self, p, now);
-        ring_append(self, p, rank);
+        ring_insert(self, p, rank, false);
     }
 }
 
@@ -193,7 +167,7 @@ static void ring_leave(plb_whatif_t *self, processor_t *p, int32_t rank, double 
         p->spinning++;
         one->left = INFINITY;
         if (!one->in_queue) {
-            ring_append(self, p, rank);
+            ring_insert(self, p, rank, false);
         }
         return;
     }
@@ -275,7 +249,7 @@ int32_t plb_processor_event(plb_whatif_t *self, int32_t number, double now)
         return rank;
     }
     ring_remove(self, p, rank);
-    ring_append(self, p, rank);
+    ring_insert(self, p, rank, false);
     p->turn_ends = now + self->target.quantum;
     rekey(self, number);
     return -1;
