@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** digits * 10^exponent, correctly rounded; false where this quick way does not know. */
+/** digits * 10^exponent, correctly rounded; false where neither way applies. */
 bool plb_decimal(uint64_t digits, int exponent, double *out);
 
 #endif

@@ -18,7 +18,7 @@
     X(comm_ptr, int64_t, bounds)                                                                  \
     X(comm_src, int32_t, comms) /* entity that is a task of that phase, or -1 */                  \
     X(comm_dst, int32_t, comms)                                                                   \
-    X(comm_rank, int32_t, comms) /* whose file records it */                                      \
+    X(comm_rank, int32_t, comms) /* rank whose file has it */                                     \
     X(comm_from, int64_t, comms) /* ids as recorded */                                            \
     X(comm_to, int64_t, comms)                                                                    \
     X(comm_from_type, uint8_t, comms)                                                             \
@@ -27,7 +27,7 @@
     X(comm_bytes, double, comms)                                                                  \
     X(comm_messages, double, comms)
 
-/* Arrays are owned; one that the caller takes over he sets to NULL. */
+/* Arrays are owned; a caller that takes one over sets it to NULL. */
 typedef struct plb_vt_run {
     int64_t n_bounds, n_entities, n_tasks, n_comms;
 #define X(name, type, length) type *name;

@@ -292,7 +292,7 @@ static bool list_changes(const plb_vt_plan_t *self, int32_t r, int64_t phase, co
     return false;
 }
 
-/* An array anew: what stays, then what comes, with the white space of the file's own elements. */
+/* Write an array again: elements that stay, then those that come, with the file's white space. */
 static void put_list(const plb_vt_plan_t *self, out_t *out, int32_t r, int64_t phase,
                      const list_t *list)
 {

@@ -4,7 +4,7 @@
 
 #include "io/vt_merge.h"
 
-/* The tasks (or communications) that one file gets from others, in order of the files. */
+/* A task or communication that moves from one file to another. */
 typedef struct plb_vt_move {
     int32_t to, from; /* ranks whose files these are */
     int64_t phase;    /* of the files */

@@ -140,7 +140,7 @@ static void ask(sim_t *s, int64_t rank, double t)
     }
 }
 
-/* Pass on and take in what is here by t, until nothing more comes of it. */
+/* Pass on and process all that has arrived by t, and what that causes. */
 static void serve(sim_t *s, int64_t rank, double t)
 {
     node_t *n = &s->node[rank];

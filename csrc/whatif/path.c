@@ -13,7 +13,7 @@ typedef struct message {
 /* One collective: what its members bring along. */
 typedef struct meeting {
     int64_t *longest, *op; /* [size], by rank in the communicator; longest < 0: not there yet */
-    int64_t top;           /* the longest of those that are there; ties: the lowest rank */
+    int64_t top;           /* the longest that has entered; ties: the lowest rank */
     int32_t top_member, entered, left, size;
 } meeting_t;
 
@@ -173,8 +173,8 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
     return PLB_OK;
 }
 
-/* On whom a member waits: its length, and who it is; -1: one of them is not there yet, or
- * *member = -1: on nobody. */
+/* The member that a member waits for, and its length; -1: it has not entered yet.  *member = -1:
+ * it waits for nobody. */
 static int64_t awaited(const meeting_t *m, const plb_op_t *op, int32_t *member)
 {
     *member = -1;

@@ -149,7 +149,7 @@ void plb_made_among(MPI_Comm parent, MPI_Comm fresh)
     }
 }
 
-/* What operations have said of it stays true, so it is not freed. */
+/* Recorded operations refer to it, so it is not freed. */
 void plb_group_gone(MPI_Comm comm)
 {
     plb_table_take(&groups, PLB_HANDLE(comm));

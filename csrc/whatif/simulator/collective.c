@@ -17,7 +17,6 @@ bool plb_collective_next(const plb_whatif_t *self, int32_t rank, plb_hop_t *out)
                          process->exchange, out);
 }
 
-/* One step of it; *verdict NEXT: it is through. */
 int plb_collective_run(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err)
 {
     process_t *process = &self->process[rank];
@@ -121,7 +120,7 @@ static void close_icoll(plb_whatif_t *self, int32_t comm, int32_t which)
     self->free_icoll = which;
 }
 
-/* Those that wait for the root, once it is there, or for all, once they are. */
+/* Complete the members that wait for the root once it has entered, all others once all have. */
 static void release_icoll(plb_whatif_t *self, const plb_op_t *op, icoll_t *one, int32_t size)
 {
     const double tree = tree_seconds(self, op, size);

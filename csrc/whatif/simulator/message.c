@@ -65,7 +65,7 @@ out:
 
 /* --- a match --- */
 
-/* Both sides are through when the data have gone over. */
+/* Both sides are complete when the data have arrived. */
 static void transfer(plb_whatif_t *self, const message_t *m, int32_t dst, int32_t slot, double now)
 {
     const double alpha = plb_link_alpha(self, m->src, dst);

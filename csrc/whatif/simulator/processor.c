@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* --- time that there is --- */
+/* --- available time --- */
 
 /* Seconds in which the processor was there, up to `time`. */
 static double there_until(const processor_t *p, double time)
@@ -31,7 +31,7 @@ static double done_after(const processor_t *p, double from, double work)
     return to > from ? to : from;
 }
 
-/* How many times as long all takes for those who ask now and then, and give way or sleep. */
+/* The factor by which processes that poll, and yield or sleep in between, slow down the others. */
 static double slowed(const plb_whatif_t *self, const processor_t *p)
 {
     return 1.0 + self->target.polling * p->asking;
@@ -119,8 +119,8 @@ static double ring_ends(const plb_whatif_t *self, const processor_t *p)
     return p->turn != p->tail && p->turn_ends < done ? p->turn_ends : done;
 }
 
-/* Who was alone had no turn to end: it ends at the next multiple of the quantum, as at the
- * clock's tick. */
+/* A process that was alone had no end of its turn: now it ends at the next multiple of the
+ * quantum, like the tick of a clock. */
 static void ring_join(plb_whatif_t *self, processor_t *p, double now)
 {
     const double quantum = self->target.quantum;
@@ -149,7 +149,7 @@ static void ring_give(plb_whatif_t *self, processor_t *p, int32_t rank, double w
         p->turn_ends = now + self->target.quantum;
         ring_insert(self, p, rank, false);
     } else if (self->target.waiting == PLB_WAIT_BLOCK && one->state == WAITING) {
-        ring_insert(self, p, rank, true); /* it has slept: the scheduler owes it something */
+        ring_insert(self, p, rank, true); /* it has slept, so the scheduler prefers it */
         p->turn_ends = now + self->target.quantum;
     } else {
         ring_join(self, p, now);

@@ -237,8 +237,8 @@ static int32_t wanted_tag(const plb_op_t *op)
     return (op->flags & PLB_OP_ANY_TAG) ? PLB_ANY_TAG : op->tag;
 }
 
-/* What a receive of any source or tag took when it was recorded stands in its WAIT; NULL where
- * that is not to be found, *unknown: yet. */
+/* The WAIT that says what a receive of any source or tag took when it was recorded.  NULL: there
+ * is none, or (*unknown) it is not known yet. */
 static const plb_op_t *its_wait(const process_t *process, bool *unknown)
 {
     const int32_t request = process->op[process->at].request;
@@ -392,7 +392,7 @@ static void finish(plb_whatif_t *self, int32_t rank, plb_end_t how)
     process->times.end = (int32_t)how;
 }
 
-/* It is through with its operation, which waited for that slot. */
+/* Its operation, which may have waited for a slot, is complete. */
 static void complete(plb_whatif_t *self, int32_t rank)
 {
     process_t *process = &self->process[rank];
@@ -542,7 +542,7 @@ static int event(plb_whatif_t *self, int32_t owner, plb_err_t *err)
     return rank < 0 ? PLB_OK : computed(self, rank, err);
 }
 
-/* Where it stood when a rank's records had ended too early. */
+/* Go on at the operation that was missing. */
 static int resume(plb_whatif_t *self, plb_err_t *err)
 {
     const int32_t rank = self->missing;

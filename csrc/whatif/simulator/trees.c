@@ -68,8 +68,8 @@ static plb_hop_t around(int32_t me, int32_t size, int32_t away, int64_t bytes)
     return (plb_hop_t){(int32_t)(((int64_t)me + away) % size), (me - away + size) % size, bytes};
 }
 
-/* In step k to the rank 2^k above and from the one 2^k below: after that everybody knows of 2^k+1
- * others. */
+/* In step k to the rank 2^k above and from the one 2^k below: after that each knows of 2^(k+1)
+ * ranks. */
 static bool doubling(plb_collective_t what, int32_t me, int32_t size, int64_t bytes, int32_t step,
                      plb_hop_t *out)
 {
