@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/csr.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "whatif/ops_check.h"
@@ -117,33 +118,22 @@ static int pair(plb_pairing_t *p, const channels_t *table, const int32_t *channe
                 const wanted_t *wanted, int64_t sends, int64_t receives, plb_err_t *err)
 {
     int ret = PLB_OK;
-    int64_t *start = NULL, *order = NULL, *end = NULL;
-    PLB_NEW0(start, table->both.n + 2);
-    PLB_NEW(order, sends);
-    for (int64_t i = 0; i < sends; i++) {
-        start[channel[i] + 2]++;
-    }
-    for (int64_t c = 0; c < table->both.n; c++) {
-        start[c + 2] += start[c + 1];
-    }
-    for (int64_t i = 0; i < sends; i++) {
-        order[start[channel[i] + 1]++] = i;
-    }
-    /* start[c + 1] is the end of channel c now, start[c] its beginning. */
-    int64_t *next = start;
-    PLB_NEW(end, table->both.n);
-    memcpy(end, start + 1, (size_t)table->both.n * sizeof *end);
+    plb_groups_t sent = {0};
+    int64_t *taken = NULL; /* of each channel */
+    PLB_NEW0(taken, table->both.n);
+    PLB_TRY(plb_groups_init(&sent, channel, sends, (int32_t)table->both.n, err));
     p->unreceived = sends;
     for (int64_t i = 0; i < receives; i++) {
         const channel_t *its = &wanted[i].channel;
-        const int64_t c = its->source < 0 ? -1 : find_channel(table, its);
-        const bool found = c >= 0 && next[c] < end[c];
-        p->send_of[i] = found ? order[next[c]++] : -1;
+        const int32_t c = its->source < 0 ? -1 : find_channel(table, its);
+        const bool found = c >= 0 && sent.start[c] + taken[c] < sent.start[c + 1];
+        p->send_of[i] = found ? sent.item[sent.start[c] + taken[c]++] : -1;
         p->unreceived -= found;
         p->unsent += !found;
     }
 out:
-    PLB_FREE(start, order, end);
+    plb_groups_free(&sent);
+    plb_free(taken);
     return ret;
 }
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/ints.h"
 #include "base/mem.h"
 
 typedef struct message {
@@ -115,13 +116,8 @@ static bool receive(path_t *p, int32_t rank, int64_t number, int64_t bytes)
     forget(p, w, Cr - Cs);
     w->longest = larger(Cs, Cr);
     if (Cs > Cr && p->hop != NULL) {
-        int32_t source = 0;
-        int32_t high = p->s->n_ranks; /* the rank with that send */
-        while (high - source > 1) {
-            const int32_t middle = source + (high - source) / 2;
-            *(p->pairs->send_start[middle] <= sent ? &source : &high) = middle;
-        }
-        hop(p, rank, source, m->op);
+        const int64_t next = plb_lower_bound(p->pairs->send_start, p->s->n_ranks, sent + 1);
+        hop(p, rank, (int32_t)next - 1, m->op); /* the rank with that send */
     }
     return true;
 }

@@ -28,18 +28,15 @@ int plb_collective_run(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb
     while (plb_collective_next(self, rank, &step)) {
         process->exchange++;
         if (step.to >= 0) {
-            const envelope_t envelope = {.src = rank,
-                                         .dst = member[step.to],
-                                         .slot = -1,
-                                         .context = context_of(op) + COLLECTIVE_CONTEXT,
-                                         .bytes = step.bytes,
-                                         .op = process->at};
-            PLB_TRY(plb_message_send(self, &envelope, self->now, err));
+            const message_t message = {
+                .src = rank, .slot = -1, .bytes = step.bytes, .op = process->at};
+            PLB_TRY(plb_message_send(self, member[step.to], context_of(op) + COLLECTIVE_CONTEXT,
+                                     message, err));
         }
         if (step.from >= 0) {
             PLB_TRY(plb_slot_open(self, rank, OWN_SLOT, err));
             PLB_TRY(plb_message_receive(self, rank, context_of(op) + COLLECTIVE_CONTEXT,
-                                        member[step.from], 0, OWN_SLOT, self->now, err));
+                                        member[step.from], 0, OWN_SLOT, err));
             if (plb_slot_wait(self, rank, OWN_SLOT) == WAIT) {
                 *verdict = WAIT;
                 return PLB_OK;

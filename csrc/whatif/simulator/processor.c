@@ -44,14 +44,14 @@ static double crowd(const plb_whatif_t *self, const processor_t *p)
     return (p->active.n + p->spinning) * slowed(self, p);
 }
 
-static void settle(const plb_whatif_t *self, processor_t *p, double now)
+static void settle(const plb_whatif_t *self, processor_t *p)
 {
     if (p->active.n > 0) {
-        p->v += work_between(p, p->last, now) / crowd(self, p);
+        p->v += work_between(p, p->last, self->now) / crowd(self, p);
     } else {
         p->v = 0.0;
     }
-    p->last = now;
+    p->last = self->now;
 }
 
 static double share_ends(const plb_whatif_t *self, const processor_t *p)
@@ -96,12 +96,12 @@ static void ring_insert(plb_whatif_t *self, processor_t *p, int32_t rank, bool f
     p->active.n++;
 }
 
-static void ring_settle(plb_whatif_t *self, processor_t *p, double now)
+static void ring_settle(plb_whatif_t *self, processor_t *p)
 {
     if (p->turn >= 0) {
-        self->process[p->turn].left -= work_between(p, p->last, now) / slowed(self, p);
+        self->process[p->turn].left -= work_between(p, p->last, self->now) / slowed(self, p);
     }
-    p->last = now;
+    p->last = self->now;
 }
 
 static double first_done(const plb_whatif_t *self, const processor_t *p)
@@ -121,46 +121,46 @@ static double ring_ends(const plb_whatif_t *self, const processor_t *p)
 
 /* A process that was alone had no end of its turn: now it ends at the next multiple of the
  * quantum, like the tick of a clock. */
-static void ring_join(plb_whatif_t *self, processor_t *p, double now)
+static void ring_join(plb_whatif_t *self, processor_t *p)
 {
     const double quantum = self->target.quantum;
-    if (p->turn_ends <= now) {
-        p->turn_ends += quantum * (floor((now - p->turn_ends) / quantum) + 1.0);
-        if (p->turn_ends <= now) { /* rounding */
-            p->turn_ends = now + quantum;
+    if (p->turn_ends <= self->now) {
+        p->turn_ends += quantum * (floor((self->now - p->turn_ends) / quantum) + 1.0);
+        if (p->turn_ends <= self->now) { /* rounding */
+            p->turn_ends = self->now + quantum;
         }
     }
 }
 
-static void ring_give(plb_whatif_t *self, processor_t *p, int32_t rank, double work, double now)
+static void ring_give(plb_whatif_t *self, processor_t *p, int32_t rank, double work)
 {
     process_t *one = &self->process[rank];
-    ring_settle(self, p, now);
+    ring_settle(self, p);
     const bool spun = one->in_queue && isinf(one->left);
     one->left = work;
     if (spun) {
         p->spinning--;
-        ring_join(self, p, now);
+        ring_join(self, p);
     }
     if (one->in_queue) { /* or it holds its turn */
         return;
     }
     if (p->turn < 0) {
-        p->turn_ends = now + self->target.quantum;
+        p->turn_ends = self->now + self->target.quantum;
         ring_insert(self, p, rank, false);
     } else if (self->target.waiting == PLB_WAIT_BLOCK && one->state == WAITING) {
         ring_insert(self, p, rank, true); /* it has slept, so the scheduler prefers it */
-        p->turn_ends = now + self->target.quantum;
+        p->turn_ends = self->now + self->target.quantum;
     } else {
-        ring_join(self, p, now);
+        ring_join(self, p);
         ring_insert(self, p, rank, false);
     }
 }
 
-static void ring_leave(plb_whatif_t *self, processor_t *p, int32_t rank, double now, bool gone)
+static void ring_leave(plb_whatif_t *self, processor_t *p, int32_t rank, bool gone)
 {
     process_t *one = &self->process[rank];
-    ring_settle(self, p, now);
+    ring_settle(self, p);
     const bool spun = one->in_queue && isinf(one->left);
     p->spinning -= spun;
     if (!gone && self->target.waiting == PLB_WAIT_SPIN) {
@@ -175,7 +175,7 @@ static void ring_leave(plb_whatif_t *self, processor_t *p, int32_t rank, double 
         const bool had_turn = p->turn == rank;
         ring_remove(self, p, rank);
         if (had_turn) {
-            p->turn_ends = now + self->target.quantum;
+            p->turn_ends = self->now + self->target.quantum;
         }
     }
 }
@@ -194,14 +194,14 @@ static bool asks(const plb_whatif_t *self)
     return self->target.waiting != PLB_WAIT_SPIN;
 }
 
-void plb_processor_give(plb_whatif_t *self, int32_t rank, double work, double now)
+void plb_processor_give(plb_whatif_t *self, int32_t rank, double work)
 {
     process_t *one = &self->process[rank];
     processor_t *p = &self->processor[one->processor];
     if (self->target.quantum > 0.0) {
-        ring_give(self, p, rank, work, now);
+        ring_give(self, p, rank, work);
     } else {
-        settle(self, p, now);
+        settle(self, p);
         if (self->target.waiting == PLB_WAIT_SPIN && one->state == WAITING) {
             p->spinning--;
         }
@@ -213,14 +213,14 @@ void plb_processor_give(plb_whatif_t *self, int32_t rank, double work, double no
     rekey(self, one->processor);
 }
 
-void plb_processor_leave(plb_whatif_t *self, int32_t rank, double now, bool gone)
+void plb_processor_leave(plb_whatif_t *self, int32_t rank, bool gone)
 {
     process_t *one = &self->process[rank];
     processor_t *p = &self->processor[one->processor];
     if (self->target.quantum > 0.0) {
-        ring_leave(self, p, rank, now, gone);
+        ring_leave(self, p, rank, gone);
     } else {
-        settle(self, p, now);
+        settle(self, p);
         if (one->has_run) {
             plb_heap_pop(&p->active);
         }
@@ -232,25 +232,25 @@ void plb_processor_leave(plb_whatif_t *self, int32_t rank, double now, bool gone
     rekey(self, one->processor);
 }
 
-int32_t plb_processor_event(plb_whatif_t *self, int32_t number, double now)
+int32_t plb_processor_event(plb_whatif_t *self, int32_t number)
 {
     processor_t *p = &self->processor[number];
     if (self->target.quantum <= 0.0) {
         const plb_item_t top = p->active.item[0];
         p->v = top.key; /* exactly */
-        p->last = now;
+        p->last = self->now;
         return top.id;
     }
     const int32_t rank = p->turn;
     const double done = first_done(self, p);
-    ring_settle(self, p, now);
-    if (done <= now) {
+    ring_settle(self, p);
+    if (done <= self->now) {
         self->process[rank].left = 0.0;
         return rank;
     }
     ring_remove(self, p, rank);
     ring_insert(self, p, rank, false);
-    p->turn_ends = now + self->target.quantum;
+    p->turn_ends = self->now + self->target.quantum;
     rekey(self, number);
     return -1;
 }

@@ -219,17 +219,15 @@ static int send(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int32_t sl
     }
     const bool eager = (op->flags & PLB_OP_BUFFERED) ||
                        (op->bytes <= self->target.eager && !(op->flags & PLB_OP_SYNCHRONOUS));
-    const envelope_t envelope = {.src = rank,
-                                 .dst = op->peer,
-                                 .tag = op->tag,
-                                 .slot = eager ? -1 : slot,
-                                 .context = context_of(op),
-                                 .bytes = op->bytes,
-                                 .op = self->process[rank].at};
+    const message_t message = {.src = rank,
+                               .tag = op->tag,
+                               .slot = eager ? -1 : slot,
+                               .bytes = op->bytes,
+                               .op = self->process[rank].at};
     if (eager) {
         plb_slot_complete(self, rank, slot, self->now, -1, 0);
     }
-    return plb_message_send(self, &envelope, self->now, err);
+    return plb_message_send(self, op->peer, context_of(op), message, err);
 }
 
 static int32_t wanted_tag(const plb_op_t *op)
@@ -258,7 +256,7 @@ static int receive(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int32_t
     const int ret = plb_slot_open(self, rank, slot, err);
     return ret != PLB_OK ? ret
                          : plb_message_receive(self, rank, context_of(op), any ? -1 : op->peer,
-                                               wanted_tag(op), slot, self->now, err);
+                                               wanted_tag(op), slot, err);
 }
 
 static int irecv(plb_whatif_t *self, int32_t rank, const plb_op_t *op, verdict_t *verdict,
@@ -386,7 +384,7 @@ static int perform(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err
 static void finish(plb_whatif_t *self, int32_t rank, plb_end_t how)
 {
     process_t *process = &self->process[rank];
-    plb_processor_leave(self, rank, self->now, true);
+    plb_processor_leave(self, rank, true);
     process->state = ENDED;
     process->times.finish = self->now;
     process->times.end = (int32_t)how;
@@ -415,7 +413,7 @@ static int act(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *
 {
     process_t *process = &self->process[rank];
     if (process->held >= 0) {
-        plb_message_progress(self, rank, self->now);
+        plb_message_progress(self, rank);
     }
     const int ret = perform(self, rank, verdict, err);
     if (ret != PLB_OK) {
@@ -428,7 +426,7 @@ static int act(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *
         break;
     case WAIT:
     case PAUSE:
-        plb_processor_leave(self, rank, self->now, *verdict == PAUSE);
+        plb_processor_leave(self, rank, *verdict == PAUSE);
         process->state = *verdict == PAUSE ? PAUSED : WAITING;
         process->since = self->now;
         break;
@@ -452,7 +450,7 @@ static double work_of(const plb_whatif_t *self, const plb_op_t *op)
 
 static void compute(plb_whatif_t *self, int32_t rank, double work)
 {
-    plb_processor_give(self, rank, work, self->now);
+    plb_processor_give(self, rank, work);
     self->process[rank].state = COMPUTING;
 }
 
@@ -532,13 +530,13 @@ static int woken(plb_whatif_t *self, int32_t rank, plb_err_t *err)
 static int event(plb_whatif_t *self, int32_t owner, plb_err_t *err)
 {
     if (owner < self->n_ranks) {
-        plb_message_arrive(self, owner, self->now);
+        plb_message_arrive(self, owner);
         return PLB_OK;
     }
     if (owner < 2 * self->n_ranks) {
         return woken(self, owner - self->n_ranks, err);
     }
-    const int32_t rank = plb_processor_event(self, owner - 2 * self->n_ranks, self->now);
+    const int32_t rank = plb_processor_event(self, owner - 2 * self->n_ranks);
     return rank < 0 ? PLB_OK : computed(self, rank, err);
 }
 
