@@ -31,7 +31,7 @@
 #include "decide/receipt.h"
 #include "decide/select.h"
 #include "decide/trigger.h"
-#include "io/vt.h"
+#include "io/vt_write.h"
 #include "measure/drum.h"
 #include "measure/estimate.h"
 #include "measure/evaluate.h"
