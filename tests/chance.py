@@ -23,6 +23,7 @@ settings.register_profile(
 )
 settings.load_profile("pylb")
 
+
 def examples(n):
     """Settings of a test that draws n examples; without, it draws 100."""
     return settings(max_examples=n * TIMES)
