@@ -19,7 +19,19 @@ if os.geteuid() == 0:
 
 
 LABS = {"test_lab.py", "test_lab_hosts.py"}  # share the machine's control groups and networks
-SLOW = {*LABS, "test_browser.py", "test_c.py", "test_live.py", "test_notebooks.py"}
+SLOW = {
+    *LABS,
+    "test_browser.py",
+    "test_c.py",
+    "test_consensus.py",
+    "test_examples.py",
+    "test_graph_strategies.py",
+    "test_live.py",
+    "test_notebooks.py",
+    "test_rounds.py",
+    "test_same_bits.py",
+    "test_same_everywhere.py",
+}
 
 
 def pytest_collection_modifyitems(items):
