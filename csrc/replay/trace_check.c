@@ -22,7 +22,7 @@ static int check_index(const char *name, const int32_t *x, int64_t i0, int64_t e
                        plb_err_t *err)
 {
     uint32_t doubt = 0;
-    for (int64_t i = i0; i < end; i++) {
+    for (int64_t i = i0; x != NULL && i < end; i++) {
         doubt |= (uint32_t)x[i] | ((uint32_t)(limit - 1) - (uint32_t)x[i]);
     }
     for (int64_t i = i0; doubt >> 31 && i < end; i++) {
@@ -34,30 +34,24 @@ static int check_index(const char *name, const int32_t *x, int64_t i0, int64_t e
     return PLB_OK;
 }
 
+/* Doubles that are not negative are ordered as their bits are. */
 static int check_f64(const char *name, const double *x, int64_t i0, int64_t end, double least,
                      plb_err_t *err)
 {
+    const double most = 1e30;
+    uint64_t limit, bits, doubt = least > 0.0 ? UINT64_MAX : 0;
+    memcpy(&limit, &most, sizeof limit);
     for (int64_t i = i0; x != NULL && i < end; i++) {
-        if (!(x[i] >= least && x[i] <= 1e30)) { /* also false for NaN */
+        memcpy(&bits, &x[i], sizeof bits);
+        doubt |= bits | (limit - bits);
+    }
+    for (int64_t i = i0; doubt >> 63 && x != NULL && i < end; i++) {
+        if (!(x[i] >= least && x[i] <= most)) { /* also false for NaN */
             return PLB_FAIL(err, PLB_ERR_VALUE, "%s[%lld] is %g: expected a finite number, %s",
                             name, (long long)i, x[i], least > 0 ? "above zero" : "zero or more");
         }
     }
     return PLB_OK;
-}
-
-/* The same for the long arrays: doubles that are not negative are ordered as their bits are. */
-static int check_seconds(const char *name, const double *x, int64_t i0, int64_t end,
-                         plb_err_t *err)
-{
-    const double most = 1e30;
-    uint64_t limit, bits, doubt = 0;
-    memcpy(&limit, &most, sizeof limit);
-    for (int64_t i = i0; i < end; i++) {
-        memcpy(&bits, &x[i], sizeof bits);
-        doubt |= bits | (limit - bits);
-    }
-    return doubt >> 63 ? check_f64(name, x, i0, end, 0.0, err) : PLB_OK;
 }
 
 static int check_i64(const char *name, const int64_t *x, int64_t i0, int64_t end, plb_err_t *err)
@@ -81,15 +75,13 @@ int plb_trace_check(const plb_trace_t *t, plb_err_t *err)
     if (t->n_ranks < 1) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more", t->n_ranks);
     }
-    if ((ret = check_ptr("task_ptr", t->task_ptr, t->n_phases, err)) ||
-        (ret = check_ptr("edge_ptr", t->edge_ptr, t->n_phases, err)) ||
-        (ret = check_f64("speed", t->speed, 0, t->n_ranks, 1e-30, err))) {
-        return ret;
-    }
-    if ((ret = check_f64("background", t->background, 0, t->n_ranks, 0.0, err))) {
-        return ret;
-    }
-    return check_f64("measured", t->measured, 0, t->n_ranks, 1e-30, err);
+    PLB_TRY(check_ptr("task_ptr", t->task_ptr, t->n_phases, err));
+    PLB_TRY(check_ptr("edge_ptr", t->edge_ptr, t->n_phases, err));
+    PLB_TRY(check_f64("speed", t->speed, 0, t->n_ranks, 1e-30, err));
+    PLB_TRY(check_f64("background", t->background, 0, t->n_ranks, 0.0, err));
+    PLB_TRY(check_f64("measured", t->measured, 0, t->n_ranks, 1e-30, err));
+out:
+    return ret;
 }
 
 /* Just before the phase is run, so that its arrays are in the cache then. */
@@ -97,13 +89,14 @@ int plb_trace_check_tasks(const plb_trace_t *t, int64_t i, bool alike, plb_err_t
 {
     int ret;
     const int64_t a = t->task_ptr[i], b = t->task_ptr[i + 1];
-    if ((!alike && (ret = check_index("task_entity", t->task_entity, a, b, t->n_entities, err))) ||
-        (ret = check_index("task_rank", t->task_rank, a, b, t->n_ranks, err)) ||
-        (t->task_home != NULL &&
-         (ret = check_index("task_home", t->task_home, a, b, t->n_ranks, err)))) {
-        return ret;
+    if (!alike) {
+        PLB_TRY(check_index("task_entity", t->task_entity, a, b, t->n_entities, err));
     }
-    return check_seconds("task_load", t->task_load, a, b, err);
+    PLB_TRY(check_index("task_rank", t->task_rank, a, b, t->n_ranks, err));
+    PLB_TRY(check_index("task_home", t->task_home, a, b, t->n_ranks, err));
+    PLB_TRY(check_f64("task_load", t->task_load, a, b, 0.0, err));
+out:
+    return ret;
 }
 
 int plb_trace_check_sizes(const plb_trace_t *t, int64_t i, plb_err_t *err)
@@ -117,11 +110,10 @@ int plb_trace_check_edges(const plb_trace_t *t, int64_t i, plb_err_t *err)
 {
     int ret;
     const int64_t a = t->edge_ptr[i], b = t->edge_ptr[i + 1];
-    if ((ret = check_index("edge_src", t->edge_src, a, b, t->n_entities, err)) ||
-        (ret = check_index("edge_dst", t->edge_dst, a, b, t->n_entities, err)) ||
-        (ret = check_seconds("edge_bytes", t->edge_bytes, a, b, err))) {
-        return ret;
-    }
-    return t->edge_messages == NULL ? PLB_OK
-                                    : check_seconds("edge_messages", t->edge_messages, a, b, err);
+    PLB_TRY(check_index("edge_src", t->edge_src, a, b, t->n_entities, err));
+    PLB_TRY(check_index("edge_dst", t->edge_dst, a, b, t->n_entities, err));
+    PLB_TRY(check_f64("edge_bytes", t->edge_bytes, a, b, 0.0, err));
+    PLB_TRY(check_f64("edge_messages", t->edge_messages, a, b, 0.0, err));
+out:
+    return ret;
 }

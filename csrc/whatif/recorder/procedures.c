@@ -97,20 +97,22 @@ static int number_of(void *function)
 PLB_EXPORT void __cyg_profile_func_enter(void *function, void *site);
 PLB_EXPORT void __cyg_profile_func_exit(void *function, void *site);
 
+static void mark_function(int kind, void *function)
+{
+    const int number = number_of(function);
+    if (number >= 0) {
+        mark(kind, number);
+    }
+}
+
 void __cyg_profile_func_enter(void *function, void *site)
 {
     (void)site;
-    const int number = number_of(function);
-    if (number >= 0) {
-        mark(PLB_OP_ENTER, number);
-    }
+    mark_function(PLB_OP_ENTER, function);
 }
 
 void __cyg_profile_func_exit(void *function, void *site)
 {
     (void)site;
-    const int number = number_of(function);
-    if (number >= 0) {
-        mark(PLB_OP_LEAVE, number);
-    }
+    mark_function(PLB_OP_LEAVE, function);
 }
