@@ -23,8 +23,10 @@ STATUS_CALL(Improbe, improbe, (Int source, Int tag, Comm comm, IntOut flag, Mess
 
 /* --- requests --- */
 
-CALL(Start, start, (RequestOut request), (request), all_started(1, request))
-CALL(Startall, startall, (Int n, RequestOut requests), (n, requests), all_started(V(n), requests))
+CALL(Start, start, (RequestOut request), (request), plb_request_started(MADE(Request, request)))
+CALL(
+    Startall, startall, (Int n, RequestOut requests), (n, requests),
+    for (int i = 0; i < V(n); i++) { plb_request_started(MADE(Request, &requests[i])); })
 CALL(Cancel, cancel, (RequestOut request), (request),
      plb_request_cancelled(MADE(Request, request)))
 

@@ -77,13 +77,6 @@ typedef MPI_Message *MessageOut;
 
 /* --- the others --- */
 
-static void all_started(int n, const MPI_Request *request)
-{
-    for (int i = 0; i < n; i++) {
-        plb_request_started(request[i]);
-    }
-}
-
 /* Handles before a call that may change them, and room for statuses. */
 typedef struct many {
     uint64_t few[64], *was;

@@ -69,13 +69,6 @@ static const MPI_Status *in_c(const MPI_Fint *status, int n, MPI_Status *out)
 
 #include "mpi_counted.h"
 
-static void all_started(int n, const MPI_Fint *request)
-{
-    for (int i = 0; i < n; i++) {
-        plb_request_started(MPI_Request_f2c(request[i]));
-    }
-}
-
 /* Handles before a call on many requests, and room for statuses. */
 typedef struct many {
     uint64_t *was;

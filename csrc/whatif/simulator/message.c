@@ -29,38 +29,28 @@ out:
 
 /* --- pools --- */
 
-static int new_message(plb_whatif_t *self, int32_t *out, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    if (self->free_message >= 0) {
-        *out = self->free_message;
-        self->free_message = self->message[*out].next;
-        return ret;
+/* An unused entry of a pool, or a new one. */
+#define POOL(name)                                                                                \
+    static int new_##name(plb_whatif_t *self, int32_t *out, plb_err_t *err)                       \
+    {                                                                                             \
+        int ret = PLB_OK;                                                                         \
+        if (self->free_##name >= 0) {                                                             \
+            *out = self->free_##name;                                                             \
+            self->free_##name = self->name[*out].next;                                            \
+            return ret;                                                                           \
+        }                                                                                         \
+        PLB_GROW(self->name, self->room_##name##s, self->n_##name##s + 1);                        \
+        *out = self->n_##name##s++;                                                               \
+    out:                                                                                          \
+        return ret;                                                                               \
     }
-    PLB_GROW(self->message, self->room_messages, self->n_messages + 1);
-    *out = self->n_messages++;
-out:
-    return ret;
-}
+POOL(message)
+POOL(post)
 
 static void drop_message(plb_whatif_t *self, int32_t m)
 {
     self->message[m].next = self->free_message;
     self->free_message = m;
-}
-
-static int new_post(plb_whatif_t *self, int32_t *out, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    if (self->free_post >= 0) {
-        *out = self->free_post;
-        self->free_post = self->post[*out].next;
-        return ret;
-    }
-    PLB_GROW(self->post, self->room_posts, self->n_posts + 1);
-    *out = self->n_posts++;
-out:
-    return ret;
 }
 
 /* --- a match --- */
