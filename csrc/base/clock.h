@@ -42,13 +42,13 @@ static inline int64_t plb_clock_ns(plb_clock_t clock)
     return plb_clock_frame.on ? plb_clock_own_ns(clock) : plb_clock_real_ns(clock);
 }
 
-/** From here on this thread's time is its own, `own` nanoseconds now. */
+/** Begin a frame: from now on this thread has its own time, `own` nanoseconds at first. */
 void plb_clock_enter(plb_clock_t source, int64_t own, double pace);
 
-/** The frame is over; the answer is its time. */
+/** End the frame and return its time. */
 int64_t plb_clock_leave(void);
 
-/** So much time passes now, by either clock; in a frame only. */
+/** Let `ns` nanoseconds pass, by either clock.  Only in a frame. */
 void plb_clock_declare(int64_t ns);
 
 #endif

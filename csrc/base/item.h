@@ -1,4 +1,4 @@
-/* A number that belongs to something: what heaps and sorts order. */
+/* A number and the index of what it belongs to: the entries of heaps and sorts. */
 #ifndef PLB_BASE_ITEM_H
 #define PLB_BASE_ITEM_H
 

@@ -23,7 +23,8 @@ typedef struct plb_wait {
 
 void plb_wait_begin(plb_wait_t *self, plb_tick_fn tick, void *arg);
 
-/** Between two tests that said no.  What the tick returned where that is not zero. */
+/** Call between two tests that were not successful.  Returns the code of the tick if that is not
+ *  zero. */
 int plb_wait_pause(plb_wait_t *self);
 
 #endif

@@ -43,7 +43,7 @@ int plb_comm_init(plb_comm_t *self, MPI_Comm user, plb_err_t *err);
 /** Collective where the duplicate exists. */
 void plb_comm_free(plb_comm_t *self);
 
-/** n bytes from `root` to all; n is the same everywhere, at most INT_MAX.  Collective, waits
+/** Broadcast n bytes from `root`; n is the same everywhere, at most INT_MAX.  Collective, waits
  *  politely. */
 int plb_comm_bcast(plb_comm_t *self, void *data, int64_t n, int root, plb_err_t *err);
 

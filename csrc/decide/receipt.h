@@ -1,4 +1,4 @@
-/* The receipt of a decision: what it rested on, what it cost, what it was worth.
+/* The receipt of a decision: its inputs, what it cost, what it gained.
  *
  * Python's `Receipt` has the same fields by the same names; its docstring says what each one is.
  */

@@ -6,32 +6,10 @@
 #include "base/check.h"
 #include "base/mem.h"
 
-extern const plb_trigger_kind_t plb_trigger_periodic, plb_trigger_threshold, plb_trigger_menon,
-    plb_trigger_procassini, plb_trigger_marquez, plb_trigger_zhai, plb_trigger_boulmier,
-    plb_trigger_metabalancer, plb_trigger_auto;
-
-const plb_trigger_kind_t *const plb_triggers[] = {
-    &plb_trigger_periodic, &plb_trigger_threshold,
-    &plb_trigger_menon,    &plb_trigger_procassini,
-    &plb_trigger_marquez,  &plb_trigger_zhai,
-    &plb_trigger_boulmier, &plb_trigger_metabalancer,
-    &plb_trigger_auto,     NULL,
-};
-
 /* The loss after which an LB step of unknown cost is tried, in balanced iterations: one takes 0.1
  * to 100 of them, 3 in the geometric mean.  In a short run it is a share of the run: an LB step
  * must not cost much of it. */
 static const double TRIAL = 6.0, SHARE = 0.03;
-
-const plb_trigger_kind_t *plb_trigger_find(const char *name)
-{
-    for (const plb_trigger_kind_t *const *k = plb_triggers; *k != NULL; k++) {
-        if (strcmp((*k)->name, name) == 0) {
-            return *k;
-        }
-    }
-    return NULL;
-}
 
 const char *plb_reason_words(plb_reason_t reason)
 {

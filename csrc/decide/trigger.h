@@ -112,6 +112,22 @@ struct plb_trigger {
     plb_verdict_t verdict; /* the last one */
 };
 
+/* X(name of plb_trigger_*), in the order in which they are listed. */
+#define PLB_TRIGGERS(X)                                                                           \
+    X(periodic)                                                                                   \
+    X(threshold)                                                                                  \
+    X(menon)                                                                                      \
+    X(procassini)                                                                                 \
+    X(marquez)                                                                                    \
+    X(zhai)                                                                                       \
+    X(boulmier)                                                                                   \
+    X(metabalancer)                                                                               \
+    X(auto)
+
+#define X(name) extern const plb_trigger_kind_t plb_trigger_##name;
+PLB_TRIGGERS(X)
+#undef X
+
 /** The table, ended by NULL. */
 extern const plb_trigger_kind_t *const plb_triggers[];
 

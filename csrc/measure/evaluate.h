@@ -1,4 +1,4 @@
-/* What a placement is worth beside the ranks' times: messages, memory, migrations, in one pass.
+/* Figures of a placement beside the ranks' times: messages, memory, migrations, in one pass.
  *
  * An edge is a delivery to the object's rank.  A multicast is one delivery to each rank that has
  * receivers: there it is handed on.

@@ -1,4 +1,4 @@
-/* Partitions of hypergraphs by many levels: coarser and coarser ones are made, the coarsest is
+/* Multilevel partitioning of hypergraphs: they are coarsened step by step, the coarsest one is
  * partitioned, and each finer one refined (Karypis and Kumar 1999). */
 #ifndef PLB_PARTITION_MULTILEVEL_H
 #define PLB_PARTITION_MULTILEVEL_H
@@ -10,7 +10,7 @@
 int plb_partition_limits(const plb_question_t *in, const plb_hypergraph_t *hg, int64_t *limit,
                          plb_err_t *err);
 
-/** A partition from nothing: recursive bisection, each of many levels. */
+/** Partition from scratch: recursive bisection, each one multilevel. */
 int plb_hypergraph_partition(const plb_hypergraph_t *self, const plb_limits_t *limits,
                              plb_rng_t *rng, int32_t *part, int64_t *after, plb_err_t *err);
 

@@ -1,4 +1,4 @@
-/* What a partition is worth, counted by each rank for its own rows: edges and nets between parts.
+/* Figures of a partition, counted by each rank for its own rows: edges and nets between parts.
  *
  * Objects are numbered through the ranks, own ones from `first` on.
  */

@@ -72,10 +72,10 @@ const plb_partitioner_t *plb_partitioner_find(const char *name);
  *  Names array, index and value. */
 int plb_partition_check(const plb_question_t *in, plb_err_t *err);
 
-/** Ask a library, with what it does badly taken out of its way: parts of no share, fewer vertices
- *  than parts, nothing that has weight, nothing connected.  Then see that the answer is one: every
- *  part in range, fixed vertices where they must be, no part empty that need not be. PLB_ERR_VALUE
- *  where the library does not take what is asked, PLB_ERR_LIBRARY where it fails. */
+/** Ask a library.  What libraries do badly is done here: parts of no share, fewer vertices than
+ *  parts, nothing that has weight, nothing connected.  Then check the answer: every part in
+ *  range, fixed vertices where they must be, no part empty that need not be.  PLB_ERR_VALUE where
+ *  the library does not take what is asked, PLB_ERR_LIBRARY where it fails. */
 int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
                       plb_err_t *err);
 

@@ -176,7 +176,6 @@ def c_room(name):
     return name.split("/")[0]
 
 
-@to_do
 def test_c_has_no_circle():
     assert (found := circles(c_arrows())) == [], " -> ".join(found)
 

@@ -1,4 +1,4 @@
-/* How fine the loads of objects are: what any placement leaves is made of that. */
+/* The granularity of the loads, which bounds how well any placement can balance. */
 #ifndef PLB_PLACE_KIT_GRAIN_H
 #define PLB_PLACE_KIT_GRAIN_H
 

@@ -1,11 +1,11 @@
-/* Fewer migrations for a placement that was made without a look at where the objects are. */
+/* Fewer migrations for a placement that was made without regard to where the objects are. */
 #ifndef PLB_PLACE_KIT_HOME_H
 #define PLB_PLACE_KIT_HOME_H
 
 #include "place/kit/problem.h"
 
-/** Objects that can be where they were without any rank ending after `max` seconds go back, the
- *  lightest first, changing rank[n_objects]; memory limits are kept. */
+/** Move objects back to where they were, the lightest first, as long as no rank then ends after
+ *  `max` seconds.  Changes rank[n_objects]; keeps the memory limits. */
 int plb_home_return(const plb_problem_t *problem, double max, int32_t *rank, plb_err_t *err);
 
 /** Give the parts of rank[n_objects] other ranks, so that more objects stay (relabel.h).  Only

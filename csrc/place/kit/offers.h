@@ -1,5 +1,5 @@
-/* What some ranks may give away: for each its objects in order of load (ties: of objects), made
- * when it is first asked, from which objects can be taken out.
+/* The objects that some ranks may give away: for each rank a list in order of load (ties: by
+ * object), sorted on first use, from which objects can be removed.
  *
  * An entry is an index into item[]; those of rank r lie in start[r] ... end[r] - 1.
  */

@@ -1,5 +1,5 @@
-/* What ranks have and may have while a refinement moves objects: loads against what is allowed,
- * and memory.
+/* The ranks while a refinement moves objects: their loads, the loads that they may have, and
+ * their memory.
  *
  *   allowed[r] = (limit - background[r]) * speed[r]
  * so that a rank is at `limit` seconds when its load is what it is allowed.
