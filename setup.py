@@ -111,7 +111,7 @@ def recorder_extension(mpicc, words):
     compile_args, link_args = split_words(words)
     out = extension(
         "pylb._record",
-        sources("whatif/recorder"),
+        [*sources("whatif/recorder"), *(f"csrc/base/{f}.c" for f in ("err", "hash", "mem"))],
         include=["csrc/whatif/recorder"],
         compile_args=compile_args,
         link_args=[*link_args, "-pthread"],

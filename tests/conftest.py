@@ -18,16 +18,32 @@ if os.geteuid() == 0:
     os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
 
 
-# Tests of a file share its fixtures; labs share the machine's control groups and networks.
-TOGETHER = {"test_lab.py": "lab", "test_lab_hosts.py": "lab"}
-SLOW = {"mpiexec"}  # fixtures whose tests start MPI programs
+LABS = {"test_lab.py", "test_lab_hosts.py"}  # share the machine's control groups and networks
+SLOW = {
+    *LABS,
+    "test_browser.py",
+    "test_c.py",
+    "test_consensus.py",
+    "test_examples.py",
+    "test_graph_strategies.py",
+    "test_live.py",
+    "test_notebooks.py",
+    "test_rounds.py",
+    "test_same_bits.py",
+    "test_same_everywhere.py",
+}
 
 
 def pytest_collection_modifyitems(items):
-    """What `make test` does not divide over processes, and what `make check` leaves out."""
+    """What `make test` does not divide over its processes, and what `make check` leaves out.
+
+    Programs under mpiexec come one after the other: waiting ranks use up a core each.
+    """
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(TOGETHER.get(item.path.name, item.path.name)))
-        if SLOW & set(getattr(item, "fixturenames", ())):
+        mpi = "mpiexec" in getattr(item, "fixturenames", ())
+        file = item.path.name
+        item.add_marker(pytest.mark.xdist_group("mpi" if mpi else "lab" if file in LABS else file))
+        if mpi or file in SLOW:
             item.add_marker(pytest.mark.slow)
 
 

@@ -22,8 +22,7 @@ int plb_csr_init(plb_csr_t *self, int64_t n, const int32_t *src, const int32_t *
         return ret;
     }
     PLB_NEW0(self->start, n + 2);
-    PLB_NEW(self->to, m);
-    PLB_NEW(self->edge, m);
+    PLB_NEW_EACH(m, self->to, self->edge);
     for (int64_t e = 0; e < m; e++) {
         self->start[src[e] + 2]++;
     }

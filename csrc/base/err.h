@@ -49,6 +49,18 @@ int plb_fail(plb_err_t *err, int code, const char *file, int line, const char *f
         }                                                                                         \
     } while (0)
 
+/* Likewise where there is nothing to free: return the code. */
+#define PLB_PASS(call)                                                                            \
+    do {                                                                                          \
+        const int code_ = (call);                                                                 \
+        if (code_ != PLB_OK) {                                                                    \
+            return code_;                                                                         \
+        }                                                                                         \
+    } while (0)
+
+/* Call a function only if nothing has failed yet.  Needs `ret`. */
+#define PLB_THEN(call) (ret = ret == PLB_OK ? (call) : ret)
+
 /** Called every few thousand steps of a long local loop; nonzero ends the loop with that code. */
 typedef int (*plb_tick_fn)(void *arg);
 

@@ -1,4 +1,5 @@
-/* Exact sums of seconds: fixed point, so that the order of additions does not matter.
+/* Exact sums of seconds: fixed point, so that the result does not depend on the order of the
+ * additions.
  *
  * A sum is a two's complement number of 320 bits whose lowest bit is 2^-192.  Values from 0 to
  * 1e30 are added exactly down to that bit (what lies below, under 2e-58, is cut off value by

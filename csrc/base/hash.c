@@ -64,10 +64,7 @@ int plb_keys_add(plb_keys_t *self, int64_t key, int32_t *number, plb_err_t *err)
         return PLB_OK;
     }
     if (2 * (self->n + 1) > self->n_buckets || self->n == self->room) {
-        const int ret = reserve(self, self->n + 1, err);
-        if (ret != PLB_OK) {
-            return ret;
-        }
+        PLB_PASS(reserve(self, self->n + 1, err));
     }
     *number = (int32_t)self->n++;
     self->key[*number] = key;

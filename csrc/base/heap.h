@@ -1,5 +1,5 @@
-/* A d-ary heap of items: the first in their order on top, so that the order of pops depends on
- * nothing but what is in it.  A max-heap is one of negated keys.
+/* A d-ary heap of items: the smallest is on top, and the order of pops depends only on the items.
+ * For a max-heap, negate the keys.
  *
  * Four children a node: half the depth of a binary heap, and one node's children are 64 bytes.
  * The items belong to the caller, who has made room for all that are pushed.

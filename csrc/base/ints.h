@@ -15,18 +15,35 @@ static inline int64_t plb_int_at(plb_ints_t x, int64_t i)
     return x.wide ? ((const int64_t *)x.data)[i] : ((const int32_t *)x.data)[i];
 }
 
+/* Bisection: `low` becomes the first index from `low` on for which `holds` is true, or `high`.  It
+ * must stay true from there on.  `middle` is the index in `holds`. */
+#define PLB_BISECT(low, high, middle, holds)                                                      \
+    for (int64_t end_ = (high); (low) < end_;) {                                                  \
+        const int64_t middle = (low) + (end_ - (low)) / 2;                                        \
+        if (holds) {                                                                              \
+            end_ = middle;                                                                        \
+        } else {                                                                                  \
+            (low) = middle + 1;                                                                   \
+        }                                                                                         \
+    }
+
+/** at[i]: the sum of count[0] ... count[i - 1], which must be below 2^31, as the collectives of
+ * MPI take it.  Returns the sum of all. */
+static inline int64_t plb_displacements(const int *count, int n, int *at)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < n; i++) {
+        at[i] = (int)sum;
+        sum += count[i];
+    }
+    return sum;
+}
+
 /** The first of x[n], which ascends, that is not below `value`; n: none. */
 static inline int64_t plb_lower_bound(const int64_t *x, int64_t n, int64_t value)
 {
-    int64_t low = 0, high = n;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (x[middle] < value) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    int64_t low = 0;
+    PLB_BISECT(low, n, i, x[i] >= value)
     return low;
 }
 

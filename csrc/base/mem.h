@@ -36,7 +36,7 @@ void plb_mem_fail_at(int64_t n);
 #define PLB_NEW(var, n) PLB_NEW_BY(plb_malloc, var, n)
 #define PLB_NEW0(var, n) PLB_NEW_BY(plb_calloc, var, n)
 
-/* Give `var` room for n entries and keep those that it has.  Likewise. */
+/* Give `var` room for n entries and keep those that it has.  Needs the same names as PLB_NEW. */
 #define PLB_RENEW(var, n)                                                                         \
     do {                                                                                          \
         void *grown_ = plb_realloc((var), (size_t)(n), sizeof *(var));                            \
@@ -48,8 +48,26 @@ void plb_mem_fail_at(int64_t n);
         (var) = grown_;                                                                           \
     } while (0)
 
-/* Make room for n entries in `var`, which has room for `room` of them: at least doubled, so that
- * growing one by one is cheap.  Likewise. */
+/* Allocate n entries for each of two to eight variables.  Needs the same names as PLB_NEW. */
+#define PLB_NEW_EACH(n, ...) PLB_EACH_OF(PLB_NEW, n, __VA_ARGS__)
+#define PLB_NEW0_EACH(n, ...) PLB_EACH_OF(PLB_NEW0, n, __VA_ARGS__)
+/* clang-format off */
+#define PLB_EACH_OF(one, n, ...)                                                                  \
+    PLB_EACH_NTH(__VA_ARGS__, PLB_EACH_8, PLB_EACH_7, PLB_EACH_6, PLB_EACH_5, PLB_EACH_4,         \
+                 PLB_EACH_3, PLB_EACH_2, PLB_EACH_1)(one, n, __VA_ARGS__)
+#define PLB_EACH_NTH(a, b, c, d, e, f, g, h, nth, ...) nth
+#define PLB_EACH_1(one, n, a) one(a, n)
+#define PLB_EACH_2(one, n, a, ...) one(a, n); PLB_EACH_1(one, n, __VA_ARGS__)
+#define PLB_EACH_3(one, n, a, ...) one(a, n); PLB_EACH_2(one, n, __VA_ARGS__)
+#define PLB_EACH_4(one, n, a, ...) one(a, n); PLB_EACH_3(one, n, __VA_ARGS__)
+#define PLB_EACH_5(one, n, a, ...) one(a, n); PLB_EACH_4(one, n, __VA_ARGS__)
+#define PLB_EACH_6(one, n, a, ...) one(a, n); PLB_EACH_5(one, n, __VA_ARGS__)
+#define PLB_EACH_7(one, n, a, ...) one(a, n); PLB_EACH_6(one, n, __VA_ARGS__)
+#define PLB_EACH_8(one, n, a, ...) one(a, n); PLB_EACH_7(one, n, __VA_ARGS__)
+/* clang-format on */
+
+/* Make room for n entries in `var`, which has room for `room` of them: it at least doubles, so
+ * that growing one by one is cheap.  Needs the same names as PLB_NEW. */
 #define PLB_GROW(var, room, n)                                                                    \
     do {                                                                                          \
         if ((n) > (room)) {                                                                       \

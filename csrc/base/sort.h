@@ -11,7 +11,7 @@
 
 typedef enum plb_direction { PLB_ASCENDING, PLB_DESCENDING } plb_direction_t;
 
-/* Loads in order, on demand: whoever takes them from the front finds them in the cache. */
+/* Loads in order, sorted on demand: taken from the front, they are still in the cache. */
 typedef struct plb_loads {
     plb_item_t *item; /* [n] (x, index), or (-x, index) for the descending order; equal values by
                        * index, lowest first */
@@ -23,7 +23,7 @@ typedef struct plb_loads {
 int plb_loads_init(plb_loads_t *self, const double *x, int64_t n, plb_direction_t direction,
                    plb_err_t *err);
 
-/** The same, and order all of them. */
+/** Like plb_loads_init, and order all of them. */
 int plb_loads_sorted(plb_loads_t *self, const double *x, int64_t n, plb_direction_t direction,
                      plb_err_t *err);
 

@@ -30,7 +30,7 @@ static int64_t entries(PyObject *object)
     return object == Py_None ? 0 : (int64_t)PyObject_Size(object);
 }
 
-static int fill(plb_py_held_t *held, const arguments_t *a, plb_partition_t *q)
+static int fill(plb_py_held_t *held, const arguments_t *a, plb_question_t *q)
 {
     const int64_t n = q->n_vertices, k = q->n_parts, m = entries(a->to), pins = entries(a->pin);
     const int64_t nets = a->net_start == Py_None ? 0 : entries(a->net_start) - 1;
@@ -66,7 +66,7 @@ static int fill(plb_py_held_t *held, const arguments_t *a, plb_partition_t *q)
 }
 
 /* The library's answer (NULL: part[] as it comes), then V-cycles over it. */
-static int answer(const plb_partitioner_t *library, const plb_partition_t *q, int32_t cycles,
+static int answer(const plb_partitioner_t *library, const plb_question_t *q, int32_t cycles,
                   PyThreadState **state, int32_t *part, plb_err_t *err)
 {
     int ret =
@@ -92,7 +92,7 @@ PyDoc_STRVAR(
     "          imbalance=1.03, seed=0, cycles=-1, options=[])\n--\n\n"
     "The part of each vertex, from a library that has been installed, or (None) from `part`; "
     "with\n"
-    "`cycles` refined by that many V-cycles.  csrc/partition/partition.h has the arguments.\n"
+    "`cycles` refined by that many V-cycles.  csrc/partition/question.h has the arguments.\n"
     "Arrays of int32 (share and coords: float64) are not copied; options is [name, value, ...].\n"
     "The GIL is released.");
 static PyObject *partition(PyObject *module, PyObject *args, PyObject *kwargs)
@@ -105,7 +105,7 @@ static PyObject *partition(PyObject *module, PyObject *args, PyObject *kwargs)
                             "cycles",    "options",  NULL};
     const char *name;
     int cycles = -1;
-    plb_partition_t q = {.n_weights = 1, .imbalance = 1.03};
+    plb_question_t q = {.n_weights = 1, .imbalance = 1.03};
     PyObject *no = Py_None, *result = NULL;
     arguments_t a = {no, no, no, no, no, no, no, no, no, no, no, no, no, NULL};
     if (!PyArg_ParseTupleAndKeywords(
@@ -180,15 +180,15 @@ static PyObject *connectivity(PyObject *module, PyObject *args)
         }
         data[i] = PyArray_DATA(array);
     }
-    const plb_partition_t check = {.n_vertices = (int32_t)PyArray_SIZE(held.array[3]),
-                                   .n_parts = parts,
-                                   .n_weights = 1,
-                                   .n_nets = (int32_t)PyArray_SIZE(held.array[0]) - 1,
-                                   .net_start = data[0],
-                                   .pin = data[1],
-                                   .net_weight = data[2],
-                                   .fixed = data[3],
-                                   .imbalance = 2.0};
+    const plb_question_t check = {.n_vertices = (int32_t)PyArray_SIZE(held.array[3]),
+                                  .n_parts = parts,
+                                  .n_weights = 1,
+                                  .n_nets = (int32_t)PyArray_SIZE(held.array[0]) - 1,
+                                  .net_start = data[0],
+                                  .pin = data[1],
+                                  .net_weight = data[2],
+                                  .fixed = data[3],
+                                  .imbalance = 2.0};
     if (check.n_nets < 0 || data[0][check.n_nets] != PyArray_SIZE(held.array[1]) ||
         check.n_nets != PyArray_SIZE(held.array[2])) {
         PyErr_SetString(PyExc_ValueError, "net_start, pin and net_weight do not fit together");

@@ -86,9 +86,7 @@ int plb_reducer_reserve(plb_reducer_t *self, int depth, plb_err_t *err)
     }
     if (depth > self->face.depth) {
         plb_reducer_free(self);
-        PLB_NEW(self->mine, depth);
-        PLB_NEW(self->all, depth);
-        PLB_NEW(self->request, depth);
+        PLB_NEW_EACH(depth, self->mine, self->all, self->request);
         self->face.depth = depth;
     }
 out:

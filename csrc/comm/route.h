@@ -29,8 +29,8 @@ void plb_gather(const char *from, const int32_t *index, int64_t n, int64_t bytes
 /** to[index[i]] = from[i]. */
 void plb_scatter(const char *from, const int32_t *index, int64_t n, int64_t bytes, char *to);
 
-/** The same for items of unlike sizes: item i of the one that is indexed has the elements
- *  offset[i] ... offset[i+1]-1 of `bytes` each. */
+/** Likewise for items of different sizes: item i of the indexed array has the elements offset[i]
+ *  ... offset[i+1]-1 of `bytes` each. */
 void plb_gather_sized(const char *from, const int64_t *offset, const int32_t *index, int64_t n,
                       int64_t bytes, char *to);
 void plb_scatter_sized(const char *from, const int64_t *offset, const int32_t *index, int64_t n,

@@ -122,8 +122,8 @@ static void insert(plb_table_t *self, int64_t i, int64_t id)
     self->n++;
 }
 
-/* Whoever follows, up to the next free slot, moves back where it may (Knuth, volume 3, algorithm
- * 6.4R). */
+/* Entries that follow, up to the next free slot, move back where they may (Knuth, volume 3,
+ * algorithm 6.4R). */
 static void take_out(plb_table_t *self, int64_t i)
 {
     const int64_t mask = self->n_slots - 1;

@@ -11,7 +11,7 @@
 enum {
     PIECE = 1 << 30,   /* counts of MPI are int */
     PATIENCE = 200000, /* nanoseconds without sleep, but giving the core away each time, */
-    PATIENCE_BYTE = 2, /* and for each byte: who sleeps within a message slows it down */
+    PATIENCE_BYTE = 2, /* and for each byte: a rank that sleeps during a message slows it down */
 };
 
 /* ---- one message ---------------------------------------------------------------------------- */
@@ -119,9 +119,7 @@ int plb_transfer_init(plb_transfer_t *self, plb_comm_t *comm, int32_t n_partners
 {
     int ret = PLB_OK;
     *self = (plb_transfer_t){.comm = comm};
-    PLB_NEW(self->request, n_partners);
-    PLB_NEW(self->peer, n_partners);
-    PLB_NEW(self->bytes, n_partners);
+    PLB_NEW_EACH(n_partners, self->request, self->peer, self->bytes);
 out:
     if (ret != PLB_OK) {
         plb_transfer_free(self);
@@ -142,9 +140,7 @@ int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_si
     self->n = 0;
     int ret = post_side(self, in, true, row_bytes, err);
     self->n_receives = self->n;
-    if (ret == PLB_OK) {
-        ret = post_side(self, out, false, row_bytes, err);
-    }
+    PLB_THEN(post_side(self, out, false, row_bytes, err));
     return ret == PLB_OK ? copy_own(self, out, in, row_bytes, err) : ret;
 }
 
@@ -209,7 +205,7 @@ int plb_transfer_wait(plb_transfer_t *self, plb_tick_fn tick, void *tick_arg, pl
             return stopped;
         }
         const int found = look(self, i, &status, code, ret == PLB_OK ? err : NULL);
-        ret = ret == PLB_OK ? found : ret;
+        PLB_THEN(found);
     }
     self->n = 0;
     return ret;
@@ -271,9 +267,7 @@ int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t 
             ret = drain(comm, in->rank[i], tick, tick_arg, err);
         }
     }
-    if (ret == PLB_OK) {
-        ret = plb_transfer_wait(&notes, tick, tick_arg, err);
-    }
+    PLB_THEN(plb_transfer_wait(&notes, tick, tick_arg, err));
     plb_transfer_free(&notes);
     return ret;
 }

@@ -1,5 +1,5 @@
-/* The unstructured exchange whose pattern is known: each rank knows from whom it gets how many
- * items, and talks to nobody else.
+/* The unstructured exchange whose pattern is known: each rank knows how many items it gets from
+ * which ranks, and communicates with no others.
  *
  * There is no agreement of all ranks before it, which would cost more than a sparse exchange
  * itself.  Instead a tag says what is sent (plan, direction, kind of items), and each receive

@@ -134,7 +134,7 @@ static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
         case PLB_ACT_DONE:
             self->done = true;
             break;
-        case PLB_ACT_RESUME: /* who stands asks again anyway */
+        case PLB_ACT_RESUME: /* an object that stands asks again anyway */
             break;
         }
     }
@@ -144,7 +144,7 @@ static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
 /* ---- what has come -------------------------------------------------------------------------- */
 
 /* A final iteration that comes before the first free one is kept where the wish is no later: to
- * raise the wish would put the balancing off, iteration by iteration, for ever. */
+ * raise the wish would put balancing off, iteration by iteration, for ever. */
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *v, int64_t seen, int64_t final)
 {
     const int64_t first = self->first - 1, free = seen + (self->lag > 0 ? self->lag : 1);
@@ -230,9 +230,7 @@ static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err
     const int64_t iteration = self->rank.seen + 1;
     int64_t wish = PLB_WISH_NONE;
     plb_ruling_t ruling;
-    if ((ret = check(self, all, iteration, err)) != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(check(self, all, iteration, err));
     self->whole = self->whole && all->n_ranks == self->net->size;
     if (all->n_ranks > 0 && (ret = record(self, all, iteration, err)) != PLB_OK) {
         return ret;
@@ -246,11 +244,8 @@ static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err
     if (all->failed_rank < self->failed_rank) {
         self->failed_rank = all->failed_rank;
     }
-    if ((ret =
-             plb_consensus_root_stats(&self->root, iteration, all->n_ended, wish, &ruling, err)) ||
-        (ret = plb_consensus_stats(&self->rank, iteration, &ruling, &self->acts, err))) {
-        return ret;
-    }
+    PLB_PASS(plb_consensus_root_stats(&self->root, iteration, all->n_ended, wish, &ruling, err));
+    PLB_PASS(plb_consensus_stats(&self->rank, iteration, &ruling, &self->acts, err));
     ret = carry_out(self, now, err);
     return ret == PLB_OK ? asked : ret;
 }
@@ -265,10 +260,8 @@ static int take_maximum(plb_atsync_t *self, int64_t now, plb_err_t *err)
         return ret;
     }
     self->maximum = false;
-    if ((ret = plb_consensus_root_maximum(&self->root, self->root.round, reach, &ruling, err)) ||
-        (ret = plb_consensus_maximum(&self->rank, &ruling, &self->acts, err))) {
-        return ret;
-    }
+    PLB_PASS(plb_consensus_root_maximum(&self->root, self->root.round, reach, &ruling, err));
+    PLB_PASS(plb_consensus_maximum(&self->rank, &ruling, &self->acts, err));
     return carry_out(self, now, err);
 }
 
@@ -318,10 +311,7 @@ int plb_atsync_leave(plb_atsync_t *self, int64_t slot, int64_t now, plb_err_t *e
 int plb_atsync_reached(plb_atsync_t *self, int64_t slot, const double *load, int64_t n,
                        int64_t now, plb_err_t *err)
 {
-    const int ret = plb_consensus_reached(&self->rank, slot, &self->acts, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_consensus_reached(&self->rank, slot, &self->acts, err));
     plb_exact_t *const sum = &part_of(self, at(self, slot))->load;
     for (int64_t i = 0; i < n; i++) {
         plb_exact_add(sum, load[i]);
@@ -342,10 +332,7 @@ int plb_atsync_ask(plb_atsync_t *self, int64_t slot, plb_atsync_answer_t *answer
     } else {
         /* without a lag the window bounds what is under way */
         if (at(self, slot) - self->window <= self->rank.seen) {
-            const int ret = plb_consensus_ask(&self->rank, slot, &says, err);
-            if (ret != PLB_OK) {
-                return ret;
-            }
+            PLB_PASS(plb_consensus_ask(&self->rank, slot, &says, err));
         }
         *answer = says == PLB_ANSWER_GO    ? PLB_ATSYNC_GO
                   : says == PLB_ANSWER_END ? PLB_ATSYNC_END
@@ -356,10 +343,7 @@ int plb_atsync_ask(plb_atsync_t *self, int64_t slot, plb_atsync_answer_t *answer
 
 int plb_atsync_balanced(plb_atsync_t *self, int64_t now, plb_err_t *err)
 {
-    const int ret = plb_consensus_balanced(&self->rank, &self->acts, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_consensus_balanced(&self->rank, &self->acts, err));
     self->balance = self->wish.decided = false;
     self->mark = now;
     self->busy = self->waited = 0.0;

@@ -1,7 +1,7 @@
 /* One rank at AtSync: the statistics of each iteration (Menon 3.4), reduced while the program goes
  * on, the trigger that sees them, and the consensus on the iteration that balances (3.6).
  *
- * This is what drives the machines of consensus.h.  Objects report the end of each iteration with
+ * It drives the state machines of consensus.h.  Objects report the end of each iteration with
  * their load and ask whether they may go on; the rank contributes the statistics of iteration i
  * when its last object has finished it, several iterations may be under way.  Every rank sees the
  * same results in the same order, and so its trigger and its root decide alike.
@@ -11,9 +11,8 @@
  *     reduce it or drop it (dynamic refinement, 3.6.2);
  *   - a verdict that balances is a decision: the first iteration that is free, and it stands.
  *
- * No clock is read here: `now` is the caller's, in nanoseconds, and may step back.  No memory is
- * taken but by objects that join and, doubling, by the rows.  Iterations count from 1.
- */
+ * No clock is read here: `now` is the caller's, in nanoseconds, and may step back.  Only objects
+ *that join and the rows take memory.  Iterations count from 1. / */
 #ifndef PLB_DECIDE_ATSYNC_H
 #define PLB_DECIDE_ATSYNC_H
 
@@ -128,7 +127,7 @@ int plb_atsync_ask(plb_atsync_t *self, int64_t slot, plb_atsync_answer_t *answer
 /** Whether the object runs an iteration. */
 bool plb_atsync_runs(const plb_atsync_t *self, int64_t slot);
 
-/** The balancing is over, all objects have left or joined. */
+/** The LB step is over, all objects have left or joined. */
 int plb_atsync_balanced(plb_atsync_t *self, int64_t now, plb_err_t *err);
 
 /** This rank leaves the loop; it serves on until plb_atsync_over.  `failed`: and the others shall

@@ -106,7 +106,7 @@ int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_
                         (long long)round, (long long)self->round,
                         self->tentative == PLB_NEVER ? "closed" : "open");
     }
-    /* Rule 1.  An older final period is at least that: T is less, nobody has passed it. */
+    /* Rule 1.  An older final period is at least that: T is less, no object has passed it. */
     self->final = max_of(self->tentative, begun(reach));
     self->tentative = PLB_NEVER;
     *out = (plb_ruling_t){PLB_RULING_FINAL, round, self->final};
@@ -227,10 +227,7 @@ int plb_consensus_add(plb_consensus_t *self, int64_t iteration, int64_t *slot, p
                         (long long)furthest(self));
     }
     if (self->free == self->capacity) {
-        const int ret = grow(self, err);
-        if (ret != PLB_OK) {
-            return ret;
-        }
+        PLB_PASS(grow(self, err));
     }
     *slot = self->free;
     self->free = -1 - self->reach[*slot];
@@ -244,10 +241,7 @@ int plb_consensus_add(plb_consensus_t *self, int64_t iteration, int64_t *slot, p
 int plb_consensus_remove(plb_consensus_t *self, int64_t slot, plb_actions_t *out, plb_err_t *err)
 {
     out->n = 0;
-    const int ret = check_slot(self, slot, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(check_slot(self, slot, err));
     self->n_objects--;
     self->n_behind -= finished(self->reach[slot]) <= self->contributed;
     self->reach[slot] = -1 - self->free;
@@ -259,10 +253,7 @@ int plb_consensus_remove(plb_consensus_t *self, int64_t slot, plb_actions_t *out
 int plb_consensus_reached(plb_consensus_t *self, int64_t slot, plb_actions_t *out, plb_err_t *err)
 {
     out->n = 0;
-    const int ret = check_slot(self, slot, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(check_slot(self, slot, err));
     if (stands(self->reach[slot])) {
         return PLB_FAIL(err, PLB_ERR_STATE, "slot %lld stands at AtSync(%lld) already",
                         (long long)slot, (long long)finished(self->reach[slot]));
@@ -290,10 +281,7 @@ plb_answer_t plb_consensus_answer(const plb_consensus_t *self, int64_t slot)
 
 int plb_consensus_ask(plb_consensus_t *self, int64_t slot, plb_answer_t *answer, plb_err_t *err)
 {
-    const int ret = check_slot(self, slot, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(check_slot(self, slot, err));
     if (!stands(self->reach[slot])) {
         return PLB_FAIL(err, PLB_ERR_STATE, "slot %lld runs iteration %lld: it does not stand",
                         (long long)slot, (long long)begun(self->reach[slot]));
@@ -415,10 +403,7 @@ int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_ruli
     self->seen = iteration;
     bool more = self->lag > 0;
     /* The ruling first: what the statistics set free must keep to it. */
-    const int ret = hear(self, ruling, &more, out, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(hear(self, ruling, &more, out, err));
     settle(self, out);
     if (more && !self->done) {
         act(out, PLB_ACT_RESUME, self->limit);
@@ -431,10 +416,7 @@ int plb_consensus_maximum(plb_consensus_t *self, const plb_ruling_t *ruling, plb
 {
     out->n = 0;
     bool more = false;
-    const int ret = hear(self, ruling, &more, out, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(hear(self, ruling, &more, out, err));
     settle(self, out);
     if (more) {
         act(out, PLB_ACT_RESUME, self->limit);

@@ -21,10 +21,11 @@
  *   1. F = T if M <= T, else M.  An object that is exactly at T, running it or standing at its
  *      AtSync, has not passed it: it balances there.
  *   2. From its contribution on a rank lets no object past max(T, its own maximum): F is never
- *      below that, so that nobody can pass F before it is known.  An object there stands in the
+ *      below that, so that no object can pass F before it is known.  An object there stands in
+ *      the
  *      pause state.
  *   3. All objects stand at AtSync(F) until the statistics of F are known, then they balance:
- *      these statistics are the proof that everybody is there.
+ *      these statistics prove that all objects are there.
  *   4. Until then F may be extended, by the ruling alone: no object has passed the old F, those
  *      that stand there go on.  To reduce F is a round of its own with T < F; M <= F, so that
  *      max(T, M) is at most the old F.
@@ -33,7 +34,8 @@
  *      T >= i + D where i is the iteration whose statistics gave T.  Then M <= i + D <= T on
  *      every rank that sees the statistics of i, so that T is final at once, in both directions:
  *      no maximum, no second reduction.
- *   6. Once a rank has ended, nobody balances any more in this run (a final iteration at or past
+ *   6. Once a rank has ended, there are no more LB steps in this run (a final iteration at or
+ *     past
  *      the end of the run included).  The statistics say how many ranks have ended, so that all
  *      learn it at the same iteration.  A rank that has ended goes on serving, and contributes
  *      empty statistics, until those of some iteration say that all have.
@@ -156,7 +158,7 @@ int plb_consensus_reached(plb_consensus_t *self, int64_t slot, plb_actions_t *ou
 /** May the standing object go on?  After PLB_ANSWER_GO it runs its next iteration. */
 int plb_consensus_ask(plb_consensus_t *self, int64_t slot, plb_answer_t *answer, plb_err_t *err);
 
-/** The same question without consequence; PLB_ANSWER_GO also for an object that runs. */
+/** The same question without a change of state; PLB_ANSWER_GO also for an object that runs. */
 plb_answer_t plb_consensus_answer(const plb_consensus_t *self, int64_t slot);
 
 /** The last iteration of this rank turns out to be `iteration`, not before any that has begun. */
@@ -164,7 +166,7 @@ int plb_consensus_end(plb_consensus_t *self, int64_t iteration, plb_actions_t *o
                       plb_err_t *err);
 
 /** The rank fails: it has no objects any more, whatever they were at, and has ended.  It serves
- *  on.  Where its statistics of the final iteration had been contributed the balancing still
+ *  on.  Where its statistics of the final iteration had been contributed the LB step still
  *  takes place: it must be given no objects there. */
 void plb_consensus_fail(plb_consensus_t *self, plb_actions_t *out);
 
@@ -179,7 +181,7 @@ int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_ruli
 int plb_consensus_maximum(plb_consensus_t *self, const plb_ruling_t *ruling, plb_actions_t *out,
                           plb_err_t *err);
 
-/** The balancing that PLB_ACT_BALANCE asked for is over; objects have been removed and added. */
+/** The LB step that PLB_ACT_BALANCE asked for is over; objects have been removed and added. */
 int plb_consensus_balanced(plb_consensus_t *self, plb_actions_t *out, plb_err_t *err);
 
 #endif

@@ -81,8 +81,7 @@ static int copy_candidates(plb_decider_t *self, plb_err_t *err)
     int ret = PLB_OK;
     const plb_decider_options_t *opt = &self->opt;
     PLB_NEW0(self->candidates, opt->n);
-    PLB_NEW(self->looks, opt->n);
-    PLB_NEW(self->left, opt->n);
+    PLB_NEW_EACH(opt->n, self->looks, self->left);
     for (int32_t i = 0; i < opt->n; i++) {
         const plb_candidate_strategy_t *from = &opt->candidates[i];
         double *params = NULL;
@@ -157,12 +156,8 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
     }
     plb_promise_init(&self->promise);
     ret = copy_candidates(self, err);
-    if (ret == PLB_OK) {
-        ret = plb_ledger_init(&self->ledger, opt->n, opt->ledger, err);
-    }
-    if (ret == PLB_OK) {
-        ret = set_network(self, opt->network, opt->selection, err);
-    }
+    PLB_THEN(plb_ledger_init(&self->ledger, opt->n, opt->ledger, err));
+    PLB_THEN(set_network(self, opt->network, opt->selection, err));
     if (ret == PLB_OK && opt->learns) {
         ret = plb_learner_init(&self->learner, opt->n_ranks, err);
     }
@@ -240,8 +235,8 @@ static plb_receipt_t blank(void)
     return r;
 }
 
-/* What each strategy was expected to save: what the last LB step with it left, else what the
- * trigger saw remain, else perfect balance. */
+/* What each strategy was expected to save.  The imbalance that it leaves is that after its last
+ * LB step, else what the trigger saw remain, else none. */
 static void weigh_alternatives(const plb_decider_t *self, const plb_verdict_t *v,
                                plb_alternative_t *out)
 {
@@ -298,11 +293,8 @@ static int hold(plb_decider_t *self, plb_decision_kind_t kind, plb_err_t *err)
         }
     }
     plb_receipt_t r;
-    int ret;
-    if ((ret = make_room(self, err)) ||
-        (ret = fill_receipt(self, kind, &self->trigger->verdict, &r, err))) {
-        return ret;
-    }
+    PLB_PASS(make_room(self, err));
+    PLB_PASS(fill_receipt(self, kind, &self->trigger->verdict, &r, err));
     if (kind == PLB_DECISION_OFF) {
         r.paid = self->ledger.paid;
         r.saved = self->ledger.gained;
@@ -338,9 +330,7 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
                         "iteration is %lld: expected more than %lld, the last one observed",
                         (long long)it->iteration, (long long)t->seen);
     }
-    if ((ret = check_iteration(it, err)) != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(check_iteration(it, err));
     if ((ret = plb_ledger_observe(&self->ledger, it->time, it->max, it->mean, err)) != PLB_OK) {
         return ret;
     }
@@ -376,10 +366,7 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_look, plb_ask_t *
         return PLB_OK;
     }
     if (asked && self->opt.gives_up && !plb_ledger_allows(&self->ledger, self->seen.iteration)) {
-        const int ret = hold(self, PLB_DECISION_OFF, err);
-        if (ret != PLB_OK) {
-            return ret;
-        }
+        PLB_PASS(hold(self, PLB_DECISION_OFF, err));
         asked = false;
     }
     if (asked) {
@@ -459,10 +446,7 @@ static int select_strategy(plb_decider_t *self, plb_err_t *err)
             .messages = it->messages,
             .bytes = it->bytes,
         };
-        const int ret = plb_selector_observe(&self->selector, &w, err);
-        if (ret != PLB_OK) {
-            return ret;
-        }
+        PLB_PASS(plb_selector_observe(&self->selector, &w, err));
     }
     const plb_choice_t *c = &self->selector.choice;
     self->chosen = c->candidate;
@@ -508,9 +492,7 @@ int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const 
     if (!self->pending || self->told) {
         return PLB_FAIL(err, PLB_ERR_STATE, "a placement came without an LB step");
     }
-    if ((ret = check_placing(placing, err)) != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(check_placing(placing, err));
     for (int32_t r = 0; knows && r < self->opt.n_ranks; r++) {
         if (!(speed[r] > 0.0 && speed[r] <= 1e30)) {
             return PLB_FAIL(err, PLB_ERR_VALUE,
@@ -562,9 +544,8 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     if (!self->pending || !self->told) {
         return PLB_FAIL(err, PLB_ERR_STATE, "an LB step ended that had not begun, or not placed");
     }
-    if ((ret = check_done(done, err)) || (ret = make_room(self, err))) {
-        return ret;
-    }
+    PLB_PASS(check_done(done, err));
+    PLB_PASS(make_room(self, err));
     plb_decider_settle(self);
     plb_receipt_t *r = &self->next;
     const plb_placing_t *p = &r->placing;

@@ -1,13 +1,13 @@
-/* The decider: when to rebalance, with which strategy, and what became of it.
+/* The decider: when to rebalance, with which strategy, and what each LB step achieved.
  *
  * A state machine without input or output, the same for every setting: a run under MPI, with and
  * without a lag, virtual ranks, shadow mode, the replay of a recorded run, a code of one's own.
- * Fed with the same figures it decides alike, to the bit.  It holds
+ * The same figures give the same decisions, to the bit.  It holds
  *   - the trigger, which says when an LB step is due,
  *   - the ledger of what LB steps cost and saved, which switches them off where they do not pay,
  *   - the choice of the strategy (Menon 3.7), or the one that was given,
  *   - what the ranks' speeds are, learned from where objects have been, and the promise of the
- * last LB step, which says when to look whether better known speeds would save something.
+ * last LB step, which says when to check whether better speed estimates would save time.
  *
  * At the end of each iteration, on every rank:
  *
@@ -18,9 +18,8 @@
  *     PLB_ASK_BALANCE  plb_decider_choose on all ranks; plb_decider_place where the loads are; its
  *                      answer to all: plb_decider_placed; the objects move; plb_decider_balanced
  *
- * Calls out of order are PLB_ERR_STATE, figures that cannot be are PLB_ERR_VALUE, and nothing has
- * changed.  Where an answer cannot be had, because of an error elsewhere, plb_decider_abandon.
- */
+ * Calls out of order give PLB_ERR_STATE, impossible figures PLB_ERR_VALUE; both change nothing.
+ *Call plb_decider_abandon where an error elsewhere prevents an answer.  / */
 #ifndef PLB_DECIDE_DECIDER_H
 #define PLB_DECIDE_DECIDER_H
 
@@ -133,9 +132,9 @@ typedef struct plb_database {
     const double *work;      /* [n_objects] the user's own estimates, or NULL */
 } plb_database_t;
 
-/** Seconds an iteration that a placement by what is known now would save: by the ranks' speeds, if
- *  the ranks are unlike; by the loads alone, if a rank has changed its speed or the promise of the
- *  last LB step is far from true; otherwise 0.  On the rank that has the loads. */
+/** Seconds per iteration that a new placement would save: by the ranks' speeds, if these differ;
+ *  by the loads alone, if a rank has changed its speed or the promise of the last LB step is far
+ *  from true; otherwise 0.  On the rank that has the loads. */
 int plb_decider_look(plb_decider_t *self, const plb_database_t *db, const plb_opts_t *opts,
                      double *gain, plb_err_t *err);
 
@@ -146,8 +145,8 @@ int plb_decider_looked(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err
  *  that is not the last one. */
 int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, plb_err_t *err);
 
-/** Place the objects, where the loads are: rank[n_objects], speed[n_ranks] (zero: taken to be
- *  alike).  A refinement stands in for the chosen strategy where it leaves no more than
+/** Place the objects, where the loads are: rank[n_objects], speed[n_ranks] (zero: all ranks count
+ *  as equally fast).  A refinement stands in for the chosen strategy where it leaves no more than
  *  `tolerance` times as much and moves fewer objects. */
 int plb_decider_place(plb_decider_t *self, const plb_database_t *db, const plb_opts_t *opts,
                       int32_t *rank, double *speed, plb_placing_t *out, plb_err_t *err);

@@ -1,20 +1,21 @@
-/* Does balancing pay?  The books of a run: what balancings cost and what they have saved.
+/* Does rebalancing pay?  The ledger of a run: what its LB steps cost and what they saved.
  *
- * A state machine without input or output, like a trigger, and beside it: the trigger says when
- * balancing is due, the ledger whether balancings are worth having at all.
+ * A state machine without input or output, like a trigger.  The trigger says when an LB step is
+ * due, the ledger whether LB steps pay at all.
  *
  *   on        Each balancing is judged when the next one is due, by what it has saved in between.
  *             Where the last ones, faded, have saved less than they cost, balancing is switched
  *             off, after `tries` of them at the earliest.
- *   off       for `pause` iterations, and so many that one balancing in each pause takes `share`
+ *   off       for `pause` iterations, and so many that one LB step in each pause takes `share`
  * of the run's time.  Then, or as soon as three iterations in a row show `rise` times the
- *             imbalance of the balancings that did not pay, the next one that is due is a trial.
+ *             imbalance of the LB steps that did not pay, the next one that is due is a trial.
  *   trial     judged after another pause: it has paid, and balancing is on again; or not, and
- *             the pause doubles.  So balancing that never pays costs the logarithm of the run.
+ *             the pause doubles.  So the cost of LB steps that never pay grows only with the
+ *             logarithm of the run.
  *
  * The cost theta of each strategy is what was measured, and what the first iterations took beyond
  * the longest of those that follow (caches, paths of messages).  A strategy that reports no cost
- * is not free: the time of the whole balancing counts where it is more than that of the parts, and
+ * is not free: the time of the whole LB step counts where it is more than that of the parts, and
  * a balanced iteration where even that is unknown or nothing.
  */
 #ifndef PLB_DECIDE_LEDGER_H
@@ -45,7 +46,7 @@ enum {
 /** The table, PLB_N_LEDGER entries. */
 extern const plb_param_t plb_ledger_params[];
 
-/* What a balancing reports of its cost, in seconds; NAN or 0 where it reports nothing. */
+/* What an LB step reports of its cost, in seconds; NAN or 0 where it reports nothing. */
 typedef struct plb_costs {
     double statistics, strategy, migration;
     double whole; /* by the clock, from its first step to its last */
@@ -54,22 +55,22 @@ typedef struct plb_costs {
 
 /* What is remembered of a strategy. */
 typedef struct plb_account {
-    int64_t n;      /* balancings */
+    int64_t n;      /* LB steps */
     double cost;    /* seconds: halfway from the value before to each one measured */
     double warm_up; /* likewise; 0 until the first was measured */
 } plb_account_t;
 
 enum {
     PLB_WARM_UP = 3
-}; /* iterations after a balancing that may be slow, and as many to compare */
+}; /* iterations after an LB step that may be slow; as many more are compared with them */
 
 typedef struct plb_ledger {
     plb_account_t *accounts; /* owned; one for each strategy */
     int32_t n;
     double params[PLB_N_LEDGER];
-    double paid, gained; /* faded sums over the judged balancings */
+    double paid, gained; /* faded sums over the judged LB steps */
     int64_t judged;
-    /* the last balancing */
+    /* the last LB step */
     bool open;                     /* it is not judged yet */
     int64_t last;                  /* at whose end it took place */
     int32_t strategy;              /* its index, or -1: there was none */
@@ -82,7 +83,7 @@ typedef struct plb_ledger {
     bool off, trial;
     int64_t until; /* no balancing, and no judgement, before its end */
     int64_t pause;
-    double beaten;       /* the most `found` of balancings that did not pay */
+    double beaten;       /* the most `found` of LB steps that did not pay */
     int high;            /* iterations in a row beyond rise * beaten */
     double mean, excess; /* seconds, of the last iteration */
 } plb_ledger_t;
@@ -97,19 +98,19 @@ int plb_ledger_observe(plb_ledger_t *self, double time, double max, double mean,
 /** Whether the last balancing is to be judged now.  `asked`: the trigger wants to balance. */
 bool plb_ledger_judges(const plb_ledger_t *self, int64_t iteration, bool asked);
 
-/** The last balancing has saved `gain` seconds (or lost: negative) up to and with `iteration`.
+/** The last LB step has saved `gain` seconds (or lost: negative) up to and with `iteration`.
  *  PLB_ERR_STATE: there is none to judge; PLB_ERR_VALUE: the gain is not finite. */
 int plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain, plb_err_t *err);
 
-/** Whether a balancing that is due may take place. */
+/** Whether an LB step that is due may take place. */
 bool plb_ledger_allows(const plb_ledger_t *self, int64_t iteration);
 
-/** A balancing took place.  PLB_ERR_RANGE: no such strategy; PLB_ERR_VALUE: a cost is negative or
+/** An LB step took place.  PLB_ERR_RANGE: no such strategy; PLB_ERR_VALUE: a cost is negative or
  *  infinite. */
 int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
                         const plb_costs_t *costs, plb_err_t *err);
 
-/** Seconds that a balancing with a strategy is expected to cost; NAN where it was never tried. */
+/** Seconds that an LB step with a strategy is expected to cost; NAN where it was never tried. */
 double plb_ledger_theta(const plb_ledger_t *self, int32_t strategy);
 
 #endif

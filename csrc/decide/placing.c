@@ -27,7 +27,8 @@ static void free_told(told_t *self)
     PLB_FREE(self->load, self->speed);
 }
 
-/* Work and speeds in place of seconds, where ranks have shown that they are not alike. */
+/* Give the strategy work and speeds instead of seconds, once ranks have shown different speeds.
+ * */
 static int tell(plb_decider_t *self, const plb_database_t *db, unsigned looks_at, told_t *out,
                 plb_err_t *err)
 {
@@ -72,8 +73,7 @@ static int measure(const plb_decider_t *self, const plb_snapshot_t *s, answer_t 
     int ret = PLB_OK;
     plb_change_t change = {0};
     const int32_t p = s->n_ranks;
-    PLB_NEW(change.before, p);
-    PLB_NEW(change.after, p);
+    PLB_NEW_EACH(p, change.before, change.after);
     if ((ret = plb_snapshot_compare(s, a->rank, &change, err)) != PLB_OK) {
         goto out;
     }
@@ -84,10 +84,8 @@ static int measure(const plb_decider_t *self, const plb_snapshot_t *s, answer_t 
     a->longest_after = a->after.max_over_mean;
     const plb_network_t net = self->opt.network;
     if (net.alpha + net.beta > 0.0 && a->before.mean > 0.0 && s->n_edges + s->n_multicasts > 0) {
-        if ((ret = plb_phase_times(s, NULL, net, change.before, err)) ||
-            (ret = plb_phase_times(s, a->rank, net, change.after, err))) {
-            goto out;
-        }
+        PLB_TRY(plb_phase_times(s, NULL, net, change.before, err));
+        PLB_TRY(plb_phase_times(s, a->rank, net, change.after, err));
         a->longest_before = longest(change.before, p) / a->before.mean;
         a->longest_after = longest(change.after, p) / a->before.mean;
     }
@@ -106,7 +104,7 @@ static int run(const plb_decider_t *self, int32_t which, const plb_snapshot_t *s
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
     ret = c->strategy.run(&c->strategy, s, &own, a->rank, err);
     a->seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
-    ret = ret == PLB_OK ? measure(self, s, a, err) : ret;
+    PLB_THEN(measure(self, s, a, err));
 out:
     return ret;
 }
@@ -173,9 +171,7 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, const plb_o
     told_t told;
     const plb_strategy_t *chosen = &self->candidates[self->chosen].strategy;
     ret = tell(self, db, chosen->looks_at, &told, err);
-    if (ret == PLB_OK) {
-        ret = answer_of(self, &told.snapshot, opts, rank, out, err);
-    }
+    PLB_THEN(answer_of(self, &told.snapshot, opts, rank, out, err));
     for (int32_t r = 0; ret == PLB_OK && r < self->opt.n_ranks; r++) {
         speed[r] = told.speed == NULL ? 0.0 : told.speed[r];
     }
@@ -195,8 +191,7 @@ static int would_save(const plb_snapshot_t *s, const plb_opts_t *opts, double *g
     int32_t *rank = NULL;
     double *before = NULL, *after = NULL, *params = NULL;
     PLB_NEW(rank, s->n_objects);
-    PLB_NEW(before, s->n_ranks);
-    PLB_NEW(after, s->n_ranks);
+    PLB_NEW_EACH(s->n_ranks, before, after);
     PLB_NEW(params, strategy->n_params);
     for (int i = 0; i < strategy->n_params; i++) {
         params[i] = strategy->params[i].fallback;
@@ -221,9 +216,7 @@ int plb_decider_look(plb_decider_t *self, const plb_database_t *db, const plb_op
     if (!self->looking) {
         return PLB_FAIL(err, PLB_ERR_STATE, "a look that nobody asked for");
     }
-    if ((ret = check_ranks(self, db, err)) != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(check_ranks(self, db, err));
     ret = tell(self, db, PLB_LOOKS_SPEED, &told, err);
     if (ret == PLB_OK &&
         (told.speed != NULL || self->learner.has_changed || plb_promise_is_void(&self->promise))) {

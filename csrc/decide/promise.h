@@ -1,4 +1,5 @@
-/* Whether an LB step has kept its promise: where ranks are not alike, the first one cannot.
+/* Has the last LB step achieved what it predicted?  Where ranks differ in speed, the first one
+ * cannot.
  *
  * Says when to look why iterations take longer than the last LB step predicted.  The reason may be
  * that ranks have different speeds, or that one has just changed its speed: a strategy that is

@@ -134,7 +134,7 @@ static plb_family_t family_of(plb_lead_t why)
                : PLB_COMPREHENSIVE;
 }
 
-/* Fill who is to balance, for choice.kind. */
+/* Fill in the strategy for choice.kind. */
 static void choose(plb_selector_t *self)
 {
     plb_choice_t *out = &self->choice;
@@ -210,14 +210,11 @@ void plb_selector_free(plb_selector_t *self)
 
 static int check_workload(const plb_workload_t *w, plb_err_t *err)
 {
-    const int ret =
-        plb_check(PLB_AMOUNT,
-                  PLB_FIGURES(PLB_FIGURE(w, max), PLB_FIGURE(w, mean), PLB_FIGURE(w, total),
-                              PLB_FIGURE(w, messages), PLB_FIGURE(w, bytes)),
-                  err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_check(PLB_SECONDS,
+                       PLB_FIGURES(PLB_FIGURE(w, max), PLB_FIGURE(w, mean), PLB_FIGURE(w, total)),
+                       err));
+    PLB_PASS(
+        plb_check(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(w, messages), PLB_FIGURE(w, bytes)), err));
     if (w->max < w->mean * (1.0 - 1e-9)) { /* rounding of a mean over many ranks */
         return PLB_FAIL(err, PLB_ERR_VALUE, "max is %g: expected no less than the mean, %g",
                         w->max, w->mean);
@@ -227,10 +224,7 @@ static int check_workload(const plb_workload_t *w, plb_err_t *err)
 
 int plb_selector_observe(plb_selector_t *self, const plb_workload_t *w, plb_err_t *err)
 {
-    const int ret = check_workload(w, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(check_workload(w, err));
     plb_choice_t *out = &self->choice;
     const double seconds = self->alpha * (double)w->messages + self->beta * (double)w->bytes;
     const bool intensive =
@@ -248,12 +242,9 @@ int plb_selector_observe(plb_selector_t *self, const plb_workload_t *w, plb_err_
 
 static int check_outcome(const plb_outcome_t *o, plb_err_t *err)
 {
-    const int ret =
-        plb_check(PLB_RATIO, PLB_FIGURES(PLB_FIGURE(o, before), PLB_FIGURE(o, after)), err);
-    return ret != PLB_OK
-               ? ret
-               : plb_check(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(o, cost), PLB_FIGURE(o, migrations)),
-                           err);
+    PLB_PASS(plb_check(PLB_RATIO, PLB_FIGURES(PLB_FIGURE(o, before), PLB_FIGURE(o, after)), err));
+    PLB_PASS(plb_check(PLB_SECONDS, PLB_FIGURES(PLB_FIGURE(o, cost)), err));
+    return plb_check(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(o, migrations)), err);
 }
 
 static void remember(plb_record_t *self, const plb_outcome_t *o)
@@ -277,10 +268,7 @@ int plb_selector_balanced(plb_selector_t *self, int32_t candidate, const plb_out
                         "candidate is %d: expected one that looks at load or communication",
                         (int)candidate);
     }
-    const int ret = check_outcome(outcome, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(check_outcome(outcome, err));
     const plb_kind_t kind = kind_of(c);
     self->in_row[kind] = self->latest[kind] == c->family ? self->in_row[kind] + 1 : 1;
     self->latest[kind] = c->family;

@@ -1,8 +1,8 @@
 /* Strategy selection: Menon 3.7, figure 3.8, eq. 3.6.  A state machine without input or output.
  *
- * It is told of every iteration (plb_selector_observe) and of what every balancing achieved
+ * It is told of every iteration (plb_selector_observe) and of what every LB step achieved
  * (plb_selector_balanced); each iteration it answers whether anything is out of balance, and which
- * of the candidates a balancing should use now.  The candidates' families and what they look at
+ * of the candidates an LB step should use now.  The candidates' families and what they look at
  * come from the table of strategies: one that looks at communication is a communication strategy,
  * any other a computation strategy, and one that looks at neither load nor communication is none.
  *
@@ -17,9 +17,10 @@
  *
  * The written rules:
  *
- *   1. A strategy is named also where nothing is out of balance, for a trigger that balances all
- *      the same.  The thesis says "at least 10 %" (3.7.1) and "more than 10 %" (3.7.3): at least.
- *   2. The first balancing of each kind is comprehensive, those after it refinements (3.7.2).
+ *   1. A strategy is named even where nothing is out of balance, for a trigger that asks for an
+ *     LB step nevertheless.  The thesis says "at least 10 %" (3.7.1) and "more than 10 %"
+ *     (3.7.3): at least.
+ *   2. The first LB step of each kind is comprehensive, those after it refinements (3.7.2).
  *      Differs: of each kind, where the thesis has of the run, because a placement that was made
  *      without a look at communication gives a communication refinement nothing to keep.
  *   3. Refinements performed poorly where the last one left more than `tolerance` times the
@@ -129,7 +130,7 @@ typedef struct plb_workload {
     int64_t messages, bytes; /* between objects on different ranks */
 } plb_workload_t;
 
-/* What a balancing achieved.  `before` and `after`: time of the longest rank over the mean load,
+/* What an LB step achieved.  `before` and `after`: time of the longest rank over the mean load,
  * 1 or more; for a communication strategy with the time of its messages. */
 typedef struct plb_outcome {
     double before, after;
@@ -139,7 +140,7 @@ typedef struct plb_outcome {
 
 /* What is remembered of a candidate. */
 typedef struct plb_record {
-    int64_t n;          /* balancings */
+    int64_t n;          /* LB steps */
     plb_outcome_t last; /* but cost: halfway from the one before to what was measured, since one
                            balancing may have been disturbed */
 } plb_record_t;
@@ -164,8 +165,8 @@ typedef struct plb_selector {
     int32_t n;
     double alpha, beta; /* seconds per message, seconds per byte */
     double params[PLB_N_SELECTION];
-    plb_family_t latest[2]; /* of each kind, family of the last balancing */
-    int64_t in_row[2];      /* of each kind, balancings of that family in a row */
+    plb_family_t latest[2]; /* of each kind, family of the last LB step */
+    int64_t in_row[2];      /* of each kind, LB steps of that family in a row */
     plb_choice_t choice;    /* the last one */
 } plb_selector_t;
 
@@ -180,7 +181,7 @@ void plb_selector_free(plb_selector_t *self);
  *  is NaN, infinite or negative, max < mean, utilization is not 0 ... 1, a count is negative. */
 int plb_selector_observe(plb_selector_t *self, const plb_workload_t *w, plb_err_t *err);
 
-/** A balancing with `candidate`, chosen here or not, took place.  The choice is made anew, for
+/** An LB step with `candidate`, chosen here or not, took place.  The choice is made again, for
  *  the iteration observed last.  PLB_ERR_RANGE: no such candidate; PLB_ERR_VALUE: it is not
  *  selectable, or the outcome is none. */
 int plb_selector_balanced(plb_selector_t *self, int32_t candidate, const plb_outcome_t *outcome,

@@ -18,9 +18,9 @@ const plb_trigger_kind_t *const plb_triggers[] = {
     &plb_trigger_auto,     NULL,
 };
 
-/* The loss after which a balancing of unknown cost is tried, in balanced iterations: one takes 0.1
- * to 100 of them, 3 in the geometric mean.  In a short run it is a share of the run's: nobody asks
- * for balancings that cost much of it. */
+/* The loss after which an LB step of unknown cost is tried, in balanced iterations: one takes 0.1
+ * to 100 of them, 3 in the geometric mean.  In a short run it is a share of the run: an LB step
+ * must not cost much of it. */
 static const double TRIAL = 6.0, SHARE = 0.03;
 
 const plb_trigger_kind_t *plb_trigger_find(const char *name)
@@ -148,7 +148,7 @@ int plb_trigger_balanced(plb_trigger_t *self, int64_t iteration, double cost, do
         self->seen = iteration;
     }
     self->last = iteration;
-    /* halfway to what is measured: one balancing may have been disturbed */
+    /* halfway to what is measured: one LB step may have been disturbed */
     self->cost = isnan(self->cost) ? cost : 0.5 * (self->cost + cost);
     if (self->kind->balanced != NULL) {
         self->kind->balanced(self, cost, max_over_mean < 1.0 ? 1.0 : max_over_mean);
@@ -162,7 +162,7 @@ double plb_trigger_guess(const plb_trigger_t *self, double most)
     if (self->end == INT64_MAX) {
         return most;
     }
-    const double run = (double)(self->end - self->last) - 1.0; /* before the first balancing */
+    const double run = (double)(self->end - self->last) - 1.0; /* before the first LB step */
     return fmin(most, SHARE * fmax(run, 1.0));
 }
 

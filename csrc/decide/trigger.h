@@ -1,10 +1,9 @@
-/* Triggers: when to balance.  A table, like the strategies'.
+/* Triggers: when to rebalance.  Like the strategies, they are entries of a table.
  *
  * A trigger is a state machine without input or output.  It is told of every iteration
- * (plb_trigger_observe) and of every balancing (plb_trigger_balanced), and answers each iteration
+ * (plb_trigger_observe) and of every LB step (plb_trigger_balanced), and answers each iteration
  * with a verdict.  It never reads a clock: the same calls give the same verdicts, so that all
- * ranks, a replay and a simulation decide alike.
- */
+ * ranks, a replay and a simulation decide the same.  / */
 #ifndef PLB_DECIDE_TRIGGER_H
 #define PLB_DECIDE_TRIGGER_H
 
@@ -21,7 +20,7 @@ typedef struct plb_observation {
 } plb_observation_t;
 
 /* X(name, why, in words).  Those that balance stand last, from PLB_REASON_EVERY on; before them,
- * from PLB_REASON_SUSPECT on, those that weigh an imbalance and find it not worth a balancing. */
+ * from PLB_REASON_SUSPECT on, those that weigh an imbalance and find it not worth an LB step. */
 #define PLB_REASONS(X)                                                                            \
     X(START, "nothing was observed yet")                                                          \
     X(FEW, "too few iterations since the last balancing")                                         \
@@ -78,7 +77,7 @@ typedef struct plb_verdict {
 #undef X
 } plb_verdict_t;
 
-/* What has happened since the last balancing, in the letters of Boulmier 2021. */
+/* What has happened since the last LB step, in the letters of Boulmier 2021. */
 typedef struct plb_cycle {
     int64_t n; /* tau: iterations observed */
     double u;  /* max - mean of the last one, seconds */
@@ -104,10 +103,10 @@ struct plb_trigger {
     double *params; /* owned; n_params values */
     void *state;    /* owned; the kind's own */
     int64_t seen;   /* last iteration observed */
-    int64_t last;   /* iteration of the last balancing, or the one before the first observed */
+    int64_t last;   /* iteration of the last LB step, or the one before the first observed */
     bool started;   /* something was observed */
     int64_t end;    /* the number behind the last iteration; INT64_MAX: not known */
-    double cost;    /* of the next balancing, as far as is known; NAN: nothing is */
+    double cost;    /* of the next LB step, as far as is known; NAN: nothing is */
     plb_cycle_t cycle;
     int failed;            /* code of an error of a kind that can fail; else PLB_OK */
     plb_verdict_t verdict; /* the last one */
@@ -135,16 +134,16 @@ int plb_trigger_expect(plb_trigger_t *self, int64_t end, double cost, plb_err_t 
  * in self->failed. */
 int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err_t *err);
 
-/** A balancing took place at the end of `iteration`, cost `cost` seconds, and promises
+/** An LB step took place at the end of `iteration`, cost `cost` seconds, and promises
  *  max_over_mean >= 1 on the loads that it saw. */
 int plb_trigger_balanced(plb_trigger_t *self, int64_t iteration, double cost, double max_over_mean,
                          plb_err_t *err);
 
-/** Iterations that a balancing of unknown cost is taken for: `most`, and in a short run the share
- *  of its iterations that a balancing worth trying costs at most. */
+/** Iterations that an LB step of unknown cost is taken for: `most`, and in a short run the share
+ *  of its iterations that an LB step worth trying costs at most. */
 double plb_trigger_guess(const plb_trigger_t *self, double most);
 
-/** Is a first balancing due, to learn its cost?  As in ski rental: when the imbalance has cost as
+/** Is a first LB step due, to learn its cost?  As in ski rental: when the imbalance has cost as
  *  much (`excess`) as the doubt is worth.  False once a cost is known.  `mean`: seconds of a
  *  balanced iteration. */
 bool plb_trigger_trial(const plb_trigger_t *self, double excess, double mean);

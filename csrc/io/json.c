@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/decimal.h"
+
 void plb_json_init(plb_json_t *self, const char *text, size_t size, const char *name,
                    plb_err_t *err)
 {

@@ -86,9 +86,6 @@ int plb_json_id(plb_json_t *self, const char *what, int64_t *out);
 /** Nothing but white space follows. */
 int plb_json_finish(plb_json_t *self);
 
-/** digits * 10^exponent, correctly rounded; false where this quick way does not know. */
-bool plb_decimal(uint64_t digits, int exponent, double *out);
-
 static inline uint64_t plb_json_offset(const plb_json_t *self)
 {
     return (uint64_t)(self->at - self->text);

@@ -1,56 +1,32 @@
+#include "io/vt_merge.h"
+
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
-#include "io/vt.h"
 
-/* Entities by name: open addressing over the numbers of the entities, linear probing, at most
- * half full. */
+/* Entities by name: ids are numbered, then pairs of an id's number and what it is an id of. */
 typedef struct names {
-    plb_vt_name_t *name; /* [room] of entity i */
-    int32_t *slot;       /* [mask + 1], entity or -1 */
-    uint64_t mask;
-    int64_t n, room;
+    plb_keys_t ids, names; /* the number of a name is its entity */
 } names_t;
 
-static uint64_t hash(const plb_vt_name_t *name)
+static int64_t key_of(int32_t id, const plb_vt_name_t *name)
 {
-    uint64_t h = (uint64_t)name->id * 8 + (uint64_t)name->type * 2 + name->kind;
-    h *= UINT64_C(0x9e3779b97f4a7c15); /* Fibonacci hashing; the upper bits are the good ones */
-    return h ^ h >> 32;
+    return (int64_t)id * 8 + name->type * 2 + name->kind;
 }
 
-static uint64_t slot_of(const names_t *self, const plb_vt_name_t *name)
+static int32_t find_name(const names_t *self, const plb_vt_name_t *name)
 {
-    uint64_t i = hash(name) & self->mask;
-    for (; self->slot[i] >= 0; i = (i + 1) & self->mask) {
-        const plb_vt_name_t *other = &self->name[self->slot[i]];
-        if (other->id == name->id && other->type == name->type && other->kind == name->kind) {
-            break;
-        }
-    }
-    return i;
+    const int32_t id = plb_keys_find(&self->ids, name->id);
+    return id < 0 ? -1 : plb_keys_find(&self->names, key_of(id, name));
 }
 
-static int names_init(names_t *self, int64_t room, plb_err_t *err)
+static int add_name(names_t *self, const plb_vt_name_t *name, int32_t *entity, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    uint64_t size = 16;
-    while (size < 2 * (uint64_t)room) {
-        size *= 2;
-    }
-    *self = (names_t){.mask = size - 1, .room = room};
-    PLB_NEW(self->name, room);
-    PLB_NEW(self->slot, size);
-    memset(self->slot, 0xff, size * sizeof *self->slot);
-out:
-    return ret;
-}
-
-static void names_free(names_t *self)
-{
-    plb_free(self->name);
-    plb_free(self->slot);
+    int32_t id;
+    const int ret = plb_keys_add(&self->ids, name->id, &id, err);
+    return ret != PLB_OK ? ret : plb_keys_add(&self->names, key_of(id, name), entity, err);
 }
 
 /* ---- agreement of the ranks ----------------------------------------------------------------- */
@@ -136,7 +112,6 @@ static void new_entity(merger_t *self, const plb_vt_entity_t *e)
 {
     plb_vt_run_t *run = self->run;
     const int64_t i = run->n_entities++;
-    self->names.name[i] = e->name;
     self->seen[i] = -1;
     run->entity_key[i] = e->name.id;
     run->entity_migratable[i] = e->migratable;
@@ -147,12 +122,14 @@ static void new_entity(merger_t *self, const plb_vt_entity_t *e)
 static int add_task(merger_t *self, int64_t phase, int32_t file, const plb_vt_task_t *task)
 {
     plb_vt_run_t *run = self->run;
-    const uint64_t slot = slot_of(&self->names, &task->entity.name);
-    if (self->names.slot[slot] < 0) {
-        self->names.slot[slot] = (int32_t)run->n_entities;
+    int32_t e;
+    const int ret = add_name(&self->names, &task->entity.name, &e, self->err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    if (e == run->n_entities) {
         new_entity(self, &task->entity);
     }
-    const int32_t e = self->names.slot[slot];
     if (self->seen[e] == phase) {
         return PLB_FAIL(self->err, PLB_ERR_FORMAT,
                         "object %lld is twice in one phase: in %s and in %s",
@@ -177,8 +154,7 @@ static int add_task(merger_t *self, int64_t phase, int32_t file, const plb_vt_ta
 /* The entity of that name if it is a task of the phase, else -1. */
 static int32_t end_of(const merger_t *self, int64_t phase, const plb_vt_name_t *name)
 {
-    const int32_t e =
-        name->kind == PLB_VT_NAMELESS ? -1 : self->names.slot[slot_of(&self->names, name)];
+    const int32_t e = name->kind == PLB_VT_NAMELESS ? -1 : find_name(&self->names, name);
     return e >= 0 && self->seen[e] == phase ? e : -1;
 }
 
@@ -231,10 +207,7 @@ static int new_arrays(merger_t *self, int64_t entities, int64_t tasks, int64_t c
     plb_vt_run_t *run = self->run;
     plb_err_t *err = self->err;
     const int64_t bounds = run->n_bounds;
-    int ret = names_init(&self->names, entities, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
+    int ret = PLB_OK;
     PLB_NEW(self->seen, entities);
     PLB_NEW(self->holder, entities);
 #define X(name, type, length) PLB_NEW(run->name, length);
@@ -289,21 +262,19 @@ int plb_vt_merge(plb_vt_run_t *self, const plb_vt_scan_t *const *files, int32_t 
     *self = (plb_vt_run_t){.n_bounds = n_phases + 1};
     merger_t m = {.run = self, .files = files, .n_files = n_files, .err = err};
     for (int32_t f = 0; f < n_files; f++) {
-        if ((ret = check_rank(files[f], f, err)) != PLB_OK ||
-            (ret = check_phases(files[f], files[0], err)) != PLB_OK ||
-            (ret = check_source(files[f], source, n_phases, err)) != PLB_OK ||
-            (ret = check_nodes(files[f], n_files, err)) != PLB_OK) {
-            goto out;
-        }
+        PLB_TRY(check_rank(files[f], f, err));
+        PLB_TRY(check_phases(files[f], files[0], err));
+        PLB_TRY(check_source(files[f], source, n_phases, err));
+        PLB_TRY(check_nodes(files[f], n_files, err));
     }
     ret = size_up(&m, source);
     for (int64_t i = 0; ret == PLB_OK && i < n_phases; i++) {
         ret = add_phase(&m, i, source[i]);
     }
 out:
-    names_free(&m.names);
-    plb_free(m.seen);
-    plb_free(m.holder);
+    plb_keys_free(&m.names.ids);
+    plb_keys_free(&m.names.names);
+    PLB_FREE(m.seen, m.holder);
     if (ret != PLB_OK) {
         plb_vt_run_free(self);
     }

@@ -1,9 +1,10 @@
+#include "io/vt_scan.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "io/vt.h"
 
 /* What the field functions write into; `scan` grows, the rest is the record being read. */
 typedef struct plb_vt_reader {
@@ -15,32 +16,26 @@ typedef struct plb_vt_reader {
     double *user;
 } reader_t;
 
-/* Room for one more; the arrays double, so that a record costs a constant on average. */
-static int grow(void **data, int64_t *room, int64_t n, size_t size, plb_err_t *err)
+/* Where the value at the cursor begins. */
+static uint64_t beginning(plb_json_t *j)
 {
-    if (n < *room) {
-        return PLB_OK;
-    }
-    const int64_t more = *room == 0 ? 16 : *room * 2;
-    void *bigger = plb_realloc(*data, (size_t)more, size);
-    if (bigger == NULL) {
-        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld records of %zu bytes",
-                        (long long)more, size);
-    }
-    *data = bigger;
-    *room = more;
-    return PLB_OK;
+    plb_json_peek(j);
+    return plb_json_offset(j);
 }
 
-#define GROW(scan, array, err)                                                                    \
-    grow((void **)&(scan)->array, &(scan)->array##_room, (scan)->n_##array,                       \
-         sizeof *(scan)->array, err)
+/* An object, and where it stands. */
+static int object(plb_json_t *j, const plb_shape_t *shape, reader_t *r, plb_span_t *text)
+{
+    text->begin = beginning(j);
+    const int ret = plb_json_object(j, shape, r);
+    text->end = plb_json_offset(j);
+    return ret;
+}
 
 /* The value at the cursor, checked and skipped, and where it stands. */
 static int span_of_value(plb_json_t *j, plb_span_t *out)
 {
-    plb_json_peek(j);
-    out->begin = plb_json_offset(j);
+    out->begin = beginning(j);
     const int ret = plb_json_skip(j);
     out->end = plb_json_offset(j);
     return ret;
@@ -151,16 +146,17 @@ static int user_defined(plb_json_t *j, reader_t *r)
         return plb_json_skip(j);
     }
     plb_vt_scan_t *scan = r->scan;
-    const int ret = GROW(scan, user, j->err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    plb_err_t *const err = j->err;
+    int ret = PLB_OK;
+    PLB_GROW(scan->user, scan->user_room, scan->n_user + 1);
     r->task.user = scan->n_user++;
     r->user = scan->user[r->task.user];
     for (int i = 0; i < PLB_VT_N_USER; i++) {
         r->user[i] = NAN;
     }
-    return plb_json_object(j, &shape, r);
+    ret = plb_json_object(j, &shape, r);
+out:
+    return ret;
 }
 
 enum { T_ENTITY, T_NODE, T_TIME, T_USER };
@@ -174,8 +170,7 @@ static int task_field(plb_json_t *j, int key, void *into)
     case T_ENTITY:
         return entity(j, r, true, &r->task.entity);
     case T_NODE:
-        plb_json_peek(j);
-        r->task.node_text.begin = plb_json_offset(j);
+        r->task.node_text.begin = beginning(j);
         ret = plb_json_int(j, "task node", 0, INT32_MAX, &value);
         r->task.node_text.end = plb_json_offset(j);
         r->task.node = (int32_t)value;
@@ -194,16 +189,13 @@ static int task(plb_json_t *j, void *into)
     static const plb_shape_t shape = {"task", keys, 4, task_field};
     reader_t *r = into;
     plb_vt_scan_t *scan = r->scan;
-    int ret = GROW(scan, tasks, j->err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    plb_err_t *const err = j->err;
+    int ret = PLB_OK;
+    PLB_GROW(scan->tasks, scan->tasks_room, scan->n_tasks + 1);
     r->task = (plb_vt_task_t){.user = -1};
-    plb_json_peek(j);
-    r->task.text.begin = plb_json_offset(j);
-    ret = plb_json_object(j, &shape, r);
-    r->task.text.end = plb_json_offset(j);
+    ret = object(j, &shape, r, &r->task.text);
     scan->tasks[scan->n_tasks++] = r->task;
+out:
     return ret;
 }
 
@@ -242,16 +234,13 @@ static int communication(plb_json_t *j, void *into)
     static const plb_shape_t shape = {"communication", keys, 5, comm_field};
     reader_t *r = into;
     plb_vt_scan_t *scan = r->scan;
-    int ret = GROW(scan, comms, j->err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    plb_err_t *const err = j->err;
+    int ret = PLB_OK;
+    PLB_GROW(scan->comms, scan->comms_room, scan->n_comms + 1);
     r->comm = (plb_vt_comm_t){0};
-    plb_json_peek(j);
-    r->comm.text.begin = plb_json_offset(j);
-    ret = plb_json_object(j, &shape, r);
-    r->comm.text.end = plb_json_offset(j);
+    ret = object(j, &shape, r, &r->comm.text);
     scan->comms[scan->n_comms++] = r->comm;
+out:
     return ret;
 }
 
@@ -266,9 +255,8 @@ static int phase_field(plb_json_t *j, int key, void *into)
     if (key == P_ID) {
         return plb_json_int(j, "phase id", 0, INT64_MAX, &r->phase.id);
     }
-    plb_json_peek(j);
     plb_span_t *text = key == P_TASKS ? &r->phase.tasks_text : &r->phase.comms_text;
-    text->begin = plb_json_offset(j);
+    text->begin = beginning(j);
     if (key == P_TASKS) {
         ret = plb_json_array(j, "tasks", task, r);
     } else {
@@ -285,25 +273,22 @@ static int phase(plb_json_t *j, void *into)
     static const plb_shape_t shape = {"phase", keys, 3, phase_field};
     reader_t *r = into;
     plb_vt_scan_t *scan = r->scan;
-    int ret = GROW(scan, phases, j->err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    plb_err_t *const err = j->err;
+    int ret = PLB_OK;
+    PLB_GROW(scan->phases, scan->phases_room, scan->n_phases + 1);
     r->phase = (plb_vt_phase_t){.task_begin = scan->n_tasks, .comm_begin = scan->n_comms};
-    plb_json_peek(j);
-    const char *begin = j->at;
-    r->phase.text.begin = plb_json_offset(j);
-    ret = plb_json_object(j, &shape, r);
-    r->phase.text.end = plb_json_offset(j);
+    ret = object(j, &shape, r, &r->phase.text);
     r->phase.task_end = scan->n_tasks;
     r->phase.comm_end = scan->n_comms;
     if (ret == PLB_OK && scan->n_phases > 0 &&
         r->phase.id <= scan->phases[scan->n_phases - 1].id) {
-        return plb_json_fail(j, begin, "phase %lld behind phase %lld: expected increasing ids",
+        return plb_json_fail(j, j->text + r->phase.text.begin,
+                             "phase %lld behind phase %lld: expected increasing ids",
                              (long long)r->phase.id,
                              (long long)scan->phases[scan->n_phases - 1].id);
     }
     scan->phases[scan->n_phases++] = r->phase;
+out:
     return ret;
 }
 
@@ -331,14 +316,15 @@ static int file_field(plb_json_t *j, int key, void *into)
     static const plb_key_t keys[] = {PLB_KEY("type", false), PLB_KEY("rank", false)};
     static const plb_shape_t metadata = {"metadata", keys, 2, metadata_field};
     reader_t *r = into;
-    int ret;
     if (key == 0) {
         return file_type(j);
     }
-    plb_json_peek(j);
-    plb_span_t *text = key == 1 ? &r->scan->metadata : &r->scan->phases_text;
-    text->begin = plb_json_offset(j);
-    ret = key == 1 ? plb_json_object(j, &metadata, r) : plb_json_array(j, "phases", phase, r);
+    if (key == 1) {
+        return object(j, &metadata, r, &r->scan->metadata);
+    }
+    plb_span_t *text = &r->scan->phases_text;
+    text->begin = beginning(j);
+    const int ret = plb_json_array(j, "phases", phase, r);
     text->end = plb_json_offset(j);
     return ret;
 }
@@ -367,9 +353,6 @@ int plb_vt_scan(plb_vt_scan_t *self, const char *text, size_t size, const char *
 
 void plb_vt_scan_free(plb_vt_scan_t *self)
 {
-    plb_free(self->phases);
-    plb_free(self->tasks);
-    plb_free(self->comms);
-    plb_free(self->user);
+    PLB_FREE(self->phases, self->tasks, self->comms, self->user);
     *self = (plb_vt_scan_t){0};
 }

@@ -1,9 +1,10 @@
+#include "io/vt_write.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "io/vt.h"
 
 /* ---- the plan ------------------------------------------------------------------------------- */
 
@@ -15,17 +16,11 @@ static int32_t file_of(const plb_vt_plan_t *self, int32_t f, int64_t k)
 
 static int add_move(plb_vt_plan_t *self, plb_vt_move_t move, plb_err_t *err)
 {
-    if (self->n_moves == self->room) {
-        const int64_t room = self->room == 0 ? 64 : 2 * self->room;
-        plb_vt_move_t *moves = plb_realloc(self->moves, (size_t)room, sizeof *moves);
-        if (moves == NULL) {
-            return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld moves", (long long)room);
-        }
-        self->moves = moves;
-        self->room = room;
-    }
+    int ret = PLB_OK;
+    PLB_GROW(self->moves, self->room, self->n_moves + 1);
     self->moves[self->n_moves++] = move;
-    return PLB_OK;
+out:
+    return ret;
 }
 
 /* By destination, phase and kind, then in the order of the ranks and of their files. */
@@ -187,8 +182,7 @@ int plb_vt_plan_init(plb_vt_plan_t *self, const plb_vt_scan_t *const *files, int
         qsort(self->moves, (size_t)self->n_moves, sizeof *self->moves, compare);
     }
 out:
-    plb_free(p.was);
-    plb_free(p.now);
+    PLB_FREE(p.was, p.now);
     if (ret != PLB_OK) {
         plb_vt_plan_free(self);
     }
@@ -201,10 +195,7 @@ void plb_vt_plan_free(plb_vt_plan_t *self)
         plb_free(self->node == NULL ? NULL : self->node[f]);
         plb_free(self->target == NULL ? NULL : self->target[f]);
     }
-    plb_free(self->node);
-    plb_free(self->target);
-    plb_free(self->kept);
-    plb_free(self->moves);
+    PLB_FREE(self->node, self->target, self->kept, self->moves);
     *self = (plb_vt_plan_t){0};
 }
 
@@ -235,6 +226,12 @@ static void put(out_t *self, const char *text, size_t size)
 static void put_bytes(out_t *out, const plb_vt_scan_t *file, uint64_t begin, uint64_t end)
 {
     put(out, file->text + begin, (size_t)(end - begin));
+}
+
+/* The text of a task or communication. */
+static plb_span_t text_of(const plb_vt_scan_t *file, int64_t k, bool comm)
+{
+    return comm ? file->comms[k].text : file->tasks[k].text;
 }
 
 static void put_task(out_t *out, const plb_vt_scan_t *file, int64_t k, int32_t node)
@@ -295,7 +292,7 @@ static bool list_changes(const plb_vt_plan_t *self, int32_t r, int64_t phase, co
     return false;
 }
 
-/* An array anew: what stays, then what comes, with the white space of the file's own elements. */
+/* Write an array again: elements that stay, then those that come, with the file's white space. */
 static void put_list(const plb_vt_plan_t *self, out_t *out, int32_t r, int64_t phase,
                      const list_t *list)
 {
@@ -303,29 +300,25 @@ static void put_list(const plb_vt_plan_t *self, out_t *out, int32_t r, int64_t p
     const bool any = list->begin < list->end;
     plb_span_t lead = {0, 0}, tail = {0, 0};
     if (any) {
-        const plb_span_t first =
-            list->comm ? file->comms[list->begin].text : file->tasks[list->begin].text;
-        const plb_span_t last =
-            list->comm ? file->comms[list->end - 1].text : file->tasks[list->end - 1].text;
-        lead = (plb_span_t){list->text.begin + 1, first.begin};
-        tail = (plb_span_t){last.end, list->text.end - 1};
+        lead = (plb_span_t){list->text.begin + 1, text_of(file, list->begin, list->comm).begin};
+        tail = (plb_span_t){text_of(file, list->end - 1, list->comm).end, list->text.end - 1};
     }
-    const char *comma = "";
-    put(out, "[", 1);
+    char before = '[';
     for (int64_t k = list->begin; k < list->end; k++) {
         if (stays(self, r, k, list->comm)) {
-            put(out, comma, strlen(comma));
+            put(out, &before, 1);
             put_bytes(out, file, lead.begin, lead.end);
             put_element(self, out, r, k, list->comm);
-            comma = ",";
+            before = ',';
         }
     }
     for (int64_t i = list->moves; is_move(self, i, r, phase, list->comm); i++) {
-        put(out, comma, strlen(comma));
+        put(out, &before, 1);
         put_bytes(out, file, lead.begin, lead.end);
         put_element(self, out, self->moves[i].from, self->moves[i].index, list->comm);
-        comma = ",";
+        before = ',';
     }
+    put(out, "[", before == '[');
     put_bytes(out, file, tail.begin, tail.end);
     put(out, "]", 1);
 }

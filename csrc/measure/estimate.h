@@ -4,15 +4,14 @@
  * (Trigg and Leach, Operational Research Quarterly 18, 1967), that of the pass before (Shone, the
  * same journal, 1967).  Noise gives a small gain; a drift or a step, errors of one sign, a large
  * one; and a single spike passes, since the gain that it causes meets a normal load.  Means over
- * the passes since the last balancing were the alternative: they hide a sudden step behind the
- * passes before it, and rest on a pass or two where balancings are close.
+ * the passes since the last LB step were the alternative: they hide a sudden step behind the
+ * passes before it, and rest on a pass or two where LB steps are close.
  *
  * A second estimator of the same kind knows only of the passes on the rank where the object is
- * now: what ranks that are not alike are told apart by (machine/speeds.h).  It begins anew where
- * the loads as a whole are others of a sudden, as under another power cap (an object alone could
- * not tell that from noise for a while), and remain so for a second pass: a first one stands
- * aside, and one that was a spike does not count.
- */
+ * now: what ranks that are not alike are told apart by (machine/speeds.h).  It starts again where
+ * all loads change abruptly, e.g.  under another power cap (an object alone could not tell that
+ * from noise for a while), and remain so for a second pass: a first one stands aside, and one
+ * that was a spike does not count.  / */
 #ifndef PLB_MEASURE_ESTIMATE_H
 #define PLB_MEASURE_ESTIMATE_H
 
@@ -33,7 +32,7 @@ enum {
  *  until there is a second. */
 void plb_estimate_update(const double *load, int64_t n, double *table);
 
-/** The same of the first four rows alone, what does not depend on the rank. */
+/** Likewise for the first four rows alone, which do not depend on the rank. */
 void plb_estimate_mean(const double *load, int64_t n, double *table);
 
 /** The load of a pass of object i alone. */

@@ -126,18 +126,14 @@ static int messages(const plb_snapshot_t *in, const int32_t *rank, plb_evaluatio
     int ret = PLB_OK;
     const int32_t p = in->n_ranks;
     work_t self = {.in = in, .rank = rank, .out = out};
-    PLB_NEW0(self.out_start, (int64_t)p + 1);
-    PLB_NEW0(self.in_start, (int64_t)p + 1);
-    PLB_NEW(self.out_next, p);
-    PLB_NEW(self.in_next, p);
+    PLB_NEW0_EACH((int64_t)p + 1, self.out_start, self.in_start);
+    PLB_NEW_EACH(p, self.out_next, self.in_next);
     PLB_NEW0(self.received, p);
-    PLB_NEW(self.pair, p);
-    PLB_NEW(self.mark, p);
+    PLB_NEW_EACH(p, self.pair, self.mark);
     deliveries(&self, count);
     add_up(self.out_start, self.out_next, p);
     add_up(self.in_start, self.in_next, p);
-    PLB_NEW(self.to, self.out_start[p]);
-    PLB_NEW(self.bytes, self.out_start[p]);
+    PLB_NEW_EACH(self.out_start[p], self.to, self.bytes);
     PLB_NEW(self.from, self.in_start[p]);
     deliveries(&self, fill);
     memset(self.mark, 0xff, (size_t)p * sizeof *self.mark);
@@ -205,11 +201,9 @@ int plb_evaluate(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t
 {
     *out = (plb_evaluation_t){.link_src = -1, .link_dst = -1};
     rank = rank == NULL ? in->rank : rank;
-    int ret;
-    if ((ret = plb_snapshot_check_placement(in, rank, err)) ||
-        (ret = messages(in, rank, out, err)) || (ret = memory(in, rank, out, err))) {
-        return ret;
-    }
+    PLB_PASS(plb_snapshot_check_placement(in, rank, err));
+    PLB_PASS(messages(in, rank, out, err));
+    PLB_PASS(memory(in, rank, out, err));
     moves(in, rank, out);
     out->hop_bytes = 2.0 * out->bytes_node + 4.0 * out->bytes_network;
     return PLB_OK;

@@ -56,9 +56,9 @@ static void look_at_stayed(plb_evidence_t *self, const plb_interval_t *in)
         self->stayed[r] = 0;
     }
     for (int64_t j = 0; j < in->now->n; j++) {
-        i = plb_placement_find(in->last, i, in->now->key[j]);
-        const int32_t r = in->now->who[j];
-        if (i < in->last->n && in->last->key[i] == in->now->key[j] && in->last->who[i] == r) {
+        i = plb_timings_find(in->last, i, in->now->key[j]);
+        const int32_t r = in->now->rank[j];
+        if (i < in->last->n && in->last->key[i] == in->now->key[j] && in->last->rank[i] == r) {
             const double off = (double)in->now->y[j] - in->last->y[i] - in->shift[r];
             self->spread[r] += off * off;
             self->stayed[r]++;
@@ -85,26 +85,26 @@ static void add(plb_evidence_side_t *self, const double *miss, double noise)
 }
 
 /* By how much an object's time has changed up to `last` since then; 0 where it was not there. */
-static double change_since(const plb_placement_t *then, int64_t *at, int64_t key, double y)
+static double change_since(const plb_timings_t *then, int64_t *at, int64_t key, double y)
 {
     if (then == NULL) {
         return 0.0;
     }
-    *at = plb_placement_find(then, *at, key);
+    *at = plb_timings_find(then, *at, key);
     return *at < then->n && then->key[*at] == key ? y - (double)then->y[*at] : 0.0;
 }
 
 static void look_at_moved(plb_evidence_t *self, const plb_interval_t *in)
 {
-    const plb_placement_t *last = in->last, *now = in->now;
+    const plb_timings_t *last = in->last, *now = in->now;
     int64_t i = 0, at_before = 0, at_oldest = 0;
     memset(self->side, 0, 2 * (size_t)self->p * sizeof *self->side);
     for (int64_t j = 0; j < now->n; j++) {
-        i = plb_placement_find(last, i, now->key[j]);
-        if (i == last->n || last->key[i] != now->key[j] || last->who[i] == now->who[j]) {
+        i = plb_timings_find(last, i, now->key[j]);
+        if (i == last->n || last->key[i] != now->key[j] || last->rank[i] == now->rank[j]) {
             continue;
         }
-        const int32_t a = last->who[i], b = now->who[j];
+        const int32_t a = last->rank[i], b = now->rank[j];
         if (!isfinite(in->error[a]) || !isfinite(in->error[b])) {
             continue;
         }
@@ -183,12 +183,12 @@ typedef struct step {
 /* The next object of both placements from number *j of `now` on; false: there is none. */
 static bool next_step(const plb_interval_t *in, int64_t *j, step_t *out)
 {
-    const plb_placement_t *last = in->last, *now = in->now;
+    const plb_timings_t *last = in->last, *now = in->now;
     for (; *j < now->n; ++*j) {
-        out->at = plb_placement_find(last, out->at, now->key[*j]);
+        out->at = plb_timings_find(last, out->at, now->key[*j]);
         if (out->at < last->n && last->key[out->at] == now->key[*j]) {
-            out->a = last->who[out->at];
-            out->b = now->who[*j];
+            out->a = last->rank[out->at];
+            out->b = now->rank[*j];
             out->change = (double)now->y[*j] - last->y[out->at] - now->usual;
             ++*j;
             return true;

@@ -1,4 +1,4 @@
-/* Whether speeds have predicted what they were not fitted to.
+/* Have the speeds predicted times that they were not fitted to?
  *
  * The balancer does not move objects by chance: it moves those whose loads were just high, or
  * grow. Such a change of work, which comes together with a change of place, looks like a speed.
@@ -39,9 +39,9 @@ typedef struct plb_evidence {
 
 /* Objects go from one placement to the next; ranks below p in both. */
 typedef struct plb_interval {
-    const plb_placement_t *last, *now;
-    const plb_placement_t *before;   /* last; NULL: none */
-    const plb_placement_t *oldest;   /* `intervals` before last; NULL: none */
+    const plb_timings_t *last, *now;
+    const plb_timings_t *before;     /* last; NULL: none */
+    const plb_timings_t *oldest;     /* `intervals` before last; NULL: none */
     int32_t intervals;               /* from oldest to last */
     const double *shift;             /* [p] by how much longer what stayed on a rank takes */
     const double *log_speed, *error; /* [p] fitted to what was seen up to `last` */

@@ -59,20 +59,20 @@ static bool tells_shift(const plb_learner_t *self, int32_t a, int32_t b)
  * begin[p+1]. */
 static void find_shifts(const plb_learner_t *self, int64_t *begin, int64_t *end, double *shift)
 {
-    const plb_placement_t *last = &self->seen[self->n_seen - 1], *now = &self->now;
+    const plb_timings_t *last = &self->seen[self->n_seen - 1], *now = &self->now;
     int64_t i = 0;
     for (int64_t j = 0; j < now->n; j++) { /* room for all, also for those that say nothing */
-        begin[now->who[j] + 1]++;
+        begin[now->rank[j] + 1]++;
     }
     for (int32_t r = 0; r < self->p; r++) {
         begin[r + 1] += begin[r];
     }
     memcpy(end, begin, (size_t)self->p * sizeof *end);
     for (int64_t j = 0; j < now->n; j++) {
-        i = plb_placement_find(last, i, now->key[j]);
+        i = plb_timings_find(last, i, now->key[j]);
         if (i < last->n && last->key[i] == now->key[j] &&
-            tells_shift(self, last->who[i], now->who[j])) {
-            const int32_t a = last->who[i], b = now->who[j];
+            tells_shift(self, last->rank[i], now->rank[j])) {
+            const int32_t a = last->rank[i], b = now->rank[j];
             const double known = a == b ? 0.0 : self->guess[a] - self->guess[b];
             shift[end[b]++] = (double)now->y[j] - last->y[i] - known;
         }
@@ -104,10 +104,10 @@ static bool has_changed(const change_t *of, double by, double noise)
 static void begin_again(plb_learner_t *self, const int32_t *past_of)
 {
     for (int32_t j = 0; j < self->n_seen; j++) {
-        int32_t *who = self->seen[j].who;
+        int32_t *rank = self->seen[j].rank;
         for (int64_t i = 0; i < self->seen[j].n; i++) {
-            if (who[i] < self->p && past_of[who[i]] >= 0) {
-                who[i] = past_of[who[i]];
+            if (rank[i] < self->p && past_of[rank[i]] >= 0) {
+                rank[i] = past_of[rank[i]];
             }
         }
         for (int32_t r = 0; r < self->p; r++) {
@@ -148,7 +148,7 @@ static void find_changed(plb_learner_t *self, const change_t *change, int32_t n,
 static void test_guess(plb_learner_t *self, const double *shift)
 {
     const int32_t n = self->n_seen;
-    if (plb_placement_same(&self->seen[n - 1], &self->now)) {
+    if (plb_timings_same(&self->seen[n - 1], &self->now)) {
         return;
     }
     const plb_interval_t interval = {
@@ -230,12 +230,12 @@ static int forget_past(plb_learner_t *self, plb_err_t *err)
     PLB_NEW0(number, self->n_past);
     for (int pass = 0; pass < 2; pass++) { /* who is there, then their new numbers */
         for (int32_t j = 0; j < self->n_seen; j++) {
-            int32_t *who = self->seen[j].who;
+            int32_t *rank = self->seen[j].rank;
             for (int64_t i = 0; i < self->seen[j].n; i++) {
-                if (who[i] >= self->p && pass == 0) {
-                    number[who[i] - self->p] = 1;
-                } else if (who[i] >= self->p) {
-                    who[i] = self->p + number[who[i] - self->p];
+                if (rank[i] >= self->p && pass == 0) {
+                    number[rank[i] - self->p] = 1;
+                } else if (rank[i] >= self->p) {
+                    rank[i] = self->p + number[rank[i] - self->p];
                 }
             }
         }
@@ -255,16 +255,16 @@ static void note_ranks(plb_learner_t *self, int32_t j)
     uint8_t *is_there = self->is_there + (int64_t)j * self->p;
     memset(is_there, 0, (size_t)self->p);
     for (int64_t i = 0; i < self->seen[j].n; i++) {
-        is_there[self->seen[j].who[i]] = 1;
+        is_there[self->seen[j].rank[i]] = 1;
     }
 }
 
 /* The new placement is the last one; that which leaves lends its memory to the next. */
 static int remember(plb_learner_t *self, plb_err_t *err)
 {
-    plb_placement_t gone = {0};
+    plb_timings_t gone = {0};
     int32_t n = self->n_seen;
-    if (n > 0 && plb_placement_same(&self->seen[n - 1], &self->now)) {
+    if (n > 0 && plb_timings_same(&self->seen[n - 1], &self->now)) {
         gone = self->seen[--n]; /* no news of the speeds: what is older is not forgotten */
         self->now.usual += gone.usual;
     } else if (n == MOST) {
@@ -284,13 +284,13 @@ static int remember(plb_learner_t *self, plb_err_t *err)
 /* What is known of one object: the placements that it was in, the oldest first. */
 typedef struct history {
     int32_t n;
-    int32_t placement[MOST + 1], who[MOST + 1];
+    int32_t placement[MOST + 1], rank[MOST + 1];
     float y[MOST + 1], weight[MOST + 1];
 } history_t;
 
-static void add_observation(plb_moved_t *out, int32_t who, float y, float weight)
+static void add_observation(plb_moved_t *out, int32_t rank, float y, float weight)
 {
-    out->rank[out->m] = who;
+    out->rank[out->m] = rank;
     out->y[out->m] = y;
     out->weight[out->m++] = weight;
 }
@@ -301,13 +301,13 @@ static void add_stays(plb_moved_t *out, const history_t *from)
 {
     const int64_t first = out->m;
     for (int32_t i = 0; i < from->n;) {
-        const int32_t who = from->who[i];
+        const int32_t rank = from->rank[i];
         float sum = 0.0F, weight = 0.0F;
-        for (; i < from->n && from->who[i] == who; i++) {
+        for (; i < from->n && from->rank[i] == rank; i++) {
             sum += from->weight[i] * from->y[i];
             weight += from->weight[i];
         }
-        add_observation(out, who, sum / weight, weight);
+        add_observation(out, rank, sum / weight, weight);
     }
     if (out->m - first > 1) {
         out->start[++out->n] = out->m;
@@ -320,9 +320,10 @@ static void add_stays(plb_moved_t *out, const history_t *from)
 static void add_pairs(plb_moved_t *out, const history_t *from)
 {
     for (int32_t i = 0; i + 1 < from->n; i++) {
-        if (from->placement[i + 1] == from->placement[i] + 1 && from->who[i] != from->who[i + 1]) {
-            add_observation(out, from->who[i], from->y[i], from->weight[i]);
-            add_observation(out, from->who[i + 1], from->y[i + 1], from->weight[i + 1]);
+        if (from->placement[i + 1] == from->placement[i] + 1 &&
+            from->rank[i] != from->rank[i + 1]) {
+            add_observation(out, from->rank[i], from->y[i], from->weight[i]);
+            add_observation(out, from->rank[i + 1], from->y[i + 1], from->weight[i + 1]);
             out->start[++out->n] = out->m;
         }
     }
@@ -330,7 +331,7 @@ static void add_pairs(plb_moved_t *out, const history_t *from)
 
 /* All placements, and the user's estimates behind them, read object by object. */
 typedef struct reader {
-    const plb_placement_t *of[MOST + 1];
+    const plb_timings_t *of[MOST + 1];
     float age[MOST + 1];
     int64_t at[MOST + 1];
     int32_t n;    /* placements */
@@ -345,7 +346,7 @@ static void begin_reading(const plb_learner_t *self, reader_t *out)
     for (int32_t j = 0; j < n; j++) {
         out->of[j] = &self->seen[j];
         out->age[j] = (float)pow(AGEING, n - 1 - j);
-        out->aligned = out->aligned && plb_placement_same_keys(out->of[j], out->of[0]);
+        out->aligned = out->aligned && plb_timings_same_keys(out->of[j], out->of[0]);
     }
     out->of[n] = &self->user;
     out->age[n] = (float)PRIOR;
@@ -353,10 +354,10 @@ static void begin_reading(const plb_learner_t *self, reader_t *out)
 
 static void read_one(reader_t *self, int32_t j, history_t *out)
 {
-    const plb_placement_t *of = self->of[j];
+    const plb_timings_t *of = self->of[j];
     const int64_t i = self->at[j];
     out->placement[out->n] = j;
-    out->who[out->n] = j < self->n ? of->who[i] : self->user;
+    out->rank[out->n] = j < self->n ? of->rank[i] : self->user;
     out->y[out->n] = of->y[i];
     out->weight[out->n++] = of->weight[i] * self->age[j];
 }
@@ -367,9 +368,9 @@ static bool read_aligned(reader_t *self, history_t *out)
     int64_t i = self->at[0];
     bool moved = false;
     for (; i < self->of[0]->n && !moved; i++) {
-        const int32_t who = self->of[0]->who[i];
+        const int32_t rank = self->of[0]->rank[i];
         for (int32_t j = 1; j < self->n; j++) {
-            moved |= self->of[j]->who[i] != who;
+            moved |= self->of[j]->rank[i] != rank;
         }
     }
     self->at[0] = i;
@@ -602,10 +603,10 @@ out:
 void plb_learner_free(plb_learner_t *self)
 {
     for (int32_t j = 0; j < self->n_seen; j++) {
-        plb_placement_free(&self->seen[j]);
+        plb_timings_free(&self->seen[j]);
     }
-    plb_placement_free(&self->now);
-    plb_placement_free(&self->user);
+    plb_timings_free(&self->now);
+    plb_timings_free(&self->user);
     plb_evidence_free(&self->evidence);
     plb_speeds_start_free(&self->steady);
     plb_speeds_start_free(&self->drifting);
@@ -622,7 +623,7 @@ int plb_learner_observe(plb_learner_t *self, int64_t n, const int64_t *key, cons
                         const double *seconds, const double *work, plb_err_t *err)
 {
     const plb_times_t times = {n, key, rank, seconds, work, self->p};
-    int ret = plb_placement_take(&times, &self->now, &self->user, err);
+    int ret = plb_timings_take(&times, &self->now, &self->user, err);
     ret = ret == PLB_OK ? compare(self, err) : ret;
     ret = ret == PLB_OK ? remember(self, err) : ret;
     return ret == PLB_OK ? fit(self, err) : ret;

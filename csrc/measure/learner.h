@@ -26,13 +26,13 @@ enum { PLB_LEARNER_PLACEMENTS = 8 }; /* that are remembered */
 
 typedef struct plb_learner {
     int32_t p;
-    bool unlike;       /* ranks are believed to be unlike: then log_speed is what is known */
+    bool unlike;       /* the ranks are believed to differ in speed, and log_speed is valid */
     double *log_speed; /* [p] mean 0 */
     double *guess;     /* [p] the same as last fitted, believed or not */
     double *error;     /* [p] standard errors; infinite where nothing is known */
     plb_speeds_t fit;  /* the last one that had anything to go by */
     plb_evidence_t evidence;
-    plb_placement_t seen[PLB_LEARNER_PLACEMENTS]; /* the oldest first */
+    plb_timings_t seen[PLB_LEARNER_PLACEMENTS]; /* the oldest first */
     int32_t n_seen;
     int32_t n_past;       /* ranks that have changed are p ... p + n_past - 1 as they were */
     uint8_t *is_there;    /* [PLB_LEARNER_PLACEMENTS * p] has a placement objects on a rank? */
@@ -43,7 +43,7 @@ typedef struct plb_learner {
     int32_t doubts;       /* fits in a row without a sign, while speeds are known */
 
     /* Kept from call to call, so that nothing is allocated twice. */
-    plb_placement_t now, user;
+    plb_timings_t now, user;
     double *room; /* [n_room] */
     int64_t n_room;
     plb_speeds_start_t steady, drifting; /* where the two models' fits begin */

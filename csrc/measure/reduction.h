@@ -21,7 +21,7 @@ typedef struct plb_reduction {
     int (*begin_stats)(void *self, const plb_stats_t *mine, plb_err_t *err);
     /** The oldest one under way, if there is one: *done and `all`.  Makes progress. */
     int (*test_stats)(void *self, plb_stats_t *all, bool *done, plb_err_t *err);
-    /** The same of maxima; one at a time. */
+    /** Likewise for maxima, one at a time. */
     int (*begin_maximum)(void *self, int64_t mine, plb_err_t *err);
     int (*test_maximum)(void *self, int64_t *all, bool *done, plb_err_t *err);
 } plb_reduction_t;

@@ -28,9 +28,7 @@ int plb_moved_init(plb_moved_t *self, int64_t n, int64_t m, plb_err_t *err)
     int ret = PLB_OK;
     *self = (plb_moved_t){0};
     PLB_NEW(self->start, n + 1);
-    PLB_NEW(self->rank, m);
-    PLB_NEW(self->y, m);
-    PLB_NEW(self->weight, m);
+    PLB_NEW_EACH(m, self->rank, self->y, self->weight);
     self->start[0] = 0;
 out:
     if (ret != PLB_OK) {
@@ -74,16 +72,11 @@ static int fit_init(fit_t *self, const plb_moved_t *in, int32_t p, plb_err_t *er
 {
     int ret = PLB_OK;
     *self = (fit_t){.in = in, .p = p};
-    PLB_NEW(self->weight, in->m);
-    PLB_NEW(self->miss, in->m);
+    PLB_NEW_EACH(in->m, self->weight, self->miss);
     PLB_NEW(self->count, BINS);
     PLB_NEW(self->share, in->n);
     PLB_NEW0(self->s, p);
-    PLB_NEW(self->r, p);
-    PLB_NEW(self->z, p);
-    PLB_NEW(self->d, p);
-    PLB_NEW(self->q, p);
-    PLB_NEW(self->total, p);
+    PLB_NEW_EACH(p, self->r, self->z, self->d, self->q, self->total);
     PLB_NEW0(self->diagonal, p);
 out:
     return ret;
@@ -118,7 +111,7 @@ static void apply(const fit_t *self, const double *v, double *q)
     }
 }
 
-/* Huber's rule, without a branch that nobody could predict. */
+/* Huber's rule, without a branch that the processor could not predict. */
 static inline float weigh(float given, float miss, float most)
 {
     const float size = fabsf(miss);
@@ -475,9 +468,7 @@ int plb_speeds_fit(int64_t n, const int64_t *start, const int32_t *rank, const d
 {
     plb_moved_t moved = {0};
     int ret = check(n, start, rank, seconds, weight, p, err);
-    if (ret == PLB_OK) {
-        ret = plb_moved_init(&moved, n, start[n], err);
-    }
+    PLB_THEN(plb_moved_init(&moved, n, start[n], err));
     if (ret == PLB_OK) {
         take_moved(&moved, n, start, rank, seconds, weight);
         ret = plb_speeds_of_moved(&moved, p, NULL, speed, error, out, err);

@@ -10,43 +10,40 @@ enum { ENOUGH = 250 }; /* objects a rank; of more than twice as many, a part spe
 
 static const float LEAST_WEIGHT = 1e-6F;
 
-void plb_placement_free(plb_placement_t *self)
+void plb_timings_free(plb_timings_t *self)
 {
-    PLB_FREE(self->key, self->who, self->y, self->weight);
-    *self = (plb_placement_t){0};
+    PLB_FREE(self->key, self->rank, self->y, self->weight);
+    *self = (plb_timings_t){0};
 }
 
 /* Room for n objects; none are there. */
-static int make_room(plb_placement_t *self, int64_t n, plb_err_t *err)
+static int make_room(plb_timings_t *self, int64_t n, plb_err_t *err)
 {
     int ret = PLB_OK;
     self->n = 0;
     if (n <= self->room && self->key != NULL) {
         return ret;
     }
-    plb_placement_free(self);
-    PLB_NEW(self->key, n);
-    PLB_NEW(self->who, n);
-    PLB_NEW(self->y, n);
-    PLB_NEW(self->weight, n);
+    plb_timings_free(self);
+    PLB_NEW_EACH(n, self->key, self->rank, self->y, self->weight);
     self->room = n;
 out:
     if (ret != PLB_OK) {
-        plb_placement_free(self);
+        plb_timings_free(self);
     }
     return ret;
 }
 
-static void add(plb_placement_t *self, int64_t key, int32_t who, double seconds)
+static void add(plb_timings_t *self, int64_t key, int32_t rank, double seconds)
 {
     self->key[self->n] = key;
-    self->who[self->n] = who;
+    self->rank[self->n] = rank;
     self->weight[self->n] = (float)sqrt(seconds);
     self->y[self->n++] = (float)log(seconds);
 }
 
 /* Weights: the roots of the times over their mean. */
-static void weigh(plb_placement_t *self, double sum)
+static void weigh(plb_timings_t *self, double sum)
 {
     const float root = (float)sqrt(sum / (double)(self->n > 0 ? self->n : 1));
     for (int64_t i = 0; i < self->n; i++) {
@@ -54,15 +51,15 @@ static void weigh(plb_placement_t *self, double sum)
     }
 }
 
-bool plb_placement_same_keys(const plb_placement_t *a, const plb_placement_t *b)
+bool plb_timings_same_keys(const plb_timings_t *a, const plb_timings_t *b)
 {
     return a->n == b->n && memcmp(a->key, b->key, (size_t)a->n * sizeof *a->key) == 0;
 }
 
-bool plb_placement_same(const plb_placement_t *a, const plb_placement_t *b)
+bool plb_timings_same(const plb_timings_t *a, const plb_timings_t *b)
 {
-    return plb_placement_same_keys(a, b) &&
-           memcmp(a->who, b->who, (size_t)a->n * sizeof *a->who) == 0;
+    return plb_timings_same_keys(a, b) &&
+           memcmp(a->rank, b->rank, (size_t)a->n * sizeof *a->rank) == 0;
 }
 
 typedef struct name {
@@ -143,8 +140,8 @@ static uint64_t parts_of(const plb_times_t *in)
     return parts;
 }
 
-static void fill(const plb_times_t *in, const name_t *order, plb_placement_t *now,
-                 plb_placement_t *user)
+static void fill(const plb_times_t *in, const name_t *order, plb_timings_t *now,
+                 plb_timings_t *user)
 {
     const uint64_t parts = parts_of(in);
     double sum = 0.0, sum_of_work = 0.0;
@@ -164,13 +161,13 @@ static void fill(const plb_times_t *in, const name_t *order, plb_placement_t *no
     weigh(user, sum_of_work);
 }
 
-int plb_placement_take(const plb_times_t *in, plb_placement_t *now, plb_placement_t *user,
-                       plb_err_t *err)
+int plb_timings_take(const plb_times_t *in, plb_timings_t *now, plb_timings_t *user,
+                     plb_err_t *err)
 {
     name_t *order = NULL;
     int ret = check(in, err);
-    ret = ret == PLB_OK ? sort_keys(in->key, in->n, &order, err) : ret;
-    ret = ret == PLB_OK ? make_room(now, in->n, err) : ret;
+    PLB_THEN(sort_keys(in->key, in->n, &order, err));
+    PLB_THEN(make_room(now, in->n, err));
     ret = ret == PLB_OK ? make_room(user, in->work != NULL ? in->n : 0, err) : ret;
     if (ret == PLB_OK) {
         fill(in, order, now, user);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/ints.h"
 #include "base/mem.h"
 
 /* Times that differ by less are the same: the pieces between them would have no slope left. */
@@ -55,14 +56,7 @@ int plb_fpm_check(const plb_fpm_t *self, plb_err_t *err)
 /* First of the ascending x[begin ... end-1] that is not below `value`, or end. */
 static int64_t lower_bound(const double *x, int64_t begin, int64_t end, double value)
 {
-    while (begin < end) {
-        const int64_t middle = (begin + end) / 2;
-        if (x[middle] < value) {
-            begin = middle + 1;
-        } else {
-            end = middle;
-        }
-    }
+    PLB_BISECT(begin, end, k, !(x[k] < value))
     return begin;
 }
 
@@ -272,7 +266,8 @@ static double find_line(lines_t *self, double n)
     return seconds;
 }
 
-/* Hand out what the rounding down has left, one row at a time, to whom it takes the shortest. */
+/* Hand out the rows that rounding down has left, one at a time, each to the rank that would end
+ * it first. */
 static int hand_out(const plb_fpm_t *self, int64_t left, int64_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -23,8 +23,8 @@ typedef struct plb_metrics {
 #undef X
 } plb_metrics_t;
 
-/** Every metric of time[n], one pass and a half; n >= 1.  Where nothing runs (max = 0) the
- *  ratios are 1: nobody waits for anybody.
+/** Every metric of time[n], one pass and a half; n >= 1.  Where nothing runs (max = 0) the ratios
+ *  are 1: no rank waits.
  *
  *  Dasgupta's eq. 1 sums over P and divides by C; both mean the number of cores, n here. */
 void plb_metrics_of(const double *time, int32_t n, plb_metrics_t *out);

@@ -68,14 +68,11 @@ static int check_start(const plb_snapshot_t *s, plb_err_t *err)
 
 static int check_multicasts(const plb_snapshot_t *s, plb_err_t *err)
 {
-    int ret;
     const int64_t m = s->n_multicasts, n = s->n_objects;
-    if ((ret = check_index("multicast_src", s->multicast_src, m, n, err)) ||
-        (ret = check_start(s, err)) ||
-        (ret = check_index("multicast_dst", s->multicast_dst, s->n_pins, n, err)) ||
-        (ret = check_f64("multicast_bytes", s->multicast_bytes, m, 0.0, err))) {
-        return ret;
-    }
+    PLB_PASS(check_index("multicast_src", s->multicast_src, m, n, err));
+    PLB_PASS(check_start(s, err));
+    PLB_PASS(check_index("multicast_dst", s->multicast_dst, s->n_pins, n, err));
+    PLB_PASS(check_f64("multicast_bytes", s->multicast_bytes, m, 0.0, err));
     return check_f64("multicast_messages", s->multicast_messages, m, 0.0, err);
 }
 
@@ -93,24 +90,22 @@ static int check_blocks(const plb_snapshot_t *s, plb_err_t *err)
 
 int plb_snapshot_check(const plb_snapshot_t *s, plb_err_t *err)
 {
-    int ret;
     if (s->n_ranks < 1) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more", s->n_ranks);
     }
-    if ((ret = check_f64("load", s->load, s->n_objects * s->n_components, 0.0, err)) ||
-        (ret = check_index("rank", s->rank, s->n_objects, s->n_ranks, err)) ||
-        (ret = check_i64("bytes", s->bytes, s->n_objects, err)) ||
-        (ret = check_i64("memory", s->memory, s->n_objects, err)) ||
-        (ret = check_index("edge_src", s->edge_src, s->n_edges, s->n_objects, err)) ||
-        (ret = check_index("edge_dst", s->edge_dst, s->n_edges, s->n_objects, err)) ||
-        (ret = check_f64("edge_bytes", s->edge_bytes, s->n_edges, 0.0, err)) ||
-        (ret = check_f64("edge_messages", s->edge_messages, s->n_edges, 0.0, err)) ||
-        (ret = check_multicasts(s, err)) || (ret = check_blocks(s, err)) ||
-        (ret = check_f64("speed", s->speed, s->n_ranks, 1e-30, err)) ||
-        (ret = check_f64("background", s->background, s->n_ranks, 0.0, err)) ||
-        (ret = check_i64("memory_limit", s->memory_limit, s->n_ranks, err))) {
-        return ret;
-    }
+    PLB_PASS(check_f64("load", s->load, s->n_objects * s->n_components, 0.0, err));
+    PLB_PASS(check_index("rank", s->rank, s->n_objects, s->n_ranks, err));
+    PLB_PASS(check_i64("bytes", s->bytes, s->n_objects, err));
+    PLB_PASS(check_i64("memory", s->memory, s->n_objects, err));
+    PLB_PASS(check_index("edge_src", s->edge_src, s->n_edges, s->n_objects, err));
+    PLB_PASS(check_index("edge_dst", s->edge_dst, s->n_edges, s->n_objects, err));
+    PLB_PASS(check_f64("edge_bytes", s->edge_bytes, s->n_edges, 0.0, err));
+    PLB_PASS(check_f64("edge_messages", s->edge_messages, s->n_edges, 0.0, err));
+    PLB_PASS(check_multicasts(s, err));
+    PLB_PASS(check_blocks(s, err));
+    PLB_PASS(check_f64("speed", s->speed, s->n_ranks, 1e-30, err));
+    PLB_PASS(check_f64("background", s->background, s->n_ranks, 0.0, err));
+    PLB_PASS(check_i64("memory_limit", s->memory_limit, s->n_ranks, err));
     return check_index("node", s->node, s->n_ranks, INT32_MAX, err);
 }
 

@@ -33,11 +33,11 @@ typedef struct plb_snapshot {
 
     /* What one object sends to several at once, per iteration: hyperedges. */
     int64_t n_multicasts, n_pins;
-    const int32_t *multicast_src;     /* [n_multicasts] who sends */
+    const int32_t *multicast_src;     /* [n_multicasts] the sender */
     const int64_t *multicast_start;   /* [n_multicasts + 1] receivers of multicast e: from start[e]
                                        * to start[e + 1] - 1 in multicast_dst */
-    const int32_t *multicast_dst;     /* [n_pins] who receives */
-    const double *multicast_bytes;    /* [n_multicasts] of the message, whoever receives it */
+    const int32_t *multicast_dst;     /* [n_pins] the receivers */
+    const double *multicast_bytes;    /* [n_multicasts] of the message, however many receive it */
     const double *multicast_messages; /* [n_multicasts] or NULL: one each */
 
     /* Data that objects share: a rank holds a block once, however many of its objects read it. */
@@ -106,9 +106,9 @@ static inline void plb_each_multicast(const plb_snapshot_t *in, const int32_t *r
     }
 }
 
-/** time[n_ranks] of an iteration under `rank` (NULL: where the objects are now).  Loads are
- *  added in the order of the objects, so that the figures are the same to the last bit for
- *  whoever adds them that way.  First component only. */
+/** time[n_ranks] of an iteration under `rank` (NULL: where the objects are now).  Loads are added
+ *  in the order of the objects, so that every sum in this order has the same bits.  First
+ *  component only. */
 void plb_snapshot_rank_times(const plb_snapshot_t *self, const int32_t *rank, double *time);
 
 typedef struct plb_change {

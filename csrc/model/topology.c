@@ -145,8 +145,7 @@ static int both_ways(mapper_t *self, const plb_flows_t *flows, plb_err_t *err)
     const int32_t p = self->machine->n_places;
     const int64_t m = flows->start[p];
     int32_t *src = NULL, *dst = NULL;
-    PLB_NEW(src, 2 * m);
-    PLB_NEW(dst, 2 * m);
+    PLB_NEW_EACH(2 * m, src, dst);
     for (int32_t a = 0; a < p; a++) {
         for (int64_t k = flows->start[a]; k < flows->start[a + 1]; k++) {
             src[2 * k] = dst[2 * k + 1] = a;
@@ -202,10 +201,8 @@ static int place_greedily(mapper_t *self, plb_tick_fn tick, void *tick_arg, plb_
     double *pull = NULL; /* bytes exchanged with the parts that are placed; negative: placed */
     int64_t *far = NULL; /* hops from a place to all that are taken */
     int32_t *old = NULL, *group_at = NULL;
-    PLB_NEW0(pull, p);
-    PLB_NEW0(far, p);
-    PLB_NEW(old, p);
-    PLB_NEW(group_at, p);
+    PLB_NEW0_EACH(p, pull, far);
+    PLB_NEW_EACH(p, old, group_at);
     memcpy(old, self->place, (size_t)p * sizeof *old);
     for (int32_t a = 0; a < p; a++) {
         group_at[old[a]] = self->group[a];
@@ -297,8 +294,7 @@ int plb_topology_map(const plb_topology_t *self, const plb_flows_t *flows, const
     int ret = PLB_OK;
     const int32_t p = self->n_places;
     mapper_t mapper = {.machine = self, .group = group};
-    PLB_NEW(mapper.place, p);
-    PLB_NEW(mapper.part, p);
+    PLB_NEW_EACH(p, mapper.place, mapper.part);
     PLB_TRY(both_ways(&mapper, flows, err));
     const double given = plb_hop_bytes(self, flows, place);
     memcpy(mapper.place, place, (size_t)p * sizeof *place);
@@ -309,7 +305,7 @@ int plb_topology_map(const plb_topology_t *self, const plb_flows_t *flows, const
             mapper.part[place[a]] = a;
         }
     }
-    ret = ret == PLB_OK ? swap_all(&mapper, tick, tick_arg) : ret;
+    PLB_THEN(swap_all(&mapper, tick, tick_arg));
     if (ret == PLB_OK) {
         memcpy(place, mapper.place, (size_t)p * sizeof *place);
     }

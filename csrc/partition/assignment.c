@@ -13,7 +13,7 @@ typedef struct search {
     const plb_gains_t *in;
     int32_t *room, *place;  /* the answer */
     double *profit, *price; /* [n_items], [n_places] */
-    int32_t *first, *next;  /* [n_places], [n_items] who is at each place */
+    int32_t *first, *next;  /* [n_places], [n_items] the items at each place */
 
     double *distance; /* [n_places] of what was reached in this search; else infinite */
     int32_t *from;    /* [n_places] the item that came that way */
@@ -110,7 +110,7 @@ static void enter(search_t *s, int32_t item, int32_t place)
     s->first[place] = item;
 }
 
-/* Everybody on the way goes one place on. */
+/* Every item on the way moves one place on. */
 static void follow(search_t *s, int32_t item, end_t end)
 {
     int32_t to = end.place;
@@ -149,13 +149,9 @@ int plb_assign(const plb_gains_t *in, int32_t *room, int32_t *place, plb_err_t *
 {
     int ret = PLB_OK;
     search_t s = {.in = in, .room = room, .place = place};
-    PLB_NEW(s.profit, in->n_items);
-    PLB_NEW(s.next, in->n_items);
+    PLB_NEW_EACH(in->n_items, s.profit, s.next);
     PLB_NEW0(s.price, in->n_places);
-    PLB_NEW(s.first, in->n_places);
-    PLB_NEW(s.distance, in->n_places);
-    PLB_NEW(s.from, in->n_places);
-    PLB_NEW(s.reached, in->n_places);
+    PLB_NEW_EACH(in->n_places, s.first, s.distance, s.from, s.reached);
     PLB_NEW(s.heap.item, in->start[in->n_items]);
     for (int32_t p = 0; p < in->n_places; p++) {
         s.first[p] = NONE;

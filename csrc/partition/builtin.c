@@ -12,7 +12,7 @@ enum { MOST_CYCLES = 1000, CYCLES = 3 };
 /* The question with one more vertex a part, fixed there and without weight, and for each vertex a
  * net of its old_cost that holds it to its present part (Catalyurek et al. 2007). */
 typedef struct anchored {
-    plb_partition_t in;
+    plb_question_t in;
     int32_t *weight, *fixed, *net_start, *pin, *net_weight;
 } anchored_t;
 
@@ -22,7 +22,7 @@ static void anchored_free(anchored_t *self)
 }
 
 /* Nets of the question and those of its graph are `self->in`'s own already. */
-static int anchor(anchored_t *self, const plb_partition_t *in, plb_err_t *err)
+static int anchor(anchored_t *self, const plb_question_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t n = in->n_vertices, k = in->n_parts, nets = in->n_nets;
@@ -34,8 +34,7 @@ static int anchor(anchored_t *self, const plb_partition_t *in, plb_err_t *err)
         return PLB_FAIL(err, PLB_ERR_VALUE, "%lld nets: expected fewer than 2^29",
                         (long long)most);
     }
-    PLB_NEW(self->weight, n + k);
-    PLB_NEW(self->fixed, n + k);
+    PLB_NEW_EACH(n + k, self->weight, self->fixed);
     PLB_NEW(self->net_start, most + 1);
     PLB_NEW(self->net_weight, most);
     PLB_NEW(self->pin, pins + 2 * (edges + n));
@@ -72,25 +71,25 @@ static int anchor(anchored_t *self, const plb_partition_t *in, plb_err_t *err)
             self->net_start[e] = at;
         }
     }
-    self->in = (plb_partition_t){.n_vertices = n + k,
-                                 .n_parts = k,
-                                 .n_weights = 1,
-                                 .weight = self->weight,
-                                 .share = in->share,
-                                 .n_nets = e,
-                                 .net_start = self->net_start,
-                                 .pin = self->pin,
-                                 .net_weight = self->net_weight,
-                                 .fixed = self->fixed,
-                                 .imbalance = in->imbalance,
-                                 .seed = in->seed};
+    self->in = (plb_question_t){.n_vertices = n + k,
+                                .n_parts = k,
+                                .n_weights = 1,
+                                .weight = self->weight,
+                                .share = in->share,
+                                .n_nets = e,
+                                .net_start = self->net_start,
+                                .pin = self->pin,
+                                .net_weight = self->net_weight,
+                                .fixed = self->fixed,
+                                .imbalance = in->imbalance,
+                                .seed = in->seed};
 out:
     return ret;
 }
 
 /* ---- what both calls do --------------------------------------------------------------------- */
 
-static int cycles_on(const plb_partition_t *in, bool anew, int32_t cycles, plb_tick_fn tick,
+static int cycles_on(const plb_question_t *in, bool anew, int32_t cycles, plb_tick_fn tick,
                      void *tick_arg, int32_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -102,15 +101,11 @@ static int cycles_on(const plb_partition_t *in, bool anew, int32_t cycles, plb_t
     PLB_TRY(plb_hypergraph_init(&hg, in, err));
     const plb_limits_t limits = {in->n_parts, limit};
     ret = plb_partition_limits(in, &hg, limit, err);
-    if (ret == PLB_OK) {
-        ret = anew ? plb_hypergraph_partition(&hg, &limits, &rng, part, &after, err)
-                   : plb_hypergraph_refine(&hg, &limits, &rng, part, &after, err);
-    }
+    PLB_THEN(anew ? plb_hypergraph_partition(&hg, &limits, &rng, part, &after, err)
+                  : plb_hypergraph_refine(&hg, &limits, &rng, part, &after, err));
     for (int32_t i = 0; ret == PLB_OK && i < cycles; i++) {
         ret = tick == NULL ? PLB_OK : tick(tick_arg);
-        if (ret == PLB_OK) {
-            ret = plb_hypergraph_cycle(&hg, &limits, &rng, part, &after, err);
-        }
+        PLB_THEN(plb_hypergraph_cycle(&hg, &limits, &rng, part, &after, err));
     }
 out:
     plb_hypergraph_free(&hg);
@@ -118,7 +113,7 @@ out:
     return ret;
 }
 
-int plb_partition_improve(const plb_partition_t *in, int32_t cycles, plb_tick_fn tick,
+int plb_partition_improve(const plb_question_t *in, int32_t cycles, plb_tick_fn tick,
                           void *tick_arg, int32_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -146,7 +141,7 @@ out:
 
 /* ---- as a partitioner ----------------------------------------------------------------------- */
 
-static int read_cycles(const plb_partition_t *in, int32_t *cycles, plb_err_t *err)
+static int read_cycles(const plb_question_t *in, int32_t *cycles, plb_err_t *err)
 {
     for (int i = 0; i < in->n_options; i++) {
         char *end;
@@ -164,7 +159,7 @@ static int read_cycles(const plb_partition_t *in, int32_t *cycles, plb_err_t *er
 }
 
 /* With an old partition that is what it starts from. */
-static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
+static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     int32_t cycles = CYCLES;
     int ret = read_cycles(in, &cycles, err);

@@ -23,9 +23,7 @@ int plb_cholesky_fill(int32_t n, const int64_t *start, const int32_t *to, const 
 {
     int ret = PLB_OK;
     int32_t *at = NULL, *parent = NULL, *flag = NULL;
-    PLB_NEW(at, n);
-    PLB_NEW(parent, n);
-    PLB_NEW(flag, n);
+    PLB_NEW_EACH(n, at, parent, flag);
     PLB_TRY(invert(n, perm, at, err));
     for (int32_t k = 0; k < n; k++) {
         const int32_t v = at[k];

@@ -77,7 +77,7 @@ static void add_net(plb_hypergraph_t *self, const int32_t *pin, int32_t n, const
     }
 }
 
-static int add_nets_of(plb_hypergraph_t *self, const plb_partition_t *in, plb_err_t *err)
+static int add_nets_of(plb_hypergraph_t *self, const plb_question_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
     int32_t *seen = NULL, stamp = 0;
@@ -101,7 +101,7 @@ out:
     return ret;
 }
 
-int plb_hypergraph_init(plb_hypergraph_t *self, const plb_partition_t *in, plb_err_t *err)
+int plb_hypergraph_init(plb_hypergraph_t *self, const plb_question_t *in, plb_err_t *err)
 {
     const int64_t edges = in->start == NULL ? 0 : in->start[in->n_vertices];
     const int64_t pins = in->n_nets > 0 ? in->net_start[in->n_nets] : 0;
@@ -117,7 +117,7 @@ int plb_hypergraph_init(plb_hypergraph_t *self, const plb_partition_t *in, plb_e
         }
     }
     ret = add_nets_of(self, in, err);
-    ret = ret == PLB_OK ? transpose(self, err) : ret;
+    PLB_THEN(transpose(self, err));
 out:
     if (ret != PLB_OK) {
         plb_hypergraph_free(self);
@@ -240,7 +240,7 @@ int plb_hypergraph_contract(const plb_hypergraph_t *fine, const int32_t *cluster
                 e + 1, seen);
     }
     ret = merge_nets(out, fine->n_nets, seen, err);
-    ret = ret == PLB_OK ? transpose(out, err) : ret;
+    PLB_THEN(transpose(out, err));
 out:
     plb_free(seen);
     if (ret != PLB_OK) {
@@ -372,11 +372,7 @@ int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, i
     int ret = PLB_OK;
     clusters_t c = {.hg = self, .label = label, .most = most};
     int32_t *order = NULL, *size = NULL;
-    PLB_NEW(order, self->n_vertices);
-    PLB_NEW(size, self->n_vertices);
-    PLB_NEW(c.of, self->n_vertices);
-    PLB_NEW(c.fixed, self->n_vertices);
-    PLB_NEW(c.weight, self->n_vertices);
+    PLB_NEW_EACH(self->n_vertices, order, size, c.of, c.fixed, c.weight);
     PLB_NEW0(c.score, self->n_vertices);
     PLB_NEW(c.beside, self->n_vertices);
     for (int32_t v = 0; v < self->n_vertices; v++) {

@@ -7,7 +7,7 @@
 #define PLB_PARTITION_HYPERGRAPH_H
 
 #include "base/rng.h"
-#include "partition/partition.h"
+#include "partition/question.h"
 
 typedef struct plb_hypergraph {
     int32_t n_vertices, n_nets;
@@ -20,7 +20,7 @@ typedef struct plb_hypergraph {
 
 /** The hypergraph of a question, or of its graph: an edge is a net of two.  Without nets that have
  *  one vertex or no weight; doubled pins count once.  Owns its arrays. */
-int plb_hypergraph_init(plb_hypergraph_t *self, const plb_partition_t *in, plb_err_t *err);
+int plb_hypergraph_init(plb_hypergraph_t *self, const plb_question_t *in, plb_err_t *err);
 void plb_hypergraph_free(plb_hypergraph_t *self);
 
 /** Merge the vertices of each cluster 0 ... n - 1 into one: the nets of the new one have each

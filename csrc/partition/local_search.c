@@ -435,9 +435,7 @@ static int search_init(search_t *s, plb_err_t *err)
     PLB_NEW0(s->load, s->k);
     PLB_NEW(s->slot, hg->net_start[hg->n_nets]);
     PLB_NEW0(s->n_slot, hg->n_nets);
-    PLB_NEW(s->queue.key, n);
-    PLB_NEW(s->queue.heap, n);
-    PLB_NEW(s->queue.at, n);
+    PLB_NEW_EACH(n, s->queue.key, s->queue.heap, s->queue.at);
     PLB_NEW0(s->conn, s->k);
     PLB_NEW(s->touched, s->k);
     PLB_NEW0(s->round_of, n);

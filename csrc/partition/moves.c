@@ -51,19 +51,14 @@ int plb_moves_init(plb_moves_t *self, const plb_new_parts_t *in, plb_err_t *err)
     int32_t *rank = NULL;
     int64_t *next = NULL;
     *self = (plb_moves_t){0};
-    PLB_NEW(rank, in->n_parts);
-    PLB_NEW(next, in->n_parts);
+    PLB_NEW_EACH(in->n_parts, rank, next);
     PLB_NEW(self->where, in->n);
     PLB_NEW0(self->count, in->n_parts);
     for (int32_t p = 0; p < in->n_parts; p++) {
         rank[p] = plb_rank_of(p, in->n_ranks, in->n_parts);
     }
     PLB_TRY(find(self, in, rank, err));
-    PLB_NEW(self->row, self->n);
-    PLB_NEW(self->id, self->n);
-    PLB_NEW(self->rank, self->n);
-    PLB_NEW(self->part, self->n);
-    PLB_NEW(self->packed, self->n);
+    PLB_NEW_EACH(self->n, self->row, self->id, self->rank, self->part, self->packed);
     list(self, in, next);
 out:
     PLB_FREE(rank, next);

@@ -1,4 +1,4 @@
-/* Who changes his part: as lists, and in order for the ranks that they come to. */
+/* The objects that change their part: as lists, and ordered by the rank that they go to. */
 #ifndef PLB_PARTITION_MOVES_H
 #define PLB_PARTITION_MOVES_H
 

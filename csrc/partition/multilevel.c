@@ -64,7 +64,7 @@ out:
     return ret;
 }
 
-int plb_partition_limits(const plb_partition_t *in, const plb_hypergraph_t *hg, int64_t *limit,
+int plb_partition_limits(const plb_question_t *in, const plb_hypergraph_t *hg, int64_t *limit,
                          plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -226,8 +226,7 @@ static int cycle(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_r
     int ret = PLB_OK;
     levels_t levels = {.n = 0};
     int32_t *label = NULL, *coarse = NULL;
-    PLB_NEW(label, self->n_vertices);
-    PLB_NEW(coarse, self->n_vertices);
+    PLB_NEW_EACH(self->n_vertices, label, coarse);
     memcpy(label, part, (size_t)self->n_vertices * sizeof *label);
     PLB_TRY(coarsen(&levels, self, coarsest_for(limits->n_parts), label, rng, err));
     memcpy(coarse, label, (size_t)levels.hg[levels.n - 1].n_vertices * sizeof *coarse);
@@ -246,12 +245,10 @@ int plb_hypergraph_cycle(const plb_hypergraph_t *self, const plb_limits_t *limit
     int64_t cost;
     bool kept, keeps;
     PLB_NEW(next, self->n_vertices);
-    if ((ret = plb_hypergraph_connectivity(self, part, limits->n_parts, after, err)) ||
-        (ret = keeps_limits(self, limits, part, &kept, err)) ||
-        (ret = cycle(self, limits, rng, part, next, &cost, err)) ||
-        (ret = keeps_limits(self, limits, next, &keeps, err))) {
-        goto out;
-    }
+    PLB_TRY(plb_hypergraph_connectivity(self, part, limits->n_parts, after, err));
+    PLB_TRY(keeps_limits(self, limits, part, &kept, err));
+    PLB_TRY(cycle(self, limits, rng, part, next, &cost, err));
+    PLB_TRY(keeps_limits(self, limits, next, &keeps, err));
     if (keeps > kept || (keeps == kept && cost <= *after)) {
         memcpy(part, next, (size_t)self->n_vertices * sizeof *part);
         *after = cost;
@@ -276,9 +273,7 @@ static int bisect_coarsest(const plb_hypergraph_t *hg, const plb_limits_t *limit
     for (int i = 0; i < TRIES; i++) {
         const int32_t start = (int32_t)plb_rng_below(rng, (uint64_t)hg->n_vertices);
         ret = plb_hypergraph_grow(hg, start, target, trial, err);
-        if (ret == PLB_OK) {
-            ret = plb_hypergraph_refine(hg, &here, rng, trial, &after, err);
-        }
+        PLB_THEN(plb_hypergraph_refine(hg, &here, rng, trial, &after, err));
         if (ret != PLB_OK) {
             break;
         }
@@ -309,12 +304,8 @@ static int bisect(const plb_hypergraph_t *hg, int64_t target, double slack, plb_
     }
     PLB_NEW(coarse, hg->n_vertices);
     ret = coarsen(&levels, hg, COARSEST, NULL, rng, err);
-    if (ret == PLB_OK) {
-        ret = bisect_coarsest(&levels.hg[levels.n - 1], &limits, target, rng, coarse, err);
-    }
-    if (ret == PLB_OK) {
-        ret = uncoarsen(&levels, &limits, rng, coarse, part, &after, err);
-    }
+    PLB_THEN(bisect_coarsest(&levels.hg[levels.n - 1], &limits, target, rng, coarse, err));
+    PLB_THEN(uncoarsen(&levels, &limits, rng, coarse, part, &after, err));
 out:
     levels_free(&levels);
     plb_free(coarse);
@@ -332,8 +323,7 @@ static int recurse_side(const plb_hypergraph_t *hg, const int32_t *side, int32_t
     int ret = PLB_OK;
     plb_hypergraph_t sub = {0};
     int32_t *index = NULL, *fixed = NULL, *answer = NULL, n = 0;
-    PLB_NEW(index, hg->n_vertices);
-    PLB_NEW(fixed, hg->n_vertices);
+    PLB_NEW_EACH(hg->n_vertices, index, fixed);
     for (int32_t v = 0; v < hg->n_vertices; v++) {
         index[v] = side[v] == which ? n : -1;
         if (side[v] == which) {
@@ -342,7 +332,7 @@ static int recurse_side(const plb_hypergraph_t *hg, const int32_t *side, int32_t
     }
     PLB_NEW(answer, n);
     ret = plb_hypergraph_extract(hg, index, n, hg->fixed == NULL ? NULL : fixed, &sub, err);
-    ret = ret == PLB_OK ? recurse(&sub, limit, k, slack, rng, answer, err) : ret;
+    PLB_THEN(recurse(&sub, limit, k, slack, rng, answer, err));
     for (int32_t v = 0; ret == PLB_OK && v < hg->n_vertices; v++) {
         part[v] = index[v] < 0 ? part[v] : base + answer[index[v]];
     }
@@ -378,12 +368,8 @@ static int recurse(const plb_hypergraph_t *hg, const int64_t *limit, int32_t k, 
     }
     const int64_t target = (int64_t)((double)total_weight(hg) * (all > 0.0 ? here / all : 0.5));
     ret = bisect(&two, target, slack, rng, side, err);
-    if (ret == PLB_OK) {
-        ret = recurse_side(hg, side, 0, limit, left, 0, slack, rng, part, err);
-    }
-    if (ret == PLB_OK) {
-        ret = recurse_side(hg, side, 1, limit + left, k - left, left, slack, rng, part, err);
-    }
+    PLB_THEN(recurse_side(hg, side, 0, limit, left, 0, slack, rng, part, err));
+    PLB_THEN(recurse_side(hg, side, 1, limit + left, k - left, left, slack, rng, part, err));
 out:
     PLB_FREE(side, fixed);
     return ret;

@@ -7,7 +7,7 @@
 
 /** limit[n_parts]: the imbalance times each part's share of the weight; where vertices are too few
  *  or too heavy for that, what a greedy spread of them keeps. */
-int plb_partition_limits(const plb_partition_t *in, const plb_hypergraph_t *hg, int64_t *limit,
+int plb_partition_limits(const plb_question_t *in, const plb_hypergraph_t *hg, int64_t *limit,
                          plb_err_t *err);
 
 /** A partition from nothing: recursive bisection, each of many levels. */

@@ -136,7 +136,7 @@ static int by_ranks(namer_t *s, plb_err_t *err)
 
 /* ---- all ------------------------------------------------------------------------------------ */
 
-/* Who has won no name keeps his own, or has the first free one. */
+/* A part that has won no name keeps its own, or gets the first free one. */
 static void fill(namer_t *s)
 {
     const int32_t k = s->in->n_parts;
@@ -188,11 +188,9 @@ int plb_remap(const plb_new_names_t *in, int32_t *name, plb_err_t *err)
         return ret;
     }
     PLB_NEW0(s.taken, k);
-    PLB_NEW(s.room, k);
-    PLB_NEW(s.place, k);
+    PLB_NEW_EACH(k, s.room, s.place);
     PLB_NEW(s.start, (int64_t)k + 1);
-    PLB_NEW(s.to, most);
-    PLB_NEW(s.gain, most);
+    PLB_NEW_EACH(most, s.to, s.gain);
     for (int32_t p = 0; p < k; p++) {
         name[p] = NONE;
         if (in->fixed != NULL && in->fixed[p]) {

@@ -1,7 +1,6 @@
-/* Names for parts that were made anew, such that most stays where it is: the remapping of Oliker
- * and Biswas (PLUM, 1998), solved exactly; first what stays in its part, then what stays on its
- * rank.
- */
+/* Names for new parts, such that most objects stay where they are: the remapping of Oliker and
+ * Biswas (PLUM, 1998), solved exactly; first what stays in its part, then what stays on its rank.
+ * / */
 #ifndef PLB_PARTITION_REMAP_H
 #define PLB_PARTITION_REMAP_H
 
@@ -23,8 +22,8 @@ typedef struct plb_new_names {
     const int32_t *old;
     const double *kept;
 
-    const double *on_rank; /* [n_ranks][n_parts] size of each new part on each rank; NULL: nobody
-                            * minds the rank */
+    const double *on_rank; /* [n_ranks][n_parts] size of each new part on each rank; NULL: ranks do
+                              not matter */
 } plb_new_names_t;
 
 /** name[n_parts] of each new part, every one once.  Parts keep their own names unless others win

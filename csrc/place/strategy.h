@@ -1,7 +1,7 @@
 /* For writers of strategies: what a strategy is, and what it may use.
  *
  * A strategy is a pure function from a snapshot to a placement.  It is one file in this folder
- * and one entry in the table of registry.c; Python, the command line and the docs read the table.
+ * and one entry of PLB_STRATEGIES below; Python, the command line and the docs read the table.
  */
 #ifndef PLB_PLACE_STRATEGY_H
 #define PLB_PLACE_STRATEGY_H

@@ -43,8 +43,8 @@ void plb_calendar_free(plb_calendar_t *self);
 /** An event in the bucket of `time`, or in the present one if that is over. */
 int plb_calendar_push(plb_calendar_t *self, double time, int64_t owner, plb_err_t *err);
 
-/** Events of the earliest bucket that has some: up to PLB_CHUNK_EVENTS of them into `out`, what
- *  they cause in the same bucket comes with a later call.  *n = 0: there are none any more. */
+/** Take up to PLB_CHUNK_EVENTS events of the earliest bucket that has any; what they cause in the
+ *  same bucket comes with a later call.  *n = 0: there are no more events. */
 int plb_calendar_take(plb_calendar_t *self, plb_event_t *out, int *n, plb_err_t *err);
 
 #endif

@@ -1,9 +1,9 @@
-/* Loads of the ranks in several phases at once, where those have the same tasks at the same
- * places: the additions of one phase wait for each other, those of different phases do not.
+/* Loads of the ranks in several phases at once, for phases with the same tasks at the same places:
+ * additions of one phase depend on each other, those of different phases do not.
  *
- * The sums are exact, as those that the ranks of a running program reduce (measure/exact.h): what
- * each addition rounds off is added up beside it (Knuth's TwoSum), and where the two together
- * leave a doubt about the last bit the sum is made again in exact arithmetic.
+ * The sums are exact, like those that the ranks of a running program reduce (base/exact.h): what
+ * each addition rounds off is summed too (Knuth's TwoSum), and where both together leave the last
+ * bit in doubt, the sum is computed again in exact arithmetic.
  */
 #ifndef PLB_REPLAY_LOAD_SUMS_H
 #define PLB_REPLAY_LOAD_SUMS_H

@@ -66,8 +66,8 @@ out:
     return ret;
 }
 
-/* What hands out the slots: of each entity its slot, the section where it was seen last, and the
- * last one where it is; and the slots that are free. */
+/* Of each entity its slot, the section in which it was seen last, and the last section that has
+ * it; and the free slots. */
 typedef struct slots {
     int32_t *of, *seen, *last, *spare;
     int64_t n_spare, n_changes;
@@ -208,10 +208,9 @@ double plb_phase_seconds(const plb_trace_t *t, int64_t i, double most)
     return f == NULL ? most : fmax(f[PLB_FIGURE_TIME] + (most - f[PLB_FIGURE_MAX]), most);
 }
 
-/* ---- what no placement is faster than --------------------------------------------------------
- */
+/* ---- lower bounds --------------------------------------------------------------------------- */
 
-/* Ranks with the times base[p] share `work` that can be divided at will: when do they end? */
+/* The time at which ranks that are busy for base[p] end, if they share divisible `work`. */
 static double fill(const double *base, const double *pace, int32_t p, double work)
 {
     for (double level = INFINITY;;) { /* without ranks that are busy longer, until none is left */
@@ -228,8 +227,8 @@ static double fill(const double *base, const double *pace, int32_t p, double wor
     }
 }
 
-/* Seconds below which no placement of phase i gets: what may migrate is divided at will among the
- * ranks, and its largest object goes where it ends first. */
+/* A lower bound of phase i for any placement: migratable load is divided at will among the ranks,
+ * and the largest object goes where it ends first. */
 static double least_of(const layout_t *self, int64_t i, double *base)
 {
     const plb_trace_t *t = self->trace;

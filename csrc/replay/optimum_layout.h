@@ -12,23 +12,24 @@ enum {
     STAYS = -2, /* in a change: the object is where it was when it was last there */
 };
 
-/* An object comes, goes (rank -1), or was recorded elsewhere and may not migrate. */
+/* An object comes, goes (rank -1), or cannot migrate and was recorded on another rank. */
 typedef struct change {
     int32_t slot, rank;
-    bool fresh; /* nothing is known of its load */
+    bool fresh; /* its load is not known yet */
 } change_t;
 
-/* Phases with the same tasks, and those that may not migrate on the same ranks. */
+/* Successive phases with the same tasks, in which objects that cannot migrate stay where
+ * they are. */
 typedef struct section {
     int64_t first, end; /* phases */
     int64_t n;          /* tasks of each */
-    bool some_absent;   /* objects that come back to where they are now */
+    bool some_absent;   /* absent objects will come back to where they are now */
     int64_t slots;      /* where its slots begin */
     int64_t changes, end_of_changes;
     int64_t lanes; /* where its blocks begin, or -1: not laid out */
 } section_t;
 
-/* A slot holds an object for as long as its place counts; then another one may have it. */
+/* A slot holds an object as long as its rank matters; then it may hold another one. */
 typedef struct layout {
     const plb_trace_t *trace;
     section_t *section;
@@ -38,7 +39,7 @@ typedef struct layout {
     change_t *change;
     double *lanes; /* [block][task][LANES]: work */
     double *pace;  /* [n_ranks] work a second, or NULL: 1 */
-    double *least; /* [n_phases] seconds: no placement is faster */
+    double *least; /* [n_phases] seconds, a lower bound for any placement */
 } layout_t;
 
 int plb_layout_init(layout_t *self, const plb_trace_t *trace, plb_err_t *err);

@@ -19,7 +19,7 @@ static bool as_recorded(const layout_t *self, const section_t *c, int64_t i, con
     return true;
 }
 
-/* The same for GROUP placements, whose sums lie one after the other. */
+/* Like add_block, for GROUP placements at once, whose sums lie one after the other. */
 PLB_MULTIVERSION
 static void add_blocks(const double *restrict lanes, const int32_t *slot, int64_t n,
                        const int32_t *const *rank, int64_t stride, double *restrict sum)

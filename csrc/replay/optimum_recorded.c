@@ -30,7 +30,7 @@ typedef struct search {
     const plb_candidate_strategy_t *strategy;
     int32_t n_strategies;
     const plb_optimum_opts_t *opts;
-    double *rest; /* [n_phases + 1] seconds: no schedule is faster from here on */
+    double *rest; /* [n_phases + 1] seconds, a lower bound from each phase on */
     states_t all;
     int64_t limit; /* states at most */
     step_t *step;
@@ -38,7 +38,7 @@ typedef struct search {
     bool alone;   /* no strategy looks at the present placement */
     double upper; /* seconds of the best complete run known */
     /* for LB steps */
-    plb_phases_t phases; /* of a run that is never balanced: what is known of loads */
+    plb_phases_t phases; /* of a run without LB steps: the load database */
     bool has_phases, has_database;
     plb_database_t database;
     int32_t *present, *answer; /* [most] */
@@ -52,14 +52,13 @@ typedef struct search {
     int64_t phase, soon, until;
 } search_t;
 
-/* Do all LB steps lead to the same state, whoever takes them? */
+/* Do LB steps from all states lead to the same state? */
 static bool is_one_state(const search_t *self)
 {
     return self->alone && !self->lay.section[self->lay.section_of[self->phase]].some_absent;
 }
 
-/* ---- LB steps --------------------------------------------------------------------------------
- */
+/* ---- LB steps ------------------------------------------------------------------------------- */
 
 /* GreedyLB places by loads alone: its answer is the same for all states. */
 static bool looks_at_loads_alone(const search_t *self, int32_t which)
@@ -68,7 +67,7 @@ static bool looks_at_loads_alone(const search_t *self, int32_t which)
            self->strategy[which].strategy.run == plb_strategy_greedy.run;
 }
 
-/* Where state s would have its objects; below 0: any state. */
+/* Ask a strategy for a placement from state s; s below 0: from any state. */
 static int ask(search_t *self, int32_t which, int64_t s, int32_t *answer, plb_err_t *err)
 {
     const layout_t *lay = &self->lay;
@@ -110,10 +109,8 @@ static int take_step(search_t *self, int32_t which, int64_t parent, const int32_
     const layout_t *lay = &self->lay;
     const section_t *c = &lay->section[lay->section_of[self->phase]];
     const int64_t s = self->all.n;
-    int ret = plb_states_reserve(&self->all, s + 1, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    int ret;
+    PLB_TRY(plb_states_reserve(&self->all, s + 1, err));
     plb_states_copy(&self->all, s, parent);
     int32_t *rank = ranks_of(&self->all, s);
     for (int64_t k = 0; k < c->n; k++) {
@@ -133,11 +130,10 @@ static int take_step(search_t *self, int32_t which, int64_t parent, const int32_
         }
         self->all.state[other].gone = true; /* it may still take its own LB step */
     }
-    if ((ret = note_step(self, new->step, which, err)) != PLB_OK) {
-        return ret;
-    }
+    PLB_TRY(note_step(self, new->step, which, err));
     new->step = self->n_steps - 1;
     self->all.bucket[b] = (int32_t)self->all.n++;
+out:
     return ret;
 }
 
@@ -232,8 +228,7 @@ static int balance(search_t *self, bool change, plb_err_t *err)
     return ret;
 }
 
-/* ---- states that remain ----------------------------------------------------------------------
- */
+/* ---- states that remain --------------------------------------------------------------------- */
 
 static void run_group(search_t *self, group_t *group, const int64_t *of)
 {
@@ -274,8 +269,8 @@ static void run_part(void *arg, int part, int n_parts)
     }
 }
 
-/* No run that goes on from state s is shorter: it goes on as it is, takes an LB step some time,
- * and is as fast as can be from there on. */
+/* A lower bound for runs that go on from state s: without an LB step for some phases, then with
+ * one and as fast as possible from there on. */
 static double least_from(const search_t *self, int64_t s)
 {
     const state_t *state = &self->all.state[s];
@@ -289,7 +284,7 @@ static double least_from(const search_t *self, int64_t s)
     return fmin(least, time + self->rest[state->known]);
 }
 
-/* Of more states than there is room for those stay that may become the best. */
+/* Keep `limit` states: those with the lowest bounds. */
 static void cut(search_t *self)
 {
     if (self->all.n <= self->limit) {
@@ -325,7 +320,7 @@ static void prune(search_t *self)
     }
 }
 
-/* Have the times of the phases to come. */
+/* Compute the times of the next phases. */
 static void look_ahead(search_t *self)
 {
     const int64_t n = self->lay.trace->n_phases;
@@ -367,8 +362,7 @@ static void learn(search_t *self)
     }
 }
 
-/* ---- the search ------------------------------------------------------------------------------
- */
+/* ---- the search ----------------------------------------------------------------------------- */
 
 static int begin(search_t *self, plb_err_t *err)
 {
@@ -479,8 +473,8 @@ static int search(search_t *self, int64_t limit, plb_optimum_t *out, plb_err_t *
     return ret == PLB_OK ? take_result(self, out, err) : ret;
 }
 
-/* A run without LB steps, and the bound of all runs: LB steps begin some time, and all is as fast
- * as can be from there on. */
+/* The run without LB steps, and a lower bound for all runs: from their first LB step on they are
+ * as fast as possible. */
 static void run_unbalanced(search_t *self, plb_optimum_t *out)
 {
     const layout_t *lay = &self->lay;
@@ -544,8 +538,8 @@ static void free_search(search_t *self)
     plb_layout_free(&self->lay);
 }
 
-/* With one answer for all states a search among few of them costs little, and what it finds lets
- * the second one, among all, leave out most. */
+/* Where all states get the same answer, a first search among few states costs little, and its
+ * result lets the second search drop most states. */
 static int search_twice(search_t *self, plb_optimum_t *out, plb_err_t *err)
 {
     const plb_trace_t *t = self->lay.trace;

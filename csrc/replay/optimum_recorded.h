@@ -7,7 +7,7 @@
  * Numerische Mathematik 1, 1959).  A strategy that looks at loads alone gives one new state per
  * phase, whichever state asks: the search is then the dynamic programme of optimum_generated.h.
  *
- * What it leaves out, lest the states double with each phase:
+ * Without pruning the states would double with each phase.  These are dropped:
  *   - a state that cannot become shorter than the best complete run known (branch and bound).  It
  *     goes on as it is for some phases and then pays for an LB step, and no phase is shorter than
  *     its bound: perfect balance, the largest object, the objects that may not migrate;
@@ -25,7 +25,7 @@
 
 /** The best schedule, each LB step with one of strategy[n].  The same as in a replay of the
  *  schedule: an LB step at the end of phase i places the objects that phase i + 1 has, from where
- *  they are, by what is known of their loads then; none takes place at the end of the last phase.
+ *  they are, by their load estimates at that time; none takes place at the end of the last phase.
  *
  *  time is INFINITY where the search found nothing shorter than `upper`; where it is exact too, no
  *  schedule is. */

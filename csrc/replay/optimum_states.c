@@ -47,8 +47,7 @@ void plb_states_copy(states_t *self, int64_t to, int64_t from)
     }
 }
 
-/* ---- states with the same placement ----------------------------------------------------------
- */
+/* ---- states with the same placement --------------------------------------------------------- */
 
 int64_t plb_states_look_up(const states_t *self, const int32_t *rank, uint64_t hash)
 {

@@ -10,14 +10,14 @@ enum { ROWS = PLB_ESTIMATE_HERE };
 
 typedef struct state {
     double time;   /* seconds up to here, LB steps included */
-    double least;  /* seconds: no run that goes on from here is shorter */
+    double least;  /* seconds, a lower bound for runs that go on from here */
     int64_t step;  /* its last LB step, or -1 */
     int64_t known; /* phases up to here are in its ring */
     uint64_t hash; /* of its ranks */
-    bool gone;     /* another one has the same ranks and less time */
+    bool gone;     /* another state has the same ranks and less time */
 } state_t;
 
-/* What to order states by: ties the one that came first. */
+/* A state with what it is sorted by; of equal ones the one that came first. */
 typedef struct ranked {
     double value;
     int64_t state;
@@ -33,7 +33,7 @@ typedef struct states {
     int64_t n, room;
     int32_t *bucket; /* [n_buckets], a power of two: index of a state, or -1 */
     int64_t n_buckets, buckets_room;
-    bool left_out; /* a state that might have been better */
+    bool left_out; /* a state was dropped that might have been better */
 } states_t;
 
 static inline int32_t *ranks_of(const states_t *self, int64_t s)
@@ -65,8 +65,8 @@ int plb_states_list(states_t *self, int64_t more, bool change, plb_err_t *err);
 /** The bucket of a state with these ranks, or the free one where it belongs. */
 int64_t plb_states_look_up(const states_t *self, const int32_t *rank, uint64_t hash);
 
-/** Two states with the same placement, one of which goes: if they know different loads, it matters
- *  which one. */
+/** Note in left_out if two states with the same placement, one of which is dropped, know different
+ *  loads. */
 void plb_states_compare(states_t *self, int64_t a, int64_t b);
 
 /** The objects of a new section come and go. */

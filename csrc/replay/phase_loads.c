@@ -166,7 +166,7 @@ plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteratio
     return out;
 }
 
-/* ---- what is known of loads ----------------------------------------------------------------- */
+/* ---- load estimates ------------------------------------------------------------------------- */
 
 /* The present objects by rank, in their order. */
 static void order_by_rank(plb_phases_t *self)
@@ -188,7 +188,7 @@ static void order_by_rank(plb_phases_t *self)
     self->ordered = true;
 }
 
-/* A rank looks at its own objects alone: whether all of them have changed together. */
+/* Each rank updates the estimates of its own objects, which may all have changed together. */
 static void estimate_rank(plb_phases_t *self, int32_t r)
 {
     const int64_t n = self->n, begin = self->rank_ptr[r], m = self->rank_ptr[r + 1] - begin;

@@ -1,10 +1,10 @@
-/* The loads of a phase: what ranks take, the statistics, what is known of loads afterwards. */
+/* The loads of a phase: times of the ranks, statistics, and the load estimates afterwards. */
 #ifndef PLB_REPLAY_PHASE_LOADS_H
 #define PLB_REPLAY_PHASE_LOADS_H
 
 #include "replay/phases.h"
 
-/** Its loads are known: self->time, self->metrics. */
+/** Compute self->time and self->metrics from the loads of the phase. */
 void plb_phases_run(plb_phases_t *self);
 
 /** The statistics of the phase, as the runtime would have reduced them. */

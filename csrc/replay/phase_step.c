@@ -55,7 +55,7 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
     return PLB_OK;
 }
 
-/* What is known of the loads of an object that leaves, as its new rank's seconds. */
+/* Convert the load estimates of an object that migrates to seconds of its new rank. */
 static void convert(plb_phases_t *self, int64_t k, double factor)
 {
     const int64_t n = self->n;

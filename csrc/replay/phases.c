@@ -171,7 +171,7 @@ out:
 
 /* ---- the objects that are present ----------------------------------------------------------- */
 
-/* Where the entity of task k starts, or goes on. */
+/* The rank of task k's entity. */
 static int32_t place_of(const plb_phases_t *self, int64_t k, bool is_new)
 {
     const plb_trace_t *t = self->trace;
@@ -202,7 +202,7 @@ static void carry_over(plb_phases_t *self, int64_t old_n, int64_t n)
     self->window = self->estimate + (rows - 1) * n;
 }
 
-/* What is known of an object's size is that of the phase before, if it was there. */
+/* The known size of an object is that of the phase before, if it was present. */
 static void take_sizes(plb_phases_t *self, int64_t first, int64_t n)
 {
     const plb_trace_t *t = self->trace;
@@ -258,7 +258,7 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
     return PLB_OK;
 }
 
-/* The ranks of the phase's objects; whether one of them is elsewhere than in the phase before. */
+/* Set the ranks of the phase's objects; true if one of them differs from the phase before. */
 static bool settle(plb_phases_t *self, int64_t first, bool fresh)
 {
     const plb_trace_t *t = self->trace;

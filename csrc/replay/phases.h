@@ -1,10 +1,10 @@
 /* The load database of a recorded run, one phase after the other, under placements of one's own.
  *
  * Where an object is:
- *   - it starts where it was created (where it was when it appeared, if nobody noted that), and is
+ *   - it starts where it was created (where it first appears, if that was not recorded), and is
  *     there until plb_phases_move; one that may not migrate is always where it was recorded;
  *   - an object that comes back is where it was, or where it was created if that is noted.
- * What is known of its load when a phase is over is what the runtime knows (measure/estimate.h).
+ * Its load estimate after a phase is that of the runtime (measure/estimate.h).
  * Loads of ranks are exact sums, rounded once: the same bits as those that ranks reduce.
  *
  * A trace may come in parts, one after the other, with the same numbers for the same entities.
@@ -25,8 +25,8 @@ typedef struct plb_phases_options {
     int32_t n_ranks;
     bool as_recorded; /* every object is always where it was recorded */
     bool own_loads;  /* the database has loads and edges of the phase itself: perfect prediction */
-    bool estimates;  /* keep what is known of loads: for anything that places */
-    bool learns;     /* also of those on the present rank alone */
+    bool estimates;  /* keep load estimates, for anything that places */
+    bool learns;     /* also estimates from the present rank alone */
     bool one_by_one; /* objects report one by one (estimates of a loop with a lag) */
     bool edges;      /* the database has edges */
     bool crossing;   /* statistics say what is sent between ranks */
@@ -63,7 +63,7 @@ typedef struct plb_phases {
     double *own_amount;               /* likewise */
     int32_t *src, *dst;               /* [edge_room] by index */
     double *amount;                   /* [2 * edge_room] */
-    double *speed;                    /* [n_ranks] that the last move was told, else 1 */
+    double *speed;                    /* [n_ranks] as given to the last move, else 1 */
     const double *given, *background; /* [n_ranks] of the trace, or NULL */
     double *own_ranks;                /* [2 * n_ranks] where they were copied */
     /* loads of ranks */
@@ -86,14 +86,14 @@ void plb_phases_free(plb_phases_t *self);
 /** A part of the trace begins; it is borrowed until the next one, or plb_phases_pause. */
 int plb_phases_begin(plb_phases_t *self, const plb_trace_t *trace, plb_err_t *err);
 
-/** The part is about to go: what is still needed of it is copied. */
+/** The part is about to be freed: copy what is still needed of it. */
 int plb_phases_pause(plb_phases_t *self, plb_err_t *err);
 
-/** Phase i of the part begins: its objects are present from now on, the others have gone.  What
- *  is known of loads, and the edges, are those of the phase before. */
+/** Phase i of the part begins: its objects are present from now on, others are gone.  Load
+ * estimates and edges are those of the phase before. */
 int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err);
 
-/** Present objects whose entity has stays[entity] == 0 are gone. */
+/** Remove the present objects whose entity has stays[entity] == 0. */
 void plb_phases_drop(plb_phases_t *self, const uint8_t *stays);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/param.h"
 #include "replay/protocol_relay.h"
 
 enum {
@@ -33,8 +34,7 @@ static double work_of(const sim_t *s, int64_t rank, int64_t iteration)
     return parts * s->in.work;
 }
 
-/* ---- a rank's machine --------------------------------------------------------------------------
- */
+/* ---- a rank's machine ----------------------------------------------------------------------- */
 
 /* The time since it began to stand goes to the reason that it had. */
 static void account(node_t *n, double t)
@@ -141,7 +141,7 @@ static void ask(sim_t *s, int64_t rank, double t)
     }
 }
 
-/* Pass on and take in what is here by t, until nothing more comes of it. */
+/* Pass on and process all that has arrived by t, and what that causes. */
 static void serve(sim_t *s, int64_t rank, double t)
 {
     node_t *n = &s->node[rank];
@@ -194,8 +194,7 @@ static void balanced(sim_t *s, int64_t rank, double t)
     act_and_ask(s, rank, &actions, t);
 }
 
-/* ---- events ------------------------------------------------------------------------------------
- */
+/* ---- events --------------------------------------------------------------------------------- */
 
 static void work_event(sim_t *s, int64_t rank, double t)
 {
@@ -321,50 +320,27 @@ static void simulate(sim_t *s)
     }
 }
 
-/* ---- a run -------------------------------------------------------------------------------------
- */
+/* ---- a run ---------------------------------------------------------------------------------- */
+
+/* X(name, least, most) */
+/* clang-format off */
+#define RANGES(X) \
+    X(n_ranks, 1, 0x1p26) X(iterations, 1, 0x1p40) X(every, 1, 0x1p40) X(lag, 0, 0x1p16) \
+    X(fanout, 1, 0x1p16) X(serves, 0, 0x1p16) X(halo, 0, 1) X(blocked, 0, 1) \
+    X(work, 1e-15, 1e9) X(spread, 0, 1e9) X(noise, 0, 1e9) X(balancing, 0, 1e9) \
+    X(L, 1e-15, 1e9) X(o, 0, 1e9) X(g, 0, 1e9) X(G, 0, 1e9) \
+    X(bytes, 0, 0x1p40) X(halo_bytes, 0, 0x1p40) X(bucket, 1e-9, 1e9)
+/* clang-format on */
 
 static int check_params(const plb_protocol_t *in, plb_err_t *err)
 {
-    const struct {
-        const char *name;
-        int64_t value, least, most;
-    } whole[] = {
-        {"n_ranks", in->n_ranks, 1, INT64_C(1) << 26},
-        {"iterations", in->iterations, 1, INT64_C(1) << 40},
-        {"every", in->every, 1, INT64_C(1) << 40},
-        {"lag", in->lag, 0, 1 << 16},
-        {"fanout", in->fanout, 1, 1 << 16},
-        {"serves", in->serves, 0, 1 << 16},
-        {"halo", in->halo, 0, 1},
-        {"blocked", in->blocked, 0, 1},
-        {"bytes", in->bytes, 0, INT64_C(1) << 40},
-        {"halo_bytes", in->halo_bytes, 0, INT64_C(1) << 40},
-    };
-    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
-        if (whole[i].value < whole[i].least || whole[i].value > whole[i].most) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "%s is %lld: expected %lld ... %lld",
-                            whole[i].name, (long long)whole[i].value, (long long)whole[i].least,
-                            (long long)whole[i].most);
-        }
-    }
-    const struct {
-        const char *name;
-        double value;
-        bool positive;
-    } real[] = {{"work", in->work, true},    {"spread", in->spread, false},
-                {"noise", in->noise, false}, {"balancing", in->balancing, false},
-                {"L", in->L, true},          {"o", in->o, false},
-                {"g", in->g, false},         {"G", in->G, false},
-                {"bucket", in->bucket, true}};
-    for (size_t i = 0; i < sizeof real / sizeof *real; i++) {
-        if (!(real[i].value >= 0.0 && real[i].value <= 1e9) ||
-            (real[i].positive && real[i].value <= 0.0)) {
-            return PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected a number %s zero",
-                            real[i].name, real[i].value, real[i].positive ? "above" : "not below");
-        }
-    }
-    return PLB_OK;
+#define X(name, least, most) {#name, "", "", 0.0, least, most},
+    static const plb_param_t ranges[] = {RANGES(X)};
+#undef X
+#define X(name, least, most) (double)in->name,
+    const double value[] = {RANGES(X)};
+#undef X
+    return plb_params_check(ranges, sizeof ranges / sizeof *ranges, value, err);
 }
 
 static int64_t power_of_two(double least)

@@ -28,27 +28,28 @@
 
 enum { PLB_SERVES_ALWAYS = 0 };
 
-/* X(name, C type, default, unit, help); what is asked. */
+/* X(name, C type, default, unit, help): the parameters. */
 #define PLB_PROTOCOL_PARAMS(X)                                                                    \
     X(n_ranks, int64_t, 1000, "", "ranks")                                                        \
     X(iterations, int64_t, 100, "", "iterations of the program")                                  \
-    X(every, int64_t, 20, "", "iterations from a balancing to the statistics that ask for one")   \
+    X(every, int64_t, 20, "",                                                                     \
+      "iterations from an LB step to the statistics that ask for the next")                       \
     X(lag, int64_t, 0, "", "bounded lag D; 0: none")                                              \
     X(fanout, int64_t, 2, "", "children of a rank in the tree")                                   \
     X(serves, int64_t, 1, "", "times an iteration that a working rank serves; 0: always")         \
     X(halo, int64_t, 1, "", "whether a rank needs its neighbours' data")                          \
     X(blocked, int64_t, 0, "", "whether it waits for them in a receive of its own")               \
     X(work, double, 10e-3, "s", "work of an iteration")                                           \
-    X(spread, double, 0.0, "", "most that a rank is slower for good, in parts of work")           \
-    X(noise, double, 0.02, "", "mean of an exponential delay, in parts of work")                  \
-    X(balancing, double, 0.0, "s", "time that a balancing takes")                                 \
+    X(spread, double, 0.0, "", "largest lasting slowdown of a rank, as a fraction of work")       \
+    X(noise, double, 0.02, "", "mean of an exponential delay, as a fraction of work")             \
+    X(balancing, double, 0.0, "s", "time of an LB step")                                          \
     X(L, double, 1e-6, "s", "latency")                                                            \
     X(o, double, 5e-7, "s", "processor time to send or to receive a message")                     \
     X(g, double, 5e-7, "s", "gap between two messages of a rank")                                 \
     X(G, double, 1e-10, "s/B", "gap between two bytes")                                           \
     X(bytes, int64_t, 208, "B", "statistics of an iteration, up or down")                         \
     X(halo_bytes, int64_t, 1024, "B", "of a message to a neighbour")                              \
-    X(seed, int64_t, 0, "", "of the noise")
+    X(seed, int64_t, 0, "", "seed of the noise")
 
 typedef struct plb_protocol {
 #define X(name, type, value, unit, help) type name;
@@ -66,10 +67,10 @@ void plb_protocol_defaults(plb_protocol_t *self);
  * rank at `known`, and the root has the proof that all stand there at `balanced`. */
 typedef struct plb_protocol_decision {
     int64_t asked, tentative, final;
-    double root, known, balanced; /* s; 0: did not come to that */
+    double root, known, balanced; /* s; 0: it did not get so far */
 } plb_protocol_decision_t;
 
-/* X(name, C type, unit, help); what comes out. */
+/* X(name, C type, unit, help): the results. */
 #define PLB_PROTOCOL_RESULTS(X)                                                                   \
     X(seconds, double, "s", "until the last rank had ended")                                      \
     X(pause, double, "s", "mean of the ranks: in the pause state")                                \

@@ -133,10 +133,9 @@ static void count(node_t *n, int64_t messages, int64_t bytes)
     n->bytes += messages * bytes;
 }
 
-/* ---- the root ----------------------------------------------------------------------------------
- */
+/* ---- the root ------------------------------------------------------------------------------- */
 
-/* What the root said, into the book and on its way. */
+/* Record a ruling of the root and send it. */
 static int say(sim_t *s, const plb_ruling_t *ruling, int64_t iteration, double t, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -167,7 +166,7 @@ out:
     return ret;
 }
 
-/* The trigger: a balancing as soon as can be, so many iterations after the last one. */
+/* The trigger: an LB step as soon as possible, `every` iterations after the last one. */
 static int64_t wish(const sim_t *s, int64_t iteration)
 {
     const bool is_free = s->root.final == PLB_NEVER && s->root.tentative == PLB_NEVER;
@@ -196,8 +195,7 @@ static void root_maximum(sim_t *s, int64_t reach, double t)
     }
 }
 
-/* ---- a rank passes messages on -----------------------------------------------------------------
- */
+/* ---- a rank passes messages on -------------------------------------------------------------- */
 
 static void send_stats(sim_t *s, int64_t rank, double t)
 {

@@ -20,7 +20,7 @@ typedef enum why { PAUSE, LAG, GATHER, N_WHY } why_t;
 
 enum { LINE = 64 }; /* bytes of a cache line */
 
-/* All of a rank in one place: events come to ranks in no order, and memory is what they cost.
+/* All of a rank in one place: events visit ranks in no order, and memory access is their cost.
  * The first line is what other ranks look at. */
 typedef struct node {
     _Alignas(LINE) double wake; /* earliest event on its way because of messages, or infinity */
@@ -30,7 +30,7 @@ typedef struct node {
     int64_t passed;             /* rulings passed on to the children */
     int32_t n_children;
     uint8_t state, why;
-    double due;    /* end of the work or of the balancing */
+    double due;    /* end of the work or of the LB step */
     double serve;  /* next time that a working rank serves, or infinity */
     double since;  /* when it began to stand or to wait for a neighbour */
     int64_t heard; /* rulings taken by the machine */

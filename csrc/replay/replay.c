@@ -9,7 +9,7 @@
 #include "replay/phase_loads.h"
 #include "replay/phase_step.h"
 
-/* Ctrl-C is looked for each time that about so many tasks and ranks were run through. */
+/* Tasks and ranks between two checks for Ctrl-C. */
 enum { STEPS_PER_TICK = 1 << 20 };
 
 /* ---- begin and end -------------------------------------------------------------------------- */
@@ -44,9 +44,7 @@ int plb_replay_init(plb_replay_t *self, const plb_replay_opts_t *opts, plb_err_t
                         (int)opts->n_ranks);
     }
     const plb_phases_options_t options = options_of(opts);
-    if ((ret = plb_phases_init(&self->phases, &options, err)) != PLB_OK) {
-        return ret;
-    }
+    PLB_TRY(plb_phases_init(&self->phases, &options, err));
     PLB_NEW(self->speed, opts->n_ranks);
 out:
     if (ret != PLB_OK) {
@@ -111,7 +109,7 @@ static void count_moves(const plb_snapshot_t *s, const int32_t *rank, plb_step_d
     }
 }
 
-/* Seconds of the LB step, by the first source that knows them. */
+/* Seconds of the LB step: given, measured, or modelled. */
 static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_t *placing,
                  plb_step_done_t *done, plb_err_t *err)
 {
@@ -145,7 +143,7 @@ static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_
     return ret;
 }
 
-/* What the last LB step has saved up to now. */
+/* Tell the decider what the last LB step has saved so far. */
 static int weigh(plb_replay_t *self, plb_err_t *err)
 {
     double gain;
@@ -234,7 +232,7 @@ static bool ends(const plb_replay_t *self, int64_t iteration)
     return iteration + 1 >= self->loop.first + self->loop.n;
 }
 
-/* The phase before is over, and who is present now is known. */
+/* The phase before is over, and the present objects are known. */
 static int conclude(plb_replay_t *self, bool more, plb_err_t *err)
 {
     plb_decider_t *d = self->opt.decider;
@@ -377,7 +375,7 @@ static int run_phase(plb_replay_t *self, int64_t i, plb_err_t *err)
     return tick(self);
 }
 
-/* Say which phase it was. */
+/* Put the phase into the message. */
 static void name_phase(plb_err_t *err, int64_t i)
 {
     plb_err_t copy = *err;

@@ -2,7 +2,7 @@
  *
  * The decider is fed as in the run itself: the statistics of each phase at its end, the load
  * database when it asks for it, what an LB step cost.  An LB step at the end of phase i places the
- * objects that phase i + 1 has, by what is known of their loads then, and holds from phase i + 1
+ * objects that phase i + 1 has, by their load estimates at that time, and holds from phase i + 1
  * on; none takes place at the end of the last phase.  With foresight it takes place at the start
  * of phase i instead, with the loads of that phase, as with a perfect prediction.
  *
@@ -17,7 +17,7 @@
 #include "decide/atsync.h"
 #include "replay/phases.h"
 
-/* A loop of the program (`iterate`): the decider is told its end, and what is expected of costs.
+/* A loop of the program (`iterate`): the decider knows its end and the expected cost.
  */
 typedef struct plb_loop {
     int64_t first, n;

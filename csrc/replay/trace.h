@@ -1,7 +1,7 @@
 /* A recorded run: the phases of a program one behind the other, as a struct of arrays.
  *
  * Entities are the objects of the whole run, numbered once; a task is one entity in one phase.
- * Nothing here is owned.  NULL means "as usual", as in a snapshot. */
+ * Nothing here is owned.  NULL means the default, as in a snapshot. */
 #ifndef PLB_REPLAY_TRACE_H
 #define PLB_REPLAY_TRACE_H
 

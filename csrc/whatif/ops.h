@@ -13,7 +13,7 @@
 
 /* X(name, what it is and what its fields mean) */
 #define PLB_OPS(X)                                                                                \
-    X(END, "the rank is through: MPI_Finalize")                                                   \
+    X(END, "the rank ends: MPI_Finalize")                                                         \
     X(SEND, "blocking send to `peer`")                                                            \
     X(ISEND, "send that `request` stands for from now on")                                        \
     X(RECV, "blocking receive from `peer`")                                                       \
@@ -21,7 +21,7 @@
     X(WAIT, "until `request` is complete")                                                        \
     X(PROBE, "until a message from `peer` is there")                                              \
     X(COLL, "blocking collective `what`; `peer`: root, `tag`: own rank, both in `comm`")          \
-    X(ICOLL, "the same that `request` stands for")                                                \
+    X(ICOLL, "nonblocking collective that `request` stands for")                                  \
     X(PAUSE, "`bytes` ns in which the process neither ran nor wanted to: sleep, files")           \
     X(ACCESS, "one-sided access to `peer` that is complete when it returns, of `bytes`")          \
     X(LOCK, "the lock of window `tag` at `peer`; PLB_OP_SHARED")                                  \
@@ -50,11 +50,10 @@ typedef enum plb_collective {
         PLB_N_COLLECTIVES
 } plb_collective_t;
 
-enum {                       /* flags */
-       PLB_OP_SAME_CALL = 1, /* belongs to the call of the operation before */
-       PLB_OP_ANY_SOURCE =
-           2,              /* `peer` is whom it turned out to be, or -1 where that comes later */
-       PLB_OP_ANY_TAG = 4, /* the same of `tag` */
+enum {                         /* flags */
+       PLB_OP_SAME_CALL = 1,   /* belongs to the call of the operation before */
+       PLB_OP_ANY_SOURCE = 2,  /* `peer` is the actual source, or -1 where its WAIT names it */
+       PLB_OP_ANY_TAG = 4,     /* the same of `tag` */
        PLB_OP_SYNCHRONOUS = 8, /* a send that is complete when it is received */
        PLB_OP_BUFFERED = 16,   /* a send that is complete at once */
        PLB_OP_SHARED = 32,
@@ -76,7 +75,7 @@ typedef struct plb_op {
 
 _Static_assert(sizeof(plb_op_t) == 48, "a record has 48 bytes");
 
-/* Communicators: who is in them, by their rank there.  Communicator 0 is the world. */
+/* Communicators and their members, by rank.  Communicator 0 is the world. */
 typedef struct plb_comms {
     int32_t n;
     const int64_t *start;  /* [n + 1] into member */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/ints.h"
 #include "base/mem.h"
 
 typedef struct message {
@@ -13,7 +14,7 @@ typedef struct message {
 /* One collective: what its members bring along. */
 typedef struct meeting {
     int64_t *longest, *op; /* [size], by rank in the communicator; longest < 0: not there yet */
-    int64_t top;           /* the longest of those that are there; ties: the lowest rank */
+    int64_t top;           /* the longest that has entered; ties: the lowest rank */
     int32_t top_member, entered, left, size;
 } meeting_t;
 
@@ -115,13 +116,8 @@ static bool receive(path_t *p, int32_t rank, int64_t number, int64_t bytes)
     forget(p, w, Cr - Cs);
     w->longest = larger(Cs, Cr);
     if (Cs > Cr && p->hop != NULL) {
-        int32_t source = 0;
-        int32_t high = p->s->n_ranks; /* the rank with that send */
-        while (high - source > 1) {
-            const int32_t middle = source + (high - source) / 2;
-            *(p->pairs->send_start[middle] <= sent ? &source : &high) = middle;
-        }
-        hop(p, rank, source, m->op);
+        const int64_t next = plb_lower_bound(p->pairs->send_start, p->s->n_ranks, sent + 1);
+        hop(p, rank, (int32_t)next - 1, m->op); /* the rank with that send */
     }
     return true;
 }
@@ -173,8 +169,8 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
     return PLB_OK;
 }
 
-/* On whom a member waits: its length, and who it is; -1: one of them is not there yet, or
- * *member = -1: on nobody. */
+/* The member that a member waits for, and its length; -1: it has not entered yet.  *member = -1:
+ * it waits for nobody. */
 static int64_t awaited(const meeting_t *m, const plb_op_t *op, int32_t *member)
 {
     *member = -1;

@@ -54,8 +54,8 @@ typedef struct plb_stretch {
 } plb_stretch_t;
 
 /** longest[n_ranks] ns of the path to each rank's last operation.  `hop` (or NULL): for each rank
- *  an array of its operations' hops.  *stuck: ranks that wait for what never comes; their length
- *  is that of what they did. */
+ *  an array of its operations' hops.  *stuck: number of ranks that wait for ever; their length is
+ *  that of what they did. */
 int plb_path_lengths(const plb_streams_t *streams, const plb_pairing_t *pairing,
                      const plb_path_ask_t *ask, int64_t *longest, plb_path_hop_t *const *hop,
                      int32_t *stuck, plb_err_t *err);

@@ -1,4 +1,13 @@
-"""Communication between ranks: agreement, exchange, directory and migration."""
+"""Communication between ranks: agreement, exchange, directory and migration.
+
+In: an mpi4py communicator, a `VirtualComm` or None; arrays and objects with the ranks or ids that
+they are for.  Out: the arrays and objects of other ranks, or the same error on every rank.
+
+`Agreement` is the only protocol: each step is collective, and it runs on a private duplicate of the
+communicator (`connect`).  Behind it is a `Transport`: MPI, virtual ranks, or one rank.  On top are
+`Plan` (rows), `exchange_objects`, `Directory` and `migrate`.  This room imports `pylb.errors`, the
+rooms `model` and `virtual`, and the C modules.
+"""
 
 from pylb.comm.directory import Directory, Found
 from pylb.comm.migrate import migrate, plan_between

@@ -1,4 +1,4 @@
-"""All ranks do the same thing next, or all of them learn why not.
+"""Collective steps in which all ranks agree on what they do, or all learn why they do not.
 
 Every collective step carries what must be equal on all ranks (which step, of which iteration, with
 which arguments) and whether the rank has failed.  So a rank that is elsewhere, was given other
@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from pylb import errors
 from pylb.comm.transport import NOBODY, Contribution, Sends, Stats, Transport
 from pylb.errors import DomainError, PylbError, RemoteError, StateError, by_rank
-from pylb.model.network import Network, measure_network
+from pylb.model.network import Network
 
 
 class Step(IntEnum):
@@ -82,7 +82,7 @@ class OpenLoop(Protocol):
 
 
 class Agreement:
-    """The steps of all ranks of one communicator.
+    """The collective steps of the ranks of one communicator.
 
     Attributes
     ----------
@@ -93,8 +93,8 @@ class Agreement:
         What this rank was doing, for messages of errors.
     place : (kind, iteration, arguments)
         The last step.
-    exchanger, plans
-        Of the data services; plans: number made so far, the same on all ranks.
+    plans : int
+        Plans made so far, the same on all ranks.
     running : Loop, optional
         An asynchronous loop on this communicator: a rank that has left it helps the others to
         its end before the next step.
@@ -111,7 +111,6 @@ class Agreement:
         self.running: OpenLoop | None = None
         self.held = False
         self._network: Network | None = None
-        self.exchanger: Any = None  # see `exchange.exchanger_of`
         self.plans = 0
 
     @property
@@ -121,14 +120,7 @@ class Agreement:
 
     def network(self) -> Network:
         """What messages between the ranks cost: measured, once.  Collective the first time."""
-        if self._network is None:
-            comm = getattr(self.transport, "comm", None)
-            if comm is None:
-                self._network = Network(0.0, 0.0)
-            elif hasattr(comm, "network"):  # a virtual one knows
-                self._network = Network(*comm.network)
-            else:
-                self._network = measure_network(comm)
+        self._network = self._network or self.transport.network()
         return self._network
 
     def step(
@@ -145,7 +137,7 @@ class Agreement:
         Parameters
         ----------
         arguments : (fingerprint, words)
-            What must be equal on all ranks.
+            What must be the same on all ranks.
         error : Exception, optional
             Raised here before the step: this rank has failed, and all ranks raise.
         **figures
@@ -224,7 +216,7 @@ class Agreement:
         return [json.dumps([type(error).__name__, text, self.at]).encode()]
 
     def raise_for(self, stats: Stats, received: Sends) -> None:
-        """Raise what this record of a step says; all ranks are here with the same one."""
+        """Raise the error that the record of a step tells, the same on all ranks."""
         leaving = stats.kind == Step.EXIT
         if stats.failed_rank != NOBODY:
             raise self._failure(stats.failed_rank, received, leaving)

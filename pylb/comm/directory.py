@@ -1,4 +1,4 @@
-"""Where is what: a directory of global ids, spread over the ranks."""
+"""A directory of global ids, distributed over the ranks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pylb.model.snapshot import I32, I64
 
 
 class Found(NamedTuple):
-    """What a directory knows of some ids.
+    """The entries of some ids.
 
     Attributes
     ----------
@@ -36,9 +36,8 @@ class Found(NamedTuple):
 class Directory:
     """A distributed directory: global id to owner, local id and user data.
 
-    Each rank holds the entries whose ids hash to it, n/p of them, in a hash table of C; whoever
-    asks finds out by the same hash whom to ask.  All methods are collective where they say so,
-    and each rank gives ids of its own, or none.
+    Each rank holds the entries whose ids hash to it, n/p of them, in a hash table of C.  Methods
+    are collective where they say so; each rank gives its own ids, or none.
 
     Parameters
     ----------
@@ -53,7 +52,7 @@ class Directory:
     ----------
     rank, size : int
     n_here : int
-        Entries that this rank keeps, wherever their objects are.
+        Entries that this rank holds, wherever their objects are.
     nbytes : int
         Memory of this rank's table.
 
@@ -102,7 +101,7 @@ class Directory:
 
     @property
     def n_here(self) -> int:
-        """Entries that this rank keeps."""
+        """Entries that this rank holds."""
         return len(self._table)
 
     @property
@@ -123,7 +122,7 @@ class Directory:
         Parameters
         ----------
         ids : (n,) array_like of int
-            In one call no id twice, also not on two ranks.
+            Each only once in a call, over all ranks.
         local : (n,) array_like of int, optional
             Local ids.  Default: 0 ... n-1.
         owner : int or (n,) array_like of int, optional
@@ -162,7 +161,7 @@ class Directory:
         self._table.commit(who, number, *(more or [None]))
 
     def find(self, ids: ArrayLike, *, missing: bool = False) -> Found:
-        """Look ids up.  Collective.
+        """Look up ids.  Collective.
 
         Parameters
         ----------
@@ -189,7 +188,7 @@ class Directory:
         return found
 
     def remove(self, ids: ArrayLike) -> None:
-        """Take ids out.  Collective.
+        """Remove ids.  Collective.
 
         Parameters
         ----------
@@ -210,7 +209,7 @@ class Directory:
         self._table.remove(here)
 
     def ids(self) -> I64:
-        """The ids that this rank keeps, ascending."""
+        """The ids that this rank holds, ascending."""
         return np.sort(self._table.ids())
 
     # ---- how -----------------------------------------------------------------------------------

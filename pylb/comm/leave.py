@@ -39,8 +39,6 @@ class Watched(Agreement):
         self.ended = "it was freed"
         if self in _watched:
             _watched.remove(self)
-        if self.exchanger is not None:
-            self.exchanger.free()
         self.transport.free()
 
     def stop(self, error: BaseException | None) -> None:

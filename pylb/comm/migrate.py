@@ -1,4 +1,4 @@
-"""Data between two decompositions."""
+"""Migration of data from one decomposition to another."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pylb.errors import DomainError
 def plan_between(comm: Any, have: ArrayLike, want: ArrayLike) -> Plan:
     """A plan from one decomposition of global ids to another.  Collective.
 
-    Its `forward` takes the rows of the ids `have` and returns those of the ids `want`, each in
-    that order.  Several ranks may want an id (ghosts, halos); then ``reverse(..., add=True)`` adds
-    what they return up.  An id that nobody wants goes nowhere.
+    Its `forward` takes the rows of the ids `have` and returns those of the ids `want`, each in that
+    order.  Several ranks may want an id (ghosts, halos); then ``reverse(..., add=True)`` adds up
+    what they return.  An id that no rank wants goes nowhere.
 
     Parameters
     ----------
@@ -28,14 +28,14 @@ def plan_between(comm: Any, have: ArrayLike, want: ArrayLike) -> Plan:
     have : (n,) array_like of int
         Ids of this rank's rows; no id twice, also not on two ranks.
     want : (m,) array_like of int
-        Ids of the rows that it shall have.
+        Ids of the rows that this rank wants.
 
     Raises
     ------
     UnknownKeyError
-        An id is doubled in `have`, or wanted and not there; on every rank.
+        An id is twice in `have`, or wanted but not there; on every rank.
     DomainError
-        Something else than integers; on every rank.
+        An argument is not an array of integers; on every rank.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def migrate(
     OutOfRangeError
         A row goes to no rank.
     UnknownKeyError
-        An id is doubled, or wanted and not there.
+        An id is twice in `have`, or wanted but not there.
     SerializationError
         An object cannot be pickled or restored.  All of these on every rank.
 
@@ -125,7 +125,7 @@ def _kind(value: Any) -> str:
 
 
 def _misfit(values: tuple[Any, ...], of: Any) -> Exception | None:
-    """An array that has not a row for each of `of`."""
+    """The error of an array that does not have a row for each of `of`, or None."""
     n = len(np.atleast_1d(np.asarray(of)))
     for i, value in enumerate(values):
         if not isinstance(value, np.ndarray | list | tuple) or np.ndim(value) == 0:

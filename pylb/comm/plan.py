@@ -12,16 +12,9 @@ from pylb import _core
 from pylb.comm import parcel
 from pylb.comm.agreement import Agreement, Step
 from pylb.comm.connect import agreement_of
-from pylb.comm.exchange import (
-    LOWEST_TAG,
-    TAGS,
-    Lane,
-    Side,
-    Sides,
-    exchanger_of,
-)
+from pylb.comm.exchange import LOWEST_TAG, TAGS, exchanger_of
 from pylb.comm.objects import exchange_objects
-from pylb.comm.transport import Sends
+from pylb.comm.transport import Lane, Sends, Side, Sides
 from pylb.errors import DomainError, SerializationError, StateError
 from pylb.model.snapshot import I32, I64
 
@@ -130,7 +123,7 @@ class Plan:
         self._repeats = len(np.unique(index)) < len(index)
         return self
 
-    # ---- who with whom -------------------------------------------------------------------------
+    # ---- partners ------------------------------------------------------------------------------
 
     @property
     def source(self) -> I32:
@@ -416,7 +409,7 @@ def integers(name: str, values: ArrayLike, dtype: Any) -> NDArray[Any]:
     Raises
     ------
     DomainError
-        It is something else.
+        They are not integers, or do not fit.
     """
     array = np.asarray(values)
     if array.ndim != 1:

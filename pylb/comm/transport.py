@@ -1,4 +1,4 @@
-"""What the runtime needs of a machine, and the machine of one rank."""
+"""The transport interface, what travels through it, and the transport of one rank."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb import _core
+from pylb.model.network import Network
+from pylb.model.snapshot import I32, I64
 
 Sends = list[tuple[int, list[Any]]]  # (rank, buffers), at most one entry for each rank
 NOBODY = 2**63 - 1  # failed_rank where none has failed
@@ -39,7 +41,7 @@ class Stats(NamedTuple):
 
 
 class Contribution(NamedTuple):
-    """What a rank contributes to a step.
+    """What a rank contributes to a collective step.
 
     Attributes
     ----------
@@ -63,13 +65,80 @@ class Contribution(NamedTuple):
     n_changed: int = 0
 
 
-class Transport(Protocol):
-    """Collective operations over all ranks; each waits politely."""
+class Side(NamedTuple):
+    """What a rank sends in an exchange, or what it receives.
+
+    Attributes
+    ----------
+    rank : (k,) int32
+        The partners, ascending; this rank may be one.
+    start : (k + 1,) int64
+        Rows ``start[i]`` to ``start[i + 1]`` as they travel are those of ``rank[i]``.
+    order : (n,) int32 or None
+        Which item travels at each place; None: they travel as they are.
+    offset : (m + 1,) int64 or None
+        Rows of each of the m items of a rank; None: one each.
+    """
+
+    rank: I32
+    start: I64
+    order: I32 | None = None
+    offset: I64 | None = None
 
     @property
-    def rank(self) -> int: ...
-    @property
-    def size(self) -> int: ...
+    def n_rows(self) -> int:
+        """Rows that travel."""
+        return int(self.start[-1])
+
+    def n_own(self, n_items: int) -> int:
+        """Rows of the array with so many items."""
+        return n_items if self.offset is None else int(self.offset[-1])
+
+
+class Sides(NamedTuple):
+    """One direction of a plan: what this rank sends and receives, each with its number of items."""
+
+    out: Side
+    n_out: int
+    into: Side
+    n_into: int
+
+
+class Lane(Protocol):
+    """One direction of a plan for rows of one kind, for repeated use."""
+
+    def begin(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> bool:
+        """Send rows; False, without effect, if they do not fit or the lane is in use."""
+        ...
+
+    def wait(self) -> NDArray[Any]:
+        """The rows that have come: `out`, or a new array."""
+        ...
+
+    def move(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> NDArray[Any] | None:
+        """Send and wait; None if the rows do not fit."""
+        ...
+
+
+class Exchanger(Protocol):
+    """Exchanges between the ranks of one communicator."""
+
+    def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> Lane:
+        """A lane for rows like those of `like`, by dtype and shape."""
+        ...
+
+    def fail(self, sides: Sides, error: Exception) -> None:
+        """Tell the partners of an error instead of exchanging rows, and raise it."""
+        ...
+
+
+class Transport(Protocol):
+    """Collective operations over all ranks; while they wait they leave the processor to others."""
+
+    rank: int
+    size: int
+    pace: float  # seconds of the ranks' clock that pass in a second of computing
+
     def step(self, sample: Contribution, sends: Sends, /) -> tuple[tuple[Any, ...], Sends]: ...
     def bcast(self, array: Any, root: int, /) -> None: ...
     def allgather(self, data: Any, /) -> list[bytes]: ...
@@ -77,9 +146,17 @@ class Transport(Protocol):
         """For `_core.AtSync`: a capsule, or None on one rank.  Collective the first time."""
         ...
 
+    def exchanger(self) -> Exchanger | None:
+        """Exchanges of rows; None: by collective steps.  Collective the first time."""
+        ...
+
+    def network(self) -> Network:
+        """What messages between the ranks cost, measured if need be.  Collective."""
+        ...
+
 
 class Remote(Transport, Protocol):
-    """Also in two halves, for a rank that no longer knows whether the others will come."""
+    """A transport with steps in two halves, for a rank that waits for others only for a while."""
 
     @property
     def pending(self) -> bool:
@@ -88,17 +165,18 @@ class Remote(Transport, Protocol):
 
     def begin(self, sample: Contribution, sends: Sends, /) -> None: ...
     def wait(self, seconds: float, /) -> tuple[tuple[Any, ...], Sends] | None: ...
-    def free(self) -> None: ...
+    def free(self) -> None:
+        """Free what MPI holds.  Collective."""
+        ...
 
 
 class Serial:
     """One rank, no MPI."""
 
-    rank = 0
-    size = 1
+    rank, size, pace = 0, 1, 1.0
 
     def step(self, sample: Contribution, sends: Sends, /) -> tuple[tuple[Any, ...], Sends]:
-        """The rank's own record; there is nobody to send to."""
+        """The rank's own record, and no messages."""
         return _core.stats([sample]), []
 
     def bcast(self, array: Any, root: int, /) -> None:
@@ -109,4 +187,11 @@ class Serial:
         return [bytes(data)]
 
     def reduction(self, depth: int, /) -> None:
-        """What is contributed is the result."""
+        """None: what the rank contributes is the result."""
+
+    def exchanger(self) -> None:
+        """None: by steps."""
+
+    def network(self) -> Network:
+        """No message costs anything."""
+        return Network(0.0, 0.0)

@@ -1,13 +1,17 @@
-"""MPI: one duplicate for each communicator of the user's, and how all its ranks end together."""
+"""The transport over MPI: one duplicate for each communicator of the user."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from numpy.typing import NDArray
+
 from pylb import optional
 from pylb.comm.agreement import Agreement
 from pylb.comm.leave import Watched
+from pylb.comm.transport import Lane, Sides
 from pylb.errors import DomainError, MPIError
+from pylb.model.network import Network, measure_network
 
 _keyval: Any = None  # under it a communicator keeps its Agreement
 
@@ -43,9 +47,67 @@ def agreement_on(comm: Any) -> Agreement:
     known = comm.Get_attr(_keyval)
     if isinstance(known, Agreement):
         return known
-    agreement = Watched(native.Comm(comm))
+    agreement = Watched(MPITransport(native, comm))
     comm.Set_attr(_keyval, agreement)
     return agreement
+
+
+class MPITransport:
+    """The transport on a duplicate of a communicator.
+
+    Attributes
+    ----------
+    comm
+        The duplicate, as mpi4py's; it must not be freed.
+    """
+
+    pace = 1.0
+
+    def __init__(self, module: Any, comm: Any) -> None:
+        native = self._native = module.Comm(comm)
+        self._module, self.comm = module, native.comm
+        self.rank, self.size = native.rank, native.size
+        self.step, self.begin, self.wait = native.step, native.begin, native.wait
+        self.bcast, self.allgather = native.bcast, native.allgather
+        self.reduction = native.reduction
+        self._exchanger: MPIExchanger | None = None
+
+    @property
+    def pending(self) -> bool:
+        """Whether a step was begun and is not over."""
+        return self._native.pending  # type: ignore[no-any-return]
+
+    def exchanger(self) -> MPIExchanger:
+        """The one of these ranks.  Collective the first time."""
+        self._exchanger = self._exchanger or MPIExchanger(self._module, self.comm)
+        return self._exchanger
+
+    def network(self) -> Network:
+        """What messages cost, measured.  Collective."""
+        return measure_network(self.comm)
+
+    def free(self) -> None:
+        """Free the duplicates.  Collective."""
+        if self._exchanger is not None:
+            self._exchanger.native.free()
+        self._native.free()
+
+
+class MPIExchanger:
+    """Exchanges of rows over MPI, on a duplicate of their own.  Collective."""
+
+    def __init__(self, module: Any, comm: Any) -> None:
+        self._module, self.native = module, module.Exchanger(comm)
+
+    def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> Lane:
+        """A lane for rows like those of `like`."""
+        lane: Lane = self._module.Lane(self.native, tuple(sides), like, tag)
+        return lane
+
+    def fail(self, sides: Sides, error: Exception) -> None:
+        """Tell the partners of an error, and raise it."""
+        self.native.fail(*sides.out[:2], *sides.into[:2])
+        raise error
 
 
 def _freed(comm: Any, keyval: int, agreement: Agreement) -> None:

@@ -11,6 +11,7 @@ from pylb.comm.agreement import PLACES, Agreement, Step
 from pylb.comm.parcel import size_of
 from pylb.comm.transport import Contribution, Sends
 from pylb.errors import StateError
+from pylb.model.network import Network
 from pylb.virtual.comm import VirtualComm
 
 RECORD = 208  # bytes: the size of the statistics of an iteration, plb_stats_t
@@ -28,7 +29,7 @@ def agreement_on(comm: VirtualComm) -> Agreement:
 
 
 class Virtual:
-    """One rank of a virtual cluster.
+    """The transport of a virtual rank.
 
     Attributes
     ----------
@@ -65,6 +66,13 @@ class Virtual:
     def allgather(self, data: Any, /) -> list[bytes]:
         """Return the bytes of every rank."""
         return self.comm.allgather_bytes(bytes(data))
+
+    def exchanger(self) -> None:
+        """None: by steps."""
+
+    def network(self) -> Network:
+        """What messages cost, as the cluster was told."""
+        return Network(*self.comm.network)
 
     def reduction(self, depth: int, /) -> Any:
         """Raise: virtual ranks switch only where they wait, and a loop with a lag hardly waits."""

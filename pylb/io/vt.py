@@ -49,7 +49,7 @@ class Run(NamedTuple):
     skipped : list of int
         Ids of the phases that the run did not record.
     arrays : dict
-        The arrays of the C core, see csrc/io/vt.h.
+        The arrays of the C core, see csrc/io/vt_merge.h.
     """
 
     texts: list[Any]

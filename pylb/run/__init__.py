@@ -1,4 +1,13 @@
-"""The loop of a program: its objects, messages and time steps."""
+"""The loop of a program: its objects, messages and time steps.
+
+In: the objects of a program, and the times that they take.  Out: the same objects on ranks where
+they balance, messages, figures of each iteration, and a receipt for each decision.
+
+`Balancer` is what a program calls.  It has a loop (`loops`: all ranks together; `lagged`: each at
+its own pace) and a mode (`modes`: measure only, rebalance, repeat a recorded run; `shadow`), which
+share a `RunState`.  `rows` and `tiles` divide arrays instead of objects.  This room may import all
+rooms but `lab` and `cli`.
+"""
 
 from pylb.run.at_sync import AtSync
 from pylb.run.balancer import Balancer

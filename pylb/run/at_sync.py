@@ -6,10 +6,13 @@ import math
 from enum import Enum
 
 from pylb import _core
-from pylb.comm.agreement import Agreement, Step
-from pylb.decide.trigger import Trigger
+from pylb.comm.agreement import Step
+from pylb.decide.trigger import make
 from pylb.model.snapshot import F64
 from pylb.run.objects import Store
+from pylb.run.state import RunState
+
+NEVER = 10**9  # iterations
 
 
 class AtSync(Enum):
@@ -41,16 +44,12 @@ class AtSyncProtocol:
 
     Parameters
     ----------
-    decider : _core.Decider, optional
-        It learns of each iteration.
-    first, n : int
-        Number of the first iteration, and how many.
-    lag : float
-        Iterations by which statistics may be behind; inf: no limit.
-    balance : bool
+    n : int
+        Number of iterations.
+    balances : bool
         Whether to rebalance; False: measure only.
     each : bool
-        Objects report one by one; else the rank as a whole.
+        Whether objects report one by one; False: the rank as a whole.
 
     Attributes
     ----------
@@ -58,39 +57,27 @@ class AtSyncProtocol:
         This rank has left the loop before its end; the others may not have.
     """
 
-    def __init__(
-        self,
-        agreement: Agreement,
-        trigger: Trigger,
-        decider: _core.Decider | None,
-        store: Store,
-        *,
-        first: int,
-        n: int,
-        lag: float,
-        balance: bool,
-        each: bool,
-    ) -> None:
+    def __init__(self, state: RunState, n: int, *, balances: bool, each: bool) -> None:
+        lag, decider = state.options.lag, state.decider
         bounded = math.isfinite(lag)
         depth = (int(lag) if bounded else _core.ATSYNC_WINDOW) + 2
-        self._agreement = agreement
+        self._agreement = state.agreement
         self._taken = 0  # iterations
-        self.each = each
+        self.each, self.left = each, False
         self.started = _core.clock()
-        self.left = False
         self.core = _core.AtSync(
-            agreement.transport.reduction(depth),
-            trigger,
-            decider,
+            state.agreement.transport.reduction(depth),
+            decider.settings.trigger if balances else make(every=NEVER),
+            decider.core if balances else None,
             ANSWERS,
             Step.SYNC,
-            first,
+            state.done,
             n,
             int(lag) if bounded else 0,
-            balance,
+            balances,
         )
-        self.bind(store)
-        agreement.running = self
+        self.bind(state.objects.store)
+        state.agreement.running = self
 
     def bind(self, store: Store) -> None:
         """Take the objects of this rank, after they changed."""

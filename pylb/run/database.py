@@ -1,4 +1,4 @@
-"""The load database: what all ranks know of their objects, put together on one."""
+"""The load database: what all ranks know of their objects, put together on one rank."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Database(NamedTuple):
     Attributes
     ----------
     order : (n,) int64
-        Index of each object in the ranks' parts, one behind the other.
+        Index of each object in the concatenated parts of the ranks.
     key, bytes, memory : (n,) int64
-        memory: below 0 where nobody said.
+        memory: below 0 where it is not given.
     migratable : (n,) bool
     home : (n,) int32
         The rank where it was added.
@@ -42,8 +42,8 @@ class Database(NamedTuple):
 def database(facts: list[Any], edges: list[Any], passes: list[int]) -> Database:
     """Put the ranks' parts together.
 
-    facts: (n, 5) int64 of each rank, as `Item.facts`; edges: (m, 4) int64, as `Mailbox.edges`;
-    passes: iterations that its edges are the sums of.
+    facts: of each rank, as `LocalObjects.facts`; edges: as `Mailbox.edges`; passes: number of
+    iterations over which the edges are summed.
     """
     every = np.concatenate(facts)
     order = np.argsort(every[:, 0])

@@ -1,4 +1,4 @@
-"""A small program that balances itself on virtual ranks: a run to look at, made in seconds."""
+"""A small program with a `Balancer` on virtual ranks: a run to look at, made in seconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pylb.run.balancer import Balancer
 from pylb.run.report import Report
 from pylb.virtual import VirtualCluster
 
-SLOW = (5e-6, 4e-9)  # seconds per message and per byte: a balancing is to cost something
+SLOW = (5e-6, 4e-9)  # seconds per message and per byte, so that an LB step costs something
 GHOST = np.zeros(1024)  # what neighbours send each other in an iteration, 8 KiB
 
 
@@ -23,7 +23,7 @@ class Cell:
         self.data = np.zeros(8192)
 
     def seconds(self, iteration: int, iterations: int) -> float:
-        """What its next iteration takes."""
+        """Seconds of its next iteration."""
         apart = abs((self.place - 1.5 * iteration / iterations + 0.5) % 1.0 - 0.5)
         return float(1e-3 * (1.0 + 8.0 * np.exp(-0.5 * (apart / 0.06) ** 2)))
 
@@ -60,10 +60,10 @@ def run(
     report: str | os.PathLike[str] | None = None,
     **balancing: Any,
 ) -> Report:
-    """Run it on `n_ranks` virtual ranks.
+    """Run the program on `n_ranks` virtual ranks.
 
-    Virtual time passes by what the program declares alone, so that the loads are the same in every
-    run; what strategies take is measured, as everywhere.
+    Virtual time passes only as the program declares, so that the loads are the same in every run;
+    the run time of strategies is measured.
 
     Parameters
     ----------

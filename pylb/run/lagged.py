@@ -8,14 +8,12 @@ from typing import Any, NoReturn
 
 from pylb import _core
 from pylb.comm.agreement import Step
-from pylb.decide.trigger import make
 from pylb.errors import RemoteError, StateError, UnknownKeyError
 from pylb.run.at_sync import AtSync, AtSyncProtocol
 from pylb.run.loops import IterationLoop
 from pylb.run.modes import MeasuringMode
 from pylb.run.state import RunState
 
-NEVER = 10**9  # iterations
 PATIENCE = 10.0  # seconds after which a rank that waits says so
 log = logging.getLogger("pylb")
 
@@ -131,18 +129,8 @@ class LaggedLoop(IterationLoop):
         if n == 0:
             return None
         state.objects.in_loop = True
-        balances = self._mode.balances  # a shadow's decisions are made afterwards
-        self._protocol = AtSyncProtocol(
-            state.agreement,
-            state.decider.settings.trigger if balances else make(every=NEVER),
-            state.decider.core if balances else None,
-            state.objects.store,
-            first=state.done,
-            n=n,
-            lag=state.options.lag,
-            balance=balances,
-            each=each,
-        )
+        # A shadow does not move anything: its decisions are made afterwards.
+        self._protocol = AtSyncProtocol(state, n, balances=self._mode.balances, each=each)
         state.objects.join = self._join if each else None
         return self._protocol
 

@@ -1,4 +1,4 @@
-"""Object-to-object messages of one rank: what leaves, what has come, and who talks to whom."""
+"""Messages between objects, on one rank: outgoing, incoming, and the communication graph."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Mailbox:
     inbox : dict of list of (source, data)
         By target: what was sent in the previous pass, sorted by (source, order of sending).
     graph : dict of [bytes, messages]
-        By (source, target), since it was last cleared.
+        Of each (source, target), since it was last cleared.
     """
 
     def __init__(self) -> None:
@@ -33,16 +33,16 @@ class Mailbox:
         self.graph: dict[tuple[int, int], list[int]] = {}
 
     def post(self, target: int, source: int, data: Any, copy: bool) -> None:
-        """Take a message of this pass."""
+        """Add a message of this pass."""
         self.outbox.append((target, source, parcel.freeze(data) if copy else data))
 
     def collect(self, rank_of: Mapping[int, int]) -> dict[int, list[Message]]:
-        """The messages of the pass by the rank that they go to; the outbox keeps them.
+        """The messages of the pass, by target rank; the outbox keeps them.
 
         Raises
         ------
         UnknownKeyError
-            A target that does not exist; that message is dropped.
+            A target does not exist; that message is dropped.
         """
         out: dict[int, list[Message]] = {}
         for i, message in enumerate(self.outbox):
@@ -56,7 +56,7 @@ class Mailbox:
         return out
 
     def deliver(self, arrived: list[list[Message]]) -> None:
-        """Make the messages of all ranks the inboxes of the next pass."""
+        """Fill the inboxes of the next pass with the messages of all ranks."""
         for target, source, data in self.outbox:
             edge = self.graph.setdefault((source, target), [0, 0])
             edge[0] += parcel.weight(data)
@@ -72,7 +72,7 @@ class Mailbox:
                 received.sort(key=itemgetter(0))
 
     def forget(self, keys: set[int]) -> None:
-        """Objects are gone: what was sent to them, and their part of the graph."""
+        """Drop the messages to objects that were removed, and their part of the graph."""
         if keys:
             self.inbox = {k: v for k, v in self.inbox.items() if k not in keys}
             self.graph = {

@@ -63,8 +63,8 @@ class MeasuringMode:
         if state.done == 0 and self.balances and state.decider.settings.selects:
             core.network(*state.network())
         # Only the first loop tells the end: after it the program may go on as often as it likes.
-        foreseen = self._foresee()
-        state.records.loops.append(Loop(state.done, n, foreseen, *self._prices(), state.pace))
+        foreseen, pace = self._foresee(), state.agreement.transport.pace
+        state.records.loops.append(Loop(state.done, n, foreseen, *self._prices(), pace))
         core.expect(n if state.done == 0 else None, foreseen)
         self._started(n)
 
@@ -107,7 +107,7 @@ class MeasuringMode:
         if not loops or self.n_balancings or self._state.options.lag:
             return loops
         prices = self.all_prices()
-        return [Loop(*loop[:3], *prices, self._state.pace) for loop in loops]
+        return [Loop(*loop[:3], *prices, self._state.agreement.transport.pace) for loop in loops]
 
     # ---- at the end of an iteration ------------------------------------------------------------
 

@@ -143,25 +143,23 @@ def _stretch(ranks: list[int], parts: tuple[KeptLoads, ...], k: int) -> Stretch:
 class RecordWriter:
     """Writes a run record, at once or as it comes.  On all ranks; rank 0 has the file."""
 
-    def __init__(self, path: str | os.PathLike[str], records: Records) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._records = records
         self._writer: Any = None
 
-    def write(self, history: History) -> None:
+    def write(self, records: Records, history: History) -> None:
         """Append what came since the last call; the file is then complete.  Collective."""
-        records = self._records
         stretches = records.loads.gather(records.done, forget=True)
         records.agreement.on_root(
-            Step.RECORD, records.done, lambda: self._append(stretches, history, records.loops)
+            *(Step.RECORD, records.done),
+            lambda: self._append(records, stretches, history, records.loops),
         )
 
-    def save(self, history: History, loops: list[Loop]) -> int:
+    def save(self, records: Records, history: History, loops: list[Loop]) -> int:
         """Write all under another name, then rename; the number of iterations.  Collective."""
-        records = self._records
         stretches = records.loads.gather(records.done, forget=False)
         records.agreement.on_root(
-            Step.RECORD, records.done, lambda: self._whole(stretches, history, loops)
+            Step.RECORD, records.done, lambda: self._whole(records, stretches, history, loops)
         )
         return sum(s.iterations for s in stretches)
 
@@ -171,10 +169,11 @@ class RecordWriter:
 
         return [] if self._writer is None else h5.read(self.path).stretches
 
-    def _append(self, stretches: list[Stretch], history: History, loops: list[Loop]) -> None:
+    def _append(
+        self, records: Records, stretches: list[Stretch], history: History, loops: list[Loop]
+    ) -> None:
         from pylb.io.h5 import Writer
 
-        records = self._records
         if self._writer is None:
             self._writer = Writer(
                 self.path,
@@ -188,10 +187,12 @@ class RecordWriter:
             self._writer.append(s, rows[s.first : s.first + s.iterations], history)
         self._writer.receipts(history)
 
-    def _whole(self, stretches: list[Stretch], history: History, loops: list[Loop]) -> None:
+    def _whole(
+        self, records: Records, stretches: list[Stretch], history: History, loops: list[Loop]
+    ) -> None:
         path, self.path = self.path, self.path.with_name(f".{self.path.name}.part")
         try:
-            self._append(stretches, history, loops)
+            self._append(records, stretches, history, loops)
             self._writer.close()
             self.path.replace(path)
         finally:
@@ -227,7 +228,7 @@ class Records:
         self.loads = LoadHistory(agreement, objects)
         self.keepers = [] if options.record is False else [self.loads]
         in_memory = isinstance(options.record, bool)
-        self.writer = None if in_memory else RecordWriter(options.record, self)  # type: ignore[arg-type]
+        self.writer = None if in_memory else RecordWriter(options.record)  # type: ignore[arg-type]
         self.seconds = 0.0
         self._unwritten = 0.0  # seconds of iterations that a record on disk does not have yet
 
@@ -272,4 +273,4 @@ class Records:
         """Continue the record on disk, if there is one.  Collective."""
         self._unwritten = 0.0
         if self.writer is not None:
-            self.writer.write(history())
+            self.writer.write(self, history())

@@ -1,4 +1,4 @@
-"""The record of a run and the report on it."""
+"""Figures of the iterations of a run, and the report on it."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class IterationLog:
         return self._n
 
     def append(self, row: Row) -> None:
-        """One more iteration."""
+        """Add an iteration."""
         self._rows.append(row)
         self._n += 1
 
     def extend(self, rows: F64) -> None:
-        """(m, 8): m more iterations."""
+        """Add m iterations; (m, 8)."""
         if self._rows:
             self.table()
         self._blocks.append(rows)
@@ -59,13 +59,13 @@ class IterationLog:
 
     @property
     def last(self) -> Row | None:
-        """The last one; None: there is none."""
+        """The last iteration; None: there is none."""
         if self._rows:
             return self._rows[-1]
         return Row(*self._blocks[-1][-1].tolist()) if self._blocks and self._n else None
 
     def table(self) -> F64:
-        """(n, 8), of all iterations."""
+        """(n, 8): all iterations."""
         if self._rows or len(self._blocks) != 1:
             last = np.array(self._rows, np.float64).reshape(-1, len(Row._fields))
             self._blocks, self._rows = [np.concatenate([*self._blocks, last])], []
@@ -78,21 +78,21 @@ class Iterations(NamedTuple):
     Attributes
     ----------
     time : (n,) float64
-        Seconds that the pass took on the rank where it took longest.
+        Seconds that the pass took on the slowest rank.
     max, mean : (n,) float64
         Seconds: load of the most loaded rank, mean load of the ranks.
     max_over_mean : (n,) float64
-        1 is perfect, also where there is no load.
+        1: perfect, also without load.
     idle : (n,) float64
-        Seconds, mean of the ranks: waiting for others at the end of the pass before; with a lag,
-        whatever passed between two AtSyncs while no object was timed.
+        Seconds, mean of the ranks: time spent waiting at the end of the pass before; with a lag,
+        time between two AtSyncs in which no object was timed.
     utilization : (n,) float64
         The lowest of a rank: load / (load + idle), Menon 2012, eq. 3.2.
     min : (n,) float64
         Seconds: load of the least loaded rank.
     idle_mean, idle_max : (n,) float64
-        Seconds that the mean rank and the least loaded one waited for the most loaded: max - mean,
-        max - min (Dasgupta 2013, eq. 1 and 2, of an iteration at whose end all ranks meet).
+        Mean and longest time that a rank waits for the most loaded one, in seconds: max - mean,
+        max - min (Dasgupta 2013, eq. 1 and 2, if all ranks meet at the end of the iteration).
     """
 
     time: F64
@@ -123,29 +123,29 @@ class Iterations(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """What a run was like.  ``print(report)`` shows it, ``report.to_dict()`` is ready for JSON.
+    """The report on a run: ``print(report)`` shows it, ``report.to_dict()`` is ready for JSON.
 
     Attributes
     ----------
     n_ranks, n_objects, iterations : int
     strategy, trigger : str
     seconds : float
-        In the loops, on this rank.
+        Time in the loops, on this rank.
     iteration_seconds : float
         Sum of the iterations' times.
     mean_max_over_mean : float
         Sum of the maxima over the sum of the means of all iterations.
     idle_mean, idle_max : float
-        Seconds that the mean rank waited for the most loaded one, over all iterations; and that the
-        least loaded rank of each iteration did (Dasgupta 2013, eq. 1 and 2).
+        Mean time that a rank waited for the most loaded one, over all iterations; and the time that
+        the least loaded rank of each iteration did (Dasgupta 2013, eq. 1 and 2).
     balancing_seconds : float
-        Sum of the balancings' costs.
+        Sum of the costs of the LB steps.
     migrations, bytes : int
     history : History
         A receipt for each decision.
     would_save : float
-        In shadow mode, seconds that balancing would have saved: of the longest ranks' loads, less
-        its cost; else nan.
+        In shadow mode, seconds that LB steps would have saved on the most loaded ranks, less their
+        cost; else nan.
     """
 
     n_ranks: int
@@ -165,7 +165,7 @@ class Report:
     would_save: float = math.nan
 
     def reductions(self, other: Report) -> Reductions:
-        """By how many percent the idle times are below those of another run (Dasgupta eq. 5)."""
+        """Percent by which the idle times are below those of another run (Dasgupta eq. 5)."""
         return Reductions(
             reduction(self.idle_mean, other.idle_mean), reduction(self.idle_max, other.idle_max)
         )
@@ -202,7 +202,7 @@ class Report:
         return out.getvalue()
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write ``.json`` or ``.txt``, as the suffix says; for a page see `Balancer.report`."""
+        """Write ``.json`` or ``.txt``, by the suffix; for a page see `Balancer.report`."""
         suffix = check_suffix(path)
         if suffix == ".html":
             raise DomainError(

@@ -1,4 +1,4 @@
-"""A placement that no rank computes alone: each runs the agent of its own objects, in rounds."""
+"""Distributed placement: each rank runs an agent for its own objects, in rounds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RankTimes(NamedTuple):
 def neighbours(transport: Transport) -> I32:
     """The ranks of this rank's node, ascending, itself among them.  Collective.
 
-    A node is a host; ``PYLB_NODE`` in the environment is its name where the host's is not.
+    A node is a host; ``PYLB_NODE`` in the environment overrides the name of the host.
     """
     mine = os.environ.get("PYLB_NODE") or socket.gethostname()
     names = transport.allgather(mine.encode())
@@ -91,7 +91,7 @@ def place_in_rounds(
 
 
 def _tally(s: Stats) -> Tally:
-    """The fields of a step's record that carry a tally."""
+    """The tally, from the fields of a step's record that carry it."""
     return (
         s.load_sum, s.idle_sum, s.time_max, s.cost_max, s.n_objects, s.messages, s.message_bytes
     )  # fmt: skip
@@ -142,7 +142,7 @@ def _balance(agreement: Agreement, iteration: int, seconds: float) -> RankTimes:
 
 
 def _everywhere(transport: Transport, locations: Locations, own: I32) -> I32:
-    """The placement of all objects, of each rank's own."""
+    """The placement of all objects, from that of each rank's own."""
     mine = np.flatnonzero(locations.rank == transport.rank)
     moving = own != transport.rank
     moves = np.stack([mine[moving], own[moving]]).astype(np.int64)

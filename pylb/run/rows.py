@@ -1,4 +1,4 @@
-"""Rows of arrays on ranks that are not alike: as many for each as it can do in the same time."""
+"""Rows of arrays on ranks of different speeds: each rank gets what it can do in the same time."""
 
 from __future__ import annotations
 
@@ -37,11 +37,10 @@ class Division(NamedTuple):
     seconds : (p,) float64
         What they took: the mean of the timed blocks.
     spread : float
-        Relative difference of the times, (longest - shortest) / shortest, of ranks with rows.
+        (longest - shortest) / shortest time of the ranks with rows.
     moved : int
-        Rows that changed their rank; 0: the spread was within the tolerance, or the model knows of
-        nothing that is better by more than chance may make it seem, or a rank's time was far off
-        for the first time.
+        Rows that changed their rank.  0: the spread was within the tolerance; no other parts are
+        better by more than noise; or a rank's time was far off for the first time.
     """
 
     counts: I64
@@ -67,7 +66,7 @@ class _When:
         return self._decider.history
 
     def asks(self, call: int, seconds: F64, models: SpeedModels) -> bool:
-        """The times of a call are known; whether to move rows."""
+        """Whether to move rows, after a call with these times."""
         core, most, least = self._decider.core, float(seconds.max()), float(seconds.min())
         self._longest, self._calls = self._longest + most, self._calls + 1
         total, utilization = float(seconds.sum()), least / most if most > 0 else 1.0
@@ -82,7 +81,7 @@ class _When:
         return bool(ask == BALANCE)
 
     def moved(self, before: I64, rows: int, cost: float) -> None:
-        """Rows have moved, in so many seconds of the slowest rank."""
+        """Enter a move of rows; cost: seconds on the slowest rank."""
         core = self._decider.core
         self._decider.choose()
         ratios = [self._ratio, 1.0] * 2  # the models are to make all ranks end together
@@ -92,38 +91,36 @@ class _When:
 
 
 def _as_divided(snapshot: Any) -> Any:
-    """The parts of `RowPartition`: its models place the rows, not a strategy."""
+    """Keep the placement: the models of `RowPartition` place the rows, not a strategy."""
     return snapshot.rank
 
 
 class RowPartition:
-    """The rows 0 ... n-1 in a contiguous part for each rank, rank after rank.
+    """The rows 0 ... n-1, divided into a contiguous part for each rank, in order of rank.
 
-    Each rank's part is timed while the program works on it; `redistribute` compares the times,
-    and where they differ by more than `tol` moves rows.  Collective, like all its methods that
-    say so.
+    Each rank's part is timed while the program works on it; `redistribute` compares the times and
+    moves rows if they differ by more than `tol`.  Collective, like all its methods that say so.
 
     Parameters
     ----------
     comm : mpi4py communicator, VirtualComm or None
         None: one rank.
     n : int
-        Rows in all, 0 or more.  At first each rank has n/p of them.
+        Number of rows, 0 or more.  At first each rank has n/p of them.
     model : {"fpm", "cpm", "power"}
-        What is known of a rank: its speed as a function of its rows, from all points met ("fpm",
-        Clarke 2010: also where a part may be too large for a rank's memory); the speed that was
-        measured last ("cpm", the traditional algorithm of the same paper); the same with parts
-        by Dasgupta 2013, eq. 3 and 4, and the largest remainder ("power").
+        "fpm": a rank's speed is a function of its rows, from all its timings (Clarke 2010); it
+        knows when a part becomes too large for a rank's memory.  "cpm": the speed that was measured
+        last (the traditional algorithm of the same paper).  "power": that speed, with parts by
+        Dasgupta 2013, eq. 3 and 4, and the largest remainder.
     tol : float
-        Clarke's epsilon: a relative difference of times up to it is balance; infinity: parts stay
-        as they are, and are timed.  "fpm" also leaves parts that its models cannot better by more
-        than the noise that was seen; and, where a rank would page, by more than the tolerance:
-        times may differ there for good.
+        Clarke's epsilon: times count as balanced up to this relative difference; infinity: parts
+        stay as they are, and are timed.  "fpm" also keeps parts that it could improve only by less
+        than the measured noise or, if a rank would page, by less than `tol`.
     trigger : str or callable, optional
-        When to move rows, as for `Balancer`: ``"auto"`` moves them when that pays, by what the last
-        moves cost and saved.  Default: whenever the times differ by more than `tol`.
+        When to move rows, as for `Balancer`: ``"auto"`` moves them when that pays, judged by what
+        the last moves cost and saved.  Default: whenever times differ by more than `tol`.
     models : SpeedModels, optional
-        Known beforehand: then the first parts follow from them.
+        Known beforehand: they determine the first parts.
 
     Attributes
     ----------
@@ -223,7 +220,7 @@ class RowPartition:
         return slice(*self.offsets[self.rank : self.rank + 2].tolist())
 
     def _arrange(self, counts: I64) -> I64:
-        """The box of each rank, for so many rows."""
+        """The box of each rank, for this number of rows of each."""
         ends = np.cumsum(counts)
         return np.stack([ends - counts, ends], axis=1)
 
@@ -245,10 +242,10 @@ class RowPartition:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """What this rank does with its rows, and nothing that waits for others.
+        """Time what this rank does with its rows; leave out anything that waits for other ranks.
 
-        Of several blocks before a `redistribute` the mean counts, so each rank must have as many.
-        A block that raises does not count.
+        The mean of the blocks before a `redistribute` counts, so all ranks need the same number of
+        blocks.  A block that raises does not count.
         """
         if self._timing:
             raise StateError("timed() inside of timed()")
@@ -261,10 +258,10 @@ class RowPartition:
             self._timing = False
 
     def redistribute(self, *arrays: Any) -> Any:
-        """Compare the times, and where they differ by more than `tol` move rows.  Collective.
+        """Compare the times, and move rows if they differ by more than `tol`.  Collective.
 
-        Clarke's step: times to all ranks; within the tolerance nothing happens; else new parts by
-        the model, and only the rows that change their rank travel, each once, straight to it.
+        Clarke's step: all ranks learn the times; outside the tolerance the model makes new parts.
+        Only the rows that change their rank travel, each once, straight to it.
 
         Parameters
         ----------
@@ -343,7 +340,7 @@ class RowPartition:
         return float((busy.max() - busy.min()) / max(busy.min(), 1e-9))
 
     def _learn(self, seconds: F64) -> bool:
-        """The times enter the models; whether they are to be acted on."""
+        """Enter the times into the models; whether they are reliable enough to act on."""
         busy = self.counts > 0
         if not busy.any():
             return False
@@ -366,11 +363,10 @@ class RowPartition:
         return self._boxes if self._spread(now) <= self.tol else self._functional(now.max())
 
     def _functional(self, now: float) -> I64:
-        """Parts by the functional models, or those that there are where they are hardly longer.
+        """Parts by the functional models, or the present ones if they are hardly slower.
 
-        Where they may take a rank far over the edge of its memory they have to be worth it: ranks
-        keep to what they are known to hold where all would take longer by no more than `tol`
-        (``csrc/measure/repeats.h``).
+        Parts that may take a rank far beyond its memory must be worth it: ranks keep to what they
+        are known to hold if that is slower by no more than `tol` (``csrc/measure/repeats.h``).
         """
         wary = self.models.wary()
         bold, safe = (self._arrange(models.split(self.n)) for models in (self.models, wary))
@@ -413,7 +409,7 @@ class RowPartition:
 
 
 def _overlap(box: I64, boxes: I64) -> I64:
-    """What each of the boxes has in common with one, or each with its own; perhaps nothing."""
+    """Intersections of the boxes with one box, or with one each; they may be empty."""
     out: I64 = boxes.copy()
     out[:, 0::2] = np.maximum(box[..., 0::2], boxes[:, 0::2])
     out[:, 1::2] = np.maximum(np.minimum(box[..., 1::2], boxes[:, 1::2]), out[:, 0::2])
@@ -429,7 +425,7 @@ def _sizes(boxes: I64) -> I64:
 
 
 def _within(box: I64, boxes: I64) -> list[tuple[slice, ...]]:
-    """Where the common parts are in an array that holds the one box."""
+    """Slices of the intersections in an array that holds the one box."""
     common = _overlap(box, boxes)
     low, high = common[:, 0::2] - box[0::2], common[:, 1::2] - box[0::2]
     return [tuple(map(slice, *pair)) for pair in zip(low.tolist(), high.tolist(), strict=True)]
@@ -438,7 +434,7 @@ def _within(box: I64, boxes: I64) -> list[tuple[slice, ...]]:
 def _join(
     like: Any, shape: tuple[int, ...], pieces: list[Any], places: list[tuple[slice, ...]]
 ) -> Any:
-    """The pieces in their places, in an array of the kind of `like`."""
+    """An array like `like` with the pieces in their places."""
     if isinstance(like, np.ndarray):
         fortran = like.flags.f_contiguous and not like.flags.c_contiguous
         order: Any = "F" if fortran else "C"

@@ -29,11 +29,6 @@ class RunState:
         """Number of iterations so far."""
         return self.records.done
 
-    @property
-    def pace(self) -> float:
-        """Seconds by the run's clock that pass in a second of computing."""
-        return float(getattr(self.agreement.transport, "pace", 1.0))
-
     def learn(self) -> None:
         """Tell all ranks which objects were added and removed.  Collective."""
         for history in self.records.keepers:

@@ -130,7 +130,7 @@ def save(
     if math.isinf(state.options.lag):
         raise StateError("save() with lag=inf: only the iterations of iterate() are kept")
     loop.settle()
-    saved = RecordWriter(path, records).save(mode.history, mode.priced_loops())
+    saved = RecordWriter(path).save(records, mode.history, mode.priced_loops())
     if state.objects.rank == 0 and saved < records.done:
         log.warning(
             "pylb: %s has the first %d of %d iterations; record=path keeps all",

@@ -1,4 +1,4 @@
-"""Tiles of arrays on ranks that are not alike: a rectangle of a grid for each."""
+"""Tiles of arrays on ranks of different speeds: a rectangle of a grid for each rank."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pylb.model.snapshot import I64
 from pylb.model.speed_models import SpeedModels
 from pylb.run.rows import RowPartition
 
-KEEP = 1.1  # times the least perimeter; the columns stay as they are up to it
+KEEP = 1.1  # times the least perimeter, up to which the columns stay
 
 
 def rectangles(share: ArrayLike, shape: Sequence[int], column: ArrayLike | None = None) -> I64:
-    """A grid in one rectangle for each rank, as large as its share, with short borders.
+    """Divide a grid into one rectangle for each rank, as large as its share, with short borders.
 
     Column-based (Beaumont 2001): of all ways to cut the grid into columns and each column into the
     rectangles of its ranks, the one with the least sum of half perimeters, for exact shares.
@@ -28,10 +28,10 @@ def rectangles(share: ArrayLike, shape: Sequence[int], column: ArrayLike | None 
     Parameters
     ----------
     share : (p,) float
-        0 or more; speeds, or what each can do in the same time.
+        0 or more; the speed of each rank, or what it can do in the same time.
     shape : (rows, columns) of int
     column : (p,) int, optional
-        The column of each rank, where that is given.
+        The column of each rank, if it is fixed.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def rectangles(share: ArrayLike, shape: Sequence[int], column: ArrayLike | None 
     Raises
     ------
     DomainError
-        A share is negative or not finite, or all are 0; the shape is none.
+        A share is negative or not finite, or all are 0; the shape is invalid.
     """
     rows, cols = _shape(shape)
     if column is None:
@@ -60,10 +60,10 @@ def _shape(shape: Any) -> tuple[int, int]:
 
 
 class TilePartition(RowPartition):
-    """The same for the units of a grid: a rectangle for each rank, in columns of rectangles.
+    """The units of a grid, divided into a rectangle for each rank; see `RowPartition`.
 
-    Speeds are functions of the units that a rank has.  Ranks keep their places in the columns as
-    long as the borders are not much longer than they could be, so that few units move.
+    The rectangles stand in columns.  Ranks keep their places in the columns as long as the borders
+    are not much longer than they could be, so that few units move.
 
     Parameters
     ----------

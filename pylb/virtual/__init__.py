@@ -1,4 +1,8 @@
-"""A parallel machine in one process, for what no machine at hand can show."""
+"""Virtual ranks: a parallel machine in one process.
+
+In: a program for one rank, and the machine.  Out: what the program returns on each rank, in virtual
+time.  This room imports `pylb.errors`, `model` and the C core; `comm` has the transport on top.
+"""
 
 from pylb.virtual.cluster import VirtualCluster
 from pylb.virtual.comm import VirtualComm

@@ -1,4 +1,4 @@
-"""The same driver on p virtual ranks in one process."""
+"""A program on p virtual ranks in one process."""
 
 from __future__ import annotations
 
@@ -15,34 +15,33 @@ from pylb.model.snapshot import F64
 from pylb.virtual.comm import VirtualComm, World
 from pylb.virtual.scheduler import Scheduler
 
-CLUSTER = Network(alpha=1e-6, beta=1e-10)  # the order of magnitude of a present one
+CLUSTER = Network(alpha=1e-6, beta=1e-10)  # the order of magnitude of present clusters
 CLOCKS = ("cpu", "wall", "none")
 MOST_RANKS = 10_000  # a rank is a thread
 
 
 class VirtualCluster:
-    """A parallel machine of `p` ranks in this process: the same program on more of them.
+    """A parallel machine of `p` virtual ranks in this process.
 
     ``cluster.run(main)`` calls ``main(comm)`` on every rank, as ``mpiexec -n p`` would, and
     ``pylb.Balancer(comm)`` works there unchanged.  One rank runs at a time, in an order that is
-    the same in every run, and each lives in its own virtual time: it passes while the rank runs,
-    so that loads, waits and iteration times are those of p processors.
+    the same in every run, and each has its own virtual time, which passes while the rank runs:
+    loads, waits and iteration times are those of p processors.
 
     Parameters
     ----------
     p : int
-        Ranks; some hundreds are well within reach, as each is a thread.
+        Ranks; each is a thread, so some hundreds are no problem.
     speed : array_like, (p,), optional
-        Of each rank: on one of speed 2 the same work takes half the time.  Default: all 1.
+        Of each rank: at speed 2 the same work takes half the time.  Default: all 1.
     network : (alpha, beta)
-        What a message costs, in seconds and seconds per byte.  It occupies its sender for
-        alpha + beta bytes, and is there when they are over; a collective call takes as many rounds
-        of them as a binary tree of the ranks is deep, after the last rank has come.
+        Seconds per message and per byte.  A message occupies its sender for alpha + beta bytes, and
+        then it has arrived; a collective call takes as many messages as a binary tree of the ranks
+        is deep, after the last rank has come.
     clock : {"cpu", "wall", "none"}
-        What drives virtual time: the rank's processor time, so that nothing else on this machine
-        is in it, and no time spent asleep either; the clock; or nothing but messages and what the
-        program itself declares by ``comm.elapse(seconds)``, so that every figure is the same in
-        every run.
+        What drives virtual time.  "cpu": the rank's processor time, without other processes and
+        without sleep; "wall": the clock; "none": only messages and what the program declares by
+        ``comm.elapse(seconds)``, so that every figure is the same in every run.
 
     Attributes
     ----------
@@ -56,11 +55,11 @@ class VirtualCluster:
 
     Notes
     -----
-    An error on one rank ends all, and `run` raises it.  Where no rank can go on, `run` raises
-    `pylb.errors.DeadlockError`, which says what each waits for.
+    An error on one rank ends all, and `run` raises it.  If no rank can go on, `run` raises
+    `pylb.errors.DeadlockError`, which says what each rank waits for.
 
-    Code that a rank runs between two waits has the process to itself; only what it puts into
-    variables that all ranks see, as those of modules, reaches the others.
+    Ranks share variables of the process, e.g. those of modules; nothing else of one rank is seen by
+    the others.  Between two waits no other rank runs.
 
     Examples
     --------
@@ -104,12 +103,12 @@ class VirtualCluster:
         self.seconds: F64 = np.zeros(self.p)
 
     def run(self, main: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Any]:
-        """``main(comm, *args, **kwargs)`` on every rank; what each returned, in order of rank.
+        """Run ``main(comm, *args, **kwargs)`` on every rank; return what each returned, by rank.
 
         Raises
         ------
         Exception
-            The first that a rank raised, with a note of which.
+            The first error that a rank raised, with a note that names the rank.
         DeadlockError
             No rank could go on.
         """

@@ -1,11 +1,11 @@
-"""The communicator of a virtual rank: what mpi4py's lower-case methods do, in virtual time."""
+"""The communicator of a virtual rank: mpi4py's lower-case methods, in virtual time."""
 
 from __future__ import annotations
 
 import operator
 import pickle
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, NoReturn
 
@@ -18,7 +18,7 @@ Finish = Callable[[list[Any], list[float]], tuple[list[Any], list[float]]]
 
 
 class Meeting(Ticket):
-    """A collective call that ranks come to, each with something."""
+    """A collective call, and what each rank that has come brings to it."""
 
     def __init__(self, n_ranks: int):
         super().__init__()
@@ -34,7 +34,7 @@ class World:
     Attributes
     ----------
     rounds : int
-        Of a collective call: a tree's depth.
+        Rounds of a collective call: the depth of a binary tree.
     """
 
     def __init__(self, scheduler: Scheduler, network: Network):
@@ -48,15 +48,14 @@ class World:
     def meet(
         self, rank: int, turn: int, call: str, value: Any, finish: Finish, doing: str = ""
     ) -> Any:
-        """Come to the collective call `turn` of this communicator with `value`; stand until all
-        have come.
+        """Come to collective call number `turn` with `value`, and wait until all ranks have come.
 
         Parameters
         ----------
         call : str
-            Which; the same on all ranks.
+            Its name, the same on all ranks.
         finish : callable
-            ``finish(values, times)``, of the last to come: what each rank gets, and when.
+            ``finish(values, times)``, called on the last rank: what each rank gets, and when.
         doing : str
             What the rank waits for, in words; default: the call.
         """
@@ -74,15 +73,15 @@ class World:
         return meeting.values[rank]
 
     def seconds(self, nbytes: int) -> float:
-        """That a message occupies its sender."""
+        """Seconds for which a message occupies its sender."""
         return self.network.seconds(1, nbytes)
 
     def together(self, times: list[float], nbytes: int = 0) -> list[float]:
-        """When a call is over for all that none can leave before the last has come."""
+        """When a call ends in which all ranks wait for the last one."""
         return [max(times) + self.rounds * self.seconds(nbytes)] * len(times)
 
     def post(self, source: int, dest: int, tag: int, data: bytes) -> None:
-        """A message leaves; it is there when its sender has done with it."""
+        """Send a message; it arrives when its sender has finished with it."""
         _core.clock_declare(self.seconds(len(data)))
         way, at = (source, dest, tag), _core.clock()
         self.sent.setdefault(way, deque()).append((data, at))
@@ -91,7 +90,7 @@ class World:
             self.scheduler.happen(ticket, {dest: at})
 
     def take(self, source: int, dest: int, tag: int) -> bytes:
-        """The next message on that way; stand until it is there."""
+        """The next message on that way; wait until it has arrived."""
         way, ticket = (source, dest, tag), Ticket()
         queue = self.sent.setdefault(way, deque())
         if queue:
@@ -116,7 +115,7 @@ class VirtualComm:
     world : World
         What it shares with the others.
     attributes : dict
-        What others keep with it, as MPI's attributes.
+        What other code keeps with it, like MPI's attributes.
     """
 
     def __init__(self, world: World, rank: int):
@@ -146,7 +145,7 @@ class VirtualComm:
         return _core.clock()
 
     def elapse(self, seconds: float) -> None:
-        """Let the time pass that so many seconds of work take on this rank.
+        """Pass the time that so many seconds of work take on this rank.
 
         Parameters
         ----------
@@ -203,27 +202,25 @@ class VirtualComm:
         return [pickle.loads(data) for data in self.allgather_bytes(_pickle(sendobj))]
 
     def allgather_bytes(self, data: bytes) -> list[bytes]:
-        """The same of bytes as they are."""
+        """The bytes of all ranks, on all of them."""
 
-        def finish(values: list[bytes], times: list[float]) -> Any:
-            world = self.world
-            seconds = world.network.seconds(world.rounds, sum(map(len, values)))
-            return [values] * self.size, [max(times) + seconds] * self.size
-
-        return self.meet("allgather()", data, finish)  # type: ignore[no-any-return]
+        return self._gathered("allgather()", data, range(self.size))
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """The objects of all ranks, on the root."""
         root = self._rank(root, "root")
+        values = self._gathered(f"gather(root={root})", _pickle(sendobj), [root])
+        return [pickle.loads(data) for data in values] if self.rank == root else None
+
+    def _gathered(self, call: str, data: bytes, to: Sequence[int]) -> list[bytes]:
+        """The bytes of all ranks, for the ranks `to`, which wait for them."""
 
         def finish(values: list[bytes], times: list[float]) -> Any:
-            world, at = self.world, list(times)
-            seconds = world.network.seconds(world.rounds, sum(map(len, values)))
-            at[root] = max(times) + seconds
-            return [values] * self.size, at
+            world = self.world
+            end = max(times) + world.network.seconds(world.rounds, sum(map(len, values)))
+            return [values] * self.size, [end if r in to else t for r, t in enumerate(times)]
 
-        values = self.meet(f"gather(root={root})", _pickle(sendobj), finish)
-        return [pickle.loads(data) for data in values] if self.rank == root else None
+        return self.meet(call, data, finish)  # type: ignore[no-any-return]
 
     def scatter(self, sendobj: Any = None, root: int = 0) -> Any:
         """One of the root's `size` objects for each rank."""
@@ -253,17 +250,17 @@ class VirtualComm:
     def reduce(
         self, sendobj: Any, op: Callable[[Any, Any], Any] = operator.add, root: int = 0
     ) -> Any:
-        """The same, on the root alone."""
+        """The objects of all ranks, combined, on the root."""
         values = self.gather(sendobj, root)
         return None if values is None else reduce(op, values)
 
     def meet(self, call: str, value: Any, finish: Finish, doing: str = "") -> Any:
-        """A collective call of one's own; see `World.meet`."""
+        """Take part in a collective call; see `World.meet`."""
         self._turn += 1
         return self.world.meet(self.rank, self._turn, call, value, finish, doing)
 
     def duplicate(self) -> VirtualComm:
-        """The same ranks, other messages.  Collective."""
+        """A communicator of the same ranks with messages of its own.  Collective."""
 
         def finish(values: list[Any], times: list[float]) -> Any:
             world = World(self.world.scheduler, self.world.network)

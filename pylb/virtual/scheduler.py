@@ -1,9 +1,8 @@
 """Ranks as threads of which one runs at a time, each in its own virtual time.
 
 A rank runs until it has to wait for another one; then the next rank that can go on does, in the
-order in which they became able to, and by rank where that was at once.  So the order is the same
-in every run.  A rank's time passes while it runs, at its speed; what it waits for says when it
-goes on.
+order in which they became able to; ties go by rank.  So the order is the same in every run.  A
+rank's time passes while it runs, at its speed; what it waits for says when it goes on.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ NOTICE = 0.05  # seconds between attempts to interrupt the rank that runs
 
 
 class Ended(BaseException):
-    """Another rank has failed: this one ends too.  No error of the program's: not caught by it."""
+    """Ends this rank because another one failed; ``except Exception`` does not catch it."""
 
 
 class Ticket:
-    """What ranks wait for.
+    """An event that ranks wait for.
 
     Attributes
     ----------
     at : mapping of int to float
-        When it has happened: the virtual time at which each rank can go on.
+        Once it has happened: the virtual time at which each rank can go on.
     """
 
     def __init__(self) -> None:
@@ -69,7 +68,7 @@ class VirtualRank:
 
 
 class Scheduler:
-    """Gives the turn from rank to rank.
+    """Passes the turn from rank to rank.
 
     Parameters
     ----------
@@ -81,7 +80,7 @@ class Scheduler:
     Attributes
     ----------
     failure : BaseException or None
-        The first error of a rank, for which all of them end.
+        The first error of a rank, which ends all of them.
     """
 
     def __init__(self, paces: list[float], source: str):
@@ -93,7 +92,7 @@ class Scheduler:
         self.over = threading.Lock()
 
     def run(self, program: Callable[[int], Any]) -> list[Any]:
-        """``program(rank)`` on every rank; what they return, or the first error of one."""
+        """Run ``program(rank)`` on every rank; what they return, or the first error."""
         self.over.acquire()
         for rank in self.ranks:
             body = contextvars.copy_context().run
@@ -136,7 +135,7 @@ class Scheduler:
     # ---- the turn ----------------------------------------------------------------------------
 
     def wait(self, ticket: Ticket, doing: str) -> None:
-        """Until the ticket's event has happened: the rank that runs stands, others run."""
+        """Let other ranks run until the ticket's event has happened."""
         rank = self.running
         assert rank is not None
         rank.now = _core.clock_leave()
@@ -151,12 +150,12 @@ class Scheduler:
         _core.clock_enter(self.source, max(rank.now, ticket.at[rank.number]), rank.pace)
 
     def happen(self, ticket: Ticket, at: Mapping[int, float]) -> None:
-        """The ticket's event has happened; who waits for it can go on."""
+        """Let the ranks go on that wait for this event."""
         ticket.at = at
         self.ready.extend(sorted(ticket.waiting, key=lambda rank: rank.number))
 
     def _pass_turn(self) -> None:
-        """To the next rank; where all end, to any that has not; where there is none, it is over."""
+        """Pass the turn to the next rank; after a failure, to one that has not ended."""
         alive = [] if self.ready and self.failure is None else self._alive()
         if alive and self.failure is None:
             self.failure = self._deadlock()
@@ -175,7 +174,7 @@ class Scheduler:
         return DeadlockError(f"no rank can go on: {by_rank(doing)}")
 
     def _interrupt(self) -> None:
-        """Raise in the rank that runs, which may be far from where it would wait."""
+        """Raise `Ended` in the rank that runs, even if it does not wait."""
         with contextlib.suppress(AttributeError):  # nobody does
             ident = ctypes.c_ulong(self.running.thread.ident)  # type: ignore[union-attr,arg-type]
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(Ended))

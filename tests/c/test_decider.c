@@ -1,6 +1,6 @@
 /* Room decide, the decider: memory that runs out at each allocation, calls that are tried again,
- * the promise; room measure, the cost model against plain sums.  tests/decide/test_decider.py holds the
- * decider against a plain twin. */
+ * the promise; room measure, the cost model against plain sums.  tests/decide/test_decider.py
+ * holds the decider against a plain twin. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

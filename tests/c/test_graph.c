@@ -93,7 +93,7 @@ static void test_rows_are_those_of_the_dense_matrix(void **state)
         plb_err_t err = {0, ""};
         fill(&f, form);
         assert_int_equal(graph_of(&f, &parts, &err), PLB_OK);
-        const plb_partition_t *q = &parts.question;
+        const plb_question_t *q = &parts.question;
         assert_true((q->to == f.dst) == (form == IN_ORDER)); /* borrowed */
         for (int32_t v = 0; v < N; v++) {
             int32_t at = q->start[v];

@@ -1,5 +1,5 @@
-/* Room decide, the ledger: memory, bad input, on, off and trial by hand.  tests/decide/test_ledger.py
- * holds it against a plain twin. */
+/* Room decide, the ledger: memory, bad input, on, off and trial by hand.
+ * tests/decide/test_ledger.py holds it against a plain twin. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

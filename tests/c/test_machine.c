@@ -1,4 +1,4 @@
-/* Room machine: performance models and parts.  tests/run/test_rows.py holds them against plain
+/* Room model: performance models and parts.  tests/run/test_rows.py holds them against plain
  * twins. */
 #include <math.h>
 #include <setjmp.h>

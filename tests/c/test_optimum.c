@@ -1,4 +1,4 @@
-/* Room explore, optimum: every schedule tried, with strategies that look at the present placement
+/* Room replay, optimum: every schedule tried, with strategies that look at the present placement
  * and with several of them; every allocation that fails; runs whose phases are alike and runs
  * whose phases are not; and every trigger on generated programs, in memory of exactly their size.
  */
@@ -93,7 +93,6 @@ static int shift(const plb_strategy_t *self, const plb_snapshot_t *in, const plb
     }
     return PLB_OK;
 }
-
 
 /* The three: loads alone, and known for it; loads alone; the present placement. */
 static void all_strategies(plb_candidate_strategy_t *out)

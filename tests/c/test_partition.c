@@ -15,7 +15,7 @@ enum { SIDE = 12, N = SIDE * SIDE, K = 4 };
 typedef struct fixture {
     int32_t net_start[N + 1], pin[5 * N], weight[N], net_weight[N], fixed[N], old[N], part[N];
     int32_t start[N + 1], to[4 * N];
-    plb_partition_t in;
+    plb_question_t in;
     plb_err_t err;
 } fixture_t;
 
@@ -40,7 +40,7 @@ static void fill(fixture_t *f)
         f->fixed[v] = v == 0 ? 3 : v == N - 1 ? 0 : -1;
         f->old[v] = v * K / N;
     }
-    f->in = (plb_partition_t){.n_vertices = N,
+    f->in = (plb_question_t){.n_vertices = N,
                               .n_parts = K,
                               .n_weights = 1,
                               .weight = f->weight,
@@ -193,7 +193,7 @@ static void failed_allocations_are_survived(void **state)
 
 static int32_t answer; /* for every vertex */
 
-static int answers(const plb_partition_t *in, int32_t *part, plb_err_t *err)
+static int answers(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     (void)err;
     for (int32_t v = 0; v < in->n_vertices; v++) {

@@ -1,4 +1,4 @@
-/* Room explore, phases: random traces in memory of exactly their size, a trace in parts against
+/* Room replay, phases: random traces in memory of exactly their size, a trace in parts against
  * the whole, exact sums, every allocation that fails; the rounding of sums that are made ahead. */
 #include <math.h>
 #include <setjmp.h>

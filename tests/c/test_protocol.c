@@ -1,4 +1,4 @@
-/* Room explore: the calendar queue, the simulation of the protocol. */
+/* Room replay: the calendar queue, the simulation of the protocol. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

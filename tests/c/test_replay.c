@@ -1,4 +1,4 @@
-/* Room explore, replay: every allocation that fails, random and broken traces in memory of exactly
+/* Room replay, replay: every allocation that fails, random and broken traces in memory of exactly
  * their size, so that a sanitizer sees the first element too far. */
 #include <math.h>
 #include <setjmp.h>

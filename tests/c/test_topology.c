@@ -1,4 +1,4 @@
-/* Room machine: parts on a torus and a tree under failing allocations. */
+/* Room model: parts on a torus and a tree under failing allocations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Room explore, LBDatafile: every allocation that fails, every prefix, and mutated text, in
+/* Room io: LBDatafile: every allocation that fails, every prefix, and mutated text, in
  * memory of exactly the text's size, so that a sanitizer sees the first byte too far. */
 #include <setjmp.h>
 #include <stdarg.h>

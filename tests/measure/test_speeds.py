@@ -1,4 +1,4 @@
-"""Room machine: the speeds of ranks, learned from where objects have been."""
+"""Room measure: the speeds of ranks, learned from where objects have been."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Room machine: what messages cost."""
+"""Room model: what messages cost."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Room explore: generated programs, and the best schedule against exhaustive search."""
+"""Room replay: generated programs, and the best schedule against exhaustive search."""
 
 import dataclasses
 import itertools

@@ -1,4 +1,4 @@
-"""Room machine: performance models, and the rows of arrays on ranks that are not alike."""
+"""Room run: performance models, and the rows of arrays on ranks that are not alike."""
 
 import itertools
 import json

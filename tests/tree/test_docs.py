@@ -28,7 +28,6 @@ def used_variables():
     return used
 
 
-@to_do
 def test_every_environment_variable_is_in_the_table():
     used = used_variables()
     assert {"PYLB_ABORT_AFTER", "PLB_DEBUG", "PLB_TRACE", "PYLB_DATA"} <= used

@@ -6,6 +6,8 @@ also inside a function or for type checkers; in C by an include or by a symbol o
 
 import ast
 import importlib
+import inspect
+import pickle
 import re
 from collections import defaultdict
 from graphlib import CycleError, TopologicalSorter
@@ -209,10 +211,26 @@ def test_rooms_have_the_same_names_in_c_and_python():
 
 
 def test_the_map_of_rooms_is_the_tree():
-    """CONTRIBUTING's table has a row for each room."""
+    """CONTRIBUTING's table has a row for each room, from low to high, and says where it is."""
     section = (ROOT / "CONTRIBUTING.md").read_text().split("## The rooms")[1].split("\n## ")[0]
-    rows = [row.split("|")[1].strip(" `/") for row in section.splitlines() if row.startswith("|")]
-    assert sorted(rows[2:]) == sorted(rooms("csrc", "*.c") | rooms("pylb", "*.py"))
+    rows = [row.split("|")[1:-1] for row in section.splitlines() if row.startswith("|")]
+    rows = [[cell.strip(" `/–-") for cell in row] for row in rows[2:]]
+    assert [row[0] for row in rows] == [*ORDER, "bind"]
+    assert {row[0] for row in rows} == rooms("csrc", "*.c") | rooms("pylb", "*.py") | {"base"}
+    for name, c, python, *_ in rows:
+        assert bool(c) == (name in rooms("csrc", "*.c")), name
+        assert bool(python) == (name in rooms("pylb", "*.py")), name
+
+
+@pytest.mark.parametrize("name", ["partition", "place", "replay", "whatif"])
+def test_a_room_that_is_also_a_function_is_both(name):
+    room = getattr(pylb, name)
+    assert room is importlib.import_module(f"pylb.{name}")
+    function = getattr(room, name)
+    assert callable(room)
+    assert inspect.signature(room) == inspect.signature(function)
+    assert room.__doc__ == function.__doc__
+    assert pickle.loads(pickle.dumps(room)) is room
 
 
 @to_do

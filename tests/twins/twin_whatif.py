@@ -1,4 +1,4 @@
-"""The simulation of csrc/whatif/simulator/whatif.h in plain Python: slow, and nothing but lists.
+"""The simulation of csrc/whatif/simulator/simulator.h in plain Python: slow, and nothing but lists.
 
 Each process is a generator of what it needs next: ("work", seconds), ("until", time or None),
 ("pause", seconds).  No order of blocks is changed here: receives from any source take the first

@@ -1,22 +1,22 @@
-/* auto: balance when an iteration costs more than a well kept one would.
+/* auto: rebalance when an iteration costs more than an average iteration of the best cycle would.
  *
- * u is the imbalance of an iteration (max - mean), U its sum since the last balancing, theta the
- * cost of a balancing, tau the iterations since the last one.  By renewal reward the best moment
+ * u is the imbalance of an iteration (max - mean), U its sum since the last LB step, theta the
+ * cost of an LB step, tau the iterations since the last one.  By renewal reward the best moment
  * of a process that starts afresh with each balancing is when u exceeds the least average cost
  * per iteration that can be reached (for rising paths that rule is optimal).  auto takes for that
  * rate the least of what it has evidence of:
  *   - (theta + U) / tau: this cycle, ended now; alone this is boulmier;
  *   - the same of the cycles behind us, faded, times `past`: after a sudden step the present
  *     cycle alone may never reach u, however often such steps have been repaired before;
- *   - (cut * theta + U as it would be, had a balancing cut the cycle in two) / tau, for the best
- *     place of the cut.  A step shortly after a balancing leaves boulmier waiting for ever; here
+ *   - (cut * theta + U as it would be, had an LB step cut the cycle in two) / tau, for the best
+ *     place of the cut.  A step shortly after an LB step leaves boulmier waiting for ever; here
  *     it is the ski rental's bound.  For a linear growth a cut at half of the cycle comes to
  *     cut * theta + m tau^2 / 4: from cut = 1.5 on it does not act before tau = sqrt(2 theta / m).
  * What is compared with the rate is not u itself but the imbalance that can be expected to stay:
  *   - the least of the last three iterations, moved up along their trend: no spike;
  *   - the mean of the last patience * theta / u iterations, likewise: what is to repay theta in
  *     theta / u iterations has stayed for a part of them;
- *   - times the share that earlier imbalances have kept.  At each moment t of a cycle a balancing
+ *   - times the share that earlier imbalances have kept.  At each moment t of a cycle an LB step
  *     could have taken place; with the e(t + j) that followed it would have gained
  *     e(t + j) - |e(t + j) - e(t)| in iteration t + j, e(t) if the imbalance stayed or rose, less
  *     if it went back by itself (noise, periodic programs).  The ratio of what was gained to what
@@ -52,10 +52,10 @@ typedef struct state {
     double level[RING]; /* the least of its last three u */
     double u[FIRST];    /* the last three, at n % FIRST */
     double first[FIRST];
-    double residual; /* max/mean that the last balancing left */
+    double residual; /* max/mean that the last LB step left */
     double mean;     /* of the last iteration */
     double rate;     /* the last one computed */
-    double steady;   /* the least level since the last balancing */
+    double steady;   /* the least level since the last LB step */
     double hoped[HORIZONS], gained[HORIZONS];
     double paid, iterations; /* faded sums over the cycles behind us: theta + U, tau */
     int64_t balancings, seen;
@@ -77,14 +77,14 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* theta, or a guess before the first balancing. */
+/* theta, or a guess before the first LB step. */
 static double cost_of(const plb_trigger_t *self)
 {
     const state_t *s = self->state;
     return isnan(self->cost) ? plb_trigger_guess(self, self->params[GUESS]) * s->mean : self->cost;
 }
 
-/* A parameter that counts in balancings, and more where nobody knows what one costs. */
+/* A parameter that is multiplied by `unsure` while the cost of an LB step is not known. */
 static double times(const plb_trigger_t *self, int param)
 {
     return self->params[param] * (isnan(self->cost) ? self->params[UNSURE] : 1.0);
@@ -95,7 +95,7 @@ static double excess(const state_t *s, double u)
     return fmax(u - (s->residual - 1.0) * s->mean, 0.0);
 }
 
-/* Before the first balancing nobody knows what one removes. */
+/* Before the first LB step it is not known what one removes. */
 static void doubt_steady(const plb_trigger_t *self, int64_t n)
 {
     state_t *s = self->state;
@@ -140,7 +140,7 @@ static void record(state_t *s, const plb_cycle_t *c, const plb_observation_t *o)
     }
 }
 
-/* What balancings SHORTEST << i iterations ago would have gained since, of what they would have
+/* What LB steps SHORTEST << i iterations ago would have gained since, of what they would have
  * hoped for.  Only imbalances near the rate count: others would not have been balanced. */
 static void replay(state_t *s, int64_t n)
 {
@@ -181,7 +181,7 @@ static double share(const state_t *s, double e, double theta, double left, doubl
 }
 
 /* The imbalance of the last three iterations without spikes, along its trend; of fewer where
- * to wait for them would cost more than a balancing. */
+ * to wait for them would cost more than an LB step. */
 static double settled(const state_t *s, int64_t n, double theta)
 {
     /* level lags by FIRST - 1 iterations of a growth, except at the start of the cycle */

@@ -2,7 +2,7 @@
  *
  * The average cost of an iteration of a cycle, (C + U) / tau, is least where u exceeds it
  * (u tau >= C + U); that is the best period of an imbalance of any shape that repeats itself
- * after each balancing.  A cost that is not known is learned as in menon. */
+ * after each LB step.  A cost that is not known is learned as in menon. */
 #include "decide/trigger.h"
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)

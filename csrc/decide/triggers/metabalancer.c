@@ -5,21 +5,21 @@
  * (theta / 2 is the case of a quadratic growth at its best moment) the slope was noise, and the
  * period is not taken to be over.
  *
- * The dynamic trigger: max/mean beyond `threshold`.  The thesis leaves open what keeps it from
- * firing for ever at an imbalance that cannot be removed, at noise, and from overruling a long
- * period that was fitted to a slow growth.  Here it is
+ * The dynamic trigger: max/mean beyond `threshold`.  The thesis leaves open how to keep it from
+ * firing again and again at noise or at an imbalance that cannot be removed, and from overruling
+ * a long period fitted to a slow growth.  Here it is
  *   - relative to the shifted average of 3.5.3: max > threshold * residual * mean;
  *   - confirmed by `patience` iterations in a row (1: the thesis), because one iteration may have
  *     been disturbed; what is not confirmed does not enter the lines either;
  *   - once the cost of a balancing is known, only for what is far above the fitted line of ten or
  *     more iterations, in proportion and against the spread around it (a parabola stays within
  *     four spreads of its line from there on), or where the imbalance has already cost as much as
- *     a balancing would.
+ *     an LB step would.
  * As long as the cost is not known, both are due when the imbalance has cost what
  * plb_trigger_trial allows; the thesis balances at once what is beyond the threshold.
  *
  * The residual is the worse of what the strategy promised and of what came true in the first three
- * iterations after the balancing.
+ * iterations after the LB step.
  */
 #include <math.h>
 
@@ -33,12 +33,12 @@ static const double PAID = 0.5; /* of the cost, before a period can be over */
 
 typedef struct metabalancer {
     plb_period_t period;
-    double promised; /* max/mean after the last balancing, as the strategy saw it */
+    double promised; /* max/mean after the last LB step, as the strategy saw it */
     double ratio[FIRST_RATIOS];
-    double sum_max, sum_mean; /* since the last balancing */
+    double sum_max, sum_mean; /* since the last LB step */
     int64_t n;                /* observations since then */
     int64_t beyond;           /* of them the last so many in a row beyond the threshold */
-    bool tried;               /* there was a balancing */
+    bool tried;               /* there was an LB step */
 } metabalancer_t;
 
 static void restart(metabalancer_t *s, double promised)
@@ -57,14 +57,14 @@ static void init(plb_trigger_t *self)
 }
 
 /* Of the first three ratios: the lower one of their median, which one disturbed iteration does not
- * move, and of their line's value at the balancing, which growth does not move. */
+ * move, and of their line's value at the LB step, which growth does not move. */
 static double left_over(const double *r)
 {
     const double at_zero = (r[0] + r[1] + r[2]) / 3.0 - (r[2] - r[0]);
     return fmin(plb_median3(r), at_zero);
 }
 
-/* Before the first balancing nothing was left over by one. */
+/* Before the first LB step nothing was left over by one. */
 static double residual(const metabalancer_t *s)
 {
     return !s->tried || s->n < FIRST_RATIOS ? s->promised : fmax(s->promised, left_over(s->ratio));

@@ -1,14 +1,14 @@
 /* procassini: T e / e_lb + C < speedup T.
  *
  * T is the time of `batch` iterations like this one, e their efficiency mean/max, e_lb the one
- * that a balancing has given so far: the left side is what they would take balanced.  Before the
- * first balancing e_lb is 1; a cost that is not known is learned as in menon. */
+ * that an LB step has given so far: the left side is what they would take balanced.  Before the
+ * first LB step e_lb is 1; a cost that is not known is learned as in menon. */
 #include "decide/trigger.h"
 
 enum { SPEEDUP, BATCH, N_PARAMS };
 
 typedef struct procassini {
-    double efficiency; /* sum over the balancings of mean/max right after them */
+    double efficiency; /* sum over the LB steps of mean/max right after them */
     int64_t n;
 } procassini_t;
 

@@ -1,6 +1,6 @@
 /* zhai: the sum of (median of the last three iteration times - reference) >= C.
  *
- * The reference is the mean of the first `reference` iteration times after the balancing; the
+ * The reference is the mean of the first `reference` iteration times after the LB step; the
  * average load plays no part.  A cost that is not known is learned as in menon. */
 #include "base/quantile.h"
 #include "decide/trigger.h"

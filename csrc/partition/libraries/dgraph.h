@@ -29,7 +29,7 @@ typedef struct plb_blocks {
 } plb_blocks_t;
 
 /** perm[n]: the place of each vertex in a nested dissection of the whole graph, of `total`
- *  vertices; *blocks on rank 0 only, who owns the arrays.  PT-Scotch, on one rank Scotch.
+ *  vertices; *blocks on rank 0 only, which owns the arrays.  PT-Scotch, on one rank Scotch.
  *  Collective, blocks. */
 int plb_ptscotch_order(MPI_Comm comm, const plb_dgraph_t *graph, int32_t total, int32_t *perm,
                        plb_blocks_t *blocks, plb_err_t *err);

@@ -132,7 +132,7 @@ static void unmute(void)
 /* ---- the call ------------------------------------------------------------------------------- */
 
 /* The options that the question has. */
-static int set_options(const plb_partition_t *in, idx_t *options, plb_err_t *err)
+static int set_options(const plb_question_t *in, idx_t *options, plb_err_t *err)
 {
     METIS_SetDefaultOptions(options);
     options[METIS_OPTION_NUMBERING] = 0;
@@ -149,7 +149,7 @@ static int set_options(const plb_partition_t *in, idx_t *options, plb_err_t *err
 }
 
 /* tpwgts[n_parts * ncon]: METIS takes shares that sum to 1. */
-static void set_targets(const plb_partition_t *in, idx_t ncon, real_t *target)
+static void set_targets(const plb_question_t *in, idx_t ncon, real_t *target)
 {
     double total = 0.0;
     for (int32_t r = 0; r < in->n_parts; r++) {
@@ -176,7 +176,7 @@ static int failed(int code, plb_err_t *err)
     }
 }
 
-static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
+static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;
     real_t *target = NULL;

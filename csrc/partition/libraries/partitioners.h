@@ -1,8 +1,8 @@
-/* The libraries behind the interface of partition/partition.h, one thin file each. */
+/* The libraries behind the interface of partition/question.h, one thin file each. */
 #ifndef PLB_PARTITION_LIBRARIES_PARTITIONERS_H
 #define PLB_PARTITION_LIBRARIES_PARTITIONERS_H
 
-#include "partition/partition.h"
+#include "partition/question.h"
 
 /* The text of a macro's value, and of a version in three numbers. */
 #define PLB_TEXT_OF(x) #x

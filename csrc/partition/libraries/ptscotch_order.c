@@ -23,8 +23,7 @@ static int gather_blocks(SCOTCH_Dgraph *graph, SCOTCH_Dordering *order, int32_t 
 {
     SCOTCH_Ordering whole;
     int ret = PLB_OK;
-    PLB_NEW(blocks->first, total + 1);
-    PLB_NEW(blocks->parent, total + 1);
+    PLB_NEW_EACH(total + 1, blocks->first, blocks->parent);
     if (SCOTCH_dgraphCorderInit(graph, &whole, NULL, NULL, &blocks->n, blocks->first,
                                 blocks->parent) != 0) {
         ret = failed("SCOTCH_dgraphCorderInit", err);

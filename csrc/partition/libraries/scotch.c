@@ -60,7 +60,7 @@ static const struct {
     {"recursive", SCOTCH_STRATRECURSIVE},
 };
 
-static int set_strategy(SCOTCH_Strat *strategy, const plb_partition_t *in, plb_err_t *err)
+static int set_strategy(SCOTCH_Strat *strategy, const plb_question_t *in, plb_err_t *err)
 {
     SCOTCH_Num flags = in->old == NULL ? SCOTCH_STRATDEFAULT : SCOTCH_STRATREMAP;
     for (int i = 0; i < in->n_options; i++) {
@@ -87,7 +87,7 @@ static int set_strategy(SCOTCH_Strat *strategy, const plb_partition_t *in, plb_e
 
 /* ---- parts of unequal size: a complete graph of weighted processors ------------------------- */
 
-static int set_parts(SCOTCH_Arch *arch, const plb_partition_t *in, plb_err_t *err)
+static int set_parts(SCOTCH_Arch *arch, const plb_question_t *in, plb_err_t *err)
 {
     enum { TOTAL = 1 << 28 };
     int ret = PLB_OK;
@@ -116,11 +116,10 @@ out:
 
 /* A vertex without an old part is as if it came from part 0 at no cost: Scotch 7.0.3 ends with a
  * segmentation fault where it is told -1. */
-static int copy_old(const plb_partition_t *in, SCOTCH_Num **old, SCOTCH_Num **cost, plb_err_t *err)
+static int copy_old(const plb_question_t *in, SCOTCH_Num **old, SCOTCH_Num **cost, plb_err_t *err)
 {
     int ret = PLB_OK;
-    PLB_NEW(*old, in->n_vertices);
-    PLB_NEW(*cost, in->n_vertices);
+    PLB_NEW_EACH(in->n_vertices, *old, *cost);
     for (int32_t v = 0; v < in->n_vertices; v++) {
         const bool isnew = in->old[v] < 0;
         (*old)[v] = isnew ? 0 : in->old[v];
@@ -131,7 +130,7 @@ out:
 }
 
 static int remap(SCOTCH_Graph *graph, SCOTCH_Arch *arch, SCOTCH_Strat *strategy,
-                 const plb_partition_t *in, int32_t *part, plb_err_t *err)
+                 const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     SCOTCH_Num *old = NULL, *cost = NULL;
     int ret = copy_old(in, &old, &cost, err);
@@ -147,7 +146,7 @@ static int remap(SCOTCH_Graph *graph, SCOTCH_Arch *arch, SCOTCH_Strat *strategy,
 }
 
 static int map(SCOTCH_Graph *graph, SCOTCH_Arch *arch, SCOTCH_Strat *strategy,
-               const plb_partition_t *in, int32_t *part, plb_err_t *err)
+               const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     if (in->fixed != NULL) {
         memcpy(part, in->fixed, (size_t)in->n_vertices * sizeof *part);
@@ -176,7 +175,7 @@ static int set_context(SCOTCH_Context *context, int32_t seed, plb_err_t *err)
 /* The weights where some vertices are fixed: at least 1 for those.  Where all of them have none,
  * Scotch 7.0.3 makes its table of their parts too small, and looks for a free place for ever
  * (kgraphMapRbVfloMerge). */
-static int weigh_fixed(const plb_partition_t *in, SCOTCH_Num **weight, plb_err_t *err)
+static int weigh_fixed(const plb_question_t *in, SCOTCH_Num **weight, plb_err_t *err)
 {
     int ret = PLB_OK;
     if (in->fixed == NULL || in->weight == NULL) {
@@ -190,7 +189,7 @@ out:
     return ret;
 }
 
-static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
+static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     SCOTCH_Num *weight = NULL;
     SCOTCH_Context context;
@@ -204,7 +203,7 @@ static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
     SCOTCH_archInit(&arch);
     SCOTCH_stratInit(&strategy);
     int ret = set_context(&context, in->seed, err);
-    ret = ret == PLB_OK ? weigh_fixed(in, &weight, err) : ret;
+    PLB_THEN(weigh_fixed(in, &weight, err));
     if (ret == PLB_OK &&
         SCOTCH_graphBuild(&graph, 0, in->n_vertices, in->start, in->start + 1,
                           weight == NULL ? in->weight : weight, NULL, in->start[in->n_vertices],
@@ -214,15 +213,9 @@ static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
     if (ret == PLB_OK && SCOTCH_contextBindGraph(&context, &graph, &bound) != 0) {
         ret = failed("SCOTCH_contextBindGraph", err);
     }
-    if (ret == PLB_OK) {
-        ret = set_parts(&arch, in, err);
-    }
-    if (ret == PLB_OK) {
-        ret = set_strategy(&strategy, in, err);
-    }
-    if (ret == PLB_OK) {
-        ret = map(&bound, &arch, &strategy, in, part, err);
-    }
+    PLB_THEN(set_parts(&arch, in, err));
+    PLB_THEN(set_strategy(&strategy, in, err));
+    PLB_THEN(map(&bound, &arch, &strategy, in, part, err));
     SCOTCH_stratExit(&strategy);
     SCOTCH_archExit(&arch);
     SCOTCH_graphExit(&bound);

@@ -1,8 +1,7 @@
 /* Zoltan as a library of the table: the vertices of this process alone, over MPI_COMM_SELF.
  *
- * Zoltan needs MPI initialised even here; whoever imports the Python module has done that through
- * mpi4py.  Nothing is sent, and nothing that it says is kept.
- */
+ * Zoltan needs MPI initialised even here; importing the Python module has done that through
+ *mpi4py.  Nothing is sent, and nothing that it says is kept.  / */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +9,7 @@
 #include "partition/libraries/partitioners.h"
 #include "partition/libraries/zoltan.h"
 
-/* The same numbers as double, or NULL. */
+/* A copy of the numbers as double, or NULL. */
 static int widen(const int32_t *x, int64_t n, double **out, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -32,7 +31,7 @@ typedef struct own_options {
 } own_options_t;
 
 /* Those that follow from the question, then the caller's own. */
-static int options(own_options_t *self, const plb_partition_t *in, plb_err_t *err)
+static int options(own_options_t *self, const plb_question_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
     const bool nets = in->net_start != NULL, edges = in->start != NULL;
@@ -66,7 +65,7 @@ out:
     return ret;
 }
 
-static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
+static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     const int64_t dist[2] = {0, in->n_vertices};
     const int64_t edges = in->start != NULL ? in->start[in->n_vertices] : 0;
@@ -76,18 +75,14 @@ static int run(const plb_partition_t *in, int32_t *part, plb_err_t *err)
     char *said = NULL;
     int code = 0;
     int ret = plb_zoltan_has_mpi(err);
-    if (ret == PLB_OK) {
-        ret = widen(in->weight, (int64_t)in->n_vertices * in->n_weights, &weight, err);
-    }
+    PLB_THEN(widen(in->weight, (int64_t)in->n_vertices * in->n_weights, &weight, err));
     if (ret == PLB_OK && in->edge_weight != NULL) {
         ret = widen(in->edge_weight, edges, &edge_weight, err);
     }
     if (ret == PLB_OK && in->net_start != NULL) {
         ret = widen(in->net_weight, in->n_nets, &net_weight, err);
     }
-    if (ret == PLB_OK) {
-        ret = options(&own, in, err);
-    }
+    PLB_THEN(options(&own, in, err));
     if (ret != PLB_OK) {
         goto out;
     }

@@ -40,8 +40,8 @@ typedef struct plb_zoltan {
     const int32_t *fixed; /* [n] or -1, or NULL */
     const int32_t *size;  /* [n] what its migration costs, or NULL: 1 */
 
-    bool imports; /* the method itself knows who comes, not who goes: cheaper to tell the owners
-                   * than to have Zoltan do so */
+    bool imports; /* the method knows the objects that come, not those that go: telling their
+                     owners here is cheaper than in Zoltan */
 
     int n_options; /* Zoltan's parameters: name, value, ... */
     const char *const *option;
@@ -60,8 +60,8 @@ int plb_zoltan_has_mpi(plb_err_t *err);
 int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
                    plb_err_t *err);
 
-/** Structures stay with their communicator.  Which of them nobody on this rank holds, as bits: all
- * ranks must know of one before a call can take it.  Local. */
+/** Structures stay with their communicator.  Which of them are not held on this rank, as bits:
+ *  all ranks must know of one before a call can take it.  Local. */
 int64_t plb_zoltan_spare(MPI_Comm comm);
 void plb_zoltan_leave(plb_zoltan_kept_t *kept); /* local */
 

@@ -23,7 +23,7 @@ static void destroy(plb_zoltan_kept_t *self)
     PLB_FREE(self->asks, self);
 }
 
-/* The communicator goes; those that are held by somebody are his from now on. */
+/* The communicator goes; structures that are still held belong to their holders from now on. */
 static int forget(MPI_Comm comm, int key, void *attribute, void *extra)
 {
     (void)comm, (void)key, (void)extra;

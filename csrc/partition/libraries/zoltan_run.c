@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "base/ints.h"
 #include "base/mem.h"
 #include "partition/libraries/zoltan_kept.h"
 #include "partition/libraries/zoltan_patience.h"
@@ -125,7 +126,7 @@ static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
     for (size_t i = 0; ret == PLB_OK && i < sizeof number / sizeof *number; i++) {
         ret = set_number(zz, number[i].name, number[i].value, err);
     }
-    /* one list says everything: who is not in it stays */
+    /* one list is enough: an object that is not in it stays */
     ret =
         ret == PLB_OK ? set_text(zz, "RETURN_LISTS", in->imports ? "IMPORT" : "EXPORT", err) : ret;
     for (int i = 0; ret == PLB_OK && i < in->n_options; i++) {
@@ -145,9 +146,7 @@ static int set_shares(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
     if (in->share == NULL) {
         return PLB_OK;
     }
-    PLB_NEW(id, n);
-    PLB_NEW(index, n);
-    PLB_NEW(share, n);
+    PLB_NEW_EACH(n, id, index, share);
     for (int i = 0; i < n; i++) {
         id[i] = i / dim;
         index[i] = i % dim;
@@ -170,17 +169,6 @@ typedef struct lists {
     int n, *rank, *part;
     ZOLTAN_ID_PTR gid, lid;
 } lists_t;
-
-/* Where the words for each rank begin, of their numbers. */
-static int64_t places(const int *count, int n_ranks, int *place)
-{
-    int64_t n = 0;
-    for (int r = 0; r < n_ranks; r++) {
-        place[r] = (int)n;
-        n += count[r];
-    }
-    return n;
-}
 
 /* What this rank came to, or where it was well, what the other did. */
 static int failed_on(int rank, int ret, plb_err_t *err)
@@ -270,9 +258,9 @@ static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, 
     if (ret != PLB_OK) {
         goto out;
     }
-    n = places(into, n_ranks, into_place);
+    n = plb_displacements(into, n_ranks, into_place);
     PLB_NEW(heard, n);
-    PLB_NEW(said, places(count, n_ranks, place));
+    PLB_NEW(said, plb_displacements(count, n_ranks, place));
     memcpy(next, place, (size_t)n_ranks * sizeof *next);
     memset(last, 0xff, (size_t)n_ranks * sizeof *last);
     spell(in, come, next, last, said);
@@ -360,7 +348,7 @@ out:
     return ret;
 }
 
-/* Zoltan's stream begins anew where it hears a seed. */
+/* Zoltan restarts its random stream when it is given a seed. */
 static int set_seed(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -378,9 +366,7 @@ static int ask(plb_zoltan_kept_t *kept, const plb_zoltan_t *in, char **asks, int
 {
     plb_zoltan_answer(kept->zz, in);
     int ret = kept->asks == NULL ? set_params(kept->zz, in, err) : set_seed(kept->zz, in, err);
-    if (ret == PLB_OK) {
-        ret = set_shares(kept->zz, in, err);
-    }
+    PLB_THEN(set_shares(kept->zz, in, err));
     if (quoted(ret, err) == PLB_OK) {
         ret = partition(kept->zz, in, part, code, err);
     }
@@ -404,12 +390,8 @@ int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_
         return PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan_Initialize failed");
     }
     int ret = spell_params(in, &asks, err);
-    if (ret == PLB_OK) {
-        ret = plb_zoltan_take(in->comm, in->spare, asks, &kept, err);
-    }
-    if (ret == PLB_OK) {
-        ret = ask(kept, in, &asks, part, code, err);
-    }
+    PLB_THEN(plb_zoltan_take(in->comm, in->spare, asks, &kept, err));
+    PLB_THEN(ask(kept, in, &asks, part, code, err));
     if (ret == PLB_OK && keep != NULL) {
         *keep = kept;
     } else if (kept != NULL) {

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/ints.h"
 #include "base/mem.h"
 #include "partition/quality.h"
 
@@ -65,8 +66,7 @@ static int gather(const plb_settle_t *in, rows_t *rows, plb_err_t *err)
     if (rows->width > INT_MAX) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "%d parts: too many", in->parts.n_parts);
     }
-    PLB_NEW(rows->own, rows->width);
-    PLB_NEW(rows->total, rows->width);
+    PLB_NEW_EACH(rows->width, rows->own, rows->total);
     if (rows->width * rows->n_ranks <= MOST_NUMBERS) {
         PLB_NEW(rows->all, rows->width * rows->n_ranks);
     }
@@ -145,9 +145,7 @@ static int name_parts(const plb_settle_t *in, const rows_t *rows, plb_settled_t 
         plb_free(out->name);
         out->name = NULL;
     }
-    if (ret == PLB_OK) {
-        ret = apply(in, rows, out, err);
-    }
+    PLB_THEN(apply(in, rows, out, err));
 out:
     return ret;
 }
@@ -166,17 +164,6 @@ typedef struct lists {
 static int32_t parts_on(int rank, int n_ranks, int32_t k)
 {
     return plb_first_on(rank + 1, n_ranks, k) - plb_first_on(rank, n_ranks, k);
-}
-
-/* Where the words for each rank begin; how many there are. */
-static int64_t places(const int *count, int n_ranks, int *at)
-{
-    int64_t n = 0;
-    for (int r = 0; r < n_ranks; r++) {
-        at[r] = (int)n;
-        n += count[r];
-    }
-    return n;
 }
 
 /* How many come to each part from each rank, and what all ranks move, as every rank says. */
@@ -200,8 +187,8 @@ static int announce(const plb_settle_t *in, plb_settled_t *out, int n_ranks, lis
         *next++ = (double)out->out.n;
         *next++ = volume;
     }
-    places(l->send, n_ranks, l->send_at);
-    places(l->receive, n_ranks, l->receive_at);
+    plb_displacements(l->send, n_ranks, l->send_at);
+    plb_displacements(l->receive, n_ranks, l->receive_at);
     PLB_MPI(MPI_Alltoallv(l->said, l->send, l->send_at, MPI_DOUBLE, l->come, l->receive,
                           l->receive_at, MPI_DOUBLE, in->comm));
     for (int r = 0; r < n_ranks; r++) {
@@ -212,7 +199,7 @@ out:
     return ret;
 }
 
-/* The same without a word, where objects have no other part than their rank's. */
+/* The same counts without communication, where every object's old part is its rank's. */
 static void foresee(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, lists_t *l)
 {
     const int32_t k = in->parts.n_parts;
@@ -245,8 +232,8 @@ static void count_words(plb_settled_t *out, int32_t k, int n_ranks, lists_t *l)
             l->receive[r] += (int)l->come[(int64_t)r * (l->own + 2) + j];
         }
     }
-    places(l->send, n_ranks, l->send_at);
-    out->n_in = places(l->receive, n_ranks, l->receive_at);
+    plb_displacements(l->send, n_ranks, l->send_at);
+    out->n_in = plb_displacements(l->receive, n_ranks, l->receive_at);
 }
 
 /* A row is told as a number of 32 bits, without its part: both sides know how many are of each. */
@@ -258,9 +245,7 @@ static int receive(const plb_settle_t *in, plb_settled_t *out, int n_ranks, list
     const size_t size = ids == NULL ? sizeof(int32_t) : sizeof(int64_t);
     const MPI_Datatype type = ids == NULL ? MPI_INT32_T : MPI_INT64_T;
     count_words(out, in->parts.n_parts, n_ranks, l);
-    PLB_NEW(out->id, out->n_in);
-    PLB_NEW(out->rank, out->n_in);
-    PLB_NEW(out->new_part, out->n_in);
+    PLB_NEW_EACH(out->n_in, out->id, out->rank, out->new_part);
     l->came = plb_malloc((size_t)out->n_in, size);
     l->gone = ids == NULL ? out->out.packed : plb_malloc((size_t)out->out.n, size);
     if (l->came == NULL || l->gone == NULL) {
@@ -310,9 +295,7 @@ static int list(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, 
     } else if (ret == PLB_OK) {
         ret = announce(in, out, n_ranks, &l, err);
     }
-    if (ret == PLB_OK) {
-        ret = receive(in, out, n_ranks, &l, err);
-    }
+    PLB_THEN(receive(in, out, n_ranks, &l, err));
 out:
     PLB_FREE(l.send, l.come, l.said, l.came);
     if (l.gone != out->out.packed) {
@@ -328,12 +311,8 @@ int plb_settle(const plb_settle_t *in, plb_settled_t *out, plb_err_t *err)
     rows_t rows = {0};
     *out = (plb_settled_t){0};
     int ret = gather(in, &rows, err);
-    if (ret == PLB_OK) {
-        ret = name_parts(in, &rows, out, err);
-    }
-    if (ret == PLB_OK) {
-        ret = list(in, &rows, out, err);
-    }
+    PLB_THEN(name_parts(in, &rows, out, err));
+    PLB_THEN(list(in, &rows, out, err));
     PLB_FREE(rows.own, rows.total, rows.all);
     if (ret != PLB_OK) {
         plb_settled_free(out);

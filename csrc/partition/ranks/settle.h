@@ -1,6 +1,5 @@
-/* After a partition over ranks: sums of the parts, their names, and lists of who goes and who
- * comes, by three exchanges.
- */
+/* After a partition over ranks: sums of the parts, their names, and lists of the objects that go
+ * and come, by three exchanges.  / */
 #ifndef PLB_PARTITION_RANKS_SETTLE_H
 #define PLB_PARTITION_RANKS_SETTLE_H
 
@@ -23,8 +22,8 @@ typedef struct plb_settled {
     int32_t *part;   /* [parts.n] under the new names */
     int32_t *name;   /* [n_parts] of each part that the method gave; NULL: all have kept theirs */
     double *sums;    /* [1 + n_weights][n_parts] over all ranks: objects, weights */
-    plb_moves_t out; /* who goes, without `packed` */
-    int64_t n_in;    /* who comes: */
+    plb_moves_t out; /* the objects that go, without `packed` */
+    int64_t n_in;    /* the objects that come: */
     int64_t *id;     /* [n_in] */
     int32_t *rank;   /* [n_in] from where, ascending */
     int32_t *new_part;    /* [n_in] ascending among those of a rank */

@@ -73,9 +73,7 @@ int plb_affinity_init(plb_affinity_t *self, const plb_snapshot_t *in, const int3
     PLB_NEW0(self->start, in->n_objects + 1);
     count(self, begin, rank, wanted);
     const int64_t entries = self->start[in->n_objects];
-    PLB_NEW(self->other, entries);
-    PLB_NEW(self->sent, entries);
-    PLB_NEW(self->received, entries);
+    PLB_NEW_EACH(entries, self->other, self->sent, self->received);
     for (walk_t walk = begin; next(&walk);) {
         if (walk.from == walk.to) {
             continue;

@@ -1,4 +1,4 @@
-/* Whom the objects of some ranks talk to, and what that costs: rows of a graph. */
+/* The communication partners of the objects of some ranks, with costs: rows of a graph. */
 #ifndef PLB_PLACE_KIT_AFFINITY_H
 #define PLB_PLACE_KIT_AFFINITY_H
 

@@ -38,14 +38,8 @@ out:
 int plb_agent_give(plb_agent_t *self, int64_t k, int32_t to, int32_t kind, plb_err_t *err)
 {
     const plb_entry_t e = self->entry[k];
-    const int ret = plb_agent_post(self,
-                                   (plb_note_t){.peer = to,
-                                                .kind = kind,
-                                                .rank = e.home,
-                                                .id = e.id,
-                                                .load = e.load,
-                                                .memory = e.memory},
-                                   err);
+    const int ret = PLB_POST(self, err, .peer = to, .kind = kind, .rank = e.home, .id = e.id,
+                             .load = e.load, .memory = e.memory);
     if (ret == PLB_OK) {
         self->load -= e.load;
         self->memory -= e.memory;
@@ -72,8 +66,7 @@ static int sort_by(plb_agent_t *self, double (*key)(const plb_entry_t *), plb_er
     plb_item_t *item = NULL, *spare = NULL;
     uint32_t *bin = NULL;
     plb_entry_t *ordered = NULL;
-    PLB_NEW(item, n);
-    PLB_NEW(spare, n);
+    PLB_NEW_EACH(n, item, spare);
     PLB_NEW(bin, PLB_SORT_BINS(n));
     PLB_NEW(ordered, n > 0 ? n : 1);
     for (int64_t k = 0; k < n; k++) {
@@ -133,8 +126,7 @@ static int fill(plb_agent_t *self, plb_err_t *err)
     int ret = PLB_OK;
     const plb_share_t *share = self->share;
     self->room = share->n > 0 ? share->n : 1;
-    PLB_NEW(self->entry, self->room);
-    PLB_NEW(self->answer, self->room);
+    PLB_NEW_EACH(self->room, self->entry, self->answer);
     for (int64_t i = 0; i < share->n; i++) {
         self->entry[i] =
             (plb_entry_t){.id = share->id[i],
@@ -221,8 +213,7 @@ static int tell_time(plb_agent_t *self, plb_err_t *err)
         const plb_entry_t *e = &self->entry[k];
         load += e->load;
         if (e->home != self->share->rank) {
-            ret = plb_agent_post(
-                self, (plb_note_t){.peer = e->home, .kind = PLB_NOTE_HOME, .id = e->id}, err);
+            ret = PLB_POST(self, err, .peer = e->home, .kind = PLB_NOTE_HOME, .id = e->id);
         }
     }
     self->own_after = plb_agent_time(self, load);

@@ -40,13 +40,17 @@ typedef struct plb_share {
 
 /* One line of a message: all that agents write to another in a round is one message. */
 typedef struct plb_note {
-    int32_t peer; /* to whom; on arrival: from whom */
-    int32_t kind; /* the strategy's own; PLB_NOTE_HOME is everybody's */
-    int32_t rank; /* an object's home (where it lives), or the rank that is spoken of */
-    int32_t extra;
+    int32_t peer;   /* the receiving rank; on arrival: the sending one */
+    int32_t kind;   /* the strategy's own; PLB_NOTE_HOME is common to all */
+    int32_t rank;   /* an object's home (where it lives), or the rank that is spoken of */
+    int32_t unused; /* instead of padding: notes travel as bytes */
     int64_t id;
-    double load;
-    int64_t memory;
+    union { /* what is told of the object, or of the rank */
+        double load, bytes, residual, seconds;
+    };
+    union {
+        int64_t memory, other_id;
+    };
 } plb_note_t;
 
 enum { PLB_NOTE_HOME = -1 }; /* the object of that id is with the sender now */
@@ -138,6 +142,8 @@ static inline int64_t plb_agent_room(const plb_agent_t *self)
 
 /** Write a note; the first to a peer in a round makes a message. */
 int plb_agent_post(plb_agent_t *self, plb_note_t note, plb_err_t *err);
+
+#define PLB_POST(self, err, ...) plb_agent_post((self), (plb_note_t){__VA_ARGS__}, (err))
 
 /** Give entry k away in a note of that kind; the last entry takes its place. */
 int plb_agent_give(plb_agent_t *self, int64_t k, int32_t to, int32_t kind, plb_err_t *err);

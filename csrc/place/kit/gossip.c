@@ -1,6 +1,6 @@
-/* GossipLB: ranks with room say so to random others, who pass it on; overloaded ranks give objects
- * to those that they have heard of.  HierarchicalLB: the same within each node first, then among
- * all ranks.
+/* The agents of GossipLB and HierarchicalLB. Ranks with room tell random other ranks, which pass
+ * it on; overloaded ranks give objects to the ranks that they have heard of.  HierarchicalLB does
+ * this within each node first, then among all ranks.
  *
  * In the manner of TemperedLB (Lifflander et al., Optimizing distributed load balancing for
  * workloads with time-varying imbalance, CLUSTER 2021, after Menon and Kale's Grapevine, SC 2013):
@@ -21,6 +21,7 @@
 
 #include <math.h>
 
+#include "base/ints.h"
 #include "base/mem.h"
 #include "place/kit/rounds.h"
 
@@ -41,7 +42,7 @@ static const double CLOSE = 0.005;
 
 enum kind {
     NOTE_ROOM,    /* rank has room for `load` and `memory` */
-    NOTE_CEILING, /* what I offer may be taken up to this time (in `load`) */
+    NOTE_CEILING, /* what I offer may be taken up to `seconds` */
     NOTE_OFFER,   /* an object */
     NOTE_SWAP,    /* an object, for a smaller one */
     NOTE_RETURN,  /* an object: the one that did not fit, or the smaller one */
@@ -119,11 +120,8 @@ static void remember(plb_gossip_t *self, const plb_note_t *note)
 
 static int tell(plb_gossip_t *self, int32_t to, plb_receiver_t r, plb_err_t *err)
 {
-    return plb_agent_post(
-        &self->agent,
-        (plb_note_t){
-            .peer = to, .kind = NOTE_ROOM, .rank = r.rank, .load = r.room, .memory = r.memory},
-        err);
+    return PLB_POST(&self->agent, err, .peer = to, .kind = NOTE_ROOM, .rank = r.rank,
+                    .load = r.room, .memory = r.memory);
 }
 
 /* Tell random others of this rank, if it has room, and of those that it has heard of. */
@@ -185,11 +183,10 @@ static int offer(plb_gossip_t *self, int64_t k, double ceiling, bool *offered, p
     plb_receiver_t *r = &self->known[j];
     if (ceiling > self->limit && !r->told) {
         r->told = true;
-        ret = plb_agent_post(&self->agent,
-                             (plb_note_t){.peer = r->rank, .kind = NOTE_CEILING, .load = ceiling},
-                             err);
+        ret =
+            PLB_POST(&self->agent, err, .peer = r->rank, .kind = NOTE_CEILING, .seconds = ceiling);
     }
-    ret = ret == PLB_OK ? plb_agent_give(&self->agent, k, r->rank, NOTE_OFFER, err) : ret;
+    PLB_THEN(plb_agent_give(&self->agent, k, r->rank, NOTE_OFFER, err));
     r->room -= e.load;
     r->memory -= e.memory;
     return ret;
@@ -213,21 +210,6 @@ static double raise_ceiling(plb_gossip_t *self, double *excess)
     return 0.5 * (self->limit + plb_agent_time(&self->agent, self->agent.load));
 }
 
-/* Of entry[n], ascending by load, the first that is at least that long. */
-static int64_t first_at_least(const plb_entry_t *entry, int64_t n, double load)
-{
-    int64_t low = 0, high = n;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (entry[middle].load >= load) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return low;
-}
-
 /* The smallest object that ends the excess alone, if one does. */
 static int offer_one(plb_gossip_t *self, int64_t n, double excess, double ceiling, bool *offered,
                      plb_err_t *err)
@@ -239,8 +221,9 @@ static int offer_one(plb_gossip_t *self, int64_t n, double excess, double ceilin
     }
     *offered = false;
     const plb_entry_t *entry = self->agent.entry;
-    for (int64_t k = first_at_least(entry, n, excess);
-         ret == PLB_OK && !*offered && k < n && entry[k].load <= most; k++) {
+    int64_t k = 0;
+    PLB_BISECT(k, n, i, entry[i].load >= excess)
+    for (; ret == PLB_OK && !*offered && k < n && entry[k].load <= most; k++) {
         ret = offer(self, k, ceiling, offered, err);
     }
     return ret;
@@ -307,7 +290,7 @@ static int offer_excess(plb_gossip_t *self, plb_err_t *err)
     }
     const double ceiling = raise_ceiling(self, &excess);
     int ret = plb_agent_sort(agent, &n, err);
-    ret = ret == PLB_OK ? offer_one(self, n, excess, ceiling, &offered, err) : ret;
+    PLB_THEN(offer_one(self, n, excess, ceiling, &offered, err));
     if (ret == PLB_OK && !offered) {
         ret = offer_several(self, n, &excess, ceiling, err);
     }
@@ -364,7 +347,7 @@ static int answer(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_er
             allowed = self->allowed;
         }
         if (in[k].kind == NOTE_CEILING) {
-            allowed = plb_agent_allowed(&self->agent, in[k].load);
+            allowed = plb_agent_allowed(&self->agent, in[k].seconds);
         } else {
             ret = answer_one(self, in[k], allowed, err);
         }
@@ -480,7 +463,7 @@ int plb_gossip_start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
     self->overload = opts->params[PLB_GOSSIP_OVERLOAD];
     self->fan_out = (int)opts->params[PLB_GOSSIP_FAN_OUT];
     self->n_iterations = (int)opts->params[PLB_GOSSIP_ITERATIONS];
-    /* Rounds after which everybody may have heard of everybody are enough. */
+    /* No more rounds than it takes until every rank may have heard of every other. */
     double reached = self->fan_out;
     for (self->n_rounds = 1;
          self->n_rounds < (int)opts->params[PLB_GOSSIP_ROUNDS] && reached < share->n_ranks - 1;

@@ -47,7 +47,7 @@ typedef struct plb_gossip {
     int64_t heard;
 } plb_gossip_t;
 
-/** As those of plb_agent_type_t. */
+/** The functions of plb_agent_type_t. */
 int plb_gossip_start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err);
 int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
                      const plb_tally_t *all, bool *settled, plb_err_t *err);

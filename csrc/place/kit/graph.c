@@ -43,8 +43,8 @@ static bool in_order(const int32_t *start, int32_t n, const int32_t *to)
     return true;
 }
 
-/* Each row in ascending order; false where there is a long one.  Places are counted: rows of a few
- * entries in any order would have branches that nobody can foresee. */
+/* Each row in ascending order; false where there is a long one.  Places are counted: rows of a
+ * few entries in any order would have branches that the processor cannot predict. */
 static bool sort_rows(const int32_t *start, int32_t n, const int32_t *to, const double *bytes,
                       int32_t *sorted, double *sorted_bytes)
 {
@@ -281,12 +281,10 @@ static int sort_pairs(const plb_parts_t *self, both_t *both, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t n = self->question.n_vertices;
-    PLB_NEW0(both->sent.start, n + 1);
-    PLB_NEW0(both->received.start, n + 1);
+    PLB_NEW0_EACH(n + 1, both->sent.start, both->received.start);
     each_pair(self, count_pair, both);
-    if ((ret = rows_begin(&both->sent, n, err)) || (ret = rows_begin(&both->received, n, err))) {
-        goto out;
-    }
+    PLB_TRY(rows_begin(&both->sent, n, err));
+    PLB_TRY(rows_begin(&both->received, n, err));
     each_pair(self, put_received, both);
     transpose(&both->received, n, &both->sent);
     transpose(&both->sent, n, &both->received);
@@ -308,8 +306,7 @@ static int merge_pairs(plb_parts_t *self, plb_err_t *err)
                        (long long)most);
         goto out;
     }
-    PLB_NEW(self->to, most);
-    PLB_NEW(bytes, most);
+    PLB_NEW_EACH(most, self->to, bytes);
     self->start[0] = 0;
     for (int32_t v = 0; v < n; v++) {
         const int32_t at = self->start[v];

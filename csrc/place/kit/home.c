@@ -14,8 +14,7 @@ static int list_moved(const plb_problem_t *problem, const int32_t *rank, plb_loa
     int ret = PLB_OK;
     int64_t n = 0;
     double *load = NULL;
-    PLB_NEW(*object, problem->n);
-    PLB_NEW(load, problem->n);
+    PLB_NEW_EACH(problem->n, *object, load);
     for (int64_t k = 0; k < problem->n; k++) {
         const int32_t i = plb_problem_object(problem, k);
         if (rank[i] != problem->in->rank[i]) {
@@ -35,7 +34,7 @@ int plb_home_return(const plb_problem_t *problem, double max, int32_t *rank, plb
     plb_loads_t moved = {0};
     int32_t *object = NULL;
     int ret = plb_ranks_init(&ranks, problem, rank, err);
-    ret = ret == PLB_OK ? list_moved(problem, rank, &moved, &object, err) : ret;
+    PLB_THEN(list_moved(problem, rank, &moved, &object, err));
     for (int64_t k = 0; ret == PLB_OK && k < moved.n; k++) {
         const int32_t i = object[moved.item[k].id], home = problem->in->rank[i];
         const double load = ranks.load[home] + moved.item[k].key;
@@ -90,8 +89,7 @@ int plb_home_greedy(const plb_problem_t *problem, double limit, int32_t *rank, d
     double *seconds = NULL;
     plb_heap_t heap = {0};
     plb_loads_t loads = {0};
-    PLB_NEW(seconds, in->n_ranks);
-    PLB_NEW(heap.item, in->n_ranks);
+    PLB_NEW_EACH(in->n_ranks, seconds, heap.item);
     for (int32_t r = 0; r < in->n_ranks; r++) {
         seconds[r] = plb_problem_fixed_seconds(problem, r);
         heap.item[heap.n++] = (plb_item_t){seconds[r], r};

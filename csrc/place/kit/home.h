@@ -9,8 +9,8 @@
 int plb_home_return(const plb_problem_t *problem, double max, int32_t *rank, plb_err_t *err);
 
 /** Give the parts of rank[n_objects] other ranks, so that more objects stay (relabel.h).  Only
- *  where all ranks are alike (no speeds, background, fixed objects or memory limits); else
- *  nothing. */
+ *  where no rank differs from the others (in speed, background, fixed objects or memory limit);
+ *  else it does nothing. */
 int plb_home_relabel(const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
 
 /** GreedyLB, except that an object stays where that does not let its rank end after `limit`

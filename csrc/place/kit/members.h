@@ -16,8 +16,7 @@ static inline int plb_members_init(plb_members_t *self, int32_t p, int64_t n, pl
 {
     int ret = PLB_OK;
     PLB_NEW(self->head, p);
-    PLB_NEW(self->next, n);
-    PLB_NEW(self->prev, n);
+    PLB_NEW_EACH(n, self->next, self->prev);
     memset(self->head, 0xff, (size_t)p * sizeof *self->head);
 out:
     return ret;

@@ -58,8 +58,7 @@ int plb_parts_nets(plb_parts_t *self, plb_err_t *err)
     }
     PLB_NEW(self->net_start, nets + 1);
     PLB_NEW(self->pin, pins);
-    PLB_NEW(self->net_weight, nets);
-    PLB_NEW(weight, nets);
+    PLB_NEW_EACH(nets, self->net_weight, weight);
     PLB_NEW0(seen, self->question.n_vertices);
     const int32_t n = fill_nets(self, seen, weight);
     self->per_byte = plb_scale_of(weight, n);

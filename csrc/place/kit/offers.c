@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/ints.h"
 #include "base/mem.h"
 #include "base/sort.h"
 
@@ -37,8 +38,7 @@ int plb_offers_init(plb_offers_t *self, const plb_ranks_t *ranks, const uint8_t 
     const plb_snapshot_t *in = ranks->in;
     const int32_t p = in->n_ranks;
     *self = (plb_offers_t){0};
-    PLB_NEW(self->start, p);
-    PLB_NEW(self->end, p);
+    PLB_NEW_EACH(p, self->start, self->end);
     PLB_NEW0(self->sorted, p);
     for (int32_t r = 0; r < p; r++) {
         const int32_t here = gives[r] ? ranks->on[r] : 0;
@@ -47,8 +47,7 @@ int plb_offers_init(plb_offers_t *self, const plb_ranks_t *ranks, const uint8_t 
         longest = here > longest ? here : longest;
     }
     PLB_NEW(self->item, n + 1);
-    PLB_NEW(self->next, n);
-    PLB_NEW(self->prev, n);
+    PLB_NEW_EACH(n, self->next, self->prev);
     PLB_NEW(self->spare, longest);
     PLB_NEW(self->bin, PLB_SORT_BINS(longest));
     list(self, ranks, gives, most, n);
@@ -81,15 +80,8 @@ void plb_offers_sort(plb_offers_t *self, int32_t r)
 
 int64_t plb_offers_from(const plb_offers_t *self, int32_t r, double load)
 {
-    int64_t low = self->start[r], high = self->end[r];
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (self->item[middle].key >= load) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
+    int64_t low = self->start[r];
+    PLB_BISECT(low, self->end[r], k, self->item[k].key >= load)
     return low;
 }
 
@@ -130,15 +122,8 @@ static int64_t from_beyond(const plb_offers_t *self, int32_t r, int64_t k, doubl
         low += step;
         step *= 2;
     }
-    int64_t high = low + step <= self->end[r] ? low + step - 1 : self->end[r];
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (self->item[middle].key <= load) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const int64_t end = low + step <= self->end[r] ? low + step - 1 : self->end[r];
+    PLB_BISECT(low, end, i, self->item[i].key > load)
     return low;
 }
 

@@ -115,13 +115,13 @@ int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed
     if (anchors) {
         PLB_NEW(self->fixed, n + p);
     }
-    self->question = (plb_partition_t){.n_vertices = (int32_t)(n + (anchors ? p : 0)),
-                                       .n_parts = in->n_ranks,
-                                       .n_weights = 1,
-                                       .weight = self->weight,
-                                       .fixed = self->fixed,
-                                       .imbalance = imbalance,
-                                       .seed = (int32_t)(seed & INT32_MAX)};
+    self->question = (plb_question_t){.n_vertices = (int32_t)(n + (anchors ? p : 0)),
+                                      .n_parts = in->n_ranks,
+                                      .n_weights = 1,
+                                      .weight = self->weight,
+                                      .fixed = self->fixed,
+                                      .imbalance = imbalance,
+                                      .seed = (int32_t)(seed & INT32_MAX)};
     number_objects(self, anchors);
     double movable = 0.0;
     ret = fill_weights(self, &movable, err);
@@ -158,9 +158,7 @@ int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err)
     const int32_t n = self->question.n_vertices;
     const double unknown = bytes_of_unknown(in);
     double *cost = NULL, total = 0.0;
-    PLB_NEW(cost, n);
-    PLB_NEW(self->old, n);
-    PLB_NEW(self->old_cost, n);
+    PLB_NEW_EACH(n, cost, self->old, self->old_cost);
     for (int32_t v = 0; v < n; v++) {
         const int32_t i = v < self->n ? plb_problem_object(&self->problem, v) : -1;
         const double bytes = i < 0 ? 0.0 : in->bytes == NULL ? unknown : (double)in->bytes[i];
@@ -181,7 +179,7 @@ out:
 
 int64_t plb_parts_cost(const plb_parts_t *self, const int32_t *part)
 {
-    const plb_partition_t *q = &self->question;
+    const plb_question_t *q = &self->question;
     int64_t twice = 0, moved = 0;
     for (int32_t v = 0; v < q->n_vertices; v++) {
         for (int32_t j = q->start[v]; j < q->start[v + 1]; j++) {
@@ -203,8 +201,7 @@ int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err)
     if (self->fixed != NULL) {
         return ret;
     }
-    PLB_NEW(now, self->n);
-    PLB_NEW(bytes, self->n);
+    PLB_NEW_EACH(self->n, now, bytes);
     PLB_NEW(name, in->n_ranks);
     for (int32_t v = 0; v < self->n; v++) {
         const int32_t i = plb_problem_object(&self->problem, v);
@@ -230,7 +227,7 @@ int plb_parts_ask(const plb_parts_t *self, const char *library, const plb_opts_t
         return PLB_FAIL(err, PLB_ERR_MISSING, "%s has not been loaded", library);
     }
     int ret = plb_tick(opts);
-    ret = ret == PLB_OK ? plb_partition_run(with, &self->question, part, err) : ret;
+    PLB_THEN(plb_partition_run(with, &self->question, part, err));
     return ret == PLB_OK ? plb_tick(opts) : ret;
 }
 
@@ -244,9 +241,7 @@ int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalan
         out[i] = plb_may_migrate(in, i) ? part[self->vertex[i]] : in->rank[i];
     }
     int ret = plb_problem_repair(&self->problem, out, opts, err);
-    if (ret == PLB_OK) {
-        ret = plb_refine_comm(&self->problem, imbalance, false, NULL, out, opts, err);
-    }
+    PLB_THEN(plb_refine_comm(&self->problem, imbalance, false, NULL, out, opts, err));
     return ret == PLB_OK ? plb_refine_swap(&self->problem, imbalance, out, opts, err) : ret;
 }
 
@@ -263,11 +258,9 @@ int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, cons
         goto out;
     }
     PLB_NEW(part, parts.question.n_vertices);
-    if ((ret = plb_parts_graph(&parts, err)) ||
-        (ret = plb_parts_ask(&parts, strategy->library, opts, part, err)) ||
-        (ret = plb_parts_relabel(&parts, part, err))) {
-        goto out;
-    }
+    PLB_TRY(plb_parts_graph(&parts, err));
+    PLB_TRY(plb_parts_ask(&parts, strategy->library, opts, part, err));
+    PLB_TRY(plb_parts_relabel(&parts, part, err));
     ret = plb_parts_place(&parts, part, imbalance, opts, out, err);
 out:
     plb_free(part);

@@ -2,21 +2,20 @@
  * as parts.
  *
  * A vertex is an object that may migrate.  The objects that may not are one more vertex for each
- * rank, without weight and fixed there, so that who talks with them is drawn to them; partitioners
- * that take no fixed vertices do without.  Their load, background and speed are in the parts'
- * shares.
- */
+ * rank, without weight and fixed there, so that objects which communicate with them are drawn to
+ * that rank; partitioners that take no fixed vertices do without.  Their load, background and
+ * speed are in the parts' shares.  / */
 #ifndef PLB_PLACE_KIT_PARTS_H
 #define PLB_PLACE_KIT_PARTS_H
 
 #include <stdbool.h>
 
-#include "partition/partition.h"
+#include "partition/question.h"
 #include "place/kit/problem.h"
 
 typedef struct plb_parts {
     plb_problem_t problem;
-    plb_partition_t question;
+    plb_question_t question;
     int32_t n;       /* vertices that are objects; those of fixed objects follow */
     double per_byte; /* weight of a byte in one iteration's communication */
     int32_t *vertex; /* [n_objects] of an object, or -1 */
@@ -62,8 +61,8 @@ int plb_parts_ask(const plb_parts_t *self, const char *library, const plb_opts_t
 int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance,
                     const plb_opts_t *opts, int32_t *out, plb_err_t *err);
 
-/** The strategy that cuts the graph anew with its library; its first parameter is the imbalance.
- */
+/** Run a strategy that cuts the graph from scratch with its library; its first parameter is the
+ *  imbalance.  / */
 int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,
                   int32_t *out, plb_err_t *err);
 

@@ -73,10 +73,8 @@ static int check_movable(plb_problem_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *err)
+int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    *self = (plb_problem_t){.in = in};
     if (in->n_components != 1) {
         return PLB_FAIL(err, PLB_ERR_VALUE,
                         "load has %d components an object: expected 1 for this strategy (VectorLB "
@@ -88,6 +86,14 @@ int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *e
                         "block is given, with memory_limit: expected no shared blocks for this "
                         "strategy (VectorLB takes them)");
     }
+    return PLB_OK;
+}
+
+int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    *self = (plb_problem_t){.in = in};
+    PLB_PASS(plb_problem_check(in, err));
     PLB_NEW0(self->fixed, in->n_ranks);
     if (in->memory != NULL && in->memory_limit != NULL) {
         PLB_NEW(self->room, in->n_ranks);
@@ -101,7 +107,7 @@ int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *e
     }
     if (self->room != NULL) {
         ret = plb_problem_check_left(in, self->room, err);
-        ret = ret == PLB_OK ? check_movable(self, err) : ret;
+        PLB_THEN(check_movable(self, err));
     }
 out:
     if (ret != PLB_OK) {
@@ -277,7 +283,7 @@ int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t 
     plb_loads_t order = {0};
     int64_t placed = 0, failed = -1, failed_most = 0;
     ret = by_memory(self, &order, err);
-    ret = ret == PLB_OK ? bins_init(&bins, self->room, self->in->n_ranks, err) : ret;
+    PLB_THEN(bins_init(&bins, self->room, self->in->n_ranks, err));
     int32_t last = -1;
     for (int64_t step = 0; ret == PLB_OK && placed < self->n; step++) {
         const int32_t i = order.item[placed].id;

@@ -17,6 +17,9 @@ typedef struct plb_problem {
     int64_t least;   /* smallest memory of an object that may migrate */
 } plb_problem_t;
 
+/** PLB_ERR_VALUE where objects have several loads, or blocks count against memory limits. */
+int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err);
+
 /** Split the objects and check what must hold for any placement to exist: the fixed objects fit
  *  where they are, the largest movable one fits somewhere, and all of them fit in total.  One
  *  load per object only.  `self` owns its arrays, borrows `in`. */
@@ -53,7 +56,7 @@ int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t 
                      plb_err_t *err);
 
 /** Make `rank` keep to the memory limits: ranks above theirs give their largest objects to the
- *  ranks with most room; if those do not fit, everything is packed anew. */
+ *  ranks with most room; if those do not fit, all objects are packed again. */
 int plb_problem_repair(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
                        plb_err_t *err);
 

@@ -51,8 +51,7 @@ int plb_ranks_init(plb_ranks_t *self, const plb_problem_t *problem, int32_t *ran
     int ret = PLB_OK;
     const int32_t p = problem->in->n_ranks;
     *self = (plb_ranks_t){.problem = problem, .in = problem->in, .rank = rank};
-    PLB_NEW0(self->load, p);
-    PLB_NEW0(self->on, p);
+    PLB_NEW0_EACH(p, self->load, self->on);
     PLB_NEW(self->allowed, p);
     add_loads(self);
     find_heaviest(self);

@@ -39,7 +39,7 @@ double plb_ranks_max(const plb_ranks_t *self);
 /** Move object i, loads and memory included. */
 void plb_ranks_move(plb_ranks_t *self, int32_t i, int32_t to);
 
-/** The same where its load and rank are known: nothing waits for memory. */
+/** Likewise where the caller knows its load and rank, which saves reading them. */
 void plb_ranks_move_known(plb_ranks_t *self, int32_t i, double load, int32_t from, int32_t to);
 
 static inline double plb_ranks_seconds(const plb_ranks_t *self, int32_t r)

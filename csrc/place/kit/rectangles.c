@@ -17,8 +17,7 @@ static int columns_init(columns_t *self, const double *share, const int32_t *col
 {
     int ret = PLB_OK;
     *self = (columns_t){0};
-    PLB_NEW0(self->share, p);
-    PLB_NEW0(self->busy, p);
+    PLB_NEW0_EACH(p, self->share, self->busy);
     for (int32_t i = 0; i < p; i++) {
         if (column[i] < 0 || column[i] >= p) {
             ret = PLB_FAIL(err, PLB_ERR_RANGE, "column[%d] is %d: expected 0 ... %d", i, column[i],
@@ -44,7 +43,7 @@ int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t
     double total = 0.0;
     int ret = columns_init(&columns, share, column, p, err);
     *perimeter = 0.0;
-    ret = ret == PLB_OK ? plb_apportion_total(share, p, &total, err) : ret;
+    PLB_THEN(plb_apportion_total(share, p, &total, err));
     for (int32_t c = 0; ret == PLB_OK && c < p; c++) {
         if (columns.busy[c] > 0) {
             *perimeter += rows + cols * columns.share[c] / total * (double)columns.busy[c];
@@ -98,13 +97,12 @@ int plb_rectangles_columns(const double *share, int32_t p, double rows, double c
     if (ret != PLB_OK) {
         return ret;
     }
-    PLB_NEW(above, (int64_t)p + 1);
-    PLB_NEW(cost, (int64_t)p + 1);
-    PLB_NEW(from, (int64_t)p + 1);
+    PLB_NEW_EACH((int64_t)p + 1, above, cost, from);
     PLB_NEW0(of, p);
     PLB_TRY(plb_loads_sorted(&order, share, p, PLB_DESCENDING, err));
     above[0] = 0.0;
-    for (; n < p && share[order.item[n].id] > 0.0; n++) { /* who has no share is in column 0 */
+    for (; n < p && share[order.item[n].id] > 0.0;
+         n++) { /* processors without a share are in column 0 */
         above[n + 1] = above[n] + share[order.item[n].id];
     }
     cut(above, n, rows, cols, cost, from);
@@ -153,9 +151,7 @@ int plb_rectangles_place(const double *share, const int32_t *column, int32_t p, 
     if (ret != PLB_OK) {
         goto out;
     }
-    PLB_NEW(width, p);
-    PLB_NEW(height, p);
-    PLB_NEW(mine, p);
+    PLB_NEW_EACH(p, width, height, mine);
     ret = plb_apportion(columns.share, p, cols, width, err);
     int64_t first[2] = {0, 0};
     for (int32_t c = 0; ret == PLB_OK && c < p; c++) {

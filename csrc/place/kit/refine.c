@@ -1,8 +1,8 @@
 /* How RefineLB and RefineSwapLB move objects: overloaded ranks give a few to ranks with room.
  *
  * Menon 2.2 and 2.3.1: a rank is overloaded above `overload` times the average; only overloaded
- * ranks are examined, and nobody who receives becomes overloaded.  Dasgupta's algorithm 1: a
- * max-heap of donors; here also one of receivers, by the load that they can still take.
+ * ranks are examined, and no receiver becomes overloaded.  Dasgupta's algorithm 1: a max-heap of
+ * donors; here also one of receivers, by the load that they can still take.
  *
  *   here: allowed[r], the load that rank r may have (ranks.h)    there: avg_load
  *
@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/ints.h"
 #include "base/mem.h"
 #include "place/kit/offers.h"
 
@@ -81,30 +82,18 @@ static void find_ranks(refiner_t *self)
 static int64_t first_enough(const refiner_t *self, int32_t donor)
 {
     const plb_ranks_t *ranks = &self->ranks;
-    int64_t low = self->offers.start[donor], high = self->offers.end[donor];
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (ranks->load[donor] - self->offers.item[middle].key <= ranks->allowed[donor]) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
+    int64_t low = self->offers.start[donor];
+    PLB_BISECT(low, self->offers.end[donor], k,
+               ranks->load[donor] - self->offers.item[k].key <= ranks->allowed[donor])
     return low;
 }
 
 /* Behind the last entry of a donor that fits on rank r. */
 static int64_t end_of_fitting(const refiner_t *self, int32_t donor, int32_t r)
 {
-    int64_t low = self->offers.start[donor], high = self->offers.end[donor];
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (plb_ranks_fits(&self->ranks, r, self->offers.item[middle].key)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    int64_t low = self->offers.start[donor];
+    PLB_BISECT(low, self->offers.end[donor], k,
+               !plb_ranks_fits(&self->ranks, r, self->offers.item[k].key))
     return low;
 }
 
@@ -280,7 +269,7 @@ static int round_of_moves(refiner_t *self, bool swaps, const plb_opts_t *opts, p
         /* what exceeds the largest gap fits nowhere; a bit more, so that rounding loses nothing */
         const double most = swaps ? INFINITY : -self->receiver.item[0].key * (1.0 + SLACK);
         ret = plb_offers_init(&self->offers, &self->ranks, self->gives, most, err);
-        ret = ret == PLB_OK ? move_all(self, swaps, opts, err) : ret;
+        PLB_THEN(move_all(self, swaps, opts, err));
         plb_offers_free(&self->offers);
         plb_offers_free(&self->others);
     }
@@ -343,12 +332,8 @@ static int refine(const plb_problem_t *problem, double overload, bool swaps, int
     if (ret != PLB_OK) {
         goto out;
     }
-    PLB_NEW(self.donor.item, p);
-    PLB_NEW(self.receiver.item, p);
-    PLB_NEW(self.full.item, p);
-    PLB_NEW(self.aside, p);
-    PLB_NEW(self.gives, p);
-    PLB_NEW(self.returns, p);
+    PLB_NEW_EACH(p, self.donor.item, self.receiver.item, self.full.item, self.aside, self.gives,
+                 self.returns);
     plb_ranks_allow(&self.ranks, overload * plb_ranks_average(&self.ranks));
     ret = refine_to_limit(&self, swaps, opts, err);
     if (ret == PLB_OK && swaps && total_excess(&self) > 0.0) {

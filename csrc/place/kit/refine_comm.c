@@ -1,5 +1,5 @@
-/* CommAwareRefineLB and RefineCommLB: overloaded ranks give objects to those with room, near to
- * whom the objects talk to.
+/* CommAwareRefineLB and RefineCommLB: overloaded ranks give objects to ranks with room that the
+ * objects communicate with.
  *
  * CommAwareRefineLB (Menon 2.3.4): objects go "from overloaded processors to less loaded
  * processors with which [they are] already communicating", and where none of these has room, to
@@ -153,7 +153,7 @@ static way_t way_of(mover_t *self, int32_t i)
         const int32_t to = any_receiver(self, i, all);
         best = to < 0 ? best : (way_t){to, self->sent[to] + self->received[to] - here};
     }
-    /* sending to those who stay behind must not cost the donor more than it is relieved of */
+    /* sending to the objects that stay must not cost the donor more than the object's load */
     const double relief = self->ranks.in->load[i] / plb_speed(self->ranks.in, from) +
                           (all - self->sent[from]) - self->received[from];
     forget(self);
@@ -364,8 +364,9 @@ out:
     return ret;
 }
 
-/* What talks to nobody leaves in any order, and may leave only objects that fit nowhere.  Loads
- * that alone are above the limit go on as in RefineSwapLB, if that shortens the longest rank. */
+/* Objects that do not communicate leave in any order, and those that remain may fit nowhere.
+ * Loads that alone are above the limit go on as in RefineSwapLB, if that shortens the longest
+ * rank. */
 static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, double limit,
                          const double *cost, const plb_opts_t *opts, plb_err_t *err)
 {
@@ -382,11 +383,9 @@ static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, dou
     }
     PLB_NEW(other, problem->in->n_objects);
     memcpy(other, ranks->rank, size);
-    if ((ret = plb_refine_swap(problem, limit / plb_ranks_average(ranks), other, opts, err)) ||
-        (ret = longest(problem, cost, ranks->rank, &before, err)) ||
-        (ret = longest(problem, cost, other, &after, err))) {
-        goto out;
-    }
+    PLB_TRY(plb_refine_swap(problem, limit / plb_ranks_average(ranks), other, opts, err));
+    PLB_TRY(longest(problem, cost, ranks->rank, &before, err));
+    PLB_TRY(longest(problem, cost, other, &after, err));
     if (after < before) {
         memcpy(ranks->rank, other, size);
     }
@@ -406,9 +405,7 @@ int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchange
     if (ret != PLB_OK) {
         goto out;
     }
-    PLB_NEW(self.donor.item, p);
-    PLB_NEW(self.receiver.item, p);
-    PLB_NEW(self.gives, p);
+    PLB_NEW_EACH(p, self.donor.item, self.receiver.item, self.gives);
     if (cost != NULL) {
         PLB_NEW0(self.comm, p);
         plb_affinity_of_ranks(in, rank, alpha, beta, self.comm);
@@ -419,22 +416,19 @@ int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchange
         goto out;
     }
     ret = plb_offers_init(&self.offers, &self.ranks, self.gives, INFINITY, err);
-    if (ret == PLB_OK) {
-        ret = plb_affinity_init(&self.affinity, in, rank, self.gives, alpha, beta, err);
-    }
+    PLB_THEN(plb_affinity_init(&self.affinity, in, rank, self.gives, alpha, beta, err));
     if (ret != PLB_OK) {
         goto out;
     }
     PLB_NEW(self.object.item, largest_heap(&self));
     PLB_NEW(self.value, in->n_objects);
     PLB_NEW(self.touched, p);
-    PLB_NEW0(self.sent, p);
-    PLB_NEW0(self.received, p);
+    PLB_NEW0_EACH(p, self.sent, self.received);
     const double limit = self.limit;
     ret = shed_all(&self, opts);
     if (ret == PLB_OK && exchanges) {
         ret = plb_swaps(&self.ranks, self.comm, alpha, beta, limit, opts, err);
-        ret = ret == PLB_OK ? go_on_by_load(problem, &self, limit, cost, opts, err) : ret;
+        PLB_THEN(go_on_by_load(problem, &self, limit, cost, opts, err));
     }
 out:
     mover_free(&self);

@@ -22,9 +22,7 @@ static int find_overlap(int64_t n, const int32_t *now, const int32_t *part, cons
     plb_groups_t on = {0}; /* items by rank */
     PLB_NEW(at, p);
     PLB_TRY(plb_groups_init(&on, now, n, p, err));
-    PLB_NEW(out->rank, n);
-    PLB_NEW(out->part, n);
-    PLB_NEW(out->common, n);
+    PLB_NEW_EACH(n, out->rank, out->part, out->common);
     memset(at, -1, (size_t)p * sizeof *at); /* -1, or where the pair stands */
     for (int32_t r = 0; r < p; r++) {
         const int64_t first = out->n;
@@ -79,10 +77,7 @@ static int match_the_rest(int32_t p, const double *kind, const uint8_t *taken, i
     double *of_part = NULL, *of_rank = NULL;
     int32_t *part = NULL, *rank = NULL, n = 0, m = 0;
     plb_loads_t parts = {0}, ranks = {0};
-    PLB_NEW(of_part, p);
-    PLB_NEW(of_rank, p);
-    PLB_NEW(part, p);
-    PLB_NEW(rank, p);
+    PLB_NEW_EACH(p, of_part, of_rank, part, rank);
     for (int32_t r = 0; r < p; r++) {
         if (name[r] < 0) {
             of_part[n] = kind == NULL ? 0.0 : kind[r];
@@ -117,7 +112,7 @@ int plb_relabel(int64_t n, const int32_t *now, const int32_t *part, const double
         memset(name, -1, (size_t)p * sizeof *name);
         ret = match(&overlap, kind, taken, name, err);
     }
-    ret = ret == PLB_OK ? match_the_rest(p, kind, taken, name, err) : ret;
+    PLB_THEN(match_the_rest(p, kind, taken, name, err));
 out:
     PLB_FREE(overlap.rank, overlap.part, overlap.common, taken);
     return ret;

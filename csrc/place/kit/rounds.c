@@ -6,6 +6,7 @@
 #include "base/exact.h"
 #include "base/mem.h"
 #include "base/parallel.h"
+#include "place/kit/problem.h"
 
 /* ---- a snapshot by rank --------------------------------------------------------------------- */
 
@@ -39,9 +40,7 @@ static int share_objects(shares_t *self, const plb_snapshot_t *in, plb_err_t *er
     if (ret != PLB_OK) {
         goto out;
     }
-    PLB_NEW(self->id, n);
-    PLB_NEW(self->load, n);
-    PLB_NEW(self->place, n);
+    PLB_NEW_EACH(n, self->id, self->load, self->place);
     if (in->memory != NULL) {
         PLB_NEW(self->memory, n);
     }
@@ -70,11 +69,8 @@ static int share_edges(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
     int ret = PLB_OK;
     const int64_t m = in->n_edges;
     int32_t *sender = NULL;
-    PLB_NEW(sender, m);
-    PLB_NEW(self->edge_object, m);
-    PLB_NEW(self->edge_peer_id, m);
-    PLB_NEW(self->edge_peer_rank, m);
-    PLB_NEW(self->edge_bytes, m);
+    PLB_NEW_EACH(m, sender, self->edge_object, self->edge_peer_id, self->edge_peer_rank,
+                 self->edge_bytes);
     for (int64_t e = 0; e < m; e++) {
         sender[e] = in->rank[in->edge_src[e]];
     }
@@ -124,7 +120,7 @@ static int shares_init(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
 {
     int32_t nodes = 0;
     int ret = share_objects(self, in, err);
-    ret = ret == PLB_OK ? share_edges(self, in, err) : ret;
+    PLB_THEN(share_edges(self, in, err));
     for (int32_t r = 0; in->node != NULL && r < in->n_ranks; r++) {
         nodes = in->node[r] >= nodes ? in->node[r] + 1 : nodes;
     }
@@ -302,28 +298,11 @@ static int run_all(driver_t *self, const plb_opts_t *opts, plb_traffic_t *traffi
         }
         merge_tallies(self);
         ret = carry(self, err);
-        if (ret == PLB_OK) {
-            ret = plb_tick(opts);
-        }
+        PLB_THEN(plb_tick(opts));
         if (ret != PLB_OK) {
             return ret;
         }
     }
-}
-
-static int check(const plb_snapshot_t *in, plb_err_t *err)
-{
-    if (in->n_components != 1) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "load has %d components an object: expected 1 for this strategy",
-                        in->n_components);
-    }
-    if (in->block != NULL && in->memory_limit != NULL) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "block is given, with memory_limit: expected no shared blocks for this "
-                        "strategy");
-    }
-    return PLB_OK;
 }
 
 int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const plb_opts_t *opts,
@@ -333,10 +312,10 @@ int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const
     driver_t driver = {0};
     plb_err_t own = {0, ""};
     err = err == NULL ? &own : err;
-    int ret = check(in, err);
-    ret = ret == PLB_OK ? shares_init(&shares, in, err) : ret;
-    ret = ret == PLB_OK ? driver_init(&driver, type, &shares, in, opts, err) : ret;
-    ret = ret == PLB_OK ? run_all(&driver, opts, traffic, err) : ret;
+    int ret = plb_problem_check(in, err);
+    PLB_THEN(shares_init(&shares, in, err));
+    PLB_THEN(driver_init(&driver, type, &shares, in, opts, err));
+    PLB_THEN(run_all(&driver, opts, traffic, err));
     for (int32_t r = 0; ret == PLB_OK && r < in->n_ranks; r++) {
         const plb_share_t *share = &shares.share[r];
         for (int64_t i = 0; i < share->n; i++) {

@@ -1,4 +1,4 @@
-/* Exchanges of objects between ranks, with a look at whom they talk to. */
+/* Exchanges of objects between ranks that take their communication into account. */
 #ifndef PLB_PLACE_KIT_SWAPS_H
 #define PLB_PLACE_KIT_SWAPS_H
 

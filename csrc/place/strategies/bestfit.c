@@ -12,9 +12,9 @@
  * Where the limit leaves room to spare (one heavy object decides), each end may be missed by its
  * share of that room.
  *
- * Where few objects a rank make the limit out of reach, GreedyLB's own maximum is the second limit
- * tried, and GreedyLB's placement itself the last resort; who can be at home without raising the
- * maximum goes home.
+ * Where few objects a rank make the limit out of reach, GreedyLB's own maximum is the second
+ * limit tried, and GreedyLB's placement itself the last resort; objects that can stay where they
+ * were without raising the maximum do so.
  *
  * Ties: the lowest rank, the lightest object, the lowest index.
  */
@@ -59,7 +59,7 @@ typedef struct fitter {
     double share;         /* of the limit: room to spare for each rank, relative */
     plb_heap_t donor;     /* key: -excess */
     plb_heap_t receiver;  /* key: -gap */
-    plb_offers_t gives;   /* of those who were donors at first */
+    plb_offers_t gives;   /* of the ranks that were donors at first */
     plb_offers_t returns; /* of the others, once an exchange is looked for */
     uint8_t *is_donor;    /* [p] at first */
     uint8_t *is_other;
@@ -405,7 +405,7 @@ static int transfers(fitter_t *self, const plb_opts_t *opts, plb_err_t *err)
     find_ranks(self);
     if (self->donor.n > 0 && self->receiver.n > 0) {
         ret = plb_offers_init(&self->gives, &self->ranks, self->is_donor, INFINITY, err);
-        ret = ret == PLB_OK ? transfer_all(self, opts, err) : ret;
+        PLB_THEN(transfer_all(self, opts, err));
         plb_offers_free(&self->gives);
         plb_offers_free(&self->returns);
     }
@@ -494,10 +494,7 @@ static int fit(const plb_problem_t *problem, const aim_t *aim, int32_t *rank, re
     if (ret != PLB_OK) {
         goto out;
     }
-    PLB_NEW(self.donor.item, p);
-    PLB_NEW(self.receiver.item, p);
-    PLB_NEW(self.is_donor, p);
-    PLB_NEW(self.is_other, p);
+    PLB_NEW_EACH(p, self.donor.item, self.receiver.item, self.is_donor, self.is_other);
     const double average = plb_ranks_average(&self.ranks);
     const double bound = fmax(lower_bound(&self.ranks, aim->grain), average * (1.0 + aim->above));
     const double first = plb_ranks_max(&self.ranks),
@@ -530,8 +527,8 @@ static int ask_greedy(const plb_problem_t *problem, int32_t *rank, double *max,
     if (ret == PLB_ERR_INFEASIBLE) {
         return PLB_OK;
     }
-    ret = ret == PLB_OK ? plb_home_relabel(problem, rank, err) : ret;
-    ret = ret == PLB_OK ? plb_ranks_init(&ranks, problem, rank, err) : ret;
+    PLB_THEN(plb_home_relabel(problem, rank, err));
+    PLB_THEN(plb_ranks_init(&ranks, problem, rank, err));
     *max = ret == PLB_OK ? plb_ranks_max(&ranks) : INFINITY;
     plb_ranks_free(&ranks);
     return ret;
@@ -548,14 +545,13 @@ static int try_others(const plb_problem_t *problem, int32_t *rank, double *max,
     const double own = *max;
     int32_t *greedy = NULL, *other = NULL;
     result_t found;
-    PLB_NEW(greedy, problem->in->n_objects);
-    PLB_NEW(other, problem->in->n_objects);
+    PLB_NEW_EACH(problem->in->n_objects, greedy, other);
     ret = ask_greedy(problem, greedy, max, opts, err);
     const double limit = fmin(*max, own);
     const aim_t aim = {.tolerance = ROUNDING, .limit = limit};
     *max = limit * (1.0 + ROUNDING);
-    ret = ret == PLB_OK ? plb_problem_present(problem, other, opts, err) : ret;
-    ret = ret == PLB_OK ? fit(problem, &aim, other, &found, opts, err) : ret;
+    PLB_THEN(plb_problem_present(problem, other, opts, err));
+    PLB_THEN(fit(problem, &aim, other, &found, opts, err));
     if (ret != PLB_OK || (own <= *max && found.max > *max)) {
         goto out;
     }

@@ -8,12 +8,13 @@
  * the links the least: with the Laplacian L of the links, L x = b, flow(i -> j) = weight (x_i -
  * x_j) (Hu and Blake, An improved diffusion algorithm for dynamic load balancing, Parallel
  * Computing 25, 1999, where all end with the average). Conjugate gradients, two rounds each:
- * neighbours tell their residuals, from which everybody has also his neighbours' directions and
- * solutions, to the bit.
+ * neighbours tell their residuals, from which every rank also computes its neighbours' directions
+ * and solutions, to the bit.
  * 3. Objects.  Each rank gives along its links what flows, first the objects that gain most bytes
  *    on the other side for their load; of equal ones those that have left home already, then the
  *    longest, so that few migrate.  What has to pass a rank is given when something has come in.
- * 4. What single objects leave over is for the agents of gossip.h, who never raise the maximum.
+ * 4. What single objects leave over is for the agents of kit/gossip.h, which never raise the
+ *   maximum.
  *
  *   here: x      there: lambda
  */
@@ -30,11 +31,11 @@
 enum { PARAM_NEIGHBOURS = PLB_GOSSIP_N_PARAMS, N_PARAMS };
 
 enum kind {
-    NOTE_EDGE = 100, /* object `memory` of mine sends `load` bytes to your object `id` */
+    NOTE_EDGE = 100, /* object `other_id` of mine sends `bytes` to your object `id` */
     NOTE_LINK,       /* I choose you */
-    NOTE_RESIDUAL,   /* mine, in `load` */
+    NOTE_RESIDUAL,   /* mine */
     NOTE_OBJECT,     /* along a link */
-    NOTE_TIE,        /* that one, `id`, exchanges `load` bytes with object `memory`, at `rank` */
+    NOTE_TIE,        /* that one, `id`, exchanges `bytes` with object `other_id`, on `rank` */
     NOTE_NO_ROOM,    /* the same object: no memory for it; its ties follow */
     NOTE_MOVED,      /* object `id` is at `rank` now */
 };
@@ -67,7 +68,7 @@ typedef struct partner {
 typedef struct diffusion {
     plb_gossip_t gossip; /* begins with the agent */
     int most_links, phase, steps;
-    double limit; /* seconds: who is above it gives */
+    double limit; /* seconds: a rank above it gives */
     double scale; /* average load of a rank, of speed 1 */
     double r, p, x, gamma;
     plb_ties_t ties; /* its own objects come first */
@@ -86,13 +87,10 @@ static int greet(diffusion_t *self, plb_err_t *err)
     const plb_share_t *share = agent->share;
     for (int64_t e = 0; ret == PLB_OK && e < share->n_edges; e++) {
         if (share->edge_peer_rank[e] != share->rank) {
-            ret = plb_agent_post(agent,
-                                 (plb_note_t){.peer = share->edge_peer_rank[e],
-                                              .kind = NOTE_EDGE,
-                                              .id = share->edge_peer_id[e],
-                                              .memory = share->id[share->edge_object[e]],
-                                              .load = share->edge_bytes[e]},
-                                 err);
+            ret = PLB_POST(agent, err, .peer = share->edge_peer_rank[e], .kind = NOTE_EDGE,
+                           .id = share->edge_peer_id[e],
+                           .other_id = share->id[share->edge_object[e]],
+                           .bytes = share->edge_bytes[e]);
         }
     }
     return ret;
@@ -125,8 +123,8 @@ static int list_ties(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_
         }
     }
     for (int64_t i = 0; ret == PLB_OK && i < n_in; i++) {
-        ret = tie_with(self, plb_ties_find(&self->ties, in[i].id), in[i].memory, in[i].peer,
-                       in[i].load, err);
+        ret = tie_with(self, plb_ties_find(&self->ties, in[i].id), in[i].other_id, in[i].peer,
+                       in[i].bytes, err);
     }
     return ret;
 }
@@ -173,7 +171,7 @@ static int choose(diffusion_t *self, plb_err_t *err)
     PLB_NEW(self->link, n + DE_BRUIJN);
     for (int64_t k = 0; ret == PLB_OK && k < n; k++) {
         self->link[self->n_links++] = (link_t){.rank = partner[k].rank, .weight = 1.0};
-        ret = plb_agent_post(agent, (plb_note_t){.peer = partner[k].rank, .kind = NOTE_LINK}, err);
+        ret = PLB_POST(agent, err, .peer = partner[k].rank, .kind = NOTE_LINK);
     }
 out:
     plb_free(partner);
@@ -260,9 +258,8 @@ static int tell_residual(diffusion_t *self, plb_err_t *err)
     int ret = PLB_OK;
     plb_agent_t *agent = &self->gossip.agent;
     for (int32_t k = 0; ret == PLB_OK && k < self->n_links; k++) {
-        ret = plb_agent_post(
-            agent,
-            (plb_note_t){.peer = self->link[k].rank, .kind = NOTE_RESIDUAL, .load = self->r}, err);
+        ret = PLB_POST(agent, err, .peer = self->link[k].rank, .kind = NOTE_RESIDUAL,
+                       .residual = self->r);
     }
     agent->mine.sum[0] = self->r * self->r;
     agent->mine.max[0] = fabs(self->r);
@@ -278,7 +275,7 @@ static void multiply(diffusion_t *self, const plb_note_t *in, double gamma)
     self->p = self->r + beta * self->p;
     for (int32_t k = 0; k < self->n_links; k++) {
         link_t *link = &self->link[k];
-        link->r = in[k].load;
+        link->r = in[k].residual;
         link->p = link->r + beta * link->p;
         energy += 0.5 * link->weight * (self->p - link->p) * (self->p - link->p);
     }
@@ -344,8 +341,7 @@ static int leaving_init(leaving_t *self, diffusion_t *diffusion, plb_err_t *err)
     if (ret != PLB_OK) {
         goto out;
     }
-    PLB_NEW(self->number, agent->n);
-    PLB_NEW(self->to, agent->n);
+    PLB_NEW_EACH(agent->n, self->number, self->to);
     PLB_NEW(self->at, diffusion->ties.ids.n);
     PLB_NEW(self->queue.item, agent->n + diffusion->ties.n_used);
     memset(self->at, -1, (size_t)diffusion->ties.ids.n * sizeof *self->at);
@@ -443,20 +439,12 @@ static int send_off(diffusion_t *self, int64_t entry, int32_t object, int32_t to
     int ret = plb_agent_give(agent, entry, to, NOTE_OBJECT, err);
     for (int32_t k = ties->object[object].first; ret == PLB_OK && k >= 0; k = ties->tie[k].next) {
         const int32_t peer = ties->tie[k].peer, where = ties->object[peer].rank;
-        ret = plb_agent_post(agent,
-                             (plb_note_t){.peer = to,
-                                          .kind = NOTE_TIE,
-                                          .id = ties->ids.key[object],
-                                          .memory = ties->ids.key[peer],
-                                          .rank = where,
-                                          .load = ties->tie[k].bytes},
-                             err);
+        ret =
+            PLB_POST(agent, err, .peer = to, .kind = NOTE_TIE, .id = ties->ids.key[object],
+                     .other_id = ties->ids.key[peer], .rank = where, .bytes = ties->tie[k].bytes);
         if (ret == PLB_OK && where != agent->share->rank && where != to && where != told) {
-            ret = plb_agent_post(
-                agent,
-                (plb_note_t){
-                    .peer = where, .kind = NOTE_MOVED, .id = ties->ids.key[object], .rank = to},
-                err);
+            ret = PLB_POST(agent, err, .peer = where, .kind = NOTE_MOVED,
+                           .id = ties->ids.key[object], .rank = to);
             told = where;
         }
     }
@@ -546,7 +534,7 @@ static int take_in(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_er
                 self->ties.object[object].rank = note.rank;
             }
         } else if (note.kind == NOTE_TIE && note.id != refused) {
-            ret = tie_with(self, object, note.memory, note.rank, note.load, err);
+            ret = tie_with(self, object, note.other_id, note.rank, note.bytes, err);
         } else if (note.kind == NOTE_TIE || (note.kind == NOTE_OBJECT && note.memory > room)) {
             refused = note.id;
             note.kind = note.kind == NOTE_TIE ? NOTE_TIE : NOTE_NO_ROOM;

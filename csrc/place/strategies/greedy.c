@@ -4,8 +4,8 @@
  * 2, whose background load of a processor is `background` and the objects that may not migrate.
  * With ranks of one speed this is Graham's LPT rule: at most 4/3 - 1/(3p) times the optimum.
  *
- * Ties, so that everybody gets the same placement: of equal objects the lowest index comes first;
- * of ranks where it would end at the same time, the one that has less, then the lowest.
+ * Ties, so that every rank computes the same placement: of equal objects the lowest index comes
+ * first; of ranks where it would end at the same time, the one that has less, then the lowest.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -84,9 +84,7 @@ static int fleet_init(fleet_t *self, const plb_problem_t *problem, plb_err_t *er
     const plb_snapshot_t *in = problem->in;
     const int32_t p = in->n_ranks;
     *self = (fleet_t){.in = in};
-    PLB_NEW(self->item, p);
-    PLB_NEW(self->aside, p);
-    PLB_NEW(self->class_of, p);
+    PLB_NEW_EACH(p, self->item, self->aside, self->class_of);
     if (problem->room != NULL) {
         PLB_NEW(self->room, p);
         memcpy(self->room, problem->room, (size_t)p * sizeof *self->room);
@@ -121,7 +119,7 @@ static void make_way(fleet_t *self, int64_t memory)
     }
 }
 
-/* Those who stepped aside come back, unless no object at all fits on them any more. */
+/* The ranks that stepped aside come back, unless no object at all fits on them any more. */
 static void come_back(fleet_t *self, int64_t least)
 {
     while (self->n_aside > 0) {
@@ -194,12 +192,12 @@ typedef struct line {
 } line_t;
 
 /* Hand out object[0 ... n-1] to the ranks in line, one each, for as long as the next in line has
- * less than all who got something in this round: then it is the least loaded rank of all, and the
- * answer that of a heap.  Returns how many; these are then in order among themselves.
+ * less than all ranks that got an object in this round: then it is the least loaded rank of all,
+ * and the answer that of a heap.  Returns how many; these are then in order among themselves.
  *
- * Who has so much that even with the round's lightest object it ends behind all before it keeps
- * its place: there the line falls into sections that are sorted on their own.  (Sums are rounded
- * monotonically: the test with rounded sums is safe.) */
+ * A rank with so much load that even with the round's lightest object it ends behind all ranks
+ * before it keeps its place: there the line falls into sections that are sorted separately.
+ * (Sums are rounded monotonically: the test with rounded sums is safe.) */
 PLB_MULTIVERSION
 static int32_t hand_out(line_t *self, const plb_item_t *object, int64_t n,
                         const plb_problem_t *problem, int32_t *out)
@@ -251,8 +249,7 @@ static int line_init(line_t *self, const plb_problem_t *problem, plb_err_t *err)
     const plb_snapshot_t *in = problem->in;
     double low = INFINITY, high = 0.0;
     *self = (line_t){.p = in->n_ranks};
-    PLB_NEW(self->rank, self->p);
-    PLB_NEW(self->spare, self->p);
+    PLB_NEW_EACH(self->p, self->rank, self->spare);
     PLB_NEW(self->bin, PLB_SORT_BINS(self->p));
     for (int32_t r = 0; r < self->p; r++) {
         const double key = plb_problem_fixed_seconds(problem, r);
@@ -318,7 +315,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     }
     if (ret == STUCK) { /* the order of loads left no room: by memory first, then by load */
         ret = plb_problem_pack(&problem, out, opts, err);
-        ret = ret == PLB_OK ? plb_refine(&problem, PLB_REFINE_OVERLOAD, out, opts, err) : ret;
+        PLB_THEN(plb_refine(&problem, PLB_REFINE_OVERLOAD, out, opts, err));
     }
     plb_loads_free(&loads);
     plb_problem_free(&problem);

@@ -37,7 +37,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     if (iterations == 0.0) {
         ret = plb_parts_relabel(&parts, part, err);
     }
-    ret = ret == PLB_OK ? plb_parts_place(&parts, part, imbalance, opts, out, err) : ret;
+    PLB_THEN(plb_parts_place(&parts, part, imbalance, opts, out, err));
 out:
     plb_free(part);
     plb_parts_free(&parts);

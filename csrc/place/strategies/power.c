@@ -5,7 +5,7 @@
  *   here: weight[i], seconds per object    there: w_i, "the processor's object time"
  *
  * The paper starts with equally many objects on each rank, so that a processor's object time is as
- * good a weight as the time per object; after the first balancing only the latter is.  A rank that
+ * good a weight as the time per object; after the first LB step only the latter is.  A rank that
  * shows no time (no objects, or none that take any) is taken for the mean one, or by its speed.
  * What eq. 3 has no place for: a rank's background is part of its time, and objects that may not
  * migrate count among its x_i, also where they alone are too many.
@@ -49,8 +49,7 @@ static int quota_init(quota_t *self, const plb_problem_t *problem, plb_err_t *er
     *self = (quota_t){.problem = problem, .p = in->n_ranks};
     PLB_NEW0(self->weight, self->p);
     PLB_NEW(self->share, self->p);
-    PLB_NEW0(self->fixed, self->p);
-    PLB_NEW0(self->movable, self->p);
+    PLB_NEW0_EACH(self->p, self->fixed, self->movable);
     PLB_NEW(self->part, self->p);
     for (int64_t i = 0; i < in->n_objects; i++) {
         self->weight[in->rank[i]] += in->load[i];
@@ -127,8 +126,7 @@ static int round_off(quota_t *self, plb_err_t *err)
     plb_loads_t order = {0};
     double *share = NULL;
     int64_t *part = NULL;
-    PLB_NEW(share, self->p);
-    PLB_NEW(part, self->p);
+    PLB_NEW_EACH(self->p, share, part);
     for (int32_t r = 0; r < self->p; r++) {
         share[r] = (double)self->movable[r];
     }

@@ -1,13 +1,12 @@
-/* ScotchLB and ScotchRefineLB: the communication graph mapped by Scotch, anew or with a cost of
- * leaving the present rank.
+/* ScotchLB and ScotchRefineLB: the communication graph mapped by Scotch, from scratch or with a
+ * cost for leaving the present rank.
  *
  * Menon 2.3.3: each vertex has a fictitious edge to one that stands for its old part, weighted by
  * what its migration costs; the cut then has both.  Scotch does that itself (SCOTCH_graphRemap),
  * but begins with bisections, after which most objects are elsewhere, and its local searches from
- * an old mapping (strategy "cf") answer differently from call to call where vertices weigh nothing
- * (7.0.3).  Here pylb's own searches refine the present placement with these edges; where Scotch's
- * map anew costs less, messages and migrations together, it is taken.
- */
+ * an old mapping (strategy "cf") answer differently from call to call where vertices weigh
+ * nothing (7.0.3).  Here pylb's own searches refine the present placement with these edges; where
+ * Scotch's new map costs less, messages and migrations together, it is taken.  / */
 #include <math.h>
 #include <string.h>
 
@@ -88,7 +87,7 @@ static int try_anew(const plb_parts_t *parts, double imbalance, const plb_opts_t
     plb_parts_t anew = *parts;
     anew.question.old = anew.question.old_cost = NULL;
     int ret = plb_parts_ask(&anew, "Scotch", opts, part, err);
-    ret = ret == PLB_OK ? plb_parts_relabel(&anew, part, err) : ret;
+    PLB_THEN(plb_parts_relabel(&anew, part, err));
     return ret == PLB_OK ? plb_parts_place(&anew, part, imbalance, opts, rank, err) : ret;
 }
 
@@ -109,20 +108,18 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
     const size_t size = (size_t)in->n_objects * sizeof *out;
     (void)self;
     int ret = tolerance(in, &imbalance, err);
-    ret = ret == PLB_OK ? plb_parts_init(&parts, in, true, imbalance, opts->seed, err) : ret;
+    PLB_THEN(plb_parts_init(&parts, in, true, imbalance, opts->seed, err));
     if (ret != PLB_OK) {
         goto out;
     }
     PLB_NEW(part, parts.question.n_vertices);
     PLB_NEW(anew.rank, in->n_objects);
-    if ((ret = plb_parts_graph(&parts, err)) ||
-        (ret = plb_parts_keep(&parts, opts->params[1], err)) ||
-        (ret = try_near(&parts, imbalance, opts, part, near.rank, err)) ||
-        (ret = try_anew(&parts, imbalance, opts, part, anew.rank, err)) ||
-        (ret = longest(in, anew.rank, &before, &anew.longest, &average, err)) ||
-        (ret = longest(in, near.rank, &before, &near.longest, &average, err))) {
-        goto out;
-    }
+    PLB_TRY(plb_parts_graph(&parts, err));
+    PLB_TRY(plb_parts_keep(&parts, opts->params[1], err));
+    PLB_TRY(try_near(&parts, imbalance, opts, part, near.rank, err));
+    PLB_TRY(try_anew(&parts, imbalance, opts, part, anew.rank, err));
+    PLB_TRY(longest(in, anew.rank, &before, &anew.longest, &average, err));
+    PLB_TRY(longest(in, near.rank, &before, &near.longest, &average, err));
     parts_of(&parts, anew.rank, part);
     anew.cost = plb_parts_cost(&parts, part);
     parts_of(&parts, near.rank, part);

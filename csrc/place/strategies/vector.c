@@ -9,13 +9,13 @@
  *   goal[k]  what no rank's t[k] can be below: the average, or the heaviest object at its fastest
  *   cost     phases: sum over k of max over r of t[k][r];  else max over k, r of t[k][r] / goal[k]
  *
- * 1. Objects in descending order of their largest component in units of its goal.  Who fits at
- *    home, all components within `overload` times their goal, stays.
+ * 1. Objects in descending order of their largest component in units of its goal.  An object that
+ *   fits where it is, all components within `overload` times their goal, stays.
  * 2. The others, in the same order, go to the rank whose largest component, in units of the goal,
  *    is then least.
  * 3. Moves of single objects away from the longest rank of a component, and where there is none
  *    exchanges, as long as they lower the cost: the best of each round.
- * Where memory stops step 2, it is done anew with everybody leaving, the largest memory first.
+ * Where memory stops step 2, it starts again with no object staying, the largest memory first.
  * Where all that is no better than the placement given, and that keeps to the limits, step 3
  * starts from it.
  *
@@ -183,7 +183,7 @@ static int build(vector_t *self, const plb_loads_t *order, bool stay, int64_t *s
 {
     const int64_t n = self->in->n_objects;
     int ret = start_over(self, err);
-    ret = ret == PLB_OK ? plb_problem_check_left(self->in, self->memory.left, err) : ret;
+    PLB_THEN(plb_problem_check_left(self->in, self->memory.left, err));
     *stuck = -1;
     for (int64_t j = 0; ret == PLB_OK && j < n; j++) {
         const int32_t i = order->item[j].id;
@@ -417,7 +417,7 @@ static int improve(vector_t *self)
 
 /* ---- the strategy --------------------------------------------------------------------------- */
 
-/* Put everybody where it is now; *kept: within the memory limits. */
+/* Put every object where it is now; *kept: within the memory limits. */
 static int go_home(vector_t *self, bool *kept, plb_err_t *err)
 {
     const int ret = start_over(self, err);
@@ -438,8 +438,7 @@ static int allocate(vector_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int64_t n = self->in->n_objects, p = self->p, d = self->d;
-    PLB_NEW(self->goal, d);
-    PLB_NEW(self->per, d);
+    PLB_NEW_EACH(d, self->goal, self->per);
     PLB_NEW(self->pace, p);
     PLB_NEW(self->t, d * p);
     PLB_NEW(self->score, p);
@@ -476,14 +475,14 @@ static int run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const p
         ret = go_home(&self, &kept, err);
         before = cost_of(&self);
     }
-    ret = ret == PLB_OK ? construct(&self, err) : ret;
-    ret = ret == PLB_OK ? improve(&self) : ret;
+    PLB_THEN(construct(&self, err));
+    PLB_THEN(improve(&self));
     if (ret == PLB_OK) {
         find_tops(&self);
     }
     if (kept && (ret == PLB_ERR_INFEASIBLE || (ret == PLB_OK && cost_of(&self) >= before))) {
         ret = go_home(&self, &kept, err);
-        ret = ret == PLB_OK ? improve(&self) : ret;
+        PLB_THEN(improve(&self));
     }
     vector_free(&self);
     return ret;

@@ -41,16 +41,16 @@ static int32_t *world_ranks(MPI_Group group, int32_t *n)
  * everywhere. */
 static uint64_t name_of(const plb_group_t *self, uint64_t parent)
 {
-    uint64_t sum = plb_mix(parent + 1);
+    uint64_t sum = plb_mix64(parent + 1);
     for (int32_t i = 0; i < self->size; i++) { /* two groups of one intercommunicator: any order */
-        sum += plb_mix(1000003u * (uint64_t)(self->n_remote ? 0 : i) + (uint64_t)self->world[i]);
+        sum += plb_mix64(1000003u * (uint64_t)(self->n_remote ? 0 : i) + (uint64_t)self->world[i]);
     }
     for (int32_t i = 0; i < self->n_remote; i++) {
-        sum += plb_mix((uint64_t)self->remote[i]);
+        sum += plb_mix64((uint64_t)self->remote[i]);
     }
     const uintptr_t times = (uintptr_t)plb_table_get(&made, sum) + 1;
     plb_table_put(&made, sum, (void *)times);
-    return plb_mix(sum + times) >> 1;
+    return plb_mix64(sum + times) >> 1;
 }
 
 static void tell(const plb_group_t *self)
@@ -149,7 +149,7 @@ void plb_made_among(MPI_Comm parent, MPI_Comm fresh)
     }
 }
 
-/* What operations have said of it stays true, so it is not freed. */
+/* Recorded operations refer to it, so it is not freed. */
 void plb_group_gone(MPI_Comm comm)
 {
     plb_table_take(&groups, PLB_HANDLE(comm));
@@ -163,7 +163,7 @@ plb_group_t *plb_group_own(plb_group_t *group)
         *self = *group;
         self->number = number;
         self->own = NULL;
-        self->id = name_of(self, plb_mix(group->id + 2));
+        self->id = name_of(self, plb_mix64(group->id + 2));
         tell(self);
         group->own = self;
     }

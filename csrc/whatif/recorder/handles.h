@@ -3,24 +3,18 @@
 #define PLB_WHATIF_RECORDER_HANDLES_H
 
 #include <stddef.h>
-#include <stdint.h>
+
+#include "base/hash.h"
 
 typedef struct plb_table {
-    uint64_t *key;
-    void **value;
-    uint32_t n, room;
+    plb_keys_t keys; /* all that were ever put: MPI uses its handles again */
+    void **value;    /* of each key; NULL: taken */
+    int64_t room;
 } plb_table_t;
 
 void *plb_table_get(const plb_table_t *self, uint64_t key);
 void plb_table_put(plb_table_t *self, uint64_t key, void *value);
 void *plb_table_take(plb_table_t *self, uint64_t key);
-
-static inline uint64_t plb_mix(uint64_t x)
-{
-    x = (x ^ x >> 33) * 0xff51afd7ed558ccdu;
-    x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53u;
-    return x ^ x >> 33;
-}
 
 static inline uint64_t plb_handle(const void *handle, size_t size)
 {

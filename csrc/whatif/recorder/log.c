@@ -93,8 +93,8 @@ static bool is_foreign(void)
     return true;
 }
 
-/* Between the calls the process used `cpu` of `wall`: where that is less for another reason than
- * that others ran on its processor, it slept. */
+/* Between the calls the process used `cpu` of `wall`: unless other processes ran on its processor
+ * meanwhile, it slept for the rest. */
 static void note_pause(int64_t wall, int64_t cpu)
 {
     const int64_t delay = run_delay();
@@ -143,7 +143,7 @@ void plb_note(plb_op_t op)
     }
 }
 
-/* Nanoseconds since the last question for which the process was away of its own. */
+/* Nanoseconds since the last question during which the process slept. */
 static int64_t slept(int64_t computed)
 {
     int64_t away = me.begin - me.wall - computed;
@@ -170,8 +170,8 @@ static void count_asking(int64_t computed, int64_t away)
     }
 }
 
-/* Whoever sleeps between two questions does nothing but wait: the way to sleep and back takes
- * longer than asking itself, above all on a core that is idle meanwhile. */
+/* A process that sleeps between two questions does nothing but wait: to fall asleep and to wake up
+ * takes longer than to ask, above all on an idle core. */
 void plb_polled(void)
 {
     const int64_t computed = me.compute - me.carried;

@@ -5,7 +5,7 @@
 #include "log.h"
 #include "requests.h"
 
-/* False where there is nothing to note: MPI_PROC_NULL, or somebody outside of the world. */
+/* False where there is nothing to note: MPI_PROC_NULL, or a process outside of the world. */
 static bool send_of(plb_op_t *out, int kind, int flags, int64_t bytes, int dest, int tag,
                     MPI_Comm comm)
 {
@@ -81,7 +81,7 @@ void plb_note_probe(int flag, int source, int tag, MPI_Comm comm, const MPI_Stat
     }
 }
 
-/* A message that a probe has taken out: of whom it is, until it is received. */
+/* Messages that a matched probe has found, until they are received. */
 static plb_table_t taken;
 
 static void take(MPI_Message message, int source, int tag, MPI_Comm comm, const MPI_Status *status)

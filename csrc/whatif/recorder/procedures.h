@@ -4,7 +4,7 @@
 #ifndef PLB_WHATIF_RECORDER_PROCEDURES_H
 #define PLB_WHATIF_RECORDER_PROCEDURES_H
 
-/** Tell the monitor of those that were marked before it was there. */
+/** Send the names of marked functions that the monitor does not have yet. */
 void plb_procedures_tell(void);
 
 #endif

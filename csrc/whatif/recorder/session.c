@@ -12,7 +12,7 @@
 #include "monitor.h"
 #include "procedures.h"
 
-static pid_t process; /* that called MPI_Init: a fork of it is another one */
+static pid_t process; /* that called MPI_Init; its forks are not recorded */
 
 static void say_hello(int rank, bool delays, int provided)
 {
@@ -40,7 +40,7 @@ static void say_hello(int rank, bool delays, int provided)
                    delays ? "true" : "false", library, yield ? yield : "");
 }
 
-/* What the program itself starts is not the program. */
+/* Programs that this program starts are not recorded. */
 static void restore_preload(void)
 {
     const char *before = getenv("PYLB_RECORD_PRELOAD");

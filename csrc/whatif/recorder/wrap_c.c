@@ -151,7 +151,7 @@ PLB_EXPORT int MPI_Finalize(void)
     return PMPI_Finalize();
 }
 
-/* A program that aborts leaves what is known. */
+/* What a program did before it aborts is recorded. */
 PLB_EXPORT int MPI_Abort(MPI_Comm comm, int code)
 {
     plb_record_end(false);

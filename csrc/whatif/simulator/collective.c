@@ -17,7 +17,6 @@ bool plb_collective_next(const plb_whatif_t *self, int32_t rank, plb_hop_t *out)
                          process->exchange, out);
 }
 
-/* One step of it; *verdict NEXT: it is through. */
 int plb_collective_run(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err)
 {
     process_t *process = &self->process[rank];
@@ -29,23 +28,15 @@ int plb_collective_run(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb
     while (plb_collective_next(self, rank, &step)) {
         process->exchange++;
         if (step.to >= 0) {
-            const envelope_t envelope = {.src = rank,
-                                         .dst = member[step.to],
-                                         .slot = -1,
-                                         .context = context_of(op) + COLLECTIVE_CONTEXT,
-                                         .bytes = step.bytes,
-                                         .op = process->at};
-            if ((ret = plb_message_send(self, &envelope, self->now, err)) != PLB_OK) {
-                return ret;
-            }
+            const message_t message = {
+                .src = rank, .slot = -1, .bytes = step.bytes, .op = process->at};
+            PLB_TRY(plb_message_send(self, member[step.to], context_of(op) + COLLECTIVE_CONTEXT,
+                                     message, err));
         }
         if (step.from >= 0) {
-            if ((ret = plb_slot_open(self, rank, OWN_SLOT, err)) != PLB_OK ||
-                (ret = plb_message_receive(self, rank, context_of(op) + COLLECTIVE_CONTEXT,
-                                           member[step.from], 0, OWN_SLOT, self->now, err)) !=
-                    PLB_OK) {
-                return ret;
-            }
+            PLB_TRY(plb_slot_open(self, rank, OWN_SLOT, err));
+            PLB_TRY(plb_message_receive(self, rank, context_of(op) + COLLECTIVE_CONTEXT,
+                                        member[step.from], 0, OWN_SLOT, err));
             if (plb_slot_wait(self, rank, OWN_SLOT) == WAIT) {
                 *verdict = WAIT;
                 return PLB_OK;
@@ -54,7 +45,8 @@ int plb_collective_run(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb
     }
     process->exchange = -1;
     *verdict = NEXT;
-    return PLB_OK;
+out:
+    return ret;
 }
 
 static double slowest(const double *matrix, int32_t n_nodes)
@@ -125,7 +117,7 @@ static void close_icoll(plb_whatif_t *self, int32_t comm, int32_t which)
     self->free_icoll = which;
 }
 
-/* Those that wait for the root, once it is there, or for all, once they are. */
+/* Complete the members that wait for the root once it has entered, all others once all have. */
 static void release_icoll(plb_whatif_t *self, const plb_op_t *op, icoll_t *one, int32_t size)
 {
     const double tree = tree_seconds(self, op, size);

@@ -8,61 +8,21 @@
 
 /* --- channels --- */
 
-static uint64_t mix(uint32_t context, int32_t src, int32_t dst)
+static int64_t key_of(const plb_whatif_t *self, uint32_t context, int32_t src, int32_t dst)
 {
-    uint64_t x = ((uint64_t)(uint32_t)src << 32 | (uint32_t)dst) + context * 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 31) * 0xbf58476d1ce4e5b9u;
-    return x ^ x >> 29;
-}
-
-static int32_t bucket_of(const plb_whatif_t *self, uint32_t context, int32_t src, int32_t dst)
-{
-    const uint64_t mask = (uint64_t)self->n_buckets - 1;
-    uint64_t at = mix(context, src, dst) & mask;
-    for (;; at = (at + 1) & mask) {
-        const int32_t c = self->bucket[at];
-        if (c < 0) {
-            return (int32_t)at;
-        }
-        const channel_t *one = &self->channel[c];
-        if (one->src == src && one->dst == dst && one->context == context) {
-            return (int32_t)at;
-        }
-    }
-}
-
-static int rehash(plb_whatif_t *self, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    int32_t *bucket = NULL;
-    const int32_t n = self->n_buckets ? 2 * self->n_buckets : 256;
-    PLB_NEW(bucket, n);
-    memset(bucket, -1, (size_t)n * sizeof *bucket);
-    plb_free(self->bucket);
-    self->bucket = bucket;
-    self->n_buckets = n;
-    for (int32_t c = 0; c < self->n_channels; c++) {
-        const channel_t *one = &self->channel[c];
-        self->bucket[bucket_of(self, one->context, one->src, one->dst)] = c;
-    }
-out:
-    return ret;
+    return ((int64_t)context * self->n_ranks + src) * self->n_ranks + dst;
 }
 
 static int channel_of(plb_whatif_t *self, uint32_t context, int32_t src, int32_t dst, int32_t *out,
                       plb_err_t *err)
 {
-    int ret = PLB_OK;
-    if (2 * self->n_channels >= self->n_buckets && (ret = rehash(self, err)) != PLB_OK) {
-        return ret;
+    int ret;
+    const int64_t had = self->channels.n;
+    PLB_TRY(plb_keys_add(&self->channels, key_of(self, context, src, dst), out, err));
+    PLB_GROW(self->channel, self->room_channels, self->channels.n);
+    if (*out == had) {
+        self->channel[*out] = (channel_t){context, dst, -1, -1, -1, -1};
     }
-    const int32_t at = bucket_of(self, context, src, dst);
-    if (self->bucket[at] < 0) {
-        PLB_GROW(self->channel, self->room_channels, self->n_channels + 1);
-        self->channel[self->n_channels] = (channel_t){context, src, dst, -1, -1, -1, -1};
-        self->bucket[at] = self->n_channels++;
-    }
-    *out = self->bucket[at];
 out:
     return ret;
 }
@@ -105,17 +65,17 @@ out:
 
 /* --- a match --- */
 
-/* Both sides are through when the data have gone over. */
-static void transfer(plb_whatif_t *self, const message_t *m, int32_t dst, int32_t slot, double now)
+/* Both sides are complete when the data have arrived. */
+static void transfer(plb_whatif_t *self, const message_t *m, int32_t dst, int32_t slot)
 {
     const double alpha = plb_link_alpha(self, m->src, dst);
     const double data = plb_link_beta(self, m->src, dst) * (double)m->bytes;
     if (m->slot < 0) {
         const double there = m->at + data;
-        plb_slot_complete(self, dst, slot, there > now ? there : now, m->src, m->op);
+        plb_slot_complete(self, dst, slot, there > self->now ? there : self->now, m->src, m->op);
         return;
     }
-    const double done = now + 2.0 * alpha + data;
+    const double done = self->now + 2.0 * alpha + data;
     plb_slot_complete(self, dst, slot, done, m->src, m->op);
     plb_slot_complete(self, m->src, m->slot, done, dst, self->process[dst].at);
 }
@@ -126,8 +86,7 @@ static bool within_call(const process_t *process)
 }
 
 /* A message that is in no list any more meets a receive. */
-static void match(plb_whatif_t *self, int32_t m, int32_t dst, int32_t slot, bool in_call,
-                  double now)
+static void match(plb_whatif_t *self, int32_t m, int32_t dst, int32_t slot, bool in_call)
 {
     message_t *one = &self->message[m];
     if (one->slot >= 0 && !in_call) {
@@ -136,17 +95,17 @@ static void match(plb_whatif_t *self, int32_t m, int32_t dst, int32_t slot, bool
         self->process[dst].held = m;
         return;
     }
-    transfer(self, one, dst, slot, now);
+    transfer(self, one, dst, slot);
     drop_message(self, m);
 }
 
-void plb_message_progress(plb_whatif_t *self, int32_t rank, double now)
+void plb_message_progress(plb_whatif_t *self, int32_t rank)
 {
     int32_t m = self->process[rank].held;
     self->process[rank].held = -1;
     while (m >= 0) {
         const int32_t next = self->message[m].next;
-        transfer(self, &self->message[m], rank, self->message[m].into, now);
+        transfer(self, &self->message[m], rank, self->message[m].into);
         drop_message(self, m);
         m = next;
     }
@@ -170,24 +129,19 @@ static void fly(plb_whatif_t *self, int32_t m, int32_t dst)
     plb_agenda_set(&self->agenda, owner_arrival(self, dst), all[to->flying].at);
 }
 
-int plb_message_send(plb_whatif_t *self, const envelope_t *e, double now, plb_err_t *err)
+int plb_message_send(plb_whatif_t *self, int32_t dst, uint32_t context, message_t message,
+                     plb_err_t *err)
 {
     int32_t channel = -1, m = -1;
-    int ret = channel_of(self, e->context, e->src, e->dst, &channel, err);
-    if (ret == PLB_OK) {
-        ret = new_message(self, &m, err);
-    }
-    if (ret == PLB_OK) {
-        self->message[m] = (message_t){.at = now + plb_link_alpha(self, e->src, e->dst),
-                                       .bytes = e->bytes,
-                                       .op = e->op,
-                                       .src = e->src,
-                                       .tag = e->tag,
-                                       .channel = channel,
-                                       .slot = e->slot,
-                                       .behind = -1};
-        fly(self, m, e->dst);
-    }
+    int ret;
+    PLB_TRY(channel_of(self, context, message.src, dst, &channel, err));
+    PLB_TRY(new_message(self, &m, err));
+    message.at = self->now + plb_link_alpha(self, message.src, dst);
+    message.channel = channel;
+    message.behind = -1;
+    self->message[m] = message;
+    fly(self, m, dst);
+out:
     return ret;
 }
 
@@ -244,7 +198,7 @@ static void keep(plb_whatif_t *self, int32_t m, int32_t rank)
     to->there_last = m;
 }
 
-void plb_message_arrive(plb_whatif_t *self, int32_t rank, double now)
+void plb_message_arrive(plb_whatif_t *self, int32_t rank)
 {
     process_t *to = &self->process[rank];
     const int32_t m = to->flying;
@@ -260,14 +214,14 @@ void plb_message_arrive(plb_whatif_t *self, int32_t rank, double now)
     const int32_t q = first_post(self, to->any, one, channel->context, &before_any);
     if (p >= 0 && (q < 0 || self->post[p].order < self->post[q].order)) {
         const int32_t slot = take_post(self, p, before, &channel->post, &channel->post_last);
-        match(self, m, rank, slot, within_call(to), now);
+        match(self, m, rank, slot, within_call(to));
     } else if (q >= 0) {
         const int32_t slot = take_post(self, q, before_any, &to->any, &to->any_last);
-        match(self, m, rank, slot, within_call(to), now);
+        match(self, m, rank, slot, within_call(to));
     } else {
         keep(self, m, rank);
         if (to->probing) {
-            plb_agenda_set(&self->agenda, owner_wake(self, rank), now);
+            plb_agenda_set(&self->agenda, owner_wake(self, rank), self->now);
         }
     }
 }
@@ -302,10 +256,7 @@ int32_t plb_message_find(plb_whatif_t *self, int32_t rank, uint32_t context, int
                          int32_t tag)
 {
     if (src >= 0) {
-        if (self->n_buckets == 0) {
-            return -1;
-        }
-        const int32_t c = self->bucket[bucket_of(self, context, src, rank)];
+        const int32_t c = plb_keys_find(&self->channels, key_of(self, context, src, rank));
         return c >= 0 ? find_in(self, &self->channel[c], tag) : -1;
     }
     int32_t m = self->process[rank].there;
@@ -317,13 +268,13 @@ int32_t plb_message_find(plb_whatif_t *self, int32_t rank, uint32_t context, int
 }
 
 int plb_message_receive(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
-                        int32_t tag, int32_t slot, double now, plb_err_t *err)
+                        int32_t tag, int32_t slot, plb_err_t *err)
 {
     process_t *process = &self->process[rank];
     const int32_t m = plb_message_find(self, rank, context, src, tag);
     if (m >= 0) {
         take_message(self, m, rank);
-        match(self, m, rank, slot, true, now);
+        match(self, m, rank, slot, true);
         return PLB_OK;
     }
     int32_t p = -1, channel = -1;
@@ -361,7 +312,7 @@ void plb_message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot)
     if (cancel_in(self, slot, &process->any, &process->any_last)) {
         return;
     }
-    for (int32_t c = 0; c < self->n_channels; c++) { /* rare: programs cancel at their end */
+    for (int32_t c = 0; c < self->channels.n; c++) { /* rare: programs cancel at their end */
         channel_t *channel = &self->channel[c];
         if (channel->dst == rank && cancel_in(self, slot, &channel->post, &channel->post_last)) {
             return;

@@ -14,7 +14,7 @@ typedef enum plb_choice { CHOICE_MADE, CHOICE_NONE, CHOICE_UNKNOWN } plb_choice_
 
 /** Whether an operation waits for a message from any source. */
 bool plb_order_is_open(const plb_op_t *op);
-/** `rank` is at such an operation: let it stand at the one whose message is there first.  NONE: no
+/** `rank` is at such an operation: choose the one whose message has arrived first.  NONE: no
  *  message is there; UNKNOWN: its next records have to be known first. */
 int plb_order_choose(plb_whatif_t *self, int32_t rank, plb_choice_t *out, plb_err_t *err);
 

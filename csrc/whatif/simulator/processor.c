@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* --- time that there is --- */
+/* --- available time --- */
 
 /* Seconds in which the processor was there, up to `time`. */
 static double there_until(const processor_t *p, double time)
@@ -31,7 +31,7 @@ static double done_after(const processor_t *p, double from, double work)
     return to > from ? to : from;
 }
 
-/* How many times as long all takes for those who ask now and then, and give way or sleep. */
+/* The factor by which processes that poll, and yield or sleep in between, slow down the others. */
 static double slowed(const plb_whatif_t *self, const processor_t *p)
 {
     return 1.0 + self->target.polling * p->asking;
@@ -44,14 +44,14 @@ static double crowd(const plb_whatif_t *self, const processor_t *p)
     return (p->active.n + p->spinning) * slowed(self, p);
 }
 
-static void settle(const plb_whatif_t *self, processor_t *p, double now)
+static void settle(const plb_whatif_t *self, processor_t *p)
 {
     if (p->active.n > 0) {
-        p->v += work_between(p, p->last, now) / crowd(self, p);
+        p->v += work_between(p, p->last, self->now) / crowd(self, p);
     } else {
         p->v = 0.0;
     }
-    p->last = now;
+    p->last = self->now;
 }
 
 static double share_ends(const plb_whatif_t *self, const processor_t *p)
@@ -78,56 +78,30 @@ static void share_give(processor_t *p, const process_t *process, int32_t rank, d
 static void ring_remove(plb_whatif_t *self, processor_t *p, int32_t rank)
 {
     process_t *one = &self->process[rank];
-    if (one->prev_turn >= 0) {
-        self->process[one->prev_turn].next_turn = one->next_turn;
-    } else {
-        p->turn = one->next_turn;
-    }
-    if (one->next_turn >= 0) {
-        self->process[one->next_turn].prev_turn = one->prev_turn;
-    } else {
-        p->tail = one->prev_turn;
-    }
+    *(one->prev_turn >= 0 ? &self->process[one->prev_turn].next_turn : &p->turn) = one->next_turn;
+    *(one->next_turn >= 0 ? &self->process[one->next_turn].prev_turn : &p->tail) = one->prev_turn;
     one->in_queue = false;
     p->active.n--;
 }
 
-static void ring_append(plb_whatif_t *self, processor_t *p, int32_t rank)
+/* Behind the last one, or before the first. */
+static void ring_insert(plb_whatif_t *self, processor_t *p, int32_t rank, bool first)
 {
     process_t *one = &self->process[rank];
-    one->prev_turn = p->tail;
-    one->next_turn = -1;
-    if (p->tail >= 0) {
-        self->process[p->tail].next_turn = rank;
-    } else {
-        p->turn = rank;
-    }
-    p->tail = rank;
+    one->prev_turn = first ? -1 : p->tail;
+    one->next_turn = first ? p->turn : -1;
+    *(one->prev_turn >= 0 ? &self->process[one->prev_turn].next_turn : &p->turn) = rank;
+    *(one->next_turn >= 0 ? &self->process[one->next_turn].prev_turn : &p->tail) = rank;
     one->in_queue = true;
     p->active.n++;
 }
 
-static void ring_prepend(plb_whatif_t *self, processor_t *p, int32_t rank)
-{
-    process_t *one = &self->process[rank];
-    one->prev_turn = -1;
-    one->next_turn = p->turn;
-    if (p->turn >= 0) {
-        self->process[p->turn].prev_turn = rank;
-    } else {
-        p->tail = rank;
-    }
-    p->turn = rank;
-    one->in_queue = true;
-    p->active.n++;
-}
-
-static void ring_settle(plb_whatif_t *self, processor_t *p, double now)
+static void ring_settle(plb_whatif_t *self, processor_t *p)
 {
     if (p->turn >= 0) {
-        self->process[p->turn].left -= work_between(p, p->last, now) / slowed(self, p);
+        self->process[p->turn].left -= work_between(p, p->last, self->now) / slowed(self, p);
     }
-    p->last = now;
+    p->last = self->now;
 }
 
 static double first_done(const plb_whatif_t *self, const processor_t *p)
@@ -145,55 +119,55 @@ static double ring_ends(const plb_whatif_t *self, const processor_t *p)
     return p->turn != p->tail && p->turn_ends < done ? p->turn_ends : done;
 }
 
-/* Who was alone had no turn to end: it ends at the next multiple of the quantum, as at the
- * clock's tick. */
-static void ring_join(plb_whatif_t *self, processor_t *p, double now)
+/* A process that was alone had no end of its turn: now it ends at the next multiple of the
+ * quantum, like the tick of a clock. */
+static void ring_join(plb_whatif_t *self, processor_t *p)
 {
     const double quantum = self->target.quantum;
-    if (p->turn_ends <= now) {
-        p->turn_ends += quantum * (floor((now - p->turn_ends) / quantum) + 1.0);
-        if (p->turn_ends <= now) { /* rounding */
-            p->turn_ends = now + quantum;
+    if (p->turn_ends <= self->now) {
+        p->turn_ends += quantum * (floor((self->now - p->turn_ends) / quantum) + 1.0);
+        if (p->turn_ends <= self->now) { /* rounding */
+            p->turn_ends = self->now + quantum;
         }
     }
 }
 
-static void ring_give(plb_whatif_t *self, processor_t *p, int32_t rank, double work, double now)
+static void ring_give(plb_whatif_t *self, processor_t *p, int32_t rank, double work)
 {
     process_t *one = &self->process[rank];
-    ring_settle(self, p, now);
+    ring_settle(self, p);
     const bool spun = one->in_queue && isinf(one->left);
     one->left = work;
     if (spun) {
         p->spinning--;
-        ring_join(self, p, now);
+        ring_join(self, p);
     }
     if (one->in_queue) { /* or it holds its turn */
         return;
     }
     if (p->turn < 0) {
-        p->turn_ends = now + self->target.quantum;
-        ring_append(self, p, rank);
+        p->turn_ends = self->now + self->target.quantum;
+        ring_insert(self, p, rank, false);
     } else if (self->target.waiting == PLB_WAIT_BLOCK && one->state == WAITING) {
-        ring_prepend(self, p, rank); /* it has slept: the scheduler owes it something */
-        p->turn_ends = now + self->target.quantum;
+        ring_insert(self, p, rank, true); /* it has slept, so the scheduler prefers it */
+        p->turn_ends = self->now + self->target.quantum;
     } else {
-        ring_join(self, p, now);
-        ring_append(self, p, rank);
+        ring_join(self, p);
+        ring_insert(self, p, rank, false);
     }
 }
 
-static void ring_leave(plb_whatif_t *self, processor_t *p, int32_t rank, double now, bool gone)
+static void ring_leave(plb_whatif_t *self, processor_t *p, int32_t rank, bool gone)
 {
     process_t *one = &self->process[rank];
-    ring_settle(self, p, now);
+    ring_settle(self, p);
     const bool spun = one->in_queue && isinf(one->left);
     p->spinning -= spun;
     if (!gone && self->target.waiting == PLB_WAIT_SPIN) {
         p->spinning++;
         one->left = INFINITY;
         if (!one->in_queue) {
-            ring_append(self, p, rank);
+            ring_insert(self, p, rank, false);
         }
         return;
     }
@@ -201,7 +175,7 @@ static void ring_leave(plb_whatif_t *self, processor_t *p, int32_t rank, double 
         const bool had_turn = p->turn == rank;
         ring_remove(self, p, rank);
         if (had_turn) {
-            p->turn_ends = now + self->target.quantum;
+            p->turn_ends = self->now + self->target.quantum;
         }
     }
 }
@@ -220,14 +194,14 @@ static bool asks(const plb_whatif_t *self)
     return self->target.waiting != PLB_WAIT_SPIN;
 }
 
-void plb_processor_give(plb_whatif_t *self, int32_t rank, double work, double now)
+void plb_processor_give(plb_whatif_t *self, int32_t rank, double work)
 {
     process_t *one = &self->process[rank];
     processor_t *p = &self->processor[one->processor];
     if (self->target.quantum > 0.0) {
-        ring_give(self, p, rank, work, now);
+        ring_give(self, p, rank, work);
     } else {
-        settle(self, p, now);
+        settle(self, p);
         if (self->target.waiting == PLB_WAIT_SPIN && one->state == WAITING) {
             p->spinning--;
         }
@@ -239,14 +213,14 @@ void plb_processor_give(plb_whatif_t *self, int32_t rank, double work, double no
     rekey(self, one->processor);
 }
 
-void plb_processor_leave(plb_whatif_t *self, int32_t rank, double now, bool gone)
+void plb_processor_leave(plb_whatif_t *self, int32_t rank, bool gone)
 {
     process_t *one = &self->process[rank];
     processor_t *p = &self->processor[one->processor];
     if (self->target.quantum > 0.0) {
-        ring_leave(self, p, rank, now, gone);
+        ring_leave(self, p, rank, gone);
     } else {
-        settle(self, p, now);
+        settle(self, p);
         if (one->has_run) {
             plb_heap_pop(&p->active);
         }
@@ -258,25 +232,25 @@ void plb_processor_leave(plb_whatif_t *self, int32_t rank, double now, bool gone
     rekey(self, one->processor);
 }
 
-int32_t plb_processor_event(plb_whatif_t *self, int32_t number, double now)
+int32_t plb_processor_event(plb_whatif_t *self, int32_t number)
 {
     processor_t *p = &self->processor[number];
     if (self->target.quantum <= 0.0) {
         const plb_item_t top = p->active.item[0];
         p->v = top.key; /* exactly */
-        p->last = now;
+        p->last = self->now;
         return top.id;
     }
     const int32_t rank = p->turn;
     const double done = first_done(self, p);
-    ring_settle(self, p, now);
-    if (done <= now) {
+    ring_settle(self, p);
+    if (done <= self->now) {
         self->process[rank].left = 0.0;
         return rank;
     }
     ring_remove(self, p, rank);
-    ring_append(self, p, rank);
-    p->turn_ends = now + self->target.quantum;
+    ring_insert(self, p, rank, false);
+    p->turn_ends = self->now + self->target.quantum;
     rekey(self, number);
     return -1;
 }

@@ -5,10 +5,10 @@
 #include "whatif/simulator/state.h"
 
 /** Let `rank`, which holds its processor or is not on it, work for so many seconds. */
-void plb_processor_give(plb_whatif_t *self, int32_t rank, double work, double now);
+void plb_processor_give(plb_whatif_t *self, int32_t rank, double work);
 /** `rank` waits from now on, which may take its share; or (`gone`) leaves the processor. */
-void plb_processor_leave(plb_whatif_t *self, int32_t rank, double now, bool gone);
+void plb_processor_leave(plb_whatif_t *self, int32_t rank, bool gone);
 /** The processor's time has come: return the rank whose work is done, or -1. */
-int32_t plb_processor_event(plb_whatif_t *self, int32_t processor, double now);
+int32_t plb_processor_event(plb_whatif_t *self, int32_t processor);
 
 #endif

@@ -112,9 +112,10 @@ void plb_whatif_destroy(plb_whatif_t *self)
         plb_free(self->icoll[i].slot);
     }
     plb_agenda_free(&self->agenda);
+    plb_keys_free(&self->channels);
     PLB_FREE(self->target_arrays, self->comm_start, self->comm_member, self->process,
              self->processor, self->heap_room, self->message, self->post, self->channel,
-             self->bucket, self->lock, self->icoll, self->icoll_sequence, self->icoll_open, self);
+             self->lock, self->icoll, self->icoll_sequence, self->icoll_open, self);
 }
 
 int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *err)
@@ -125,6 +126,10 @@ int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *er
     const int32_t had_comms = self->comms.n;
     int64_t *start = NULL, *sequence = NULL;
     int32_t *member = NULL, *open = NULL;
+    if (comms->n > INT64_MAX / 2 / self->n_ranks / self->n_ranks) { /* channels have numbers */
+        return PLB_FAIL(err, PLB_ERR_VALUE, "%d communicators of %d ranks", comms->n,
+                        self->n_ranks);
+    }
     for (int64_t i = 0; i < members; i++) {
         if (comms->member[i] < 0 || comms->member[i] >= self->n_ranks) {
             return PLB_FAIL(err, PLB_ERR_RANGE, "member %d of a communicator: expected 0 ... %d",
@@ -193,7 +198,8 @@ int64_t plb_whatif_memory(const plb_whatif_t *self)
     out += (int64_t)self->room_messages * (int64_t)sizeof *self->message;
     out += (int64_t)self->room_posts * (int64_t)sizeof *self->post;
     out += (int64_t)self->room_channels * (int64_t)sizeof *self->channel;
-    out += (int64_t)self->n_buckets * (int64_t)sizeof *self->bucket;
+    out += self->channels.n_buckets * (int64_t)sizeof *self->channels.bucket;
+    out += self->channels.room * (int64_t)sizeof *self->channels.key;
     out += (int64_t)self->agenda.room * 12;
     for (int32_t r = 0; r < self->n_ranks; r++) {
         const process_t *one = &self->process[r];
@@ -213,17 +219,15 @@ static int send(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int32_t sl
     }
     const bool eager = (op->flags & PLB_OP_BUFFERED) ||
                        (op->bytes <= self->target.eager && !(op->flags & PLB_OP_SYNCHRONOUS));
-    const envelope_t envelope = {.src = rank,
-                                 .dst = op->peer,
-                                 .tag = op->tag,
-                                 .slot = eager ? -1 : slot,
-                                 .context = context_of(op),
-                                 .bytes = op->bytes,
-                                 .op = self->process[rank].at};
+    const message_t message = {.src = rank,
+                               .tag = op->tag,
+                               .slot = eager ? -1 : slot,
+                               .bytes = op->bytes,
+                               .op = self->process[rank].at};
     if (eager) {
         plb_slot_complete(self, rank, slot, self->now, -1, 0);
     }
-    return plb_message_send(self, &envelope, self->now, err);
+    return plb_message_send(self, op->peer, context_of(op), message, err);
 }
 
 static int32_t wanted_tag(const plb_op_t *op)
@@ -231,8 +235,8 @@ static int32_t wanted_tag(const plb_op_t *op)
     return (op->flags & PLB_OP_ANY_TAG) ? PLB_ANY_TAG : op->tag;
 }
 
-/* What a receive of any source or tag took when it was recorded stands in its WAIT; NULL where
- * that is not to be found, *unknown: yet. */
+/* The WAIT that says what a receive of any source or tag took when it was recorded.  NULL: there
+ * is none, or (*unknown) it is not known yet. */
 static const plb_op_t *its_wait(const process_t *process, bool *unknown)
 {
     const int32_t request = process->op[process->at].request;
@@ -252,7 +256,7 @@ static int receive(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int32_t
     const int ret = plb_slot_open(self, rank, slot, err);
     return ret != PLB_OK ? ret
                          : plb_message_receive(self, rank, context_of(op), any ? -1 : op->peer,
-                                               wanted_tag(op), slot, self->now, err);
+                                               wanted_tag(op), slot, err);
 }
 
 static int irecv(plb_whatif_t *self, int32_t rank, const plb_op_t *op, verdict_t *verdict,
@@ -380,13 +384,13 @@ static int perform(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err
 static void finish(plb_whatif_t *self, int32_t rank, plb_end_t how)
 {
     process_t *process = &self->process[rank];
-    plb_processor_leave(self, rank, self->now, true);
+    plb_processor_leave(self, rank, true);
     process->state = ENDED;
     process->times.finish = self->now;
     process->times.end = (int32_t)how;
 }
 
-/* It is through with its operation, which waited for that slot. */
+/* Its operation, which may have waited for a slot, is complete. */
 static void complete(plb_whatif_t *self, int32_t rank)
 {
     process_t *process = &self->process[rank];
@@ -409,7 +413,7 @@ static int act(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *
 {
     process_t *process = &self->process[rank];
     if (process->held >= 0) {
-        plb_message_progress(self, rank, self->now);
+        plb_message_progress(self, rank);
     }
     const int ret = perform(self, rank, verdict, err);
     if (ret != PLB_OK) {
@@ -422,7 +426,7 @@ static int act(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *
         break;
     case WAIT:
     case PAUSE:
-        plb_processor_leave(self, rank, self->now, *verdict == PAUSE);
+        plb_processor_leave(self, rank, *verdict == PAUSE);
         process->state = *verdict == PAUSE ? PAUSED : WAITING;
         process->since = self->now;
         break;
@@ -446,7 +450,7 @@ static double work_of(const plb_whatif_t *self, const plb_op_t *op)
 
 static void compute(plb_whatif_t *self, int32_t rank, double work)
 {
-    plb_processor_give(self, rank, work, self->now);
+    plb_processor_give(self, rank, work);
     self->process[rank].state = COMPUTING;
 }
 
@@ -526,17 +530,17 @@ static int woken(plb_whatif_t *self, int32_t rank, plb_err_t *err)
 static int event(plb_whatif_t *self, int32_t owner, plb_err_t *err)
 {
     if (owner < self->n_ranks) {
-        plb_message_arrive(self, owner, self->now);
+        plb_message_arrive(self, owner);
         return PLB_OK;
     }
     if (owner < 2 * self->n_ranks) {
         return woken(self, owner - self->n_ranks, err);
     }
-    const int32_t rank = plb_processor_event(self, owner - 2 * self->n_ranks, self->now);
+    const int32_t rank = plb_processor_event(self, owner - 2 * self->n_ranks);
     return rank < 0 ? PLB_OK : computed(self, rank, err);
 }
 
-/* Where it stood when a rank's records had ended too early. */
+/* Go on at the operation that was missing. */
 static int resume(plb_whatif_t *self, plb_err_t *err)
 {
     const int32_t rank = self->missing;

@@ -16,8 +16,9 @@
  * longer or synchronous ones go when the receiver is within MPI and its receive is posted
  * (there is no progress outside of calls), alpha for the answer and alpha + beta bytes for
  * the data later; both sides are then through.  Each call costs `overhead` processor seconds.
- * Blocking collectives are trees of such messages (trees.h); nonblocking ones are through at
- * the time such a tree needs after those have entered on whom it depends.
+ * Blocking collectives are trees of such messages (trees.h); a nonblocking one
+ * completes when the ranks that it depends on have entered, and the time of such a tree has
+ * passed.
  *
  * Operations take effect strictly in order of simulated time, ties by a fixed rule: the result
  * does not depend on the order in which the ranks' records become known.
@@ -31,9 +32,9 @@
 #include "whatif/ops.h"
 
 typedef enum plb_waiting {
-    PLB_WAIT_BLOCK, /* sleeps, now and then asks; goes first when its message comes */
-    PLB_WAIT_YIELD, /* asks, and gives way: takes little, and its turn comes last */
-    PLB_WAIT_SPIN,  /* asks without end: takes its share like one that computes */
+    PLB_WAIT_BLOCK, /* sleeps, sometimes polls; goes first when its message comes */
+    PLB_WAIT_YIELD, /* polls and yields: takes little, and its turn comes last */
+    PLB_WAIT_SPIN,  /* polls all the time: takes its share like a process that computes */
 } plb_waiting_t;
 
 typedef struct plb_target { /* borrowed */
@@ -59,7 +60,7 @@ typedef enum plb_end {
     PLB_END_RUNNING, /* its records are not all known */
     PLB_END_THROUGH, /* reached its END */
     PLB_END_CUT,     /* records end before END: killed, or lost */
-    PLB_END_STUCK,   /* waits for what never comes */
+    PLB_END_STUCK,   /* waits for ever */
 } plb_end_t;
 
 typedef struct plb_process_times {
@@ -94,7 +95,7 @@ void plb_whatif_destroy(plb_whatif_t *self);
 int plb_whatif_feed(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int64_t n, bool closed,
                     plb_op_time_t *step, plb_err_t *err);
 
-/** More communicators: all that are known by now. */
+/** All communicators that are known so far. */
 int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *err);
 
 /** Simulate as far as the records go.  *missing: the rank whose next operation is needed to go

@@ -2,6 +2,7 @@
 #ifndef PLB_WHATIF_SIMULATOR_STATE_H
 #define PLB_WHATIF_SIMULATOR_STATE_H
 
+#include "base/hash.h"
 #include "base/heap.h"
 #include "whatif/simulator/agenda.h"
 #include "whatif/simulator/simulator.h"
@@ -43,7 +44,7 @@ typedef struct post {
 
 typedef struct channel {
     uint32_t context; /* of a communicator */
-    int32_t src, dst;
+    int32_t dst;
     int32_t first, last;     /* messages that are there */
     int32_t post, post_last; /* receives from src alone */
 } channel_t;
@@ -72,7 +73,7 @@ typedef struct process {
     double since; /* it waits or is paused */
     double left;  /* work, with turns */
     slot_t *slot;
-    int64_t *skipped; /* blocks whose turn came too early: indices of their first operation */
+    int64_t *skipped; /* blocks that were passed over: indices of their first operation */
     int64_t frontier; /* operations before it have been done or are skipped */
     int64_t n_slots, room_skipped;
     int32_t n_skipped;
@@ -97,11 +98,11 @@ typedef struct processor {
     double period, on;  /* it is there for `on` seconds of each period; period 0: always */
     double phase;       /* of the first period's begin */
     double last;        /* time up to which v, or left of the first, is settled */
-    double v;           /* work that each of those that compute has got */
-    plb_heap_t active;  /* fluid: by v at which they are through */
+    double v;           /* work that each computing process has got */
+    plb_heap_t active;  /* equal shares: by the v at which they end */
     int32_t spinning;   /* that wait and take their share */
     int32_t asking;     /* that wait, and do not spin */
-    int32_t turn, tail; /* turns: who runs, and who comes last */
+    int32_t turn, tail; /* turns: the rank that runs, and the last one */
     double turn_ends;
 } processor_t;
 
@@ -133,8 +134,7 @@ struct plb_whatif {
     int32_t n_messages, free_message;
     int32_t n_posts, free_post;
     channel_t *channel;
-    int32_t *bucket; /* hash table of channels, open addressing; -1: empty */
-    int32_t n_channels, n_buckets;
+    plb_keys_t channels; /* their numbers */
     lock_t *lock;
     int32_t n_locks;
     icoll_t *icoll;

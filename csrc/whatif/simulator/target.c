@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/mem.h"
 
 static double link_of(const plb_whatif_t *self, const double *matrix, int32_t src, int32_t dst)
@@ -59,19 +60,15 @@ static int check(int32_t n_ranks, const plb_target_t *t, plb_err_t *err)
                             t->place[r], t->n_processors - 1);
         }
     }
-    if (!(t->period >= 0.0 && t->period < INFINITY)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "period is %g s: expected a finite number, 0 or more",
-                        t->period);
+    const int ret = plb_check(PLB_AMOUNT,
+                              PLB_FIGURES(PLB_FIGURE(t, period), PLB_FIGURE(t, overhead),
+                                          PLB_FIGURE(t, quantum), PLB_FIGURE(t, eager)),
+                              err);
+    if (ret != PLB_OK) {
+        return ret;
     }
     if (!(t->polling >= 0.0 && t->polling <= 1.0)) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "polling is %g: expected 0 ... 1", t->polling);
-    }
-    if (!(t->overhead >= 0.0 && t->overhead < INFINITY && t->quantum >= 0.0 &&
-          t->quantum < INFINITY && t->eager >= 0)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "overhead is %g s, quantum %g s, eager %lld bytes: expected finite "
-                        "numbers, 0 or more",
-                        t->overhead, t->quantum, (long long)t->eager);
     }
     return check_network(t, err);
 }

@@ -62,8 +62,14 @@ static int64_t doubling_bytes(plb_collective_t what, int32_t size, int64_t bytes
     }
 }
 
-/* In step k to the rank 2^k above and from the one 2^k below: after that everybody knows of 2^k+1
- * others. */
+/* To the rank `away` above, from the one as far below, going round. */
+static plb_hop_t around(int32_t me, int32_t size, int32_t away, int64_t bytes)
+{
+    return (plb_hop_t){(int32_t)(((int64_t)me + away) % size), (me - away + size) % size, bytes};
+}
+
+/* In step k to the rank 2^k above and from the one 2^k below: after that each knows of 2^(k+1)
+ * ranks. */
 static bool doubling(plb_collective_t what, int32_t me, int32_t size, int64_t bytes, int32_t step,
                      plb_hop_t *out)
 {
@@ -71,30 +77,18 @@ static bool doubling(plb_collective_t what, int32_t me, int32_t size, int64_t by
         return false;
     }
     const int32_t bit = 1 << step;
-    *out = (plb_hop_t){(int32_t)(((int64_t)me + bit) % size), (me - bit + size) % size,
-                       doubling_bytes(what, size, bytes, bit)};
+    *out = around(me, size, bit, doubling_bytes(what, size, bytes, bit));
+    if (what == PLB_SCAN || what == PLB_EXSCAN) { /* without going round */
+        out->to = me < size - bit ? out->to : -1;
+        out->from = me >= bit ? out->from : -1;
+    }
     return true;
 }
 
 static bool pairwise(int32_t me, int32_t size, int64_t bytes, int32_t step, plb_hop_t *out)
 {
-    if (step >= size - 1) {
-        return false;
-    }
-    const int32_t away = step + 1;
-    *out = (plb_hop_t){(int32_t)(((int64_t)me + away) % size), (me - away + size) % size, bytes};
-    return true;
-}
-
-/* As doubling, without going round. */
-static bool scan(int32_t me, int32_t size, int64_t bytes, int32_t step, plb_hop_t *out)
-{
-    if (step >= 31 || (1 << step) >= size) {
-        return false;
-    }
-    const int32_t bit = 1 << step;
-    *out = (plb_hop_t){me < size - bit ? me + bit : -1, me >= bit ? me - bit : -1, bytes};
-    return true;
+    *out = around(me, size, step < size - 1 ? step + 1 : 0, bytes);
+    return step < size - 1;
 }
 
 static bool rooted(plb_collective_t what, int32_t me, int32_t size, int32_t root, int64_t bytes,
@@ -121,14 +115,9 @@ bool plb_tree_step(plb_collective_t what, int32_t me, int32_t size, int32_t root
     case PLB_GATHER:
     case PLB_REDUCE:
         return rooted(what, me, size, root, bytes, step, out);
-    case PLB_SCAN:
-    case PLB_EXSCAN:
-        return scan(me, size, bytes, step, out);
     case PLB_ALLTOALL:
-        if (bytes >= PAIRWISE_BYTES) {
-            return pairwise(me, size, bytes, step, out);
-        }
-        return doubling(what, me, size, bytes, step, out);
+        return bytes >= PAIRWISE_BYTES ? pairwise(me, size, bytes, step, out)
+                                       : doubling(what, me, size, bytes, step, out);
     default:
         return doubling(what, me, size, bytes, step, out);
     }

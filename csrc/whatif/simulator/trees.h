@@ -12,8 +12,8 @@ typedef struct plb_hop {
     int64_t bytes;    /* that are sent */
 } plb_hop_t;
 
-/** Step 0, 1, ... of rank `me` of `size`; false when it is through.  Binomial trees for one to all
- *  and all to one, recursive doubling (Bruck's for any number of ranks) for all to all, except
+/** Step 0, 1, ... of rank `me` of `size`; false when there are no more.  Binomial trees for one to
+ * all and all to one, recursive doubling (Bruck's for any number of ranks) for all to all, except
  *  that long personal messages go to each of few ranks in turn. */
 bool plb_tree_step(plb_collective_t what, int32_t me, int32_t size, int32_t root, int64_t bytes,
                    int32_t step, plb_hop_t *out);

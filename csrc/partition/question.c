@@ -1,4 +1,4 @@
-#include "partition/partition.h"
+#include "partition/question.h"
 
 #include <math.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static int check_start(const char *name, const int32_t *start, int32_t n, plb_er
     return PLB_OK;
 }
 
-static int check_weights(const plb_partition_t *in, plb_err_t *err)
+static int check_weights(const plb_question_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
     for (int32_t c = 0; ret == PLB_OK && in->weight != NULL && c < in->n_weights; c++) {
@@ -77,7 +77,7 @@ static int check_weights(const plb_partition_t *in, plb_err_t *err)
     return ret;
 }
 
-static int check_shares(const plb_partition_t *in, plb_err_t *err)
+static int check_shares(const plb_question_t *in, plb_err_t *err)
 {
     double sum = 0.0;
     for (int32_t r = 0; in->share != NULL && r < in->n_parts; r++) {
@@ -92,7 +92,7 @@ static int check_shares(const plb_partition_t *in, plb_err_t *err)
                : PLB_FAIL(err, PLB_ERR_VALUE, "share: all of them are zero");
 }
 
-static int check_graph(const plb_partition_t *in, plb_err_t *err)
+static int check_graph(const plb_question_t *in, plb_err_t *err)
 {
     int ret = check_start("start", in->start, in->n_vertices, err);
     const int64_t m = ret == PLB_OK ? in->start[in->n_vertices] : 0;
@@ -111,20 +111,16 @@ static int check_graph(const plb_partition_t *in, plb_err_t *err)
                : ret;
 }
 
-static int check_hypergraph(const plb_partition_t *in, plb_err_t *err)
+static int check_hypergraph(const plb_question_t *in, plb_err_t *err)
 {
     int ret = check_start("net_start", in->net_start, in->n_nets, err);
-    if (ret == PLB_OK) {
-        ret = check_values("pin", in->pin, in->net_start[in->n_nets], 1, 0, in->n_vertices - 1,
-                           false, err);
-    }
-    if (ret == PLB_OK) {
-        ret = check_values("net_weight", in->net_weight, in->n_nets, 1, 0, INT32_MAX, true, err);
-    }
+    PLB_THEN(check_values("pin", in->pin, in->net_start[in->n_nets], 1, 0, in->n_vertices - 1,
+                          false, err));
+    PLB_THEN(check_values("net_weight", in->net_weight, in->n_nets, 1, 0, INT32_MAX, true, err));
     return ret;
 }
 
-static int check_coords(const plb_partition_t *in, plb_err_t *err)
+static int check_coords(const plb_question_t *in, plb_err_t *err)
 {
     for (int64_t i = 0; i < (int64_t)in->n_vertices * in->n_dims; i++) {
         if (!isfinite(in->coords[i])) {
@@ -136,9 +132,8 @@ static int check_coords(const plb_partition_t *in, plb_err_t *err)
     return PLB_OK;
 }
 
-int plb_partition_check(const plb_partition_t *in, plb_err_t *err)
+int plb_partition_check(const plb_question_t *in, plb_err_t *err)
 {
-    int ret;
     if (in->n_parts < 1) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "parts is %d: expected 1 or more", in->n_parts);
     }
@@ -149,19 +144,17 @@ int plb_partition_check(const plb_partition_t *in, plb_err_t *err)
     if (in->seed < 0) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "seed is %d: expected zero or more", in->seed);
     }
-    if ((ret = check_weights(in, err)) || (ret = check_shares(in, err)) ||
-        (ret = in->start == NULL ? PLB_OK : check_graph(in, err)) ||
-        (ret = in->net_start == NULL ? PLB_OK : check_hypergraph(in, err)) ||
-        (ret = check_coords(in, err)) ||
-        (ret = check_values("fixed", in->fixed, in->n_vertices, 1, -1, in->n_parts - 1, false,
-                            err)) ||
-        (ret = check_values("old", in->old, in->n_vertices, 1, -1, in->n_parts - 1, false, err))) {
-        return ret;
-    }
+    PLB_PASS(check_weights(in, err));
+    PLB_PASS(check_shares(in, err));
+    PLB_PASS(in->start == NULL ? PLB_OK : check_graph(in, err));
+    PLB_PASS(in->net_start == NULL ? PLB_OK : check_hypergraph(in, err));
+    PLB_PASS(check_coords(in, err));
+    PLB_PASS(check_values("fixed", in->fixed, in->n_vertices, 1, -1, in->n_parts - 1, false, err));
+    PLB_PASS(check_values("old", in->old, in->n_vertices, 1, -1, in->n_parts - 1, false, err));
     return check_values("old_cost", in->old_cost, in->n_vertices, 1, 0, INT32_MAX, true, err);
 }
 
-static int check_taken(const plb_partitioner_t *with, const plb_partition_t *in, plb_err_t *err)
+static int check_taken(const plb_partitioner_t *with, const plb_question_t *in, plb_err_t *err)
 {
     const struct {
         unsigned bit;
@@ -188,7 +181,7 @@ static int check_taken(const plb_partitioner_t *with, const plb_partition_t *in,
 /* Parts that can have something, in order; fewer where there are fewer vertices, those with the
  * lowest numbers. */
 typedef struct reduced {
-    plb_partition_t in;
+    plb_question_t in;
     int32_t *part_of, *index_of; /* the k-th part that is left; where it is among those, or -1 */
     double *share;
     int32_t *fixed, *old;
@@ -201,13 +194,12 @@ static void reduced_free(reduced_t *self)
 }
 
 /* Which parts are left: part_of, index_of and in.n_parts.  Those that have fixed vertices stay. */
-static int choose_parts(reduced_t *self, const plb_partition_t *in, plb_err_t *err)
+static int choose_parts(reduced_t *self, const plb_question_t *in, plb_err_t *err)
 {
     enum { OUT = -1, IN = -2 };
     int ret = PLB_OK;
     int32_t left = 0, most = in->n_vertices < in->n_parts ? in->n_vertices : in->n_parts;
-    PLB_NEW(self->part_of, in->n_parts);
-    PLB_NEW(self->index_of, in->n_parts);
+    PLB_NEW_EACH(in->n_parts, self->part_of, self->index_of);
     for (int32_t r = 0; r < in->n_parts; r++) {
         self->index_of[r] = OUT;
     }
@@ -241,8 +233,8 @@ static void renumber(const int32_t *index_of, const int32_t *part, int32_t n, in
     }
 }
 
-/* The same question for the parts that are left. */
-static int reduce(reduced_t *self, const plb_partition_t *in, plb_err_t *err)
+/* The question for the parts that are left. */
+static int reduce(reduced_t *self, const plb_question_t *in, plb_err_t *err)
 {
     *self = (reduced_t){.in = *in};
     int ret = choose_parts(self, in, err);
@@ -280,7 +272,7 @@ out:
     return ret;
 }
 
-static int64_t total_weight(const plb_partition_t *in)
+static int64_t total_weight(const plb_question_t *in)
 {
     int64_t total = 0;
     for (int64_t i = 0; in->weight != NULL && i < (int64_t)in->n_vertices * in->n_weights; i++) {
@@ -289,7 +281,7 @@ static int64_t total_weight(const plb_partition_t *in)
     return in->weight == NULL ? in->n_vertices : total;
 }
 
-static bool is_connected_at_all(const plb_partition_t *in)
+static bool is_connected_at_all(const plb_question_t *in)
 {
     return (in->start != NULL && in->start[in->n_vertices] > 0) ||
            (in->net_start != NULL && in->net_start[in->n_nets] > 0) || in->n_dims > 0;
@@ -297,7 +289,7 @@ static bool is_connected_at_all(const plb_partition_t *in)
 
 /* ---- what comes back ------------------------------------------------------------------------ */
 
-static int check_answer(const plb_partitioner_t *with, const plb_partition_t *in,
+static int check_answer(const plb_partitioner_t *with, const plb_question_t *in,
                         const int32_t *part, plb_err_t *err)
 {
     for (int32_t v = 0; v < in->n_vertices; v++) {
@@ -314,7 +306,7 @@ static int check_answer(const plb_partitioner_t *with, const plb_partition_t *in
 }
 
 /* The lightest vertex of part r that may leave, the lowest of those; -1: none. */
-static int32_t lightest(const plb_partition_t *in, const int32_t *part, int32_t r)
+static int32_t lightest(const plb_question_t *in, const int32_t *part, int32_t r)
 {
     int32_t best = -1;
     for (int32_t v = 0; v < in->n_vertices; v++) {
@@ -340,7 +332,7 @@ static int32_t fullest(const int32_t *count, int32_t k)
 }
 
 /* What is in a part of no share, and may leave, goes to the one of the largest. */
-static void leave_no_share(const plb_partition_t *in, int32_t *part)
+static void leave_no_share(const plb_question_t *in, int32_t *part)
 {
     int32_t largest = 0;
     for (int32_t r = 1; r < in->n_parts; r++) {
@@ -352,15 +344,14 @@ static void leave_no_share(const plb_partition_t *in, int32_t *part)
     }
 }
 
-int plb_partition_keep_shares(const plb_partition_t *in, int32_t *part, plb_err_t *err)
+int plb_partition_keep_shares(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;
     int32_t *count = NULL, *free_ones = NULL;
     if (in->share != NULL) {
         leave_no_share(in, part);
     }
-    PLB_NEW0(count, in->n_parts);
-    PLB_NEW0(free_ones, in->n_parts);
+    PLB_NEW0_EACH(in->n_parts, count, free_ones);
     for (int32_t v = 0; v < in->n_vertices; v++) {
         count[part[v]]++;
         free_ones[part[v]] += in->fixed == NULL || in->fixed[v] < 0;
@@ -383,7 +374,7 @@ out:
 /* ---- without a library ---------------------------------------------------------------------- */
 
 /* Nothing is connected: vertices in order to parts in order, each as full as its share. */
-static int by_order(const plb_partition_t *in, int32_t *part, plb_err_t *err)
+static int by_order(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;
     double *end = NULL;
@@ -407,10 +398,10 @@ out:
     return ret;
 }
 
-static int ask(const plb_partitioner_t *with, const plb_partition_t *in, int32_t *part,
+static int ask(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
                plb_err_t *err)
 {
-    plb_partition_t plain = *in;
+    plb_question_t plain = *in;
     if (in->n_parts == 1) {
         memset(part, 0, (size_t)in->n_vertices * sizeof *part);
         return PLB_OK;
@@ -420,27 +411,21 @@ static int ask(const plb_partitioner_t *with, const plb_partition_t *in, int32_t
         plain.n_weights = 1;
     }
     int ret = is_connected_at_all(in) ? with->run(&plain, part, err) : by_order(&plain, part, err);
-    if (ret == PLB_OK) {
-        ret = check_answer(with, in, part, err);
-    }
+    PLB_THEN(check_answer(with, in, part, err));
     return ret == PLB_OK ? plb_partition_keep_shares(in, part, err) : ret;
 }
 
-int plb_partition_run(const plb_partitioner_t *with, const plb_partition_t *in, int32_t *part,
+int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
                       plb_err_t *err)
 {
     reduced_t reduced = {0};
     int ret = plb_partition_check(in, err);
-    if (ret == PLB_OK) {
-        ret = check_taken(with, in, err);
-    }
+    PLB_THEN(check_taken(with, in, err));
     if (ret != PLB_OK || in->n_vertices == 0) {
         return ret;
     }
     ret = reduce(&reduced, in, err);
-    if (ret == PLB_OK) {
-        ret = ask(with, &reduced.in, part, err);
-    }
+    PLB_THEN(ask(with, &reduced.in, part, err));
     for (int32_t v = 0; ret == PLB_OK && !reduced.same && v < in->n_vertices; v++) {
         part[v] = reduced.part_of[part[v]];
     }

@@ -1,4 +1,4 @@
-/* Room move: routes and tables under failing allocations, and a table that is nearly full. */
+/* Room comm: routes and tables under failing allocations, and a table that is nearly full. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -97,5 +97,5 @@ int main(void)
         cmocka_unit_test(routes_survive_failed_allocations),
         cmocka_unit_test(tables_survive_failed_allocations),
     };
-    return cmocka_run_group_tests_name("move", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("comm", tests, NULL, NULL);
 }

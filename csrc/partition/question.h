@@ -1,10 +1,9 @@
 /* One question to any partitioner: vertices, what connects them, and how many parts of what size.
  *
- * The libraries are thin files in csrc/partitioners/, each built into a Python module of its own
- * that may be absent; plb_partitioner_install puts them into the table here.
- */
-#ifndef PLB_PARTITION_PARTITION_H
-#define PLB_PARTITION_PARTITION_H
+ * The libraries are thin files in libraries/, each built into a Python module of its own that may
+ * be absent; plb_partitioner_install puts them into the table here.  / */
+#ifndef PLB_PARTITION_QUESTION_H
+#define PLB_PARTITION_QUESTION_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,7 +20,7 @@ enum {
     PLB_TAKES_OLD = 32, /* repartitioning: a present part of each vertex, cost of leaving it */
 };
 
-typedef struct plb_partition {
+typedef struct plb_question {
     int32_t n_vertices, n_parts;
     int32_t n_weights;     /* of each vertex */
     const int32_t *weight; /* [n_vertices * n_weights], vertex-major, zero or more, each kind with
@@ -40,7 +39,7 @@ typedef struct plb_partition {
     const double *coords;
 
     const int32_t *fixed; /* [n_vertices] the part that a vertex must get, or -1; or NULL */
-    const int32_t *old;   /* [n_vertices] present part, or -1: new; NULL: partition anew */
+    const int32_t *old;   /* [n_vertices] present part, or -1: new; NULL: partition from scratch */
     const int32_t
         *old_cost; /* [n_vertices] of leaving it, in units of edge or net weight; NULL: 1 */
 
@@ -48,7 +47,7 @@ typedef struct plb_partition {
     int32_t seed;              /* zero or more */
     int n_options;             /* of the library, by its own names */
     const char *const *option; /* [2 * n_options] name, value, name, value, ... */
-} plb_partition_t;
+} plb_question_t;
 
 typedef struct plb_partitioner {
     const char *name;    /* as in pylb.optional */
@@ -56,7 +55,7 @@ typedef struct plb_partitioner {
     unsigned takes;
     /** part[n_vertices]: `in` has been checked, every share is above zero, every part can have a
      *  vertex, there is something to cut.  part[] may come back in any state on error. */
-    int (*run)(const plb_partition_t *in, int32_t *part, plb_err_t *err);
+    int (*run)(const plb_question_t *in, int32_t *part, plb_err_t *err);
 } plb_partitioner_t;
 
 /* pylb's own, always in the table as "pylb": graphs and hypergraphs, connectivity - 1.  Option
@@ -71,24 +70,24 @@ const plb_partitioner_t *plb_partitioner_find(const char *name);
 
 /** Every value of a question: ranges, sums, the symmetry of the graph only in its number of edges.
  *  Names array, index and value. */
-int plb_partition_check(const plb_partition_t *in, plb_err_t *err);
+int plb_partition_check(const plb_question_t *in, plb_err_t *err);
 
 /** Ask a library, with what it does badly taken out of its way: parts of no share, fewer vertices
  *  than parts, nothing that has weight, nothing connected.  Then see that the answer is one: every
  *  part in range, fixed vertices where they must be, no part empty that need not be. PLB_ERR_VALUE
  *  where the library does not take what is asked, PLB_ERR_LIBRARY where it fails. */
-int plb_partition_run(const plb_partitioner_t *with, const plb_partition_t *in, int32_t *part,
+int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
                       plb_err_t *err);
 
 /** A part of some share that is empty gets one vertex of the part that has most; one of no share
  *  keeps only what is fixed there. */
-int plb_partition_keep_shares(const plb_partition_t *in, int32_t *part, plb_err_t *err);
+int plb_partition_keep_shares(const plb_question_t *in, int32_t *part, plb_err_t *err);
 
 /** Make any partition of a checked question better: brought within its limits, refined, then
  *  `cycles` V-cycles; what counts is connectivity - 1 of nets and cut of edges, with what leaving
  *  the old parts costs.  A part may become empty, and one of no
  *  share keep what weighs nothing.  tick may be NULL. */
-int plb_partition_improve(const plb_partition_t *in, int32_t cycles, plb_tick_fn tick,
+int plb_partition_improve(const plb_question_t *in, int32_t cycles, plb_tick_fn tick,
                           void *tick_arg, int32_t *part, plb_err_t *err);
 
 #endif

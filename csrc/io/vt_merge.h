@@ -1,0 +1,51 @@
+/* The scans of all ranks, joined to one run. */
+#ifndef PLB_IO_VT_MERGE_H
+#define PLB_IO_VT_MERGE_H
+
+#include "io/vt_scan.h"
+
+/* The ranks joined: X(array, type, what its length is).  Entities are numbered in order of their
+ * first task; -1 stands for none. */
+#define PLB_VT_RUN(X)                                                                             \
+    X(entity_key, int64_t, entities) /* id or seq_id */                                           \
+    X(entity_migratable, bool, entities)                                                          \
+    X(entity_home, int32_t, entities)                                                             \
+    X(entity_collection, int64_t, entities)                                                       \
+    X(task_ptr, int64_t, bounds) /* of the phases: n_phases + 1 */                                \
+    X(task_entity, int32_t, tasks)                                                                \
+    X(task_rank, int32_t, tasks)                                                                  \
+    X(task_load, double, tasks)                                                                   \
+    X(comm_ptr, int64_t, bounds)                                                                  \
+    X(comm_src, int32_t, comms) /* entity that is a task of that phase, or -1 */                  \
+    X(comm_dst, int32_t, comms)                                                                   \
+    X(comm_rank, int32_t, comms) /* rank whose file has it */                                     \
+    X(comm_from, int64_t, comms) /* ids as recorded */                                            \
+    X(comm_to, int64_t, comms)                                                                    \
+    X(comm_from_type, uint8_t, comms)                                                             \
+    X(comm_to_type, uint8_t, comms)                                                               \
+    X(comm_type, uint8_t, comms)                                                                  \
+    X(comm_bytes, double, comms)                                                                  \
+    X(comm_messages, double, comms)
+
+/* Arrays are owned; a caller that takes one over sets it to NULL. */
+typedef struct plb_vt_run {
+    int64_t n_bounds, n_entities, n_tasks, n_comms;
+#define X(name, type, length) type *name;
+    PLB_VT_RUN(X)
+#undef X
+    double *user[PLB_VT_N_USER]; /* [n_tasks], or NULL where no task has it */
+} plb_vt_run_t;
+
+/** Join the ranks: files[r] is rank r's scan.  Phase i of the run is phase source[i] of the files.
+ *  Tasks and communications of a phase stand in order of ranks, then of the file.
+ *
+ *  vt appends a task of zero time to phase 0 of each rank, under the id 0 that no object has
+ *  (LBDataHolder::addInitialTask); these are no tasks of the run and stay in the text only. */
+int plb_vt_merge(plb_vt_run_t *self, const plb_vt_scan_t *const *files, int32_t n_files,
+                 const int64_t *source, int64_t n_phases, plb_err_t *err);
+void plb_vt_run_free(plb_vt_run_t *self);
+
+/** Whether this is the task of zero time that vt appends to phase 0. */
+bool plb_vt_is_initial(const plb_vt_phase_t *phase, const plb_vt_task_t *task);
+
+#endif

@@ -1,0 +1,56 @@
+"""The errors of Python are those of the C table; a message can be read from each."""
+
+import builtins
+import re
+from pathlib import Path
+
+import pytest
+
+from pylb import errors
+from pylb.comm import exchange
+
+ROOT = Path(__file__).parents[2]
+ROW = re.compile(r'^\s*X\((\w+), (-\d+), "(\w+)", "[^"]+"\)', re.M)
+
+
+def table():
+    """{code: (name, class)} of PLB_ERRORS."""
+    found = ROW.findall((ROOT / "csrc/base/err.h").read_text())
+    return {int(code): (name, kind) for name, code, kind in found}
+
+
+def test_each_code_has_its_class():
+    codes = table()
+    assert sorted(codes, reverse=True) == list(range(-1, -1 - len(codes), -1))
+    assert len({name for name, _ in codes.values()}) == len(codes) > 10
+    classes = {c: getattr(errors, k, None) or getattr(builtins, k) for c, (_, k) in codes.items()}
+    assert classes == errors.BY_CODE
+
+
+def kinds():
+    return [k for k in vars(errors).values() if isinstance(k, type) and issubclass(k, Exception)]
+
+
+@pytest.mark.parametrize("kind", kinds(), ids=lambda kind: kind.__name__)
+def test_every_error_is_also_one_of_pythons_own(kind):
+    assert issubclass(kind, errors.PylbError | Warning)
+    own = {base for base in kind.__mro__ if base.__module__ == "builtins"}
+    assert kind is errors.PylbError or own > {Exception, BaseException, object}
+    assert str(kind("what is wrong")) == "what is wrong"
+
+
+def test_tags_are_those_of_the_c_core():
+    text = (ROOT / "csrc/comm/transfer.h").read_text()
+    tag = {name: int(value) for name, value in re.findall(r"PLB_TAG_(\w+) = (\d+)", text)}
+    assert tag["ITEMS"] == exchange.LOWEST_TAG
+    assert tag["MOST"] == exchange.LOWEST_TAG + exchange.TAGS - 1
+
+
+def test_near_names_are_suggested():
+    assert errors.nearest("greedylb", ["GreedyLB", "none"]) == "; did you mean GreedyLB?"
+    assert errors.nearest("zzz", ["GreedyLB"]) == ""
+
+
+def test_ranks_that_say_the_same_are_one():
+    said = errors.by_rank(["no", "no", "yes", *["no"] * 4])
+    assert said == "rank 0, 1, 3, 4 ...: no; rank 2: yes"
