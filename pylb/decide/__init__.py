@@ -1,4 +1,8 @@
-"""When to rebalance and with which strategy: the decider, its triggers and its receipts."""
+"""When to rebalance and with which strategy.
+
+In: times of iterations, costs, snapshots.  Out: decisions and their receipts.  Imports `model`,
+`measure`, `partition` (libraries) and `place`.
+"""
 
 from pylb.decide import choosing  # noqa: F401  registers "auto" for `pylb.place`
 from pylb.decide.receipts import Alternative, History, Receipt

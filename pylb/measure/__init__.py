@@ -1,4 +1,8 @@
-"""From measurements to estimates: how a placement does, how fast the ranks are."""
+"""From measurements to estimates.
+
+In: a snapshot and a placement, times of objects and ranks.  Out: `Evaluation`, speeds of ranks.
+Imports `model`.
+"""
 
 from pylb.measure.evaluation import Evaluation, evaluate
 from pylb.measure.learner import SpeedLearner

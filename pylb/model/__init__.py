@@ -1,4 +1,8 @@
-"""The program and the machine as data: snapshots, networks, speeds, metrics of imbalance."""
+"""The program and the machine as data.
+
+In: arrays, strings, files, a communicator to measure.  Out: `Snapshot`, `Machine`, `Network`,
+`SpeedModels`, `Metrics`.  Imports the C core only.
+"""
 
 from pylb.model.machine import Machine
 from pylb.model.metrics import Metrics

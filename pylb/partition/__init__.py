@@ -1,4 +1,8 @@
-"""Partitions of graphs, hypergraphs, points and trees: one call for every method."""
+"""Partitions of graphs, hypergraphs, points and trees: one call for every method.
+
+In: arrays of the own objects, on each rank.  Out: a part for each object (`Partition`), colours,
+orders.  Imports `model` and `comm`.
+"""
 
 from pylb.partition.call import partition
 from pylb.partition.coloring import Coloring, color

@@ -1,4 +1,8 @@
-"""From a snapshot to a placement: the strategies, and one call for all of them."""
+"""The strategies: from a snapshot to a placement.
+
+In: a `Snapshot`, the name of a strategy, parameters.  Out: a rank for each object (`Placement`).
+Imports `model`, and the table of libraries of `partition`.
+"""
 
 from pylb.place.distributed import Traffic, traffic
 from pylb.place.placement import Placement, place

@@ -1,4 +1,8 @@
-"""Recorded runs as they would have been: replay, best schedules, the protocol simulated."""
+"""Recorded runs as they would have been with other decisions.
+
+In: a recorded or generated run (`Trace`, `RunRecord`, `Imbalance`).  Out: `Replay`, the best
+schedule (`Optimum`), the consensus protocol simulated.  Imports all rooms from `model` to `io`.
+"""
 
 from pylb.replay.generated import GeneratedRun, Imbalance
 from pylb.replay.optima import Optimum

@@ -1,4 +1,8 @@
-"""Any MPI program elsewhere: operations recorded, simulated on another machine, explained."""
+"""Any MPI program on another machine: recorded, simulated, explained.
+
+In: the operations of a run (`Recording`) and a `Target`.  Out: `Prediction`, `CriticalPath`,
+`Procedures`, `Suggestion`.  Imports `model`, `place` and `comm`; only `show` and `cli` import it.
+"""
 
 from pylb.whatif.factors import CriticalPath, ProcedureFactor, Procedures, critical_path, procedures
 from pylb.whatif.prediction import Prediction, Target, whatif
