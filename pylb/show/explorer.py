@@ -60,7 +60,7 @@ def explore(run: Any, *, stem: str | None = None, **settings: Any) -> Any:
         raise DomainError(
             f"run is {type(run).__name__}: expected a path, Trace, RunRecord or Replay"
         )
-    trace = run if isinstance(run, Trace) else run.trace
+    trace: Any = run if isinstance(run, Trace) else run.trace
     if not len(trace):
         raise DomainError("run has no phases: expected one or more")
     if isinstance(run, RunRecord) and (done := run.history.balancings):
