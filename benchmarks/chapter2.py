@@ -1,26 +1,26 @@
-"""The figures of Menon 2012, chapter 2, re-made: what each strategy does for three programs.
+"""The figures of Menon 2012, chapter 2, reproduced: the effect of each strategy on three programs.
 
     python benchmarks/chapter2.py [--only 2.3] [--quick] [--out out]
 
-Figure 2.1: leanmd on 3, 5, 6 and 7 ranks under RefineLB and RefineSwapLB, a drop in its vapour, and
-a box full of liquid as in the thesis; both strategies with their own idea of an overloaded rank,
-1.003 times the average, and with none, where RefineLB sooner or later finds no object that fits.
-The loads are measured, each object's median over a run on one rank.  Time of a step: that of the
-most loaded rank.  Then the program itself, balanced every 10 steps, on virtual ranks.
+Figure 2.1: leanmd on 3, 5, 6 and 7 ranks under RefineLB and RefineSwapLB, for a drop in its vapour
+and, as in the thesis, a box full of liquid.  A rank is overloaded above 1.003 times the average
+(the default of both strategies), or above the average itself, where RefineLB sooner or later finds
+no object that fits.  The loads are measured: each object's median over a run on one rank.  The time
+of a step is that of the most loaded rank.  Then the program itself runs on virtual ranks, with an
+LB step every 10 steps.
 
 Figure 2.2: multizone, the zones of BT-MZ: class C on 32 and 64 ranks, class D on 128 and 256.  The
-load of a zone is measured.  A run of 5,000 steps is replayed that is balanced after every 1,000;
-measured loads differ by 1 % from one time to the next.  Time of the run: its steps, the strategy's
-own time, and the migrations.  Then the program itself, class B balanced every 5 steps, on 16
-virtual ranks.
+load of a zone is measured, and varies by 1 % between measurements.  A run of 5,000 steps with an LB
+step every 1,000 is replayed; its time includes the steps, the strategy and the migrations.  Then
+the program itself, class B, runs on 16 virtual ranks with an LB step every 5 steps.
 
 Figure 2.3: lbtest on 64 to 512 ranks, 16 objects on each, loads from 0.2 to 1.8 ms, messages from 1
 to 8 KiB to each neighbour on a three-dimensional torus and on a random graph of mean degree 6.
 
-What messages cost (Menon eq. 3.6): every message that a rank sends to another one takes alpha, and
-beta for each byte; what a rank sends is added to its load.  A migration takes as much, and the
-ranks migrate at once: its cost is divided by their number.  See NETWORK.  Strategies that have
-parameters for it (CommAwareRefineLB, RefineCommLB) are told.
+The cost of messages (Menon eq. 3.6): a message to another rank takes alpha, plus beta for each
+byte, and is added to the load of its sender.  A migration costs the same; all ranks migrate at the
+same time, so the total is divided by their number.  See NETWORK.  Strategies with parameters for
+alpha and beta (CommAwareRefineLB, RefineCommLB) get them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ PARTITIONERS = ("MetisLB", "ScotchLB", "ScotchRefineLB", "ZoltanLB")
 
 
 def strategies(*wanted: str) -> list[str]:
-    """Those of the registry, or those wanted that it has."""
+    """The strategies of the registry, or those of the wanted ones that it has."""
     known = pylb.strategies()
     return [name for name in wanted or known if name in known]
 
@@ -109,7 +109,7 @@ def figure_21(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any
 
 
 def run_21(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """leanmd itself on virtual ranks: what a step takes after the first balancing."""
+    """leanmd itself on virtual ranks: the time of a step after the first LB step."""
     fluid, rows = Fluid(3), []
     atoms = fluid.drop()
     for p in (3,) if quick else (3, 5, 6, 7):
@@ -121,7 +121,7 @@ def run_21(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def on_virtual_ranks(p: int, strategy: str, every: int, solve: Any, *args: Any) -> dict[str, Any]:
-    """Figures of a driver of examples/ on p virtual ranks; medians after the first balancing."""
+    """Figures of a driver of examples/ on p virtual ranks; medians after the first LB step."""
     cluster = pylb.VirtualCluster(p)
     way = {"mode": "off"} if strategy == "none" else {"strategy": strategy, "every": every}
     run = cluster.run(lambda comm: solve(comm, *args, clock="cpu", **way))[0]
@@ -136,7 +136,7 @@ def on_virtual_ranks(p: int, strategy: str, every: int, solve: Any, *args: Any) 
 
 
 def print_runs(title: str, rows: list[dict[str, Any]], verdicts: list[dict[str, Any]]) -> None:
-    """One row a strategy and number of ranks; all must have computed the same."""
+    """A row for each strategy and number of ranks; all runs must give the same result."""
     shown = []
     for r in rows:
         base = next(o for o in rows if o["ranks"] == r["ranks"] and o["strategy"] == "none")
@@ -181,7 +181,7 @@ def zone_seconds(problem: multizone.Problem) -> np.ndarray:
 
 
 def zone_snapshot(problem: multizone.Problem, load: np.ndarray, p: int) -> pylb.Snapshot:
-    """The zones as a balancer sees them: rows of zones, one behind the other."""
+    """The zones as a snapshot, row by row."""
     boxes = problem.boxes
     edges = []
     for key, box in enumerate(boxes):
@@ -275,7 +275,7 @@ def run_22(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def long_run(snapshot: pylb.Snapshot, times: int, iterations: int) -> pylb.Trace:
-    """A trace with a phase for every so many iterations; loads differ by 1 % between phases."""
+    """A trace with a phase for each 1,000 steps; loads vary by 1 % between phases."""
     rng = np.random.default_rng(snapshot.n_ranks)
     phases = [
         pylb.Snapshot(
@@ -327,7 +327,7 @@ def figure_23(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any
 
 
 def told(strategy: str, alpha: float, beta: float) -> dict[str, float]:
-    """What messages cost, for the strategies that can be told."""
+    """The cost of messages, for strategies that have parameters for it."""
     known = {param.name for param in pylb.strategies()[strategy].params}
     return {"alpha": alpha, "beta": beta} if {"alpha", "beta"} <= known else {}
 
@@ -384,7 +384,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#0
 
 
 def lines(ax: Any, series: dict[str, tuple[Iterable[float], Iterable[float]]]) -> None:
-    """A line a strategy, with colours and marks that tell them apart."""
+    """A line for each strategy, with its own colour and mark."""
     for i, (name, (x, y)) in enumerate(series.items()):
         colour, mark = COLOURS[i % len(COLOURS)], MARKS[i % len(MARKS)]
         ax.plot(list(x), list(y), color=colour, marker=mark, label=name, lw=1.5, ms=6)

@@ -188,7 +188,7 @@ def figure_34(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
         factor=4,
     )
     rows, out = [], {}
-    # Loads are the steps that were computed: the machine's own unrest sets nothing off.
+    # Loads are computed steps: noise of the machine triggers nothing.
     for name in TRIGGERS:
         way = {"strategy": "GreedyLB", "trigger": name, "load": lambda _, node: STEP * node.steps}
         run = pylb.VirtualCluster(RANKS).run(kneighbor.solve, ring, iterations, **way)[0]
@@ -225,9 +225,9 @@ def draw_34(made: dict[str, Any], axes: list[Any]) -> None:
 
 
 def picked(cluster: pylb.VirtualCluster, solve: Any, *args: Any) -> dict[str, Any]:
-    """Which strategies "auto" runs, and the time that the whole takes, beside the unbalanced one.
+    """Which strategies "auto" runs, and the whole time, compared with the unbalanced run.
 
-    Of two runs of each the faster counts, in turns: the machine has its moods.
+    Each runs twice, in turns, and the faster run counts, because the machine's speed varies.
     """
     ways = ({"mode": "off"}, {"strategy": "auto"})
     made = [[cluster.run(solve, *args, clock="cpu", **way)[0] for way in ways] for _ in range(2)]
@@ -249,7 +249,7 @@ def picked(cluster: pylb.VirtualCluster, solve: Any, *args: Any) -> dict[str, An
 
 
 class Scattered(kneighbor.Ring):
-    """The ring dealt out to the ranks like cards: neighbours begin on other ranks."""
+    """The ring dealt round-robin to the ranks: neighbours begin on different ranks."""
 
     def neighbours(self, key: int) -> list[int]:
         """The k objects on either side, nearest first."""

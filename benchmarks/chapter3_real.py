@@ -1,15 +1,15 @@
-"""The figures of Menon 2012, chapter 3, on real ranks: loads and costs are measured, not declared.
+"""The figures of Menon 2012, chapter 3, on real ranks, with measured loads and costs.
 
     python benchmarks/chapter3_real.py [--only 3.2] [--quick] [--out out]
     pylb lab --share 0.45 -- mpiexec -n 4 python benchmarks/chapter3_real.py
 
-Without mpiexec it starts itself on two ranks.  chapter3.py shows the same without the machine's
-unrest, on eight virtual ranks.  Here every way to balance runs several times, in turns, and of its
-elapsed times the least counts: of the rank that took longest, by its clock.  The best of several
-fixed periods has the luck of all of them; the triggers' have but their own.
+Without mpiexec it starts itself on two ranks.  chapter3.py shows the same figures on eight virtual
+ranks, without the noise of a machine.  Here every variant runs several times, in turns, and the
+least elapsed time (of the slowest rank) counts.  Note that the best of several fixed periods is
+also the luckiest of all their runs, while a trigger has only its own runs.
 
-Figures 3.2 and 3.3: jacobi2d under fixed periods, under none, and under pylb's triggers.
-Figure 3.4: kneighbor; half of the ring suddenly computes four times as long.  Every run counts.
+Figures 3.2 and 3.3: jacobi2d with fixed periods, unbalanced, and with pylb's triggers.
+Figure 3.4: kneighbor; half of the ring suddenly computes four times longer.  Every run counts.
 Figures 3.6 and 3.7: which strategy "auto" picks for leanmd and for kneighbor with large messages.
 """
 
@@ -55,7 +55,7 @@ def elapsed(run: runs.Run) -> float:
 def fastest(
     ways: dict[str, dict[str, Any]], repeats: int, solve: Program, *args: Any
 ) -> dict[str, dict[str, Any]]:
-    """Of each way to balance the fastest run, and the times of all of them."""
+    """The fastest run of each variant, and the times of all runs."""
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     best: dict[str, runs.Run] = {}
     for turn in range(repeats):
@@ -99,7 +99,7 @@ def figure_32(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
     ways: dict[str, dict[str, Any]] = {"off": {"mode": "off"}}
     ways |= {f"every {every}": {"every": every} for every in periods}
     ways |= {name: {"trigger": name} for name in TRIGGERS}
-    jacobi2d.solve(comm, plate, 3)  # measures the network, once for all
+    jacobi2d.solve(comm, plate, 3)  # measures the network once, for all runs
     found = fastest(ways, repeats, jacobi2d.solve, plate, iterations)
     fixed = {every: found[f"every {every}"] for every in periods}
     best = min(fixed, key=lambda every: fixed[every]["seconds"])
@@ -160,7 +160,7 @@ def figure_34(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def shows(run: runs.Run, start: int) -> bool:
-    """Whether the ranks are out of balance: not, where earlier balancings mixed the ring."""
+    """Whether the ranks are imbalanced; they are not if earlier LB steps mixed the ring."""
     return float(run.iterations.max_over_mean[start]) > 1.1
 
 

@@ -1,11 +1,11 @@
-"""How long one decision takes: learned speeds, choice of the strategy, placement, what it is worth.
+"""How long one decision takes: learning speeds, choosing the strategy, placing, estimating gains.
 
     python benchmarks/decision.py [--objects 100000] [--ranks 1000] [--json out/decision.json]
 
-Ranks have speeds from 0.5 to 2, which the decider learns from one LB step after another; the hot
-objects move, so that each step moves some.  The decision is what the placing rank computes for an
-LB step (``_core.Decider.place``); gathering the loads and moving the objects are not in it.  The
-steps after the speeds are known count, and their median.
+Ranks have speeds from 0.5 to 2, which the decider learns from successive LB steps.  The hot spot
+moves, so that each LB step moves objects.  A decision is what the placing rank computes for an LB
+step (``_core.Decider.place``), without gathering the loads and moving the objects.  The figure is
+the median over the LB steps after the speeds are known.
 """
 
 from __future__ import annotations

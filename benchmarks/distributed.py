@@ -1,17 +1,17 @@
-"""What distributed strategies reach on 4,096 virtual ranks, and what it takes of each rank.
+"""Quality of distributed strategies on 4,096 virtual ranks, and their cost on each rank.
 
     python benchmarks/distributed.py [--quick] [--json out/distributed.json]
 
-Targets: max/mean within 5 % of GreedyLB's in every case, never worse than what was given, and no
-rank holds more than O(n/p + fan-out x rounds) entries. An entry is an object, another rank that a
-rank knows of, an object whose place it knows, a tie between two of these, or a line of a message
-that it reads. The column `held` is the most that any rank held at a time; `of` is that over
-the most objects of a rank before or after + fan-out x rounds, and with DiffusionLB also the most
-edges of a rank, which it holds both ways. All rounds of the placement count.
+Targets: max/mean within 5 % of GreedyLB's in every case and never worse than before; and no rank
+holds more than O(n/p + fan-out x rounds) entries. An entry is an object, a known rank, an object
+with known location, an edge between two of these, or a line of a received message. The column
+`held` is the largest number of entries on any rank at any time. `of` is this number divided by
+(most objects of a rank before or after + fan-out x rounds; with DiffusionLB also the most edges of
+a rank, counted in both directions). All rounds of the placement count.
 
-`off node` are the objects that also leave their node of 64 ranks. Messages and KiB are those that a
-rank sends in the whole placement: the mean and the most of all ranks. Times are those of all
-virtual ranks together, in one process.
+`off node` counts the objects that leave their node of 64 ranks. Messages and KiB are what a rank
+sends in the whole placement: mean and maximum over the ranks. Times are those of all virtual ranks
+together, in one process.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import pylb
 from pylb.console import show
 
 WITHIN = 1.05
-CONSTANT = 4.0  # of the O() of what a rank may hold
+CONSTANT = 4.0  # the factor in the O() of what a rank may hold
 RANKS_PER_NODE = 64
 
 
@@ -106,7 +106,7 @@ def table(rows):
 
 
 def verdicts(rows):
-    """A line a target; True if all are met."""
+    """Print a line for each target; return whether all are met."""
     worst = {
         f"max/mean over GreedyLB's: at most {WITHIN}": (
             max(r["max_over_mean"] / r["greedy"] for r in rows), WITHIN,

@@ -1,12 +1,11 @@
-"""DRUM's parts on two unlike nodes: part sizes, and the time of an iteration.
+"""DRUM's parts on two different nodes: part sizes, and the time of an iteration.
 
     python benchmarks/drum.py [--iterations 20] [--json out/drum.json]
 
-Two nodes in network namespaces, as root: one with twice the CPU share of the other, which is
-behind a slow link. Each rank has rows of a grid and heats them (five points), with the rows of
-its neighbours as ghosts through `pylb.plan_between`. The machine is measured in the job; the rows
-are divided equally, and by DRUM with several weights of the communication. Target: DRUM's parts
-take less time than equal ones.
+Two nodes in network namespaces, as root: the second one has half the CPU share and a slow link.
+Each rank has rows of a grid and applies a five-point stencil, with its neighbours' rows as ghosts
+through `pylb.plan_between`. The job measures the machine; the rows are divided equally, and by DRUM
+with several weights of the communication. Target: DRUM's parts take less time than equal parts.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ WEIGHTS = (0.0, 0.1, 0.25, 0.5)
 
 
 def heat(comm: Any, counts: Any, iterations: int) -> tuple[float, Any]:
-    """Seconds of an iteration, the median, and those that each rank computed."""
+    """Median seconds of an iteration, and of the computation on each rank."""
     end = np.cumsum(counts)
     first, last = int(end[comm.rank] - counts[comm.rank]), int(end[comm.rank])
     mine = np.arange(first, last)

@@ -1,15 +1,15 @@
-"""The front of speed, balance and migrations: 10^6 objects, beside Charm++'s published figures.
+"""Trade-offs of speed, balance and migrations for 10^6 objects, and Charm++'s published figures.
 
     python benchmarks/front.py [--quick] [--repeats 7] [--json out/front.json]
 
-A time is that of the whole call of `pylb.place`, checks and metrics included, the least of several
-repeats: processor time of the one thread that they run on, the wall-clock time of an idle core.
-Charm++'s are quoted, not run: measured with Charm++ 8, one thread, 10^6 objects, on a machine of
-this kind.  "must leave" is a lower bound on the migrations that reach a maximum: the fewest
-objects, the heaviest first, whose leaving brings every rank down to it.
+A time is the least of several repeats for a whole call of `pylb.place`, with checks and metrics:
+processor time of its only thread, i.e. wall-clock time on an idle core.  Charm++ is not run here:
+its figures are quoted, measured with Charm++ 8, one thread, 10^6 objects, on a similar machine.
+"must leave" is a lower bound on the migrations that reach a maximum: the fewest objects, the
+heaviest first, that must leave so that no rank is above it.
 
-Checked, for each of Charm++'s strategies, that one of pylb's is at least as good in max/mean and in
-migrations, and so much faster:
+For each of Charm++'s strategies, one of pylb's must be at least as good in max/mean and in
+migrations, and faster by the given factor:
     Greedy        all objects move; 1.5 x        GreedyLB is the same rule
     GreedyRefine  Greedy's balance; 2 x          0.2 % (64 ranks) to 17 % (16,384) move
     RefineB       1.008; 5 x                     few move: at most a half more than must leave
@@ -31,7 +31,7 @@ CHARM = {  # milliseconds for 64, 1,024 and 16,384 ranks
     "GreedyRefine": ((130, 158, 206), 2.0),
     "RefineB": ((150, 180, 250), 5.0),
 }
-CHARM_ON_A_TENTH = 1136  # RefineB where a tenth of the ranks hold most load, at most
+CHARM_ON_A_TENTH = 1136  # limit for RefineB if a tenth of the ranks hold most load
 CHARM_MOVED = {"Greedy": (1.0, 1.0, 1.0), "GreedyRefine": (0.002, None, 0.17)}
 REFINE_B = 1.008  # max/mean that it leaves
 
@@ -127,7 +127,7 @@ def verdicts(row):
 
 
 def most_moved(peer, row):
-    """Part of the objects that the peer moves, as far as that is said."""
+    """Part of the objects that the peer moves, if that is published."""
     if peer == "RefineB":
         return 1.5 * row["must_leave"][FITS[peer]] / row["objects"]
     if peer == "GreedyRefine" and row["loads"] != "uniform":
@@ -164,7 +164,7 @@ def charm_table():
 
 
 def report(rows):
-    """A line a peer, and one for each miss; True if all are met."""
+    """Print a line for each peer and each miss; return whether all targets are met."""
     found = [(row, *v) for row in rows for v in verdicts(row)]
     for peer, mine in FITS.items():
         of = [f for f in found if f[1] == peer]

@@ -1,11 +1,12 @@
-"""Like ranks stay alike: programs by chance whose objects' loads change with their places.
+"""Ranks of equal speed are recognised: random programs whose loads depend on the placement.
 
     python benchmarks/like.py [--programs 200] [--clusters 24] [--first 0] [--quick]
 
 like: programs on identical virtual ranks, in a plain simulation and under `pylb.Balancer` on a
-`pylb.VirtualCluster` (tests/twins/like_programs.py); in how many of them a speed was believed that is off
-by more than 5 %, at any time.  unlike: the same for ranks that are 1.5 to 4 times slower; after how
-many placements they are known, and how well in the end.  time: processor time of an observation.
+`pylb.VirtualCluster` (tests/twins/like_programs.py): in how many of them a learned speed was ever
+wrong by more than 5 %.  unlike: the same with some ranks 1.5 to 4 times slower: after how many
+placements their speeds are known, and how accurate they are in the end.  time: processor time of an
+observation.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What the runtime costs: an object in the loop, an iteration's bookkeeping, a migration.
+"""The cost of the runtime: an object in the loop, the bookkeeping of an iteration, a migration.
 
     mpiexec -n 2 python benchmarks/overhead.py [--json overhead.json]
 
 Without mpiexec the program starts itself on two ranks.  Every figure is the least of several
-repeats, and a ratio compares figures of one run.
+repeats; a ratio compares figures of the same run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RECORD = 216  # bytes: the size of the statistics of an iteration, plb_stats_t
 
 
 def least(call: Callable[[], float], repeats: int) -> float:
-    """The least of several answers, on the rank where it is largest."""
+    """The least of several results, on the rank where it is largest."""
     answers = []
     for _ in range(repeats):
         comm.Barrier()
@@ -149,7 +149,7 @@ def migration(total: int = 100_000_000, arrays: int = 10) -> dict[str, float]:
 
 
 def results() -> list[dict[str, Any]]:
-    """Each figure with what it is compared to; `most` is the target where there is one."""
+    """Each figure with its reference; `most` is the target, if there is one."""
     i, m, o = per_iteration(), migration(), per_object()
     rows = [
         ("object in lb.local()", o["lb.local()"], "two clocks", o["two clocks"], 1.5),

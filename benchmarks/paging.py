@@ -1,17 +1,16 @@
-"""Rows on ranks with unlike memories: Clarke's two cases on memories that really page.
+"""Rows on ranks with different memory sizes: Clarke's two cases, with real paging.
 
     python benchmarks/paging.py [--only fits|pages] [--unit MIB] [--iterations N]
                                 [--json out/paging.json] [--plot DIR]
 
-Four ranks of Jacobi's method (examples/jacobi_rows.py) with the paper's processors: memories in the
-ratios 256 : 256 : 512 : 1024, speeds as 3.6 : 3.0 : 3.4 : 3.4, held by the lab.  One system fits
-everywhere, the other makes the two small ranks page when rows are given out evenly.  Each is solved
-with the parts left alone, with the constant and with the functional model.  As root: what does not
-fit goes to a swap file.
+Four ranks of Jacobi's method (examples/jacobi_rows.py) in a lab with the paper's processors: memory
+sizes 256 : 256 : 512 : 1024, speeds 3.6 : 3.0 : 3.4 : 3.4.  One system fits everywhere; the other
+makes the two small ranks page if rows are divided evenly.  Each is solved with fixed parts, with
+the constant and with the functional model.  As root: what does not fit goes to a swap file.
 
-Balanced after: redistributions until the first that found nothing to move; moved later: those that
-moved rows nevertheless, as times differed by more than the tolerance for noise.  Gain: against the
-parts left alone.
+Balanced after: redistributions before the first one that moved nothing.  Moved later: later ones
+that moved rows, because times differed by more than the tolerance for noise.  Gain: compared with
+fixed parts.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""Partitions: two tables of the literature re-made, and what pylb's own share of the time is.
+"""Partitions: two published tables reproduced, and pylb's own share of the time.
 
     python benchmarks/partition.py [--quick] [--json out/partition.json]
 
 1. HexFEM, table 3 of Devine et al. (2005): the 27-point stencil on 32^3 in five parts, imbalance
    at most 1.03; total communication volume of METIS, Scotch, Zoltan and pylb over seeds.  Checked:
-   pylb's best method needs at most 10 s and has at most 5,172, the best of the partitioners tried.
+   pylb's best method takes at most 10 s and reaches 5,172, the best volume of all partitioners.
 2. Table 2.1 of Menon (2012): the mean number of ranks that a cell's multicast reaches, 8^3 cells
    of leanmd and their computes on 64 ranks.  Checked: ZoltanLB at most 0.60 of MetisLB, and
    max/mean at most 1.05.
-3. pylb's share: `pylb.place` with MetisLB beside METIS called bare with the same arrays, on the
-   torus of examples/lbtest.py.  Checked: at most a tenth of the time.
-4. The experiment of Devine's slides: parts that 10,000 boxes on 96 parts of two surfaces meet.
-   Checked: as many as with the same loop in C, in at most 1.2 times its time.
-5. Weights that drift: volume of repartition against partition and refine.  Checked: at most 1.05
-   of the better one's.
+3. pylb's share: `pylb.place` with MetisLB compared with METIS called directly with the same arrays,
+   on the torus of examples/lbtest.py.  Checked: at most a tenth of the time is pylb's.
+4. The experiment of Devine's slides: which of 96 parts of two surfaces 10,000 boxes meet.  Checked:
+   the same number as by a loop in C, in at most 1.2 times its time.
+5. Weights that drift: volume of repartition compared with partition and refine.  Checked: at most
+   1.05 times the better one's.
 6. Each method on meshes of 10^4 to 10^6 vertices and a graph of the data folder, 1 to 4 ranks
    (--full: all graphs, and the methods that take minutes).  Checked: at most 1.1 times the time
    of a bare C driver.

@@ -2,14 +2,14 @@
 
     python benchmarks/place.py [--quick] [--json out/place.json]
 
-Objects live in blocks (the first n/p on rank 0, and so on) and have random loads.  A time is that
-of the whole call of `pylb.place`, checks and metrics included, the least of several repeats.
-Beside it, on the same loads in the same run: `numpy.argsort`, and the same placement by `heapq` in
+Objects start in blocks (the first n/p on rank 0, and so on) and have random loads.  A time is the
+least of several repeats for a whole call of `pylb.place`, with checks and metrics.  It is compared,
+on the same loads in the same run, with `numpy.argsort` and with the same placement by `heapq` in
 Python, which must agree with GreedyLB to the last bit.
 
-Targets, where there are 10^6 objects: GreedyLB takes at most 1.25 x argsort on 1,024 ranks and
-1.75 x on 16,384.  For all sizes from 10^5: RefineLB takes at most GreedyLB's time, and fewer than
-a third of its migrations where the imbalance is moderate (max/mean below 1.5).
+Targets for 10^6 objects: GreedyLB takes at most 1.25 x argsort on 1,024 ranks and 1.75 x on 16,384.
+Targets for all sizes from 10^5: RefineLB takes at most GreedyLB's time and, if the imbalance is
+moderate (max/mean below 1.5), less than a third of its migrations.
 """
 
 import argparse
@@ -126,7 +126,7 @@ def table(rows):
 
 
 def verdicts(rows):
-    """A line a target; True if all are met."""
+    """Print a line for each target; return whether all are met."""
     found = [(row, *target) for row in rows for target in targets(row)]
     for what in dict.fromkeys(t[1] for t in found):
         of = [t for t in found if t[1] == what]

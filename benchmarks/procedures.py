@@ -1,12 +1,12 @@
-"""Procedure LBF against reality: spa recorded, each of its services predicted at the clients, and
-really moved there (figures 3 and 4 of Eom and Hollingsworth 1998).
+"""Procedure LBF compared with measurements: spa is recorded, moving each of its services to the
+clients is predicted, and then done (figures 3 and 4 of Eom and Hollingsworth 1998).
 
     python benchmarks/procedures.py [--steps 2e5] [--rounds 3] [--json out/procedures.json]
 
-Each of the four ranks has the same share of a core (pylb lab), so that it has a processor of its
-own, as the metric supposes: a critical path of processor seconds takes 1/share as long.  In each
-round it is recorded, and run as it is and with each service moved; of each kind the fastest counts.
-Run it on a machine that does nothing else.
+Each of the four ranks has the same share of a core (pylb lab) and so, as the metric assumes, its
+own processor: a critical path of processor seconds takes 1/share times longer.  In each round the
+program is recorded, run unchanged, and run with each service moved; the fastest run of each kind
+counts.  Run it on a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def speed(events: int = 3_000_000, ranks: int = 8) -> dict[str, float]:
 
 
 def measure(steps: float, rounds: int) -> tuple[pylb.Procedures, dict[str, float]]:
-    """What is predicted, and the seconds of each run by the service that has moved ("": none)."""
+    """The predictions, and the seconds of each run by the moved service ("": none)."""
     words = [sys.executable, str(ROOT / "examples" / "spa.py"), "--steps", str(steps)]
     told = []
     times: dict[str, list[float]] = {name: [] for name in ("", *PAPER)}

@@ -1,14 +1,14 @@
-"""The consensus protocol on 100 to a million ranks: how long, how much pause, how many bytes.
+"""The consensus protocol on 100 to a million ranks: duration, pauses, bytes.
 
     python benchmarks/protocol.py [--most 100000]
 
-Simulated, with the state machines of csrc/decide themselves on a LogGP network (pylb.virtual).
-Three ways of progress: a rank looks at the network at AtSync alone, as MPI without a thread of its
-own does; ten times an iteration, as between the objects of an over-decomposed program; or messages
-are passed on at once, by the network.  Of each: iterations and seconds from the statistics that
-ask for a balancing to the one that all balance at, time in the pause state, bytes a rank sends.
-Straight lines over log2 of the ranks are fitted: growth is logarithmic where they fit.  Up to a
-million ranks it takes six minutes of one processor and 1.2 GB, up to 100,000 one minute.
+A simulation with the real state machines of csrc/decide on a LogGP network (pylb.virtual).  There
+are three kinds of progress: a rank looks at the network only at AtSync, like MPI without a progress
+thread; ten times an iteration, e.g. between the objects of an overdecomposed program; or the
+network passes messages on at once.  For each: iterations and seconds from the statistics that
+request an LB step to the LB step, time in the pause state, bytes that a rank sends.  Straight lines
+over log2 of the ranks are fitted; growth is logarithmic where they fit.  Up to a million ranks it
+takes six minutes of one processor and 1.2 GB, up to 100,000 one minute.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""How fast a run is replayed, against the same written with NumPy, and against LBAF.
+"""Speed of a replay, compared with the same replay in NumPy, and with LBAF.
 
     python benchmarks/replay.py [--objects 10000] [--phases 1000] [--ranks 60] [--json out.json]
     python benchmarks/replay.py --lbaf /path/to/python [--run folder]
 
-Both replay a generated run (a hot spot that travels through a ring of objects) with GreedyLB every
-so many phases, estimate the loads alike, and must place every object alike; pylb's sums are exact,
-NumPy's are not.  The strategy is the same call in both; "bare" is the replay without balancing.
-Then the strategies that the explorer's user is likely to
-choose, when the trigger auto says.  Each figure is the least of several repeats, taken in turn.
+Both replay a generated run (a hot spot that travels through a ring of objects) with GreedyLB at a
+fixed period.  They estimate the loads in the same way and must place every object on the same rank;
+pylb's sums are exact, NumPy's are not.  Both call the same strategy; "bare" is the replay without
+LB steps.  Then follow the strategies that users of the explorer are likely to choose, with the
+trigger auto.  Each figure is the least of several repeats, taken in turn.
 
-LBAF is asked where a Python is named that has it (its requirements pin old versions, hence an
-environment of its own).  Its PhaseStepper goes through the phases of a recorded run and computes
-the statistics of each, which is what a replay without balancing does; reading files and making
-objects of them are not counted, nor is reading in pylb.  The run is a recorded one (--run), or the
-generated one with fewer objects.
+LBAF runs if --lbaf names a Python that has it (it needs an environment of its own, because its
+requirements pin old versions).  Its PhaseStepper goes through the phases of a recorded run and
+computes the statistics of each, like a replay without LB steps.  Reading files is not counted for
+either, nor creating LBAF's objects.  The run is a recorded one (--run), or the generated one with
+fewer objects.
 """
 
 import argparse

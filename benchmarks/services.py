@@ -1,14 +1,14 @@
-"""Data services: plans of communication against Alltoallv, the directory against a Python dict.
+"""Data services: communication plans compared with Alltoallv, the directory with a Python dict.
 
     python benchmarks/services.py [--quick] [--ranks 2,3,4] [--json out/services.json]
 
-Starts itself under mpiexec for each number of ranks.  A time is that of the rank where it is
-longest, the least of several repeats, ours and the other in turn.
+It starts itself under mpiexec for each number of ranks.  A time is that of the slowest rank, the
+least of several repeats; both variants run in turn.
 
-- dense: each rank sends as much to every rank.  Target: at least 0.9 times the bandwidth of
-  `Alltoallv` with the same buffers.  The items are sorted by rank already, else Alltoallv would
-  need somebody who packs; `unsorted` is with that: numpy.take against the plan's own.
-- sparse: each rank sends to the next one only.  Target: faster than Alltoallv.
+- dense: each rank sends the same amount to every rank.  Target: at least 0.9 times the bandwidth of
+  `Alltoallv` with the same buffers.  The items are sorted by rank, so that Alltoallv needs no
+  packing; `unsorted` includes the packing: numpy.take compared with that of the plan.
+- sparse: each rank sends only to the next one.  Target: faster than Alltoallv.
 - directory: lookups of random ids, against a dict on each rank (ids modulo the ranks, grouped with
   NumPy, arrays through alltoall).  Target: faster.
 """
@@ -93,7 +93,7 @@ def patterns(comm: Any, quick: bool) -> list[Row]:
 
 
 def unsorted(comm: Any) -> list[Row]:
-    """Items in any order: somebody has to pack."""
+    """Items in any order, which must be packed."""
     to = np.random.default_rng(comm.rank).permutation(np.repeat(np.arange(comm.size), 10**5))
     order = np.argsort(to, kind="stable")
     theirs, send, receive = alltoallv(comm, to)
@@ -118,7 +118,7 @@ def unsorted(comm: Any) -> list[Row]:
 
 
 def building(comm: Any) -> list[Row]:
-    """A plan, against the counts of all ranks by Alltoall and a sort of NumPy's."""
+    """Making a plan, compared with Alltoall of the counts and a sort by NumPy."""
     to = np.random.default_rng(comm.rank).integers(0, comm.size, 10**6).astype(np.int32)
 
     def by_hand() -> None:
@@ -150,7 +150,7 @@ def row(what: str, comm: Any, seconds: list[float], nbytes: int, least: float | 
 
 
 class DictDirectory:
-    """What one would write: a dict on each rank, alltoall of arrays."""
+    """The obvious program: a dict on each rank, alltoall of arrays."""
 
     def __init__(self, comm: Any, ids: Any) -> None:
         self.comm, self.of = comm, {}

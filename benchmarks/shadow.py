@@ -1,11 +1,11 @@
-"""What shadow mode costs: jacobi2d with mode="shadow" over the same with mode="off".
+"""The cost of shadow mode: jacobi2d with mode="shadow" compared with mode="off".
 
     python benchmarks/shadow.py [--json out/shadow.json]
     mpiexec -n 2 python benchmarks/shadow.py
 
-Both run again and again, in turn; the fastest of each counts, of the rank that took longest.  The
-time is that of the loop, with everything that shadow mode does: what messages cost is measured in
-the first loop on a communicator only, which a run before the measured ones does for all.
+Both run several times, in turn; the fastest run of each counts, by its slowest rank.  The time is
+that of the loop, with everything that shadow mode does.  Only the first loop on a communicator
+measures the network; a run before the measured ones does that.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def fastest(plate: Plate, iterations: int, repeats: int) -> dict[str, float]:
 
 
 def empty(mode: str, blocks: int, n: int = 512, repeats: int = 9) -> float:
-    """Seconds of an iteration in which the blocks do nothing: what is left is pylb's own time.
+    """Seconds of an iteration in which the blocks do nothing: pylb's own time.
 
-    The ratio of the whole runs is lost in what else a busy machine does; this one is not.
+    On a busy machine, noise hides the ratio of the whole runs, but not this one.
     """
     lb = pylb.Balancer(comm, mode=mode)
     for key in range(lb.rank, blocks, lb.n_ranks):

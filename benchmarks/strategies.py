@@ -2,20 +2,20 @@
 
     python benchmarks/strategies.py [--quick] [--only PATTERN] [--budget 20] [--json out/...]
 
-The strategies are those of `pylb.strategies()`, so new ones join by themselves; beside them, in the
-same run, the libraries called bare (pymetis, pyscotch) and LBAF, where they are installed.  A time
-is that of the whole call of `pylb.place`, checks and metrics included, the least of some repeats;
-of a library, that of the call with the graph already in its form.  What would take longer than the
-budget, judged by a smaller case of the same family, is left out and named.
+The strategies are those of `pylb.strategies()`, so new ones are included automatically.  In the
+same run, libraries are called directly (pymetis, pyscotch, LBAF) if they are installed.  A time is
+the least of some repeats for a whole call of `pylb.place`, with checks and metrics; for a library,
+for the call with the graph already in its form.  Calls that would exceed the budget, judged by a
+smaller case of the same family, are left out and listed.
 
 Snapshots: random loads, up to 10^6 objects and 16,384 ranks; challenging ones (all load on few
 ranks, loads over four decades, one object above the average); tori, random graphs and meshes; the
 multicasts of leanmd; recorded runs.  Columns: cut, the part of the edges' bytes between ranks;
 reach, the mean number of other ranks that a multicast goes to (connectivity - 1, by bytes).
 
-Checked: no refinement returns a placement worse than the one that it was given; of what `MetisLB`
-and `ScotchLB` take, a tenth at most is pylb's own (the rest: "METIS bare", "Scotch bare", the same
-library with the same weights).
+Checked: no refinement makes a placement worse; at most a tenth of the time of `MetisLB` and
+`ScotchLB` is pylb's own (the rest is "METIS bare" and "Scotch bare": the same library with the same
+weights).
 """
 
 from __future__ import annotations

@@ -1,24 +1,24 @@
-"""Ranks that are not alike: tables I and II of Dasgupta 2013 re-made, and what lies beyond them.
+"""Ranks of different speed: tables I and II of Dasgupta 2013 reproduced, and more.
 
     python benchmarks/unlike.py [--only tables|sizes|change] [--rounds 3] [--quick] [--out out]
 
-Four ranks under the lab's power caps, on the cores that there are: real runs, wall-clock times.
+Four ranks under the lab's power caps, on the available cores: real runs, wall-clock times.
 
-tables: the paper's Jacobi2D, equal blocks, under 27 ... 23 W, left alone, balanced every ten
+tables: the paper's Jacobi2D with equal blocks under 27 ... 23 W: unbalanced, balanced every ten
 iterations by RefineLB, GreedyLB and PowerAwareLB, and by pylb's own choice ("auto").  S is the time
-over that of PowerAwareLB, R the reduction of idle time by PowerAwareLB (eq. 5).
+divided by that of PowerAwareLB, R the reduction of idle time by PowerAwareLB (eq. 5).
 
-sizes: the same plate with blocks whose work differs by a factor of ten and drifts, where eq. 3
-alone is wrong.  The bound of an iteration is the sum of the work over the sum of the ranks' speeds:
-work in sweeps, a rank's speed the sweeps that it did a second in that run.
+sizes: the same plate with blocks whose work differs by a factor of ten and drifts; eq. 3 alone is
+wrong for them.  The bound of an iteration is the total work, in sweeps, divided by the sum of the
+ranks' speeds, in sweeps per second of that run.
 
 change: the cap of the fastest rank falls in the middle of the run.
 
-Other programs on the machine, also those of its other tenants, change the ranks' speeds from one
-iteration to the next, and a rank that is late then is the longest.  "unsteady" is the ratio to the
-bound that this alone makes: of parts that are, by the mean speeds of the whole run, exactly right
-in each iteration.  Where it comes near the limit, the run says nothing of the balancing.  `auto` is
-run `--rounds` times, and the run that took the least over the bound counts.
+Other programs on the machine, and its other tenants, change the ranks' speeds from one iteration to
+the next, and the rank that is late determines the time.  "unsteady" is the ratio to the bound that
+this effect causes alone: for parts that, by the mean speeds of the whole run, are exactly right in
+each iteration.  If it comes near the limit, the run says nothing about the load balancing.  `auto`
+runs `--rounds` times, and the run closest to the bound counts.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ CHANGE = "the cap falls"  # the moment at which the lab changes
 
 
 class Way(NamedTuple):
-    """A way to balance: the keywords of `pylb.Balancer`."""
+    """A variant: the keywords of `pylb.Balancer`."""
 
     name: str
     keywords: dict[str, Any]
@@ -103,7 +103,7 @@ def work(spread: float, iteration: int) -> np.ndarray:
 
 
 def rank_program(spread: float, iterations: int, change: int, ways: list[Way]) -> list[Any]:
-    """All ways one behind the other, under MPI; what each has measured."""
+    """Run all variants in succession, under MPI; return their measurements."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
@@ -164,20 +164,20 @@ def capped(watts: float) -> lab.Plan:
 
 
 def bound(run: dict[str, Any], begin: int, end: int) -> np.ndarray:
-    """Seconds of each iteration, all ranks at work at the speed that each had in these."""
+    """Seconds of each iteration if all ranks work at their speed of that run."""
     sweeps, loads = np.array(run["sweeps"])[begin:end], np.array(run["loads"])[begin:end]
     speed = sweeps.sum(axis=0) / loads.sum(axis=0)
     return np.asarray(sweeps.sum(axis=1) / speed.sum())
 
 
 def over_bound(run: dict[str, Any], begin: int, end: int | None = None) -> float:
-    """The iterations' longest ranks over the bound."""
+    """Time of the slowest ranks divided by the bound."""
     end = len(run["max"]) if end is None else end
     return float(np.sum(run["max"][begin:end]) / bound(run, begin, end).sum())
 
 
 def unsteady(run: dict[str, Any], begin: int, end: int | None = None) -> float:
-    """The same of parts that are right for the mean speeds: what balancing cannot mend."""
+    """The same for parts that are right for the mean speeds: what load balancing cannot improve."""
     end = len(run["max"]) if end is None else end
     sweeps, loads = np.array(run["sweeps"])[begin:end], np.array(run["loads"])[begin:end]
     mean = sweeps.sum(axis=0) / loads.sum(axis=0)
@@ -186,7 +186,7 @@ def unsteady(run: dict[str, Any], begin: int, end: int | None = None) -> float:
 
 
 def least_over(runs: list[dict[str, Any]], begin: int) -> tuple[float, str]:
-    """The least of several runs, and all of them in words."""
+    """The least of several runs, and a text with all of them."""
     ratios = sorted(over_bound(run, begin) for run in runs)
     return ratios[0], ", ".join(f"{x:.3f}" for x in ratios)
 

@@ -1,22 +1,22 @@
-"""Process LBF against reality: programs recorded under one placement, predicted under others, and
-then run there.
+"""Process LBF compared with measurements: programs are recorded under one placement, predicted
+under others, and then run there.
 
     python benchmarks/whatif.py [--only NAME,...] [--rounds 5] [--json out/whatif.json]
 
 Seven programs: four of examples/, and three in C of tests/recorded.  In each round a program is
-recorded with its ranks pinned to the two cores, run (and recorded) at each other place, and once
-more where each rank is held to the same share of a core (`pylb lab`): that says what a processor of
-the lab's does in a second of this program (`Recording.speeds`); its shares are none of those that
-are predicted.
+recorded with its ranks pinned to the two cores, run (and recorded) under each other placement, and
+run once more with each rank limited to the same share of a core (`pylb lab`).  The last run tells
+how much of this program a processor of the lab does in a second (`Recording.speeds`); its share is
+none of the predicted ones.
 
-Whatever else a machine does takes time and gives none: each run waits until the cores are still,
-for `--still` seconds at most and `--patience` in all, of each kind the fastest run counts, and
-rounds go on until the two fastest of each kind are within `--agree` of each other, or there have
-been `--most` of them. Printed beside each error is how much longer the second and the slowest run
-took, which is how far the machine itself wanders, and the model's own error: the time of the same
-run simulated from what its own ranks computed there, over what it took. That one is free of the
-machine's wandering, and says nothing of how much a rank computes elsewhere. Then: what recording
-costs, and how fast the simulation is. Run it on a machine that does nothing else.
+Noise of the machine only makes runs slower.  Therefore each run waits until the cores are still,
+for at most `--still` seconds and `--patience` in all; the fastest run of each kind counts; and
+rounds continue until the two fastest runs of each kind agree within `--agree`, at most `--most`
+rounds. Each error is printed with two more figures.  The first is how much longer the second and
+the slowest run took: the noise of the machine.  The second is the model's own error: the simulated
+time of a run, from what its own ranks computed there, divided by its measured time.  That error is
+free of noise, but says nothing about how long a rank computes under other placements.  Then follow
+the cost of recording and the speed of the simulation.  Run it on a machine that does nothing else.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Does a replay of an unbalanced recording say what balanced runs really take?
+"""Does a replay of an unbalanced recording predict the time of balanced runs?
 
     python benchmarks/whatif_replay.py [--json out/whatif_replay.json]
     mpiexec -n 2 python benchmarks/whatif_replay.py --real
 
-A program is run once with mode="off" and recorded.  Then it is run balanced, in five settings, and
+A program runs once with mode="off" and is recorded.  Then it runs balanced, in five settings, and
 each run is compared with the replay of the recording in the same setting: seconds of the iterations
-and of the balancings, by the clock of the run and by the replay.
+and of the LB steps, measured and replayed.
 
-A program on virtual ranks has hot objects that move, with noise that each run draws again, so that
-the replay cannot know it: the mean of some runs counts, and by how much they differ is shown.
-With --real it is jacobi2d on real ranks instead; the cores are shared, so the fastest of some runs
+The program on virtual ranks has a moving hot spot and noise.  Each run draws new noise, which the
+replay cannot know; the mean of some runs counts, and the table shows how much they differ.  With
+--real the program is jacobi2d on real ranks.  Their cores are shared, so the fastest of some runs
 of each setting counts, taken in turn.
 """
 
@@ -41,7 +41,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "BestFitLB, boulmier": {"strategy": "BestFitLB", "trigger": "boulmier"},
     "RefineSwapLB, menon": {"strategy": "RefineSwapLB", "trigger": "menon"},
 }
-VIRTUAL, REAL = 0.02, 0.10  # at most so far off
+VIRTUAL, REAL = 0.02, 0.10  # largest error that meets the target
 NOISE = 0.05
 
 
@@ -75,7 +75,7 @@ def virtual_program(comm: Any, seed: int, path: str | None, **balancing: Any) ->
 
 
 def seconds_of(run: Any) -> float:
-    """Iterations and balancings; the first slow iterations after a balancing count once."""
+    """Seconds of iterations and LB steps; the slow iterations after an LB step count once."""
     iterations, history = run
     return float(iterations.time.sum()) + math.fsum(r.seconds for r in history.balancings)
 

@@ -1,13 +1,13 @@
-/* Zoltan called from C with nothing in between: what pylb's calls are measured against.
+/* Zoltan called directly from C: the reference for pylb's calls.
  *
  *     mpiexec -n 2 zoltan_driver CASE PARTS REPEATS [BOXES] NAME=VALUE ...
  *
  * CASE and BOXES are files of raw numbers (benchmarks/partition.py writes them): int64 n, dims,
  * edges; double coords[n * dims]; int64 start[n + 1]; int64 to[edges].  BOXES (or -): int64 n,
- * dims; double lo[n * dims], hi[n * dims].  Ranks own blocks of objects.  Prints, as JSON: the
- * least seconds of a call with everything that belongs to it, from Zoltan_Create to
- * Zoltan_Destroy, a sum over the answer that does not depend on the parts' names, and of the boxes
- * the number of parts met and the least seconds of the loop.
+ * dims; double lo[n * dims], hi[n * dims].  Ranks own blocks of objects.  It prints, as JSON: the
+ * least seconds of a whole call, from Zoltan_Create to Zoltan_Destroy; a sum over the result that
+ * does not depend on the numbering of the parts; for boxes, the number of parts met and the least
+ * seconds of the loop.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -2,11 +2,11 @@
 
     mpiexec -n 4 python examples/crash.py [--method rcb] [--steps 20] [--side 120]
 
-Each rank has the points of some regions of space. At every step the surfaces move, their elements'
-boxes are assigned to the parts that they meet, and go there; each part then looks for pairs of a
-tube's and a plate's element whose boxes meet. Points are divided anew every few steps, into columns
-over the plane that is not crushed, so that few move: the table says how many. The contacts do not
-depend on the number of ranks.
+Each rank has the elements in some regions of space. In every step the surfaces move, and the box
+around each element is sent to all parts that it touches; each part then searches for pairs of tube
+and plate elements whose boxes overlap. Every few steps the elements are partitioned again, into
+columns along the direction of the crush, so that few of them move: the table says how many. The
+contacts do not depend on the number of ranks.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy as np
 
 import pylb
 
-CRUSHED = 0.6  # of the tube's length, at the end
+CRUSHED = 0.6  # part of the tube's length that is left at the end
 FOLDS = 6
-REACH = 0.004  # a contact is sought this far from an element
-PLANE = np.array([[1.5, 0.0], [0.0, 1.0], [0.0, 0.0]])  # columns: z does not count, and x more
+REACH = 0.004  # distance up to which elements are in contact
+PLANE = np.array([[1.5, 0.0], [0.0, 1.0], [0.0, 0.0]])  # columns: z does not count; x counts more
 # than y: of sides that are almost alike now the one would be cut first and now the other
 
 
@@ -72,7 +72,7 @@ def elements(rows: int, columns: int, around: bool) -> np.ndarray:
 
 
 def surfaces(side: int, when: float) -> Surface:
-    """Both surfaces at a time from 0 to 1."""
+    """Both surfaces at a time between 0 and 1."""
     a, b = tube(side, when).reshape(-1, 3), plate(side, when).reshape(-1, 3)
     quads = [elements(4 * side, side, True), elements(side, side, False) + len(a)]
     is_plate = np.repeat([False, True], [len(quads[0]), len(quads[1])])
@@ -80,7 +80,7 @@ def surfaces(side: int, when: float) -> Surface:
 
 
 def pairs(lo: np.ndarray, hi: np.ndarray, is_plate: np.ndarray) -> np.ndarray:
-    """Pairs (tube's, plate's element) whose boxes meet: a sweep of those near the others."""
+    """Pairs (tube element, plate element) whose boxes overlap, found by a sweep."""
     near = np.zeros(len(lo), bool)
     for mine, other in ((is_plate, ~is_plate), (~is_plate, is_plate)):
         if other.any():
@@ -107,7 +107,7 @@ class Crash:
     ----------
     comm : mpi4py.MPI.Intracomm or None
     side, steps, every : int
-        Points along an edge, steps in all, steps between two partitions.
+        Points along an edge, number of steps, steps between two partitions.
     method : {"rcb", "rib", "hsfc"}
     """
 
@@ -118,7 +118,7 @@ class Crash:
         self.own = np.arange(n * self.rank // self.size, n * (self.rank + 1) // self.size)
 
     def partition(self, lo: np.ndarray, hi: np.ndarray) -> pylb.Partition:
-        """Divide the elements' centres, and take over those that come here."""
+        """Partition the elements' centres, and take over the elements that come here."""
         middle = (lo + hi)[self.own] / 2
         out = pylb.partition(
             coords=middle @ PLANE,
@@ -133,14 +133,14 @@ class Crash:
         return out
 
     def contacts(self, found: pylb.Partition, lo: np.ndarray, hi: np.ndarray, kind: np.ndarray):
-        """(pairs found here, boxes sent): each box goes to all parts that it meets."""
+        """(pairs found here, boxes sent); each box goes to all parts that it touches."""
         start, part = found.boxes(lo[self.own] @ PLANE, hi[self.own] @ PLANE)
         sent = np.repeat(self.own, np.diff(start))
         ids, lower, upper, which = pylb.migrate(
             self.comm, sent, lo[sent], hi[sent], kind[sent], to=part
         )
         near = pairs(lower, upper, which)
-        # a pair that several parts see belongs to the one where the lower corner of both lies
+        # of several parts that see a pair, the one with the lower corner of its overlap counts it
         corner = np.maximum(lower[near[:, 0]], lower[near[:, 1]])
         return ids[near[found.points(corner @ PLANE) == self.rank]], len(sent)
 

@@ -5,16 +5,16 @@ Burgers' equations of a viscous fluid in three dimensions, and two substances th
     dq/dt + (u . grad) q = nu div grad q,    q = (u, v, w, c, s)
 
 periodic in x and y, between slippery walls in z.  A time step is implicit, by approximate
-factorization into one tridiagonal system along each direction (Beam and Warming 1976), as in the
-BT and SP of the NAS Parallel Benchmarks; there each of a zone's five unknowns has second-order
-central differences.  Zones hold their neighbours' values of the last step beyond their borders, and
-so the error falls with the width of the cells, as it does there.
+factorization into one tridiagonal system along each direction (Beam and Warming 1976), like BT and
+SP of the NAS Parallel Benchmarks, with second-order central differences for the five unknowns.  As
+there, a zone keeps its neighbours' values of the last step beyond its borders, and the error falls
+with the width of the cells.
 
-There is an exact solution to compare with (Cole and Hopf): where f, g and h solve the heat equation
-and f > 0, u = -2 nu grad f / f, c = g / f and s = h / f solve the above.
+The exact solution is known (Cole and Hopf): if f, g and h solve the heat equation and f > 0, then
+u = -2 nu grad f / f, c = g / f and s = h / f solve these equations.
 
-A zone's new values depend on its own values and its neighbours' borders alone, so the solution is
-the same to the last bit wherever the zones live.
+A zone's new values depend only on its own values and its neighbours' borders: the solution is the
+same to the last bit on any placement.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ OPPOSITE = (EAST, WEST, NORTH, SOUTH)
 
 @dataclass(frozen=True)
 class Box:
-    """Cells of a zone, and the whole that they are a part of.
+    """The cells of a zone, and the whole grid.
 
     Attributes
     ----------
     first, size : (int, int, int)
-        The zone's first cell in each direction, and how many it has.
+        The zone's first cell in each direction, and its number of cells.
     whole : (int, int, int)
         Cells of all zones together, in the unit cube.
     """
@@ -65,7 +65,7 @@ class Box:
         return FOURIER / (NU * max(self.whole) ** 2)
 
     def exact(self, time: float, margin: int = 0) -> np.ndarray:
-        """The exact solution in the cells' middles and in `margin` layers of cells around them."""
+        """The exact solution at the centres of the cells, with `margin` layers around them."""
         axes = zip(self.first, self.size, self.whole, strict=True)
         places = [(np.arange(i - margin, i + n + margin) + 0.5) / whole for i, n, whole in axes]
         x, y, z = np.meshgrid(*places, indexing="ij", sparse=True)
@@ -120,11 +120,11 @@ class Zone:
         return float(np.abs(self.inside - self.box.exact(self.step * self.box.dt)).max())
 
     def border(self, side: int) -> np.ndarray:
-        """The zone's own cells along a side, what the neighbour there needs; a view."""
+        """The zone's own cells along a side, which the neighbour there needs; a view."""
         return self.q[_layer(side, own=True)]
 
     def receive(self, side: int, values: np.ndarray) -> None:
-        """Take over what the neighbour beyond a side has there."""
+        """Take over the values of the neighbour beyond a side."""
         self.q[_layer(side, own=False)] = values
 
     def advance(self) -> None:
@@ -137,14 +137,14 @@ class Zone:
         self.step += 1
 
     def _reflect(self) -> None:
-        """The values beyond the walls in z: as before it, with w of opposite sign."""
+        """Set the values beyond the walls in z: mirrored, with w of opposite sign."""
         for beyond, before in ((0, 1), (-1, -2)):
             self.q[..., beyond] = self.q[..., before]
             self.q[2, ..., beyond] *= -1.0
 
 
 def _layer(side: int, own: bool) -> tuple[slice | int, ...]:
-    """Index of the border layer of a side: the outermost own cells, or those beyond."""
+    """Index of the border layer of a side: the outermost own cells, or the cells beyond."""
     edge = (1 if own else 0) if side in (WEST, SOUTH) else (-2 if own else -1)
     inner = slice(1, -1)
     across = (edge, inner) if side in (WEST, EAST) else (inner, edge)
@@ -172,8 +172,8 @@ def _shifted(axis: int, by: int) -> tuple[slice, ...]:
 def _implicit(change: np.ndarray, speed: np.ndarray, axis: int, box: Box) -> np.ndarray:
     """Solve (1 + dt (u d/dx - nu d2/dx2)) new = change along an axis, for all unknowns at once.
 
-    All lines of the zone are one tridiagonal system, in which nothing couples the end of a line to
-    the beginning of the next: what lies beyond a zone does not change within its step.
+    All lines of the zone form one tridiagonal system, without coupling between the end of a line
+    and the begin of the next: values beyond the zone do not change within its step.
     """
     n = box.whole[axis]
     lines = np.moveaxis(change, axis + 1, -1)
@@ -199,7 +199,7 @@ _tridiagonal_of = functools.partial(
 def _tridiagonal(
     lower: np.ndarray, middle: np.ndarray, upper: np.ndarray, right: np.ndarray
 ) -> np.ndarray:
-    """Solve a tridiagonal system for (n, k) right-hand sides in LAPACK, which overwrites all."""
+    """Solve a tridiagonal system for (n, k) right-hand sides; LAPACK overwrites all arguments."""
     *_, out, info = _tridiagonal_of(lower, middle, upper, right)
     if info != 0:
         raise ArithmeticError(f"tridiagonal system is singular in row {info}")

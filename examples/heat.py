@@ -4,13 +4,13 @@ Heat conduction with a conductivity that grows with the temperature, and a sourc
 
     dT/dt = div(k(T) grad T) + q(x, t),    k(T) = 1 + T,    T = 0 on the plate's rim
 
-One implicit time step is solved block by block with the five-point Jacobi method: neighbours'
-values of the last step are held, and the block sweeps until its own non-linear system has settled
-to a tolerance.  Where nothing happens that takes a sweep or two, near the source many: the blocks'
-work differs, and drifts with the source.
+Each block solves an implicit time step with the five-point Jacobi method: with its neighbours'
+values of the last step fixed, it sweeps until its own non-linear system has converged.  That takes
+one or two sweeps far from the source and many near it: the work of a block changes as the source
+moves.
 
-A block's new values depend on its own values and its neighbours' borders alone, so the solution is
-the same to the last bit wherever the blocks live.
+A block's new values depend only on its own values and its neighbours' borders: the solution is the
+same to the last bit on any placement.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Plate:
     blocks, size : int
         Blocks along a side, cells along a block's side.
     period : int
-        Time steps in which the source goes round once.
+        Time steps of one revolution of the source.
     tolerance : float
-        A block has settled when no cell changes by more than this in a sweep.
+        A block has converged when no cell changes by more than this in a sweep.
     """
 
     def __init__(self, blocks: int, size: int, period: int = 1200, tolerance: float = 1e-5):
@@ -43,7 +43,7 @@ class Plate:
         self.power, self.radius = 500.0, 0.12
 
     def source(self, step: int) -> tuple[float, float]:
-        """Centre (row, column) of the source at a time step, on a circle about the middle."""
+        """Centre (row, column) of the source at a time step, on a circle around the middle."""
         angle = 2.0 * math.pi * step / self.period
         return 0.5 - 0.3 * math.cos(angle), 0.5 + 0.3 * math.sin(angle)
 
@@ -68,7 +68,7 @@ class Block:
         self.sweeps = 0
 
     def border(self, side: tuple[int, int]) -> np.ndarray:
-        """The block's own cells along a side, what the neighbour there needs; (size,) view."""
+        """The block's own cells along a side, which the neighbour there needs; (size,) view."""
         return self.t[_layer(side, own=True)]
 
     def receive(self, source: int, values: np.ndarray) -> None:
@@ -78,7 +78,7 @@ class Block:
         self.t[_layer((row - mine[0], col - mine[1]), own=False)] = values
 
     def advance(self) -> None:
-        """One implicit time step: Jacobi sweeps until the block has settled."""
+        """One implicit time step: Jacobi sweeps until the block has converged."""
         plate, work = self.plate, _workspace(self.plate.size)
         inner = self.t[1:-1, 1:-1]
         np.copyto(work.right, inner)
@@ -103,7 +103,7 @@ class Block:
 
 
 class _Workspace:
-    """Scratch arrays that all blocks of a size share, so that no sweep allocates."""
+    """Scratch arrays that all blocks of one size share, so that sweeps do not allocate."""
 
     def __init__(self, n: int):
         self.k = np.empty((n + 2, n + 2))
@@ -117,16 +117,16 @@ def _workspace(n: int) -> _Workspace:
 
 
 def _layer(side: tuple[int, int], own: bool) -> tuple[slice | int, slice | int]:
-    """Index of the border layer of a side: the outermost own cells, or those beyond."""
+    """Index of the border layer of a side: the outermost own cells, or the cells beyond."""
     edge = {-1: 1 if own else 0, 1: -2 if own else -1, 0: slice(1, -1)}
     return edge[side[0]], edge[side[1]]
 
 
 def _sweep(t: np.ndarray, work: _Workspace, scale: float) -> float:
-    """One Jacobi sweep of the implicit step in place; the largest change of a cell.
+    """Do one Jacobi sweep of the implicit step in place; return the largest change of a cell.
 
-    Five-point stencil; a face's conductivity is the mean of its two cells'.  `scale` is
-    dt / (2 h^2): its half is the mean's.
+    Five-point stencil; the conductivity of a face is the mean of its two cells.  `scale` is
+    dt / (2 h^2); the factor 1/2 comes from the mean.
     """
     n = t.shape[0] - 2
     k, total, flow, face, term = work.k, work.sum, work.flow, work.face, work.term

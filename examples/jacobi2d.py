@@ -4,10 +4,10 @@
     pylb lab --share 0.25 -- mpiexec -n 8 python examples/jacobi2d.py --compare
     python examples/jacobi2d.py --compare --virtual 64
 
-The plate is cut into many more blocks than there are ranks (heat.py has their physics).  Blocks
-near the source work longer, the source moves, and so the ranks' loads drift apart; pylb measures
-the blocks and moves them.  The printed fingerprint of the solution is the same for every number of
-ranks, balanced or not.
+The plate is divided into many more blocks than there are ranks (heat.py has their physics).
+Blocks near the source take longer, and the source moves: the ranks' loads drift apart.  pylb
+measures the blocks and moves them.  The printed fingerprint of the solution is the same for every
+number of ranks, balanced or not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import pylb
 def solve(
     comm: Any, plate: Plate, iterations: int, start: str | None = None, **balancing: Any
 ) -> runs.Run:
-    """Run the solver under the balancing that the keywords of `pylb.Balancer` ask for."""
+    """Run the solver; further keywords go to `pylb.Balancer`."""
     lb = pylb.Balancer(comm, **balancing)
     for key in runs.starts(lb, plate.blocks**2, start, lambda key: plate.neighbours(key).values()):
         lb.add(key, Block(plate, key))
@@ -41,8 +41,10 @@ def solve(
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--blocks", type=int, default=16, help="along a side (%(default)s)")
-    parser.add_argument("--size", type=int, default=32, help="cells a block side (%(default)s)")
+    parser.add_argument("--blocks", type=int, default=16, help="blocks along a side (%(default)s)")
+    parser.add_argument(
+        "--size", type=int, default=32, help="cells along their sides (%(default)s)"
+    )
     parser.add_argument("--iterations", type=int, default=200, help="time steps (%(default)s)")
     return runs.arguments(parser)
 

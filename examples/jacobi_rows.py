@@ -1,14 +1,14 @@
-"""Jacobi's method for a linear system, its rows on ranks that are not alike.
+"""Jacobi's method for a linear system whose rows are divided among ranks of different speed.
 
     mpiexec -n 4 python examples/jacobi_rows.py --model fpm
     pylb lab --share 0.4,0.2,0.4,0.8 -- mpiexec -n 4 python examples/jacobi_rows.py --model cpm
 
 The routine of Clarke 2010: x(k+1) = D^-1 (b - R x(k)) for a dense, diagonally dominant matrix.
-Each rank has a part of the rows of A and b and computes its part of x, then all ranks get the
-whole of x.  With --model the parts follow what each rank has shown it can do; printed are the rows
-and times of all iterations, --plot draws them.  The solution is checked by its residual.
+Each rank has some rows of A and b and computes its part of x; then all ranks get the whole x.  With
+--model the number of rows follows the measured speed of each rank.  The table shows rows and times
+of all iterations; --plot draws them.  The residual checks the solution.
 
-benchmarks/paging.py runs it on ranks with memories that are too small for even parts.
+benchmarks/paging.py runs it on ranks whose memory is too small for equal parts.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from pylb.console import show
 
 @dataclass
 class Solved:
-    """A run: history of the parts, when each iteration had ended, x, residual."""
+    """A run: history of the parts, the end of each iteration, x, residual."""
 
     history: list[pylb.Division]
-    ended: list[float]  # seconds after the start, redistributions included
+    ended: list[float]  # seconds after the start, with redistributions
     x: np.ndarray
     residual: float
 
     @property
     def seconds(self) -> np.ndarray:
-        """Of each iteration's computation, the longest rank's."""
+        """Computing time of the slowest rank in each iteration."""
         return np.array([division.seconds.max() for division in self.history])
 
     @property
     def steps(self) -> int | None:
-        """Redistributions until the first that moved nothing; None: all have moved rows."""
+        """Number of redistributions before the first that moved nothing; None if all moved rows."""
         still = [k for k, division in enumerate(self.history) if division.moved == 0]
         return still[0] if still else None
 
 
 def rows_of(n: int, rows: range) -> tuple[np.ndarray, np.ndarray]:
-    """Those rows of A (off the diagonal in (-1, 1), the diagonal 2 n) and of b."""
-    A = np.empty((len(rows), n))  # filled in place: memory may be for one of it only
+    """These rows of b and of A: values in (-1, 1), the diagonal 2 n."""
+    A = np.empty((len(rows), n))  # filled in place: there may be no memory for a copy
     for mine, i in zip(A, rows, strict=True):
         mine[:] = np.random.default_rng(i).uniform(-1.0, 1.0, n)
     A[np.arange(len(rows)), rows] = 2.0 * n
@@ -80,7 +80,7 @@ def solve(
         pieces = comm.allgather(mine) if comm is not None else [mine]
         x = np.concatenate(pieces)
         A, b = part.redistribute(A, b)
-        if part.history[-1].moved:  # and what was paged out meanwhile comes back: not timed
+        if part.history[-1].moved:  # let pages come back from swap; not timed
             next_x(A, b, x, part.local)
         ended.append(time.perf_counter() - start)
     left = np.abs(b - A @ x).max(initial=0.0)

@@ -1,12 +1,12 @@
-"""A ring of objects that talk to their neighbours, and an imbalance that comes suddenly.
+"""A ring of objects that send messages to their neighbours, and a sudden imbalance.
 
     mpiexec -n 2 python examples/kneighbor.py --compare
     mpiexec -n 2 python examples/kneighbor.py --compare --k 4 --bytes 1000000 --ms 0.2
 
 After kNeighbor, the micro-benchmark of Menon 2012 (figures 3.4 and 3.7).  In every iteration each
 object computes, and sends a message to its k neighbours on both sides of the ring.  From a given
-iteration on, the objects that began on a part of the ranks compute several times as long: printed
-is how soon that was balanced, and what it was worth.
+iteration on, the objects on some of the ranks compute several times longer.  The table shows how
+soon pylb rebalanced, and what that saved.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class Ring:
     objects : int
         On the whole ring.
     k : int
-        Neighbours on each side that an object talks to.
+        Neighbours on each side to which an object sends.
     nbytes : int
-        Of a message, a multiple of 8.
+        Size of a message, a multiple of 8.
     work : int
         Steps that an object computes in an iteration (`Node.compute`).
     start : int
         Iteration at which the imbalance appears.
     share : float
-        Part of the ring, from its beginning, that is heavy from then on.
+        Part of the ring, from its beginning, that becomes heavy.
     factor : int
-        How many times as much a heavy object computes.
+        How many times more a heavy object computes.
     """
 
     objects: int
@@ -64,7 +64,7 @@ class Ring:
         return [(key + d) % self.objects for i in range(1, self.k + 1) for d in (-i, i)]
 
     def steps(self, key: int, iteration: int) -> int:
-        """What an object has to compute in an iteration."""
+        """Steps that an object computes in an iteration."""
         is_heavy = iteration >= self.start and key < self.share * self.objects
         return self.work * (self.factor if is_heavy else 1)
 
@@ -76,7 +76,7 @@ class Node:
     ----------
     x : (1000,) float64
     steps : int
-        Computed in the last iteration.
+        Number of steps in the last iteration.
     """
 
     LENGTH = 1000
@@ -86,13 +86,13 @@ class Node:
         self.x = np.linspace(0.1, 0.9, self.LENGTH) / (1.0 + 0.01 * key)
 
     def receive(self, messages: list[tuple[int, np.ndarray]]) -> None:
-        """Drift a little towards the first value of each neighbour."""
+        """Move a little towards the first value of each neighbour."""
         if messages:
             mean = sum(float(data[0]) for _, data in messages) / len(messages)
             self.x += 0.1 * (mean - self.x)
 
     def compute(self, steps: int) -> None:
-        """x <- 3.9 x (1 - x), so many times; stays within 0 and 1."""
+        """x <- 3.9 x (1 - x), `steps` times; stays between 0 and 1."""
         self.steps = steps
         for _ in range(steps):
             self.x *= 3.9 - 3.9 * self.x
@@ -101,7 +101,7 @@ class Node:
 def solve(
     comm: Any, ring: Ring, iterations: int, start: str | None = None, **balancing: Any
 ) -> runs.Run:
-    """Run the ring under the balancing that the keywords of `pylb.Balancer` ask for."""
+    """Run the ring; further keywords go to `pylb.Balancer`."""
     lb = pylb.Balancer(comm, **balancing)
     for key in runs.starts(lb, ring.objects, start, ring.neighbours):
         lb.add(key, Node(key))
@@ -117,7 +117,7 @@ def solve(
 
 
 def calibrate(comm: Any, seconds: float) -> int:
-    """Steps that an object computes in about so many seconds; the same on all ranks."""
+    """Steps that take an object about this many seconds; the same on all ranks."""
     node, steps = Node(0), 1000
     elapsed = []
     for _ in range(5):
@@ -130,16 +130,16 @@ def calibrate(comm: Any, seconds: float) -> int:
 
 @dataclass
 class Reaction:
-    """What a run did about the imbalance; of each spell, means over its iterations.
+    """How a run reacted to the imbalance, with means over three periods: before, during, after.
 
     Attributes
     ----------
     after : int or None
-        Iterations that had seen the imbalance when it was first balanced; None: it never was.
+        Iterations from the imbalance to the first LB step; None: there was none.
     ratio : list of float
-        max/mean before the imbalance, from then to its balancing, and afterwards.
+        max/mean before the imbalance, until the LB step, and afterwards.
     seconds : list of float
-        An iteration's time in these spells.
+        Time of an iteration in these periods.
     """
 
     after: int | None
@@ -165,7 +165,7 @@ def _mean(values: np.ndarray, by: float) -> float | None:
 
 
 def print_reactions(made: dict[str, runs.Run], ring: Ring) -> None:
-    """One row a run: how soon, and each spell's max/mean and time of an iteration."""
+    """One row for each run: how soon it reacted; max/mean and iteration time in each period."""
     rows = []
     for name, run in made.items():
         r = Reaction.of(run, ring.start)

@@ -1,12 +1,12 @@
-"""Objects of given loads on a communication graph, regular or random, after Charm++'s lb_test.
+"""Objects with given loads on a regular or random communication graph, after Charm++'s lb_test.
 
     mpiexec -n 2 python examples/lbtest.py --compare
     mpiexec -n 4 python examples/lbtest.py --graph random --degree 6 --ms 0.1 5 --bytes 64 65536
 
-Every object has a load drawn from a range, and each pair of neighbours messages of a size drawn
-from another; both stay as they are for the whole run (Menon 2012, figure 2.3).  In each iteration
-an object computes so long, and then talks to its neighbours.  Sorted loads make it harder: the
-heaviest objects begin on the first rank.
+The load of each object and the message size of each pair of neighbours are drawn at random from
+given ranges and stay constant (Menon 2012, figure 2.3).  In each iteration an object computes for
+its load and then sends to its neighbours.  Sorted loads are harder to balance: the heaviest objects
+begin on the first rank.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ GRAPHS = ("ring", "mesh", "cube", "random")
 
 @dataclass(frozen=True)
 class Program:
-    """What the objects compute and to whom they talk.
+    """The loads of the objects, and their messages.
 
     Attributes
     ----------
     pairs : (m, 2) int array
         Neighbours, each pair once, lower key first, sorted.
     nbytes : (m,) int array
-        Of the message that goes each way in an iteration.
+        Size of the message in each direction and iteration.
     load : (n,) float array
         Of the objects, in steps of `kneighbor.Node.compute` or any other unit.
     """
@@ -54,7 +54,7 @@ class Program:
         ordered: bool = False,
         seed: int = 0,
     ) -> Program:
-        """A program by chance: the same arguments give the same one.
+        """A random program; the same arguments give the same program.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class Program:
 
     @functools.cached_property
     def sends(self) -> list[list[tuple[int, int]]]:
-        """Of each object: to whom, and how many bytes."""
+        """For each object: its neighbours, and the bytes sent to them."""
         out: list[list[tuple[int, int]]] = [[] for _ in self.load]
         for (a, b), nbytes in zip(self.pairs.tolist(), self.nbytes.tolist(), strict=True):
             out[a].append((b, nbytes))
@@ -90,11 +90,11 @@ class Program:
         return out
 
     def neighbours(self, key: int) -> list[int]:
-        """Whom an object talks to."""
+        """The neighbours of an object."""
         return [neighbour for neighbour, _ in self.sends[key]]
 
     def snapshot(self, n_ranks: int, object_bytes: int = 8 * Node.LENGTH) -> pylb.Snapshot:
-        """The program as a balancer sees it: objects in blocks on the ranks."""
+        """The program as a snapshot, with its objects in blocks on the ranks."""
         n = len(self.load)
         a, b = self.pairs.T
         both = np.concatenate([a, b]), np.concatenate([b, a]), np.tile(self.nbytes, 2)
@@ -105,7 +105,7 @@ class Program:
 
 
 def _torus(graph: str, objects: int) -> np.ndarray:
-    """Pairs of neighbours in a torus: each object with the next one along each dimension."""
+    """Pairs of neighbours in a torus: each object and the next one along each dimension."""
     shape = _shape(objects, {"ring": 1, "mesh": 2, "cube": 3}[graph])
     keys = np.arange(objects).reshape(shape)
     nexts = [np.roll(keys, -1, axis).ravel() for axis in range(len(shape))]
@@ -113,7 +113,7 @@ def _torus(graph: str, objects: int) -> np.ndarray:
 
 
 def _shape(n: int, dimensions: int) -> tuple[int, ...]:
-    """`n` as a product of so many numbers that are as close to each other as can be."""
+    """`n` as a product of numbers that are as close to each other as possible."""
     if dimensions == 1:
         return (n,)
     first = round(n ** (1.0 / dimensions))
@@ -123,7 +123,7 @@ def _shape(n: int, dimensions: int) -> tuple[int, ...]:
 
 
 def _random(rng: np.random.Generator, objects: int, degree: int) -> np.ndarray:
-    """Pairs of a ring, which connects them all, and by chance up to `degree` of them an object."""
+    """A ring, which connects all objects, and random pairs, up to `degree` for each object."""
     ring = np.arange(objects)
     more = rng.integers(objects, size=(2, objects * max(0, degree - 2) // 2))
     return _distinct(
@@ -132,7 +132,7 @@ def _random(rng: np.random.Generator, objects: int, degree: int) -> np.ndarray:
 
 
 def _distinct(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The pairs of two different objects, each once, sorted; (m, 2)."""
+    """The distinct pairs of different objects, sorted; (m, 2)."""
     pairs = np.stack([np.minimum(a, b), np.maximum(a, b)], axis=1)
     return np.unique(pairs[pairs[:, 0] < pairs[:, 1]], axis=0)
 
@@ -140,7 +140,7 @@ def _distinct(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def solve(
     comm: Any, program: Program, iterations: int, start: str | None = None, **balancing: Any
 ) -> runs.Run:
-    """Run the program under the balancing that the keywords of `pylb.Balancer` ask for."""
+    """Run the program; further keywords go to `pylb.Balancer`."""
     lb = pylb.Balancer(comm, **balancing)
     load = program.load
     for key in runs.starts(lb, len(load), start, program.neighbours, load):

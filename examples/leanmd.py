@@ -4,10 +4,11 @@
     mpiexec -n 2 python examples/leanmd.py --compare --away 2
 
 After leanmd, the mini-application of Charm++ (Menon 2012, figures 2.1 and 3.6).  The objects are
-cells of atoms and computes of the forces between two cells (lennardjones.py has their physics).
-Where the drop is computes have much to do, in the vapour next to nothing.  An iteration is a time
-step: positions out, forces back, and before that at times atoms that change cells.  The energy is
-conserved, and the trajectory's fingerprint is the same for every number of ranks, balanced or not.
+cells of atoms, and "computes" for the forces between two cells (lennardjones.py has their physics).
+Computes in the drop have much work, those in the vapour almost none.  An iteration is a time step:
+cells send positions and get forces back; every few steps atoms change cells.  The energy is
+conserved, and the fingerprint of the trajectory is the same for every number of ranks, balanced or
+not.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pylb.console import show
 
 @dataclass
 class Trajectory(runs.Run):
-    """A run, and what became of the conserved quantities."""
+    """A run, and its conserved quantities."""
 
     energy: np.ndarray  # (steps + 1, 2) kinetic and potential
     atoms: np.ndarray  # (7, n) at the end: numbers, positions, velocities
@@ -43,7 +44,7 @@ class Trajectory(runs.Run):
 
     @property
     def drift(self) -> float:
-        """Largest deviation of the total energy from its first value, in parts of that."""
+        """Largest relative deviation of the total energy from its first value."""
         return float(np.abs(self.total / self.total[0] - 1.0).max())
 
 
@@ -55,7 +56,7 @@ def solve(
     start: str | None = None,
     **balancing: Any,
 ) -> Trajectory:
-    """Run the dynamics under the balancing that the keywords of `pylb.Balancer` ask for."""
+    """Run the dynamics; further keywords go to `pylb.Balancer`."""
     lb = pylb.Balancer(comm, **balancing)
     cells = runs.starts(lb, fluid.n_cells, start, fluid.near, fluid.pairs(atoms))
     for key, part in fluid.objects(atoms, cells):
@@ -74,7 +75,7 @@ def solve(
 
 
 def trajectory(comm: Any, lb: pylb.Balancer, cells: dict[int, Cell]) -> Trajectory:
-    """The run that `lb` has made, from the cells of this rank at its end."""
+    """The run that `lb` has made, with the final cells of this rank."""
     mine = {key: (cell.atoms(), cell.energy) for key, cell in cells.items()}
     parts, energy = zip(*runs.gather(comm, mine).values(), strict=True)
     atoms = np.concatenate(parts, axis=1)
@@ -84,7 +85,7 @@ def trajectory(comm: Any, lb: pylb.Balancer, cells: dict[int, Cell]) -> Trajecto
 
 
 def print_energy(run: Trajectory, fluid: Fluid) -> None:
-    """The conserved quantities at some steps, of each atom."""
+    """The conserved quantities per atom at some steps."""
     n = run.atoms.shape[1]
     steps = np.unique(np.linspace(0, len(run.energy) - 1, 6).astype(int))
     rows = []

@@ -6,14 +6,14 @@ continuous and the total energy is conserved:
 
     U(r) = u(r) - u(c) - (r - c) u'(c)  for r < c,    u(r) = 4 (r^-12 - r^-6)
 
-As in Charm++'s leanmd (Mehta 2004) the box is cut into cells of atoms, and each pair of
-neighbouring cells has an object that computes the forces between them, each cell another one for
-those among its own atoms.  Cells send positions, computes send forces back, and a cell steps its
-atoms with velocity Verlet.  Where cells are as wide as the cut-off a cell has 26 neighbours; where
-they are half as wide along the first axis (`away` = 2) it has 44 (Menon 2012, table 2.1).
+As in Charm++'s leanmd (Mehta 2004), the box is divided into cells of atoms.  For each pair of
+neighbouring cells, and for each cell itself, an object called "compute" computes the forces.  Cells
+send positions, computes send forces back, and a cell moves its atoms with velocity Verlet.  A cell
+as wide as the cut-off has 26 neighbours; if cells are half as wide along the first axis
+(`away` = 2), it has 44 (Menon 2012, table 2.1).
 
-A cell adds up forces in the order of the computes' keys, and has its atoms in the order of their
-numbers, so the trajectory is the same to the last bit wherever the objects live.
+A cell adds up forces in the order of the computes' keys, and keeps its atoms in the order of their
+numbers: the trajectory is the same to the last bit on any placement.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ ID, X, V = 0, slice(1, 4), slice(4, 7)  # rows of atoms, (7, n): numbers, positi
 class Fluid:
     """The geometry: a grid of cells, and the computes between them.
 
-    Keys: the cells come first, in C order of the grid, then the computes of the first cell, of the
-    second, ...; a compute belongs to the cell from which its other one lies in forward direction.
+    Keys: first the cells, in C order of the grid, then the computes of the first cell, of the
+    second, ...  A compute belongs to that one of its cells from which the other lies forward.
 
     Parameters
     ----------
@@ -42,11 +42,11 @@ class Fluid:
     away : {1, 2}
         Cells that the cut-off reaches along the first axis.
     cutoff, skin : float
-        Radius c beyond which atoms do not interact; how much wider than it cells are, so that
-        atoms may be a little outside of them.
+        Radius c beyond which atoms do not interact; extra width of a cell, so that its atoms may
+        be slightly outside.
     dt : float
     every : int
-        Time steps after which atoms change cells.
+        Time steps from one change of cells to the next.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class Fluid:
         return [LEAVE, ARRIVE, FORCES] if step % self.every == 0 else [STEP, FORCES]
 
     def neighbour(self, cell: int, offset: tuple[int, ...]) -> int:
-        """Key of the cell at an offset, through the box's sides."""
+        """Key of the cell at an offset; the box is periodic."""
         place = np.add(np.unravel_index(cell, self.grid), offset)
         return int(np.ravel_multi_index(tuple(place), self.grid, mode="wrap"))
 
     def near(self, cell: int) -> list[int]:
-        """Keys of the cells around one, with itself, ascending."""
+        """Keys of a cell and its neighbours, ascending."""
         return sorted({self.neighbour(cell, offset) for offset in self.around})
 
     def pairs(self, atoms: np.ndarray) -> np.ndarray:
@@ -92,16 +92,16 @@ class Fluid:
         return (count * (count / 2 + around)).ravel()
 
     def compute(self, cell: int, direction: int) -> int:
-        """Key of the compute between a cell and the one in a forward direction."""
+        """Key of the compute between a cell and its neighbour in a forward direction."""
         return self.n_cells + cell * len(self.forward) + direction
 
     def pair(self, compute: int) -> tuple[int, int]:
-        """The two cells of a compute, the same one twice where it is a cell's own."""
+        """The two cells of a compute; the same cell twice for forces within a cell."""
         cell, direction = divmod(compute - self.n_cells, len(self.forward))
         return cell, self.neighbour(cell, self.forward[direction])
 
     def shift(self, compute: int) -> np.ndarray:
-        """What a compute adds to its second cell's positions to have the nearest image; (3,)."""
+        """The shift of a compute's second cell to its nearest image; (3,)."""
         cell, direction = divmod(compute - self.n_cells, len(self.forward))
         place = np.add(np.unravel_index(cell, self.grid), self.forward[direction])
         return np.floor_divide(place, self.grid) * self.box
@@ -119,16 +119,16 @@ class Fluid:
         return np.ravel_multi_index(tuple(place), self.grid, mode="clip")
 
     def wrap(self, x: np.ndarray) -> np.ndarray:
-        """Positions (3, n) brought back into the box."""
+        """Positions (3, n) wrapped into the box."""
         box = self.box[:, None]
         return x - np.floor(x / box) * box
 
     def drop(self, seed: int = 0, temperature: float = 0.7, radius: float = 0.3) -> np.ndarray:
         """A drop of liquid in its vapour, away from the box's middle: all atoms, (7, n).
 
-        The drop is a cubic lattice at first, the vapour has every fiftieth of its sites.  The
-        velocities are normal, without a common drift.  The radius is in lengths of the box; from
-        0.87 on there is nothing but liquid.
+        The drop begins as a cubic lattice; the vapour has every fiftieth site of it.  Velocities
+        are normal, without a common drift.  The radius is relative to the length of the box; from
+        0.87 on all is liquid.
         """
         rng = np.random.default_rng(seed)
         axes = [(np.arange(n) + 0.5) / n for n in (self.box / 1.12).astype(int)]
@@ -160,9 +160,9 @@ class Cell:
     ids : (n,) float64
         The atoms' numbers, ascending.
     x, v : (3, n) float64
-        Positions, of atoms that have just left also outside the cell (never wrapped), velocities.
+        Positions (of atoms that have just left, outside the cell; never wrapped) and velocities.
     energy : list of (kinetic, potential)
-        At the start and after each time step; a pair's potential energy is shared by its atoms.
+        At the start and after each time step; a pair's atoms share its potential energy.
     """
 
     def __init__(self, fluid: Fluid, key: int, atoms: np.ndarray):
@@ -174,12 +174,12 @@ class Cell:
         self.take(atoms)
 
     def take(self, atoms: np.ndarray) -> None:
-        """These atoms, (7, n), are the cell's from now on."""
+        """Take these atoms, (7, n), in place of the present ones."""
         atoms = atoms[:, np.argsort(atoms[ID])]
         self.ids, self.x, self.v = (np.ascontiguousarray(atoms[rows]) for rows in (ID, X, V))
 
     def act(self, phase: str, inbox: Messages) -> Messages:
-        """Do a phase of a time step with what has come; what is to be sent."""
+        """Do a phase of a time step with the received data; return what to send."""
         if phase in (STEP, LEAVE):
             self.end_step(inbox)
             self.begin_step()
@@ -190,23 +190,23 @@ class Cell:
         return [] if phase == FORCES else [(compute, self.x) for compute in self.computes]
 
     def end_step(self, forces: Messages) -> None:
-        """Second half of a step of velocity Verlet, of which the forces have come."""
+        """Second half of a step of velocity Verlet, with the new forces."""
         total = np.zeros((4, len(self.ids)))
         for _, force in forces:
             total += force
         self.kick = 0.5 * self.fluid.dt * total[:3]
-        if self.energy:  # the first forces are those at the start
+        if self.energy:  # step 0 gives the forces at the start
             self.v += self.kick
         self.energy.append((0.5 * float((self.v**2).sum()), float(total[3].sum())))
 
     def begin_step(self) -> None:
         """First half of the next step."""
         self.v += self.kick
-        self.x = self.x + self.fluid.dt * self.v  # not in place: computes may still have the old
+        self.x = self.x + self.fluid.dt * self.v  # not in place: computes may use it
         self.check()
 
     def check(self) -> None:
-        """No atom is further outside than the computes can see."""
+        """Check that no atom is further outside than the computes can see."""
         beyond = np.maximum(self.low - self.x, self.x - self.low - self.fluid.side[:, None])
         if beyond.size and beyond.max() > 0.5 * self.fluid.skin:
             raise RuntimeError(
@@ -215,25 +215,25 @@ class Cell:
             )
 
     def leave(self) -> Messages:
-        """All atoms, each to the cell where it is now; each neighbour is sent something."""
+        """Send each atom to the cell where it is now; each neighbour gets a message."""
         atoms = self.atoms()
         home = self.fluid.cell_of(atoms[X])
         return [(cell, atoms[:, home == cell]) for cell in self.near]
 
     def atoms(self) -> np.ndarray:
-        """Its atoms, (7, n), in the box."""
+        """The cell's atoms, (7, n), wrapped into the box."""
         return np.concatenate([self.ids[None, :], self.fluid.wrap(self.x), self.v])
 
 
 class Compute:
-    """The forces between the atoms of two cells, or among those of one."""
+    """The forces between the atoms of two cells, or within one cell."""
 
     def __init__(self, fluid: Fluid, key: int):
         self.pair, self.cutoff = fluid.pair(key), fluid.cutoff
         self.shift = fluid.shift(key)
 
     def act(self, phase: str, inbox: Messages) -> Messages:
-        """In the phase of forces: positions have come, forces are sent back."""
+        """In the phase of forces: turn the received positions into forces to send back."""
         if phase != FORCES:
             return []
         positions = dict(inbox)
@@ -258,7 +258,7 @@ def interact(
     Returns
     -------
     (4, n), (4, m) float64
-        On each atom the force, and its half of the potential energy.
+        The force on each atom, and its half of the potential energy.
     """
     n, m = a.shape[1], b.shape[1]
     d = a[:, :, None] - b[:, None, :]

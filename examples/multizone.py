@@ -3,11 +3,11 @@
     mpiexec -n 2 python examples/multizone.py --compare
     mpiexec -n 4 python examples/multizone.py --size A --strategy GreedyLB --every 20
 
-The zones are those of the multi-zone BT of the NAS Parallel Benchmarks (van der Wijngaart and Jin
-2003; Menon 2012, figure 2.2): their widths grow in x and in y from zone to zone, so that the
-largest has some 20 times the cells of the smallest (9 times in class S).  In each time step a zone
-solves its flow implicitly (flow.py) and sends its borders to the four zones around it.  The printed
-fingerprint of the solution is the same for every number of ranks, balanced or not.
+The zones are those of BT-MZ of the NAS Parallel Benchmarks (van der Wijngaart and Jin 2003; Menon
+2012, figure 2.2): their widths grow from zone to zone in x and in y, so that the largest zone has
+some 20 times more cells than the smallest (9 times in class S).  In each time step a zone solves
+its flow implicitly (flow.py) and sends its borders to its four neighbours.  The printed fingerprint
+of the solution is the same for every number of ranks, balanced or not.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ import pylb
 
 @dataclass(frozen=True)
 class Problem:
-    """A class of BT-MZ: cells in x, y and z, zones along x and along y, and how unequal they are.
+    """A class of BT-MZ: cells in x, y and z, zones along x and along y, ratio of their widths.
 
     Attributes
     ----------
     cells : (int, int, int)
     zones : int
-        Along x, and as many along y.
+        Number along x, and along y.
     ratio : float
-        Width of the last zone over that of the first, in x and in y.
+        Width of the last zone divided by that of the first, in x and in y.
     """
 
     cells: tuple[int, int, int]
@@ -72,10 +72,10 @@ class Problem:
 
 
 def widths(cells: int, zones: int, ratio: float) -> list[tuple[int, int]]:
-    """First cell of each zone and the one after its last: BT-MZ's rule.
+    """First cell of each zone, and the cell after its last one, by BT-MZ's rule.
 
-    The widths are a geometric sequence that ends at `ratio` times its beginning; ends are rounded
-    down after 0.45 was added, which keeps the widths growing.
+    The widths are a geometric sequence from 1 to `ratio`.  Ends are rounded down after adding 0.45,
+    which keeps the widths growing.
     """
     factor = math.exp(math.log(ratio) / (zones - 1))
     smallest = cells * (factor - 1.0) / (factor**zones - 1.0)
@@ -95,7 +95,7 @@ CLASSES = {
 
 @dataclass
 class Outcome(runs.Run):
-    """A run, and how far its end is from the exact solution."""
+    """A run, and the error of its result."""
 
     error: float
 
@@ -103,7 +103,7 @@ class Outcome(runs.Run):
 def solve(
     comm: Any, problem: Problem, steps: int, start: str | None = None, **balancing: Any
 ) -> Outcome:
-    """Run the flow under the balancing that the keywords of `pylb.Balancer` ask for."""
+    """Run the flow; further keywords go to `pylb.Balancer`."""
     lb = pylb.Balancer(comm, **balancing)
     cells = [box.n_cells for box in problem.boxes]
     for key in runs.starts(

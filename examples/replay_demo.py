@@ -1,9 +1,9 @@
-"""A recorded run under three strategies: what would balancing have gained?
+"""A recorded run under three strategies: how much would load balancing have saved?
 
 usage: python examples/replay_demo.py [DATA]
 
-DATA is a folder with recorded runs of real applications (one folder each); without it a run is
-generated: blocks of a field through which a hot spot moves, in vt's LBDatafile format.
+DATA is a folder with recorded runs of real applications, each in a folder of its own.  Without it
+the script generates a run in vt's LBDatafile format: blocks of a field with a moving hot spot.
 """
 
 import json
@@ -19,13 +19,13 @@ RANKS, PHASES, BLOCKS = 16, 40, 512
 
 
 def load(block: int, phase: int) -> float:
-    """Seconds of a block: ten times the base where the hot spot is, once around in all phases."""
+    """Seconds of a block: ten times more at the hot spot, which makes one round during the run."""
     distance = abs(block / BLOCKS - phase / PHASES) % 1.0
     return 1e-3 * (1 + 9 * math.exp(-((min(distance, 1 - distance) / 0.05) ** 2)))
 
 
 def generate(folder: Path) -> None:
-    """Write one file for each rank, blocks dealt out in order."""
+    """Write one file for each rank; blocks are distributed in order."""
     for rank in range(RANKS):
         mine = range(rank * BLOCKS // RANKS, (rank + 1) * BLOCKS // RANKS)
         phases = [
@@ -48,7 +48,7 @@ def generate(folder: Path) -> None:
 
 
 def replay(folder: Path) -> int:
-    """Left alone, as a Balancer would have run it, and balanced after every phase."""
+    """Show the run unbalanced, as a Balancer would run it, and balanced after every phase."""
     return pylb(["replay", str(folder)])
 
 

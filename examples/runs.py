@@ -1,8 +1,8 @@
-"""What the driver scripts share: the outcome of a run, and several compared, as table and picture.
+"""What the driver scripts share: the result of a run; several runs compared in a table or picture.
 
 Each script has a function ``solve(comm, ..., iterations, start=None, **balancing)`` that runs its
-program once, under the balancing that the keywords of `pylb.Balancer` ask for, from objects in
-blocks or where `pylb.partition` puts them, and returns a `Run`.
+program once and returns a `Run`.  The keywords go to `pylb.Balancer`; objects start in blocks, or
+where `pylb.partition` places them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WARM_UP = 3  # iterations before the first run is timed
 
 @dataclass
 class Run:
-    """What one run of a program gave; the same on every rank."""
+    """The result of one run of a program; the same on every rank."""
 
     report: pylb.Report
     iterations: pylb.Iterations
@@ -42,22 +42,22 @@ class Run:
 
     @classmethod
     def of(cls, lb: pylb.Balancer, state: Iterable[bytes]) -> Run:
-        """The run that `lb` has made, and the state in which it left the program's objects."""
+        """The run that `lb` has made, and the final state of the objects."""
         return cls(lb.report(), lb.iterations, lb.rank_loads(), fingerprint(state))
 
     @property
     def bound(self) -> float:
-        """Seconds that no placement can beat: the mean load, and what the balancing cost."""
+        """Seconds that no placement can beat: the mean load plus the cost of the LB steps."""
         return float(self.iterations.mean.sum()) + self.report.balancing_seconds
 
     @property
     def balanced_after(self) -> list[int]:
-        """Iterations at whose end the objects were balanced."""
+        """Iterations at whose end an LB step took place."""
         return [receipt.iteration for receipt in self.report.history.balancings]
 
     @property
     def periods(self) -> list[int]:
-        """Iterations from the beginning to the first balancing, from there to the second, ..."""
+        """Iterations from the beginning to the first LB step, from there to the second, ..."""
         return np.diff([-1, *self.balanced_after]).tolist()
 
 
@@ -70,8 +70,8 @@ def starts(
 ) -> list[int]:
     """Keys of the objects, of n, that start on this rank.
 
-    In blocks, or with a `method` where `pylb.partition` puts them: little to send, and as the
-    `weight` of each is known beforehand, the ranks balanced as far as that goes.
+    They start in blocks, or, with a `method`, where `pylb.partition` places them: with few messages
+    between ranks, and balanced by their `weight`, as far as that is known beforehand.
     """
     if method is None:
         return list(range(n * lb.rank // lb.n_ranks, n * (lb.rank + 1) // lb.n_ranks))
@@ -82,13 +82,13 @@ def starts(
 
 
 def gather(comm: Any, mine: dict[int, Any]) -> dict[int, Any]:
-    """What all ranks hold, in order of the keys; on every rank."""
+    """What all ranks hold, in the order of the keys; on every rank."""
     parts = comm.allgather(mine) if comm is not None else [mine]
     return dict(sorted((key, value) for part in parts for key, value in part.items()))
 
 
 def fingerprint(state: Iterable[bytes]) -> str:
-    """SHA-256 of a state, shortened: equal only if every bit is."""
+    """The shortened SHA-256 of a state: equal only if all bits are equal."""
     digest = hashlib.sha256()
     for part in state:
         digest.update(part)
@@ -96,18 +96,18 @@ def fingerprint(state: Iterable[bytes]) -> str:
 
 
 def arguments(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """The command line, with the options that all drivers have."""
+    """Make the command line, with the options that all drivers share."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--strategy", default="GreedyLB", help="(%(default)s)")
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--every", type=int, help="balance after every so many iterations")
-    how.add_argument("--trigger", help="when to balance (auto)")
-    how.add_argument("--compare", action="store_true", help="unbalanced, fixed period, chosen ones")
+    how.add_argument("--every", type=int, help="iterations from one LB step to the next")
+    how.add_argument("--trigger", help="when to rebalance: a trigger (auto)")
+    how.add_argument("--compare", action="store_true", help="unbalanced, fixed, chosen period")
     parser.add_argument(
         "--partition", metavar="METHOD", help="how to place the objects first: graph, metis, ..."
     )
-    parser.add_argument("--plot", metavar="FILE", help="draw the loads of the ranks")
-    parser.add_argument("--virtual", metavar="P", type=int, help="on so many virtual ranks")
+    parser.add_argument("--plot", metavar="FILE", help="draw the loads of the ranks into this file")
+    parser.add_argument("--virtual", metavar="P", type=int, help="run on this many virtual ranks")
     args = parser.parse_args()
     if args.virtual is not None and n_ranks() > 1:
         raise SystemExit("--virtual: expected one process, without mpiexec")
@@ -115,7 +115,7 @@ def arguments(parser: argparse.ArgumentParser) -> argparse.Namespace:
 
 
 def n_ranks(args: argparse.Namespace | None = None) -> int:
-    """On how many ranks the program runs."""
+    """The number of ranks."""
     if args is not None and args.virtual is not None:
         return int(args.virtual)
     return 1 if WORLD is None else int(WORLD.size)
@@ -124,7 +124,7 @@ def n_ranks(args: argparse.Namespace | None = None) -> int:
 def make(
     args: argparse.Namespace, iterations: int, program: Callable[..., Run], *what: Any
 ) -> dict[str, Run]:
-    """The runs that the command line asks for, by name: one, or several to compare.
+    """Make the runs that the command line asks for, by name: one, or several to compare.
 
     ``program(comm, *what, iterations, start=..., **balancing)`` makes one of them.
     """
@@ -143,7 +143,7 @@ def make(
 
 
 def compare(iterations: int, solve: Callable[..., Run], **balancing: Any) -> dict[str, Run]:
-    """The same program unbalanced, with a fixed period, and with the period that pylb chooses."""
+    """Run the program unbalanced, with a fixed period, and with the periods that pylb chooses."""
     ways: dict[str, dict[str, Any]] = {
         "unbalanced": {"mode": "off"},
         f"every {FIXED}": {"every": FIXED},
@@ -161,18 +161,18 @@ def compare(iterations: int, solve: Callable[..., Run], **balancing: Any) -> dic
 
 
 def is_root() -> bool:
-    """Whether this rank speaks for all."""
+    """Whether this rank prints."""
     return WORLD is None or WORLD.rank == 0
 
 
 def say(text: str) -> None:
-    """Progress, on rank 0, beside the output."""
+    """Print progress on rank 0, on standard error."""
     if is_root():
         print(text, file=sys.stderr, flush=True)
 
 
 def print_runs(runs: dict[str, Run], objects: str) -> None:
-    """One row a run: time, speed-up, imbalance, migrations, the periods."""
+    """Print a row for each run: time, speed-up, imbalance, migrations; then the periods."""
     first = next(iter(runs.values())).report.seconds
     rows = [
         [
@@ -194,7 +194,7 @@ def print_runs(runs: dict[str, Run], objects: str) -> None:
         f"{report.n_objects} {objects} on {report.n_ranks} ranks, {report.iterations} iterations"
     )
     show([*columns, "bound s", "/bound"], rows, title=title)
-    print("bound: mean load of the ranks and the measured cost of the balancings")
+    print("bound: mean load of the ranks and the measured cost of the LB steps")
     for name, run in runs.items():
         if run.periods:
             print(f"periods of {name}: {', '.join(map(str, run.periods))}")
@@ -202,7 +202,7 @@ def print_runs(runs: dict[str, Run], objects: str) -> None:
 
 
 def plot(runs: dict[str, Run], path: str) -> None:
-    """Loads of the ranks over the iterations of each run, balancings marked."""
+    """Draw the loads of the ranks over the iterations of each run, with its LB steps."""
     import matplotlib
 
     matplotlib.use("Agg")

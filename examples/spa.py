@@ -1,13 +1,13 @@
-"""One server, three clients, two services: what if a service ran at the clients?
+"""One server, three clients, two services: what if a service ran on the clients?
 
     mpiexec -n 4 python examples/spa.py
     pylb record -o out/spa -- mpiexec -n 4 python examples/spa.py
     pylb procedures out/spa
     mpiexec -n 4 python examples/spa.py --move servBusy2
 
-The synthetic application of Eom and Hollingsworth (1998, section 3.2), in its proportions: the
-server is the bottleneck; it does servBusy1 for the first client and servBusy2 for the others.  What
-`pylb procedures` predicts of moving one of them can be checked by moving it.
+The synthetic application of Eom and Hollingsworth (1998, section 3.2), with its proportions: the
+server is the bottleneck; it runs servBusy1 for the first client and servBusy2 for the others.
+`pylb procedures` predicts what moving one of them saves; --move checks the prediction.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ALL = 30.7
 def work(steps: float) -> None:
     """Compute; a step takes some 10 µs of the processor, wherever it is done.
 
-    Each product waits for the one before: whatever else the core does takes little from it.
+    Each product depends on the previous one, so that other work on the core hardly slows it down.
     """
     ones = np.ones(2800)
     for _ in range(round(steps)):
@@ -74,7 +74,7 @@ def serve(comm: MPI.Comm, rounds: int, steps: float, moved: str | None) -> None:
 
 
 def ask(comm: MPI.Comm, rounds: int, steps: float, moved: str | None) -> None:
-    """Compute, ask the server, and do what was moved here where the time for it was waited."""
+    """Compute, ask the server, and run the service that was moved here, in place of waiting."""
     request, reply = np.zeros(1), np.zeros(1)
     for _ in range(rounds):
         work(CLIENT[comm.rank] * steps)
@@ -89,7 +89,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=20, help="of requests (%(default)s)")
     parser.add_argument("--steps", type=float, default=2e5, help="of the server (%(default)s)")
-    parser.add_argument("--move", choices=SERVICES, help="this service runs at the clients")
+    parser.add_argument("--move", choices=SERVICES, help="run this service on the clients")
     args = parser.parse_args()
     MPI.Init()
     comm = MPI.COMM_WORLD

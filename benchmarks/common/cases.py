@@ -28,7 +28,7 @@ LOADS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """A snapshot and its name; cases of one family differ in size only, small ones first."""
+    """A snapshot and its name; cases of one family differ only in size, small ones first."""
 
     family: str
     name: str
@@ -41,7 +41,7 @@ def blocks(n: int, p: int) -> np.ndarray:
 
 
 def loads(kind: str, n: int, p: int) -> Case:
-    """Objects that do not talk, with random loads."""
+    """Objects without messages, with random loads."""
 
     def make() -> pylb.Snapshot:
         load = LOADS[kind](np.random.default_rng(n + p), n)
@@ -83,7 +83,7 @@ def graph(kind: str, n: int, p: int) -> Case:
 
 
 def mesh_file(name: str, p: int) -> Case:
-    """A mesh in METIS' format, with random loads and a vertex's objects in blocks."""
+    """A mesh in METIS' format, with random loads; its vertices are objects, in blocks."""
 
     def make() -> pylb.Snapshot:
         lines = (DATA / "graphs" / name).read_text().splitlines()
@@ -134,13 +134,13 @@ def multicasts(away: int, p: int = 64, cells: int = 8) -> Case:
 
 
 def fluid_ranks(fluid: Fluid, p: int) -> np.ndarray:
-    """A slab of the box for each rank, computes with the cell that they belong to."""
+    """A slab of the box for each rank; computes are with the cell that owns them."""
     cell = blocks(fluid.n_cells, p)
     return np.concatenate([cell, np.repeat(cell, len(fluid.forward))])
 
 
 def recorded() -> Iterator[Case]:
-    """One phase of each recorded run that is there."""
+    """One phase of each recorded run that is available."""
     for name, phase in (("nolb-8color-16nodes-data", 1), ("nolb-8color-16nodes-11firstphases", 9)):
         if (DATA / name).is_dir():
             yield Case(

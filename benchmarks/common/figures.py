@@ -1,4 +1,4 @@
-"""What benchmarks that re-make figures share: verdicts, pictures of two axes."""
+"""What benchmarks share that reproduce figures: verdicts, pictures with two axes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 
 def check(what: str, met: bool, verdicts: list[dict[str, Any]]) -> None:
-    """Note and print whether something was met."""
+    """Record and print whether a target was met."""
     print(f"{'met   ' if met else 'MISSED'} {what}")
     verdicts.append({"what": what, "met": bool(met)})
 
 
 def picture(path: Path, draw: Callable[[list[Any]], None]) -> None:
-    """Draw two axes beside each other into a file."""
+    """Draw two axes side by side into a file."""
     import matplotlib
 
     matplotlib.use("Agg")

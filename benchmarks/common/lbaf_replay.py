@@ -1,9 +1,9 @@
-"""Run by another Python, in which LBAF is installed: its way through the phases of a recorded run.
+"""LBAF's replay of a recorded run; runs in another Python, in which LBAF is installed.
 
     python lbaf_replay.py PREFIX ID,ID,... REPEATS
 
-Prints JSON: seconds to read the files, to make LBAF's objects of them, and the least that its
-PhaseStepper takes to go through the phases.  pylb is not needed.
+Prints JSON: seconds to read the files, to create LBAF's objects from them, and the least time of
+its PhaseStepper for all phases.  pylb is not needed.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ def main(prefix, ids, repeats):
     log = logging.getLogger("lbaf")
     logging.basicConfig(level=logging.ERROR)
     log.setLevel(logging.ERROR)
-    LoadReader.SCHEMA_VALIDATOR_CLASS = object  # else it loads one from the network, unused
+    LoadReader.SCHEMA_VALIDATOR_CLASS = object  # else one is downloaded in vain
     if hasattr(lbsStatistics, "initialize"):
         lbsStatistics.initialize()
     begin = time.perf_counter()

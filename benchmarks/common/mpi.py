@@ -8,7 +8,7 @@ import sys
 
 
 def ask_mpi() -> None:
-    """Environment: more ranks than cores, also as root; who waits gives way; one thread each."""
+    """Environment: more ranks than cores, also as root; waiting ranks yield; one thread each."""
     root = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM") if not os.geteuid() else ()
     asked = ("OMPI_MCA_rmaps_base_oversubscribe", "OMPI_MCA_mpi_yield_when_idle")
     for variable in (*asked, *root, "OMP_NUM_THREADS"):
@@ -16,9 +16,9 @@ def ask_mpi() -> None:
 
 
 def on_two_ranks() -> None:
-    """Start this program on two ranks instead, unless mpiexec has.
+    """Start this program on two ranks instead, unless mpiexec has done so.
 
-    To be called before mpi4py starts MPI, which would not let mpiexec start anew.
+    Call it before mpi4py starts MPI; afterwards mpiexec cannot be started.
     """
     if not os.environ.keys() & {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}:
         ask_mpi()

@@ -1,9 +1,9 @@
-"""The same placements by other libraries, called bare, where they are installed.
+"""The same placements by other libraries, called directly, if they are installed.
 
-pymetis and pyscotch (``pip install pymetis pyscotch``) get the graph in the form that they want;
-what brings it there is not timed.  "bare" is the library that pylb itself calls.  LBAF
-(github.com/DARMA-tasking/LB-analysis-framework) reads the snapshot from LBDatafile JSON, as it does
-recorded runs; reading is not timed either.
+pymetis and pyscotch (``pip install pymetis pyscotch``) get the graph in their own form; converting
+it is not timed.  "bare" is the library that pylb itself calls.  LBAF
+(github.com/DARMA-tasking/LB-analysis-framework) reads the snapshot from LBDatafile JSON, its format
+of recorded runs; reading is not timed either.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ import pylb
 import pylb.partition.libraries
 
 Answer = tuple[float, np.ndarray]  # seconds, rank of each object
-MOST_WEIGHT = 1 << 30  # sum of the weights that a library gets, as csrc/place/kit/parts.c has it
+MOST_WEIGHT = 1 << 30  # sum of the weights that a library gets, as in csrc/place/kit/parts.c
 
 
 def installed(name: str) -> bool:
-    """Whether a Python package is there, without importing it."""
+    """Whether a Python package is installed, without importing it."""
     return importlib.util.find_spec(name) is not None
 
 
@@ -117,7 +117,7 @@ def scotch_repart(snapshot: pylb.Snapshot) -> Call:
 
 
 def prepared(library: str, snapshot: pylb.Snapshot) -> dict[str, Call]:
-    """A library, bare and through its Python package where that is installed."""
+    """A library: called directly, and through its Python package if that is installed."""
     out = {f"{library} bare": bare(library, snapshot)}
     name, make = {"METIS": ("pymetis", metis), "Scotch": ("pyscotch", scotch)}[library]
     if installed(name):
@@ -126,7 +126,7 @@ def prepared(library: str, snapshot: pylb.Snapshot) -> dict[str, Call]:
 
 
 def timed(make: Callable[..., Call], snapshot: pylb.Snapshot) -> Answer:
-    """One call; what is made ready before is not timed."""
+    """One call; its preparation is not timed."""
     call = make(snapshot)
     begin = time.perf_counter()
     part = call()
@@ -134,7 +134,7 @@ def timed(make: Callable[..., Call], snapshot: pylb.Snapshot) -> Answer:
 
 
 def _scotch_graph(snapshot: pylb.Snapshot):
-    with contextlib.redirect_stderr(io.StringIO()):  # it greets
+    with contextlib.redirect_stderr(io.StringIO()):  # it prints a greeting
         import pyscotch
     starts, neighbours, vertices, edges = csr(snapshot)
     graph = pyscotch.Graph()
@@ -156,7 +156,7 @@ LBAF = {
         "deterministic_transfer": True,
     },
 }
-LBAF_MOST = 1000  # objects; ten times as many take LBAF minutes
+LBAF_MOST = 1000  # objects; LBAF takes minutes for ten times more
 
 
 def lbaf(algorithm: str, snapshot: pylb.Snapshot) -> Answer:
@@ -168,7 +168,7 @@ def lbaf(algorithm: str, snapshot: pylb.Snapshot) -> Answer:
 
     log = logging.getLogger("lbaf")
     log.setLevel(logging.CRITICAL)
-    LoadReader.SCHEMA_VALIDATOR_CLASS = object  # else it loads one from the network, unused
+    LoadReader.SCHEMA_VALIDATOR_CLASS = object  # else one is downloaded in vain
     lbsStatistics.initialize()
     keys = snapshot.key if snapshot.key is not None else np.arange(snapshot.n_objects)
     with tempfile.TemporaryDirectory() as folder:

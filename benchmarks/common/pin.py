@@ -1,7 +1,8 @@
-"""Become a program on one core.  Run by path: ``python -I -S pin.py 0,1,0,1 program arguments``.
+"""Pin this process to one core, then become a program.
 
-The cores are given by rank, as mpiexec tells it.  Where that is allowed, the program goes before
-all others of its session: what pylb and mpiexec do beside it then takes a hundredth of a core.
+Run by path: ``python -I -S pin.py 0,1,0,1 program arguments``, with a core for each rank.  If that
+is allowed, the program gets a higher priority than the rest of its session: pylb and mpiexec then
+take a hundredth of a core.
 """
 
 import contextlib

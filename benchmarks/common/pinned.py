@@ -1,4 +1,4 @@
-"""MPI programs on chosen cores and shares of them, recorded or timed alone."""
+"""MPI programs on chosen cores and shares of them, recorded or only timed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PIN = Path(__file__).with_name("pin.py")
 
 @dataclass(frozen=True)
 class Place:
-    """Cores of the ranks, and the share of a core that each is held to (empty: whole cores)."""
+    """Cores of the ranks, and the share of a core that limits each (empty: whole cores)."""
 
     cores: tuple[int, ...]
     shares: tuple[float, ...] = ()
@@ -58,7 +58,7 @@ def run(program: Sequence[str], place: Place, *, only_time: bool = False) -> Rec
 
 
 def _run(words: list[str], shares: Sequence[float]) -> int:
-    """Exit code of the command, whose output goes nowhere."""
+    """Run a command without showing its output; return its exit code."""
     out = os.dup(1)
     with open(os.devnull, "w") as null:
         os.dup2(null.fileno(), 1)

@@ -1,4 +1,4 @@
-"""What a placement is worth in messages, as ratios that compare across cases."""
+"""The messages that a placement causes, as ratios that can be compared between cases."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Quality(NamedTuple):
     Attributes
     ----------
     cut : float or None
-        Bytes of edges between ranks, as a part of the bytes of all edges.
+        Bytes of edges between ranks, divided by the bytes of all edges.
     connectivity : float or None
-        The same of multicasts, of which each rank gets one: the mean of (ranks reached - 1),
-        weighted with bytes.
+        For multicasts, which each rank gets once: the mean of (ranks reached - 1), weighted by
+        bytes.
     """
 
     cut: float | None

@@ -1,4 +1,4 @@
-"""Which part of a strategy's time is pylb's own, and not of the library that it asks."""
+"""The part of a strategy's time that pylb takes, without the library that it calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECONDS, LEAST_TURNS, MOST_TURNS = 1.0, 3, 50  # spent on one call
 
 
 def in_turn(calls: Iterable[Callable[[], Any]]) -> list[float]:
-    """The least processor time of each of some calls of like length, of all their threads."""
+    """The least processor time, over all threads, of each of some calls of similar length."""
     calls = list(calls)
     best = [float("inf")] * len(calls)
     turns = 0
@@ -30,7 +30,7 @@ def in_turn(calls: Iterable[Callable[[], Any]]) -> list[float]:
 
 
 def beside(name: str, snapshot: pylb.Snapshot) -> dict[str, float]:
-    """Seconds of a strategy and of its library, alone and as its Python package calls it."""
+    """Seconds of a strategy, and of its library: alone, and called by its Python package."""
     calls = {
         name: functools.partial(pylb.place, snapshot, name),
         **peers.prepared(LIBRARIES[name], snapshot),

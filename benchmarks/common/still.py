@@ -1,8 +1,8 @@
 """Waits until a machine is still.
 
-What other programs take shows in the system's figures; what other tenants of the same physical
-cores take does not: a core that is shared so does little more than half of its work, for some
-tenths of a second or for minutes, and says nothing.  So it is tried out.
+The system's figures show the load of other programs, but not that of other tenants of the same
+physical cores: a core shared with them does little more than half of its work, for tenths of a
+second or for minutes.  A short loop on each core finds out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 
 LOOP, TRIES, IN_A_ROW = 50_000, 4, 5  # some 20 ms on a core
-SLOW = 1.15  # times the least ever seen; one whose sibling is busy takes 1.8
+SLOW = 1.15  # times the least time ever seen; with a busy sibling core the loop takes 1.8
 
 
 class Stillness:
@@ -21,14 +21,14 @@ class Stillness:
     Parameters
     ----------
     patience : float
-        Seconds that it waits in all.
+        Seconds that it waits at most in all.
 
     Attributes
     ----------
     waited : float
         Seconds so far.
     waits, in_vain : int
-        How often, and how often of these the cores were not still in the end.
+        Number of waits, and of those after which the cores were still not still.
     """
 
     def __init__(self, patience: float) -> None:
@@ -38,7 +38,7 @@ class Stillness:
         self.waits = self.in_vain = 0
 
     def wait(self, cores: Iterable[int], longest: float) -> bool:
-        """Until each of the cores was at its best several times in a row; whether they were."""
+        """Wait until each core was at its best several times in a row; tell whether it was."""
         before, begin = os.sched_getaffinity(0), time.perf_counter()
         cores = sorted(set(cores) & before)
         in_a_row, longest = 0, min(longest, self.patience - self.waited)

@@ -1,7 +1,7 @@
-"""Zoltan's services beside Zoltan itself: parts of benchmarks/partition.py.
+"""Zoltan's services called by pylb and by Zoltan itself: parts of benchmarks/partition.py.
 
-`driver` is benchmarks/zoltan_driver.c, compiled here; a case is a file that it and the worker
-(this module as a program, under mpiexec) read alike.
+`driver` is benchmarks/zoltan_driver.c, compiled here.  A case is a file that both the driver and
+the worker (this module as a program, under mpiexec) read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import pylb
 from pylb.console import show
 from pylb.partition.methods import METHODS
 
-if __name__ != "__main__":  # the worker has no need of it
+if __name__ != "__main__":  # the worker does not need it
     from common.still import Stillness
 
 HERE = Path(__file__).resolve().parents[1]
@@ -86,7 +86,7 @@ def read_case(path: Path, rank: int, ranks: int) -> dict[str, Any]:
 
 
 def driver(folder: Path) -> Path | None:
-    """The compiled driver, or None where there is no Zoltan to link with."""
+    """The compiled driver, or None if there is no Zoltan to link with."""
     out = folder / "zoltan_driver"
     command = [os.environ.get("MPICC", "mpicc"), "-O3", str(HERE / "zoltan_driver.c"), "-o", out]
     command += ["-I/usr/include/trilinos", "-ltrilinos_zoltan"]
@@ -97,11 +97,11 @@ def driver(folder: Path) -> Path | None:
 
 
 def launch(ranks: int, *words: Any) -> dict[str, Any]:
-    """Run under mpiexec; the JSON that it prints.
+    """Run a program under mpiexec; return the JSON that it prints.
 
-    In the environment that Python began with: where MPI runs in this process, its own variables
-    would keep mpiexec from starting another program.  Scotch's threads would call MPI side by side,
-    which the driver's MPI does not allow.
+    It gets the environment with which Python began: if MPI runs in this process, its variables
+    would keep mpiexec from starting another program.  Scotch gets one thread, because the driver's
+    MPI allows no calls from several threads at a time.
     """
     launcher = shlex.split(os.environ.get("PYLB_MPIEXEC", "mpiexec"))
     command = [*launcher, "-n", str(ranks), *map(str, words)]
@@ -113,7 +113,7 @@ def launch(ranks: int, *words: Any) -> dict[str, Any]:
 
 
 def parameters(method: str, ranks: int, keep: bool = False) -> list[str]:
-    """What pylb sets, for the driver: but for what only saves exchanges."""
+    """The parameters that pylb sets, for the driver; without those that only save exchanges."""
     how = METHODS[method]
     given = dict(how.options) | {"IMBALANCE_TOL": "1.03", "SEED": "0", "LB_APPROACH": "PARTITION"}
     given["REMAP"] = str(int(ranks > 1))
@@ -123,7 +123,7 @@ def parameters(method: str, ranks: int, keep: bool = False) -> list[str]:
 
 
 def worker(path: str, names: str, parts: str) -> None:
-    """Whole calls of pylb, timed as the driver is; prints JSON by method on the first rank."""
+    """Time whole calls of pylb like the driver does; print JSON by method on the first rank."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
@@ -134,7 +134,7 @@ def worker(path: str, names: str, parts: str) -> None:
 
 
 def _measured(comm: Any, given: dict[str, Any], method: str, parts: int) -> dict[str, Any]:
-    """Least time of some calls, and what the partition is worth."""
+    """The least time of some calls, and the quality of the partition."""
     from mpi4py import MPI
 
     name = "coords" if METHODS[method].takes == "coords" else "graph"
@@ -190,7 +190,7 @@ def methods(quick: bool, full: bool, only: str | None = None) -> Answer:
             *("max/mean", "cut", "volume"),
         ],
         rows,
-        title=f"Each method in {PARTS} parts: a whole call, beside a bare C driver of Zoltan",
+        title=f"Each method in {PARTS} parts: a whole call, and a bare C driver of Zoltan",
     )
     return rows, good
 
@@ -207,7 +207,7 @@ def _cases(quick: bool, full: bool, only: str | None) -> list[tuple[str, Any, An
 
 
 def _chosen(xyz: Any, n: int, ranks: int, full: bool) -> list[str]:
-    """Methods of a case; of large meshes, and more so of more ranks than cores, the fast ones."""
+    """Methods of a case; for large meshes or more ranks than cores, only the fast ones."""
     names = [] if xyz is None else ["rcb", "rib", "hsfc"]
     if ranks > len(os.sched_getaffinity(0)) and n >= 50_000 and not full:
         return names
@@ -225,7 +225,7 @@ def _chosen(xyz: Any, n: int, ranks: int, full: bool) -> list[str]:
 def _in_turn(
     path: Path, program: Path | None, names: list[str], ranks: int, still: Stillness
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, list[float]]]:
-    """What pylb and the driver give for each method, with their least times; ratios by turn."""
+    """Results of pylb and of the driver for each method, with least times and ratios by turn."""
     mine: dict[str, Any] = {}
     alone: dict[str, Any] = {}
     turns: dict[str, list[float]] = {method: [] for method in names}
@@ -248,7 +248,7 @@ def _in_turn(
 
 
 def _starts(mine: dict[str, Any] | None, alone: dict[str, Any] | None, turns: list[float]) -> int:
-    """How many of a method are wanted; where it is over the limit so far, more may lower either."""
+    """How many runs of a method are needed; more if it has not met the limit yet."""
     if mine is None:
         return 1
     over = alone is not None and min(_ratios(mine, alone, turns)) > LIMIT
@@ -256,10 +256,10 @@ def _starts(mine: dict[str, Any] | None, alone: dict[str, Any] | None, turns: li
 
 
 def _ratios(mine: dict[str, Any], alone: dict[str, Any], turns: list[float]) -> tuple[float, float]:
-    """Of the least times; and the median of the turns, of two starts one after the other.
+    """The ratio of the least times, and the median ratio of the turns (two starts in succession).
 
-    On a machine that is slow for minutes, which of the two had the one quiet moment decides the
-    first, but not the second.
+    On a machine that is slow for minutes, a single quiet moment can decide the first ratio, but not
+    the second one.
     """
     return mine["seconds"] / alone["seconds"], statistics.median(turns)
 
@@ -406,7 +406,7 @@ def _drift(
 
 
 def _spot(x: np.ndarray, y: np.ndarray, side: int, when: float) -> np.ndarray:
-    """Heavy near a point that goes around."""
+    """Weights that are high near a moving point."""
     middle = side * (0.5 + 0.3 * np.array([np.cos(2 * np.pi * when), np.sin(2 * np.pi * when)]))
     return 1.0 + 4.0 * np.exp(-(((x - middle[0]) ** 2 + (y - middle[1]) ** 2) / (side / 8) ** 2))
 

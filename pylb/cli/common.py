@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import runpy
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -179,15 +179,11 @@ def strategy(word: str) -> Strategy:
 def _function(path: Path, name: str) -> Callable[..., Any]:
     if not path.is_file():
         raise UnknownStrategyError(f"strategy {path}:{name}: there is no file {path}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None  # it ends in .py
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        names = runpy.run_path(str(path), run_name=path.stem)
     except Exception as why:
         raise StrategyError(f"{path} raised {type(why).__name__}: {why}") from why
-    call = getattr(module, name, None)
+    call = names.get(name)
     if not callable(call):
         raise UnknownStrategyError(f"strategy {path}:{name}: {path} has no function {name!r}")
     return call  # type: ignore[no-any-return]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from pylb import optional
@@ -53,21 +54,15 @@ def explore(run: Any, *, stem: str | None = None, **settings: Any) -> Any:
 
     if "every" in settings:
         settings.setdefault("trigger", "")
-    run = _read(run, stem)
-    trace = run if isinstance(run, Trace) else run.trace
+    if isinstance(run, (str, os.PathLike)):
+        run = course.read(run, stem)
+    if not isinstance(run, (Trace, RunRecord, Replay)):
+        raise DomainError(
+            f"run is {type(run).__name__}: expected a path, Trace, RunRecord or Replay"
+        )
+    trace: Any = run if isinstance(run, Trace) else run.trace
     if not len(trace):
         raise DomainError("run has no phases: expected one or more")
     if isinstance(run, RunRecord) and (done := run.history.balancings):
         settings.setdefault("cost", sum(r.cost for r in done) / len(done))
     return Explorer(trace, ExplorerSettings.of(settings))
-
-
-def _read(run: Any, stem: str | None) -> Trace | RunRecord | Replay:
-    if isinstance(run, (Trace, RunRecord, Replay)):
-        return run
-    try:
-        return course.read(run, stem)
-    except TypeError:
-        raise DomainError(
-            f"run is {type(run).__name__}: expected a path, Trace, RunRecord or Replay"
-        ) from None

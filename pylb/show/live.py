@@ -96,7 +96,7 @@ def head(now: dict[str, Any]) -> str:
     return (
         f"{now['iterations']} iterations of {now['objects']} objects on {now['ranks']} ranks in "
         f"{seconds(now['seconds'])}; max/mean {now['max_over_mean']:.3f}; "
-        f"{count(now['balancings'], 'balancing')} "
+        f"{count(now['balancings'], 'LB step')} "
         f"({seconds(now['balancing_seconds'])}{saved})"
     )
 
@@ -215,7 +215,7 @@ def _said(lb: LiveRun) -> str:
     if row is None:
         return ""
     ratio = row.max / row.mean if row.mean > 0 else 1.0
-    return f"max/mean {ratio:.2f}, {count(lb.n_balancings, 'balancing')}"
+    return f"max/mean {ratio:.2f}, {count(lb.n_balancings, 'LB step')}"
 
 
 class _Bar:

@@ -129,7 +129,7 @@ def facts(course: Course) -> list[tuple[str, Any]]:
         ("time", seconds(whole.elapsed)),
         ("time spent rebalancing", seconds(float(course.costs.sum()))),
         ("max/mean", f"{1 / whole.of_iterations:.3f}" if whole.of_iterations > 0 else ""),
-        ("balancings", f"{len(course.balancings):,}"),
+        ("LB steps", f"{len(course.balancings):,}"),
         ("migrations", f"{objects:,}" + (f" ({size(nbytes)})" if nbytes else "")),
     ]
     known = {name for name, _ in out}

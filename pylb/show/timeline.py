@@ -50,7 +50,7 @@ def events(course: Course) -> Iterator[dict[str, Any]]:
         for r, micros in enumerate(row):
             if micros > 0:
                 yield _slice("compute", r, begin[i], begin[i] + micros, {"iteration": i})
-    yield from _balancings(course, begin)
+    yield from _lb_steps(course, begin)
     yield from _migrations(course, begin)
 
 
@@ -90,7 +90,7 @@ def _end_of(course: Course, begin: Any, iteration: int) -> float:
     return float(begin[i] + 1e6 * course.elapsed[i])
 
 
-def _balancings(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
+def _lb_steps(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
     for r in course.history:
         at = _end_of(course, begin, r.iteration)
         args = {"why": clip(r.explain(), 2000)}

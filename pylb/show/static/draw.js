@@ -62,6 +62,12 @@ function table(columns, rows, textColumns = 1) {
       ...row.map((cell, i) => element("td", kind(i), cell))))));
 }
 
+// A text, a straight line and a filled triangle that points down.
+const text = (x, y, said, anchor = null, more = {}) =>
+  svg("text", { x, y, "text-anchor": anchor, ...more }, said);
+const line = (x1, y1, x2, y2, stroke, more = {}) => svg("line", { x1, y1, x2, y2, stroke, ...more });
+const triangle = (x, y, w, h) => svg("path", { d: `M${x},${y}l-${w},-${h}h${2 * w}z`, fill: "#000" });
+
 // A table that scrolls within its box.
 function scrolling(label, table) {
   return element("div", { class: "scroll", role: "region", "aria-label": label, tabindex: "0" },
@@ -223,12 +229,11 @@ class RunPicture {
     for (const rank of ticks(0, Math.max(p.n_ranks - 1, 1), 5, true)) {
       if (rank > p.n_ranks - 1) continue;
       const y = b.top + b.heat * (1 - (rank + 0.5) / p.n_ranks);
-      out.push(svg("text", { x: b.left - 6, y: y + 4, "text-anchor": "end" }, short(rank)));
+      out.push(text(b.left - 6, y + 4, short(rank), "end"));
     }
     const name = p.rank_step > 1 ? `rank (slowest of each ${p.rank_step})` : "rank";
     const y = b.top + b.heat / 2;
-    out.push(svg("text", { class: "title", x: 14, y, "text-anchor": "middle",
-      transform: `rotate(-90 14 ${y})` }, name));
+    out.push(text(14, y, name, "middle", { class: "title", transform: `rotate(-90 14 ${y})` }));
     return out;
   }
 
@@ -241,11 +246,11 @@ class RunPicture {
     const place = this.colours.place || this.colours.at;
     for (const mark of this.colours.ticks) {
       const y = b.top + b.heat * (1 - place(mark));
-      out.push(svg("text", { x: x + 16, y: y + 4 }, this.colours.text(mark)));
+      out.push(text(x + 16, y + 4, this.colours.text(mark)));
     }
     const middle = b.top + b.heat / 2;
-    out.push(svg("text", { class: "title", x: x + 74, y: middle, "text-anchor": "middle",
-      transform: `rotate(90 ${x + 74} ${middle})` }, this.colours.label));
+    out.push(text(x + 74, middle, this.colours.label, "middle",
+      { class: "title", transform: `rotate(90 ${x + 74} ${middle})` }));
     return out;
   }
 
@@ -271,8 +276,8 @@ class RunPicture {
       + this.y(p.mean[c]).toFixed(1)).join("");
     for (const value of ticks(0, high, 4)) {
       const y = this.y(value);
-      out.push(svg("line", { x1: b.left, x2: b.left + b.width, y1: y, y2: y, stroke: "#e6e6e6" }));
-      out.push(svg("text", { x: b.left - 6, y: y + 4, "text-anchor": "end" }, seconds(value)));
+      out.push(line(b.left, y, b.left + b.width, y, "#e6e6e6"),
+        text(b.left - 6, y + 4, seconds(value), "end"));
     }
     const clip = `clip${RunPicture.count = (RunPicture.count || 0) + 1}`;
     out.push(svg("clipPath", { id: clip }, svg("rect", { x: b.left, y: b.below - 4,
@@ -286,14 +291,11 @@ class RunPicture {
         "stroke-dasharray": "6 3" }),
       ...this.fitted()));
     for (const i of ticks(this.range[0], this.range[1] - 1, 8, true)) {
-      const x = this.x(i + 0.5);
-      out.push(svg("line", { x1: x, x2: x, y1: b.below + b.line, y2: b.below + b.line + 4,
-        stroke: "#999" }));
-      out.push(svg("text", { x, y: b.below + b.line + 16, "text-anchor": "middle" }, short(i)));
+      const x = this.x(i + 0.5), y = b.below + b.line;
+      out.push(line(x, y, x, y + 4, "#999"), text(x, y + 16, short(i), "middle"));
     }
     const name = p.iteration_step > 1 ? `iteration (each ${p.iteration_step} as one)` : "iteration";
-    out.push(svg("text", { class: "title", x: b.left + b.width / 2, y: b.below + b.line + 32,
-      "text-anchor": "middle" }, name));
+    out.push(text(b.left + b.width / 2, b.below + b.line + 32, name, "middle", { class: "title" }));
     return [...out, ...this.names()];
   }
 
@@ -302,19 +304,13 @@ class RunPicture {
     let x = narrow ? 0 : b.left;
     for (const [name, colour, dash, wide] of [["slowest rank", VERMILLION, null, 86],
       ["mean", BLUE, "6 3", 50], ["whole iteration", GREY, "2 2", 100]]) {
-      out.push(svg("line", { x1: x, x2: x + 20, y1: y - 4, y2: y - 4, stroke: colour,
-        "stroke-width": 2, "stroke-dasharray": dash }));
-      out.push(svg("text", { x: x + 25, y }, name));
+      out.push(line(x, y - 4, x + 20, y - 4, colour, { "stroke-width": 2, "stroke-dasharray": dash }),
+        text(x + 25, y, name));
       x += 25 + wide - (narrow ? 11 : 0);
     }
-    if (this.hasMarks()) {
-      out.push(svg("path", { d: `M${x + 5},${y}l-5,-9h10z`, fill: "#000" }));
-      out.push(svg("text", { x: x + 15, y }, "LB step"));
-    }
+    if (this.picture.balanced.length) out.push(triangle(x + 5, y, 5, 9), text(x + 15, y, "LB step"));
     return out;
   }
-
-  hasMarks() { return this.picture.balanced.length > 0; }
 
   // The lines that the trigger had fitted when it took the chosen decision.
   fitted() {
@@ -322,11 +318,10 @@ class RunPicture {
     if (!f || f.max_slope === null || f.max_offset === null) return [];
     const before = this.picture.balanced.filter((i) => i < d.iteration);
     const last = before.length ? before[before.length - 1] : -1;
-    const line = (slope, offset, colour) => svg("line", { x1: this.x(last + 1.5),
-      y1: this.y(offset + slope), x2: this.x(d.iteration + 0.5),
-      y2: this.y(offset + slope * (d.iteration - last)), stroke: colour, "stroke-width": 3,
-      opacity: 0.55 });
-    return [line(f.max_slope, f.max_offset, VERMILLION), line(f.mean_slope, f.mean_offset, BLUE)];
+    const fit = (slope, offset, colour) => line(this.x(last + 1.5), this.y(offset + slope),
+      this.x(d.iteration + 0.5), this.y(offset + slope * (d.iteration - last)), colour,
+      { "stroke-width": 3, opacity: 0.55 });
+    return [fit(f.max_slope, f.max_offset, VERMILLION), fit(f.mean_slope, f.mean_offset, BLUE)];
   }
 
   marks() {
@@ -334,18 +329,16 @@ class RunPicture {
     for (const i of this.picture.balanced) {
       if (i + 1 < this.range[0] || i + 1 > this.range[1]) continue;
       const x = this.x(i + 1);
-      out.push(svg("path", { d: `M${x},${b.top - 2}l-4,-8h8z`, fill: "#000" }));
+      out.push(triangle(x, b.top - 2, 4, 8));
       if (few) {
-        out.push(svg("line", { x1: x, x2: x, y1: b.top, y2: b.top + b.heat, stroke: "#fff",
-          "stroke-dasharray": "4 2", opacity: 0.8 }));
-        out.push(svg("line", { x1: x, x2: x, y1: b.below, y2: b.below + b.line, stroke: GREY,
-          "stroke-dasharray": "4 2", opacity: 0.6 }));
+        const dash = { "stroke-dasharray": "4 2" };
+        out.push(line(x, b.top, x, b.top + b.heat, "#fff", { ...dash, opacity: 0.8 }),
+          line(x, b.below, x, b.below + b.line, GREY, { ...dash, opacity: 0.6 }));
       }
     }
     if (this.chosen) {
       const x = this.x(this.chosen.iteration + 1);
-      out.push(svg("line", { x1: x, x2: x, y1: b.top - 10, y2: b.below + b.line,
-        stroke: VERMILLION, "stroke-width": 2 }));
+      out.push(line(x, b.top - 10, x, b.below + b.line, VERMILLION, { "stroke-width": 2 }));
     }
     return out;
   }
@@ -427,10 +420,8 @@ function drawBars(host, picture, iteration) {
   const out = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img",
     "aria-label": said(picture, iteration) });
   for (const value of ticks(0, high, 4)) {
-    out.append(svg("line", { x1: left, x2: left + inner, y1: y(value), y2: y(value),
-      stroke: "#e6e6e6" }));
-    out.append(svg("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" },
-      seconds(value)));
+    out.append(line(left, y(value), left + inner, y(value), "#e6e6e6"),
+      text(left - 6, y(value) + 4, seconds(value), "end"));
   }
   const step = inner / n, mean = picture.mean[c];
   for (let r = 0; r < n; r += 1) {
@@ -438,12 +429,11 @@ function drawBars(host, picture, iteration) {
     out.append(svg("rect", { x: left + r * step, y: y(v), width: Math.max(step - (step > 4 ? 1 : 0),
       0.5), height: Math.max(y(0) - y(v), 0), fill: v > mean ? VERMILLION : BLUE }));
   }
-  out.append(svg("line", { x1: left, x2: left + inner, y1: y(mean), y2: y(mean), stroke: "#000",
-    "stroke-dasharray": "5 3" }));
+  out.append(line(left, y(mean), left + inner, y(mean), "#000", { "stroke-dasharray": "5 3" }));
   for (const rank of ticks(0, Math.max(picture.n_ranks - 1, 1), 8, true)) {
     if (rank > picture.n_ranks - 1) continue;
-    out.append(svg("text", { x: left + (rank / picture.rank_step + 0.5) * step, y: height - 10,
-      "text-anchor": "middle" }, short(rank)));
+    const x = left + (rank / picture.rank_step + 0.5) * step;
+    out.append(text(x, height - 10, short(rank), "middle"));
   }
   host.replaceChildren(out);
 }
@@ -507,8 +497,8 @@ function drawFlows(host, flows, name) {
     }
     return out2;
   });
-  out.append(svg("text", { class: "title", x: left, y: 10, "text-anchor": "end" }, "from"));
-  out.append(svg("text", { class: "title", x: right, y: 10 }, "to"));
+  out.append(text(left, 10, "from", "end", { class: "title" }),
+    text(right, 10, "to", null, { class: "title" }));
   for (const [source, target, n, size] of flows) {
     const a = places[0].get(source), b = places[1].get(target), middle = (left + right) / 2;
     const ya = a.y + a.used + (a.h * n) / a.n / 2, yb = b.y + b.used + (b.h * n) / b.n / 2;
@@ -525,8 +515,7 @@ function drawFlows(host, flows, name) {
       out.append(svg("rect", { x: side ? x : x - 6, y: place.y, width: 6,
         height: Math.max(place.h, 1), fill: side ? ORANGE : VERMILLION }));
       if (place.h >= 9 || longest <= 12) {
-        out.append(svg("text", { x: side ? x + 10 : x - 10, y: place.y + place.h / 2 + 4,
-          "text-anchor": anchor }, name(rank)));
+        out.append(text(side ? x + 10 : x - 10, place.y + place.h / 2 + 4, name(rank), anchor));
       }
     }
   }
