@@ -1,4 +1,4 @@
-"""Any MPI program elsewhere: operations recorded, simulated on another machine, explained."""
+"""Record any MPI program, and simulate it on another machine."""
 
 from pylb.whatif.factors import CriticalPath, ProcedureFactor, Procedures, critical_path, procedures
 from pylb.whatif.prediction import Prediction, Target, whatif
