@@ -31,12 +31,10 @@ typedef struct plb_evidence_side plb_evidence_side_t;
 typedef struct plb_evidence {
     int32_t p;
     int64_t n; /* number of intervals tested so far */
-    double gain[PLB_EVIDENCE_INTERVALS]
-               [PLB_EVIDENCE_RIVALS]; /* of the last intervals, a ring buffer */
+    double gain[PLB_EVIDENCE_INTERVALS][PLB_EVIDENCE_RIVALS]; /* of the last ones, a ring */
     double *spread;  /* [p] mean square of the changes of objects that stayed on a rank */
     int64_t *stayed; /* [p] number of these objects */
-    plb_evidence_side_t
-        *side; /* [2 p] objects that left each rank, then those that came to each */
+    plb_evidence_side_t *side; /* [2 p] objects that left each rank, then those that came */
 } plb_evidence_t;
 
 /* Objects go from one placement to the next; ranks below p in both. */
