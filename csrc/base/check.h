@@ -1,4 +1,4 @@
-/* Checks of numbers that come from outside: what each may be is said in one table. */
+/* Checks of numbers that come from outside, by a table of domains. */
 #ifndef PLB_BASE_CHECK_H
 #define PLB_BASE_CHECK_H
 
@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 
-/* X(name, least, most, what is expected).  NaN is in no domain. */
+/* X(name, least, most, what is expected).  NaN is outside of every domain. */
 #define PLB_DOMAINS(X)                                                                            \
     X(SECONDS, 0.0, 1e30, "seconds, zero or more")                                                \
     X(AMOUNT, 0.0, 1e30, "a finite number, zero or more")                                         \
@@ -28,7 +28,7 @@ typedef struct plb_figure {
 /** PLB_ERR_VALUE where one of figure[n] is outside the domain. */
 int plb_check(plb_domain_t domain, const plb_figure_t *figure, size_t n, plb_err_t *err);
 
-/** Likewise, but NaN stands for a figure that is not known. */
+/** The same, but NaN is allowed: it stands for an unknown figure. */
 int plb_check_known(plb_domain_t domain, const plb_figure_t *figure, size_t n, plb_err_t *err);
 
 /* A list of figures {name, value}, ... for either function. */

@@ -9,12 +9,12 @@
 typedef struct plb_csr {
     int64_t n_rows, n_edges;
     int64_t *start; /* [n_rows + 1] edges of row v: start[v] ... start[v + 1] - 1 */
-    int32_t *to;    /* [n_edges] where they lead */
-    int64_t *edge;  /* [n_edges] their index in the list, for weights; ascending in a row */
+    int32_t *to;    /* [n_edges] where these edges lead */
+    int64_t *edge;  /* [n_edges] index of each in the list, e.g. for weights; ascending */
 } plb_csr_t;
 
 /** Rows of the edges src[m] -> dst[m] of a graph of n vertices, in the order of the list.  Owns
- *  its arrays.  PLB_ERR_RANGE where an end is no vertex. */
+ *  its arrays.  PLB_ERR_RANGE if an end is not a vertex. */
 int plb_csr_init(plb_csr_t *self, int64_t n, const int32_t *src, const int32_t *dst, int64_t m,
                  plb_err_t *err);
 void plb_csr_free(plb_csr_t *self);

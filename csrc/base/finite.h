@@ -1,4 +1,4 @@
-/* Whether numbers are finite, or all the same. */
+/* Tests whether numbers are finite, or all the same. */
 #ifndef PLB_BASE_FINITE_H
 #define PLB_BASE_FINITE_H
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Neither infinite nor NaN, any of x[n]; no floating-point exceptions are raised. */
+/** Is none of x[n] infinite or NaN?  Raises no floating-point exceptions. */
 bool plb_all_finite(const double *x, int64_t n);
 
 /** Are all x[n] the same?  True for NULL. */

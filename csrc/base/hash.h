@@ -1,4 +1,4 @@
-/* Hashing of 64-bit keys, and a table that numbers keys in the order in which they come. */
+/* Hashing of 64-bit keys, and a table that numbers keys in the order of their first use. */
 #ifndef PLB_BASE_HASH_H
 #define PLB_BASE_HASH_H
 
@@ -22,9 +22,9 @@ static inline uint64_t plb_hash(int64_t key)
 
 /* Different keys, numbered from 0: open addressing with linear probing, at most half full. */
 typedef struct plb_keys {
-    int64_t *key; /* [n] in the order in which they came */
+    int64_t *key; /* [n] by number */
     int64_t n, room;
-    int32_t *bucket; /* [n_buckets] numbers, -1 where empty */
+    int32_t *bucket; /* [n_buckets] numbers, or -1: empty */
     int64_t n_buckets;
 } plb_keys_t;
 
@@ -35,7 +35,7 @@ void plb_keys_free(plb_keys_t *self);
 /** The number of a key, or -1. */
 int32_t plb_keys_find(const plb_keys_t *self, int64_t key);
 
-/** The number of a key, which is added if it is new.  PLB_ERR_RANGE: more than 2^30 keys. */
+/** The number of a key; a new key is added.  PLB_ERR_RANGE: more than 2^30 keys. */
 int plb_keys_add(plb_keys_t *self, int64_t key, int32_t *number, plb_err_t *err);
 
 #endif

@@ -16,7 +16,7 @@ typedef struct plb_heap {
     int32_t n;
 } plb_heap_t;
 
-/** Put `moving` where item `at` is, and let it sink to its place. */
+/** Replace item `at` by `moving`, and let it sink to its place. */
 static inline void plb_heap_sink(plb_heap_t *self, int32_t at, plb_item_t moving)
 {
     plb_item_t *item = self->item;
@@ -39,7 +39,7 @@ static inline void plb_heap_sink(plb_heap_t *self, int32_t at, plb_item_t moving
     item[at] = moving;
 }
 
-/** Order the n items that the caller has written. */
+/** Make a heap of the n items that the caller has written. */
 static inline void plb_heap_build(plb_heap_t *self)
 {
     for (int32_t at = (self->n + PLB_HEAP_ARITY - 2) / PLB_HEAP_ARITY; at-- > 0;) {
@@ -61,13 +61,13 @@ static inline void plb_heap_push(plb_heap_t *self, plb_item_t moving)
     self->item[at] = moving;
 }
 
-/** Give the top, which must exist, another key. */
+/** Change the key of the top item, which must exist. */
 static inline void plb_heap_rekey(plb_heap_t *self, double key)
 {
     plb_heap_sink(self, 0, (plb_item_t){key, self->item[0].id});
 }
 
-/** Take the top, which must exist. */
+/** Remove and return the top item, which must exist. */
 static inline plb_item_t plb_heap_pop(plb_heap_t *self)
 {
     const plb_item_t top = self->item[0];

@@ -1,5 +1,4 @@
-/* Integers of 32 or 64 bits as they came, so that an array of either kind is read without a copy.
- */
+/* Arrays of 32-bit or 64-bit integers, both read without a copy. */
 #ifndef PLB_BASE_INTS_H
 #define PLB_BASE_INTS_H
 

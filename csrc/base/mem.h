@@ -11,7 +11,7 @@
 void *plb_malloc(size_t n, size_t size);
 void *plb_calloc(size_t n, size_t size);
 void *plb_realloc(void *old, size_t n, size_t size);
-void plb_free(void *p); /* NULL is fine */
+void plb_free(void *p); /* p may be NULL */
 
 /** Free n pointers. */
 void plb_free_all(void *const *p, size_t n);

@@ -1,4 +1,4 @@
-/* Threads for a loop over parts that do not know of each other. */
+/* Threads for a loop over independent parts. */
 #ifndef PLB_BASE_PARALLEL_H
 #define PLB_BASE_PARALLEL_H
 

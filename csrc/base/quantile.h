@@ -5,11 +5,11 @@
 #include <math.h>
 #include <stdint.h>
 
-/** The k-th smallest of x[n], from 0; put in its place, with none greater before it and none
- *  smaller behind it. */
+/** The k-th smallest of x[n], k from 0.  x is reordered: x[k] is this value, none before it is
+ *  greater, none after it is smaller. */
 double plb_nth(double *x, int64_t n, int64_t k);
 
-/** The median of x[n], n > 0, which comes in another order; of an even number the mean of both. */
+/** The median of x[n], n > 0; for even n the mean of the two middle values.  Reorders x. */
 double plb_median(double *x, int64_t n);
 
 static inline double plb_median3(const double *x)

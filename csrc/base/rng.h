@@ -1,5 +1,6 @@
 /* Seeded random numbers: xoshiro256++ (Blackman and Vigna, 2019), seeded by splitmix64.
- * One stream an owner; the seed goes into the receipt, so that every run can be repeated. */
+ * Each owner has its own stream; the seed is stored in the receipt, so every run can be repeated.
+ */
 #ifndef PLB_BASE_RNG_H
 #define PLB_BASE_RNG_H
 

@@ -1,7 +1,6 @@
 /* Sorting of loads and of ranks: the order of doubles, exactly, ties by the lowest id.
  *
- * Both are distribution sorts, in linear time on any input that is not made to hurt them, and
- * n log n on that.
+ * Both are distribution sorts: linear time, or n log n on inputs constructed against them.
  */
 #ifndef PLB_BASE_SORT_H
 #define PLB_BASE_SORT_H
@@ -19,7 +18,7 @@ typedef struct plb_loads {
     struct plb_parts *parts;
 } plb_loads_t;
 
-/** Get ready to order x[n], finite, n < 2^31.  Owns its arrays, borrows nothing. */
+/** Prepare to sort x[n], finite, n < 2^31.  Owns its arrays, borrows nothing. */
 int plb_loads_init(plb_loads_t *self, const double *x, int64_t n, plb_direction_t direction,
                    plb_err_t *err);
 
@@ -27,14 +26,14 @@ int plb_loads_init(plb_loads_t *self, const double *x, int64_t n, plb_direction_
 int plb_loads_sorted(plb_loads_t *self, const double *x, int64_t n, plb_direction_t direction,
                      plb_err_t *err);
 
-/** Order at least the first `upto` <= n. */
+/** Sort at least the first `upto` <= n. */
 void plb_loads_sort(plb_loads_t *self, int64_t upto);
 void plb_loads_free(plb_loads_t *self);
 
-/** Scratch that bins take: of many items, of all of them, and of those in one crowded bin. */
+/** Size of the scratch for bins of n items, of all items, and of the items in one crowded bin. */
 #define PLB_SORT_BINS(n) (5 * (int64_t)(n))
 
-/** Order item[n], whose keys lie in [low, high].  Scratch: spare[n] and bin[PLB_SORT_BINS(n)].
+/** Sort item[n], whose keys lie in [low, high].  Scratch: spare[n] and bin[PLB_SORT_BINS(n)].
  *  All ids differ. */
 void plb_sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
                     uint32_t *bin);

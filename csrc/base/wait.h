@@ -1,5 +1,5 @@
-/* Polite waiting: ranks may be more than cores, or be held to a share of one by a quota, and then
- * a rank that spins takes time from the one that it waits for. */
+/* Polite waiting.  There may be more ranks than cores, or a quota may limit ranks to a share of a
+ * core; then a rank that spins takes time from the rank that it waits for. */
 #ifndef PLB_BASE_WAIT_H
 #define PLB_BASE_WAIT_H
 
@@ -23,8 +23,7 @@ typedef struct plb_wait {
 
 void plb_wait_begin(plb_wait_t *self, plb_tick_fn tick, void *arg);
 
-/** Call between two tests that were not successful.  Returns the code of the tick if that is not
- *  zero. */
+/** Call between two tests that failed.  Returns what the tick returned if that is not zero. */
 int plb_wait_pause(plb_wait_t *self);
 
 #endif

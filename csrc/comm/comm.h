@@ -1,6 +1,6 @@
-/* pylb's own duplicate of the user's communicator, and the few plain collectives on it.
+/* pylb's own duplicate of the user's communicator, and a few plain collective calls on it.
  *
- * Errors of MPI return (MPI_ERRORS_RETURN on the duplicate), every code is checked and becomes
+ * MPI returns its errors (MPI_ERRORS_RETURN on the duplicate); every code is checked, and becomes
  * PLB_ERR_MPI with MPI's own text.
  */
 #ifndef PLB_COMM_COMM_H
@@ -40,15 +40,16 @@ int plb_mpi_fail(plb_err_t *err, int code, const char *call, const char *file, i
 /** Duplicate `user`.  Collective, blocks. */
 int plb_comm_init(plb_comm_t *self, MPI_Comm user, plb_err_t *err);
 
-/** Collective where the duplicate exists. */
+/** Collective if the duplicate exists. */
 void plb_comm_free(plb_comm_t *self);
 
 /** Broadcast n bytes from `root`; n is the same everywhere, at most INT_MAX.  Collective, waits
  *  politely. */
 int plb_comm_bcast(plb_comm_t *self, void *data, int64_t n, int root, plb_err_t *err);
 
-/** size[p] of each rank's contribution, then all of them one behind the other: call _sizes,
- *  allocate, call _allgather.  Together at most INT_MAX bytes.  Collective, wait politely. */
+/** Gather the contributions of all ranks on all ranks: call _sizes for the size[p] of each,
+ * allocate, call _allgather for all of them, one after the other.  At most INT_MAX bytes in all.
+ *  Collective, wait politely. */
 int plb_comm_sizes(plb_comm_t *self, int64_t mine, int64_t *size, plb_err_t *err);
 int plb_comm_allgather(plb_comm_t *self, const void *mine, const int64_t *size, void *all,
                        plb_err_t *err);

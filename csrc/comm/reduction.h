@@ -1,10 +1,11 @@
-/* Nonblocking reductions of statistics and of maxima, several under way, on two communicators of
- * their own: ranks begin those of one kind in one order, but not of two kinds. */
+/* Nonblocking reductions of statistics and of maxima, several at a time.  Each kind has its own
+ * communicator, because all ranks begin reductions of one kind in the same order, but not of both.
+ */
 #ifndef PLB_COMM_REDUCTION_H
 #define PLB_COMM_REDUCTION_H
 
-#include "measure/reduction.h"
 #include "comm/comm.h"
+#include "measure/reduction.h"
 
 typedef struct plb_reducer {
     plb_reduction_t face; /* what plb_atsync_t takes; its `self` is this */

@@ -1,6 +1,6 @@
-/* Items to ranks: the order in which they travel, and items between that order and their own.
+/* Routes of items to ranks: the order in which items are sent, and copies to and from that order.
  *
- * An item is a row of so many bytes, or as many elements as its size says.
+ * An item is a row of a fixed number of bytes, or has as many elements as its size says.
  */
 #ifndef PLB_COMM_ROUTE_H
 #define PLB_COMM_ROUTE_H
@@ -11,14 +11,14 @@
 
 typedef struct plb_route {
     int32_t n_peers;
-    int32_t *rank;  /* [n_peers] those that get something, ascending */
+    int32_t *rank;  /* [n_peers] ranks that get items, ascending */
     int64_t *start; /* [n_peers + 1] items start[i] ... start[i+1]-1 of the order go to rank[i] */
     int32_t *order; /* [start[n_peers]] items by rank, their own order kept among those of one
                      * rank; NULL: as they are */
 } plb_route_t;
 
-/** Where dest[n] says.  Owns its arrays.  O(n + n_ranks).
- *  PLB_ERR_RANGE: a destination is no rank, or n >= 2^31. */
+/** The route of n items to the ranks dest[n].  Owns its arrays.  O(n + n_ranks).
+ *  PLB_ERR_RANGE: a destination is not a rank, or n >= 2^31. */
 int plb_route_init(plb_route_t *self, const int32_t *dest, int64_t n, int32_t n_ranks,
                    plb_err_t *err);
 void plb_route_free(plb_route_t *self);

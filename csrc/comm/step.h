@@ -1,8 +1,8 @@
-/* One collective step: messages to those ranks that one has something for, and the reduction of
- * one record of statistics, together.
+/* One collective step: sends parcels to some ranks, and reduces one record of statistics,
+ * together.
  *
  * The sparse exchange is NBX (Hoefler, Siebert and Lumsdaine, PPoPP 2010, algorithm 2):
- * synchronous sends, then a nonblocking barrier, receiving all the while.  Differs: the barrier is
+ * synchronous sends, then a nonblocking barrier, while receiving.  Differs: the barrier is
  * the Iallreduce of the record, so that a step costs one collective; and only the small head of a
  * parcel is sent synchronously, its large parts follow as plain sends that the head announces.
  * When the reduction is complete, every head has been received on every rank, and every rank holds
@@ -26,7 +26,7 @@ typedef struct plb_parcel {
     int64_t *size;
 } plb_parcel_t;
 
-/** Memory for the parts of a parcel that has arrived: fill part[n]. */
+/** Allocate memory for the parts of a parcel that has arrived: fill part[n]. */
 typedef int (*plb_take_fn)(void *arg, plb_parcel_t *parcel, plb_err_t *err);
 
 typedef struct plb_requests {
@@ -49,7 +49,7 @@ typedef struct plb_step {
     plb_stats_t mine, all; /* all: valid when done */
     plb_requests_t heads, parts;
     MPI_Request reduction;
-    void **wire; /* the heads under way */
+    void **wire; /* the heads that are being sent */
     int n_wires;
     plb_take_fn take;
     void *take_arg;
@@ -58,16 +58,17 @@ typedef struct plb_step {
 void plb_step_init(plb_step_t *self, plb_comm_t *comm, plb_take_fn take, void *take_arg);
 void plb_step_free(plb_step_t *self);
 
-/** Begin: collective over comm, returns at once.  At most one parcel for each peer, none for
- *  oneself; the parts' memory stays untouched until done.  PLB_ERR_STATE: one is under way. */
+/** Begin: collective over comm, returns at once.  At most one parcel for each peer, none for this
+ *  rank; do not change the memory of the parts until it is done.  PLB_ERR_STATE: one is under way.
+ */
 int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t *parcel,
                    int n_parcels, plb_err_t *err);
 
 /** Make progress.  *done: self->all holds the merged record, all parcels have come. */
 int plb_step_test(plb_step_t *self, bool *done, plb_err_t *err);
 
-/** Test politely until done or `timeout_ns` (negative: none) is over.  Can be called again after a
- *  timeout or PLB_ERR_INTERRUPTED, which leave the step under way. */
+/** Test politely until done, at most `timeout_ns` (negative: no limit).  After a timeout or
+ *  PLB_ERR_INTERRUPTED the step is still under way, and this can be called again. */
 int plb_step_wait(plb_step_t *self, int64_t timeout_ns, plb_tick_fn tick, void *tick_arg,
                   bool *done, plb_err_t *err);
 

@@ -28,14 +28,14 @@ typedef struct plb_promise {
 
 void plb_promise_init(plb_promise_t *self);
 
-/** An iteration is over: load of the slowest rank, mean load.  Whether to look. */
+/** Observe an iteration (load of the slowest rank, mean load); return whether to look. */
 bool plb_promise_observe(plb_promise_t *self, double max, double mean);
 
-/** Whether the last look found an imbalance far beyond the promise: the loads have changed at
- * once, or the LB step was told wrong ones. */
+/** Whether the last look found an imbalance far above the promise: the loads have changed
+ * abruptly, or the LB step had wrong loads. */
 bool plb_promise_is_void(const plb_promise_t *self);
 
-/** An LB step has promised `predicted` max/mean; a look costs `price` seconds. */
+/** After an LB step that predicts max/mean `predicted`; a look costs `price` seconds. */
 void plb_promise_balanced(plb_promise_t *self, double predicted, double price);
 
 #endif

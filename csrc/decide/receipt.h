@@ -1,6 +1,6 @@
-/* The receipt of a decision: its inputs, what it cost, what it gained.
+/* The receipt of a decision: its reasons, its cost, and what it saved.
  *
- * Python's `Receipt` has the same fields by the same names; its docstring says what each one is.
+ * Python's `Receipt` has fields of the same names; its docstring describes them.
  */
 #ifndef PLB_DECIDE_RECEIPT_H
 #define PLB_DECIDE_RECEIPT_H
@@ -10,7 +10,7 @@
 
 #include "decide/trigger.h"
 
-/* X(name): figures of a placement, told by the rank that placed to all others. */
+/* X(name): figures of a placement, which the placing rank sends to all others. */
 #define PLB_PLACING(X)                                                                            \
     X(before)                                                                                     \
     X(predicted)                                                                                  \
@@ -30,7 +30,7 @@ typedef struct plb_placing {
 #undef X
 } plb_placing_t;
 
-/* X(name): the other figures of a receipt, doubles that are NAN where nothing is known. */
+/* X(name): the other figures of a receipt; NAN: unknown. */
 #define PLB_RECEIPT(X)                                                                            \
     X(max)                                                                                        \
     X(mean)                                                                                       \
@@ -58,22 +58,22 @@ typedef struct plb_placing {
     X(off_until)
 
 typedef enum plb_decision_kind {
-    PLB_DECISION_HOLD, /* the trigger weighed an LB step and held back */
-    PLB_DECISION_OFF,  /* LB steps have not paid: `paid` and `saved` seconds, until `off_until` */
+    PLB_DECISION_HOLD,    /* the trigger considered an LB step and decided against it */
+    PLB_DECISION_OFF,     /* LB steps do not pay: off until `off_until` (`paid`, `saved` s) */
     PLB_DECISION_BALANCE, /* rebalance, as the trigger asked */
-    PLB_DECISION_SPEEDS,  /* rebalance, since better known speeds save `found` s an iteration */
+    PLB_DECISION_SPEEDS,  /* rebalance: better speed estimates save `found` s per iteration */
 } plb_decision_kind_t;
 
 /* What a strategy was expected to save and to cost. */
 typedef struct plb_alternative {
-    double gain; /* seconds an iteration */
+    double gain; /* seconds per iteration */
     double cost; /* seconds; NAN: not known */
 } plb_alternative_t;
 
 typedef struct plb_receipt {
     plb_decision_kind_t kind;
     int32_t strategy; /* index, or -1: none ran */
-    bool moved;       /* objects went to their new ranks */
+    bool moved;       /* whether objects migrated; false: they only would have */
     plb_verdict_t verdict;
     plb_placing_t placing;
 #define X(name) double name;
@@ -82,9 +82,9 @@ typedef struct plb_receipt {
 #define X(name) int64_t name;
     PLB_RECEIPT_COUNTS(X)
 #undef X
-    char why[320];                   /* this strategy; empty where there was no choice */
+    char why[320];                   /* why this strategy; empty if there was no choice */
     plb_alternative_t *alternatives; /* owned; one for each strategy */
-    double *speed;                   /* owned; [n_ranks] that the strategy was told, or NULL */
+    double *speed;                   /* owned; [n_ranks] speeds that the strategy got, or NULL */
 } plb_receipt_t;
 
 #endif

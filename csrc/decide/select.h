@@ -8,10 +8,11 @@
  *
  * The path through figure 3.8:
  *
- *   max/mean <= imbalance, utilization >= `utilization`        in balance
+ *   max/mean <= imbalance, utilization >= `utilization`        balanced
  *   alpha m_n + beta m_v >= communication * total load         communication strategy  (3.6)
  *   else: max/mean > imbalance                                 computation strategy
- *   else                                                       idle time that none of them cures
+ *   else                                                       idle time that no strategy can
+ * remove
  *
  *   here: messages, bytes     there: m_n, m_v
  *
@@ -44,11 +45,11 @@
 #include "place/strategy.h"
 
 typedef enum plb_kind {
-    PLB_COMPUTATION,   /* evens out the load */
-    PLB_COMMUNICATION, /* keeps objects that talk together */
+    PLB_COMPUTATION,   /* balances the load */
+    PLB_COMMUNICATION, /* keeps objects together that communicate */
 } plb_kind_t;
 
-/* X(name, in words): the path through figure 3.8.  Those that need a strategy stand last, from
+/* X(name, in words): the path through figure 3.8.  Those that need a strategy come last, from
  * PLB_NEED_IDLE_COMMUNICATION on. */
 #define PLB_NEEDS(X)                                                                              \
     X(START, "nothing was observed yet")                                                          \
@@ -116,13 +117,13 @@ enum {
 /** The table, PLB_N_SELECTION entries. */
 extern const plb_param_t plb_selection_params[];
 
-/* What may be selected: an entry of the table of strategies, or one of another language. */
+/* What may be selected: a strategy of the table, or one written in another language. */
 typedef struct plb_candidate {
     plb_family_t family;
     unsigned looks_at;
 } plb_candidate_t;
 
-/* What a selector is told of one iteration. */
+/* The figures of one iteration for the selector. */
 typedef struct plb_workload {
     double max, mean;        /* seconds: of the ranks' loads */
     double total;            /* seconds: load of all ranks */
@@ -138,7 +139,7 @@ typedef struct plb_outcome {
     int64_t migrations;
 } plb_outcome_t;
 
-/* What is remembered of a candidate. */
+/* What the selector remembers of a candidate. */
 typedef struct plb_record {
     int64_t n;          /* LB steps */
     plb_outcome_t last; /* but cost: halfway from the one before to what was measured, since one
@@ -148,20 +149,20 @@ typedef struct plb_record {
 typedef struct plb_choice {
     bool needed;            /* figure 3.8 ends at a strategy */
     plb_need_t need;        /* why */
-    plb_kind_t kind;        /* that the iteration asks for */
-    plb_kind_t used;        /* of the candidate: the other one where the kind has none */
+    plb_kind_t kind;        /* the kind that the iteration asks for */
+    plb_kind_t used;        /* the kind of the candidate: the other one if there is none */
     plb_family_t family;    /* of the candidate */
     plb_lead_t lead;        /* why */
     int32_t candidate;      /* its index */
     double max_over_mean;   /* 1 where there is no load */
     double utilization;     /* as observed */
     double communication_s; /* eq. 3.6, seconds */
-    double communication;   /* over the total load; 0 where there is neither */
+    double communication;   /* divided by the total load; 0 if both are 0 */
 } plb_choice_t;
 
 typedef struct plb_selector {
     plb_candidate_t *candidates; /* owned; n of them */
-    plb_record_t *records;       /* owned; one each */
+    plb_record_t *records;       /* owned; one per candidate */
     int32_t n;
     double alpha, beta; /* seconds per message, seconds per byte */
     double params[PLB_N_SELECTION];
@@ -171,13 +172,13 @@ typedef struct plb_selector {
 } plb_selector_t;
 
 /** `candidates` (copied) in the order of the table; `params`: PLB_N_SELECTION values.
- *  PLB_ERR_VALUE: no candidate looks at load or communication; alpha or beta is no time; a
- *  parameter is out of its range. */
+ *  PLB_ERR_VALUE: no candidate looks at load or communication; alpha or beta is not a valid time;
+ * a parameter is out of range. */
 int plb_selector_init(plb_selector_t *self, const plb_candidate_t *candidates, int32_t n,
                       double alpha, double beta, const double *params, plb_err_t *err);
 void plb_selector_free(plb_selector_t *self);
 
-/** An iteration is over; the answer is in self->choice.  PLB_ERR_VALUE (nothing changes): a time
+/** Observe an iteration; the answer is in self->choice.  PLB_ERR_VALUE (nothing changes): a time
  *  is NaN, infinite or negative, max < mean, utilization is not 0 ... 1, a count is negative. */
 int plb_selector_observe(plb_selector_t *self, const plb_workload_t *w, plb_err_t *err);
 

@@ -13,7 +13,7 @@
 
 #include "base/param.h"
 
-/* What a trigger is told of one iteration.  The iterations' numbers rise; gaps are legal. */
+/* The figures of one iteration for a trigger.  Iteration numbers increase; gaps are allowed. */
 typedef struct plb_observation {
     int64_t iteration;
     double max, mean; /* seconds: of the ranks' times */
@@ -53,7 +53,7 @@ typedef enum plb_reason {
 /** The reason in words. */
 const char *plb_reason_words(plb_reason_t reason);
 
-/* X(name, unit, help).  What a verdict rests on; NAN where it is not known. */
+/* X(name, unit, help).  The figures behind a verdict; NAN: unknown. */
 #define PLB_VERDICT(X)                                                                            \
     X(tau, "iterations", "ideal period; infinite where the imbalance does not grow")              \
     X(next, "iteration", "at whose end the next balancing is due; infinite: none in sight")       \
@@ -93,7 +93,7 @@ typedef struct plb_trigger_kind {
     int n_params;
     size_t state_size;
     void (*init)(plb_trigger_t *self); /* or NULL; the state is zeroed */
-    /** Fill the verdict; it comes with every figure unknown. */
+    /** Fill the verdict, in which every figure is unknown. */
     void (*observe)(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v);
     void (*balanced)(plb_trigger_t *self, double cost, double max_over_mean); /* or NULL */
 } plb_trigger_kind_t;
@@ -101,14 +101,14 @@ typedef struct plb_trigger_kind {
 struct plb_trigger {
     const plb_trigger_kind_t *kind;
     double *params; /* owned; n_params values */
-    void *state;    /* owned; the kind's own */
+    void *state;    /* owned; private to the kind */
     int64_t seen;   /* last iteration observed */
     int64_t last;   /* iteration of the last LB step, or the one before the first observed */
     bool started;   /* something was observed */
     int64_t end;    /* the number behind the last iteration; INT64_MAX: not known */
     double cost;    /* of the next LB step, as far as is known; NAN: nothing is */
     plb_cycle_t cycle;
-    int failed;            /* code of an error of a kind that can fail; else PLB_OK */
+    int failed;            /* error code of a kind that can fail, else PLB_OK */
     plb_verdict_t verdict; /* the last one */
 };
 
@@ -140,14 +140,14 @@ int plb_trigger_init(plb_trigger_t *self, const plb_trigger_kind_t *kind, const 
 void plb_trigger_free(plb_trigger_t *self);
 
 /** What is known before the run: `end`, the number behind the last iteration, INT64_MAX where it
- *  is not known; `cost`, the seconds that a balancing is expected to take, NAN where nothing new
- * is known of it.  PLB_ERR_VALUE: cost is infinite or negative. */
+ *  is not known; `cost`, the expected seconds of an LB step, NAN if there is no new estimate.
+ * PLB_ERR_VALUE: cost is infinite or negative. */
 int plb_trigger_expect(plb_trigger_t *self, int64_t end, double cost, plb_err_t *err);
 
-/** An iteration is over; the verdict is in self->verdict.  An observation from before the last
- *  balancing (it was in flight) changes nothing.  PLB_ERR_VALUE: a time is NaN, infinite or
- *  negative; PLB_ERR_STATE: the iteration does not rise; or what a kind of another language left
- * in self->failed. */
+/** Observe an iteration; the verdict is in self->verdict.  An observation from before the last LB
+ *  step (it was under way) changes nothing.  PLB_ERR_VALUE: a time is NaN, infinite or
+ *  negative; PLB_ERR_STATE: the iteration number does not increase.  Or the
+ *  code that a kind written in another language left in self->failed. */
 int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err_t *err);
 
 /** An LB step took place at the end of `iteration`, cost `cost` seconds, and promises
@@ -164,8 +164,8 @@ double plb_trigger_guess(const plb_trigger_t *self, double most);
  *  balanced iteration. */
 bool plb_trigger_trial(const plb_trigger_t *self, double excess, double mean);
 
-/** The verdict of triggers that can say nothing as long as the cost is not known: false, and `v`
- *  as it was, where it is. */
+/** The verdict of triggers that need the cost while it is unknown.  False, and `v` unchanged, if
+ * it is known. */
 bool plb_trigger_first(const plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v);
 
 #endif

@@ -1,4 +1,5 @@
-/* What an object's next pass will take, from all of its passes so far, wherever they ran.
+/* Estimates the time of an object's next pass (its work in one iteration) from all earlier passes,
+ * on whatever rank.
  *
  * Exponential smoothing whose gain is the tracking signal: |smoothed error| / smoothed |error|
  * (Trigg and Leach, Operational Research Quarterly 18, 1967), that of the pass before (Shone, the
@@ -23,19 +24,19 @@ enum {
     PLB_ESTIMATE_PASSES,
     PLB_ESTIMATE_ERROR,
     PLB_ESTIMATE_SPREAD,
-    PLB_ESTIMATE_HERE, /* and three more in this order, zero for an object that has just come */
+    PLB_ESTIMATE_HERE, /* and three more in this order, zero for an object that has just arrived */
     PLB_ESTIMATE_ASIDE = 2 * PLB_ESTIMATE_HERE, /* loads of a pass that may be a spike, or zero */
     PLB_ESTIMATE_ROWS
 };
 
-/** The loads of a pass enter the table.  An object's first pass is its warming up: it counts only
- *  until there is a second. */
+/** Enter the loads of a pass into the table.  An object's first pass is warm-up: it counts only
+ *  until there is a second one. */
 void plb_estimate_update(const double *load, int64_t n, double *table);
 
 /** Likewise for the first four rows alone, which do not depend on the rank. */
 void plb_estimate_mean(const double *load, int64_t n, double *table);
 
-/** The load of a pass of object i alone. */
+/** The same for object i only. */
 void plb_estimate_one(double load, int64_t i, int64_t n, double *table);
 
 #endif

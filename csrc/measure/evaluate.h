@@ -1,7 +1,7 @@
-/* Figures of a placement beside the ranks' times: messages, memory, migrations, in one pass.
+/* Evaluates a placement: messages, memory and migrations, in one pass.
  *
  * An edge is a delivery to the object's rank.  A multicast is one delivery to each rank that has
- * receivers: there it is handed on.
+ * receivers, which passes it on to them.
  */
 #ifndef PLB_MEASURE_EVALUATE_H
 #define PLB_MEASURE_EVALUATE_H

@@ -1,20 +1,20 @@
 /* Have the speeds predicted times that they were not fitted to?
  *
- * The balancer does not move objects by chance: it moves those whose loads were just high, or
- * grow. Such a change of work, which comes together with a change of place, looks like a speed.
- * But only real speeds also predict the next placement: an object that moves from rank a to rank b
- * then takes s_a - s_b longer, in logarithms.  Each new placement is such a test of the speeds
- * fitted before. They must predict better than each of five rivals: objects
+ * The balancer does not move objects at random: it moves those whose loads were just high, or
+ * grow. A change of work that comes together with a change of rank looks like a difference of
+ * speed.  But only real speeds also predict the next placement: an object that moves from rank a
+ * to rank b takes s_a - s_b longer there, in logarithms.  So each new placement tests the speeds
+ * that were fitted before.  They must predict better than each of five rivals, by which objects
  *
  *   change as the program as a whole does; do not change; change as they did in the interval
  * before; take that change back; change as on average over all placements that are remembered.
  *
- * What happens to the objects of a rank is not independent (a hot region covers neighbours), so
- * all objects that leave a rank are one observation, as are all that come to a rank, and the sum
- * over whichever says less counts.  Its noise is what the objects that stayed on these ranks have
- * changed by, the control group, and what the moved ones differ by.  The gain is a log likelihood
- * ratio by Student's t distribution; no observation and no interval counts for more than MOST, so
- * that only several intervals together are enough.
+ * The objects of a rank do not change independently (a hot spot covers neighbours).  So all
+ * objects that leave a rank are one observation, and all that come to a rank are one; the smaller
+ * of the two sums counts.  The noise is measured by the changes of the objects that stayed on
+ * these ranks (the control group), and by the differences between the moved ones.  The gain is a
+ * log likelihood ratio by Student's t distribution; no observation and no interval counts for more
+ * than MOST, so that only several intervals together are enough.
  */
 #ifndef PLB_MEASURE_EVIDENCE_H
 #define PLB_MEASURE_EVIDENCE_H
@@ -30,11 +30,11 @@ typedef struct plb_evidence_side plb_evidence_side_t;
 
 typedef struct plb_evidence {
     int32_t p;
-    int64_t n;                                                /* intervals that were ever tested */
+    int64_t n; /* number of intervals tested so far */
     double gain[PLB_EVIDENCE_INTERVALS][PLB_EVIDENCE_RIVALS]; /* of the last ones, a ring */
-    double *spread;            /* [p] mean square of the changes of what stayed on a rank */
-    int64_t *stayed;           /* [p] objects that did */
-    plb_evidence_side_t *side; /* [2 p] what left each rank, then what came to each */
+    double *spread;  /* [p] mean square of the changes of objects that stayed on a rank */
+    int64_t *stayed; /* [p] number of these objects */
+    plb_evidence_side_t *side; /* [2 p] objects that left each rank, then those that came */
 } plb_evidence_t;
 
 /* Objects go from one placement to the next; ranks below p in both. */
@@ -51,16 +51,17 @@ typedef struct plb_interval {
 int plb_evidence_init(plb_evidence_t *self, int32_t p, plb_err_t *err);
 void plb_evidence_free(plb_evidence_t *self);
 
-/** How good the speeds predict that interval; nothing where no object has moved. */
+/** Enter how well the speeds predict that interval; nothing if no object has moved. */
 void plb_evidence_test(plb_evidence_t *self, const plb_interval_t *in);
 
-/** What part of all changes in an interval the speeds explain, also of objects that stayed; at
- * most 1, and 0 where only a few objects have changed as they moved.  On a rank that has changed
- * too, nothing is explained.  The speeds may be fitted to that interval: each object counts as if
- * it had been left out. */
+/** The fraction of all changes in an interval that the speeds explain, including objects that
+ * stayed; at most 1, and 0 if only a few objects changed as they moved.  On a rank that has
+ * changed too, nothing is explained.  The speeds may be fitted to that interval: each object
+ * counts as if it had been left out of the fit. */
 double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in);
 
-/** A rank has changed: what speaks against speeds so far does not speak against its new one. */
+/** Forget evidence against the speeds: a rank has changed, so it does not apply to its new speed.
+ */
 void plb_evidence_forgive(plb_evidence_t *self);
 
 /** The gain over the best rival in the last intervals, in natural logarithms. */

@@ -6,8 +6,9 @@
  * next, for which only neighbouring placements are used; the better one is taken.
  *
  * Speeds are believed only after they have predicted placements that they were not fitted to
- * (`evidence.h`): until then a program whose work changes together with its placement could pass
- * for one on slow and fast ranks.  Only the user's own estimates of the work are believed at once.
+ * (`evidence.h`): until then, a program whose work changes together with its placement could look
+ * like one on slow and fast ranks.  Only the user's own estimates of the work are believed at
+ * once.
  *
  * A state machine without input or output; `speeds.h` has the fit.
  */
@@ -22,25 +23,25 @@
 #include "measure/speeds.h"
 #include "measure/timings.h"
 
-enum { PLB_LEARNER_PLACEMENTS = 8 }; /* that are remembered */
+enum { PLB_LEARNER_PLACEMENTS = 8 }; /* number of remembered placements */
 
 typedef struct plb_learner {
     int32_t p;
     bool unlike;       /* the ranks are believed to differ in speed, and log_speed is valid */
     double *log_speed; /* [p] mean 0 */
-    double *guess;     /* [p] the same as last fitted, believed or not */
+    double *guess;     /* [p] the last fit, believed or not */
     double *error;     /* [p] standard errors; infinite where nothing is known */
-    plb_speeds_t fit;  /* the last one that had anything to go by */
+    plb_speeds_t fit;  /* the last fit that had any data */
     plb_evidence_t evidence;
     plb_timings_t seen[PLB_LEARNER_PLACEMENTS]; /* the oldest first */
     int32_t n_seen;
-    int32_t n_past;       /* ranks that have changed are p ... p + n_past - 1 as they were */
-    uint8_t *is_there;    /* [PLB_LEARNER_PLACEMENTS * p] has a placement objects on a rank? */
-    double *shift;        /* [PLB_LEARNER_PLACEMENTS * p] what ranks have changed by, a ring */
-    int64_t n_shifts;     /* ever */
+    int32_t n_past;    /* ranks that have changed are p ... p + n_past - 1 as they were */
+    uint8_t *is_there; /* [PLB_LEARNER_PLACEMENTS * p] whether a placement has objects on a rank */
+    double *shift;     /* [PLB_LEARNER_PLACEMENTS * p] changes of the ranks, a ring buffer */
+    int64_t n_shifts;  /* ever */
     int64_t n_remembered; /* placements ever */
-    bool has_changed;     /* a rank, since the placement before */
-    int32_t doubts;       /* fits in a row without a sign, while speeds are known */
+    bool has_changed;     /* whether a rank has changed since the placement before */
+    int32_t doubts;       /* fits in a row that show no difference, while speeds are believed */
 
     /* Kept from call to call, so that nothing is allocated twice. */
     plb_timings_t now, user;
@@ -55,11 +56,10 @@ void plb_learner_free(plb_learner_t *self);
 
 /** Take the times of n objects under another placement, each the mean of several iterations;
  * objects without a time (0, negative or NAN) are left out.  work[n] (NULL: none): the user's own
- * estimates, in any unit; 0: none.  Keys that come sorted, and the same ones each time, are
- * fastest.
+ * estimates, in any unit; 0: none.  It is fastest if keys are sorted and the same each time.
  *
- *  PLB_ERR_RANGE: a rank not in 0 ... p-1; PLB_ERR_VALUE: an infinite time or work, a key that is
- *  there twice. */
+ *  PLB_ERR_RANGE: a rank not in 0 ... p-1; PLB_ERR_VALUE: an infinite time or work, a duplicate
+ * key. */
 int plb_learner_observe(plb_learner_t *self, int64_t n, const int64_t *key, const int32_t *rank,
                         const double *seconds, const double *work, plb_err_t *err);
 

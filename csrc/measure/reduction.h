@@ -1,8 +1,8 @@
-/* Reductions of statistics that are under way: what AtSync needs of a machine.
+/* Reductions of statistics that are under way: the interface through which AtSync communicates.
  *
- * Statistics and maxima are two kinds of traffic; each is begun in one order on all ranks and its
- * results come in that order.  MPI's are in csrc/mpi/reduction.h; the one of a single rank is
- * here.
+ * Statistics and maxima are two kinds of traffic.  All ranks begin reductions of one kind in the
+ * same order, and the results come in that order.  comm/reduction.h has those by MPI; the one for
+ * a single rank is here.
  */
 #ifndef PLB_MEASURE_REDUCTION_H
 #define PLB_MEASURE_REDUCTION_H
@@ -16,7 +16,7 @@
 typedef struct plb_reduction {
     void *self;
     int rank, size;
-    int depth; /* at most so many reductions of statistics are under way */
+    int depth; /* largest number of reductions of statistics under way */
     /** Contribute to the next reduction; `mine` is copied.  Returns at once. */
     int (*begin_stats)(void *self, const plb_stats_t *mine, plb_err_t *err);
     /** The oldest one under way, if there is one: *done and `all`.  Makes progress. */
@@ -26,7 +26,7 @@ typedef struct plb_reduction {
     int (*test_maximum)(void *self, int64_t *all, bool *done, plb_err_t *err);
 } plb_reduction_t;
 
-/** Of one rank: what is contributed is the result.  Owned, plb_reduction_alone_free. */
+/** For a single rank: the contribution is the result.  Owned, plb_reduction_alone_free. */
 int plb_reduction_alone(plb_reduction_t *out, int depth, plb_err_t *err);
 void plb_reduction_alone_free(plb_reduction_t *self);
 

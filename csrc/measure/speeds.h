@@ -1,13 +1,13 @@
-/* How fast each rank is, learned from where objects have been.
+/* Fits the speed of each rank to the times of objects that have been on several ranks.
  *
  * The time of object o on rank r is work_o / speed_r, in logarithms y = w_o - s_r + noise, so
  * objects that were measured on several ranks tell the ranks' speeds from their own work: a slow
- * rank slows whatever comes to it, a heavy object is heavy wherever it goes (Dasgupta 2013 takes
- * all objects to be equal, this does not).  Least squares of w and s: instead
- * of alternating between the two, which may need hundreds of rounds where few objects have moved,
- * w is eliminated and s found by conjugate gradients, to the same answer.  Robust: observations
- * get weights by Huber's rule (1.345 sigma; sigma from the median residual), so stragglers and
- * objects whose work has changed do not count by their squares.
+ * rank slows whatever comes to it, a heavy object is heavy wherever it goes (Dasgupta 2013 assumes
+ * that all objects are equal; this does not).  Least squares of w and s: instead of alternating
+ * between the two, which may need hundreds of rounds where few objects have moved, w is eliminated
+ * and s found by conjugate gradients, to the same answer.  Robust: observations get weights by
+ * Huber's rule (1.345 sigma; sigma from the median residual), so stragglers and objects whose work
+ * has changed have little influence.
  *
  * The user's own estimates of the work count as observations on one more rank.
  */
@@ -19,9 +19,9 @@
 #include "base/err.h"
 
 typedef struct plb_speeds {
-    double sigma;     /* of an observation, in logarithms: of most of them, by the median */
-    double error;     /* the same by squares, of all; infinite where there are too few */
-    double explained; /* part of the variance of what has moved that the speeds account for */
+    double sigma;     /* noise of an observation, in logarithms, by the median */
+    double error;     /* noise by the squares of all; infinite if there are too few */
+    double explained; /* fraction of the variance of moved objects that the speeds explain */
     int64_t moved;    /* objects that were seen on several ranks */
 } plb_speeds_t;
 
@@ -35,23 +35,23 @@ typedef struct plb_moved {
     float *weight;  /* [m] above 0 */
 } plb_moved_t;
 
-/** Room for n objects and m observations; none are there. */
+/** Allocate room for n objects and m observations. */
 int plb_moved_init(plb_moved_t *self, int64_t n, int64_t m, plb_err_t *err);
 void plb_moved_free(plb_moved_t *self);
 
-/* Where a large fit begins: with what the last one has found, so that it ends after a few steps.
- * {0}: with nothing. */
+/* The start of a large fit: the result of the last one, so that a few steps are enough.  {0}:
+ * none. */
 typedef struct plb_speeds_start {
     int32_t p;
     double *log_speed; /* [p] */
-    double first;      /* the residual that a fit from nothing begins with */
+    double first;      /* the first residual of a fit without a start */
     double sigma;
 } plb_speeds_start_t;
 
 void plb_speeds_start_free(plb_speeds_start_t *self);
 
 /** Fit log_speed[p], mean 0 of the ranks that objects have linked; 0 for others.  error[p]:
- *  standard error; infinite where nothing is known.  *start (NULL: none) is taken and left. */
+ *  standard error; infinite where nothing is known.  *start (NULL: none) is used and updated. */
 int plb_speeds_of_moved(const plb_moved_t *moved, int32_t p, plb_speeds_start_t *start,
                         double *log_speed, double *error, plb_speeds_t *out, plb_err_t *err);
 

@@ -17,8 +17,8 @@
 #include "model/snapshot.h"
 
 typedef struct plb_network {
-    double alpha; /* seconds a message */
-    double beta;  /* seconds a byte */
+    double alpha; /* seconds per message */
+    double beta;  /* seconds per byte */
 } plb_network_t;
 
 /** time[n_ranks] seconds of an iteration under `rank` (NULL: where the objects are now). */
@@ -43,7 +43,8 @@ typedef struct plb_lb_cost {
 int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, const int32_t *rank,
                           double *seconds, plb_err_t *err);
 
-/** Seconds of a first LB step for a rank all of whose objects leave; what is known before any. */
+/** Seconds of a first LB step for a rank if all of its objects leave: an estimate before any LB
+ * step. */
 double plb_first_cost(const plb_lb_cost_t *self, int64_t objects, int64_t bytes, int32_t n_ranks);
 
 #endif

@@ -1,5 +1,5 @@
-/* Metrics of imbalance.  Their names are never bare: each says which of the usual definitions it
- * is.  All are of the ranks' times of one iteration. */
+/* Metrics of imbalance.  Each has its own name, which says which of the usual definitions it is.
+ * All are computed from the ranks' times of one iteration. */
 #ifndef PLB_MODEL_METRICS_H
 #define PLB_MODEL_METRICS_H
 

@@ -1,8 +1,8 @@
-/* Machines whose distances count: trees and tori, bytes times hops, and the parts of a program on
- * the places of a machine such that they are few.
+/* Machines with distances: trees and tori, bytes times hops, and a mapping of parts to places that
+ * keeps bytes times hops low.
  *
- * Places are numbered with the last of `size` running fastest: in a tree the leaves from left to
- * right, in a torus the points in row-major order.
+ * Places are numbered such that the last of `size` varies fastest: in a tree the leaves from left
+ * to right, in a torus the points in row-major order.
  */
 #ifndef PLB_MODEL_TOPOLOGY_H
 #define PLB_MODEL_TOPOLOGY_H
@@ -27,7 +27,7 @@ typedef struct plb_topology {
 int plb_topology_init(plb_topology_t *self, plb_topology_kind_t kind, const int64_t *size,
                       int n_levels, plb_err_t *err);
 
-/** Links on the way from place a to place b: tree: up to the common vertex and down; torus: the
+/** Links on the way from place a to place b.  Tree: up to the common vertex and down.  Torus: the
  *  shorter way round in each dimension. */
 int32_t plb_topology_hops(const plb_topology_t *self, int32_t a, int32_t b);
 
@@ -41,8 +41,8 @@ typedef struct plb_flows {
 /** Bytes times hops with part a at place[a]. */
 double plb_hop_bytes(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place);
 
-/** *most: bytes over the most loaded link, each direction a link of its own; in a torus they go
- *  along the first dimension first, half way round in the positive direction. */
+/** *most: bytes over the most loaded link; the two directions are two links.  In a torus messages
+ * go along the first dimension first; if both ways round are equal, in the positive direction. */
 int plb_topology_link(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place,
                       double *most, plb_err_t *err);
 

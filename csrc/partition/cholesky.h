@@ -1,4 +1,4 @@
-/* What a sparse factorisation costs in a given order. */
+/* The fill of a sparse Cholesky factorisation in a given order. */
 #ifndef PLB_PARTITION_CHOLESKY_H
 #define PLB_PARTITION_CHOLESKY_H
 

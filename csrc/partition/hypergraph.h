@@ -18,18 +18,18 @@ typedef struct plb_hypergraph {
     int32_t *fixed;              /* [n_vertices] part or -1, or NULL */
 } plb_hypergraph_t;
 
-/** The hypergraph of a question, or of its graph: an edge is a net of two.  Without nets that have
- *  one vertex or no weight; doubled pins count once.  Owns its arrays. */
+/** The hypergraph of a question, or of its graph: an edge is a net of two.  Leaves out nets with
+ * one vertex or no weight; duplicate pins count once.  Owns its arrays. */
 int plb_hypergraph_init(plb_hypergraph_t *self, const plb_question_t *in, plb_err_t *err);
 void plb_hypergraph_free(plb_hypergraph_t *self);
 
-/** Merge the vertices of each cluster 0 ... n - 1 into one: the nets of the new one have each
- *  cluster once, nets of the same clusters are one net of their weights' sum. */
+/** Merge the vertices of each cluster 0 ... n - 1 into one: each new net has a cluster once, and
+ * nets with the same clusters become one, with the sum of their weights. */
 int plb_hypergraph_contract(const plb_hypergraph_t *fine, const int32_t *cluster, int32_t n,
                             plb_hypergraph_t *out, plb_err_t *err);
 
-/** What is left of it with the n vertices that have a new number in index[n_vertices], -1: left
- * out; fixed parts are those of fixed[n] (NULL: none). */
+/** The hypergraph of n of the vertices: index[n_vertices] has their new numbers, -1: left out.
+ *  fixed[n]: their fixed parts (NULL: none). */
 int plb_hypergraph_extract(const plb_hypergraph_t *self, const int32_t *index, int32_t n,
                            const int32_t *fixed, plb_hypergraph_t *out, plb_err_t *err);
 
@@ -50,8 +50,8 @@ typedef struct plb_limits {
 } plb_limits_t;
 
 /** Local searches after Fiduccia and Mattheyses, k-way, each from a vertex at the boundary: moves
- *  of best gain, also uphill, kept up to the best one.  Parts above their limit are first brought
- *  below it where that can be.  Never ends with a higher connectivity - 1 unless it had to.
+ * of best gain, also negative ones, undone after the best state.  Parts above their limit are
+ *  first brought below it if possible.  connectivity - 1 only increases if the limits require it.
  *  *after: connectivity - 1. */
 int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                           int32_t *part, int64_t *after, plb_err_t *err);

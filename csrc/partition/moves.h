@@ -6,19 +6,19 @@
 
 #include "base/err.h"
 
-/** The rank that has a part: in order, as evenly as can be. */
+/** The rank that has a part: parts are assigned to ranks in order, as evenly as possible. */
 static inline int32_t plb_rank_of(int32_t part, int32_t n_ranks, int32_t n_parts)
 {
     return (int32_t)((int64_t)part * n_ranks / n_parts);
 }
 
-/** The first part that is on a rank or, where it has none, on one behind it. */
+/** The first part on a rank; if it has none, the first part on a later rank. */
 static inline int32_t plb_first_on(int32_t rank, int32_t n_ranks, int32_t n_parts)
 {
     return (int32_t)(((int64_t)rank * n_parts + n_ranks - 1) / n_ranks);
 }
 
-/** The first part of a rank; -1: it has none. */
+/** The first part on a rank; -1: it has none. */
 static inline int32_t plb_own_part(int32_t rank, int32_t n_ranks, int32_t n_parts)
 {
     const int32_t first = plb_first_on(rank, n_ranks, n_parts);
@@ -29,22 +29,22 @@ typedef struct plb_new_parts {
     int64_t n; /* own objects, below 2^31 */
     int32_t n_parts, n_ranks;
     const int32_t *part; /* [n] new */
-    const int32_t *old;  /* [n], or NULL; what is below zero counts as home, */
-    int32_t home;        /* the first part of this rank, -1 where it has none */
-    int64_t first;       /* id of the first object, the others follow, */
-    const int64_t *ids;  /* [n] or NULL: unless these are given */
+    const int32_t *old;  /* [n], or NULL; a negative part counts as `home` */
+    int32_t home;        /* the first part of this rank, -1 if it has none */
+    int64_t first;       /* id of the first object, if ids are consecutive */
+    const int64_t *ids;  /* [n] ids, or NULL: consecutive from `first` */
 } plb_new_parts_t;
 
 typedef struct plb_moves {
     int32_t *where; /* [parts->n] rank of each object */
     int64_t n;
-    int64_t *row, *id;    /* [n] of those that change their part, ascending by row */
-    int32_t *rank, *part; /* [n] where to */
-    int32_t *packed;      /* [n] rows, by part and so by rank, ascending among those of one */
+    int64_t *row, *id;    /* [n] of the objects that change their part, ascending by row */
+    int32_t *rank, *part; /* [n] their new rank and part */
+    int32_t *packed;      /* [n] rows sorted by part (and so by rank), ascending within a part */
     int32_t *count;       /* [parts->n_parts] for each part */
 } plb_moves_t;
 
-/** Owns its arrays.  O(n + n_parts + n_ranks).  PLB_ERR_RANGE: a part is none. */
+/** Owns its arrays.  O(n + n_parts + n_ranks).  PLB_ERR_RANGE: a part is out of range. */
 int plb_moves_init(plb_moves_t *self, const plb_new_parts_t *parts, plb_err_t *err);
 void plb_moves_free(plb_moves_t *self);
 

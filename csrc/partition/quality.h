@@ -1,4 +1,4 @@
-/* Figures of a partition, counted by each rank for its own rows: edges and nets between parts.
+/* Evaluates a partition: each rank counts edges and nets between parts for its own rows.
  *
  * Objects are numbered through the ranks, own ones from `first` on.
  */
@@ -8,12 +8,12 @@
 #include "base/err.h"
 #include "base/ints.h"
 
-/* Where every object is that own rows name. */
+/* The part of every object that the rows of this rank name. */
 typedef struct plb_places {
     int64_t first, n, n_ghosts;
     int32_t n_parts;
-    const int32_t *part;       /* [n] of own objects */
-    const int64_t *ghost;      /* [n_ghosts] others', ascending */
+    const int32_t *part;       /* [n] of the objects of this rank */
+    const int64_t *ghost;      /* [n_ghosts] objects of other ranks, ascending */
     const int32_t *ghost_part; /* [n_ghosts] */
 } plb_places_t;
 
@@ -26,24 +26,24 @@ typedef struct plb_rows {
 
 typedef struct plb_scan {
     int64_t loops; /* edges from an object to itself */
-    uint64_t skew; /* sums to 0 over all ranks where each edge has its other direction */
+    uint64_t skew; /* sums to 0 over all ranks if the graph is symmetric */
 } plb_scan_t;
 
-/** start ascends from 0 to n_entries, every entry is below n_objects; names the array `name` where
- *  not.  Then counts: `skew` is a sum of hashes, so that it tells the lack of symmetry with a
- *  probability of 1 - 2^-64. */
+/** Check that start ascends from 0 to n_entries and every entry is below n_objects; the error
+ * names the array `name`.  Then count: `skew` is a sum of hashes, which shows a lack of symmetry
+ * with a probability of 1 - 2^-64. */
 int plb_rows_scan(const plb_rows_t *rows, const char *name, int64_t n_entries, int64_t first,
                   int64_t n_objects, plb_scan_t *out, plb_err_t *err);
 
-/** sums[1 + n_weights][n_parts]: the objects of each part, and each column of weight[n][n_weights]
- *  over them.  PLB_ERR_RANGE: a part is none. */
+/** sums[1 + n_weights][n_parts]: the objects of each part, and the sum of each column of
+ *  weight[n][n_weights].  PLB_ERR_RANGE: a part is out of range. */
 int plb_part_sums(const int32_t *part, int64_t n, int32_t n_parts, const double *weight,
                   int32_t n_weights, double *sums, plb_err_t *err);
 
-/** Of each part, its own side only: cut[n_parts] edges that lead to another part, their weight,
- *  boundary[n_parts] objects that have such an edge.  *volume: each object once to each other part
- *  that has a neighbour of it.  *pair (of plb_malloc): the n_pairs distinct part * n_parts + other
- *  between which there are edges, in any order. */
+/** For each part: cut[n_parts], the number of edges from it to other parts, their weight, and
+ *  boundary[n_parts], its objects with such an edge.  *volume: each object counts once for each
+ * other part that has a neighbour of it.  *pair (of plb_malloc): the n_pairs distinct part *
+ * n_parts + other between which there are edges, in any order. */
 int plb_quality_graph(const plb_rows_t *graph, const plb_places_t *places, double *cut,
                       double *cut_weight, int64_t *boundary, double *volume, int64_t **pair,
                       int64_t *n_pairs, plb_err_t *err);

@@ -9,12 +9,12 @@
 
 #include "base/err.h"
 
-enum { PLB_REMAP_MOST = 4096 }; /* of more parts the ranks do not decide: too many pairs */
+enum { PLB_REMAP_MOST = 4096 }; /* with more parts, ranks are ignored: too many pairs */
 
 typedef struct plb_new_names {
     int32_t n_parts, n_ranks; /* plb_rank_of says where a part is */
-    const double *share; /* [n_parts] or NULL: a part takes the name of one of its share only */
-    const bool *fixed;   /* [n_parts] or NULL: it keeps its name */
+    const double *share;      /* [n_parts] or NULL: only parts of equal share exchange numbers */
+    const bool *fixed;        /* [n_parts] or NULL: parts that keep their number */
 
     int64_t
         n_kept; /* size kept[i] of the objects of the new part part[i] is now in part old[i]; */
@@ -26,8 +26,8 @@ typedef struct plb_new_names {
                               not matter */
 } plb_new_names_t;
 
-/** name[n_parts] of each new part, every one once.  Parts keep their own names unless others win
- *  something.  PLB_ERR_RANGE: what is kept names no part, or not in order. */
+/** name[n_parts]: the number of each new part, a permutation.  Parts keep their own numbers unless
+ *  others are better.  PLB_ERR_RANGE: `part` or `old` is out of range or out of order. */
 int plb_remap(const plb_new_names_t *in, int32_t *name, plb_err_t *err);
 
 #endif

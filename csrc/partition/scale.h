@@ -10,8 +10,8 @@
 /* Sums of weights end here at most: libraries add them in 32 bits, in both directions. */
 enum { PLB_MOST_WEIGHT = 1 << 30 };
 
-/** What to multiply by, so that the sum is PLB_MOST_WEIGHT; 1 for whole numbers that are small
- *  enough.  Next to nothing (1e-300) remains nothing.  None is negative. */
+/** The factor that makes the sum PLB_MOST_WEIGHT; 1 for whole numbers that are small enough.  Tiny
+ *  values (1e-300) become 0.  No value is negative. */
 static inline double plb_scale_of(const double *x, int64_t n)
 {
     double total = 0.0;

@@ -12,13 +12,13 @@
 #include "base/param.h"
 #include "model/snapshot.h"
 
-/* Menon 2.2: does the strategy give any importance to the present placement? */
+/* Menon 2.2: does the strategy take the present placement into account? */
 typedef enum plb_family {
     PLB_COMPREHENSIVE, /* from scratch */
-    PLB_REFINEMENT,    /* few changes to what is there */
+    PLB_REFINEMENT,    /* changes the present placement as little as it can */
 } plb_family_t;
 
-/* What a strategy looks at (bits); the rest of the snapshot does not change its answer. */
+/* What a strategy looks at (bits); the rest of the snapshot does not influence its placement. */
 enum {
     PLB_LOOKS_LOAD = 1,
     PLB_LOOKS_COMM = 2,
@@ -56,8 +56,8 @@ struct plb_strategy {
                int32_t *out, plb_err_t *err);
     void *user;
     const struct plb_agent_type *agent; /* of a distributed strategy, else NULL */
-    const char *library;    /* what it asks, a partitioner that may be absent; or NULL */
-    bool for_equal_objects; /* right only where objects are equal: by its name, never selected */
+    const char *library;    /* the partitioner that it needs, which may be absent; or NULL */
+    bool for_equal_objects; /* assumes equal objects: used by name only, never selected */
 };
 
 /* X(name of plb_strategy_*), in the order in which they are listed. */

@@ -1,8 +1,4 @@
-"""Any MPI program on another machine: recorded, simulated, explained.
-
-In: the operations of a run (`Recording`) and a `Target`.  Out: `Prediction`, `CriticalPath`,
-`Procedures`, `Suggestion`.  Imports `model`, `place` and `comm`; only `show` and `cli` import it.
-"""
+"""Record any MPI program, and simulate it on another machine."""
 
 from pylb.whatif.factors import CriticalPath, ProcedureFactor, Procedures, critical_path, procedures
 from pylb.whatif.prediction import Prediction, Target, whatif

@@ -38,7 +38,7 @@ static inline void plb_members_enter(plb_members_t *self, int32_t i, int32_t r)
     self->head[r] = i;
 }
 
-/** Object i leaves rank r, where it is. */
+/** Remove object i from the list of its rank r. */
 static inline void plb_members_leave(plb_members_t *self, int32_t i, int32_t r)
 {
     if (self->prev[i] >= 0) {

@@ -1,5 +1,6 @@
-/* Memory that is left on each rank while objects come and go: each takes its own, and the first of
- * those that share a block takes the block too (VT's shared_id, counted once a rank). */
+/* Memory left on each rank while objects come and go.  Each object takes its own memory; the first
+ * object on a rank that uses a shared block also takes the block (VT's shared_id, once per rank).
+ */
 #ifndef PLB_PLACE_KIT_MEMORY_H
 #define PLB_PLACE_KIT_MEMORY_H
 
@@ -10,7 +11,7 @@
 
 typedef struct plb_memory {
     const plb_snapshot_t *in;
-    int64_t *left; /* [p] bytes, below zero where a limit is not kept; NULL: there are no limits */
+    int64_t *left;    /* [p] bytes, negative if a limit is exceeded; NULL: there are no limits */
     plb_keys_t pairs; /* rank * n_blocks + block */
     int32_t *uses;    /* by pair: how many objects on that rank use that block */
 } plb_memory_t;

@@ -1,5 +1,5 @@
-/* The objects that some ranks may give away: for each rank a list in order of load (ties: by
- * object), sorted on first use, from which objects can be removed.
+/* Objects that some ranks may give away: for each rank a list sorted by load (ties: by object),
+ * made at the first request, from which objects can be removed.
  *
  * An entry is an index into item[]; those of rank r lie in start[r] ... end[r] - 1.
  */
@@ -13,19 +13,19 @@ typedef struct plb_offers {
     int64_t *start, *end; /* [p] */
     plb_item_t *item;     /* load and object */
     uint8_t *sorted;      /* [p] */
-    int32_t *next, *prev; /* nearest entry at or behind (before) that is still there; links over
-                           * several that are gone are shortened as they are followed */
+    int32_t *next, *prev; /* nearest remaining entry at or after (before) this one; links over
+                           * several removed entries are shortened when they are followed */
     plb_item_t *spare;    /* scratch to sort the longest list */
     uint32_t *bin;
 } plb_offers_t;
 
-/** List what may migrate, has a load of at most `most`, and is on a rank with gives[r].  Borrows
- *  nothing.  Free also on failure. */
+/** List objects that may migrate, have a load of at most `most`, and are on a rank with gives[r].
+ *  Borrows nothing.  Free also on failure. */
 int plb_offers_init(plb_offers_t *self, const plb_ranks_t *ranks, const uint8_t *gives,
                     double most, plb_err_t *err);
 void plb_offers_free(plb_offers_t *self);
 
-/** Bring the entries of rank r in order, once; before any of the functions below. */
+/** Sort the entries of rank r, once; before any of the functions below. */
 void plb_offers_sort(plb_offers_t *self, int32_t r);
 
 /** The first entry of rank r, taken or not, of that load or more; end[r] if there is none. */
@@ -35,7 +35,8 @@ int64_t plb_offers_from(const plb_offers_t *self, int32_t r, double load);
 int64_t plb_offers_up(plb_offers_t *self, int32_t r, int64_t k);
 int64_t plb_offers_down(plb_offers_t *self, int32_t r, int64_t k);
 
-/** The last entry of rank r that has not been taken of at most that load; start[r] - 1 if none. */
+/** The last entry of rank r with at most that load that has not been taken; start[r] - 1 if none.
+ */
 int64_t plb_offers_last(plb_offers_t *self, int32_t r, double load);
 
 /* An entry of one rank for one of another. */
@@ -44,9 +45,9 @@ typedef struct plb_exchange {
     double sum;         /* load[give] - load[back]; 0: nothing found */
 } plb_exchange_t;
 
-/** The exchange between `from` in `gives` and `to` in `returns` whose difference is the largest of
- *  at most `high`, or the first of at least `low`, and for which both have memory: from the
- *  lightest to give back that can be upwards, `probes` of them. */
+/** An exchange between `from` in `gives` and `to` in `returns` for which both have memory: the
+ * first with a difference of `low` to `high`, else the one with the largest difference up to
+ * `high`. Tries `probes` objects to give back, from the lightest possible one upwards. */
 plb_exchange_t plb_offers_exchange(const plb_ranks_t *ranks, plb_offers_t *gives, int32_t from,
                                    plb_offers_t *returns, int32_t to, double low, double high,
                                    int64_t probes);

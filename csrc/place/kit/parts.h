@@ -31,33 +31,33 @@ int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed
 void plb_parts_free(plb_parts_t *self);
 
 /** Edges between vertices, weighted by bytes in both directions; a multicast is an edge to each
- *  receiver.  Neighbours come in ascending order; where the snapshot's edges are like that, they
- *  are borrowed. */
+ *  receiver.  Neighbours are ascending; if the snapshot's edges already are, they are borrowed. */
 int plb_parts_graph(plb_parts_t *self, plb_err_t *err);
 
 /** A net for each multicast, sender and receivers, and for each edge, weighted by bytes. */
 int plb_parts_nets(plb_parts_t *self, plb_err_t *err);
 
 /** Ask for few migrations: leaving a rank costs the object's bytes once, while communication
- * counts `iterations` times.  After the graph or the nets.  Objects without `bytes` cost what they
- *  communicate on the average in one iteration. */
+ * counts `iterations` times.  After the graph or the nets.  Objects without `bytes` cost the mean
+ * bytes that an object communicates in one iteration. */
 int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err);
 
 /** The cut of a graph, and what leaving the ranks costs, in the same units. */
 int64_t plb_parts_cost(const plb_parts_t *self, const int32_t *part);
 
-/** Rename parts of equal share so that few bytes move (relabel.h; 1 an object where they are not
- *  known); not where fixed vertices name them. */
+/** Renumber parts of equal share so that few bytes move (relabel.h; 1 per object if unknown),
+ * unless fixed vertices determine the numbers. */
 int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err);
 
-/** Ask a library by name: PLB_ERR_MISSING where it has not been loaded.  A tick before and after.
+/** Ask a library by name: PLB_ERR_MISSING if it has not been loaded.  Calls the tick before and
+ * after.
  */
 int plb_parts_ask(const plb_parts_t *self, const char *library, const plb_opts_t *opts,
                   int32_t *part, plb_err_t *err);
 
-/** A rank for each object: memory limits kept, and no rank above `imbalance` times the average
- *  where moving or swapping objects can help: as CommAwareRefineLB without exchanges, then as
- *  RefineSwapLB. */
+/** Give each object a rank.  Memory limits are kept; moves (as in CommAwareRefineLB without
+ * exchanges) and then swaps (as in RefineSwapLB) bring ranks below `imbalance` times the average
+ * if they can. */
 int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance,
                     const plb_opts_t *opts, int32_t *out, plb_err_t *err);
 

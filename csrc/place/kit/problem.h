@@ -1,4 +1,4 @@
-/* What strategies that place by load share: which objects may move, the load that stays, and the
+/* Common to strategies that place by load: which objects may move, the load that stays, and the
  * memory limits, which are hard constraints. */
 #ifndef PLB_PLACE_KIT_PROBLEM_H
 #define PLB_PLACE_KIT_PROBLEM_H
@@ -26,8 +26,8 @@ int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err);
 int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *err);
 void plb_problem_free(plb_problem_t *self);
 
-/** PLB_ERR_INFEASIBLE where the objects that may not migrate leave a rank less than 0 of left[p]
- *  bytes (NULL: no limits). */
+/** PLB_ERR_INFEASIBLE if the objects that may not migrate exceed a memory limit: left[p] bytes is
+ *  negative for a rank (NULL: no limits). */
 int plb_problem_check_left(const plb_snapshot_t *in, const int64_t *left, plb_err_t *err);
 
 /** The i-th object that may migrate. */
@@ -36,21 +36,21 @@ static inline int32_t plb_problem_object(const plb_problem_t *self, int64_t i)
     return self->object == NULL ? (int32_t)i : self->object[i];
 }
 
-/** When rank r would end with the objects alone that may not migrate. */
+/** When rank r would finish with only the objects that may not migrate. */
 static inline double plb_problem_fixed_seconds(const plb_problem_t *self, int32_t r)
 {
     return plb_background(self->in, r) + self->fixed[r] / plb_speed(self->in, r);
 }
 
-/** Are the ranks of one speed, with the same background, and all objects free to go to any? */
+/** Do all ranks have the same speed and background, and may all objects go to any rank? */
 bool plb_problem_all_alike(const plb_problem_t *self);
 
-/** Get ready to order the loads of the objects that may migrate, the heaviest first, by their
- *  position among these. */
+/** Prepare to sort the loads of the objects that may migrate, the heaviest first; ids are
+ * positions among these objects. */
 int plb_problem_by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err);
 
-/** A placement by memory alone into rank[n_objects]: first fit, largest objects first, going
- *  back where an object fits nowhere, for a bounded number of steps; then the present one.
+/** A placement by memory alone into rank[n_objects]: first fit, largest objects first, with
+ * backtracking for a bounded number of steps; if that fails, the present placement.
  *  PLB_ERR_INFEASIBLE if that exceeds a limit too.  Fixed objects stay. */
 int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
                      plb_err_t *err);
@@ -60,7 +60,7 @@ int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t 
 int plb_problem_repair(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
                        plb_err_t *err);
 
-/** Start from the present placement, made to keep the memory limits. */
+/** Start from the present placement, changed to respect the memory limits. */
 int plb_problem_present(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
                         plb_err_t *err);
 

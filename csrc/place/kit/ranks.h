@@ -1,8 +1,7 @@
-/* The ranks while a refinement moves objects: their loads, the loads that they may have, and
- * their memory.
+/* The loads and memory of the ranks while a refinement moves objects, and what is allowed.
  *
  *   allowed[r] = (limit - background[r]) * speed[r]
- * so that a rank is at `limit` seconds when its load is what it is allowed.
+ * so a rank takes `limit` seconds when its load is the allowed one.
  */
 #ifndef PLB_PLACE_KIT_RANKS_H
 #define PLB_PLACE_KIT_RANKS_H
@@ -18,25 +17,25 @@ typedef struct plb_ranks {
     double limit;    /* seconds */
     double *load;    /* [p] */
     double *allowed; /* [p] load */
-    int32_t *on;     /* [p] objects there */
+    int32_t *on;     /* [p] number of objects there */
     int64_t *room;   /* [p] bytes of memory left, or NULL */
     double heaviest; /* largest load of one object that may migrate */
 } plb_ranks_t;
 
-/** Add up what the ranks have under `rank`, which stays the caller's.  Free also on failure. */
+/** Sum the loads of the ranks under `rank`, which the caller owns.  Free also on failure. */
 int plb_ranks_init(plb_ranks_t *self, const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
 void plb_ranks_free(plb_ranks_t *self);
 
-/** The time at which all ranks would end together; with equal speeds the mean of their times. */
+/** The time at which all ranks would finish together; with equal speeds, their mean time. */
 double plb_ranks_average(const plb_ranks_t *self);
 
-/** Set `limit` and what it allows. */
+/** Set `limit`, and `allowed` accordingly. */
 void plb_ranks_allow(plb_ranks_t *self, double limit);
 
 /** Seconds of the most loaded rank. */
 double plb_ranks_max(const plb_ranks_t *self);
 
-/** Move object i, loads and memory included. */
+/** Move object i, and update loads and memory. */
 void plb_ranks_move(plb_ranks_t *self, int32_t i, int32_t to);
 
 /** Likewise where the caller knows its load and rank, which saves reading them. */
@@ -57,13 +56,13 @@ static inline bool plb_ranks_fits(const plb_ranks_t *self, int32_t r, double loa
     return self->load[r] + load <= self->allowed[r];
 }
 
-/** Has rank r the memory for object i? */
+/** Does rank r have the memory for object i? */
 static inline bool plb_ranks_has_room(const plb_ranks_t *self, int32_t r, int32_t i)
 {
     return self->room == NULL || self->room[r] >= self->in->memory[i];
 }
 
-/** Have the ranks of objects a and b the memory for each other's? */
+/** Do the ranks of objects a and b have the memory to exchange them? */
 static inline bool plb_ranks_has_room_exchanged(const plb_ranks_t *self, int32_t a, int32_t b)
 {
     if (self->room == NULL) {

@@ -2,9 +2,8 @@
  *
  * Column-based (Beaumont, Boudet, Rastello, Robert, "Matrix multiplication on heterogeneous
  * platforms", IEEE TPDS 12, 2001): the grid is cut into columns, each column into the rectangles
- * of its processors.  The sum of half perimeters, what neighbours exchange, is then the least
- * where each column has processors that are neighbours in the order of their shares; which ones, a
- * dynamic programme finds.
+ * of its processors.  The sum of half perimeters is what neighbours exchange.  It is least if each
+ * column has processors with neighbouring shares; a dynamic programme finds which ones.
  */
 #ifndef PLB_PLACE_KIT_RECTANGLES_H
 #define PLB_PLACE_KIT_RECTANGLES_H
@@ -24,8 +23,8 @@ int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t
                              double cols, double *perimeter, plb_err_t *err);
 
 /** box[4 p]: first row and end, first column and end, of each processor.  Widths of the columns
- *  and heights in them are apportioned by the largest remainder; within a column processors stand
- *  in their order.  Columns are numbered 0 ... below p. */
+ *  and heights in them are apportioned by the largest remainder; within a column, processors keep
+ * their order.  Columns are numbered 0 ... below p. */
 int plb_rectangles_place(const double *share, const int32_t *column, int32_t p, int64_t rows,
                          int64_t cols, int64_t *box, plb_err_t *err);
 

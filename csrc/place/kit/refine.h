@@ -20,9 +20,9 @@ int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank,
 int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank,
                     const plb_opts_t *opts, plb_err_t *err);
 
-/** CommAwareRefineLB: objects go where their communication partners are.  `exchanges`: where no
- *  object fits, exchange pairs for up to a tenth of a second.  cost[2]: seconds a message and
- *  seconds a byte that count as time of the sender (RefineCommLB), or NULL. */
+/** CommAwareRefineLB: objects go to the ranks of their communication partners.  `exchanges`: if no
+ *  object fits, exchange pairs, for up to a tenth of a second.  cost[2]: seconds per message
+ *  and per byte that count as time of the sender (RefineCommLB), or NULL. */
 int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchanges,
                     const double *cost, int32_t *rank, const plb_opts_t *opts, plb_err_t *err);
 

@@ -1,18 +1,18 @@
-/* The agents of all ranks of a snapshot as virtual ranks in this process. */
+/* Runs the agents of all ranks of a snapshot as virtual ranks in this process. */
 #ifndef PLB_PLACE_KIT_ROUNDS_H
 #define PLB_PLACE_KIT_ROUNDS_H
 
 #include "place/kit/agent.h"
 
-/* What a placement in rounds costs; arrays [n_ranks], the caller's. */
+/* The traffic of a placement in rounds; arrays [n_ranks], owned by the caller. */
 typedef struct plb_traffic {
     int64_t rounds;
     int64_t *messages, *bytes; /* sent */
-    int64_t *held;             /* most entries and notes held at a time */
+    int64_t *held;             /* largest number of entries and notes held at a time */
 } plb_traffic_t;
 
-/** Run them, on as many threads as pays; the answer does not depend on how many.  `traffic` may
- *  be NULL. */
+/** Run the agents, on as many threads as pays; the result does not depend on their number.
+ * `traffic` may be NULL. */
 int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const plb_opts_t *opts,
                    int32_t *out, plb_traffic_t *traffic, plb_err_t *err);
 

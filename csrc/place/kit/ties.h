@@ -1,5 +1,5 @@
-/* What an agent knows of objects: where each is, and what those that it holds exchange with which
- * others.  Objects are numbered in the order in which they were first heard of. */
+/* What an agent knows of objects: the rank of each, and the communication of the objects that it
+ * holds. Objects are numbered in the order in which the agent first heard of them. */
 #ifndef PLB_PLACE_KIT_TIES_H
 #define PLB_PLACE_KIT_TIES_H
 
@@ -13,7 +13,7 @@ typedef struct plb_tie {
 } plb_tie_t;
 
 typedef struct plb_tied {
-    int32_t rank;  /* where the object is, as far as is known */
+    int32_t rank;  /* the rank of the object, as far as known */
     int32_t first; /* its first tie, or -1 */
 } plb_tied_t;
 
@@ -21,7 +21,7 @@ typedef struct plb_ties {
     plb_keys_t ids;
     plb_tied_t *object; /* [ids.n] */
     int64_t room;
-    plb_tie_t *tie; /* in lists, one of them of free ones */
+    plb_tie_t *tie; /* linked lists; one of them has the free ties */
     int64_t n_ties, n_used, ties_room;
     int32_t free;
 } plb_ties_t;
@@ -29,10 +29,10 @@ typedef struct plb_ties {
 int plb_ties_init(plb_ties_t *self, int64_t n_objects, int64_t n_ties, plb_err_t *err);
 void plb_ties_free(plb_ties_t *self);
 
-/** The number of an object; one that is new is on `rank`. */
+/** The number of an object; a new one is added, on `rank`. */
 int plb_ties_number(plb_ties_t *self, int64_t id, int32_t rank, int32_t *number, plb_err_t *err);
 
-/** The number of an object that was heard of, else -1. */
+/** The number of a known object, else -1. */
 int32_t plb_ties_find(const plb_ties_t *self, int64_t id);
 
 int plb_ties_add(plb_ties_t *self, int32_t object, int32_t peer, double bytes, plb_err_t *err);

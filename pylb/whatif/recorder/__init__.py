@@ -1,4 +1,4 @@
-"""Recorded operations of an MPI program: what `pylb record` writes and `pylb.whatif` reads."""
+"""Record the operations of an MPI program, for `pylb.whatif`."""
 
 from pylb.whatif.recorder.marks import procedure
 from pylb.whatif.recorder.recording import Recording

@@ -24,14 +24,14 @@ TURNS = Path(__file__).with_name("turns.py")
 
 
 class Recorded(NamedTuple):
-    """What `record` gives: the command's exit code, and the recording."""
+    """The result of `record`: the command's exit code and the recording."""
 
     code: int
     recording: Recording
 
 
 def library() -> str:
-    """Path of the recorder's library.
+    """Return the path of the recorder's library.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def loaded(
     only_time: bool = False,
     procedures: Sequence[str] = (),
 ) -> list[str]:
-    """`command` with the recorder loaded into each of its ranks."""
+    """Return `command` changed such that the recorder is loaded into each of its ranks."""
     if not command:
         raise DomainError("command is empty: expected a program and its arguments")
     before = os.environ.get("LD_PRELOAD", "")
@@ -69,10 +69,10 @@ def loaded(
 
 
 def sharing(info: Mapping[str, Any]) -> dict[str, Any]:
-    """How two ranks of a recording share a core of which one waits, measured here and now.
+    """Measure how two ranks share a core if one of them waits as in the recording.
 
-    ``quantum`` of the scheduler, ``polling`` of the one that waits as the recorded ones did, and
-    ``waiting``, where they slept and those that sleep are let in at once.
+    Returns ``quantum`` of the scheduler; ``polling`` of a rank that waits as the recorded ranks
+    did; and ``waiting``, if they slept and a rank that wakes runs at once.
     """
     out: dict[str, Any] = dict(zip(("quantum", "polling"), _turns(), strict=False))
     polite = ["yield"] if info.get("waiting") == "yield" else []
@@ -81,13 +81,13 @@ def sharing(info: Mapping[str, Any]) -> dict[str, Any]:
         gap, polling = slept
         asleep = info["asleep"]
         out["polling"] = asleep * polling + (1 - asleep) * out["polling"]
-        if asleep > 0.5 and gap < 2 * info["nap"]:  # let in at once
+        if asleep > 0.5 and gap < 2 * info["nap"]:  # a rank that wakes runs at once
             out["waiting"] = "block"
     return out
 
 
 def _turns(*how: str) -> list[float]:
-    """What turns.py prints; empty where it fails."""
+    """Return what turns.py prints; empty if it fails."""
     words = [sys.executable, "-I", "-S", str(TURNS), *how]
     done = subprocess.run(words, capture_output=True, text=True)
     return [] if done.returncode else [float(word) for word in done.stdout.split()]
@@ -95,7 +95,7 @@ def _turns(*how: str) -> list[float]:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """A signal to end is like Ctrl-C: what has been recorded by then is kept."""
+    """Treat a termination signal like Ctrl-C: what has been recorded by then is kept."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -120,30 +120,30 @@ def record(
     Parameters
     ----------
     command : sequence of str
-        ``mpiexec ...``, or a program that is one rank without it.  Not changed in any way: a
-        library is loaded before it.
+        ``mpiexec ...``, or a program that runs as one rank.  The program is not changed; a library
+        is loaded before it.
     only_time : bool
-        Take the wall time alone, from the end of MPI_Init to the beginning of MPI_Finalize.
+        Record only the wall time, from the end of MPI_Init to the beginning of MPI_Finalize.
     procedures : sequence of str
-        Functions that are marked, of a program compiled with ``-finstrument-functions``.
+        Functions to mark, in a program compiled with ``-finstrument-functions``.
     host : str
-        Address at which the ranks reach this process; the default serves one machine.
+        Address at which the ranks reach this process; the default works on one machine.
     online : sequence of mappings
-        Targets, keywords of `pylb.whatif`, under which the run is simulated while it goes on.
+        Targets (arguments of `pylb.whatif`) on which the run is simulated while it goes on.
     say : callable
-        Gets these predictions, a line each, every second.
+        Called with a line for each prediction, every second.
 
     Returns
     -------
     Recorded
-        ``recording.warnings`` says what is missing.
+        ``recording.warnings`` lists what is missing.
 
     Raises
     ------
     MissingPartError
         pylb was built without MPI.
     DomainError
-        No command, or its program cannot be found in it.
+        There is no command, or no program in it.
     """
     monitor = RecordMonitor(host)
     try:
@@ -152,7 +152,7 @@ def record(
         with _interruptible(), subprocess.Popen(words, env=dict(os.environ)) as child:
             try:
                 monitor.serve_until(lambda: child.poll() is not None, between=between)
-            except KeyboardInterrupt:  # what is there is kept; the command has got it too
+            except KeyboardInterrupt:  # keep what was recorded; the command has got the signal too
                 child.send_signal(signal.SIGINT)
                 monitor.serve_until(lambda: child.poll() is not None)
         code = child.returncode if child.returncode >= 0 else 128 - child.returncode

@@ -1,4 +1,4 @@
-"""Predictions while the program runs: each new operation is simulated as it comes."""
+"""Predict while the program runs: each new operation is simulated as it arrives."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from pylb.whatif.recorder.monitor import RecordMonitor
 
 
 class Online:
-    """Simulations of a run that is being recorded, one for each target.
+    """Simulations of a run while it is recorded, one for each target.
 
     Parameters
     ----------
     monitor : RecordMonitor
     targets : sequence of mappings
-        Keywords of `pylb.whatif`.
+        Arguments of `pylb.whatif` for each target.
     say : callable
-        Gets a line of text every `period` seconds.
+        Called with a line of text every `period` seconds.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Online:
         self._simulations: list[_core.Simulation] = []
 
     def __call__(self) -> None:
-        """Simulate what has come, where it is time to."""
+        """Simulate the operations that have arrived, if it is time to."""
         now = time.monotonic()
         if self._failed or now - self._last < self._period:
             return
@@ -52,7 +52,7 @@ class Online:
                 self._last = now
                 for simulation, given in zip(self._simulations, self._given, strict=True):
                     self._go_on(simulation, given)
-        except PylbError as error:  # the program and its recording go on
+        except PylbError as error:  # the program and its recording continue
             self._failed = True
             self._say(f"no predictions while it runs: {error}")
 

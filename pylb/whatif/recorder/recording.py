@@ -1,4 +1,4 @@
-"""A recording: what each rank of an MPI program did, and what is known of where it ran."""
+"""A recording: the operations of each rank of an MPI program, and facts about its machine."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class Recording:
     Attributes
     ----------
     ops : list of (n,) structured arrays
-        Of each rank, in order; the fields are those of `pylb.whatif.recorder.layout.OP`.
+        The operations of each rank, in order, with the fields of `pylb.whatif.recorder.layout.OP`.
     comms : list of (size,) int32 arrays
         World ranks of the members of each communicator, by their rank there.  The first is the
         world.
     closed : (p,) bool
-        Whether a rank's records are all here; False where it was killed or its records got lost.
+        Whether all records of a rank are here; False if it was killed or records were lost.
     info : dict
         About the run: ``command``, ``seconds`` (wall time, from the end of MPI_Init to the
         beginning of MPI_Finalize), ``alpha``, ``beta``, ``overhead``, ``quantum``, ``waiting``,
-        ``polling``, ``response``, ``nap``, ``asleep`` (how ranks wait that sleep in between),
-        and for each rank ``host``, ``processor``, ...
+        ``polling``, ``response``, ``nap``, ``asleep`` (how ranks wait that poll and sleep in
+        between), and for each rank ``host``, ``processor``, ...
     procedures : list of str
-        Names of the marked procedures, by number.
+        Names of the marked procedures, indexed by number.
     warnings : list of str
-        What is missing, or makes predictions doubtful.
+        What is missing, or makes predictions less certain.
     """
 
     ops: list[NDArray[Any]]
@@ -56,15 +56,15 @@ class Recording:
         comms: Sequence[Sequence[int]] | None = None,
         **info: Any,
     ) -> Recording:
-        """A recording made of arrays or of lists of dicts, complete: for tests and for tools.
+        """Make a complete recording from arrays or lists of dicts, for tests and tools.
 
         Parameters
         ----------
         ops : sequence
-            For each rank a structured array, or a sequence of mappings: ``kind`` (its name, as
+            For each rank a structured array, or a sequence of mappings: ``kind`` (a name such as
             ``"SEND"``) and other fields.
         comms : sequence of sequences of int, optional
-            Default: the world alone.
+            Default: only the world communicator.
         """
         arrays = [_operations(rank) for rank in ops]
         world = [range(len(arrays))] if comms is None else comms
@@ -83,28 +83,28 @@ class Recording:
 
     @property
     def seconds(self) -> float | None:
-        """Wall time of the recorded run, or None where it is not known."""
+        """Wall time of the recorded run, or None if it is not known."""
         return self.info.get("seconds")
 
     def speeds(self, elsewhere: Recording) -> NDArray[np.float64]:
-        """How fast another machine is for this program, measured by running it there.
+        """Return how fast another machine is for this program, measured by running it there.
 
         Parameters
         ----------
         elsewhere : Recording
-            Of the same program with the same input, on processors whose speed is asked for; a
-            short run will do, where both are of one.
+            A recording of the same program with the same input on the other processors.  Short runs
+            are enough if both recordings are of one.
 
         Returns
         -------
         (p,) float64
-            Of each rank's processor there: processor seconds of this recording that it does in one
-            of its own.
+            Speed of each rank's processor there: how many processor seconds of this recording it
+            does per second.
 
         Raises
         ------
         DomainError
-            Another number of ranks, or a rank that computes nothing.
+            The number of ranks differs, or a rank computes nothing.
 
         Examples
         --------
@@ -130,7 +130,7 @@ class Recording:
 
     @staticmethod
     def check_writable(path: str | os.PathLike[str]) -> None:
-        """Whether `save` could write there, asked before a long run.
+        """Check, before a long run, that `save` will be able to write there.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class Recording:
         MissingFileError
             No such folder.
         StateError
-            A folder, something else than a recording, or a place where one may not write.
+            The path is a folder or another file than a recording, or may not be written.
         """
         h5py = optional.require("h5py")
         name, folder = os.fspath(path), os.path.dirname(os.path.abspath(path))
@@ -158,16 +158,16 @@ class Recording:
                 raise StateError(f"{name} exists, and is no recording: it is not overwritten")
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an HDF5 file; one that is there before is replaced when all is written.
+        """Write an HDF5 file; an existing one is replaced when the new one is complete.
 
         Raises
         ------
         MissingPartError
             h5py is absent.
         StateError
-            There is something that is no file.
+            The path exists and is not a file.
         OSError
-            No such folder, no space.
+            There is no such folder, or no space.
         """
         h5py = optional.require("h5py")
         _check_regular(path)
@@ -199,14 +199,14 @@ class Recording:
 
     @classmethod
     def given(cls, run: Recording | str | os.PathLike[str]) -> Recording:
-        """`run` itself, or read from that path.
+        """Return `run`, or read it if it is a path.
 
         Raises
         ------
         DomainError
-            It has no ranks.
+            The recording has no ranks.
         MissingFileError, FormatError, MissingPartError
-            As `read`.
+            As in `read`.
         """
         recording = run if isinstance(run, Recording) else cls.read(run)
         if recording.n_ranks == 0:
@@ -222,7 +222,7 @@ class Recording:
         MissingFileError
             No such file.
         FormatError
-            No recording, or a damaged one.
+            The file is not a recording, or it is damaged.
         MissingPartError
             h5py is absent.
         """

@@ -1,12 +1,13 @@
-"""How a process that waits, and asks again and again, shares its core with another that computes.
+"""Measure how a process that polls shares its core with another that computes.
 
-Run by path, without pylb: ``python -I -S turns.py [NAP [yield]]``; of two processes on one core one
-computes, and the other one asks.  Between two questions it yields, as a rank does that waits in
-MPI; or it sleeps, so that with the core to itself it would be away for NAP seconds.  ``yield``: and
-then it yields too, as each question to an Open MPI does that is asked to be polite: who sleeps is
-let in at once when it wakes, and who yields waits for its turn.  Printed are the mean gap between
-two questions, which is the quantum of the kernel's scheduler where a turn is waited for, and what
-asking takes of the processor, for each second of the one that computes.
+Run by path, without pylb: ``python -I -S turns.py [NAP [yield]]``.  Of two processes on one core,
+one computes and the other polls.  Between two polls it yields, like a rank that waits in MPI.  With
+NAP it sleeps instead, such that with the core to itself it would be away for NAP seconds.  With
+``yield`` it also yields after the sleep, as each poll of Open MPI does with
+``mpi_yield_when_idle``: a process that wakes runs at once, but one that yields waits for its turn.
+The script prints the mean gap between two polls (the time slice of the scheduler, if the process
+waits for its turn) and the processor time that polling takes per second of the process that
+computes.
 """
 
 import os
@@ -15,11 +16,11 @@ import time
 from collections.abc import Callable
 
 SECONDS = 0.3
-LEAST = 2e-4  # shorter gaps are those of the yielding process itself
+LEAST = 2e-4  # shorter gaps come from the yielding process itself
 
 
 def sleeper(nap: float, yields: bool) -> Callable[[], None]:
-    """A sleep from which one comes back after `nap` seconds: timers and the way back are late."""
+    """Return a sleep that ends after `nap` seconds, although timers and wake-ups are late."""
     asked = nap / 2
     begin = time.perf_counter()
     for _ in range(50):
@@ -36,7 +37,7 @@ def sleeper(nap: float, yields: bool) -> Callable[[], None]:
 
 
 def gaps(away: Callable[[], object]) -> tuple[list[float], float]:
-    """Between its questions, while its child computes on the same core; what it takes."""
+    """Return the mean gap between polls while the child computes, and their cost."""
     child = os.fork()
     if child == 0:
         end = time.perf_counter() + SECONDS
