@@ -1,4 +1,8 @@
-"""Record any MPI program, and simulate it on another machine."""
+"""Record any MPI program, and simulate it on another machine.
+
+In: the operations of a run (`Recording`) and a `Target`.  Out: `Prediction`, `CriticalPath`,
+`Procedures`, `Suggestion`.  Imports `model`, `place` and `comm`; only `show` and `cli` import it.
+"""
 
 from pylb.whatif.factors import CriticalPath, ProcedureFactor, Procedures, critical_path, procedures
 from pylb.whatif.prediction import Prediction, Target, whatif
