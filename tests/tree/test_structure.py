@@ -116,7 +116,6 @@ def test_nothing_below_show_needs_whatif_or_lab():
     assert wrong == [], "\n".join(wrong)
 
 
-@to_do
 def test_python_files_are_short():
     assert {n: lines(p) for n, p in python_modules().items() if lines(p) > 500} == {}
 
