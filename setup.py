@@ -23,7 +23,8 @@ from setuptools import Extension, setup
 
 ROOMS = ["base", "model", "measure", "partition", "place", "place/kit", "place/strategies"]
 ROOMS += ["decide", "decide/triggers", "io", "replay", "whatif", "whatif/simulator"]
-MPI_SHELLS = ["mpimodule", "mpi_exchange", "mpi_settle", "errors", "stats", "views"]
+MPI_SHELLS = ["comm_lane", "comm_ranks", "partition_settle"]
+BOTH_SHELLS = ["convert", "errors", "measure_stats", "views"]
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Wmissing-declarations"]
 
 
@@ -96,7 +97,7 @@ def mpi_extension(mpicc, words):
         "pylb._mpi",
         sources("base", "model", "measure", "comm", "partition/ranks")
         + [f"csrc/partition/{f}.c" for f in ("assignment", "moves", "quality", "remap")]
-        + [f"csrc/bind/{f}.c" for f in MPI_SHELLS],
+        + [f"csrc/bind/{f}.c" for f in ("mpimodule", *MPI_SHELLS, *BOTH_SHELLS)],
         include=[mpi4py.get_include()],
         compile_args=compile_args,
         link_args=link_args,
@@ -215,7 +216,8 @@ def dgraph_extension(mpi, found):
 
 
 def extensions():
-    core = [f for f in sources(*ROOMS, "bind") if not re.search(r"module\.c$|/mpi_", f)]
+    others = "|".join((r"\w+module", *MPI_SHELLS))
+    core = [f for f in sources(*ROOMS, "bind") if not re.search(rf"/bind/({others})\.c$", f)]
     core += [f"csrc/{f}.c" for f in ("bind/coremodule", "comm/route", "comm/table")]
     mpi = mpi_words()
     out = [extension("pylb._core", core, link_args=["-lm", "-pthread"])]

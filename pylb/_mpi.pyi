@@ -1,28 +1,17 @@
-"""Collective steps over MPI, ``csrc/bind/mpimodule.c``."""
+"""Collective steps over MPI, ``csrc/bind``."""
 
-from typing import Any, final
+from typing import Any, Final, final
 
 from pylb.comm.transport import Contribution, Sends
 
+TAGS: Final[tuple[int, int]]
+
 def library_version() -> str: ...
 def settle(
-    comm: Any,
-    parts: int,
-    part: Any,
-    old: Any,
-    dist: Any,
-    ids: Any,
-    n_weights: int,
-    weight: Any,
-    size: Any,
-    rename: bool,
-    share: Any,
-    fixed: Any,
-    kept_part: Any,
-    kept_old: Any,
+    comm: Any, *, parts: int, part: Any, old: Any, dist: Any, ids: Any, n_weights: int,
+    weight: Any, size: Any, rename: bool, share: Any, fixed: Any, kept_part: Any, kept_old: Any,
     kept: Any,
-    /,
-) -> tuple[Any, ...]: ...
+) -> tuple[Any, ...]: ...  # fmt: skip
 
 @final
 class Comm:

@@ -9,32 +9,13 @@ version: Final[str]
 partitioner: Final[Any]
 
 def partition(
-    comm: Any,
-    dist: Any,
-    parts: int,
-    home: int,
-    old: Any,
-    *,
-    n_weights: int = 0,
-    n_dims: int = 0,
-    first_net: int = 0,
-    weight: Any = None,
-    share: Any = None,
-    coords: Any = None,
-    start: Any = None,
-    to: Any = None,
-    edge_weight: Any = None,
-    net_start: Any = None,
-    pin: Any = None,
-    net_weight: Any = None,
-    fixed: Any = None,
-    size: Any = None,
-    options: list[str] = [],
-    keep: bool = False,
-    imports: bool = False,
-    spare: int = 0,
+    comm: Any, dist: Any, parts: int, home: int, old: Any, *, n_weights: int = 0, n_dims: int = 0,
+    first_net: int = 0, weight: Any = None, share: Any = None, coords: Any = None,
+    start: Any = None, to: Any = None, edge_weight: Any = None, net_start: Any = None,
+    pin: Any = None, net_weight: Any = None, fixed: Any = None, size: Any = None,
+    options: list[str] = [], keep: bool = False, imports: bool = False, spare: int = 0,
     scale: float = 0.0,
-) -> tuple[NDArray[int32], int, str, Any]: ...
+) -> tuple[NDArray[int32], int, str, Any]: ...  # fmt: skip
 def spare(comm: Any, /) -> int: ...
 def points(cuts: Any, n_dims: int, points: Any, /) -> NDArray[int32]: ...
 def boxes(

@@ -1,7 +1,7 @@
 """Every error that pylb raises; each is also a built-in error of Python.
 
-The C core returns a code and a message (``csrc/base/err.h``); ``BY_CODE`` gives each code its
-class.
+The C core returns a code and a message; the table in ``csrc/base/err.h`` names the class of each
+code.
 """
 
 from __future__ import annotations
@@ -83,22 +83,6 @@ class PartitionerError(PylbError, RuntimeError):
 
 class PartitionerWarning(UserWarning):
     """A partitioner warns, or ignores part of the question."""
-
-
-BY_CODE: dict[int, type[BaseException]] = {
-    -1: MemoryError,
-    -2: DomainError,
-    -3: OutOfRangeError,
-    -4: UnknownKeyError,
-    -5: InfeasibleError,
-    -6: FormatError,
-    -7: MPIError,
-    -8: KeyboardInterrupt,
-    -9: StrategyError,
-    -10: StateError,
-    -11: MissingPartError,
-    -12: PartitionerError,
-}
 
 
 def by_rank(texts: Iterable[str]) -> str:

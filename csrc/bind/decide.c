@@ -1,23 +1,10 @@
 /* Room decide: the table of triggers, and a trigger as a Python object. */
-#include "bind/views.h"
+#include "bind/convert.h"
 
-typedef struct trigger_object {
+typedef struct trigger {
     PyObject ob_base;
     plb_trigger_t core;
-} trigger_object_t;
-
-plb_trigger_t *plb_py_trigger(PyObject *object)
-{
-    PyObject *module = PyImport_ImportModule("pylb._core");
-    PyObject *type = module ? PyObject_GetAttrString(module, "Trigger") : NULL;
-    const int is = type ? PyObject_IsInstance(object, type) : -1;
-    Py_XDECREF(type);
-    Py_XDECREF(module);
-    if (is == 0) {
-        PyErr_Format(PyExc_TypeError, "trigger is %R: expected a pylb.Trigger", object);
-    }
-    return is == 1 ? &((trigger_object_t *)object)->core : NULL;
-}
+} trigger_t;
 
 /* ---- a Python callable as a trigger --------------------------------------------------------- */
 
@@ -64,262 +51,163 @@ static const plb_trigger_kind_t *kind_of(PyObject *which)
 
 /* ---- the type ------------------------------------------------------------------------------- */
 
-static PyObject *trigger_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static int trigger_init(trigger_t *self, plb_py_call_t *c)
 {
-    static char *names[] = {"name", "params", NULL};
-    PyObject *which, *params;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO", names, &which, &params)) {
-        return NULL;
+    PyObject *which;
+    const double *params;
+    int64_t n = -1;
+    const plb_trigger_kind_t *kind;
+    if (plb_py_parse(c, "name:O params:f8", &which, &params, &n) != 0 ||
+        (kind = kind_of(which)) == NULL) {
+        return -1;
     }
-    const plb_trigger_kind_t *kind = kind_of(which);
-    if (kind == NULL) {
-        return NULL;
-    }
-    plb_py_held_t held = {0};
-    plb_err_t err;
-    trigger_object_t *self = NULL;
-    PyArrayObject *values = plb_py_hold(&held, params, NPY_FLOAT64, 1);
-    if (values != NULL && PyArray_SIZE(values) == kind->n_params) {
-        self = (trigger_object_t *)type->tp_alloc(type, 0);
-        const int ret =
-            self ? plb_trigger_init(&self->core, kind, PyArray_DATA(values), &err) : PLB_OK;
-        if (ret != PLB_OK) {
-            plb_py_raise(ret, &err);
-            Py_CLEAR(self);
-        } else if (self != NULL && kind == &kind_callable) {
-            *(PyObject **)self->core.state = Py_NewRef(which);
-        }
-    } else if (!PyErr_Occurred()) {
+    if (n != kind->n_params) {
         PyErr_Format(PyExc_ValueError, "%s takes %d parameters", kind->name, kind->n_params);
+        return -1;
     }
-    plb_py_release(&held);
-    return (PyObject *)self;
+    if (plb_py_check(c, plb_trigger_init(&self->core, kind, params, &c->err)) != 0) {
+        return -1;
+    }
+    if (kind == &kind_callable) {
+        *(PyObject **)self->core.state = Py_NewRef(which);
+    }
+    return 0;
 }
 
-static void trigger_dealloc(PyObject *object)
+static void trigger_free(trigger_t *self)
 {
-    PyTypeObject *type = Py_TYPE(object);
-    plb_trigger_t *self = &((trigger_object_t *)object)->core;
-    if (self->kind == &kind_callable && self->state != NULL) {
-        Py_XDECREF(*(PyObject **)self->state);
+    if (self->core.kind == &kind_callable && self->core.state != NULL) {
+        Py_XDECREF(*(PyObject **)self->core.state);
     }
-    plb_trigger_free(self);
-    type->tp_free(object);
-    Py_DECREF(type);
+    plb_trigger_free(&self->core);
 }
 
-PyDoc_STRVAR(observe_doc,
-             "observe($self, iteration, max, mean, /)\n--\n\n"
-             "An iteration is over; max and mean are of the ranks' seconds.  True: balance now.\n"
-             "Iterations' numbers rise; one from before the last balancing changes nothing.");
-static PyObject *trigger_observe(PyObject *object, PyObject *args)
+PLB_PY_METHOD(trigger, observe,
+              "observe($self, iteration, max, mean, /)\n--\n\n"
+              "End an iteration; max and mean are of the ranks' seconds.  Returns True where\n"
+              "an LB step is due.  Iterations' numbers rise; one from before the last LB step\n"
+              "changes nothing.")
 {
-    plb_trigger_t *self = &((trigger_object_t *)object)->core;
-    long long iteration;
     plb_observation_t o;
-    plb_err_t err;
-    if (!PyArg_ParseTuple(args, "Ldd", &iteration, &o.max, &o.mean)) {
-        return NULL;
-    }
-    o.iteration = iteration;
-    const int ret = plb_trigger_observe(self, &o, &err);
-    return ret == PLB_OK ? PyBool_FromLong(self->verdict.balance) : plb_py_raise(ret, &err);
+    return plb_py_parse(c, "iteration:l max:d mean:d", &o.iteration, &o.max, &o.mean) != 0
+               ? NULL
+               : PLB_PY_OR(c, plb_trigger_observe(&self->core, &o, &c->err),
+                           PyBool_FromLong(self->core.verdict.balance));
 }
 
-PyDoc_STRVAR(
-    balanced_doc,
-    "balanced($self, iteration, cost, max_over_mean, /)\n--\n\n"
-    "A balancing took place at the end of `iteration`, cost `cost` seconds, and promises\n"
-    "max_over_mean on the loads that it saw.");
-static PyObject *trigger_balanced(PyObject *object, PyObject *args)
+PLB_PY_METHOD(trigger, balanced,
+              "balanced($self, iteration, cost, max_over_mean, /)\n--\n\n"
+              "Record an LB step at the end of `iteration` that cost `cost` seconds and\n"
+              "promises max_over_mean on the loads that it saw.")
 {
-    plb_trigger_t *self = &((trigger_object_t *)object)->core;
-    long long iteration;
+    int64_t iteration;
     double cost, max_over_mean;
-    plb_err_t err;
-    if (!PyArg_ParseTuple(args, "Ldd", &iteration, &cost, &max_over_mean)) {
-        return NULL;
-    }
-    const int ret = plb_trigger_balanced(self, iteration, cost, max_over_mean, &err);
-    if (ret != PLB_OK) {
-        return plb_py_raise(ret, &err);
-    }
-    Py_RETURN_NONE;
+    return plb_py_parse(c, "iteration:l cost:d max_over_mean:d", &iteration, &cost,
+                        &max_over_mean) != 0
+               ? NULL
+               : PLB_PY_NONE(c, plb_trigger_balanced(&self->core, iteration, cost, max_over_mean,
+                                                     &c->err));
 }
 
-PyDoc_STRVAR(expect_doc,
-             "expect($self, end, cost, /)\n--\n\n"
-             "What is known before the run: the number behind the last iteration, or None; the\n"
-             "seconds that a balancing is expected to take, nan where they are not known.");
-static PyObject *trigger_expect(PyObject *object, PyObject *args)
+PLB_PY_METHOD(trigger, expect,
+              "expect($self, end, cost, /)\n--\n\n"
+              "Set what is known before the run: the number after the last iteration, or\n"
+              "None; the expected seconds of an LB step, nan where they are not known.")
 {
-    PyObject *end;
+    int64_t end;
     double cost;
-    plb_err_t err;
-    if (!PyArg_ParseTuple(args, "Od", &end, &cost)) {
-        return NULL;
-    }
-    const long long last = end == Py_None ? INT64_MAX : PyLong_AsLongLong(end);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    const int ret =
-        plb_trigger_expect(&((trigger_object_t *)object)->core, (int64_t)last, cost, &err);
-    if (ret != PLB_OK) {
-        return plb_py_raise(ret, &err);
-    }
-    Py_RETURN_NONE;
+    return plb_py_parse(c, "end:n cost:d", &end, &cost) != 0
+               ? NULL
+               : PLB_PY_NONE(c, plb_trigger_expect(&self->core, end, cost, &c->err));
 }
 
-/* Put `value` (stolen, may be NULL) under `name`. */
-static int put(PyObject *dict, const char *name, PyObject *value)
+PLB_PY_METHOD0(trigger, state,
+               "state($self, /)\n--\n\n"
+               "Return the last verdict and the figures behind it as a dict; nan where not\n"
+               "known.")
 {
-    const int failed = value == NULL || PyDict_SetItemString(dict, name, value) != 0;
-    Py_XDECREF(value);
-    return failed;
-}
-
-PyObject *plb_py_figures(const plb_verdict_t *v)
-{
-    PyObject *out = PyDict_New();
-    int failed = out == NULL;
-#define X(name, unit, help) failed = failed || put(out, #name, PyFloat_FromDouble(v->name));
-    PLB_VERDICT(X)
-#undef X
-    if (failed) {
-        Py_CLEAR(out);
-    }
-    return out;
-}
-
-PyDoc_STRVAR(state_doc, "state($self, /)\n--\n\n"
-                        "The last verdict and what it rests on, as a dict; nan is not known.");
-static PyObject *trigger_state(PyObject *object, PyObject *unused)
-{
-    (void)unused;
-    const plb_trigger_t *self = &((trigger_object_t *)object)->core;
-    const plb_verdict_t *v = &self->verdict;
+    const plb_verdict_t *v = &self->core.verdict;
     PyObject *out = plb_py_figures(v);
-    if (out == NULL) {
-        return NULL;
-    }
-    int failed = put(out, "trigger", PyUnicode_FromString(self->kind->name)) ||
-                 put(out, "balance", PyBool_FromLong(v->balance)) ||
-                 put(out, "reason", PyUnicode_FromString(plb_reason_words(v->reason))) ||
-                 put(out, "iteration", PyLong_FromLongLong(self->seen)) ||
-                 put(out, "last", PyLong_FromLongLong(self->last));
-    if (failed) {
+    if (out != NULL &&
+        (plb_py_put(out, "trigger", PyUnicode_FromString(self->core.kind->name)) ||
+         plb_py_put(out, "balance", PyBool_FromLong(v->balance)) ||
+         plb_py_put(out, "reason", PyUnicode_FromString(plb_reason_words(v->reason))) ||
+         plb_py_put(out, "iteration", PyLong_FromLongLong(self->core.seen)) ||
+         plb_py_put(out, "last", PyLong_FromLongLong(self->core.last)))) {
         Py_CLEAR(out);
     }
     return out;
 }
 
-static PyObject *trigger_name(PyObject *object, void *unused)
-{
-    (void)unused;
-    return PyUnicode_FromString(((trigger_object_t *)object)->core.kind->name);
-}
+static PyMethodDef trigger_methods[] = {
+    PLB_PY_ENTRY(trigger, expect),
+    PLB_PY_ENTRY(trigger, observe),
+    PLB_PY_ENTRY(trigger, balanced),
+    PLB_PY_ENTRY(trigger, state),
+    {0},
+};
 
-static PyObject *trigger_reason(PyObject *object, void *unused)
+static PyObject *params_of(const plb_trigger_t *self)
 {
-    (void)unused;
-    return PyUnicode_FromString(
-        plb_reason_words(((trigger_object_t *)object)->core.verdict.reason));
-}
-
-static PyObject *trigger_considered(PyObject *object, void *unused)
-{
-    (void)unused;
-    const plb_reason_t reason = ((trigger_object_t *)object)->core.verdict.reason;
-    return PyBool_FromLong(reason >= PLB_REASON_SUSPECT && reason < PLB_REASON_EVERY);
-}
-
-static PyObject *trigger_params(PyObject *object, void *unused)
-{
-    (void)unused;
-    const plb_trigger_t *self = &((trigger_object_t *)object)->core;
     PyObject *out = PyDict_New();
     for (int i = 0; out != NULL && i < self->kind->n_params; i++) {
-        if (put(out, self->kind->params[i].name, PyFloat_FromDouble(self->params[i]))) {
+        if (plb_py_put(out, self->kind->params[i].name, PyFloat_FromDouble(self->params[i]))) {
             Py_CLEAR(out);
         }
     }
     return out;
 }
 
+static bool has_considered(plb_reason_t reason)
+{
+    return reason >= PLB_REASON_SUSPECT && reason < PLB_REASON_EVERY;
+}
+
+#define TRIGGER(X)                                                                                \
+    X(trigger, name, PyUnicode_FromString(self->core.kind->name), "Name in the table.")           \
+    X(trigger, params, params_of(&self->core), "Its parameters, a dict.")                         \
+    X(trigger, reason, PyUnicode_FromString(plb_reason_words(self->core.verdict.reason)),         \
+      "Why the last verdict, in words.")                                                          \
+    X(trigger, considered, PyBool_FromLong(has_considered(self->core.verdict.reason)),            \
+      "It weighed an LB step, and held back.")
+PLB_PY_PROPERTIES(trigger, TRIGGER)
+
 static PyObject *trigger_repr(PyObject *object)
 {
-    PyObject *params = trigger_params(object, NULL);
-    const plb_trigger_t *self = &((trigger_object_t *)object)->core;
+    const plb_trigger_t *self = &((trigger_t *)object)->core;
+    PyObject *params = params_of(self);
     PyObject *out =
         params ? PyUnicode_FromFormat("<Trigger %s %R>", self->kind->name, params) : NULL;
     Py_XDECREF(params);
     return out;
 }
 
-static PyMethodDef trigger_methods[] = {
-    {"expect", trigger_expect, METH_VARARGS, expect_doc},
-    {"observe", trigger_observe, METH_VARARGS, observe_doc},
-    {"balanced", trigger_balanced, METH_VARARGS, balanced_doc},
-    {"state", trigger_state, METH_NOARGS, state_doc},
-    {0},
-};
+PLB_PY_TYPE(trigger, "pylb._core.Trigger",
+            "Trigger(name, params)\n--\n\n"
+            "When to rebalance: a state machine that is told of iterations and LB steps.\n"
+            "name: of the table, or a callable.  params: one value for each parameter of the\n"
+            "table, none for a callable.  pylb.decide.trigger.make makes one.",
+            {Py_tp_getset, trigger_getset}, {Py_tp_repr, trigger_repr}, )
 
-static PyGetSetDef trigger_getset[] = {
-    {"name", trigger_name, NULL, "Name in the table.", NULL},
-    {"params", trigger_params, NULL, "Its parameters, a dict.", NULL},
-    {"reason", trigger_reason, NULL, "Why the last verdict, in words.", NULL},
-    {"considered", trigger_considered, NULL, "It weighed a balancing, and held back.", NULL},
-    {0},
-};
-
-PyDoc_STRVAR(trigger_doc,
-             "Trigger(name, params)\n--\n\n"
-             "When to balance: a state machine that is told of iterations and balancings.\n"
-             "name: of the table, or a callable.  params: one value for each parameter of the\n"
-             "table, none for a callable.  Use pylb.triggers.make.");
-static PyType_Slot trigger_slots[] = {
-    {Py_tp_doc, (void *)trigger_doc},
-    {Py_tp_new, trigger_new},
-    {Py_tp_dealloc, trigger_dealloc},
-    {Py_tp_methods, trigger_methods},
-    {Py_tp_getset, trigger_getset},
-    {Py_tp_repr, trigger_repr},
-    {0, NULL},
-};
-
-static PyType_Spec trigger_spec = {
-    .name = "pylb._core.Trigger",
-    .basicsize = sizeof(trigger_object_t),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = trigger_slots,
-};
-
-PyDoc_STRVAR(table_doc, "triggers()\n--\n\n(name, help, source, params) of every trigger.");
-static PyObject *table(PyObject *module, PyObject *unused)
+plb_trigger_t *plb_py_trigger(PyObject *object)
 {
-    (void)module, (void)unused;
+    if (!PLB_PY_IS(trigger, object)) {
+        PyErr_Format(PyExc_TypeError, "trigger is %R: expected a pylb.Trigger", object);
+        return NULL;
+    }
+    return &((trigger_t *)object)->core;
+}
+
+PLB_PY_FN0(triggers, "triggers()\n--\n\n(name, help, source, params) of every trigger.")
+{
     PyObject *out = PyList_New(0);
-    for (const plb_trigger_kind_t *const *k = plb_triggers; out != NULL && *k != NULL; k++) {
-        PyObject *row = Py_BuildValue("sssN", (*k)->name, (*k)->help, (*k)->source,
-                                      plb_py_params((*k)->params, (*k)->n_params));
-        if (row == NULL || PyList_Append(out, row) != 0) {
-            Py_CLEAR(out);
-        }
-        Py_XDECREF(row);
+    for (const plb_trigger_kind_t *const *k = plb_triggers; *k != NULL; k++) {
+        plb_py_append(&out, Py_BuildValue("sssN", (*k)->name, (*k)->help, (*k)->source,
+                                          plb_py_params((*k)->params, (*k)->n_params)));
     }
     return out;
 }
 
-static PyMethodDef methods[] = {
-    {"triggers", table, METH_NOARGS, table_doc},
-    {0},
-};
+static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, triggers), {0}};
 
-int plb_py_add_decide(PyObject *module)
-{
-    PyObject *type = PyType_FromModuleAndSpec(module, &trigger_spec, NULL);
-    const int failed = type == NULL || PyModule_AddType(module, (PyTypeObject *)type) != 0;
-    Py_XDECREF(type);
-    return failed || PyModule_AddFunctions(module, methods) != 0 ? -1 : 0;
-}
+const plb_py_room_t plb_py_decide = {methods, {&trigger_spec}, NULL};

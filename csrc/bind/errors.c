@@ -1,21 +1,36 @@
 /* Codes of the core to the exceptions of pylb.errors. */
 #include "bind/views.h"
 
+/* Name of the Python class, from the table of base/err.h. */
+static const char *class_of(int code)
+{
+    switch (code) {
+#define X(name, number, class, help)                                                              \
+    case number:                                                                                  \
+        return class;
+        PLB_ERRORS(X)
+#undef X
+    default:
+        return "SystemError";
+    }
+}
+
 PyObject *plb_py_raise(int code, const plb_err_t *err)
 {
     if (PyErr_Occurred()) {
         return NULL;
     }
+    const char *name = class_of(code);
     PyObject *module = PyImport_ImportModule("pylb.errors");
-    PyObject *table = module ? PyObject_GetAttrString(module, "BY_CODE") : NULL;
-    PyObject *key = table ? PyLong_FromLong(code) : NULL;
-    PyObject *type = key ? PyObject_GetItem(table, key) : NULL;
+    PyObject *type = module ? PyObject_GetAttrString(module, name) : NULL;
+    if (module != NULL && type == NULL) {
+        PyErr_Clear();
+        type = PyMapping_GetItemString(PyEval_GetBuiltins(), name);
+    }
     if (type != NULL) {
         PyErr_SetString(type, err->text);
     }
     Py_XDECREF(type);
-    Py_XDECREF(key);
-    Py_XDECREF(table);
     Py_XDECREF(module);
     return NULL;
 }

@@ -2,8 +2,7 @@
 #ifndef PLB_BIND_LIBRARY_H
 #define PLB_BIND_LIBRARY_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "bind/views.h"
 
 #include "partition/libraries/partitioners.h"
 
@@ -18,23 +17,5 @@ static inline int plb_py_add_library(PyObject *module, const plb_partitioner_t *
     Py_XDECREF(capsule);
     return failed ? -1 : 0;
 }
-
-#ifdef Py_mod_multiple_interpreters
-#define PLB_PY_ONE_INTERPRETER                                                                    \
-    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
-#else
-#define PLB_PY_ONE_INTERPRETER
-#endif
-
-/* The whole module pylb._NAME, which `exec` fills. */
-#define PLB_PY_LIBRARY_MODULE(name, text, exec)                                                   \
-    static PyModuleDef_Slot slots[] = {{Py_mod_exec, exec}, PLB_PY_ONE_INTERPRETER{0, NULL}};     \
-    static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "pylb._" #name,             \
-                                     .m_doc = (text), .m_slots = slots};                          \
-    PyMODINIT_FUNC PyInit__##name(void);                                                          \
-    PyMODINIT_FUNC PyInit__##name(void)                                                           \
-    {                                                                                             \
-        return PyModuleDef_Init(&definition);                                                     \
-    }
 
 #endif

@@ -6,4 +6,4 @@ static int metis_exec(PyObject *module)
     return plb_py_add_library(module, &plb_metis);
 }
 
-PLB_PY_LIBRARY_MODULE(metis, "METIS for pylb.", metis_exec)
+PLB_PY_MODULE(metis, "METIS for pylb.", metis_exec)

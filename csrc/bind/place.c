@@ -1,39 +1,23 @@
-/* Room place: the table of strategies, one call of one strategy, Python callables as strategies.
- */
-#include "bind/views.h"
+/* Room place: the table of strategies, one call of one strategy, Python callables as strategies,
+ * shares of rows and rectangles. */
+#include "bind/convert.h"
 
 /* ---- a Python callable as an entry of the table -------------------------------------------- */
-
-/* Copy a C array into a new NumPy array; NULL data gives None. */
-static PyObject *copy_of(const void *data, npy_intp n, int type)
-{
-    if (data == NULL) {
-        Py_RETURN_NONE;
-    }
-    PyObject *a = PyArray_SimpleNew(1, &n, type);
-    if (a != NULL) {
-        memcpy(PyArray_DATA((PyArrayObject *)a), data, (size_t)PyArray_NBYTES((PyArrayObject *)a));
-    }
-    return a;
-}
 
 /* Copies of the snapshot's arrays, by name. */
 static PyObject *copies(const plb_snapshot_t *s)
 {
-    const npy_intp n = (npy_intp)s->n_objects, d = s->n_components, p = s->n_ranks;
-    const npy_intp m = (npy_intp)s->n_edges, c = (npy_intp)s->n_multicasts;
-    const npy_intp pins = (npy_intp)s->n_pins, b = s->n_blocks;
+    const int64_t n = s->n_objects, d = s->n_components, p = s->n_ranks, m = s->n_edges;
+    const int64_t c = s->n_multicasts, pins = s->n_pins, b = s->n_blocks;
     PyObject *out = PyDict_New();
+    int failed = out == NULL;
 #define COPY(name, type, count)                                                                   \
-    if (out != NULL) {                                                                            \
-        PyObject *a = copy_of(s->name, count, type);                                              \
-        if (a == NULL || PyDict_SetItemString(out, #name, a) != 0) {                              \
-            Py_CLEAR(out);                                                                        \
-        }                                                                                         \
-        Py_XDECREF(a);                                                                            \
-    }
+    failed = failed || plb_py_put(out, #name, plb_py_copy(s->name, count, type)) != 0;
     PLB_PY_SNAPSHOT(COPY)
 #undef COPY
+    if (failed) {
+        Py_CLEAR(out);
+    }
     return out;
 }
 
@@ -99,76 +83,38 @@ int plb_py_strategy(PyObject *object, plb_strategy_t *out)
 
 /* ---- the table and one call ----------------------------------------------------------------- */
 
-static PyObject *param_row(const plb_param_t *p)
+PLB_PY_FN0(strategies, "strategies()\n--\n\n"
+                       "(name, family, looks_at, help, source, params, distributed, library,\n"
+                       "for_equal_objects) of every strategy.")
 {
-    return Py_BuildValue("sddds"
-                         "s",
-                         p->name, p->fallback, p->least, p->most, p->unit, p->help);
-}
-
-PyObject *plb_py_params(const plb_param_t *params, int n)
-{
-    PyObject *out = PyTuple_New(n);
-    for (int i = 0; out != NULL && i < n; i++) {
-        PyObject *row = param_row(&params[i]);
-        if (row == NULL) {
-            Py_CLEAR(out);
-        } else {
-            PyTuple_SET_ITEM(out, i, row);
-        }
-    }
-    return out;
-}
-
-static PyObject *strategy_row(const plb_strategy_t *s)
-{
-    PyObject *params = plb_py_params(s->params, s->n_params);
-    const char *family = s->family == PLB_COMPREHENSIVE ? "comprehensive" : "refinement";
-    return params ? Py_BuildValue("ssIssNNzN", s->name, family, s->looks_at, s->help, s->source,
-                                  params, PyBool_FromLong(s->agent != NULL), s->library,
-                                  PyBool_FromLong(s->for_equal_objects))
-                  : NULL;
-}
-
-PyDoc_STRVAR(table_doc, "strategies()\n--\n\n"
-                        "(name, family, looks_at, help, source, params, distributed, library,\n"
-                        "for_equal_objects) of every strategy.");
-static PyObject *table(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
     PyObject *out = PyList_New(0);
-    for (const plb_strategy_t *const *s = plb_strategies; out != NULL && *s != NULL; s++) {
-        PyObject *row = strategy_row(*s);
-        if (row == NULL || PyList_Append(out, row) != 0) {
-            Py_CLEAR(out);
-        }
-        Py_XDECREF(row);
+    for (const plb_strategy_t *const *at = plb_strategies; *at != NULL; at++) {
+        const plb_strategy_t *s = *at;
+        const char *family = s->family == PLB_COMPREHENSIVE ? "comprehensive" : "refinement";
+        plb_py_append(&out, Py_BuildValue("ssIssNNzN", s->name, family, s->looks_at, s->help,
+                                          s->source, plb_py_params(s->params, s->n_params),
+                                          PyBool_FromLong(s->agent != NULL), s->library,
+                                          PyBool_FromLong(s->for_equal_objects)));
     }
     return out;
 }
 
 /* Run the strategy and measure what it decided, without the GIL. */
-typedef struct call {
+typedef struct question {
     plb_snapshot_t snapshot;
     plb_strategy_t strategy;
-    const double *params;
-    uint64_t seed;
+    plb_opts_t opts;
     int32_t *rank;
     plb_change_t change;
     plb_metrics_t before, after;
     double seconds;
-} call_t;
+} question_t;
 
-static int run_and_measure(call_t *self, PyThreadState **state, plb_err_t *err)
+static int run_and_measure(question_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const int32_t p = self->snapshot.n_ranks;
-    const plb_opts_t opts = {self->params, self->seed, plb_py_tick, state};
-    PLB_NEW(self->rank, self->snapshot.n_objects);
-    PLB_NEW(self->change.before, p);
-    PLB_NEW(self->change.after, p);
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
-    ret = self->strategy.run(&self->strategy, &self->snapshot, &opts, self->rank, err);
+    int ret = self->strategy.run(&self->strategy, &self->snapshot, &self->opts, self->rank, err);
     self->seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
     ret = ret == PLB_OK ? plb_snapshot_compare(&self->snapshot, self->rank, &self->change, err)
                         : ret;
@@ -176,64 +122,125 @@ static int run_and_measure(call_t *self, PyThreadState **state, plb_err_t *err)
         plb_metrics_of(self->change.before, p, &self->before);
         plb_metrics_of(self->change.after, p, &self->after);
     }
-out:
-    plb_free(self->change.before);
-    plb_free(self->change.after);
     return ret;
 }
 
-PyDoc_STRVAR(place_doc,
-             "place(snapshot, strategy, params, seed, /)\n--\n\n"
-             "Run one strategy (name or callable; params in the order of its table).  Returns\n"
-             "(rank, before, after, migrations, bytes, seconds), metrics as dicts; the GIL is\n"
-             "released while a strategy of the table runs.");
-static PyObject *place(PyObject *module, PyObject *args)
+PLB_PY_FN(place,
+          "place(snapshot, strategy, params, seed, /)\n--\n\n"
+          "Run one strategy (name or callable; params in the order of its table).  Returns\n"
+          "(rank, before, after, migrations, bytes, seconds), metrics as dicts; the GIL is\n"
+          "released while a strategy of the table runs.")
 {
-    (void)module;
-    PyObject *object, *which, *params, *result = NULL;
-    unsigned long long seed;
-    if (!PyArg_ParseTuple(args, "OOOK", &object, &which, &params, &seed)) {
+    PyObject *object, *which;
+    question_t q = {.opts = {.tick = plb_py_tick, .tick_arg = &c->state}};
+    int64_t n_params = -1;
+    if (plb_py_parse(c, "snapshot:O strategy:O params:f8 seed:k", &object, &which, &q.opts.params,
+                     &n_params, &q.opts.seed) != 0 ||
+        plb_py_strategy(which, &q.strategy) != 0 || plb_py_snapshot(c, object, &q.snapshot) != 0) {
         return NULL;
     }
-    plb_py_held_t held = {0};
-    plb_err_t err = {0, ""};
-    PyArrayObject *values = NULL;
-    call_t call = {.seed = seed};
-    if (plb_py_strategy(which, &call.strategy) != 0 ||
-        plb_py_snapshot(&held, object, &call.snapshot) != 0 ||
-        (values = plb_py_hold(&held, params, NPY_FLOAT64, 1)) == NULL) {
-        goto out;
+    if (q.strategy.run != run_callable && n_params != q.strategy.n_params) {
+        return PyErr_Format(PyExc_ValueError, "%s takes %d parameters: %lld given",
+                            q.strategy.name, q.strategy.n_params, (long long)n_params);
     }
-    if (call.strategy.run != run_callable && PyArray_SIZE(values) != call.strategy.n_params) {
-        PyErr_Format(PyExc_ValueError, "%s takes %d parameters: %zd given", call.strategy.name,
-                     call.strategy.n_params, PyArray_SIZE(values));
-        goto out;
+    const int32_t p = q.snapshot.n_ranks;
+    if ((q.rank = plb_py_new(c, NPY_INT32, q.snapshot.n_objects)) == NULL ||
+        (q.change.before = plb_py_memory(c, p, sizeof(double))) == NULL ||
+        (q.change.after = plb_py_memory(c, p, sizeof(double))) == NULL) {
+        return NULL;
     }
-    call.params = PyArray_DATA(values);
-    PyThreadState *state = PyEval_SaveThread();
-    const int ret = run_and_measure(&call, &state, &err);
-    PyEval_RestoreThread(state);
-    if (ret != PLB_OK) {
-        plb_free(call.rank);
-        plb_py_raise(ret, &err);
-        goto out;
+    return PLB_PY_UNLOCKED(c, run_and_measure(&q, &c->err))
+               ? plb_py_fail(c)
+               : Py_BuildValue("NNNLLd", plb_py_sealed(c, q.rank), plb_py_metrics(&q.before),
+                               plb_py_metrics(&q.after), (long long)q.change.migrations,
+                               (long long)q.change.bytes, q.seconds);
+}
+
+/* ---- rows and rectangles ---------------------------------------------------------------------
+ */
+
+PLB_PY_FN(apportion, "apportion(share, n, /)\n--\n\n"
+                     "Integers proportional to share[p] that add up to n: the largest\n"
+                     "remainder, of equal ones the lowest index.")
+{
+    const double *share;
+    int64_t p = -1, n, *parts;
+    if (plb_py_parse(c, "share:f8 n:l", &share, &p, &n) != 0) {
+        return NULL;
     }
-    result = Py_BuildValue(
-        "NNNLLd", plb_py_take(call.rank, (npy_intp)call.snapshot.n_objects, NPY_INT32),
-        plb_py_metrics(&call.before), plb_py_metrics(&call.after),
-        (long long)call.change.migrations, (long long)call.change.bytes, call.seconds);
-out:
-    plb_py_release(&held);
-    return result;
+    if (p < 1 || n < 0 || n > PLB_FPM_MOST_ROWS) {
+        return PyErr_Format(PyExc_ValueError,
+                            "share, n: expected an array and a number 0 ... %lld",
+                            PLB_FPM_MOST_ROWS);
+    }
+    parts = plb_py_new(c, NPY_INT64, p);
+    return parts == NULL ? NULL
+                         : PLB_PY_OR(c, plb_apportion(share, (int32_t)p, n, parts, &c->err),
+                                     plb_py_out(c, parts));
+}
+
+static int check_shares(int64_t p)
+{
+    if (p < 1 || p >= INT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "share: expected an array, one for each rank");
+        return -1;
+    }
+    return 0;
+}
+
+PLB_PY_FN(rectangles_columns,
+          "rectangles_columns(share, rows, cols, column=None, /)\n--\n\n"
+          "(column[p], perimeter): columns whose half perimeters are the least, or those given.")
+{
+    const double *share;
+    const int32_t *old = NULL;
+    double rows, cols, perimeter = 0.0;
+    int64_t n = -1;
+    int32_t *column;
+    if (plb_py_parse(c, "share:f8 rows:d cols:d | column:i4?", &share, &n, &rows, &cols, &old,
+                     &n) != 0 ||
+        check_shares(n) != 0 || (column = plb_py_new(c, NPY_INT32, n)) == NULL) {
+        return NULL;
+    }
+    const int32_t p = (int32_t)n;
+    if (old != NULL) {
+        memcpy(column, old, (size_t)p * sizeof *column);
+    }
+    const int ret =
+        old ? plb_rectangles_perimeter(share, column, p, rows, cols, &perimeter, &c->err)
+            : plb_rectangles_columns(share, p, rows, cols, column, &perimeter, &c->err);
+    return PLB_PY_OR(c, ret, Py_BuildValue("Nd", plb_py_out(c, column), perimeter));
+}
+
+PLB_PY_FN(rectangles_place, "rectangles_place(share, column, rows, cols, /)\n--\n\n"
+                            "Box[p, 4]: first row and end, first column and end.")
+{
+    const double *share;
+    const int32_t *column;
+    int64_t p = -1, rows, cols, *box;
+    if (plb_py_parse(c, "share:f8 column:i4 rows:l cols:l", &share, &p, &column, &p, &rows,
+                     &cols) != 0 ||
+        check_shares(p) != 0 || (box = plb_py_new2(c, NPY_INT64, p, 4)) == NULL) {
+        return NULL;
+    }
+    return PLB_PY_OR(c, plb_rectangles_place(share, column, (int32_t)p, rows, cols, box, &c->err),
+                     plb_py_out(c, box));
 }
 
 static PyMethodDef methods[] = {
-    {"strategies", table, METH_NOARGS, table_doc},
-    {"place", place, METH_VARARGS, place_doc},
-    {0},
+    PLB_PY_ENTRY(fn, strategies),       PLB_PY_ENTRY(fn, place),
+    PLB_PY_ENTRY(fn, apportion),        PLB_PY_ENTRY(fn, rectangles_columns),
+    PLB_PY_ENTRY(fn, rectangles_place), {0},
 };
 
-int plb_py_add_place(PyObject *module)
+/* What a strategy may look at, as bits. */
+static int constants(PyObject *module)
 {
-    return PyModule_AddFunctions(module, methods);
+    return plb_py_add_value(
+        module, "LOOKS_AT",
+        Py_BuildValue("{sisisisisisisi}", "load", PLB_LOOKS_LOAD, "communication", PLB_LOOKS_COMM,
+                      "bytes", PLB_LOOKS_BYTES, "coords", PLB_LOOKS_COORDS, "nodes",
+                      PLB_LOOKS_NODES, "speed", PLB_LOOKS_SPEED, "memory", PLB_LOOKS_MEMORY));
 }
+
+const plb_py_room_t plb_py_place = {methods, {NULL}, constants};

@@ -1,43 +1,25 @@
-/* Room explore: the replay of a recorded run. */
-#include "bind/views.h"
+/* Room replay: the replay of a recorded run. */
+#include "bind/convert.h"
 
-/* One array for each metric, (n_phases,) float64, as a dict. */
-static PyObject *metrics_arrays(const plb_metrics_t *m, npy_intp n)
-{
-    PyObject *out = PyDict_New();
-#define X(name, unit, help)                                                                       \
-    if (out != NULL) {                                                                            \
-        PyObject *array = PyArray_SimpleNew(1, &n, NPY_FLOAT64);                                  \
-        for (npy_intp i = 0; array != NULL && i < n; i++) {                                       \
-            ((double *)PyArray_DATA((PyArrayObject *)array))[i] = m[i].name;                      \
-        }                                                                                         \
-        if (array == NULL || PyDict_SetItemString(out, #name, array) != 0) {                      \
-            Py_CLEAR(out);                                                                        \
-        }                                                                                         \
-        Py_XDECREF(array);                                                                        \
-    }
-    PLB_METRICS(X)
-#undef X
-    return out;
-}
-
-/* ---- the type ------------------------------------------------------------------------------- */
-
-typedef struct replay_object {
+typedef struct replay {
     PyObject ob_base;
     plb_replay_t core;
     PyObject *decider;          /* owned, or None */
     plb_measured_step_t *steps; /* owned */
-} replay_object_t;
+} replay_t;
 
-static plb_replay_t *core_of(PyObject *object)
+/* The measured steps of a list of tuples, which the replay keeps. */
+static int read_steps(replay_t *self, plb_py_call_t *c, PyObject *rows, plb_replay_opts_t *opts)
 {
-    return &((replay_object_t *)object)->core;
-}
-
-/* (iteration, strategy, migrations, bytes, statistics, placing, migration, whole) of each. */
-static int steps_of(replay_object_t *self, PyObject *rows, plb_replay_opts_t *opts)
-{
+    static const plb_py_field_t fields[] = {PLB_PY_FIELD(plb_measured_step_t, iteration),
+                                            PLB_PY_FIELD(plb_measured_step_t, strategy),
+                                            PLB_PY_FIELD(plb_measured_step_t, migrations),
+                                            PLB_PY_FIELD(plb_measured_step_t, bytes),
+                                            PLB_PY_FIELD(plb_measured_step_t, statistics),
+                                            PLB_PY_FIELD(plb_measured_step_t, placing),
+                                            PLB_PY_FIELD(plb_measured_step_t, migration),
+                                            PLB_PY_FIELD(plb_measured_step_t, whole),
+                                            {0}};
     const Py_ssize_t n = PyList_GET_SIZE(rows);
     self->steps = plb_malloc((size_t)n, sizeof *self->steps);
     if (self->steps == NULL) {
@@ -45,296 +27,157 @@ static int steps_of(replay_object_t *self, PyObject *rows, plb_replay_opts_t *op
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
-        plb_measured_step_t *s = &self->steps[i];
-        long long iteration, migrations, bytes;
-        int strategy;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "LiLLdddd:step", &iteration, &strategy,
-                              &migrations, &bytes, &s->statistics, &s->placing, &s->migration,
-                              &s->whole)) {
+        if (plb_py_fill(c, fields, PyList_GET_ITEM(rows, i), &self->steps[i]) != 0) {
             return -1;
         }
-        s->iteration = iteration;
-        s->strategy = strategy;
-        s->migrations = migrations;
-        s->bytes = bytes;
     }
     opts->steps = self->steps;
     opts->n_steps = n;
     return 0;
 }
 
-static int parse(PyObject *args, PyObject *kwargs, plb_replay_opts_t *o, PyObject **decider,
-                 PyObject **steps)
+static int replay_init(replay_t *self, plb_py_call_t *c)
 {
-    static char *names[] = {"n_ranks",  "decider", "lag",        "as_recorded", "foresight",
-                            "moves",    "network", "cost",       "model",       "per_move",
-                            "per_byte", "steps",   "keep_times", "keep_ranks",  NULL};
-    int n_ranks, lag, as_recorded, foresight, moves, keep_times, keep_ranks;
-    if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "$iOippp(dd)d(ddddd)ddO!pp:Replay", names, &n_ranks, decider, &lag,
-            &as_recorded, &foresight, &moves, &o->network.alpha, &o->network.beta, &o->cost,
-            &o->model.alpha, &o->model.beta, &o->model.steps, &o->model.handling, &o->model.pace,
-            &o->per_move, &o->per_byte, &PyList_Type, steps, &keep_times, &keep_ranks)) {
+    plb_replay_opts_t o = {0};
+    PyObject *decider, *steps;
+    if (plb_py_parse(c,
+                     "n_ranks:i decider:O lag:i as_recorded:p foresight:p moves:p network:d2 "
+                     "cost:d model:d5 per_move:d per_byte:d steps:L keep_times:p keep_ranks:p",
+                     &o.n_ranks, &decider, &o.lag, &o.as_recorded, &o.foresight, &o.moves,
+                     &o.network.alpha, &o.cost, &o.model.alpha, &o.per_move, &o.per_byte, &steps,
+                     &o.keep_times, &o.keep_ranks) != 0 ||
+        (decider != Py_None && (o.decider = plb_py_decider(decider)) == NULL) ||
+        read_steps(self, c, steps, &o) != 0) {
         return -1;
     }
-    o->n_ranks = n_ranks;
-    o->lag = lag;
-    o->as_recorded = as_recorded;
-    o->foresight = foresight;
-    o->moves = moves;
-    o->keep_times = keep_times;
-    o->keep_ranks = keep_ranks;
-    return 0;
-}
-
-static PyObject *replay_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    plb_replay_opts_t opts = {0};
-    PyObject *decider, *steps;
-    plb_err_t err = {0, ""};
-    if (parse(args, kwargs, &opts, &decider, &steps) != 0 ||
-        (decider != Py_None && (opts.decider = plb_py_decider(decider)) == NULL)) {
-        return NULL;
-    }
-    replay_object_t *self = (replay_object_t *)type->tp_alloc(type, 0);
-    if (self == NULL || steps_of(self, steps, &opts) != 0) {
-        Py_XDECREF(self);
-        return NULL;
-    }
     self->decider = Py_NewRef(decider);
-    const int ret = plb_replay_init(&self->core, &opts, &err);
-    if (ret != PLB_OK) {
-        plb_py_raise(ret, &err);
-        Py_CLEAR(self);
-    }
-    return (PyObject *)self;
+    return plb_py_check(c, plb_replay_init(&self->core, &o, &c->err));
 }
 
-static void replay_dealloc(PyObject *object)
+static void replay_free(replay_t *self)
 {
-    replay_object_t *self = (replay_object_t *)object;
-    PyTypeObject *type = Py_TYPE(object);
     plb_replay_free(&self->core);
     plb_free(self->steps);
     Py_XDECREF(self->decider);
-    type->tp_free(object);
-    Py_DECREF(type);
 }
 
-PyDoc_STRVAR(loop_doc, "loop($self, first, n, cost, /)\n--\n\n"
-                       "A loop of n iterations begins with the next phases; cost: seconds that a\n"
-                       "first LB step may take, or nan.");
-static PyObject *replay_loop(PyObject *object, PyObject *args)
+PLB_PY_METHOD(replay, loop,
+              "loop($self, first, n, cost, /)\n--\n\n"
+              "Begin a loop of n iterations with the next phases.  cost: seconds that a first\n"
+              "LB step may take, or nan.")
 {
-    long long first, n;
-    plb_loop_t loop;
-    plb_err_t err;
-    if (!PyArg_ParseTuple(args, "LLd", &first, &n, &loop.cost)) {
-        return NULL;
-    }
-    loop.first = first;
-    loop.n = n;
-    const int ret = plb_replay_loop(core_of(object), &loop, &err);
-    return ret == PLB_OK ? Py_NewRef(Py_None) : plb_py_raise(ret, &err);
+    plb_loop_t loop = {0};
+    return plb_py_parse(c, "first:l n:l cost:d", &loop.first, &loop.n, &loop.cost) != 0
+               ? NULL
+               : PLB_PY_NONE(c, plb_replay_loop(&self->core, &loop, &c->err));
 }
 
-typedef int (*run_fn)(plb_replay_t *self, const void *arg, plb_err_t *err);
-
-/* Without the interpreter's lock. */
-static PyObject *run(PyObject *object, run_fn fn, const void *arg)
+/* The core, which may look for Ctrl-C. */
+static plb_replay_t *ticking(replay_t *self, plb_py_call_t *c)
 {
-    plb_replay_t *core = core_of(object);
-    plb_err_t err = {0, ""};
-    PyThreadState *state = PyEval_SaveThread();
-    core->opt.tick = plb_py_tick;
-    core->opt.tick_arg = &state;
-    const int ret = fn(core, arg, &err);
-    PyEval_RestoreThread(state);
-    return ret == PLB_OK ? Py_NewRef(Py_None) : plb_py_raise(ret, &err);
+    self->core.opt.tick = plb_py_tick;
+    self->core.opt.tick_arg = &c->state;
+    return &self->core;
 }
 
-static int feed(plb_replay_t *self, const void *trace, plb_err_t *err)
+PLB_PY_METHOD1(replay, feed,
+               "feed($self, trace, /)\n--\n\n"
+               "Replay the next phases.  Entities keep their numbers.")
 {
-    return plb_replay_feed(self, trace, err);
-}
-
-typedef struct ending {
-    const uint8_t *stays;
-    bool early;
-} ending_t;
-
-static int settle(plb_replay_t *self, const void *arg, plb_err_t *err)
-{
-    const ending_t *ending = arg;
-    return plb_replay_settle(self, ending->stays, ending->early, err);
-}
-
-PyDoc_STRVAR(feed_doc, "feed($self, trace, /)\n--\n\n"
-                       "The next phases, with the same numbers for the same entities.");
-static PyObject *replay_feed(PyObject *object, PyObject *arg)
-{
-    plb_py_held_t held = {0};
     plb_trace_t trace;
-    PyObject *out = plb_py_trace(&held, arg, &trace) == 0 ? run(object, feed, &trace) : NULL;
-    plb_py_release(&held);
-    return out;
+    return plb_py_trace(c, arg, &trace) != 0 ||
+                   PLB_PY_UNLOCKED(c, plb_replay_feed(ticking(self, c), &trace, &c->err))
+               ? plb_py_fail(c)
+               : Py_NewRef(Py_None);
 }
 
-PyDoc_STRVAR(settle_doc, "settle($self, stays, early=False, /)\n--\n\n"
-                         "No more phases are under way: the decider learns of the last one.\n"
-                         "stays: bool of each entity, whether it is still there; None: all are.\n"
-                         "early: the loop was left before its end, and another one follows.");
-static PyObject *replay_settle(PyObject *object, PyObject *args)
+PLB_PY_METHOD(replay, settle,
+              "settle($self, stays, early=False, /)\n--\n\n"
+              "Tell the decider of the last phase, when none is under way.  stays: bool for\n"
+              "each entity, whether it is still there; None: all are.  early: the loop was\n"
+              "left before its end, and another one follows.")
 {
-    plb_py_held_t held = {0};
-    ending_t ending = {NULL, false};
-    PyObject *arg;
-    int early = 0;
-    if (!PyArg_ParseTuple(args, "O|p:settle", &arg, &early)) {
-        return NULL;
-    }
-    ending.early = early;
-    const int64_t n = core_of(object)->phases.n_entities;
-    PyObject *out = plb_py_view(&held, arg, "stays", NPY_BOOL, n, &ending.stays) == 0
-                        ? run(object, settle, &ending)
-                        : NULL;
-    plb_py_release(&held);
-    return out;
+    const bool *stays;
+    bool early = false;
+    int64_t n = self->core.phases.n_entities;
+    return plb_py_parse(c, "stays:b1@? | early:p", &stays, &n, &early) != 0 ||
+                   PLB_PY_UNLOCKED(c, plb_replay_settle(ticking(self, c), (const uint8_t *)stays,
+                                                        early, &c->err))
+               ? plb_py_fail(c)
+               : Py_NewRef(Py_None);
 }
 
-PyDoc_STRVAR(metrics_doc, "metrics($self, begin, /)\n--\n\n"
-                          "(metrics as a dict of arrays, seconds) of the phases from `begin` on.");
-static PyObject *replay_metrics(PyObject *object, PyObject *arg)
+PLB_PY_METHOD1(replay, metrics,
+               "metrics($self, begin, /)\n--\n\n"
+               "(metrics as a dict of arrays, seconds) of the phases from `begin` on.")
 {
-    const plb_replay_t *self = core_of(object);
-    const long long begin = PyLong_AsLongLong(arg);
+    const plb_replay_t *core = &self->core;
+    const long long begin = PyLong_AsLongLong(arg), n = core->n;
     if (PyErr_Occurred()) {
         return NULL;
     }
-    if (begin < 0 || begin > self->n) {
-        return PyErr_Format(PyExc_ValueError, "begin is %lld: expected 0 ... %lld", begin,
-                            (long long)self->n);
+    if (begin < 0 || begin > n) {
+        return PyErr_Format(PyExc_ValueError, "begin is %lld: expected 0 ... %lld", begin, n);
     }
-    const npy_intp n = (npy_intp)(self->n - begin);
-    PyObject *seconds = PyArray_SimpleNew(1, &n, NPY_FLOAT64);
-    if (seconds != NULL && n > 0) {
-        memcpy(PyArray_DATA((PyArrayObject *)seconds), self->seconds + begin,
-               (size_t)n * sizeof *self->seconds);
-    }
-    PyObject *metrics = seconds ? metrics_arrays(n > 0 ? self->metrics + begin : NULL, n) : NULL;
-    PyObject *out = metrics ? PyTuple_Pack(2, metrics, seconds) : NULL;
-    Py_XDECREF(metrics);
-    Py_XDECREF(seconds);
-    return out;
+    const bool any = begin < n;
+    return Py_BuildValue(
+        "NN", plb_py_metrics_arrays(any ? core->metrics + begin : NULL, n - begin),
+        plb_py_copy(any ? core->seconds + begin : &core->opt.cost, n - begin, NPY_FLOAT64));
 }
 
-static PyObject *times_of(plb_replay_t *self)
+/* The times of all ranks, (phases, ranks), handed over; None where they were not kept. */
+static PyObject *take_times(plb_replay_t *core)
 {
-    if (self->times == NULL) {
-        Py_RETURN_NONE;
+    PyObject *flat = plb_py_take(core->times, core->n * core->opt.n_ranks, NPY_FLOAT64);
+    if (flat == NULL || flat == Py_None) {
+        return flat;
     }
-    PyObject *flat = plb_py_take(self->times, self->n * self->opt.n_ranks, NPY_FLOAT64);
-    self->times = NULL;
-    npy_intp shape[2] = {self->n, self->opt.n_ranks};
+    core->times = NULL;
+    npy_intp shape[2] = {core->n, core->opt.n_ranks};
     PyArray_Dims dims = {shape, 2};
-    PyObject *out = flat ? PyArray_Newshape((PyArrayObject *)flat, &dims, NPY_CORDER) : NULL;
-    Py_XDECREF(flat);
+    PyObject *out = PyArray_Newshape((PyArrayObject *)flat, &dims, NPY_CORDER);
+    Py_DECREF(flat);
     return out;
 }
 
-static PyObject *ranks_of(plb_replay_t *self)
+PLB_PY_METHOD0(replay, take,
+               "take($self, /)\n--\n\n"
+               "Return (rank of each task, seconds of each rank in each phase), None for what\n"
+               "was not kept.  Call it once, at the end: it hands the arrays over.")
 {
-    if (self->rank == NULL) {
-        Py_RETURN_NONE;
-    }
-    PyObject *out = plb_py_take(self->rank, self->tasks, NPY_INT32);
-    self->rank = NULL;
-    return out;
-}
-
-PyDoc_STRVAR(take_doc, "take($self, /)\n--\n\n"
-                       "(rank of each task, seconds of each rank in each phase); None for what\n"
-                       "was not kept.  Once, at the end: the arrays are handed over.");
-static PyObject *replay_take(PyObject *object, PyObject *unused)
-{
-    (void)unused;
-    PyObject *rank = ranks_of(core_of(object));
-    PyObject *times = rank ? times_of(core_of(object)) : NULL;
-    PyObject *out = times ? PyTuple_Pack(2, rank, times) : NULL;
-    Py_XDECREF(times);
-    Py_XDECREF(rank);
-    return out;
+    PyObject *rank = plb_py_take(self->core.rank, self->core.tasks, NPY_INT32);
+    self->core.rank = NULL;
+    return Py_BuildValue("NN", rank, take_times(&self->core));
 }
 
 static PyMethodDef replay_methods[] = {
-    {"loop", replay_loop, METH_VARARGS, loop_doc},
-    {"feed", replay_feed, METH_O, feed_doc},
-    {"settle", replay_settle, METH_VARARGS, settle_doc},
-    {"metrics", replay_metrics, METH_O, metrics_doc},
-    {"take", replay_take, METH_NOARGS, take_doc},
-    {0},
+    PLB_PY_ENTRY(replay, loop),    PLB_PY_ENTRY(replay, feed), PLB_PY_ENTRY(replay, settle),
+    PLB_PY_ENTRY(replay, metrics), PLB_PY_ENTRY(replay, take), {0},
 };
 
-PyDoc_STRVAR(
-    replay_doc,
+PLB_PY_TYPE(
+    replay, "pylb._core.Replay",
     "Replay(*, n_ranks, decider, lag, as_recorded, foresight, moves, network, cost, model,\n"
     "       per_move, per_byte, steps, keep_times, keep_ranks)\n--\n\n"
-    "A recorded run as it would have been under a decider, or None; csrc/explore/replay.h\n"
+    "A recorded run as it would have been under a decider, or None; csrc/replay/replay.h\n"
     "says what the arguments mean.  model: (alpha, beta, steps, handling, pace); steps: those\n"
     "that were measured, (iteration, strategy, migrations, bytes, statistics, placing,\n"
-    "migration, whole).");
-static PyType_Slot replay_slots[] = {
-    {Py_tp_doc, (void *)replay_doc},
-    {Py_tp_new, replay_new},
-    {Py_tp_dealloc, replay_dealloc},
-    {Py_tp_methods, replay_methods},
-    {0, NULL},
-};
+    "migration, whole).", )
 
-static PyType_Spec replay_spec = {
-    .name = "pylb._core.Replay",
-    .basicsize = sizeof(replay_object_t),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-    .slots = replay_slots,
-};
-
-PyDoc_STRVAR(
-    repeats_doc,
-    "repeats(trace, /)\n--\n\n"
-    "For each phase, uint8: 1 if it has the tasks of the one before, 3 if also its edges.");
-static PyObject *repeats(PyObject *module, PyObject *object)
+PLB_PY_FN1(repeats,
+           "repeats(trace, /)\n--\n\n"
+           "For each phase, uint8: 1 if it has the tasks of the one before, 3 if also its edges.")
 {
-    (void)module;
-    plb_py_held_t held = {0};
     plb_trace_t trace;
-    plb_err_t err = {0, ""};
-    PyObject *out = NULL;
-    if (plb_py_trace(&held, object, &trace) == 0) {
-        const npy_intp n = trace.n_phases;
-        out = PyArray_SimpleNew(1, &n, NPY_UINT8);
+    uint8_t *out;
+    if (plb_py_trace(c, arg, &trace) != 0 ||
+        (out = plb_py_new(c, NPY_UINT8, trace.n_phases)) == NULL) {
+        return NULL;
     }
-    if (out != NULL) {
-        int ret;
-        Py_BEGIN_ALLOW_THREADS;
-        ret = plb_trace_repeats(&trace, PyArray_DATA((PyArrayObject *)out), &err);
-        Py_END_ALLOW_THREADS;
-        if (ret != PLB_OK) {
-            Py_SETREF(out, plb_py_raise(ret, &err));
-        }
-    }
-    plb_py_release(&held);
-    return out;
+    return PLB_PY_UNLOCKED(c, plb_trace_repeats(&trace, out, &c->err)) ? plb_py_fail(c)
+                                                                       : plb_py_out(c, out);
 }
 
-static PyMethodDef methods[] = {
-    {"repeats", repeats, METH_O, repeats_doc},
-    {0},
-};
+static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, repeats), {0}};
 
-int plb_py_add_replay(PyObject *module)
-{
-    PyObject *type = PyType_FromModuleAndSpec(module, &replay_spec, NULL);
-    const int failed = type == NULL || PyModule_AddType(module, (PyTypeObject *)type) != 0;
-    Py_XDECREF(type);
-    return failed || PyModule_AddFunctions(module, methods) != 0 ? -1 : 0;
-}
+const plb_py_room_t plb_py_replay = {methods, {&replay_spec}, NULL};

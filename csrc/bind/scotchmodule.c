@@ -6,4 +6,4 @@ static int scotch_exec(PyObject *module)
     return plb_py_add_library(module, &plb_scotch);
 }
 
-PLB_PY_LIBRARY_MODULE(scotch, "Scotch for pylb.", scotch_exec)
+PLB_PY_MODULE(scotch, "Scotch for pylb.", scotch_exec)

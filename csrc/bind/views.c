@@ -1,21 +1,28 @@
-/* The one place where NumPy arrays become C views and back. */
+/* The one place where arguments of Python become C, NumPy arrays C views, and back. */
 #include "bind/views.h"
 
-PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int ndim)
+#include "base/ints.h"
+
+#include <stdarg.h>
+
+void plb_py_begin(plb_py_call_t *c, PyObject *args, PyObject *kwargs)
 {
-    if (object == Py_None) {
-        return NULL;
+    c->args = args;
+    c->kwargs = kwargs;
+    c->n_args = c->n_keywords = 0;
+    c->held.n = 0;
+    c->n_memory = 0;
+    c->code = PLB_OK;
+    c->err.text[0] = '\0';
+}
+
+PyObject *plb_py_end(plb_py_call_t *c, PyObject *answer)
+{
+    plb_py_release(&c->held);
+    for (int i = 0; i < c->n_memory; i++) {
+        plb_free(c->memory[i]);
     }
-    if (held->n == PLB_PY_MAX_HELD) {
-        PyErr_SetString(PyExc_SystemError, "plb_py_hold: too many arrays");
-        return NULL;
-    }
-    PyArrayObject *a =
-        (PyArrayObject *)PyArray_FROMANY(object, type, ndim, ndim, NPY_ARRAY_IN_ARRAY);
-    if (a != NULL) {
-        held->array[held->n++] = a;
-    }
-    return a;
+    return answer;
 }
 
 void plb_py_release(plb_py_held_t *held)
@@ -26,106 +33,429 @@ void plb_py_release(plb_py_held_t *held)
     held->n = 0;
 }
 
-/* Attribute `name` as a view of n elements; *data stays NULL where it is None. */
-static int attribute(plb_py_held_t *held, PyObject *object, const char *name, int type, npy_intp n,
-                     const void **data)
+static PyArrayObject *keep(plb_py_held_t *held, PyObject *array)
 {
-    PyObject *value = PyObject_GetAttrString(object, name);
-    if (value == NULL) {
-        return -1;
+    if (array != NULL && held->n == PLB_PY_MAX_HELD) {
+        PyErr_SetString(PyExc_SystemError, "a call holds too many arrays");
+        Py_CLEAR(array);
     }
-    PyArrayObject *a = plb_py_hold(held, value, type, 0);
-    Py_DECREF(value);
-    if (a == NULL) {
-        return PyErr_Occurred() ? -1 : 0;
+    if (array != NULL) {
+        held->array[held->n++] = (PyArrayObject *)array;
     }
-    if (PyArray_SIZE(a) != n) {
-        PyErr_Format(PyExc_ValueError, "%s has %zd entries: expected %zd", name, PyArray_SIZE(a),
-                     n);
-        return -1;
-    }
-    *data = PyArray_DATA(a);
-    return 0;
+    return (PyArrayObject *)array;
 }
 
-static int64_t integer(PyObject *object, const char *name)
+PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int ndim)
 {
-    PyObject *value = PyObject_GetAttrString(object, name);
-    const int64_t n = value ? PyLong_AsLongLong(value) : -1;
-    Py_XDECREF(value);
-    return n;
+    return object == Py_None
+               ? NULL
+               : keep(held, PyArray_FROMANY(object, type, ndim, ndim, NPY_ARRAY_IN_ARRAY));
 }
 
-int plb_py_snapshot(plb_py_held_t *held, PyObject *object, plb_snapshot_t *out)
+static int bad_length(const char *name, PyArrayObject *a, int64_t n)
 {
-    *out = (plb_snapshot_t){0};
-    out->n_objects = integer(object, "n_objects");
-    out->n_ranks = (int32_t)integer(object, "n_ranks");
-    out->n_components = (int32_t)integer(object, "n_components");
-    out->n_edges = integer(object, "n_edges");
-    out->n_multicasts = integer(object, "n_multicasts");
-    out->n_pins = integer(object, "n_pins");
-    out->n_blocks = (int32_t)integer(object, "n_blocks");
-    if (PyErr_Occurred()) {
-        return -1;
-    }
-    const npy_intp n = out->n_objects, d = out->n_components, p = out->n_ranks, m = out->n_edges;
-    const npy_intp c = out->n_multicasts, pins = out->n_pins, b = out->n_blocks;
-#define VIEW(name, type, count)                                                                   \
-    if (attribute(held, object, #name, type, count, (const void **)&out->name) != 0) {            \
-        return -1;                                                                                \
-    }
-    PLB_PY_SNAPSHOT(VIEW)
-#undef VIEW
-    return 0;
-}
-
-int plb_py_trace(plb_py_held_t *held, PyObject *object, plb_trace_t *out)
-{
-    *out = (plb_trace_t){0};
-    out->n_phases = integer(object, "n_phases");
-    out->n_ranks = (int32_t)integer(object, "n_ranks");
-    PyObject *key = PyErr_Occurred() ? NULL : PyObject_GetAttrString(object, "entity_key");
-    out->n_entities = key ? PyObject_Length(key) : -1;
-    Py_XDECREF(key);
-    if (PyErr_Occurred()) {
-        return -1;
-    }
-    const npy_intp m = out->n_phases, p = out->n_ranks, n_entities = out->n_entities;
-#define VIEW(name, type, count)                                                                   \
-    (attribute(held, object, #name, type, count, (const void **)&out->name) != 0)
-    if (VIEW(entity_key, NPY_INT64, n_entities) || VIEW(entity_migratable, NPY_BOOL, n_entities) ||
-        VIEW(task_ptr, NPY_INT64, m + 1) || VIEW(edge_ptr, NPY_INT64, m + 1) ||
-        VIEW(speed, NPY_FLOAT64, p) || VIEW(background, NPY_FLOAT64, p) ||
-        VIEW(figures, NPY_FLOAT64, m * PLB_FIGURES) || VIEW(measured, NPY_FLOAT64, p)) {
-        return -1;
-    }
-    const npy_intp tasks = out->task_ptr[m], edges = out->edge_ptr[m];
-    return attribute(held, object, "_repeats", NPY_UINT8, m, (const void **)&out->repeats) != 0 ||
-                   VIEW(task_entity, NPY_INT32, tasks) || VIEW(task_rank, NPY_INT32, tasks) ||
-                   VIEW(task_home, NPY_INT32, tasks) || VIEW(task_load, NPY_FLOAT64, tasks) ||
-                   VIEW(task_bytes, NPY_INT64, tasks) || VIEW(task_memory, NPY_INT64, tasks) ||
-                   VIEW(edge_src, NPY_INT32, edges) || VIEW(edge_dst, NPY_INT32, edges) ||
-                   VIEW(edge_bytes, NPY_FLOAT64, edges) || VIEW(edge_messages, NPY_FLOAT64, edges)
-               ? -1
-               : 0;
-#undef VIEW
+    PyErr_Format(PyExc_ValueError, "%s has %zd entries: expected %lld", name, PyArray_SIZE(a),
+                 (long long)n);
+    return -1;
 }
 
 int plb_py_view(plb_py_held_t *held, PyObject *object, const char *name, int type, int64_t n,
                 const void *data)
 {
     PyArrayObject *a = plb_py_hold(held, object, type, 0);
-    if (a == NULL) {
-        return PyErr_Occurred() ? -1 : 0;
+    if (a != NULL && n >= 0 && PyArray_SIZE(a) != n) {
+        return bad_length(name, a, n);
     }
-    if (n >= 0 && PyArray_SIZE(a) != n) {
-        PyErr_Format(PyExc_ValueError, "%s has %zd entries: expected %lld", name, PyArray_SIZE(a),
+    *(const void **)data = a != NULL ? PyArray_DATA(a) : NULL;
+    return a == NULL && PyErr_Occurred() ? -1 : 0;
+}
+
+void *plb_py_in_place(PyObject *object, const char *name, int type, int64_t n)
+{
+    PyArrayObject *a = (PyArrayObject *)object;
+    if (!PyArray_Check(object) || PyArray_TYPE(a) != type || PyArray_SIZE(a) != n ||
+        !PyArray_ISCARRAY(a)) {
+        PyErr_Format(PyExc_ValueError, "%s: expected a contiguous array of %lld entries", name,
                      (long long)n);
+        return NULL;
+    }
+    return PyArray_DATA(a);
+}
+
+PyArrayObject *plb_py_records(PyObject *object, size_t size, bool writable)
+{
+    PyArrayObject *a = (PyArrayObject *)object;
+    if (!PyArray_Check(object) || PyArray_NDIM(a) != 1 || !PyArray_ISCARRAY_RO(a) ||
+        (size_t)PyArray_ITEMSIZE(a) != size || (writable && !PyArray_ISWRITEABLE(a))) {
+        PyErr_Format(PyExc_ValueError, "expected a contiguous array of records of %zu bytes",
+                     size);
+        return NULL;
+    }
+    return a;
+}
+
+bool plb_py_rises(const int64_t *start, int64_t n, int64_t end)
+{
+    bool rises = n >= 0 && start[0] == 0 && start[n] == end;
+    for (int64_t i = 0; rises && i < n; i++) {
+        rises = start[i] <= start[i + 1];
+    }
+    return rises;
+}
+
+/* ---- arguments -------------------------------------------------------------------------------
+ */
+
+/* Where values come from: a tuple and a dict, or the attributes of an object. */
+typedef struct source {
+    PyObject *args, *kwargs, *object;
+    Py_ssize_t n_args, n_keywords; /* read already */
+} source_t;
+
+enum { LONGEST_NAME = 64 };
+
+/* `name:kind flags` at `*spec`, which moves on; false at the end. */
+typedef struct item {
+    char name[LONGEST_NAME];
+    char kind, size;
+    bool optional, none, more, any, in_place;
+} item_t;
+
+static bool next_item(const char **spec, item_t *out)
+{
+    const char *s = *spec;
+    for (; *s == ' ' || *s == '|'; s++) {
+        out->optional = out->optional || *s == '|';
+    }
+    if (*s == '\0' || *s == '.') {
+        *spec = s;
+        return false;
+    }
+    int n = 0;
+    for (; *s != ':' && n < LONGEST_NAME - 1; s++) {
+        out->name[n++] = *s;
+    }
+    out->name[n] = '\0';
+    out->kind = *++s;
+    out->size = *++s >= '1' && *s <= '9' ? *s++ : '\0';
+    out->none = out->more = out->any = out->in_place = false;
+    for (; *s != ' ' && *s != '\0'; s++) {
+        out->none = out->none || *s == '?';
+        out->more = out->more || *s == '+';
+        out->any = out->any || *s == '@';
+        out->in_place = out->in_place || *s == '!';
+    }
+    *spec = s;
+    return true;
+}
+
+/* A new reference, or NULL: absent, or with an exception. */
+static PyObject *value_of(source_t *self, const item_t *item)
+{
+    if (self->object != NULL) {
+        return PyObject_GetAttrString(self->object, item->name);
+    }
+    if (self->args != NULL && self->n_args < PyTuple_GET_SIZE(self->args)) {
+        return Py_NewRef(PyTuple_GET_ITEM(self->args, self->n_args++));
+    }
+    PyObject *value = self->kwargs ? PyDict_GetItemString(self->kwargs, item->name) : NULL;
+    self->n_keywords += value != NULL;
+    if (value == NULL && !item->optional) {
+        PyErr_Format(PyExc_TypeError, "missing argument: %s", item->name);
+    }
+    return Py_XNewRef(value);
+}
+
+static int array_type(const item_t *item)
+{
+    return item->kind == 'f'   ? NPY_FLOAT64
+           : item->kind == 'b' ? NPY_BOOL
+           : item->kind == 'u' ? NPY_UINT8
+           : item->size == '8' ? NPY_INT64
+                               : NPY_INT32;
+}
+
+static int read_array(plb_py_held_t *held, const item_t *item, int type, PyObject *value,
+                      const void **data, int64_t *n)
+{
+    *data = NULL;
+    if (value == Py_None) {
+        if (!item->none) {
+            PyErr_Format(PyExc_ValueError, "%s is None: expected an array", item->name);
+        }
+        return item->none ? 0 : -1;
+    }
+    if (item->in_place) {
+        *data = plb_py_in_place(value, item->name, type, *n);
+        return *data != NULL ? 0 : -1;
+    }
+    PyArrayObject *a = plb_py_hold(held, value, type, item->any ? 0 : 1);
+    if (a == NULL) {
         return -1;
     }
-    *(const void **)data = PyArray_DATA(a);
+    *n = *n < 0 ? PyArray_SIZE(a) - item->more : *n;
+    if (PyArray_SIZE(a) != *n + item->more || *n < 0) {
+        return bad_length(item->name, a, *n < 0 ? 1 : *n + item->more);
+    }
+    *data = PyArray_DATA(a);
     return 0;
+}
+
+static int read_numbers(const item_t *item, PyObject *value, double *out)
+{
+    const Py_ssize_t n = item->size - '0';
+    PyObject *items = PySequence_Fast(value, "expected a sequence of numbers");
+    if (items != NULL && PySequence_Fast_GET_SIZE(items) != n) {
+        PyErr_Format(PyExc_TypeError, "%s: expected %zd numbers", item->name, n);
+    }
+    for (Py_ssize_t i = 0; !PyErr_Occurred() && i < n; i++) {
+        out[i] = PyFloat_AsDouble(PySequence_Fast_GET_ITEM(items, i));
+    }
+    Py_XDECREF(items);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int read_int32(const item_t *item, PyObject *value, int32_t *out)
+{
+    int overflow;
+    const long x = PyLong_AsLongAndOverflow(value, &overflow);
+    if (overflow || x > INT32_MAX || x < INT32_MIN) {
+        PyErr_Format(PyExc_OverflowError, "%s: %R does not fit 32 bits", item->name, value);
+    }
+    *out = (int32_t)x;
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int read_text(const item_t *item, PyObject *value, const char **out)
+{
+    *out = NULL;
+    if (item->kind == 'z' && value == Py_None) {
+        return 0;
+    }
+    Py_ssize_t size;
+    *out = PyUnicode_AsUTF8AndSize(value, &size);
+    if (*out != NULL && strlen(*out) != (size_t)size) {
+        PyErr_Format(PyExc_ValueError, "%s: embedded null character", item->name);
+        *out = NULL;
+    }
+    return *out != NULL ? 0 : -1;
+}
+
+static int read_object(const item_t *item, PyObject *value, PyObject **out)
+{
+    if ((item->kind == 'T' && !PyTuple_Check(value)) ||
+        (item->kind == 'L' && !PyList_Check(value))) {
+        PyErr_Format(PyExc_TypeError, "%s: expected a %s, not %.80s", item->name,
+                     item->kind == 'T' ? "tuple" : "list", Py_TYPE(value)->tp_name);
+        return -1;
+    }
+    *out = value;
+    return 0;
+}
+
+/* A scalar or object; 0, or -1 with an exception. */
+static int read_one(const item_t *item, PyObject *value, void *to)
+{
+    switch (item->kind) {
+    case 'd':
+        if (item->size != '\0') {
+            return read_numbers(item, value, to);
+        }
+        *(double *)to = PyFloat_AsDouble(value);
+        break;
+    case 'i':
+        return read_int32(item, value, to);
+    case 'l':
+        *(int64_t *)to = PyLong_AsLongLong(value);
+        break;
+    case 'n':
+        *(int64_t *)to = value == Py_None ? INT64_MAX : PyLong_AsLongLong(value);
+        break;
+    case 'u':
+        *(uint32_t *)to = (uint32_t)PyLong_AsUnsignedLongMask(value);
+        break;
+    case 'k':
+        *(uint64_t *)to = PyLong_AsUnsignedLongLongMask(value);
+        break;
+    case 'p': {
+        const int is = PyObject_IsTrue(value);
+        *(bool *)to = is > 0;
+        return is < 0 ? -1 : 0;
+    }
+    case 's':
+    case 'z':
+        return read_text(item, value, to);
+    default:
+        return read_object(item, value, to);
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static bool is_array(const item_t *item)
+{
+    return item->kind == 'I' || (item->size != '\0' && item->kind != 'd');
+}
+
+static int read_all(source_t *self, plb_py_held_t *held, const char *spec, va_list targets)
+{
+    item_t item = {.optional = false};
+    while (next_item(&spec, &item)) {
+        PyObject *value = value_of(self, &item);
+        int failed = value == NULL && PyErr_Occurred();
+        void *to = va_arg(targets, void *);
+        int64_t *n = is_array(&item) ? va_arg(targets, int64_t *) : NULL;
+        if (value == NULL) { /* the target keeps what it has */
+        } else if (item.kind == 'I') {
+            plb_ints_t *ints = to;
+            ints->wide =
+                !(PyArray_Check(value) && PyArray_TYPE((PyArrayObject *)value) == NPY_INT32);
+            failed = read_array(held, &item, ints->wide ? NPY_INT64 : NPY_INT32, value,
+                                (const void **)&ints->data, n);
+        } else if (n != NULL) {
+            failed = read_array(held, &item, array_type(&item), value, to, n);
+        } else {
+            failed = read_one(&item, value, to);
+        }
+        Py_XDECREF(value); /* its owner still has it, or `held` the array */
+        if (failed) {
+            return -1;
+        }
+    }
+    if (*spec == '.') { /* what is left is read later */
+        return 0;
+    }
+    if (self->args != NULL && self->n_args < PyTuple_GET_SIZE(self->args)) {
+        PyErr_Format(PyExc_TypeError, "expected %zd arguments, not %zd", self->n_args,
+                     PyTuple_GET_SIZE(self->args));
+        return -1;
+    }
+    if (self->kwargs != NULL && self->n_keywords < PyDict_GET_SIZE(self->kwargs)) {
+        PyErr_SetString(PyExc_TypeError, "an argument is not known, or given twice");
+        return -1;
+    }
+    return 0;
+}
+
+int plb_py_parse(plb_py_call_t *c, const char *spec, ...)
+{
+    source_t source = {c->args, c->kwargs, NULL, c->n_args, c->n_keywords};
+    va_list targets;
+    va_start(targets, spec);
+    const int failed = read_all(&source, &c->held, spec, targets);
+    va_end(targets);
+    c->n_args = source.n_args;
+    c->n_keywords = source.n_keywords;
+    return failed;
+}
+
+int plb_py_items(plb_py_call_t *c, PyObject *tuple, const char *spec, ...)
+{
+    if (!PyTuple_Check(tuple)) {
+        PyErr_Format(PyExc_TypeError, "expected a tuple, not %.80s", Py_TYPE(tuple)->tp_name);
+        return -1;
+    }
+    source_t source = {.args = tuple};
+    va_list targets;
+    va_start(targets, spec);
+    const int failed = read_all(&source, &c->held, spec, targets);
+    va_end(targets);
+    return failed;
+}
+
+int plb_py_fields(plb_py_call_t *c, PyObject *object, const char *spec, ...)
+{
+    source_t source = {.object = object};
+    va_list targets;
+    va_start(targets, spec);
+    const int failed = read_all(&source, &c->held, spec, targets);
+    va_end(targets);
+    return failed;
+}
+
+int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option, int *n_options)
+{
+    if (list == NULL || list == Py_None) {
+        return 0;
+    }
+    const Py_ssize_t n = PyList_GET_SIZE(list);
+    const char **out = plb_py_memory(c, n, sizeof *out);
+    for (Py_ssize_t i = 0; out != NULL && i < n; i++) {
+        out[i] = PyUnicode_AsUTF8(PyList_GET_ITEM(list, i));
+    }
+    *option = (const char *const *)out;
+    *n_options = (int)(n / 2);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+int plb_py_comms(plb_py_held_t *held, PyObject *start, PyObject *member, plb_comms_t *out)
+{
+    PyArrayObject *s = plb_py_hold(held, start, NPY_INT64, 1);
+    PyArrayObject *m = s ? plb_py_hold(held, member, NPY_INT32, 1) : NULL;
+    if (m == NULL) {
+        return -1;
+    }
+    *out = (plb_comms_t){(int32_t)PyArray_SIZE(s) - 1, PyArray_DATA(s), PyArray_DATA(m)};
+    if (!plb_py_rises(out->start, out->n, PyArray_SIZE(m))) {
+        PyErr_SetString(PyExc_ValueError, "the communicators' starts do not fit their members");
+        return -1;
+    }
+    return 0;
+}
+
+/* ---- outputs ---------------------------------------------------------------------------------
+ */
+
+void *plb_py_new(plb_py_call_t *c, int type, int64_t n)
+{
+    npy_intp shape = (npy_intp)n;
+    PyArrayObject *a = keep(&c->held, PyArray_SimpleNew(1, &shape, type));
+    return a != NULL ? PyArray_DATA(a) : NULL;
+}
+
+void *plb_py_new2(plb_py_call_t *c, int type, int64_t rows, int64_t cols)
+{
+    npy_intp shape[2] = {(npy_intp)rows, (npy_intp)cols};
+    PyArrayObject *a = keep(&c->held, PyArray_SimpleNew(2, shape, type));
+    return a != NULL ? PyArray_DATA(a) : NULL;
+}
+
+PyObject *plb_py_out(plb_py_call_t *c, const void *data)
+{
+    int i = c->held.n - 1;
+    while (data != NULL && i >= 0 && PyArray_DATA(c->held.array[i]) != data) {
+        i--;
+    }
+    return data != NULL && i >= 0 ? Py_NewRef((PyObject *)c->held.array[i]) : Py_NewRef(Py_None);
+}
+
+PyObject *plb_py_sealed(plb_py_call_t *c, const void *data)
+{
+    PyObject *array = plb_py_out(c, data);
+    if (array != Py_None) {
+        PyArray_CLEARFLAGS((PyArrayObject *)array, NPY_ARRAY_WRITEABLE);
+    }
+    return array;
+}
+
+static PyObject *filled(PyObject *array, const void *data)
+{
+    if (array != NULL && data != NULL) {
+        PyArrayObject *a = (PyArrayObject *)array;
+        memcpy(PyArray_DATA(a), data, (size_t)PyArray_NBYTES(a));
+    }
+    return array;
+}
+
+PyObject *plb_py_copy(const void *data, int64_t n, int type)
+{
+    npy_intp shape = (npy_intp)n;
+    return data ? filled(PyArray_SimpleNew(1, &shape, type), data) : Py_NewRef(Py_None);
+}
+
+PyObject *plb_py_copy2(const void *data, int64_t rows, int64_t cols, int type)
+{
+    npy_intp shape[2] = {(npy_intp)rows, (npy_intp)cols};
+    return filled(PyArray_SimpleNew(2, shape, type), rows > 0 ? data : NULL);
 }
 
 static void free_capsule(PyObject *capsule)
@@ -133,14 +463,18 @@ static void free_capsule(PyObject *capsule)
     plb_free(PyCapsule_GetPointer(capsule, NULL));
 }
 
-PyObject *plb_py_take(void *data, npy_intp n, int type)
+PyObject *plb_py_take(void *data, int64_t n, int type)
 {
+    if (data == NULL) {
+        Py_RETURN_NONE;
+    }
+    npy_intp shape = (npy_intp)n;
     PyObject *owner = PyCapsule_New(data, NULL, free_capsule);
     if (owner == NULL) {
         plb_free(data);
         return NULL;
     }
-    PyObject *array = PyArray_SimpleNewFromData(1, &n, type, data);
+    PyObject *array = PyArray_SimpleNewFromData(1, &shape, type, data);
     if (array == NULL) {
         Py_DECREF(owner);
         return NULL;
@@ -153,6 +487,31 @@ PyObject *plb_py_take(void *data, npy_intp n, int type)
     return array;
 }
 
+void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size)
+{
+    void *out = c->n_memory < PLB_PY_MAX_MEMORY ? plb_calloc((size_t)n, size) : NULL;
+    if (out == NULL) {
+        return PyErr_NoMemory();
+    }
+    return c->memory[c->n_memory++] = out;
+}
+
+/* ---- codes, threads, modules -----------------------------------------------------------------
+ */
+
+PyObject *plb_py_fail(plb_py_call_t *c)
+{
+    return plb_py_raise(c->code, &c->err);
+}
+
+int plb_py_check(plb_py_call_t *c, int code)
+{
+    if (code != PLB_OK) {
+        plb_py_raise(code, &c->err);
+    }
+    return code == PLB_OK ? 0 : -1;
+}
+
 int plb_py_tick(void *arg)
 {
     PyThreadState **state = arg;
@@ -162,50 +521,31 @@ int plb_py_tick(void *arg)
     return stop ? PLB_ERR_INTERRUPTED : PLB_OK;
 }
 
-int plb_py_comms(plb_py_held_t *held, PyObject *start, PyObject *member, plb_comms_t *out)
+bool plb_py_enter(bool *busy, const char *who)
 {
-    PyArrayObject *s = plb_py_hold(held, start, NPY_INT64, 1);
-    PyArrayObject *m = s ? plb_py_hold(held, member, NPY_INT32, 1) : NULL;
-    if (m == NULL) {
-        return -1;
+    if (*busy) {
+        PyErr_Format(PyExc_RuntimeError, "another thread %s", who);
+        return false;
     }
-    *out = (plb_comms_t){(int32_t)PyArray_SIZE(s) - 1, PyArray_DATA(s), PyArray_DATA(m)};
-    bool fits = out->n >= 0 && out->start[0] == 0 && out->start[out->n] == PyArray_SIZE(m);
-    for (int32_t i = 0; fits && i < out->n; i++) {
-        fits = out->start[i] <= out->start[i + 1];
-    }
-    if (!fits) {
-        PyErr_SetString(PyExc_ValueError, "the communicators' starts do not fit their members");
-    }
-    return fits ? 0 : -1;
+    return *busy = true;
 }
 
-const char **plb_py_texts(PyObject *list)
+int plb_py_add(PyObject *module, const plb_py_room_t *room)
 {
-    const Py_ssize_t n = PyList_GET_SIZE(list);
-    const char **out = PyMem_New(const char *, n + 1);
-    for (Py_ssize_t i = 0; out != NULL && i < n; i++) {
-        out[i] = PyUnicode_AsUTF8(PyList_GET_ITEM(list, i));
-        if (out[i] == NULL) {
-            PyMem_Free(out);
-            return NULL;
+    for (size_t i = 0; i < sizeof room->types / sizeof *room->types && room->types[i]; i++) {
+        PyType_Spec *spec = room->types[i];
+        for (const PyType_Slot *slot = spec->slots; slot->slot != 0; slot++) {
+            spec->flags |= slot->slot == Py_tp_traverse ? Py_TPFLAGS_HAVE_GC : 0;
+        }
+        PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+        const int failed = type == NULL || PyModule_AddType(module, (PyTypeObject *)type) != 0;
+        Py_XDECREF(type);
+        if (failed) {
+            return -1;
         }
     }
-    if (out == NULL) {
-        PyErr_NoMemory();
+    if (room->methods != NULL && PyModule_AddFunctions(module, room->methods) != 0) {
+        return -1;
     }
-    return out;
-}
-
-PyArrayObject *plb_py_records(PyObject *object, size_t size, bool writable)
-{
-    if (!PyArray_Check(object) || PyArray_NDIM((PyArrayObject *)object) != 1 ||
-        !PyArray_ISCARRAY_RO((PyArrayObject *)object) ||
-        (size_t)PyArray_ITEMSIZE((PyArrayObject *)object) != size ||
-        (writable && !PyArray_ISWRITEABLE((PyArrayObject *)object))) {
-        PyErr_Format(PyExc_ValueError, "expected a contiguous array of records of %zu bytes",
-                     size);
-        return NULL;
-    }
-    return (PyArrayObject *)object;
+    return room->more != NULL ? room->more(module) : 0;
 }

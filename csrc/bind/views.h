@@ -1,6 +1,23 @@
-/* The shells' common part: NumPy arrays as C views, C arrays as NumPy arrays, codes as exceptions.
+/* What every binding shares: calls from Python, NumPy arrays as C views, C arrays as NumPy arrays,
+ * codes as exceptions, bound types.
  *
  * Every file of this folder includes this header first; module files define PLB_PY_MAIN before.
+ * A binding reads its arguments, makes its outputs, makes one call of the core and returns:
+ *
+ *     PLB_PY_FN(home, "home(ids, n_ranks, /)\n--\n\n...")
+ *     {
+ *         const int64_t *id;
+ *         int64_t n = -1;
+ *         int32_t n_ranks, *rank;
+ *         if (plb_py_parse(c, "ids:i8 n_ranks:i", &id, &n, &n_ranks) != 0 ||
+ *             (rank = plb_py_new(c, NPY_INT32, n)) == NULL) {
+ *             return NULL;
+ *         }
+ *         return PLB_PY_UNLOCKED(c, plb_homes(id, n, n_ranks, rank)) ? plb_py_fail(c)
+ *                                                                    : plb_py_out(c, rank);
+ *     }
+ *
+ * What `c` holds (views, outputs, memory) is released when the function has returned.
  */
 #ifndef PLB_BIND_VIEWS_H
 #define PLB_BIND_VIEWS_H
@@ -15,27 +32,106 @@
 
 #include "plb.h"
 
-/** Turn a failed call into the Python exception of pylb.errors; returns NULL.  An exception that
- *  is already pending (KeyboardInterrupt, a callback's own) is left alone. */
-PyObject *plb_py_raise(int code, const plb_err_t *err);
+/* ---- one call from Python --------------------------------------------------------------------
+ */
 
 /* Up to this many arrays are held while C looks at them. */
-enum { PLB_PY_MAX_HELD = 32 };
+enum { PLB_PY_MAX_HELD = 64, PLB_PY_MAX_MEMORY = 8 };
 typedef struct plb_py_held {
     PyArrayObject *array[PLB_PY_MAX_HELD];
     int n;
 } plb_py_held_t;
 
-/** C-contiguous, aligned view of `object` as numpy type `type` with `ndim` dimensions (0: any), a
- *  copy only where dtype or layout asks; None gives NULL without error.  The array is kept in
- *  `held` until plb_py_release.  On error NULL with an exception: test PyErr_Occurred(). */
-PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int ndim);
+typedef struct plb_py_call {
+    PyObject *args, *kwargs;
+    Py_ssize_t n_args, n_keywords; /* read already */
+    plb_py_held_t held;
+    void *memory[PLB_PY_MAX_MEMORY];
+    int n_memory;
+    PyThreadState *state; /* while the GIL is released; its address is plb_py_tick's argument */
+    int code;
+    plb_err_t err;
+} plb_py_call_t;
+
+void plb_py_begin(plb_py_call_t *c, PyObject *args, PyObject *kwargs);
+PyObject *plb_py_end(plb_py_call_t *c, PyObject *answer);
 void plb_py_release(plb_py_held_t *held);
 
-/** *data = such a view of any shape, which must have n entries (below 0: any number); None leaves
- *  *data as it is.  0, or -1 with an exception that names it. */
+/** Read arguments as `spec` says, "name:kind name:kind ...", into the pointers that follow.
+ *
+ *     i l u k d p   int32_t, int64_t, uint32_t, uint64_t, double, bool
+ *     n             int64_t; None gives INT64_MAX
+ *     d2 ... d9     a sequence of so many numbers, double[]
+ *     s z           const char *; z: None gives NULL
+ *     O T L         PyObject *, borrowed: any object, a tuple, a list
+ *     f8 i8 i4 u1 b1  an array of float64, int64, int32, uint8, bool: const T **data, int64_t *n
+ *     I             the same of int32 or int64: plb_ints_t *data, int64_t *n
+ *
+ *  The array must have *n entries; *n below 0 becomes its length.  After the kind: `?` None gives
+ *  NULL; `+` one entry more than *n; `@` any shape, else one dimension; `!` it is written in
+ * place. A copy is made only where dtype or layout asks for one, and is held by the call.
+ *  Arguments after `|` may be absent: their targets keep what they have.  `...` at the end: what
+ *  is left is read by another call, when the sizes are known.  0, or -1 with an exception that
+ * names the argument. */
+int plb_py_parse(plb_py_call_t *c, const char *spec, ...);
+
+/** The same from the items of a tuple, and from the attributes of an object. */
+int plb_py_items(plb_py_call_t *c, PyObject *tuple, const char *spec, ...);
+int plb_py_fields(plb_py_call_t *c, PyObject *object, const char *spec, ...);
+
+/** *data = view of `object`, of any shape, with n entries (below 0: any number); None gives NULL.
+ *  0, or -1 with an exception that names it. */
 int plb_py_view(plb_py_held_t *held, PyObject *object, const char *name, int type, int64_t n,
                 const void *data);
+
+/** C-contiguous, aligned view of `object` as numpy type `type` with `ndim` dimensions (0: any);
+ *  None gives NULL without error.  On error NULL with an exception: test PyErr_Occurred(). */
+PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int ndim);
+
+/** Call the core without the GIL; its code, which plb_py_fail translates. */
+#define PLB_PY_UNLOCKED(c, call)                                                                  \
+    ((c)->state = PyEval_SaveThread(), (c)->code = (call), PyEval_RestoreThread((c)->state),      \
+     (c)->code)
+
+/** Ctrl-C ends a long local loop that is called by PLB_PY_UNLOCKED; the argument is &c->state. */
+int plb_py_tick(void *arg);
+
+/** Turn a failed call into the Python exception of pylb.errors; returns NULL.  An exception that
+ *  is already pending (KeyboardInterrupt, a callback's own) is left alone. */
+PyObject *plb_py_raise(int code, const plb_err_t *err);
+PyObject *plb_py_fail(plb_py_call_t *c);
+
+/** 0, or -1 with the exception of this code. */
+int plb_py_check(plb_py_call_t *c, int code);
+
+/** `value` (evaluated only then) where the code is PLB_OK, else NULL with its exception. */
+#define PLB_PY_OR(c, ret, value) (plb_py_check((c), (ret)) == 0 ? (value) : NULL)
+#define PLB_PY_NONE(c, ret) PLB_PY_OR(c, ret, Py_NewRef(Py_None))
+
+/* ---- outputs ---------------------------------------------------------------------------------
+ */
+
+/** Memory of a new array of n (rows times cols) entries, held by the call; NULL with an
+ *  exception. */
+void *plb_py_new(plb_py_call_t *c, int type, int64_t n);
+void *plb_py_new2(plb_py_call_t *c, int type, int64_t rows, int64_t cols);
+
+/** The array of that memory, a new reference; NULL: None.  plb_py_sealed: read-only. */
+PyObject *plb_py_out(plb_py_call_t *c, const void *data);
+PyObject *plb_py_sealed(plb_py_call_t *c, const void *data);
+
+/** A copy as a new array of n (rows times cols) entries; plb_py_copy: NULL gives None. */
+PyObject *plb_py_copy(const void *data, int64_t n, int type);
+PyObject *plb_py_copy2(const void *data, int64_t rows, int64_t cols, int type);
+
+/** New read-only array that takes over `data` (of plb_malloc), also on failure; NULL: None. */
+PyObject *plb_py_take(void *data, int64_t n, int type);
+
+/** Memory for this call, zeroed; NULL with an exception. */
+void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
+
+/* ---- views of larger things ------------------------------------------------------------------
+ */
 
 /* X(name, type, count): the arrays of a snapshot, for n objects with d loads each, p ranks, m
  * edges, c multicasts with `pins` receivers in all, and b shared blocks. */
@@ -63,88 +159,30 @@ int plb_py_view(plb_py_held_t *held, PyObject *object, const char *name, int typ
     X(memory_limit, NPY_INT64, p)                                                                 \
     X(node, NPY_INT32, p)
 
-/** View a pylb.Snapshot (or any object with its attributes).  0, or -1 with an exception. */
-int plb_py_snapshot(plb_py_held_t *held, PyObject *object, plb_snapshot_t *out);
+/** View a pylb.Snapshot, a pylb.Trace (or any object with their attributes).  0, or -1 with an
+ *  exception. */
+int plb_py_snapshot(plb_py_call_t *c, PyObject *object, plb_snapshot_t *out);
+int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out);
 
-/** View a pylb.Trace (or any object with its arrays as attributes).  0, or -1 with an exception.
- */
-int plb_py_trace(plb_py_held_t *held, PyObject *object, plb_trace_t *out);
+/** Whether start[n + 1] rises from 0 to `end`. */
+bool plb_py_rises(const int64_t *start, int64_t n, int64_t end);
 
-/** New one-dimensional array that takes over `data` (of plb_malloc), also on failure. */
-PyObject *plb_py_take(void *data, npy_intp n, int type);
-
-/** A list of str, as name, value, ...; the strings stay those of the list, the array is for
- *  PyMem_Free.  NULL with an exception. */
-const char **plb_py_texts(PyObject *list);
-
-/** A contiguous array of records of `size` bytes, borrowed; NULL with an exception. */
+/** A contiguous array of n entries of this type, or of records of `size` bytes, borrowed; it is
+ *  never copied.  NULL with an exception. */
+void *plb_py_in_place(PyObject *object, const char *name, int type, int64_t n);
 PyArrayObject *plb_py_records(PyObject *object, size_t size, bool writable);
 
 /** View communicators: where each one's members begin, and the members.  0, or -1. */
 int plb_py_comms(plb_py_held_t *held, PyObject *start, PyObject *member, plb_comms_t *out);
 
-/** Every metric by name, a new dict. */
-PyObject *plb_py_metrics(const plb_metrics_t *metrics);
-
-/** For plb_opts_t: lets Ctrl-C end a long local loop.  `arg` is the PyThreadState that
- *  PyEval_SaveThread gave, by address. */
-int plb_py_tick(void *arg);
-
-/** Each file adds its functions to the module. */
-int plb_py_add_base(PyObject *module);
-int plb_py_add_measure(PyObject *module);
-int plb_py_add_place(PyObject *module);
-int plb_py_add_rounds(PyObject *module);
-int plb_py_add_topology(PyObject *module);
-int plb_py_add_decide(PyObject *module);
-int plb_py_add_select(PyObject *module);
-int plb_py_add_ledger(PyObject *module);
-int plb_py_add_decider(PyObject *module);
-int plb_py_add_recorder(PyObject *module);
-int plb_py_add_atsync(PyObject *module);
-int plb_py_add_mail(PyObject *module);
-int plb_py_add_vt(PyObject *module);
-int plb_py_add_replay(PyObject *module);
-int plb_py_add_optimum(PyObject *module);
-int plb_py_add_protocol(PyObject *module);
-int plb_py_add_partition(PyObject *module);
-int plb_py_add_quality(PyObject *module);
-int plb_py_add_machine(PyObject *module);
-int plb_py_add_learner(PyObject *module);
-int plb_py_add_repeats(PyObject *module);
-int plb_py_add_drum(PyObject *module);
-int plb_py_add_fill(PyObject *module);
-int plb_py_add_move(PyObject *module);
-int plb_py_add_exchange(PyObject *module); /* of pylb._mpi */
-int plb_py_add_settle(PyObject *module);   /* the same */
-int plb_py_add_whatif(PyObject *module);
-int plb_py_add_path(PyObject *module);
-
-/** (name, default, least, most, unit, help) of each parameter, a new tuple. */
-PyObject *plb_py_params(const plb_param_t *params, int n);
-
-/** What a verdict rests on, by name, a new dict. */
-PyObject *plb_py_figures(const plb_verdict_t *verdict);
-
-/** The trigger inside a pylb.Trigger, or NULL with an exception. */
-plb_trigger_t *plb_py_trigger(PyObject *object);
-
-/** The decider inside a pylb._core.Decider, or NULL with an exception. */
-plb_decider_t *plb_py_decider(PyObject *object);
-
-/** Every receipt of a decider as a dict, a new list. */
-PyObject *plb_py_receipts(plb_decider_t *decider);
-
-/** Name of capsules that hold a plb_reduction_t. */
-#define PLB_PY_REDUCTION "pylb.reduction"
-
-/** What the loop over a pylb._core.Recorder has timed so far goes to its object now. */
-void plb_py_recorder_cut(PyObject *recorder);
-
 /** A strategy by name from the table, or made of a Python callable.  0, or -1 with an exception.
  *  A callable is called as f(snapshot, **params) with a pylb.Snapshot of copies and returns a rank
  *  for each object.  `object` must outlive `out`. */
 int plb_py_strategy(PyObject *object, plb_strategy_t *out);
+
+/** A list of str, as name, value, ...; the strings stay those of the list, the array is the
+ *  call's.  None gives NULL.  0, or -1 with an exception. */
+int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option, int *n_options);
 
 /** A rank's contribution to the statistics, a tuple: kind, iteration, arguments, failed,
  *  n_objects, loads (array), idle, messages, message_bytes, time, cost, n_changed.  0, or -1 with
@@ -153,5 +191,158 @@ int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out);
 
 /** A record as a tuple: the fields of PLB_STATS in order, then whether it is mixed. */
 PyObject *plb_py_stats(const plb_stats_t *record);
+
+/** The core of a pylb.Trigger, of a pylb._core.Decider, or NULL with an exception. */
+plb_trigger_t *plb_py_trigger(PyObject *object);
+plb_decider_t *plb_py_decider(PyObject *object);
+
+/** Name of capsules that hold a plb_reduction_t. */
+#define PLB_PY_REDUCTION "pylb.reduction"
+
+/** What the loop over a pylb._core.Recorder has timed so far goes to its object now. */
+void plb_py_recorder_cut(PyObject *recorder);
+
+/* ---- functions and types ---------------------------------------------------------------------
+ */
+
+/* The functions below are written with these headers; `c` is their call, `self` their object:
+ *     PLB_PY_FN(name, doc)              a function of the module: c
+ *     PLB_PY_FN1(name, doc)             with one argument: arg, c
+ *     PLB_PY_METHOD(type, name, doc)    of type##_t: self, c
+ *     PLB_PY_METHOD1, PLB_PY_METHOD0    with one argument (arg), with none
+ * and listed as PLB_PY_ENTRY(fn, name), PLB_PY_ENTRY(type, name). */
+#define PLB_PY_UNUSED __attribute__((unused))
+#define PLB_PY_PLAIN(prefix, name, how, parameters, arguments, text)                              \
+    PyDoc_STRVAR(prefix##_##name##_doc, text);                                                    \
+    enum { prefix##_##name##_how = (how) };                                                       \
+    static PyObject *prefix##_##name##_in parameters;                                             \
+    static PyObject *prefix##_##name(PyObject *object PLB_PY_UNUSED, PyObject *arg PLB_PY_UNUSED) \
+    {                                                                                             \
+        plb_py_call_t call, *c = &call;                                                           \
+        plb_py_begin(c, NULL, NULL);                                                              \
+        return plb_py_end(c, prefix##_##name##_in arguments);                                     \
+    }                                                                                             \
+    static PyObject *prefix##_##name##_in parameters
+#define PLB_PY_FULL(prefix, name, parameters, arguments, text)                                    \
+    PyDoc_STRVAR(prefix##_##name##_doc, text);                                                    \
+    enum { prefix##_##name##_how = METH_VARARGS | METH_KEYWORDS };                                \
+    static PyObject *prefix##_##name##_in parameters;                                             \
+    static PyObject *prefix##_##name(PyObject *object PLB_PY_UNUSED, PyObject *args,              \
+                                     PyObject *kwargs)                                            \
+    {                                                                                             \
+        plb_py_call_t call, *c = &call;                                                           \
+        plb_py_begin(c, args, kwargs);                                                            \
+        return plb_py_end(c, prefix##_##name##_in arguments);                                     \
+    }                                                                                             \
+    static PyObject *prefix##_##name##_in parameters
+
+#define PLB_PY_FN(name, text) PLB_PY_FULL(fn, name, (plb_py_call_t * c), (c), text)
+#define PLB_PY_FN1(name, text)                                                                    \
+    PLB_PY_PLAIN(fn, name, METH_O, (PyObject * arg, plb_py_call_t * c PLB_PY_UNUSED), (arg, c),   \
+                 text)
+#define PLB_PY_FN0(name, text)                                                                    \
+    PLB_PY_PLAIN(fn, name, METH_NOARGS, (plb_py_call_t * c PLB_PY_UNUSED), (c), text)
+#define PLB_PY_METHOD(type, name, text)                                                           \
+    PLB_PY_FULL(type, name, (type##_t * self, plb_py_call_t * c), ((type##_t *)object, c), text)
+#define PLB_PY_METHOD1(type, name, text)                                                          \
+    PLB_PY_PLAIN(type, name, METH_O,                                                              \
+                 (type##_t * self, PyObject * arg, plb_py_call_t * c PLB_PY_UNUSED),              \
+                 ((type##_t *)object, arg, c), text)
+#define PLB_PY_METHOD0(type, name, text)                                                          \
+    PLB_PY_PLAIN(type, name, METH_NOARGS, (type##_t * self, plb_py_call_t * c PLB_PY_UNUSED),     \
+                 ((type##_t *)object, c), text)
+#define PLB_PY_ENTRY(prefix, name) PLB_PY_ENTRY_AS(#name, prefix, name)
+#define PLB_PY_ENTRY_AS(called, prefix, name)                                                     \
+    {                                                                                             \
+        called, (PyCFunction)(void (*)(void))prefix##_##name, prefix##_##name##_how,              \
+            prefix##_##name##_doc                                                                 \
+    }
+
+/* The properties of a type from a table of X(type, name, value, doc), in which `self` is the
+ * object: static functions, and the array type##_getset. */
+#define PLB_PY_GETTER(type, name, value, text)                                                    \
+    static PyObject *type##_get_##name(PyObject *object, void *unused PLB_PY_UNUSED)              \
+    {                                                                                             \
+        const type##_t *self = (const type##_t *)object;                                          \
+        return (value);                                                                           \
+    }
+#define PLB_PY_GETSET(type, name, value, text) {#name, type##_get_##name, NULL, text, NULL},
+#define PLB_PY_PROPERTIES(type, TABLE)                                                            \
+    TABLE(PLB_PY_GETTER)                                                                          \
+    static PyGetSetDef type##_getset[] = {TABLE(PLB_PY_GETSET){0}};
+
+/* A bound type: type##_init(self, c) fills a zeroed type##_t (0, or -1 with an exception),
+ * type##_free(self) frees it, also after a failed or missing init; type##_methods; more slots. */
+#define PLB_PY_TYPE(type, full_name, text, ...)                                                   \
+    PyDoc_STRVAR(type##_doc, text);                                                               \
+    static PyObject *type##_new(PyTypeObject *of, PyObject *args, PyObject *kwargs)               \
+    {                                                                                             \
+        plb_py_call_t call, *c = &call;                                                           \
+        plb_py_begin(c, args, kwargs);                                                            \
+        PyObject *object = of->tp_alloc(of, 0);                                                   \
+        if (object != NULL && type##_init((type##_t *)object, c) != 0) {                          \
+            Py_CLEAR(object);                                                                     \
+        }                                                                                         \
+        return plb_py_end(c, object);                                                             \
+    }                                                                                             \
+    static void type##_dealloc(PyObject *object)                                                  \
+    {                                                                                             \
+        PyTypeObject *of = Py_TYPE(object);                                                       \
+        if (PyType_IS_GC(of)) {                                                                   \
+            PyObject_GC_UnTrack(object);                                                          \
+        }                                                                                         \
+        type##_free((type##_t *)object);                                                          \
+        of->tp_free(object);                                                                      \
+        Py_DECREF(of);                                                                            \
+    }                                                                                             \
+    static PyType_Slot type##_slots[] = {{Py_tp_doc, (void *)type##_doc},                         \
+                                         {Py_tp_new, type##_new},                                 \
+                                         {Py_tp_dealloc, type##_dealloc},                         \
+                                         {Py_tp_methods, type##_methods},                         \
+                                         __VA_ARGS__{0, NULL}};                                   \
+    static PyType_Spec type##_spec = {full_name, sizeof(type##_t), 0,                             \
+                                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,              \
+                                      type##_slots};
+
+/** Whether `object` is of a PLB_PY_TYPE of the same file; they have no subclasses. */
+#define PLB_PY_IS(type, object) (Py_TYPE(object)->tp_dealloc == type##_dealloc)
+
+/** false with an exception where *busy: another thread is at work without the GIL. */
+bool plb_py_enter(bool *busy, const char *who);
+
+/* What a file of this folder adds to its module: functions, types, and what `more` adds. */
+typedef struct plb_py_room {
+    PyMethodDef *methods;
+    PyType_Spec *types[3];
+    int (*more)(PyObject *module);
+} plb_py_room_t;
+
+extern const plb_py_room_t plb_py_base, plb_py_model, plb_py_model_topology, plb_py_measure,
+    plb_py_measure_speeds, plb_py_comm, plb_py_partition, plb_py_partition_quality, plb_py_place,
+    plb_py_place_rounds, plb_py_decide, plb_py_decide_books, plb_py_decide_decider, plb_py_run,
+    plb_py_run_recorder, plb_py_run_mail, plb_py_replay, plb_py_replay_optimum,
+    plb_py_replay_protocol, plb_py_whatif, plb_py_whatif_path, plb_py_io; /* of pylb._core */
+extern const plb_py_room_t plb_py_comm_ranks, plb_py_comm_lane, plb_py_partition_settle; /* _mpi */
+
+/** 0, or -1 with an exception. */
+int plb_py_add(PyObject *module, const plb_py_room_t *room);
+
+#ifdef Py_mod_multiple_interpreters
+#define PLB_PY_ONE_INTERPRETER                                                                    \
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#else
+#define PLB_PY_ONE_INTERPRETER
+#endif
+
+/* The whole module pylb._NAME, which `exec` fills. */
+#define PLB_PY_MODULE(name, text, exec)                                                           \
+    static PyModuleDef_Slot slots[] = {{Py_mod_exec, exec}, PLB_PY_ONE_INTERPRETER{0, NULL}};     \
+    static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "pylb._" #name,             \
+                                     .m_doc = (text), .m_slots = slots};                          \
+    PyMODINIT_FUNC PyInit__##name(void);                                                          \
+    PyMODINIT_FUNC PyInit__##name(void)                                                           \
+    {                                                                                             \
+        return PyModuleDef_Init(&definition);                                                     \
+    }
 
 #endif

@@ -1,107 +1,66 @@
-/* explore: what would happen if the processes ran elsewhere. */
-#include <stddef.h>
-
-#include "bind/views.h"
+/* Room whatif: what would happen if the processes ran elsewhere. */
+#include "bind/convert.h"
 
 typedef struct simulation {
     PyObject_HEAD plb_whatif_t *it;
-    PyObject *kept; /* list of what C looks at: for each rank its operations, and its steps */
+    PyObject *kept; /* dict of what C looks at: for each rank its operations, and its steps */
     int32_t n_ranks;
 } simulation_t;
 
-/* The target's arrays, checked against each other. */
-static int view_target(plb_py_held_t *held, PyObject *const *array, plb_target_t *out,
-                       int32_t *n_ranks)
+static int simulation_init(simulation_t *self, plb_py_call_t *c)
 {
-    enum { ARRAYS = 6 };
-    PyArrayObject *a[ARRAYS];
-    const int type[ARRAYS] = {NPY_INT32,   NPY_FLOAT64, NPY_INT32,
-                              NPY_FLOAT64, NPY_FLOAT64, NPY_FLOAT64};
-    for (int i = 0; i < ARRAYS; i++) {
-        if ((a[i] = plb_py_hold(held, array[i], type[i], i < 3 || i == 5 ? 1 : 2)) == NULL) {
-            return -1;
-        }
+    PyObject *start, *member;
+    plb_target_t t = {0};
+    plb_comms_t comms;
+    int64_t n_ranks = -1, p = -1, nodes = -1, n = -1, alphas = -1, betas = -1, shares = -1;
+    int32_t waiting;
+    if (plb_py_parse(c,
+                     "comm_start:O comm_member:O place:i4 speed:f8 node:i4 alpha:f8@ beta:f8@ "
+                     "share:f8 period:d overhead:d eager:l quantum:d polling:d waiting:i "
+                     "as_recorded:p",
+                     &start, &member, &t.place, &n_ranks, &t.speed, &p, &t.node, &n, &t.alpha,
+                     &alphas, &t.beta, &betas, &t.share, &shares, &t.period, &t.overhead, &t.eager,
+                     &t.quantum, &t.polling, &waiting, &t.as_recorded) != 0 ||
+        plb_py_comms(&c->held, start, member, &comms) != 0) {
+        return -1;
     }
-    const npy_intp p = PyArray_SIZE(a[1]), nodes = PyArray_DIM(a[3], 0);
-    if (PyArray_SIZE(a[2]) != p || PyArray_SIZE(a[3]) != nodes * nodes ||
-        PyArray_SIZE(a[4]) != nodes * nodes || PyArray_SIZE(a[5]) != p) {
+    for (nodes = 0; nodes * nodes < alphas; nodes++) {
+    }
+    if (n != p || nodes * nodes != alphas || betas != alphas || shares != p) {
         PyErr_SetString(PyExc_ValueError, "speed, node, network and share do not fit together");
         return -1;
     }
-    *n_ranks = (int32_t)PyArray_SIZE(a[0]);
-    out->n_processors = (int32_t)p;
-    out->n_nodes = (int32_t)nodes;
-    out->place = PyArray_DATA(a[0]);
-    out->speed = PyArray_DATA(a[1]);
-    out->node = PyArray_DATA(a[2]);
-    out->alpha = PyArray_DATA(a[3]);
-    out->beta = PyArray_DATA(a[4]);
-    out->share = PyArray_DATA(a[5]);
-    return 0;
+    t.waiting = (plb_waiting_t)waiting;
+    t.n_processors = (int32_t)p;
+    t.n_nodes = (int32_t)nodes;
+    self->n_ranks = (int32_t)n_ranks;
+    if ((self->kept = PyDict_New()) == NULL) {
+        return -1;
+    }
+    self->it = plb_whatif_new(self->n_ranks, &comms, &t, &c->err);
+    return self->it != NULL ? 0 : plb_py_check(c, c->err.code);
 }
 
-static PyObject *simulation_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static void simulation_free(simulation_t *self)
 {
-    (void)kwargs;
-    PyObject *start, *member, *array[6];
-    plb_target_t target = {0};
-    long long eager;
-    int waiting, as_recorded;
-    if (!PyArg_ParseTuple(args, "OOOOOOOOddLddip", &start, &member, &array[0], &array[1],
-                          &array[2], &array[3], &array[4], &array[5], &target.period,
-                          &target.overhead, &eager, &target.quantum, &target.polling, &waiting,
-                          &as_recorded)) {
-        return NULL;
-    }
-    target.eager = eager;
-    target.waiting = (plb_waiting_t)waiting;
-    target.as_recorded = as_recorded;
-    plb_py_held_t held = {0};
-    plb_comms_t comms;
-    plb_err_t err = {0, ""};
-    simulation_t *self = NULL;
-    int32_t n_ranks;
-    if (view_target(&held, array, &target, &n_ranks) == 0 &&
-        plb_py_comms(&held, start, member, &comms) == 0 &&
-        (self = (simulation_t *)type->tp_alloc(type, 0)) != NULL) {
-        self->n_ranks = n_ranks;
-        self->kept = PyDict_New();
-        self->it = self->kept ? plb_whatif_new(n_ranks, &comms, &target, &err) : NULL;
-        if (self->it == NULL) {
-            if (!PyErr_Occurred()) {
-                plb_py_raise(err.code, &err);
-            }
-            Py_CLEAR(self);
-        }
-    }
-    plb_py_release(&held);
-    return (PyObject *)self;
-}
-
-static void simulation_dealloc(PyObject *object)
-{
-    simulation_t *self = (simulation_t *)object;
-    PyTypeObject *type = Py_TYPE(object);
     plb_whatif_destroy(self->it);
     Py_XDECREF(self->kept);
-    type->tp_free(object);
-    Py_DECREF(type);
 }
 
-PyDoc_STRVAR(feed_doc, "feed($self, rank, ops, closed, steps, /)\n--\n\n"
-                       "All operations of a rank that are known by now; `closed`: there are no\n"
-                       "more.  `steps`: as many records to be written, or None.");
-static PyObject *simulation_feed(PyObject *object, PyObject *args)
+PLB_PY_METHOD(simulation, feed,
+              "feed($self, rank, ops, closed, steps, /)\n--\n\n"
+              "Add all known operations of a rank; `closed`: no more will follow.  steps: an\n"
+              "array of as many records, which is filled, or None.")
 {
-    simulation_t *self = (simulation_t *)object;
-    int rank, closed;
+    int32_t rank;
+    bool closed;
     PyObject *ops, *steps;
-    if (!PyArg_ParseTuple(args, "iOpO", &rank, &ops, &closed, &steps)) {
+    if (plb_py_parse(c, "rank:i ops:O closed:p steps:O", &rank, &ops, &closed, &steps) != 0) {
         return NULL;
     }
     if (rank < 0 || rank >= self->n_ranks) {
-        return PyErr_Format(PyExc_IndexError, "rank is %d: expected 0 ... %d", rank,
-                            self->n_ranks - 1);
+        return PyErr_Format(PyExc_IndexError, "rank is %d: expected 0 ... %d", (int)rank,
+                            (int)self->n_ranks - 1);
     }
     PyArrayObject *op = plb_py_records(ops, sizeof(plb_op_t), false), *step = NULL;
     if (op == NULL || (steps != Py_None &&
@@ -109,175 +68,121 @@ static PyObject *simulation_feed(PyObject *object, PyObject *args)
         return NULL;
     }
     if (step != NULL && PyArray_SIZE(step) < PyArray_SIZE(op)) {
-        PyErr_SetString(PyExc_ValueError, "fewer steps than operations");
+        return PyErr_Format(PyExc_ValueError, "fewer steps than operations");
+    }
+    if (plb_py_check(c, plb_whatif_feed(self->it, rank, PyArray_DATA(op), PyArray_SIZE(op), closed,
+                                        step ? PyArray_DATA(step) : NULL, &c->err)) != 0) {
         return NULL;
     }
     PyObject *key = PyLong_FromLong(rank), *pair = PyTuple_Pack(2, ops, steps);
-    plb_err_t err = {0, ""};
-    int ret = PLB_ERR_CALLBACK;
-    if (key != NULL && pair != NULL) {
-        ret = plb_whatif_feed(self->it, rank, PyArray_DATA(op), PyArray_SIZE(op), closed,
-                              step ? PyArray_DATA(step) : NULL, &err);
-    }
-    if (ret == PLB_OK && PyDict_SetItem(self->kept, key, pair) != 0) {
-        ret = PLB_ERR_CALLBACK;
-    }
+    const int failed = key == NULL || pair == NULL || PyDict_SetItem(self->kept, key, pair) != 0;
     Py_XDECREF(key);
     Py_XDECREF(pair);
-    if (ret != PLB_OK) {
-        return PyErr_Occurred() ? NULL : plb_py_raise(ret, &err);
-    }
-    Py_RETURN_NONE;
+    return failed ? NULL : Py_NewRef(Py_None);
 }
 
-PyDoc_STRVAR(comms_doc, "comms($self, start, member, /)\n--\n\nAll communicators known by now.");
-static PyObject *simulation_comms(PyObject *object, PyObject *args)
+PLB_PY_METHOD(simulation, comms,
+              "comms($self, start, member, /)\n--\n\n"
+              "Set all communicators that are known.")
 {
-    simulation_t *self = (simulation_t *)object;
     PyObject *start, *member;
     plb_comms_t comms;
-    if (!PyArg_ParseTuple(args, "OO", &start, &member)) {
-        return NULL;
-    }
-    plb_py_held_t held = {0};
-    plb_err_t err = {0, ""};
-    int ret = plb_py_comms(&held, start, member, &comms) == 0 ? PLB_OK : PLB_ERR_CALLBACK;
-    if (ret == PLB_OK && (ret = plb_whatif_comms(self->it, &comms, &err)) != PLB_OK) {
-        plb_py_raise(ret, &err);
-    }
-    plb_py_release(&held);
-    if (ret != PLB_OK) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
+    return plb_py_parse(c, "start:O member:O", &start, &member) != 0 ||
+                   plb_py_comms(&c->held, start, member, &comms) != 0
+               ? NULL
+               : PLB_PY_NONE(c, plb_whatif_comms(self->it, &comms, &c->err));
 }
 
-PyDoc_STRVAR(run_doc, "run($self, /)\n--\n\n"
-                      "As far as the records go; the rank whose next ones are missing, or -1.");
-static PyObject *simulation_run(PyObject *object, PyObject *noargs)
+PLB_PY_METHOD0(simulation, run,
+               "run($self, /)\n--\n\n"
+               "Simulate as far as the records go.  Returns the rank whose next records are\n"
+               "missing, or -1.")
 {
-    (void)noargs;
-    simulation_t *self = (simulation_t *)object;
     int32_t missing = -1;
-    plb_err_t err = {0, ""};
-    PyThreadState *state = PyEval_SaveThread();
-    const int ret = plb_whatif_run(self->it, &missing, plb_py_tick, &state, &err);
-    PyEval_RestoreThread(state);
-    return ret == PLB_OK ? PyLong_FromLong(missing) : plb_py_raise(ret, &err);
+    return PLB_PY_UNLOCKED(c, plb_whatif_run(self->it, &missing, plb_py_tick, &c->state, &c->err))
+               ? plb_py_fail(c)
+               : PyLong_FromLong(missing);
 }
 
-PyDoc_STRVAR(times_doc, "times($self, /)\n--\n\n"
-                        "finish, busy, waiting, paused, done, end, unread of each rank: (p, 7)\n"
-                        "float64.");
-static PyObject *simulation_times(PyObject *object, PyObject *noargs)
+PLB_PY_METHOD0(simulation, times,
+               "times($self, /)\n--\n\n"
+               "finish, busy, waiting, paused, done, end, unread of each rank: (p, 7)\n"
+               "float64.")
 {
-    (void)noargs;
-    simulation_t *self = (simulation_t *)object;
-    const npy_intp shape[2] = {self->n_ranks, 7};
-    plb_process_times_t *times = plb_malloc((size_t)self->n_ranks, sizeof *times);
-    PyObject *out = times ? PyArray_SimpleNew(2, shape, NPY_FLOAT64) : PyErr_NoMemory();
-    if (out != NULL) {
-        plb_whatif_times(self->it, times);
-        double *to = PyArray_DATA((PyArrayObject *)out);
-        for (int32_t r = 0; r < self->n_ranks; r++, to += 7) {
-            const plb_process_times_t *t = &times[r];
-            const double row[7] = {t->finish,       t->busy, t->waiting, t->paused,
-                                   (double)t->done, t->end,  t->unread};
-            memcpy(to, row, sizeof row);
-        }
+    plb_process_times_t *times = plb_py_memory(c, self->n_ranks, sizeof *times);
+    double *to = times ? plb_py_new2(c, NPY_FLOAT64, self->n_ranks, 7) : NULL;
+    if (to == NULL) {
+        return NULL;
     }
-    plb_free(times);
-    return out;
+    plb_whatif_times(self->it, times);
+    for (int32_t r = 0; r < self->n_ranks; r++) {
+        const plb_process_times_t *t = &times[r];
+        const double row[7] = {t->finish,       t->busy, t->waiting, t->paused,
+                               (double)t->done, t->end,  t->unread};
+        memcpy(to + 7 * r, row, sizeof row);
+    }
+    return plb_py_out(c, to);
 }
 
-PyDoc_STRVAR(memory_doc, "memory($self, /)\n--\n\nBytes of the simulation itself.");
-static PyObject *simulation_memory(PyObject *object, PyObject *noargs)
+PLB_PY_METHOD0(simulation, memory, "memory($self, /)\n--\n\nBytes of the simulation itself.")
 {
-    (void)noargs;
-    return PyLong_FromLongLong(plb_whatif_memory(((simulation_t *)object)->it));
+    return PyLong_FromLongLong(plb_whatif_memory(self->it));
 }
 
 static PyMethodDef simulation_methods[] = {
-    {"feed", simulation_feed, METH_VARARGS, feed_doc},
-    {"comms", simulation_comms, METH_VARARGS, comms_doc},
-    {"run", simulation_run, METH_NOARGS, run_doc},
-    {"times", simulation_times, METH_NOARGS, times_doc},
-    {"memory", simulation_memory, METH_NOARGS, memory_doc},
-    {0},
+    PLB_PY_ENTRY(simulation, feed),   PLB_PY_ENTRY(simulation, comms),
+    PLB_PY_ENTRY(simulation, run),    PLB_PY_ENTRY(simulation, times),
+    PLB_PY_ENTRY(simulation, memory), {0},
 };
 
-PyDoc_STRVAR(
-    simulation_doc,
-    "Simulation(comm_start, comm_member, place, speed, node, alpha, beta, share, period,\n"
-    "           overhead, eager, quantum, polling, waiting, as_recorded, /)\n--\n\n"
-    "Recorded operations under a target, csrc/explore/whatif.h.");
-static PyType_Slot simulation_slots[] = {
-    {Py_tp_doc, (void *)simulation_doc},
-    {Py_tp_new, simulation_new},
-    {Py_tp_dealloc, simulation_dealloc},
-    {Py_tp_methods, simulation_methods},
-    {0, NULL},
-};
-static PyType_Spec simulation_spec = {
-    .name = "pylb._core.Simulation",
-    .basicsize = sizeof(simulation_t),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = simulation_slots,
-};
+PLB_PY_TYPE(simulation, "pylb._core.Simulation",
+            "Simulation(comm_start, comm_member, place, speed, node, alpha, beta, share, period,\n"
+            "           overhead, eager, quantum, polling, waiting, as_recorded)\n--\n\n"
+            "Recorded operations under a target, csrc/whatif/simulator/whatif.h.", )
 
-/* [name, ...] in the order of their numbers. */
-static PyObject *names(const char *const *name, int n)
+PLB_PY_FN0(op_layout,
+           "op_layout()\n--\n\n"
+           "Layout of a record: (name, NumPy type, offset) of each field; names of the\n"
+           "kinds and of the collectives, by number.")
 {
-    PyObject *out = PyList_New(n);
-    for (int i = 0; out != NULL && i < n; i++) {
-        PyObject *word = PyUnicode_FromString(name[i]);
-        if (word == NULL) {
-            Py_CLEAR(out);
-        } else {
-            PyList_SET_ITEM(out, i, word);
-        }
-    }
-    return out;
-}
-
-PyDoc_STRVAR(op_layout_doc,
-             "op_layout()\n--\n\n"
-             "Layout of a record: (name, NumPy type, offset) of each field; names of the\n"
-             "kinds and of the collectives, by number.");
-static PyObject *op_layout(PyObject *module, PyObject *noargs)
-{
-    (void)module;
-    (void)noargs;
-    static const char *const kinds[] = {
 #define X(name, help) #name,
-        PLB_OPS(X)
+    static const char *const kinds[] = {PLB_OPS(X)};
 #undef X
-    };
-    static const char *const collectives[] = {
 #define X(name) #name,
-        PLB_COLLECTIVES(X)
+    static const char *const collectives[] = {PLB_COLLECTIVES(X)};
 #undef X
-    };
-#define FIELD(name, type) #name, type, (int)offsetof(plb_op_t, name)
-    return Py_BuildValue("([(ssi)(ssi)(ssi)(ssi)(ssi)(ssi)(ssi)(ssi)(ssi)(ssi)(ssi)]NN)",
-                         FIELD(compute, "i8"), FIELD(begin, "i8"), FIELD(bytes, "i8"),
-                         FIELD(inside, "f4"), FIELD(peer, "i4"), FIELD(tag, "i4"),
-                         FIELD(request, "i4"), FIELD(comm, "i4"), FIELD(kind, "u1"),
-                         FIELD(flags, "u1"), FIELD(what, "u2"), names(kinds, PLB_N_OPS),
-                         names(collectives, PLB_N_COLLECTIVES));
+#define FIELD(name, type)                                                                         \
+    {                                                                                             \
+#name, type, (int)offsetof(plb_op_t, name)                                                \
+    }
+    static const struct {
+        const char *name, *type;
+        int offset;
+    } fields[] = {FIELD(compute, "i8"), FIELD(begin, "i8"), FIELD(bytes, "i8"),
+                  FIELD(inside, "f4"),  FIELD(peer, "i4"),  FIELD(tag, "i4"),
+                  FIELD(request, "i4"), FIELD(comm, "i4"),  FIELD(kind, "u1"),
+                  FIELD(flags, "u1"),   FIELD(what, "u2")};
 #undef FIELD
+    PyObject *layout = PyList_New(0);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        plb_py_append(&layout,
+                      Py_BuildValue("ssi", fields[i].name, fields[i].type, fields[i].offset));
+    }
+    return Py_BuildValue("NNN", layout, plb_py_names(kinds, PLB_N_OPS),
+                         plb_py_names(collectives, PLB_N_COLLECTIVES));
 }
 
-static PyMethodDef methods[] = {
-    {"op_layout", op_layout, METH_NOARGS, op_layout_doc},
-    {0},
-};
+static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, op_layout), {0}};
 
-int plb_py_add_whatif(PyObject *module)
+static int constants(PyObject *module)
 {
-    PyObject *type = PyType_FromSpec(&simulation_spec);
-    const int failed = type == NULL || PyModule_AddObjectRef(module, "Simulation", type) != 0 ||
-                       PyModule_AddFunctions(module, methods) != 0;
-    Py_XDECREF(type);
-    return failed ? -1 : 0;
+    static const char *const waiting[] = {"block", "yield", "spin"}; /* plb_waiting_t */
+    PyObject *flags = Py_BuildValue("{sisisisisisisi}", "SAME_CALL", PLB_OP_SAME_CALL,
+                                    "ANY_SOURCE", PLB_OP_ANY_SOURCE, "ANY_TAG", PLB_OP_ANY_TAG,
+                                    "SYNCHRONOUS", PLB_OP_SYNCHRONOUS, "BUFFERED", PLB_OP_BUFFERED,
+                                    "SHARED", PLB_OP_SHARED, "CANCELLED", PLB_OP_CANCELLED);
+    return plb_py_add_value(module, "OP_FLAGS", flags) ||
+           PLB_PY_ADD_NAMES(module, "WAITING", waiting);
 }
+
+const plb_py_room_t plb_py_whatif = {methods, {&simulation_spec}, constants};

@@ -1,7 +1,5 @@
 /* pylb._zoltan.  Importing it starts MPI, through mpi4py, which also ends it. */
 #define PLB_PY_MAIN
-#include "bind/views.h"
-
 #include "bind/library.h"
 
 #include <mpi4py/mpi4py.h>
@@ -28,67 +26,6 @@ static int check_mpi(PyObject *mpi)
 }
 
 /* ---- the question ----------------------------------------------------------------------------
- */
-
-typedef struct arguments {
-    PyObject *comm, *dist, *old, *weight, *share, *coords, *start, *to, *edge_weight;
-    PyObject *net_start, *pin, *net_weight, *fixed, *size, *options;
-} arguments_t;
-
-/* Integers of 32 bits as they are, all others as 64. */
-static int view_ints(plb_py_held_t *held, PyObject *object, const char *name, int64_t n,
-                     plb_ints_t *out)
-{
-    out->wide = !(PyArray_Check(object) && PyArray_TYPE((PyArrayObject *)object) == NPY_INT32);
-    return plb_py_view(held, object, name, out->wide ? NPY_INT64 : NPY_INT32, n, &out->data);
-}
-
-static int64_t entries(PyObject *object)
-{
-    return object == Py_None ? 0 : (int64_t)PyObject_Size(object);
-}
-
-static int fill(plb_py_held_t *held, const arguments_t *a, plb_zoltan_t *q)
-{
-    const int64_t m = entries(a->to);
-    const int64_t nets = q->n_nets =
-        a->net_start == Py_None ? 0 : (int32_t)entries(a->net_start) - 1;
-    int ranks = 1;
-    if (a->comm == Py_None) {
-        q->comm = MPI_COMM_SELF;
-    } else {
-        MPI_Comm *comm = PyMPIComm_Get(a->comm);
-        if (comm == NULL) {
-            return -1;
-        }
-        q->comm = *comm;
-        MPI_Comm_size(q->comm, &ranks);
-        MPI_Comm_rank(q->comm, &q->rank);
-    }
-    if (plb_py_view(held, a->dist, "dist", NPY_INT64, ranks + 1, &q->dist) != 0) {
-        return -1;
-    }
-    q->first = q->dist[q->rank];
-    const int64_t n = q->n = (int32_t)(q->dist[q->rank + 1] - q->first);
-    const int64_t rows = a->start == Py_None ? 0 : n + 1;
-    if (plb_py_view(held, a->old, "old", NPY_INT32, n, &q->old) ||
-        plb_py_view(held, a->weight, "weight", NPY_FLOAT64, n * q->n_weights, &q->weight) ||
-        plb_py_view(held, a->share, "share", NPY_FLOAT64, q->n_parts, &q->share) ||
-        plb_py_view(held, a->coords, "coords", NPY_FLOAT64, n * q->n_dims, &q->coords) ||
-        view_ints(held, a->start, "start", rows, &q->start) ||
-        view_ints(held, a->to, "to", m, &q->to) ||
-        plb_py_view(held, a->edge_weight, "edge_weight", NPY_FLOAT64, m, &q->edge_weight) ||
-        view_ints(held, a->net_start, "net_start", nets + 1, &q->net_start) ||
-        view_ints(held, a->pin, "pin", -1, &q->pin) ||
-        plb_py_view(held, a->net_weight, "net_weight", NPY_FLOAT64, nets, &q->net_weight) ||
-        plb_py_view(held, a->fixed, "fixed", NPY_INT32, n, &q->fixed) ||
-        plb_py_view(held, a->size, "size", NPY_INT32, n, &q->size)) {
-        return -1;
-    }
-    return 0;
-}
-
-/* ---- the answer ------------------------------------------------------------------------------
  */
 
 static void leave_cuts(PyObject *capsule)
@@ -121,82 +58,86 @@ static int run(const plb_zoltan_t *q, int32_t *part, int *code, plb_zoltan_kept_
     return ret;
 }
 
-PyDoc_STRVAR(
-    partition_doc,
+/* The communicator of a question; None: this process alone.  Its size, or -1. */
+static int read_comm(PyObject *comm, plb_zoltan_t *q)
+{
+    int ranks = 1;
+    q->comm = MPI_COMM_SELF;
+    if (comm != Py_None) {
+        MPI_Comm *handle = PyMPIComm_Get(comm);
+        if (handle == NULL) {
+            return -1;
+        }
+        q->comm = *handle;
+        MPI_Comm_size(q->comm, &ranks);
+        MPI_Comm_rank(q->comm, &q->rank);
+    }
+    return ranks;
+}
+
+PLB_PY_FN(
+    partition,
     "partition(comm, dist, parts, home, old, *, n_weights=0, n_dims=0, first_net=0, weight=None,\n"
     "          share=None, coords=None, start=None, to=None, edge_weight=None, net_start=None,\n"
     "          pin=None, net_weight=None, fixed=None, size=None, options=[], keep=False,\n"
     "          imports=False, spare=0, scale=0.0)\n--\n\n"
     "(part of each own object, Zoltan's code, what it said, its cuts or None).  Collective over\n"
-    "comm (None: this process alone); csrc/partitioners/zoltan.h has the arguments.  Arrays of\n"
-    "their type are not copied; options is [name, value, ...].  The GIL is released.");
-static PyObject *partition(PyObject *module, PyObject *args, PyObject *kwargs)
+    "comm (None: this process alone); csrc/partition/libraries/zoltan.h has the arguments.  "
+    "Arrays of\n"
+    "their type are not copied; options is [name, value, ...].  The GIL is released.")
 {
-    (void)module;
-    static char *names[] = {"comm",      "dist",       "parts",     "home",        "old",
-                            "n_weights", "n_dims",     "first_net", "weight",      "share",
-                            "coords",    "start",      "to",        "edge_weight", "net_start",
-                            "pin",       "net_weight", "fixed",     "size",        "options",
-                            "keep",      "imports",    "spare",     "scale",       NULL};
-    PyObject *no = Py_None, *result = NULL, *made = NULL;
-    arguments_t a = {no, no, no, no, no, no, no, no, no, no, no, no, no, no, NULL};
+    PyObject *comm, *options = NULL, *result;
     plb_zoltan_t q = {0};
-    long long first_net = 0, spare = 0;
-    int keep = 0, imports = 0, code = 0, ret = PLB_ERR_CALLBACK;
-    if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "OOiiO|$iiLOOOOOOOOOOOO!ppLd", names, &a.comm, &a.dist, &q.n_parts,
-            &q.home, &a.old, &q.n_weights, &q.n_dims, &first_net, &a.weight, &a.share, &a.coords,
-            &a.start, &a.to, &a.edge_weight, &a.net_start, &a.pin, &a.net_weight, &a.fixed,
-            &a.size, &PyList_Type, &a.options, &keep, &imports, &spare, &q.scale)) {
-        return NULL;
-    }
-    plb_err_t error = {0, ""}, *err = &error;
-    plb_py_held_t held = {0};
-    int32_t *part = NULL;
+    int64_t ranks = -1, m = -1, nets = -1, pins = -1;
+    bool keep = false;
+    int code = 0;
+    int32_t *part;
     char *said = NULL;
     plb_zoltan_kept_t *kept = NULL;
-    const char **option = NULL;
-    q.first_net = first_net;
-    q.imports = imports;
-    q.spare = spare;
-    if ((a.options != NULL && (option = plb_py_texts(a.options)) == NULL) ||
-        fill(&held, &a, &q) != 0) {
-        goto out;
+    if (plb_py_parse(
+            c,
+            "comm:O dist:i8@+ parts:i home:i | n_weights:i n_dims:i first_net:l options:L "
+            "keep:p imports:p spare:l scale:d ...",
+            &comm, &q.dist, &ranks, &q.n_parts, &q.home, &q.n_weights, &q.n_dims, &q.first_net,
+            &options, &keep, &q.imports, &q.spare, &q.scale) != 0) {
+        return NULL;
     }
-    q.option = option;
-    q.n_options = a.options == NULL ? 0 : (int)(PyList_GET_SIZE(a.options) / 2);
-    PLB_NEW(part, q.n);
-    Py_BEGIN_ALLOW_THREADS;
-    ret = run(&q, part, &code, keep ? &kept : NULL, &said, err);
-    Py_END_ALLOW_THREADS;
-out:
-    if (ret == PLB_OK) {
-        made = cuts_capsule(kept);
-        PyObject *array = plb_py_take(part, q.n, NPY_INT32);
-        result = made == NULL || array == NULL
-                     ? NULL
-                     : Py_BuildValue("OisO", array, code, said == NULL ? "" : said, made);
-        Py_XDECREF(made);
-        Py_XDECREF(array);
+    const int size = read_comm(comm, &q);
+    if (size != ranks) {
+        return size < 0 ? NULL
+                        : PyErr_Format(PyExc_ValueError, "dist has %lld entries: expected %d",
+                                       (long long)ranks + 1, size + 1);
+    }
+    q.first = q.dist[q.rank];
+    q.n = (int32_t)(q.dist[q.rank + 1] - q.first);
+    int64_t n = q.n, k = q.n_parts, weights = n * q.n_weights, coords = n * q.n_dims;
+    if (plb_py_parse(c,
+                     "old:i4@? | weight:f8@? share:f8@? coords:f8@? start:I@+? to:I@? "
+                     "edge_weight:f8@? net_start:I@+? pin:I@? net_weight:f8@? fixed:i4@? "
+                     "size:i4@?",
+                     &q.old, &n, &q.weight, &weights, &q.share, &k, &q.coords, &coords, &q.start,
+                     &n, &q.to, &m, &q.edge_weight, &m, &q.net_start, &nets, &q.pin, &pins,
+                     &q.net_weight, &nets, &q.fixed, &n, &q.size, &n) != 0 ||
+        plb_py_options(c, options, &q.option, &q.n_options) != 0 ||
+        (part = plb_py_new(c, NPY_INT32, n)) == NULL) {
+        return NULL;
+    }
+    q.n_nets = nets < 0 ? 0 : (int32_t)nets;
+    if (PLB_PY_UNLOCKED(c, run(&q, part, &code, keep ? &kept : NULL, &said, &c->err)) != PLB_OK) {
+        result = plb_py_fail(c);
     } else {
-        plb_free(part);
-        plb_py_raise(ret, err);
+        result = Py_BuildValue("NisN", plb_py_sealed(c, part), code, said == NULL ? "" : said,
+                               cuts_capsule(kept));
     }
     plb_free(said);
-    PyMem_Free(option);
-    plb_py_release(&held);
     return result;
 }
 
-PyDoc_STRVAR(
-    spare_doc,
-    "spare(comm, /)\n--\n\n"
-    "Bits of the structures kept with comm that nobody on this rank holds.  What all ranks\n"
-    "have in common, `partition` may take.  Local.");
-static PyObject *spare(PyObject *module, PyObject *comm)
+PLB_PY_FN1(spare, "spare(comm, /)\n--\n\n"
+                  "Return as bits which structures kept with comm are unused on this rank.\n"
+                  "`partition` may take those that all ranks have in common.  Local.")
 {
-    (void)module;
-    const MPI_Comm *handle = PyMPIComm_Get(comm);
+    const MPI_Comm *handle = PyMPIComm_Get(arg);
     return handle == NULL ? NULL : PyLong_FromLongLong(plb_zoltan_spare(*handle));
 }
 
@@ -209,7 +150,7 @@ static const double *rows(plb_py_held_t *held, PyObject *object, int32_t dims, i
     PyArrayObject *a = plb_py_hold(held, object, NPY_FLOAT64, 2);
     if (a == NULL || PyArray_DIM(a, 1) != dims) {
         if (!PyErr_Occurred()) {
-            PyErr_Format(PyExc_ValueError, "expected an array of shape (n, %d)", dims);
+            PyErr_Format(PyExc_ValueError, "expected an array of shape (n, %d)", (int)dims);
         }
         return NULL;
     }
@@ -217,129 +158,75 @@ static const double *rows(plb_py_held_t *held, PyObject *object, int32_t dims, i
     return PyArray_DATA(a);
 }
 
-PyDoc_STRVAR(points_doc, "points(cuts, n_dims, points, /)\n--\n\n"
-                         "The part in whose region each point lies; the GIL is released.");
-static PyObject *points(PyObject *module, PyObject *args)
+PLB_PY_FN(points, "points(cuts, n_dims, points, /)\n--\n\n"
+                  "Return the part in whose region each point lies.  The GIL is released.")
 {
-    (void)module;
     PyObject *capsule, *object;
-    int dims, ret = PLB_ERR_CALLBACK;
-    if (!PyArg_ParseTuple(args, "OiO", &capsule, &dims, &object)) {
-        return NULL;
-    }
-    plb_err_t error = {0, ""}, *err = &error;
-    plb_py_held_t held = {0};
+    int32_t dims, *part;
     int64_t n = 0;
-    int32_t *part = NULL;
-    plb_zoltan_kept_t *kept = PyCapsule_GetPointer(capsule, CUTS);
-    const double *x = kept == NULL ? NULL : rows(&held, object, dims, &n);
-    if (x == NULL) {
-        goto out;
-    }
-    PLB_NEW(part, n);
-    Py_BEGIN_ALLOW_THREADS;
-    ret = plb_zoltan_points(kept, dims, n, x, part, err);
-    Py_END_ALLOW_THREADS;
-out:
-    plb_py_release(&held);
-    if (ret != PLB_OK) {
-        plb_free(part);
-        return plb_py_raise(ret, err);
-    }
-    return plb_py_take(part, n, NPY_INT32);
-}
-
-PyDoc_STRVAR(boxes_doc,
-             "boxes(cuts, n_dims, n_parts, name, lo, hi, /)\n--\n\n"
-             "(start, part): the parts that each box meets, by the names of the regions\n"
-             "(None: their numbers); the GIL is released.");
-static PyObject *boxes(PyObject *module, PyObject *args)
-{
-    (void)module;
-    PyObject *capsule, *names, *low, *high, *result = NULL;
-    int dims, parts, ret = PLB_ERR_CALLBACK;
-    if (!PyArg_ParseTuple(args, "OiiOOO", &capsule, &dims, &parts, &names, &low, &high)) {
+    plb_zoltan_kept_t *kept;
+    const double *x;
+    if (plb_py_parse(c, "cuts:O n_dims:i points:O", &capsule, &dims, &object) != 0 ||
+        (kept = PyCapsule_GetPointer(capsule, CUTS)) == NULL ||
+        (x = rows(&c->held, object, dims, &n)) == NULL ||
+        (part = plb_py_new(c, NPY_INT32, n)) == NULL) {
         return NULL;
     }
-    plb_err_t error = {0, ""}, *err = &error;
-    plb_py_held_t held = {0};
-    int64_t n = 0, m = 0, *start = NULL;
-    int32_t *part = NULL;
-    const int32_t *name = NULL;
-    plb_zoltan_kept_t *kept = PyCapsule_GetPointer(capsule, CUTS);
-    if (kept == NULL || plb_py_view(&held, names, "name", NPY_INT32, parts, &name) != 0) {
-        goto out;
-    }
-    const double *lo = rows(&held, low, dims, &n);
-    const double *hi = lo == NULL ? NULL : rows(&held, high, dims, &m);
-    if (hi == NULL || n != m) {
-        if (!PyErr_Occurred()) {
-            PyErr_SetString(PyExc_ValueError, "lo and hi: expected as many rows");
-        }
-        goto out;
-    }
-    PLB_NEW(start, n + 1);
-    Py_BEGIN_ALLOW_THREADS;
-    ret = plb_zoltan_boxes(kept, dims, parts, name, n, lo, hi, start, &part, err);
-    Py_END_ALLOW_THREADS;
-out:
-    plb_py_release(&held);
-    if (ret != PLB_OK) {
-        plb_free(start);
-        return plb_py_raise(ret, err);
-    }
-    const npy_intp used = (npy_intp)start[n];
-    PyObject *starts = plb_py_take(start, n + 1, NPY_INT64);
-    PyObject *found = plb_py_take(part, used, NPY_INT32);
-    if (starts != NULL && found != NULL) {
-        result = PyTuple_Pack(2, starts, found);
-    }
-    Py_XDECREF(starts);
-    Py_XDECREF(found);
-    return result;
+    return PLB_PY_UNLOCKED(c, plb_zoltan_points(kept, dims, n, x, part, &c->err))
+               ? plb_py_fail(c)
+               : plb_py_sealed(c, part);
 }
 
-PyDoc_STRVAR(regions_doc, "regions(cuts, n_dims, n_parts, /)\n--\n\n"
-                          "(lo, hi) of each part under RCB, one after the other.");
-static PyObject *regions(PyObject *module, PyObject *args)
+PLB_PY_FN(boxes, "boxes(cuts, n_dims, n_parts, name, lo, hi, /)\n--\n\n"
+                 "Return (start, part): the parts that each box meets, by the names of the\n"
+                 "regions (None: their numbers).  The GIL is released.")
 {
-    (void)module;
+    PyObject *capsule, *low, *high;
+    int32_t dims, parts, *part = NULL;
+    const int32_t *name;
+    int64_t n = 0, m = 0, *start, n_names = -1;
+    plb_zoltan_kept_t *kept;
+    const double *lo, *hi;
+    if (plb_py_parse(c, "cuts:O n_dims:i n_parts:i name:i4@? lo:O hi:O", &capsule, &dims, &parts,
+                     &name, &n_names, &low, &high) != 0 ||
+        (kept = PyCapsule_GetPointer(capsule, CUTS)) == NULL ||
+        (lo = rows(&c->held, low, dims, &n)) == NULL ||
+        (hi = rows(&c->held, high, dims, &m)) == NULL) {
+        return NULL;
+    }
+    if (n != m || (name != NULL && n_names != parts)) {
+        return PyErr_Format(PyExc_ValueError, "lo and hi: expected as many rows");
+    }
+    if ((start = plb_py_new(c, NPY_INT64, n + 1)) == NULL) {
+        return NULL;
+    }
+    return PLB_PY_UNLOCKED(
+               c, plb_zoltan_boxes(kept, dims, parts, name, n, lo, hi, start, &part, &c->err))
+               ? plb_py_fail(c)
+               : Py_BuildValue("NN", plb_py_sealed(c, start),
+                               plb_py_take(part, start[n], NPY_INT32));
+}
+
+PLB_PY_FN(regions, "regions(cuts, n_dims, n_parts, /)\n--\n\n"
+                   "Return (lo, hi) of each part under RCB, one after the other.")
+{
     PyObject *capsule;
-    int dims, parts, ret = PLB_ERR_CALLBACK;
-    if (!PyArg_ParseTuple(args, "Oii", &capsule, &dims, &parts)) {
+    int32_t dims, parts;
+    double *lo, *hi;
+    plb_zoltan_kept_t *kept;
+    if (plb_py_parse(c, "cuts:O n_dims:i n_parts:i", &capsule, &dims, &parts) != 0 ||
+        (kept = PyCapsule_GetPointer(capsule, CUTS)) == NULL ||
+        (lo = plb_py_new(c, NPY_FLOAT64, (int64_t)dims * parts)) == NULL ||
+        (hi = plb_py_new(c, NPY_FLOAT64, (int64_t)dims * parts)) == NULL) {
         return NULL;
     }
-    plb_err_t error = {0, ""}, *err = &error;
-    double *lo = NULL, *hi = NULL;
-    plb_zoltan_kept_t *kept = PyCapsule_GetPointer(capsule, CUTS);
-    if (kept == NULL) {
-        return NULL;
-    }
-    const npy_intp n = (npy_intp)dims * parts;
-    PLB_NEW(lo, n);
-    PLB_NEW(hi, n);
-    ret = plb_zoltan_regions(kept, dims, parts, lo, hi, err);
-out:
-    if (ret != PLB_OK) {
-        plb_free(lo);
-        plb_free(hi);
-        return plb_py_raise(ret, err);
-    }
-    PyObject *a = plb_py_take(lo, n, NPY_FLOAT64), *b = plb_py_take(hi, n, NPY_FLOAT64);
-    PyObject *result = a == NULL || b == NULL ? NULL : PyTuple_Pack(2, a, b);
-    Py_XDECREF(a);
-    Py_XDECREF(b);
-    return result;
+    return PLB_PY_OR(c, plb_zoltan_regions(kept, dims, parts, lo, hi, &c->err),
+                     Py_BuildValue("NN", plb_py_sealed(c, lo), plb_py_sealed(c, hi)));
 }
 
 static PyMethodDef methods[] = {
-    {"partition", (PyCFunction)(void (*)(void))partition, METH_VARARGS | METH_KEYWORDS,
-     partition_doc},
-    {"spare", spare, METH_O, spare_doc},
-    {"points", points, METH_VARARGS, points_doc},
-    {"boxes", boxes, METH_VARARGS, boxes_doc},
-    {"regions", regions, METH_VARARGS, regions_doc},
-    {0},
+    PLB_PY_ENTRY(fn, partition), PLB_PY_ENTRY(fn, spare),   PLB_PY_ENTRY(fn, points),
+    PLB_PY_ENTRY(fn, boxes),     PLB_PY_ENTRY(fn, regions), {0},
 };
 
 static int zoltan_exec(PyObject *module)
@@ -350,10 +237,9 @@ static int zoltan_exec(PyObject *module)
     PyObject *mpi = PyImport_ImportModule("mpi4py.MPI");
     const int ret = mpi == NULL || check_mpi(mpi) != 0 ? -1 : 0;
     Py_XDECREF(mpi);
-    if (ret != 0 || PyModule_AddFunctions(module, methods) != 0) {
-        return -1;
-    }
-    return plb_py_add_library(module, &plb_zoltan);
+    return ret != 0 || PyModule_AddFunctions(module, methods) != 0
+               ? -1
+               : plb_py_add_library(module, &plb_zoltan);
 }
 
-PLB_PY_LIBRARY_MODULE(zoltan, "Zoltan for pylb.", zoltan_exec)
+PLB_PY_MODULE(zoltan, "Zoltan for pylb.", zoltan_exec)

@@ -14,7 +14,7 @@ from pylb.errors import StateError
 from pylb.model.network import Network
 from pylb.virtual.comm import VirtualComm
 
-RECORD = 208  # bytes: the size of the statistics of an iteration, plb_stats_t
+RECORD = _core.STATS_BYTES
 
 
 def agreement_on(comm: VirtualComm) -> Agreement:

@@ -22,23 +22,11 @@ from pylb.partition import libraries
 from pylb.partition.libraries import available
 from pylb.place.registry import LOOKS_AT, Strategy, find, values_of
 
-NOTHING, WEIGH, LOOK, BALANCE = range(4)  # plb_ask_t
+NOTHING, WEIGH, LOOK, BALANCE = _core.ASKS
 ASKED_FOR = ("periodic", "python")  # triggers by which the user says when, not whether it pays
 LEDGER = [row[1] for row in _core.ledger()]
 DEFAULTS = [p.default for p in SELECTION]
-FIGURES = (
-    "before",
-    "predicted",
-    "before_with_messages",
-    "predicted_with_messages",
-    "passed_over",
-    "idle_mean",
-    "idle_max",
-    "predicted_idle_mean",
-    "predicted_idle_max",
-    "seconds_statistics",
-    "seconds_strategy",
-)  # of a placement, csrc/decide/receipt.h
+FIGURES = _core.FIGURES  # of a placement, csrc/decide/receipt.h
 OF_THE_CORE = ("kind", "paid", "saved", "found", "off_until")  # in words in a receipt
 
 TriggerLike = str | Trigger | Callable[[Cycle], bool] | None

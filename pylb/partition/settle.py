@@ -55,10 +55,23 @@ def settle(problem: Problem, part: I32, rename: bool) -> Settled:
     overlap = _overlap(problem, part) if rename and old is not None else _NO_OVERLAP
     if alone:
         return _alone(problem, part, rename, fixed, overlap)
+    kept_part, kept_old, kept = overlap
     name, part, where, exports, imports, sums, moved, volume = require("MPI").settle(
-        *(ranks.comm, problem.parts, part, old, problem.dist, problem.ids),
-        *(problem.n_weights, problem.weight, problem.sizes),
-        *(rename, problem.shares, fixed, *overlap),
+        ranks.comm,
+        parts=problem.parts,
+        part=part,
+        old=old,
+        dist=problem.dist,
+        ids=problem.ids,
+        n_weights=problem.n_weights,
+        weight=problem.weight,
+        size=problem.sizes,
+        rename=rename,
+        share=problem.shares,
+        fixed=fixed,
+        kept_part=kept_part,
+        kept_old=kept_old,
+        kept=kept,
     )
     return Settled(name, part, where, Moves(*exports), Moves(*imports), sums, moved, volume)
 

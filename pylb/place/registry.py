@@ -14,15 +14,7 @@ from pylb.errors import DomainError, StrategyError, UnknownStrategyError, neares
 from pylb.model.snapshot import I32, Snapshot
 from pylb.partition import libraries
 
-LOOKS_AT = {
-    "load": 1,
-    "communication": 2,
-    "bytes": 4,
-    "coords": 8,
-    "nodes": 16,
-    "speed": 32,
-    "memory": 64,
-}
+LOOKS_AT = _core.LOOKS_AT  # bits by word
 
 
 class Param(NamedTuple):

@@ -14,7 +14,7 @@ from pylb.comm.transport import Transport
 from pylb.errors import DomainError, UnknownKeyError
 from pylb.model.snapshot import F64, I32, I64
 
-ESTIMATE_ROWS = 9  # csrc/measure/estimate.h
+ESTIMATE_ROWS = _core.ESTIMATE_ROWS
 HERE = 4  # the first of the rows of the passes on this rank
 FACTS = 5  # of an object, in whole numbers
 

@@ -18,7 +18,7 @@ from pylb.whatif.prediction import comm_arrays
 from pylb.whatif.recorder.layout import OpKind
 from pylb.whatif.recorder.recording import Recording
 
-NOTHING, MOVED, ZEROED = range(3)  # plb_path_change_t
+NOTHING, MOVED, ZEROED = _core.PATH_CHANGES
 STRETCH = np.dtype([("rank", "i8"), ("first", "i8"), ("last", "i8"), ("ns", "i8")])
 
 

@@ -17,7 +17,7 @@ from pylb.model.snapshot import F64, I32
 from pylb.whatif.recorder.layout import STEP, Collective, OpKind
 from pylb.whatif.recorder.recording import Recording
 
-WAITING = ("block", "yield", "spin")
+WAITING = _core.WAITING
 MATCHING = ("arrival", "recorded")
 ENDS = ("running", "through", "cut", "stuck")
 
@@ -96,19 +96,19 @@ class Target:
         """A simulation at time 0, which is fed with each rank's operations."""
         return _core.Simulation(
             *comm_arrays(comms),
-            self.placement,
-            self.speed,
-            self.node,
-            self.alpha,
-            self.beta,
-            self.share,
-            self.period,
-            self.overhead,
-            self.eager,
-            self.quantum,
-            self.polling,
-            WAITING.index(self.waiting),
-            self.matching == "recorded",
+            place=self.placement,
+            speed=self.speed,
+            node=self.node,
+            alpha=self.alpha,
+            beta=self.beta,
+            share=self.share,
+            period=self.period,
+            overhead=self.overhead,
+            eager=self.eager,
+            quantum=self.quantum,
+            polling=self.polling,
+            waiting=WAITING.index(self.waiting),
+            as_recorded=self.matching == "recorded",
         )
 
 

@@ -451,8 +451,9 @@ def test_files_that_are_no_recordings(tmp_path):
 def test_names():
     assert pylb.whatif is whatif
     _, kinds, collectives = _core.op_layout()
-    assert [k.name for k in OpKind] == kinds
-    assert [c.name for c in Collective] == collectives
+    assert tuple(k.name for k in OpKind) == kinds
+    assert tuple(c.name for c in Collective) == collectives
+    assert {f.name: f.value for f in Flag} == _core.OP_FLAGS
     assert OpKind.END == 0
     assert OP.itemsize == 48
     assert isinstance(target(two()), Target)

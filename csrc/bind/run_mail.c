@@ -1,5 +1,5 @@
-/* Messages between objects, packed for one rank: small plain arrays as their bytes, a tenth of
- * what pickling them costs; all else is left to pickle. */
+/* Room run: messages between objects, packed for one rank: small plain arrays as their bytes, a
+ * tenth of what pickling them costs; all else is left to pickle. */
 #include "bind/views.h"
 
 typedef struct head {
@@ -210,7 +210,4 @@ static PyMethodDef methods[] = {
     {0},
 };
 
-int plb_py_add_mail(PyObject *module)
-{
-    return PyModule_AddFunctions(module, methods);
-}
+const plb_py_room_t plb_py_run_mail = {methods, {NULL}, NULL};

@@ -1,0 +1,356 @@
+/* Room comm, without MPI: where items go, items in another order, a rank's part of a directory. */
+#include "bind/views.h"
+
+PLB_PY_FN(route,
+          "route(destination, n_ranks, /)\n--\n\n"
+          "(rank, start, order) of items that go where destination[n] says: items start[i] ...\n"
+          "start[i+1]-1 of the order to rank[i]; order None: as they are.")
+{
+    const int32_t *destination;
+    int64_t n = -1;
+    int32_t n_ranks;
+    plb_route_t found;
+    if (plb_py_parse(c, "destination:i4 n_ranks:i", &destination, &n, &n_ranks) != 0) {
+        return NULL;
+    }
+    if (n_ranks < 1) {
+        return PyErr_Format(PyExc_ValueError,
+                            "destination, n_ranks: expected an array, 1 or more");
+    }
+    return PLB_PY_UNLOCKED(c, plb_route_init(&found, destination, n, n_ranks, &c->err))
+               ? plb_py_fail(c)
+               : Py_BuildValue("NNN", plb_py_take(found.rank, found.n_peers, NPY_INT32),
+                               plb_py_take(found.start, found.n_peers + 1, NPY_INT64),
+                               plb_py_take(found.order, n, NPY_INT32));
+}
+
+/* ---- items in another order ----------------------------------------------------------------- */
+
+typedef struct reorder {
+    const char *from;
+    char *to;
+    const int32_t *index;
+    const int64_t *offset; /* or NULL */
+    int64_t n, items, rows, row_bytes, packed_bytes;
+    bool gather;
+} reorder_t;
+
+static int is_plain(PyObject *object)
+{
+    return PyArray_Check(object) && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)object) &&
+           !PyDataType_REFCHK(PyArray_DESCR((PyArrayObject *)object));
+}
+
+/* Rows of index[n] in all, each of them in 0 ... items-1; -1: not so. */
+static int64_t rows_of(const reorder_t *r)
+{
+    int64_t rows = r->offset == NULL ? r->n : 0;
+    for (int64_t i = 0; i < r->n; i++) {
+        if (r->index[i] < 0 || r->index[i] >= r->items) {
+            return -1;
+        }
+        if (r->offset != NULL) {
+            rows += r->offset[r->index[i] + 1] - r->offset[r->index[i]];
+        }
+    }
+    return rows;
+}
+
+static int copy(const reorder_t *r)
+{
+    if ((r->offset != NULL && !plb_py_rises(r->offset, r->items, r->rows)) ||
+        rows_of(r) * r->row_bytes != r->packed_bytes) {
+        return PLB_ERR_VALUE;
+    }
+    if (r->offset == NULL) {
+        (r->gather ? plb_gather : plb_scatter)(r->from, r->index, r->n, r->row_bytes, r->to);
+    } else {
+        (r->gather ? plb_gather_sized : plb_scatter_sized)(r->from, r->offset, r->index, r->n,
+                                                           r->row_bytes, r->to);
+    }
+    return PLB_OK;
+}
+
+/* `indexed` has rows by index, or by item of offset; `packed` has those of index[n], in order. */
+static PyObject *reorder(plb_py_call_t *c, bool gather)
+{
+    PyObject *from, *to;
+    reorder_t r = {.n = -1, .gather = gather};
+    int64_t items = -1;
+    if (plb_py_parse(c, "items:O index:i4 out:O row_bytes:l offset:i8?", &from, &r.index, &r.n,
+                     &to, &r.row_bytes, &r.offset, &items) != 0) {
+        return NULL;
+    }
+    PyArrayObject *indexed = (PyArrayObject *)(gather ? from : to);
+    if (is_plain(from) && is_plain(to) && r.row_bytes > 0 &&
+        PyArray_ISWRITEABLE((PyArrayObject *)to) && PyArray_NBYTES(indexed) % r.row_bytes == 0) {
+        r.rows = PyArray_NBYTES(indexed) / r.row_bytes;
+        r.items = r.offset != NULL ? items - 1 : r.rows;
+        r.packed_bytes = PyArray_NBYTES((PyArrayObject *)(gather ? to : from));
+        r.from = PyArray_BYTES((PyArrayObject *)from);
+        r.to = PyArray_BYTES((PyArrayObject *)to);
+        if (PLB_PY_UNLOCKED(c, copy(&r)) == PLB_OK) {
+            Py_RETURN_NONE;
+        }
+    }
+    return PyErr_Format(PyExc_ValueError,
+                        "expected contiguous arrays of rows of so many bytes, indices of them, "
+                        "and an output of their rows");
+}
+
+PLB_PY_FN(gather, "gather(items, index, out, row_bytes, offset, /)\n--\n\n"
+                  "out[i] = items[index[i]]; with offsets item k has the rows offset[k] ...\n"
+                  "offset[k+1]-1.")
+{
+    return reorder(c, true);
+}
+
+PLB_PY_FN(scatter, "scatter(packed, index, out, row_bytes, offset, /)\n--\n\n"
+                   "out[index[i]] = packed[i], the reverse of gather().")
+{
+    return reorder(c, false);
+}
+
+static int homes(const int64_t *id, int64_t n, int32_t n_ranks, int32_t *rank)
+{
+    for (int64_t i = 0; i < n; i++) {
+        rank[i] = plb_home(id[i], n_ranks);
+    }
+    return PLB_OK;
+}
+
+PLB_PY_FN(home, "home(ids, n_ranks, /)\n--\n\n"
+                "The rank at which a directory keeps each id, int32.")
+{
+    const int64_t *id;
+    int64_t n = -1;
+    int32_t n_ranks, *rank;
+    if (plb_py_parse(c, "ids:i8 n_ranks:i", &id, &n, &n_ranks) != 0 ||
+        (rank = plb_py_new(c, NPY_INT32, n)) == NULL) {
+        return NULL;
+    }
+    return PLB_PY_UNLOCKED(c, homes(id, n, n_ranks, rank)) ? plb_py_fail(c) : plb_py_out(c, rank);
+}
+
+static PyMethodDef methods[] = {
+    PLB_PY_ENTRY(fn, route),
+    PLB_PY_ENTRY(fn, gather),
+    PLB_PY_ENTRY(fn, scatter),
+    PLB_PY_ENTRY(fn, home),
+    {0},
+};
+
+/* ---- a rank's part of a directory ----------------------------------------------------------- */
+
+typedef struct table {
+    PyObject_HEAD plb_table_t core;
+    PyArrayObject *staged; /* the ids, while they are */
+    int64_t *slot;
+} table_t;
+
+static void forget_staged(table_t *self)
+{
+    Py_CLEAR(self->staged);
+    plb_free(self->slot);
+    self->slot = NULL;
+}
+
+static int table_init(table_t *self, plb_py_call_t *c)
+{
+    int64_t data_bytes;
+    if (plb_py_parse(c, "data_bytes:l", &data_bytes) != 0) {
+        return -1;
+    }
+    if (data_bytes < 0) {
+        PyErr_SetString(PyExc_ValueError, "data_bytes: expected 0 or more");
+        return -1;
+    }
+    plb_table_init(&self->core, data_bytes);
+    return 0;
+}
+
+static void table_free(table_t *self)
+{
+    forget_staged(self);
+    plb_table_free(&self->core);
+}
+
+/* The ids of a call that may not move what is staged; NULL with an exception. */
+static PyArrayObject *ids_of(const table_t *self, plb_py_call_t *c, PyObject *ids)
+{
+    if (self->staged != NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "ids are staged: commit or abandon them");
+        return NULL;
+    }
+    return plb_py_hold(&c->held, ids, NPY_INT64, 1);
+}
+
+PLB_PY_METHOD1(table, stage,
+               "stage($self, ids, /)\n--\n\n"
+               "Make room for ids.  Returns None, or the first two places of a duplicate id;\n"
+               "then nothing is staged.")
+{
+    PyArrayObject *a = ids_of(self, c, arg);
+    if (a == NULL) {
+        return NULL;
+    }
+    const npy_intp n = PyArray_SIZE(a);
+    int64_t twice[2] = {0, 0};
+    if ((self->slot = plb_malloc((size_t)n, sizeof *self->slot)) == NULL) {
+        return PyErr_NoMemory();
+    }
+    const int ret = PLB_PY_UNLOCKED(
+        c, plb_table_stage(&self->core, PyArray_DATA(a), n, self->slot, twice, &c->err));
+    if (ret == PLB_OK) {
+        self->staged = (PyArrayObject *)Py_NewRef((PyObject *)a);
+        Py_RETURN_NONE;
+    }
+    forget_staged(self);
+    return ret == PLB_ERR_KEY ? Py_BuildValue("LL", (long long)twice[0], (long long)twice[1])
+                              : plb_py_fail(c);
+}
+
+/* Contiguous memory of n entries of user data; None is NULL.  -1 with an exception. */
+static int data_of(const table_t *self, PyObject *object, int64_t n, char **data)
+{
+    *data = NULL;
+    if (object == Py_None) {
+        return 0;
+    }
+    if (!is_plain(object) ||
+        PyArray_NBYTES((PyArrayObject *)object) != n * self->core.data_bytes) {
+        PyErr_Format(PyExc_ValueError, "data: expected a contiguous array of %zd bytes",
+                     (Py_ssize_t)(n * self->core.data_bytes));
+        return -1;
+    }
+    *data = PyArray_DATA((PyArrayObject *)object);
+    return 0;
+}
+
+static int commit(table_t *self, int64_t n, const int32_t *owner, const int64_t *local,
+                  const char *bytes)
+{
+    plb_table_commit(&self->core, self->slot, n, owner, local, bytes);
+    return PLB_OK;
+}
+
+PLB_PY_METHOD(table, commit,
+              "commit($self, owner, local, data, /)\n--\n\n"
+              "Write the entries of the staged ids; data None: the user data stay as they\n"
+              "were.")
+{
+    const int32_t *owner;
+    const int64_t *local;
+    int64_t n = -1, n_local = -1;
+    PyObject *data;
+    char *bytes;
+    if (plb_py_parse(c, "owner:i4 local:i8 data:O", &owner, &n, &local, &n_local, &data) != 0) {
+        return NULL;
+    }
+    if (self->staged == NULL || n != PyArray_SIZE(self->staged) || n_local != n) {
+        return PyErr_Format(PyExc_ValueError, "owner, local: expected one for each staged id");
+    }
+    if (data_of(self, data, n, &bytes) != 0) {
+        return NULL;
+    }
+    (void)PLB_PY_UNLOCKED(c, commit(self, n, owner, local, bytes));
+    forget_staged(self);
+    Py_RETURN_NONE;
+}
+
+PLB_PY_METHOD0(table, abandon, "abandon($self, /)\n--\n\nForget what is staged, if anything is.")
+{
+    if (self->staged != NULL) {
+        plb_table_unstage(&self->core, PyArray_DATA(self->staged), PyArray_SIZE(self->staged));
+        forget_staged(self);
+    }
+    Py_RETURN_NONE;
+}
+
+static int find(table_t *self, PyArrayObject *ids, int32_t *owner, int64_t *local, char *bytes,
+                int64_t *missing)
+{
+    plb_table_find(&self->core, PyArray_DATA(ids), PyArray_SIZE(ids), owner, local, bytes,
+                   missing);
+    return PLB_OK;
+}
+
+PLB_PY_METHOD(table, find,
+              "find($self, ids, data, /)\n--\n\n"
+              "Return (owner, local, missing): -1 for an unknown id, and the place of the\n"
+              "first unknown id, or -1.  `data`, an array or None, is filled.")
+{
+    PyObject *object, *data;
+    PyArrayObject *ids;
+    int32_t *owner;
+    int64_t *local, missing = -1;
+    char *bytes;
+    if (plb_py_parse(c, "ids:O data:O", &object, &data) != 0 ||
+        (ids = ids_of(self, c, object)) == NULL ||
+        data_of(self, data, PyArray_SIZE(ids), &bytes) != 0 ||
+        (owner = plb_py_new(c, NPY_INT32, PyArray_SIZE(ids))) == NULL ||
+        (local = plb_py_new(c, NPY_INT64, PyArray_SIZE(ids))) == NULL) {
+        return NULL;
+    }
+    (void)PLB_PY_UNLOCKED(c, find(self, ids, owner, local, bytes, &missing));
+    return Py_BuildValue("NNL", plb_py_out(c, owner), plb_py_out(c, local), (long long)missing);
+}
+
+static int take_out(table_t *self, PyArrayObject *ids, int64_t *n)
+{
+    *n = plb_table_remove(&self->core, PyArray_DATA(ids), PyArray_SIZE(ids));
+    return PLB_OK;
+}
+
+PLB_PY_METHOD1(table, remove,
+               "remove($self, ids, /)\n--\n\n"
+               "Remove ids.  Returns how many of them were there.")
+{
+    int64_t n = 0;
+    PyArrayObject *ids = ids_of(self, c, arg);
+    return ids == NULL || PLB_PY_UNLOCKED(c, take_out(self, ids, &n)) ? NULL
+                                                                      : PyLong_FromLongLong(n);
+}
+
+PLB_PY_METHOD0(table, ids,
+               "ids($self, /)\n--\n\n"
+               "Return all ids, in arbitrary order.")
+{
+    int64_t *ids = NULL;
+    if (self->staged != NULL) {
+        ids_of(self, c, Py_None); /* raises */
+    } else if ((ids = plb_py_new(c, NPY_INT64, self->core.n)) != NULL) {
+        plb_table_ids(&self->core, ids);
+    }
+    return ids == NULL ? NULL : plb_py_out(c, ids);
+}
+
+static PyMethodDef table_methods[] = {
+    PLB_PY_ENTRY(table, stage),
+    PLB_PY_ENTRY(table, commit),
+    PLB_PY_ENTRY(table, abandon),
+    PLB_PY_ENTRY(table, find),
+    PLB_PY_ENTRY(table, remove),
+    PLB_PY_ENTRY(table, ids),
+    {0},
+};
+
+static Py_ssize_t table_length(PyObject *object)
+{
+    return ((table_t *)object)->core.n;
+}
+
+#define TABLE(X)                                                                                  \
+    X(table, nbytes,                                                                              \
+      PyLong_FromLongLong(self->core.n_slots *(long long)sizeof *self->core.slot +                \
+                          self->core.room *                                                       \
+                              (self->core.data_bytes + (long long)sizeof *self->core.spare)),     \
+      "Memory of the table.")
+PLB_PY_PROPERTIES(table, TABLE)
+
+PLB_PY_TYPE(table, "pylb._core.Table",
+            "Table(data_bytes)\n--\n\n"
+            "Entries of a directory: id, owner, local id, so many bytes of user data.",
+            {Py_tp_getset, table_getset}, {Py_sq_length, table_length}, )
+
+const plb_py_room_t plb_py_comm = {methods, {&table_spec}, NULL};

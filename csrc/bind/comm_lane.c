@@ -1,0 +1,378 @@
+/* Room comm: exchanges whose pattern is known, over MPI; linked into pylb._mpi. */
+#include "bind/convert.h"
+
+#include <mpi4py/mpi4py.h>
+
+#include "comm/route.h"
+#include "comm/transfer.h"
+
+typedef struct exchanger {
+    PyObject_HEAD plb_comm_t core;
+} exchanger_t;
+
+/* One direction of a plan, for rows of one kind. */
+typedef struct lane {
+    PyObject_HEAD plb_transfer_t core;
+    PyObject *exchanger;
+    plb_py_held_t held; /* the arrays of the two sides */
+    plb_side_t out, in;
+    const int32_t *out_order, *in_order; /* or NULL */
+    const int64_t *out_offset, *in_offset;
+    int64_t n_out, n_in; /* their lengths */
+    int64_t rows, new_rows, row_bytes;
+    PyArray_Descr *descr;
+    int tag, ndim, busy;
+    npy_intp dim[NPY_MAXDIMS];
+    char *packed, *came; /* rows as they travel, where that is not their own order */
+    PyObject *send, *receive;
+} lane_t;
+
+/* ---- sides ---------------------------------------------------------------------------------- */
+
+/* rank[n] and start[n+1] of the call's next arguments, checked; 0, or -1 with an exception. */
+static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int n_ranks,
+                      plb_side_t *out)
+{
+    *out = (plb_side_t){(int32_t)n, rank, start, NULL};
+    bool good = n <= n_ranks && plb_py_rises(start, n, start[n]);
+    for (int64_t i = 0; good && i < n; i++) {
+        good = rank[i] >= 0 && rank[i] < n_ranks && (i == 0 || rank[i - 1] < rank[i]);
+    }
+    if (!good) {
+        PyErr_SetString(PyExc_ValueError, "rank, start: expected ascending ranks, and starts from "
+                                          "0 that do not fall, one more than ranks");
+    }
+    return good ? 0 : -1;
+}
+
+/* ---- a lane --------------------------------------------------------------------------------- */
+
+/* How the rows of an array travel. */
+typedef struct order {
+    const int32_t *index;  /* [n] or NULL */
+    const int64_t *offset; /* [items + 1] or NULL */
+    int64_t n, items;
+} order_t;
+
+/* The rows of the array that they index, or -1 with an exception. */
+static int64_t rows_of(const plb_side_t *side, const order_t *o)
+{
+    bool good = o->offset == NULL || plb_py_rises(o->offset, o->items, o->offset[o->items]);
+    int64_t travel = o->index != NULL ? 0 : o->offset != NULL ? o->offset[o->items] : o->items;
+    for (int64_t i = 0; good && o->index != NULL && i < o->n; i++) {
+        const int32_t k = o->index[i];
+        good = k >= 0 && k < o->items;
+        travel += !good ? 0 : o->offset != NULL ? o->offset[k + 1] - o->offset[k] : 1;
+    }
+    if (!good || travel != side->start[side->n]) {
+        PyErr_SetString(PyExc_ValueError, "order, offset: expected items, offsets that do not "
+                                          "fall, and as many rows as travel");
+        return -1;
+    }
+    return o->offset != NULL ? o->offset[o->items] : o->items;
+}
+
+/* (rank, start, order, offset) and the items of one side; the rows of its array, or -1. */
+static int64_t read_side(plb_py_call_t *c, PyObject *tuple, int64_t items, int n_ranks,
+                         plb_side_t *side, order_t *order)
+{
+    const int32_t *rank;
+    const int64_t *start;
+    int64_t n = -1;
+    order->n = -1;
+    order->items = items;
+    return plb_py_items(c, tuple, "rank:i4 start:i8+ order:i4? offset:i8+?", &rank, &n, &start, &n,
+                        &order->index, &order->n, &order->offset, &order->items) != 0 ||
+                   check_side(rank, start, n, n_ranks, side) != 0
+               ? -1
+               : rows_of(side, order);
+}
+
+static int lane_sides(lane_t *self, plb_py_call_t *c, PyObject *sides, int n_ranks)
+{
+    PyObject *out, *in;
+    int64_t items, new_items;
+    order_t go, come;
+    if (plb_py_items(c, sides, "out:T items:l in:T new_items:l", &out, &items, &in, &new_items) !=
+            0 ||
+        (self->rows = read_side(c, out, items, n_ranks, &self->out, &go)) < 0 ||
+        (self->new_rows = read_side(c, in, new_items, n_ranks, &self->in, &come)) < 0) {
+        return -1;
+    }
+    self->out_order = go.index;
+    self->out_offset = go.offset;
+    self->n_out = go.n;
+    self->in_order = come.index;
+    self->in_offset = come.offset;
+    self->n_in = come.n;
+    return 0;
+}
+
+/* The kind of rows: dtype and shape of an array like those that will travel. */
+static int lane_kind(lane_t *self, PyArrayObject *like)
+{
+    if (PyArray_NDIM(like) < 1 || PyDataType_REFCHK(PyArray_DESCR(like))) {
+        PyErr_SetString(PyExc_ValueError, "like: expected rows without objects");
+        return -1;
+    }
+    self->descr = PyArray_DESCR(like);
+    Py_INCREF(self->descr);
+    self->ndim = PyArray_NDIM(like);
+    self->row_bytes = PyDataType_ELSIZE(self->descr);
+    for (int k = 1; k < self->ndim; k++) {
+        self->dim[k] = PyArray_DIM(like, k);
+        self->row_bytes *= self->dim[k];
+    }
+    return 0;
+}
+
+static int lane_memory(lane_t *self, plb_py_call_t *c, plb_comm_t *comm)
+{
+    plb_err_t *err = &c->err;
+    int ret = plb_transfer_init(&self->core, comm, self->out.n + self->in.n, err);
+    if (ret == PLB_OK && self->out_order != NULL) {
+        PLB_NEW(self->packed, self->out.start[self->out.n] * self->row_bytes);
+    }
+    if (ret == PLB_OK && self->in_order != NULL) {
+        PLB_NEW(self->came, self->in.start[self->in.n] * self->row_bytes);
+    }
+out:
+    return plb_py_check(c, ret);
+}
+
+/* Whether an array has so many rows of this lane's kind, contiguous. */
+static int fits(const lane_t *self, PyObject *object, int64_t rows)
+{
+    if (!PyArray_CheckExact(object)) {
+        return 0;
+    }
+    PyArrayObject *a = (PyArrayObject *)object;
+    int ok =
+        PyArray_NDIM(a) == self->ndim && PyArray_DIM(a, 0) == rows && PyArray_IS_C_CONTIGUOUS(a) &&
+        (PyArray_DESCR(a) == self->descr || PyArray_EquivTypes(PyArray_DESCR(a), self->descr));
+    for (int k = 1; ok && k < self->ndim; k++) {
+        ok = PyArray_DIM(a, k) == self->dim[k];
+    }
+    return ok;
+}
+
+/* A new reference to `out`, or to a new array where it is None; rows that nothing comes for are
+ * zero. */
+static PyObject *answer(lane_t *self, PyObject *out)
+{
+    if (out != Py_None) {
+        return Py_NewRef(out);
+    }
+    npy_intp dim[NPY_MAXDIMS];
+    memcpy(dim, self->dim, sizeof dim);
+    dim[0] = self->new_rows;
+    Py_INCREF(self->descr);
+    const int all = self->in_order == NULL || self->in.start[self->in.n] >= self->new_rows;
+    return all ? PyArray_Empty(self->ndim, dim, self->descr, 0)
+               : PyArray_Zeros(self->ndim, dim, self->descr, 0);
+}
+
+/* 0; 1: the arrays do not fit, nothing has happened; -1 with an exception. */
+static int lane_start(lane_t *self, PyObject *args)
+{
+    PyObject *send, *out;
+    plb_err_t err;
+    if (!PyArg_ParseTuple(args, "OO", &send, &out)) {
+        return -1;
+    }
+    if (self->busy || !fits(self, send, self->rows) ||
+        (out != Py_None &&
+         !(fits(self, out, self->new_rows) && PyArray_ISWRITEABLE((PyArrayObject *)out)))) {
+        return 1;
+    }
+    self->receive = answer(self, out);
+    if (self->receive == NULL) {
+        return -1;
+    }
+    self->send = Py_NewRef(send);
+    self->busy = 1;
+    char *from = PyArray_BYTES((PyArrayObject *)send);
+    self->out.data = self->out_order ? self->packed : from;
+    self->in.data = self->in_order ? self->came : PyArray_BYTES((PyArrayObject *)self->receive);
+    int ret;
+    Py_BEGIN_ALLOW_THREADS;
+    if (self->out_order != NULL && self->out_offset != NULL) {
+        plb_gather_sized(from, self->out_offset, self->out_order, self->n_out, self->row_bytes,
+                         self->packed);
+    } else if (self->out_order != NULL) {
+        plb_gather(from, self->out_order, self->n_out, self->row_bytes, self->packed);
+    }
+    ret = plb_transfer_begin(&self->core, &self->out, &self->in, self->row_bytes, self->tag, &err);
+    Py_END_ALLOW_THREADS;
+    if (ret != PLB_OK) {
+        plb_py_raise(ret, &err);
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *lane_finish(lane_t *self)
+{
+    plb_err_t err = {0, ""};
+    PyThreadState *state = PyEval_SaveThread();
+    const int ret = plb_transfer_wait(&self->core, plb_py_tick, &state, &err);
+    if (ret == PLB_OK && self->in_order != NULL) {
+        char *to = PyArray_BYTES((PyArrayObject *)self->receive);
+        if (self->in_offset != NULL) {
+            plb_scatter_sized(self->came, self->in_offset, self->in_order, self->n_in,
+                              self->row_bytes, to);
+        } else {
+            plb_scatter(self->came, self->in_order, self->n_in, self->row_bytes, to);
+        }
+    }
+    PyEval_RestoreThread(state);
+    if (ret == PLB_ERR_INTERRUPTED) { /* still under way: MPI looks at the arrays */
+        return plb_py_raise(ret, &err);
+    }
+    PyObject *out = self->receive;
+    self->receive = NULL;
+    Py_CLEAR(self->send);
+    self->busy = 0;
+    if (ret != PLB_OK) {
+        Py_DECREF(out);
+        return plb_py_raise(ret, &err);
+    }
+    return out;
+}
+
+static PyObject *lane_begin(PyObject *object, PyObject *args)
+{
+    const int started = lane_start((lane_t *)object, args);
+    return started < 0 ? NULL : PyBool_FromLong(started == 0);
+}
+
+static PyObject *lane_move(PyObject *object, PyObject *args)
+{
+    const int started = lane_start((lane_t *)object, args);
+    return started < 0 ? NULL : started > 0 ? Py_NewRef(Py_None) : lane_finish((lane_t *)object);
+}
+
+static PyObject *lane_wait(PyObject *object, PyObject *unused PLB_PY_UNUSED)
+{
+    if (!((lane_t *)object)->busy) {
+        return PyErr_Format(PyExc_RuntimeError, "nothing is under way");
+    }
+    return lane_finish((lane_t *)object);
+}
+
+static PyMethodDef lane_methods[] = {
+    {"begin", lane_begin, METH_VARARGS,
+     "begin($self, rows, out, /)\n--\n\n"
+     "Send rows; out may be None.  False, and nothing else, where they do not\n"
+     "fit, or the lane is under way."},
+    {"wait", lane_wait, METH_NOARGS, "wait($self, /)\n--\n\nThe rows that have come."},
+    {"move", lane_move, METH_VARARGS,
+     "move($self, rows, out, /)\n--\n\n"
+     "begin() and wait(); None where the rows do not fit."},
+    {0},
+};
+
+/* What MPI still looks at stays for ever: better than memory that changes under it. */
+static void lane_free(lane_t *self)
+{
+    if (!self->busy) {
+        plb_transfer_free(&self->core);
+        plb_free(self->packed);
+        plb_free(self->came);
+        Py_XDECREF(self->exchanger);
+    }
+    plb_py_release(&self->held);
+    Py_XDECREF(self->descr);
+}
+
+/* ---- a communicator for exchanges ----------------------------------------------------------- */
+
+PLB_PY_METHOD(exchanger, fail,
+              "fail($self, out_rank, out_start, in_rank, in_start, /)\n--\n\n"
+              "Tell the partners, in place of an exchange, that this rank has failed.")
+{
+    const int32_t *rank[2];
+    const int64_t *start[2];
+    int64_t n[2] = {-1, -1};
+    plb_side_t out, in;
+    return plb_py_parse(c, "out_rank:i4 out_start:i8+ in_rank:i4 in_start:i8+", &rank[0], &n[0],
+                        &start[0], &n[0], &rank[1], &n[1], &start[1], &n[1]) != 0 ||
+                   check_side(rank[0], start[0], n[0], self->core.size, &out) != 0 ||
+                   check_side(rank[1], start[1], n[1], self->core.size, &in) != 0 ||
+                   PLB_PY_UNLOCKED(c, plb_transfer_fail(&self->core, &out, &in, plb_py_tick,
+                                                        &c->state, &c->err))
+               ? plb_py_fail(c)
+               : Py_NewRef(Py_None);
+}
+
+static int exchanger_init(exchanger_t *self, plb_py_call_t *c)
+{
+    PyObject *user;
+    MPI_Comm *handle = NULL;
+    return plb_py_parse(c, "comm:O", &user) != 0 || import_mpi4py() != 0 ||
+                   (handle = PyMPIComm_Get(user)) == NULL
+               ? -1
+               : plb_py_check(c, plb_comm_init(&self->core, *handle, &c->err));
+}
+
+/* The duplicate is freed by free() alone: that is collective, and garbage is collected any time.
+ */
+static void exchanger_free(exchanger_t *self)
+{
+    (void)self;
+}
+
+PLB_PY_METHOD0(exchanger, release,
+               "free($self, /)\n--\n\n"
+               "Free the duplicate.  Collective; nothing is under way.")
+{
+    plb_comm_free(&self->core);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef exchanger_methods[] = {
+    PLB_PY_ENTRY(exchanger, fail),
+    PLB_PY_ENTRY_AS("free", exchanger, release),
+    {0},
+};
+
+PLB_PY_TYPE(exchanger, "pylb._mpi.Exchanger",
+            "Exchanger(comm)\n--\n\n"
+            "Exchanges on a duplicate of a communicator of mpi4py.  Collective.", )
+
+static int lane_init(lane_t *self, plb_py_call_t *c)
+{
+    PyObject *exchanger, *sides, *like;
+    int32_t tag;
+    if (plb_py_parse(c, "exchanger:O sides:T like:O tag:i", &exchanger, &sides, &like, &tag) !=
+        0) {
+        return -1;
+    }
+    if (!PLB_PY_IS(exchanger, exchanger) || !PyArray_Check(like)) {
+        PyErr_SetString(PyExc_TypeError, "exchanger, like: expected an Exchanger and an array");
+        return -1;
+    }
+    plb_comm_t *comm = &((exchanger_t *)exchanger)->core;
+    self->exchanger = Py_NewRef(exchanger);
+    self->tag = tag;
+    const int failed = lane_sides(self, c, sides, comm->size);
+    self->held = c->held; /* as long as the lane */
+    c->held.n = 0;
+    return failed != 0 || lane_kind(self, (PyArrayObject *)like) != 0 ||
+                   lane_memory(self, c, comm) != 0
+               ? -1
+               : 0;
+}
+
+PLB_PY_TYPE(
+    lane, "pylb._mpi.Lane",
+    "Lane(exchanger, sides, like, tag)\n--\n\n"
+    "One direction of a plan for rows of the kind of `like`.  Sides: (rank, start, order,\n"
+    "offset), items, and the same of what comes.", )
+
+static int constants(PyObject *module)
+{
+    return plb_py_add_value(module, "TAGS", Py_BuildValue("ii", PLB_TAG_ITEMS, PLB_TAG_MOST));
+}
+
+const plb_py_room_t plb_py_comm_lane = {NULL, {&lane_spec, &exchanger_spec}, constants};

@@ -1,0 +1,338 @@
+/* Room comm: collective steps on pylb's own duplicate of a communicator of mpi4py. */
+#include "bind/convert.h"
+
+#include <mpi4py/mpi4py.h>
+
+#include "comm/reduction.h"
+#include "comm/step.h"
+
+typedef struct comm {
+    PyObject_HEAD plb_comm_t core;
+    plb_step_t step;
+    plb_reducer_t reducer;
+    Py_buffer *held; /* the parts that are being sent */
+    Py_ssize_t n_held;
+    PyObject *received; /* list of (source, [parts]) of the step under way */
+    PyThreadState *state;
+} comm_t;
+
+/* ---- memory for parcels that arrive -------------------------------------------------------- */
+
+/* (source, [array, ...]); memory comes through NumPy, whose allocator knows large pages. */
+static int take_locked(comm_t *self, plb_parcel_t *p)
+{
+    PyObject *parts = PyList_New(0);
+    for (int i = 0; parts != NULL && i < p->n; i++) {
+        npy_intp n = (npy_intp)p->size[i];
+        PyObject *a = PyArray_SimpleNew(1, &n, NPY_UINT8);
+        p->part[i] = a ? PyArray_DATA((PyArrayObject *)a) : NULL;
+        plb_py_append(&parts, a);
+    }
+    PyObject *entry = parts ? Py_BuildValue("iN", p->peer, parts) : NULL;
+    const int failed = entry == NULL || PyList_Append(self->received, entry) != 0;
+    Py_XDECREF(entry);
+    return failed;
+}
+
+static int take(void *arg, plb_parcel_t *parcel, plb_err_t *err)
+{
+    comm_t *self = arg;
+    PyEval_RestoreThread(self->state);
+    const int failed = take_locked(self, parcel);
+    self->state = PyEval_SaveThread();
+    return failed ? PLB_FAIL(err, PLB_ERR_CALLBACK, "no memory for a parcel") : PLB_OK;
+}
+
+/* ---- a step --------------------------------------------------------------------------------- */
+
+static void release_held(comm_t *self)
+{
+    for (Py_ssize_t i = 0; i < self->n_held; i++) {
+        PyBuffer_Release(&self->held[i]);
+    }
+    plb_free(self->held);
+    self->held = NULL;
+    self->n_held = 0;
+}
+
+/* Hold the parts of all sends, a list of (rank, [buffers]); returns their number or -1. */
+static Py_ssize_t hold_parts(comm_t *self, PyObject *sends)
+{
+    Py_ssize_t total = 0;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(sends); i++) {
+        PyObject *parts;
+        int rank;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(sends, i), "iO!", &rank, &PyList_Type, &parts)) {
+            return -1;
+        }
+        total += PyList_GET_SIZE(parts);
+    }
+    self->held = plb_malloc((size_t)total, sizeof *self->held);
+    if (self->held == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(sends); i++) {
+        PyObject *parts = PyTuple_GET_ITEM(PyList_GET_ITEM(sends, i), 1);
+        for (Py_ssize_t j = 0; j < PyList_GET_SIZE(parts); j++) {
+            if (PyObject_GetBuffer(PyList_GET_ITEM(parts, j), &self->held[self->n_held],
+                                   PyBUF_SIMPLE) != 0) {
+                return -1;
+            }
+            self->n_held++;
+        }
+    }
+    return total;
+}
+
+/* The parcels of the parts that are held; `part` and `size` are filled. */
+static void fill_parcels(comm_t *self, PyObject *sends, plb_parcel_t *parcel, void **part,
+                         int64_t *size)
+{
+    for (Py_ssize_t i = 0; i < self->n_held; i++) {
+        part[i] = self->held[i].buf;
+        size[i] = self->held[i].len;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(sends); i++) {
+        PyObject *entry = PyList_GET_ITEM(sends, i);
+        const int n = (int)PyList_GET_SIZE(PyTuple_GET_ITEM(entry, 1));
+        parcel[i] = (plb_parcel_t){(int)PyLong_AsLong(PyTuple_GET_ITEM(entry, 0)), n, part, size};
+        part += n;
+        size += n;
+    }
+}
+
+static int begin(comm_t *self, plb_py_call_t *c)
+{
+    PyObject *sample, *sends;
+    plb_stats_t mine;
+    if (plb_py_parse(c, "sample:T sends:L", &sample, &sends) != 0 ||
+        plb_py_sample(sample, self->core.rank, &mine) != 0) {
+        return -1;
+    }
+    if (self->step.phase != PLB_STEP_IDLE) {
+        return plb_py_check(
+            c, PLB_FAIL(&c->err, PLB_ERR_STATE, "a collective step is already under way"));
+    }
+    Py_XSETREF(self->received, PyList_New(0));
+    const Py_ssize_t n = PyList_GET_SIZE(sends), total = hold_parts(self, sends);
+    plb_parcel_t *parcel = total < 0 ? NULL : plb_py_memory(c, n, sizeof *parcel);
+    void **part = parcel ? plb_py_memory(c, total, sizeof *part) : NULL;
+    int64_t *size = part ? plb_py_memory(c, total, sizeof *size) : NULL;
+    if (self->received == NULL || size == NULL) {
+        return -1;
+    }
+    fill_parcels(self, sends, parcel, part, size);
+    return plb_py_check(c, plb_step_begin(&self->step, &mine, parcel, (int)n, &c->err));
+}
+
+/* (stats, received), or None when the time is over first. */
+static PyObject *wait_for(comm_t *self, plb_py_call_t *c, int64_t timeout_ns)
+{
+    bool done = false;
+    if (self->step.phase == PLB_STEP_IDLE) {
+        return plb_py_raise(PLB_FAIL(&c->err, PLB_ERR_STATE, "no collective step is under way"),
+                            &c->err);
+    }
+    self->state = PyEval_SaveThread();
+    const int ret =
+        plb_step_wait(&self->step, timeout_ns, plb_py_tick, &self->state, &done, &c->err);
+    PyEval_RestoreThread(self->state);
+    if (ret != PLB_OK || !done) {
+        return PLB_PY_NONE(c, ret);
+    }
+    release_held(self);
+    PyObject *received = self->received;
+    self->received = NULL;
+    return Py_BuildValue("NN", plb_py_stats(&self->step.all), received);
+}
+
+PLB_PY_METHOD(comm, step,
+              "step($self, sample, sends, /)\n--\n\n"
+              "One collective step: begin and wait.  Returns (record, received): the merged\n"
+              "statistics and a list of (source, [uint8 arrays]).")
+{
+    return begin(self, c) == 0 ? wait_for(self, c, -1) : NULL;
+}
+
+PLB_PY_METHOD(comm, begin,
+              "begin($self, sample, sends, /)\n--\n\n"
+              "Begin a collective step; sends is a list of (rank, [buffers]), at most\n"
+              "one for each rank.")
+{
+    return begin(self, c) == 0 ? Py_NewRef(Py_None) : NULL;
+}
+
+PLB_PY_METHOD1(comm, wait,
+               "wait($self, seconds, /)\n--\n\n"
+               "Wait for the step under way.  Returns (record, received), or None when the\n"
+               "time is over first.")
+{
+    const double s = PyFloat_AsDouble(arg);
+    return PyErr_Occurred() ? NULL : wait_for(self, c, (int64_t)(1e9 * s));
+}
+
+/* ---- plain collectives ---------------------------------------------------------------------- */
+
+PLB_PY_METHOD(comm, bcast,
+              "bcast($self, array, root, /)\n--\n\n"
+              "Fill `array` (contiguous, the same size everywhere) with that of root.")
+{
+    PyObject *array;
+    Py_buffer view;
+    int32_t root;
+    if (plb_py_parse(c, "array:O root:i", &array, &root) != 0 ||
+        PyObject_GetBuffer(array, &view, PyBUF_WRITABLE) != 0) {
+        return NULL;
+    }
+    (void)PLB_PY_UNLOCKED(c, plb_comm_bcast(&self->core, view.buf, view.len, root, &c->err));
+    PyBuffer_Release(&view);
+    return PLB_PY_NONE(c, c->code);
+}
+
+/* Bytes of each rank, cut out of `all`. */
+static PyObject *cut(const char *all, const int64_t *size, int n)
+{
+    PyObject *out = PyList_New(0);
+    for (int r = 0; r < n; r++) {
+        plb_py_append(&out, PyBytes_FromStringAndSize(all, (Py_ssize_t)size[r]));
+        all += size[r];
+    }
+    return out;
+}
+
+static int gather_bytes(plb_comm_t *core, const Py_buffer *mine, int64_t *size, char **all,
+                        plb_err_t *err)
+{
+    int64_t total = 0;
+    int ret = plb_comm_sizes(core, mine->len, size, err);
+    if (ret != PLB_OK) {
+        goto out;
+    }
+    for (int r = 0; r < core->size; r++) {
+        total += size[r];
+    }
+    PLB_NEW(*all, total);
+    ret = plb_comm_allgather(core, mine->buf, size, *all, err);
+out:
+    return ret;
+}
+
+PLB_PY_METHOD1(comm, allgather,
+               "allgather($self, data, /)\n--\n\n"
+               "Return each rank's bytes, a list; at most 2 GiB together.")
+{
+    Py_buffer mine;
+    char *all = NULL;
+    int64_t *size = plb_py_memory(c, self->core.size, sizeof *size);
+    if (size == NULL || PyObject_GetBuffer(arg, &mine, PyBUF_SIMPLE) != 0) {
+        return NULL;
+    }
+    (void)PLB_PY_UNLOCKED(c, gather_bytes(&self->core, &mine, size, &all, &c->err));
+    PyObject *out = PLB_PY_OR(c, c->code, cut(all, size, self->core.size));
+    plb_free(all);
+    PyBuffer_Release(&mine);
+    return out;
+}
+
+/* ---- reductions that are under way --------------------------------------------------------- */
+
+static void drop_comm(PyObject *capsule)
+{
+    Py_XDECREF((PyObject *)PyCapsule_GetContext(capsule));
+}
+
+PLB_PY_METHOD1(comm, reduction,
+               "reduction($self, depth, /)\n--\n\n"
+               "Return a capsule for pylb._core.AtSync: nonblocking reductions, `depth` of\n"
+               "them at once, on two communicators of their own.  Collective the first time;\n"
+               "one user at a time.")
+{
+    const long depth = PyLong_AsLong(arg);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    if (PLB_PY_UNLOCKED(c, plb_reducer_reserve(&self->reducer, (int)depth, &c->err)) != PLB_OK) {
+        return plb_py_fail(c);
+    }
+    PyObject *capsule = PyCapsule_New(&self->reducer.face, PLB_PY_REDUCTION, drop_comm);
+    if (capsule != NULL && PyCapsule_SetContext(capsule, Py_NewRef((PyObject *)self)) != 0) {
+        Py_DECREF(self);
+        Py_CLEAR(capsule);
+    }
+    return capsule;
+}
+
+/* ---- the type ------------------------------------------------------------------------------- */
+
+static int comm_init(comm_t *self, plb_py_call_t *c)
+{
+    PyObject *user;
+    MPI_Comm *handle = NULL;
+    if (plb_py_parse(c, "comm:O", &user) != 0 || import_mpi4py() != 0 ||
+        (handle = PyMPIComm_Get(user)) == NULL) {
+        return -1;
+    }
+    const int ret = plb_comm_init(&self->core, *handle, &c->err);
+    plb_step_init(&self->step, &self->core, take, self);
+    plb_reducer_init(&self->reducer, &self->core);
+    return plb_py_check(c, ret);
+}
+
+/* The duplicate is freed by free() alone: that is collective, and garbage is collected any time.
+ */
+static void comm_free(comm_t *self)
+{
+    if (self->step.phase == PLB_STEP_IDLE) { /* else MPI still reads these */
+        release_held(self);
+        plb_step_free(&self->step);
+    }
+    if (self->reducer.begun == self->reducer.taken) {
+        plb_reducer_free(&self->reducer);
+    }
+    Py_XDECREF(self->received);
+}
+
+PLB_PY_METHOD0(comm, release,
+               "free($self, /)\n--\n\n"
+               "Free the duplicate.  Collective; nothing is under way.")
+{
+    plb_comm_free(&self->core);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef comm_methods[] = {
+    PLB_PY_ENTRY(comm, step),
+    PLB_PY_ENTRY(comm, begin),
+    PLB_PY_ENTRY(comm, wait),
+    PLB_PY_ENTRY(comm, bcast),
+    PLB_PY_ENTRY(comm, allgather),
+    PLB_PY_ENTRY(comm, reduction),
+    PLB_PY_ENTRY_AS("free", comm, release),
+    {0},
+};
+
+#define COMM(X)                                                                                   \
+    X(comm, comm, PyMPIComm_New(self->core.comm), "The duplicate, as mpi4py's; not to be freed.") \
+    X(comm, rank, PyLong_FromLong(self->core.rank), "This rank.")                                 \
+    X(comm, size, PyLong_FromLong(self->core.size), "Number of ranks.")                           \
+    X(comm, pending, PyBool_FromLong(self->step.phase != PLB_STEP_IDLE),                          \
+      "Whether a step is under way.")
+PLB_PY_PROPERTIES(comm, COMM)
+
+PLB_PY_TYPE(comm, "pylb._mpi.Comm",
+            "Comm(comm)\n--\n\n"
+            "pylb's own duplicate of a communicator of mpi4py.  Collective.",
+            {Py_tp_getset, comm_getset}, )
+
+PLB_PY_FN0(library_version, "library_version()\n--\n\nThe MPI that this module is linked with.")
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int n = 0;
+    MPI_Get_library_version(text, &n);
+    return PyUnicode_FromStringAndSize(text, n);
+}
+
+static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, library_version), {0}};
+
+const plb_py_room_t plb_py_comm_ranks = {methods, {&comm_spec}, NULL};

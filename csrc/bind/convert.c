@@ -1,0 +1,185 @@
+/* C structs as Python objects, from tables of their fields. */
+#include "bind/convert.h"
+
+PyObject *plb_py_value(const plb_py_field_t *field, const void *from)
+{
+    const void *at = (const char *)from + field->offset;
+    switch (field->kind) {
+    case 'd':
+        return PyFloat_FromDouble(*(const double *)at);
+    case 'l':
+        return PyLong_FromLongLong(*(const int64_t *)at);
+    case 'i':
+        return PyLong_FromLong(*(const int32_t *)at);
+    case 'u':
+        return PyLong_FromUnsignedLong(*(const uint32_t *)at);
+    case 'p':
+        return PyBool_FromLong(*(const bool *)at);
+    case 'x':
+        return PyFloat_FromDouble(plb_exact_value(at));
+    default:
+        return PyUnicode_FromString(*(const char *const *)at);
+    }
+}
+
+int plb_py_put(PyObject *dict, const char *name, PyObject *value)
+{
+    const int failed = value == NULL || PyDict_SetItemString(dict, name, value) != 0;
+    Py_XDECREF(value);
+    return failed ? -1 : 0;
+}
+
+int plb_py_put_fields(PyObject *dict, const plb_py_field_t *fields, const void *from)
+{
+    for (const plb_py_field_t *f = fields; f->name != NULL; f++) {
+        if (plb_py_put(dict, f->name, plb_py_value(f, from)) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+PyObject *plb_py_dict(const plb_py_field_t *fields, const void *from)
+{
+    PyObject *out = PyDict_New();
+    if (out != NULL && plb_py_put_fields(out, fields, from) != 0) {
+        Py_CLEAR(out);
+    }
+    return out;
+}
+
+PyObject *plb_py_as_tuple(PyObject *list)
+{
+    PyObject *out = list ? PyList_AsTuple(list) : NULL;
+    Py_XDECREF(list);
+    return out;
+}
+
+void plb_py_append(PyObject **list, PyObject *value)
+{
+    if (*list != NULL && (value == NULL || PyList_Append(*list, value) != 0)) {
+        Py_CLEAR(*list);
+    }
+    Py_XDECREF(value);
+}
+
+PyObject *plb_py_tuple(const plb_py_field_t *fields, const void *from)
+{
+    PyObject *out = PyList_New(0);
+    for (const plb_py_field_t *f = fields; out != NULL && f->name != NULL; f++) {
+        plb_py_append(&out, plb_py_value(f, from));
+    }
+    return plb_py_as_tuple(out);
+}
+
+PyObject *plb_py_rows(const plb_py_field_t *fields, const void *from, int64_t n, size_t size)
+{
+    PyObject *out = PyList_New(0);
+    for (int64_t i = 0; out != NULL && i < n; i++) {
+        plb_py_append(&out, plb_py_tuple(fields, (const char *)from + (size_t)i * size));
+    }
+    return out;
+}
+
+PyObject *plb_py_columns(const plb_py_field_t *fields, const void *from, int64_t n, size_t size)
+{
+    PyObject *out = PyDict_New();
+    for (const plb_py_field_t *f = fields; out != NULL && f->name != NULL; f++) {
+        npy_intp shape = (npy_intp)n;
+        PyObject *array = PyArray_SimpleNew(1, &shape, NPY_FLOAT64);
+        const char *at = (const char *)from + (n > 0 ? f->offset : 0);
+        for (int64_t i = 0; array != NULL && i < n; i++, at += size) {
+            ((double *)PyArray_DATA((PyArrayObject *)array))[i] =
+                *(const double *)(const void *)at;
+        }
+        if (plb_py_put(out, f->name, array) != 0) {
+            Py_CLEAR(out);
+        }
+    }
+    return out;
+}
+
+int plb_py_fill(plb_py_call_t *c, const plb_py_field_t *fields, PyObject *values, void *to)
+{
+    Py_ssize_t n = 0;
+    while (fields[n].name != NULL) {
+        n++;
+    }
+    if (!PyTuple_Check(values) || PyTuple_GET_SIZE(values) != n) {
+        PyErr_Format(PyExc_ValueError, "values: expected a tuple of %zd", n);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        const char spec[] = {'x', ':', fields[i].kind, '\0'};
+        PyObject *one = PyTuple_Pack(1, PyTuple_GET_ITEM(values, i));
+        const int failed =
+            one == NULL || plb_py_items(c, one, spec, (char *)to + fields[i].offset) != 0;
+        Py_XDECREF(one);
+        if (failed) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+PyObject *plb_py_names(const char *const *names, size_t n)
+{
+    PyObject *out = PyList_New(0);
+    for (size_t i = 0; out != NULL && i < n; i++) {
+        plb_py_append(&out, PyUnicode_FromString(names[i]));
+    }
+    return plb_py_as_tuple(out);
+}
+
+int plb_py_add_value(PyObject *module, const char *name, PyObject *value)
+{
+    const int failed = value == NULL || PyModule_AddObjectRef(module, name, value) != 0;
+    Py_XDECREF(value);
+    return failed ? -1 : 0;
+}
+
+/* ---- tables that several rooms show ----------------------------------------------------------
+ */
+
+PyObject *plb_py_help(const plb_py_help_row_t *rows, size_t n)
+{
+    static const plb_py_field_t fields[] = {PLB_PY_FIELD(plb_py_help_row_t, name),
+                                            PLB_PY_FIELD(plb_py_help_row_t, unit),
+                                            PLB_PY_FIELD(plb_py_help_row_t, help),
+                                            {0}};
+    return plb_py_rows(fields, rows, (int64_t)n, sizeof *rows);
+}
+
+PyObject *plb_py_params(const plb_param_t *params, int n)
+{
+    static const plb_py_field_t fields[] = {PLB_PY_FIELD(plb_param_t, name),
+                                            PLB_PY_FIELD(plb_param_t, fallback),
+                                            PLB_PY_FIELD(plb_param_t, least),
+                                            PLB_PY_FIELD(plb_param_t, most),
+                                            PLB_PY_FIELD(plb_param_t, unit),
+                                            PLB_PY_FIELD(plb_param_t, help),
+                                            {0}};
+    return plb_py_as_tuple(plb_py_rows(fields, params, n, sizeof *params));
+}
+
+#define X(name, unit, help) PLB_PY_FIELD(plb_metrics_t, name),
+static const plb_py_field_t metrics_fields[] = {PLB_METRICS(X){0}};
+#undef X
+#define X(name, unit, help) PLB_PY_FIELD(plb_verdict_t, name),
+static const plb_py_field_t verdict_fields[] = {PLB_VERDICT(X){0}};
+#undef X
+
+PyObject *plb_py_metrics(const plb_metrics_t *metrics)
+{
+    return plb_py_dict(metrics_fields, metrics);
+}
+
+PyObject *plb_py_metrics_arrays(const plb_metrics_t *metrics, int64_t n)
+{
+    return plb_py_columns(metrics_fields, metrics, n, sizeof *metrics);
+}
+
+PyObject *plb_py_figures(const plb_verdict_t *verdict)
+{
+    return plb_py_dict(verdict_fields, verdict);
+}

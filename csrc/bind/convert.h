@@ -1,0 +1,93 @@
+/* C structs as Python dicts and tuples, and back, from tables of their fields.
+ *
+ * A table is a static array, ended by {0}, most often made by the X-macro that also makes the
+ * struct:
+ *
+ *     #define X(name, unit, help) PLB_PY_FIELD(plb_metrics_t, name),
+ *     static const plb_py_field_t fields[] = {PLB_METRICS(X){0}};
+ *     #undef X
+ */
+#ifndef PLB_BIND_CONVERT_H
+#define PLB_BIND_CONVERT_H
+
+#include <stddef.h>
+
+#include "bind/views.h"
+
+typedef struct plb_py_field {
+    const char *name;
+    char kind; /* as plb_py_parse has them; x: plb_exact_t */
+    size_t offset;
+} plb_py_field_t;
+
+#define PLB_PY_KIND(value)                                                                        \
+    _Generic((value),                                                                             \
+        double: 'd',                                                                              \
+        int64_t: 'l',                                                                             \
+        int32_t: 'i',                                                                             \
+        uint32_t: 'u',                                                                            \
+        bool: 'p',                                                                                \
+        const char *: 's',                                                                        \
+        plb_exact_t: 'x')
+#define PLB_PY_FIELD(type, name) PLB_PY_FIELD_AS(type, name, name)
+#define PLB_PY_FIELD_AS(type, member, called)                                                     \
+    {                                                                                             \
+#called, PLB_PY_KIND(((type *)NULL)->member), offsetof(type, member)                      \
+    }
+
+/** The value of one field, a new reference. */
+PyObject *plb_py_value(const plb_py_field_t *field, const void *from);
+
+/** A struct as a new dict, and as a new tuple. */
+PyObject *plb_py_dict(const plb_py_field_t *fields, const void *from);
+PyObject *plb_py_tuple(const plb_py_field_t *fields, const void *from);
+
+/** Put its fields into a dict; 0, or -1 with an exception. */
+int plb_py_put_fields(PyObject *dict, const plb_py_field_t *fields, const void *from);
+
+/** Put `value` (stolen; NULL: an exception is pending) under `name`.  0, or -1. */
+int plb_py_put(PyObject *dict, const char *name, PyObject *value);
+
+/** A tuple of values to a struct; 0, or -1 with an exception. */
+int plb_py_fill(plb_py_call_t *c, const plb_py_field_t *fields, PyObject *values, void *to);
+
+/** n structs of `size` bytes: a list of tuples; a dict of arrays of float64. */
+PyObject *plb_py_rows(const plb_py_field_t *fields, const void *from, int64_t n, size_t size);
+PyObject *plb_py_columns(const plb_py_field_t *fields, const void *from, int64_t n, size_t size);
+
+/** A list as a tuple; NULL stays NULL.  Steals it. */
+PyObject *plb_py_as_tuple(PyObject *list);
+
+/** Append `value` (stolen, may be NULL) to *list, which is freed and NULL on failure. */
+void plb_py_append(PyObject **list, PyObject *value);
+
+/** Names as a tuple of str. */
+PyObject *plb_py_names(const char *const *names, size_t n);
+
+/** The same as an attribute of a module, where `names` is an array; 0, or -1. */
+#define PLB_PY_ADD_NAMES(module, called, names)                                                   \
+    plb_py_add_value((module), (called), plb_py_names((names), sizeof(names) / sizeof *(names)))
+
+/** An attribute of a module (stolen, may be NULL); 0, or -1 with an exception. */
+int plb_py_add_value(PyObject *module, const char *name, PyObject *value);
+
+/* (name, unit, help) of the fields of an X-macro table, which plb_py_help makes a list. */
+typedef struct plb_py_help_row {
+    const char *name, *unit, *help;
+} plb_py_help_row_t;
+PyObject *plb_py_help(const plb_py_help_row_t *rows, size_t n);
+
+/** (name, default, least, most, unit, help) of each parameter, a new tuple. */
+PyObject *plb_py_params(const plb_param_t *params, int n);
+
+/** Every metric by name, a new dict; of n of them, a dict of arrays. */
+PyObject *plb_py_metrics(const plb_metrics_t *metrics);
+PyObject *plb_py_metrics_arrays(const plb_metrics_t *metrics, int64_t n);
+
+/** Speeds that a learner believes, (p,); None: ranks seem alike. */
+PyObject *plb_py_speeds(const plb_learner_t *learner);
+
+/** What a verdict rests on, by name, a new dict. */
+PyObject *plb_py_figures(const plb_verdict_t *verdict);
+
+#endif

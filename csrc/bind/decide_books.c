@@ -1,0 +1,272 @@
+/* Room decide: the books (the ledger) and the selection of strategies as Python objects. */
+#include "bind/convert.h"
+
+/* ---- the ledger ------------------------------------------------------------------------------
+ */
+
+typedef struct ledger {
+    PyObject ob_base;
+    plb_ledger_t core;
+} ledger_t;
+
+static int ledger_init(ledger_t *self, plb_py_call_t *c)
+{
+    int32_t strategies;
+    const double *params;
+    int64_t n = -1;
+    if (plb_py_parse(c, "strategies:i params:f8", &strategies, &params, &n) != 0) {
+        return -1;
+    }
+    if (n != PLB_N_LEDGER || strategies < 0) {
+        PyErr_Format(PyExc_ValueError, "a ledger takes strategies and %d parameters",
+                     PLB_N_LEDGER);
+        return -1;
+    }
+    return plb_py_check(c, plb_ledger_init(&self->core, strategies, params, &c->err));
+}
+
+static void ledger_free(ledger_t *self)
+{
+    plb_ledger_free(&self->core);
+}
+
+PLB_PY_METHOD1(ledger, catch_up,
+               "catch_up($self, rows, /)\n--\n\n"
+               "Iterations are over: (m, 3 or more) time, maximum and mean load.")
+{
+    int ret = PLB_OK;
+    PyArrayObject *rows = plb_py_hold(&c->held, arg, NPY_FLOAT64, 2);
+    if (rows == NULL || PyArray_DIM(rows, 1) < 3) {
+        return PyErr_Occurred()
+                   ? NULL
+                   : PyErr_Format(PyExc_ValueError, "rows: expected (m, 3 or more) float64");
+    }
+    const npy_intp n = PyArray_DIM(rows, 0), m = PyArray_DIM(rows, 1);
+    const double *row = PyArray_DATA(rows);
+    for (npy_intp i = 0; i < n && ret == PLB_OK; i++, row += m) {
+        ret = plb_ledger_observe(&self->core, row[0], row[1], row[2], &c->err);
+    }
+    return PLB_PY_NONE(c, ret);
+}
+
+PLB_PY_METHOD(ledger, observe,
+              "observe($self, time, max, mean, /)\n--\n\n"
+              "An iteration is over: its seconds, maximum and mean load.")
+{
+    double time, max, mean;
+    return plb_py_parse(c, "time:d max:d mean:d", &time, &max, &mean) != 0
+               ? NULL
+               : PLB_PY_NONE(c, plb_ledger_observe(&self->core, time, max, mean, &c->err));
+}
+
+PLB_PY_METHOD(ledger, judges,
+              "judges($self, iteration, asked, /)\n--\n\n"
+              "Whether the last LB step is to be judged now.")
+{
+    int64_t iteration;
+    bool asked;
+    return plb_py_parse(c, "iteration:l asked:p", &iteration, &asked) != 0
+               ? NULL
+               : PyBool_FromLong(plb_ledger_judges(&self->core, iteration, asked));
+}
+
+PLB_PY_METHOD(ledger, judge,
+              "judge($self, iteration, gain, /)\n--\n\n"
+              "Record that the last LB step has saved `gain` seconds up to and including\n"
+              "`iteration`.")
+{
+    int64_t iteration;
+    double gain;
+    return plb_py_parse(c, "iteration:l gain:d", &iteration, &gain) != 0
+               ? NULL
+               : PLB_PY_NONE(c, plb_ledger_judge(&self->core, iteration, gain, &c->err));
+}
+
+PLB_PY_METHOD1(ledger, allows,
+               "allows($self, iteration, /)\n--\n\nWhether an LB step that is due may take place.")
+{
+    const long long i = PyLong_AsLongLong(arg);
+    return PyErr_Occurred() ? NULL : PyBool_FromLong(plb_ledger_allows(&self->core, i));
+}
+
+PLB_PY_METHOD(
+    ledger, balanced,
+    "balanced($self, iteration, strategy, statistics, seconds, migration, whole, /)\n--\n\n"
+    "Record an LB step: the seconds of its parts and of all of it, nan where not\n"
+    "known.")
+{
+    int64_t iteration;
+    int32_t strategy;
+    plb_costs_t costs = {0};
+    return plb_py_parse(c, "iteration:l strategy:i statistics:d seconds:d migration:d whole:d",
+                        &iteration, &strategy, &costs.statistics, &costs.strategy,
+                        &costs.migration, &costs.whole) != 0
+               ? NULL
+               : PLB_PY_NONE(
+                     c, plb_ledger_balanced(&self->core, iteration, strategy, &costs, &c->err));
+}
+
+PLB_PY_METHOD1(ledger, theta,
+               "theta($self, strategy, /)\n--\n\n"
+               "Return the expected seconds of an LB step with a strategy; nan where not\n"
+               "known.")
+{
+    const long i = PyLong_AsLong(arg);
+    return PyErr_Occurred() ? NULL : PyFloat_FromDouble(plb_ledger_theta(&self->core, (int32_t)i));
+}
+
+PLB_PY_METHOD0(ledger, state, "state($self, /)\n--\n\nThe books, as a dict.")
+{
+    static const plb_py_field_t fields[] = {
+        PLB_PY_FIELD(plb_ledger_t, off),     PLB_PY_FIELD(plb_ledger_t, trial),
+        PLB_PY_FIELD(plb_ledger_t, open),    PLB_PY_FIELD(plb_ledger_t, until),
+        PLB_PY_FIELD(plb_ledger_t, pause),   PLB_PY_FIELD(plb_ledger_t, paid),
+        PLB_PY_FIELD(plb_ledger_t, gained),  PLB_PY_FIELD(plb_ledger_t, judged),
+        PLB_PY_FIELD(plb_ledger_t, last),    PLB_PY_FIELD(plb_ledger_t, cost),
+        PLB_PY_FIELD(plb_ledger_t, warm_up), {0}};
+    return plb_py_dict(fields, &self->core);
+}
+
+static PyMethodDef ledger_methods[] = {
+    PLB_PY_ENTRY(ledger, observe), PLB_PY_ENTRY(ledger, catch_up), PLB_PY_ENTRY(ledger, judges),
+    PLB_PY_ENTRY(ledger, judge),   PLB_PY_ENTRY(ledger, allows),   PLB_PY_ENTRY(ledger, balanced),
+    PLB_PY_ENTRY(ledger, theta),   PLB_PY_ENTRY(ledger, state),    {0},
+};
+
+PLB_PY_TYPE(ledger, "pylb._core.Ledger",
+            "Ledger(strategies, params)\n--\n\n"
+            "Whether rebalancing pays: a state machine that is told of iterations, LB steps and\n"
+            "what they have saved.  params: one value for each of ledger().", )
+
+PLB_PY_FN0(ledger, "ledger()\n--\n\nThe parameters of the ledger.")
+{
+    return plb_py_params(plb_ledger_params, PLB_N_LEDGER);
+}
+
+/* ---- the selection ---------------------------------------------------------------------------
+ */
+
+typedef struct selector {
+    PyObject ob_base;
+    plb_selector_t core;
+} selector_t;
+
+static int selector_init(selector_t *self, plb_py_call_t *c)
+{
+    PyObject *list;
+    double alpha, beta;
+    const double *params;
+    int64_t n_params = -1;
+    if (plb_py_parse(c, "candidates:L alpha:d beta:d params:f8", &list, &alpha, &beta, &params,
+                     &n_params) != 0) {
+        return -1;
+    }
+    if (n_params != PLB_N_SELECTION) {
+        PyErr_Format(PyExc_ValueError, "selection takes %d parameters", PLB_N_SELECTION);
+        return -1;
+    }
+    const Py_ssize_t n = PyList_GET_SIZE(list);
+    plb_candidate_t *candidates = plb_py_memory(c, n, sizeof *candidates);
+    for (Py_ssize_t i = 0; candidates != NULL && i < n; i++) {
+        bool refinement;
+        if (plb_py_items(c, PyList_GET_ITEM(list, i), "refinement:p looks_at:u", &refinement,
+                         &candidates[i].looks_at) != 0) {
+            return -1;
+        }
+        candidates[i].family = refinement ? PLB_REFINEMENT : PLB_COMPREHENSIVE;
+    }
+    return candidates == NULL
+               ? -1
+               : plb_py_check(c, plb_selector_init(&self->core, candidates, (int32_t)n, alpha,
+                                                   beta, params, &c->err));
+}
+
+static void selector_free(selector_t *self)
+{
+    plb_selector_free(&self->core);
+}
+
+PLB_PY_METHOD(selector, observe,
+              "observe($self, max, mean, total, utilization, messages, bytes, /)\n--\n\n"
+              "An iteration is over: seconds of the ranks' loads and of all of them, utilization\n"
+              "of the least utilized rank, messages between ranks.  True: a strategy is needed.")
+{
+    plb_workload_t w;
+    return plb_py_parse(c, "max:d mean:d total:d utilization:d messages:l bytes:l", &w.max,
+                        &w.mean, &w.total, &w.utilization, &w.messages, &w.bytes) != 0
+               ? NULL
+               : PLB_PY_OR(c, plb_selector_observe(&self->core, &w, &c->err),
+                           PyBool_FromLong(self->core.choice.needed));
+}
+
+PLB_PY_METHOD(selector, balanced,
+              "balanced($self, candidate, before, after, cost, migrations, /)\n--\n\n"
+              "Record an LB step with this candidate: max/mean before and after, seconds,\n"
+              "migrations.")
+{
+    plb_outcome_t o;
+    int32_t candidate;
+    return plb_py_parse(c, "candidate:i before:d after:d cost:d migrations:l", &candidate,
+                        &o.before, &o.after, &o.cost, &o.migrations) != 0
+               ? NULL
+               : PLB_PY_NONE(c, plb_selector_balanced(&self->core, candidate, &o, &c->err));
+}
+
+PLB_PY_METHOD0(selector, choice,
+               "choice($self, /)\n--\n\n"
+               "Return what the last iteration asks for, as a dict.")
+{
+    static const plb_py_field_t fields[] = {PLB_PY_FIELD(plb_choice_t, needed),
+                                            PLB_PY_FIELD(plb_choice_t, candidate),
+                                            PLB_PY_FIELD(plb_choice_t, max_over_mean),
+                                            PLB_PY_FIELD(plb_choice_t, utilization),
+                                            PLB_PY_FIELD(plb_choice_t, communication_s),
+                                            PLB_PY_FIELD(plb_choice_t, communication),
+                                            {0}};
+    const plb_choice_t *choice = &self->core.choice;
+    PyObject *out =
+        Py_BuildValue("{s:s,s:s,s:s,s:s,s:s}", "kind", plb_kind_name(choice->kind), "used",
+                      plb_kind_name(choice->used), "family", plb_family_name(choice->family),
+                      "need", plb_need_words(choice->need), "lead", plb_lead_words(choice->lead));
+    if (out != NULL && plb_py_put_fields(out, fields, choice) != 0) {
+        Py_CLEAR(out);
+    }
+    return out;
+}
+
+PLB_PY_METHOD0(selector, records,
+               "records($self, /)\n--\n\n"
+               "(n, before, after, cost, migrations) of each candidate.")
+{
+    static const plb_py_field_t fields[] = {
+        PLB_PY_FIELD(plb_record_t, n),
+        PLB_PY_FIELD_AS(plb_record_t, last.before, before),
+        PLB_PY_FIELD_AS(plb_record_t, last.after, after),
+        PLB_PY_FIELD_AS(plb_record_t, last.cost, cost),
+        PLB_PY_FIELD_AS(plb_record_t, last.migrations, migrations),
+        {0}};
+    return plb_py_rows(fields, self->core.records, self->core.n, sizeof *self->core.records);
+}
+
+static PyMethodDef selector_methods[] = {
+    PLB_PY_ENTRY(selector, observe),
+    PLB_PY_ENTRY(selector, balanced),
+    PLB_PY_ENTRY(selector, choice),
+    PLB_PY_ENTRY(selector, records),
+    {0},
+};
+
+PLB_PY_TYPE(selector, "pylb._core.Selector",
+            "Selector(candidates, alpha, beta, params)\n--\n\n"
+            "Which strategy to rebalance with: a state machine that is told of iterations and LB\n"
+            "steps.  candidates: a list of (refinement, looks_at); params: one value for each of\n"
+            "selection().  Use pylb.Selector.", )
+
+PLB_PY_FN0(selection, "selection()\n--\n\nThe parameters of the strategy selection.")
+{
+    return plb_py_params(plb_selection_params, PLB_N_SELECTION);
+}
+
+static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, ledger), PLB_PY_ENTRY(fn, selection), {0}};
+
+const plb_py_room_t plb_py_decide_books = {methods, {&ledger_spec, &selector_spec}, NULL};

@@ -1,0 +1,422 @@
+/* Room decide: the decider as a Python object. */
+#include "bind/convert.h"
+
+typedef struct decider {
+    PyObject ob_base;
+    plb_decider_t core;
+    PyObject *trigger, *candidates; /* owned: the core borrows what is in them */
+    bool busy;                      /* a thread places with it without the GIL */
+} decider_t;
+
+/* ---- libraries, loaded when the first strategy that needs them is chosen ---- */
+
+/* pylb.partition.libraries.load(library); 0, or -1 with an exception. */
+static int load(const char *library)
+{
+    PyObject *module = PyImport_ImportModule("pylb.partition.libraries");
+    PyObject *done = module ? PyObject_CallMethod(module, "load", "s", library) : NULL;
+    Py_XDECREF(module);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+static int run_with_library(const plb_strategy_t *self, const plb_snapshot_t *in,
+                            const plb_opts_t *opts, int32_t *out, plb_err_t *err)
+{
+    if (plb_partitioner_find(self->library) == NULL) {
+        PyGILState_STATE state = PyGILState_Ensure();
+        const int failed = load(self->library);
+        PyGILState_Release(state);
+        if (failed) {
+            return PLB_FAIL(err, PLB_ERR_CALLBACK, "%s could not be loaded", self->library);
+        }
+    }
+    const plb_strategy_t *whole = plb_strategy_find(self->name);
+    return whole->run(whole, in, opts, out, err);
+}
+
+/* ---- a new one ---- */
+
+/* (what, name, refinement, looks_at, params): an entry of the table or a callable. */
+static int candidate_of(PyObject *row, plb_py_call_t *c, plb_candidate_strategy_t *out)
+{
+    PyObject *what;
+    const char *name;
+    bool refinement;
+    uint32_t looks_at;
+    int64_t n = -1;
+    if (plb_py_items(c, row, "what:O name:s refinement:p looks_at:u params:f8", &what, &name,
+                     &refinement, &looks_at, &out->params, &n) != 0 ||
+        plb_py_strategy(what, &out->strategy) != 0) {
+        return -1;
+    }
+    if (n != out->strategy.n_params) {
+        PyErr_Format(PyExc_ValueError, "%s takes %d parameters", name, out->strategy.n_params);
+        return -1;
+    }
+    if (out->strategy.library != NULL) {
+        out->strategy.run = run_with_library;
+    }
+    out->strategy.name = name;
+    out->strategy.family = refinement ? PLB_REFINEMENT : PLB_COMPREHENSIVE;
+    out->strategy.looks_at = looks_at;
+    return 0;
+}
+
+static int decider_init(decider_t *self, plb_py_call_t *c)
+{
+    plb_decider_options_t opt = {0};
+    PyObject *rows, *trigger;
+    int64_t n_selection = PLB_N_SELECTION, n_ledger = PLB_N_LEDGER;
+    if (plb_py_parse(c,
+                     "n_ranks:i candidates:T trigger:O selects:p selection:f8 ledger:f8 "
+                     "gives_up:p learns:p watches:p network:d2 seed:k",
+                     &opt.n_ranks, &rows, &trigger, &opt.selects, &opt.selection, &n_selection,
+                     &opt.ledger, &n_ledger, &opt.gives_up, &opt.learns, &opt.watches,
+                     &opt.network.alpha, &opt.seed) != 0) {
+        return -1;
+    }
+    opt.n = (int32_t)PyTuple_GET_SIZE(rows);
+    plb_candidate_strategy_t *candidates = plb_py_memory(c, opt.n, sizeof *candidates);
+    plb_trigger_t *core = candidates ? plb_py_trigger(trigger) : NULL;
+    for (int32_t i = 0; core != NULL && i < opt.n; i++) {
+        if (candidate_of(PyTuple_GET_ITEM(rows, i), c, &candidates[i]) != 0) {
+            return -1;
+        }
+    }
+    if (core == NULL) {
+        return -1;
+    }
+    opt.candidates = candidates;
+    self->candidates = Py_NewRef(rows);
+    self->trigger = Py_NewRef(trigger);
+    return plb_py_check(c, plb_decider_init(&self->core, &opt, core, &c->err));
+}
+
+static void decider_free(decider_t *self)
+{
+    plb_decider_free(&self->core);
+    Py_XDECREF(self->trigger);
+    Py_XDECREF(self->candidates);
+}
+
+/* ---- an iteration ---- */
+
+PLB_PY_METHOD(decider, network,
+              "network($self, alpha, beta, /)\n--\n\n"
+              "Set the cost of a message and of a byte, in seconds, before the first\n"
+              "iteration.")
+{
+    plb_network_t network;
+    return plb_py_parse(c, "alpha:d beta:d", &network.alpha, &network.beta) != 0
+               ? NULL
+               : PLB_PY_NONE(c, plb_decider_network(&self->core, network, &c->err));
+}
+
+PLB_PY_METHOD(decider, expect,
+              "expect($self, end, cost, /)\n--\n\n"
+              "Set the number after the last iteration, or None where it is not known, and\n"
+              "the seconds that a first LB step may cost, nan where they are not known.")
+{
+    int64_t end;
+    double cost;
+    return plb_py_parse(c, "end:n cost:d", &end, &cost) != 0
+               ? NULL
+               : PLB_PY_NONE(c, plb_decider_expect(&self->core, end, cost, &c->err));
+}
+
+PLB_PY_METHOD(decider, observe,
+              "observe($self, iteration, time, max, mean, min, total, utilization, messages,\n"
+              "        bytes, /)\n--\n\n"
+              "An iteration is over: seconds of the slowest rank; maximum, mean, minimum and sum\n"
+              "of the ranks' loads; the lowest utilization; messages and bytes between ranks.\n"
+              "True: the trigger asks for an LB step.")
+{
+    plb_iteration_t it;
+    return plb_py_parse(c,
+                        "iteration:l time:d max:d mean:d min:d total:d utilization:d messages:l "
+                        "bytes:l",
+                        &it.iteration, &it.time, &it.max, &it.mean, &it.min, &it.total,
+                        &it.utilization, &it.messages, &it.bytes) != 0
+               ? NULL
+               : PLB_PY_OR(c, plb_decider_observe(&self->core, &it, &c->err),
+                           PyBool_FromLong(self->core.trigger->verdict.balance));
+}
+
+PLB_PY_METHOD(decider, next,
+              "next($self, asked, may_look, /)\n--\n\n"
+              "What to do now, one of ASKS: nothing, weigh, look or rebalance.")
+{
+    bool asked, may_look;
+    plb_ask_t ask = PLB_ASK_NOTHING;
+    return plb_py_parse(c, "asked:p may_look:p", &asked, &may_look) != 0
+               ? NULL
+               : PLB_PY_OR(c, plb_decider_next(&self->core, asked, may_look, &ask, &c->err),
+                           PyLong_FromLong(ask));
+}
+
+PLB_PY_METHOD1(decider, weigh,
+               "weigh($self, gain, /)\n--\n\n"
+               "Set the seconds that the last LB step has saved so far.")
+{
+    const double gain = PyFloat_AsDouble(arg);
+    return PyErr_Occurred() ? NULL : PLB_PY_NONE(c, plb_decider_weigh(&self->core, gain, &c->err));
+}
+
+PLB_PY_METHOD1(decider, looked,
+               "looked($self, gain, /)\n--\n\n"
+               "Take the answer of `look`, on all ranks.  Returns nothing or rebalance, of\n"
+               "ASKS.")
+{
+    plb_ask_t ask = PLB_ASK_NOTHING;
+    const double gain = PyFloat_AsDouble(arg);
+    return PyErr_Occurred() ? NULL
+                            : PLB_PY_OR(c, plb_decider_looked(&self->core, gain, &ask, &c->err),
+                                        PyLong_FromLong(ask));
+}
+
+/* ---- an LB step ---- */
+
+PLB_PY_METHOD(
+    decider, choose,
+    "choose($self, reason=-1, /)\n--\n\n"
+    "An LB step begins.  reason: number of the verdict that asked for it, where that is\n"
+    "not the last one.  Returns (index of the strategy, index of the refinement that may\n"
+    "stand in for it, or -1).")
+{
+    int32_t reason = -1;
+    if (plb_py_parse(c, "| reason:i", &reason) != 0) {
+        return NULL;
+    }
+    if (reason > PLB_REASON_PAYS) {
+        return PyErr_Format(PyExc_ValueError, "reason is %d: expected up to %d", (int)reason,
+                            PLB_REASON_PAYS);
+    }
+    plb_verdict_t why = self->core.trigger->verdict;
+    why.reason = (plb_reason_t)reason;
+    return PLB_PY_OR(c, plb_decider_choose(&self->core, reason < 0 ? NULL : &why, &c->err),
+                     Py_BuildValue("ii", (int)self->core.chosen, (int)self->core.instead));
+}
+
+/* The arguments (snapshot, here, work, ...); the objects of what follows go to more[3]. */
+static int read_database(plb_py_call_t *c, const char *spec, plb_database_t *out, PyObject **more)
+{
+    PyObject *snapshot, *here, *work;
+    if (plb_py_parse(c, spec, &snapshot, &here, &work, &more[0], &more[1], &more[2]) != 0 ||
+        plb_py_snapshot(c, snapshot, &out->snapshot) != 0) {
+        return -1;
+    }
+    if (out->snapshot.key == NULL && here != Py_None) {
+        PyErr_SetString(PyExc_ValueError, "the snapshot has no keys, by which speeds are learned");
+        return -1;
+    }
+    const int64_t n = out->snapshot.n_objects;
+    return plb_py_view(&c->held, here, "here", NPY_FLOAT64, n, &out->here) != 0 ||
+                   plb_py_view(&c->held, work, "work", NPY_FLOAT64, n, &out->work) != 0
+               ? -1
+               : 0;
+}
+
+enum { N_PLACING = sizeof(plb_placing_t) / sizeof(double) };
+
+PLB_PY_METHOD(decider, place,
+              "place($self, snapshot, here, work, figures, speed, rank, /)\n--\n\n"
+              "Place the objects, where the loads are.  here: mean seconds on the present rank;\n"
+              "work: the user's estimates; both (n,) float64 or None.  Fills figures, a float64\n"
+              "array of PLACING entries (FIGURES), speed (p,) float64 (zero: alike) and\n"
+              "rank (n,) int32.")
+{
+    PyObject *more[3];
+    plb_database_t db;
+    if (read_database(c, "snapshot:O here:O work:O figures:O speed:O rank:O", &db, more) != 0) {
+        return NULL;
+    }
+    plb_placing_t *placing = plb_py_in_place(more[0], "figures", NPY_FLOAT64, N_PLACING);
+    double *speed =
+        placing ? plb_py_in_place(more[1], "speed", NPY_FLOAT64, self->core.opt.n_ranks) : NULL;
+    int32_t *rank =
+        speed ? plb_py_in_place(more[2], "rank", NPY_INT32, db.snapshot.n_objects) : NULL;
+    if (rank == NULL || !plb_py_enter(&self->busy, "places with this decider")) {
+        return NULL;
+    }
+    const plb_opts_t opts = {.tick = plb_py_tick, .tick_arg = &c->state};
+    (void)PLB_PY_UNLOCKED(
+        c, plb_decider_place(&self->core, &db, &opts, rank, speed, placing, &c->err));
+    self->busy = false;
+    return PLB_PY_NONE(c, c->code);
+}
+
+PLB_PY_METHOD(decider, look,
+              "look($self, snapshot, here, work, /)\n--\n\n"
+              "Estimate the seconds per iteration that a placement by the present estimates\n"
+              "of the ranks' speeds would save; 0 where the ranks seem alike.  Call it where\n"
+              "the loads are.")
+{
+    PyObject *more[3];
+    plb_database_t db;
+    double gain = 0.0;
+    if (read_database(c, "snapshot:O here:O work:O", &db, more) != 0 ||
+        !plb_py_enter(&self->busy, "places with this decider")) {
+        return NULL;
+    }
+    const plb_opts_t opts = {.tick = plb_py_tick, .tick_arg = &c->state};
+    (void)PLB_PY_UNLOCKED(c, plb_decider_look(&self->core, &db, &opts, &gain, &c->err));
+    self->busy = false;
+    return PLB_PY_OR(c, c->code, PyFloat_FromDouble(gain));
+}
+
+PLB_PY_METHOD(decider, placed,
+              "placed($self, figures, speed, /)\n--\n\n"
+              "Take the result of the rank that placed, on all ranks: `figures` and `speed`\n"
+              "as `place` has filled them.")
+{
+    const double *figures, *speed;
+    int64_t n = N_PLACING, p = self->core.opt.n_ranks;
+    plb_placing_t placing;
+    if (plb_py_parse(c, "figures:f8@ speed:f8@?", &figures, &n, &speed, &p) != 0) {
+        return NULL;
+    }
+    memcpy(&placing, figures, sizeof placing);
+    return PLB_PY_NONE(c, plb_decider_placed(&self->core, &placing, speed, &c->err));
+}
+
+PLB_PY_METHOD(
+    decider, balanced,
+    "balanced($self, migrations, bytes, seconds_migration, cost, moved, given=False, /)\n--\n\n"
+    "End the LB step.  given: `cost` is its cost, whatever its parts took.")
+{
+    plb_step_done_t done = {0};
+    return plb_py_parse(c, "migrations:l bytes:l seconds_migration:d cost:d moved:p | given:p",
+                        &done.migrations, &done.bytes, &done.seconds_migration, &done.cost,
+                        &done.moved, &done.given) != 0
+               ? NULL
+               : PLB_PY_NONE(c, plb_decider_balanced(&self->core, &done, &c->err));
+}
+
+PLB_PY_METHOD0(decider, abandon,
+               "abandon($self, /)\n--\n\n"
+               "Cancel what was asked for, or the LB step that has begun, after a failure.")
+{
+    plb_decider_abandon(&self->core);
+    Py_RETURN_NONE;
+}
+
+/* ---- receipts ---- */
+
+#define X(name) PLB_PY_FIELD_AS(plb_receipt_t, placing.name, name),
+#define Y(name) PLB_PY_FIELD(plb_receipt_t, name),
+static const plb_py_field_t receipt_fields[] = {Y(strategy) Y(moved) PLB_PLACING(X) PLB_RECEIPT(Y)
+                                                    PLB_RECEIPT_COUNTS(Y){0}};
+#undef X
+#undef Y
+
+static PyObject *receipt_of(const plb_decider_t *self, const plb_receipt_t *r)
+{
+    static const char *const kinds[] = {"hold", "off", "balance", "speeds"};
+    static const plb_py_field_t alternative[] = {
+        PLB_PY_FIELD(plb_alternative_t, gain), PLB_PY_FIELD(plb_alternative_t, cost), {0}};
+    static const plb_py_field_t number[] = {{"speed", 'd', 0}};
+    PyObject *out = plb_py_dict(receipt_fields, r);
+    PyObject *speed = PyTuple_New(r->speed == NULL ? 0 : self->opt.n_ranks);
+    for (int32_t i = 0; speed != NULL && r->speed != NULL && i < self->opt.n_ranks; i++) {
+        PyTuple_SET_ITEM(speed, i, plb_py_value(number, &r->speed[i]));
+    }
+    if (out == NULL) {
+        Py_XDECREF(speed);
+        return NULL;
+    }
+    if (plb_py_put(out, "speed", speed) || plb_py_put(out, "why", PyUnicode_FromString(r->why)) ||
+        plb_py_put(out, "kind", PyUnicode_FromString(kinds[r->kind])) ||
+        plb_py_put(out, "reason", PyUnicode_FromString(plb_reason_words(r->verdict.reason))) ||
+        plb_py_put(out, "figures", plb_py_figures(&r->verdict)) ||
+        plb_py_put(out, "alternatives",
+                   plb_py_as_tuple(plb_py_rows(alternative, r->alternatives, self->opt.n,
+                                               sizeof *r->alternatives)))) {
+        Py_CLEAR(out);
+    }
+    return out;
+}
+
+PLB_PY_METHOD0(decider, receipts,
+               "receipts($self, /)\n--\n\n"
+               "Return every receipt so far as a dict; the last one is up to date.")
+{
+    plb_decider_settle(&self->core);
+    PyObject *out = PyList_New(0);
+    for (int64_t i = 0; out != NULL && i < self->core.n_receipts; i++) {
+        plb_py_append(&out, receipt_of(&self->core, &self->core.receipts[i]));
+    }
+    return out;
+}
+
+static PyMethodDef decider_methods[] = {
+    PLB_PY_ENTRY(decider, network),  PLB_PY_ENTRY(decider, expect),
+    PLB_PY_ENTRY(decider, observe),  PLB_PY_ENTRY(decider, next),
+    PLB_PY_ENTRY(decider, weigh),    PLB_PY_ENTRY(decider, look),
+    PLB_PY_ENTRY(decider, looked),   PLB_PY_ENTRY(decider, choose),
+    PLB_PY_ENTRY(decider, place),    PLB_PY_ENTRY(decider, placed),
+    PLB_PY_ENTRY(decider, balanced), PLB_PY_ENTRY(decider, abandon),
+    PLB_PY_ENTRY(decider, receipts), {0},
+};
+
+#define DECIDER(X)                                                                                \
+    X(decider, n_balancings, PyLong_FromLongLong(self->core.n_balancings), "LB steps so far.")    \
+    X(decider, foresees, PyBool_FromLong(plb_decider_foresees(&self->core)),                      \
+      "There was no LB step whose cost is known.")                                                \
+    X(decider, weighs, PyBool_FromLong(plb_decider_weighs(&self->core)),                          \
+      "Iterations have passed since the gain was weighed.")                                       \
+    X(decider, books,                                                                             \
+      Py_BuildValue("NddL", PyBool_FromLong(self->core.ledger.off), self->core.ledger.paid,       \
+                    self->core.ledger.gained, (long long)self->core.ledger.until),                \
+      "(off, paid, saved, until) of the ledger.")                                                 \
+    X(decider, speed,                                                                             \
+      self->core.opt.learns ? plb_py_speeds(&self->core.learner) : Py_NewRef(Py_None),            \
+      "Speeds that are believed, (p,); None: ranks seem alike.")
+PLB_PY_PROPERTIES(decider, DECIDER)
+
+PLB_PY_TYPE(
+    decider, "pylb._core.Decider",
+    "Decider(*, n_ranks, candidates, trigger, selects, selection, ledger, gives_up,\n"
+    "        learns, watches, network, seed)\n--\n\n"
+    "When to rebalance, with which strategy, and what became of it: a state machine.\n"
+    "candidates: (name or callable, name, refinement, looks_at, params) of each strategy.\n"
+    "csrc/decide/decider.h says in which order it is fed.",
+    {Py_tp_getset, decider_getset}, )
+
+plb_decider_t *plb_py_decider(PyObject *object)
+{
+    if (!PLB_PY_IS(decider, object)) {
+        PyErr_Format(PyExc_TypeError, "decider is %R: expected a pylb._core.Decider", object);
+        return NULL;
+    }
+    return &((decider_t *)object)->core;
+}
+
+PLB_PY_FN(first_cost, "first_cost(alpha, beta, handling, objects, bytes, n_ranks, /)\n--\n\n"
+                      "Return the seconds of a first LB step for a rank that all of its objects\n"
+                      "leave.")
+{
+    plb_lb_cost_t cost = {0};
+    int64_t objects, bytes;
+    int32_t n_ranks;
+    return plb_py_parse(c, "alpha:d beta:d handling:d objects:l bytes:l n_ranks:i", &cost.alpha,
+                        &cost.beta, &cost.handling, &objects, &bytes, &n_ranks) != 0
+               ? NULL
+               : PyFloat_FromDouble(plb_first_cost(&cost, objects, bytes, n_ranks));
+}
+
+static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, first_cost), {0}};
+
+static int constants(PyObject *module)
+{
+#define X(name) #name,
+    static const char *const placing[] = {PLB_PLACING(X)};
+#undef X
+    return PLB_PY_ADD_NAMES(module, "FIGURES", placing) ||
+           PyModule_AddIntConstant(module, "PLACING", N_PLACING) ||
+           plb_py_add_value(module, "ASKS",
+                            Py_BuildValue("iiii", PLB_ASK_NOTHING, PLB_ASK_GAIN, PLB_ASK_LOOK,
+                                          PLB_ASK_BALANCE));
+}
+
+const plb_py_room_t plb_py_decide_decider = {methods, {&decider_spec}, constants};

@@ -1,0 +1,258 @@
+/* Room io: recorded runs of vt.  A scan is a capsule that holds the file's text (any object
+ * with a buffer: mmap, bytes) and the index of it. */
+#include "bind/convert.h"
+
+typedef struct held_scan {
+    Py_buffer text;
+    plb_vt_scan_t scan;
+} held_scan_t;
+
+static const char capsule_name[] = "pylb._core.vt_scan";
+
+static void free_scan(PyObject *capsule)
+{
+    held_scan_t *held = PyCapsule_GetPointer(capsule, capsule_name);
+    plb_vt_scan_free(&held->scan);
+    PyBuffer_Release(&held->text);
+    plb_free(held);
+}
+
+PLB_PY_FN(vt_scan,
+          "vt_scan(text, name, /)\n--\n\n"
+          "Index one rank's LBDatafile.  Returns a capsule that keeps `text` (a buffer);\n"
+          "`name` goes into messages.  The GIL is released.")
+{
+    PyObject *text;
+    const char *name;
+    if (plb_py_parse(c, "text:O name:s", &text, &name) != 0) {
+        return NULL;
+    }
+    held_scan_t *held = plb_calloc(1, sizeof *held);
+    if (held == NULL) {
+        return PyErr_NoMemory();
+    }
+    PyObject *capsule = NULL;
+    if (PyObject_GetBuffer(text, &held->text, PyBUF_SIMPLE) != 0 ||
+        (capsule = PyCapsule_New(held, capsule_name, free_scan)) == NULL) {
+        PyBuffer_Release(&held->text);
+        plb_free(held);
+        return NULL;
+    }
+    if (PLB_PY_UNLOCKED(c, plb_vt_scan(&held->scan, held->text.buf, (size_t)held->text.len, name,
+                                       &c->err)) != PLB_OK) {
+        Py_DECREF(capsule);
+        return plb_py_fail(c);
+    }
+    return capsule;
+}
+
+static const plb_vt_scan_t *scan_of(PyObject *capsule)
+{
+    held_scan_t *held = PyCapsule_GetPointer(capsule, capsule_name);
+    return held == NULL ? NULL : &held->scan;
+}
+
+PLB_PY_FN1(vt_head, "vt_head(scan, /)\n--\n\n"
+                    "(text of the metadata or None, ids of the phases) of one rank.")
+{
+    const plb_vt_scan_t *s = scan_of(arg);
+    PyObject *ids = s ? PyList_New(0) : NULL;
+    for (int64_t i = 0; ids != NULL && i < s->n_phases; i++) {
+        plb_py_append(&ids, PyLong_FromLongLong(s->phases[i].id));
+    }
+    if (ids == NULL) {
+        return NULL;
+    }
+    const Py_ssize_t size = (Py_ssize_t)(s->metadata.end - s->metadata.begin);
+    return Py_BuildValue("z#N", size == 0 ? NULL : s->text + s->metadata.begin, size, ids);
+}
+
+/* ---- the ranks joined ----------------------------------------------------------------------- */
+
+#define NPY_OF(pointer)                                                                           \
+    _Generic((pointer),                                                                           \
+        int64_t *: NPY_INT64,                                                                     \
+        int32_t *: NPY_INT32,                                                                     \
+        uint8_t *: NPY_UINT8,                                                                     \
+        bool *: NPY_BOOL,                                                                         \
+        double *: NPY_FLOAT64)
+
+#define X(name) #name,
+static const char *const user_columns[] = {PLB_VT_USER(X)};
+#undef X
+
+static PyObject *run_dict(plb_vt_run_t *run)
+{
+    PyObject *out = PyDict_New();
+    int failed = out == NULL;
+#define X(name, ctype, length)                                                                    \
+    if (!failed) {                                                                                \
+        ctype *data = run->name;                                                                  \
+        run->name = NULL;                                                                         \
+        failed = plb_py_put(out, #name, plb_py_take(data, run->n_##length, NPY_OF(data)));        \
+    }
+    PLB_VT_RUN(X)
+#undef X
+    for (int k = 0; !failed && k < PLB_VT_N_USER; k++) {
+        if (run->user[k] != NULL) {
+            double *data = run->user[k];
+            run->user[k] = NULL;
+            failed =
+                plb_py_put(out, user_columns[k], plb_py_take(data, run->n_tasks, NPY_FLOAT64));
+        }
+    }
+    if (failed) {
+        Py_CLEAR(out);
+    }
+    return out;
+}
+
+/* The scans of a list of capsules, for plb_free; NULL with an exception. */
+static const plb_vt_scan_t **scans_of(PyObject *list)
+{
+    const Py_ssize_t n = PyList_GET_SIZE(list);
+    const plb_vt_scan_t **files = plb_malloc((size_t)n, sizeof *files);
+    if (files == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        files[i] = scan_of(PyList_GET_ITEM(list, i));
+        if (files[i] == NULL) {
+            plb_free(files);
+            return NULL;
+        }
+    }
+    return files;
+}
+
+PLB_PY_FN(vt_merge,
+          "vt_merge(scans, source, /)\n--\n\n"
+          "Join the scans of ranks 0 ... n-1; phase i of the run is phase source[i] of the\n"
+          "files.  Returns a dict of read-only arrays, see csrc/io/vt.h.")
+{
+    PyObject *list, *out;
+    const int64_t *source;
+    int64_t n = -1;
+    plb_vt_run_t run;
+    if (plb_py_parse(c, "scans:L source:i8", &list, &source, &n) != 0) {
+        return NULL;
+    }
+    const plb_vt_scan_t **files = scans_of(list);
+    if (files == NULL) {
+        return NULL;
+    }
+    const int32_t n_files = (int32_t)PyList_GET_SIZE(list);
+    out = PLB_PY_UNLOCKED(c, plb_vt_merge(&run, files, n_files, source, n, &c->err))
+              ? plb_py_fail(c)
+              : run_dict(&run);
+    plb_vt_run_free(&run);
+    plb_free(files);
+    return out;
+}
+
+/* ---- another placement ---------------------------------------------------------------------- */
+
+typedef struct held_plan {
+    plb_vt_plan_t plan;
+    const plb_vt_scan_t **files;
+    PyObject *list; /* keeps the scans */
+} held_plan_t;
+
+static const char plan_name[] = "pylb._core.vt_plan";
+
+static void free_plan(PyObject *capsule)
+{
+    held_plan_t *held = PyCapsule_GetPointer(capsule, plan_name);
+    plb_vt_plan_free(&held->plan);
+    plb_free(held->files);
+    Py_XDECREF(held->list);
+    plb_free(held);
+}
+
+static int make_plan(held_plan_t *out, plb_py_call_t *c)
+{
+    plb_vt_run_t run = {0};
+    PyObject *list;
+    const int64_t *source;
+    const int32_t *task_entity, *comm_src, *comm_dst, *rank;
+    int64_t n = -1, n_tasks = -1, n_comms = -1;
+    if (plb_py_parse(
+            c, "scans:L n_entities:l source:i8 task_entity:i4 comm_src:i4 comm_dst:i4 rank:i4",
+            &list, &run.n_entities, &source, &n, &task_entity, &n_tasks, &comm_src, &n_comms,
+            &comm_dst, &n_comms, &rank, &n_tasks) != 0) {
+        return -1;
+    }
+    out->list = Py_NewRef(list);
+    if ((out->files = scans_of(list)) == NULL) {
+        return -1;
+    }
+    run.task_entity = (int32_t *)task_entity; /* they are only read */
+    run.comm_src = (int32_t *)comm_src;
+    run.comm_dst = (int32_t *)comm_dst;
+    const int32_t n_files = (int32_t)PyList_GET_SIZE(list);
+    return plb_py_check(c, PLB_PY_UNLOCKED(c, plb_vt_plan_init(&out->plan, out->files, n_files,
+                                                               source, n, &run, rank, &c->err)));
+}
+
+PLB_PY_FN(vt_plan,
+          "vt_plan(scans, n_entities, source, task_entity, comm_src, comm_dst, rank, /)\n--\n\n"
+          "Prepare to write the run of these scans under the placement rank[tasks].")
+{
+    held_plan_t *out = plb_calloc(1, sizeof *out);
+    if (out == NULL) {
+        return PyErr_NoMemory();
+    }
+    PyObject *capsule = PyCapsule_New(out, plan_name, free_plan);
+    if (capsule == NULL) {
+        plb_free(out);
+    } else if (make_plan(out, c) != 0) {
+        Py_CLEAR(capsule);
+    }
+    return capsule;
+}
+
+PLB_PY_FN(vt_write, "vt_write(plan, rank, /)\n--\n\n"
+                    "Return the text of one rank's file, bytes.  The GIL is released.")
+{
+    PyObject *capsule;
+    int32_t r;
+    char *text = NULL;
+    size_t size = 0;
+    if (plb_py_parse(c, "plan:O rank:i", &capsule, &r) != 0) {
+        return NULL;
+    }
+    const held_plan_t *held = PyCapsule_GetPointer(capsule, plan_name);
+    if (held == NULL) {
+        return NULL;
+    }
+    if (r < 0 || r >= held->plan.n_files) {
+        return PyErr_Format(PyExc_IndexError, "rank is %d: expected 0 ... %d", (int)r,
+                            (int)held->plan.n_files - 1);
+    }
+    if (PLB_PY_UNLOCKED(c, plb_vt_write(&held->plan, r, &text, &size, &c->err)) != PLB_OK) {
+        return plb_py_fail(c);
+    }
+    PyObject *bytes = PyBytes_FromStringAndSize(text, (Py_ssize_t)size);
+    plb_free(text);
+    return bytes;
+}
+
+static PyMethodDef methods[] = {
+    PLB_PY_ENTRY(fn, vt_scan), PLB_PY_ENTRY(fn, vt_head),  PLB_PY_ENTRY(fn, vt_merge),
+    PLB_PY_ENTRY(fn, vt_plan), PLB_PY_ENTRY(fn, vt_write), {0},
+};
+
+/* The tuples that give the codes of entity_type, comm_type and the user columns their texts. */
+static int constants(PyObject *module)
+{
+#define X(name, text) text,
+    static const char *const entities[] = {PLB_VT_ENTITY_TYPES(X)};
+    static const char *const comms[] = {PLB_VT_COMM_TYPES(X)};
+#undef X
+    return PLB_PY_ADD_NAMES(module, "VT_ENTITY_TYPES", entities) ||
+           PLB_PY_ADD_NAMES(module, "VT_COMM_TYPES", comms) ||
+           PLB_PY_ADD_NAMES(module, "VT_USER", user_columns);
+}
+
+const plb_py_room_t plb_py_io = {methods, {NULL}, constants};

@@ -1,0 +1,267 @@
+/* Room measure: speeds of ranks: fitted, learned, measured again; the power of a tree of places.
+ */
+#include <math.h>
+
+#include "bind/convert.h"
+
+PLB_PY_FN(speeds_fit,
+          "speeds_fit(start, rank, seconds, weight, n_ranks, /)\n--\n\n"
+          "Return (speed, error, sigma, explained, moved).  Observations start[o] to\n"
+          "start[o+1] are those of object o: on which rank, in how many seconds; weight\n"
+          "may be None.")
+{
+    const int64_t *start;
+    const int32_t *rank;
+    const double *seconds, *weight;
+    double *speed, *error;
+    int64_t n = -1, m = -1;
+    int32_t p;
+    plb_speeds_t fit;
+    if (plb_py_parse(c, "start:i8+ rank:i4 seconds:f8 weight:f8? n_ranks:i", &start, &n, &rank, &m,
+                     &seconds, &m, &weight, &m, &p) != 0) {
+        return NULL;
+    }
+    if (p < 1 || !plb_py_rises(start, n, m)) {
+        return PyErr_Format(PyExc_ValueError, "start: expected to rise from 0 to the number of "
+                                              "observations; n_ranks: 1 or more");
+    }
+    if ((speed = plb_py_new(c, NPY_FLOAT64, p)) == NULL ||
+        (error = plb_py_new(c, NPY_FLOAT64, p)) == NULL) {
+        return NULL;
+    }
+    return PLB_PY_UNLOCKED(
+               c, plb_speeds_fit(n, start, rank, seconds, weight, p, speed, error, &fit, &c->err))
+               ? plb_py_fail(c)
+               : Py_BuildValue("NNddL", plb_py_out(c, speed), plb_py_out(c, error), fit.sigma,
+                               fit.explained, (long long)fit.moved);
+}
+
+PLB_PY_FN(drum_power,
+          "drum_power(parent, cpu, comm, w_comm, /)\n--\n\n"
+          "Return the share of each place of a tree in which parents come first; the root\n"
+          "has 1.")
+{
+    plb_drum_t tree = {.n = -1};
+    double w_comm, *power;
+    if (plb_py_parse(c, "parent:i4 cpu:f8 comm:f8 w_comm:d", &tree.parent, &tree.n, &tree.cpu,
+                     &tree.n, &tree.comm, &tree.n, &w_comm) != 0) {
+        return NULL;
+    }
+    if (tree.n < 1) {
+        return PyErr_Format(PyExc_ValueError, "parent, cpu, comm: expected arrays of one length");
+    }
+    power = plb_py_new(c, NPY_FLOAT64, tree.n);
+    return power == NULL
+               ? NULL
+               : PLB_PY_OR(c, plb_drum_power(&tree, w_comm, power, &c->err), plb_py_out(c, power));
+}
+
+static int benchmark(double seconds, double *steps, double *cpu)
+{
+    *steps = plb_drum_benchmark(seconds < 10.0 ? seconds : 10.0, cpu);
+    return PLB_OK;
+}
+
+PLB_PY_FN1(drum_benchmark,
+           "drum_benchmark(seconds, /)\n--\n\n"
+           "Compute for so many seconds.  Returns (steps, wall seconds, processor\n"
+           "seconds).")
+{
+    const double seconds = PyFloat_AsDouble(arg);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    double cpu = 0.0, steps = 0.0;
+    const int64_t start = plb_clock_real_ns(PLB_CLOCK_WALL);
+    (void)PLB_PY_UNLOCKED(c, benchmark(seconds, &steps, &cpu));
+    const double wall = 1e-9 * (double)(plb_clock_real_ns(PLB_CLOCK_WALL) - start);
+    return Py_BuildValue("ddd", steps, wall, cpu);
+}
+
+static PyMethodDef methods[] = {
+    PLB_PY_ENTRY(fn, speeds_fit),
+    PLB_PY_ENTRY(fn, drum_power),
+    PLB_PY_ENTRY(fn, drum_benchmark),
+    {0},
+};
+
+/* ---- the learner of speeds -------------------------------------------------------------------
+ */
+
+typedef struct learner {
+    PyObject ob_base;
+    plb_learner_t core;
+    bool busy; /* a thread looks at it without the GIL */
+} learner_t;
+
+static int learner_init(learner_t *self, plb_py_call_t *c)
+{
+    int32_t n_ranks;
+    return plb_py_parse(c, "n_ranks:i", &n_ranks) != 0
+               ? -1
+               : plb_py_check(c, plb_learner_init(&self->core, n_ranks, &c->err));
+}
+
+static void learner_free(learner_t *self)
+{
+    if (self->core.p > 0) {
+        plb_learner_free(&self->core);
+    }
+}
+
+PLB_PY_METHOD(learner, observe,
+              "observe($self, key, rank, seconds, work, /)\n--\n\n"
+              "Add the times of objects under another placement; work may be None.")
+{
+    const int64_t *key;
+    const int32_t *rank;
+    const double *seconds, *work;
+    int64_t n = -1;
+    if (plb_py_parse(c, "key:i8 rank:i4 seconds:f8 work:f8?", &key, &n, &rank, &n, &seconds, &n,
+                     &work, &n) != 0 ||
+        !plb_py_enter(&self->busy, "observes with this learner")) {
+        return NULL;
+    }
+    (void)PLB_PY_UNLOCKED(c,
+                          plb_learner_observe(&self->core, n, key, rank, seconds, work, &c->err));
+    self->busy = false;
+    return PLB_PY_NONE(c, c->code);
+}
+
+static PyMethodDef learner_methods[] = {PLB_PY_ENTRY(learner, observe), {0}};
+
+PyObject *plb_py_speeds(const plb_learner_t *learner)
+{
+    PyObject *out = learner->unlike ? plb_py_copy(learner->log_speed, learner->p, NPY_FLOAT64)
+                                    : Py_NewRef(Py_None);
+    double *x = out && out != Py_None ? PyArray_DATA((PyArrayObject *)out) : NULL;
+    for (int32_t r = 0; x != NULL && r < learner->p; r++) {
+        x[r] = exp(x[r]);
+    }
+    return out;
+}
+
+static PyObject *sizes_of(const plb_learner_t *learner)
+{
+    PyObject *out = PyTuple_New(learner->n_seen);
+    for (int32_t j = 0; out != NULL && j < learner->n_seen; j++) {
+        PyObject *n = PyLong_FromLongLong(learner->seen[j].n);
+        if (n == NULL) {
+            Py_CLEAR(out);
+        } else {
+            PyTuple_SET_ITEM(out, j, n);
+        }
+    }
+    return out;
+}
+
+#define LEARNER(X)                                                                                \
+    X(learner, speed, plb_py_speeds(&self->core),                                                 \
+      "Geometric mean 1; None where ranks seem alike.")                                           \
+    X(learner, error, plb_py_copy(self->core.error, self->core.p, NPY_FLOAT64),                   \
+      "Standard errors of the speeds' logarithms.")                                               \
+    X(learner, sigma, PyFloat_FromDouble(self->core.fit.sigma),                                   \
+      "Of an observation, in logarithms.")                                                        \
+    X(learner, has_changed, PyBool_FromLong(self->core.has_changed),                              \
+      "Whether a rank's speed has changed since the placement before.")                           \
+    X(learner, explained, PyFloat_FromDouble(self->core.fit.explained),                           \
+      "Part of the variance that speeds account for.")                                            \
+    X(learner, evidence, PyFloat_FromDouble(plb_evidence_total(&self->core.evidence)),            \
+      "What the speeds' predictions have gained.")                                                \
+    X(learner, sizes, sizes_of(&self->core), "Objects that speak in each placement.")
+PLB_PY_PROPERTIES(learner, LEARNER)
+
+PLB_PY_TYPE(learner, "pylb._core.SpeedLearner",
+            "SpeedLearner(n_ranks)\n--\n\n"
+            "Speeds of ranks, learned from one placement after another.",
+            {Py_tp_getset, learner_getset}, )
+
+/* ---- repeated measurements -------------------------------------------------------------------
+ */
+
+typedef struct repeats {
+    PyObject ob_base;
+    plb_repeats_t core;
+} repeats_t;
+
+static int repeats_init(repeats_t *self, plb_py_call_t *c)
+{
+    int32_t n_ranks;
+    return plb_py_parse(c, "n_ranks:i", &n_ranks) != 0
+               ? -1
+               : plb_py_check(c, plb_repeats_init(&self->core, n_ranks, &c->err));
+}
+
+static void repeats_free(repeats_t *self)
+{
+    plb_repeats_free(&self->core);
+}
+
+PLB_PY_METHOD0(repeats, begin,
+               "begin($self, /)\n--\n\n"
+               "Start again: the ranks have other parts from now on.")
+{
+    plb_repeats_begin(&self->core);
+    Py_RETURN_NONE;
+}
+
+PLB_PY_METHOD(repeats, observe,
+              "observe($self, seconds, busy, /)\n--\n\n"
+              "Add a measurement of the busy ranks.  Returns whether no rank is in doubt.")
+{
+    const double *seconds;
+    const bool *busy;
+    int64_t p = self->core.p;
+    return plb_py_parse(c, "seconds:f8@ busy:b1@", &seconds, &p, &busy, &p) != 0
+               ? NULL
+               : PyBool_FromLong(plb_repeats_observe(&self->core, seconds, busy));
+}
+
+PLB_PY_METHOD(repeats, predicted,
+              "predicted($self, seconds, expected, which, /)\n--\n\n"
+              "Compare times that were predicted from nearly the same parts with the measured\n"
+              "ones.")
+{
+    const double *seconds, *expected;
+    const bool *which;
+    int64_t p = self->core.p;
+    if (plb_py_parse(c, "seconds:f8@ expected:f8@ which:b1@", &seconds, &p, &expected, &p, &which,
+                     &p) != 0) {
+        return NULL;
+    }
+    plb_repeats_predicted(&self->core, seconds, expected, which);
+    Py_RETURN_NONE;
+}
+
+PLB_PY_METHOD(repeats, choose,
+              "choose($self, now, bold, bold_paging, safe, tolerance, /)\n--\n\n"
+              "Choose the parts by the seconds of the slowest rank: 0 the present ones, 1 the\n"
+              "bold ones, 2 the safe ones; csrc/measure/repeats.h explains them.")
+{
+    plb_prospects_t p;
+    return plb_py_parse(c, "now:d bold:d bold_paging:d safe:d tolerance:d", &p.now, &p.bold,
+                        &p.bold_paging, &p.safe, &p.tolerance) != 0
+               ? NULL
+               : PyLong_FromLong(plb_repeats_choose(&self->core, &p));
+}
+
+static PyMethodDef repeats_methods[] = {
+    PLB_PY_ENTRY(repeats, begin),
+    PLB_PY_ENTRY(repeats, observe),
+    PLB_PY_ENTRY(repeats, predicted),
+    PLB_PY_ENTRY(repeats, choose),
+    {0},
+};
+
+#define REPEATS(X)                                                                                \
+    X(repeats, mean, plb_py_copy(self->core.mean, self->core.p, NPY_FLOAT64),                     \
+      "Seconds of each rank that count, (p,).")                                                   \
+    X(repeats, n, plb_py_copy(self->core.n, self->core.p, NPY_INT64),                             \
+      "Measurements in them, (p,) int64.")
+PLB_PY_PROPERTIES(repeats, REPEATS)
+
+PLB_PY_TYPE(repeats, "pylb._core.Repeats",
+            "Repeats(n_ranks)\n--\n\nWhat measuring the same parts of ranks again says.",
+            {Py_tp_getset, repeats_getset}, )
+
+const plb_py_room_t plb_py_measure_speeds = {methods, {&learner_spec, &repeats_spec}, NULL};

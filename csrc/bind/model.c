@@ -1,0 +1,279 @@
+/* Room model: snapshots and traces as C sees them, metrics, rank times, performance models. */
+#include "bind/convert.h"
+
+int plb_py_snapshot(plb_py_call_t *call, PyObject *object, plb_snapshot_t *out)
+{
+    *out = (plb_snapshot_t){0};
+    if (plb_py_fields(call, object,
+                      "n_objects:l n_ranks:i n_components:i n_edges:l n_multicasts:l n_pins:l "
+                      "n_blocks:i",
+                      &out->n_objects, &out->n_ranks, &out->n_components, &out->n_edges,
+                      &out->n_multicasts, &out->n_pins, &out->n_blocks) != 0) {
+        return -1;
+    }
+    const int64_t n = out->n_objects, d = out->n_components, p = out->n_ranks, m = out->n_edges;
+    const int64_t c = out->n_multicasts, pins = out->n_pins, b = out->n_blocks;
+#define VIEW(name, type, count)                                                                   \
+    {                                                                                             \
+        PyObject *value = PyObject_GetAttrString(object, #name);                                  \
+        const int failed =                                                                        \
+            value == NULL || plb_py_view(&call->held, value, #name, type, count, &out->name);     \
+        Py_XDECREF(value);                                                                        \
+        if (failed) {                                                                             \
+            return -1;                                                                            \
+        }                                                                                         \
+    }
+    PLB_PY_SNAPSHOT(VIEW)
+#undef VIEW
+    return 0;
+}
+
+int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
+{
+    *out = (plb_trace_t){0};
+    int64_t n = -1, m, p, figures;
+    if (plb_py_fields(c, object, "n_phases:l n_ranks:i entity_key:i8@", &out->n_phases,
+                      &out->n_ranks, &out->entity_key, &n) != 0) {
+        return -1;
+    }
+    out->n_entities = n;
+    m = out->n_phases;
+    p = out->n_ranks;
+    figures = m * PLB_FIGURES;
+    if (plb_py_fields(c, object,
+                      "entity_migratable:b1@? task_ptr:i8+ edge_ptr:i8+ speed:f8@? "
+                      "background:f8@? figures:f8@? measured:f8@? _repeats:u1@?",
+                      &out->entity_migratable, &n, &out->task_ptr, &m, &out->edge_ptr, &m,
+                      &out->speed, &p, &out->background, &p, &out->figures, &figures,
+                      &out->measured, &p, &out->repeats, &m) != 0) {
+        return -1;
+    }
+    int64_t tasks = out->task_ptr[m], edges = out->edge_ptr[m];
+    return plb_py_fields(c, object,
+                         "task_entity:i4@? task_rank:i4@? task_home:i4@? task_load:f8@? "
+                         "task_bytes:i8@? task_memory:i8@? edge_src:i4@? edge_dst:i4@? "
+                         "edge_bytes:f8@? edge_messages:f8@?",
+                         &out->task_entity, &tasks, &out->task_rank, &tasks, &out->task_home,
+                         &tasks, &out->task_load, &tasks, &out->task_bytes, &tasks,
+                         &out->task_memory, &tasks, &out->edge_src, &edges, &out->edge_dst, &edges,
+                         &out->edge_bytes, &edges, &out->edge_messages, &edges);
+}
+
+/* ---- metrics and times of ranks --------------------------------------------------------------
+ */
+
+PLB_PY_FN1(metrics, "metrics(time, /)\n--\n\nEvery metric of time[p], as a dict.")
+{
+    PyArrayObject *a = plb_py_hold(&c->held, arg, NPY_FLOAT64, 1);
+    if (a == NULL || PyArray_SIZE(a) == 0) {
+        return PyErr_Occurred() ? NULL
+                                : PyErr_Format(PyExc_ValueError,
+                                               "time is empty: expected one entry for each rank");
+    }
+    plb_metrics_t m;
+    plb_metrics_of(PyArray_DATA(a), (int32_t)PyArray_SIZE(a), &m);
+    return plb_py_metrics(&m);
+}
+
+PLB_PY_FN0(metrics_table, "metrics_table()\n--\n\n(name, unit, help) of every metric, in order.")
+{
+#define X(name, unit, help) {#name, unit, help},
+    static const plb_py_help_row_t rows[] = {PLB_METRICS(X)};
+#undef X
+    return plb_py_help(rows, sizeof rows / sizeof *rows);
+}
+
+/* The arguments (snapshot, rank=None): views of both, `rank` NULL where it is None, checked. */
+static int snapshot_and_rank(plb_py_call_t *c, plb_snapshot_t *snapshot, const int32_t **rank)
+{
+    PyObject *object;
+    int64_t n = -1;
+    *rank = NULL;
+    if (plb_py_parse(c, "snapshot:O | rank:i4?", &object, rank, &n) != 0 ||
+        plb_py_snapshot(c, object, snapshot) != 0) {
+        return -1;
+    }
+    if (*rank != NULL && n != snapshot->n_objects) {
+        PyErr_Format(PyExc_ValueError,
+                     "placement has %lld entries: expected %lld, one for each object",
+                     (long long)n, (long long)snapshot->n_objects);
+        return -1;
+    }
+    return *rank == NULL ? 0
+                         : plb_py_check(c, plb_snapshot_check_placement(snapshot, *rank, &c->err));
+}
+
+PLB_PY_FN(rank_times, "rank_times(snapshot, rank=None, /)\n--\n\n"
+                      "Seconds of each rank in an iteration under the placement `rank`.")
+{
+    plb_snapshot_t snapshot;
+    const int32_t *rank;
+    double *time;
+    if (snapshot_and_rank(c, &snapshot, &rank) != 0 ||
+        (time = plb_py_new(c, NPY_FLOAT64, snapshot.n_ranks)) == NULL) {
+        return NULL;
+    }
+    plb_snapshot_rank_times(&snapshot, rank, time);
+    return plb_py_out(c, time);
+}
+
+PLB_PY_FN(phase_times,
+          "phase_times(snapshot, alpha, beta, /)\n--\n\n"
+          "Like rank_times(), with the messages that each rank sends to others: alpha seconds\n"
+          "each, beta seconds a byte.")
+{
+    PyObject *object;
+    plb_network_t network;
+    plb_snapshot_t snapshot;
+    double *time;
+    if (plb_py_parse(c, "snapshot:O alpha:d beta:d", &object, &network.alpha, &network.beta) ||
+        plb_py_snapshot(c, object, &snapshot) != 0 ||
+        (time = plb_py_new(c, NPY_FLOAT64, snapshot.n_ranks)) == NULL) {
+        return NULL;
+    }
+    return PLB_PY_OR(c, plb_phase_times(&snapshot, NULL, network, time, &c->err),
+                     plb_py_out(c, time));
+}
+
+PLB_PY_FN(evaluate, "evaluate(snapshot, rank=None, /)\n--\n\n"
+                    "Messages, memory and migrations of the placement `rank`, as a dict.")
+{
+#define X(type, name, unit, help) PLB_PY_FIELD(plb_evaluation_t, name),
+    static const plb_py_field_t fields[] = {PLB_EVALUATION(X){0}};
+#undef X
+    plb_snapshot_t snapshot;
+    const int32_t *rank;
+    plb_evaluation_t e;
+    if (snapshot_and_rank(c, &snapshot, &rank) != 0) {
+        return NULL;
+    }
+    return PLB_PY_UNLOCKED(c, plb_evaluate(&snapshot, rank, &e, &c->err))
+               ? plb_py_fail(c)
+               : plb_py_dict(fields, &e);
+}
+
+PLB_PY_FN1(check_snapshot, "check_snapshot(snapshot, /)\n--\n\n"
+                           "Raise an error for the first invalid value.")
+{
+    plb_snapshot_t snapshot;
+    return plb_py_snapshot(c, arg, &snapshot) == 0
+               ? PLB_PY_NONE(c, plb_snapshot_check(&snapshot, &c->err))
+               : NULL;
+}
+
+/* ---- performance models ----------------------------------------------------------------------
+ */
+
+#define MODELS "start:i8+ rows:f8 speed:f8 "
+
+/* Models whose arrays were read, with p of them and so many points. */
+static int check_models(plb_fpm_t *models, int64_t p, int64_t points)
+{
+    models->p = (int32_t)p;
+    if (p < 1 || p >= INT32_MAX || !plb_py_rises(models->start, p, points)) {
+        PyErr_SetString(PyExc_ValueError,
+                        "start, rows, speed: expected start[p+1] that rises from "
+                        "0 to the number of points, p >= 1");
+        return -1;
+    }
+    return 0;
+}
+
+/* Read the models, and what follows by `more`; 0, or -1 with an exception. */
+#define READ_MODELS(c, more, ...)                                                                 \
+    (plb_py_parse((c), MODELS more, &models.start, &p, &models.rows, &points, &models.speed,      \
+                  &points, __VA_ARGS__) != 0 ||                                                   \
+     check_models(&models, p, points) != 0)
+
+PLB_PY_FN(fpm_check, "fpm_check(start, rows, speed, /)\n--\n\n"
+                     "Raise an error for the first invalid model.")
+{
+    plb_fpm_t models;
+    int64_t p = -1, points = -1;
+    if (READ_MODELS(c, "", NULL)) {
+        return NULL;
+    }
+    return PLB_PY_NONE(c, plb_fpm_check(&models, &c->err));
+}
+
+PLB_PY_FN(fpm_times, "fpm_times(start, rows, speed, parts, /)\n--\n\n"
+                     "Seconds that parts[p] rows take, by the models.")
+{
+    plb_fpm_t models;
+    int64_t p = -1, points = -1;
+    const double *parts;
+    double *seconds;
+    if (READ_MODELS(c, "parts:f8", &parts, &p) ||
+        (seconds = plb_py_new(c, NPY_FLOAT64, p)) == NULL) {
+        return NULL;
+    }
+    if (plb_py_check(c, plb_fpm_check(&models, &c->err)) != 0) {
+        return NULL;
+    }
+    plb_fpm_times(&models, parts, seconds);
+    return plb_py_out(c, seconds);
+}
+
+PLB_PY_FN(fpm_update, "fpm_update(start, rows, speed, parts, seconds, /)\n--\n\n"
+                      "(start, rows, speed) after each rank's parts[p] rows took seconds[p].")
+{
+    plb_fpm_t models;
+    int64_t p = -1, points = -1;
+    const int64_t *parts;
+    const double *seconds;
+    if (READ_MODELS(c, "parts:i8 seconds:f8", &parts, &p, &seconds, &p)) {
+        return NULL;
+    }
+    int64_t *start = plb_malloc((size_t)p + 1, sizeof *start);
+    double *rows = plb_malloc((size_t)(points + p), sizeof *rows);
+    double *speed = plb_malloc((size_t)(points + p), sizeof *speed);
+    if (start == NULL || rows == NULL || speed == NULL) {
+        plb_free(start);
+        plb_free(rows);
+        plb_free(speed);
+        return PyErr_NoMemory();
+    }
+    plb_fpm_update(&models, parts, seconds, start, rows, speed);
+    const int64_t n = start[p];
+    return Py_BuildValue("NNN", plb_py_take(start, p + 1, NPY_INT64),
+                         plb_py_take(rows, n, NPY_FLOAT64), plb_py_take(speed, n, NPY_FLOAT64));
+}
+
+static int check_and_split(const plb_fpm_t *models, int64_t n, int64_t *parts, double *seconds,
+                           plb_err_t *err)
+{
+    const int ret = plb_fpm_check(models, err);
+    return ret == PLB_OK ? plb_fpm_split(models, n, parts, seconds, err) : ret;
+}
+
+PLB_PY_FN(fpm_split,
+          "fpm_split(start, rows, speed, n, /)\n--\n\n"
+          "Return integer parts[p] of n rows that end at the same time, and the time at\n"
+          "which the exact parts end.")
+{
+    plb_fpm_t models;
+    int64_t p = -1, points = -1, n, *parts;
+    double seconds = 0.0;
+    if (READ_MODELS(c, "n:l", &n) || (parts = plb_py_new(c, NPY_INT64, p)) == NULL) {
+        return NULL;
+    }
+    return PLB_PY_UNLOCKED(c, check_and_split(&models, n, parts, &seconds, &c->err))
+               ? plb_py_fail(c)
+               : Py_BuildValue("Nd", plb_py_out(c, parts), seconds);
+}
+
+static PyMethodDef methods[] = {
+    PLB_PY_ENTRY(fn, metrics),
+    PLB_PY_ENTRY(fn, metrics_table),
+    PLB_PY_ENTRY(fn, rank_times),
+    PLB_PY_ENTRY(fn, phase_times),
+    PLB_PY_ENTRY(fn, evaluate),
+    PLB_PY_ENTRY(fn, check_snapshot),
+    PLB_PY_ENTRY(fn, fpm_check),
+    PLB_PY_ENTRY(fn, fpm_times),
+    PLB_PY_ENTRY(fn, fpm_update),
+    PLB_PY_ENTRY(fn, fpm_split),
+    {0},
+};
+
+const plb_py_room_t plb_py_model = {methods, {NULL}, NULL};

@@ -1,0 +1,106 @@
+/* Room model: topologies: hop-bytes, the most loaded link, and parts on places. */
+#include "model/topology.h"
+
+#include "bind/views.h"
+
+typedef struct question {
+    plb_topology_t machine;
+    plb_flows_t flows;
+    const int32_t *place, *group;
+} question_t;
+
+/* Each entry of data[m] in 0 ... n-1, and where `once` is set none of them twice. */
+static int check_range(plb_py_call_t *c, const char *name, const int32_t *data, int64_t m,
+                       int32_t n, bool once)
+{
+    char *seen = plb_py_memory(c, n, 1);
+    for (int64_t k = 0; seen != NULL && k < m; k++) {
+        if (data[k] < 0 || data[k] >= n) {
+            PyErr_Format(PyExc_IndexError, "%s[%lld] is %d: expected 0 ... %d", name, (long long)k,
+                         data[k], n - 1);
+            return -1;
+        }
+        if (seen[data[k]] && once) {
+            PyErr_Format(PyExc_ValueError, "%s[%lld] is %d, as another one is", name, (long long)k,
+                         data[k]);
+            return -1;
+        }
+        seen[data[k]] = 1;
+    }
+    return seen != NULL ? 0 : -1;
+}
+
+static int read_question(plb_py_call_t *c, bool groups, question_t *q)
+{
+    bool torus;
+    const int64_t *sizes;
+    int64_t n_sizes = -1, parts = -1, m = -1, bytes = -1, places = -1, grouped = -1;
+    if (plb_py_parse(c,
+                     groups ? "torus:p sizes:i8 start:i8+ to:i4 bytes:f8 place:i4 group:i4"
+                            : "torus:p sizes:i8 start:i8+ to:i4 bytes:f8 place:i4",
+                     &torus, &sizes, &n_sizes, &q->flows.start, &parts, &q->flows.to, &m,
+                     &q->flows.bytes, &bytes, &q->place, &places, &q->group, &grouped) != 0 ||
+        plb_py_check(c, plb_topology_init(&q->machine, torus ? PLB_TORUS : PLB_TREE, sizes,
+                                          (int)n_sizes, &c->err)) != 0) {
+        return -1;
+    }
+    const int32_t n = q->machine.n_places;
+    const struct {
+        const char *name;
+        int64_t is, expected;
+    } lengths[] = {{"start", parts + 1, n + 1},
+                   {"to", m, parts == n ? q->flows.start[n] : m},
+                   {"bytes", bytes, m},
+                   {"place", places, n},
+                   {"group", groups ? grouped : n, n}};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        if (lengths[i].is != lengths[i].expected) {
+            PyErr_Format(PyExc_ValueError, "%s has %lld entries: expected %lld", lengths[i].name,
+                         (long long)lengths[i].is, (long long)lengths[i].expected);
+            return -1;
+        }
+    }
+    return check_range(c, "to", q->flows.to, m, n, false) != 0 ||
+                   check_range(c, "place", q->place, n, n, true) != 0
+               ? -1
+               : 0;
+}
+
+static int measure(const question_t *q, double *sum, double *most, plb_err_t *err)
+{
+    *sum = plb_hop_bytes(&q->machine, &q->flows, q->place);
+    return plb_topology_link(&q->machine, &q->flows, q->place, most, err);
+}
+
+PLB_PY_FN(hop_bytes,
+          "hop_bytes(torus, sizes, start, to, bytes, place, /)\n--\n\n"
+          "Bytes times hops, and bytes over the most loaded link, of flows between parts.")
+{
+    question_t q;
+    double sum = 0.0, most = 0.0;
+    if (read_question(c, false, &q) != 0) {
+        return NULL;
+    }
+    return PLB_PY_UNLOCKED(c, measure(&q, &sum, &most, &c->err)) ? plb_py_fail(c)
+                                                                 : Py_BuildValue("dd", sum, most);
+}
+
+PLB_PY_FN(map_parts, "map_parts(torus, sizes, start, to, bytes, place, group, /)\n--\n\n"
+                     "The place of each part with fewer hop-bytes than at `place`.")
+{
+    question_t q;
+    int32_t *place;
+    if (read_question(c, true, &q) != 0 ||
+        (place = plb_py_new(c, NPY_INT32, q.machine.n_places)) == NULL) {
+        return NULL;
+    }
+    memcpy(place, q.place, (size_t)q.machine.n_places * sizeof *place);
+    return PLB_PY_UNLOCKED(c, plb_topology_map(&q.machine, &q.flows, q.group, place, plb_py_tick,
+                                               &c->state, &c->err))
+               ? plb_py_fail(c)
+               : plb_py_sealed(c, place);
+}
+
+static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, hop_bytes), PLB_PY_ENTRY(fn, map_parts), {0}};
+
+const plb_py_room_t plb_py_model_topology = {methods, {NULL}, NULL};

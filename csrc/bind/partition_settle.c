@@ -1,0 +1,87 @@
+/* Room partition: what follows a partition over ranks; linked into pylb._mpi. */
+#include "bind/views.h"
+
+#include <mpi4py/mpi4py.h>
+
+#include "partition/ranks/settle.h"
+
+/* The handle; mpi4py's table comes with the first one. */
+static MPI_Comm *ready(PyObject *comm)
+{
+    static bool imported = false;
+    imported = imported || import_mpi4py() == 0;
+    return imported ? PyMPIComm_Get(comm) : NULL;
+}
+
+/* Objects that come stand in no row of this rank's arrays: n times the same -1. */
+static PyObject *nowhere(npy_intp n)
+{
+    static int64_t none = -1;
+    npy_intp stride = 0;
+    return PyArray_New(&PyArray_Type, 1, &n, NPY_INT64, &stride, &none, 0, 0, NULL);
+}
+
+/* Takes the arrays over. */
+static PyObject *result(const plb_settle_t *in, plb_settled_t *out)
+{
+    const npy_intp n = (npy_intp)in->parts.n, gone = (npy_intp)out->out.n;
+    const npy_intp come = (npy_intp)out->n_in, k = in->parts.n_parts;
+    plb_moves_t *go = &out->out;
+    PyObject *name = plb_py_take(out->name, k, NPY_INT32);
+    PyObject *made = Py_BuildValue(
+        "NNN(NNNN)(NNNN)Ndd", name, plb_py_take(out->part, n, NPY_INT32),
+        plb_py_take(go->where, n, NPY_INT32), plb_py_take(go->id, gone, NPY_INT64),
+        plb_py_take(go->row, gone, NPY_INT64), plb_py_take(go->rank, gone, NPY_INT32),
+        plb_py_take(go->part, gone, NPY_INT32), plb_py_take(out->id, come, NPY_INT64),
+        nowhere(come), plb_py_take(out->rank, come, NPY_INT32),
+        plb_py_take(out->new_part, come, NPY_INT32),
+        plb_py_take(out->sums, k * (1 + in->n_weights), NPY_FLOAT64), out->moved, out->volume);
+    plb_free(go->packed);
+    plb_free(go->count);
+    return made;
+}
+
+PLB_PY_FN(
+    settle,
+    "settle(comm, *, parts, part, old, dist, ids, n_weights, weight, size, rename, share,\n"
+    "       fixed, kept_part, kept_old, kept)\n--\n\n"
+    "(new name of each part or None; part and rank of each object; id, row, rank, part of those\n"
+    "that go; the same of those that come; objects and weights of each part; objects that\n"
+    "change their part and their sizes, in all).  Collective; csrc/partition/ranks/settle.h.")
+{
+    plb_settle_t in = {.parts = {.n = -1}};
+    plb_new_parts_t *p = &in.parts;
+    plb_new_names_t *names = &in.names;
+    plb_settled_t out = {0};
+    PyObject *user;
+    MPI_Comm *comm;
+    int rank = 0;
+    if (plb_py_parse(c, "comm:O parts:i part:i4@? n_weights:i rename:p ...", &user, &p->n_parts,
+                     &p->part, &p->n, &in.n_weights, &in.rename) != 0 ||
+        (comm = ready(user)) == NULL) {
+        return NULL;
+    }
+    in.comm = *comm;
+    MPI_Comm_size(in.comm, &p->n_ranks);
+    MPI_Comm_rank(in.comm, &rank);
+    p->n = p->n < 0 ? 0 : p->n;
+    p->home = plb_own_part(rank, p->n_ranks, p->n_parts);
+    names->n_parts = p->n_parts;
+    names->n_ranks = p->n_ranks;
+    int64_t k = p->n_parts, ranks = p->n_ranks, weights = p->n * in.n_weights, kept = -1;
+    if (plb_py_parse(c,
+                     "dist:i8@+ old:i4@? ids:i8@? weight:f8@? size:f8@? share:f8@? fixed:b1@? "
+                     "kept_part:i4@? kept_old:i4@? kept:f8@?",
+                     &in.dist, &ranks, &p->old, &p->n, &p->ids, &p->n, &in.weight, &weights,
+                     &in.size, &p->n, &names->share, &k, &names->fixed, &k, &names->part, &kept,
+                     &names->old, &kept, &names->kept, &kept) != 0) {
+        return NULL;
+    }
+    p->first = in.dist[rank];
+    names->n_kept = names->kept == NULL ? 0 : kept;
+    return PLB_PY_UNLOCKED(c, plb_settle(&in, &out, &c->err)) ? plb_py_fail(c) : result(&in, &out);
+}
+
+static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, settle), {0}};
+
+const plb_py_room_t plb_py_partition_settle = {methods, {NULL}, NULL};

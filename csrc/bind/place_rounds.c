@@ -1,0 +1,238 @@
+/* Room place: distributed strategies: the agent of one rank, for whoever carries its notes, and
+ * what a placement in rounds costs on virtual ranks. */
+#include "bind/convert.h"
+
+#include "place/kit/rounds.h"
+
+/* A distributed strategy of the table, or NULL with an exception. */
+static const plb_strategy_t *distributed(const char *name, int64_t n_params)
+{
+    const plb_strategy_t *s = plb_strategy_find(name);
+    if (s == NULL || s->agent == NULL) {
+        PyErr_Format(PyExc_ValueError, "strategy '%s' is no distributed one of the table", name);
+        return NULL;
+    }
+    if (n_params != s->n_params) {
+        PyErr_Format(PyExc_ValueError, "%s takes %d parameters: %lld given", s->name, s->n_params,
+                     (long long)n_params);
+        return NULL;
+    }
+    return s;
+}
+
+/* ---- the agent of one rank ------------------------------------------------------------------ */
+
+typedef struct agent {
+    PyObject_HEAD plb_py_held_t held; /* what `share` looks at */
+    plb_share_t share;
+    plb_agent_t *core;
+    bool at_work; /* in a round, without the GIL */
+} agent_t;
+
+static int agent_init(agent_t *self, plb_py_call_t *c)
+{
+    plb_share_t *s = &self->share;
+    plb_opts_t opts = {0};
+    const char *name;
+    int64_t n_params = -1, n_neighbours = -1;
+    s->n = s->n_edges = -1;
+    if (plb_py_parse(c,
+                     "strategy:s params:f8 seed:k rank:i n_ranks:i neighbours:i4? speed:d "
+                     "background:d memory_limit:l id:i8 load:f8 memory:i8? migratable:b1? "
+                     "edge_object:i4 edge_peer_id:i8 edge_peer_rank:i4 edge_bytes:f8",
+                     &name, &opts.params, &n_params, &opts.seed, &s->rank, &s->n_ranks,
+                     &s->neighbour, &n_neighbours, &s->speed, &s->background, &s->memory_limit,
+                     &s->id, &s->n, &s->load, &s->n, &s->memory, &s->n, &s->migratable, &s->n,
+                     &s->edge_object, &s->n_edges, &s->edge_peer_id, &s->n_edges,
+                     &s->edge_peer_rank, &s->n_edges, &s->edge_bytes, &s->n_edges) != 0) {
+        return -1;
+    }
+    s->n_neighbours = n_neighbours < 0 ? 0 : (int32_t)n_neighbours;
+    const plb_strategy_t *strategy = distributed(name, n_params);
+    if (strategy == NULL) {
+        return -1;
+    }
+    self->core = plb_agent_new(strategy->agent, s, &opts, &c->err);
+    self->held = c->held; /* as long as the agent */
+    c->held.n = 0;
+    return self->core != NULL ? 0 : plb_py_check(c, c->err.code);
+}
+
+static void agent_free(agent_t *self)
+{
+    plb_agent_destroy(self->core);
+    plb_py_release(&self->held);
+}
+
+/* How many notes a list of (rank, [buffer]) holds; -1 with an exception. */
+static int64_t count_notes(PyObject *received)
+{
+    int64_t n = 0;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(received); i++) {
+        PyObject *parts;
+        int rank;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(received, i), "iO!", &rank, &PyList_Type, &parts)) {
+            return -1;
+        }
+        const Py_ssize_t size =
+            PyList_GET_SIZE(parts) == 1 ? PyObject_Size(PyList_GET_ITEM(parts, 0)) : -1;
+        if (size < 0 || size % (Py_ssize_t)sizeof(plb_note_t) != 0) {
+            PyErr_Format(PyExc_ValueError, "the message of rank %d is not made of notes", rank);
+            return -1;
+        }
+        n += size / (Py_ssize_t)sizeof(plb_note_t);
+    }
+    return n;
+}
+
+/* The notes of a list of (rank, [buffer]), which is in order of rank; NULL with an exception. */
+static plb_note_t *read_notes(plb_py_call_t *c, PyObject *received, int64_t *n)
+{
+    *n = count_notes(received);
+    plb_note_t *notes = *n < 0 ? NULL : plb_py_memory(c, *n, sizeof *notes), *at = notes;
+    for (Py_ssize_t i = 0; notes != NULL && i < PyList_GET_SIZE(received); i++) {
+        PyObject *entry = PyList_GET_ITEM(received, i);
+        Py_buffer part;
+        if (PyObject_GetBuffer(PyList_GET_ITEM(PyTuple_GET_ITEM(entry, 1), 0), &part,
+                               PyBUF_SIMPLE) != 0) {
+            return NULL;
+        }
+        memcpy(at, part.buf, (size_t)part.len);
+        const plb_note_t *end = at + part.len / (Py_ssize_t)sizeof *at;
+        for (const int rank = (int)PyLong_AsLong(PyTuple_GET_ITEM(entry, 0)); at < end; at++) {
+            at->peer = rank;
+        }
+        PyBuffer_Release(&part);
+    }
+    return notes;
+}
+
+static int by_peer(const void *a, const void *b)
+{
+    const plb_note_t *x = *(const plb_note_t *const *)a, *y = *(const plb_note_t *const *)b;
+    return x->peer != y->peer ? (x->peer > y->peer) - (x->peer < y->peer) : (x > y) - (x < y);
+}
+
+/* What an agent has written as a list of (rank, [bytes]), in order of rank. */
+static PyObject *written(plb_py_call_t *c, const plb_agent_t *agent)
+{
+    const int64_t n = agent->n_notes;
+    const plb_note_t **order = plb_py_memory(c, n, sizeof *order);
+    PyObject *out = order == NULL ? NULL : PyList_New(0);
+    for (int64_t k = 0; order != NULL && k < n; k++) {
+        order[k] = &agent->note[k];
+    }
+    if (order != NULL) {
+        qsort(order, (size_t)n, sizeof *order, by_peer);
+    }
+    for (int64_t begin = 0, end; out != NULL && begin < n; begin = end) {
+        const int32_t peer = order[begin]->peer;
+        for (end = begin; end < n && order[end]->peer == peer; end++) {
+        }
+        PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(end - begin) *
+                                                              (Py_ssize_t)sizeof *agent->note);
+        for (int64_t k = begin; bytes != NULL && k < end; k++) {
+            memcpy((plb_note_t *)PyBytes_AS_STRING(bytes) + (k - begin), order[k],
+                   sizeof *agent->note);
+        }
+        plb_py_append(&out, bytes ? Py_BuildValue("i[N]", peer, bytes) : NULL);
+    }
+    return out;
+}
+
+PLB_PY_METHOD(
+    agent, round,
+    "round($self, received, tally, /)\n--\n\n"
+    "One round.  received: (rank, [buffer]) in order of rank, what others sent in the last\n"
+    "one; tally: two sums, two maxima and three counts over all ranks.  Returns what is\n"
+    "to be sent, likewise, and the contribution to the next tally.")
+{
+    static const plb_py_field_t tally[] = {
+        PLB_PY_FIELD(plb_tally_t, sum[0]),   PLB_PY_FIELD(plb_tally_t, sum[1]),
+        PLB_PY_FIELD(plb_tally_t, max[0]),   PLB_PY_FIELD(plb_tally_t, max[1]),
+        PLB_PY_FIELD(plb_tally_t, count[0]), PLB_PY_FIELD(plb_tally_t, count[1]),
+        PLB_PY_FIELD(plb_tally_t, count[2]), {0}};
+    PyObject *received, *total;
+    plb_tally_t all;
+    int64_t n;
+    if (plb_py_parse(c, "received:L tally:T", &received, &total) != 0 ||
+        plb_py_fill(c, tally, total, &all) != 0) {
+        return NULL;
+    }
+    if (self->at_work || self->core->done) {
+        return PyErr_Format(PyExc_RuntimeError,
+                            self->at_work ? "a round is under way" : "there are no more rounds");
+    }
+    plb_note_t *notes = read_notes(c, received, &n);
+    if (notes == NULL) {
+        return NULL;
+    }
+    self->at_work = true;
+    (void)PLB_PY_UNLOCKED(c, plb_agent_round(self->core, notes, n, &all, &c->err));
+    self->at_work = false;
+    PyObject *sends = PLB_PY_OR(c, c->code, written(c, self->core));
+    return sends ? Py_BuildValue("NN", sends, plb_py_tuple(tally, &self->core->mine)) : NULL;
+}
+
+static PyMethodDef agent_methods[] = {PLB_PY_ENTRY(agent, round), {0}};
+
+static PyObject *rank_of(const agent_t *self)
+{
+    return self->core->done ? plb_py_copy(self->core->answer, self->share.n, NPY_INT32)
+                            : PyErr_Format(PyExc_RuntimeError,
+                                           "the placement is not known before the last round");
+}
+
+#define AGENT(X)                                                                                  \
+    X(agent, done, PyBool_FromLong(self->core->done), "Whether the placement is known.")          \
+    X(agent, rank, rank_of(self), "New rank of each of the rank's own objects, (n,) int32.")      \
+    X(agent, times, Py_BuildValue("dd", self->core->own_before, self->core->own_after),           \
+      "Seconds of the rank in an iteration, before and after.")
+PLB_PY_PROPERTIES(agent, AGENT)
+
+PLB_PY_TYPE(agent, "pylb._core.Agent",
+            "Agent(strategy, params, seed, rank, n_ranks, neighbours, speed, background,\n"
+            "      memory_limit, id, load, memory, migratable, edge_object, edge_peer_id,\n"
+            "      edge_peer_rank, edge_bytes)\n--\n\n"
+            "One rank in a distributed placement; csrc/place/kit/agent.h has the fields.",
+            {Py_tp_getset, agent_getset}, )
+
+/* ---- virtual ranks -------------------------------------------------------------------------- */
+
+PLB_PY_FN(traffic,
+          "traffic(snapshot, strategy, params, seed, /)\n--\n\n"
+          "Run a distributed strategy on virtual ranks.  Returns the placement, the number of\n"
+          "rounds, and of each rank the messages and bytes sent and the most entries held.")
+{
+    PyObject *object;
+    const char *name;
+    int64_t n_params = -1;
+    plb_opts_t opts = {.tick = plb_py_tick, .tick_arg = &c->state};
+    plb_snapshot_t in;
+    plb_traffic_t t = {0};
+    int32_t *rank;
+    if (plb_py_parse(c, "snapshot:O strategy:s params:f8 seed:k", &object, &name, &opts.params,
+                     &n_params, &opts.seed) != 0 ||
+        plb_py_snapshot(c, object, &in) != 0) {
+        return NULL;
+    }
+    const plb_strategy_t *strategy = distributed(name, n_params);
+    if (strategy == NULL || (rank = plb_py_new(c, NPY_INT32, in.n_objects)) == NULL ||
+        (t.messages = plb_py_new(c, NPY_INT64, in.n_ranks)) == NULL ||
+        (t.bytes = plb_py_new(c, NPY_INT64, in.n_ranks)) == NULL ||
+        (t.held = plb_py_new(c, NPY_INT64, in.n_ranks)) == NULL) {
+        return NULL;
+    }
+    for (int32_t r = 0; r < in.n_ranks; r++) {
+        t.messages[r] = t.bytes[r] = t.held[r] = 0;
+    }
+    return PLB_PY_UNLOCKED(c, plb_rounds_run(strategy->agent, &in, &opts, rank, &t, &c->err))
+               ? plb_py_fail(c)
+               : Py_BuildValue("NLNNN", plb_py_sealed(c, rank), (long long)t.rounds,
+                               plb_py_sealed(c, t.messages), plb_py_sealed(c, t.bytes),
+                               plb_py_sealed(c, t.held));
+}
+
+static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, traffic), {0}};
+
+const plb_py_room_t plb_py_place_rounds = {methods, {&agent_spec}, NULL};

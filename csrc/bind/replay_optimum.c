@@ -1,0 +1,132 @@
+/* Room replay: generated programs, and the best schedule of LB steps. */
+#include "bind/views.h"
+
+/* View a pylb.Imbalance (or any object with its attributes).  0, or -1 with an exception. */
+static int view_program(plb_py_call_t *c, PyObject *object, plb_program_t *out)
+{
+    return plb_py_fields(c, object, "iterations:l mean:d residual:d start:d", &out->n, &out->mean,
+                         &out->residual, &out->start) != 0 ||
+                   plb_py_fields(c, object, "growth:f8? drift:f8? noise:f8?", &out->growth,
+                                 &out->n, &out->drift, &out->n, &out->noise, &out->n) != 0
+               ? -1
+               : 0;
+}
+
+/* (seconds, iterations at whose end to rebalance, bound, exact, strategy of each) */
+static PyObject *schedule(plb_py_call_t *c, plb_optimum_t *best)
+{
+    PyObject *out = c->code != PLB_OK
+                        ? plb_py_fail(c)
+                        : Py_BuildValue("dNdNN", best->time,
+                                        best->when ? plb_py_take(best->when, best->n, NPY_INT64)
+                                                   : plb_py_copy(&best->n, 0, NPY_INT64),
+                                        best->bound, PyBool_FromLong(best->exact),
+                                        plb_py_take(best->which, best->n, NPY_INT32));
+    if (c->code == PLB_OK) { /* numpy's now */
+        best->when = NULL;
+        best->which = NULL;
+    }
+    plb_optimum_free(best);
+    return out;
+}
+
+PLB_PY_FN(program_optimum,
+          "program_optimum(program, cost, /)\n--\n\n"
+          "(seconds, iterations at whose end to rebalance, the same seconds, True, None) of the\n"
+          "best schedule.")
+{
+    PyObject *object;
+    plb_program_t program = {0};
+    plb_optimum_t best;
+    plb_optimum_opts_t opts = {.tick = plb_py_tick, .tick_arg = &c->state};
+    if (plb_py_parse(c, "program:O cost:d", &object, &opts.cost) != 0 ||
+        view_program(c, object, &program) != 0) {
+        return NULL;
+    }
+    (void)PLB_PY_UNLOCKED(c, plb_optimum_of_program(&best, &program, &opts, &c->err));
+    return schedule(c, &best);
+}
+
+PLB_PY_FN(program_run,
+          "program_run(program, trigger, cost, /)\n--\n\n"
+          "(seconds of each iteration, iterations at whose end it rebalanced) under a fresh\n"
+          "trigger.")
+{
+    PyObject *object, *which;
+    double cost, *time = NULL;
+    plb_program_t program = {0};
+    int64_t *when = NULL, n = 0;
+    if (plb_py_parse(c, "program:O trigger:O cost:d", &object, &which, &cost) != 0) {
+        return NULL;
+    }
+    plb_trigger_t *trigger = plb_py_trigger(which);
+    if (trigger == NULL || view_program(c, object, &program) != 0 ||
+        (time = plb_py_new(c, NPY_FLOAT64, program.n)) == NULL ||
+        (when = plb_py_memory(c, program.n, sizeof *when)) == NULL) {
+        return NULL;
+    }
+    return PLB_PY_OR(c, plb_program_run(&program, trigger, cost, time, when, &n, &c->err),
+                     Py_BuildValue("NN", plb_py_sealed(c, time), plb_py_copy(when, n, NPY_INT64)));
+}
+
+/* Strategies as (entry of the table or callable, what it looks at), and the parameters of all of
+ * them, one after the other.  0, or -1 with an exception. */
+static int candidates_of(plb_py_call_t *c, PyObject *rows, const double *params, int64_t n_params,
+                         plb_candidate_strategy_t *out)
+{
+    int64_t n = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(rows); i++) {
+        PyObject *what;
+        uint32_t looks_at;
+        if (plb_py_items(c, PyTuple_GET_ITEM(rows, i), "what:O looks_at:u", &what, &looks_at) !=
+                0 ||
+            plb_py_strategy(what, &out[i].strategy) != 0) {
+            return -1;
+        }
+        out[i].strategy.looks_at = looks_at;
+        out[i].params = params + n;
+        n += out[i].strategy.n_params;
+    }
+    if (n != n_params) {
+        PyErr_Format(PyExc_ValueError, "the strategies take %lld parameters: %lld given",
+                     (long long)n, (long long)n_params);
+        return -1;
+    }
+    return 0;
+}
+
+PLB_PY_FN(trace_optimum,
+          "trace_optimum(trace, strategies, params, cost, seed, width, upper, /)\n--\n\n"
+          "(seconds, phases at whose end to rebalance, bound, exact, which strategy) of the\n"
+          "best schedule found; seconds are inf where none is below `upper`.")
+{
+    PyObject *object, *rows;
+    const double *params;
+    int64_t n_params = -1;
+    plb_trace_t trace;
+    plb_optimum_t best;
+    plb_optimum_opts_t opts = {.tick = plb_py_tick, .tick_arg = &c->state};
+    if (plb_py_parse(c, "trace:O strategies:T params:f8 cost:d seed:k width:l upper:d", &object,
+                     &rows, &params, &n_params, &opts.cost, &opts.seed, &opts.width,
+                     &opts.upper) != 0) {
+        return NULL;
+    }
+    const Py_ssize_t n = PyTuple_GET_SIZE(rows);
+    plb_candidate_strategy_t *strategy = plb_py_memory(c, n, sizeof *strategy);
+    if (strategy == NULL || plb_py_trace(c, object, &trace) != 0 ||
+        candidates_of(c, rows, params, n_params, strategy) != 0) {
+        return NULL;
+    }
+    (void)PLB_PY_UNLOCKED(
+        c, plb_optimum_of_trace(&best, &trace, strategy, (int32_t)n, &opts, &c->err));
+    return schedule(c, &best);
+}
+
+static PyMethodDef methods[] = {
+    PLB_PY_ENTRY(fn, program_optimum),
+    PLB_PY_ENTRY(fn, program_run),
+    PLB_PY_ENTRY(fn, trace_optimum),
+    {0},
+};
+
+const plb_py_room_t plb_py_replay_optimum = {methods, {NULL}, NULL};

@@ -1,0 +1,529 @@
+/* Room run: one rank at AtSync as a Python object.  One call at the end of an iteration sums
+ * the loads, contributes the statistics, takes what has come and answers; it waits, politely and
+ * without the GIL, only where it has to. */
+#include "bind/convert.h"
+
+enum { N_ANSWERS = PLB_ATSYNC_FAILED + 1 };
+
+typedef struct atsync {
+    PyObject_HEAD plb_atsync_t core;
+    plb_reduction_t alone;       /* where there is no MPI */
+    PyObject *reduction;         /* the capsule, or None */
+    PyObject *trigger, *decider; /* owned; decider: or None */
+    PyObject *recorder;          /* owned */
+    PyObject *answers;           /* tuple, by plb_atsync_answer_t */
+    PyObject *index_of;          /* dict by key; NULL where the rank runs as a whole */
+    PyArrayObject *seconds, *window, *estimates; /* as pylb.run.objects.Store has them */
+    int64_t *slot;                               /* by index; of the whole rank at 0 */
+    bool idle;                                   /* nothing has happened since `wait` began */
+    plb_wait_t wait;
+    PyThreadState *state;
+} atsync_t;
+
+static int64_t now_ns(void)
+{
+    return plb_clock_ns(PLB_CLOCK_WALL);
+}
+
+/* ---- the objects --------------------------------------------------------------------------- */
+
+/* The slot of objects that are here already, new ones for the others. */
+static int take_slots(atsync_t *self, PyObject *keys, PyObject *index_of, int64_t *slot)
+{
+    plb_err_t err = {0, ""};
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); i++) {
+        PyObject *key = PyTuple_GET_ITEM(keys, i);
+        PyObject *index = PyLong_FromSsize_t(i);
+        const int failed = index == NULL || PyDict_SetItem(index_of, key, index) != 0;
+        Py_XDECREF(index);
+        PyObject *known = self->index_of ? PyDict_GetItemWithError(self->index_of, key) : NULL;
+        if (failed || PyErr_Occurred()) {
+            return -1;
+        }
+        if (known != NULL) {
+            slot[i] = self->slot[PyLong_AsSsize_t(known)];
+            continue;
+        }
+        const int ret = plb_atsync_join(&self->core, &slot[i], now_ns(), &err);
+        if (ret != PLB_OK) {
+            plb_py_raise(ret, &err);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* All objects that stand begin their next iteration, where they may. */
+static int set_off(atsync_t *self)
+{
+    plb_err_t err = {0, ""};
+    plb_atsync_answer_t answer;
+    const Py_ssize_t n = self->index_of ? PyDict_GET_SIZE(self->index_of) : 0;
+    int ret = PLB_OK;
+    if (self->core.rank.contributed == 0) {
+        ret = plb_atsync_begin(&self->core, now_ns(), &err);
+    }
+    for (Py_ssize_t i = 0; i < n && ret == PLB_OK; i++) {
+        ret = plb_atsync_ask(&self->core, self->slot[i], &answer, &err);
+    }
+    if (ret != PLB_OK) {
+        plb_py_raise(ret, &err);
+    }
+    return ret == PLB_OK ? 0 : -1;
+}
+
+/* Objects that are no longer here.  After the others have joined: a rank without any would run
+ * ahead. */
+static int drop_slots(atsync_t *self, PyObject *index_of)
+{
+    plb_err_t err = {0, ""};
+    PyObject *key, *index;
+    Py_ssize_t at = 0;
+    while (self->index_of != NULL && PyDict_Next(self->index_of, &at, &key, &index)) {
+        const int here = PyDict_Contains(index_of, key);
+        const int ret = here == 0
+                            ? plb_atsync_leave(&self->core, self->slot[PyLong_AsSsize_t(index)],
+                                               now_ns(), &err)
+                            : PLB_OK;
+        if (ret != PLB_OK) {
+            plb_py_raise(ret, &err);
+        }
+        if (here < 0 || ret != PLB_OK) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int bind_each(atsync_t *self, PyObject *keys)
+{
+    PyObject *index_of = PyDict_New();
+    int64_t *slot = plb_malloc((size_t)PyTuple_GET_SIZE(keys), sizeof *slot);
+    if (index_of == NULL || slot == NULL) {
+        PyErr_NoMemory();
+    } else if (take_slots(self, keys, index_of, slot) == 0 && drop_slots(self, index_of) == 0) {
+        const bool is_first = self->index_of == NULL;
+        Py_XSETREF(self->index_of, index_of);
+        plb_free(self->slot);
+        self->slot = slot;
+        return is_first ? set_off(self) : 0;
+    }
+    Py_XDECREF(index_of);
+    plb_free(slot);
+    return -1;
+}
+
+/* The first time the rank joins as a whole, and begins its first iteration. */
+static int bind_whole(atsync_t *self)
+{
+    plb_err_t err_ = {0, ""}, *err = &err_;
+    int ret = PLB_OK;
+    plb_atsync_answer_t answer;
+    if (self->slot != NULL) {
+        return 0;
+    }
+    PLB_NEW(self->slot, 1);
+    if ((ret = plb_atsync_join(&self->core, &self->slot[0], now_ns(), err)) == PLB_OK) {
+        ret = plb_atsync_ask(&self->core, self->slot[0], &answer, err);
+    }
+out:
+    if (ret != PLB_OK) {
+        plb_py_raise(ret, err);
+    }
+    return ret == PLB_OK ? 0 : -1;
+}
+
+PLB_PY_METHOD(atsync, bind,
+              "bind($self, keys, recorder, seconds, window, estimates, /)\n--\n\n"
+              "Set the objects of this rank: their keys, a tuple, or None where the rank runs\n"
+              "as a whole; the recorder that times them; the n loads of the iteration, the n\n"
+              "sums of loads, and the (ESTIMATE_ROWS, n) table of their estimates.")
+{
+    static const char *const names[] = {"seconds", "window", "estimates"};
+    PyObject *keys, *recorder, *array[3];
+    if (plb_py_parse(c, "keys:O recorder:O seconds:O window:O estimates:O", &keys, &recorder,
+                     &array[0], &array[1], &array[2]) != 0) {
+        return NULL;
+    }
+    const bool whole = keys == Py_None && PyArray_Check(array[0]);
+    const Py_ssize_t n = whole ? PyArray_SIZE((PyArrayObject *)array[0]) : PyTuple_Size(keys);
+    for (int i = 0; i < 3 && !PyErr_Occurred(); i++) {
+        plb_py_in_place(array[i], names[i], NPY_FLOAT64, i < 2 ? n : PLB_ESTIMATE_ROWS * n);
+    }
+    if (PyErr_Occurred() || (whole ? bind_whole(self) : bind_each(self, keys)) != 0) {
+        return NULL;
+    }
+    Py_XSETREF(self->recorder, Py_NewRef(recorder));
+    Py_XSETREF(self->seconds, (PyArrayObject *)Py_NewRef(array[0]));
+    Py_XSETREF(self->window, (PyArrayObject *)Py_NewRef(array[1]));
+    Py_XSETREF(self->estimates, (PyArrayObject *)Py_NewRef(array[2]));
+    Py_RETURN_NONE;
+}
+
+/* The loads of an iteration, of object i or (-1) of all, are in the statistics: onto what is known
+ * of the objects. */
+static void end_pass(atsync_t *self, Py_ssize_t i)
+{
+    const Py_ssize_t n = PyArray_SIZE(self->seconds), end = i < 0 ? n : i + 1;
+    double *seconds = PyArray_DATA(self->seconds), *window = PyArray_DATA(self->window);
+    double *estimates = PyArray_DATA(self->estimates);
+    for (Py_ssize_t k = i < 0 ? 0 : i; k < end; k++) {
+        plb_estimate_one(seconds[k], k, n, estimates);
+        window[k] += seconds[k];
+        seconds[k] = 0.0;
+    }
+}
+
+/* ---- at AtSync ------------------------------------------------------------------------------ */
+
+static PyObject *answer_or_raise(atsync_t *self, int ret, plb_atsync_answer_t answer,
+                                 const plb_err_t *err)
+{
+    return ret == PLB_OK ? Py_NewRef(PyTuple_GET_ITEM(self->answers, answer))
+                         : plb_py_raise(ret, err);
+}
+
+static int progress_and_ask(atsync_t *self, int64_t slot, int64_t now, plb_atsync_answer_t *answer,
+                            plb_err_t *err)
+{
+    const int ret = plb_atsync_progress(&self->core, now, err);
+    return ret == PLB_OK ? plb_atsync_ask(&self->core, slot, answer, err) : ret;
+}
+
+/* The end of a loop is the end of all ranks'. */
+static bool waits(const atsync_t *self, plb_atsync_answer_t answer)
+{
+    return answer == PLB_ATSYNC_PAUSE ||
+           (answer == PLB_ATSYNC_END && !plb_atsync_over(&self->core));
+}
+
+static int wait_for_answer(atsync_t *self, int64_t slot, plb_atsync_answer_t *answer,
+                           plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_wait_t wait;
+    int64_t now;
+    self->state = PyEval_SaveThread();
+    plb_wait_begin(&wait, plb_py_tick, &self->state);
+    do {
+        ret = plb_wait_pause(&wait);
+        now = now_ns();
+    } while (ret == PLB_OK && (ret = progress_and_ask(self, slot, now, answer, err)) == PLB_OK &&
+             waits(self, *answer));
+    PyEval_RestoreThread(self->state);
+    self->core.waited += 1e-9 * (double)(now - wait.start);
+    return ret;
+}
+
+static int check_bound(const atsync_t *self, bool each)
+{
+    if (self->slot == NULL || (self->index_of != NULL) != each) {
+        PyErr_SetString(PyExc_RuntimeError, "not bound to objects in this way");
+        return -1;
+    }
+    return 0;
+}
+
+PLB_PY_METHOD0(atsync, at_sync,
+               "at_sync($self, /)\n--\n\n"
+               "End an iteration of the rank as a whole.  Returns the answer for go, balance,\n"
+               "end or failed.  Waits where the lag demands it, at the final iteration and at\n"
+               "the end of the loop.")
+{
+    plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
+    if (check_bound(self, false) != 0) {
+        return NULL;
+    }
+    const int64_t now = now_ns(), slot = self->slot[0];
+    int ret = PLB_OK;
+    if (plb_atsync_runs(&self->core, slot)) {
+        ret = plb_atsync_reached(&self->core, slot, PyArray_DATA(self->seconds),
+                                 PyArray_SIZE(self->seconds), now, &c->err);
+        end_pass(self, -1);
+    }
+    if (ret == PLB_OK) {
+        ret = progress_and_ask(self, slot, now, &answer, &c->err);
+    }
+    if (ret == PLB_OK && waits(self, answer)) {
+        ret = wait_for_answer(self, slot, &answer, &c->err);
+    }
+    return answer_or_raise(self, ret, answer, &c->err);
+}
+
+/* Index of the object with that key, or -1 with a KeyError. */
+static Py_ssize_t index_of(const atsync_t *self, PyObject *key)
+{
+    PyObject *index = PyDict_GetItemWithError(self->index_of, key);
+    if (index == NULL && !PyErr_Occurred()) {
+        PyErr_SetObject(PyExc_KeyError, key);
+    }
+    return index ? PyLong_AsSsize_t(index) : -1;
+}
+
+enum { atsync_reached_how = METH_FASTCALL };
+PyDoc_STRVAR(atsync_reached_doc,
+             "reached($self, key, load=None, /)\n--\n\n"
+             "End an iteration of one object, or ask again.  Returns the answer for go,\n"
+             "pause, balance, end or failed.  load: the load of the iteration, in place of\n"
+             "the measured time.  Never waits.");
+static PyObject *atsync_reached(PyObject *object, PyObject *const *args, Py_ssize_t n_args)
+{
+    atsync_t *self = (atsync_t *)object;
+    plb_err_t err = {0, ""};
+    plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
+    if (check_bound(self, true) != 0) {
+        return NULL;
+    }
+    if (n_args < 1 || n_args > 2) {
+        return PyErr_Format(PyExc_TypeError, "expected a key and a load, not %zd arguments",
+                            n_args);
+    }
+    const Py_ssize_t i = index_of(self, args[0]);
+    const double load = i >= 0 && n_args > 1 ? PyFloat_AsDouble(args[1]) : 0.0;
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    int ret = PLB_OK;
+    const int64_t now = now_ns(), slot = self->slot[i];
+    if (plb_atsync_runs(&self->core, slot)) {
+        double *seconds = (double *)PyArray_DATA(self->seconds) + i;
+        plb_py_recorder_cut(self->recorder);
+        *seconds = n_args > 1 ? load : *seconds;
+        ret = plb_atsync_reached(&self->core, slot, seconds, 1, now, &err);
+        end_pass(self, i);
+        self->idle = false;
+    }
+    if (ret == PLB_OK) {
+        ret = progress_and_ask(self, slot, now, &answer, &err);
+    }
+    self->idle = self->idle && answer != PLB_ATSYNC_GO;
+    return answer_or_raise(self, ret, answer, &err);
+}
+
+PLB_PY_METHOD0(atsync, ask,
+               "ask($self, /)\n--\n\n"
+               "Ask what this rank is to do: pause, balance, end (all ranks have ended) or\n"
+               "failed.  Repeated calls while no object reports sleep for up to 0.2 ms each.")
+{
+    plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
+    int ret = progress_and_ask(self, -1, now_ns(), &answer, &c->err);
+    if (ret != PLB_OK || answer != PLB_ATSYNC_PAUSE) {
+        return answer_or_raise(self, ret, answer, &c->err);
+    }
+    if (!self->idle) {
+        self->idle = true;
+        plb_wait_begin(&self->wait, NULL, NULL);
+    }
+    ret = PLB_PY_UNLOCKED(c, plb_wait_pause(&self->wait));
+    return answer_or_raise(self, ret, answer, &c->err);
+}
+
+/* Until nothing is under way, or `seconds` (below zero: for ever) are over. */
+static int serve(atsync_t *self, double seconds, PyThreadState **state, plb_err_t *err)
+{
+    plb_wait_t wait;
+    plb_wait_begin(&wait, plb_py_tick, state);
+    for (;;) {
+        const int64_t now = now_ns();
+        int ret = plb_atsync_progress(&self->core, now, err);
+        if (ret != PLB_OK || plb_atsync_over(&self->core) ||
+            (seconds >= 0.0 && 1e-9 * (double)(now - wait.start) > seconds) ||
+            (ret = plb_wait_pause(&wait)) != PLB_OK) {
+            return ret;
+        }
+    }
+}
+
+PLB_PY_METHOD1(atsync, serve,
+               "serve($self, seconds, /)\n--\n\n"
+               "Help the other ranks until nothing is under way (all ranks have ended, or are\n"
+               "to rebalance) or `seconds` are over.  Returns whether nothing is under way.\n"
+               "Below zero: no time limit.")
+{
+    const double seconds = PyFloat_AsDouble(arg);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    return PLB_PY_UNLOCKED(c, serve(self, seconds, &c->state, &c->err))
+               ? plb_py_fail(c)
+               : PyBool_FromLong(plb_atsync_over(&self->core));
+}
+
+PLB_PY_METHOD0(atsync, balanced,
+               "balanced($self, /)\n--\n\n"
+               "Go on after an LB step and after `bind`: all objects run again.")
+{
+    return plb_py_check(c, plb_atsync_balanced(&self->core, now_ns(), &c->err)) != 0 ||
+                   set_off(self) != 0
+               ? NULL
+               : Py_NewRef(Py_None);
+}
+
+PLB_PY_METHOD1(atsync, give_up,
+               "give_up($self, failed, /)\n--\n\n"
+               "Leave the loop; `serve` still helps the other ranks.  failed: they are to\n"
+               "leave it too.")
+{
+    const int is = PyObject_IsTrue(arg);
+    return is < 0 ? NULL : PLB_PY_NONE(c, plb_atsync_give_up(&self->core, is, now_ns(), &c->err));
+}
+
+/* ---- what is known -------------------------------------------------------------------------- */
+
+PLB_PY_METHOD1(atsync, rows,
+               "rows($self, begin, /)\n--\n\n"
+               "Return (m, 9) float64 for the iterations whose statistics are known, from the\n"
+               "begin-th on: time, max, mean, idle, utilization, min, messages and bytes; load\n"
+               "of this rank.")
+{
+    const long long begin = PyLong_AsLongLong(arg), n = self->core.n_rows;
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    if (begin < 0 || begin > n) {
+        return PyErr_Format(PyExc_ValueError, "begin is %lld: expected 0 ... %lld", begin, n);
+    }
+    return plb_py_copy2(n > begin ? self->core.row + begin : NULL, n - begin,
+                        sizeof *self->core.row / sizeof(double), NPY_FLOAT64);
+}
+
+PLB_PY_METHOD0(atsync, why,
+               "why($self, /)\n--\n\n"
+               "Return (iteration, reason, tau, number of the reason) of the verdict that\n"
+               "asked for the LB step that is due.")
+{
+    const plb_wish_t *wish = &self->core.wish;
+    const long long at =
+        wish->decided ? wish->decided_at : self->core.opt.first + self->core.rank.seen - 1;
+    return Py_BuildValue("Lsdi", at, plb_reason_words(wish->why.reason), wish->why.tau,
+                         (int)wish->why.reason);
+}
+
+static PyObject *final_of(const plb_atsync_t *core)
+{
+    return core->rank.final == PLB_NEVER
+               ? Py_NewRef(Py_None)
+               : PyLong_FromLongLong(core->opt.first + core->rank.final - 1);
+}
+
+#define ATSYNC(X)                                                                                 \
+    X(atsync, over, PyBool_FromLong(plb_atsync_over(&self->core)),                                \
+      "Nothing is under way: all ranks have ended, or are to rebalance.")                         \
+    X(atsync, whole, PyBool_FromLong(self->core.whole),                                           \
+      "All ranks ran every iteration that is known.")                                             \
+    X(atsync, final, final_of(&self->core), "The final iteration that is announced, or None.")    \
+    X(atsync, contributed,                                                                        \
+      PyLong_FromLongLong(self->core.opt.first + self->core.rank.contributed),                    \
+      "The iteration that this rank is in.")                                                      \
+    X(atsync, seen, PyLong_FromLongLong(self->core.opt.first + self->core.rank.seen),             \
+      "The first iteration whose statistics are not known yet.")
+PLB_PY_PROPERTIES(atsync, ATSYNC)
+
+/* ---- the type ------------------------------------------------------------------------------- */
+
+/* The reductions of the capsule, or of a rank alone; NULL with an exception. */
+static const plb_reduction_t *reduction_of(atsync_t *self, plb_py_call_t *c, int lag)
+{
+    if (self->reduction != Py_None) {
+        return PyCapsule_GetPointer(self->reduction, PLB_PY_REDUCTION);
+    }
+    const int depth = (lag > 0 ? lag : PLB_ATSYNC_WINDOW) + 2;
+    return plb_py_check(c, plb_reduction_alone(&self->alone, depth, &c->err)) == 0 ? &self->alone
+                                                                                   : NULL;
+}
+
+static int atsync_init(atsync_t *self, plb_py_call_t *c)
+{
+    PyObject *reduction, *trigger, *decider, *answers;
+    plb_atsync_options_t opt;
+    if (plb_py_parse(
+            c, "reduction:O trigger:O decider:O answers:T kind:l first:l n:l lag:i balance:p",
+            &reduction, &trigger, &decider, &answers, &opt.kind, &opt.first, &opt.n, &opt.lag,
+            &opt.balance) != 0) {
+        return -1;
+    }
+    if (PyTuple_GET_SIZE(answers) != N_ANSWERS) {
+        PyErr_Format(PyExc_ValueError, "answers: expected %d", N_ANSWERS);
+        return -1;
+    }
+    plb_trigger_t *core_trigger = plb_py_trigger(trigger);
+    plb_decider_t *core_decider =
+        core_trigger != NULL && decider != Py_None ? plb_py_decider(decider) : NULL;
+    if (PyErr_Occurred()) {
+        return -1;
+    }
+    self->reduction = Py_NewRef(reduction);
+    self->trigger = Py_NewRef(trigger);
+    self->decider = Py_NewRef(decider);
+    self->answers = Py_NewRef(answers);
+    const plb_reduction_t *net = reduction_of(self, c, opt.lag);
+    if (net == NULL || plb_py_check(c, plb_atsync_init(&self->core, &opt, net, core_trigger,
+                                                       now_ns(), &c->err)) != 0) {
+        return -1;
+    }
+    plb_atsync_decide(&self->core, core_decider);
+    return 0;
+}
+
+static int atsync_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    atsync_t *self = (atsync_t *)object;
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->reduction);
+    Py_VISIT(self->trigger);
+    Py_VISIT(self->decider);
+    Py_VISIT(self->recorder);
+    Py_VISIT(self->answers);
+    Py_VISIT(self->index_of);
+    Py_VISIT(self->seconds);
+    Py_VISIT(self->window);
+    Py_VISIT(self->estimates);
+    return 0;
+}
+
+/* The recorder alone leads to objects of the program. */
+static int atsync_clear(PyObject *object)
+{
+    Py_CLEAR(((atsync_t *)object)->recorder);
+    return 0;
+}
+
+static void atsync_free(atsync_t *self)
+{
+    plb_atsync_free(&self->core);
+    plb_reduction_alone_free(&self->alone);
+    plb_free(self->slot);
+    Py_XDECREF(self->recorder);
+    Py_XDECREF(self->reduction);
+    Py_XDECREF(self->trigger);
+    Py_XDECREF(self->decider);
+    Py_XDECREF(self->answers);
+    Py_XDECREF(self->index_of);
+    Py_XDECREF(self->seconds);
+    Py_XDECREF(self->window);
+    Py_XDECREF(self->estimates);
+}
+
+static PyMethodDef atsync_methods[] = {
+    PLB_PY_ENTRY(atsync, bind),    PLB_PY_ENTRY(atsync, at_sync),
+    PLB_PY_ENTRY(atsync, reached), PLB_PY_ENTRY(atsync, ask),
+    PLB_PY_ENTRY(atsync, serve),   PLB_PY_ENTRY(atsync, balanced),
+    PLB_PY_ENTRY(atsync, give_up), PLB_PY_ENTRY(atsync, rows),
+    PLB_PY_ENTRY(atsync, why),     {0},
+};
+
+PLB_PY_TYPE(atsync, "pylb._core.AtSync",
+            "AtSync(reduction, trigger, decider, answers, kind, first, n, lag, balance)\n--\n\n"
+            "One rank in a loop of n iterations, the first of which is called `first`.\n"
+            "reduction: of pylb._mpi.Comm, or None: one rank.  decider: that of the trigger,\n"
+            "which learns of each iteration, or None.  answers: what stands for go,\n"
+            "pause, balance, end and failed.  lag: D, 0: none.  balance: False: watch only.",
+            {Py_tp_getset, atsync_getset}, {Py_tp_traverse, atsync_traverse},
+            {Py_tp_clear, atsync_clear}, )
+
+static int constants(PyObject *module)
+{
+    return PyModule_AddIntConstant(module, "ATSYNC_WINDOW", PLB_ATSYNC_WINDOW);
+}
+
+const plb_py_room_t plb_py_run = {NULL, {&atsync_spec}, constants};

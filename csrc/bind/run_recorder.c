@@ -1,0 +1,179 @@
+/* Room run: the recorder: gives a rank's objects one by one and times what the program does with
+ * each.
+ *
+ * The clock is read once an object: the end of one is the beginning of the next. */
+#include "bind/views.h"
+
+struct loop;
+
+typedef struct recorder {
+    PyObject_HEAD plb_clock_t clock;
+    PyObject *items;        /* tuple of the objects' (key, object) */
+    PyArrayObject *seconds; /* [n] float64, of the pass so far */
+    struct loop *running;   /* the one that times an object now, or NULL; borrowed */
+} recorder_t;
+
+/* One `for` loop.  It owns what it writes to, so that nothing that happens meanwhile can hurt. */
+typedef struct loop {
+    PyObject_HEAD recorder_t *recorder;
+    PyObject *items;
+    PyArrayObject *seconds;
+    plb_clock_t clock;
+    Py_ssize_t next; /* the object before this one is being timed */
+    int64_t last;    /* when it began */
+} loop_t;
+
+static void stop_clock(loop_t *self, int64_t now)
+{
+    if (self->next > 0) {
+        double *seconds = PyArray_DATA(self->seconds);
+        const int64_t ns = now - self->last; /* a clock that stepped back counts as nothing */
+        seconds[self->next - 1] += ns > 0 ? 1e-9 * (double)ns : 0.0;
+    }
+}
+
+static void loop_end(loop_t *self)
+{
+    if (self->items != NULL) {
+        stop_clock(self, plb_clock_ns(self->clock));
+        if (self->recorder->running == self) {
+            self->recorder->running = NULL;
+        }
+        Py_CLEAR(self->recorder);
+        Py_CLEAR(self->items);
+        Py_CLEAR(self->seconds);
+    }
+}
+
+static PyObject *loop_next(PyObject *object)
+{
+    loop_t *self = (loop_t *)object;
+    if (self->items == NULL) {
+        return NULL;
+    }
+    if (self->next == PyTuple_GET_SIZE(self->items)) {
+        loop_end(self);
+        return NULL;
+    }
+    const int64_t now = plb_clock_ns(self->clock);
+    stop_clock(self, now);
+    self->last = now;
+    self->recorder->running = self;
+    return Py_NewRef(PyTuple_GET_ITEM(self->items, self->next++));
+}
+
+/* Also where the program leaves the loop by break or an exception. */
+static void loop_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    PyObject_GC_UnTrack(object);
+    loop_end((loop_t *)object);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+static int loop_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(((loop_t *)object)->items);
+    Py_VISIT(((loop_t *)object)->recorder);
+    return 0;
+}
+
+static int loop_clear(PyObject *object)
+{
+    loop_end((loop_t *)object);
+    return 0;
+}
+
+static PyType_Slot loop_slots[] = {
+    {Py_tp_iter, PyObject_SelfIter}, {Py_tp_iternext, loop_next}, {Py_tp_dealloc, loop_dealloc},
+    {Py_tp_traverse, loop_traverse}, {Py_tp_clear, loop_clear},   {0, NULL},
+};
+
+static PyType_Spec loop_spec = {
+    .name = "pylb._core.RecorderLoop",
+    .basicsize = sizeof(loop_t),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE |
+             Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = loop_slots,
+};
+
+static PyTypeObject *loop_type; /* one per process, as NumPy's table */
+
+static int recorder_init(recorder_t *self, plb_py_call_t *c)
+{
+    PyObject *items, *seconds;
+    const char *clock;
+    if (plb_py_parse(c, "items:T seconds:O clock:s", &items, &seconds, &clock) != 0 ||
+        plb_py_in_place(seconds, "seconds", NPY_FLOAT64, PyTuple_GET_SIZE(items)) == NULL) {
+        return -1;
+    }
+    self->clock = strcmp(clock, "cpu") == 0 ? PLB_CLOCK_CPU : PLB_CLOCK_WALL;
+    self->items = Py_NewRef(items);
+    self->seconds = (PyArrayObject *)Py_NewRef(seconds);
+    return 0;
+}
+
+static int recorder_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(((recorder_t *)object)->items);
+    return 0;
+}
+
+static int recorder_clear(PyObject *object)
+{
+    recorder_t *self = (recorder_t *)object;
+    Py_CLEAR(self->items);
+    Py_CLEAR(self->seconds);
+    return 0;
+}
+
+static void recorder_free(recorder_t *self)
+{
+    recorder_clear((PyObject *)self);
+}
+
+static PyObject *recorder_iter(PyObject *object)
+{
+    recorder_t *self = (recorder_t *)object;
+    loop_t *loop = PyObject_GC_New(loop_t, loop_type);
+    if (loop != NULL) {
+        loop->recorder = (recorder_t *)Py_NewRef(object);
+        loop->items = Py_NewRef(self->items);
+        loop->seconds = (PyArrayObject *)Py_NewRef((PyObject *)self->seconds);
+        loop->clock = self->clock;
+        loop->next = 0;
+        loop->last = 0;
+        PyObject_GC_Track((PyObject *)loop);
+    }
+    return (PyObject *)loop;
+}
+
+void plb_py_recorder_cut(PyObject *recorder)
+{
+    loop_t *loop = ((recorder_t *)recorder)->running;
+    if (loop != NULL) {
+        const int64_t now = plb_clock_ns(loop->clock);
+        stop_clock(loop, now);
+        loop->last = now;
+    }
+}
+
+static PyMethodDef recorder_methods[] = {{0}};
+
+PLB_PY_TYPE(recorder, "pylb._core.Recorder",
+            "Recorder(items, seconds, clock, /)\n--\n\n"
+            "Iterating gives the items (a tuple) in order and adds to seconds[i] the time that\n"
+            "the loop's body took with item i, by the clock \"wall\" or \"cpu\".",
+            {Py_tp_traverse, recorder_traverse}, {Py_tp_clear, recorder_clear},
+            {Py_tp_iter, recorder_iter}, )
+
+static int add_loop(PyObject *module)
+{
+    loop_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &loop_spec, NULL);
+    return loop_type != NULL ? 0 : -1;
+}
+
+const plb_py_room_t plb_py_run_recorder = {NULL, {&recorder_spec}, add_loop};

@@ -1,0 +1,204 @@
+/* Room whatif: the critical path of recorded operations, and what a moved or zeroed procedure
+ * does. */
+#include "whatif/path.h"
+
+#include "bind/convert.h"
+
+typedef struct recording {
+    plb_streams_t streams;
+    plb_pairing_t pairing;
+} recording_t;
+
+/* The operations of each rank: a list of contiguous arrays of records, borrowed from the list. */
+static int view_ops(plb_py_call_t *c, PyObject *list, recording_t *out)
+{
+    const Py_ssize_t p = PyList_GET_SIZE(list);
+    const plb_op_t **op = plb_py_memory(c, p, sizeof *op);
+    int64_t *n = op ? plb_py_memory(c, p, sizeof *n) : NULL;
+    for (Py_ssize_t r = 0; n != NULL && r < p; r++) {
+        PyArrayObject *a = plb_py_records(PyList_GET_ITEM(list, r), sizeof(plb_op_t), false);
+        if (a == NULL) {
+            return -1;
+        }
+        op[r] = PyArray_DATA(a);
+        n[r] = PyArray_SIZE(a);
+    }
+    out->streams.n_ranks = (int32_t)p;
+    out->streams.op = op;
+    out->streams.n = n;
+    return n != NULL ? 0 : -1;
+}
+
+/* View what belongs to a recording and pair its messages; 0, or -1 with an exception. */
+static int view(plb_py_call_t *c, PyObject *ops, PyObject *start, PyObject *member,
+                recording_t *out)
+{
+    *out = (recording_t){0};
+    return view_ops(c, ops, out) != 0 ||
+                   plb_py_comms(&c->held, start, member, &out->streams.comms) != 0
+               ? -1
+               : plb_py_check(c, plb_pairing_make(&out->streams, &out->pairing, &c->err));
+}
+
+/* One row of lengths for each (change, procedure, from, to, kept, alpha, beta). */
+static int all_lengths(plb_py_call_t *c, const recording_t *run, PyObject *asks, int64_t *lengths,
+                       int32_t *stuck)
+{
+    static const plb_py_field_t fields[] = {
+        PLB_PY_FIELD(plb_path_ask_t, change), PLB_PY_FIELD(plb_path_ask_t, procedure),
+        PLB_PY_FIELD(plb_path_ask_t, from),   PLB_PY_FIELD(plb_path_ask_t, to),
+        PLB_PY_FIELD(plb_path_ask_t, kept),   PLB_PY_FIELD(plb_path_ask_t, alpha),
+        PLB_PY_FIELD(plb_path_ask_t, beta),   {0}};
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(asks); i++) {
+        plb_path_ask_t ask;
+        if (plb_py_fill(c, fields, PyList_GET_ITEM(asks, i), &ask) != 0) {
+            return -1;
+        }
+        if (PLB_PY_UNLOCKED(c, plb_path_lengths(&run->streams, &run->pairing, &ask,
+                                                lengths + i * run->streams.n_ranks, NULL,
+                                                stuck + i, &c->err)) != PLB_OK) {
+            plb_py_fail(c);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+PLB_PY_FN(path_lengths,
+          "path_lengths(ops, comm_start, comm_member, asks, /)\n--\n\n"
+          "For each (change, procedure, from, to, kept, alpha, beta) in `asks`: ns of the\n"
+          "longest path to each rank's end, (asks, p) int64, and how many ranks are stuck.")
+{
+    PyObject *ops, *start, *member, *asks, *out = NULL;
+    recording_t run;
+    int64_t *lengths;
+    int32_t *stuck;
+    if (plb_py_parse(c, "ops:L comm_start:O comm_member:O asks:L", &ops, &start, &member, &asks) !=
+        0) {
+        return NULL;
+    }
+    if (view(c, ops, start, member, &run) == 0 &&
+        (lengths = plb_py_new2(c, NPY_INT64, PyList_GET_SIZE(asks), run.streams.n_ranks)) &&
+        (stuck = plb_py_new(c, NPY_INT32, PyList_GET_SIZE(asks))) &&
+        all_lengths(c, &run, asks, lengths, stuck) == 0) {
+        out = Py_BuildValue("NN", plb_py_out(c, lengths), plb_py_out(c, stuck));
+    }
+    plb_pairing_free(&run.pairing);
+    return out;
+}
+
+static plb_path_hop_t **hops_of(const plb_streams_t *streams)
+{
+    int64_t all = 0;
+    for (int32_t r = 0; r < streams->n_ranks; r++) {
+        all += streams->n[r];
+    }
+    plb_path_hop_t **hop = plb_malloc((size_t)streams->n_ranks + 1, sizeof *hop);
+    if (hop != NULL && (hop[0] = plb_malloc((size_t)all, sizeof **hop)) == NULL) {
+        plb_free(hop);
+        return NULL;
+    }
+    for (int32_t r = 0; hop != NULL && r < streams->n_ranks; r++) {
+        hop[r + 1] = hop[r] + streams->n[r];
+    }
+    return hop;
+}
+
+/* What comes out; the arrays but `stretch` are outputs of the call. */
+typedef struct longest {
+    int64_t *ns, *by_rank, *by_procedure;
+    plb_stretch_t *stretch; /* [n] owned */
+    int64_t n;
+    int32_t stuck;
+} longest_t;
+
+/* The longest path: its stretches, and its shares. */
+static int walk(const recording_t *run, const plb_path_ask_t *ask, int32_t n_procedures,
+                longest_t *out, plb_err_t *err)
+{
+    plb_path_hop_t **hop = hops_of(&run->streams);
+    if (hop == NULL) {
+        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory for the critical path");
+    }
+    int ret = plb_path_lengths(&run->streams, &run->pairing, ask, out->ns, hop, &out->stuck, err);
+    int32_t last = 0;
+    for (int32_t r = 1; r < run->streams.n_ranks; r++) {
+        last = out->ns[r] > out->ns[last] ? r : last;
+    }
+    if (ret == PLB_OK && out->stuck == 0 && run->streams.n_ranks > 0) {
+        ret = plb_path_walk(&run->streams, hop, last, &out->stretch, &out->n, err);
+    }
+    if (ret == PLB_OK) {
+        ret = plb_path_shares(&run->streams, out->stretch, out->n, n_procedures, out->by_rank,
+                              out->by_procedure, err);
+    }
+    plb_free(hop[0]);
+    plb_free(hop);
+    return ret;
+}
+
+static PyObject *longest_path(plb_py_call_t *c, const recording_t *run, const plb_path_ask_t *ask,
+                              int32_t n_procedures, longest_t *path)
+{
+    const int64_t p = run->streams.n_ranks, q = n_procedures + 1;
+    int64_t *rows;
+    if ((path->ns = plb_py_new(c, NPY_INT64, p)) == NULL ||
+        (path->by_rank = plb_py_new(c, NPY_INT64, p)) == NULL ||
+        (path->by_procedure = plb_py_new(c, NPY_INT64, q)) == NULL) {
+        return NULL;
+    }
+    memset(path->ns, 0, (size_t)p * sizeof *path->ns);
+    memset(path->by_rank, 0, (size_t)p * sizeof *path->by_rank);
+    memset(path->by_procedure, 0, (size_t)q * sizeof *path->by_procedure);
+    if (PLB_PY_UNLOCKED(c, walk(run, ask, n_procedures, path, &c->err)) != PLB_OK) {
+        return plb_py_fail(c);
+    }
+    if ((rows = plb_py_new2(c, NPY_INT64, path->n, 4)) == NULL) {
+        return NULL;
+    }
+    for (int64_t i = 0; i < path->n; i++) {
+        const plb_stretch_t *s = &path->stretch[i];
+        memcpy(rows + 4 * i, (const int64_t[4]){s->rank, s->first, s->last, s->ns},
+               4 * sizeof *rows);
+    }
+    return Py_BuildValue("NNNNi", plb_py_out(c, path->ns), plb_py_out(c, rows),
+                         plb_py_out(c, path->by_rank), plb_py_out(c, path->by_procedure),
+                         (int)path->stuck);
+}
+
+PLB_PY_FN(critical_path,
+          "critical_path(ops, comm_start, comm_member, alpha, beta, n_procedures, /)\n--\n\n"
+          "ns of the path to each rank's end; stretches (rank, first, last, ns), (k, 4) int64;\n"
+          "ns by rank and by procedure; how many ranks are stuck (then there are none).")
+{
+    PyObject *ops, *start, *member, *out = NULL;
+    plb_path_ask_t ask = {.change = PLB_PATH_NOTHING, .procedure = -1};
+    int32_t n_procedures;
+    recording_t run;
+    longest_t path = {0};
+    if (plb_py_parse(c, "ops:L comm_start:O comm_member:O alpha:d beta:d n_procedures:i", &ops,
+                     &start, &member, &ask.alpha, &ask.beta, &n_procedures) != 0) {
+        return NULL;
+    }
+    if (view(c, ops, start, member, &run) == 0) {
+        out = longest_path(c, &run, &ask, n_procedures, &path);
+    }
+    plb_free(path.stretch);
+    plb_pairing_free(&run.pairing);
+    return out;
+}
+
+static PyMethodDef methods[] = {
+    PLB_PY_ENTRY(fn, path_lengths),
+    PLB_PY_ENTRY(fn, critical_path),
+    {0},
+};
+
+static int constants(PyObject *module)
+{
+    return plb_py_add_value(
+        module, "PATH_CHANGES",
+        Py_BuildValue("iii", PLB_PATH_NOTHING, PLB_PATH_MOVED, PLB_PATH_ZEROED));
+}
+
+const plb_py_room_t plb_py_whatif_path = {methods, {NULL}, constants};
