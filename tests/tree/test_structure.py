@@ -95,12 +95,10 @@ def python_room(name):
     return "beside" if room in BESIDE else room
 
 
-@to_do
 def test_python_has_no_circle():
     assert (found := circles(python_arrows())) == [], " -> ".join(found)
 
 
-@to_do
 def test_no_python_arrow_goes_up():
     found = upwards(python_arrows(), python_room, ["beside", *ORDER, "all"])
     assert found == [], "\n".join(found)
@@ -118,7 +116,6 @@ def test_nothing_below_show_needs_whatif_or_lab():
     assert wrong == [], "\n".join(wrong)
 
 
-@to_do
 def test_python_files_are_short():
     assert {n: lines(p) for n, p in python_modules().items() if lines(p) > 500} == {}
 
