@@ -88,7 +88,7 @@ bool plb_consensus_root_ready(const plb_consensus_root_t *self);
 int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int64_t n_ended,
                              int64_t wish, plb_ruling_t *out, plb_err_t *err);
 
-/** The maximum of round `round` is reduced; `reach` as the ranks contributed it. */
+/** The maximum of round `round` has been reduced: `reach`. */
 int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_t reach,
                                plb_ruling_t *out, plb_err_t *err);
 

@@ -19,8 +19,8 @@ typedef struct plb_observation {
     double max, mean; /* seconds: of the ranks' times */
 } plb_observation_t;
 
-/* X(name, why, in words).  Those that balance stand last, from PLB_REASON_EVERY on; before them,
- * from PLB_REASON_SUSPECT on, those that weigh an imbalance and find it not worth an LB step. */
+/* X(name, why, in words).  Those that balance come last, from PLB_REASON_EVERY on; before them,
+ * from PLB_REASON_SUSPECT on, come those that find an imbalance not worth an LB step. */
 #define PLB_REASONS(X)                                                                            \
     X(START, "nothing was observed yet")                                                          \
     X(FEW, "too few iterations since the last balancing")                                         \

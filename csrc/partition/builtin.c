@@ -1,4 +1,4 @@
-/* pylb's own partitioner, for what the libraries leave: hypergraphs, refinement of any answer. */
+/* pylb's own partitioner, for what libraries lack: hypergraphs, and refining any partition. */
 #include <stdlib.h>
 #include <string.h>
 

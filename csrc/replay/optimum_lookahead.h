@@ -1,4 +1,4 @@
-/* Seconds of the phases to come under placements that stay as they are. */
+/* Seconds of the coming phases if the placement does not change. */
 #ifndef PLB_REPLAY_OPTIMUM_LOOKAHEAD_H
 #define PLB_REPLAY_OPTIMUM_LOOKAHEAD_H
 

@@ -219,7 +219,7 @@ static int64_t others(const meeting_t *m, int32_t member)
     return top;
 }
 
-/* Whether the rank is through the collective that `op` entered. */
+/* Whether the rank has finished the collective that `op` entered. */
 static bool leave(path_t *p, int32_t rank, const plb_op_t *op, int64_t number)
 {
     meeting_t *m = &p->meeting[op->comm].at[number];
@@ -302,7 +302,7 @@ static int begin(path_t *p, int32_t rank, const plb_op_t *op, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Whether the operation, begun, is complete. */
+/* Whether an operation that was begun is complete. */
 static bool complete(path_t *p, int32_t rank, const plb_op_t *op)
 {
     walker_t *w = &p->rank[rank];

@@ -170,7 +170,7 @@ def write(run: RunData, path: str | os.PathLike[str]) -> None:
 
 
 def _remaining(keys: Any, end: int) -> Stretch:
-    """A stretch without iterations: these objects are left."""
+    """Return a stretch without iterations that lists the remaining objects."""
     n = len(keys)
     zeros = np.zeros(n, np.int32)
     none = np.zeros(0, np.int32)
@@ -289,7 +289,7 @@ def _loops_of(file: Any, version: int, end: int) -> list[Loop]:
 
 
 def _figures_of(s: Stretch, table: Any, n_ranks: int) -> Any:
-    """`FIGURES` of a stretch of version 1, which has the first five of them."""
+    """Return the `FIGURES` of a stretch in format version 1, which has only the first five."""
     loads = np.zeros((len(table), n_ranks))
     for i, load in enumerate(s.load[: len(table)]):
         loads[i] = np.bincount(s.rank, load, n_ranks)

@@ -236,8 +236,8 @@ out:
     return ret;
 }
 
-/* Each entry in the row that it names, where they come in ascending order; those of a pair are
- * then one behind the other, and become one. */
+/* Put each entry into the row that it names, where entries arrive in ascending order; the two
+ * entries of a pair are then neighbours, and are merged. */
 static void transpose(const rows_t *from, int32_t n, rows_t *out)
 {
     memcpy(out->end, out->start, (size_t)(n + 1) * sizeof *out->end);

@@ -14,7 +14,7 @@ enum {
     LONG_NS = 200 * 1000,     /* intervals from here on are looked at: did the process sleep? */
     POLL_NS = 20 * 1000,      /* computing less between two questions is part of asking, */
     NAP_POLL_NS = 200 * 1000, /* and less than this where the process slept as well */
-    NAP_NS = 10 * 1000,       /* being away for longer between two questions is sleep */
+    NAP_NS = 10 * 1000,       /* a rank that is away for longer between two polls has slept */
     MOST_LACKS = 64,
 };
 
