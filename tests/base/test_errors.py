@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pylb import errors
+from pylb import _core, errors
 from pylb.comm import exchange
 
 ROOT = Path(__file__).parents[2]
@@ -23,8 +23,15 @@ def test_each_code_has_its_class():
     codes = table()
     assert sorted(codes, reverse=True) == list(range(-1, -1 - len(codes), -1))
     assert len({name for name, _ in codes.values()}) == len(codes) > 10
-    classes = {c: getattr(errors, k, None) or getattr(builtins, k) for c, (_, k) in codes.items()}
-    assert classes == errors.BY_CODE
+    assert [kind for _, kind in codes.values()] == list(_core.ERRORS)
+    for _, kind in codes.values():
+        own = getattr(errors, kind, None)
+        assert issubclass(own or getattr(builtins, kind), own and errors.PylbError or BaseException)
+
+
+def test_codes_become_classes():
+    with pytest.raises(errors.MissingPartError, match="nothing has not been loaded"):
+        _core.partition("nothing", 1, 1)
 
 
 def kinds():
