@@ -26,7 +26,9 @@ def test_each_code_has_its_class():
     assert [kind for _, kind in codes.values()] == list(_core.ERRORS)
     for _, kind in codes.values():
         own = getattr(errors, kind, None)
-        assert issubclass(own or getattr(builtins, kind), own and errors.PylbError or BaseException)
+        assert issubclass(
+            own or getattr(builtins, kind), errors.PylbError if own else BaseException
+        )
 
 
 def test_codes_become_classes():
