@@ -18,7 +18,11 @@ if os.geteuid() == 0:
     os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
 
 
-LABS = {"test_lab.py", "test_lab_hosts.py"}  # share the machine's control groups and networks
+LABS = {
+    "test_cli_all.py",
+    "test_lab.py",
+    "test_lab_hosts.py",
+}  # share the machine's control groups and networks
 SLOW = {
     *LABS,
     "test_browser.py",
@@ -37,13 +41,13 @@ SLOW = {
 def pytest_collection_modifyitems(items):
     """What `make test` does not divide over its processes, and what `make check` leaves out.
 
-    Programs under mpiexec come one after the other: waiting ranks use up a core each.
+    Programs under mpiexec and labs come one after the other: waiting ranks use up a core each.
     """
     for item in items:
-        mpi = "mpiexec" in getattr(item, "fixturenames", ())
         file = item.path.name
-        item.add_marker(pytest.mark.xdist_group("mpi" if mpi else "lab" if file in LABS else file))
-        if mpi or file in SLOW:
+        alone = "mpiexec" in getattr(item, "fixturenames", ()) or file in LABS
+        item.add_marker(pytest.mark.xdist_group("ranks" if alone else file))
+        if alone or file in SLOW:
             item.add_marker(pytest.mark.slow)
 
 

@@ -6,7 +6,7 @@
 
 #include "partition/libraries/zoltan.h"
 
-#define CUTS "pylb.zoltan.cuts" /* name of the capsules that hold a plb_zoltan_kept_t */
+#define CUTS "pylb_zoltan_cuts" /* name of the capsules that hold a plb_zoltan_kept_t */
 
 /* Zoltan and mpi4py must call the same MPI. */
 static int check_mpi(PyObject *mpi)

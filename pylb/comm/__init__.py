@@ -10,7 +10,7 @@ rooms `model` and `virtual`, and the C modules.
 """
 
 from pylb.comm.directory import Directory, Found
-from pylb.comm.migrate import migrate, plan_between
+from pylb.comm.migration import migrate, plan_between
 from pylb.comm.plan import Pending, Plan
 
 __all__ = ["Directory", "Found", "Pending", "Plan", "migrate", "plan_between"]

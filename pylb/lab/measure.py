@@ -96,7 +96,12 @@ def _each(commands: Sequence[Sequence[str]]) -> list[float]:
 
 
 def _out(child: subprocess.Popen[str]) -> str:
-    out, said = child.communicate(timeout=PATIENCE)
+    with child:
+        try:
+            out, said = child.communicate(timeout=PATIENCE)
+        except BaseException:
+            child.kill()
+            raise
     if child.returncode:
         raise StateError(f"a limit could not be measured: {said.strip() or child.returncode}")
     return out

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pylb import optional
 from pylb.comm.agreement import Agreement
-from pylb.comm.migrate import plan_on
+from pylb.comm.migration import plan_on
 from pylb.errors import DomainError, PartitionerError
 from pylb.model.snapshot import I32, I64
 from pylb.partition import dgraph

@@ -6,11 +6,11 @@ drawn as one.  The colours, of Okabe and Ito and of the map cividis, are colour-
 """
 
 from pylb.show.plots.common import BLUE, GREY, ORANGE, VERMILLION
-from pylb.show.plots.decisions import decisions, fits, optimum
 from pylb.show.plots.events import timeline
 from pylb.show.plots.moves import communication, migrations
-from pylb.show.plots.objects import objects
+from pylb.show.plots.placements import objects
 from pylb.show.plots.ranks import before_after, imbalance, rank_loads
+from pylb.show.plots.receipts import decisions, fits, optimum
 
 __all__ = [
     "BLUE",
