@@ -41,14 +41,14 @@ static void fill(fixture_t *f)
         f->old[v] = v * K / N;
     }
     f->in = (plb_question_t){.n_vertices = N,
-                              .n_parts = K,
-                              .n_weights = 1,
-                              .weight = f->weight,
-                              .n_nets = N,
-                              .net_start = f->net_start,
-                              .pin = f->pin,
-                              .net_weight = f->net_weight,
-                              .imbalance = 1.05};
+                             .n_parts = K,
+                             .n_weights = 1,
+                             .weight = f->weight,
+                             .n_nets = N,
+                             .net_start = f->net_start,
+                             .pin = f->pin,
+                             .net_weight = f->net_weight,
+                             .imbalance = 1.05};
 }
 
 /* connectivity - 1, counted the slow way. */
