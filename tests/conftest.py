@@ -38,6 +38,7 @@ SLOW = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
     """What `make test` does not divide over its processes, and what `make check` leaves out.
 

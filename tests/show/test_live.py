@@ -30,7 +30,8 @@ class Terminal:
         self._stream = pyte.ByteStream(self.screen)
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        environment = {**os.environ, "TERM": "xterm-256color"}
+        environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
+        environment["TERM"] = "xterm-256color"
         self.process = subprocess.Popen(
             [str(word) for word in words],
             stdin=slave,
@@ -99,7 +100,7 @@ def test_watch_fits_the_terminal(n_ranks, shown, terminal, tmp_path):
                 break
             display = watched.until("a screen later", seconds=0.5, sure=False)
         else:
-            raise AssertionError(drawn)
+            raise AssertionError(f"{drawn[-1]}\n{watched.text}")
         watched.process.send_signal(signal.SIGINT)
         assert watched.process.wait(30) == 0
 
