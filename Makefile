@@ -58,12 +58,12 @@ demo: $(VENV)/.built ## a recorded run replayed, then a solver that balances its
 # not the sources beside them.
 test: $(VENV)/.built $(VENV)/.browser ## all tests (MPI=openmpi|mpich|none)
 	@cd $(VENV) && PATH="$$PWD/bin:$$PATH" $(if $(DATA),PYLB_DATA="$(abspath $(DATA))") \
-		bin/pytest -c ../pyproject.toml --rootdir .. -n 2 --dist loadgroup --no-loadscope-reorder ../tests
+		bin/pytest -c ../pyproject.toml --rootdir .. -n 2 --dist loadfile ../tests
 
 check: $(VENV)/.built ## the fast lane between edits: C tests and all that are not slow, two minutes
 	@$(MAKE) --no-print-directory -s -C tests/c -j2 run
 	@cd $(VENV) && PATH="$$PWD/bin:$$PATH" bin/pytest -c ../pyproject.toml --rootdir .. -q \
-		-n 2 --dist loadgroup --no-loadscope-reorder -m "not slow" ../tests
+		-n 2 --dist loadfile -m "not slow" ../tests
 
 # Some tests drive a browser; where it cannot be had they are skipped, and say so.
 $(VENV)/.browser: $(VENV)/.built

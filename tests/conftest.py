@@ -1,9 +1,11 @@
 """Fixtures for all tests."""
 
+import fcntl
 import os
 import shlex
 import shutil
 import sys
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -38,18 +40,26 @@ SLOW = {
 }
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items):
-    """What `make test` does not divide over its processes, and what `make check` leaves out.
+def needs_the_machine(item):
+    """Whether it starts ranks or labs: waiting ranks use up a core each, labs are seen by all."""
+    return "mpiexec" in getattr(item, "fixturenames", ()) or item.path.name in LABS
 
-    Programs under mpiexec and labs come one after the other: waiting ranks use up a core each.
-    """
+
+def pytest_collection_modifyitems(items):
+    """What `make check` leaves out."""
     for item in items:
-        file = item.path.name
-        alone = "mpiexec" in getattr(item, "fixturenames", ()) or file in LABS
-        item.add_marker(pytest.mark.xdist_group("ranks" if alone else file))
-        if alone or file in SLOW:
+        if needs_the_machine(item) or item.path.name in SLOW:
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """One process at a time runs tests that need the machine, with their set-up and tear-down."""
+    if not needs_the_machine(item):
+        return (yield)
+    with open(Path(tempfile.gettempdir(), f"pylb-tests-{os.getuid()}.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return (yield)
 
 
 @pytest.fixture(scope="session")
