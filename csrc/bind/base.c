@@ -3,6 +3,7 @@
 
 #include "base/finite.h"
 #include "bind/convert.h"
+#include "bind/rooms.h"
 
 PLB_PY_FN0(simd,
            "simd()\n--\n\n{'cpu': what the processor offers, 'compiled': what the core may use}.")

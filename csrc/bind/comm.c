@@ -1,5 +1,5 @@
 /* Room comm, without MPI: where items go, items in another order, a rank's part of a directory. */
-#include "bind/views.h"
+#include "bind/rooms.h"
 
 PLB_PY_FN(route,
           "route(destination, n_ranks, /)\n--\n\n"

@@ -1,5 +1,6 @@
 /* Room comm: exchanges whose pattern is known, over MPI; linked into pylb._mpi. */
 #include "bind/convert.h"
+#include "bind/rooms.h"
 
 #include <mpi4py/mpi4py.h>
 

@@ -1,5 +1,6 @@
 /* Room comm: collective steps on pylb's own duplicate of a communicator of mpi4py. */
 #include "bind/convert.h"
+#include "bind/rooms.h"
 
 #include <mpi4py/mpi4py.h>
 

@@ -1,6 +1,6 @@
 /* pylb._core: the C core without MPI; imports anywhere. */
 #define PLB_PY_MAIN
-#include "bind/views.h"
+#include "bind/rooms.h"
 
 static const plb_py_room_t *const rooms[] = {
     &plb_py_base,

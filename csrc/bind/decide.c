@@ -1,5 +1,6 @@
 /* Room decide: the table of triggers, and a trigger as a Python object. */
 #include "bind/convert.h"
+#include "bind/rooms.h"
 
 typedef struct trigger {
     PyObject ob_base;

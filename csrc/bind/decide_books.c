@@ -1,5 +1,6 @@
 /* Room decide: the books (the ledger) and the selection of strategies as Python objects. */
 #include "bind/convert.h"
+#include "bind/rooms.h"
 
 /* ---- the ledger ------------------------------------------------------------------------------
  */

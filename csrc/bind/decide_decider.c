@@ -1,5 +1,6 @@
 /* Room decide: the decider as a Python object. */
 #include "bind/convert.h"
+#include "bind/rooms.h"
 
 typedef struct decider {
     PyObject ob_base;

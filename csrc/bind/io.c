@@ -1,6 +1,7 @@
 /* Room io: recorded runs of vt.  A scan is a capsule that holds the file's text (any object
  * with a buffer: mmap, bytes) and the index of it. */
 #include "bind/convert.h"
+#include "bind/rooms.h"
 
 typedef struct held_scan {
     Py_buffer text;

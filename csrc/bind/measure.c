@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "bind/convert.h"
+#include "bind/rooms.h"
 
 PLB_PY_FN(estimate,
           "estimate(loads, table, /)\n--\n\n"

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "bind/convert.h"
+#include "bind/rooms.h"
 
 PLB_PY_FN(speeds_fit,
           "speeds_fit(start, rank, seconds, weight, n_ranks, /)\n--\n\n"

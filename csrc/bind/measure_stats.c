@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "bind/convert.h"
+#include "bind/rooms.h"
 
 /* Loads of this rank's objects.  The rank's load is their exact sum rounded, not a plain sum, so
  * that the maximum over the ranks is never below the mean. */

@@ -1,5 +1,6 @@
 /* Room model: snapshots and traces as C sees them, metrics, rank times, performance models. */
 #include "bind/convert.h"
+#include "bind/rooms.h"
 
 int plb_py_snapshot(plb_py_call_t *call, PyObject *object, plb_snapshot_t *out)
 {

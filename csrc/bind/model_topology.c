@@ -1,7 +1,7 @@
 /* Room model: topologies: hop-bytes, the most loaded link, and parts on places. */
 #include "model/topology.h"
 
-#include "bind/views.h"
+#include "bind/rooms.h"
 
 typedef struct question {
     plb_topology_t machine;

@@ -1,6 +1,6 @@
 /* pylb._mpi: what needs MPI, with mpi4py's communicators. */
 #define PLB_PY_MAIN
-#include "bind/views.h"
+#include "bind/rooms.h"
 
 static int mpi_exec(PyObject *module)
 {

@@ -1,5 +1,6 @@
 /* Room partition: the libraries that have been loaded, one question to one of them, orders. */
 #include "bind/library.h"
+#include "bind/rooms.h"
 
 PLB_PY_FN1(install, "install(partitioner, /)\n--\n\n"
                     "Make a library known, by the capsule of its module.")

@@ -1,5 +1,5 @@
 /* Room partition: what a partition is worth, and which objects move. */
-#include "bind/views.h"
+#include "bind/rooms.h"
 
 #include "partition/moves.h"
 #include "partition/quality.h"

@@ -1,5 +1,5 @@
 /* Room partition: what follows a partition over ranks; linked into pylb._mpi. */
-#include "bind/views.h"
+#include "bind/rooms.h"
 
 #include <mpi4py/mpi4py.h>
 

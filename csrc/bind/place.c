@@ -1,6 +1,7 @@
 /* Room place: the table of strategies, one call of one strategy, Python callables as strategies,
  * shares of rows and rectangles. */
 #include "bind/convert.h"
+#include "bind/rooms.h"
 
 /* ---- a Python callable as an entry of the table -------------------------------------------- */
 

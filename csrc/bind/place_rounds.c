@@ -1,6 +1,7 @@
 /* Room place: distributed strategies: the agent of one rank, for whoever carries its notes, and
  * what a placement in rounds costs on virtual ranks. */
 #include "bind/convert.h"
+#include "bind/rooms.h"
 
 #include "place/kit/rounds.h"
 

@@ -1,5 +1,6 @@
 /* Room replay: the replay of a recorded run. */
 #include "bind/convert.h"
+#include "bind/rooms.h"
 
 typedef struct replay {
     PyObject ob_base;

@@ -1,5 +1,5 @@
 /* Room replay: generated programs, and the best schedule of LB steps. */
-#include "bind/views.h"
+#include "bind/rooms.h"
 
 /* View a pylb.Imbalance (or any object with its attributes).  0, or -1 with an exception. */
 static int view_program(plb_py_call_t *c, PyObject *object, plb_program_t *out)

@@ -1,5 +1,6 @@
 /* Room replay: the simulation of the consensus protocol. */
 #include "bind/convert.h"
+#include "bind/rooms.h"
 
 #include "replay/protocol.h"
 

@@ -2,6 +2,7 @@
  * the loads, contributes the statistics, takes what has come and answers; it waits, politely and
  * without the GIL, only where it has to. */
 #include "bind/convert.h"
+#include "bind/rooms.h"
 
 enum { N_ANSWERS = PLB_ATSYNC_FAILED + 1 };
 

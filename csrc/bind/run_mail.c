@@ -1,6 +1,6 @@
 /* Room run: messages between objects, packed for one rank: small plain arrays as their bytes, a
  * tenth of what pickling them costs; all else is left to pickle. */
-#include "bind/views.h"
+#include "bind/rooms.h"
 
 typedef struct head {
     int64_t target, source;

@@ -2,7 +2,7 @@
  * each.
  *
  * The clock is read once an object: the end of one is the beginning of the next. */
-#include "bind/views.h"
+#include "bind/rooms.h"
 
 struct loop;
 

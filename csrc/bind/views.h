@@ -159,11 +159,6 @@ void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
     X(memory_limit, NPY_INT64, p)                                                                 \
     X(node, NPY_INT32, p)
 
-/** View a pylb.Snapshot, a pylb.Trace (or any object with their attributes).  0, or -1 with an
- *  exception. */
-int plb_py_snapshot(plb_py_call_t *c, PyObject *object, plb_snapshot_t *out);
-int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out);
-
 /** Whether start[n + 1] rises from 0 to `end`. */
 bool plb_py_rises(const int64_t *start, int64_t n, int64_t end);
 
@@ -175,32 +170,9 @@ PyArrayObject *plb_py_records(PyObject *object, size_t size, bool writable);
 /** View communicators: where each one's members begin, and the members.  0, or -1. */
 int plb_py_comms(plb_py_held_t *held, PyObject *start, PyObject *member, plb_comms_t *out);
 
-/** A strategy by name from the table, or made of a Python callable.  0, or -1 with an exception.
- *  A callable is called as f(snapshot, **params) with a pylb.Snapshot of copies and returns a rank
- *  for each object.  `object` must outlive `out`. */
-int plb_py_strategy(PyObject *object, plb_strategy_t *out);
-
 /** A list of str, as name, value, ...; the strings stay those of the list, the array is the
  *  call's.  None gives NULL.  0, or -1 with an exception. */
 int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option, int *n_options);
-
-/** A rank's contribution to the statistics, a tuple: kind, iteration, arguments, failed,
- *  n_objects, loads (array), idle, messages, message_bytes, time, cost, n_changed.  0, or -1 with
- *  an exception. */
-int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out);
-
-/** A record as a tuple: the fields of PLB_STATS in order, then whether it is mixed. */
-PyObject *plb_py_stats(const plb_stats_t *record);
-
-/** The core of a pylb.Trigger, of a pylb._core.Decider, or NULL with an exception. */
-plb_trigger_t *plb_py_trigger(PyObject *object);
-plb_decider_t *plb_py_decider(PyObject *object);
-
-/** Name of capsules that hold a plb_reduction_t. */
-#define PLB_PY_REDUCTION "pylb.reduction"
-
-/** What the loop over a pylb._core.Recorder has timed so far goes to its object now. */
-void plb_py_recorder_cut(PyObject *recorder);
 
 /* ---- functions and types ---------------------------------------------------------------------
  */
@@ -316,13 +288,6 @@ typedef struct plb_py_room {
     PyType_Spec *types[3];
     int (*more)(PyObject *module);
 } plb_py_room_t;
-
-extern const plb_py_room_t plb_py_base, plb_py_model, plb_py_model_topology, plb_py_measure,
-    plb_py_measure_speeds, plb_py_comm, plb_py_partition, plb_py_partition_quality, plb_py_place,
-    plb_py_place_rounds, plb_py_decide, plb_py_decide_books, plb_py_decide_decider, plb_py_run,
-    plb_py_run_recorder, plb_py_run_mail, plb_py_replay, plb_py_replay_optimum,
-    plb_py_replay_protocol, plb_py_whatif, plb_py_whatif_path, plb_py_io; /* of pylb._core */
-extern const plb_py_room_t plb_py_comm_ranks, plb_py_comm_lane, plb_py_partition_settle; /* _mpi */
 
 /** 0, or -1 with an exception. */
 int plb_py_add(PyObject *module, const plb_py_room_t *room);

@@ -1,5 +1,6 @@
 /* Room whatif: what would happen if the processes ran elsewhere. */
 #include "bind/convert.h"
+#include "bind/rooms.h"
 
 typedef struct simulation {
     PyObject_HEAD plb_whatif_t *it;

@@ -1,5 +1,6 @@
 /* Room whatif: the critical path of recorded operations, and what a moved or zeroed procedure
  * does. */
+#include "bind/rooms.h"
 #include "whatif/path.h"
 
 #include "bind/convert.h"
