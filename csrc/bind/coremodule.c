@@ -16,6 +16,7 @@ static const plb_py_room_t *const rooms[] = {
     &plb_py_decide,
     &plb_py_decide_books,
     &plb_py_decide_decider,
+    &plb_py_decide_advisor,
     &plb_py_run,
     &plb_py_run_recorder,
     &plb_py_run_mail,

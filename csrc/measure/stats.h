@@ -23,6 +23,7 @@
     X(n_objects, int64_t, SUM, "", "objects")                                                     \
     X(n_changed, int64_t, SUM, "", "objects added or removed since the last step")                \
     X(n_ended, int64_t, SUM, "", "ranks that had ended their loop")                               \
+    X(n_rebalanced, int64_t, SUM, "", "ranks that carried out the LB step that was advised")      \
     X(load_sum, plb_exact_t, SUM, "s", "total load of the objects")                               \
     X(idle_sum, plb_exact_t, SUM, "s", "total idle time of the ranks")                            \
     X(load_max, double, MAX, "s", "load of the most loaded rank")                                 \

@@ -26,6 +26,7 @@ class Stats(NamedTuple):
     n_objects: int
     n_changed: int
     n_ended: int
+    n_rebalanced: int
     load_sum: float
     idle_sum: float
     load_max: float
@@ -63,6 +64,7 @@ class Contribution(NamedTuple):
     time: float = 0.0
     cost: float = 0.0
     n_changed: int = 0
+    n_rebalanced: int = 0
 
 
 class Side(NamedTuple):

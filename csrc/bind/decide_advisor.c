@@ -1,0 +1,263 @@
+/* Room decide: the advisor of a code that owns its data, and its steps. */
+#include "bind/convert.h"
+#include "bind/rooms.h"
+#include "decide/advisor.h"
+#include "decide/steps.h"
+
+typedef struct advisor {
+    PyObject ob_base;
+    plb_advisor_t core;
+    PyObject *decider; /* owned: the core borrows it */
+} advisor_t;
+
+static int advisor_init(advisor_t *self, plb_py_call_t *c)
+{
+    PyObject *decider;
+    bool places;
+    if (plb_py_parse(c, "decider:O places:p", &decider, &places) != 0) {
+        return -1;
+    }
+    plb_decider_t *core = plb_py_decider(decider);
+    if (core == NULL) {
+        return -1;
+    }
+    self->decider = Py_NewRef(decider);
+    plb_advisor_init(&self->core, core, places);
+    return 0;
+}
+
+static void advisor_free(advisor_t *self)
+{
+    Py_XDECREF(self->decider);
+}
+
+/* A record as plb_py_stats shows it; its exact sums are rounded. */
+static int record_of(plb_py_call_t *c, PyObject *tuple, plb_stats_t *out)
+{
+    double load, idle;
+    bool mixed;
+    plb_stats_init(out);
+    if (plb_py_items(c, tuple,
+                     "kind:l iteration:l arguments:l n_ranks:l n_objects:l n_changed:l n_ended:l "
+                     "n_rebalanced:l load_sum:d idle_sum:d load_max:d load_min:d load_max_rank:l "
+                     "utilization_min:d messages:l message_bytes:l time_max:d cost_max:d "
+                     "failed_rank:l mixed:p",
+                     &out->kind, &out->iteration, &out->arguments, &out->n_ranks, &out->n_objects,
+                     &out->n_changed, &out->n_ended, &out->n_rebalanced, &load, &idle,
+                     &out->load_max, &out->load_min, &out->load_max_rank, &out->utilization_min,
+                     &out->messages, &out->message_bytes, &out->time_max, &out->cost_max,
+                     &out->failed_rank, &mixed) != 0) {
+        return -1;
+    }
+    plb_exact_add(&out->load_sum, load);
+    plb_exact_add(&out->idle_sum, idle);
+    return 0;
+}
+
+PLB_PY_METHOD(advisor, observe,
+              "observe($self, record, now, may_look, /)\n--\n\n"
+              "A step is over; `record` is the merged one, `now` the step at whose end the\n"
+              "answer is given.  Returns one of ASKS: nothing, look or rebalance.")
+{
+    PyObject *tuple;
+    int64_t now;
+    bool may_look;
+    plb_stats_t all;
+    plb_iteration_t it;
+    plb_ask_t ask = PLB_ASK_NOTHING;
+    if (plb_py_parse(c, "record:O now:l may_look:p", &tuple, &now, &may_look) != 0 ||
+        record_of(c, tuple, &all) != 0) {
+        return NULL;
+    }
+    const plb_advisor_outcome_t outcome = {all.cost_max, all.n_rebalanced};
+    plb_advisor_iteration(&all, &it);
+    return PLB_PY_OR(c,
+                     plb_advisor_observe(&self->core, &it, &outcome, now, may_look, &ask, &c->err),
+                     PyLong_FromLong(ask));
+}
+
+PLB_PY_METHOD(advisor, looked,
+              "looked($self, gain, now, /)\n--\n\n"
+              "Take the answer of the look, on all ranks.  Returns nothing or rebalance, of\n"
+              "ASKS.")
+{
+    double gain;
+    int64_t now;
+    plb_ask_t ask = PLB_ASK_NOTHING;
+    return plb_py_parse(c, "gain:d now:l", &gain, &now) != 0
+               ? NULL
+               : PLB_PY_OR(c, plb_advisor_looked(&self->core, gain, now, &ask, &c->err),
+                           PyLong_FromLong(ask));
+}
+
+PLB_PY_METHOD(advisor, placed,
+              "placed($self, figures, speed, migrations, bytes, /)\n--\n\n"
+              "Take the plan of the LB step that is due, on all ranks: `figures` and `speed` as\n"
+              "`Decider.place` has filled them.  Without migrations the LB step is over.")
+{
+    const double *figures, *speed;
+    int64_t n = sizeof(plb_placing_t) / sizeof(double), p = self->core.decider->opt.n_ranks;
+    int64_t migrations, bytes;
+    plb_placing_t placing;
+    if (plb_py_parse(c, "figures:f8@ speed:f8@? migrations:l bytes:l", &figures, &n, &speed, &p,
+                     &migrations, &bytes) != 0) {
+        return NULL;
+    }
+    memcpy(&placing, figures, sizeof placing);
+    return PLB_PY_NONE(
+        c, plb_advisor_placed(&self->core, &placing, speed, migrations, bytes, &c->err));
+}
+
+PLB_PY_METHOD0(advisor, abandon,
+               "abandon($self, /)\n--\n\n"
+               "Cancel the LB step that is due, after a failure.")
+{
+    plb_advisor_abandon(&self->core);
+    Py_RETURN_NONE;
+}
+
+PLB_PY_METHOD0(advisor, weigh,
+               "weigh($self, /)\n--\n\n"
+               "Enter what the last LB step has saved so far into its receipt.")
+{
+    return PLB_PY_NONE(c, plb_advisor_weigh(&self->core, &c->err));
+}
+
+static PyMethodDef advisor_methods[] = {
+    PLB_PY_ENTRY(advisor, observe), PLB_PY_ENTRY(advisor, looked), PLB_PY_ENTRY(advisor, placed),
+    PLB_PY_ENTRY(advisor, abandon), PLB_PY_ENTRY(advisor, weigh),  {0},
+};
+
+#define ADVISOR(X)                                                                                \
+    X(advisor, due, PyBool_FromLong(self->core.due),                                              \
+      "An LB step was advised, and what came of it is not known yet.")                            \
+    X(advisor, n_ignored, PyLong_FromLongLong(self->core.n_ignored),                              \
+      "LB steps that were advised and that no rank carried out.")
+PLB_PY_PROPERTIES(advisor, ADVISOR)
+
+PLB_PY_TYPE(advisor, "pylb._core.Advisor",
+            "Advisor(decider, places)\n--\n\n"
+            "Drives a `Decider` for a code that moves its data itself.  places: the decider\n"
+            "also says where to; False: the code redistributes in its own way.\n"
+            "csrc/decide/advisor.h has the order of calls.",
+            {Py_tp_getset, advisor_getset}, )
+
+/* ---- steps ---- */
+
+typedef struct steps {
+    PyObject ob_base;
+    plb_steps_t core;
+    plb_reduction_t alone; /* where there is one rank */
+    PyObject *reduction;   /* the capsule, or None */
+    bool busy;             /* a thread waits without the GIL */
+} steps_t;
+
+static int steps_init(steps_t *self, plb_py_call_t *c)
+{
+    PyObject *reduction;
+    int32_t lag;
+    if (plb_py_parse(c, "reduction:O lag:i", &reduction, &lag) != 0) {
+        return -1;
+    }
+    const plb_reduction_t *net = &self->alone;
+    if (reduction != Py_None) {
+        net = PyCapsule_GetPointer(reduction, PLB_PY_REDUCTION);
+    } else if (plb_py_check(c, plb_reduction_alone(&self->alone, lag + 2, &c->err)) != 0) {
+        return -1;
+    }
+    self->reduction = Py_NewRef(reduction);
+    return net == NULL ? -1 : plb_py_check(c, plb_steps_init(&self->core, net, lag, &c->err));
+}
+
+static void steps_free(steps_t *self)
+{
+    plb_reduction_alone_free(&self->alone);
+    Py_XDECREF(self->reduction);
+}
+
+static int64_t nanoseconds(double seconds)
+{
+    return seconds < 0.0 ? -1 : (int64_t)(1e9 * seconds);
+}
+
+PLB_PY_METHOD1(steps, begin,
+               "begin($self, sample, /)\n--\n\n"
+               "Contribute to the next step; returns at once.")
+{
+    plb_stats_t mine;
+    return plb_py_sample(arg, self->core.net->rank, &mine) != 0
+               ? NULL
+               : PLB_PY_NONE(c, plb_steps_begin(&self->core, &mine, &c->err));
+}
+
+PLB_PY_METHOD1(steps, take,
+               "take($self, seconds, /)\n--\n\n"
+               "Return the record that is due, or None where it is too early for one or it has\n"
+               "not come within `seconds` (negative: no limit).")
+{
+    bool have = false;
+    const double seconds = PyFloat_AsDouble(arg);
+    if (PyErr_Occurred() || !plb_py_enter(&self->busy, "waits for this step")) {
+        return NULL;
+    }
+    (void)PLB_PY_UNLOCKED(c, plb_steps_take(&self->core, nanoseconds(seconds), plb_py_tick,
+                                            &c->state, &have, &c->err));
+    self->busy = false;
+    return PLB_PY_OR(c, c->code, have ? plb_py_stats(&self->core.all) : Py_NewRef(Py_None));
+}
+
+PLB_PY_METHOD(steps, leave,
+              "leave($self, sample, seconds, /)\n--\n\n"
+              "Contribute for the last time (None: nothing), and complete what is under way,\n"
+              "for at most `seconds` (negative: no limit).  True: nothing is under way.")
+{
+    PyObject *sample;
+    double seconds;
+    plb_stats_t mine;
+    bool done = false;
+    if (plb_py_parse(c, "sample:O seconds:d", &sample, &seconds) != 0 ||
+        (sample != Py_None && plb_py_sample(sample, self->core.net->rank, &mine) != 0) ||
+        !plb_py_enter(&self->busy, "waits for this step")) {
+        return NULL;
+    }
+    mine.n_ended = 1;
+    (void)PLB_PY_UNLOCKED(c, plb_steps_leave(&self->core, sample == Py_None ? NULL : &mine,
+                                             nanoseconds(seconds), plb_py_tick, &c->state, &done,
+                                             &c->err));
+    self->busy = false;
+    return PLB_PY_OR(c, c->code, PyBool_FromLong(done));
+}
+
+static PyMethodDef steps_methods[] = {
+    PLB_PY_ENTRY(steps, begin), PLB_PY_ENTRY(steps, take), PLB_PY_ENTRY(steps, leave), {0}};
+
+#define STEPS(X)                                                                                  \
+    X(steps, is_due, PyBool_FromLong(plb_steps_is_due(&self->core)),                              \
+      "A record is due before the next contribution.")                                            \
+    X(steps, broken, PyBool_FromLong(plb_steps_broken(&self->core)),                              \
+      "Ranks are in different steps, have failed or left.")                                       \
+    X(steps, record, plb_py_stats(&self->core.all), "The last record that was taken.")
+PLB_PY_PROPERTIES(steps, STEPS)
+
+PLB_PY_TYPE(steps, "pylb._core.Steps",
+            "Steps(reduction, lag)\n--\n\n"
+            "Records of all ranks, each known `lag` steps later.  reduction: of\n"
+            "pylb._mpi.Comm, or None: one rank.  csrc/decide/steps.h says more.",
+            {Py_tp_getset, steps_getset}, )
+
+/* ---- loads ---- */
+
+PLB_PY_FN(load_sum, "load_sum(loads, /)\n--\n\n"
+                    "Return the sum of a rank's loads, float64 and not negative.")
+{
+    const double *loads;
+    int64_t n = -1;
+    double sum = 0.0;
+    return plb_py_parse(c, "loads:f8", &loads, &n) != 0
+               ? NULL
+               : PLB_PY_OR(c, plb_advisor_load(loads, n, &sum, &c->err), PyFloat_FromDouble(sum));
+}
+
+static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, load_sum), {0}};
+
+const plb_py_room_t plb_py_decide_advisor = {methods, {&advisor_spec, &steps_spec}, NULL};

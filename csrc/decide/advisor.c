@@ -1,0 +1,247 @@
+#include "decide/advisor.h"
+
+#include <math.h>
+
+#include "base/check.h"
+
+static int refuse(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
+                  int32_t *out, plb_err_t *err)
+{
+    (void)in;
+    (void)opts;
+    (void)out;
+    return PLB_FAIL(err, PLB_ERR_STATE, "strategy %s: the program itself redistributes its data",
+                    self->name);
+}
+
+const plb_strategy_t plb_strategy_own = {
+    .name = "own",
+    .help = "the program redistributes its data in its own way",
+    .source = "",
+    .family = PLB_COMPREHENSIVE,
+    .looks_at = PLB_LOOKS_LOAD,
+    .run = refuse,
+};
+
+void plb_advisor_init(plb_advisor_t *self, plb_decider_t *decider, bool places)
+{
+    *self = (plb_advisor_t){.decider = decider, .places = places, .at = -1};
+}
+
+/* ---- the record of a rank ------------------------------------------------------------------- */
+
+static const double MOST = 1e30; /* seconds, as in snapshots */
+
+/* Four sums side by side, so that the additions need not wait for one another. */
+int plb_advisor_load(const double *load, int64_t n, double *sum, plb_err_t *err)
+{
+    double s[4] = {0.0, 0.0, 0.0, 0.0}, least = 0.0;
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        for (int k = 0; k < 4; k++) {
+            s[k] += load[i + k];
+            least = load[i + k] < least ? load[i + k] : least;
+        }
+    }
+    for (; i < n; i++) {
+        s[0] += load[i];
+        least = load[i] < least ? load[i] : least;
+    }
+    *sum = (s[0] + s[1]) + (s[2] + s[3]);
+    if (least >= 0.0 && *sum <= MOST) { /* false for NaN, too */
+        return PLB_OK;
+    }
+    for (i = 0; i < n; i++) {
+        if (!(load[i] >= 0.0 && load[i] <= MOST)) {
+            return PLB_FAIL(err, PLB_ERR_VALUE, "loads[%lld] is %g: expected 0 ... 1e30 seconds",
+                            (long long)i, load[i]);
+        }
+    }
+    return PLB_FAIL(err, PLB_ERR_VALUE,
+                    "the sum of the loads is %g: expected at most 1e30 seconds", *sum);
+}
+
+int plb_advisor_record(const plb_advisor_sample_t *sample, int32_t rank, plb_stats_t *out,
+                       plb_err_t *err)
+{
+    int ret = plb_check(PLB_AMOUNT,
+                        PLB_FIGURES(PLB_FIGURE(sample, seconds), PLB_FIGURE(sample, time),
+                                    PLB_FIGURE(sample, cost)),
+                        err);
+    plb_stats_init(out);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    const double idle = fmax(sample->time - sample->seconds, 0.0);
+    out->iteration = sample->iteration;
+    out->n_ranks = 1;
+    out->n_objects = sample->n_cells;
+    plb_exact_add(&out->load_sum, sample->seconds);
+    out->load_max = out->load_min = sample->seconds;
+    out->load_max_rank = rank;
+    plb_exact_add(&out->idle_sum, idle);
+    out->utilization_min = plb_utilization(sample->seconds, idle);
+    out->time_max = sample->time;
+    out->cost_max = sample->cost;
+    out->n_rebalanced = sample->rebalanced;
+    return PLB_OK;
+}
+
+void plb_advisor_iteration(const plb_stats_t *all, plb_iteration_t *out)
+{
+    const double total = plb_exact_value(&all->load_sum);
+    *out = (plb_iteration_t){
+        .iteration = all->iteration,
+        .time = all->time_max,
+        .max = all->load_max,
+        .mean = total / (double)all->n_ranks,
+        .min = all->load_min,
+        .total = total,
+        .utilization = all->utilization_min,
+        .messages = all->messages,
+        .bytes = all->message_bytes,
+    };
+    if (out->time == 0.0) {
+        out->time = out->max;
+        out->utilization = out->max > 0.0 ? out->min / out->max : 1.0;
+    }
+}
+
+/* ---- the LB step before --------------------------------------------------------------------- */
+
+static double ratio_of(const plb_iteration_t *it)
+{
+    return it->mean > 0.0 ? fmax(it->max / it->mean, 1.0) : 1.0;
+}
+
+static int end_step(plb_advisor_t *self, double cost, plb_err_t *err)
+{
+    const plb_step_done_t done = {
+        .migrations = self->migrations,
+        .bytes = self->bytes,
+        .seconds_migration = self->places ? cost : NAN,
+        .cost = cost,
+        .moved = true,
+    };
+    const int ret = plb_decider_balanced(self->decider, &done, err);
+    if (ret == PLB_OK) {
+        self->due = self->placed = false;
+        self->ratio = self->before;
+        self->max = self->mean = 0.0;
+    }
+    return ret;
+}
+
+/* What the code's own redistribution has left is known by the first iteration after it. */
+static int place_own(plb_advisor_t *self, const plb_iteration_t *it, plb_err_t *err)
+{
+    const plb_iteration_t *was = &self->decider->seen;
+    const plb_placing_t placing = {
+        .before = self->before,
+        .predicted = ratio_of(it),
+        .before_with_messages = self->before,
+        .predicted_with_messages = ratio_of(it),
+        .passed_over = NAN,
+        .idle_mean = was->max - was->mean,
+        .idle_max = was->max - was->min,
+        .predicted_idle_mean = it->max - it->mean,
+        .predicted_idle_max = it->max - it->min,
+        .seconds_statistics = NAN,
+        .seconds_strategy = NAN,
+    };
+    return plb_decider_placed(self->decider, &placing, NULL, err);
+}
+
+/* No cost is learned of an LB step that no rank has carried out. */
+static int settle(plb_advisor_t *self, const plb_iteration_t *it,
+                  const plb_advisor_outcome_t *outcome, plb_err_t *err)
+{
+    if (outcome->n_rebalanced == 0) {
+        plb_advisor_abandon(self);
+        self->n_ignored++;
+        return PLB_OK;
+    }
+    if (!self->placed) {
+        PLB_PASS(place_own(self, it, err));
+        self->placed = true;
+    }
+    const plb_placing_t *p = &self->decider->next.placing;
+    const double planning = self->places ? p->seconds_statistics + p->seconds_strategy : 0.0;
+    return end_step(self, outcome->cost + planning, err);
+}
+
+/* ---- a step --------------------------------------------------------------------------------- */
+
+static double gain_of(const plb_advisor_t *self)
+{
+    return self->ratio * self->mean - self->max;
+}
+
+static int begin_step(plb_advisor_t *self, int64_t now, plb_err_t *err)
+{
+    PLB_PASS(plb_decider_choose(self->decider, NULL, err));
+    self->due = true;
+    self->placed = false;
+    self->at = now;
+    self->migrations = self->bytes = 0;
+    self->before = ratio_of(&self->decider->seen);
+    return PLB_OK;
+}
+
+int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
+                        const plb_advisor_outcome_t *outcome, int64_t now, bool may_look,
+                        plb_ask_t *ask, plb_err_t *err)
+{
+    plb_decider_t *d = self->decider;
+    *ask = PLB_ASK_NOTHING;
+    if (it->iteration <= self->at) {
+        return PLB_OK; /* of the placement before an LB step that was advised since */
+    }
+    if (self->due) {
+        PLB_PASS(settle(self, it, outcome, err));
+    }
+    PLB_PASS(plb_decider_observe(d, it, err));
+    self->max += it->max;
+    self->mean += it->mean;
+    const bool asked = d->trigger->verdict.balance;
+    PLB_PASS(plb_decider_next(d, asked, may_look, ask, err));
+    if (*ask == PLB_ASK_GAIN) {
+        PLB_PASS(plb_decider_weigh(d, gain_of(self), err));
+        PLB_PASS(plb_decider_next(d, asked, may_look, ask, err));
+    }
+    return *ask == PLB_ASK_BALANCE ? begin_step(self, now, err) : PLB_OK;
+}
+
+int plb_advisor_looked(plb_advisor_t *self, double gain, int64_t now, plb_ask_t *ask,
+                       plb_err_t *err)
+{
+    PLB_PASS(plb_decider_looked(self->decider, gain, ask, err));
+    return *ask == PLB_ASK_BALANCE ? begin_step(self, now, err) : PLB_OK;
+}
+
+int plb_advisor_placed(plb_advisor_t *self, const plb_placing_t *placing, const double *speed,
+                       int64_t migrations, int64_t bytes, plb_err_t *err)
+{
+    if (!self->due || self->placed) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "a plan was made although no LB step is due");
+    }
+    PLB_PASS(plb_decider_placed(self->decider, placing, speed, err));
+    self->placed = true;
+    self->migrations = migrations;
+    self->bytes = bytes;
+    return migrations > 0
+               ? PLB_OK
+               : end_step(self, placing->seconds_statistics + placing->seconds_strategy, err);
+}
+
+void plb_advisor_abandon(plb_advisor_t *self)
+{
+    plb_decider_abandon(self->decider);
+    self->due = self->placed = false;
+}
+
+int plb_advisor_weigh(plb_advisor_t *self, plb_err_t *err)
+{
+    return plb_decider_weighs(self->decider) ? plb_decider_weigh(self->decider, gain_of(self), err)
+                                             : PLB_OK;
+}

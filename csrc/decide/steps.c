@@ -1,0 +1,112 @@
+#include "decide/steps.h"
+
+#include "base/clock.h"
+
+int plb_steps_init(plb_steps_t *self, const plb_reduction_t *net, int32_t lag, plb_err_t *err)
+{
+    *self = (plb_steps_t){.net = net, .lag = lag, .last = INT64_MAX};
+    if (lag < 0 || net->depth < lag + 2) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "lag is %d: expected 0 ... %d steps", (int)lag,
+                        net->depth - 2);
+    }
+    return PLB_OK;
+}
+
+static bool is_broken(const plb_steps_t *self, const plb_stats_t *all)
+{
+    return all->flags & PLB_STATS_MIXED || all->failed_rank != INT64_MAX ||
+           (all->n_ended > 0 && all->n_ended < self->net->size);
+}
+
+bool plb_steps_broken(const plb_steps_t *self)
+{
+    return self->last != INT64_MAX;
+}
+
+bool plb_steps_is_due(const plb_steps_t *self)
+{
+    return self->begun > self->taken + self->lag;
+}
+
+static int begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err)
+{
+    PLB_PASS(self->net->begin_stats(self->net->self, mine, err));
+    self->begun++;
+    return PLB_OK;
+}
+
+int plb_steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err)
+{
+    if (plb_steps_broken(self)) {
+        return PLB_FAIL(err, PLB_ERR_STATE,
+                        "another rank has failed, left or is elsewhere: there "
+                        "are no more steps");
+    }
+    return begin(self, mine, err);
+}
+
+/* The oldest record under way.  After a broken one no rank gets further than `lag` steps. */
+static int take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
+                plb_err_t *err)
+{
+    plb_wait_t wait;
+    plb_stats_t all;
+    const int64_t start = plb_clock_real_ns(PLB_CLOCK_WALL);
+    plb_wait_begin(&wait, tick, arg);
+    for (;;) {
+        PLB_PASS(self->net->test_stats(self->net->self, &all, have, err));
+        if (*have) {
+            break;
+        }
+        if (timeout_ns >= 0 && plb_clock_real_ns(PLB_CLOCK_WALL) - start >= timeout_ns) {
+            return PLB_OK;
+        }
+        PLB_PASS(plb_wait_pause(&wait));
+    }
+    if (!plb_steps_broken(self)) {
+        self->all = all;
+        self->last = is_broken(self, &all) ? self->taken + self->lag : INT64_MAX;
+    }
+    self->taken++;
+    return PLB_OK;
+}
+
+int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
+                   plb_err_t *err)
+{
+    *have = false;
+    return plb_steps_is_due(self) ? take(self, timeout_ns, tick, arg, have, err) : PLB_OK;
+}
+
+/* A record that changes nothing. */
+static int fill(plb_steps_t *self, plb_err_t *err)
+{
+    plb_stats_t none;
+    plb_stats_init(&none);
+    return begin(self, &none, err);
+}
+
+int plb_steps_leave(plb_steps_t *self, const plb_stats_t *mine, int64_t timeout_ns,
+                    plb_tick_fn tick, void *arg, bool *done, plb_err_t *err)
+{
+    const int64_t start = plb_clock_real_ns(PLB_CLOCK_WALL);
+    *done = false;
+    if (mine != NULL && !plb_steps_broken(self)) {
+        PLB_PASS(begin(self, mine, err));
+    }
+    for (;;) {
+        while (plb_steps_broken(self) && self->begun <= self->last) {
+            PLB_PASS(fill(self, err));
+        }
+        if (self->taken == self->begun) {
+            *done = true;
+            return PLB_OK;
+        }
+        bool have = false;
+        const int64_t left = start + timeout_ns - plb_clock_real_ns(PLB_CLOCK_WALL);
+        PLB_PASS(take(self, timeout_ns < 0 ? -1 : left > 0 ? left : 0, tick, arg, &have, err));
+        if (!have) {
+            return PLB_OK;
+        }
+    }
+}

@@ -1,0 +1,49 @@
+/* The steps of an advisor whose records lag: nonblocking reductions, some of them under way.
+ *
+ * A rank contributes to every step and gets the merged record of `lag` steps before; so it waits
+ * only for ranks that are more than `lag` steps behind, and all ranks know the same at the same
+ * step.  A rank that leaves contributes one last record (n_ended).  If the others go on, they
+ * learn it from that record; every rank then completes the reductions that were begun, so that
+ * none waits for ever.
+ */
+#ifndef PLB_DECIDE_STEPS_H
+#define PLB_DECIDE_STEPS_H
+
+#include "base/wait.h"
+#include "measure/reduction.h"
+
+typedef struct plb_steps {
+    const plb_reduction_t *net; /* borrowed; its depth is lag + 2 or more */
+    int32_t lag;
+    int64_t begun, taken; /* records */
+    int64_t last;         /* the last record that ranks complete; INT64_MAX: no rank has left */
+    plb_stats_t all;      /* the last record that was taken */
+} plb_steps_t;
+
+/** PLB_ERR_VALUE: the lag is negative, or too large for the reductions. */
+int plb_steps_init(plb_steps_t *self, const plb_reduction_t *net, int32_t lag, plb_err_t *err);
+
+/** Contribute to the next step.  Returns at once.  PLB_ERR_STATE: a rank has left. */
+int plb_steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err);
+
+/** Take the record that is due; waits for at most `timeout_ns` (negative: no limit).  *have: it is
+ *  in self->all; false: it is too early for one, or it has not come yet (plb_steps_is_due).
+ *  A record of ranks that differ, have failed or left is given like any other; see
+ *  plb_steps_broken. */
+int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
+                   plb_err_t *err);
+
+/** Whether a record is due before the next contribution. */
+bool plb_steps_is_due(const plb_steps_t *self);
+
+/** Whether the last record that was taken ends the steps: ranks are in different steps, have
+ *  failed or left. */
+bool plb_steps_broken(const plb_steps_t *self);
+
+/** Leave: contribute `mine` for the last time (nothing, if the steps are broken), and complete
+ *  what is under way, for at most `timeout_ns`.  *done: nothing is under way; else call it again.
+ *  Afterwards self->all is the record that ended the steps. */
+int plb_steps_leave(plb_steps_t *self, const plb_stats_t *mine, int64_t timeout_ns,
+                    plb_tick_fn tick, void *arg, bool *done, plb_err_t *err);
+
+#endif
