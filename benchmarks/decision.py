@@ -48,7 +48,7 @@ def decisions(n: int, p: int, strategy: str) -> list[dict[str, Any]]:
         decider.choose()
         snapshot = pylb.Snapshot(load=load, rank=rank, n_ranks=p, key=key)
         start = time.perf_counter()
-        decider.place(snapshot, load, None, room)
+        decider.core.place(snapshot, load, None, *room)
         seconds = time.perf_counter() - start
         moved = int((room[2] != rank).sum())
         decider.core.placed(room[0], room[1])

@@ -2,7 +2,8 @@
 
 from typing import Any, Final, final
 
-from pylb.comm.transport import Contribution, Sends
+from pylb.comm.agreement import Contribution
+from pylb.comm.transport import Sends
 
 TAGS: Final[tuple[int, int]]
 

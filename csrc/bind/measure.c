@@ -24,29 +24,6 @@ PLB_PY_FN(estimate,
     Py_RETURN_NONE;
 }
 
-PLB_PY_FN(end_pass, "end_pass(loads, table, window, /)\n--\n\n"
-                    "Like estimate(); then add the loads to window[n] and set them to zero.")
-{
-    PyObject *object[3];
-    if (plb_py_parse(c, "loads:O table:O window:O", &object[0], &object[1], &object[2]) != 0) {
-        return NULL;
-    }
-    const int64_t n =
-        PyArray_Check(object[0]) ? PyArray_SIZE((PyArrayObject *)object[0]) : PLB_ESTIMATE_ROWS;
-    double *loads = plb_py_in_place(object[0], "loads", NPY_FLOAT64, n);
-    double *table = plb_py_in_place(object[1], "table", NPY_FLOAT64, PLB_ESTIMATE_ROWS * n);
-    double *window = plb_py_in_place(object[2], "window", NPY_FLOAT64, n);
-    if (loads == NULL || table == NULL || window == NULL) {
-        return NULL;
-    }
-    plb_estimate_update(loads, n, table);
-    for (int64_t i = 0; i < n; i++) {
-        window[i] += loads[i];
-        loads[i] = 0.0;
-    }
-    Py_RETURN_NONE;
-}
-
 /* ---- the statistics of an iteration ----------------------------------------------------------
  */
 
@@ -82,7 +59,6 @@ PLB_PY_FN0(stats_table,
 
 static PyMethodDef methods[] = {
     PLB_PY_ENTRY(fn, estimate),
-    PLB_PY_ENTRY(fn, end_pass),
     PLB_PY_ENTRY(fn, stats),
     PLB_PY_ENTRY(fn, stats_table),
     {0},

@@ -170,10 +170,35 @@ PLB_PY_TYPE(recorder, "pylb._core.Recorder",
             {Py_tp_traverse, recorder_traverse}, {Py_tp_clear, recorder_clear},
             {Py_tp_iter, recorder_iter}, )
 
+PLB_PY_FN(end_pass, "end_pass(loads, table, window, /)\n--\n\n"
+                    "Like estimate(); then add the loads to window[n] and set them to zero.")
+{
+    PyObject *object[3];
+    if (plb_py_parse(c, "loads:O table:O window:O", &object[0], &object[1], &object[2]) != 0) {
+        return NULL;
+    }
+    const int64_t n =
+        PyArray_Check(object[0]) ? PyArray_SIZE((PyArrayObject *)object[0]) : PLB_ESTIMATE_ROWS;
+    double *loads = plb_py_in_place(object[0], "loads", NPY_FLOAT64, n);
+    double *table = plb_py_in_place(object[1], "table", NPY_FLOAT64, PLB_ESTIMATE_ROWS * n);
+    double *window = plb_py_in_place(object[2], "window", NPY_FLOAT64, n);
+    if (loads == NULL || table == NULL || window == NULL) {
+        return NULL;
+    }
+    plb_estimate_update(loads, n, table);
+    for (int64_t i = 0; i < n; i++) {
+        window[i] += loads[i];
+        loads[i] = 0.0;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {PLB_PY_ENTRY(fn, end_pass), {0}};
+
 static int add_loop(PyObject *module)
 {
     loop_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &loop_spec, NULL);
     return loop_type != NULL ? 0 : -1;
 }
 
-const plb_py_room_t plb_py_run_recorder = {NULL, {&recorder_spec}, add_loop};
+const plb_py_room_t plb_py_run_recorder = {methods, {&recorder_spec}, add_loop};

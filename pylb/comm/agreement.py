@@ -11,12 +11,69 @@ import json
 import zlib
 from collections.abc import Callable
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pylb import errors
-from pylb.comm.transport import NOBODY, Contribution, Sends, Stats, Transport
+from pylb.comm.transport import Sends, Transport
 from pylb.errors import DomainError, PylbError, RemoteError, StateError, by_rank
 from pylb.model.network import Network
+
+NOBODY = 2**63 - 1  # failed_rank where none has failed
+NO_LOADS = np.zeros(0)
+
+
+class Stats(NamedTuple):
+    """The merged record of a step, field by field as in ``csrc/measure/stats.h``."""
+
+    kind: int
+    iteration: int
+    arguments: int
+    n_ranks: int
+    n_objects: int
+    n_changed: int
+    n_ended: int
+    n_rebalanced: int
+    load_sum: float
+    idle_sum: float
+    load_max: float
+    load_min: float
+    load_max_rank: int
+    utilization_min: float
+    messages: int
+    message_bytes: int
+    time_max: float
+    cost_max: float
+    failed_rank: int
+    mixed: bool
+
+
+class Contribution(NamedTuple):
+    """What a rank contributes to a collective step.
+
+    Attributes
+    ----------
+    loads : (n,) float64
+        Seconds of each of its objects.
+    idle, time, cost : float
+        Seconds.
+    """
+
+    kind: int
+    iteration: int
+    arguments: int
+    failed: bool = False
+    n_objects: int = 0
+    loads: NDArray[np.float64] = NO_LOADS
+    idle: float = 0.0
+    messages: int = 0
+    message_bytes: int = 0
+    time: float = 0.0
+    cost: float = 0.0
+    n_changed: int = 0
+    n_rebalanced: int = 0
 
 
 class Step(IntEnum):

@@ -14,8 +14,8 @@ import sys
 import time
 from typing import Any
 
-from pylb.comm.agreement import Agreement, Step
-from pylb.comm.transport import NOBODY, Contribution, Remote, Stats
+from pylb.comm.agreement import NOBODY, Agreement, Contribution, Stats, Step
+from pylb.comm.transport import Remote
 from pylb.errors import PylbError
 
 _watched: list[Watched] = []

@@ -13,7 +13,7 @@ from pylb.comm import parcel
 from pylb.comm.agreement import Agreement, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.exchange import LOWEST_TAG, TAGS, exchanger_of
-from pylb.comm.objects import exchange_objects
+from pylb.comm.parcel import exchange_objects
 from pylb.comm.transport import Lane, Sends, Side, Sides
 from pylb.errors import DomainError, SerializationError, StateError
 from pylb.model.snapshot import I32, I64

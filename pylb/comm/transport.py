@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 from pylb import _core
@@ -12,59 +11,6 @@ from pylb.model.network import Network
 from pylb.model.snapshot import I32, I64
 
 Sends = list[tuple[int, list[Any]]]  # (rank, buffers), at most one entry for each rank
-NOBODY = 2**63 - 1  # failed_rank where none has failed
-NO_LOADS = np.zeros(0)
-
-
-class Stats(NamedTuple):
-    """The merged record of a step, field by field as in ``csrc/measure/stats.h``."""
-
-    kind: int
-    iteration: int
-    arguments: int
-    n_ranks: int
-    n_objects: int
-    n_changed: int
-    n_ended: int
-    n_rebalanced: int
-    load_sum: float
-    idle_sum: float
-    load_max: float
-    load_min: float
-    load_max_rank: int
-    utilization_min: float
-    messages: int
-    message_bytes: int
-    time_max: float
-    cost_max: float
-    failed_rank: int
-    mixed: bool
-
-
-class Contribution(NamedTuple):
-    """What a rank contributes to a collective step.
-
-    Attributes
-    ----------
-    loads : (n,) float64
-        Seconds of each of its objects.
-    idle, time, cost : float
-        Seconds.
-    """
-
-    kind: int
-    iteration: int
-    arguments: int
-    failed: bool = False
-    n_objects: int = 0
-    loads: NDArray[np.float64] = NO_LOADS
-    idle: float = 0.0
-    messages: int = 0
-    message_bytes: int = 0
-    time: float = 0.0
-    cost: float = 0.0
-    n_changed: int = 0
-    n_rebalanced: int = 0
 
 
 class Side(NamedTuple):
@@ -141,7 +87,7 @@ class Transport(Protocol):
     size: int
     pace: float  # seconds of the ranks' clock that pass in a second of computing
 
-    def step(self, sample: Contribution, sends: Sends, /) -> tuple[tuple[Any, ...], Sends]: ...
+    def step(self, sample: tuple[Any, ...], sends: Sends, /) -> tuple[tuple[Any, ...], Sends]: ...
     def bcast(self, array: Any, root: int, /) -> None: ...
     def allgather(self, data: Any, /) -> list[bytes]: ...
     def reduction(self, depth: int, /) -> Any:
@@ -165,7 +111,7 @@ class Remote(Transport, Protocol):
         """Whether a step was begun and is not over."""
         ...
 
-    def begin(self, sample: Contribution, sends: Sends, /) -> None: ...
+    def begin(self, sample: tuple[Any, ...], sends: Sends, /) -> None: ...
     def wait(self, seconds: float, /) -> tuple[tuple[Any, ...], Sends] | None: ...
     def free(self) -> None:
         """Free what MPI holds.  Collective."""
@@ -177,7 +123,7 @@ class Serial:
 
     rank, size, pace = 0, 1, 1.0
 
-    def step(self, sample: Contribution, sends: Sends, /) -> tuple[tuple[Any, ...], Sends]:
+    def step(self, sample: tuple[Any, ...], sends: Sends, /) -> tuple[tuple[Any, ...], Sends]:
         """The rank's own record, and no messages."""
         return _core.stats([sample]), []
 

@@ -27,7 +27,7 @@ def choose_and_place(
     figures = np.zeros(len(FIGURES))
     speed = np.zeros(snapshot.n_ranks)
     rank = np.zeros(snapshot.n_objects, np.int32)
-    decider.place(snapshot, None, None, (figures, speed, rank))
+    decider.core.place(snapshot, None, None, figures, speed, rank)
     rank.flags.writeable = False
     moved = rank != snapshot.rank
     nbytes = 0 if snapshot.bytes is None else int(snapshot.bytes[moved].sum())

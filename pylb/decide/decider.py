@@ -17,7 +17,6 @@ from pylb.decide.selection import PARAMS as SELECTION
 from pylb.decide.selection import registered
 from pylb.decide.trigger import Cycle, Trigger, make
 from pylb.errors import DomainError
-from pylb.model.snapshot import F64, I32, Snapshot
 from pylb.partition import libraries
 from pylb.partition.libraries import available
 from pylb.place.registry import LOOKS_AT, Strategy, find, values_of
@@ -170,16 +169,6 @@ class Decider:
             if i >= 0 and (library := self.settings.strategies[i].library) is not None:
                 libraries.load(library)
         return self.settings.strategies[indices[0]]
-
-    def place(
-        self,
-        snapshot: Snapshot,
-        here: F64 | None,
-        work: F64 | None,
-        out: tuple[F64, F64, I32],
-    ) -> None:
-        """Place the objects, on the rank that has the loads; fill figures, speed and rank."""
-        self.core.place(snapshot, here, work, *out)
 
     @property
     def history(self) -> History:

@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from pylb import _core
 from pylb.comm import parcel
 from pylb.comm.agreement import Agreement, Step
-from pylb.comm.objects import exchange_objects, gather_objects
+from pylb.comm.parcel import exchange_objects, gather_objects
 from pylb.decide.decider import FIGURES, Decider
 from pylb.errors import SerializationError
 from pylb.model.snapshot import F64, I32, Edges, Snapshot
 from pylb.place.registry import Strategy
-from pylb.run.database import database
 from pylb.run.local_objects import LocalObjects
-from pylb.run.objects import HERE, Item
+from pylb.run.objects import HERE, Item, database
 from pylb.run.rounds import place_in_rounds
 
 
@@ -130,7 +129,7 @@ class LBStep:
         def place() -> None:
             snapshot, here, work = self._snapshot(whole)
             gathered = max(_core.clock() - start, 0.0)  # it may have been set back
-            self.decider.place(snapshot, here, work, answer[1:])
+            self.decider.core.place(snapshot, here, work, *answer[1:])
             answer.figures[FIGURES.index("seconds_statistics")] = gathered
 
         self._on_root(place)
@@ -178,10 +177,10 @@ class LBStep:
 
     def _database(self) -> tuple[Any, ...]:
         """This rank's part of the load database."""
-        store, facts = self.objects.store, self.objects.facts()
+        store = self.objects.store
         passes, known = max(store.passes, 1), store.estimates
         work = np.array([item.work for item in store.items.values()])
-        return facts, known[0], self.objects.mailbox.edges(), passes, known[HERE], work
+        return store.facts(), known[0], self.objects.mailbox.edges(), passes, known[HERE], work
 
     def _snapshot(self, whole: list[tuple[Any, ...]]) -> tuple[Snapshot, F64, F64 | None]:
         """All parts, in order of key: the same on any number of ranks.  Also the seconds on the

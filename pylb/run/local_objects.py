@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from pylb.comm.agreement import Agreement
 from pylb.comm.parcel import pack_mail
 from pylb.comm.transport import Sends
 from pylb.errors import DomainError
 from pylb.run.messages import Mailbox, Message
-from pylb.run.objects import FACTS, Changes, Locations, Store
+from pylb.run.objects import Changes, Locations, Store
 from pylb.run.sizes import SizeEstimator
 
 
@@ -95,8 +93,3 @@ class LocalObjects:
         if self.load is not None:
             for i, key in enumerate(self.store.items):
                 self.store.seconds[i] = self.given_load(key)
-
-    def facts(self) -> Any:
-        """(n, 5) int64: what is known of each object in whole numbers."""
-        items = self.store.items.values()
-        return np.array([item.facts() for item in items], np.int64).reshape(-1, FACTS)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pylb import _core
-from pylb.comm.agreement import Step
+from pylb.comm.agreement import NO_LOADS, Contribution, Stats, Step
 from pylb.comm.parcel import size_of, unpack_mail
-from pylb.comm.transport import NO_LOADS, Contribution, Sends, Stats
+from pylb.comm.transport import Sends
 from pylb.errors import StateError
 from pylb.run.at_sync import AtSync
 from pylb.run.messages import Message

@@ -9,8 +9,7 @@ import logging
 import math
 
 from pylb import _core
-from pylb.comm.agreement import Step
-from pylb.comm.transport import Stats
+from pylb.comm.agreement import Stats, Step
 from pylb.decide.decider import BALANCE, LOOK, WEIGH, books
 from pylb.decide.receipts import History
 from pylb.errors import StateError

@@ -9,14 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pylb.comm.agreement import Agreement, Step
-from pylb.comm.objects import gather_objects
-from pylb.comm.transport import Stats
+from pylb.comm.agreement import Agreement, Stats, Step
+from pylb.comm.parcel import gather_objects
 from pylb.decide.receipts import History
 from pylb.io.run_record import Loop, Stretch
 from pylb.model.snapshot import F64
-from pylb.run.database import database
 from pylb.run.local_objects import LocalObjects
+from pylb.run.objects import database
 from pylb.run.options import Options
 from pylb.run.report import IterationLog, Row
 
@@ -73,7 +72,7 @@ class LoadHistory:
         if not self.full:
             seconds = self._objects.store.seconds
             if not self._loads:  # between two loops objects come and go at once
-                self._facts = self._objects.facts()
+                self._facts = self._objects.store.facts()
             self._loads.append(seconds.copy())
             self._kept += seconds.nbytes
             self.full = self._kept > KEEP
@@ -84,7 +83,7 @@ class LoadHistory:
         A part without iterations says which objects are left after the last one.
         """
         if self._loads or self._changed:
-            self._append(self._facts if self._loads else self._objects.facts(), self._loads)
+            self._append(self._facts if self._loads else self._objects.store.facts(), self._loads)
             self._changed = False
             self._loads = []
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import Agreement, Step
-from pylb.comm.transport import Sends, Stats, Transport
+from pylb.comm.agreement import Agreement, Stats, Step
+from pylb.comm.transport import Sends, Transport
 from pylb.model.snapshot import I32
 from pylb.place.registry import Strategy
 from pylb.run.local_objects import LocalObjects

@@ -15,7 +15,7 @@ import numpy as np
 from pylb import _core
 from pylb.comm.agreement import Agreement, Step
 from pylb.comm.connect import agreement_of
-from pylb.comm.objects import exchange_objects
+from pylb.comm.parcel import exchange_objects
 from pylb.decide.decider import BALANCE, WEIGH, TriggerLike, settings
 from pylb.decide.receipts import History
 from pylb.errors import DomainError, StateError

@@ -195,7 +195,7 @@ def test_what_stands_in_leaves_as_little_and_moves_less():
     observe(d, 0, 1.0, 3.0, 0.0)
     d.core.choose()
     figures, speed, where = np.zeros(_core.PLACING), np.zeros(3), np.zeros(12, np.int32)
-    d.place(snapshot, None, None, (figures, speed, where))
+    d.core.place(snapshot, None, None, figures, speed, where)
     made = dict(zip(FIGURES, figures, strict=True))
     assert (made["passed_over"], np.count_nonzero(where != rank)) == (1.0, 4)
     assert made["predicted"] == made["predicted_with_messages"] == 1.0

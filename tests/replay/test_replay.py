@@ -286,7 +286,7 @@ class Twin:
         self.decider.choose()
         n, p = len(self.here), self.trace.n_ranks
         figures, speed, rank = np.zeros(_core.PLACING), np.zeros(p), np.zeros(n, np.int32)
-        self.decider.place(*self.database(), (figures, speed, rank))
+        self.decider.core.place(*self.database(), figures, speed, rank)
         figures[FIGURES.index("seconds_statistics")] = math.nan
         self.core.placed(figures, speed)
         moved = [

@@ -12,8 +12,8 @@ import pytest
 import pylb
 from pylb import _core
 from pylb.comm import parcel
-from pylb.comm.agreement import Agreement, Step
-from pylb.comm.transport import Serial, Stats
+from pylb.comm.agreement import Agreement, Stats, Step
+from pylb.comm.transport import Serial
 from pylb.errors import DomainError, SerializationError, StateError, StrategyError, UnknownKeyError
 from pylb.run.objects import Locations
 from pylb.run.sizes import SAMPLE
