@@ -23,7 +23,7 @@ import scipy.sparse as sp
 
 import pylb
 from pylb.console import show
-from pylb.partition.methods import METHODS
+from pylb.partition.libraries import METHODS
 
 if __name__ != "__main__":  # the worker does not need it
     from common.still import Stillness

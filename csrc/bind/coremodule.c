@@ -10,7 +10,6 @@ static const plb_py_room_t *const rooms[] = {
     &plb_py_measure_speeds,
     &plb_py_comm,
     &plb_py_partition,
-    &plb_py_partition_quality,
     &plb_py_place,
     &plb_py_place_rounds,
     &plb_py_decide,

@@ -9,7 +9,7 @@ from pylb import console
 from pylb.cli import common
 from pylb.errors import PylbError
 from pylb.partition import METHODS, files, partition
-from pylb.partition.methods import APPROACHES
+from pylb.partition.libraries import APPROACHES
 from pylb.partition.result import Partition
 
 HELP = "divide a graph, a hypergraph or points into parts"

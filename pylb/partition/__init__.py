@@ -7,7 +7,7 @@ orders.  Imports `model` and `comm`.
 from pylb.partition.call import partition
 from pylb.partition.coloring import Coloring, color
 from pylb.partition.geometry import Cuts, Hits
-from pylb.partition.methods import METHODS
+from pylb.partition.libraries import METHODS
 from pylb.partition.ordering import Ordering, order
 from pylb.partition.quality import Quality
 from pylb.partition.result import Moves, Partition

@@ -20,13 +20,11 @@ from pylb.partition.arrays import I32
 from pylb.partition.geometry import Cuts
 from pylb.partition.levels import Levels
 from pylb.partition.levels import divide as divide_levels
-from pylb.partition.methods import APPROACHES, METHODS, Method
+from pylb.partition.libraries import APPROACHES, METHODS, Method
 from pylb.partition.problem import Problem, complete, local
-from pylb.partition.quality import count
 from pylb.partition.ranks import RankFacts, Ranks
 from pylb.partition.reftree import check_leaves, divide
-from pylb.partition.result import Partition
-from pylb.partition.settle import Settled, settle
+from pylb.partition.result import Partition, Settled, count, settle
 
 MISSING = {
     "graph": "graph is missing: this method divides graphs",

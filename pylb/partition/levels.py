@@ -18,7 +18,7 @@ from pylb.model.places import Place
 from pylb.model.topology import Tree
 from pylb.partition.arrays import F64, I32, Rows
 from pylb.partition.problem import Problem
-from pylb.partition.quality import ghosts
+from pylb.partition.result import ghosts
 
 Branch = tuple[Any, ...]  # a tuple of branches; a leaf is empty
 

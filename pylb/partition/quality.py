@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pylb import _core
-from pylb.partition.arrays import F64, I32, Rows
-from pylb.partition.problem import Problem
-from pylb.partition.ranks import Ranks
+from pylb.partition.arrays import F64
 
 I64 = NDArray[np.int64]
 
@@ -147,32 +143,6 @@ def _told(
     }
 
 
-def count(problem: Problem, part: I32, sums: F64) -> Counts:
-    """Count on all ranks; `sums` has the known sums of objects and weights.  Collective."""
-    k = problem.parts
-    objects, weights = sums[:k], [sums[i : i + k] for i in range(k, len(sums), k)]
-    if problem.graph is None and problem.nets is None:
-        return Counts(objects, weights, None, None, problem.shares)
-    own: list[Any] = []
-    neighbours = None
-    if problem.graph is not None:
-        *cut, neighbours = _graph(problem, problem.graph, part)
-        own += cut
-    if problem.nets is not None:
-        own.append(_nets(problem, problem.nets, part))
-    if problem.ranks.size > 1:
-        total = problem.ranks.sum(np.concatenate(own, dtype=float))
-        ends = list(accumulate(map(len, own)))
-        own = [total[a:b] for a, b in zip([0, *ends], ends, strict=False)]
-    return Counts(
-        objects,
-        weights,
-        None if neighbours is None else [*own[:4], neighbours],
-        None if problem.nets is None else own[-1],
-        problem.shares,
-    )
-
-
 def _over(load: F64, shares: F64) -> float:
     """Return the largest ratio of a part to its share."""
     total = float(load.sum())
@@ -181,36 +151,3 @@ def _over(load: F64, shares: F64) -> float:
     with np.errstate(divide="ignore", invalid="ignore"):
         over = np.where(load > 0, load / (total * shares), 0.0)
     return float(over.max())
-
-
-def ghosts(ranks: Ranks, dist: I64, to: NDArray[Any], part: I32) -> tuple[I64, I32]:
-    """Return objects of other ranks that `to` names, ascending, and their parts.  Collective."""
-    first, end = dist[ranks.rank], dist[ranks.rank + 1]
-    if ranks.size == 1:
-        return np.zeros(0, np.int64), np.zeros(0, np.int32)
-    others = np.unique(to[(to < first) | (to >= end)]).astype(np.int64, copy=False)
-    plan = ranks.plan(np.searchsorted(dist, others, side="right") - 1)
-    theirs: I32 = plan.reverse(part[plan.forward(others) - first])
-    return others, theirs
-
-
-def _graph(problem: Problem, graph: Rows, part: I32) -> list[NDArray[Any]]:
-    """Count cut edges, their weight, boundary and volume on this rank, neighbours on all."""
-    ranks, k = problem.ranks, problem.parts
-    ghost, ghost_part = ghosts(ranks, problem.dist, graph.to, part)
-    cut, weight, boundary, volume, pairs = _core.graph_quality(
-        graph.start, graph.to, graph.weight, k, problem.first, part, ghost, ghost_part
-    )
-    if ranks.size > 1:
-        pairs = np.unique(np.concatenate(ranks.gather(pairs)))
-    return [cut, weight, boundary, np.array([volume]), np.bincount(pairs // k, minlength=k)]
-
-
-def _nets(problem: Problem, nets: Rows, part: I32) -> F64:
-    """Return connectivity - 1 and cut nets of this rank."""
-    ghost, ghost_part = ghosts(problem.ranks, problem.dist, nets.to, part)
-    return np.array(
-        _core.nets_quality(
-            nets.start, nets.to, nets.weight, problem.parts, problem.first, part, ghost, ghost_part
-        )
-    )

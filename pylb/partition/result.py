@@ -1,18 +1,25 @@
-"""The result of a partition: the new parts, the moves, and the figures."""
+"""The result of a partition: numbers of the parts, moves, sums over all ranks, figures."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pylb import _core
 from pylb.errors import DomainError
-from pylb.partition.arrays import F64, I32
+from pylb.optional import require
+from pylb.partition.arrays import F64, I32, Rows
 from pylb.partition.geometry import Cuts
+from pylb.partition.problem import Problem
 from pylb.partition.quality import Counts, Quality
+from pylb.partition.ranks import Ranks
+
+I64 = NDArray[np.int64]
 
 
 class Moves(NamedTuple):
@@ -30,8 +37,8 @@ class Moves(NamedTuple):
         Its new part.
     """
 
-    id: NDArray[np.int64]
-    row: NDArray[np.int64]
+    id: I64
+    row: I64
     rank: I32
     part: I32
 
@@ -135,3 +142,185 @@ class Partition:
         words += [] if self.volume is None else [f"volume {self.volume:.6g}"]
         words += [f"{self.migrations} moved"] if self.migrations else []
         return f"<Partition: {', '.join(words)}, {self.seconds * 1e3:.3g} ms>"
+
+
+# ---- after the method has answered -------------------------------------------------------------
+
+Overlap = tuple[Any, Any, Any]
+_NO_OVERLAP: Overlap = (None, None, None)
+
+
+class Settled(NamedTuple):
+    """What is known of a partition on each rank.
+
+    Attributes
+    ----------
+    name : (k,) int32 or None
+        The final number of each part that the method made; None: unchanged.
+    part, rank : (n,) int32
+        Of each object.
+    exports, imports : Moves
+    sums : ((1 + d) k,) float64
+        For each part the number of objects and the sum of each weight, over all ranks.
+    migrations, volume : float
+        Number and total size of the objects that change their part, over all ranks.
+    """
+
+    name: I32 | None
+    part: I32
+    rank: I32
+    exports: Moves
+    imports: Moves
+    sums: F64
+    migrations: float
+    volume: float
+
+
+def settle(problem: Problem, part: I32, rename: bool) -> Settled:
+    """Number the parts such that most objects stay (`rename`), and list the moves.  Collective."""
+    ranks, old = problem.ranks, problem.old
+    alone = ranks.size == 1
+    if alone and old is None:
+        return Settled(
+            None, part, _here(problem.n), NO_MOVES, NO_MOVES, _sums(problem, part), 0, 0.0
+        )
+    fixed = _fixed(problem) if rename and problem.fixed is not None else None
+    overlap = _overlap(problem, part) if rename and old is not None else _NO_OVERLAP
+    if alone:
+        return _alone(problem, part, rename, fixed, overlap)
+    kept_part, kept_old, kept = overlap
+    name, part, where, exports, imports, sums, moved, volume = require("MPI").settle(
+        ranks.comm,
+        parts=problem.parts,
+        part=part,
+        old=old,
+        dist=problem.dist,
+        ids=problem.ids,
+        n_weights=problem.n_weights,
+        weight=problem.weight,
+        size=problem.sizes,
+        rename=rename,
+        share=problem.shares,
+        fixed=fixed,
+        kept_part=kept_part,
+        kept_old=kept_old,
+        kept=kept,
+    )
+    return Settled(name, part, where, Moves(*exports), Moves(*imports), sums, moved, volume)
+
+
+def _alone(problem: Problem, part: I32, rename: bool, fixed: Any, overlap: Overlap) -> Settled:
+    """Settle the partition of one process whose objects have parts."""
+    k, name = problem.parts, None
+    if rename:
+        name = _core.remap(k, 1, problem.shares, fixed, *overlap, None)
+        name = None if (name == np.arange(k)).all() else name
+        part = part if name is None else name[part]
+    row, ids, new = _core.moves(part, problem.old, k, problem.first, problem.ids)
+    exports = Moves(ids, row, _here(len(ids)), new)
+    imports = exports._replace(row=np.full(len(ids), -1))
+    volume = float(len(ids) if problem.sizes is None else problem.sizes[row].sum())
+    return Settled(
+        name, part, _here(len(part)), exports, imports, _sums(problem, part), len(ids), volume
+    )
+
+
+def _here(n: int) -> I32:
+    """Return the ranks of objects if there is only one rank."""
+    return np.zeros(n, np.int32)
+
+
+def _sums(problem: Problem, part: I32) -> F64:
+    """Return the number of objects and the weights of each part on this process."""
+    return _core.part_sums(part, problem.parts, problem.weight, problem.n_weights)
+
+
+def _fixed(problem: Problem) -> NDArray[np.bool_]:
+    """Say in which parts objects are fixed, on any rank; these parts keep their numbers."""
+    assert problem.fixed is not None
+    count = np.bincount(problem.fixed[problem.fixed >= 0], minlength=problem.parts)
+    held: NDArray[np.bool_] = problem.ranks.sum(count) > 0
+    return held
+
+
+def _overlap(problem: Problem, part: I32) -> Overlap:
+    """Return (new part, present part, size of the objects in both) over all ranks, ascending."""
+    k, old, sizes = problem.parts, problem.old, problem.sizes
+    assert old is not None
+    known = old >= 0
+    pair = part[known].astype(np.int64) * k + old[known]
+    pair, size = _summed(pair, None if sizes is None else sizes[known], k * k)
+    if problem.ranks.size > 1:
+        everyone = problem.ranks.gather((pair, size))
+        pair, size = (np.concatenate(x) for x in zip(*everyone, strict=True))
+        pair, size = _summed(pair, size, k * k)
+    return (pair // k).astype(np.int32), (pair % k).astype(np.int32), size
+
+
+def _summed(key: I64, size: F64 | None, most: int) -> tuple[Any, F64]:
+    """Return the keys (below `most`), each once and ascending, with the sum of their sizes."""
+    if most > max(len(key), 4096):
+        key, where = np.unique(key, return_inverse=True)
+        return key, np.bincount(where, size, len(key)).astype(float, copy=False)
+    total = np.bincount(key, size, most).astype(float, copy=False)
+    key = np.flatnonzero(total)
+    return key, total[key]
+
+
+def count(problem: Problem, part: I32, sums: F64) -> Counts:
+    """Count on all ranks; `sums` has the known sums of objects and weights.  Collective."""
+    k = problem.parts
+    objects, weights = sums[:k], [sums[i : i + k] for i in range(k, len(sums), k)]
+    if problem.graph is None and problem.nets is None:
+        return Counts(objects, weights, None, None, problem.shares)
+    own: list[Any] = []
+    neighbours = None
+    if problem.graph is not None:
+        *cut, neighbours = _graph(problem, problem.graph, part)
+        own += cut
+    if problem.nets is not None:
+        own.append(_nets(problem, problem.nets, part))
+    if problem.ranks.size > 1:
+        total = problem.ranks.sum(np.concatenate(own, dtype=float))
+        ends = list(accumulate(map(len, own)))
+        own = [total[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+    return Counts(
+        objects,
+        weights,
+        None if neighbours is None else [*own[:4], neighbours],
+        None if problem.nets is None else own[-1],
+        problem.shares,
+    )
+
+
+def ghosts(ranks: Ranks, dist: I64, to: NDArray[Any], part: I32) -> tuple[I64, I32]:
+    """Return objects of other ranks that `to` names, ascending, and their parts.  Collective."""
+    first, end = dist[ranks.rank], dist[ranks.rank + 1]
+    if ranks.size == 1:
+        return np.zeros(0, np.int64), np.zeros(0, np.int32)
+    others = np.unique(to[(to < first) | (to >= end)]).astype(np.int64, copy=False)
+    plan = ranks.plan(np.searchsorted(dist, others, side="right") - 1)
+    theirs: I32 = plan.reverse(part[plan.forward(others) - first])
+    return others, theirs
+
+
+def _graph(problem: Problem, graph: Rows, part: I32) -> list[NDArray[Any]]:
+    """Count cut edges, their weight, boundary and volume on this rank, neighbours on all."""
+    ranks, k = problem.ranks, problem.parts
+    ghost, ghost_part = ghosts(ranks, problem.dist, graph.to, part)
+    cut, weight, boundary, volume, pairs = _core.graph_quality(
+        graph.start, graph.to, graph.weight, k, problem.first, part, ghost, ghost_part
+    )
+    if ranks.size > 1:
+        pairs = np.unique(np.concatenate(ranks.gather(pairs)))
+    return [cut, weight, boundary, np.array([volume]), np.bincount(pairs // k, minlength=k)]
+
+
+def _nets(problem: Problem, nets: Rows, part: I32) -> F64:
+    """Return connectivity - 1 and cut nets of this rank."""
+    ghost, ghost_part = ghosts(problem.ranks, problem.dist, nets.to, part)
+    return np.array(
+        _core.nets_quality(
+            nets.start, nets.to, nets.weight, problem.parts, problem.first, part, ghost, ghost_part
+        )
+    )

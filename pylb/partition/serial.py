@@ -18,7 +18,7 @@ from pylb import _core
 from pylb.errors import DomainError
 from pylb.partition import libraries
 from pylb.partition.arrays import F64, I32, MOST, Rows, closed
-from pylb.partition.methods import Method
+from pylb.partition.libraries import Method
 from pylb.partition.problem import Problem
 from pylb.partition.ranks import Ranks
 

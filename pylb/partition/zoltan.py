@@ -14,7 +14,7 @@ from pylb.errors import DomainError, PartitionerError, PartitionerWarning
 from pylb.optional import require
 from pylb.partition import libraries, pitfalls
 from pylb.partition.arrays import F64, I32, MOST, closed
-from pylb.partition.methods import Method
+from pylb.partition.libraries import Method
 from pylb.partition.problem import Problem
 from pylb.partition.ranks import Ranks
 
