@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from launch import launch
+from launch import printed
 
 from pylb.partition import libraries
 
@@ -40,9 +40,7 @@ def test_contacts_on_one_rank(method):
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_contacts_under_mpiexec(mpiexec, ranks):
     words = ["--side", "16", "--steps", "3", "--every", "1", "--json"]
-    code, out, said = launch(mpiexec, ranks, str(ROOT / "examples" / "crash.py"), *words)
-    assert code == 0, said
-    rows = json.loads(out)
+    rows = json.loads(printed(mpiexec, ranks, ROOT / "examples" / "crash.py", *words))
     assert [row["contacts"] for row in rows] == [contacts(16, t) for t in (0.0, 0.5, 1.0)]
     assert all(row["max/mean"] < 1.1 for row in rows)
     assert all(row["moved"] < 16**2 for row in rows)  # of 1,185 elements

@@ -1,13 +1,11 @@
 """The examples: their physics against plain twins, their output, the same results on all ranks."""
 
-import json
 import sys
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from launch import HERE, launch
+from launch import answers_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 with pytest.MonkeyPatch.context() as patch:
@@ -292,14 +290,7 @@ def test_runs_that_differ_are_an_error(monkeypatch):
 @pytest.fixture(scope="module")
 def answers(mpiexec):
     """What the programs print on a number of ranks; each number runs once."""
-
-    @cache
-    def of(ranks):
-        code, out, said = launch(mpiexec, ranks, str(HERE / "examples.py"))
-        assert code == 0, said
-        return json.loads(out.splitlines()[-1])
-
-    return of
+    return answers_of(mpiexec, "examples.py")
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])

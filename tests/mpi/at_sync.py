@@ -14,7 +14,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
-from cases import raised
+from each_case import raised
 from mpi4py import MPI
 
 import pylb

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import programs
+from each_case import each_case, raised
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "twins"))
 import placements  # isort: skip
@@ -22,18 +23,6 @@ import placements  # isort: skip
 import pylb
 from pylb import errors
 from pylb.comm.connect import agreement_of
-
-
-def raised(error, text, call):
-    """`call` raises exactly this on this rank."""
-    try:
-        call()
-    except error as why:
-        assert type(why) is error, repr(why)  # noqa: PT017
-        missing = [w for w in ((text,) if isinstance(text, str) else text) if w not in str(why)]
-        assert not missing, f"{missing} not in {why}"  # noqa: PT017
-        return
-    raise AssertionError(f"no {error.__name__}")
 
 
 def loop(lb, n):
@@ -677,20 +666,9 @@ CASES = (
 )
 
 
-def main():
+if __name__ == "__main__":
     from mpi4py import MPI
 
-    world = MPI.COMM_WORLD
-    out = {}
-    for case in CASES:
-        if world.rank == 0:
-            print(case.__name__, file=sys.stderr, flush=True)
-        answers = [case(comm) for comm in (MPI.COMM_SELF, world, world.Dup())]
-        assert answers[0] == answers[1] == answers[2]
-        out[case.__name__] = answers[0]
-    if world.rank == 0:
-        print(json.dumps(out))
-
-
-if __name__ == "__main__":
-    main()
+    found = each_case(CASES)
+    if MPI.COMM_WORLD.rank == 0:
+        print(json.dumps(found))

@@ -1,7 +1,7 @@
 """Colours and orders on any number of ranks: ``mpiexec -n 3 python tests/mpi/dgraph_cases.py``."""
 
 import numpy as np
-from cases import raised
+from each_case import main, raised
 from scipy import sparse
 
 import pylb
@@ -121,14 +121,5 @@ def wrong_use(comm):
 CASES = (colors, orders, wrong_use)
 
 
-def main():
-    from mpi4py import MPI
-
-    for case in CASES:
-        for comm in (MPI.COMM_SELF, MPI.COMM_WORLD):
-            case(comm)
-    print("done")
-
-
 if __name__ == "__main__":
-    main()
+    main(CASES)

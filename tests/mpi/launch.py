@@ -1,8 +1,10 @@
-"""Run a program of this folder under mpiexec."""
+"""Run a program under mpiexec, mostly one of this folder."""
 
+import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pylb
@@ -12,10 +14,10 @@ PYLB = Path(pylb.__file__).resolve().parents[1]  # the same pylb for the ranks
 
 
 def launch(mpiexec, ranks, *words, **environment):
-    """Run a program of tests/mpi; after 400 s, which no busy machine needs, it is killed."""
+    """Run a program under mpiexec; after 400 s, which no busy machine needs, it is killed."""
     path = os.pathsep.join([str(PYLB), str(HERE), os.environ.get("PYTHONPATH", "")])
     with subprocess.Popen(
-        [*mpiexec, "-n", str(ranks), sys.executable, "-W", "error", *words],
+        [*mpiexec, "-n", str(ranks), sys.executable, "-W", "error", *map(str, words)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -27,3 +29,26 @@ def launch(mpiexec, ranks, *words, **environment):
         finally:
             process.kill()
     return process.returncode, out, said
+
+
+def printed(mpiexec, ranks, *words):
+    """What a program prints that must succeed."""
+    code, out, said = launch(mpiexec, ranks, *words)
+    assert code == 0, said
+    return out
+
+
+def every_case_is_done(mpiexec, ranks, program):
+    """Run a program of this folder; each rank says at the end that all its cases passed."""
+    out = printed(mpiexec, ranks, HERE / program)
+    assert out.count("done") == ranks  # their lines may run into one another
+
+
+def answers_of(mpiexec, program):
+    """A function of the number of ranks: what a program of this folder answers, run only once."""
+
+    @cache
+    def answers(ranks):
+        return json.loads(printed(mpiexec, ranks, HERE / program).splitlines()[-1])
+
+    return answers

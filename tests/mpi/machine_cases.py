@@ -3,7 +3,7 @@
 import time
 
 import numpy as np
-from cases import raised
+from each_case import main, raised
 
 import pylb
 from pylb import errors
@@ -54,14 +54,5 @@ class TwoRanks:
 CASES = (measured, followed)
 
 
-def main():
-    from mpi4py import MPI
-
-    for case in CASES:
-        for comm in (MPI.COMM_SELF, MPI.COMM_WORLD):
-            case(comm)
-    print("done")
-
-
 if __name__ == "__main__":
-    main()
+    main(CASES)

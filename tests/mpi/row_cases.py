@@ -3,11 +3,10 @@
 tests/run/test_rows.py runs the cases on virtual ranks too.
 """
 
-import sys
 import time
 
 import numpy as np
-from cases import raised
+from each_case import main, raised
 from scipy import sparse
 
 import pylb
@@ -198,16 +197,5 @@ def speeds_learned(comm):
 CASES = (several_arrays, balance, tiles, few_rows, zero_times, learned, speeds_learned, wrong_use)
 
 
-def main():
-    from mpi4py import MPI
-
-    for case in (*CASES, real_time):
-        if MPI.COMM_WORLD.rank == 0:
-            print(case.__name__, file=sys.stderr, flush=True)
-        for comm in (MPI.COMM_SELF, MPI.COMM_WORLD, MPI.COMM_WORLD.Dup()):
-            case(comm)
-    print("done")
-
-
 if __name__ == "__main__":
-    main()
+    main((*CASES, real_time))

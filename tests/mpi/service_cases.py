@@ -3,10 +3,8 @@
 tests/comm/test_services.py runs the cases on virtual ranks too.
 """
 
-import sys
-
 import numpy as np
-from cases import raised
+from each_case import main, raised
 
 import pylb
 from pylb import errors
@@ -308,16 +306,5 @@ CASES = (
 )
 
 
-def main():
-    from mpi4py import MPI
-
-    for case in CASES:
-        if MPI.COMM_WORLD.rank == 0:
-            print(case.__name__, file=sys.stderr, flush=True)
-        for comm in (MPI.COMM_SELF, MPI.COMM_WORLD, MPI.COMM_WORLD.Dup()):
-            case(comm)
-    print("done")
-
-
 if __name__ == "__main__":
-    main()
+    main(CASES)

@@ -60,7 +60,7 @@ def test_not_on_virtual_ranks():
 def test_cases(mpiexec, ranks, iterations):
     if ranks > 2 and Path(mpiexec[0]).parent == Path(sys.executable).parent:
         iterations = 1000  # PyPI's MPICH spins in a receive: ten times as long on two cores
-    code, _, said = launch(mpiexec, ranks, str(HERE / "at_sync.py"), str(iterations))
+    code, _, said = launch(mpiexec, ranks, HERE / "at_sync.py", iterations)
     assert code == 0, said
 
 
@@ -80,9 +80,7 @@ def test_cases(mpiexec, ranks, iterations):
     ],
 )
 def test_every_rank_ends_and_says_why(mpiexec, case, says):
-    code, out, said = launch(
-        mpiexec, 3, str(HERE / "at_sync_endings.py"), case, PYLB_ABORT_AFTER="1"
-    )
+    code, out, said = launch(mpiexec, 3, HERE / "at_sync_endings.py", case, PYLB_ABORT_AFTER="1")
     assert code != 0
     assert "is through" not in out
     assert says in said
@@ -101,7 +99,7 @@ def test_every_rank_ends_and_says_why(mpiexec, case, says):
     ],
 )
 def test_the_others_go_on(mpiexec, case, through):
-    code, out, said = launch(mpiexec, 3, str(HERE / "at_sync_endings.py"), case)
+    code, out, said = launch(mpiexec, 3, HERE / "at_sync_endings.py", case)
     assert code == 0, said
     lines = sorted(re.findall(r"rank (\d is through: \d+ \[[^]]*)", out))
     assert len(lines) == len(through)

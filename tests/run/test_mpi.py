@@ -1,23 +1,13 @@
 """The runtime under mpiexec: the programs of tests/mpi, each on several numbers of ranks."""
 
-import json
-from functools import cache
-
 import pytest
-from launch import HERE, launch
+from launch import HERE, answers_of, launch
 
 
 @pytest.fixture(scope="module")
 def answers(mpiexec):
     """What the cases answer on a number of ranks; each number runs once."""
-
-    @cache
-    def of(ranks):
-        code, out, said = launch(mpiexec, ranks, str(HERE / "cases.py"))
-        assert code == 0, said
-        return json.loads(out.splitlines()[-1])
-
-    return of
+    return answers_of(mpiexec, "cases.py")
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
@@ -44,7 +34,7 @@ def test_cases(answers, ranks):
     ],
 )
 def test_every_rank_ends_and_says_why(mpiexec, case, says):
-    code, _, said = launch(mpiexec, 3, str(HERE / "endings.py"), case, PYLB_ABORT_AFTER="1")
+    code, _, said = launch(mpiexec, 3, HERE / "endings.py", case, PYLB_ABORT_AFTER="1")
     assert code != 0
     assert says in said
 
@@ -52,7 +42,7 @@ def test_every_rank_ends_and_says_why(mpiexec, case, says):
 @pytest.mark.parametrize("case", ["fine", "stop"])
 def test_a_good_end_says_nothing(mpiexec, case):
     """Also where a rank is stopped for two seconds, and continued."""
-    code, out, said = launch(mpiexec, 3, str(HERE / "endings.py"), case)
+    code, out, said = launch(mpiexec, 3, HERE / "endings.py", case)
     assert code == 0
     for r in range(3):  # the ranks' lines may run into one another
         assert out.count(f"rank {r} is through") == 1

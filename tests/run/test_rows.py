@@ -10,7 +10,7 @@ import pytest
 from chance import examples
 from hypothesis import example, given
 from hypothesis import strategies as st
-from launch import HERE, launch
+from launch import every_case_is_done, printed
 from scipy import sparse
 
 import pylb
@@ -526,9 +526,7 @@ def test_cases_on_virtual_ranks(case, p):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
 def test_cases_under_mpi(mpiexec, ranks):
-    code, out, said = launch(mpiexec, ranks, str(HERE / "row_cases.py"))
-    assert code == 0, said
-    assert out.count("done") == ranks
+    every_case_is_done(mpiexec, ranks, "row_cases.py")
 
 
 def test_without_mpi():
@@ -552,7 +550,5 @@ def test_jacobi(model):
 
 
 def test_jacobi_under_mpi(mpiexec):
-    script = Path(jacobi_rows.__file__)
-    code, out, said = launch(mpiexec, 3, str(script), "--n", "60", "--iterations", "8")
-    assert code == 0, said
+    out = printed(mpiexec, 3, jacobi_rows.__file__, "--n", "60", "--iterations", "8")
     assert float(out.split("residual")[1]) < 1e-6

@@ -1,0 +1,40 @@
+"""What the programs of this folder share: run every case, and expect an error."""
+
+import sys
+
+
+def raised(error, text, call):
+    """`call` raises exactly this on this rank."""
+    try:
+        call()
+    except error as why:
+        assert type(why) is error, repr(why)  # noqa: PT017
+        missing = [w for w in ((text,) if isinstance(text, str) else text) if w not in str(why)]
+        assert not missing, f"{missing} not in {why}"  # noqa: PT017
+        return
+    raise AssertionError(f"no {error.__name__}")
+
+
+def each_case(cases):
+    """Run each case on one rank, on all ranks and on a duplicate; return {name: answer}.
+
+    The answer of a case must not depend on the communicator.  Rank 0 prints the name of the case
+    that runs.
+    """
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    found = {}
+    for case in cases:
+        if world.rank == 0:
+            print(case.__name__, file=sys.stderr, flush=True)
+        answers = [case(comm) for comm in (MPI.COMM_SELF, world, world.Dup())]
+        assert answers[0] == answers[1] == answers[2]
+        found[case.__name__] = answers[0]
+    return found
+
+
+def main(cases):
+    """Run each case; every rank prints "done" at the end."""
+    each_case(cases)
+    print("done")
