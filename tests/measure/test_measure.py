@@ -7,6 +7,7 @@ import pytest
 from chance import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from twin_estimate import MEAN, PASSES, SPREAD, follow
 
 import pylb
 from pylb import _core
@@ -119,30 +120,6 @@ def test_rank_times_refuse_a_wrong_placement():
         _core.rank_times(s, [1, 0])
 
 
-class Estimate:
-    """Twin of csrc/measure/estimate.c for one object: Trigg and Leach's gain, a pass late."""
-
-    def __init__(self):
-        self.mean = self.error = self.spread = 0.0
-        self.passes = 0
-
-    def update(self, load):
-        self.passes += 1
-        if self.passes <= 2:
-            self.mean = load
-            return
-        e = load - self.mean
-        signal = abs(self.error) / self.spread if self.spread > 0 else 0.0
-        self.mean += max(signal, 0.1, 1 / (self.passes - 1)) * e
-        if self.passes == 3:
-            self.spread = abs(e)
-        self.error += 0.2 * (e - self.error)
-        self.spread += 0.2 * (abs(e) - self.spread)
-
-    def row(self):
-        return [self.mean, self.passes, self.error, self.spread]
-
-
 def estimated(loads):
     """(9, n) table after the passes loads[i, n]."""
     table = np.zeros((9, loads.shape[1]))
@@ -154,28 +131,31 @@ def estimated(loads):
 @SETTINGS
 @given(st.lists(st.lists(st.floats(0, 1e6), min_size=3, max_size=3), min_size=1, max_size=30))
 def test_estimates_are_those_of_the_twin(passes):
-    twins, here, aside = [Estimate() for _ in range(3)], [Estimate() for _ in range(3)], [0.0] * 3
+    def rows():
+        return [[0.0] * 4 for _ in range(3)]
+
+    twins, here, aside = rows(), rows(), [0.0] * 3
 
     def change(loads):
-        known = [(twin, load) for twin, load in zip(here, loads, strict=True) if twin.passes > 2]
-        was, now = sum(twin.mean for twin, _ in known), sum(load for _, load in known)
-        most = max(0.1 * was, 5.0 * math.sqrt(sum(twin.spread**2 for twin, _ in known)))
+        known = [(twin, load) for twin, load in zip(here, loads, strict=True) if twin[PASSES] > 2]
+        was, now = sum(twin[MEAN] for twin, _ in known), sum(load for _, load in known)
+        most = max(0.1 * was, 5.0 * math.sqrt(sum(twin[SPREAD] ** 2 for twin, _ in known)))
         return (now - was > most) - (was - now > most)
 
     for row in passes:
         for twin, load in zip(twins, row, strict=True):
-            twin.update(load)
+            follow(twin, load)
         now = change(row)
         if now and (not any(aside) or change(aside) != now):
             aside = row  # to be seen again
             continue
         if now:
-            here = [Estimate() for _ in range(3)]
+            here = rows()
         for loads in [aside, row] if now else [row]:
             for twin, load in zip(here, loads, strict=True):
-                twin.update(load)
+                follow(twin, load)
         aside = [0.0] * 3
-    table = [np.array([t.row() for t in group]).T for group in (twins, here)]
+    table = [np.array(group).T for group in (twins, here)]
     assert np.array_equal(estimated(np.array(passes)), np.concatenate([*table, [aside]]))
 
 

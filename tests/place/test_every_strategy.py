@@ -7,6 +7,7 @@ import pytest
 from chance import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from placements import memory_limits
 
 import pylb
 from pylb.errors import DomainError, InfeasibleError, MissingPartError
@@ -49,16 +50,8 @@ def limited():
     """Memory that just fits, with blocks that objects share."""
     rng = np.random.default_rng(2)
     n, p = 120, 6
-    rank = rng.integers(p, size=n)
-    memory = rng.integers(1, 100, size=n)
-    return pylb.Snapshot(
-        rng.random(n),
-        rank,
-        n_ranks=p,
-        edges=edges(rng, n, 300),
-        memory=memory,
-        memory_limit=np.full(p, int(1.3 * np.bincount(rank, memory, p).max())),
-    )
+    within = memory_limits(rng, n, p, 100, 1.3)
+    return pylb.Snapshot(rng.random(n), n_ranks=p, edges=edges(rng, n, 300), **within)
 
 
 def few_ranks():

@@ -9,6 +9,7 @@ import pytest
 from chance import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from twin_estimate import MEAN, follow
 
 import pylb
 from pylb.errors import DomainError, StrategyError, UnknownStrategyError
@@ -145,26 +146,6 @@ def test_bad_costs(cost):
 # ---- recorded runs --------------------------------------------------------------------------
 
 
-class Estimates:
-    """csrc/measure/estimate.h, written plainly: what is known of an object's next load."""
-
-    def __init__(self):
-        self.mean = self.passes = self.error = self.spread = 0.0
-
-    def follow(self, load):
-        self.passes += 1
-        if self.passes <= 2:
-            self.mean = load
-            return
-        e = load - self.mean
-        signal = abs(self.error) / self.spread if self.spread > 0 else 0.0
-        self.mean += max(signal, 0.1, 1 / (self.passes - 1)) * e
-        if self.passes == 3:
-            self.spread = abs(e)
-        self.error += 0.2 * (e - self.error)
-        self.spread += 0.2 * (abs(e) - self.spread)
-
-
 def tasks_of(trace, i):
     return range(trace.task_ptr[i], trace.task_ptr[i + 1])
 
@@ -182,10 +163,10 @@ def run_of(trace, strategies, steps, cost):
             elif e not in rank or (e not in before and trace.task_home is not None):
                 rank[e] = int(started[k])
             if e not in before:
-                known[e] = Estimates()
+                known[e] = [0.0] * 4
         if i - 1 in steps and here:
             snapshot = pylb.Snapshot(
-                [known[e].mean for e in here],
+                [known[e][MEAN] for e in here],
                 [rank[e] for e in here],
                 trace.n_ranks,
                 key=trace.entity_key[here],
@@ -201,7 +182,7 @@ def run_of(trace, strategies, steps, cost):
         for e, k in zip(here, tasks_of(trace, i), strict=True):
             speed = trace.measured
             there = 1.0 if speed is None else speed[trace.task_rank[k]] / speed[rank[e]]
-            known[e].follow(trace.task_load[k] * there)
+            follow(known[e], trace.task_load[k] * there)
             time[rank[e]] += trace.task_load[k] * there
         time = time if trace.speed is None else time / trace.speed
         most = (time if trace.background is None else trace.background + time).max()

@@ -16,6 +16,7 @@ from chance import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from test_same_bits import differences
+from twin_estimate import follow
 
 import pylb
 from pylb import _core
@@ -84,20 +85,6 @@ class Object:
         self.past = [0.0] * 9  # rows of csrc/measure/estimate.h
         self.window = 0.0
         self.bytes = self.memory = 0
-
-
-def follow(past, load):
-    """A pass enters the estimator: twin of csrc/measure/estimate.c, the first four rows."""
-    past[1] += 1
-    if past[1] <= 2:
-        past[0] = load
-        return
-    e, gain = load - past[0], abs(past[2]) / past[3] if past[3] > 0 else 0.0
-    past[0] += max(gain, 0.1, 1 / (past[1] - 1)) * e
-    if past[1] == 3:
-        past[3] = abs(e)
-    past[2] += 0.2 * (e - past[2])
-    past[3] += 0.2 * (abs(e) - past[3])
 
 
 class Twin:

@@ -34,20 +34,21 @@ def clustered(side, p):
     )
 
 
+def memory_limits(rng, n, p, most, spare):
+    """A random placement, its memory below `most` bytes an object, and a limit of the ranks."""
+    rank = rng.integers(p, size=n)
+    memory = rng.integers(1, most, size=n)
+    limit = int(spare * np.bincount(rank, memory, p).max())
+    return {"rank": rank, "memory": memory, "memory_limit": np.full(p, limit)}
+
+
 def tight():
     """Memory that nearly just fits, equal loads: only ties."""
     rng = np.random.default_rng(12)
     n, p = 240, 8
-    rank = rng.integers(p, size=n)
-    memory = rng.integers(1, 50, size=n)
-    return pylb.Snapshot(
-        np.ones(n),
-        rank,
-        n_ranks=p,
-        edges=(*rng.integers(n, size=(2, 700)), np.full(700, 8.0)),
-        memory=memory,
-        memory_limit=np.full(p, int(1.2 * np.bincount(rank, memory, p).max())),
-    )
+    within = memory_limits(rng, n, p, 50, 1.2)
+    edges = (*rng.integers(n, size=(2, 700)), np.full(700, 8.0))
+    return pylb.Snapshot(np.ones(n), n_ranks=p, edges=edges, **within)
 
 
 def vectors():

@@ -1,0 +1,22 @@
+"""The estimate of an object's load (csrc/measure/estimate.c), written plainly.
+
+A row is a list: the first four entries of a column in the estimator's table, and more that only
+the core fills.
+"""
+
+MEAN, PASSES, ERROR, SPREAD = range(4)
+
+
+def follow(row, load):
+    """The object took `load` seconds in one more iteration: Trigg and Leach's gain, one late."""
+    row[PASSES] += 1
+    if row[PASSES] <= 2:  # the first iteration is a warm-up
+        row[MEAN] = load
+        return
+    e = load - row[MEAN]
+    signal = abs(row[ERROR]) / row[SPREAD] if row[SPREAD] > 0 else 0.0
+    row[MEAN] += max(signal, 0.1, 1 / (row[PASSES] - 1)) * e
+    if row[PASSES] == 3:
+        row[SPREAD] = abs(e)
+    row[ERROR] += 0.2 * (e - row[ERROR])
+    row[SPREAD] += 0.2 * (abs(e) - row[SPREAD])
