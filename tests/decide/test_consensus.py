@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [f"tests/c/{name}.c" for name in ("interleave", "consensus_model")]
 SOURCES += [f"csrc/base/{name}.c" for name in ("err", "mem", "rng")]
 
+FOUND = ("violation", "deadlock")
 full = pytest.mark.skipif(not os.environ.get("PYLB_EXPLORE"), reason="PYLB_EXPLORE=1 is not set")
 
 
@@ -160,7 +161,7 @@ def test_final_decision_after_the_statistics_of_that_iteration(interleave, centr
 
 def test_statistics_while_a_maximum_is_on_its_way(interleave):
     """Roots on every rank then decide differently, whatever they compare with."""
-    assert interleave("changes=2 ablate=2")[0] != "ok"
+    assert interleave("changes=2 ablate=2")[0] in FOUND
 
 
 def test_rank_that_has_ended_must_serve(interleave):
@@ -196,7 +197,7 @@ def test_random_runs(interleave):
 
 @pytest.mark.parametrize("ablate", [1, 2, 6, 8])
 def test_random_runs_find_what_is_missing(interleave, ablate):
-    assert interleave(f"runs=30000 vary=1 ablate={ablate}")[0] != "ok"
+    assert interleave(f"runs=30000 vary=1 ablate={ablate}")[0] in FOUND
 
 
 @full

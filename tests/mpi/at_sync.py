@@ -204,7 +204,7 @@ def idle_and_utilization(comm):
         time.sleep(0.01)
     it = lb.iterations
     assert all(it.idle >= 0.01)
-    assert all(it.utilization < 0.5)
+    assert min(it.utilization) < 0.5  # others may stop a body meanwhile
     assert all(it.time >= 0.01)
 
 

@@ -1,6 +1,10 @@
 """What the programs of this folder share: run every case, and expect an error."""
 
+import contextlib
 import sys
+from unittest import mock
+
+from pylb import _core
 
 
 def raised(error, text, call):
@@ -13,6 +17,21 @@ def raised(error, text, call):
         assert not missing, f"{missing} not in {why}"  # noqa: PT017
         return
     raise AssertionError(f"no {error.__name__}")
+
+
+@contextlib.contextmanager
+def told_clock():
+    """Stop the clock of the Python side; the function that it yields lets some seconds pass."""
+    now = [0.0]
+
+    def spend(seconds):
+        now[0] += seconds
+
+    def clock():
+        return now[0]
+
+    with mock.patch.object(_core, "clock", clock):
+        yield spend
 
 
 def each_case(cases):

@@ -1,9 +1,7 @@
 """The machine under a job: ``mpiexec -n 3 python tests/mpi/machine_cases.py``."""
 
-import time
-
 import numpy as np
-from each_case import main, raised
+from each_case import main, raised, told_clock
 
 import pylb
 from pylb import errors
@@ -27,8 +25,8 @@ def followed(comm):
     """A rank whose work takes longer has become slow."""
     machine = pylb.Machine.measure(comm, seconds=0.005, network=False)
     monitor = pylb.Monitor(machine, comm)
-    with monitor.timed(work=10.0):
-        time.sleep(0.01 * (1 + 3 * (comm.rank == 0)))
+    with told_clock() as spend, monitor.timed(work=10.0):
+        spend(0.01 * (1 + 3 * (comm.rank == 0)))
     now = monitor.update()
     assert len(monitor.history) == 1
     assert now is monitor.machine
@@ -37,8 +35,8 @@ def followed(comm):
         assert now.part_sizes()[0] < now.part_sizes()[1]
     again = monitor.update()  # nobody has computed: as it was
     assert np.allclose(again.speed, now.speed)
-    with monitor.timed():
-        time.sleep(0.01)  # on no core: others have taken it
+    with told_clock() as spend, monitor.timed():
+        spend(10.0)  # on no core: others have taken it
     assert (monitor.update().load > 0.5).all()
     raised(
         errors.DomainError,

@@ -261,11 +261,26 @@ def test_sums_of_bytes_beyond_32_bits(name):
 
 def test_placement_is_the_same_inside_a_replay(name):
     s = torus(8, 4)
-    trace = pylb.Trace.from_snapshots([s, s]) if hasattr(pylb.Trace, "from_snapshots") else None
-    if trace is None:
-        pytest.skip("no traces of snapshots")
+    n, m = s.n_objects, len(s.edge_src)
+    phases = {"task_entity": np.arange(n, dtype=np.int32), "task_rank": s.rank, "task_load": s.load}
+    edges = {"src": s.edge_src, "dst": s.edge_dst, "bytes": s.edge_bytes, "messages": np.ones(m)}
+    phases |= {f"edge_{name}": array for name, array in edges.items()}
+    trace = pylb.Trace(
+        4,
+        phase_id=np.arange(2),
+        entity_key=np.arange(n),
+        entity_migratable=np.ones(n, bool),
+        entity_home=np.zeros(n, np.int32),
+        entity_collection=np.full(n, -1),
+        task_ptr=[0, n, 2 * n],
+        edge_ptr=[0, m, 2 * m],
+        task_bytes=None,
+        task_memory=None,
+        **{name: np.tile(array, 2) for name, array in phases.items()},
+    )
     run = trace.replay(name, every=1)
-    assert run.decisions
+    assert [receipt.strategy for receipt in run.decisions] == [name]
+    assert np.array_equal(run.rank[n:], pylb.place(trace[0], name).rank)
 
 
 # ---- the papers' tables ----------------------------------------------------------------------

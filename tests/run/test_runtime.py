@@ -358,22 +358,22 @@ def test_the_first_cost_is_foreseen_from_some_objects():
     assert _core.first_cost(1e-6, 0.0, 0.0, 0, 0, 1000) == 1e-6 * 8 * 10
 
 
-packed = []
-
-
 class Counted:
     """Notes each time that it is packed."""
+
+    packed: list[int]
 
     def __init__(self, n):
         self.n = n
 
     def __reduce__(self):
-        packed.append(self.n)
+        Counted.packed.append(self.n)
         return Counted, (self.n,), {"more": "x" * self.n}
 
 
-def test_sizes_that_nobody_gave_are_measured_by_a_sample():
-    packed.clear()
+def test_sizes_that_nobody_gave_are_measured_by_a_sample(monkeypatch):
+    packed = []
+    monkeypatch.setattr(Counted, "packed", packed, raising=False)
     lb = pylb.Balancer(every=5)
     for key in range(10 * SAMPLE):
         lb.add(key, Counted(1000 + key))

@@ -85,17 +85,22 @@ def test_a_body_is_timed_alone_and_at_the_speed_of_its_rank():
     def main(comm):
         lb = pylb.Balancer(comm, mode="off")
         lb.add(lb.rank, None)
+        whole = []
         for _ in lb.iterate(5):
+            begin = time.perf_counter()
             for _ in lb.local():
                 time.sleep(10e-3)
-        return lb.rank_loads(), lb.iterations.time
+            whole.append(time.perf_counter() - begin)
+        return lb.rank_loads(), lb.iterations.time, whole
 
     machine = pylb.VirtualCluster(8, speed=[2.0] + [1.0] * 7, clock="wall")
-    loads, times = machine.run(main)[3]
+    answers = machine.run(main)
+    loads, times, _ = answers[3]
+    whole = np.array([whole for *_, whole in answers]).T  # a busy machine wakes some late
     assert (loads[:, 0] >= 5e-3).all()
-    assert loads[:, 0].min() < 10e-3  # a busy machine wakes some late
+    assert (loads[:, 0] <= whole[:, 0] / 2).all()
     assert (loads[:, 1:] >= 10e-3).all()
-    assert times.min() < 50e-3  # 80 if the ranks were one processor
+    assert (times < whole.sum(axis=1)).any()  # the ranks are no single processor
     by_cpu = pylb.VirtualCluster(2).run(main)[0][0]
     assert (by_cpu < 5e-3).all()  # asleep
 

@@ -140,13 +140,13 @@ def test_time_that_a_rank_sleeps_is_no_computing(mpiexec, build):
     for ops in run.ops:
         pauses = ops["bytes"][ops["kind"] == OpKind.PAUSE]
         assert len(pauses) >= 4
-        assert 0.05e9 < pauses.sum() < 0.4e9
-        assert ops["compute"].sum() < 0.05e9
+        assert pauses.sum() > 0.05e9
+        assert ops["compute"].sum() < 0.5 * pauses.sum()
     assert whole(run).time > 0.05
 
 
 def wakes_late():
-    """Whether others keep who has slept from a core."""
+    """Whether others keep a process that has slept from a core."""
     begin = time.perf_counter()
     for _ in range(50):
         time.sleep(1e-3)
