@@ -1,33 +1,30 @@
-"""The figures of Menon 2012, chapter 3, re-made: when pylb balances, and with which strategy.
+"""The figures of Menon 2012, chapter 3, reproduced: when pylb rebalances, and how.
 
     python benchmarks/chapter3.py [--only 3.2] [--quick] [--out out]
 
-Figures 3.2 and 3.3: jacobi2d on virtual ranks, balanced after every 1, 2, 3, ... iterations, after
-none, and when pylb's triggers say so.  The plate is solved once, on one rank; the work of each
-block in each iteration, its sweeps, does not depend on where it lives.  The runs that are compared
-declare that work, so that a period is not better than another by chance.  Everything else is the
-program: its objects, its messages, their sizes, the balancer.  A balancing takes its messages' time
-and that of a strategy as slow as STRATEGY_SECONDS.
+Figures 3.2 and 3.3: jacobi2d on virtual ranks, rebalanced every 1, 2, 3, ... iterations, never, and
+by pylb's triggers.  The plate is first solved on one rank.  This gives the work of each block in
+each iteration (its sweeps), which does not depend on the placement.  The runs that are compared
+declare this work, so that chance favours no period.  Everything else is the real program: its
+objects, its messages and the balancer.  An LB step takes the time of its messages, plus
+STRATEGY_SECONDS for the strategy.
 
-Figure 3.4: kneighbor on virtual ranks, its loads the steps that it has computed: half of the ring
-suddenly computes four times as long; how many iterations had seen it when it was balanced.
+Figure 3.4: kneighbor on virtual ranks; a load is a number of computed steps.  Half of the ring
+suddenly computes four times longer: how many iterations pass until pylb rebalances?
 
 Figures 3.6 and 3.7: which strategy "auto" picks for leanmd and for kneighbor with large messages,
-and what the run takes with and without it.  Both run for real on virtual ranks.
+and the run time with and without load balancing.  Both programs really run, on virtual ranks.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from common import cases  # noqa: F401  finds the examples
-from common.figures import check, picture
+from common.figures import check, figure_arguments, picture, save
 
 import pylb
 from pylb.console import show
@@ -41,7 +38,7 @@ from lennardjones import Fluid  # isort: skip
 
 RANKS = 8
 STRATEGY_SECONDS = 0.05  # several iterations
-STEP = 2e-6  # seconds that a step of kneighbor is taken for
+STEP = 2e-6  # seconds for one step of kneighbor
 NETWORK = (1e-5, 1e-8)  # seconds per message and per byte: that of 2012
 TRIGGERS = ("metabalancer", "auto")
 WITHIN = 1.03  # of the best fixed period
@@ -334,11 +331,8 @@ FIGURES: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=FIGURES, help="one figure (3.2 with 3.3, 3.6 with 3.7)")
-    parser.add_argument("--quick", action="store_true", help="fewer iterations")
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder (%(default)s)")
-    args = parser.parse_args()
+    only = "one figure (3.2 with 3.3, 3.6 with 3.7)"
+    args = figure_arguments(__doc__, FIGURES, quick="fewer iterations", only=only)
     args.out.mkdir(parents=True, exist_ok=True)
     verdicts: list[dict[str, Any]] = []
     made = {}
@@ -348,8 +342,7 @@ def main() -> None:
             path = args.out / f"figure_{name.replace('.', '_')}.png"
             picture(path, lambda axes, draw=draw, name=name: draw(made[name], axes))
             print()
-    text = json.dumps({"verdicts": verdicts, "figures": made}, indent=1)
-    (args.out / "chapter3.json").write_text(text + "\n")
+    save(args.out / "chapter3.json", {"verdicts": verdicts, "figures": made})
 
 
 if __name__ == "__main__":

@@ -15,10 +15,7 @@ Figures 3.6 and 3.7: which strategy "auto" picks for leanmd and for kneighbor wi
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from common.mpi import on_two_ranks
@@ -28,7 +25,7 @@ if __name__ == "__main__":
 
 import numpy as np
 from chapter3 import WITHIN, Scattered, draw_32, draw_34, milli, row_32
-from common.figures import check, picture
+from common.figures import check, figure_arguments, picture, save
 from mpi4py import MPI
 
 import pylb
@@ -216,11 +213,8 @@ FIGURES: dict[str, tuple[Callable[..., Any], Callable[..., None] | None]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=FIGURES, help="one figure (3.2 with 3.3, 3.6 with 3.7)")
-    parser.add_argument("--quick", action="store_true", help="fewer iterations and repeats")
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder (%(default)s)")
-    args = parser.parse_args()
+    only = "one figure (3.2 with 3.3, 3.6 with 3.7)"
+    args = figure_arguments(__doc__, FIGURES, quick="fewer iterations and repeats", only=only)
     verdicts: list[dict[str, Any]] = []
     made = {}
     for name, (measure, draw) in FIGURES.items():
@@ -233,9 +227,8 @@ def main() -> None:
             picture(path, lambda axes, draw=draw, name=name: draw(made[name], axes))
             print()
     if comm.rank == 0:
-        args.out.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"ranks": comm.size, "verdicts": verdicts, "figures": made}, indent=1)
-        (args.out / f"chapter3_real_{comm.size}.json").write_text(text + "\n")
+        results = {"ranks": comm.size, "verdicts": verdicts, "figures": made}
+        save(args.out / f"chapter3_real_{comm.size}.json", results)
 
 
 if __name__ == "__main__":

@@ -11,12 +11,11 @@ the median over the LB steps after the speeds are known.
 from __future__ import annotations
 
 import argparse
-import json
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common.figures import save
 
 import pylb
 from pylb import console
@@ -95,8 +94,7 @@ def main() -> None:
         met = "as it should be" if middle <= MOST else "NOT MET"
         print(f"{name}: decisions with speeds, median {1e3 * middle:.1f} ms, limit 50 ms: {met}")
     if args.json:
-        Path(args.json).parent.mkdir(parents=True, exist_ok=True)
-        Path(args.json).write_text(json.dumps(rows, indent=1))
+        save(args.json, rows)
 
 
 if __name__ == "__main__":

@@ -15,11 +15,10 @@ together, in one process.
 """
 
 import argparse
-import json
 import time
-from pathlib import Path
 
 import numpy as np
+from common.figures import save
 
 import pylb
 from pylb.console import show
@@ -138,8 +137,7 @@ def main():
     print(f"{n:,} objects on {p:,} ranks, {RANKS_PER_NODE} a node")
     table(rows)
     met = verdicts(rows)
-    Path(args.json).parent.mkdir(parents=True, exist_ok=True)
-    Path(args.json).write_text(json.dumps({"met": met, "rows": rows}, indent=2))
+    save(args.json, {"met": met, "rows": rows})
 
 
 if __name__ == "__main__":

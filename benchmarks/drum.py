@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common.figures import save
 from common.mpi import ask_mpi
 
 import pylb
@@ -129,8 +130,7 @@ def main() -> None:
     best = min(r["seconds"] for r in found["rows"][1:])
     met = best < equal
     print(f"{'met   ' if met else 'MISSED'} DRUM's parts are faster than equal ones")
-    Path(args.json).parent.mkdir(parents=True, exist_ok=True)
-    Path(args.json).write_text(json.dumps({**found, "met": met}, indent=1))
+    save(args.json, {**found, "met": met})
 
 
 if __name__ == "__main__":

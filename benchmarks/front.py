@@ -16,11 +16,10 @@ migrations, and faster by the given factor:
 """
 
 import argparse
-import json
 import time
-from pathlib import Path
 
 import numpy as np
+from common.figures import save
 
 import pylb
 from pylb.console import show
@@ -190,8 +189,7 @@ def main():
     charm_table()
     print()
     met = report(rows)
-    Path(args.json).parent.mkdir(parents=True, exist_ok=True)
-    Path(args.json).write_text(json.dumps({"met": met, "charm": CHARM, "rows": rows}, indent=2))
+    save(args.json, {"met": met, "charm": CHARM, "rows": rows})
 
 
 if __name__ == "__main__":

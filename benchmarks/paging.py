@@ -23,7 +23,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from common.figures import check
+from common.figures import check, save
 from common.mpi import ask_mpi
 
 from pylb.console import show
@@ -145,8 +145,7 @@ def main() -> None:
     show(columns, rows, title=f"Jacobi on {len(RATIOS)} ranks, {args.iterations} iterations")
     for name, run in runs.items():
         judge(*name.split(), run, verdicts)
-    Path(args.json).parent.mkdir(parents=True, exist_ok=True)
-    Path(args.json).write_text(json.dumps({"verdicts": verdicts, **runs}, indent=1))
+    save(args.json, {"verdicts": verdicts, **runs})
 
 
 if __name__ == "__main__":

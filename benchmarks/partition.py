@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from common import cases, share, toolkit
+from common.figures import save
 from common.mpi import ask_mpi
 
 import pylb
@@ -196,8 +196,7 @@ def main() -> None:
     for name, make in ((name, parts[name]) for name in chosen):
         out[name], checks[name] = make()
         print()
-    args.json.parent.mkdir(parents=True, exist_ok=True)
-    args.json.write_text(json.dumps({**out, "checks": checks}, indent=1) + "\n")
+    save(args.json, {**out, "checks": checks})
     for name, good in checks.items():
         print(f"{name}: {'as it should be' if good else 'NOT as it should be'}")
 

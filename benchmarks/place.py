@@ -14,11 +14,10 @@ moderate (max/mean below 1.5), less than a third of its migrations.
 
 import argparse
 import heapq
-import json
 import time
-from pathlib import Path
 
 import numpy as np
+from common.figures import save
 
 import pylb
 from pylb.console import show
@@ -155,8 +154,7 @@ def main():
     ]  # fmt: skip
     table(rows)
     met = verdicts(rows)
-    Path(args.json).parent.mkdir(parents=True, exist_ok=True)
-    Path(args.json).write_text(json.dumps({"met": met, "rows": rows}, indent=2))
+    save(args.json, {"met": met, "rows": rows})
 
 
 if __name__ == "__main__":

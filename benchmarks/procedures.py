@@ -12,12 +12,12 @@ counts.  Run it on a machine that does nothing else.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
+from common.figures import save
 from common.mpi import ask_mpi
 from common.pinned import Place, run
 
@@ -104,9 +104,8 @@ def main() -> None:
     table("as it is", [{"critical path s": path, "measured s": measured[""]}])
     passed = speed()
     table("one pass", [passed])
-    args.json.parent.mkdir(parents=True, exist_ok=True)
     whole = {"figure 3": figure3, "figure 4": figure4, "path": path, "measured": measured[""]}
-    args.json.write_text(json.dumps({**whole, "speed": passed}, indent=1))
+    save(args.json, {**whole, "speed": passed})
 
 
 def table(title: str, rows: list[dict[str, object]]) -> None:

@@ -2,29 +2,30 @@
 
     python benchmarks/protocol.py [--most 100000]
 
-A simulation with the real state machines of csrc/decide on a LogGP network (pylb.virtual).  There
-are three kinds of progress: a rank looks at the network only at AtSync, like MPI without a progress
-thread; ten times an iteration, e.g. between the objects of an overdecomposed program; or the
-network passes messages on at once.  For each: iterations and seconds from the statistics that
-request an LB step to the LB step, time in the pause state, bytes that a rank sends.  Straight lines
-over log2 of the ranks are fitted; growth is logarithmic where they fit.  Up to a million ranks it
-takes six minutes of one processor and 1.2 GB, up to 100,000 one minute.
+A simulation with the real state machines of csrc/decide on a LogGP network
+(pylb.replay.simulate_protocol).  There are three kinds of progress: a rank looks at the network
+only at AtSync, like MPI without a progress thread; ten times an iteration, e.g. between the objects
+of an overdecomposed program; or the network passes messages on at once.  For each: iterations and
+seconds from the statistics that request an LB step to the LB step, time in the pause state, bytes
+that a rank sends.  Straight lines over log2 of the ranks are fitted; growth is logarithmic where
+they fit.  Up to a million ranks it takes six minutes of one processor and 1.2 GB, up to 100,000 one
+minute.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common.figures import save
 
 from pylb import console
 from pylb.replay.protocol import ProtocolRun, protocol_params, simulate_protocol
 
-EVERY = 20  # iterations from a balancing to the statistics that ask for the next one
+EVERY = 20  # iterations from an LB step to the statistics that ask for the next one
 WAYS: dict[str, dict[str, int]] = {
     "at AtSync": {"serves": 1},
     "ten times an iteration": {"serves": 10},
@@ -35,7 +36,7 @@ WAYS: dict[str, dict[str, int]] = {
 GROWS = {  # what to fit a line to
     "at AtSync": "iterations_to_consensus",
     "ten times an iteration": "iterations_to_consensus",
-    "at once": "pause_per_balancing",
+    "at once": "pause_per_lb_step",
     "at AtSync, D = 8": "lag_per_iteration",
 }
 MOST_SERVED = 1_000_000  # ranks times servings: larger simulations take minutes
@@ -54,7 +55,7 @@ def row_of(way: str, p: int) -> dict[str, Any]:
         "decisions": sum(d.balanced > 0 for d in run.decisions),
         "iterations_to_consensus": run.iterations_to_consensus,
         "seconds_to_consensus": mean([d.known - d.root for d in run.decisions if d.balanced > 0]),
-        "pause_per_balancing": lost(run, run.pause) / work,
+        "pause_per_lb_step": lost(run, run.pause) / work,
         "lag_per_iteration": run.lagged / iterations / work,
         "bytes_per_iteration": run.bytes_sent / iterations,
         "bytes_per_iteration_max": run.bytes_sent_max / iterations,
@@ -100,8 +101,8 @@ def plot(rows: list[dict[str, Any]], path: str) -> None:
     figure, axes = plt.subplots(1, 3, figsize=(13, 3.8), layout="constrained")
     colours = ("#0072B2", "#E69F00", "#D55E00", "#666666", "#56B4E9")
     panels = (
-        ("iterations_to_consensus", "iterations from statistics to balancing", 1.0),
-        ("pause_per_balancing", "pause for each balancing, iterations", 1.0),
+        ("iterations_to_consensus", "iterations from statistics to LB step", 1.0),
+        ("pause_per_lb_step", "pause for each LB step, iterations", 1.0),
         ("seconds_to_consensus", "ms until every rank knows", 1e3),
     )
     for ax, (name, label, scale) in zip(axes, panels, strict=True):
@@ -152,7 +153,7 @@ def main() -> None:
             r["decisions"],
             r["iterations_to_consensus"],
             1e3 * r["seconds_to_consensus"],
-            r["pause_per_balancing"],
+            r["pause_per_lb_step"],
             r["lag_per_iteration"],
             r["bytes_per_iteration"],
             r["bytes_per_iteration_max"],
@@ -163,7 +164,8 @@ def main() -> None:
     console.show(head, shown, title="from the statistics to the consensus")
     print(
         "ms: until the last rank knows; pause: iterations of work that a rank loses for each\n"
-        "balancing; lag: the same for each iteration; B/iter.: sent by a rank, mean and most"
+        "LB step; lag: the same for each iteration; B/iter.: bytes that a rank sends per\n"
+        "iteration, mean and most"
     )
     lines = {
         way: {"of": of, **line([r for r in rows if r["way"] == way], of)}
@@ -173,8 +175,7 @@ def main() -> None:
     console.show(
         ["served", "", "per log2 p", "at 1", "explained"], fitted, title="lines over log2 p"
     )
-    Path(args.json).parent.mkdir(parents=True, exist_ok=True)
-    Path(args.json).write_text(json.dumps({"rows": rows, "lines": lines}, indent=1) + "\n")
+    save(args.json, {"rows": rows, "lines": lines})
     plot(rows, args.plot)
 
 

@@ -30,7 +30,7 @@ import pylb
 
 
 class Estimates:
-    """What the next phase takes, from all before (csrc/measure/estimate.h), with NumPy."""
+    """Estimate the loads of the next phase from all earlier ones (csrc/measure/estimate.h)."""
 
     def __init__(self, n):
         self.mean, self.error, self.spread, self.n = np.zeros(n), np.zeros(n), np.zeros(n), 0
@@ -154,8 +154,8 @@ def show_lbaf(row):
         seconds, rate = row[f"{name}_seconds"], row[f"{name}_tasks_per_second"]
         print(f"{name:>10} {1e3 * seconds:9.3f} {1e-6 * rate:13.4f}")
     print(
-        f"ratio {row['ratio']:.0f}; what is not in it: LBAF makes its objects in "
-        f"{row['lbaf_populating_seconds']:.2f} s"
+        f"ratio {row['ratio']:.0f}, without the {row['lbaf_populating_seconds']:.2f} s in which "
+        "LBAF creates its objects"
     )
 
 
@@ -172,7 +172,7 @@ def main():
     trace = pylb.replay.hotspot(args.ranks, args.objects, args.phases)
     rows = [measure(trace, every, args.repeats) for every in (0, 100, 10, 1)]
     print(trace)
-    print(f"{'balancing':>10} {'pylb ms':>9} {'NumPy ms':>9} {'10^6 tasks/s':>13} {'ratio':>6}")
+    print(f"{'LB step':>10} {'pylb ms':>9} {'NumPy ms':>9} {'10^6 tasks/s':>13} {'ratio':>6}")
     for row in rows:
         print(
             f"{'every ' + str(row['every']) if row['every'] else 'bare':>10} "
@@ -180,7 +180,7 @@ def main():
             f"{1e-6 * row['pylb_tasks_per_second']:13.1f} {row['ratio']:6.2f}"
         )
     answer = {"arguments": vars(args), "rows": rows, "explored": explored(trace, args.repeats)}
-    print(f"\n{'trigger auto':>18} {'ms':>7} {'balancings':>10}")
+    print(f"\n{'trigger auto':>18} {'ms':>7} {'LB steps':>10}")
     for row in answer["explored"]:
         print(f"{row['strategy']:>18} {1e3 * row['seconds']:7.1f} {row['balancings']:10}")
     if args.lbaf:

@@ -22,10 +22,10 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common.figures import save
 from common.mpi import ask_mpi
 
 import pylb
@@ -34,8 +34,10 @@ from pylb import console
 Row = dict[str, Any]
 SPARSE_KIB = (0.008, 1, 64, 4096)  # to the next rank
 DENSE_KIB = (0.008, 1, 64, 1024, 4096)  # to each rank
-LEAST, MOST = 7, 400  # repeats, while they take less than
-LONGEST, SECONDS = 15.0, 1.0  # at most that for the first ones, that for more; two in any case
+# A call is repeated LEAST times if that takes less than LONGEST seconds, and up to MOST times if
+# all take less than SECONDS; but at least twice.
+LEAST, MOST = 7, 400
+LONGEST, SECONDS = 15.0, 1.0
 
 
 def in_turn(comm: Any, *calls: Callable[[], Any]) -> list[float]:
@@ -243,8 +245,7 @@ def main() -> None:
     for r in rows:
         if "bytes_per_id" in r:
             print(f"{r['ranks']} ranks: {r['bytes_per_id']:.0f} bytes an id and rank's share")
-    Path(args.json).parent.mkdir(parents=True, exist_ok=True)
-    Path(args.json).write_text(json.dumps(rows, indent=1))
+    save(args.json, rows)
 
 
 if __name__ == "__main__":

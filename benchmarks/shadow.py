@@ -11,7 +11,6 @@ measures the network; a run before the measured ones does that.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
@@ -23,6 +22,7 @@ if __name__ == "__main__":
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 
 import jacobi2d
+from common.figures import save
 from heat import Plate
 from mpi4py import MPI
 
@@ -99,9 +99,8 @@ def main() -> None:
             f"empty iterations: shadow adds {1e6 * added:.1f} µs, {100 * share:.3f} % of the above"
         )
         if args.json:
-            Path(args.json).parent.mkdir(parents=True, exist_ok=True)
             figures = {"ratio": ratio, "most": MOST, "added_seconds": added, "added_share": share}
-            Path(args.json).write_text(json.dumps({**found, **figures}))
+            save(args.json, {**found, **figures})
 
 
 if __name__ == "__main__":

@@ -23,15 +23,14 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import functools
-import json
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from common import cases, peers, share
 from common.cases import Case
+from common.figures import save
 from common.quality import quality
 
 import pylb
@@ -213,10 +212,7 @@ def main() -> None:
             f"{verdict}: {name} itself takes {100 * np.median(values):.1f} % of its time, the "
             f"median of {len(values)} cases, and at most {100 * worst:.1f} % (10 %)"
         )
-    Path(args.json).parent.mkdir(parents=True, exist_ok=True)
-    Path(args.json).write_text(
-        json.dumps({"met": not found, "own_shares": shares, "cases": results}, indent=2)
-    )
+    save(args.json, {"met": not found, "own_shares": shares, "cases": results})
 
 
 if __name__ == "__main__":

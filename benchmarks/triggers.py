@@ -1,23 +1,24 @@
-"""How close the triggers come to the best schedule of balancings.
+"""How close the triggers come to the best schedule of LB steps.
 
     python benchmarks/triggers.py [--seeds 200] [--first 20000] [--bounds 40] [--json out.json]
 
-1. Generated programs: families of imbalance, balancing cheap, medium and dear, perfect and
-   imperfect strategies.  Figures are regrets in percent: time beyond that of the best schedule,
-   which is found by dynamic programming over all of them.  Every trigger is told what a balancing
-   costs and when the run ends; those that need the cost run once more without it ("untold": the
-   first balancing shows it).  "best period" is the best fixed period of each program, known only
-   afterwards.  Two figures of `auto` are held against limits.
-2. With --bounds n, what is the least that any rule can lose where the process that generates the
-   imbalance is random: the rule that knows the process and all its parameters, and is optimal for
-   it (dynamic programming over its states), on n seeds of a family.
-3. Programs whose imbalance is constant and goes away with a balancing: when the first one comes.
+1. Generated programs: several families of imbalance; LB steps that are cheap, medium and
+   expensive; perfect and imperfect strategies.  Figures are regrets in percent: the additional
+   time compared with the best schedule, which dynamic programming finds among all schedules.
+   Every trigger is told the cost of an LB step and the end of the run.  Triggers that need the
+   cost run once more without it ("untold"): they learn it from the first LB step.  "best period"
+   is the best fixed period of each program, known only afterwards.  Two figures of `auto` are
+   compared with limits.
+2. With --bounds n: the least that any rule can lose if the imbalance comes from a random process.
+   It is computed for the rule that knows the process with all its parameters and is optimal for
+   it (dynamic programming over its states), on n seeds of each family.
+3. Programs with a constant imbalance that one LB step removes: when does the first LB step come?
 4. The published synthetic model (Boulmier 2021, arXiv 2104.01688).
 5. A generated run of objects, and the recorded runs of PYLB_DATA (default ../shared/data).
 
-The seeds 0 ... 99 and 1000 ... 1199 were used to tune `auto`.  The parameter `unsure` was raised
-after a look at the seeds 50000 ... 50199, and the figures of the default seeds were known by then;
-`--first 900000` was looked at afterwards only.
+`auto` was tuned on the seeds 0 ... 99 and 1000 ... 1199.  Its parameter `unsure` was raised after
+results for the seeds 50000 ... 50199 and for the default seeds were known.  The seeds from 900000
+on (`--first 900000`) were only used afterwards.
 """
 
 import argparse
@@ -36,13 +37,13 @@ from pylb.decide.trigger import make
 FAMILIES = (
     "constant", "sublinear", "linear", "sigmoid", "steps", "walk", "noise", "periodic",
 )  # fmt: skip
-COSTS = {"cheap": 1.0, "medium": 10.0, "dear": 100.0}  # balanced iterations
+COSTS = {"cheap": 1.0, "medium": 10.0, "dear": 100.0}  # in balanced iterations
 TRIGGERS = [name for name in pylb.triggers() if name != "periodic"]
 NEED_COST = ["menon", "procassini", "zhai", "boulmier", "metabalancer", "auto"]
 HANDICAPPED = ["auto, end unknown", "auto, both unknown", *(f"{t}, untold" for t in NEED_COST)]
 LIMITS = {"auto": (1.6, 5.4), "auto, untold": (2.5, 8.0)}  # mean, worst family and cost: percent
 CONSTANT = ((2.0, 80), (1.5, 80), (2.4, 10))  # max/mean, iterations
-WITHIN = 10  # iterations before the first balancing where max/mean is 2
+WITHIN = 10  # iterations before the first LB step if max/mean is 2
 
 
 # ---- families -------------------------------------------------------------------------------
@@ -62,8 +63,11 @@ def autoregressive(rng, n, rho, deviation):
 
 
 class Program:
-    """One program of a family: half of the seeds grow with the iterations since the last
-    balancing, the other half with the iterations of the run, where the family allows both."""
+    """A program of a family.
+
+    In families that allow both, the imbalance grows with the iterations since the last LB step for
+    half of the seeds, and with all iterations of the run for the other half.
+    """
 
     def __init__(self, family, seed):
         rng = np.random.default_rng([seed, FAMILIES.index(family)])
@@ -85,7 +89,7 @@ class Program:
         self.parts["growth" if self.renews else "drift"] = curve
 
     def constant(self, rng, n, size, k):
-        """What no balancing removes, or a first placement that does not fit."""
+        """An imbalance that no LB step removes, or one of the first placement only."""
         if self.renews:
             self.parts["growth"] = np.full(n, size)
         else:
@@ -206,7 +210,7 @@ def mean_of(cells, family=None, cost=None):
 
 
 def summary(cells):
-    """Figures of one trigger."""
+    """Mean and worst regrets of one trigger."""
     worst = max(
         ((f, c) for f in FAMILIES for c in COSTS), key=lambda at: mean_of(cells, at[0], at[1])
     )
@@ -254,22 +258,22 @@ def print_verdicts(rows):
 # ---- constant programs ----------------------------------------------------------------------
 
 
-def first_balancing(name, ratio, n, **known):
-    """Iterations before the first balancing, None: there is none."""
+def first_lb_step(name, ratio, n, **known):
+    """Iterations before the first LB step; None if there is none."""
     program = pylb.Imbalance(1.0, drift=np.zeros(n), start=ratio - 1.0)
     run = program.run(handicapped(name, **known), cost=COSTS["medium"])
     return int(run.iterations[0]) + 1 if len(run.iterations) else None
 
 
 def constant_programs():
-    """{program: {trigger: iterations before the first balancing, by what is known}}."""
+    """{program: {trigger: iterations before the first LB step, by what is known}}."""
     out = {}
     for ratio, n in CONSTANT:
         out[f"max/mean {ratio}, {n} iterations"] = {
             t: {
-                "told": first_balancing(t, ratio, n, end=n, cost=COSTS["medium"]),
-                "untold": first_balancing(t, ratio, n, end=n),
-                "both unknown": first_balancing(t, ratio, n),
+                "told": first_lb_step(t, ratio, n, end=n, cost=COSTS["medium"]),
+                "untold": first_lb_step(t, ratio, n, end=n),
+                "both unknown": first_lb_step(t, ratio, n),
             }
             for t in NEED_COST
         }
@@ -277,7 +281,7 @@ def constant_programs():
 
 
 def print_constant(out):
-    print("\nconstant programs: iterations before the first balancing (told: it costs 10)")
+    print("\nconstant programs: iterations before the first LB step (told: it costs 10)")
     for name, rows in out.items():
         print(f"{name:47}" + "".join(f"{t:>13}" for t in rows))
         for known in ("told", "untold", "both unknown"):
@@ -294,8 +298,10 @@ def print_constant(out):
 
 
 def levels_of_state(kernel, state, cost, n):
-    """For each number of iterations left the state from which on the optimal rule balances, for
-    an imbalance |state| that moves by `kernel` and is zero after a balancing."""
+    """The level of the state from which the optimal rule rebalances, by iterations left.
+
+    The imbalance is |state|; it moves by `kernel`, and is zero after an LB step.
+    """
     middle = len(state) // 2
     value, out = np.zeros(len(state)), np.full(n, np.inf)
     for left in range(n):
@@ -330,8 +336,10 @@ def knows_increments(program, cost):
 
 
 def knows_autoregression(program, cost):
-    """The same for a state that returns by itself: what counts is the state and what it was at
-    the last balancing."""
+    """The optimal rule for a state that returns to zero by itself.
+
+    It depends on the state now, and on the state at the last LB step.
+    """
     rho, deviation = program.known["rho"], program.known["deviation"]
     grid = np.linspace(-4, 4, 121) * deviation
     kernel = (grid - rho * grid[:, None]) / (deviation * math.sqrt(1 - rho**2))

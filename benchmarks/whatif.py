@@ -22,7 +22,6 @@ the cost of recording and the speed of the simulation.  Run it on a machine that
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import statistics
 import subprocess
@@ -35,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common.figures import save
 from common.mpi import ask_mpi
 from common.pinned import Place, run
 from common.still import Stillness
@@ -59,7 +59,7 @@ EACH_MS = "pipeline, a message each ms"
 
 @dataclass(frozen=True)
 class Program:
-    """What is run, where it is recorded, and where else it is run."""
+    """A program, the placement under which it is recorded, and the others that are predicted."""
 
     name: str
     words: tuple[str, ...]
@@ -69,7 +69,7 @@ class Program:
 
 
 def programs(folder: Path) -> list[Program]:
-    """All of them, those in C compiled into `folder`."""
+    """All programs; those in C are compiled into `folder`."""
     mpicc = shutil.which("mpicc") or "mpicc"
     for name in IN_C:
         source = ROOT / "tests" / "recorded" / f"{name}.c"
@@ -118,7 +118,7 @@ def programs(folder: Path) -> list[Program]:
 
 
 def aim(place: Place, speeds: np.ndarray) -> dict[str, object]:
-    """For `pylb.whatif`: a rank that is held to its share has a processor of its own."""
+    """The target for `pylb.whatif`; a rank with a share has a processor of its own."""
     if not place.shares:
         return {"placement": place.cores, "speed": [1.0] * 2}
     return {"placement": range(len(place.cores)), "share": place.shares, "speed": speeds}
@@ -126,7 +126,7 @@ def aim(place: Place, speeds: np.ndarray) -> dict[str, object]:
 
 @dataclass
 class Runs:
-    """Of one program at one place, recorded or for its time alone."""
+    """The runs of one program under one placement, recorded or only timed."""
 
     place: Place
     only_time: bool = False
@@ -141,11 +141,11 @@ class Runs:
 
     @property
     def seconds(self) -> list[float]:
-        """Of all runs, the fastest first."""
+        """Run times, the fastest first."""
         return sorted(one.seconds or 0.0 for one in self.recordings)
 
     def beyond(self, which: int) -> float:
-        """How much longer than the fastest one of them took."""
+        """How much longer this run took than the fastest one, as a fraction."""
         return self.seconds[which] / self.seconds[0] - 1.0
 
     def agree(self, within: float) -> bool:
@@ -155,7 +155,7 @@ class Runs:
 def measure(
     program: Program, args: argparse.Namespace, still: Stillness
 ) -> tuple[list[Runs], Runs, Runs]:
-    """At all places, the recorded one first; held to a share; for the time alone."""
+    """Run it under all placements (the recorded one first), under shares, and only timed."""
     at = [Runs(place) for place in (program.recorded, *program.others)]
     held, alone = Runs(program.held), Runs(program.recorded, only_time=True)
     for number in range(args.most):
@@ -169,7 +169,7 @@ def measure(
 def compare(
     program: Program, args: argparse.Namespace, still: Stillness, options: dict[str, object]
 ) -> dict[str, object]:
-    """Record it, run it at all places, some times; then predict them."""
+    """Record the program, run it under all placements, then predict the times."""
     at, held, alone = measure(program, args, still)
     if args.keep is not None:
         for number, runs in enumerate([*at, held]):
@@ -201,7 +201,7 @@ def compare(
 def row(
     recording: Recording, speeds: np.ndarray, runs: Runs, options: dict[str, object]
 ) -> dict[str, Any]:
-    """What is predicted of a place, and what was measured there."""
+    """The prediction for a placement, and the measurement."""
     same, place, measured = np.ones(len(speeds)), runs.place, runs.seconds[0]
     ideal = {**options, "quantum": 0.0, "period": 0.0, "polling": 0.0}
     there = replace(runs.fastest, info=recording.info)
@@ -224,14 +224,14 @@ def row(
 def predict(
     recording: Recording, place: Place, speeds: np.ndarray, options: dict[str, object]
 ) -> float:
-    """Seconds there."""
+    """Predicted seconds under this placement."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return pylb.whatif(recording, **aim(place, speeds), **options).time
 
 
 def cost(recorded: Runs, alone: Runs) -> dict[str, float]:
-    """What recording costs: the fastest of each."""
+    """The cost of recording, by the fastest run of each kind."""
     return {
         "seconds": alone.seconds[0],
         "recorded": recorded.seconds[0],
@@ -241,7 +241,7 @@ def cost(recorded: Runs, alone: Runs) -> dict[str, float]:
 
 
 def cost_of(program: str, args: argparse.Namespace, still: Stillness) -> dict[str, float]:
-    """The same of a pipeline that sends each millisecond; recorded and not, in turns."""
+    """The cost of recording a pipeline that sends each millisecond; the two kinds take turns."""
     place = Place((0, 1))
     kinds = Runs(place), Runs(place, only_time=True)
     for _ in range(args.pairs):
@@ -252,7 +252,7 @@ def cost_of(program: str, args: argparse.Namespace, still: Stillness) -> dict[st
 
 
 def speed(ranks: int, shared: int) -> dict[str, float]:
-    """Ten million operations: a halo exchange on a ring."""
+    """Simulate ten million operations: a halo exchange on a ring."""
     n = 10_000_000 // (8 * ranks)
     rng = np.random.default_rng(0)
     ops = []
@@ -314,12 +314,12 @@ def main() -> None:
 
 
 def percent(one: dict[str, Any], *names: str) -> list[str]:
-    """These numbers of a row."""
+    """These numbers of a row, as text in percent."""
     return [f"{100 * one[name]:+.1f} %" for name in names]
 
 
 def report(results: list, costs: dict, speeds: list, path: Path) -> None:
-    """Tables, verdicts, and the file."""
+    """Print tables and verdicts, and write the file."""
     rows = [
         [r["program"], p["place"], p["predicted"], p["measured"], *percent(p, *PERCENT)]
         for r in results
@@ -353,9 +353,8 @@ def report(results: list, costs: dict, speeds: list, path: Path) -> None:
             [list(s.values()) for s in speeds],
             title="the simulation",
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
     whole = {"programs": results, "verdicts": verdicts, "costs": costs, "speeds": speeds}
-    path.write_text(json.dumps(whole, indent=1))
+    save(path, whole)
 
 
 if __name__ == "__main__":

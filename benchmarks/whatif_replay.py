@@ -16,7 +16,6 @@ of each setting counts, taken in turn.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common.figures import save
 from common.mpi import on_two_ranks
 
 import pylb
@@ -197,8 +197,7 @@ def main() -> None:
         title = f"hot spots with noise on {args.ranks} virtual ranks, mean of {args.repeats}"
     show(title, rows)
     if args.json:
-        Path(args.json).parent.mkdir(parents=True, exist_ok=True)
-        Path(args.json).write_text(json.dumps(rows, indent=1))
+        save(args.json, rows)
 
 
 if __name__ == "__main__":

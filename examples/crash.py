@@ -23,12 +23,13 @@ import pylb
 CRUSHED = 0.6  # part of the tube's length that is left at the end
 FOLDS = 6
 REACH = 0.004  # distance up to which elements are in contact
-PLANE = np.array([[1.5, 0.0], [0.0, 1.0], [0.0, 0.0]])  # columns: z does not count; x counts more
-# than y: of sides that are almost alike now the one would be cut first and now the other
+# The parts are columns, so z does not count.  x counts more than y: sides of almost equal length
+# would be cut now in one order, now in the other.
+PLANE = np.array([[1.5, 0.0], [0.0, 1.0], [0.0, 0.0]])
 
 
 def tube(side: int, when: float) -> np.ndarray:
-    """Points (4 side, side, 3) of a square tube of length 1; `when` from 0 to 1 it is crushed."""
+    """Points (4 side, side, 3) of a square tube of length 1; crushed while `when` goes 0 to 1."""
     around = np.arange(4 * side) / side
     edge, u = np.divmod(around, 1.0)
     corner = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]) * 0.4

@@ -18,7 +18,7 @@ import time
 import mpi4py
 import numpy as np
 
-mpi4py.rc.initialize = False  # main() does: what is recorded begins when all is imported
+mpi4py.rc.initialize = False  # main() starts MPI, so that a recording begins after all imports
 from mpi4py import MPI  # noqa: E402
 
 import pylb  # noqa: E402
@@ -32,7 +32,7 @@ ALL = 30.7
 
 
 def work(steps: float) -> None:
-    """Compute; a step takes some 10 µs of the processor, wherever it is done.
+    """Compute; a step takes some 10 µs of processor time on any rank.
 
     Each product depends on the previous one, so that other work on the core hardly slows it down.
     """

@@ -1,10 +1,29 @@
-"""What benchmarks share that reproduce figures: verdicts, pictures with two axes."""
+"""What benchmarks share: arguments, verdicts, pictures with two axes, results as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import argparse
+import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+
+def figure_arguments(
+    doc: str, figures: Iterable[str], *, quick: str, only: str = "one figure"
+) -> argparse.Namespace:
+    """Read the command line of a benchmark that reproduces figures; `quick` and `only` are help."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    parser.add_argument("--only", choices=figures, help=only)
+    parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder (%(default)s)")
+    return parser.parse_args()
+
+
+def save(path: str | Path, results: Any) -> None:
+    """Write results as JSON, and make the folder if it does not exist."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(json.dumps(results, indent=1) + "\n")
 
 
 def check(what: str, met: bool, verdicts: list[dict[str, Any]]) -> None:

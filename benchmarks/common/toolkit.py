@@ -31,9 +31,9 @@ if __name__ != "__main__":  # the worker does not need it
 HERE = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("PYLB_DATA", HERE.parent.parent / "shared" / "data"))
 PARTS = 16
-MOST, SECONDS = 400, 0.4  # calls in a row: while they take less than that
-TURNS, AGAIN = 3, 12  # starts of either program, in turn; of what is over the limit more
-LIMIT, SLOW = 1.1, 1.0  # of calls that take longer there are fewer
+MOST, SECONDS = 400, 0.4  # calls in succession: at most so many, as long as they take less time
+TURNS, AGAIN = 3, 12  # starts of each program, in turn: usually, and if a ratio is above LIMIT
+LIMIT, SLOW = 1.1, 1.0  # largest ratio; calls of more than SLOW seconds start only once
 STILL, PATIENCE = 2.0, 180.0  # seconds to wait for still cores before a start, and in all
 Answer = tuple[list[Any], bool]
 
