@@ -62,7 +62,7 @@ def _longest(a: Any, b: Any) -> Any:
 
 
 def alltoallv(comm: Any, to: Any) -> tuple[Callable[[], Any], Any, Any]:
-    """Items sorted by rank, with everything that Alltoallv needs made beforehand."""
+    """Items sorted by rank; what Alltoallv needs is made before the clock starts."""
     counts = np.bincount(to, minlength=comm.size)
     come = np.array(comm.alltoall(counts.tolist()))
     send, receive = np.random.default_rng(comm.rank).random(len(to)), np.empty(come.sum())

@@ -71,7 +71,7 @@ def starts(
     """Keys of the objects, of n, that start on this rank.
 
     They start in blocks, or, with a `method`, where `pylb.partition` places them: with few messages
-    between ranks, and balanced by their `weight`, as far as that is known beforehand.
+    between ranks, and balanced by their `weight`, if that is known in advance.
     """
     if method is None:
         return list(range(n * lb.rank // lb.n_ranks, n * (lb.rank + 1) // lb.n_ranks))
