@@ -184,7 +184,9 @@ class Decider:
             told["reason"] = books(row["paid"], row["saved"], row["off_until"])
         elif kind == "speeds":
             saves = seconds(row["found"])
-            told["reason"] = f"by the ranks' speeds, better known, {saves} can be saved"
+            told["reason"] = (
+                f"with better estimates of the ranks' speeds, {saves} per iteration can be saved"
+            )
         return Receipt(
             **told
             | {
@@ -202,8 +204,8 @@ class Decider:
 
 def books(paid: float, saved: float, until: int) -> str:
     """Why LB steps are switched off."""
-    spent = f"balancings cost {seconds(paid)} and saved {seconds(saved)}"
-    return f"{spent} lately: switched off until iteration {until}"
+    spent = f"the last LB steps cost {seconds(paid)} and saved {seconds(saved)}"
+    return f"{spent}; they are switched off until iteration {until}"
 
 
 def _candidate(s: Strategy, params: Mapping[str, Any]) -> tuple[Any, ...]:

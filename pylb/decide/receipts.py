@@ -1,4 +1,4 @@
-"""Receipts: the grounds of a decision, its cost, and its gain."""
+"""Receipts: the reasons for a decision, its cost, and what it saved."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Alternative:
     gain : float
         Seconds that an iteration is expected to save.
     cost : float
-        Seconds that the LB step is expected to take; nan where nothing is known yet.
+        Seconds that the LB step is expected to take; nan if not known yet.
     """
 
     strategy: str
@@ -52,7 +52,7 @@ class Alternative:
 
     @property
     def repaid_in(self) -> float:
-        """Iterations after which the cost has come back; inf: never, nan: not known."""
+        """Iterations after which the cost is repaid; inf: never, nan: not known."""
         if self.cost == 0:
             return 0.0
         return self.cost / self.gain if self.gain > 0 else math.inf
@@ -67,7 +67,7 @@ class Receipt:
     Attributes
     ----------
     iteration : int
-        The decision was taken at its end.
+        The iteration after which the decision was taken.
     choice : {"balance", "hold", "off"}
         "hold": the trigger saw no reason.  "off": the trigger asked for an LB step, but
         earlier ones did not pay.
@@ -76,51 +76,52 @@ class Receipt:
     trigger, strategy : str
         The strategy is empty if none ran.
     why : str
-        Why this strategy, where it was chosen among several.
+        Why this strategy was chosen, if there were several.
     seed : int
         Of the strategy.
     max, mean : float
         Of the iteration: load of the most loaded rank, mean load of the ranks.
     left : float
-        Iterations that were left; inf where that was not known.
+        Iterations that were left; inf if not known.
     figures : dict of float
         What the trigger computed, by name: fitted lines, ideal period `tau`, expected cost and
-        gain, ...; nan where it computes none.
+        gain, ...; nan: not computed.
     alternatives : tuple of Alternative
         No LB step, and each strategy that could be chosen.
     until, times : int
-        The last iteration of this cycle at which the same was decided, and how often it was.
+        The last iteration with the same decision since the last LB step, and how often this
+        decision was taken.
     moved : bool
-        Whether objects went to their new ranks; false in shadow mode, and where nothing came after.
+        Whether objects went to their new ranks; false in shadow mode, and after the last iteration.
     before, predicted : float
         max/mean of the loads that the strategy saw, on the old and on the new placement.
     before_with_messages, predicted_with_messages : float
-        The same with the time of the messages that each rank sends to others (Menon eq. 3.6).
+        The same, including the time of the messages that each rank sends (Menon eq. 3.6).
     passed_over : float
-        max/mean that the comprehensive strategy predicted, where a refinement replaced it.
+        max/mean that the comprehensive strategy predicted, if a refinement replaced it.
     idle_mean, idle_max : float
-        Seconds an iteration, of the loads that the strategy saw, on the old placement (Dasgupta
-        2013, eq. 1 and 2).
+        Mean and longest wait of a rank for the slowest one, in seconds per iteration, for the
+        loads that the strategy saw on the old placement (Dasgupta 2013, eq. 1 and 2).
     predicted_idle_mean, predicted_idle_max : float
-        The same on the new one.
+        The same on the new placement.
     realised_idle_mean, realised_idle_max : float
-        The same in an iteration since, up to the next LB step.
+        The same as measured in the iterations up to the next LB step.
     realised : float
-        max over mean of the iterations since, up to the next LB step.
+        max/mean of the iterations up to the next LB step.
     speed : tuple of float
-        Speed of each rank that the strategy used, geometric mean 1; empty: all alike.
+        Speed of each rank that the strategy used, with geometric mean 1; empty: all equal.
     migrations, bytes : int
-        Objects that changed their rank, and what was sent for it.
+        Number of objects that changed their rank, and their size in bytes.
     seconds_statistics, seconds_strategy, seconds_migration, seconds_warm_up : float
-        Gathering the load database, the strategy, moving the objects, and what the first
-        iterations took beyond those that followed.
+        Time to gather the load database, to run the strategy, to move the objects, and the extra
+        time of the first iterations compared with those that followed.
     seconds : float
-        Of the whole LB step by the clock, on the rank where it took longest.
+        Wall time of the whole LB step, on the rank where it took longest.
     cost : float
-        The same, or the sum of its parts where that is more, and the warm-up.
+        The same, or the sum of its parts if that is more, plus the warm-up.
     gain : float
-        What the LB step has saved since: longest rank under the placement before it, with the
-        loads that were measured, less that under its own.
+        Seconds that the LB step has saved so far: the time of the slowest rank on the old
+        placement, computed from the measured loads, minus its time on the new placement.
     iterations : int
         Iterations in which `gain` was saved.
     """
@@ -168,29 +169,29 @@ class Receipt:
         self.until = max(self.until, self.iteration)
 
     def __eq__(self, other: object) -> bool:
-        """Whether every field is the same to the bit; figures that are not known are alike."""
+        """Whether every field is the same to the bit; two unknown figures (nan) are equal."""
         return isinstance(other, Receipt) and str(asdict(self)) == str(asdict(other))
 
     __hash__ = None  # type: ignore[assignment]
 
     @property
     def balanced(self) -> bool:
-        """Whether the decision was to balance."""
+        """Whether the decision was to rebalance."""
         return self.choice == "balance"
 
     @property
     def max_over_mean(self) -> float:
-        """Of the iteration; 1 where there is no load."""
+        """max/mean of the iteration; 1 if there is no load."""
         return self.max / self.mean if self.mean > 0 else 1.0
 
     @property
     def tau(self) -> float:
-        """Ideal period in iterations that the trigger computed; nan where it computes none."""
+        """Ideal period in iterations that the trigger computed; nan if it computes none."""
         return self.figures.get("tau", NAN)
 
     @property
     def reductions(self) -> Reductions:
-        """Percent of the idle times that were gone in the iterations since (Dasgupta eq. 5)."""
+        """By how many percent the idle times fell (Dasgupta eq. 5)."""
         return Reductions(
             reduction(self.realised_idle_mean, self.idle_mean),
             reduction(self.realised_idle_max, self.idle_max),
@@ -204,7 +205,7 @@ class Receipt:
 
     @property
     def net(self) -> float:
-        """Seconds: gain less cost."""
+        """Gain minus cost, in seconds."""
         return self.gain - self.cost
 
     def __repr__(self) -> str:
@@ -257,11 +258,11 @@ class History(list[Receipt]):
 
     @property
     def balancings(self) -> History:
-        """Those that balanced."""
+        """The receipts of LB steps."""
         return History(r for r in self if r.balanced)
 
     def table(self) -> pd.DataFrame:
-        """A pandas DataFrame, a row each: the fields, and the trigger's figures by their names.
+        """A pandas DataFrame with a row per receipt: its fields, and the trigger's figures by name.
 
         Raises
         ------
@@ -278,7 +279,7 @@ class History(list[Receipt]):
         return pandas.DataFrame(rows)
 
     def rows(self) -> Iterable[list[Any]]:
-        """The cells of `COLUMNS` of each receipt; None: nothing to say."""
+        """The cells of `COLUMNS` of each receipt; None: an empty cell."""
         for r in self:
             row = [getattr(r, name) for name in COLUMNS]
             if r.balanced:
@@ -296,7 +297,7 @@ class History(list[Receipt]):
         return console.html([name.replace("_over_", "/") for name in COLUMNS], self.rows())
 
 
-# ---- in sentences that need no knowledge of the balancer ----------------------------------------
+# ---- in sentences ------------------------------------------------------------------------------
 
 
 def _explained(r: Receipt) -> str:
@@ -310,11 +311,13 @@ def _explained(r: Receipt) -> str:
 def _decision(r: Receipt) -> str:
     after = f"After iteration {r.iteration}"
     if r.balanced:
-        done = "were placed anew" if r.moved else "would have been placed anew"
+        done = "were rebalanced" if r.moved else "would have been rebalanced"
         return f"{after} the objects {done}: {r.reason}."
     if r.times > 1:
-        after += f", and {count(r.times - 1, 'time')} more up to iteration {r.until}"
-    said = "the balancer did not act on its trigger" if r.choice == "off" else "nothing was moved"
+        again = "1 more time" if r.times == 2 else f"{r.times - 1} more times"
+        after += f", and {again} up to iteration {r.until}"
+    asked = "the trigger asked for an LB step, but none was done"
+    said = asked if r.choice == "off" else "nothing was moved"
     return f"{after}, {said}: {r.reason}."
 
 
@@ -322,8 +325,8 @@ def _inputs(r: Receipt) -> str:
     if math.isnan(r.max):
         return ""
     return (
-        f"The most loaded rank worked for {seconds(r.max)} in that iteration and the mean one for "
-        f"{seconds(r.mean)} (max/mean {r.max_over_mean:.3g})."
+        f"In that iteration the most loaded rank worked for {seconds(r.max)}; the mean over the "
+        f"ranks was {seconds(r.mean)} (max/mean {r.max_over_mean:.3g})."
     )
 
 
@@ -332,22 +335,23 @@ def _fits(r: Receipt) -> str:
     said = []
     if _known(f, "max_slope") and _known(f, "mean_slope"):
         said.append(
-            f"the maximum {_growth(f['max_slope'])} an iteration, the mean "
+            f"the maximum {_growth(f['max_slope'])} per iteration and the mean "
             f"{_growth(f['mean_slope'])}"
         )
     if _known(f, "tau"):
         said.append(f"the ideal period was {count(round(f['tau']), 'iteration')}")
     if _known(f, "residual") and f["residual"] > 1.0:
-        said.append(f"earlier balancings could not get below max/mean {f['residual']:.3g}")
+        said.append(f"earlier LB steps did not get below max/mean {f['residual']:.3g}")
     if _known(f, "excess"):
-        said.append(f"the imbalance had cost {seconds(f['excess'])} since the last balancing")
+        said.append(f"the imbalance had cost {seconds(f['excess'])} since the last LB step")
     if _known(f, "level"):
-        said.append(f"{seconds(f['level'])} of it an iteration could be expected to stay")
+        said.append(f"of it, {seconds(f['level'])} per iteration was expected to last")
     if _known(f, "rate"):
         said.append(
-            f"an iteration of the best cycle that there was evidence of costs {seconds(f['rate'])}"
+            f"with LB steps at the best known interval, imbalance and LB steps together cost "
+            f"{seconds(f['rate'])} per iteration"
         )
-    return f"By trigger {r.trigger}, {'; '.join(said)}." if said else ""
+    return f"Trigger {r.trigger} found: {'; '.join(said)}." if said else ""
 
 
 def _growth(slope: float) -> str:
@@ -360,33 +364,34 @@ def _known(figures: dict[str, float], name: str) -> bool:
 
 def _expected(r: Receipt) -> str:
     others = [a for a in r.alternatives if a.strategy and a.strategy != r.strategy]
-    # Of many that nobody has tried yet there is nothing to tell apart.
+    # Strategies that were not tried yet have the same estimate.
     tried = [a for a in others if len(others) == 1 or not math.isnan(a.cost)]
     taken = [a for a in r.alternatives if a.strategy and a.strategy == r.strategy]
     said = [_alternative(a) for a in taken + tried]
     untried = len(others) - len(tried)
     if untried:
         gain = max(a.gain for a in others if a not in tried)
-        most = f"up to {seconds(gain)} an iteration" if gain > 0 else "nothing"
-        said.append(
-            f"{count(untried, 'strategy', 'strategies')} not tried yet was expected to save {most}"
-        )
+        most = f"up to {seconds(gain)} per iteration" if gain > 0 else "nothing"
+        some = "another strategy, not tried yet, was"
+        if untried > 1:
+            some = f"{untried} other strategies, not tried yet, were"
+        said.append(f"{some} expected to save {most}")
     if not said:
         return ""
     left = "" if math.isinf(r.left) else f"; {count(r.left, 'iteration')} were left"
-    return f"To balance with {'; with '.join(said)}{left}."
+    return f"{'; '.join(said)}{left}."
 
 
 def _alternative(a: Alternative) -> str:
     cost = "at a cost not known yet" if math.isnan(a.cost) else f"at a cost of {seconds(a.cost)}"
     if not a.gain > 0:
         return f"{a.strategy} was expected to save nothing, {cost}"
-    back = "" if math.isnan(a.cost) else f", back in {count(math.ceil(a.repaid_in), 'iteration')}"
-    return f"{a.strategy} was expected to save {seconds(a.gain)} an iteration {cost}{back}"
+    back = "" if math.isnan(a.cost) else f", repaid in {count(math.ceil(a.repaid_in), 'iteration')}"
+    return f"{a.strategy} was expected to save {seconds(a.gain)} per iteration {cost}{back}"
 
 
 def _choice(r: Receipt) -> str:
-    return f"{r.strategy} was taken because {r.why}." if r.why else ""
+    return f"{r.strategy} was chosen because {r.why}." if r.why else ""
 
 
 def _speeds(r: Receipt) -> str:
@@ -394,7 +399,7 @@ def _speeds(r: Receipt) -> str:
         return ""
     fast, slow = (r.speed.index(f(r.speed)) for f in (max, min))
     ratio = r.speed[fast] / r.speed[slow]
-    return f"The ranks were known to be unlike: rank {fast} {ratio:.3g} times as fast as {slow}."
+    return f"The ranks differ in speed: rank {fast} is {ratio:.3g} times as fast as rank {slow}."
 
 
 def _price(r: Receipt) -> str:
@@ -403,7 +408,8 @@ def _price(r: Receipt) -> str:
     else:
         moves = "moved" if r.moved else "would have moved"
         sent = f" ({size(r.bytes)})" if r.bytes else ""
-        moved = f"{r.strategy} {moves} {count(r.migrations, 'object')}{sent}"
+        aim = f"to reduce max/mean from {r.before:.3g} to {r.predicted:.3g}"
+        moved = f"{r.strategy} {moves} {count(r.migrations, 'object')}{sent}, {aim}"
     steps = [
         f"{seconds(s)} for {name}"
         for name, s in (
@@ -415,19 +421,14 @@ def _price(r: Receipt) -> str:
         if s > 0
     ]
     of = f", of which {', '.join(steps)}" if steps else ""
-    return (
-        f"{moved}, which was to bring max/mean from {r.before:.3g} to {r.predicted:.3g}, and cost "
-        f"{seconds(r.cost)}{of}."
-    )
+    return f"{moved}. The LB step cost {seconds(r.cost)}{of}."
 
 
 def _outcome(r: Receipt) -> str:
     since = count(r.iterations, "iteration")
-    ratio = "" if math.isnan(r.realised) else f"max/mean was {r.realised:.3g} since"
+    ratio = "" if math.isnan(r.realised) else f"max/mean has been {r.realised:.3g}"
     if math.isnan(r.gain):
-        return (
-            f"{ratio[:1].upper()}{ratio[1:]}." if ratio else "What it was worth is not known yet."
-        )
+        return f"Since then {ratio}." if ratio else "What it saves is not known yet."
     ratio = f" ({ratio})" if ratio else ""
     verb = "saved" if r.moved else "would have saved"
     if r.gain <= 0:
@@ -443,9 +444,9 @@ def _idle(r: Receipt) -> str:
     less = r.reductions.idle_mean
     change = f"{less:.0f} % less" if less >= 0 else f"{-less:.0f} % more"
     return (
-        f"The mean rank was to wait for the most loaded one for {seconds(r.predicted_idle_mean)} "
-        f"an iteration in place of {seconds(r.idle_mean)}, and waited "
-        f"{seconds(r.realised_idle_mean)} ({change})."
+        f"The mean time that a rank waits for the most loaded one was {seconds(r.idle_mean)} per "
+        f"iteration before. {seconds(r.predicted_idle_mean)} was expected, and "
+        f"{seconds(r.realised_idle_mean)} was measured ({change})."
     )
 
 

@@ -173,7 +173,7 @@ class BalancingMode(MeasuringMode):
             if self._state.objects.rank == 0 and core.books[0] != was_off:
                 off, paid, saved, until = core.books
                 said = (
-                    books(paid, saved, until) if off else "balancing pays again, and is switched on"
+                    books(paid, saved, until) if off else "LB steps pay again and are switched on"
                 )
                 log.warning("pylb: after iteration %d: %s", self._state.done - 1, said)
             ask = core.next(asked, may_look)

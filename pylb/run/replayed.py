@@ -54,8 +54,8 @@ class ReplayedDecider(Decider):
         """As the base, with the words of the record."""
         receipt = super().receipt(row)
         recorded = self._recorded[receipt.iteration]
-        receipt.reason = f"so did the recorded run, because {recorded.reason}"
-        receipt.why = f"the recorded run took {recorded.strategy}"
+        receipt.reason = f"the recorded run did an LB step here, because {recorded.reason}"
+        receipt.why = f"the recorded run used {recorded.strategy}"
         return receipt
 
     def check_length(self, end: int) -> None:

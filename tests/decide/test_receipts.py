@@ -99,7 +99,7 @@ def test_what_was_weighed_and_not_done_is_one_receipt_in_a_cycle():
     assert r.until == 199
     assert r.times > 100
     assert "nothing was moved" in r.explain()
-    assert f"{r.times - 1} times more up to iteration 199" in r.explain()
+    assert f"{r.times - 1} more times up to iteration 199" in r.explain()
 
 
 def test_balancing_that_does_not_pay_is_switched_off():
@@ -114,7 +114,7 @@ def test_balancing_that_does_not_pay_is_switched_off():
     off = [r for r in d.history if r.choice == "off"]
     assert len(off) >= 3
     assert "switched off until iteration" in off[0].reason
-    assert "did not act on its trigger" in off[0].explain()
+    assert "asked for an LB step, but none was done" in off[0].explain()
     assert d.core.books[0]
 
 
@@ -146,9 +146,9 @@ def test_one_rank_says_that_it_is_switched_off(caplog):
     cluster = pylb.VirtualCluster(2, network=(1e-3, 1e-6), clock="none")
     history = cluster.run(main)[0]
     assert any(r.choice == "off" for r in history)
-    said = [m for m in caplog.messages if "balancing" in m]
-    assert "balancings cost" in said[0]
-    assert "lately: switched off until iteration" in said[0]
+    said = [m for m in caplog.messages if "LB steps" in m]
+    assert "the last LB steps cost" in said[0]
+    assert "they are switched off until iteration" in said[0]
     assert len(said) == 1  # by one rank
 
 
@@ -163,7 +163,7 @@ def test_auto_says_why_it_took_which_strategy():
     observe(d, 1, 1.0, 3.0)
     second = balance(d)
     assert pylb.strategies()[second.strategy].family == "refinement"
-    assert f"{second.strategy} was taken because the load is imbalanced" in second.explain()
+    assert f"{second.strategy} was chosen because the load is imbalanced" in second.explain()
     costs = {a.strategy: a.cost for a in second.alternatives}
     assert costs["GreedyLB"] == 0.7
     assert math.isnan(costs[second.strategy])
@@ -255,7 +255,7 @@ def test_explain():
     list(lb.iterate(5))
     text = lb.explain(0)
     assert text == lb.history[0].explain()
-    assert "After iteration 1 the objects were placed anew: the given number of iterations" in text
+    assert "After iteration 1 the objects were rebalanced: the given number of iterations" in text
     assert "worked for 2 s" in text
     assert "GreedyLB left every object where it was" in text
     with pytest.raises(OutOfRangeError, match="i is 2: expected one of 2 decisions"):
@@ -268,9 +268,9 @@ def test_strategies_that_were_never_tried_are_not_told_one_by_one():
     costs = {"": 0.0, "A": nan, "B": 0.5, "C": nan, "D": nan}
     r.alternatives = tuple(pylb.Alternative(name, 0.1, cost) for name, cost in costs.items())
     assert (
-        "To balance with A was expected to save 100 ms an iteration at a cost not known yet; with "
-        "B was expected to save 100 ms an iteration at a cost of 500 ms, back in 5 iterations; "
-        "with 2 strategies not tried yet was expected to save up to 100 ms an iteration."
+        "A was expected to save 100 ms per iteration at a cost not known yet; B was expected to "
+        "save 100 ms per iteration at a cost of 500 ms, repaid in 5 iterations; 2 other "
+        "strategies, not tried yet, were expected to save up to 100 ms per iteration."
     ) in r.explain()
 
 
@@ -300,15 +300,15 @@ def test_sentences_of_a_balancing():
         iterations=30,
     )
     assert r.explain() == (
-        "After iteration 41 the objects were placed anew: the ideal period is over. The most "
-        "loaded rank worked for 12.3 ms in that iteration and the mean one for 8.2 ms (max/mean "
-        "1.5). By trigger metabalancer, the maximum grew by 20 µs an iteration, the mean fell by "
-        "1 µs; the ideal period was 30 iterations. To balance with RefineLB was expected to save "
-        "4 ms an iteration at a cost of 44 ms, back in 11 iterations; 100 iterations were left. "
-        "RefineLB was taken because refinements follow. RefineLB moved 37 objects (1.2 MB), which "
-        "was to bring max/mean from 1.5 to 1.05, and cost 44 ms, of which 5 ms for the strategy, "
+        "After iteration 41 the objects were rebalanced: the ideal period is over. In that "
+        "iteration the most loaded rank worked for 12.3 ms; the mean over the ranks was 8.2 ms "
+        "(max/mean 1.5). Trigger metabalancer found: the maximum grew by 20 µs per iteration and "
+        "the mean fell by 1 µs; the ideal period was 30 iterations. RefineLB was expected to save "
+        "4 ms per iteration at a cost of 44 ms, repaid in 11 iterations; 100 iterations were left. "
+        "RefineLB was chosen because refinements follow. RefineLB moved 37 objects (1.2 MB), to "
+        "reduce max/mean from 1.5 to 1.05. The LB step cost 44 ms, of which 5 ms for the strategy, "
         "39 ms for moving. It saved 88 ms in the 30 iterations after it, 2 times its cost "
-        "(max/mean was 1.08 since)."
+        "(max/mean has been 1.08)."
     )
     r.gain, r.moved = -0.01, False
     assert "It would have cost 10 ms more in the 30 iterations after it" in r.explain()

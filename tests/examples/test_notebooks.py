@@ -58,7 +58,7 @@ def faster(cells):
     """The script was run both ways, where it can run; how fast is the machine's affair."""
     found = re.findall(r"([\d.]+) times as fast", printed(cells))
     assert [float(x) > 0.0 for x in found] == [True] * has_mpi()
-    assert "the objects were placed anew" in printed(cells)
+    assert "the objects were rebalanced" in printed(cells)
 
 
 def balanced(cells):

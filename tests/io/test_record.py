@@ -231,7 +231,7 @@ def test_save_and_take_again(tmp_path):
     assert record.at(5).edge_messages.sum() == 8
     again = run(replay=path)
     assert [r.iteration for r in again.history] == [6, 13, 20, 27, 34]
-    assert "so did the recorded run, because the given number" in again.explain(0)
+    assert "the recorded run did an LB step here, because the given number" in again.explain(0)
     assert "recorded" in again.history[0].strategy
 
 

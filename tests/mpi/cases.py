@@ -215,7 +215,7 @@ def shadow(comm):
             assert b.cost > 0
         texts = comm.allgather([r.explain() for r in mirrored.history])
         assert all(t == texts[0] for t in texts)
-        assert all("would have been placed anew" in r.explain() for r in would_be)
+        assert all("would have been rebalanced" in r.explain() for r in would_be)
         saved = mirrored.iterations.max.sum() - real.iterations.max.sum()
         report = mirrored.report()
         assert np.isclose(report.would_save + report.balancing_seconds, saved)

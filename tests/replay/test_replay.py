@@ -973,7 +973,7 @@ def test_receipts_of_a_replay_are_those_of_a_run():
     assert first.left == 30 - first.iteration - 1
     assert second.figures["cost"] == 1e-3
     assert second.figures["residual"] >= 1.0
-    assert "By trigger metabalancer" in second.explain()
+    assert "Trigger metabalancer found" in second.explain()
     assert "GreedyLB moved" in second.explain()
     assert [a.strategy for a in second.alternatives] == ["", "GreedyLB"]
     assert "GreedyLB" in str(run.decisions)

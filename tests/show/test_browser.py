@@ -472,7 +472,7 @@ def test_the_explorer_in_jupyterlab(tab, lab):
         "document.querySelector('.pylb .receipt').innerText.startsWith('After iteration')"
     )
     receipt = tab.locator(".pylb .receipt").inner_text()
-    assert receipt.startswith(f"After iteration {expected.iteration} the objects were placed anew")
+    assert receipt.startswith(f"After iteration {expected.iteration} the objects were rebalanced")
     assert f"moved {expected.migrations} object" in receipt
 
     # scrubbing needs no kernel

@@ -151,7 +151,7 @@ def test_the_page_has_the_right_numbers_and_needs_no_network(folder, record):
     assert [d["iteration"] for d in found["decisions"]] == [r.iteration for r in record.history]
     first = next(d for d in found["decisions"] if d["migrations"])
     assert sum(f[2] for f in first["flows"]) == first["migrations"]
-    assert "The most loaded rank worked for" in first["said"]
+    assert "the most loaded rank worked for" in first["said"]
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
