@@ -1,7 +1,7 @@
 """Communication between ranks: agreement, exchange, directory and migration.
 
-In: an mpi4py communicator, a `VirtualComm` or None; arrays and objects with the ranks or ids that
-they are for.  Out: the arrays and objects of other ranks, or the same error on every rank.
+In: an mpi4py communicator, a `VirtualComm` or None; arrays and objects, with ranks or ids as their
+destinations.  Out: the arrays and objects of other ranks, or the same error on every rank.
 
 `Agreement` is the only protocol: each step is collective, and it runs on a private duplicate of the
 communicator (`connect`).  Behind it is a `Transport`: MPI, virtual ranks, or one rank.  On top are

@@ -1,8 +1,8 @@
-"""Collective steps in which all ranks agree on what they do, or all learn why they do not.
+"""Collective steps in which all ranks agree on what they do, or all raise the same error.
 
-Every collective step carries what must be equal on all ranks (which step, of which iteration, with
-which arguments) and whether the rank has failed.  So a rank that is elsewhere, was given other
-arguments or has raised is an error on all ranks of that very step, never a hang.
+Every collective step carries what must be equal on all ranks (the kind of step, the iteration, the
+arguments) and whether the rank has failed.  So if a rank is at another place of the program, was
+given other arguments or has raised an error, that step raises on all ranks and no rank hangs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pylb.comm.transport import Sends, Transport
 from pylb.errors import DomainError, PylbError, RemoteError, StateError, by_rank
 from pylb.model.network import Network
 
-NOBODY = 2**63 - 1  # failed_rank where none has failed
+NOBODY = 2**63 - 1  # failed_rank if no rank has failed
 NO_LOADS = np.zeros(0)
 
 
@@ -56,7 +56,7 @@ class Contribution(NamedTuple):
     Attributes
     ----------
     loads : (n,) float64
-        Seconds of each of its objects.
+        Seconds of each object of the rank.
     idle, time, cost : float
         Seconds.
     """
@@ -77,7 +77,7 @@ class Contribution(NamedTuple):
 
 
 class Step(IntEnum):
-    """The collective steps; where ranks differ the record keeps the largest."""
+    """The kinds of collective steps; if ranks differ, the record keeps the largest."""
 
     START = 1
     FIRST_MESSAGES = 2
@@ -107,18 +107,18 @@ PLACES = {
     Step.FIRST_MESSAGES: "at the start of iterate(), with messages",
     Step.MESSAGES: "exchanging messages in iteration {}",
     Step.SYNC: "at the end of iteration {}",
-    Step.GATHER: "balancing after iteration {}",
+    Step.GATHER: "doing an LB step after iteration {}",
     Step.PLACE: "placing objects after iteration {}",
     Step.PACK: "packing objects after iteration {}",
     Step.MIGRATE: "migrating objects after iteration {}",
     Step.COMMIT: "committing a migration after iteration {}",
     Step.RECORDS: "gathering records of {} iterations",
-    Step.WORTH: "weighing the last balancing, after iteration {}",
-    Step.CHANGES: "telling which objects have come and gone after iteration {}",
-    Step.RECORD: "recording, after iteration {}",
+    Step.WORTH: "measuring what the last LB step saved, after iteration {}",
+    Step.CHANGES: "exchanging the lists of added and removed objects after iteration {}",
+    Step.RECORD: "writing the record after iteration {}",
     Step.ROWS: "dividing rows, call {}",
-    Step.FORESEE: "foreseeing the cost of a balancing",
-    Step.PLAN: "building a plan of communication",
+    Step.FORESEE: "estimating the cost of an LB step",
+    Step.PLAN: "building a communication plan",
     Step.EXCHANGE: "exchanging items",
     Step.OBJECTS: "migrating items",
     Step.DIRECTORY: "using a directory",
@@ -128,7 +128,7 @@ PLACES = {
 
 
 class OpenLoop(Protocol):
-    """A loop whose statistics are under way while the program goes on."""
+    """A loop whose statistics are collected while the program goes on."""
 
     left: bool
 
@@ -145,19 +145,19 @@ class Agreement:
     ----------
     transport : Transport
     ended : str
-        Why there can be no more steps; empty while there can.
+        Why no more steps are possible; empty while they are.
     at : str
-        What this rank was doing, for messages of errors.
+        What this rank is doing, for error messages.
     place : (kind, iteration, arguments)
         The last step.
     plans : int
         Plans made so far, the same on all ranks.
     running : Loop, optional
-        An asynchronous loop on this communicator: a rank that has left it helps the others to
-        its end before the next step.
+        An asynchronous loop on this communicator.  A rank that has left it helps the other ranks
+        to complete it before the next step.
     held : bool
-        Whether an object that lives on needs these ranks, e.g. a Balancer.  Otherwise everything
-        is freed with the user's communicator.
+        Whether an existing object, e.g. a Balancer, needs these ranks.  If not, everything is freed
+        with the user's communicator.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -172,11 +172,11 @@ class Agreement:
 
     @property
     def known_network(self) -> Network | None:
-        """What messages cost, if it was measured before."""
+        """The cost of messages, if it was measured before."""
         return self._network
 
     def network(self) -> Network:
-        """What messages between the ranks cost: measured, once.  Collective the first time."""
+        """The cost of messages between the ranks, measured once.  Collective the first time."""
         self._network = self._network or self.transport.network()
         return self._network
 
@@ -196,16 +196,17 @@ class Agreement:
         arguments : (fingerprint, words)
             What must be the same on all ranks.
         error : Exception, optional
-            Raised here before the step: this rank has failed, and all ranks raise.
+            An error of this rank before the step; all ranks raise it.
         **figures
             More fields of `Contribution`.
 
         Raises
         ------
         Exception
-            `error` itself, or on the other ranks pylb's error of the same class, else RemoteError.
+            `error` on this rank.  The other ranks raise pylb's error of the same class, or
+            RemoteError if pylb has none.
         StateError, DomainError, RemoteError
-            The ranks are in different places, have different arguments, one has ended.
+            The ranks are at different places or have different arguments, or one has ended.
         """
         sample = Contribution(kind, iteration, arguments[0], error is not None, **figures)
         return self.take(sample, sends or [], error, arguments[1])
@@ -220,7 +221,7 @@ class Agreement:
     ) -> tuple[Stats, Sends]:
         """Take one collective step, like `step`, with a sample that is ready.
 
-        alike: a rank that failed raises what the other ranks raise, too.
+        alike: the failed rank raises the same error as the other ranks.
         """
         if self.ended:
             raise StateError(f"this communicator can no longer be used: {self.ended}")
@@ -240,7 +241,7 @@ class Agreement:
         return stats, received
 
     def on_root(self, kind: Step, iteration: int, action: Callable[[], Any]) -> None:
-        """Do something on rank 0; what it raises, all ranks raise.  Collective."""
+        """Call `action` on rank 0; all ranks raise its error.  Collective."""
         error: Exception | None = None
         if self.transport.rank == 0:
             try:
@@ -250,13 +251,13 @@ class Agreement:
         self.step(kind, iteration, error=error)
 
     def agree(self, kind: Step, words: str, error: Exception | None = None) -> None:
-        """Take a step that only checks that no rank has failed, and that all say the same."""
+        """Check that no rank has failed and that `words` are equal on all ranks.  Collective."""
         self.step(kind, 0, (zlib.crc32(words.encode()), words), error=error)
 
     def fail_alike(self, kind: Step, error: Exception | None) -> None:
-        """Raise on every rank the same error, of the first rank that failed.  Collective.
+        """Raise the error of the first failed rank on every rank.  Collective.
 
-        On that rank too, so that its message names it as the messages of the others do.
+        All ranks, also the failed one, raise the same message, which names that rank.
         """
         try:
             self.take(Contribution(kind, 0, 0, error is not None), [], error, alike=True)
@@ -264,7 +265,7 @@ class Agreement:
             raise why from error
 
     def told(self, error: BaseException) -> Sends:
-        """What the other ranks are sent of an error of this one."""
+        """The messages that tell the other ranks of an error on this rank."""
         t, words = self.transport, self._words_of(error)
         return [(rank, words) for rank in range(t.size) if rank != t.rank]
 
@@ -273,14 +274,14 @@ class Agreement:
         return [json.dumps([type(error).__name__, text, self.at]).encode()]
 
     def raise_for(self, stats: Stats, received: Sends) -> None:
-        """Raise the error that the record of a step tells, the same on all ranks."""
+        """Raise the error that a step's record reports, the same on all ranks."""
         leaving = stats.kind == Step.EXIT
         if stats.failed_rank != NOBODY:
             raise self._failure(stats.failed_rank, received, leaving)
         raise self._difference(leaving)
 
     def free(self) -> None:
-        """Free what MPI holds, unless an object needs it.  Collective, with the communicator."""
+        """Free the MPI objects, with the user's communicator, unless they are still needed."""
 
     def _failure(self, rank: int, received: Sends, leaving: bool) -> Exception:
         name, text, at = json.loads(bytes(dict(received)[rank][0]))

@@ -1,4 +1,4 @@
-"""The agreement of the ranks of any communicator that a user has."""
+"""Find the agreement of the ranks of any kind of communicator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pylb.virtual.comm import VirtualComm
 
 
 def agreement_of(comm: Any, *, hold: bool = True) -> Agreement:
-    """The agreement of the ranks of a communicator, the same one every time.
+    """Return the agreement of the ranks of a communicator, always the same object.
 
     Collective the first time.
 
@@ -20,7 +20,7 @@ def agreement_of(comm: Any, *, hold: bool = True) -> Agreement:
     comm : mpi4py communicator, VirtualComm or None
         None: one rank.
     hold : bool
-        Whether it is needed after the call, even if the user frees the communicator.
+        Whether the agreement is needed even after the user has freed the communicator.
     """
     if comm is None:
         return Agreement(Serial())

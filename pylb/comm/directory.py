@@ -21,11 +21,11 @@ class Found(NamedTuple):
     Attributes
     ----------
     owner : (n,) int32
-        Rank; -1 where the id is not there.
+        The rank; -1 if the id is not in the directory.
     local : (n,) int64
-        The local id; -1 where the id is not there.
+        The local id; -1 if the id is not in the directory.
     data : (n, ...) ndarray or None
-        The user data; zeros where the id is not there.
+        The user data; zeros if the id is not in the directory.
     """
 
     owner: I32
@@ -36,17 +36,17 @@ class Found(NamedTuple):
 class Directory:
     """A distributed directory: global id to owner, local id and user data.
 
-    Each rank holds the entries whose ids hash to it, n/p of them, in a hash table of C.  Methods
-    are collective where they say so; each rank gives its own ids, or none.
+    Each rank holds the entries whose ids hash to it, n/p of them, in a hash table in C.  In
+    a collective method each rank passes its own ids, or none.
 
     Parameters
     ----------
     comm : mpi4py communicator, VirtualComm or None
         None: one rank.
     dtype : dtype, optional
-        Of the user data of an entry; may be structured.  Default: none.
+        Data type of the user data of an entry; may be structured.  Default: no user data.
     shape : tuple of int
-        Of the user data of an entry.
+        Shape of the user data of an entry.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Directory:
     Raises
     ------
     DomainError
-        `dtype` holds Python objects, or ranks gave different arguments.
+        `dtype` contains Python objects, or ranks gave different arguments.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Directory:
 
     @classmethod
     def on(cls, agreement: Agreement) -> Directory:
-        """A directory without data on ranks that have an agreement."""
+        """Make a directory without user data, on the ranks of an agreement."""
         self = cls.__new__(cls)
         self._build(agreement, None, ())
         return self
@@ -122,20 +122,20 @@ class Directory:
         Parameters
         ----------
         ids : (n,) array_like of int
-            Each only once in a call, over all ranks.
+            No id twice in one call, also not on two ranks.
         local : (n,) array_like of int, optional
             Local ids.  Default: 0 ... n-1.
         owner : int or (n,) array_like of int, optional
             Ranks.  Default: this one.
         data : (n, ...) ndarray, optional
-            User data.  Default: as it was, of new ids zero.
+            User data.  Default: unchanged; zero for new ids.
 
         Raises
         ------
         UnknownKeyError
             An id is given twice; nothing has changed, on any rank.
         DomainError, OutOfRangeError
-            Arrays that do not fit; nothing has changed, on any rank.
+            An array has the wrong shape or values; nothing has changed, on any rank.
         """
         error: Exception | None = None
         key = np.zeros(0, np.int64)
@@ -166,14 +166,14 @@ class Directory:
         Parameters
         ----------
         ids : (n,) array_like of int
-            Any ids, also the same one several times.
+            Any ids; an id may occur several times.
         missing : bool
             Whether ids may be absent.
 
         Raises
         ------
         UnknownKeyError
-            An id is not there; on every rank.
+            An id is not in the directory; raised on every rank.
         """
         key, error = self._ids(ids)
         self._step(f"find(missing={missing!r})", error)
@@ -193,12 +193,12 @@ class Directory:
         Parameters
         ----------
         ids : (n,) array_like of int
-            Ranks may name the same ones.
+            Several ranks may name the same id.
 
         Raises
         ------
         UnknownKeyError
-            An id is not there; on every rank, and nothing has changed.
+            An id is not in the directory; raised on every rank, and nothing has changed.
         """
         key, error = self._ids(ids)
         self._step("remove()", error)

@@ -15,7 +15,7 @@ LOWEST_TAG, TAGS = 2, 32766  # csrc/comm/transfer.h
 
 
 class InSteps:
-    """Exchanges in collective steps: of virtual ranks, or of one rank."""
+    """Exchanges in collective steps, for virtual ranks or a single rank."""
 
     def __init__(self, agreement: Agreement) -> None:
         self.agreement = agreement
@@ -28,7 +28,7 @@ class InSteps:
 
 
 class StepLane:
-    """Sends rows as parcels of a step, which is over when `begin` returns."""
+    """Sends rows as parcels of a collective step, complete when `begin` returns."""
 
     def __init__(self, agreement: Agreement, sides: Sides, like: NDArray[Any], tag: int) -> None:
         self._agreement, self._sides, self._tag = agreement, sides, tag
@@ -70,7 +70,7 @@ class StepLane:
         return self._answer
 
     def move(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> NDArray[Any] | None:
-        return None  # a short cut that saves nothing here
+        return None  # None: the caller uses begin() and wait()
 
 
 def _raw(array: NDArray[Any]) -> NDArray[np.uint8]:
@@ -84,5 +84,5 @@ def _cut(side: Side, data: NDArray[np.uint8], row_bytes: int) -> dict[int, NDArr
 
 
 def exchanger_of(agreement: Agreement) -> Exchanger:
-    """The exchanger of these ranks.  Collective the first time."""
+    """Return the exchanger of these ranks.  Collective the first time."""
     return agreement.transport.exchanger() or InSteps(agreement)

@@ -1,8 +1,8 @@
-"""How a rank leaves: the other ranks learn of whatever ends its program.
+"""The end of a rank's program: the other ranks learn that it ended, and why.
 
-An uncaught exception and the interpreter's end both join the collective step that the others are
-in.  Where the others do not come after a failure (they may be blocked in a receive of their own),
-the program is aborted: better than a hang.
+After an uncaught exception, or at the end of the interpreter, the rank joins the collective step in
+which the other ranks are.  If these do not come to a step after a failure (they may be blocked in a
+receive of their own), the program is aborted, so that it does not hang.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ABORT_AFTER = float(os.environ.get("PYLB_ABORT_AFTER", "10"))  # seconds
 
 
 class Watched(Agreement):
-    """The agreement of several ranks: none waits in vain for a rank whose program ends."""
+    """An agreement that tells the other ranks when the program of a rank ends."""
 
     transport: Remote
 
@@ -42,21 +42,21 @@ class Watched(Agreement):
         self.transport.free()
 
     def stop(self, error: BaseException | None) -> None:
-        """Stop taking part in this rank's own steps, as its program ends."""
+        """Leave the loop or join the step of the other ranks, as this rank's program ends."""
         if self.running is not None:
             self.running.give_up(error is not None)
         elif not self.transport.pending:
             self.begin_exit(error)
 
     def begin_exit(self, error: BaseException | None) -> None:
-        """Join the step that the other ranks are in or will come to, as a rank that ends."""
+        """Join the present or next step of the other ranks, and tell them that this rank ends."""
         self.place = (Step.EXIT, 0, "")
         sample = Contribution(Step.EXIT, 0, 0, error is not None)
         self.transport.begin(sample, self.told(error) if error is not None else [])
 
     def exit_over(self, error: BaseException | None, seconds: float) -> str | None:
-        """Wait a while for the other ranks; None if they have not come, else a message to print."""
-        if not self.transport.pending:  # a loop is under way that the others may be in
+        """Wait a while for the other ranks; return a message to print, or None: not there yet."""
+        if not self.transport.pending:  # other ranks may still be in an asynchronous loop
             if self.running is None or self.running.serve(seconds):
                 self.running = None
                 self.begin_exit(error)
@@ -67,7 +67,7 @@ class Watched(Agreement):
             return None
         stats = Stats._make(answer[0])
         if not leaving and not stats.mixed and stats.failed_rank == NOBODY:
-            self.begin_exit(error)  # a step that a signal had interrupted is over now
+            self.begin_exit(error)  # this completed a step that a signal had interrupted
             return None
         said = ""
         if stats.failed_rank != self.transport.rank and (
@@ -97,7 +97,7 @@ def _watch(agreement: Watched) -> None:
 
 
 def leave(error: BaseException | None) -> None:
-    """Join the others' steps, for the last time, on every communicator at once."""
+    """Join the steps of the other ranks a last time, on all communicators at once."""
     from mpi4py import MPI
 
     with contextlib.suppress(OSError, ValueError):
@@ -108,12 +108,12 @@ def leave(error: BaseException | None) -> None:
     for agreement in waiting:
         agreement.stop(error)
     limit = time.monotonic() + ABORT_AFTER
-    told = ""  # once, however many communicators there are
+    told = ""  # printed once for all communicators
     while waiting:
         for agreement in list(waiting):
             try:
                 said = agreement.exit_over(error, 1e-3)
-            except Exception as why:  # nothing more can be agreed on
+            except Exception as why:  # no more steps are possible
                 _abort(f"{type(error or why).__name__}: {error or why}")
             if said is not None:
                 waiting.remove(agreement)

@@ -15,27 +15,27 @@ from pylb.errors import DomainError
 
 
 def plan_between(comm: Any, have: ArrayLike, want: ArrayLike) -> Plan:
-    """A plan from one decomposition of global ids to another.  Collective.
+    """Make a plan from one decomposition of global ids to another.  Collective.
 
     Its `forward` takes the rows of the ids `have` and returns those of the ids `want`, each in that
-    order.  Several ranks may want an id (ghosts, halos); then ``reverse(..., add=True)`` adds up
-    what they return.  An id that no rank wants goes nowhere.
+    order.  Several ranks may want the same id (ghosts, halos); then ``reverse(..., add=True)`` adds
+    up the values that they return.  A row that no rank wants is not sent.
 
     Parameters
     ----------
     comm : mpi4py communicator, VirtualComm or None
         None: one rank.
     have : (n,) array_like of int
-        Ids of this rank's rows; no id twice, also not on two ranks.
+        Ids of this rank's rows; each id belongs to one row of one rank.
     want : (m,) array_like of int
         Ids of the rows that this rank wants.
 
     Raises
     ------
     UnknownKeyError
-        An id is twice in `have`, or wanted but not there; on every rank.
+        An id is twice in `have`, or is wanted but not in `have`; raised on every rank.
     DomainError
-        An argument is not an array of integers; on every rank.
+        An argument is not an array of integers; raised on every rank.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def plan_between(comm: Any, have: ArrayLike, want: ArrayLike) -> Plan:
 
 
 def plan_on(agreement: Agreement, have: ArrayLike, want: ArrayLike) -> Plan:
-    """The same on ranks that have an agreement."""
+    """Do what `plan_between` does, on the ranks of an agreement."""
     where = Directory.on(agreement)
     where.update(have)
     found = where.find(want)
@@ -65,17 +65,17 @@ def migrate(
 ) -> Any:
     """Move the rows of arrays to other ranks, once.  Collective.
 
-    Either each row goes `to` a rank, or from the ids that ranks `have` to those that they `want`.
-    A program that moves often keeps the plan: `Plan`, `plan_between`.  What each rank gets is known
-    before anything is sent, and each row travels once, straight to its new rank.
+    Give either `to`, the new rank of each row, or `have` and `want`, the ids that each rank has and
+    wants.  For repeated moves make a plan instead: `Plan`, `plan_between`.  Each row travels once,
+    directly to its new rank.
 
     Parameters
     ----------
     comm : mpi4py communicator, VirtualComm or None
         None: one rank.
     *values : (n, ...) ndarray, or list of n
-        All of this rank, the same dtypes and shapes of a row on all ranks: arrays of any dtype,
-        structured ones too; lists of Python objects, which are pickled.
+        This rank's rows: arrays of any dtype, also structured ones, or lists of Python objects,
+        which are pickled.  The dtypes and the shapes of a row are equal on all ranks.
     to : (n,) array_like of int
         The new rank of each row, for instance the parts of `pylb.partition`.
     have, want : (n,), (m,) array_like of int
@@ -84,18 +84,20 @@ def migrate(
     Returns
     -------
     array or list, or a tuple of them
-        This rank's rows: in order of where they come from and of the rows there, or of `want`.
+        This rank's new rows, in the order of `want`; with `to`, sorted by the sending rank, in its
+        order.
 
     Raises
     ------
     DomainError
-        Neither or both ways are given; an array has not n rows; ranks gave different ones.
+        Neither or both of `to` and (`have`, `want`) are given; an array does not have n rows; ranks
+        gave different arrays.
     OutOfRangeError
-        A row goes to no rank.
+        The destination of a row is not a rank.
     UnknownKeyError
-        An id is twice in `have`, or wanted but not there.
+        An id is twice in `have`, or is wanted but not in `have`.
     SerializationError
-        An object cannot be pickled or restored.  All of these on every rank.
+        An object cannot be pickled or restored.  All errors are raised on every rank.
 
     Examples
     --------
@@ -125,7 +127,7 @@ def _kind(value: Any) -> str:
 
 
 def _misfit(values: tuple[Any, ...], of: Any) -> Exception | None:
-    """The error of an array that does not have a row for each of `of`, or None."""
+    """Return an error if an array does not have a row for each entry of `of`, else None."""
     n = len(np.atleast_1d(np.asarray(of)))
     for i, value in enumerate(values):
         if not isinstance(value, np.ndarray | list | tuple) or np.ndim(value) == 0:

@@ -1,6 +1,6 @@
-"""Python objects between ranks: as buffers and back, and the one exchange of them.
+"""Exchange Python objects between ranks: convert them to buffers, send them, restore them.
 
-Pickle protocol 5; large arrays travel without a copy.
+Uses pickle protocol 5; large arrays are sent without a copy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pylb import _core
 from pylb.comm.agreement import Agreement, Step
 from pylb.comm.transport import Sends
 
-Parts = list[Any]  # contiguous buffers: the pickle, then the arrays that are outside of it
+Parts = list[Any]  # contiguous buffers: the pickle, then the large arrays
 OUT_OF_BAND = 2048  # bytes; smaller arrays are copied into the pickle, which is cheaper
 AS_THEY_ARE = {int, float, complex, bool, str, bytes, type(None)}
 
@@ -86,7 +86,7 @@ def weight(data: Any) -> int:
 
 
 class Exchanged(NamedTuple):
-    """What came, by its source, and the bytes that this rank sent."""
+    """The received values by their source, and the bytes that this rank sent."""
 
     values: dict[int, Any]
     nbytes: int
@@ -109,10 +109,10 @@ def exchange_objects(
     Parameters
     ----------
     pieces : callable
-        Returns the pieces by rank; what it or `pack` raises, all ranks raise.
+        Returns the pieces by rank.  All ranks raise an error of it or of `pack`.
     packed, restored : Step, optional
-        Steps that agree that all ranks have packed, and restored, what they had to.  An object may
-        well be pickled and yet not be restored.
+        Steps in which all ranks agree that packing, and restoring, succeeded everywhere.  Some
+        objects can be pickled but not restored.
     arguments : (fingerprint, words)
         What must be equal on all ranks.
     """
@@ -142,6 +142,6 @@ def exchange_objects(
 
 
 def gather_objects(agreement: Agreement, kind: Step, iteration: int, value: Any) -> dict[int, Any]:
-    """The value of each rank, by rank, on rank 0; an empty dict on the others.  Collective."""
+    """Gather the values of all ranks, by rank, on rank 0; {} on the others.  Collective."""
     came = exchange_objects(agreement, kind, iteration, lambda: {0: value}).values
     return dict(sorted(came.items()))

@@ -1,4 +1,4 @@
-"""Unstructured communication: plan once which rank sends which items where, then use it often."""
+"""Unstructured communication by plans, which are built once and used often."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from pylb.model.snapshot import I32, I64
 
 
 class Plan:
-    """A plan of communication: item i of this rank goes to rank ``destination[i]``.
+    """A communication plan: item i of this rank goes to rank ``destination[i]``.
 
-    Built once, used often, also in reverse.  A rank sends nothing to ranks for which it has no
-    items, also while the plan is built.
+    It is built once and used often, also in reverse.  A rank sends nothing to ranks for which it
+    has no items, not even while the plan is built.
 
     Parameters
     ----------
     comm : mpi4py communicator, VirtualComm or None
         None: one rank.  Collective.
     destination : (n,) array_like of int
-        A rank for each item, possibly its own, in any order.  If they ascend, nothing is copied.
+        A rank for each item, possibly its own, in any order.  If they ascend, items are not copied.
 
     Attributes
     ----------
@@ -97,12 +97,12 @@ class Plan:
         self.n_items, self.n_received = int(n), int(m)
         self.sizes: I64 | None = None
         self.received_sizes: I64 | None = None
-        self._simple = self  # the plan with one row an item
+        self._simple = self  # the plan with one row per item
         self._repeats = False  # whether an item goes to several ranks
         self._exchanger = exchanger_of(agreement)
         agreement.plans += 1
         self._number = agreement.plans
-        self._lanes: dict[Any, Lane] = {}  # keyed by direction and kind of rows
+        self._lanes: dict[Any, Lane] = {}  # by direction and kind of rows
         self._last: dict[str, Lane] = {}  # one for each direction
 
     @classmethod
@@ -114,7 +114,7 @@ class Plan:
         asked : Plan
             The plan whose items are the requests.
         index : (asked.n_received,) int32
-            For each received request, the index of the item of this rank that it asks for.
+            For each received request, the index of the requested item of this rank.
         """
         self = cls.__new__(cls)
         theirs = asked._into
@@ -148,7 +148,7 @@ class Plan:
         Parameters
         ----------
         *values : (n_items, ...) ndarray, or list of n_items
-            Arrays of any dtype, structured ones too, the same on all ranks.  Lists, and arrays of
+            Arrays of any dtype, also structured, the same on all ranks.  Lists, and arrays of
             objects, are pickled.
         out : (n_received, ...) ndarray, optional
             Receives the result, if there is a single array.
@@ -188,7 +188,7 @@ class Plan:
         Raises
         ------
         DomainError, StateError
-            As `forward`; or an item went to several ranks, and `add` is False.
+            As in `forward`; or an item went to several ranks and `add` is False.
         """
         answer = None if add else self._short("reverse", values, out)
         return self.begin_reverse(*values, out=out, add=add).wait() if answer is None else answer

@@ -1,4 +1,4 @@
-"""The transport interface, what travels through it, and the transport of one rank."""
+"""The transport interface, its data types, and the transport of a single rank."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Sends = list[tuple[int, list[Any]]]  # (rank, buffers), at most one entry for ea
 
 
 class Side(NamedTuple):
-    """What a rank sends in an exchange, or what it receives.
+    """The rows that a rank sends in an exchange, or that it receives.
 
     Attributes
     ----------
     rank : (k,) int32
         The partners, ascending; this rank may be one.
     start : (k + 1,) int64
-        Rows ``start[i]`` to ``start[i + 1]`` as they travel are those of ``rank[i]``.
+        Rows ``start[i]`` to ``start[i + 1]`` of the message buffer belong to ``rank[i]``.
     order : (n,) int32 or None
-        Which item travels at each place; None: they travel as they are.
+        The item at each place of the message buffer; None: items are in this order already.
     offset : (m + 1,) int64 or None
-        Rows of each of the m items of a rank; None: one each.
+        First row of each of the m items of a rank, and the end; None: one row each.
     """
 
     rank: I32
@@ -35,11 +35,11 @@ class Side(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """Rows that travel."""
+        """Number of rows in the message buffer."""
         return int(self.start[-1])
 
     def n_own(self, n_items: int) -> int:
-        """Rows of the array with so many items."""
+        """Number of rows of an array with so many items."""
         return n_items if self.offset is None else int(self.offset[-1])
 
 
@@ -60,7 +60,7 @@ class Lane(Protocol):
         ...
 
     def wait(self) -> NDArray[Any]:
-        """The rows that have come: `out`, or a new array."""
+        """Wait for the received rows; return `out` or a new array."""
         ...
 
     def move(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> NDArray[Any] | None:
@@ -72,7 +72,7 @@ class Exchanger(Protocol):
     """Exchanges between the ranks of one communicator."""
 
     def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> Lane:
-        """A lane for rows like those of `like`, by dtype and shape."""
+        """Return a lane for rows with the dtype and shape of those of `like`."""
         ...
 
     def fail(self, sides: Sides, error: Exception) -> None:
@@ -81,40 +81,40 @@ class Exchanger(Protocol):
 
 
 class Transport(Protocol):
-    """Collective operations over all ranks; while they wait they leave the processor to others."""
+    """Collective operations over all ranks; they do not occupy the processor while waiting."""
 
     rank: int
     size: int
-    pace: float  # seconds of the ranks' clock that pass in a second of computing
+    pace: float  # seconds of the ranks' clock per second of computing
 
     def step(self, sample: tuple[Any, ...], sends: Sends, /) -> tuple[tuple[Any, ...], Sends]: ...
     def bcast(self, array: Any, root: int, /) -> None: ...
     def allgather(self, data: Any, /) -> list[bytes]: ...
     def reduction(self, depth: int, /) -> Any:
-        """For `_core.AtSync`: a capsule, or None on one rank.  Collective the first time."""
+        """The reduction for `_core.AtSync`, a capsule; None on one rank.  Collective at first."""
         ...
 
     def exchanger(self) -> Exchanger | None:
-        """Exchanges of rows; None: by collective steps.  Collective the first time."""
+        """The exchanger of rows; None: use collective steps.  Collective the first time."""
         ...
 
     def network(self) -> Network:
-        """What messages between the ranks cost, measured if need be.  Collective."""
+        """The cost of messages between the ranks, measured if needed.  Collective."""
         ...
 
 
 class Remote(Transport, Protocol):
-    """A transport with steps in two halves, for a rank that waits for others only for a while."""
+    """A transport with steps in two halves, so that a rank can wait for a limited time."""
 
     @property
     def pending(self) -> bool:
-        """Whether a step was begun and is not over."""
+        """Whether a step was begun and is not complete."""
         ...
 
     def begin(self, sample: tuple[Any, ...], sends: Sends, /) -> None: ...
     def wait(self, seconds: float, /) -> tuple[tuple[Any, ...], Sends] | None: ...
     def free(self) -> None:
-        """Free what MPI holds.  Collective."""
+        """Free the MPI objects.  Collective."""
         ...
 
 
@@ -124,22 +124,22 @@ class Serial:
     rank, size, pace = 0, 1, 1.0
 
     def step(self, sample: tuple[Any, ...], sends: Sends, /) -> tuple[tuple[Any, ...], Sends]:
-        """The rank's own record, and no messages."""
+        """Return the rank's own record, and no messages."""
         return _core.stats([sample]), []
 
     def bcast(self, array: Any, root: int, /) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def allgather(self, data: Any, /) -> list[bytes]:
-        """The rank's own."""
+        """Return the rank's own data."""
         return [bytes(data)]
 
     def reduction(self, depth: int, /) -> None:
-        """None: what the rank contributes is the result."""
+        """Return None: a single rank needs no reduction."""
 
     def exchanger(self) -> None:
-        """None: by steps."""
+        """Return None: use collective steps."""
 
     def network(self) -> Network:
-        """No message costs anything."""
+        """Return a network without costs."""
         return Network(0.0, 0.0)

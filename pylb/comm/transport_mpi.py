@@ -1,4 +1,4 @@
-"""The transport over MPI: one duplicate for each communicator of the user."""
+"""The transport over MPI, on a duplicate of the user's communicator."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pylb.comm.transport import Lane, Sides
 from pylb.errors import DomainError, MPIError
 from pylb.model.network import Network, measure_network
 
-_keyval: Any = None  # under it a communicator keeps its Agreement
+_keyval: Any = None  # MPI attribute in which a communicator keeps its Agreement
 
 
 def agreement_on(comm: Any) -> Agreement:
-    """The agreement of the ranks of an mpi4py communicator, the same one every time.
+    """Return the agreement of the ranks of an mpi4py communicator, always the same object.
 
     Collective the first time.
 
@@ -26,7 +26,7 @@ def agreement_on(comm: Any) -> Agreement:
     MPIError
         The communicator was freed, or pylb and mpi4py do not use the same MPI.
     DomainError
-        It is no intracommunicator of mpi4py.
+        `comm` is not an intracommunicator of mpi4py.
     MissingPartError
         mpi4py or pylb._mpi is missing.
     """
@@ -58,7 +58,7 @@ class MPITransport:
     Attributes
     ----------
     comm
-        The duplicate, as mpi4py's; it must not be freed.
+        The duplicate, as an mpi4py communicator; do not free it.
     """
 
     pace = 1.0
@@ -74,16 +74,16 @@ class MPITransport:
 
     @property
     def pending(self) -> bool:
-        """Whether a step was begun and is not over."""
+        """Whether a step was begun and is not complete."""
         return self._native.pending  # type: ignore[no-any-return]
 
     def exchanger(self) -> MPIExchanger:
-        """The one of these ranks.  Collective the first time."""
+        """Return the exchanger of these ranks.  Collective the first time."""
         self._exchanger = self._exchanger or MPIExchanger(self._module, self.comm)
         return self._exchanger
 
     def network(self) -> Network:
-        """What messages cost, measured.  Collective."""
+        """Measure the cost of messages.  Collective."""
         return measure_network(self.comm)
 
     def free(self) -> None:
@@ -100,7 +100,7 @@ class MPIExchanger:
         self._module, self.native = module, module.Exchanger(comm)
 
     def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> Lane:
-        """A lane for rows like those of `like`."""
+        """Return a lane for rows with the dtype and shape of those of `like`."""
         lane: Lane = self._module.Lane(self.native, tuple(sides), like, tag)
         return lane
 
@@ -111,7 +111,7 @@ class MPIExchanger:
 
 
 def _freed(comm: Any, keyval: int, agreement: Agreement) -> None:
-    """The user frees the communicator, on all ranks."""
+    """Free the agreement, as the user frees the communicator on all ranks."""
     agreement.free()
 
 
@@ -119,6 +119,6 @@ def _same_mpi(ours: str, theirs: str) -> None:
     if optional.first_line(ours) != optional.first_line(theirs):
         raise MPIError(
             f"pylb was built with {optional.first_line(ours)!r}, mpi4py uses "
-            f"{optional.first_line(theirs)!r}; build pylb again with that MPI's compiler: "
+            f"{optional.first_line(theirs)!r}; rebuild pylb with that MPI's compiler: "
             f"MPICC=mpicc {optional.REBUILD}"
         )

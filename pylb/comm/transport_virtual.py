@@ -69,12 +69,14 @@ class Virtual:
         return self.comm.allgather_bytes(bytes(data))
 
     def exchanger(self) -> None:
-        """None: by steps."""
+        """Return None: use collective steps."""
 
     def network(self) -> Network:
-        """What messages cost, as the cluster was told."""
+        """Return the cost of messages that the cluster was given."""
         return Network(*self.comm.network)
 
     def reduction(self, depth: int, /) -> Any:
-        """Raise: virtual ranks switch only where they wait, and a loop with a lag hardly waits."""
+        """Raise StateError: virtual ranks switch only when one waits; a loop with a lag rarely
+        waits.
+        """
         raise StateError("a loop with lag > 0 cannot run on virtual ranks: expected lag=0")

@@ -1,7 +1,8 @@
 """The loop of a program: its objects, messages and time steps.
 
-In: the objects of a program, and the times that they take.  Out: the same objects on ranks where
-they balance, messages, figures of each iteration, and a receipt for each decision.
+In: the objects of a program, and the times that they take.  Out: the same objects, moved between
+ranks so that the load is balanced; messages; figures of each iteration; a receipt for each
+decision.
 
 `Balancer` is what a program calls.  It has a loop (`loops`: all ranks together; `lagged`: each at
 its own pace) and a mode (`modes`: measure only, rebalance, repeat a recorded run; `shadow`), which

@@ -1,4 +1,4 @@
-"""Statistics that are under way while the program goes on, on one rank."""
+"""Statistics that are collected while the program goes on, on one rank."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class AtSync(Enum):
     PAUSE
         Not yet: ask again later, and handle your own messages meanwhile.
     BALANCE
-        All objects of all ranks stand at the same iteration: call `Balancer.balance`.
+        All objects of all ranks have stopped at the same iteration: call `Balancer.balance`.
     END
-        Of an object: that was its last iteration.  Of the rank: all ranks have ended.
+        For an object: that was its last iteration.  For a rank: all ranks have ended.
     """
 
     GO = "go"
@@ -54,7 +54,7 @@ class AtSyncProtocol:
     Attributes
     ----------
     left : bool
-        This rank has left the loop before its end; the others may not have.
+        Whether this rank has left the loop before its end; the others may still be in it.
     """
 
     def __init__(self, state: RunState, n: int, *, balances: bool, each: bool) -> None:
@@ -80,18 +80,18 @@ class AtSyncProtocol:
         state.agreement.running = self
 
     def bind(self, store: Store) -> None:
-        """Take the objects of this rank, after they changed."""
+        """Read the list of this rank's objects again, after it changed."""
         keys = tuple(store.items) if self.each else None
         self.core.bind(keys, store.recorder, store.seconds, store.window, store.estimates)
 
     def rows(self) -> F64:
-        """(m, 9): what has become known since the last call."""
+        """Return the statistics that have arrived since the last call, (m, 9)."""
         rows = self.core.rows(self._taken)
         self._taken += len(rows)
         return rows
 
     def reason(self) -> int:
-        """Number of the verdict that asked for the LB step that is due."""
+        """The number of the verdict that asked for the pending LB step."""
         return int(self.core.why()[3])
 
     def give_up(self, failed: bool) -> None:
@@ -102,11 +102,11 @@ class AtSyncProtocol:
         self.core.give_up(failed)
 
     def serve(self, seconds: float) -> bool:
-        """Help the other ranks for a while; whether nothing is under way any more."""
+        """Help the other ranks for a while; return whether no reduction is pending."""
         return self.core.serve(seconds)
 
     def finish(self) -> None:
-        """Help until nothing is under way: all ranks have ended, or are to rebalance."""
+        """Help until no reduction is pending: all ranks have ended, or have to rebalance."""
         self.core.serve(-1.0)
         self.close()
 

@@ -1,4 +1,4 @@
-"""The Balancer: what a program talks to."""
+"""The Balancer: the class that a program uses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Balancer(ProgramObjects):
     objects in ``for key, block in lb.local()``.  Each body of the inner loop is timed: that is the
     object's load.  At the end of each pass of the outer loop the ranks exchange the objects'
     messages and the statistics of the iteration in one collective step; when the trigger says so,
-    the objects are placed again and migrate.
+    the objects get new ranks and migrate.
 
     Results do not depend on the placement as long as objects only talk through messages: an
     object's inbox is sorted by (source, order of sending), wherever the sender lives.
@@ -58,12 +58,12 @@ class Balancer(ProgramObjects):
     trigger : str, optional
         When to rebalance: a name of `pylb.triggers()`.  Default: ``"auto"``.
     mode : {"on", "shadow", "off"}
-        "shadow" decides, but moves nothing, and tells what LB steps would have saved.  "off" only
+        "shadow" decides but moves nothing; it computes what LB steps would have saved.  "off" only
         measures.
     lag : int or inf
         0: at the end of each pass all ranks wait for one another, and messages are delivered.
-        D > 0: a rank waits only for the statistics of D passes ago, for programs that communicate
-        on their own; 2 to 8 are sensible.  inf: no limit; only for `begin` and `at_sync`.
+        D > 0: a rank waits only for the statistics of D passes ago; the program does its own
+        communication; 2 to 8 are sensible.  inf: no limit; only for `begin` and `at_sync`.
     clock : {"wall", "cpu"}
         The clock that times objects.  "cpu" leaves out the time of other processes.
     load : callable, optional
@@ -73,16 +73,16 @@ class Balancer(ProgramObjects):
     unlike : bool, optional
         The ranks may be of different speeds (power caps, other programs or processors): learn them
         from where objects have been, and give the strategies work and speeds instead of seconds.
-        It takes a few LB steps.  A shadow run and distributed strategies do without.  Default:
-        where pylb chooses both the strategy and when to rebalance, and `lag` is 0.
+        It takes a few LB steps.  Shadow mode and distributed strategies do not use it.  Default:
+        True if pylb chooses both the strategy and when to rebalance, and `lag` is 0.
     give_up : bool, optional
-        Stop LB steps while they cost more than they save, and look again now and then.  Default:
-        unless `every`, or a function of your own, says when to rebalance.
+        Stop LB steps while they cost more than they save, and try again now and then.  Default:
+        True, unless `every` or a function of your own decides when to rebalance.
     network : (alpha, beta), optional
         Seconds per message and per byte, for strategy "auto".  Default: measured in the first loop.
     record : bool or path
-        Keep the loads of all iterations in memory (64 MiB a rank) for `save`, or write them into
-        that file as they come.  With lag=0.
+        Keep the loads of all iterations in memory (64 MiB per rank) for `save`, or write them to
+        that file during the run, which needs lag=0.
     replay : path, optional
         A run that `save` or `record` wrote: repeat its LB steps, at the same iterations and to the
         same placements, whatever the loads are now.
@@ -135,7 +135,7 @@ class Balancer(ProgramObjects):
         strategy_params: Mapping[str, Any] | None = None,
         trigger_params: Mapping[str, Any] | None = None,
     ) -> None:
-        agreement = agreement_of(comm)  # first: from here on an error reaches all ranks
+        agreement = agreement_of(comm)  # first, so that all ranks learn of a later error
         lag = checked_lag(lag)
         given = settings(
             strategy,
@@ -162,14 +162,14 @@ class Balancer(ProgramObjects):
     def iterate(self, n: int, *, progress: bool = False) -> Iterator[int]:
         """Run `n` iterations: ``for it in lb.iterate(n)``.  Collective, with the same `n`.
 
-        A later call goes on counting where the last one ended.
+        A later call continues the count of iterations.
 
         Parameters
         ----------
         n : int
         progress : bool
-            Rank 0 shows on standard error how far all ranks are: a bar on a terminal, else a line
-            for each tenth.
+            Rank 0 shows the progress on standard error: a bar on a terminal, else a line for each
+            tenth of the iterations.
 
         Raises
         ------
@@ -179,7 +179,7 @@ class Balancer(ProgramObjects):
             The ranks have different arguments or are in different places; a loop is under way.
         RemoteError, SerializationError, StrategyError
             Another rank has failed or ended; an object cannot be pickled, and nothing has moved; a
-            strategy of the user's own has failed.
+            user-defined strategy has failed.
         """
         count = checked_count(n, self._lag)
         passes = self._loop.iterate(count)
@@ -188,8 +188,8 @@ class Balancer(ProgramObjects):
     def exchange(self) -> None:
         """Deliver the messages that were sent so far, in the middle of a pass.  Collective.
 
-        For an iteration of several phases, one of which needs what objects sent in the phase
-        before: the phases' loads add up to the iteration's.
+        For an iteration of several phases, in which a phase needs the messages of the phase before.
+        The loads of the phases are added up.
 
         Raises
         ------
@@ -218,10 +218,11 @@ class Balancer(ProgramObjects):
         Returns
         -------
         AtSync
-            For an object: GO, it may begin its next iteration; PAUSE, ask again later; BALANCE;
-            END, that was its last.  Without a key: PAUSE, BALANCE or, when all ranks have come to
-            the end, END, and the loop is over.  A rank calls it until then, also one without
-            objects; if nothing has happened since the last call it sleeps for a moment.
+            With a key: GO, the object may begin its next iteration; PAUSE, ask again later;
+            BALANCE, call `balance`; END, that was its last iteration.  Without a key: PAUSE,
+            BALANCE or END; END means that all ranks have ended and the loop is over.  Every rank,
+            also one without objects, calls it until then.  If nothing has happened since the last
+            call, it sleeps for a moment.
 
         Raises
         ------
@@ -233,8 +234,9 @@ class Balancer(ProgramObjects):
     def balance(self) -> None:
         """Rebalance, after `at_sync` has answered BALANCE.  Collective.
 
-        Then the objects of this rank are those of ``local()``, and each may begin its next
-        iteration.  What the program itself keeps for an object has to follow it: ``rank_of``.
+        Afterwards ``local()`` gives the objects of this rank, and each may begin its next
+        iteration.  Data that the program itself keeps for an object must be moved to its new rank
+        (``rank_of``).
         Raises what `iterate` does; StateError if `at_sync` has not asked for it.
         """
         self._loop.balance()
@@ -242,8 +244,8 @@ class Balancer(ProgramObjects):
     def finish(self) -> None:
         """Help the other ranks to the end of a loop that this rank has left by ``break``.
 
-        Needed only with a lag, and before a collective call of the program's own, which does not
-        help the other ranks; the balancer's own calls do this by themselves.
+        Needed only with a lag, before a collective call of the program itself.  Calls of the
+        balancer do this automatically.
         """
         self._loop.finish()
 
@@ -277,8 +279,8 @@ class Balancer(ProgramObjects):
 
     @property
     def history(self) -> History:
-        """A receipt for each decision, the same on every rank: LB steps, and where the trigger
-        weighed one and held back.
+        """A receipt for each decision, the same on every rank: LB steps, and LB steps that the
+        trigger considered but did not do.
         """
         return self._mode.history
 
@@ -303,17 +305,17 @@ class Balancer(ProgramObjects):
         title: str | None = None,
         names: Mapping[int, str] | None = None,
     ) -> Report:
-        """What the run was like so far.  Collective with a path.
+        """A report on the run so far.  Collective with a path.
 
         Parameters
         ----------
         path : str or Path, optional
-            Rank 0 also writes it there, as JSON (``.json``), as text (``.txt``), or as a page to
-            look around in (``.html``), which needs no network; another suffix is a DomainError.
+            Rank 0 also writes it there, as JSON (``.json``), as text (``.txt``), or as an
+            interactive page (``.html``) that needs no network; another suffix is a DomainError.
         title : str, optional
-            Of the page.  Default: the file's name.
+            Title of the page.  Default: the file's name.
         names : mapping from int to str, optional
-            Names of objects, by key, for the page; those of rank 0 count.
+            Names of objects, by key, for the page; only the names given on rank 0 are used.
         """
         return report_on(self._state, self._mode, self._loop, path, title, names)
 
@@ -331,7 +333,7 @@ class Balancer(ProgramObjects):
         Raises
         ------
         StateError
-            The balancer was made with ``record=False``, or writes into a file as it goes.
+            The balancer was made with ``record=False``, or writes its record during the run.
         MissingPartError, OSError
             h5py is absent; the file cannot be written.
         """
@@ -340,5 +342,5 @@ class Balancer(ProgramObjects):
     def __repr__(self) -> str:
         return (
             f"<Balancer: rank {self.rank} of {self.n_ranks}, {len(self._objects.store.items)} "
-            f"objects here, {self._records.done} iterations, {self.n_balancings} balancings>"
+            f"objects here, {self._records.done} iterations, {self.n_balancings} LB steps>"
         )

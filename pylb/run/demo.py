@@ -12,11 +12,11 @@ from pylb.run.report import Report
 from pylb.virtual import VirtualCluster
 
 SLOW = (5e-6, 4e-9)  # seconds per message and per byte, so that an LB step costs something
-GHOST = np.zeros(1024)  # what neighbours send each other in an iteration, 8 KiB
+GHOST = np.zeros(1024)  # message to a neighbour in each iteration, 8 KiB
 
 
 class Cell:
-    """A piece of a ring through which a hot spot travels; its data are what migrates."""
+    """A piece of a ring through which a hot spot travels; its data migrate with it."""
 
     def __init__(self, place: float) -> None:
         self.place = place
@@ -36,7 +36,7 @@ def program(
     report: str | os.PathLike[str] | None = None,
     **balancing: Any,
 ) -> Report:
-    """The program, on one rank: an ordinary loop of the `Balancer`."""
+    """Run the program on one rank: an ordinary loop with a `Balancer`."""
     lb = Balancer(comm, **balancing)
     for key in range(n_objects):
         if key * lb.n_ranks // n_objects == lb.rank:
@@ -62,8 +62,8 @@ def run(
 ) -> Report:
     """Run the program on `n_ranks` virtual ranks.
 
-    Virtual time passes only as the program declares, so that the loads are the same in every run;
-    the run time of strategies is measured.
+    Virtual time passes only when the program declares it, so the loads are the same in every run.
+    The run time of strategies is measured.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def run(
     save, report : path, optional
         Where `Balancer.save` and `Balancer.report` write.
     **balancing
-        Of `Balancer`: strategy, trigger, every, mode, ...
+        Arguments of `Balancer`: strategy, trigger, every, mode, ...
 
     Returns
     -------

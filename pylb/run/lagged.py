@@ -14,22 +14,24 @@ from pylb.run.loops import IterationLoop
 from pylb.run.modes import MeasuringMode
 from pylb.run.state import RunState
 
-PATIENCE = 10.0  # seconds after which a rank that waits says so
+PATIENCE = 10.0  # seconds after which a waiting rank prints a message
 log = logging.getLogger("pylb")
 
 
 class LaggedLoop(IterationLoop):
-    """`iterate` for ranks that run as a whole, `begin` for objects at their own pace."""
+    """A loop with a lag: `iterate` if all objects of a rank advance together, `begin` if each
+    advances at its own pace.
+    """
 
     def __init__(self, state: RunState, mode: MeasuringMode) -> None:
         super().__init__(state, mode)
-        self._protocol: AtSyncProtocol | None = None  # of the loop that is under way
+        self._protocol: AtSyncProtocol | None = None  # of the current loop
 
     # ---- objects at their own pace -----------------------------------------------------------
 
     def begin(self, n: int) -> None:
         if self._state.options.mode == "shadow":
-            raise StateError("begin() in shadow mode: expected iterate(), which it can follow")
+            raise StateError("begin() is not possible in shadow mode: expected iterate()")
         self._open(n, each=True)
 
     def at_sync(self, key: int | None) -> AtSync:
@@ -69,7 +71,7 @@ class LaggedLoop(IterationLoop):
         protocol = self._protocol
         if protocol is not None and protocol.left and not protocol.serve(PATIENCE):
             log.warning(
-                "pylb: rank %d left the loop %s, and waits until the others have come to its end",
+                "pylb: rank %d left the loop %s, and waits until the other ranks have ended it",
                 self._state.objects.rank,
                 self._state.agreement.at,
             )
@@ -129,7 +131,7 @@ class LaggedLoop(IterationLoop):
         if n == 0:
             return None
         state.objects.in_loop = True
-        # A shadow does not move anything: its decisions are made afterwards.
+        # Shadow mode moves nothing, so it may decide later.
         self._protocol = AtSyncProtocol(state, n, balances=self._mode.balances, each=each)
         state.objects.join = self._join if each else None
         return self._protocol
@@ -141,7 +143,7 @@ class LaggedLoop(IterationLoop):
             self._state.records.stop()
 
     def _end(self, protocol: AtSyncProtocol) -> None:
-        """All ranks have come to the end of the loop, if none has left it before."""
+        """End the loop, which all ranks have completed unless one left it before."""
         self._close()
         if not protocol.core.whole or protocol.each:
             self._state.records.stop()
@@ -167,7 +169,7 @@ class LaggedLoop(IterationLoop):
             self._state.objects.store.passes += len(rows)
 
     def _join(self) -> None:
-        """Let objects that were added here take part, and those that were removed no more."""
+        """Include objects that were added here, and exclude those that were removed."""
         objects = self._state.objects
         objects.stale = False
         self._state.records.stop()
@@ -177,11 +179,11 @@ class LaggedLoop(IterationLoop):
             self._protocol.bind(objects.store)
 
     def _rebalance(self, protocol: AtSyncProtocol) -> None:
-        """All objects of all ranks stand at the same iteration."""
+        """Rebalance, as all objects of all ranks have stopped at the same iteration."""
         state = self._state
         self.take()
         state.objects.stale = False
-        state.decider.core.abandon()  # where an error ended the last call, and this is another try
+        state.decider.core.abandon()  # if an error ended the last call and this is a second attempt
         changed, _ = state.agreement.step(
             Step.CHANGES, state.done - 1, n_changed=len(state.objects.changes)
         )
@@ -192,9 +194,11 @@ class LaggedLoop(IterationLoop):
         protocol.core.balanced()
 
     def _fail(self) -> NoReturn:
-        """Another rank has failed: leave with it."""
+        """Leave the loop, because another rank has failed."""
         if self._protocol is not None:
             self._protocol.give_up(False)
             self.settle()
-        self._state.agreement.step(Step.SYNC, self._state.done)  # it is there too, and says why
+        self._state.agreement.step(
+            Step.SYNC, self._state.done
+        )  # the failed rank takes part in this step, too, and sends its error
         raise RemoteError("another rank has failed")

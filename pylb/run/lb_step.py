@@ -1,7 +1,7 @@
 """One LB step: gather the load database, place the objects, move them.
 
-Every part ends with an agreement of all ranks, and the objects stay where they are until the last
-one: whatever goes wrong before it is an error on all ranks, and nothing is lost.
+After each part all ranks agree that it succeeded.  The objects stay where they are until the last
+of these agreements: an error before it is raised on all ranks, and no object is lost.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from pylb.run.rounds import place_in_rounds
 
 
 class Answer(NamedTuple):
-    """What the placing rank sends to all: figures, each rank's speed (zero where all count as
-    alike), each object's new rank; all in `data`.
+    """The result that rank 0 sends to all ranks: figures, the speed of each rank (zero if all are
+    taken as equal), the new rank of each object; all are views of `data`.
     """
 
     data: NDArray[np.uint8]
@@ -40,7 +40,7 @@ class Answer(NamedTuple):
 
     @classmethod
     def empty(cls, n_ranks: int, n_objects: int) -> Answer:
-        """Room for so many ranks and objects."""
+        """Return an empty answer for so many ranks and objects."""
         head = 8 * _core.PLACING
         tail = head + 8 * n_ranks
         data = np.zeros(tail + 4 * n_objects, np.uint8)
@@ -69,9 +69,9 @@ class LBStep:
     iteration: int
 
     def run(self, reason: int = -1) -> F64:
-        """Rebalance; the speeds of the ranks as the strategy was told them.  Collective.
+        """Rebalance, and return the speeds of the ranks that the strategy used.  Collective.
 
-        reason: number of the verdict that asked for it; -1: the last one.
+        reason: number of the verdict that asked for the LB step; -1: the last one.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class LBStep:
         return Answer.empty(self.agreement.transport.size, len(self.objects.locations.keys))
 
     def _in_rounds(self, strategy: Strategy) -> Answer:
-        """Each rank decides on its own objects."""
+        """Place the objects by a distributed strategy: each rank places its own objects."""
         start = _core.clock()
         given = self.decider.settings
         rank, before, after = place_in_rounds(
@@ -113,7 +113,7 @@ class LBStep:
         )
         stats, _ = self.agreement.step(Step.PLACE, self.iteration, time=_core.clock() - start)
         answer = self._room()
-        # Not selected by "auto", so the messages' part is not asked for.
+        # "auto" never selects these strategies, so the ratios with messages are not needed.
         ratios = [before.max_over_mean, after.max_over_mean] * 2
         idle = [*before[1:], *after[1:]]
         answer.figures[:] = [*ratios, math.nan, *idle, 0.0, stats.time_max]
@@ -121,14 +121,14 @@ class LBStep:
         return answer
 
     def _gathered(self) -> Answer:
-        """Rank 0 gathers and places, all learn it."""
+        """Place the objects on rank 0, and send the answer to all ranks."""
         start = _core.clock()
         whole = self._whole()
         answer = self._room()
 
         def place() -> None:
             snapshot, here, work = self._snapshot(whole)
-            gathered = max(_core.clock() - start, 0.0)  # it may have been set back
+            gathered = max(_core.clock() - start, 0.0)  # the clock may have been set back
             self.decider.core.place(snapshot, here, work, *answer[1:])
             answer.figures[FIGURES.index("seconds_statistics")] = gathered
 
@@ -137,7 +137,7 @@ class LBStep:
         return answer
 
     def rehearse(self) -> float:
-        """Seconds of an LB step that moves nothing, without the strategy.  Collective."""
+        """Measure the seconds of an LB step without a strategy and without moves.  Collective."""
         start = _core.clock()
         whole = self._whole()
         answer = self._room()
@@ -149,7 +149,10 @@ class LBStep:
         return stats.cost_max
 
     def look(self) -> float:
-        """Seconds an iteration that better known speeds would save.  Collective."""
+        """Estimate the seconds per iteration that better estimates of the speeds would save.
+
+        Collective.
+        """
         whole = self._whole()
         gain = np.zeros(1)
 
@@ -161,7 +164,7 @@ class LBStep:
         return float(gain[0])
 
     def _whole(self) -> list[tuple[Any, ...]]:
-        """The load database: all parts of it on rank 0, nothing on the others."""
+        """Gather the load database on rank 0; an empty list on the other ranks."""
         gathered = gather_objects(self.agreement, Step.GATHER, self.iteration, self._database())
         return list(gathered.values())
 
@@ -183,8 +186,10 @@ class LBStep:
         return store.facts(), known[0], self.objects.mailbox.edges(), passes, known[HERE], work
 
     def _snapshot(self, whole: list[tuple[Any, ...]]) -> tuple[Snapshot, F64, F64 | None]:
-        """All parts, in order of key: the same on any number of ranks.  Also the seconds on the
-        present rank, and the user's estimates of work.
+        """Join all parts in order of key, which gives the same on any number of ranks.
+
+        Also returns the seconds of each object on its present rank, and the user's estimates of
+        work.
         """
         db = database(*([part[i] for part in whole] for i in (0, 2, 3)))
         load, here, work = (
@@ -205,9 +210,9 @@ class LBStep:
     # ---- the move ----------------------------------------------------------------------------
 
     def _migrate(self, rank: I32) -> int:
-        """Send each leaving object once, straight to its new owner; bytes sent by this rank.
+        """Send each leaving object once, directly to its new rank; return the bytes sent.
 
-        The objects leave the store when all have arrived everywhere.
+        The objects are removed from the store after all of them have arrived.
         """
         leaving = self._leaving(rank)
         came = exchange_objects(
@@ -230,7 +235,7 @@ class LBStep:
         return came.nbytes
 
     def _leaving(self, rank: I32) -> dict[int, list[Item]]:
-        """This rank's objects that go elsewhere, by their new rank."""
+        """The objects that leave this rank, by their new rank."""
         me = self.agreement.transport.rank
         out: dict[int, list[Item]] = {}
         for i in np.flatnonzero((self.objects.locations.rank == me) & (rank != me)).tolist():
@@ -239,7 +244,7 @@ class LBStep:
         return out
 
     def _pack(self, items: list[Item]) -> parcel.Parts:
-        """A parcel: what is known of each object and its number of parts, then all parts."""
+        """Pack objects: first a list of their properties and numbers of parts, then all parts."""
         index: list[tuple[tuple[int, ...], float, tuple[float, ...], int]] = []
         parts: parcel.Parts = [b""]
         for item in items:

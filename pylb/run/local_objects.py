@@ -1,4 +1,4 @@
-"""What a rank knows of the program's objects: its own, their messages, and where all live."""
+"""What a rank knows of the objects: its own ones, their messages, and the ranks of all objects."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class LocalObjects:
     locations : Locations
     sizes : SizeEstimator
     changes : Changes
-        Objects that came or went, and that the other ranks do not know yet.
+        Objects that were added or removed here, of which the other ranks do not know yet.
     in_loop : bool
     stale : bool
-        Whether `changes` grew within the loop.
+        Whether objects were added or removed since the loop began.
     join : callable, optional
         Lets new objects take part at once; set while objects run at their own pace.
     """
@@ -43,7 +43,7 @@ class LocalObjects:
         self.changes = Changes()
         self.in_loop = self.stale = False
         self.join: Callable[[], None] | None = None
-        self.load = load  # of the user
+        self.load = load  # a function of the user
 
     @property
     def rank(self) -> int:
@@ -72,14 +72,14 @@ class LocalObjects:
         self.store.arrange()
 
     def outgoing(self) -> tuple[list[Message], Sends, int]:
-        """Messages of the pass to this rank; those to others, packed; and how many these are."""
+        """Return the messages to this rank, the packed ones to other ranks, and their number."""
         outgoing = self.mailbox.collect(self.locations.rank_of)
         own = outgoing.pop(self.rank, [])
         sends: Sends = [(rank, pack_mail(mail)) for rank, mail in outgoing.items()]
         return own, sends, sum(map(len, outgoing.values()))
 
     def given_load(self, key: int) -> float:
-        """The load of an object, as the user's function says."""
+        """The load of an object, computed by the user's function."""
         assert self.load is not None
         value = float(self.load(key, self.store.items[key].value))
         if not 0.0 <= value <= 1e30:
@@ -89,7 +89,7 @@ class LocalObjects:
         return value
 
     def ask_loads(self) -> None:
-        """Replace the measured loads by the user's, if there is a function for it."""
+        """Replace the measured loads by those of the user's function, if there is one."""
         if self.load is not None:
             for i, key in enumerate(self.store.items):
                 self.store.seconds[i] = self.given_load(key)

@@ -16,7 +16,7 @@ from pylb.run.state import RunState
 
 
 class IterationLoop:
-    """The loops of a Balancer: one kind of them, chosen by its lag."""
+    """The interface of the two kinds of loops of a Balancer; its lag chooses the kind."""
 
     def __init__(self, state: RunState, mode: MeasuringMode) -> None:
         self._state, self._mode = state, mode
@@ -32,15 +32,15 @@ class IterationLoop:
         raise NotImplementedError
 
     def begin(self, n: int) -> None:
-        """Begin a loop whose objects go at their own pace."""
-        raise StateError("begin() with lag=0: objects at their own pace need a lag")
+        """Begin a loop in which each object advances at its own pace."""
+        raise StateError("begin() with lag=0: expected a Balancer with lag=... above 0")
 
     def at_sync(self, key: int | None) -> AtSync:
-        """Answer an object that is through its iteration."""
+        """Answer an object that has ended its iteration."""
         raise StateError("at_sync(): no loop of begin() is under way")
 
     def balance(self) -> None:
-        """Rebalance when all objects stand."""
+        """Rebalance when all objects have stopped."""
         raise StateError("balance(): no loop of begin() is under way")
 
     def finish(self) -> None:
@@ -50,22 +50,22 @@ class IterationLoop:
 
     @property
     def running(self) -> bool:
-        """Whether the ranks may know of different iterations."""
+        """Whether some ranks may know of more iterations than others."""
         return False
 
     def take(self) -> None:
-        """Enter iterations that have become known into the records."""
+        """Enter iterations whose statistics have arrived into the records."""
 
     def settle(self) -> None:
-        """See a loop that this rank left early to its end on all ranks.  Collective."""
+        """Complete a loop that this rank left early, on all ranks.  Collective."""
 
     # ---- for the kinds ----------------------------------------------------------------------
 
     def _start(self, n: int) -> None:
-        """Agree on the arguments, learn the new objects, deliver what was sent before."""
+        """Agree on the arguments, learn the new objects, deliver messages sent before the loop."""
         state = self._state
         objects = state.objects
-        state.decider.core.abandon()  # what an error has left unanswered in the loop before
+        state.decider.core.abandon()  # a question left open by an error in the previous loop
         stats, _ = state.agreement.step(
             Step.START,
             state.done,
@@ -90,7 +90,7 @@ class SynchronousLoop(IterationLoop):
 
     def __init__(self, state: RunState, mode: MeasuringMode) -> None:
         super().__init__(state, mode)
-        self._idle = 0.0  # seconds in which this rank waited in the pass
+        self._idle = 0.0  # seconds that this rank waited in this pass
         self._resumed = 0.0  # the clock at the start of the pass
 
     def iterate(self, n: int) -> Iterator[int]:
@@ -107,7 +107,7 @@ class SynchronousLoop(IterationLoop):
                 yield state.done
                 self._end_pass(is_last=left == 0)
             self._mode.weigh()
-            state.records.cut()  # between loops objects come and go at once
+            state.records.cut()  # between loops objects are added and removed at once
             self._mode.catch_up(is_over=True)
             state.records.write(lambda: self._mode.history)
             state.agreement.at = f"after iteration {state.done - 1}"
@@ -117,7 +117,9 @@ class SynchronousLoop(IterationLoop):
 
     def exchange(self) -> None:
         if not self._state.objects.in_loop:
-            raise StateError("exchange() outside of iterate(): it delivers in the middle of a pass")
+            raise StateError(
+                "exchange() outside of iterate(): it delivers messages within an iteration"
+            )
         self._deliver(Step.MESSAGES)
 
     def _end_pass(self, is_last: bool) -> None:
@@ -133,7 +135,7 @@ class SynchronousLoop(IterationLoop):
         self._resumed = _core.clock()
 
     def _deliver(self, kind: Step, passed: float = 0.0) -> Stats:
-        """Deliver the messages of all ranks; in the same step, the statistics of a pass."""
+        """Deliver the messages of all ranks; at the end of a pass, merge its statistics, too."""
         state, objects, is_sync = self._state, self._state.objects, kind is Step.SYNC
         error: Exception | None = None
         sends: Sends = []

@@ -22,9 +22,9 @@ class Mailbox:
     outbox : list of (target, source, data)
         Sent in this pass.
     inbox : dict of list of (source, data)
-        By target: what was sent in the previous pass, sorted by (source, order of sending).
+        Messages of the previous pass by target, sorted by (source, order of sending).
     graph : dict of [bytes, messages]
-        Of each (source, target), since it was last cleared.
+        Sums for each (source, target) since the last clearing.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Mailbox:
         self.outbox.append((target, source, parcel.freeze(data) if copy else data))
 
     def collect(self, rank_of: Mapping[int, int]) -> dict[int, list[Message]]:
-        """The messages of the pass, by target rank; the outbox keeps them.
+        """Return the messages of the pass by target rank; the outbox still holds them.
 
         Raises
         ------

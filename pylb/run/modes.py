@@ -1,4 +1,4 @@
-"""What is done with the statistics of a run: nothing, LB steps, or those of a recorded run.
+"""The modes of a run: measure only, do LB steps, or repeat those of a recorded run.
 
 The fourth mode is in `pylb.run.shadow`.
 """
@@ -25,12 +25,12 @@ Prices = tuple[float, float, float, float]
 
 
 class MeasuringMode:
-    """Measures only: mode "off", and what all modes have in common.
+    """Mode "off", which only measures; the base of the other modes.
 
     Attributes
     ----------
     due : bool
-        An LB step that the end of a loop has left to the next loop.
+        Whether an LB step is postponed to the start of the next loop.
     """
 
     balances = False  # whether objects move
@@ -52,26 +52,26 @@ class MeasuringMode:
     def shadow_figures(self) -> F64:
         """Figures of the iterations as they would have been; in shadow mode."""
         mode = self._state.options.mode
-        raise StateError(f"shadow with mode={mode!r}: only mode='shadow' knows")
+        raise StateError(f"shadow with mode={mode!r}: expected mode='shadow'")
 
     # ---- at the start of a loop ----------------------------------------------------------------
 
     def start(self, n: int) -> None:
-        """A loop of n iterations begins; the objects are known.  Collective."""
+        """Begin a loop of n iterations, after all ranks know the objects.  Collective."""
         state, core = self._state, self._state.decider.core
         if state.done == 0 and self.balances and state.decider.settings.selects:
             core.network(*state.network())
-        # Only the first loop tells the end: after it the program may go on as often as it likes.
+        # The end is known only for the first loop: later the program may begin any number of loops.
         foreseen, pace = self._foresee(), state.agreement.transport.pace
         state.records.loops.append(Loop(state.done, n, foreseen, *self._prices(), pace))
         core.expect(n if state.done == 0 else None, foreseen)
         self._started(n)
 
     def _started(self, n: int) -> None:
-        """The loop has its costs: what else this mode does before its first iteration."""
+        """Prepare the first iteration, after the costs of the loop are known."""
 
     def _foresee(self) -> float:
-        """What a first LB step may cost, the same on every rank; nan: not asked for."""
+        """Estimate the cost of a first LB step, the same on every rank; nan: not needed."""
         return math.nan
 
     def _first_cost(self, core: _core.Decider, knows_network: bool) -> float:
@@ -86,22 +86,22 @@ class MeasuringMode:
         return state.agreement.step(Step.FORESEE, state.done, cost=mine)[0].cost_max
 
     def _prices(self) -> Prices:
-        """What a message, a byte, packing an object and the rest of an LB step cost; nan where that
-        was not measured.
+        """Costs of a message, a byte, packing an object, and the rest of an LB step; nan: not
+        measured.
         """
         state = self._state
         known = state.options.network or state.agreement.known_network
         return (*(known or Network(math.nan, math.nan)), state.objects.sizes.handling, math.nan)
 
     def all_prices(self) -> Prices:
-        """All of these, measured now.  Collective."""
+        """Measure all these costs now.  Collective."""
         state, handling = self._state, self._state.objects.sizes.handling
         rest = state.step().rehearse()
         most, _ = state.agreement.step(Step.RECORDS, state.done, cost=handling)
         return (*state.network(), most.cost_max, rest)
 
     def priced_loops(self) -> list[Loop]:
-        """The loops; without LB steps also with what one would have cost.  Collective."""
+        """The loops; if there was no LB step, with the measured cost of one.  Collective."""
         loops = self._state.records.loops
         if not loops or self.n_balancings or self._state.options.lag:
             return loops
@@ -111,23 +111,23 @@ class MeasuringMode:
     # ---- at the end of an iteration ------------------------------------------------------------
 
     def observe(self, stats: Stats, is_last: bool) -> None:
-        """Learn an iteration's statistics, and act on them.  Collective."""
+        """Observe the statistics of an iteration, and act on them.  Collective."""
 
     def stand(self, reason: int) -> None:
-        """Rebalance if that pays: all objects stand at the same iteration.  Collective.
+        """Rebalance if that pays, as all objects have stopped at one iteration.  Collective.
 
-        reason: number of the verdict that asked for it; -1: the last one.
+        reason: number of the verdict that asked for the LB step; -1: the last one.
         """
 
     def weigh(self) -> None:
         """Enter what the last LB step has saved so far into its receipt.  Collective."""
 
     def catch_up(self, is_over: bool) -> None:
-        """Decide on what was put off; `is_over`: the loop is.  Collective."""
+        """Make postponed decisions; is_over: whether the loop has ended.  Collective."""
 
 
 class BalancingMode(MeasuringMode):
-    """Rebalances where the decider says so: mode "on"."""
+    """Mode "on": rebalances when the decider asks for it."""
 
     balances = True
 
@@ -164,7 +164,7 @@ class BalancingMode(MeasuringMode):
             self.rebalance(reason)
 
     def _answer(self, asked: bool, may_look: bool) -> bool:
-        """Answer what the decider asks; whether to rebalance.  Collective."""
+        """Do what the decider asks for; return whether to rebalance.  Collective."""
         core = self._state.decider.core
         ask = core.next(asked, may_look)
         if ask == WEIGH:

@@ -15,26 +15,26 @@ from pylb.errors import DomainError, UnknownKeyError
 from pylb.model.snapshot import F64, I32, I64
 
 ESTIMATE_ROWS = _core.ESTIMATE_ROWS
-HERE = 4  # the first of the rows of the passes on this rank
-FACTS = 5  # of an object, in whole numbers
+HERE = 4  # first row of the estimates from passes on this rank
+FACTS = 5  # integer properties of an object
 
 
 @dataclass
 class Item:
-    """An object of this rank and what is known of it.
+    """An object of this rank and its properties.
 
     Attributes
     ----------
     nbytes : int
-        Bytes that a migration sends: as the user said, else as `SizeEstimator` measured, else 0.
+        Bytes that a migration sends: given by the user, else measured by `SizeEstimator`, else 0.
     memory : int
         Bytes that it occupies; -1: not given.
     work : float
-        As the user estimated it, in any unit; 0: not given.
+        The user's estimate, in any unit; 0: not given.
     home : int
         The rank where it was added.
     past : tuple of float
-        What its previous rank knew of its load (a column of `Store.estimates`).
+        Its column of `Store.estimates` on its previous rank.
     """
 
     key: int
@@ -47,7 +47,7 @@ class Item:
     past: tuple[float, ...] = (0.0,) * ESTIMATE_ROWS
 
     def facts(self) -> tuple[int, ...]:
-        """What is known of it in whole numbers: `FACTS` of them."""
+        """The `FACTS` integer properties of the object."""
         return self.key, self.nbytes, self.memory, self.migratable, self.home
 
 
@@ -64,7 +64,7 @@ def key_of(key: Any, name: str = "key") -> int:
 
 @dataclass
 class Changes:
-    """Objects that were added or removed here, and that the other ranks do not know of yet.
+    """Objects that were added or removed here, of which the other ranks do not know yet.
 
     Attributes
     ----------
@@ -89,19 +89,19 @@ class Changes:
 
 
 class Store:
-    """The objects of this rank, in order of key, with the clock on them.
+    """The objects of this rank, in order of key, and their measured loads.
 
     Attributes
     ----------
     items : dict of Item
         By key, ascending once `arrange` was called.
     recorder : _core.Recorder
-        Gives (key, object) and adds what the loop's body takes to `seconds`.
+        Yields (key, object) and adds the time of each loop body to `seconds`.
     seconds : (n,) float64
         Loads of the pass so far.
     estimates : (9, n) float64
-        What is known of the objects' loads, in the first row the load that is expected of each
-        (``csrc/measure/estimate.h``); it goes with an object that migrates.
+        Estimates of the loads, see ``csrc/measure/estimate.h``; the first row is the load that is
+        expected of each object.  The column of an object migrates with it.
     window : (n,) float64
         Sum of the loads of `passes` passes since the last LB step.
     """
@@ -116,7 +116,7 @@ class Store:
         self.arrange()
 
     def arrange(self) -> None:
-        """Order the objects by key after a change; what is known of their loads is kept."""
+        """Order the objects by key after a change; the estimates of their loads are kept."""
         known = dict(zip(self._order, self.estimates.T.tolist(), strict=True))
         sums = dict(zip(self._order, self.window.tolist(), strict=True))
         self.items = dict(sorted(self.items.items()))
@@ -148,7 +148,7 @@ class Store:
     def leave(self, keys: I64, factor: F64) -> None:
         """Convert the estimates of leaving objects to seconds of their new ranks.
 
-        keys: ascending; factor: by which the new rank of each is faster.
+        keys: of the leaving objects, ascending; factor: how many times faster the new rank is.
         """
         at = np.searchsorted(np.array(self._order, np.int64), keys)
         for row in (0, 2, 3):  # all but the number of passes
@@ -156,7 +156,7 @@ class Store:
         self.estimates[HERE:, at] = 0.0
 
     def facts(self) -> I64:
-        """What is known of each object in whole numbers: (n, 5)."""
+        """The integer properties of each object, (n, 5)."""
         rows = [item.facts() for item in self.items.values()]
         return np.array(rows, np.int64).reshape(-1, FACTS)
 
@@ -171,11 +171,11 @@ class Locations:
     Attributes
     ----------
     keys : (n,) int64
-        Of all objects, ascending.
+        Keys of all objects, ascending.
     rank : (n,) int32
-        Where they live.
+        The rank of each.
     rank_of : dict
-        The same, by key.
+        The rank by key.
     """
 
     def __init__(self) -> None:
@@ -214,7 +214,7 @@ class Locations:
             self.move(self.rank[stays])
 
     def move(self, rank: I32) -> None:
-        """Set where the objects live from now on."""
+        """Set the new rank of each object."""
         self.rank = rank
         self.rank_of = dict(zip(self.keys.tolist(), rank.tolist(), strict=True))
 
@@ -227,7 +227,7 @@ class Database(NamedTuple):
     order : (n,) int64
         Index of each object in the concatenated parts of the ranks.
     key, bytes, memory : (n,) int64
-        memory: below 0 where it is not given.
+        memory: negative if not given.
     migratable : (n,) bool
     home : (n,) int32
         The rank where it was added.
@@ -250,10 +250,10 @@ class Database(NamedTuple):
 
 
 def database(facts: list[Any], edges: list[Any], passes: list[int]) -> Database:
-    """Put the ranks' parts together.
+    """Join the parts of all ranks.
 
-    facts: of each rank, as `Store.facts`; edges: as `Mailbox.edges`; passes: number of
-    iterations over which the edges are summed.
+    facts: `Store.facts` of each rank; edges: `Mailbox.edges` of each rank; passes: number of
+    iterations over which the edges of each rank are summed.
     """
     every = np.concatenate(facts)
     order = np.argsort(every[:, 0])
@@ -261,7 +261,9 @@ def database(facts: list[Any], edges: list[Any], passes: list[int]) -> Database:
     ends = np.concatenate([part[:, :2] for part in edges])
     amounts = np.concatenate([part[:, 2:] / k for part, k in zip(edges, passes, strict=True)])
     by = np.lexsort((ends[:, 1], ends[:, 0]))
-    by = by[np.isin(ends[by], key).all(axis=1)]  # an object may have gone since it was sent to
+    by = by[
+        np.isin(ends[by], key).all(axis=1)
+    ]  # the receiver of a message may have been removed since
     src, dst = (np.searchsorted(key, ends[by, i]).astype(np.int32) for i in (0, 1))
     return Database(
         order,

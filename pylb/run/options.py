@@ -18,7 +18,7 @@ from pylb.model.network import Network
 
 @dataclass(frozen=True)
 class Options:
-    """What a Balancer was asked for; the names are those of its arguments."""
+    """The checked arguments of a Balancer, with the same names."""
 
     settings: Settings
     mode: str
@@ -41,7 +41,7 @@ class Options:
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """By name, as reports and records keep them."""
+        """The options by name, for reports and records."""
         given = self.settings
         return {
             "strategy": given.name,
@@ -60,7 +60,7 @@ class Options:
         }
 
     def arguments(self, n: int) -> tuple[int, str]:
-        """Fingerprint and words of a loop of `n` iterations, which all ranks must agree on."""
+        """Fingerprint and text of the arguments of a loop of `n` iterations; equal on all ranks."""
         told = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
         words = f"iterate({n}), {told}"
         digest = hashlib.blake2b(words.encode(), digest_size=8).digest()

@@ -1,4 +1,4 @@
-"""What a program calls to add its objects, to go through them and to send messages."""
+"""The methods with which a program adds its objects, loops over them and sends messages."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class ProgramObjects:
         migratable: bool = True,
         work: float | None = None,
     ) -> None:
-        """Give an object to the balancer, on the rank where it begins.
+        """Add an object to the balancer, on its first rank.
 
         Within ``iterate`` it takes part from the next pass on.
 
         Parameters
         ----------
         key : int
-            Its name, 64 bits, the same wherever it lives; no other object has it.
+            A unique 64-bit integer that identifies the object on all ranks.
         block : object
             Anything that can be pickled.  It belongs to the balancer from now on: a migration makes
             a new object of it.
@@ -56,13 +56,14 @@ class ProgramObjects:
         migratable : bool
             False: it stays on this rank.
         work : float, optional
-            Your own estimate of its work, in any unit, above 0: with ``unlike=True`` the ranks'
-            speeds are then known before anything has moved.
+            Your own estimate of its work, above 0, in any unit.  With ``unlike=True`` it allows to
+            estimate the ranks' speeds before any object has moved.
 
         Raises
         ------
         UnknownKeyError
-            The key exists.  If it does on another rank, all ranks raise at the start of the loop.
+            The key exists already.  If it was added on another rank, all ranks raise at the start
+            of the loop.
         """
         objects, key = self._objects, key_of(key)
         if objects.has(key):
@@ -89,9 +90,9 @@ class ProgramObjects:
             objects.store.items[key] = objects.changes.new[key]
 
     def remove(self, key: int) -> Any:
-        """Take an object of this rank away from the balancer, with the messages to it.
+        """Remove an object of this rank from the balancer, with the messages to it.
 
-        Within ``iterate`` it goes at the end of the pass.
+        Within ``iterate`` it is removed at the end of the pass.
 
         Returns
         -------
@@ -118,7 +119,7 @@ class ProgramObjects:
     def local(self) -> Iterator[tuple[int, Any]]:
         """The objects of this rank, (key, object), in increasing order of key; each body is timed.
 
-        Several loops in one pass add up.
+        The times of several loops in one pass are added up.
         """
         objects = self._objects
         if objects.changes and not objects.in_loop:
@@ -133,7 +134,7 @@ class ProgramObjects:
         Raises
         ------
         UnknownKeyError
-            No such object; one that was added elsewhere is known from the next loop on.
+            No such object.  An object added on another rank is known from the next loop on.
         """
         key = key_of(key)
         rank = self._objects.locations.rank_of.get(key)
@@ -153,8 +154,8 @@ class ProgramObjects:
         data : object
             Anything that can be pickled.  Its value at this moment is sent.
         copy : bool
-            False: the caller promises that neither sender nor receiver will modify it, and saves
-            the copy.
+            False saves a copy; the caller promises that neither sender nor receiver modifies the
+            data.
 
         Raises
         ------
@@ -192,6 +193,6 @@ class ProgramObjects:
     def _check_messages(self, name: str) -> None:
         if self._lag:
             raise StateError(
-                f"{name}() with lag={self._lag}: only with lag=0 are messages delivered, at the "
-                "end of each pass"
+                f"{name}() with lag={self._lag}: expected lag=0; with a lag no messages "
+                "are delivered"
             )

@@ -1,4 +1,4 @@
-"""What a run leaves behind: figures of its iterations, the objects' loads, and the file of both."""
+"""The records of a run: figures of its iterations, loads of the objects, and the file of both."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ from pylb.run.objects import database
 from pylb.run.options import Options
 from pylb.run.report import IterationLog, Row
 
-KEEP = 64 << 20  # bytes of loads that a rank keeps in memory
-LATEST = 1.0  # seconds of iterations after which a record that is written as it comes is continued
-EVERY = 64  # iterations, likewise
+KEEP = 64 << 20  # bytes: limit of the loads that a rank keeps in memory
+LATEST = 1.0  # seconds of iterations after which the file of a running program is extended
+EVERY = 64  # the same in iterations
 
 
 class KeptLoads(NamedTuple):
-    """One rank's part of a stretch: facts of its objects (n, 5), loads (k, n), edges (m, 4)."""
+    """One rank's part of a stretch, k iterations between changes of its n objects.
+
+    facts: (n, 5); load: (k, n); edges: (m, 4).
+    """
 
     first: int
     facts: Any
@@ -35,29 +38,31 @@ class KeptLoads(NamedTuple):
 
 
 class LoadHistory:
-    """The loads of this rank's objects in every iteration that is not handed over yet.
+    """The loads of this rank's objects, for all iterations that rank 0 does not have yet.
 
     Attributes
     ----------
     full : bool
-        No further iteration is kept: it would be more than `KEEP` bytes.
+        Whether no further iteration is kept, because of the limit `KEEP`.
     """
 
     def __init__(self, agreement: Agreement, objects: LocalObjects) -> None:
         self._agreement, self._objects = agreement, objects
         self._parts: list[KeptLoads] = []
         self._loads: list[F64] = []
-        self._facts: Any = None  # of the objects that those loads are of
+        self._facts: Any = None  # of the objects with these loads
         self._first = 0
         self._kept = 0
-        self._changed = False  # objects have come or gone since the last iteration, on some rank
+        self._changed = (
+            False  # objects were added or removed since the last iteration, on some rank
+        )
         self.full = False
 
     def change(self) -> None:
-        """Prepare for objects that come and go after the last iteration, on some rank.
+        """Prepare for objects that are added or removed after the last iteration, on some rank.
 
-        At the start of a loop, the last iteration was decided on without them.  A part without
-        iterations says so, also where the loop before was left early.
+        At the start of a loop, the decision after the last iteration did not include them.  A part
+        without iterations records that, also if the previous loop was left early.
         """
         starts = self._agreement.place[0] == Step.START
         kept = bool(self._loads)
@@ -71,16 +76,16 @@ class LoadHistory:
         self._changed = False
         if not self.full:
             seconds = self._objects.store.seconds
-            if not self._loads:  # between two loops objects come and go at once
+            if not self._loads:  # between two loops objects are added and removed at once
                 self._facts = self._objects.store.facts()
             self._loads.append(seconds.copy())
             self._kept += seconds.nbytes
             self.full = self._kept > KEEP
 
     def cut(self) -> None:
-        """End a part: the objects or their ranks change after the last pass, or it is asked for.
+        """End a part, because the objects or their ranks change after the last pass.
 
-        A part without iterations says which objects are left after the last one.
+        A part without iterations lists the objects that are left after the last iteration.
         """
         if self._loads or self._changed:
             self._append(self._facts if self._loads else self._objects.store.facts(), self._loads)
@@ -95,7 +100,7 @@ class LoadHistory:
         self._first += len(load)
 
     def gather(self, iteration: int, *, forget: bool) -> list[Stretch]:
-        """Everything that all ranks have kept, on rank 0; empty on the others.  Collective."""
+        """Return all that the ranks have kept, on rank 0; nothing on the others.  Collective."""
         self.cut()
         whole = gather_objects(self._agreement, Step.RECORD, iteration, self._parts)
         if forget:
@@ -104,7 +109,7 @@ class LoadHistory:
 
 
 def _stretches(whole: dict[int, list[KeptLoads]]) -> list[Stretch]:
-    """One for each cut; of the last ones only iterations that all ranks have kept."""
+    """Join the parts of the ranks; at the end, keep only iterations that all ranks have."""
     out = []
     for parts in zip(*whole.values(), strict=False):
         k = min(len(part.load) for part in parts)
@@ -140,14 +145,14 @@ def _stretch(ranks: list[int], parts: tuple[KeptLoads, ...], k: int) -> Stretch:
 
 
 class RecordWriter:
-    """Writes a run record, at once or as it comes.  On all ranks; rank 0 has the file."""
+    """Writes a run record, at once or during the run.  On all ranks; rank 0 has the file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._writer: Any = None
 
     def write(self, records: Records, history: History) -> None:
-        """Append what came since the last call; the file is then complete.  Collective."""
+        """Append the iterations since the last call.  Collective."""
         stretches = records.loads.gather(records.done, forget=True)
         records.agreement.on_root(
             *(Step.RECORD, records.done),
@@ -155,7 +160,10 @@ class RecordWriter:
         )
 
     def save(self, records: Records, history: History, loops: list[Loop]) -> int:
-        """Write all under another name, then rename; the number of iterations.  Collective."""
+        """Write all to a temporary file and rename it; return the number of iterations.
+
+        Collective.
+        """
         stretches = records.loads.gather(records.done, forget=False)
         records.agreement.on_root(
             Step.RECORD, records.done, lambda: self._whole(records, stretches, history, loops)
@@ -163,7 +171,7 @@ class RecordWriter:
         return sum(s.iterations for s in stretches)
 
     def read(self) -> list[Stretch]:
-        """What has been written so far, on rank 0."""
+        """Read what has been written so far, on rank 0."""
         from pylb.io import h5
 
         return [] if self._writer is None else h5.read(self.path).stretches
@@ -205,18 +213,18 @@ class Records:
     Attributes
     ----------
     figures : IterationLog
-        Of each iteration, the same on every rank.
+        Figures of each iteration, the same on every rank.
     rank_loads : list of float
         Load of this rank in each iteration.
     loops : list of Loop
     loads : LoadHistory
         For `Balancer.save` and reports.
     keepers : list of LoadHistory
-        All that keep the loads: `loads`, unless ``record=False``, and that of a shadow.
+        All histories of loads: `loads`, unless ``record=False``, and that of shadow mode.
     writer : RecordWriter or None
-        Of a file that is written as the run goes on.
+        Writer of a file that is extended during the run.
     seconds : float
-        In the loops, on this rank.
+        Time in the loops, on this rank.
     """
 
     def __init__(self, agreement: Agreement, objects: LocalObjects, options: Options) -> None:
@@ -229,7 +237,7 @@ class Records:
         in_memory = isinstance(options.record, bool)
         self.writer = None if in_memory else RecordWriter(options.record)  # type: ignore[arg-type]
         self.seconds = 0.0
-        self._unwritten = 0.0  # seconds of iterations that a record on disk does not have yet
+        self._unwritten = 0.0  # seconds of iterations that the file does not have yet
 
     @property
     def done(self) -> int:
@@ -253,23 +261,23 @@ class Records:
         self._unwritten += stats.time_max  # which is the same on all ranks
 
     def cut(self) -> None:
-        """The objects or their ranks change after the last pass."""
+        """End the parts, as the objects or their ranks change after the last pass."""
         for history in self.keepers:
             history.cut()
 
     def stop(self) -> None:
-        """Keep no more loads: the ranks' next iterations are different ones."""
+        """Stop keeping loads, as the ranks continue with different iterations."""
         self.cut()
         for history in self.keepers:
             history.full = True
 
     @property
     def is_due(self) -> bool:
-        """Whether a record on disk is to be continued."""
+        """Whether it is time to extend the file."""
         return self.done % EVERY == 0 or self._unwritten > LATEST
 
     def write(self, history: Callable[[], History]) -> None:
-        """Continue the record on disk, if there is one.  Collective."""
+        """Extend the file, if there is one.  Collective."""
         self._unwritten = 0.0
         if self.writer is not None:
             self.writer.write(self, history())

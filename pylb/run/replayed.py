@@ -19,12 +19,12 @@ from pylb.run.objects import Locations
 
 
 class ReplayedDecider(Decider):
-    """Rebalances at the iterations of a record, to the placements of the record.
+    """Repeats the LB steps of a record: the same iterations, the same placements.
 
     Raises
     ------
     DomainError
-        The record is of another number of ranks.
+        The recorded run has another number of ranks.
     """
 
     def __init__(self, path: str | os.PathLike[str], n_ranks: int) -> None:
@@ -39,7 +39,7 @@ class ReplayedDecider(Decider):
             for r in self.run.history.balancings
             if r.iteration + 1 < self.run.n_iterations and r.moved
         }
-        self._iteration = -1  # the last one that asked
+        self._iteration = -1  # the last one for which the trigger was asked
         given = settings(replace(find(self._place), name="recorded"), trigger=self._asks)
         super().__init__(replace(given, gives_up=False), n_ranks, (0.0, 0.0))
 
@@ -51,7 +51,7 @@ class ReplayedDecider(Decider):
         return self.run.at(self._iteration + 1).rank
 
     def receipt(self, row: dict[str, Any]) -> Receipt:
-        """As the base, with the words of the record."""
+        """As in the base class, with the reasons of the record."""
         receipt = super().receipt(row)
         recorded = self._recorded[receipt.iteration]
         receipt.reason = f"the recorded run did an LB step here, because {recorded.reason}"
@@ -72,7 +72,7 @@ class ReplayedDecider(Decider):
         Raises
         ------
         DomainError
-            It is a record of another program.
+            The record is of another program.
         """
         if iteration >= self.run.n_iterations:
             return

@@ -39,7 +39,7 @@ class IterationLog:
 
     def __init__(self) -> None:
         self._blocks: list[F64] = []
-        self._rows: list[Row] = []  # behind the blocks
+        self._rows: list[Row] = []  # rows that are not in a block yet
         self._n = 0
 
     def __len__(self) -> int:
@@ -82,12 +82,12 @@ class Iterations(NamedTuple):
     max, mean : (n,) float64
         Seconds: load of the most loaded rank, mean load of the ranks.
     max_over_mean : (n,) float64
-        1: perfect, also without load.
+        1: perfect balance, or no load.
     idle : (n,) float64
-        Seconds, mean of the ranks: time spent waiting at the end of the pass before; with a lag,
-        time between two AtSyncs in which no object was timed.
+        Seconds, mean over the ranks: time spent waiting at the end of the previous pass; with a
+        lag, time between two calls of `at_sync` in which no object was timed.
     utilization : (n,) float64
-        The lowest of a rank: load / (load + idle), Menon 2012, eq. 3.2.
+        The lowest load / (load + idle) of a rank, Menon 2012, eq. 3.2.
     min : (n,) float64
         Seconds: load of the least loaded rank.
     idle_mean, idle_max : (n,) float64
@@ -115,7 +115,7 @@ class Iterations(NamedTuple):
 
     @classmethod
     def of(cls, rows: F64) -> Iterations:
-        """From the table of an `IterationLog`."""
+        """Make one from the table of an `IterationLog`."""
         time, most, mean, idle, utilization, least = map(np.ascontiguousarray, rows.T[:6])
         ratio = np.divide(most, mean, out=np.ones_like(most), where=mean > 0)
         return cls(time, most, mean, ratio, idle, utilization, least)
@@ -136,16 +136,15 @@ class Report:
     mean_max_over_mean : float
         Sum of the maxima over the sum of the means of all iterations.
     idle_mean, idle_max : float
-        Mean time that a rank waited for the most loaded one, over all iterations; and the time that
-        the least loaded rank of each iteration did (Dasgupta 2013, eq. 1 and 2).
+        Seconds that a rank waited for the most loaded one, over all iterations: the mean over the
+        ranks, and the time of the least loaded rank (Dasgupta 2013, eq. 1 and 2).
     balancing_seconds : float
         Sum of the costs of the LB steps.
     migrations, bytes : int
     history : History
         A receipt for each decision.
     would_save : float
-        In shadow mode, seconds that LB steps would have saved on the most loaded ranks, less their
-        cost; else nan.
+        In shadow mode, seconds that LB steps would have saved, minus their cost; else nan.
     """
 
     n_ranks: int
@@ -187,15 +186,15 @@ class Report:
             ["time in the loops", self.seconds, "s"],
             ["time of the iterations", self.iteration_seconds, "s"],
             ["max/mean over all iterations", self.mean_max_over_mean, ""],
-            ["idle for the most loaded rank: mean", self.idle_mean, "s"],
-            ["... of the least loaded", self.idle_max, "s"],
+            ["mean wait for the most loaded rank", self.idle_mean, "s"],
+            ["... of the least loaded rank", self.idle_max, "s"],
             [f"{would}balancings", len(self.history.balancings), ""],
-            [f"{would}time of the balancings", self.balancing_seconds, "s"],
+            [f"{would}time of the LB steps", self.balancing_seconds, "s"],
             [f"{would}migrations", self.migrations, ""],
             [f"{would}moved", self.bytes, "B"],
         ]
         if would:
-            rows.append(["balancing would have saved", self.would_save, "s"])
+            rows.append(["LB steps would have saved", self.would_save, "s"])
         console.show(["", "", ""], rows, title="Run", file=out)
         if self.history:
             out.write(f"\nDecisions\n{self.history}")
@@ -206,7 +205,7 @@ class Report:
         suffix = check_suffix(path)
         if suffix == ".html":
             raise DomainError(
-                f"path is {os.fspath(path)!r}: expected .json or .txt; a page needs the run"
+                f"path is {os.fspath(path)!r}: expected .json or .txt; Balancer.report writes .html"
             )
         text = json.dumps(self.to_dict(), indent=1) + "\n" if suffix == ".json" else str(self)
         Path(path).write_text(text)

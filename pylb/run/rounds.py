@@ -21,7 +21,7 @@ Tally = tuple[float, float, float, float, int, int, int]  # two sums, two maxima
 
 
 class RankTimes(NamedTuple):
-    """How unlike the ranks' times are under a placement."""
+    """How much the ranks' times differ under a placement."""
 
     max_over_mean: float
     idle_mean: float
@@ -46,15 +46,16 @@ def place_in_rounds(
     seed: int,
     objects: LocalObjects,
 ) -> tuple[I32, RankTimes, RankTimes]:
-    """The new rank of every object, and the balance before and after.  Collective.
+    """Return the new rank of every object, and the imbalance before and after.  Collective.
 
-    The agents see only their own objects, each other's messages, and the tally of a round.
-    Afterwards all ranks learn which objects move, as the locations list all objects.
+    An agent knows only its own objects, the messages of other agents, and the sums of a round.
+    Afterwards all ranks learn which objects move, because each rank has the locations of all
+    objects.
 
     Raises
     ------
     Exception
-        Of an agent, on all ranks.
+        The error of an agent, on all ranks.
     """
     agent: Any = None
     received: Sends = []
@@ -91,7 +92,7 @@ def place_in_rounds(
 
 
 def _tally(s: Stats) -> Tally:
-    """The tally, from the fields of a step's record that carry it."""
+    """The tally, from the fields of the step's record in which it travels."""
     return (
         s.load_sum, s.idle_sum, s.time_max, s.cost_max, s.n_objects, s.messages, s.message_bytes
     )  # fmt: skip
@@ -105,7 +106,7 @@ def _agent(
     objects: LocalObjects,
     near: I32,
 ) -> Any:
-    """The agent of this rank's part of the load database."""
+    """The agent for this rank's part of the load database."""
     store, locations = objects.store, objects.locations
     items = store.items.values()
     passes = max(store.passes, 1)
@@ -142,7 +143,7 @@ def _balance(agreement: Agreement, iteration: int, seconds: float) -> RankTimes:
 
 
 def _everywhere(transport: Transport, locations: Locations, own: I32) -> I32:
-    """The placement of all objects, from that of each rank's own."""
+    """Return the placement of all objects, from the placements on each rank.  Collective."""
     mine = np.flatnonzero(locations.rank == transport.rank)
     moving = own != transport.rank
     moves = np.stack([mine[moving], own[moving]]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Rows of arrays on ranks of different speeds: each rank gets what it can do in the same time."""
+"""Rows of arrays on ranks of different speeds, divided so that all ranks take equally long."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pylb.model.speed_models import SpeedModels
 from pylb.place.registry import find
 
 MODELS = ("cpm", "fpm", "power")
-NEAR = 0.2  # of a rank's rows: a model's prediction from so near is off by noise alone
+NEAR = 0.2  # fraction of a rank's rows: a prediction for parts this close is off by noise only
 
 
 class Division(NamedTuple):
@@ -35,12 +35,12 @@ class Division(NamedTuple):
     counts : (p,) int64
         Rows of each rank before it.
     seconds : (p,) float64
-        What they took: the mean of the timed blocks.
+        Their time: the mean of the timed blocks.
     spread : float
         (longest - shortest) / shortest time of the ranks with rows.
     moved : int
-        Rows that changed their rank.  0: the spread was within the tolerance; no other parts are
-        better by more than noise; or a rank's time was far off for the first time.
+        Rows that changed their rank.  0: the spread was within the tolerance, no other parts were
+        better by more than the noise, or a rank's time was unusual for the first time.
     """
 
     counts: I64
@@ -50,7 +50,9 @@ class Division(NamedTuple):
 
 
 class _When:
-    """When to move rows: the decider of `Balancer`, one iteration a call of `redistribute`."""
+    """Decides when to move rows, by the decider of `Balancer`; a call of `redistribute` counts as
+    an iteration.
+    """
 
     def __init__(self, n_ranks: int, trigger: TriggerLike) -> None:
         divided = replace(find(_as_divided), name="rows")
@@ -66,7 +68,7 @@ class _When:
         return self._decider.history
 
     def asks(self, call: int, seconds: F64, models: SpeedModels) -> bool:
-        """Whether to move rows, after a call with these times."""
+        """Return whether to move rows, after a call with these times."""
         core, most, least = self._decider.core, float(seconds.max()), float(seconds.min())
         self._longest, self._calls = self._longest + most, self._calls + 1
         total, utilization = float(seconds.sum()), least / most if most > 0 else 1.0
@@ -81,17 +83,17 @@ class _When:
         return bool(ask == BALANCE)
 
     def moved(self, before: I64, rows: int, cost: float) -> None:
-        """Enter a move of rows; cost: seconds on the slowest rank."""
+        """Record a move of rows; cost: seconds on the slowest rank."""
         core = self._decider.core
         self._decider.choose()
-        ratios = [self._ratio, 1.0] * 2  # the models are to make all ranks end together
+        ratios = [self._ratio, 1.0] * 2  # the models aim at equal times
         core.placed(np.array([*ratios, math.nan, *[0.0] * 6]), np.zeros(len(before)))
         core.balanced(rows, 0, cost, cost, True)
         self._before, self._longest, self._calls = before, 0.0, 0
 
 
 def _as_divided(snapshot: Any) -> Any:
-    """Keep the placement: the models of `RowPartition` place the rows, not a strategy."""
+    """Return the present placement: not a strategy, but `RowPartition` places the rows."""
     return snapshot.rank
 
 
@@ -99,7 +101,7 @@ class RowPartition:
     """The rows 0 ... n-1, divided into a contiguous part for each rank, in order of rank.
 
     Each rank's part is timed while the program works on it; `redistribute` compares the times and
-    moves rows if they differ by more than `tol`.  Collective, like all its methods that say so.
+    moves rows if they differ by more than `tol`.  Creating one is collective.
 
     Parameters
     ----------
@@ -114,13 +116,13 @@ class RowPartition:
         Dasgupta 2013, eq. 3 and 4, and the largest remainder.
     tol : float
         Clarke's epsilon: times count as balanced up to this relative difference; infinity: parts
-        stay as they are, and are timed.  "fpm" also keeps parts that it could improve only by less
+        are timed and never changed.  "fpm" also keeps parts that it could improve only by less
         than the measured noise or, if a rank would page, by less than `tol`.
     trigger : str or callable, optional
         When to move rows, as for `Balancer`: ``"auto"`` moves them when that pays, judged by what
         the last moves cost and saved.  Default: whenever times differ by more than `tol`.
     models : SpeedModels, optional
-        Known beforehand: they determine the first parts.
+        Models that are known beforehand; they determine the first parts.
 
     Attributes
     ----------
@@ -198,7 +200,7 @@ class RowPartition:
             raise DomainError(f"models has {len(models)} ranks: expected {self.size}")
 
     def _step(self, words: str, data: bytes = b"", error: Exception | None = None) -> None:
-        """A collective step: the same call with the same words on all ranks."""
+        """Check, in a collective step, that all ranks make the same call."""
         fingerprint = zlib.crc32(words.encode() + data)
         self._agreement.step(Step.ROWS, self._calls, (fingerprint, words), error=error)
 
@@ -220,7 +222,7 @@ class RowPartition:
         return slice(*self.offsets[self.rank : self.rank + 2].tolist())
 
     def _arrange(self, counts: I64) -> I64:
-        """The box of each rank, for this number of rows of each."""
+        """The box of each rank if the ranks have `counts` rows."""
         ends = np.cumsum(counts)
         return np.stack([ends - counts, ends], axis=1)
 
@@ -235,14 +237,14 @@ class RowPartition:
 
     @property
     def balanced(self) -> bool:
-        """Whether the last `redistribute` found nothing to move."""
+        """Whether the last `redistribute` moved nothing."""
         return bool(self.history) and self.history[-1].moved == 0
 
     # ---- the loop ------------------------------------------------------------------------------
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Time what this rank does with its rows; leave out anything that waits for other ranks.
+        """Time this rank's work on its rows; do not include waiting for other ranks.
 
         The mean of the blocks before a `redistribute` counts, so all ranks need the same number of
         blocks.  A block that raises does not count.
@@ -266,20 +268,20 @@ class RowPartition:
         Parameters
         ----------
         *arrays : ndarray or scipy.sparse matrix or array
-            This rank's rows of each; all arrays that the program holds by rows in one call.
+            This rank's rows of each array; pass all arrays that are divided by rows in one call.
 
         Returns
         -------
         array, or tuple of arrays
-            This rank's rows of each from now on; the same objects where nothing has moved.
+            This rank's new rows of each; the same objects if nothing has moved.
 
         Raises
         ------
         DomainError
-            An array is of another kind, or has not this rank's number of rows; ranks gave
-            different arrays.  Nothing has moved.
+            An array has the wrong type or number of rows, or ranks gave different arrays.  Nothing
+            has moved.
         StateError
-            A rank with rows has not timed anything.
+            A rank with rows has timed no block.
         """
         self._calls += 1
         error: Exception | None = None
@@ -306,7 +308,7 @@ class RowPartition:
                 stats, _ = self._agreement.step(Step.ROWS, self._calls, cost=_core.clock() - start)
                 self._when.moved(self.counts, moved, stats.cost_max)
         else:
-            new = self._boxes  # an empty part has a place too
+            new = self._boxes  # an empty part has a position, too
         self.history.append(Division(self.counts, seconds, spread, moved))
         self._set(new)
         return arrays[0] if len(arrays) == 1 else arrays
@@ -340,7 +342,7 @@ class RowPartition:
         return float((busy.max() - busy.min()) / max(busy.min(), 1e-9))
 
     def _learn(self, seconds: F64) -> bool:
-        """Enter the times into the models; whether they are reliable enough to act on."""
+        """Enter the times into the models; return whether they are reliable enough to act on."""
         busy = self.counts > 0
         if not busy.any():
             return False
@@ -363,10 +365,10 @@ class RowPartition:
         return self._boxes if self._spread(now) <= self.tol else self._functional(now.max())
 
     def _functional(self, now: float) -> I64:
-        """Parts by the functional models, or the present ones if they are hardly slower.
+        """Return parts by the functional models, or the present ones if they are hardly slower.
 
-        Parts that may take a rank far beyond its memory must be worth it: ranks keep to what they
-        are known to hold if that is slower by no more than `tol` (``csrc/measure/repeats.h``).
+        Parts that may exceed a rank's memory must be worth the risk: if parts of known sizes are
+        slower by at most `tol`, they are used instead (``csrc/measure/repeats.h``).
         """
         wary = self.models.wary()
         bold, safe = (self._arrange(models.split(self.n)) for models in (self.models, wary))
@@ -383,7 +385,7 @@ class RowPartition:
         return float(models.times(_sizes(boxes)).max())
 
     def _exchange(self, arrays: tuple[Any, ...], new: I64) -> tuple[Any, ...]:
-        """What this rank has of all arrays from now on, from the ranks that have it."""
+        """Fetch this rank's new part of all arrays from the ranks that have it."""
         got = exchange_objects(
             *(self._agreement, Step.ROWS, self._calls, lambda: self._pieces(arrays, new)),
             arguments=(zlib.crc32(b"rows"), "rows"),
@@ -397,7 +399,7 @@ class RowPartition:
         )
 
     def _pieces(self, arrays: tuple[Any, ...], new: I64) -> dict[int, list[Any]]:
-        """This rank's part of all arrays, by the rank that will have it."""
+        """Cut this rank's part of all arrays into pieces, by their new rank."""
         meets = _sizes(_overlap(self._boxes[self.rank], new)) > 0
         forms = [array.tocsr() if hasattr(array, "tocsr") else array for array in arrays]
         to = np.flatnonzero(meets).tolist()
@@ -409,7 +411,7 @@ class RowPartition:
 
 
 def _overlap(box: I64, boxes: I64) -> I64:
-    """Intersections of the boxes with one box, or with one each; they may be empty."""
+    """Intersect the boxes with one box, or each with its own; results may be empty."""
     out: I64 = boxes.copy()
     out[:, 0::2] = np.maximum(box[..., 0::2], boxes[:, 0::2])
     out[:, 1::2] = np.maximum(np.minimum(box[..., 1::2], boxes[:, 1::2]), out[:, 0::2])
@@ -425,7 +427,7 @@ def _sizes(boxes: I64) -> I64:
 
 
 def _within(box: I64, boxes: I64) -> list[tuple[slice, ...]]:
-    """Slices of the intersections in an array that holds the one box."""
+    """The intersections as slices of an array that holds the whole box."""
     common = _overlap(box, boxes)
     low, high = common[:, 0::2] - box[0::2], common[:, 1::2] - box[0::2]
     return [tuple(map(slice, *pair)) for pair in zip(low.tolist(), high.tolist(), strict=True)]

@@ -1,4 +1,4 @@
-"""What the last LB step has saved: the loads since then, on the placement before it."""
+"""Measure what the last LB step has saved, by the loads since then on the old placement."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class Savings:
         self._speed: F64 = np.ones(agreement.transport.size)
 
     def remember(self) -> None:
-        """Remember the present placement: an LB step follows."""
+        """Remember the present placement, before an LB step."""
         locations = self._objects.locations
         self._keys, self._rank = locations.keys, locations.rank
 
     def learn(self, speed: F64) -> None:
-        """Set the speeds that the LB step assumed: an object that left a slow rank would have taken
-        longer there.
+        """Set the speeds that the LB step assumed, as an object that left a slow rank would have
+        taken longer there.
         """
         self._speed = np.where(speed > 0, speed, 1.0)
 
     def gain(self, iteration: int) -> float:
-        """Seconds saved since the last LB step, the same on every rank.  Collective.
+        """Return the seconds saved since the last LB step, the same on every rank.  Collective.
 
         The loads of all iterations since then are added up for each object, and the slowest ranks
         of both placements are compared by these sums, so that noise evens out.  A rank sends only
@@ -55,7 +55,7 @@ class Savings:
         return then.load_max - now.load_max
 
     def _was(self) -> I32:
-        """Where this rank's objects were, in order of key; new ones were always here."""
+        """The former ranks of this rank's objects, in order of key; new objects were here."""
         items = self._objects.store.items
         keys = np.fromiter(items, np.int64, len(items))
         out: I32 = np.full(len(keys), self._agreement.transport.rank, np.int32)

@@ -1,8 +1,8 @@
-"""Shadow mode: everything is decided, nothing moves, and what LB steps would have saved is known.
+"""Shadow mode: it decides but moves nothing, and computes what LB steps would have saved.
 
-As nothing moves, decisions may come late: the ranks keep the loads of their objects and hand them
-to rank 0 every so many iterations, which replays them as they come.  Between two such hand-overs an
-iteration costs a rank the copy of its objects' loads.
+As nothing moves, decisions may be late.  The ranks keep the loads of their objects and send them to
+rank 0 after a number of iterations; rank 0 replays them.  In between, an iteration costs a rank
+only a copy of its objects' loads.
 """
 
 from __future__ import annotations
@@ -27,20 +27,22 @@ from pylb.run.state import RunState
 
 
 class ShadowMode(MeasuringMode):
-    """Decides, but moves nothing: mode "shadow"."""
+    """Mode "shadow": decides but moves nothing."""
 
     def __init__(self, state: RunState) -> None:
         super().__init__(state)
-        self._loads = LoadHistory(state.agreement, state.objects)  # not handed over yet
+        self._loads = LoadHistory(state.agreement, state.objects)  # not sent to rank 0 yet
         state.records.keepers.append(self._loads)
-        self._figures = IterationLog()  # as iterations would have been; the same on all ranks
+        self._figures = (
+            IterationLog()
+        )  # figures of the iterations with LB steps; the same on all ranks
         self._history = History()  # the same on all ranks
         self._replay: Any = None  # on rank 0
         self._decider: Any = None
-        self._keys = np.zeros(0, np.int64)  # of the objects so far, by number
+        self._keys = np.zeros(0, np.int64)  # of all objects so far, by number
         self._followed = self._shared = 0  # iterations
         self._remaining: Any = None  # whether each object is there after the last iteration
-        self._lost = False  # iterations were not kept: what comes after them is not followed
+        self._lost = False  # some iterations were not kept, so later ones are not replayed
 
     @property
     def history(self) -> History:
@@ -64,7 +66,7 @@ class ShadowMode(MeasuringMode):
         return self._state.records.loops
 
     def _started(self, n: int) -> None:
-        """The first loop says what LB steps cost."""
+        """Set the costs of LB steps, in the first loop."""
         if self._state.objects.rank or self._lost:
             return
         loop = self._state.records.loops[-1]
@@ -101,7 +103,7 @@ class ShadowMode(MeasuringMode):
             self.catch_up(is_over=False)
 
     def catch_up(self, is_over: bool) -> None:
-        """Go through the iterations since the last time."""
+        """Replay the iterations since the last call."""
         rows = self._state.records.figures.table()
         stretches = self._loads.gather(len(rows), forget=True)
         error: Exception | None = None
@@ -115,7 +117,7 @@ class ShadowMode(MeasuringMode):
             self._share()
 
     def _check(self) -> None:
-        """An object that cannot migrate would make the figures wrong."""
+        """Raise an error for an object that cannot migrate: figures would be wrong."""
         refused = self._state.objects.sizes.refused
         if refused is not None:
             key, why = refused

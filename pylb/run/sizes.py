@@ -8,13 +8,13 @@ from pylb import _core
 from pylb.comm import parcel
 from pylb.run.objects import Item, Store
 
-SAMPLE = 32  # objects of a type that are packed, at most
+SAMPLE = 32  # how many objects of a type are packed, at most
 
 
 class SizeEstimator:
-    """Estimates bytes of objects whose size is not given, and the seconds that packing one takes.
+    """Estimates the bytes of objects whose size is not given, and the seconds to pack one.
 
-    Some objects of each type are packed, evenly over the keys; the others get their mean size.
+    Some objects of each type, spread over the keys, are packed; the others get the mean size.
 
     Attributes
     ----------
@@ -29,14 +29,14 @@ class SizeEstimator:
 
     @property
     def handling(self) -> float:
-        """Seconds to pack an object; 0 where none was packed."""
+        """Seconds to pack an object; 0 if none was packed."""
         return self._seconds / self._packed if self._packed else 0.0
 
     def measure(self, store: Store) -> None:
         """Give every object a size.
 
-        An object that cannot be packed keeps size 0: the LB step that moves it says so, or shadow
-        mode.
+        An object that cannot be packed keeps size 0.  The LB step that moves it, or shadow mode,
+        raises the error.
         """
         unknown: dict[type, list[Item]] = {}
         for item in store.items.values():

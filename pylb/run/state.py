@@ -42,5 +42,5 @@ class RunState:
         return LBStep(self.agreement, self.objects, self.decider, self.done - 1)
 
     def network(self) -> Network:
-        """What messages cost: as given, else measured once.  Collective."""
+        """The cost of messages: as given, else measured once.  Collective."""
         return self.options.network or self.agreement.network()

@@ -1,4 +1,4 @@
-"""What a run leaves behind for its user: report, page, file, loads of the ranks."""
+"""The results of a run for its user: report, page, file, loads of the ranks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pylb.show import page
 from pylb.show.course import Course, of_stretches
 
 log = logging.getLogger("pylb")
-GATHER = 1 << 27  # loads of all ranks that a page is made of: 1 GiB on rank 0
+GATHER = 1 << 27  # limit of the loads that a page is made from: 1 GiB on rank 0
 
 
 def report_on(
@@ -35,7 +35,7 @@ def report_on(
     title: str | None,
     names: Mapping[int, str] | None,
 ) -> Report:
-    """What a run was like so far; rank 0 also writes it to `path`.  See `Balancer.report`."""
+    """A report on the run so far; rank 0 also writes it to `path`.  See `Balancer.report`."""
     loop.take()
     given, history = state.decider.settings, mode.history
     figures = state.records.figures.table()
@@ -78,7 +78,7 @@ def report_on(
 def _course(
     state: RunState, mode: MeasuringMode, times: F64, title: str, names: Mapping[int, str] | None
 ) -> Course | None:
-    """On rank 0 what a page shows: with migrations if the run is kept and not too long.
+    """The data of a page, on rank 0; with migrations if the loads are kept and not too many.
 
     Collective.
     """
@@ -125,7 +125,7 @@ def save(
     if Path(path).suffix not in SUFFIXES:
         raise DomainError(f"path is {str(path)!r}: expected {' or '.join(SUFFIXES)}")
     if state.options.record is not True:
-        where = records.writer and f"goes into {records.writer.path} as it comes"
+        where = records.writer and f"is written to {records.writer.path} during the run"
         raise StateError(f"save(): the run {where or 'is not kept'}, as record= says")
     if math.isinf(state.options.lag):
         raise StateError("save() with lag=inf: only the iterations of iterate() are kept")
@@ -133,6 +133,6 @@ def save(
     saved = RecordWriter(path).save(records, mode.history, mode.priced_loops())
     if state.objects.rank == 0 and saved < records.done:
         log.warning(
-            "pylb: %s has the first %d of %d iterations; record=path keeps all",
+            "pylb: %s has only the first %d of %d iterations; record=path keeps all",
             *(path, saved, records.done),
         )

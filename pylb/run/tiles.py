@@ -15,20 +15,20 @@ from pylb.model.snapshot import I64
 from pylb.model.speed_models import SpeedModels
 from pylb.run.rows import RowPartition
 
-KEEP = 1.1  # times the least perimeter, up to which the columns stay
+KEEP = 1.1  # the columns are kept up to this ratio to the least perimeter
 
 
 def rectangles(share: ArrayLike, shape: Sequence[int], column: ArrayLike | None = None) -> I64:
     """Divide a grid into one rectangle for each rank, as large as its share, with short borders.
 
-    Column-based (Beaumont 2001): of all ways to cut the grid into columns and each column into the
-    rectangles of its ranks, the one with the least sum of half perimeters, for exact shares.
-    Widths and heights are then rounded by the largest remainder.
+    Column-based (Beaumont 2001): the grid is cut into columns, and each column into the rectangles
+    of its ranks, such that the sum of the half perimeters is least for exact shares.  Widths and
+    heights are then rounded by the largest remainder.
 
     Parameters
     ----------
     share : (p,) float
-        0 or more; the speed of each rank, or what it can do in the same time.
+        0 or more; the speed of each rank, or its work in a given time.
     shape : (rows, columns) of int
     column : (p,) int, optional
         The column of each rank, if it is fixed.
@@ -62,8 +62,8 @@ def _shape(shape: Any) -> tuple[int, int]:
 class TilePartition(RowPartition):
     """The units of a grid, divided into a rectangle for each rank; see `RowPartition`.
 
-    The rectangles stand in columns.  Ranks keep their places in the columns as long as the borders
-    are not much longer than they could be, so that few units move.
+    The rectangles are arranged in columns.  Ranks keep their places in the columns as long as the
+    borders are not much longer than possible, so that few units move.
 
     Parameters
     ----------

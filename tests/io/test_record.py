@@ -259,7 +259,7 @@ def test_as_it_comes(tmp_path):
     record = pylb.RunRecord.read(path)
     assert record.n_iterations == 100
     assert repr(record.history) == repr(lb.history)
-    with pytest.raises(StateError, match=r"goes into .*run\.h5 as it comes"):
+    with pytest.raises(StateError, match=r"is written to .*run\.h5 during the run"):
         lb.save(tmp_path / "other.h5")
     with pytest.raises(StateError, match="is not kept"):
         run(tmp_path / "other.h5", record=False)

@@ -219,7 +219,7 @@ def shadow(comm):
         saved = mirrored.iterations.max.sum() - real.iterations.max.sum()
         report = mirrored.report()
         assert np.isclose(report.would_save + report.balancing_seconds, saved)
-    raised(errors.StateError, "only mode='shadow' knows", lambda: unbalanced.shadow)
+    raised(errors.StateError, "expected mode='shadow'", lambda: unbalanced.shadow)
     return None
 
 
