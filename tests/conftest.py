@@ -41,12 +41,12 @@ SLOW = {
 
 
 def needs_the_machine(item):
-    """Whether it starts ranks or labs: waiting ranks use up a core each, labs are seen by all."""
+    """Whether it starts ranks, which use up a core each, or labs, which affect the machine."""
     return "mpiexec" in getattr(item, "fixturenames", ()) or item.path.name in LABS
 
 
 def pytest_collection_modifyitems(items):
-    """What `make check` leaves out."""
+    """Mark the tests that `make check` leaves out."""
     for item in items:
         if needs_the_machine(item) or item.path.name in SLOW:
             item.add_marker(pytest.mark.slow)

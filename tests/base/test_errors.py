@@ -1,4 +1,4 @@
-"""The errors of Python are those of the C table; a message can be read from each."""
+"""Python's errors are those of the C table, and each has a readable message."""
 
 import builtins
 import re

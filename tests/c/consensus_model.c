@@ -147,7 +147,7 @@ static int64_t n_ended(const model_t *m, const system_t *s, int64_t iteration)
     return n;
 }
 
-/* A rank enters a balancing when its objects stand.  Where the pause state is there, this holds
+/* A rank enters an LB step when its objects stand.  Where the pause state is there, this holds
  * whenever the ruling comes; system_take sees to that. */
 static bool enters_balancing(const system_t *s, int r, int64_t at)
 {
@@ -362,7 +362,7 @@ static void say_action(FILE *say, const plb_action_t *a)
         fprintf(say, "; contributes its maximum %lld", (long long)begun(a->first));
         break;
     case PLB_ACT_RESUME:
-        fprintf(say, "; who stands may ask again");
+        fprintf(say, "; objects that stand may ask again");
         break;
     case PLB_ACT_BALANCE:
         fprintf(say, "; balances at %lld", (long long)a->first);
@@ -373,7 +373,7 @@ static void say_action(FILE *say, const plb_action_t *a)
     }
 }
 
-/* What a rank's machine knew before an event: how much it had posted, who could go. */
+/* What a rank's machine knew before an event: how much it had posted, which objects could go. */
 typedef struct before {
     int posted;
     uint32_t may_go;
@@ -431,13 +431,13 @@ static void say_ruling(FILE *say, const plb_ruling_t *d)
         return;
     }
     if (d->iteration == PLB_NEVER) {
-        fprintf(say, "; no balancing");
+        fprintf(say, "; no LB step");
         return;
     }
     fprintf(say, "; %s %lld",
             d->kind == PLB_RULING_TENTATIVE ? "tentative period"
             : d->kind == PLB_RULING_FINAL   ? "final period"
-                                            : "balancing is due at",
+                                            : "an LB step is due at",
             (long long)d->iteration);
 }
 

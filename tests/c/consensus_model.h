@@ -46,9 +46,9 @@ typedef struct model {
     bool blocked;
     bool central;   /* one root that broadcasts; else a root on every rank */
     bool known_end; /* ranks know their last iteration from the start */
-    bool migrate;   /* at a balancing the first object of each rank goes to the next */
+    bool migrate;   /* at an LB step the first object of each rank goes to the next */
     bool quit;      /* a rank that has ended serves no more */
-    bool hangs;     /* look for hangs only: who is past a balancing is let go on */
+    bool hangs;     /* look for hangs only: objects past an LB step may go on */
     bool one_comm;  /* both kinds of reduction on one communicator */
 } model_t;
 

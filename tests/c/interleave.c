@@ -20,7 +20,7 @@
 typedef struct settings {
     model_t m;
     int64_t runs; /* 0: explore; else so many random runs */
-    int64_t vary; /* random runs: sizes and variants are drawn anew for each */
+    int64_t vary; /* random runs: sizes and variants are drawn again for each */
     uint64_t seed;
     int64_t most; /* states */
     int all;      /* go on after a violation or a deadlock, and count them */
@@ -230,7 +230,7 @@ static void draw_model(model_t *m, plb_rng_t *rng)
 
 /* Half of the runs take any step with equal chance.  The others give each kind of step on each
  * rank a priority and take the highest, so that one rank or one kind can lag far behind, and now
- * and then draw a priority anew (Burckhardt et al. 2010, probabilistic concurrency testing). */
+ * and then draw a new priority (Burckhardt et al. 2010, probabilistic concurrency testing). */
 typedef struct order {
     bool fair;
     uint32_t priority[N_STEP_KINDS][MAX_RANKS];
@@ -332,18 +332,18 @@ static int wander(const settings_t *set)
     X("blocked", set->m.blocked, 0, 0, 1, "ranks block in the application's receives")            \
     X("central", set->m.central, 0, 0, 1, "one root that broadcasts its rulings")                 \
     X("known", set->m.known_end, 1, 0, 1, "ranks know their last iteration from the start")       \
-    X("early", set->m.early, 0, 0, MAX_ITERATIONS, "rank 0 ends so many iterations early")        \
-    X("changes", set->m.changes, 0, 0, 7, "so many wishes of the trigger, any, at any time")      \
-    X("churn", set->m.churn, 0, 0, 7, "so many objects leave or join again, at any time")         \
-    X("fails", set->m.fails, 0, 0, 7, "so many ranks fail, at any time")                          \
-    X("migrate", set->m.migrate, 0, 0, 1, "objects change their rank at a balancing")             \
-    X("quit", set->m.quit, 0, 0, 1, "a rank that has ended serves no more")                       \
+    X("early", set->m.early, 0, 0, MAX_ITERATIONS, "rank 0 ends this many iterations early")      \
+    X("changes", set->m.changes, 0, 0, 7, "number of wishes of the trigger, any, at any time")    \
+    X("churn", set->m.churn, 0, 0, 7, "number of objects that leave or join again, at any time")  \
+    X("fails", set->m.fails, 0, 0, 7, "number of ranks that fail, at any time")                   \
+    X("migrate", set->m.migrate, 0, 0, 1, "objects change their rank at an LB step")              \
+    X("quit", set->m.quit, 0, 0, 1, "a rank that has ended no longer serves")                     \
     X("hangs", set->m.hangs, 0, 0, 1, "look for hangs only")                                      \
-    X("all", set->all, 0, 0, 1, "explore on after the first violation or deadlock")               \
+    X("all", set->all, 0, 0, 1, "continue after the first violation or deadlock")                 \
     X("one_comm", set->m.one_comm, 0, 0, 1, "both kinds of reduction on one communicator")        \
     X("ablate", model_ablated, 0, 0, 15, "1 pause, 2 hold, 4 comparison, 8 ended; a sum")         \
     X("runs", set->runs, 0, 0, INT64_MAX, "random runs instead of an exploration")                \
-    X("vary", set->vary, 0, 0, 1, "random runs: draw everything else anew for each")              \
+    X("vary", set->vary, 0, 0, 1, "random runs: draw everything else again for each")             \
     X("seed", set->seed, 1, 0, INT64_MAX, "of the random runs")                                   \
     X("most", set->most, 100000000, 1, UINT32_MAX, "states, before the exploration gives up")
 

@@ -13,7 +13,7 @@ ROOMS = sorted(p.stem.removeprefix("test_") for p in HERE.glob("test_*.c"))
 
 @pytest.fixture(scope="session")
 def make(tmp_path_factory):
-    """Calls make in tests/c with an output folder of its own; skips where tools are absent."""
+    """Call make in tests/c with an output folder of its own; skip if tools are missing."""
     if shutil.which("make") is None or shutil.which("cc") is None:
         pytest.skip("no make or no C compiler: apt install build-essential")
     probe = subprocess.run(

@@ -52,7 +52,7 @@ static void judge(plb_ledger_t *s, int64_t iteration, double gain)
     assert_false(plb_ledger_judges(s, iteration, true)); /* once */
 }
 
-/* Three balancings at the ends of iterations 10, 20 and 30 that save `gain` each. */
+/* Three LB steps after iterations 10, 20 and 30 that save `gain` each. */
 static plb_ledger_t after_three(double gain)
 {
     plb_ledger_t s = made();
@@ -153,7 +153,7 @@ static void balancing_that_does_not_pay_is_looked_at_ever_more_rarely(void **sta
     (void)state;
     plb_ledger_t s = after_three(0.9);
     assert_true(s.off);
-    assert_int_equal(s.pause, 100); /* a balancing takes 1 % of 100 iterations */
+    assert_int_equal(s.pause, 100); /* an LB step takes 1 % of 100 iterations */
     int64_t until = 40 + 100;
     for (int64_t pause = 100; pause <= 1600; pause *= 2) {
         assert_int_equal(s.until, until);

@@ -229,7 +229,7 @@ static void bad_answers_are_errors_or_mended(void **state)
     assert_ptr_equal(plb_partitioner_find("pylb"), &plb_builtin);
 }
 
-/* Everybody who changes his part, and packed by part, in order. */
+/* All vertices that change their part, packed by part, in order. */
 static void moves_are_packed_by_part(void **state)
 {
     (void)state;

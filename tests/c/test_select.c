@@ -1,5 +1,5 @@
 /* Room decide, strategy selection: memory, the table of strategies as candidates, the rules on
- * counts of balancings.  tests/decide/test_selection.py holds it against a plain twin. */
+ * counts of LB steps.  tests/decide/test_selection.py compares it with a plain twin. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

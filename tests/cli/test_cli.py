@@ -1,4 +1,4 @@
-"""The command line's frame, its tables and ``pylb info``."""
+"""The command line in general, its tables, and ``pylb info``."""
 
 import io
 import json

@@ -55,7 +55,7 @@ def test_figures_are_those_of_the_library(folder, capsys):
     trace = pylb.Trace.read(folder)
     options = {"cost": 0.01, "alpha": 1e-5, "beta": 1e-9}
     run = trace.replay("GreedyLB", every=5, **options)
-    assert len(run.balancings) == 1  # after the last phase there is nothing to balance for
+    assert len(run.balancings) == 1  # no LB step after the last phase
     assert found["rows"] == [
         {
             "strategy": "GreedyLB",

@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
-    """What is written without a path goes there."""
+    """Results without a path are written there."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -47,7 +47,7 @@ def test_demo_says_what_balancing_gave(capsys, tmp_path):
     assert "<main" in (tmp_path / "run.html").read_text()
     shown = printed(capsys, *words)
     assert "left alone" in shown
-    # Which one it is depends on what strategies took.
+    # Which strategy that is depends on the time that strategies took.
     assert re.search(r"The LB step that saved most:\nAfter iteration \d+ ", shown)
 
 
@@ -97,7 +97,7 @@ def test_triggers_are_listed_and_compared(folder, capsys):
         replay = trace.replay("GreedyLB", trigger=row["trigger"], cost=0.001)
         assert row["time"] == replay.time
         assert row["regret"] == pytest.approx(replay.regret(best))
-    assert "regret" in printed(capsys, "triggers", folder / "run.h5")  # at the cost that it had
+    assert "regret" in printed(capsys, "triggers", folder / "run.h5")  # at its measured cost
 
 
 def test_optimum_is_the_librarys(folder, capsys, tmp_path):
@@ -183,7 +183,7 @@ def test_progress_of_a_rank_that_breaks_out(capsys):
     for it in lb.iterate(10, progress=True):
         if it == 3:
             break
-    assert threading.active_count() == threads  # nothing refreshes the bar any more
+    assert threading.active_count() == threads  # nothing updates the bar any more
     with pytest.raises(DomainError):
         lb.iterate(-1, progress=True)
 

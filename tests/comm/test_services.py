@@ -29,7 +29,7 @@ def test_cases_on_virtual_ranks(case):
 
 @pytest.mark.parametrize("case", service_cases.CASES, ids=lambda case: case.__name__)
 def test_cases_on_one_rank(case):
-    class Alone:  # what the cases ask of a communicator
+    class Alone:  # the part of mpi4py's communicator that the cases use
         rank, size = 0, 1
 
         def allgather(self, x):
@@ -108,7 +108,7 @@ IDS = st.lists(st.integers(-40, 40).map(lambda i: i * 2**40), unique=True, max_s
 
 @given(st.lists(st.tuples(st.booleans(), IDS), max_size=12))
 def test_table_is_a_dict(calls):
-    """Ids that collide, removals among them: what remains is found."""
+    """Ids with equal hashes, some of them removed: the others are still found."""
     table, twin = _core.Table(8), {}
     for k, (enter, ids) in enumerate(calls):
         key = np.array(ids, np.int64)
@@ -150,7 +150,7 @@ def test_a_doubled_id_leaves_the_table_as_it_was(there, new, data):
 
 
 def test_homes_are_even():
-    """Also of ids with a pattern."""
+    """The ids are hashed evenly, even if they have a pattern."""
     for step in (1, 8, 4096, 2**32, 2**48):
         home = _core.home(np.arange(20_000, dtype=np.int64) * step, 7)
         counts = np.bincount(home, minlength=7)

@@ -2,7 +2,7 @@
 
 The machines of csrc/decide/consensus.c have no input or output, so the explorer
 (tests/c/interleave.c) is a C program around them; a slow twin here, written from the rules alone,
-must reach the same number of states.  PYLB_EXPLORE=1 adds the explorations of minutes, and a
+must reach the same number of states.  PYLB_EXPLORE=1 adds explorations that take minutes, and a
 million random runs.
 """
 
@@ -93,7 +93,7 @@ def test_bounded_lag_with_blocking_receives(interleave, lag, ranks, extra):
 
 
 def test_three_ranks_two_objects_five_iterations(interleave):
-    """With a lag any changes; without, one that is fixed (see the full exploration)."""
+    """Any changes if there is a lag; one fixed change if not (see the full exploration)."""
     for options in ["lag=1 changes=2", "wish=1:5 wish=2:3"]:
         result, states, _, text = interleave(f"ranks=3 objects=2 iterations=5 {options}")
         assert result == "ok", text
@@ -124,7 +124,7 @@ def test_every_interleaving_of_larger_systems(interleave, options):
 
 
 def test_no_pause(interleave):
-    """The hang of Menon 3.6.1: a waits in the balancing for b, b in iteration i + 1 for a."""
+    """The hang of Menon 3.6.1: a waits for b in the LB step, b waits for a in iteration i + 1."""
     result, _, depth, text = interleave("wish=2:3 ablate=1")
     assert (result, depth) == ("violation", 19)
     assert "rank 1 balances at 3, object 0 has begun 4" in text
@@ -138,7 +138,7 @@ def test_no_pause(interleave):
 @pytest.mark.parametrize(("ranks", "shortest"), [(2, 15), (3, 22)])
 @pytest.mark.parametrize("objects", [1, 2])
 def test_blocking_receives_without_a_lag(interleave, ranks, shortest, objects):
-    """A rank pauses at its limit; its neighbour waits for it without having seen the round."""
+    """A rank pauses at its limit, and its neighbour, which has not seen the round, waits for it."""
     result, _, depth, text = interleave(f"wish=2:3 blocked=1 ranks={ranks} objects={objects}")
     assert result == "deadlock"
     assert "round open" in text
@@ -149,7 +149,7 @@ def test_blocking_receives_without_a_lag(interleave, ranks, shortest, objects):
 
 @pytest.mark.parametrize("central", [0, 1])
 def test_final_decision_after_the_statistics_of_that_iteration(interleave, central):
-    """Compared by =, with statistics taken at any time, the final iteration never matches."""
+    """If statistics arrive at any time and are compared by =, the final iteration never matches."""
     result, _, _, text = interleave(f"wish=2:3 ablate=6 central={central}")
     assert result == "deadlock"
     seen = re.findall(
@@ -160,7 +160,7 @@ def test_final_decision_after_the_statistics_of_that_iteration(interleave, centr
 
 
 def test_statistics_while_a_maximum_is_on_its_way(interleave):
-    """Roots on every rank then decide differently, whatever they compare with."""
+    """Roots on several ranks then decide differently, whatever the comparison."""
     assert interleave("changes=2 ablate=2")[0] in FOUND
 
 
@@ -289,7 +289,7 @@ class Twin:
     def move(self, state, r, **changed):
         rank = tuple(changed.get(f, old) for f, old in zip(self.FIELDS, state[0][r], strict=True))
         ranks = put(state[0], r, rank)
-        # What nobody can need any more is forgotten.
+        # Forget what no rank can need any more.
         least = min(rank[2] for rank in ranks)
         wishes = tuple(None if i <= least else w for i, w in enumerate(state[1]))
         tops = tuple(
@@ -304,7 +304,7 @@ class Twin:
         return (most - most % 2, most - 1 + most % 2)
 
     def explore(self):
-        """Number of states; asserts what the protocol promises."""
+        """Count the states, and check in each what the protocol promises."""
         todo = [self.start()]
         known = set(todo)
         while todo:

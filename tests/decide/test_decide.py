@@ -94,8 +94,8 @@ class Twin:
 
 
 def run(trigger, imbalance, n, cost, mean=1.0, promise=1.0):
-    """Iterations at whose end `trigger` balanced, where max/mean is imbalance(i, k), k iterations
-    after the last balancing."""
+    """Iterations after which `trigger` rebalances, if max/mean is imbalance(i, k), k iterations
+    after the last LB step."""
     out, last = [], -1
     for i in range(n):
         if trigger.observe(i, mean * imbalance(i, i - last), mean):
@@ -129,7 +129,7 @@ def test_the_table_names_parameters_with_range_and_help():
 @pytest.mark.parametrize(("every", "due"), [(1, [0, 1, 2, 3, 4, 5, 6]), (3, [2, 5]), (9, [])])
 def test_periodic_is_due_at_the_end_of_each_so_many(every, due):
     assert run(make(every=every), lambda i, k: 1.0, 7, 0.0) == due
-    silent = make(every=every)  # nobody balances
+    silent = make(every=every)  # no LB step takes place
     assert [i for i in range(7) if silent.observe(i, 1.0, 1.0)] == due
 
 
@@ -146,7 +146,7 @@ def test_linear_growth_gives_the_period_of_eq_3_5(cost, growth, memory):
 
 
 def test_growing_mean_is_not_taken_for_imbalance():
-    """3.5.3: the average is shifted by the imbalance that stays; both lines grow."""
+    """3.5.3: the mean is shifted by the imbalance that remains; both lines grow."""
     trigger = make(trigger="metabalancer")
     trigger.balanced(-1, 8.0, 1.5)
     for i in range(300):
@@ -193,7 +193,7 @@ def test_a_step_is_balanced_within_two_iterations_though_balancing_is_dear():
 
 
 def test_saturated_imbalance_is_balanced_once_it_has_cost_as_much_as_a_balancing():
-    """It grows in a few iterations and stays: the fitted period is too long or infinite."""
+    """An imbalance that grows in a few iterations and stays: the fitted period is too long."""
     trigger = make(trigger="metabalancer", memory=10)
     trigger.balanced(-1, 20.0, 1.0)
     due = run(trigger, lambda i, k: 1 + 0.25 * min(k, 40) / 40, 120, 20.0)
@@ -204,7 +204,7 @@ def test_saturated_imbalance_is_balanced_once_it_has_cost_as_much_as_a_balancing
 @pytest.mark.parametrize("growth", [0.1, lambda k: 1 / (0.4 * k + 1), lambda k: 0.02 * k, 0.0])
 @pytest.mark.parametrize("noise", [0.0, 0.03, 0.1, 0.3])
 def test_close_to_the_best_fixed_period_of_programs_that_grow_otherwise(growth, noise):
-    """Published synthetic programs (arXiv 2104.01688): mean 0.52 s, balancing 52 s, 500 iterations;
+    """Published synthetic programs (arXiv 2104.01688): mean 0.52 s, LB step 52 s, 500 iterations;
     concave, linear and convex growth, and none; with noise on top."""
 
     def seconds(trigger):

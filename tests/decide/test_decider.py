@@ -1,4 +1,4 @@
-"""The decider against its plain twin, to the bit; calls out of order, figures that cannot be."""
+"""The decider against its plain twin, to the bit; calls in a wrong order, impossible figures."""
 
 import math
 
@@ -33,7 +33,7 @@ def trigger_of(name, every):
 
 
 class Program:
-    """A made-up one: objects on ranks of different speeds, whose work changes."""
+    """A generated program: objects whose work changes, on ranks of different speeds."""
 
     def __init__(self, rng):
         self.rng = rng
@@ -50,7 +50,7 @@ class Program:
         )
 
     def iterate(self):
-        """An iteration: what `observe` is told of it, without its number."""
+        """The arguments of `observe` for one iteration, without its number."""
         if self.rng.random() < 0.05:
             self.work = self.rng.permutation(self.work)
         noise = np.exp(self.noise * self.rng.standard_normal(len(self.work)))
@@ -70,7 +70,7 @@ class Program:
 
 
 class Both:
-    """A decider and its twin, asked the same."""
+    """A decider and its twin, which get the same calls."""
 
     def __init__(self, made, trigger, n_ranks, network):
         self.decider = made.decider(n_ranks, network)
@@ -99,7 +99,7 @@ class Both:
         assert repr(figures[:-1].tolist()) == repr(list(map(float, expected[0][:-1])))
         assert speed.tolist() == expected[1].tolist()
         assert rank.tolist() == expected[2].tolist()
-        # what a clock has measured, made up
+        # made-up measurements of a clock
         figures[-2:] = rng.choice([0.0, 0.25, 1.0, NAN], 2)
         self.placed(figures, speed)
         moves = int(np.count_nonzero(rank != program.rank))
@@ -129,7 +129,7 @@ class Both:
 
 def make_both(rng, program):
     name, every = str(rng.choice(TRIGGERS)), int(rng.integers(1, 12))
-    name = "auto" if rng.random() < 0.4 else name  # the only one whose promise is watched
+    name = "auto" if rng.random() < 0.4 else name  # only this trigger compares with the prediction
     strategy = str(rng.choice(STRATEGIES))
     made = settings(
         backwards if strategy == "python" else strategy,
@@ -148,7 +148,7 @@ def make_both(rng, program):
 
 
 def run(seed):
-    """Random calls in an order that is right; how often each kind of thing has happened."""
+    """Random calls in a valid order; returns how often each kind of event happened."""
     rng = np.random.default_rng(seed)
     program = Program(rng)
     both = make_both(rng, program)
@@ -225,7 +225,7 @@ def unchanged(core, call, error=StateError, match=None):
 
 
 def finish(core):
-    """The LB step that has begun goes on as if nothing had been."""
+    """An LB step that has begun continues as if there had been no error."""
     core.placed(np.array(PLACED), np.zeros(2))
     core.balanced(3, 1500, 0.3, 0.7, True)
     assert [r["kind"] for r in core.receipts()] == ["balance"]
@@ -322,7 +322,7 @@ def test_the_network_is_told_before_the_first_iteration():
         unchanged(core, lambda bad=bad: core.network(0.0, bad), DomainError, f"beta is {bad:g}")
     observed(core)
     unchanged(core, lambda: core.network(1e-3, 1e-6), match="before the first iteration")
-    core.choose()  # still by the network that it was told first
+    core.choose()  # still with the network that was given first
     finish(core)
 
 

@@ -1,4 +1,4 @@
-"""The ledger against a plain twin; tests/c/test_ledger.c has it by hand."""
+"""The ledger against a plain twin; tests/c/test_ledger.c has cases worked by hand."""
 
 import math
 
@@ -20,7 +20,7 @@ class Twin:
         self.costs = {i: [] for i in range(n)}
         self.warm_ups = {i: [] for i in range(n)}
         self.tries, self.fade, self.least, self.share, self.rise = tries, fade, pause, share, rise
-        self.books = []  # (cost, gain) of each judged balancing since it was switched on
+        self.books = []  # (cost, gain) of each judged LB step since it was switched on
         self.last = None
         self.off = False
         self.trial = False
@@ -54,7 +54,7 @@ class Twin:
             if self.last["open"]:
                 self.last["cost"] += warm
             known = self.warm_ups[self.last["strategy"]]
-            # a balancing before it that was too short to tell counts as none
+            # an earlier LB step with too few iterations after it does not count
             known += [0.0] * (len(self.costs[self.last["strategy"]]) > 1 and not known) + [warm]
 
     def balanced(self, iteration, strategy, *costs):

@@ -1,5 +1,6 @@
-"""What it is worth to look why a balancing has not kept its promise; when that is looked into has
-tests/c/test_decider.c.
+"""The gain from looking why an LB step has not kept its promise.
+
+tests/c/test_decider.c tests when pylb looks.
 """
 
 import numpy as np
@@ -34,7 +35,7 @@ def test_a_cap_that_changes_is_balanced_within_five_iterations(change, spread, n
     longest, work, history = cluster.run(program, 90, change, spread, noise)[0]
     at, rank, factor = change
     after = speed / np.where(np.arange(4) == rank, factor, 1.0)
-    assert longest[10:at].mean() < 1.1 * work / speed.sum()  # also where the first said otherwise
+    assert longest[10:at].mean() < 1.1 * work / speed.sum()  # also if the first call differs
     assert longest[at] > 1.2 * work / after.sum()
     assert longest[at + 5 :].mean() < 1.1 * work / after.sum()
     last = history.balancings[-1]
@@ -43,7 +44,7 @@ def test_a_cap_that_changes_is_balanced_within_five_iterations(change, spread, n
 
 
 def test_the_time_before_a_move_counts_by_the_old_rank_s_speed():
-    """What has left a slow rank would have taken longer there: the balancing has paid."""
+    """Objects that left a slow rank would have taken longer there, so the LB step has paid."""
     cluster = pylb.VirtualCluster(2, speed=[1.0, 0.25], clock="none")
     longest, _, history = cluster.run(program, 40, (100, 0, 1.0), 1.0, 0.0)[0]
     told = next(r for r in history.balancings if r.speed)

@@ -38,7 +38,7 @@ def balance(d, **figures):
 
 
 def go_on(d, asked, gain=0.0):
-    """What is done after an iteration: whether there is to be an LB step."""
+    """Observe an iteration; return whether an LB step is due."""
     ask = d.core.next(asked, True)
     if ask == WEIGH:
         d.core.weigh(gain)
@@ -130,7 +130,7 @@ def test_it_is_switched_on_again_where_it_pays():
 
 
 def test_one_rank_says_that_it_is_switched_off(caplog):
-    """All objects go from rank to rank, for nothing."""
+    """All objects change their rank, which gains nothing."""
 
     def main(comm):
         lb = pylb.Balancer(comm, strategy=lambda s: 1 - s.rank, trigger="threshold")
@@ -149,7 +149,7 @@ def test_one_rank_says_that_it_is_switched_off(caplog):
     said = [m for m in caplog.messages if "LB steps" in m]
     assert "the last LB steps cost" in said[0]
     assert "they are switched off until iteration" in said[0]
-    assert len(said) == 1  # by one rank
+    assert len(said) == 1  # printed by one rank
 
 
 def test_auto_says_why_it_took_which_strategy():
@@ -328,7 +328,7 @@ def test_an_object_that_cannot_migrate_is_named_in_shadow_mode():
 
 def test_receipts_are_equal_to_the_bit():
     one, other = (pylb.Receipt(3, "hold", "why", "auto", max=0.1) for _ in range(2))
-    assert one == other  # figures that are not known are alike
+    assert one == other  # unknown figures compare as equal
     assert pylb.History([one]) == pylb.History([other])
     assert one != pylb.Receipt(3, "hold", "why", "auto", max=np.nextafter(0.1, 1.0))
     assert one != "a receipt"

@@ -17,7 +17,7 @@ ALPHA, BETA = 1e-3, 1e-6
 
 
 def named(name, family, *looks_at):
-    """A strategy that is only a name and what it claims to be."""
+    """A strategy with a name and properties, without an algorithm."""
     return Strategy(name, family, looks_at, "", "")
 
 
@@ -45,7 +45,7 @@ def done(selector, strategy, after, cost=1.0, before=2.0, migrations=3):
 
 
 class Twin:
-    """The selection written plainly: everything that happened is kept and read anew."""
+    """The selection written plainly: it keeps all events, and reads them again each time."""
 
     def __init__(self, strategies, **params):
         self.strategies, self.p, self.past = strategies, params, []
@@ -65,7 +65,7 @@ class Twin:
         return [(after, cost) for t, after, cost in self.past if t is s]
 
     def left(self, s):
-        """(after, cost) of the last try, the cost halved with those before."""
+        """(after, cost) of the last attempt; the cost is a running mean (half old, half new)."""
         tries = self.tries(s)
         cost = tries[0][1]
         for _, measured in tries[1:]:
@@ -294,7 +294,7 @@ PALETTE = [
         for family in ("comprehensive", "refinement")
     )
 ]
-# few different values, so that ties and thresholds are met
+# few different values, so that ties and thresholds occur
 WORKLOAD = st.fixed_dictionaries(
     {
         "max": st.sampled_from([1.0, 1.1, 1.25, 3.0]),

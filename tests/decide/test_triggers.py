@@ -21,7 +21,7 @@ NAMES = ["threshold", "menon", "procassini", "marquez", "zhai", "boulmier", "aut
 
 
 class Twin:
-    """What all twins keep: every observation since the last balancing."""
+    """What all twins store: every observation since the last LB step."""
 
     def __init__(self, end=None, cost=None):
         self.end, self.cost, self.total = end, cost, 0
@@ -46,7 +46,7 @@ class Twin:
         return [max(h - m, 0.0) for h, m in zip(self.high, self.mean, strict=True)]
 
     def guess(self, most):
-        """Of the cost, in balanced iterations."""
+        """The cost of an LB step, in balanced iterations."""
         return most if self.end is None else min(most, 0.03 * self.end)
 
     def trial(self, excess):
@@ -54,7 +54,7 @@ class Twin:
 
 
 class NeedsCost(Twin):
-    """The first balancing shows what one costs."""
+    """The first LB step shows what an LB step costs."""
 
     def decide(self):
         return self.trial(sum(self.u)) if self.cost is None else self.pays()
@@ -102,7 +102,7 @@ class Zhai(NeedsCost):
 
 
 class Auto(Twin):
-    """The rules of auto.c, with everything computed anew from all observations."""
+    """The rules of auto.c, with everything computed from scratch from all observations."""
 
     def __init__(self, end=None, cost=None):
         super().__init__(end, cost)
@@ -234,7 +234,7 @@ TWINS["auto"] = Auto
 
 
 def series(rng, kind, n, size):
-    """A state to which a placement fits less and less, over n iterations."""
+    """An imbalance that grows over n iterations as the placement becomes outdated."""
     x, out = 0.0, []
     for i in range(n):
         if kind == "linear":
@@ -283,7 +283,7 @@ def test_what_is_known_beforehand_is_checked():
         with pytest.raises(DomainError, match="cost"):
             trigger.expect(10, cost)
     trigger.expect(None, 3.0)
-    trigger.expect(20, math.nan)  # nothing new of the cost
+    trigger.expect(20, math.nan)  # the cost is not reported again
     trigger.observe(0, 1.0, 1.0)
     assert trigger.state()["cost"] == 3.0
 
@@ -299,14 +299,14 @@ def test_no_imbalance_no_balancing(name):
 
 @pytest.mark.parametrize("cost", [0.01, 1.0, 20.0])
 def test_auto_gives_up_on_an_imbalance_that_stays(cost):
-    """Whatever the strategy promises: 1.4 remains 1.4."""
+    """max/mean stays at 1.4, whatever the strategy predicts."""
     program = pylb.Imbalance(1.0, [0.4] * 1000)
     assert len(program.run("auto", cost=cost).iterations) <= 1
     assert len(program.run("menon", cost=cost).iterations) > 18
 
 
 def test_auto_repairs_a_step_early_in_a_cycle_which_boulmier_never_does():
-    """u * tau < theta at the step, and it stays so."""
+    """u * tau < theta at the jump, and remains so."""
     step = [0.0] * 20 + [0.5] * 480
     program = pylb.Imbalance(1.0, drift=step)
     best = program.optimum(cost=20.0)
@@ -318,7 +318,7 @@ def test_auto_repairs_a_step_early_in_a_cycle_which_boulmier_never_does():
 
 
 def test_auto_repairs_the_next_steps_at_once():
-    """What the cycles behind have cost is what it learns from."""
+    """The trigger learns from the cost of earlier cycles."""
     state = [0.5 * (i // 50) for i in range(1000)]
     run = pylb.Imbalance(1.0, drift=state).run("auto", cost=10.0)
     late = [int(i) % 50 for i in run.iterations]
@@ -333,7 +333,7 @@ def test_auto_does_not_take_a_spike_for_an_imbalance(cost):
 
 
 def test_a_spike_beyond_the_cost_of_a_balancing_costs_no_more_than_one():
-    """To wait for a second iteration like it would be dearer than to be wrong."""
+    """Waiting for a second such iteration would cost more than a wrong decision."""
     spikes = [100.0 if i % 97 == 50 else 0.0 for i in range(1000)]
     run = pylb.Imbalance(1.0, noise=spikes).run("auto", cost=0.5)
     assert len(run.iterations) <= 10
@@ -388,7 +388,7 @@ def test_auto_does_not_depend_on_the_unit_of_time():
 
 
 def test_auto_is_close_to_the_best_schedule_and_no_published_trigger_is_better():
-    """What benchmarks/triggers.py shows, on a few other seeds."""
+    """The results of benchmarks/triggers.py, on a few other seeds."""
     path = Path(__file__).resolve().parents[2] / "benchmarks" / "triggers.py"
     spec = importlib.util.spec_from_file_location("benchmark_of_triggers", path)
     benchmark = importlib.util.module_from_spec(spec)
@@ -451,7 +451,7 @@ def test_auto_acts_in_a_short_run_though_nobody_told_the_cost(ratio):
 @pytest.mark.parametrize("end", [1000, None])
 @pytest.mark.parametrize(("size", "most"), [(0.01, 0.0), (0.05, 0.0), (0.2, 0.1)])
 def test_auto_seldom_tries_what_is_balanced_but_for_noise(end, size, most):
-    """In no run of little noise, in one of ten at most where it is large, and then once."""
+    """It never happens in runs with little noise; with much noise in one run of ten, and once."""
     tried = []
     for seed in range(100):
         rng = random.Random(seed)
@@ -464,7 +464,7 @@ def test_auto_seldom_tries_what_is_balanced_but_for_noise(end, size, most):
 
 @pytest.mark.parametrize("end", [1000, None])
 def test_auto_tries_what_it_cannot_remove_once(end):
-    """The price of a doubt is one balancing."""
+    """Each doubt costs one LB step."""
     for left in (0.1, 0.5, 1.4):
         run = pylb.Imbalance(1.0, [left] * 1000).run(untold("auto", end), cost=20.0)
         assert len(run.iterations) <= 1

@@ -1,4 +1,4 @@
-"""examples/crash.py: the contacts are those of a search of everything, on any number of ranks."""
+"""examples/crash.py: it finds the contacts of an exhaustive search, on any number of ranks."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not libraries.available("Zoltan"), reason="no Zo
 
 
 def contacts(side, when):
-    """Pairs of boxes that meet, of all."""
+    """All pairs of boxes that overlap, by exhaustive search."""
     import crash
 
     surface = crash.surfaces(side, when)

@@ -1,4 +1,4 @@
-"""The examples: their physics against plain twins, their output, the same results on all ranks."""
+"""The examples: their physics against plain twins, their output, their results on all ranks."""
 
 import sys
 from pathlib import Path
@@ -27,7 +27,7 @@ ID, X, V = 0, slice(1, 4), slice(4, 7)
 
 
 def forces(x, box, c):
-    """Forces (3, n) and potential energy, of all pairs at their nearest images."""
+    """Forces (3, n) and potential energy from all pairs, each at its nearest image."""
     d = x[:, :, None] - x[:, None, :]
     d -= np.round(d / box[:, None, None]) * box[:, None, None]
     r = np.sqrt((d**2).sum(axis=0))
@@ -62,15 +62,15 @@ def twin(fluid, atoms, steps):
 def test_molecules_as_a_plain_sum_over_all_pairs(away):
     fluid = Fluid(3, away, cutoff=2.5, every=4)
     atoms = fluid.drop(seed=3, temperature=2.0)
-    # Layers of the lattice come to lie close to the box's side, and to that of a row of cells.
+    # Some layers of the lattice are close to a side of the box, and of a row of cells.
     atoms[X] = fluid.wrap(atoms[X] + np.array([[-0.5], [0.15], [0.0]]))
     run = leanmd.solve(None, fluid, atoms, 18)
     x, v, energy = twin(fluid, atoms, 18)
     off = run.atoms[X] - x
     off -= np.round(off / fluid.box[:, None]) * fluid.box[:, None]
     assert np.array_equal(run.atoms[ID], atoms[ID])
-    assert np.any(fluid.wrap(x) != x)  # some went through the box's side
-    assert np.any(np.floor(x[1] / 3.0) != np.floor(atoms[X][1] / 3.0))  # and some changed the row
+    assert np.any(fluid.wrap(x) != x)  # some atoms left the box through its side
+    assert np.any(np.floor(x[1] / 3.0) != np.floor(atoms[X][1] / 3.0))  # some in another row
     assert np.abs(off).max() < 1e-11
     assert np.abs(run.atoms[V] - v).max() < 1e-11
     assert np.allclose(run.energy, energy, rtol=1e-11, atol=0.0)
@@ -100,7 +100,7 @@ def test_energy_and_momentum_are_conserved():
         drift[dt] = run.drift
         assert np.abs(run.momentum).max() < 1e-12
         kinetic = run.energy[:, 0]
-        assert np.ptp(kinetic) > 100 * np.ptp(run.total)  # there was an exchange of energy
+        assert np.ptp(kinetic) > 100 * np.ptp(run.total)  # energy was exchanged
     assert drift[0.004] < 5e-4
     assert 3.0 < drift[0.004] / drift[0.002] < 5.0  # second order
 

@@ -1,4 +1,4 @@
-"""Every notebook runs from its first cell to its last, with the recorded runs and without."""
+"""Every notebook runs from the first cell to the last, with and without recorded runs."""
 
 import os
 import re
@@ -37,13 +37,13 @@ def printed(cells):
 
 
 def shown(cells, kind):
-    """What the cells have shown of a MIME type."""
+    """The outputs of a MIME type."""
     outputs = (output for cell in cells for output in cell.get("outputs", []))
     return [o["data"][kind] for o in outputs if kind in o.get("data", {})]
 
 
 def explored(cells):
-    """The explorer shows a picture and says what is missing, also where there is no kernel."""
+    """The explorer shows a picture, and says that it needs a kernel."""
     assert shown(cells, "application/vnd.jupyter.widget-view+json")
     (html,) = (html for html in shown(cells, "text/html") if "explorer" in html)
     assert "without a kernel it replays nothing" in html
@@ -55,14 +55,14 @@ def has_mpi():
 
 
 def faster(cells):
-    """The script was run both ways, where it can run; how fast is the machine's affair."""
+    """The script ran both ways, if there is MPI; its speed depends on the machine."""
     found = re.findall(r"([\d.]+) times as fast", printed(cells))
     assert [float(x) > 0.0 for x in found] == [True] * has_mpi()
     assert "the objects were rebalanced" in printed(cells)
 
 
 def balanced(cells):
-    """On a cluster of MPI ranks, where there can be one."""
+    """The program ran on a cluster of MPI ranks, if there can be one."""
     if not (find_spec("ipyparallel") and has_mpi()):
         assert "this notebook only shows" in printed(cells)
         return
@@ -72,7 +72,7 @@ def balanced(cells):
     assert before > 1.5 > after
 
 
-# What a notebook prints, how many pictures it draws at least, and what else.
+# What each notebook prints, the least number of pictures, and another check.
 EXPECTED = {
     "first_steps": ("RefineLB, every 10", 2, faster),
     "recorded_run": ("<Replay by cards, every 3: 30 phases", 3, None),

@@ -1,4 +1,4 @@
-"""Run records: what is written is read, to the bit; cut short, damaged, newer; and taken again."""
+"""Run records: read as written, to the bit; cut short, damaged, of a newer version; repeated."""
 
 import json
 import math
@@ -41,7 +41,7 @@ def receipt(iteration, **fields):
 
 
 def write(path, seed=0, stretches=6, most=40):
-    """A record of three ranks, written as it comes; what was written."""
+    """Write a record of three ranks piece by piece; return what was written."""
     rng = np.random.default_rng(seed)
     writer = Writer(path, 3, {"seed": seed})
     out, rows, history, first = [], [], pylb.History(), 0
@@ -130,8 +130,8 @@ def test_a_file_cut_short_is_read_up_to_its_last_complete_iteration(tmp_path, se
         assert np.array_equal(part.task_ptr, trace.task_ptr[: n + 1])
         assert all(r.iteration < n for r in run.history)
     assert n == len(trace)
-    assert max(unreadable) < min(readable)  # a longer file is not worth less
-    assert known > 20  # most cuts leave something
+    assert max(unreadable) < min(readable)  # a longer file has at least as many iterations
+    assert known > 20  # most cuts leave some iterations
 
 
 KILLED = """
@@ -297,7 +297,7 @@ def test_receipts_are_lines_of_json(tmp_path):
 
 
 def of_ranks(comm, path, **words):
-    """A run on virtual ranks that balances; nothing is measured but what it says."""
+    """A run on virtual ranks with LB steps; times are declared, not measured."""
     lb = pylb.Balancer(comm, **words)
     for key in range(12):
         if key % comm.size == comm.rank:
@@ -350,7 +350,7 @@ def test_a_record_cut_short_is_replayed_up_to_its_last_complete_iteration(tmp_pa
     path = tmp_path / "run.h5"
     history = recorded(path, strategy="GreedyLB", every=4)
     with h5py.File(path, "a") as file:
-        file["load_check"][21] = 0  # as a hole reads
+        file["load_check"][21] = 0  # as a hole in a file is read
     trace = pylb.Trace.read(path)
     assert len(trace) == 21
     run = trace.replay("GreedyLB", every=4)
@@ -361,7 +361,7 @@ def test_a_record_cut_short_is_replayed_up_to_its_last_complete_iteration(tmp_pa
 
 
 def test_a_record_whose_parameters_are_others(tmp_path):
-    """Of a run that did not have them yet, or has some that are not known."""
+    """Figures of a run that lacks some of them."""
     path = tmp_path / "run.h5"
     history = recorded(path, strategy="GreedyLB", every=4)
     with h5py.File(path, "a") as file:

@@ -28,7 +28,7 @@ def load(path):
 
 
 class Twin:
-    """A run as dicts and lists, straight from the description of the format."""
+    """A run as dicts and lists, by the description of the format."""
 
     def __init__(self, paths):
         self.ranks = [load(p) for p in paths]
@@ -78,7 +78,7 @@ class Twin:
                 yield c["type"] if c["type"] in known else "other"
 
     def moved(self, rank):
-        """The files under another placement: what stays, then what comes, in file order."""
+        """The files under another placement: first objects that stay, then those that arrive."""
         out = copy.deepcopy(self.ranks)
         rank = iter(rank)
         for i in range(len(self.phases)):
@@ -384,7 +384,7 @@ def test_real_runs_under_another_placement(data, tmp_path, folder, stem):
 
 def test_writing_over_what_was_read(data, tmp_path):
     source = data / "nolb-8color-16nodes-data"
-    for compress in (False, True):  # plain text is read in place
+    for compress in (False, True):  # plain text is read without a copy
         pylb.Trace.read(source).write(tmp_path, compress=compress)
         trace = pylb.Trace.read(tmp_path)
         trace.write(tmp_path, compress=compress)

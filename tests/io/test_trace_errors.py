@@ -1,4 +1,4 @@
-"""What reading says of files that are no run: every message names the file."""
+"""Errors for files that are not a recorded run: every message names the file."""
 
 import json
 import random

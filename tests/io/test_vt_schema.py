@@ -1,7 +1,7 @@
-"""What pylb writes is what vt's LBDatafile schema asks for (DARMA-tasking/vt, scripts/).
+"""pylb's files follow vt's LBDatafile schema (DARMA-tasking/vt, scripts/).
 
-The table here says the same as that schema: which keys there are, which must be, and their types,
-an integer where it wants one and a float where it wants that.
+The table here is that schema: all keys, the required ones, and their types; integers and floats are
+different types.
 """
 
 import json
@@ -79,7 +79,7 @@ def test_a_generated_run(tmp_path):
 
 
 def test_a_run_of_the_runtime_with_means_of_messages(tmp_path):
-    """Messages in every third iteration only: a third of a message in the mean."""
+    """A message in every third iteration is a third of a message on average."""
     pytest.importorskip("h5py")
 
     def main(comm):

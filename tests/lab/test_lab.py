@@ -1,4 +1,4 @@
-"""The lab: shares, command lines, and ranks that are really held to what they were given."""
+"""The lab: shares, command lines, and ranks whose limits are really enforced."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ def test_periods_without_number_or_unit(text):
 
 def test_limits_are_the_kernels():
     assert shares.limits([0.25, 1.5], 2) == [Limit(1250, 5000), Limit(7500, 5000)]
-    # a quota below 1 ms is refused by the kernel: the period grows instead
+    # the kernel refuses a quota below 1 ms, so the period grows instead
     assert shares.limits([0.1, 0.001], 2) == [Limit(1000, 10_000), Limit(1000, 1_000_000)]
     assert shares.limits([0.5], 2, 20_000) == [Limit(10_000, 20_000)]
 
@@ -211,7 +211,7 @@ def test_version_2_without_delegation_is_refused(tmp_path):
 
 @pytest.fixture(scope="module")
 def where():
-    """The directories in which labs are made here; none left in them afterwards."""
+    """The directories in which labs are created; checks that none is left afterwards."""
     try:
         with Lab([0.5]) as lab:
             folders = [base.parent for base in lab._groups.bases]
@@ -243,10 +243,10 @@ def alive(pid):
 
 
 def shares_used(command, given, attempts=3):
-    """Cores used by each rank, in the best of some runs: others may keep us from the cores.
+    """Cores used by each rank, in the best of some runs, because other programs use the cores too.
 
-    What the kernel promises is an upper bound, and that holds in every run.  A rank that others
-    keep from the cores is not stopped in that period: in those in which it was, it had its share.
+    The kernel promises an upper bound, which holds in every run.  If a rank was stopped in a
+    period, it had its whole share there.
     """
     best = []
     for _ in range(attempts):
@@ -295,7 +295,7 @@ def real_time():
 def test_a_quota_is_not_overrun_for_long(where):
     if not real_time():
         pytest.skip("no process may have real-time priority here")
-    for _ in range(10):  # others may keep the metronome from a core that it needs
+    for _ in range(10):  # other programs may occupy the core that the metronome needs
         with pylb_lab("--quiet", "--share", "0.25", "--", sys.executable, "-S", "-c", RUNS) as lab:
             longest = float(lab.communicate(timeout=60)[0])
         if longest < 2.5e-3:
@@ -341,7 +341,7 @@ def test_several_shares_need_mpiexec(where):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_end_everything(where, number):
-    # the program starts another one, in a session of its own, and neither minds being asked
+    # the program starts another one in its own session, and both ignore the first signal
     deaf = "import signal, time\nfor s in (1, 2, 15): signal.signal(s, signal.SIG_IGN)\n"
     prog = deaf + (
         "import subprocess, sys, os\n"
@@ -354,7 +354,7 @@ def test_signals_end_everything(where, number):
     assert len(pids) == 2
     lab.send_signal(number)
     time.sleep(0.1)
-    lab.send_signal(number)  # the second time without mercy
+    lab.send_signal(number)  # the second signal kills
     assert lab.communicate(timeout=30) == ("", "")
     assert lab.returncode == 128 + number
     assert not any(map(alive, pids))
@@ -399,7 +399,7 @@ def test_the_next_lab_removes_what_a_killed_one_left(where):
     stale = left(where)
     assert stale
     living = Lab([1.0])
-    with Lab([0.5]):  # must not take the living one for a stale one
+    with Lab([0.5]):  # must not mistake the living lab for a stale one
         assert living._groups.bases[0].exists()
     assert not any(path.exists() for path in stale)
     assert not alive(pid)

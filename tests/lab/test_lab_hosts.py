@@ -1,4 +1,4 @@
-"""Labs with hosts, memory limits, changes; for real, as root."""
+"""Labs with hosts, memory limits and changes, with real effects, as root."""
 
 import os
 import signal
@@ -34,7 +34,7 @@ TWO = Plan(
 
 @pytest.fixture(scope="module")
 def hosts():
-    """Hosts can be made here; none are left afterwards."""
+    """Skip if hosts cannot be created; check that none is left afterwards."""
     try:
         Lab(TWO).close()
     except NotAllowedError as error:
@@ -45,7 +45,7 @@ def hosts():
 
 @pytest.fixture
 def swap():
-    """Memory can be limited here, and there is swap for what is above."""
+    """Skip if memory cannot be limited, or if there is no swap."""
     try:
         Lab(Plan((Profile(memory=2**26),))).close()
     except NotAllowedError as error:
@@ -106,7 +106,7 @@ def test_what_hosts_enforce_is_measured(hosts):
         with Lab(TWO) as lab:
             held, joined = lab.measure()
             assert lab.usage() == []
-        # A busy machine gives less than the limit, and more where the kernel is late to stop.
+        # On a busy machine it gets less; it gets more if the kernel stops it late.
         shares = [one.share for one in held]
         if all(x < limit.share + 0.1 for x, limit in zip(shares, lab.limits, strict=True)):
             break
@@ -122,7 +122,7 @@ def test_a_killed_lab_is_undone_by_the_next_one(hosts, swap, tmp_path):
         "hosts: {a: {memory: 64 MiB}, b: {}}\nswap: 16 MiB\nnetwork: {bandwidth: 1 Gbit/s}"
     )
     prog = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
-    # A program without mpiexec in a lab of two hosts has no place: mpiexec's part is played by sh.
+    # Two hosts need mpiexec; here sh plays its part.
     fake = tmp_path / "mpiexec"
     fake.write_text('#!/bin/sh\nexport PMI_RANK=0\nexec "$@"\n')
     fake.chmod(0o755)
@@ -205,7 +205,7 @@ def test_changes_come_at_their_time_and_at_their_moment(capfd):
         ),
     )
     most = 0.0
-    for _ in range(3):  # others may keep it from a core meanwhile
+    for _ in range(3):  # other programs may use the core meanwhile
         try:
             lab = Lab(plan)
         except NotAllowedError as error:

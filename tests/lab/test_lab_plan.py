@@ -1,4 +1,4 @@
-"""Labs on paper: quantities, caps, the YAML file, changes; no limit is made here."""
+"""Plans of labs: quantities, caps, the YAML file, changes; no limit is enforced here."""
 
 import pytest
 

@@ -14,7 +14,7 @@ from pylb.errors import DomainError, OutOfRangeError
 
 
 def twin(snap, rank):
-    """Every field by dictionaries, one delivery after the other."""
+    """Compute every field with dictionaries, one message after the other."""
     rank = [int(r) for r in rank]
     node = range(snap.n_ranks) if snap.node is None else snap.node.tolist()
     sent = []  # (source rank, destination rank, bytes, messages)
@@ -65,7 +65,7 @@ def twin(snap, rank):
 
 @st.composite
 def snapshots(draw):
-    """Snapshots with every combination of optional arrays; sizes are whole, so sums are exact."""
+    """Snapshots with any optional arrays; sizes are integers, so sums are exact."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n, p = draw(st.integers(0, 30)), draw(st.integers(1, 9))
     fields = {}

@@ -1,4 +1,4 @@
-"""Like ranks stay alike, whatever their objects do; unlike ones are learned all the same."""
+"""Ranks of equal speed are recognised, whatever their objects do; different speeds are learned."""
 
 import like_programs as lp
 import numpy as np
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from pylb.measure.learner import SpeedLearner
 
-# Each of these fooled the learner once: movers of one rank that all cool, growing objects that
-# climb the ranks under GreedyLB, a region that jumps at once, a single object that links two ranks.
+# Each of these once misled the learner: all objects that leave one rank become lighter; growing
+# objects go from rank to rank under GreedyLB; a region jumps; a single object links two ranks.
 FOOLED = (7, 26, 32, 522, 771, 1389, 1755, 2172, 2248, 2899, 2990, 3249, 4630)
 
 
@@ -22,7 +22,7 @@ def test_programs_that_once_passed_for_unlike_ranks(seed):
 @examples(30)
 @given(st.integers(0, 2**32 - 1))
 def test_like_ranks_stay_alike(seed):
-    """`benchmarks/like.py` runs hundreds."""
+    """A few programs; `benchmarks/like.py` runs hundreds."""
     program = lp.draw(seed)
     assert lp.worst_off(program) <= 0.05, program.name
 
@@ -71,7 +71,7 @@ def test_most_unlike_ranks_are_learned():
 
 
 def test_a_large_fit_begins_where_the_last_one_ended():
-    """The same as a learner that is told only the last eight placements."""
+    """The learner answers like one that sees only the last eight placements."""
     rng = np.random.default_rng(2)
     n, p = 8000, 40
     speed, work = np.exp(rng.uniform(-1.0, 0.0, p)), np.exp(rng.normal(0.0, 1.0, n))

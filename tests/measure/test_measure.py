@@ -121,7 +121,7 @@ def test_rank_times_refuse_a_wrong_placement():
 
 
 def estimated(loads):
-    """(9, n) table after the passes loads[i, n]."""
+    """The (9, n) table after iterations with loads[i, n]."""
     table = np.zeros((9, loads.shape[1]))
     for row in loads:
         _core.estimate(np.ascontiguousarray(row), table)
@@ -147,7 +147,7 @@ def test_estimates_are_those_of_the_twin(passes):
             follow(twin, load)
         now = change(row)
         if now and (not any(aside) or change(aside) != now):
-            aside = row  # to be seen again
+            aside = row  # it waits to be confirmed
             continue
         if now:
             here = rows()
@@ -159,10 +159,10 @@ def test_estimates_are_those_of_the_twin(passes):
     assert np.array_equal(estimated(np.array(passes)), np.concatenate([*table, [aside]]))
 
 
-def test_a_change_of_the_rank_is_known_after_two_passes_and_a_spike_is_none():
+def test_a_change_of_the_rank_is_known_after_two_iterations_and_a_spike_is_no_change():
     rng = np.random.default_rng(1)
     work, noise = rng.lognormal(0.0, 1.0, 40), rng.uniform(0.8, 1.2, (30, 40))
-    assert estimated(work * noise)[5].min() == 30  # noise is none
+    assert estimated(work * noise)[5].min() == 30  # noise is no change
     cap = np.concatenate([work * noise, 2.0 * work * noise[:2]])
     assert np.array_equal(estimated(cap)[4:6], [cap[-1], np.full(40, 2.0)])
     spike = np.concatenate([work * noise, 3.0 * work * noise[:1], work * noise[:1]])
@@ -170,7 +170,7 @@ def test_a_change_of_the_rank_is_known_after_two_passes_and_a_spike_is_none():
     assert np.array_equal(estimated(spike)[4:], estimated(without)[4:])
 
 
-def test_an_object_that_has_come_is_estimated_anew_beside_its_past():
+def test_an_object_that_has_come_is_estimated_from_scratch_beside_its_past():
     table = estimated(np.full((30, 2), 4.0))
     table[4:, 1] = 0.0
     for load in (2.0, 2.2, 1.8):
@@ -180,7 +180,7 @@ def test_an_object_that_has_come_is_estimated_anew_beside_its_past():
     assert table[0, 1] < 4.0
 
 
-def test_the_first_pass_is_a_warming_up():
+def test_the_first_iteration_is_a_warm_up():
     assert estimated(np.array([[9.0], [1.0]]))[0, 0] == 1.0
     assert estimated(np.array([[9.0], [1.0], [2.0]]))[0, 0] == 1.5
 
@@ -193,7 +193,7 @@ def test_an_estimate_follows_steps_and_drifts_not_spikes_and_noise():
     assert np.abs(settled - 1.0).std() < 0.6 * noise.std()
     step = np.concatenate([noise, 3.0 * noise[:3]])
     assert np.abs(estimated(step)[0] - 3.0).mean() < 0.3
-    assert np.abs(estimated(step[:-1])[0] - 3.0).mean() < 0.45  # two passes after it
+    assert np.abs(estimated(step[:-1])[0] - 3.0).mean() < 0.45  # two iterations after it
     spike = np.concatenate([noise, [5.0 * noise[0]], noise[1:3]])
     assert np.abs(estimated(spike)[0] - 1.0).mean() < 0.6
     drift = noise * np.linspace(1.0, 4.0, 60)[:, None]

@@ -13,7 +13,7 @@ from pylb.measure.learner import SpeedLearner
 
 
 def made(n, p, placements=5, noise=0.2, moving=1.0, seed=0, outliers=0.0):
-    """Objects of work over two decades on ranks of speeds 1/4 ... 1: speed, rank, seconds."""
+    """(speed, rank, seconds) of objects whose work spans two decades, on speeds 1/4 ... 1."""
     rng = np.random.default_rng(seed)
     speed = np.exp(rng.uniform(np.log(0.25), 0.0, p))
     work = np.exp(rng.normal(0.0, 1.0, n))
@@ -38,7 +38,7 @@ def test_within_two_percent_after_five_placements(n, p):
     got, error, sigma, explained, moved = fit(rank, seconds, p)
     off = np.log(got / speed)
     assert np.sqrt((off**2).mean()) < 0.02
-    assert 0.6 < np.sqrt((off**2).mean()) / error.mean() < 1.5  # the error it tells is its own
+    assert 0.6 < np.sqrt((off**2).mean()) / error.mean() < 1.5  # the reported error is the true one
     assert abs(sigma - 0.2) < 0.02
     assert explained > 0.75
     assert moved > 0.99 * n
@@ -54,7 +54,7 @@ def test_stragglers_do_not_count_by_their_squares():
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(2, 4))
 def test_without_noise_it_is_least_squares(seed, p, placements):
-    """Against NumPy's: one unknown for each object and each rank, residuals all zero."""
+    """Compare with NumPy's solution: an unknown per object and rank, all residuals zero."""
     speed, rank, seconds = made(40, p, placements, noise=0.0, seed=seed)
     n, k = rank.shape
     A = np.zeros((n * k, n + p))
@@ -168,7 +168,7 @@ def test_learner_follows_a_rank_that_changes():
 
 
 def test_heavy_objects_are_no_slow_rank():
-    """Like ranks; the work differs, is noisy, drifts, or grows everywhere."""
+    """Ranks of equal speed; the work differs, is noisy, drifts, or grows everywhere."""
     rng = np.random.default_rng(4)
     for seed in range(5):
         _, rank, _ = made(400, 8, 8, moving=0.3, seed=seed)
@@ -189,7 +189,7 @@ def test_an_estimate_of_the_user_tells_what_no_move_does():
 
 @pytest.mark.parametrize("unrest", [0.02, 0.05])
 def test_ranks_that_are_unsteady_are_not_unlike(unrest):
-    """Other programs slow a rank as a whole, now this one and now that."""
+    """Other programs slow down whole ranks, a different one each time."""
     told = 0
     for seed in range(5):
         _, rank, _ = made(144, 6, 8, moving=0.3, seed=seed)
@@ -202,7 +202,7 @@ def test_ranks_that_are_unsteady_are_not_unlike(unrest):
 
 
 def test_victims_of_a_straggler_are_not_slow():
-    """All wait for the slow rank at the end of each pass; it alone is slow."""
+    """All ranks wait for the slow rank at the end of each iteration; only that one is slow."""
 
     def wait(comm):
         lb = pylb.Balancer(comm, unlike=True, every=4, strategy="RefineLB")
@@ -221,7 +221,7 @@ def test_victims_of_a_straggler_are_not_slow():
 
 
 def program(comm, n_each, iterations, drift, noise, **balancing):
-    """Work over a factor of ten, that rises and falls; what an iteration takes at best."""
+    """Work that differs by a factor of ten, rises and falls; and the best time of an iteration."""
     lb = pylb.Balancer(comm, every=5, unlike=True, **balancing)
     n = n_each * comm.size
     work = 1e-3 * np.exp(np.random.default_rng(1).uniform(0.0, np.log(10.0), n))
@@ -240,7 +240,7 @@ def program(comm, n_each, iterations, drift, noise, **balancing):
 @pytest.mark.parametrize("strategy", ["GreedyLB", "RefineLB", "BestFitLB"])
 @pytest.mark.parametrize(("drift", "noise"), [(0.0, 0.0), (0.0, 0.2), (0.5, 0.02)])
 def test_all_strategies_work_on_unlike_ranks(strategy, drift, noise):
-    """Within a tenth of sum of work / sum of speeds, of equal and of changing work."""
+    """At most 10 % above sum of work / sum of speeds, for equal and for changing work."""
     speed = [1.0, 1.0, 0.5, 0.25]
     cluster = pylb.VirtualCluster(4, speed=speed, clock="none")
     longest, total = cluster.run(program, 32, 60, drift, noise, strategy=strategy)[0]
@@ -273,8 +273,8 @@ def falling(comm, seed, factor):
 
 
 def test_a_rank_that_becomes_slow_is_balanced_for():
-    """It once was not in half of the runs: an LB step that cannot know the new speed makes things
-    worse, and balancing was switched off.
+    """Once this failed in half of the runs: an LB step that cannot know the new speed makes things
+    worse, and rebalancing was switched off.
     """
     cluster = pylb.VirtualCluster(4, clock="none", network=(5e-6, 1e-9))
     over = []

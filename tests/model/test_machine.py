@@ -1,4 +1,4 @@
-"""Room model: what messages cost."""
+"""Room model: the cost of messages."""
 
 import json
 

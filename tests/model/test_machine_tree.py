@@ -1,4 +1,4 @@
-"""pylb.Machine: where it comes from, DRUM's power, the monitor."""
+"""pylb.Machine: measured, parsed and read; DRUM's power; the monitor."""
 
 import math
 import time
@@ -73,7 +73,7 @@ def test_power_is_the_formula(root, w_comm):
 
 
 def test_power_of_two_unlike_nodes():
-    """By hand: the fast node 2/3 of the processing, 1/11 of the bandwidth."""
+    """By hand: the fast node has 2/3 of the processing and 1/11 of the bandwidth."""
     machine = pylb.Machine.parse("node:2[speed=1,0.5 bandwidth=1e6,1e7] rank:2")
     assert machine.power(0.0) == pytest.approx([1 / 3, 1 / 3, 1 / 6, 1 / 6])
     fast = 0.2 / 11 + 0.8 * 2 / 3

@@ -1,4 +1,4 @@
-"""Hop-bytes, the most loaded link, and parts on the places of a machine."""
+"""Hop-bytes, the most loaded link, and the mapping of parts to a machine."""
 
 import itertools
 
@@ -24,7 +24,7 @@ def digits(sizes, place):
 
 
 def way(machine, a, b):
-    """The links from a to b, each by a name of its own."""
+    """The links from a to b, each with its own name."""
     x, y = ([int(d) for d in digits(machine.sizes, place)] for place in (a, b))
     out = []
     if isinstance(machine, Tree):
@@ -96,7 +96,7 @@ def test_a_mapping_exchanges_whole_ranks_and_is_never_worse(problem):
     assert found.after.hop_bytes <= found.before.hop_bytes
     assert np.array_equal(found.place, map_ranks(s, machine).place)
     flows = flows_of(s, found.rank)
-    for a, b in itertools.combinations(range(s.n_ranks), 2):  # no swap of two saves anything
+    for a, b in itertools.combinations(range(s.n_ranks), 2):  # no exchange saves anything
         other = {a: b, b: a}
         swapped = {(other.get(x, x), other.get(y, y)): nbytes for (x, y), nbytes in flows.items()}
         assert twin(machine, swapped)[0] >= found.after.hop_bytes
@@ -112,7 +112,7 @@ def test_a_shuffled_machine_is_found_again():
     s = pylb.Snapshot(np.ones(64), rng.permutation(64), edges=(src, dst, np.full(128, 3.0)))
     found = map_ranks(s, Torus((side, side)))
     assert found.before.hops > 3.5
-    assert found.after.hops < 2.0  # 1 is what there is; swaps of two end before
+    assert found.after.hops < 2.0  # 1 is optimal; exchanges of two stop before
     assert found.after.link_max < found.before.link_max
     pairs = np.arange(0, 64, 2)
     s = pylb.Snapshot(np.ones(64), rng.permutation(64), edges=(pairs, pairs + 1, np.ones(32)))

@@ -31,14 +31,14 @@ def fill(lb, n=12):
 
 
 def halo(comm, it):
-    """What my neighbours are at, blocking."""
+    """Exchange iteration numbers with the neighbours; blocking."""
     left, right = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size
     assert comm.sendrecv(it, right, source=left) == it
     assert comm.sendrecv(it, left, source=right) == it
 
 
 def same_everywhere(comm, lb, n):
-    """Ranks agree on everything, to the bit; returns the iterations that balanced."""
+    """Check that all ranks have the same history; return the iterations of its LB steps."""
     it = lb.iterations
     assert len(it.time) == n
     mine = [[x.tolist() for x in it], [r.to_dict() for r in lb.history]]
@@ -50,7 +50,7 @@ def same_everywhere(comm, lb, n):
 
 
 def blocking_halo_exchange(comm):
-    """Random delays, balancings at every period, objects that count their iterations."""
+    """Random delays, LB steps at every period, objects that count their iterations."""
     rng = random.Random(comm.rank)
     n = LONG if comm.size > 1 else 100
     lb = fill(pylb.Balancer(comm, lag=3, every=30, load=lambda key, block: 1.0 + key % 5))
@@ -69,7 +69,7 @@ def blocking_halo_exchange(comm):
 
 
 def kept_and_shadowed(comm):
-    """The run is kept, and followed by a shadow; the program has no messages of pylb's."""
+    """A run without pylb's messages is saved, and run again as a shadow."""
 
     def run(**options):
         lb = fill(pylb.Balancer(comm, lag=3, load=lambda key, block: 1.0 + key, **options))
@@ -100,7 +100,7 @@ def kept_and_shadowed(comm):
 
 
 def every_lag(comm):
-    """A period shorter than the lag is as long as the lag lets it be."""
+    """A period shorter than the lag becomes as long as the lag requires."""
     for lag in (1, 2, 8):
         lb = fill(pylb.Balancer(comm, lag=lag, every=2, load=lambda key, block: 1.0))
         for it in lb.iterate(40):
@@ -111,7 +111,7 @@ def every_lag(comm):
 
 
 def decisions_stand(comm):
-    """What the trigger decides at i is balanced at i + D, whatever it says afterwards."""
+    """If the trigger decides at i, all balance at i + D, whatever it answers afterwards."""
     lb = fill(pylb.Balancer(comm, lag=4, trigger=lambda c: c.iteration == 10))
     for it in lb.iterate(30):
         halo(comm, it)
@@ -120,7 +120,7 @@ def decisions_stand(comm):
 
 
 def imbalance_is_found(comm):
-    """A trigger that forecasts its period, loads that drift apart."""
+    """A trigger that forecasts its period; the loads drift apart."""
     lb = pylb.Balancer(
         comm, lag=2, trigger="metabalancer", give_up=False, load=lambda key, block: block[0]
     )
@@ -139,13 +139,13 @@ def loops_go_on(comm):
     assert list(lb.iterate(0)) == []
     for it in lb.iterate(100):
         if it == 7:
-            break  # everybody
+            break  # all ranks
     assert list(lb.iterate(3)) == [7, 8, 9]
     assert same_everywhere(comm, lb, 10) == []
 
 
 def one_leaves_early(comm):
-    """The others run to their end, without balancing; what follows is as if nothing had been."""
+    """The others finish without LB steps, and the next loop is not affected."""
     lb = fill(pylb.Balancer(comm, lag=2, every=3, load=lambda key, block: 1.0))
     for it in lb.iterate(20):
         if it == 8 and lb.rank == lb.n_ranks - 1:
@@ -235,9 +235,9 @@ def wrong_calls(comm):
 
 
 class Ring:
-    """Objects on a ring that send to both neighbours in each iteration, with messages of the
-    program's own; an object ends iteration k when its neighbours' of k have come.  What has not
-    been received yet goes with an object that moves.
+    """Objects on a ring that send to both neighbours in each iteration, by the program's own
+    messages.  An object ends iteration k when its neighbours' messages of k have arrived.  An
+    object that moves takes messages that it has not processed with it.
     """
 
     def __init__(self, comm, lb, n, rng):
@@ -272,7 +272,7 @@ class Ring:
             self.spread = max(self.spread, max(ks, default=0) - min(ks, default=0))
             state = self.lb.at_sync()
             if state is AtSync.BALANCE:
-                self.receive()  # all that was sent for iterations up to this one was consumed
+                self.receive()  # all messages for iterations up to this one were consumed
                 self.lb.balance()
                 running, standing = [key for key, _ in self.lb.local()], []
                 for key, block in self.lb.local():
@@ -282,7 +282,7 @@ class Ring:
         assert not self.comm.iprobe()
 
     def advance(self, key, block, running, standing):
-        """One iteration, if it is this object's turn and its messages are here."""
+        """Run one iteration, if the object may run and has its messages."""
         k = block["k"] + 1
         if key not in running or block["came"].get(k, 0) < 2 or self.rng.random() < 0.3:
             return
@@ -303,7 +303,7 @@ class Ring:
 
 
 def objects_at_their_own_pace(comm):
-    """With the consensus of the thesis (no lag), and with one; on one rank some are ahead."""
+    """With the consensus of the thesis (no lag), and with a lag; objects of a rank may be ahead."""
     n, steps = 10, 60
     spread = 0
     for lag in (math.inf, 1, 4):

@@ -76,7 +76,7 @@ def same_on_all_ranks(comm):
 
 
 def realised_gain(comm):
-    """All on rank 0; then as even as it goes; then the loads change under the placement."""
+    """All objects on rank 0; then as even as possible; then the loads change."""
     growth = [1.0]
     lb = pylb.Balancer(comm, every=3, load=lambda key, block: growth[0] * (1.0 + key % 2))
     for key in range(20):
@@ -92,13 +92,13 @@ def realised_gain(comm):
     assert first.iterations == 3
     assert np.isclose(first.gain, 30.0 * sum(factors[3:6]) - most[3:6].sum())
     assert second.iterations == 2
-    assert np.isclose(second.gain, 0.0)  # GreedyLB leaves what cannot be better
+    assert np.isclose(second.gain, 0.0)  # GreedyLB leaves an imbalance that cannot be removed
     assert first.before == comm.size
     return None
 
 
 def gives_up(comm):
-    """Noise: whatever is done, the next iteration is as imbalanced as this one."""
+    """Pure noise: after any LB step the next iteration is as imbalanced as this one."""
     rng = np.random.default_rng(5)
     now = [None]
     lb = pylb.Balancer(comm, trigger="threshold", load=lambda key, block: now[0][key])
@@ -118,7 +118,7 @@ def gives_up(comm):
 
 
 def selects(comm):
-    """The strategy is chosen; messages that cost nothing, or everything."""
+    """pylb chooses the strategy; messages cost nothing, or dominate."""
     for network, kind in ((None, "not intensive"), ((100.0, 0.0), "is intensive")):
         lb = fill(
             pylb.Balancer(comm, every=2, load=lambda key, block: 1.0 + key**2, network=network)
@@ -139,7 +139,7 @@ def selects(comm):
 
 
 def recorded_and_taken_again(comm):
-    """The record is the same on any number of ranks but for the places; so is the second run."""
+    """Apart from the ranks, the record is the same on any number of ranks; so is the second run."""
     path = Path(comm.bcast(tempfile.mkdtemp()), "run.h5")
 
     def run(options):
@@ -179,7 +179,7 @@ def recorded_and_taken_again(comm):
 
 
 def shadow(comm):
-    """What would have been is what is, when it is done; and nothing moves."""
+    """A shadow predicts what the real run does, and moves nothing."""
 
     def run(**options):
         lb = pylb.Balancer(comm, load=lambda key, block: 1.0 + (key * block[0]) % 7, **options)
@@ -239,8 +239,8 @@ def next_to_nothing(comm):
     return None
 
 
-def deferred_balancing(comm):
-    """A balancing that is due after the last pass takes place when the program goes on."""
+def deferred_lb_step(comm):
+    """An LB step that is due after the last iteration takes place at the start of the next loop."""
     lb = fill(pylb.Balancer(comm, every=2, load=lambda key, block: 1.0))
     loop(lb, 2)
     assert lb.history == []
@@ -287,7 +287,7 @@ def communication_is_seen(comm):
 
 
 def estimates_travel(comm):
-    """Loads are known across balancings, wherever the object was; a step is known two passes on."""
+    """Estimates travel with the objects; a jump of the load is known two iterations later."""
     seen = []
 
     def round_robin(snapshot):
@@ -307,7 +307,7 @@ def estimates_travel(comm):
             block[0] = it
     assert [r.iteration for r in lb.history] == [19, 20, 21, 22, 23]
     if lb.rank == 0:
-        assert seen[0] == [1.0 + key for key in range(12)]  # without the warming up
+        assert seen[0] == [1.0 + key for key in range(12)]  # without the warm-up
         assert seen[:3] == seen[:1] * 3
         before, after, soon = (loads[3] for loads in seen[2:])
         assert before == 4.0
@@ -334,7 +334,7 @@ def placed(comm, strategy, n, **options):
 
 
 def in_rounds(comm):
-    """A distributed strategy places as it does on virtual ranks, of what rank 0 alone would see."""
+    """A distributed strategy gives the same placement as on virtual ranks."""
     seen = []
 
     def look(snapshot):
@@ -365,7 +365,7 @@ def in_rounds(comm):
 
 
 def every_strategy(comm):
-    """On each rank the placement that there is without any others."""
+    """On each rank, the placement that a run on one rank computes."""
     found = placements.placements()
     assert comm.allgather(found) == [found] * comm.size
     return found
@@ -383,7 +383,7 @@ def first_messages_and_no_copy(comm):
 
 
 def phases_of_a_pass(comm):
-    """Messages that are exchanged within a pass; its loops' loads are one iteration's."""
+    """Messages are exchanged within an iteration; the loads of its two loops are added."""
     lb = fill(pylb.Balancer(comm, every=2))
     for it in lb.iterate(5):
         for key, _ in lb.local():
@@ -416,7 +416,7 @@ def an_exchange_too_many(comm):
 
 
 def coming_and_going(comm):
-    """Objects are born in a pass and live from the next one on; they go at the end of a pass."""
+    """Objects that are added live from the next iteration on; removed ones leave at the end."""
     lb = fill(pylb.Balancer(comm, every=2, load=lambda key, block: 1.0 + key % 3))
     alive = []
     for it in lb.iterate(8):
@@ -462,7 +462,7 @@ def born_twice(comm):
 
 
 def leaving_together(comm):
-    """All ranks break out of a loop and go on in another."""
+    """All ranks break out of a loop and continue in another."""
     lb = fill(pylb.Balancer(comm, every=1))
     for it in lb.iterate(10):
         if it == 2:
@@ -518,7 +518,7 @@ def unknown_keys(comm):
 
 
 def cannot_be_pickled(comm):
-    """Named, before anything has moved; the program may go on."""
+    """The error names the object before anything has moved; the program can continue."""
     if comm.size == 1:
         return None
     lb = pylb.Balancer(comm, every=1, strategy=lambda s: (s.rank + 1) % s.n_ranks)
@@ -534,7 +534,7 @@ def cannot_be_pickled(comm):
 
 
 class Stubborn:
-    """Can be pickled, not restored."""
+    """An object that can be pickled, but not restored."""
 
     def __reduce__(self):
         return int, ("no number",)
@@ -626,7 +626,7 @@ def freed_communicator(comm):
     own = comm.Dup()
     pylb.migrate(own, np.arange(3), to=[own.rank] * 3)
     agreement = agreement_of(own, hold=False)
-    own.Free()  # nothing lives on: pylb's duplicates are freed, too
+    own.Free()  # pylb's duplicates are freed, too
     assert agreement.ended == "it was freed"
     return None
 
@@ -640,7 +640,7 @@ CASES = (
     shadow,
     selects,
     next_to_nothing,
-    deferred_balancing,
+    deferred_lb_step,
     off_and_pinned,
     communication_is_seen,
     estimates_travel,

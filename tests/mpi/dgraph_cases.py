@@ -21,7 +21,7 @@ def grid(*shape):
 
 
 def shared(comm, matrix, seed):
-    """This rank's ids in any order, and their rows; ids that are no numbers of rows."""
+    """This rank's ids in any order, and their rows; ids are not row numbers."""
     rng = np.random.default_rng(seed)
     owner = rng.integers(0, comm.size, matrix.shape[0])
     if seed % 2:
@@ -39,7 +39,7 @@ def whole(comm, mine, values, n):
 
 
 def colors(comm):
-    """Against the definition: all pairs within the distance."""
+    """Compare with the definition: all pairs within the distance."""
     for seed, matrix in enumerate([grid(9, 11), grid(5, 4, 6), grid(1), grid(40)]):
         for distance in (1, 2):
             mine, rows, ids = shared(comm, matrix, seed)
@@ -54,7 +54,7 @@ def colors(comm):
 
 
 def orders(comm):
-    """A permutation, and the fill that a dense factorisation has."""
+    """Check the permutation, and the fill against a dense factorisation."""
     for seed, matrix in enumerate([grid(13, 12), grid(6, 6, 5)]):
         n = matrix.shape[0]
         mine, rows, ids = shared(comm, matrix, 2 * seed)

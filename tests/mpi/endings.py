@@ -1,4 +1,4 @@
-"""Programs that do not end well: ``mpiexec -n 3 python tests/mpi/endings.py CASE``.
+"""Programs that fail: ``mpiexec -n 3 python tests/mpi/endings.py CASE``.
 
 All ranks must end soon, with a non-zero exit code and a message that says what happened.
 """
@@ -16,7 +16,7 @@ import pylb
 comm = MPI.COMM_WORLD
 case = sys.argv[1]
 odd_one = comm.size - 1
-others = [pylb.Balancer(comm.Dup()) for _ in range(2)]  # that nobody waits in
+others = [pylb.Balancer(comm.Dup()) for _ in range(2)]  # a function in which no other rank waits
 lb = pylb.Balancer(comm, strategy=(lambda s: s.rank), every=2)
 for key in range(3 * comm.size):
     if key % comm.size == comm.rank:

@@ -22,9 +22,9 @@ from heat import Plate
 from lennardjones import Fluid
 
 WORLD = MPI.COMM_WORLD
-START = "pylb"  # method of the initial partition; another one than in blocks
+START = "pylb"  # method of the initial partition, instead of blocks
 UNBALANCED = {"mode": "off", "start": START}
-BALANCED = {"every": 2, "strategy": "GreedyLB"}  # moves most
+BALANCED = {"every": 2, "strategy": "GreedyLB"}  # the strategy that moves most objects
 
 
 def jacobi(way):

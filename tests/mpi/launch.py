@@ -14,7 +14,7 @@ PYLB = Path(pylb.__file__).resolve().parents[1]  # the same pylb for the ranks
 
 
 def launch(mpiexec, ranks, *words, **environment):
-    """Run a program under mpiexec; after 400 s, which no busy machine needs, it is killed."""
+    """Run a program under mpiexec; it is killed after 400 s, more than a busy machine needs."""
     path = os.pathsep.join([str(PYLB), str(HERE), os.environ.get("PYTHONPATH", "")])
     with subprocess.Popen(
         [*mpiexec, "-n", str(ranks), sys.executable, "-W", "error", *map(str, words)],
@@ -32,7 +32,7 @@ def launch(mpiexec, ranks, *words, **environment):
 
 
 def printed(mpiexec, ranks, *words):
-    """What a program prints that must succeed."""
+    """Run a program that must succeed; return what it prints."""
     code, out, said = launch(mpiexec, ranks, *words)
     assert code == 0, said
     return out

@@ -22,7 +22,7 @@ def measured(comm):
 
 
 def followed(comm):
-    """A rank whose work takes longer has become slow."""
+    """A rank whose work takes longer counts as slower."""
     machine = pylb.Machine.measure(comm, seconds=0.005, network=False)
     monitor = pylb.Monitor(machine, comm)
     with told_clock() as spend, monitor.timed(work=10.0):
@@ -33,10 +33,10 @@ def followed(comm):
     if comm.size > 1:
         assert now.speed[0] < 0.6 * now.speed[1]
         assert now.part_sizes()[0] < now.part_sizes()[1]
-    again = monitor.update()  # nobody has computed: as it was
+    again = monitor.update()  # no rank has computed: no change
     assert np.allclose(again.speed, now.speed)
     with told_clock() as spend, monitor.timed():
-        spend(10.0)  # on no core: others have taken it
+        spend(10.0)  # without processor time: other programs had the core
     assert (monitor.update().load > 0.5).all()
     raised(
         errors.DomainError,

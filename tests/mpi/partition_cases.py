@@ -34,7 +34,7 @@ XY = np.stack(np.divmod(np.arange(N), SIDE), axis=1) + np.random.default_rng(0).
 
 
 def own(comm, how):
-    """Ids of this rank: in blocks, dealt out, at random, or all on the last rank."""
+    """Ids of this rank: in blocks, round-robin, at random, or all on the last rank."""
     if how == "block":
         return np.arange(N * comm.rank // comm.size, N * (comm.rank + 1) // comm.size)
     if how == "dealt":
@@ -62,7 +62,7 @@ def whole(comm, ids, part):
 
 
 def twin(part, k, nets=None):
-    """Quality, the slow way."""
+    """Compute the quality plainly."""
     cut, boundary, near, volume = 0, [0] * k, [set() for _ in range(k)], 0
     for v in range(N):
         others = {int(part[w]) for w in TO[START[v] : START[v + 1]]} - {int(part[v])}
@@ -90,7 +90,7 @@ def worth(comm, ids, out, k, weight=WEIGHT):
 
 
 def moves(comm, ids, out):
-    """Exports of all are imports of all."""
+    """Check that the exports of all ranks are the imports of all ranks."""
     e = out.exports
     assert np.array_equal(ids[e.row], e.id)
     assert np.array_equal(out.part[e.row], e.part)
@@ -106,7 +106,7 @@ def moves(comm, ids, out):
 
 
 def raised(comm, error, text, call):
-    """Every rank raises this."""
+    """Check that every rank raises this."""
     try:
         call()
     except error as why:
@@ -157,7 +157,7 @@ def points(comm):
 
 
 def repartition(comm):
-    """Little moves where communication is cheap, and `old` may be of any rank."""
+    """Little moves if communication is cheap; `old` may name parts of any rank."""
     ids = own(comm, "random")
     old = ids * 4 // N
     weight = np.where(ids < N // 4, 1.5, 1.0)
@@ -179,7 +179,7 @@ def repartition(comm):
 
 
 def names(comm):
-    """Parts made anew have the names under which most stays in its part, else on its rank."""
+    """New parts are numbered so that most objects keep their part, else their rank."""
     ids = own(comm, "random")
     for method in ("rcb", "hsfc", "graph", "metis"):
         given = {"coords": XY[ids], "ids": ids, "parts": 5, "comm": comm, "method": method}
@@ -189,7 +189,7 @@ def names(comm):
         out = pylb.partition(old=turned, approach="partition", sizes=WEIGHT[ids], **given)
         worth(comm, ids, out, 5, np.ones(N))
         assert out.migrations == out.migration_volume == 0
-        old = (ids * 7 + ids // 9) % 5  # nobody's partition
+        old = (ids * 7 + ids // 9) % 5  # a part that no object has
         out = pylb.partition(old=old, approach="partition", sizes=WEIGHT[ids], **given)
         before, after = whole(comm, ids, old), whole(comm, ids, out.part)
         kept = np.zeros((5, 5))
@@ -197,7 +197,7 @@ def names(comm):
         best = max(kept[range(5), list(p)].sum() for p in itertools.permutations(range(5)))
         assert kept.trace() == best == WEIGHT.sum() - out.migration_volume
         assert out.migrations == np.count_nonzero(before != after)
-    block = own(comm, "block")[::-1]  # of two parts a rank, most may stay where they are
+    block = own(comm, "block")[::-1]  # with two parts per rank, most objects may stay
     k = 2 * comm.size
     out = pylb.partition(coords=XY[block], ids=block, parts=k, comm=comm)
     moves(comm, block, out)
@@ -205,12 +205,12 @@ def names(comm):
     stay = [comm.allreduce(np.count_nonzero(x.rank == comm.rank)) for x in (out, plain)]
     assert stay[0] >= stay[1]
     few = pylb.partition(coords=XY[block], ids=block, parts=1, comm=comm)
-    assert len(few.exports.id) == (len(block) if comm.rank else 0)  # all that are not there yet
+    assert len(few.exports.id) == (len(block) if comm.rank else 0)  # objects not there yet
     moves(comm, block, few)
 
 
 def levels(comm):
-    """Two nodes of three ranks: another method inside than between, and the same quality twin."""
+    """Two nodes of three ranks: one method between nodes, another inside; quality as counted."""
     ids = own(comm, "random")
     given = {"graph": rows(ids), "coords": XY[ids], "ids": ids, "weight": WEIGHT[ids]}
     machine = pylb.model.Tree((2, 3))
@@ -224,7 +224,7 @@ def levels(comm):
     job = pylb.Machine.measure(comm, seconds=0.01, network=False)
     out = pylb.partition(method="rcb", machine=job, comm=comm, imbalance=1.2, **given)
     assert out.n_parts == comm.size
-    assert out.max_over_mean < 1.3  # of the shares that DRUM gives
+    assert out.max_over_mean < 1.3  # relative to DRUM's shares
     out = pylb.partition(method="rcb", machine="node:2 rank:2", comm=comm, **given)
     worth(comm, ids, out, 4)
     raised(
@@ -236,7 +236,7 @@ def levels(comm):
 
 
 def trees(comm):
-    """A quadtree of which one corner is refined again and again: the same as on one rank."""
+    """A quadtree with one corner refined many times: the same parts as on one rank."""
     parent = [-1]
     last = 0
     for _ in range(30):
@@ -281,7 +281,7 @@ def others(comm):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         out = pylb.partition(graph=pair, ids=few, comm=comm, parts=9, method="zoltan")
-    if comm.size == 1:  # over several ranks Zoltan does not say it
+    if comm.size == 1:  # over several ranks Zoltan does not report it
         assert any("PHG_EDGE_SIZE_THRESHOLD" in str(w.message) for w in said)
     assert sorted(out.evaluation.objects.tolist()) == [0] * 7 + [1, 1]
 
@@ -380,7 +380,7 @@ def wrong(comm):
 
 
 def plain(comm):
-    """What pylb tells Zoltan to save exchanges changes no part and no cut."""
+    """The parameters that save exchanges change no part and no cut."""
     slow = {"TFLOPS_SPECIAL": 0, "CHECK_GEOM": 1}
     lattice = np.stack(np.divmod(np.arange(N), SIDE), axis=1).astype(float)  # ties everywhere
     points = np.random.default_rng(5).random((200, 2)) * SIDE
@@ -398,7 +398,7 @@ def plain(comm):
 
 
 def lopsided(comm):
-    """Zero, light and heavy weights, small shares, few objects: Zoltan alone would not return."""
+    """Zero, light and heavy weights, small shares, few objects, where Zoltan alone would hang."""
     for seed in range(40):
         rng, alike = np.random.default_rng((seed, comm.rank)), np.random.default_rng(seed)
         n, k = int(rng.integers(0, alike.choice([4, 60]))), int(alike.integers(1, 40))
@@ -417,7 +417,7 @@ def lopsided(comm):
             assert np.array_equal(out.evaluation.objects, objects)
             if n:
                 assert ((out.points(coords) >= 0) & (out.points(coords) < k)).all()
-    # one object heavier than all others together
+    # one object is heavier than all others together
     heavy = np.where(np.arange(N) == 17, 1e6, 1.0)
     ids = own(comm, "random")
     out = pylb.partition(
@@ -434,7 +434,7 @@ def lopsided(comm):
 
 
 def again(comm):
-    """Structures of Zoltan serve many calls, and none that somebody still holds."""
+    """Zoltan's structures are used again, but not while a result still holds them."""
     ids = own(comm, "random")
     given = {"coords": XY[ids], "ids": ids, "comm": comm}
     methods = ("rcb", "rib", "hsfc")
@@ -442,7 +442,7 @@ def again(comm):
     first = {method: pylb.partition(parts=5, method=method, **given) for method in methods}
     where = {method: out.points(points) for method, out in first.items()}
     held = []
-    rng = np.random.default_rng(comm.rank)  # ranks let go of theirs at different times
+    rng = np.random.default_rng(comm.rank)  # ranks release theirs at different times
     for i in range(60):
         method = methods[i // 2 % 3]
         held.append(pylb.partition(parts=5, method=method, seed=i % 2, **given))

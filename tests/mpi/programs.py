@@ -21,11 +21,11 @@ class Cell:
 
 
 class Sub(np.ndarray):
-    """An ndarray that is not one of NumPy's own."""
+    """A subclass of ndarray."""
 
 
 def make_object(key):
-    """One of many types, each mutable, so that its state can be kept in it."""
+    """An object of one of many types, all mutable, so that it can hold its state."""
     return [
         lambda: Cell(key),
         lambda: {"state": key, "rest": {1: "x" * key}},
@@ -57,7 +57,7 @@ RECORD = np.dtype([("a", "i4"), ("b", "f8", (3,)), ("name", "S5")])
 
 
 def payload(rng):
-    """A message of a random type and size; empty, small, larger than a head."""
+    """A message of a random type and size; empty, small, larger than a message header."""
     sizes = [0, 1, 7, 300, 3000, 20000, 150000]
     n = int(rng.choice(sizes, p=[0.2, 0.2, 0.2, 0.2, 0.1, 0.06, 0.04]))
     kind = rng.integers(14)
@@ -92,7 +92,7 @@ def payload(rng):
 
 
 def digest(state, received):
-    """The new state of an object that has received this: depends on every bit and on layouts."""
+    """The new state of an object after it received this; depends on every bit and on layouts."""
     h = hashlib.blake2b(str(state).encode(), digest_size=7)
     for source, data in received:
         h.update(str(source).encode())
@@ -117,7 +117,7 @@ def feed(h, data):
 
 
 def messages(seed, state, n):
-    """What an object of that state sends: [(target, data)]."""
+    """The messages that an object in this state sends: [(target, data)]."""
     rng = np.random.default_rng([seed, state % (1 << 32)])
     return [(int(rng.integers(n)) * 3 - n, payload(rng)) for _ in range(rng.integers(5))]
 
@@ -146,7 +146,7 @@ def run_twin(seed, n, iterations):
 
 
 def run_balanced(comm, seed, n, iterations, **options):
-    """The same under a Balancer with a random placement after every pass; this rank's states."""
+    """The program under a Balancer with random placements; the final states of this rank."""
     turn = Counter()
 
     def anywhere(snapshot):

@@ -1,4 +1,4 @@
-"""Rows on unlike ranks, on any number of them: ``mpiexec -n 3 python tests/mpi/row_cases.py``.
+"""Rows on any number of different ranks: ``mpiexec -n 3 python tests/mpi/row_cases.py``.
 
 tests/run/test_rows.py runs the cases on virtual ranks too.
 """
@@ -13,14 +13,14 @@ from pylb.run import rows as module
 
 
 def take(comm, part, seconds):
-    """A timed block of exactly so long, however busy the machine is."""
+    """A timed block of exactly these seconds, however busy the machine is."""
     with part.timed():
         pass
     part._seconds += seconds
 
 
 def several_arrays(comm):
-    """Rows keep their contents on a walk of the parts through the ranks."""
+    """Rows keep their contents while the parts move through the ranks."""
     n = 57
     whole = np.arange(n)
     eye = 3.0 * sparse.eye_array(n, format="csr")
@@ -47,7 +47,7 @@ def several_arrays(comm):
 
 
 def balance(comm):
-    """Speeds 1, 2, ...: one step, and nothing more to do."""
+    """Speeds 1, 2, ...: balanced after one redistribution."""
     n = 60 * comm.size * (comm.size + 1) // 2
     part = pylb.RowPartition(comm, n, "cpm", tol=1e-6)
     x = np.arange(n)[part.local]
@@ -61,7 +61,7 @@ def balance(comm):
 
 
 def tiles(comm):
-    """Units of a grid keep their contents while the rectangles change."""
+    """Cells of a grid keep their contents while the rectangles change."""
     shape = (23, 31)
     whole = np.arange(23 * 31).reshape(shape)
     for model in module.MODELS:
@@ -159,10 +159,10 @@ def timed(comm):
 
 
 def speeds_learned(comm):
-    """Objects that wander tell the speeds to all ranks; their estimates are the new rank's."""
+    """All ranks learn the speeds from objects that move; estimates are for the new rank."""
 
     def wander(snapshot):
-        # Other objects each time: if the same ones went to and fro their work might be periodic.
+        # Other objects each time: if the same ones moved to and back, work might be periodic.
         places.append(snapshot)
         moves = np.random.default_rng(len(places)).random(snapshot.n_objects) < 0.4
         return (snapshot.rank + moves) % snapshot.n_ranks
@@ -189,7 +189,7 @@ def speeds_learned(comm):
             last.speed / last.speed[0], 1.0 / (1.0 + np.arange(comm.size) % 3), rtol=0.01
         )
         work = last.load / (1.0 + last.key % 5)
-        # Something is left of the seconds from before the first move, when nobody knew.
+        # The estimates still contain a part from before the first move, when speeds were unknown.
         np.testing.assert_allclose(work, work[0], rtol=0.1)
 
 

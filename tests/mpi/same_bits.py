@@ -25,14 +25,14 @@ RUNS = [
 
 
 def spin(seconds):
-    """Compute for so long."""
+    """Compute for this time."""
     begin = time.perf_counter()
     while time.perf_counter() - begin < seconds:
         pass
 
 
 def change(lb, seed, it):
-    """Objects come, and some of those that came go again."""
+    """Add objects, and remove some that were added before."""
     rng = np.random.default_rng((seed, it, lb.rank))
     mine = [key for key, _ in lb.local() if key >= 1000]
     if rng.random() < 0.2:

@@ -37,13 +37,13 @@ def draw(comm, seed, most=40):
     to = [rng.integers(0, comm.size, n) for n in sizes]
     if kinds == 1:
         to = [np.sort(t) for t in to]
-    if kinds == 2:  # sparse: to the next rank alone
+    if kinds == 2:  # sparse: only to the next rank
         to = [np.full(len(t), (r + 1) % comm.size) for r, t in enumerate(to)]
     return to
 
 
 def twin(comm, to, whole):
-    """What this rank gets of every rank's rows, by the definition."""
+    """The rows that this rank receives, by the definition."""
     return np.concatenate([rows[t == comm.rank] for t, rows in zip(to, whole, strict=True)])
 
 
@@ -72,7 +72,7 @@ def plans(comm):
 
 
 def sized(comm):
-    """Items of several rows, as often as one likes, also back."""
+    """Items of several rows, sent repeatedly, and back."""
     for seed in range(8):
         to = draw(comm, seed)
         rng = np.random.default_rng(seed)
@@ -108,7 +108,7 @@ def objects(comm):
 
 
 def between(comm):
-    """Any two decompositions, ghosts among them."""
+    """Any two decompositions, with ghosts."""
     for seed in range(6):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(1, 200))
@@ -130,7 +130,7 @@ def between(comm):
 
 
 def everywhere(comm):
-    """Each rank has an id, and wants all."""
+    """Each rank has one id and wants all of them."""
     return pylb.plan_between(comm, [comm.rank], np.arange(comm.size))
 
 
@@ -145,7 +145,7 @@ def migrations(comm):
 
 
 def directories(comm):
-    """Against a dict, under random updates, removals and lookups."""
+    """Compare with a dict, under random updates, removals and lookups."""
     where = pylb.Directory(comm, "f8", (2,))
     twin = {}
     for step in range(12):
@@ -203,7 +203,7 @@ def wrong_use(comm):
     raised(errors.DomainError, "shape (1, 1)", lambda: pylb.Plan(comm, [[0]]))
     where = pylb.Directory(comm)
     where.update([me])
-    # Nothing changes where an id is doubled, on one rank or on two.
+    # Nothing changes if an id occurs twice, on one rank or on two.
     raised(
         errors.UnknownKeyError,
         "id 77 is given twice",
@@ -256,7 +256,7 @@ def wrong_use(comm):
 
 
 def fails(text, call):
-    """Some error of pylb's: over MPI of the partners, on virtual ranks of all."""
+    """An error of pylb: over MPI on the partners, on virtual ranks on all."""
     try:
         call()
     except errors.PylbError as why:
@@ -266,7 +266,7 @@ def fails(text, call):
 
 
 def failing_partner(comm):
-    """All ranks talk to each other, and one has no data: all learn it, and can go on."""
+    """All ranks send to all, and one has no data: all raise an error, and can continue."""
     plan = pylb.Plan(comm, np.arange(comm.size))
     x = np.zeros(comm.size)
     last = comm.size - 1

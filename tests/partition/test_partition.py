@@ -1,4 +1,4 @@
-"""pylb.partition: every method, what a partition is worth, and what is refused."""
+"""pylb.partition: every method, the quality of partitions, and wrong arguments."""
 
 import itertools
 
@@ -38,7 +38,7 @@ def stencil(*shape):
 
 
 def volume(A, part):
-    """Words that y = A x sends when rows and x are divided alike, the slow way."""
+    """Words that y = A x sends if rows and x have the same parts, counted plainly."""
     return sum(len({*part[A.indices[A.indptr[v] : A.indptr[v + 1]]]}) - 1 for v in range(len(part)))
 
 
@@ -127,7 +127,7 @@ def test_repartitioning_weighs_migration(method):
 
 
 @pytest.mark.parametrize("method", [*POINTS, *GRAPHS])
-def test_a_partition_made_anew_has_the_names_that_keep_most(method):
+def test_a_partition_from_scratch_has_the_numbers_that_keep_most(method):
     A = stencil(12, 12)
     given = {"coords": np.stack(np.divmod(np.arange(144), 12), axis=1)}
     given = given if method in POINTS else {"graph": A, "starts": 1, "cycles": 1}
@@ -136,7 +136,7 @@ def test_a_partition_made_anew_has_the_names_that_keep_most(method):
     turned[:3] = -1
     out = pylb.partition(parts=6, method=method, old=turned, approach="partition", **given)
     assert np.array_equal(out.part[3:], turned[3:])
-    assert out.migrations == np.count_nonzero(out.part[:3])  # new ones are in the first part
+    assert out.migrations == np.count_nonzero(out.part[:3])  # new vertices are in the first part
     assert np.array_equal(out.weights, np.bincount(out.part))
     if method in POINTS:
         assert np.array_equal(out.points(given["coords"]), out.part)
@@ -180,7 +180,7 @@ def test_any_hypergraph(nets, parts, method):
     start = np.cumsum([0, *map(len, nets)])
     pin = np.array([v for e in nets for v in e], int)
     weight = 0.5 + np.arange(len(nets))
-    coords = np.zeros((20, 1))  # says how many vertices there are
+    coords = np.zeros((20, 1))  # this says how many vertices there are
     out = pylb.partition(
         nets=(start, pin, weight), coords=coords, parts=parts, method=method, starts=2
     )
@@ -211,7 +211,7 @@ def test_weights_of_any_size(method, size):
 
 
 def test_a_refinement_leaves_no_part_empty():
-    """Twenty vertices of six parts: five of four, which the tolerance allows, have them all."""
+    """Six parts of twenty vertices: the tolerance would allow five parts of four, one empty."""
     nets = [[0, 2, 3], [0, 2, 6], [0, 4, 5, 11], [0, 7], [0, 10], [0, 5, 6, 8, 19], [1, 4, 9]]
     start, pin = np.cumsum([0, *map(len, nets)]), np.concatenate(nets)
     given = {"nets": (start, pin, 2.5 + np.arange(7)), "coords": np.zeros((20, 1)), "parts": 6}
@@ -268,7 +268,7 @@ def test_an_asymmetric_matrix_is_refused_with_the_way_out():
 
 
 def passed(parent):
-    """Leaves in the order in which the curve passes them, the slow way."""
+    """Leaves in the order of the curve, found plainly."""
     children = {}
     for v, up in enumerate(parent):
         children.setdefault(up, []).append(v)
@@ -302,7 +302,7 @@ def test_a_refinement_tree_is_cut_along_its_curve(data):
         expected[v] = min(k - 1, next(r for r in range(k + 1) if middle <= (r + 1) * total / k))
         done += weight[v]
     got = dict(zip(sorted(order), out.part.tolist(), strict=True))
-    # a middle on the very boundary may fall to either side
+    # a centre exactly on the boundary may be on either side
     assert sum(got[v] != expected[v] for v in order) <= k
     assert [got[v] for v in order] == sorted(got[v] for v in order)
 
@@ -319,7 +319,7 @@ def test_boxes_and_points_are_where_the_parts_are(method):
     rng = np.random.default_rng(1)
     xyz = rng.random((3000, 3))
     out = pylb.partition(coords=xyz, parts=13, method=method)
-    assert np.mean(out.points(xyz) == out.part) > 0.99  # those on a cut may be on either side
+    assert np.mean(out.points(xyz) == out.part) > 0.99  # points on a cut may be on either side
     lo = rng.random((500, 3)) - 0.05
     hi = lo + 0.1 * rng.random((500, 3))
     start, part = out.boxes(lo, hi)
@@ -384,7 +384,7 @@ def test_present_parts_and_moves():
 
 @pytest.mark.skipif("metis" not in GRAPHS, reason="METIS is not here")
 def test_levels_of_a_machine():
-    """Each node's parts are a partition of that node's own subgraph."""
+    """The parts of a node are a partition of the node's own subgraph."""
     A = stencil(24, 24)
     machine = pylb.model.Tree((2, 2, 2))
     out = pylb.partition(A, method=["metis", "pylb", "metis"], machine=machine, imbalance=1.1)
@@ -422,7 +422,7 @@ def test_by_a_machine_from_a_string_or_a_file(tmp_path):
 
 
 def test_by_a_machine_of_unlike_nodes():
-    """A node of three ranks and one of two, whose ranks are dealt out."""
+    """A node of three ranks and one of two, with ranks in turn."""
     place = pylb.model.Place
     nodes = [place("node", str(n), tuple(place("rank", "") for _ in range(n))) for n in (3, 2)]
     machine = pylb.Machine(place("machine", "", tuple(nodes)), ranks=(0, 2, 4, 1, 3))

@@ -1,4 +1,4 @@
-"""METIS, Scotch and Zoltan as they are called: what they are asked, answer and refuse."""
+"""METIS, Scotch and Zoltan: arguments, answers and errors of the calls."""
 
 import ctypes
 import subprocess
@@ -239,7 +239,7 @@ def test_wrong_input_is_named(library, wrong, error, said):
 
 
 def test_nothing_is_printed(library):
-    """Not even where the library is unhappy; in a process of its own, for its whole output."""
+    """Nothing is printed, even on bad input; in its own process, to catch all output."""
     script = (
         "import numpy as np, pylb\n"
         "from pylb import _core\n"
@@ -275,7 +275,7 @@ LUMPS = {  # weights of vertices, parts
 
 @pytest.mark.parametrize("lump", LUMPS)
 def test_lumps_make_nobody_print(library, lump, capfd):
-    """METIS complains of halves without vertices, which it makes itself."""
+    """METIS complains about halves without vertices, which it makes itself."""
     weight, parts = LUMPS[lump]
     start, to = ring(len(weight))
     for seed in range(5):
@@ -289,7 +289,7 @@ def test_lumps_make_nobody_print(library, lump, capfd):
 
 
 def test_what_others_print_meanwhile_is_not_lost(library, capfd):
-    """Through C's standard output, of which METIS has a part."""
+    """METIS prints through C's standard output."""
     c = ctypes.CDLL(None)
     start, to = ring(20_000)
     weight = np.append(np.ones(19_999), 10**6).astype(np.int32)

@@ -1,9 +1,9 @@
-"""Answers that are kept, of each strategy, partitioner and trigger of pylb's own to small cases.
+"""Stored answers of pylb's own strategies, partitioners and triggers to small cases.
 
 ``python tests/place/golden.py`` compares them with `golden.json` and writes the file again.  Do so
 only for a change of behaviour that is wanted, and say in the commit which answers changed and why.
 
-Nothing here is drawn at random: loads and edges are remainders, the same with any library.
+Nothing here is random: loads and edges are remainders, the same with any library.
 """
 
 import json
@@ -33,7 +33,7 @@ def grid(width, height):
 
 
 def snapshots():
-    """{name: snapshot}: blocks of unlike loads; unlike ranks with all that bounds; vectors."""
+    """{name: snapshot}: blocks of different loads; different ranks with limits; vectors."""
     n, p = 48, 6
     load = (1.0 + remainders(n, 37, 101)) / 64.0
     blocks = np.arange(n) * p // n
@@ -61,7 +61,7 @@ def snapshots():
 
 
 def placed():
-    """{"strategy, snapshot": ranks of the objects}, or what it says where it cannot."""
+    """{"strategy, snapshot": ranks of the objects}, or the error."""
     found = {}
     own = [row.name for row in pylb.strategies().values() if not (row.library or row.call)]
     for name in own:
@@ -75,7 +75,7 @@ def placed():
 
 
 def partitioned():
-    """{"method, approach": parts of the objects} of the methods that ask no library."""
+    """{"method, approach": parts of the objects} of the methods that need no library."""
     n = 48
     weight = (1.0 + remainders(n, 37, 101)) / 64.0
     old = np.arange(n) * 4 // n
@@ -100,7 +100,7 @@ def partitioned():
 
 
 def decided():
-    """{trigger: receipts} of a run that is replayed, its strategy given or chosen."""
+    """{trigger: receipts} of a replayed run, with the strategy given or chosen."""
     trace = pylb.replay.hotspot(n_ranks=5, n_objects=40, n_phases=25, noise=0.0, turns=1.0)
     asks = {name: {"strategy": "GreedyLB", "trigger": name} for name in pylb.triggers()}
     asks["auto, which strategy"] = {}

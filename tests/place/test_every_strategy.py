@@ -1,4 +1,4 @@
-"""What holds for every strategy of the table, on snapshots that are hard in different ways."""
+"""Properties of every strategy, on snapshots that are hard in different ways."""
 
 import dataclasses
 
@@ -16,7 +16,7 @@ NAMES = list(pylb.strategies())
 
 
 def edges(rng, n, m, nbytes=None):
-    """Random edges, with loops, repetitions and objects that talk to nobody."""
+    """Random edges, with loops, repetitions and objects without edges."""
     ends = rng.integers(max(1, n // 2), size=(2, m))
     return (*ends, rng.integers(1, 10_000, size=m) if nbytes is None else nbytes)
 
@@ -69,7 +69,7 @@ def four_decades():
 
 
 def one_giant():
-    """One object above the average of the ranks."""
+    """One object is heavier than the average rank."""
     rng = np.random.default_rng(5)
     load = np.append(rng.random(200), 30.0)
     return pylb.Snapshot(load, np.arange(201) // 13, n_ranks=16, edges=edges(rng, 201, 500))
@@ -85,7 +85,7 @@ def few_objects():
 
 
 def extreme_numbers():
-    """Sums of weights that fit into no integer."""
+    """Sums of weights that overflow every integer."""
     rng = np.random.default_rng(7)
     load = 1e-12 * rng.random(200)
     load[:5] *= 1e20
@@ -157,7 +157,7 @@ def test_a_placement_is_valid_repeatable_and_leaves_the_snapshot_alone(name, mak
 
 
 def times_with_sending(snapshot, rank, alpha=2e-6, beta=1e-10):
-    """Seconds of the ranks, with those that they spend on sending to others."""
+    """Seconds of the ranks, including the time for sending."""
     out = snapshot.with_rank(rank).rank_times.copy()
     sends = []
     if snapshot.edges is not None:
@@ -175,7 +175,7 @@ def times_with_sending(snapshot, rank, alpha=2e-6, beta=1e-10):
 @pytest.mark.parametrize("name", [n for n in NAMES if pylb.strategies()[n].family == "refinement"])
 def test_a_refinement_is_never_worse_than_what_it_was_given(name, make):
     plan = place(make(), name)
-    if name == "RefineCommLB":  # by its own measure
+    if name == "RefineCommLB":  # by its own cost model
         before, after = (times_with_sending(make(), r) for r in (make().rank, plan.rank))
         assert after.max() <= before.max() * (1 + 1e-12)
     else:
@@ -186,7 +186,7 @@ def test_a_refinement_is_never_worse_than_what_it_was_given(name, make):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(3))
 def test_what_fits_now_is_not_infeasible(name, seed):
-    """Limits that every rank just keeps: a packing that nobody finds twice."""
+    """Limits that every rank just keeps: no other packing is likely to exist."""
     rng = np.random.default_rng(seed)
     n, p = 120, 40
     rank, memory = rng.integers(p, size=n), rng.integers(1, 2**20, size=n)
@@ -218,7 +218,7 @@ LOADS = {
 
 @st.composite
 def anything(draw, components=False, most=50):
-    """Any of everything that a snapshot may have; more ranks than objects, few ranks in use."""
+    """Any optional parts of a snapshot; more ranks than objects, few ranks in use."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n, p = draw(st.integers(0, most)), draw(st.sampled_from([1, 2, 3, 7, 60]))
     used = draw(st.sampled_from([1, max(1, p // 3), p]))
@@ -238,7 +238,7 @@ def anything(draw, components=False, most=50):
     }
     for name in draw(st.sets(st.sampled_from(sorted(make)))):
         some[name] = make[name]()
-    if "memory" in some:  # what is used now, and some more
+    if "memory" in some:  # the present use, and some more
         most = np.bincount(rank, some["memory"], p).max() if n else 0
         some["memory_limit"] = np.full(p, int(1.2 * most) + 1)
     if components:
@@ -284,7 +284,7 @@ def test_any_snapshot_is_placed_by_the_rules_and_alike_each_time(name, s, seed):
 @SETTINGS
 @given(s=anything(components=True))
 def test_vectors_and_shared_blocks_are_placed_or_refused(name, s):
-    """Who does not take them says so, and who does keeps to them and makes nothing worse."""
+    """A strategy without limits says so; the others keep them and make nothing worse."""
     try:
         plan = place(s, name)
     except DomainError:

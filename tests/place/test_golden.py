@@ -1,6 +1,6 @@
-"""Strategies, partitioners and triggers answer what they have answered so far: golden.json.
+"""Strategies, partitioners and triggers give the stored answers of golden.json.
 
-Where a change is wanted, ``python tests/place/golden.py`` writes the file again.
+After a wanted change, ``python tests/place/golden.py`` writes the file again.
 """
 
 import json
@@ -28,7 +28,7 @@ def test_everything_of_our_own_is_among_them():
 
 
 def test_the_cases_tell_strategies_apart():
-    """Else a strategy could pass for another one."""
+    """Otherwise one strategy could be mistaken for another."""
     answers = [answer for name, answer in KEPT["place"].items() if name.endswith("unlike")]
     assert len(set(answers)) == len(answers)
     assert all(KEPT["decide"].values())

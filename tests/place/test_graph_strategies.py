@@ -1,4 +1,4 @@
-"""MetisLB, ScotchLB, ScotchRefineLB, ZoltanLB and HypergraphLB: what holds of their placements."""
+"""MetisLB, ScotchLB, ScotchRefineLB, ZoltanLB and HypergraphLB: properties of their placements."""
 
 import sys
 from pathlib import Path
@@ -30,7 +30,7 @@ def here(name):
 
 
 def torus(side, p, seed=0, **more):
-    """Objects of a torus, by chance on the ranks; edges of 100 bytes, one direction each."""
+    """Objects of a torus, at random on the ranks; edges of 100 bytes, one direction each."""
     ids = np.arange(side * side).reshape(side, side)
     src = np.concatenate([ids.ravel(), ids.ravel()])
     dst = np.concatenate([np.roll(ids, -1, axis).ravel() for axis in (0, 1)])
@@ -59,7 +59,7 @@ def reach(s, rank):
 
 @st.composite
 def snapshots(draw):
-    """Small ones with any of edges, multicasts, speeds, background, fixed objects and limits."""
+    """Small snapshots, with any of edges, multicasts, speeds, background, fixed, limits."""
     p, n = draw(st.integers(1, 6)), draw(st.integers(0, 40))
     some = {}
     ends = st.integers(0, max(n - 1, 0))
@@ -130,14 +130,14 @@ def test_speeds_background_and_fixed_objects_are_in_the_balance(name):
     )
     plan = pylb.place(s, name)
     assert np.array_equal(plan.rank[fixed], s.rank[fixed])
-    rest = np.arange(p) != 4  # rank 4 is busy beyond the end of the others with other things
+    rest = np.arange(p) != 4  # the background load of rank 4 ends after all other ranks
     assert not np.any((plan.rank == 4) & ~fixed)
     times = pylb._core.rank_times(s, plan.rank)[rest]
     assert times.max() <= 1.05 * times.mean()
 
 
 def test_the_neighbours_of_fixed_objects_come_to_them(name):
-    """Two halves that do not talk with each other; a fixed object in each names its rank."""
+    """Two halves without edges between them; a fixed object in each determines its rank."""
     n = 60
     half = np.arange(n) % (n // 2)
     src = np.flatnonzero(half > 0)
@@ -153,11 +153,11 @@ def test_the_neighbours_of_fixed_objects_come_to_them(name):
 
 
 def test_labels_are_named_so_that_few_objects_move(name):
-    """A placement that is as good as any, asked for anew: only its grain may change."""
+    """A good placement is computed again with another seed: only details may change."""
     s = torus(32, 16)
     s = s.with_rank(pylb.place(s, name).rank)
     plan = pylb.place(s, name, seed=1)
-    assert plan.migrations <= 0.75 * s.n_objects  # by chance 15 of 16
+    assert plan.migrations <= 0.75 * s.n_objects  # 15 of 16 if the numbers were random
 
 
 def test_repartitioning_moves_little_where_it_costs_much():
@@ -192,10 +192,10 @@ def test_scotch_refine_migrates_less_than_what_maps_anew(p):
         bytes=(2e5 * load).astype(int),
     )
     plan = pylb.place(s, "ScotchRefineLB")
-    anew = [pylb.place(s, name) for name in ("GreedyLB", "ScotchLB")]
-    assert plan.migrations <= 0.5 * min(other.migrations for other in anew)
+    others = [pylb.place(s, name) for name in ("GreedyLB", "ScotchLB")]
+    assert plan.migrations <= 0.5 * min(other.migrations for other in others)
     assert plan.after.max_over_mean <= 1.05
-    counted = pylb.place(s, "ScotchRefineLB", iterations=1e6)  # the messages are all that counts
+    counted = pylb.place(s, "ScotchRefineLB", iterations=1e6)  # only the messages count
     assert cut(s, counted.rank) <= cut(s, plan.rank)
 
 
@@ -319,7 +319,7 @@ def test_table_3_of_devine(tables):
 
 
 def forms(rng, n, m):
-    """One graph as edges in rows, in rows out of order, in any order and doubled, one way only."""
+    """The same graph as edges in rows, in unsorted rows, in any order with duplicates, one way."""
     a, b = rng.integers(n, size=(2, m))
     low, high = np.minimum(a, b)[a != b], np.maximum(a, b)[a != b]
     low, high = np.unique(np.stack([low, high]), axis=1)

@@ -1,4 +1,4 @@
-"""Room place: GreedyLB and RefineLB against their twins, limits, and what is refused."""
+"""Room place: GreedyLB and RefineLB against their twins, limits, and wrong arguments."""
 
 import dataclasses
 import heapq
@@ -55,7 +55,7 @@ def snapshots(draw, memory=False, most=40, ranks=6):
 
 
 def keeps_its_word(s, plan):
-    """What holds of every placement: fixed objects, limits, and the figures beside it."""
+    """Check a placement: fixed objects, limits, and its figures."""
     q = twins.Plain(s)
     assert all(q.movable[i] or plan.rank[i] == q.rank[i] for i in range(q.n))
     assert min(q.room(plan.rank.tolist())) >= 0
@@ -119,7 +119,7 @@ def loads_of(kind, n, rng):
 
 
 def lpt(load, p, background=None):
-    """The heap of ranks that GreedyLB with ranks of one speed is."""
+    """GreedyLB for ranks of equal speed, with a heap of ranks."""
     heap = [(0.0 if background is None else float(background[r]), r) for r in range(p)]
     heapq.heapify(heap)
     out = np.empty(len(load), np.int32)
@@ -180,7 +180,7 @@ def test_more_speeds_than_classes_still_end_near_each_other():
     plan = pylb.place(s, "GreedyLB")
     keeps_its_word(s, plan)
     best = s.load.sum() / speed.sum()
-    # One object on one rank is the resolution; ranks of a class differ by 1/64 of the spread.
+    # The resolution is one object on one rank; ranks of a class differ by 1/64 of the spread.
     assert plan.after.max <= 1.05 * best + 1.0 / speed.min() / 10
 
 
@@ -258,7 +258,7 @@ def test_refine_swap_with_limits_is_the_twin_where_they_are_kept(s):
 
 
 def test_a_rank_without_memory_swaps():
-    """It took the shorter object, and has no memory for another one."""
+    """The rank took the shorter object, and has no memory for another one."""
     s = pylb.Snapshot(
         [0.0, 0.0, 1.0, 2.0], [0, 0, 0, 0], 5, speed=[0.5, 3.0, 0.5, 0.5, 0.5],
         memory=[1, 1, 2, 2], memory_limit=[6, 2, 0, 0, 0],
@@ -275,7 +275,7 @@ def test_swaps_help_where_refine_is_stuck():
 
 
 def test_swaps_look_for_the_lowest_threshold_that_can_be_met():
-    """Three objects on each of three ranks, none of which any other rank has room for."""
+    """Three objects on each of three ranks; no other rank has room for any of them."""
     load, rank = [0.9] * 9 + [0.6] * 7, [0, 0, 0, 1, 1, 1, 2, 2, 2, *range(3, 10)]
     s = pylb.Snapshot(load, rank, n_ranks=10)
     assert pylb.place(s, "RefineLB").migrations == 0
@@ -288,7 +288,7 @@ def test_swaps_look_for_the_lowest_threshold_that_can_be_met():
 
 @st.composite
 def talking(draw, memory=False):
-    """A small problem whose objects talk: costs that add up without rounding."""
+    """A small problem with messages, whose costs add up without rounding."""
     s = draw(snapshots(memory=memory, most=16, ranks=5))
     n = s.n_objects
     if n == 0:
@@ -371,7 +371,7 @@ def test_refinements_that_look_at_communication_cut_less(name):
 
 
 def test_communication_is_a_load_for_refine_comm():
-    """Two ranks of equal loads, one of which sends: the sender goes to whom it sends to."""
+    """Two ranks of equal loads, one of which sends: the sender moves to its receiver."""
     s = pylb.Snapshot([1.0] * 8, [0, 0, 0, 0, 1, 1, 1, 1], edges=([1], [6], [2e10]))
     for name, cost in (("CommAwareRefineLB", {}), ("RefineCommLB", {"beta": 0.0})):
         assert pylb.place(s, name, **cost).migrations == 0
@@ -437,7 +437,7 @@ def test_bestfit_meets_what_multiples_of_a_load_can_make(unit):
 
 
 def least_migrations(s):
-    """Objects that have to leave ranks above the average, however they are placed."""
+    """Objects that must leave ranks above the average in any placement."""
     times, out = s.rank_times, 0
     for r in np.flatnonzero(times > times.mean()):
         heaviest = np.sort(s.load[s.rank == r])[::-1]

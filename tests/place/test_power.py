@@ -1,4 +1,4 @@
-"""Room place: PowerAwareLB, so many objects for each rank as it does in the same time."""
+"""Room place: PowerAwareLB gives each rank the objects that it can finish in the same time."""
 
 from fractions import Fraction
 
@@ -16,7 +16,7 @@ def counts(rank, p):
 
 
 def shares(weight, background, fixed, n):
-    """Objects that may migrate for each rank, exact: all end at the same time, as far as may be."""
+    """Exact number of migratable objects per rank, such that all end at the same time."""
     inside = set(range(len(weight)))
     while True:
         total = n + sum(fixed[r] + background[r] / weight[r] for r in inside)
@@ -47,7 +47,7 @@ def twin(weight, background, rank, migratable):
 
 @st.composite
 def problems(draw):
-    """Ranks of whole weights, with equal objects; some have none."""
+    """Ranks with integer weights and equal objects; some have no objects."""
     p = draw(st.integers(1, 6))
     n = draw(st.integers(1, 40))
     weight = draw(st.lists(st.sampled_from([1, 2, 3, 5, 8]), min_size=p, max_size=p))
@@ -61,7 +61,7 @@ def problems(draw):
 def test_it_is_its_twin_in_fractions(problem):
     weight, rank, migratable, background = problem
     p = len(weight)
-    # Seconds as they are measured; the speeds of ranks without objects have to be told.
+    # Measured seconds; the speeds of ranks without objects must be given.
     for speed in (1.0 / np.array(weight), None):
         if speed is None and len(set(rank)) < p:
             continue
@@ -84,7 +84,7 @@ def test_the_paper_s_proportion():
     plan = pylb.place(s, "PowerAwareLB")
     assert counts(plan.rank, 3).tolist() == [16, 8, 4]
     assert plan.migrations == 6
-    assert plan.rank[:10].tolist() == [0] * 10  # who has too few keeps all
+    assert plan.rank[:10].tolist() == [0] * 10  # a rank with too few objects keeps all
     real = pylb.Snapshot(np.ones(28), rank, n_ranks=3, speed=[2.0, 1.0, 0.5])
     plan = pylb.place(real, "PowerAwareLB")
     assert plan.after.max == plan.after.mean == 8.0

@@ -1,4 +1,4 @@
-"""Distributed strategies on virtual ranks; tests/mpi/cases.py holds them against real ones."""
+"""Distributed strategies on virtual ranks; tests/mpi/cases.py compares with real ranks."""
 
 import dataclasses
 import os
@@ -117,7 +117,7 @@ def test_never_worse_and_within_all_constraints(name, data):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", [324, 673, 2794])
 def test_what_is_sent_back_finds_its_memory_still_free(name, seed):
-    """Seeds where objects without room at their new rank met others at the old one."""
+    """Seeds for which objects were sent back, and their old rank was filled meanwhile."""
     rng = np.random.default_rng(seed)
     n, p = 300, 7
     rank, memory = rng.integers(p, size=n), rng.integers(50, size=n)
@@ -130,7 +130,7 @@ def test_what_is_sent_back_finds_its_memory_still_free(name, seed):
 @SETTINGS
 @given(snapshots(most=60), st.floats(1.0, 1.5))
 def test_nobody_is_overloaded_for_nothing(name, s, overload):
-    """Who takes something ends within the threshold or below the longest time before."""
+    """A rank that takes objects ends within the threshold, or below the previous maximum."""
     q = twins.Plain(s)
     plan = pylb.place(s, name, overload=overload)
     before, after = q.times(q.rank), q.times(plan.rank.tolist())
@@ -170,7 +170,7 @@ def test_few_objects_a_rank_are_swapped(name):
     s = pylb.Snapshot(load, in_blocks(4 * p, p), n_ranks=p, node=in_blocks(p, 20))
     plan = pylb.place(s, name)
     assert plan.after.max <= 1.08 * pylb.place(s, "GreedyLB").after.max
-    assert plan.after.max < 0.9 * pylb.place(s, "RefineLB").after.max  # which does not swap
+    assert plan.after.max < 0.9 * pylb.place(s, "RefineLB").after.max  # which exchanges nothing
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -242,7 +242,7 @@ def test_no_rank_holds_more_than_its_share_and_what_it_heard():
         load = np.random.default_rng(8).lognormal(0.0, 1.0, n)
         s = pylb.Snapshot(load, in_blocks(n, p), n_ranks=p)
         seen = pylb.traffic(s, "GossipLB", fan_out=fan_out, rounds=rounds)
-        # Its objects twice, for some have little load; what it knows; messages of one round.
+        # Its objects twice, as some have little load; its knowledge; the messages of a round.
         assert seen.held.max() <= 2 * n // p + known + 2 * fan_out * known
         assert seen.rounds <= 60
 
@@ -259,7 +259,7 @@ def test_what_fits_in_the_node_stays_there():
 
 
 def grid(side, k):
-    """side x side ranks, each with k x k objects of a plane that talk to four neighbours."""
+    """side x side ranks, each with k x k objects of a plane with four neighbours each."""
     m = side * k
     x, y = np.arange(m * m) % m, np.arange(m * m) // m
     steps = [(1, 0), (-1, 0), (0, 1), (0, -1)]
@@ -292,7 +292,7 @@ def test_diffusion_cuts_less(kind):
 def test_diffusion_needs_no_graph_and_survives_a_broken_one():
     n, p = 20_000, 100
     rng = np.random.default_rng(11)
-    island = np.arange(n) // 1_000 * 1_000  # objects talk within twenty groups of five ranks
+    island = np.arange(n) // 1_000 * 1_000  # messages stay within twenty groups of five ranks
     edges = (np.arange(n), island + rng.integers(0, 1_000, n), np.ones(n))
     for some in ({}, {"edges": edges}):
         s = pylb.Snapshot(np.where(island < 5_000, 5.0, 1.0), in_blocks(n, p), n_ranks=p, **some)

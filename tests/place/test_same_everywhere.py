@@ -1,4 +1,4 @@
-"""Same input, same seed, same placement: whatever the threads, the process and its history."""
+"""Same input and seed, same placement: with any threads, in any process, at any time."""
 
 import json
 import os
@@ -19,7 +19,7 @@ EXPECTED = placements.placements()
 
 
 def of_process(cores=None, **environment):
-    """What another process finds."""
+    """The placements that another process computes."""
 
     def pin():
         os.sched_setaffinity(0, cores)
@@ -71,7 +71,7 @@ def test_not_calls_from_other_threads():
 
 @pytest.mark.parametrize("name", list(placements.OWN))
 def test_copies_of_arrays_in_other_forms(name):
-    """Strides, types and read-only memory of what the caller has do not matter."""
+    """Strides, types and read-only memory of the caller's arrays do not matter."""
     for i, s in enumerate(placements.SNAPSHOTS):
         if f"{name}, {i}" not in EXPECTED:
             continue

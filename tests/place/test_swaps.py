@@ -9,7 +9,7 @@ import pylb
 
 
 def longest(snap, rank, alpha, beta):
-    """Seconds of the longest rank, what it sends to others included."""
+    """Seconds of the slowest rank, including its messages."""
     times = snap.with_rank(rank).rank_times.copy()
     src, dst, nbytes, messages = snap.edges
     between = rank[src] != rank[dst]
@@ -38,7 +38,7 @@ def snapshots(draw):
 @examples(120)
 @given(snapshots(), st.sampled_from([(0.0, 0.0), (0.5, 0.125), (2.0, 0.25)]))
 def test_exchanges_only_shorten(snap, cost):
-    """Also by a count of the costs from scratch, so that what is kept up to date is right."""
+    """The costs are counted from scratch too, to check those that are kept up to date."""
     alpha, beta = cost
     how = {"alpha": alpha, "beta": beta, "overload": 1.0}
     for name in ("CommAwareRefineLB", "RefineCommLB"):
@@ -55,13 +55,13 @@ def test_an_exchange_where_nothing_can_be_moved():
     snap = pylb.Snapshot([4.0, 4.0, 3.0, 3.0], [0, 0, 1, 1], edges=([0, 2], [2, 0], [9.0, 9.0]))
     plan = pylb.place(snap, "CommAwareRefineLB")
     assert (plan.after.max, plan.migrations) == (7.0, 2)
-    # 0 talks to 2: of the exchanges that balance it stays or goes with whom it talks to.
+    # 0 sends to 2: among the exchanges that balance, those that keep the two together win.
     assert plan.rank[0] == plan.rank[2]
     assert pylb.place(snap, "CommAwareRefineLB", exchanges=0).migrations == 0
 
 
 def test_what_messages_cost_is_shared_out():
-    """Equal loads, but one rank sends all: told of the costs, it gives its load away."""
+    """Equal loads, but one rank sends all messages: if their cost counts, it gives load away."""
     rng = np.random.default_rng(3)
     n = 64
     src, dst = np.repeat(np.arange(8), 6), rng.integers(8, n, size=48)

@@ -1,4 +1,4 @@
-"""VectorLB: several loads an object, memory with shared blocks; against plain sums and swaps."""
+"""VectorLB: several loads per object, memory with shared blocks; against plain sums and swaps."""
 
 import dataclasses
 import itertools
@@ -25,7 +25,7 @@ def times(snap, rank):
 
 
 def cost(snap, rank, phases):
-    """What VectorLB lowers (csrc/place/strategies/vector.c)."""
+    """The value that VectorLB minimizes (csrc/place/strategies/vector.c)."""
     t = times(snap, rank)
     if phases:
         return t.max(axis=1).sum()
@@ -71,7 +71,7 @@ def snapshots(draw, limited=False):
 
 
 def neighbours(snap, rank):
-    """All placements that one move or one exchange leads to."""
+    """All placements that are one move or one exchange away."""
     free = [i for i in range(len(rank)) if snap.migratable is None or snap.migratable[i]]
     for i, r in itertools.product(free, range(snap.n_ranks)):
         if rank[i] != r:
@@ -124,7 +124,7 @@ def test_objects_of_a_block_go_together_where_memory_is_short():
 
 
 def test_processors_and_graphics_are_both_balanced():
-    """Half of the objects run on one kind of processor, half on the other: no sum tells."""
+    """Half of the objects run on one kind of processor, half on the other: a sum shows nothing."""
     rng = np.random.default_rng(4)
     kind = np.arange(400) % 2
     load = np.zeros((400, 2))

@@ -14,8 +14,8 @@ from twin_estimate import MEAN, follow
 import pylb
 from pylb.errors import DomainError, StrategyError, UnknownStrategyError
 
-# Boulmier 2021 (arXiv 2104.01688), synthetic model: 500 iterations of 0.52 s, 52 s a balancing.
-# Optimum in seconds, its balancings, and what menon and boulmier give above it, in percent.
+# Boulmier 2021 (arXiv 2104.01688), synthetic model: 500 iterations of 0.52 s, 52 s an LB step.
+# Optimum in seconds, its LB steps, and the regrets of menon and boulmier, in percent.
 PUBLISHED = {
     "constant": (lambda k: 0.1, 1357.98, 10, 0.06, 0.06),
     "sublinear": (lambda k: 1 / (0.4 * k + 1), 2249.56, 10, 7.2, 0.02),
@@ -39,7 +39,7 @@ def test_the_published_synthetic_model(name):
 
 
 def seconds_of(program, s, i):
-    """Iteration i with the last balancing just before s, written plainly."""
+    """Seconds of iteration i, with the last LB step just before s, written plainly."""
     growth, drift, noise = (
         np.zeros(program.iterations) if x is None else x
         for x in (program.growth, program.drift, program.noise)
@@ -51,7 +51,7 @@ def seconds_of(program, s, i):
 
 
 def run_plainly(time, n, when, cost):
-    """Seconds of iterations and balancings; `when`: at whose end it balances."""
+    """Seconds of iterations and LB steps; `when`: the iterations that LB steps follow."""
     total, s = 0.0, 0
     for i in range(n):
         total += time(s, i)
@@ -106,7 +106,7 @@ def test_a_fixed_period_of_the_published_model():
     assert run.regret(program.optimum(52.0)) < 0.04
 
 
-def test_growth_is_asked_by_iterations_since_the_balancing():
+def test_growth_depends_on_the_iterations_since_the_lb_step():
     program = pylb.Imbalance(2.0, lambda k: 0.25 * k, iterations=4)
     assert program.run(every=2, cost=1.0).iteration_time.tolist() == [2.0, 2.5, 2.0, 2.5]
     assert program.run(every=9, cost=1.0).time == 2 + 2.5 + 3 + 3.5
@@ -193,7 +193,7 @@ def run_of(trace, strategies, steps, cost):
 
 
 def best_of_all(trace, strategies, cost):
-    """Every schedule tried, with every strategy at each LB step."""
+    """The best of all schedules, with every strategy at each LB step."""
     choices = [None, *range(len(strategies))]
     return min(
         run_of(trace, strategies, {i: s for i, s in enumerate(steps) if s is not None}, cost)
@@ -214,7 +214,7 @@ def replayed(trace, strategy, best):
 
 
 def random_trace(rng, n_phases, changing):
-    """Objects whose loads wander; where `changing`, not all of them are there in every phase."""
+    """Objects whose loads drift at random; if `changing`, some are missing in some phases."""
     n, p = int(rng.integers(3, 9)), int(rng.integers(2, 4))
     load = rng.exponential(1.0, n)
     movable = rng.random(n) < 0.8
@@ -238,7 +238,7 @@ def random_trace(rng, n_phases, changing):
 
 
 def varied(trace, rng):
-    """Some of what a recording may have besides: other homes, speeds measured, figures."""
+    """Optional parts of a recording: other homes, measured speeds, figures."""
     n, p, more = len(trace.task_load), trace.n_ranks, {}
     if rng.random() < 0.3:
         more["task_home"] = rng.integers(p, size=n).astype(np.int32)
@@ -267,7 +267,7 @@ def test_optimum_of_a_run_agrees_with_exhaustive_search(m, seed, cost, changing,
     oracle = best_of_all(trace, [strategy], cost)
     if best.exact:
         assert best.time == pytest.approx(oracle, rel=1e-12)
-    else:  # states with the same placement, that know different things of the loads
+    else:  # states with the same placement, but different load estimates
         assert trace.measured is not None
         assert best.time >= oracle * (1 - 1e-12)
     assert best.bound <= best.time
@@ -289,7 +289,7 @@ def test_a_strategy_for_each_lb_step(m, seed, cost, changing):
     assert run_of(trace, names, which, cost) == pytest.approx(best.time, rel=1e-12)
 
 
-# All that need no partitioner of others.
+# All strategies that need no library.
 OWN = sorted(
     n for n, s in pylb.strategies().items() if s.call is None and s.library is None and n != "none"
 )

@@ -1,4 +1,4 @@
-"""The simulation of the consensus protocol, against a plain twin and what can be told by hand."""
+"""The simulation of the consensus protocol, against a plain twin and cases worked by hand."""
 
 import math
 
@@ -96,7 +96,7 @@ def test_with_a_lag_as_the_plain_twin(data):
     seconds, lagged, gathered, received, decided = twin(q)
     assert run.seconds == pytest.approx(seconds, rel=1e-12)
     assert [(d.asked, d.final) for d in run.decisions] == decided
-    if q["blocked"] or not q["halo"]:  # else a rank that waits for a neighbour learns more
+    if q["blocked"] or not q["halo"]:  # otherwise a rank that waits for a neighbour learns more
         assert run.lagged == pytest.approx(lagged, abs=1e-12)
         assert run.gathered == pytest.approx(gathered, abs=1e-12)
     assert run.lagged + run.gathered == pytest.approx(lagged + gathered, abs=1e-12)
@@ -114,7 +114,7 @@ def test_a_decision_without_a_lag_by_hand():
     assert d.root == pytest.approx(20 * 10e-3 + statistics)
     assert d.known == pytest.approx(21 * 10e-3 + word + gap + word)
     assert d.balanced == pytest.approx(21 * 10e-3 + statistics)
-    # Each rank learnt of the round while it worked on 21, where it pauses until the answer.
+    # Each rank hears of the round while it works on 21, and pauses there until the answer.
     run = simulate_protocol(**q, iterations=22)
     answers = np.array([word, word + word, word + gap + word])
     assert run.pause == pytest.approx(answers.mean())
@@ -151,11 +151,11 @@ def test_the_hang_without_a_lag_and_its_cure():
         simulate_protocol(**hangs)
     for lag in (1, 2, 8):
         assert simulate_protocol(**hangs, lag=lag).decisions[0].final == 20 + lag
-    assert simulate_protocol(n_ranks=100).decisions  # ranks that wait serve
+    assert simulate_protocol(n_ranks=100).decisions  # waiting ranks serve
 
 
 def test_consensus_takes_logarithmically_long():
-    """Where ranks serve at AtSync alone, a step of the tree is most of an iteration."""
+    """If ranks serve only at AtSync, a step of the tree takes most of an iteration."""
     depth = np.arange(4, 14)
     runs = [simulate_protocol(n_ranks=2 ** int(d) - 1, every=10, iterations=120) for d in depth]
     waits = np.array([run.iterations_to_consensus for run in runs])
@@ -166,7 +166,7 @@ def test_consensus_takes_logarithmically_long():
 
 
 def test_ranks_far_ahead_of_the_statistics():
-    """More iterations under way than there is room for at first."""
+    """More iterations are under way than the initial buffer holds."""
     run = simulate_protocol(n_ranks=100, halo=0, work=1e-6, L=1e-4, every=1000)
     assert run.seconds == pytest.approx(100e-6 + 12e-4, rel=0.2)
     assert run.decisions == ()

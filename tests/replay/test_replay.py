@@ -79,7 +79,7 @@ def rank_times(trace, i, rank, alpha, beta, speed, background):
 
 
 class Object:
-    """What the replay knows of a present object."""
+    """What the replay knows about a present object."""
 
     def __init__(self):
         self.past = [0.0] * 9  # rows of csrc/measure/estimate.h
@@ -131,7 +131,7 @@ class Twin:
     # ---- the phases ----
 
     def enter(self, i):
-        """The objects of phase i are there from now on, in the order of its tasks."""
+        """Enter phase i: its objects become present, in the order of its tasks."""
         t = self.trace
         self.tasks = range(*t.task_ptr[i : i + 2].tolist())
         here, entities = {}, t.task_entity[self.tasks.start : self.tasks.stop].tolist()
@@ -156,7 +156,7 @@ class Twin:
         o.memory = 0 if t.task_memory is None else int(t.task_memory[k])
 
     def run_phase(self, i):
-        """Its loads are known."""
+        """The loads of the phase become known."""
         t = self.trace
         for k, o in zip(self.tasks, self.here.values(), strict=True):
             o.load = float(t.task_load[k])
@@ -188,7 +188,7 @@ class Twin:
                 yield k
 
     def leave(self, i):
-        """Its loads enter what is known."""
+        """The loads of the phase enter the estimates."""
         for r in range(self.trace.n_ranks):
             mine = [o for o in self.here.values() if o.rank == r]
             table = np.array([o.past for o in mine]).reshape(-1, 9).T.copy()
@@ -235,14 +235,14 @@ class Twin:
         return self.snapshot(), learned if self.given.learns else None, None
 
     def longest(self, loads):
-        """The longest rank; loads[r]: a list of seconds of each."""
+        """Seconds of the slowest rank; loads[r] is a list of seconds."""
         own = [math.fsum(x) for x in loads]
         if self.background is None:
             return max(0.0, *own) if own else 0.0
         return max(0.0, *(x + self.passes * b for x, b in zip(own, self.background, strict=True)))
 
     def weigh(self):
-        """What the last balancing has saved, with the loads of the present objects since then."""
+        """The saving of the last LB step, by the loads of the present objects since then."""
         p, v = self.trace.n_ranks, self.speed
         now, then = ([[] for _ in range(p)] for _ in range(2))
         for e, o in self.here.items():
@@ -258,7 +258,7 @@ class Twin:
         self.core.weigh(self.longest(then) - self.longest(now))
 
     def asks(self, asked, may_look):
-        """Whether to balance."""
+        """Whether to rebalance."""
         ask = self.core.next(asked, may_look)
         if ask == WEIGH:
             self.weigh()
@@ -329,18 +329,18 @@ def check_against_twin(trace, strategy, **words):
     assert run.rank.tolist() == twin.ranks
     ours, theirs = run.decisions, twin.decider.history
     wall_clock = ["seconds_strategy"]
-    if run.foresight:  # balancings are those of the start of a phase, and weighed for its loads
+    if run.foresight:  # LB steps take place at the start of a phase, and are judged by its loads
         ours = [dataclasses.replace(r, iteration=r.iteration + 1) for r in ours]
         wall_clock += ["until", "iterations", "realised", "realised_idle_mean", "realised_idle_max"]
     assert differences(ours, theirs, wall_clock) == []
     assert run.iteration_seconds == np.sum([m.max for m in twin.times])
-    steps = [r.step_seconds for r in theirs.balancings]  # the warm-up is in the iterations
+    steps = [r.step_seconds for r in theirs.balancings]  # the warm-up is part of the iterations
     assert run.time == run.iteration_seconds + math.fsum(steps)
     return run
 
 
 def check_plainly(trace, strategy, **words):
-    """The same of the two baselines, which decide nothing."""
+    """The same for the two baselines, which decide nothing."""
     run = pylb.replay(trace, strategy, **words)
     alpha, beta = words.get("alpha", 0.0), words.get("beta", 0.0)
     began, rank = {}, []
@@ -386,7 +386,7 @@ def make_trace(n_ranks, task_entity, task_rank, task_load, task_ptr, n_entities,
 
 
 def random_trace(rng, n_ranks, n_entities, n_phases, *, whole=False):
-    """Entities come, go and come back; some may not migrate; they move in the recording too."""
+    """Entities come, go and return; some may not migrate; some move in the recording."""
     entity, rank, ptr = [], [], [0]
     for _ in range(n_phases):
         here = np.flatnonzero(rng.random(n_entities) < (1.0 if whole else 0.7))
@@ -445,7 +445,7 @@ def test_agrees_with_the_twin(
 
 
 def repeating(trace, rng, all_movable):
-    """The same, in which many a phase has the tasks of the one before, also its places or edges."""
+    """The trace, but many phases repeat the previous phase's tasks, and maybe ranks or edges."""
     phases = [
         [slice(a, b) for a, b in pairwise(p.tolist())] for p in (trace.task_ptr, trace.edge_ptr)
     ]
@@ -563,7 +563,7 @@ def test_greedy_is_lpt_and_within_its_guarantee(recorded, foresight):
     np.testing.assert_array_equal(greedy.rank, plain.rank)
     p = recorded.n_ranks
     assert len(greedy.decisions) == recorded.n_phases - (not foresight)
-    if not foresight:  # it was placed by estimates
+    if not foresight:  # it was placed by estimates, not by these loads
         return
     for snapshot, d in zip(recorded, greedy.decisions, strict=True):
         load, may = snapshot.load, snapshot.migratable
@@ -588,7 +588,7 @@ def test_greedy_is_lpt_and_within_its_guarantee(recorded, foresight):
     ],
 )
 def test_published_figures_of_lpt(data, run, phases, before, after, migrations):
-    """Each phase from its recorded placement: what the folders' README says LPT gives."""
+    """Each phase from its recorded placement: LPT gives the values in the folders' README."""
     stem = "synthetic-dataset-blocks" if run == "synthetic-blocks" else None
     trace = pylb.Trace.read(data / run, stem=stem)
     decisions = [
@@ -655,7 +655,7 @@ def test_new_entities_start_where_they_began_and_are_placed_at_once():
     homes = replace(trace, task_home=np.array([0, 0, 1, 0, 1], np.int32))
     assert pylb.replay(homes, rotate, every=10).rank.tolist() == [0, 0, 1, 0, 1]
     once = pylb.replay(trace, lambda s: rotate(s) if s.n_objects == 1 else s.rank, every=1)
-    assert once.rank.tolist() == [0, 0, 2, 0, 2]  # a balancing always sees both
+    assert once.rank.tolist() == [0, 0, 2, 0, 2]  # an LB step always sees both
 
 
 def test_entities_that_may_not_migrate_follow_the_recording():
@@ -858,7 +858,7 @@ def test_little_to_replay(strategy, words):
 
 
 def test_keys_that_occur_twice():
-    """They are two objects, unless the ranks' speeds are to be learned from where a key was."""
+    """A key that returns is a new object, unless speeds are learned from it."""
     trace = hotspot(4, 20, 12)
     twice = replace(trace, entity_key=trace.entity_key // 2)
     run = twice.replay("GreedyLB", every=2)
@@ -875,7 +875,7 @@ def test_a_trace_without_costs_has_those_of_the_model():
             assert r.seconds_strategy > 0
             assert r.seconds_migration > 0
             assert r.cost == r.seconds_strategy + r.seconds_migration
-    free = trace.replay("GreedyLB", every=3, cost=0.0)  # which is said
+    free = trace.replay("GreedyLB", every=3, cost=0.0)  # a warning says so
     assert [r.cost for r in free.balancings] == [0.0, 0.0, 0.0]
 
 

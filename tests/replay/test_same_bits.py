@@ -1,7 +1,7 @@
-"""A run, saved and replayed with the same words, decides the same: every receipt, to the last bit.
+"""A saved run, replayed with the same arguments, makes the same decisions, to the last bit.
 
-Random programs on virtual ranks whose clock is what the program says, and under MPI with real
-clocks; a shadow run against the replay of what it recorded.
+Random programs on virtual ranks with declared times, and under MPI with real clocks; a shadow run
+against the replay of its record.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ NETWORK = 5e-6, 4e-9
 
 
 def differences(one, other, without=()):
-    """What two histories do not have in common, first to last."""
+    """The differences of two histories, in order."""
     said = [] if len(one) == len(other) else [f"{len(one)} and {len(other)} receipts"]
     for a, b in zip(one, other, strict=False):
         for name in FIELDS:
@@ -49,13 +49,13 @@ class Program:
     load : str
         How the loads change: "noise", "spot", "growth", "jump" or "empty" (many phases have none).
     comes, goes : float
-        How likely an object comes, or goes, in a pass; and likewise between two loops.
+        Probability that an object comes, or goes, in an iteration or between two loops.
     talks : str
-        "": no messages; "ring"; "random" (also to objects that go in the same pass).
+        "": no messages; "ring"; "random" (also to objects that leave in the same iteration).
     exchanges : bool
-        Each pass has two halves with an exchange of messages between them.
+        Each iteration has two halves with an exchange of messages between them.
     sizes : bool
-        Objects tell what they send and occupy, and some may not migrate; otherwise it is measured.
+        Objects declare their sizes, and some may not migrate; otherwise sizes are measured.
     slow : bool
         Ranks are of different speeds.
     """
@@ -88,20 +88,20 @@ class Program:
         return x
 
     def changes(self, it, alive, between):
-        """(rank, key) of the objects that come, and keys of those that go; the same everywhere."""
+        """(rank, key) of the objects that come, and keys of those that leave; same on all ranks."""
         rng = np.random.default_rng((self.seed, it, between))
         new = []
         for r in range(self.n_ranks):
             key = int(rng.integers(0, 3 * self.n_objects + 30))  # some that were here before
             if rng.random() < self.comes and key not in alive | {k for _, k in new}:
                 new.append((r, key))
-        if it in self.lasts and not between:  # what comes then is placed before it ever ran
+        if it in self.lasts and not between:  # placed before they have run
             new = []
         gone = [k for k in sorted(alive) if rng.random() < self.goes / max(len(alive), 1)]
         return new, gone
 
     def add(self, lb, key):
-        """The object of that key begins here."""
+        """Add the object with this key here."""
         rng = np.random.default_rng((self.seed, key, 1))
         block, more = np.zeros(int(rng.integers(1, 3000))), {}
         if self.sizes:
@@ -111,7 +111,7 @@ class Program:
         lb.add(key, block, **more)
 
     def change(self, lb, it, alive, fresh, between=0):
-        """Objects come and go; `alive` is kept up to date, and `fresh`, what has come here."""
+        """Add and remove objects; update `alive`, and `fresh`, the objects that came here."""
         new, gone = self.changes(it, alive, between)
         here = {key for key, _ in lb.local()} | fresh if between else None
         for key in gone:
@@ -126,7 +126,7 @@ class Program:
             alive.add(key)
 
     def send(self, lb, key, it, there):
-        """What an object sends in a pass."""
+        """The messages of an object in an iteration."""
         if self.talks == "ring":
             lb.send(there[(there.index(key) + 1) % len(there)], key, np.zeros(100))
         elif self.talks == "random":
@@ -207,14 +207,14 @@ programs = st.builds(
 
 
 def backwards(snapshot):
-    """A strategy of one's own: every object that may goes to the rank opposite."""
+    """A user's strategy: every object that may migrate goes to the opposite rank."""
     return np.where(
         snapshot.migratable, snapshot.n_ranks - 1 - snapshot.rank, snapshot.rank
     ).astype(np.int32)
 
 
 def whenever(cycle):
-    """A trigger of one's own."""
+    """A user's trigger."""
     return cycle.n > 2 and cycle.max > 1.3 * cycle.mean
 
 
@@ -237,8 +237,8 @@ switches = st.fixed_dictionaries(
 
 
 def without_the_end(history, n):
-    """Where the last loop was left by break, the run may have balanced after its last iteration,
-    and has not weighed what the last balancing has saved; the replay has.
+    """If the last loop was left by break, the run may have rebalanced after its last iteration,
+    and has not judged the last LB step; the replay has.
     """
     out = [r for r in history if not r.balanced or r.iteration < n - 1]
     last = max((i for i, r in enumerate(out) if r.balanced), default=-1)
@@ -249,7 +249,7 @@ def without_the_end(history, n):
 
 
 def check(program, words, path, **more):
-    """The run, and its replay from the file; the replay."""
+    """Compare the run with its replay from the file; return the replay."""
     cluster = pylb.VirtualCluster(program.n_ranks, clock="none", network=NETWORK)
     history, iterations = cluster.run(program.run, str(path), words, **more)[0]
     trace = pylb.Trace.read(path)
@@ -300,7 +300,7 @@ def test_a_record_that_is_written_as_it_comes(tmp_path_factory, program, strateg
 @examples(6)
 @given(program=programs.filter(lambda p: not p.lasts), strategy=strategy_words)
 def test_a_shadow_is_the_replay_of_its_recording(tmp_path_factory, program, strategy):
-    """Nothing has moved in the run, and the shadow's receipts say so."""
+    """Nothing moved in the run, and the shadow's receipts say so."""
     path = tmp_path_factory.mktemp("run") / "run.h5"
     cluster = pylb.VirtualCluster(program.n_ranks, clock="none", network=NETWORK)
     history, _ = cluster.run(program.run, str(path), {**strategy, "mode": "shadow"})[0]
@@ -316,7 +316,7 @@ def test_a_shadow_is_the_replay_of_its_recording(tmp_path_factory, program, stra
     when=trigger_words,
 )
 def test_a_run_that_is_done_again(tmp_path_factory, program, strategy, when):
-    """`Balancer(replay=)` balances as the record did; and its own record is replayed the same."""
+    """`Balancer(replay=)` rebalances like the record; its own record is replayed equally."""
     path = tmp_path_factory.mktemp("run") / "run.h5"
     recorded = check(program, {**strategy, **when}, path)
     cluster = pylb.VirtualCluster(program.n_ranks, clock="none", network=NETWORK)
@@ -334,7 +334,7 @@ def test_a_run_that_is_done_again(tmp_path_factory, program, strategy, when):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
 def test_under_mpi(mpiexec, tmp_path, ranks):
-    """Also with a lag, and as a shadow: the clocks are real, so nothing but the record knows."""
+    """Also with a lag and as a shadow; the clocks are real, so only the record has the times."""
     out = printed(mpiexec, ranks, HERE / "same_bits.py", tmp_path)
     for name, words in json.loads(out.splitlines()[-1]).items():
         trace = pylb.Trace.read(tmp_path / name)

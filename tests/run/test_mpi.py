@@ -41,7 +41,7 @@ def test_every_rank_ends_and_says_why(mpiexec, case, says):
 
 @pytest.mark.parametrize("case", ["fine", "stop"])
 def test_a_good_end_says_nothing(mpiexec, case):
-    """Also where a rank is stopped for two seconds, and continued."""
+    """Also if a rank is stopped for two seconds and then continued."""
     code, out, said = launch(mpiexec, 3, HERE / "endings.py", case)
     assert code == 0
     for r in range(3):  # the ranks' lines may run into one another

@@ -1,4 +1,4 @@
-"""Room run: performance models, and the rows of arrays on ranks that are not alike."""
+"""Room run: performance models, and the rows of arrays on ranks of different speed."""
 
 import itertools
 import json
@@ -30,7 +30,7 @@ with pytest.MonkeyPatch.context() as patch:
 
 
 def seconds_of(points, d):
-    """Time of d rows by the model."""
+    """Seconds of d rows, by the model."""
     points = sorted(points)
     if d <= points[0][0]:
         return d / points[0][1]
@@ -43,7 +43,7 @@ def seconds_of(points, d):
 
 
 def rows_in(points, seconds):
-    """Most rows that take no longer, by bisection."""
+    """The most rows that take no longer than this, by bisection."""
     low, high = 0, 10**9
     while low < high:
         middle = (low + high + 1) // 2
@@ -55,7 +55,7 @@ def rows_in(points, seconds):
 
 
 def shortest(models, n):
-    """The least time in which whole rows can be done: bisection down to the bits."""
+    """The least time for n rows, by bisection to the last bit."""
     low, high = 0.0, 1e9
     for _ in range(200):
         middle = 0.5 * (low + high)
@@ -113,7 +113,7 @@ def test_largest_remainder(share, n):
         floor[i] += 1
     got = _core.apportion(share, n)
     assert got.sum() == n
-    # Remainders that are equal as fractions may differ in their last bit: the error is the same.
+    # Equal remainders may differ in the last bit of floating point; the error is the same.
     assert np.isclose(np.abs(got - exact).max(), np.abs(np.array(floor) - exact).max())
     assert all(got[i] == 0 for i, s in enumerate(share) if s == 0)
 
@@ -139,7 +139,7 @@ def ways(items):
 
 
 def half_perimeters(share, columns, rows, cols):
-    """Of exact rectangles."""
+    """The sum of half perimeters of exact rectangles."""
     total = sum(share)
     return sum(rows + len(c) * cols * sum(share[i] for i in c) / total for c in columns)
 
@@ -290,14 +290,14 @@ SPEED = (1.2, 1.0, 1.1, 1.15)
 
 
 def seconds_paging(rank, d):
-    """Ten times as long for what does not fit."""
+    """Rows that do not fit take ten times longer."""
     over = max(0, d - MEMORY[rank])
     pain = 0.3 * MEMORY[rank] * min(1.0, over / (0.08 * MEMORY[rank]))
     return 1e-3 * (d + 9.0 * over + pain) / SPEED[rank]
 
 
 def shortest_paging(n, factors):
-    """The least time of n rows, by plain search."""
+    """The least time for n rows, by plain search."""
     low, high = 0.0, 1e3
     for _ in range(60):
         middle = 0.5 * (low + high)
@@ -310,7 +310,7 @@ def shortest_paging(n, factors):
 
 
 def clarke(model, n, iterations=14, change=lambda rank, k: 1.0):
-    """A Jacobi that pages where its rows do not fit."""
+    """A Jacobi iteration that pages if its rows do not fit."""
 
     def main(comm):
         part = pylb.RowPartition(comm, n, model)
@@ -352,11 +352,11 @@ def test_a_processor_that_changes_is_followed(factor):
 
 # ---- the same where a memory ends at once and clocks are noisy ---------------------------------
 
-EDGE, RATE = (1260, 1260, 2600, 5200), (24e3, 20e3, 22.7e3, 22.7e3)  # rows, rows in a second
+EDGE, RATE = (1260, 1260, 2600, 5200), (24e3, 20e3, 22.7e3, 22.7e3)  # rows, rows per second
 
 
 def seconds_steep(rank, d):
-    """Five sweeps: whoever reads its rows from the disk takes a second for each."""
+    """Five sweeps: a rank that reads its rows from disk takes a second for each sweep."""
     over = max(0, d - EDGE[rank])
     page = 0.15 + 0.85 * min(1.0, over / 150) if over else 0.0
     return d / RATE[rank] + 5.0 * page * d / 1585
@@ -468,7 +468,7 @@ def test_edges_of_memory(points, d):
 
 
 def wanders(comm, shape, model, seed, tol):
-    """Arrays keep what they hold, whatever the clock says: nothing, noise, pages, less for more."""
+    """Arrays keep their contents for any times: zero, noise, paging, less time for more rows."""
     rows = len(shape) == 1
     kind, size = (pylb.RowPartition, shape[0]) if rows else (pylb.TilePartition, shape)
     part = kind(comm, size, model, tol=tol)
@@ -497,7 +497,7 @@ def wanders(comm, shape, model, seed, tol):
 
 
 @examples(60)
-@example(5, (1, 5), "cpm", 33, 0.0)  # an empty tile took another place, and nothing moved
+@example(5, (1, 5), "cpm", 33, 0.0)  # an empty tile changed its place, and no cell moved
 @given(
     st.integers(1, 6),
     st.one_of(st.tuples(st.integers(0, 40)), st.tuples(st.integers(0, 9), st.integers(0, 9))),
@@ -539,7 +539,7 @@ def test_without_mpi():
 
 @pytest.mark.parametrize("model", ["cpm", "fpm", "power", "none"])
 def test_jacobi(model):
-    """The same solution as NumPy's, wherever the rows live."""
+    """The same solution as NumPy's, on whatever ranks the rows are."""
     n = 90
     A, b = jacobi_rows.rows_of(n, range(n))
     cluster = pylb.VirtualCluster(3, speed=[1.0, 2.0, 4.0])

@@ -58,7 +58,7 @@ def test_loads_are_the_time_of_the_bodies():
     for _ in lb.iterate(3):
         for key, _ in lb.local():
             spend(1e-3 * key)
-        spend(5e-3)  # outside: nobody's
+        spend(5e-3)  # outside of the loop: counted for no object
     assert np.all(lb.iterations.max >= 6e-3)
     assert np.all(lb.iterations.time >= 11e-3)
     assert np.all(lb.iterations.max <= lb.iterations.time - 5e-3)
@@ -94,7 +94,7 @@ def test_the_cpu_clock_does_not_see_sleep():
     for i in _core.Recorder((0, 1), seconds, "cpu"):
         if i:
             time.sleep(0.02)
-        else:  # however long others keep this thread from a core
+        else:  # even if other programs use the core
             end = time.thread_time() + 0.005
             while time.thread_time() < end:
                 pass
@@ -359,7 +359,7 @@ def test_the_first_cost_is_foreseen_from_some_objects():
 
 
 class Counted:
-    """Notes each time that it is packed."""
+    """Counts how often it is pickled."""
 
     packed: list[int]
 
@@ -379,7 +379,7 @@ def test_sizes_that_nobody_gave_are_measured_by_a_sample(monkeypatch):
         lb.add(key, Counted(1000 + key))
     lb.add(10**6, Counted(7), nbytes=123)
     lb.add(10**6 + 1, np.zeros(1000))
-    lb.add(10**6 + 2, lambda: None)  # cannot be packed: the step that moves it says so
+    lb.add(10**6 + 2, lambda: None)  # cannot be pickled: the LB step that moves it reports it
     list(lb.iterate(1))
     size = {key: item.nbytes for key, item in lb._objects.store.items.items()}
     assert 0 < len(packed) <= SAMPLE
@@ -393,7 +393,7 @@ def test_sizes_that_nobody_gave_are_measured_by_a_sample(monkeypatch):
     n = len(packed)
     lb.add(5000, Counted(5000))
     list(lb.iterate(1))
-    assert len(packed) == n  # a type that is known is not packed again
+    assert len(packed) == n  # a known type is not pickled again
     assert lb._objects.store.items[5000].nbytes > 0
 
 

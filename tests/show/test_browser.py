@@ -37,7 +37,7 @@ def browser():
 
 @pytest.fixture
 def tab(browser):
-    """A page, whatever its console says against it, and any dialog, in `tab.said`."""
+    """A page; errors of its console and dialogs are collected in `tab.said`."""
     tab = browser.new_page(viewport={"width": 1120, "height": 1000})
     tab.said = []
     tab.on("console", lambda m: m.type in ("error", "warning") and tab.said.append(m.text))
@@ -106,7 +106,7 @@ def test_the_report_says_and_shows_the_right_numbers(tab, run, tmp_path):
     titles = tab.locator(".flows path title").all_text_contents()
     assert sum(int(re.findall(r": (\d+) obj", t)[0]) for t in titles) == receipts[i].migrations
 
-    # the keyboard scrubs
+    # the keyboard moves the slider
     tab.locator("#iteration").focus()
     tab.keyboard.press("Home")
     tab.keyboard.press("ArrowRight")
@@ -114,7 +114,7 @@ def test_the_report_says_and_shows_the_right_numbers(tab, run, tmp_path):
     assert tab.locator(".readout").inner_text().startswith("Iteration 1: rank ")
     assert tab.locator(".bars rect").count() == 8
 
-    # looking closer, and back
+    # zoom in and out
     tab.mouse.move(box["x"] + 0.25 * box["width"], box["y"] + 20)
     tab.mouse.down()
     tab.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 20)
@@ -147,7 +147,7 @@ def test_one_iteration_on_a_narrow_screen(tab, tmp_path):
     tab.wait_for_selector(".picture svg text")
     assert tab.evaluate("document.documentElement.scrollWidth") <= 400
     lines = tab.locator(".picture svg path").all()
-    assert any(line.bounding_box()["width"] > 100 for line in lines)  # no point that nobody sees
+    assert any(line.bounding_box()["width"] > 100 for line in lines)  # no invisible point
     texts = tab.locator(".picture svg text").all()
     assert all(box["x"] + box["width"] <= 400 for t in texts if (box := t.bounding_box()))
     assert tab.said == []
@@ -196,7 +196,7 @@ HOST = """<!DOCTYPE html><html lang="en"><title>host</title><style>{style}</styl
 
 
 def sent(answer):
-    """An answer as JSON has it."""
+    """An answer after a round trip through JSON."""
     cells = base64.b64encode(answer["picture"]["cells"]).decode()
     return {**answer, "picture": {**answer["picture"], "cells": cells}}
 
@@ -239,7 +239,7 @@ def explorer(tab, tmp_path):
 
 
 def read_out(tab, selector):
-    """What a screen reader is told of an element: (role, name, properties), by Chromium itself."""
+    """What a screen reader gets for an element: (role, name, properties), by Chromium."""
     client = tab.context.new_cdp_session(tab)
     expression = f"document.querySelector({selector!r})"
     found = client.send("Runtime.evaluate", {"expression": expression})["result"]
@@ -405,7 +405,7 @@ def notebook(folder, name):
 
 
 def execute(tab):
-    """Run the cell; JupyterLab forgets the wish of one who is there before the kernel."""
+    """Run the cell; JupyterLab ignores the request if the kernel is not there yet."""
     tab.get_by_text("| Idle").wait_for(timeout=60_000)
     for _ in range(6):
         tab.locator(".jp-Notebook .jp-CodeCell .cm-content").first.click()
@@ -475,7 +475,7 @@ def test_the_explorer_in_jupyterlab(tab, lab):
     assert receipt.startswith(f"After iteration {expected.iteration} the objects were rebalanced")
     assert f"moved {expected.migrations} object" in receipt
 
-    # scrubbing needs no kernel
+    # moving the slider needs no kernel
     slider = tab.get_by_label("Iteration", exact=True)
     slider.focus()
     tab.keyboard.press("End")

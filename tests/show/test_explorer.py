@@ -1,4 +1,4 @@
-"""The widget, asked as a browser asks it."""
+"""The widget, with messages like those of a browser."""
 
 import numpy as np
 import pytest
@@ -79,7 +79,7 @@ def test_where_it_cannot_be_shown_there_is_its_last_picture(explorer):
     assert "<script" not in data["text/html"]
 
 
-def test_a_record_brings_the_cost_of_its_balancings(tmp_path):
+def test_a_record_brings_the_cost_of_its_lb_steps(tmp_path):
     pytest.importorskip("h5py")
     pylb.demo.run(2, 8, 12, save=tmp_path / "run.h5", every=4)
     costs = [r.cost for r in pylb.RunRecord.read(tmp_path / "run.h5").history.balancings]

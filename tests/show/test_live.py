@@ -23,7 +23,7 @@ pytest.importorskip("h5py")
 
 
 class Terminal:
-    """A command on a terminal of so many columns and lines."""
+    """A command on a terminal with this many columns and lines."""
 
     def __init__(self, words, columns, lines, cwd):
         self.screen = pyte.Screen(columns, lines)
@@ -43,11 +43,11 @@ class Terminal:
         os.close(slave)
 
     def until(self, pattern, seconds=120, sure=True):
-        """The screen's lines as soon as they say that; `sure`: they must within these seconds."""
+        """Wait until the screen shows the pattern; `sure`: it must appear within these seconds."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and not re.search(pattern, self.text):
             ready, _, _ = select.select([self._master], [], [], 0.2)
-            with contextlib.suppress(OSError):  # of a terminal that nobody has open
+            with contextlib.suppress(OSError):  # the terminal is closed
                 data = os.read(self._master, 65536) if ready else b""
                 self._stream.feed(data)
         assert not sure or re.search(pattern, self.text), self.text
@@ -91,7 +91,7 @@ def test_watch_fits_the_terminal(n_ranks, shown, terminal, tmp_path):
         assert any(re.search(r"rank +last iteration +/ mean +the iterations", x) for x in display)
         least, most = (shown, shown) if lines == 50 else (min(n_ranks, 5), n_ranks)
         drawn = []
-        for _ in range(60):  # a screen may be read while it is drawn
+        for _ in range(60):  # the screen may be incomplete when it is read
             rows = [x for x in display if re.match(ROW, x)]
             more = re.findall(r"and ([\d,]+) ranks? that", watched.text)
             hidden = int(more[0].replace(",", "")) if more else 0

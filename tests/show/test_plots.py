@@ -1,4 +1,4 @@
-"""Pictures: what is drawn is what was given."""
+"""Plots show the given values."""
 
 import sys
 
@@ -19,12 +19,12 @@ from matplotlib.colors import to_hex  # noqa: E402
 def close():
     yield
     for number in plt.get_fignums():
-        plt.figure(number).canvas.draw()  # whatever matplotlib warns of is an error
+        plt.figure(number).canvas.draw()  # warnings of matplotlib are errors
     plt.close("all")
 
 
 def marks(ax):
-    """Where balancings are marked."""
+    """The x values of the marks of LB steps."""
     (line,) = [line for line in ax.lines if line.get_marker() == "v"]
     return line.get_xdata().tolist()
 
@@ -68,7 +68,7 @@ def test_heat_map_of_many_ranks_keeps_the_slowest():
     assert ax.get_ylabel() == f"rank (largest of each {rows})"
     assert ax.get_ylim() == (-0.5, 1002.5)
     assert len(marks(ax)) == 50
-    assert len(ax.lines) == 1  # so many balancings are marked above the picture only
+    assert len(ax.lines) == 1  # so many LB steps are marked only above the picture
 
 
 def test_imbalance_draws_both_lines_and_the_marks():

@@ -102,7 +102,7 @@ def test_rank_times_are_exact_sums(trace):
             for a, b in zip(trace.task_ptr, trace.task_ptr[1:], strict=False)
         ]
         np.testing.assert_array_equal(kept, plainly)
-        again = dataclasses.replace(run, _times=None)  # as where too many are not kept
+        again = dataclasses.replace(run, _times=None)  # as if there were too many to keep
         np.testing.assert_array_equal(again.rank_times, plainly)
 
 
@@ -304,7 +304,7 @@ def test_tables_have_every_iteration_rank_decision_and_move(record, tmp_path):
 
 
 def nanoseconds(micros):
-    """As Perfetto has it; nothing may be lost."""
+    """The trace in Perfetto's trace processor; no event may be lost."""
     out = micros * 1000
     assert out == int(out) >= 0
     return int(out)
@@ -321,7 +321,7 @@ NEEDED = {  # by the trace event format, for the events that Perfetto reads
 
 
 def checked_timeline(path):
-    """The events of a Chrome trace that breaks no rule of the format."""
+    """The events of a Chrome trace, after checks of the format's rules."""
     whole = json.loads(path.read_text("ascii"), parse_constant=pytest.fail)
     assert set(whole) == {"displayTimeUnit", "traceEvents"}
     assert whole["displayTimeUnit"] == "ms"
@@ -335,7 +335,7 @@ def checked_timeline(path):
             begin = nanoseconds(e["ts"])
             slices = threads.setdefault((e["pid"], e["tid"]), [])
             slices.append((begin, begin + nanoseconds(e["dur"])))
-    for slices in threads.values():  # they come one behind the other
+    for slices in threads.values():  # slices follow each other
         slices.sort()
         assert all(a[1] <= b[0] for a, b in pairwise(slices))
     for e in whole["traceEvents"]:  # an arrow leads from slice to slice

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def used_variables():
-    """PLB_* and PYLB_* that are read anywhere: by getenv or environ, or by a name for them."""
+    """PLB_* and PYLB_* variables that any file reads, by getenv, environ or a named constant."""
     used = set()
     for pattern in ("setup.py", "Makefile", "pylb/**/*.py", "csrc/**/*.[ch]", "tests/**/*.py"):
         for path in ROOT.glob(pattern):

@@ -1,4 +1,4 @@
-"""The tree keeps its plan: rooms in one order, arrows that only go down it, no circle, short files.
+"""The tree keeps its structure: rooms in one order, arrows only downwards, no circle, short files.
 
 An arrow goes from a file to each file that it needs: in Python by an import anywhere in the file,
 also inside a function or for type checkers; in C by an include or by a symbol of another file.
@@ -31,7 +31,7 @@ UNSEEN = {"whatif", "lab"}  # rooms that only the rooms above `show`, and `pylb`
 
 
 def circles(arrows):
-    """A circle of the graph, as a list of names, or nothing."""
+    """A circle of the graph as a list of names; empty if there is none."""
     try:
         TopologicalSorter(arrows).prepare()
     except CycleError as error:
@@ -67,7 +67,7 @@ def python_modules():
 
 
 def imported(path, modules):
-    """Modules of pylb that a file imports; compiled ones are none of them."""
+    """Modules of pylb that a file imports, without compiled ones."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -103,7 +103,7 @@ def test_no_python_arrow_goes_up():
 
 
 def test_nothing_below_show_needs_whatif_or_lab():
-    """Whoever does not ask what if, or has no lab, can remove these rooms."""
+    """Nothing else needs these rooms, so they can be removed."""
     wrong = [
         f"{one} -> {other}"
         for one, others in python_arrows().items()
@@ -159,7 +159,7 @@ def c_arrows():
             arrows[name] |= {near if near in files else include} & files.keys()
         pasted = tuple(
             re.findall(r"\b(plb_\w+?)\s*##", code.get(name, ""))
-        )  # ends of a macro's making
+        )  # names that a macro composes
         words = set(re.findall(r"\bplb_\w+", code.get(name, "")))
         for symbol, places in defined.items():
             if name not in places and (symbol in words or (pasted and symbol.startswith(pasted))):
@@ -236,7 +236,7 @@ def test_c_rooms_have_a_readme():
 
 
 def test_tests_have_the_rooms_of_the_tree():
-    """Beside them: what runs under mpiexec, slow twins, C, the examples, the tree as a whole."""
+    """There are also: programs for mpiexec, slow twins, C, examples, the tree as a whole."""
     more = {"mpi", "twins", "c", "recorded", "examples", "tree"}
     here = {p.name for p in (ROOT / "tests").iterdir() if any(p.rglob("*.[pc]*")) and p.is_dir()}
     assert here - {"__pycache__"} <= {*ORDER} | more

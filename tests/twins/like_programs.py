@@ -1,4 +1,4 @@
-"""Programs whose objects' loads change, on virtual ranks: work that must not pass for speeds.
+"""Programs whose loads change, on virtual ranks: changes of work must not be taken for speeds.
 
 A program is the matrix of its objects' loads.  `simulate` runs it on ranks of given speeds with the
 runtime's own estimates, a strategy and a learner, without messages: hundreds in a minute.
@@ -26,14 +26,14 @@ class Program(NamedTuple):
     name: str
     n_ranks: int
     loads: np.ndarray  # (iterations, n) seconds
-    cold: float  # an object's first iteration after a move takes so many times longer
+    cold: float  # factor by which an object's first iteration after a move is longer
     strategy: str
-    every: int  # iterations from one balancing to the next; 0: where max/mean exceeds `ratio`
+    every: int  # iterations from one LB step to the next; 0: if max/mean exceeds `ratio`
     ratio: float
 
 
 class Seen(NamedTuple):
-    """What a learner was told, and what it then believed (None: that ranks are alike)."""
+    """What a learner was told, and what it then believed (None: ranks of equal speed)."""
 
     iteration: int
     rank: np.ndarray
@@ -69,7 +69,7 @@ def growth(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
 
 
 def walk(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
-    """Each load drifts by chance."""
+    """Each load drifts at random."""
     step = rng.uniform(0.005, 0.08)
     return np.exp(np.cumsum(step * rng.standard_normal((iterations, n)), axis=0))
 
@@ -85,7 +85,7 @@ def jumps(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
 
 
 def peaks(rng: np.random.Generator, n: int, iterations: int) -> np.ndarray:
-    """Peaks wander from object to object."""
+    """Peaks move from object to object."""
     at = rng.integers(0, n, rng.integers(1, max(2, n // 8)))
     out = np.ones((iterations, n))
     height, restless, reach = rng.uniform(2.0, 15.0), rng.uniform(0.02, 0.5), rng.integers(1, n)
@@ -120,7 +120,7 @@ KINDS = (hot_region, growth, walk, jumps, peaks, periodic, steps)
 
 
 def draw(seed: int) -> Program:
-    """A program by chance: 4 ... 64 ranks, 2 ... 64 objects on each, one to three kinds."""
+    """A random program: 4 ... 64 ranks, 2 ... 64 objects on each, one to three kinds."""
     rng = np.random.default_rng([seed, 20240])
     p = int(rng.choice([4, 5, 6, 8, 8, 12, 16, 24, 32, 64]))
     each = int(rng.choice([2, 4, 8, 16, 16, 32, 64]))
@@ -143,7 +143,7 @@ def draw(seed: int) -> Program:
 
 
 def draw_unlike(seed: int) -> tuple[Program, np.ndarray]:
-    """A program by chance on ranks that are up to 1.5, 2 or 4 times slower: one rank, half of them,
+    """A random program on ranks that are up to 1.5, 2 or 4 times slower: one rank, half of them,
     or each by another factor.  Loads are noisy, and some rise and fall; and the ranks' speeds.
     """
     rng = np.random.default_rng([seed, 777])
@@ -242,7 +242,7 @@ def simulate(
 
 
 def worst_off(program: Program) -> float:
-    """On like ranks, the worst speed that was believed at any time (see `off`)."""
+    """On ranks of equal speed, the worst speed that was believed at any time (see `off`)."""
     return max((off(seen.speed) for seen in simulate(program)), default=0.0)
 
 
@@ -269,6 +269,6 @@ def _main(comm: Any, program: Program, balancing: dict[str, Any]) -> Any:
 
 
 def run_on_cluster(program: Program, speed: Any = None, **balancing: Any) -> Any:
-    """The speeds that each balancing knew (empty: none), and the iterations' figures."""
+    """The speeds that each LB step knew (empty: none), and the figures of the iterations."""
     cluster = pylb.VirtualCluster(program.n_ranks, speed=speed, clock="none")
     return cluster.run(_main, program, balancing)[0]

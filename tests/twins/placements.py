@@ -13,7 +13,7 @@ from pylb.errors import DomainError, MissingPartError
 
 
 def clustered(side, p):
-    """A torus and multicasts on few of many ranks; pinned objects, speeds, nodes."""
+    """A torus and multicasts on a few of many ranks; pinned objects, speeds, nodes."""
     rng = np.random.default_rng(11)
     n = side * side
     ids = np.arange(n).reshape(side, side)
@@ -43,7 +43,7 @@ def memory_limits(rng, n, p, most, spare):
 
 
 def tight():
-    """Memory that nearly just fits, equal loads: only ties."""
+    """Tight memory limits and equal loads: only ties."""
     rng = np.random.default_rng(12)
     n, p = 240, 8
     within = memory_limits(rng, n, p, 50, 1.2)
@@ -52,18 +52,18 @@ def tight():
 
 
 def vectors():
-    """Two loads an object: for VectorLB alone."""
+    """Two loads per object, only for VectorLB."""
     rng = np.random.default_rng(13)
     return pylb.Snapshot(rng.random((400, 2)), np.arange(400) // 40, n_ranks=10)
 
 
-OWN = {name: row for name, row in pylb.strategies().items() if row.call is None}  # not Python's
+OWN = {name: row for name, row in pylb.strategies().items() if row.call is None}  # none in Python
 SNAPSHOTS = (clustered(20, 12), tight(), vectors())
 MANY = clustered(30, 300)  # from 256 ranks on virtual ranks share the cores
 
 
 def placements(names=None):
-    """{"strategy, snapshot": checksum of the ranks} of those that are here."""
+    """{"strategy, snapshot": checksum of the ranks} of the strategies that are available."""
     out = {}
     for name in OWN if names is None else names:
         some = (*SNAPSHOTS, MANY) if OWN[name].distributed else SNAPSHOTS

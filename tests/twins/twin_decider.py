@@ -2,7 +2,7 @@
 
 Made of parts that have twins of their own: the trigger (test_decide.py), the ledger
 (test_ledger.py), the selection (test_selection.py) and the learner of speeds (test_speeds.py).
-What is here is how they work together, and the receipts.
+This file has their cooperation, and the receipts.
 """
 
 import math
@@ -18,7 +18,7 @@ NAN = math.nan
 NOTHING, GAIN, LOOK, BALANCE = range(4)
 LEDGER = [row[1] for row in _core.ledger()]
 WARMED_UP = 6  # iterations after an LB step, when the ledger knows what the first ones cost
-FIGURES = (  # of a placement, in their order; the last two are seconds by a clock
+FIGURES = (  # figures of a placement, in order; the last two are measured seconds
     "before",
     "predicted",
     "before_with_messages",
@@ -34,7 +34,7 @@ FIGURES = (  # of a placement, in their order; the last two are seconds by a clo
 
 
 class Promise:
-    """When to look why iterations take longer than the last LB step has predicted."""
+    """When to look why iterations take longer than the last LB step predicted."""
 
     def __init__(self):
         self.predicted, self.price = math.inf, 0.0
@@ -46,7 +46,7 @@ class Promise:
         self.since += 1
         if math.isfinite(self.predicted):
             self.lost += max(longest - self.predicted * mean, 0.0)
-        now = min(ratio, self.last)  # two in a row: no spike
+        now = min(ratio, self.last)  # two in a row are no spike
         self.last = ratio
         if self.since < 3:
             return False
@@ -69,7 +69,7 @@ class Promise:
 
 
 class Twin:
-    """The calls of `pylb._core.Decider`, but for `place`, which returns what that fills."""
+    """The calls of `pylb._core.Decider`; `place` returns what the core's `place` fills in."""
 
     def __init__(self, given, trigger, n_ranks, network=(0.0, 0.0)):
         """given: `pylb.decide.decider.settings`; trigger: a fresh one, as that of `given`."""
@@ -102,7 +102,7 @@ class Twin:
         if self.given.selects:
             chosen = self.given.strategy_params
             self.selector = pylb.Selector(alpha, beta, strategies=self.given.strategies, **chosen)
-            if alpha + beta > 0:  # a strategy that takes what messages cost is told
+            if alpha + beta > 0:  # a strategy with parameters for the cost of messages gets it
                 told = {"alpha": alpha, "beta": beta}
                 for s in self.given.strategies:
                     limits = {p.name: (p.least, p.most) for p in s.params}
@@ -188,7 +188,7 @@ class Twin:
         return self.chosen, self.instead
 
     def stand_in(self, choice):
-        """The first refinement of a kind, where no comprehensive strategy was tried yet."""
+        """The first refinement of a kind, if no comprehensive strategy was tried yet."""
         if choice.family == "comprehensive" and not self.selector.history()[choice.strategy].n:
             for i, s in enumerate(self.given.strategies):
                 talks = "communication" in s.looks_at
@@ -197,7 +197,7 @@ class Twin:
         return -1
 
     def tell(self, snapshot, here, work, looks_at):
-        """Work and speeds in place of seconds, where ranks have shown that they are not alike."""
+        """Work and speeds instead of seconds, if the ranks are known to differ."""
         if self.learner is None or here is None:
             return snapshot, np.zeros(self.n_ranks)
         self.learner.observe(snapshot.key, snapshot.rank, here, work)
@@ -208,7 +208,7 @@ class Twin:
         return replace(snapshot, load=load, speed=speed), speed
 
     def run(self, i, snapshot):
-        """(placement, longest rank with its messages over the mean load before and after)."""
+        """(placement, slowest rank including its messages / mean load, before and after)."""
         s = self.given.strategies[i]
         params = self.params.get(s.name, {}) if self.selector else self.given.strategy_params
         plan = pylb.place(snapshot, s, seed=self.given.seed, **params)
@@ -219,7 +219,7 @@ class Twin:
         return plan, *ratios
 
     def rank_times(self, snapshot):
-        """With what each rank sends to others: alpha a message, beta a byte (Menon eq. 3.6)."""
+        """Times including messages: alpha per message, beta per byte (Menon eq. 3.6)."""
         out = np.zeros(self.n_ranks)
         for load, rank in zip(snapshot.load, snapshot.rank, strict=True):
             out[rank] += load
@@ -322,7 +322,7 @@ class Twin:
         alternatives = []
         for i, name in enumerate(self.names):
             left = self.left[name]
-            if math.isnan(left):  # what LB steps could not remove so far
+            if math.isnan(left):  # imbalance that LB steps could not remove so far
                 left = figures["residual"]
             gain = most - (1.0 if math.isnan(left) else left) * mean
             alternatives.append((max(gain, 0.0), self.ledger.theta(i)))
@@ -352,7 +352,7 @@ class Twin:
         )
 
     def settle(self):
-        """max/mean and idle times since the last LB step go onto its receipt."""
+        """Write max/mean and idle times since the last LB step to its receipt."""
         if self.last is None or not self.since:
             return
         most = mean = least = 0.0

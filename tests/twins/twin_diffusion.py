@@ -1,4 +1,4 @@
-"""DiffusionLB again, slow and plain: all ranks in one loop, message by message."""
+"""DiffusionLB written plainly: all ranks in one loop, message by message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GossipLB and HierarchicalLB again, slow and plain: all ranks in one loop, message by message."""
+"""GossipLB and HierarchicalLB written plainly: all ranks in one loop, message by message."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Gossip:
         return math.fsum(work) / math.fsum(q.speed)
 
     def bound(self):
-        """The fastest rank with the longest object, and ranks with what may not leave them."""
+        """Lower bound: the longest object on the fastest rank, and each rank's fixed objects."""
         out = 0.0
         for a in self.ranks:
             fixed = 0.0
@@ -237,7 +237,7 @@ class Gossip:
             post(sender, o)
 
     def exchange(self, action):
-        """Every rank acts; what they post, by reader and in order of senders."""
+        """All ranks act; returns their messages by receiver, in order of senders."""
         mail = [[] for _ in self.ranks]
         for a in self.ranks:
             action(a, lambda to, note, a=a: mail[to].append((a.r, note)))
@@ -270,7 +270,7 @@ class Gossip:
                 a.taken = 0
             idle = iteration > 0 and (taken == 0 or (self.swapping and n_overloaded > IDLE * last))
             last, stalled = n_overloaded, stalled + 1 if idle else 0
-            if stalled and self.within:  # what is left has to leave its node
+            if stalled and self.within:  # the rest has to leave its node
                 self.within, stalled = False, 0
             self.swapping = self.swapping or stalled > 0
             if iteration == self.iterations:
@@ -301,7 +301,7 @@ class Gossip:
 
     def answers(self, a, offered, post):
         for sender, note in offered:
-            # As told once with the first offer beyond the limit: for all that follow.
+            # Sent once with the first offer beyond the limit; it holds for all that follow.
             first = next(n for s, n in offered if s == sender)
             ceiling = first[2] if first[2] > self.limit else self.limit
             self.answer(a, sender, note, ceiling, post)

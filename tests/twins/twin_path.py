@@ -8,7 +8,7 @@ NOTHING, MOVED, ZEROED = range(3)
 
 
 class Twin:
-    """Every rank goes on as far as it can, in turns, until none can."""
+    """Advance every rank as far as possible, in turns, until none can continue."""
 
     def __init__(self, run, change=NOTHING, procedure=-1, source=-1, target=-1, kept=False):
         self.ops = [

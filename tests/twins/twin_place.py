@@ -42,13 +42,13 @@ class Plain:
         return out
 
     def feasible(self):
-        """Is there any placement within the limits?  All are tried."""
+        """Whether any placement is within the limits, by trying all."""
         free = [range(self.p) if m else [r] for m, r in zip(self.movable, self.rank, strict=True)]
         return any(min(self.room(rank)) >= 0 for rank in itertools.product(*free))
 
 
 def greedy(s):
-    """Earliest finish, heaviest first; None where something fits nowhere.  Up to 64 speeds."""
+    """Earliest finish, heaviest first; None if an object fits nowhere.  Up to 64 speeds."""
     q = Plain(s)
     fixed = [not m for m in q.movable]
     time = [b + x / v for b, x, v in zip(q.background, q.sums(q.rank, fixed), q.speed, strict=True)]
@@ -76,7 +76,7 @@ def threshold(q, overload, loads):
 
 
 def refine(s, overload=1.003, swaps=False):
-    """Overloaded ranks give to those with room, from a placement within the memory limits."""
+    """RefineLB: overloaded ranks give objects to ranks with room, within the memory limits."""
     q = Plain(s)
     rank, loads, room = list(q.rank), q.sums(q.rank), q.room(q.rank)
     limit = threshold(q, overload, loads)
@@ -117,7 +117,7 @@ def refine(s, overload=1.003, swaps=False):
 
     def one_swap(d):
         nonlocal listed
-        if not listed:  # at the first swap of a round, with what has come until then
+        if not listed:  # at the first swap of a round, including objects that arrived before
             listed = True
             for r in set(range(q.p)) - gave:
                 give[r] = sorted_objects(q, rank, r)
@@ -162,7 +162,7 @@ def refine(s, overload=1.003, swaps=False):
 
 
 def sorted_objects(q, rank, r):
-    """What rank r may give away, (load, index), the lightest first."""
+    """Objects that rank r may give away, (load, index), the lightest first."""
     mine = (i for i in range(q.n) if rank[i] == r and q.movable[i] and q.load[i] > 0)
     return sorted((q.load[i], i) for i in mine)
 
@@ -185,7 +185,7 @@ def exchange(q, mine, theirs, my_room, their_room, low, high):
 
 
 def refine_comm(s, overload=1.003, alpha=0.0, beta=1.0, counts=False):
-    """CommAwareRefineLB; RefineCommLB where sending counts as time."""
+    """CommAwareRefineLB; RefineCommLB if sending counts as time."""
     q = Plain(s)
     rank, loads, room = list(q.rank), q.sums(q.rank), q.room(q.rank)
     sends = []
@@ -274,7 +274,7 @@ def refine_comm(s, overload=1.003, alpha=0.0, beta=1.0, counts=False):
 
 
 class BestFit:
-    """BestFitLB, plainly: lists that are searched from end to end."""
+    """BestFitLB, plainly: lists that are searched completely."""
 
     def __init__(self, s, tolerance=0.0):
         self.s, self.q = s, Plain(s)
@@ -296,7 +296,7 @@ class BestFit:
         return len(ranks) == 1 and all(q.movable) and not limited
 
     def common(self):
-        """The largest load of which all are multiples."""
+        """The largest number of which all loads are multiples."""
         grain = most = 0.0
         for w in self.q.load:
             most = max(most, w)
@@ -528,7 +528,7 @@ class BestFit:
         q = self.q
         if not self.alike():
             return placed
-        pairs = {}  # in the order in which they are met, rank by rank
+        pairs = {}  # in the order of the ranks
         for r in range(q.p):
             for i in range(q.n):
                 if q.rank[i] == r:

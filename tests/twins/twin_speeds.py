@@ -16,40 +16,40 @@ from pylb.model.snapshot import F64, I32, I64
 PLACEMENTS = 8  # that are remembered
 AGEING = 0.7  # weight of a placement against that of the next one
 PRIOR = 0.25  # weight of the user's own work estimate, in observations
-# A rank is treated as a new one where its objects' median has changed by CHANGED or more, and by
-# ERRORS times its own error, LEAST objects, all alike: nine deciles apart by no more than half of
-# the change, and what is usual on all ranks.
+# A rank is treated as a new one if the median change of its objects (at least LEAST) is CHANGED or
+# more, and at least ERRORS times its own error, and all objects changed alike: the outer deciles
+# differ by no more than half (ALIKE) of the change, plus what is usual on all ranks.
 CHANGED, ALIKE, LEAST = math.log(1.1), 0.5, 4
 NOISE = 1.5 * 2.56 * math.sqrt(2.0)  # of the nine deciles, in sigma
-# Ranks show that they are unlike where the speeds explain a part of what changed as objects moved
-# (a smaller part once they are believed), one is off by more than a twentieth, and the squares of
-# all, in their errors, add up to more than chance allows, by ERRORS of that sum's deviations.
+# Ranks count as different if the speeds explain the fraction EXPLAINED of the changes of objects
+# that moved (STILL, once they are believed), one speed differs by more than UNLIKE, and the sum of
+# squares of all, in units of their errors, exceeds its expectation by ERRORS standard deviations.
 EXPLAINED, STILL, ERRORS, UNLIKE = 0.25, 0.05, 4.0, 0.05
-# Speeds are believed when their predictions have gained PROVEN, or where they explain CLEAR of all
-# that changed in the last interval and FEW_OBJECTS share; or a part of the one and of the other.
+# Speeds are believed if their predictions have gained PROVEN, or if they explain the fraction CLEAR
+# of all changes in the last interval, shared by FEW_OBJECTS; or a part of each.
 PROVEN, CLEAR, FEW_OBJECTS = 8.5, 0.75, 4.0
-# An observation and an interval count for MOST; FREEDOM of Student's t; a change below FLOOR is
-# not worth a gain; ENOUGH_MOVED objects make a mean as good as it may be; PRIOR_RANK objects of the
-# mean rank are part of each rank's control.
+# An observation and an interval count for at most MOST; FREEDOM is that of Student's t; changes
+# below FLOOR give no gain; a mean of more than ENOUGH_MOVED objects is not better; PRIOR_RANK
+# objects of the mean rank are part of each rank's control group.
 MOST, FREEDOM, FLOOR, ENOUGH_MOVED, PRIOR_RANK = 3.0, 3.0, 0.02, 4.0, 4.0
 INTERVALS = 7
-WARY = 1.5  # times what ranks were seen to be unsteady by, as that is of few
-DOUBTS = 2  # fits in a row that show no sign of it, until they are said to be alike again
-ENOUGH = 250  # objects a rank; of more than twice as many, a part speaks for all
-FEW = 50  # one object in so many must have moved, or nothing new is learned
-BETTER = 0.05  # by how much work that changes must explain more than work that does not
+WARY = 1.5  # factor on the observed unsteadiness of ranks, because few observations are known
+DOUBTS = 2  # successive fits without a difference, until the ranks count as equal again
+ENOUGH = 250  # objects per rank; if there are more than twice as many, a part represents all
+FEW = 50  # at least one object in this many must have moved, or nothing is learned
+BETTER = 0.05  # how much more changing work must explain than constant work
 
 
 class Observation(NamedTuple):
-    """The objects under one placement, `who` is a rank as it was then."""
+    """The objects under one placement; `who` is the rank at that time."""
 
     key: I64
     who: I32
     seconds: F64
-    usual: float = 0.0  # what the program as a whole has changed by since the one before
+    usual: float = 0.0  # change of the whole program since the previous placement
 
     def weight(self) -> F64:
-        """Of each: short objects are noisier, by the clock and where a quota stops them."""
+        """Weight of each object: short objects are noisier, by the clock and by quotas."""
         mean = self.seconds.sum() / max(len(self.seconds), 1)
         return np.asarray(np.sqrt(self.seconds / max(mean, np.finfo(float).tiny)))
 
@@ -59,7 +59,7 @@ def _same_places(a: Observation, b: Observation) -> bool:
 
 
 def _speaks_for_all(key: I64, n_ranks: int) -> Any:
-    """Of very many objects a part, the same each time: which are in it."""
+    """The objects that represent very many: the same ones each time."""
     parts = 1
     while len(key) > 2 * ENOUGH * n_ranks * parts:
         parts *= 2
@@ -96,13 +96,13 @@ class SpeedLearner:
 
     @property
     def evidence(self) -> float:
-        """What the speeds have gained by their predictions, over the best rival."""
+        """The gain of the speeds' predictions over the best simple guess."""
         return float(np.min(np.sum(self._gains, axis=0))) if self._gains else 0.0
 
     def observe(
         self, key: ArrayLike, rank: ArrayLike, seconds: ArrayLike, work: ArrayLike | None = None
     ) -> F64 | None:
-        """The objects' times under another placement; what `speed` is now."""
+        """Observe the objects' times under another placement; update `speed`."""
         keys, times = np.asarray(key, np.int64), np.asarray(seconds, float)
         ranks = np.asarray(rank, np.int32)
         order = np.argsort(keys)
@@ -111,7 +111,7 @@ class SpeedLearner:
         usual = self._compare(keys[order], ranks[order], times[order])
         now = Observation(keys[order], self._who[ranks[order]], times[order], usual)
         if self._seen and _same_places(self._seen[-1], now):
-            # no news of the speeds: what is older shall not be forgotten for it
+            # nothing new about the speeds, so older placements are not forgotten
             now = now._replace(usual=usual + self._seen.pop().usual)
         self._seen = [*self._seen[1 - PLACEMENTS :], now]
         estimates = None
@@ -162,14 +162,14 @@ class SpeedLearner:
         return every
 
     def _history(self, then: Observation, keys: I64, y: F64) -> F64:
-        """By how much objects have changed since then; 0 where they were not there."""
+        """The changes of the objects since then; 0 for objects that were not there."""
         if not len(then.key):
             return np.zeros(len(keys))
         at = np.minimum(np.searchsorted(then.key, keys), len(then.key) - 1)
         return np.where(then.key[at] == keys, y - np.log(then.seconds[at]), 0.0)
 
     def _test(self, old: I64, last: Observation, a: I64, b: I32, change: F64, every: float) -> None:
-        """Do the speeds fitted before predict the new placement?"""
+        """Test whether the earlier speeds predict the new placement."""
         p, stayed = self.n_ranks, a == b
         square = np.bincount(b[stayed], change[stayed] ** 2, p)
         count = np.bincount(b[stayed], minlength=p)
@@ -212,7 +212,7 @@ class SpeedLearner:
         self._gains.append(np.clip(np.min(gains, axis=0), -MOST, MOST))
 
     def _explained(self) -> float:
-        """What part of all changes in the last interval the guess explains."""
+        """The fraction of all changes in the last interval that the guess explains."""
         if len(self._seen) < 2:
             return 0.0
         last, now = self._seen[-2:]
@@ -250,7 +250,7 @@ class SpeedLearner:
             drifting = self._solve(pairs, None)
             fit = drifting if drifting.explained > steady.explained + BETTER else steady
         if fit.moved * FEW < len(self._seen[-1].key):
-            return  # hardly an object has moved of late: what was known stands
+            return  # hardly any object moved recently: keep what was known
         self.error = np.hypot(fit.error, self._unrest())
         self.sigma, self.explained, self._guess = fit.sigma, fit.explained, fit.log
         known = np.isfinite(self.error)
@@ -301,7 +301,7 @@ class SpeedLearner:
         is_first = np.ones(len(key), bool)
         is_first[1:] = (key[1:] != key[:-1]) | (group_of[1:] != group_of[:-1])
         who = np.concatenate([o.who for o in seen])[order]
-        # The ranks as they are now come first; who has changed is known by what came before.
+        # The present ranks come first, then ranks as they were before a change.
         past = np.setdiff1d(who, self._who)
         number_of = np.empty(self._count, np.int32)
         number_of[self._who] = np.arange(self.n_ranks)

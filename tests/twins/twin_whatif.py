@@ -1,4 +1,4 @@
-"""The simulation of csrc/whatif/simulator/simulator.h in plain Python: slow, and nothing but lists.
+"""The simulation of csrc/whatif/simulator/simulator.h in plain Python: slow, only with lists.
 
 Each process is a generator of what it needs next: ("work", seconds), ("until", time or None),
 ("pause", seconds).  No order of blocks is changed here: receives from any source take the first
@@ -54,7 +54,7 @@ def exchanges(what, me, size, root, nbytes):
 
 
 class Slot:
-    """A request: when it is complete, None where that is open."""
+    """A request: the time when it is complete; None if not known yet."""
 
     def __init__(self):
         self.done = None
@@ -75,7 +75,7 @@ class Process:
 
 
 class Twin:
-    """`run()` gives when each rank ends."""
+    """`run()` returns the end of each rank."""
 
     def __init__(self, ops, comms, target):
         self.ops, self.comms, self.t = ops, comms, target
@@ -281,7 +281,7 @@ class Twin:
     # --- processors ------------------------------------------------------------------------------
 
     def go_on(self, me):
-        """Until it needs time."""
+        """Advance a rank until it needs time."""
         while True:
             try:
                 what, value = next(me.life)
@@ -342,7 +342,7 @@ class Twin:
             ring.remove(me.rank)
 
     def there(self, q, time):
-        """Seconds in which a processor was there."""
+        """Seconds in which the processor was available."""
         share, period = self.t.share[q], self.t.period
         if share >= 1.0:
             return time
@@ -353,7 +353,7 @@ class Twin:
         return whole * share * period + min(since - whole * period, share * period)
 
     def when(self, q, seconds):
-        """After how many more of them it is, by halving."""
+        """The time until this many more are available, by bisection."""
         if seconds in (0, math.inf) or self.t.share[q] >= 1.0:
             return self.now + seconds
         aim = self.there(q, self.now) + seconds
@@ -364,7 +364,7 @@ class Twin:
         return high
 
     def slowed(self, q):
-        """How many times as long all takes for those that ask there."""
+        """The factor by which polling ranks slow down."""
         if self.t.waiting == "spin":
             return 1.0
         here = [p for p in self.processes if self.t.placement[p.rank] == q]

@@ -10,7 +10,7 @@ ROOTED = ("BCAST", "GATHER", "SCATTER", "REDUCE")
 
 
 def program(seed, ranks=4, steps=40, wildcards=True):
-    """Steps in one order for all ranks, so that none waits for one that comes later."""
+    """Steps in the same order on all ranks, so that no rank waits for a later step."""
     rng = np.random.default_rng(seed)
     ops = [[] for _ in range(ranks)]
     open_requests = [[] for _ in range(ranks)]
@@ -104,7 +104,7 @@ def program(seed, ranks=4, steps=40, wildcards=True):
 
 
 def server(seed, clients=3, requests=5):
-    """A server that takes requests as they come, each client's with a work of its own."""
+    """A server that takes requests as they arrive; each client's request has its own work."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(np.repeat(np.arange(1, clients + 1), requests))
     ops = [[] for _ in range(clients + 1)]

@@ -1,4 +1,4 @@
-"""Virtual ranks: the same programs, and times that can be told beforehand."""
+"""Virtual ranks: the same programs, and times that can be computed in advance."""
 
 import signal
 import sys
@@ -47,7 +47,7 @@ def test_random_programs_agree_with_their_twin(p, n):
 
 
 def drifting(comm, iterations, **balancing):
-    """The heavy objects wander; work is declared, not done."""
+    """The hot spot moves; work is declared, not done."""
     lb = pylb.Balancer(comm, **balancing)
     n = 8 * comm.size
     for key in range(8 * lb.rank, 8 * lb.rank + 8):
@@ -167,7 +167,7 @@ def test_collective_calls_and_their_times():
 
 
 def twin_times(p, program):
-    """When each rank has done its part: messages on a way in order, each occupies its sender."""
+    """The end of each rank: messages arrive in order, and each occupies its sender."""
     at, there = [0.0] * p, {}
     for what, rank, other, amount in program:
         if what == "work":

@@ -32,7 +32,7 @@ def mpicc():
 
 @pytest.fixture(scope="session")
 def build(mpiexec, tmp_path_factory):
-    """Compiles a program of tests/recorded."""
+    """Compile a program of tests/recorded."""
     folder = tmp_path_factory.mktemp("recorded")
 
     def make(name):
@@ -89,7 +89,7 @@ def test_what_a_program_computes_and_sends(mpiexec, build):
     assert (first["bytes"][:10:5] == 320_000).all()
     assert (first["peer"][:10] == 1).all()
     assert (last["peer"][:10] == 1).all()
-    # the middle rank works twice as much; the median, as others may take the processor
+    # the middle rank works twice as much; the median, because other programs run too
     ratio = np.median(middle["compute"][1:20:2]) / np.median(first["compute"][1:10])
     assert 1.7 < ratio < 2.3
     told = whole(run)
@@ -155,20 +155,20 @@ def wakes_late():
 
 @needs_recorder
 def test_ranks_that_ask_and_sleep_in_between(mpiexec, build):
-    for _ in range(5):  # who asks yields its core, for long where others want it
+    for _ in range(5):  # a rank that polls yields its core, for long if other programs want it
         _, run = record([*mpiexec, "-n", "2", build("everything"), "ask"])
         if 0.0004 < run.info.get("response", 0.0) < 0.01 and run.info["polling"] < 0.3:
             break
     else:
         if wakes_late():
             pytest.skip("this machine is too busy to tell sleeping from waiting for a core")
-    assert 0.0004 < run.info["response"] < 0.01  # half of what lies between two questions
+    assert 0.0004 < run.info["response"] < 0.01  # half of the time between two polls
     assert 0 < run.info["polling"] < 0.3
     assert run.info["nap"] > 0.0005
     late, free = whole(run), pylb.whatif(run, matching="recorded", network=(0.0, 0.0))
     assert late.target.alpha[0, 0] > run.info["response"]
     assert free.target.alpha[0, 0] == run.info["response"]
-    assert free.target.period == 0  # who sleeps uses up no share
+    assert free.target.period == 0  # a rank that sleeps uses up no share
     _, run = record([*mpiexec, "-n", "2", build("pipeline"), "10", "1e5"])
     assert "response" not in run.info  # it waits within MPI
     assert whole(run).target.period == 0.005
@@ -293,7 +293,7 @@ def test_a_program_that_calls_mpi_as_fortran_does(mpiexec, mpifort, tmp_path):
         exchange = ["IRECV", "ISEND", "WAIT", "WAIT"]
         assert names == ["COLL", *exchange, *exchange, "COLL", "END"]
         assert (ops["bytes"][ops["kind"] == OpKind.ISEND] == 8).all()
-        assert ops["peer"][3] == (rank - 1) % 3  # whom the receive from any source met
+        assert ops["peer"][3] == (rank - 1) % 3  # the matched sender
     whole(run)
 
 
@@ -321,7 +321,7 @@ def test_a_program_in_fortran(mpiexec, fortran, tmp_path, how):
     code, run = record([*mpiexec, "-n", "3", program])
     assert code == 0
     for rank, every in enumerate(run.ops):
-        ops = every[every["kind"] != OpKind.PAUSE]  # others may have kept the page that it needed
+        ops = every[every["kind"] != OpKind.PAUSE]  # other programs may have delayed it
         names = " ".join(OpKind(k).name for k in ops["kind"])
         exchange = "IRECV ISEND WAIT WAIT"
         matched = "ISEND PROBE RECV WAIT ISEND PROBE IRECV WAIT WAIT"
@@ -335,7 +335,7 @@ def test_a_program_in_fortran(mpiexec, fortran, tmp_path, how):
         assert ops["bytes"][ops["kind"] == OpKind.ISEND].tolist() == [8000, 8, 8, 16, 16, 8, 8]
         left = (rank - 1) % 3
         any_source = [3, 10, 11, 14, 15, 18, 19]
-        assert (ops["peer"][any_source] == left).all()  # whom it turned out to be
+        assert (ops["peer"][any_source] == left).all()  # the actual sender
     whole(run)
 
 
@@ -359,7 +359,7 @@ def test_a_rank_that_is_killed(mpiexec, build, capfd):
     with pytest.warns(UserWarning, match="rank"):
         told = pylb.whatif(run)
     assert not told.complete
-    assert told.end[2] in ("cut", "stuck")  # the others' records may end before its own do
+    assert told.end[2] in ("cut", "stuck")  # the records of the other ranks may end earlier
 
 
 @needs_recorder

@@ -27,7 +27,7 @@ CHANGES = [(NOTHING, -1, -1, -1, False)] + [
 
 
 def marked(run, seed):
-    """The same run with two procedures marked here and there, also nested and left twice."""
+    """The run with two procedures marked at random, also nested and left twice."""
     rng = np.random.default_rng(seed)
     for rank, ops in enumerate(run.ops):
         at = np.sort(rng.integers(0, len(ops), rng.integers(2, 12)))
@@ -137,7 +137,7 @@ def test_any_pair_of_ranks():
 
 
 def test_a_gain_is_no_more_than_the_time_before_a_wait():
-    # Rank 0 works 3 s but would have waited for rank 1 until 2.5 s anyhow.
+    # Rank 0 works 3 s, but would have waited for rank 1 until 2.5 s in any case.
     ops = [
         [
             {"kind": "ENTER"},

@@ -1,4 +1,4 @@
-"""Placements found by search: against all there are, on other machines, with procedures."""
+"""Placements found by search: compared with all placements, on other machines, with procedures."""
 
 from itertools import product
 
@@ -16,7 +16,7 @@ FREE = {"network": (0.0, 0.0), "overhead": 0.0}
 
 
 def steps(work, n=5, nbytes=0):
-    """Ranks that compute, hand something round a ring, and meet."""
+    """Ranks that compute, pass a message around a ring, and meet in a barrier."""
     p = len(work)
     ops = [
         [

@@ -59,7 +59,7 @@ def test_agrees_with_the_twin(ranks, quantum, waiting):
                 np.testing.assert_allclose(
                     getattr(told, name),
                     [getattr(p, name) for p in twin.processes],
-                    atol=1e-6,  # an overhead more or less where two things end at once
+                    atol=1e-6,  # one overhead more or less if two events coincide
                 )
 
 
@@ -174,7 +174,7 @@ def test_communicators_do_not_mix():
 @pytest.mark.parametrize("ranks", [2, 3, 5, 8])
 @pytest.mark.parametrize("what", list(Collective))
 def test_who_waits_for_whom_in_a_collective(what, ranks):
-    """One rank comes late: those that need it wait, the others need not."""
+    """One rank is late: the ranks that need it wait, the others do not."""
     for late in range(ranks):
         root = 1
         run = Recording.of(
@@ -210,7 +210,7 @@ def test_who_waits_for_whom_in_a_collective(what, ranks):
 
 
 def test_a_server_takes_what_comes_first():
-    """Recorded: client 1 came first; where it is slow, client 2 is served first."""
+    """In the recording client 1 came first; if it is slow, client 2 is served first."""
     serve = Flag.ANY_SOURCE
     end = [{"kind": "COLL", "what": Collective.BARRIER}, {"kind": "END"}]
     ends = [[{**end[0], "tag": rank}, end[1]] for rank in range(3)]
