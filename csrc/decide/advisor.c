@@ -14,7 +14,7 @@ static int refuse(const plb_strategy_t *self, const plb_snapshot_t *in, const pl
                     self->name);
 }
 
-const plb_strategy_t plb_strategy_own = {
+const plb_strategy_t plb_own_strategy = {
     .name = "own",
     .help = "the program redistributes its data in its own way",
     .source = "",

@@ -32,12 +32,12 @@ typedef struct plb_advisor {
     int64_t n_ignored; /* LB steps that were advised and that no rank carried out */
 } plb_advisor_t;
 
-/** The decider of a code that redistributes in its own way has plb_strategy_own as its only
+/** The decider of a code that redistributes in its own way has plb_own_strategy as its only
  *  strategy. */
 void plb_advisor_init(plb_advisor_t *self, plb_decider_t *decider, bool places);
 
 /** The strategy of when only: the code's own.  It is not in the table and cannot be run. */
-extern const plb_strategy_t plb_strategy_own;
+extern const plb_strategy_t plb_own_strategy;
 
 /** The load of a rank's cells in seconds.  PLB_ERR_VALUE: one is negative, NaN or infinite. */
 int plb_advisor_load(const double *load, int64_t n, double *sum, plb_err_t *err);

@@ -157,9 +157,8 @@ def c_arrows():
         for include in INCLUDE.findall(text[name]):
             near = (Path(name).parent / include).as_posix()
             arrows[name] |= {near if near in files else include} & files.keys()
-        pasted = tuple(
-            re.findall(r"\b(plb_\w+?)\s*##", code.get(name, ""))
-        )  # names that a macro composes
+        # names that a macro composes
+        pasted = tuple(re.findall(r"\b(plb_\w+?)\s*##", code.get(name, "")))
         words = set(re.findall(r"\bplb_\w+", code.get(name, "")))
         for symbol, places in defined.items():
             if name not in places and (symbol in words or (pasted and symbol.startswith(pasted))):
