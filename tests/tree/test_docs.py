@@ -103,3 +103,27 @@ def test_every_name_that_is_written_can_be_imported():
                     f"{path.relative_to(ROOT)}: {n}" for n in names if not can_be_imported(n)
                 ]
     assert unknown == [], "\n".join(unknown)
+
+
+def test_names_on_the_pages_need_no_other_import():
+    """After `import pylb` alone; docs/api.md lists modules by their full names."""
+    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("notebooks/*.ipynb")]
+    alone = re.compile(r"(?<!from )(?<!import )(?<!<)" + NAME.pattern)
+    names = {n for p in pages if p.name != "api.md" for n in alone.findall(p.read_text())}
+    done = subprocess.run(
+        [sys.executable, "-c", REACH, *sorted(names - OTHER)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+
+
+REACH = """
+import sys, pylb
+for name in sys.argv[1:]:
+    at = pylb
+    for part in name.split(".")[1:]:
+        if not hasattr(at, part):
+            print(name)
+            break
+        at = getattr(at, part)
+"""
