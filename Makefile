@@ -33,7 +33,7 @@ endif
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
-# --- set-up: each stamp is made anew when what it depends on has changed -----------------------
+# --- set-up: each stamp is made again when what it depends on has changed -----------------------
 $(VENV)/.packages: tools/setup.sh
 	@tools/setup.sh packages $(MPI)
 	@mkdir -p $(VENV) && touch $@
@@ -49,7 +49,7 @@ $(VENV)/.built: $(VENV)/.installed $(SOURCES)
 setup: $(VENV)/.built ## Debian's packages, the virtual environment, the build (MPI=openmpi|mpich|none)
 
 # --- what people run --------------------------------------------------------------------------
-demo: $(VENV)/.built ## a recorded run replayed, then a solver that balances itself
+demo: $(VENV)/.built ## replay a recorded run, then run a solver that balances itself
 	@mkdir -p $(OUT)
 	@$(PY) examples/replay_demo.py $(DATA)
 	@$(or $(wildcard $(BIN)/mpiexec),mpiexec) -n 2 $(PY) examples/jacobi2d.py --compare --iterations 30 --plot $(OUT)/jacobi2d.png
@@ -60,7 +60,7 @@ test: $(VENV)/.built $(VENV)/.browser ## all tests (MPI=openmpi|mpich|none)
 	@cd $(VENV) && PATH="$$PWD/bin:$$PATH" $(if $(DATA),PYLB_DATA="$(abspath $(DATA))") \
 		bin/pytest -c ../pyproject.toml --rootdir .. -n 2 --dist loadfile ../tests
 
-check: $(VENV)/.built ## the fast lane between edits: C tests and all that are not slow, two minutes
+check: $(VENV)/.built ## the fast tests, to run between edits: less than two minutes
 	@$(MAKE) --no-print-directory -s -C tests/c -j2 run
 	@cd $(VENV) && PATH="$$PWD/bin:$$PATH" bin/pytest -c ../pyproject.toml --rootdir .. -q \
 		-n 2 --dist loadfile -m "not slow" ../tests

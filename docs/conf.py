@@ -14,7 +14,8 @@ release = version = __version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc"]
 exclude_patterns = ["_build", "jupyter_execute"]
 
-# Sphinx sees only what is below its own folder.  Executed once, and again when they change.
+# Sphinx reads only files below its own folder, so the notebooks are copied.  They are executed
+# once, and again after a change.
 here = Path(__file__).parent
 shutil.rmtree(here / "_notebooks", ignore_errors=True)
 shutil.copytree(here.parent / "notebooks", here / "_notebooks")
@@ -24,7 +25,7 @@ nb_execution_mode = "cache"
 nb_execution_timeout = 120
 nb_execution_raise_on_error = True
 nb_merge_streams = True
-# Widgets as their last picture: their scripts would come from the network.
+# Show widgets as their last picture, because their scripts would be loaded from the network.
 nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]
 nb_ipywidgets_js: dict[str, dict[str, str]] = {}
 # The kernel imports the pylb that is documented.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What `make` needs: Debian's packages where they are missing, a virtual environment, the build.
+# Install what `make` needs: missing Debian packages, a virtual environment, the build.
 #
 # usage: tools/setup.sh packages openmpi|mpich|none|asan|browser
 #        tools/setup.sh venv     openmpi|mpich|none DIR
@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 step=$1 mpi=$2 venv=${3:-}
 packages=()
 
-# want TEST PACKAGE...: the packages are missing where the test fails
+# want TEST PACKAGE...: the packages are needed if the test fails
 want() {
     local test=$1
     shift
@@ -66,7 +66,7 @@ make_venv() {
     "$venv/bin/python" -m pip install -qq --disable-pip-version-check "${requirements[@]}" >&2
 }
 
-# Each environment builds in its own folder: objects of one MPI must not meet those of another.
+# Each environment builds in its own folder, so that object files of different MPIs do not mix.
 build() {
     local here extra=() build
     here=$(pwd)
@@ -75,7 +75,7 @@ build() {
     printf '[build]\nbuild_base = %s\n' "$build" >"$build/setup.cfg"
     export DIST_EXTRA_CONFIG="$build/setup.cfg"
     case $mpi in
-    openmpi) extra=(-e) ;; # the one to work in
+    openmpi) extra=(-e) ;; # editable: the environment to work in
     mpich) export MPICC="$here/$venv/bin/mpicc" ;;
     none) export PYLB_MPI=0 ;;
     esac

@@ -341,9 +341,10 @@ def test_a_program_in_fortran(mpiexec, fortran, tmp_path, how):
 
 @needs_recorder
 def test_time_alone(mpiexec, build):
+    begin = time.perf_counter()
     _, run = record([*mpiexec, "-n", "2", build("stencil"), "10", "1e5"], only_time=True)
     assert run.n_ops == 0
-    assert 0 < run.seconds < 10
+    assert 0 < run.seconds < time.perf_counter() - begin
 
 
 # --- what goes wrong ---
