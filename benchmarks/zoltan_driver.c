@@ -265,7 +265,7 @@ int main(int argc, char **argv)
     first_part = first_part < parts ? first_part : parts - 1;
     double least = 1e30;
     uint64_t *sum = calloc((size_t)parts, sizeof *sum), *all = calloc((size_t)parts, sizeof *all);
-    uint64_t squares = 0; /* the same under other names */
+    uint64_t squares = 0; /* the same parts with other numbers */
     for (int k = 0; k < repeats; k++) {
         MPI_Barrier(MPI_COMM_WORLD);
         const double begin = MPI_Wtime();

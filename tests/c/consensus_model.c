@@ -12,7 +12,7 @@ static int n_objects(const model_t *m)
     return m->ranks * m->objects;
 }
 
-/* Last iteration of a rank; of an object that of its rank, since nobody migrates where ranks end
+/* Last iteration of a rank; of an object that of its rank, because no object migrates if ranks end
  * at different iterations. */
 static int64_t last_of(const model_t *m, int rank)
 {
@@ -86,7 +86,7 @@ static bool can_go(const model_t *m, const system_t *s, int g)
            plb_consensus_answer(&s->rank[s->owner[g]], s->slot[g]) == PLB_ANSWER_GO;
 }
 
-/* Blocked: all objects of the rank stand and may go; or some run still. */
+/* Blocked: all objects of the rank stand and may go, or some still run. */
 static bool can_start(const model_t *m, const system_t *s, int r)
 {
     bool any = false;
@@ -154,7 +154,7 @@ static bool enters_balancing(const system_t *s, int r, int64_t at)
     return measure(&s->rank[r]).slowest >= at && stands(measure(&s->rank[r]).reach);
 }
 
-/* Rule 6 at these statistics. */
+/* Whether rule 6 applies at these statistics. */
 static bool voided(const model_t *m, const system_t *s, int64_t iteration)
 {
     return n_ended(m, s, iteration) > 0 && !PLB_ABLATE(ENDED);
@@ -214,7 +214,7 @@ static void push(step_t *steps, int *n, step_kind_t kind, int who, int wish)
 
 enum { WISH_NEVER = MAX_ITERATIONS + 1 };
 
-/* The statistics of `i` with every wish that is possible, or the one that somebody saw. */
+/* The statistics of `i` with every possible wish, or the one that a rank has seen. */
 static void push_stats(const model_t *m, const system_t *s, step_kind_t kind, int who, int64_t i,
                        const plb_consensus_root_t *root, step_t *steps, int *n)
 {
@@ -230,7 +230,7 @@ static void push_stats(const model_t *m, const system_t *s, step_kind_t kind, in
     if (s->changes == 0 || n_ended(m, s, i) > 0 || root->final <= i) {
         return;
     }
-    /* From i on: one that comes too early is among them. */
+    /* From i on, so that a wish that is too early is included. */
     for (int64_t t = i; t <= m->iterations + 1; t++) {
         if (t != root->final) {
             push(steps, n, kind, who, (int)t);
@@ -299,7 +299,7 @@ int system_steps(const model_t *m, const system_t *s, step_t steps[MAX_STEPS])
 
 /* ---- taking a step ---- */
 
-/* No object anywhere is past an iteration at which somebody balances, none is behind it. */
+/* No object on any rank is past or behind an iteration at which a rank balances. */
 static int check_balance(const model_t *m, const system_t *s, int r, int64_t at, plb_err_t *err)
 {
     for (int g = 0; g < n_objects(m) && !m->hangs; g++) {
@@ -626,7 +626,7 @@ static int migrate(const model_t *m, system_t *s, plb_err_t *err)
             first[r] = s->owner[g] == r && present(s, g) ? g : first[r];
         }
     }
-    /* Half of the ranks give, so that ranks without objects come about. */
+    /* Half of the ranks give objects away, so that some ranks have none. */
     for (int r = 0; r < m->ranks; r += 2) {
         if (first[r] >= 0 && s->failed[(r + 1) % m->ranks] == PLB_NEVER) {
             const int ret = move_object(m, s, first[r], s->rank[r].final, err);
@@ -779,7 +779,7 @@ void system_init(const model_t *m, system_t *s)
         plb_consensus_add(&s->rank[s->owner[g]], 0, &slot, &out, NULL);
         s->slot[g] = (int8_t)slot;
     }
-    if (!m->known_end && last_of(m, 0) == 0) { /* a rank that has nothing to run */
+    if (!m->known_end && last_of(m, 0) == 0) { /* a rank without objects */
         plb_actions_t out;
         plb_consensus_end(&s->rank[0], 0, &out, NULL);
     }
@@ -788,7 +788,7 @@ void system_init(const model_t *m, system_t *s)
     }
 }
 
-/* Where ranks that have ended leave, they know no more than that. */
+/* If ranks that have ended leave, this is all that they know. */
 static bool all_have_left(const model_t *m, const system_t *s)
 {
     for (int r = 0; r < m->ranks; r++) {
@@ -889,7 +889,7 @@ static int64_t get_iteration(bits_t *b)
     return i == 15 ? PLB_NEVER : (int64_t)i;
 }
 
-/* A wish is news as long as some have seen it and others have not. */
+/* A wish belongs to the state as long as some ranks have seen it and others have not. */
 static bool wish_matters(const model_t *m, const system_t *s, int64_t i)
 {
     if (m->central) {
@@ -955,7 +955,7 @@ static void unpack_rank(const model_t *m, system_t *s, int r, bits_t *b)
     rank->end = min_of(rank->end, s->failed[r]);
 }
 
-/* Central: the root, and of its rulings those that somebody has yet to read. */
+/* Central: the root, and its rulings that a rank has not read yet. */
 static void pack_central(const model_t *m, const system_t *s, bits_t *b)
 {
     int first = s->n_log;

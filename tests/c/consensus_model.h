@@ -5,10 +5,10 @@
  * neighbours have begun k: their messages of k are sent at its begin and received at its end.
  * The results of reductions become known to a rank at any later moment at which it serves the
  * balancer, each kind in its own order.  Every step makes some counter greater and none smaller,
- * so that each run is finite: one that cannot go on has either ended or hangs.
+ * so each run is finite: a run without a next step has either ended or hangs.
  *
- * Two kinds of program: one whose waiting is done by pylb (served: a rank always serves), and one
- * with the application's own blocking receives (blocked: a rank begins the iteration with all
+ * Two kinds of program: in one pylb does all waiting (served: a rank always serves), the other has
+ * blocking receives of its own (blocked: a rank begins the iteration with all
  * its objects, sends, then receives and ends them one after the other; it serves at AtSync only).
  */
 #ifndef CONSENSUS_MODEL_H
@@ -32,22 +32,22 @@ extern unsigned model_ablated;
 
 enum { MAX_RANKS = 8, MAX_OBJECTS = 16, MAX_ITERATIONS = 40, MAX_LOG = 64 };
 
-#define WISH_UNSET INT64_C(-2) /* nobody has seen these statistics yet */
+#define WISH_UNSET INT64_C(-2) /* no rank has seen these statistics yet */
 
 typedef struct model {
     int ranks, objects, iterations; /* objects a rank */
     int lag;
-    int early;   /* rank 0 ends so many iterations before the others */
-    int changes; /* the trigger may wish anything at any iteration, so many times */
-    int churn;   /* so many times an object leaves or joins again, at any moment */
-    int fails;   /* so many ranks fail: all their objects are gone, they have ended */
+    int early;   /* rank 0 ends this many iterations before the others */
+    int changes; /* number of wishes: anything, at any iteration */
+    int churn;   /* how often an object leaves or joins again, at any moment */
+    int fails;   /* number of ranks that fail: they lose their objects and have ended */
     int64_t script[MAX_ITERATIONS + 2]; /* or it wishes this at iteration i */
     bool ring;
     bool blocked;
     bool central;   /* one root that broadcasts; else a root on every rank */
     bool known_end; /* ranks know their last iteration from the start */
     bool migrate;   /* at an LB step the first object of each rank goes to the next */
-    bool quit;      /* a rank that has ended serves no more */
+    bool quit;      /* a rank that has ended no longer serves */
     bool hangs;     /* look for hangs only: objects past an LB step may go on */
     bool one_comm;  /* both kinds of reduction on one communicator */
 } model_t;
@@ -63,7 +63,7 @@ typedef struct system {
     int64_t failed[MAX_RANKS]; /* statistics that the rank posted before it failed */
     int n_log, read[MAX_RANKS];
     plb_ruling_t log[MAX_LOG];
-    bool of_stats[MAX_LOG]; /* this ruling was made of statistics, else of a maximum */
+    bool of_stats[MAX_LOG]; /* this ruling comes from statistics, else from a maximum */
     int8_t owner[MAX_OBJECTS], slot[MAX_OBJECTS]; /* slot -1: has left */
     bool serving[MAX_RANKS];
 } system_t;
@@ -96,14 +96,14 @@ enum { MAX_STEPS = 512 };
 void system_init(const model_t *m, system_t *s);
 void system_copy(system_t *to, const system_t *from);
 
-/** All steps that are possible; their number. */
+/** List all possible steps; return their number. */
 int system_steps(const model_t *m, const system_t *s, step_t steps[MAX_STEPS]);
 
-/** Take a step and say it on `say` unless NULL.  Not PLB_OK: what the protocol promises is
+/** Take a step, and print it to `say` unless NULL.  Not PLB_OK: a promise of the protocol is
  *  violated, `err` says how. */
 int system_take(const model_t *m, system_t *s, step_t step, FILE *say, plb_err_t *err);
 
-/** No step is possible: PLB_OK if the run has ended as it should. */
+/** Check the end, when no step is possible: PLB_OK if the run has ended correctly. */
 int system_check_end(const model_t *m, const system_t *s, plb_err_t *err);
 
 void system_print(const model_t *m, const system_t *s, FILE *out);

@@ -3,10 +3,10 @@
  *
  * The last line of the output is
  *   result=ok|violation|deadlock states=... steps=... depth=... seconds=...
- * and before it stand, after a violation or a deadlock, the steps that lead there.  Exit status:
+ * after a violation or a deadlock, the steps that lead there are printed before it.  Exit status:
  * 0 ok, 1 violation or deadlock, 2 wrong usage or no room.
  *
- * No reduction of the interleavings is used: any step of one rank may change what another does.
+ * No interleaving is left out: any step of a rank may change what another rank does.
  */
 #include "consensus_model.h"
 
@@ -19,11 +19,11 @@
 
 typedef struct settings {
     model_t m;
-    int64_t runs; /* 0: explore; else so many random runs */
+    int64_t runs; /* 0: explore; else the number of random runs */
     int64_t vary; /* random runs: sizes and variants are drawn again for each */
     uint64_t seed;
     int64_t most; /* states */
-    int all;      /* go on after a violation or a deadlock, and count them */
+    int all;      /* continue after a violation or a deadlock, and count them */
 } settings_t;
 
 static double now(void)
@@ -102,7 +102,7 @@ static void visit(visited_t *v, const uint64_t key[STATE_WORDS], uint32_t parent
     v->slot[at] = (uint32_t)v->n;
 }
 
-/* Say the steps from the first state to node `last`, then `step` unless NULL. */
+/* Print the steps from the first state to node `last`, then `step` unless NULL. */
 static int tell(const model_t *m, const visited_t *v, uint32_t last, const step_t *step)
 {
     uint32_t path[512];
@@ -139,7 +139,7 @@ typedef struct search {
     int depth; /* of the first violation or deadlock, else of the longest run */
 } search_t;
 
-/* Something is wrong at node `i`, or on taking `step` from it; the first is told. */
+/* Report an error at node `i`, or in `step` from there; only the first one is printed. */
 static void found(search_t *f, const model_t *m, uint32_t i, const step_t *step,
                   const plb_err_t *err)
 {

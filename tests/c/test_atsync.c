@@ -1,5 +1,5 @@
 /* csrc/decide/atsync.h on ranks whose reductions are memory: random programs, delays and faults.
- * The consensus itself is explored by interleave.c; this is about what drives it. */
+ * interleave.c explores the consensus itself; this file tests its driver. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -124,7 +124,7 @@ static int below(world_t *w, int n)
 
 static int64_t tick(world_t *w, int r)
 {
-    w->now[r] += below(w, 2000) - 500; /* it steps back now and then */
+    w->now[r] += below(w, 2000) - 500; /* it sometimes steps back */
     return w->now[r];
 }
 
@@ -168,7 +168,7 @@ static double load_of(const world_t *w, int i, int64_t iteration)
     return 1e-3 * (1 + i) * (double)(1 + iteration * i % 3) * (w->n_objects > 1);
 }
 
-/* All ranks stand ready: some objects move, all go on. */
+/* All ranks are ready: some objects move, all continue. */
 static void balance(world_t *w)
 {
     const int64_t at = w->rank[0].rank.final;
@@ -194,7 +194,7 @@ static void give_up(world_t *w, int r, bool failed)
     w->left[r] = true;
 }
 
-/* An object of a rank that is there does what it may; whether another rank is heard to fail. */
+/* Advance an object of a rank that is present; whether another rank is heard to fail. */
 static bool move(world_t *w, int i)
 {
     object_t *o = &w->object[i];
@@ -321,7 +321,8 @@ static void test_all_balance_at_one_iteration(void **state)
     assert_true(balanced > 400);
 }
 
-/* A trigger that does not forecast: at i, balanced at i + D.  It goes on asking meanwhile. */
+/* A trigger that does not forecast: it decides at i, the LB step is at i + D.  It repeats its
+ * decision meanwhile. */
 static void test_decisions_stand(void **state)
 {
     (void)state;
@@ -330,7 +331,7 @@ static void test_decisions_stand(void **state)
         draw(seed);
         w.lag = 1 + below(&w, 4);
         w.n_objects = 1 + below(&w, 3);
-        w.p = 4; /* never even, but where one object has no load */
+        w.p = 4; /* never even, unless an object has no load */
         begin(&w, "threshold", &threshold);
         run();
         check_rows(&w, true);

@@ -15,7 +15,7 @@ static plb_err_t err;
 /* ---- sort ------------------------------------------------------------------------------------
  */
 
-/* What a sort must give: each index once, and each item before the next. */
+/* Check a sort: each index occurs once, and the items are in order. */
 static void assert_sorted(const double *x, const plb_item_t *item, int64_t n, double sign)
 {
     uint8_t *seen = plb_calloc((size_t)n, 1);
@@ -207,7 +207,7 @@ static void memory_refuses_overflow_and_on_demand(void **state)
     assert_non_null(q);
     assert_null(plb_malloc(1, 1));
     plb_free(p);
-    p = plb_malloc((size_t)5 << 20, 1); /* a large block is memory like any other */
+    p = plb_malloc((size_t)5 << 20, 1); /* a large block can be used like any other */
     assert_non_null(p);
     memset(p, 1, (size_t)5 << 20);
     plb_free(p);

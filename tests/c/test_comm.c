@@ -1,4 +1,4 @@
-/* Room comm: routes and tables under failing allocations, and a table that is nearly full. */
+/* Room comm: routes and tables under failing allocations, and an almost full table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,7 +84,7 @@ static void tables_survive_failed_allocations(void **state)
     check(&table, 0, N, false);
     check(&table, N, 300, true);
     const int32_t rows = table.n_rows;
-    enter(&table, 7 * N, N); /* in the rows that the others have left */
+    enter(&table, 7 * N, N); /* in rows that other entries have freed */
     assert_int_equal(table.n_rows, rows);
     check(&table, 7 * N, N, true);
     plb_table_free(&table);

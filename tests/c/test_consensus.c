@@ -1,5 +1,5 @@
-/* The written rules of csrc/decide/consensus.h, one by one; their interplay is explored by
- * interleave.c. */
+/* The written rules of csrc/decide/consensus.h, one by one; interleave.c explores their
+ * interplay. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -75,7 +75,7 @@ static plb_consensus_t rank_with(int n_objects, int32_t lag)
     return rank;
 }
 
-/* What the root makes of tentative period 5 and a greatest reach. */
+/* The root's ruling for tentative period 5 and a greatest reach. */
 static int64_t final_of_5(int64_t reach)
 {
     plb_consensus_root_t root;
@@ -96,8 +96,8 @@ static void test_exactly_at_the_period(void **state)
     (void)state;
     assert_int_equal(final_of_5(2 * 2), 5);     /* all before it */
     assert_int_equal(final_of_5(2 * 5 - 1), 5); /* somebody runs it */
-    assert_int_equal(final_of_5(2 * 5), 5);     /* somebody stands at it */
-    assert_int_equal(final_of_5(2 * 6 - 1), 6); /* somebody has passed it */
+    assert_int_equal(final_of_5(2 * 5), 5);     /* an object stands at it */
+    assert_int_equal(final_of_5(2 * 6 - 1), 6); /* an object has passed it */
     assert_int_equal(final_of_5(2 * 8), 8);
 }
 
@@ -113,7 +113,7 @@ static void test_pause_at_the_limit(void **state)
     assert_int_equal(ask(&rank, 0), PLB_ANSWER_PAUSE); /* at its own maximum, 3 */
     run_to(&rank, 1, 3);                               /* past the tentative period */
     assert_int_equal(ask(&rank, 1), PLB_ANSWER_PAUSE);
-    hear(&rank, PLB_RULING_FINAL, 1, 4); /* somebody elsewhere was at 4 */
+    hear(&rank, PLB_RULING_FINAL, 1, 4); /* an object on another rank was at 4 */
     assert_non_null(action(PLB_ACT_RESUME));
     run_to(&rank, 0, 4);
     assert_int_equal(ask(&rank, 0), PLB_ANSWER_BALANCE);
@@ -277,7 +277,7 @@ static void test_end_of_the_run(void **state)
     assert_int_equal(ask(&rank, 0), PLB_ANSWER_END);
     see(&rank, 1);
     assert_null(action(PLB_ACT_STATS));
-    see(&rank, 2); /* the others may go on: it serves */
+    see(&rank, 2); /* the others may continue: it serves */
     assert_int_equal(action(PLB_ACT_STATS)->first, 3);
     assert_true(plb_consensus_ended(&rank, 3));
     OK(plb_consensus_stats(&rank, 3, &(plb_ruling_t){PLB_RULING_OVER, 0, 3}, &out, &err));

@@ -1,6 +1,6 @@
-/* Room decide, the decider: memory that runs out at each allocation, calls that are tried again,
+/* Room decide, the decider: failure of each allocation, calls that are repeated,
  * the promise; room measure, the cost model against plain sums.  tests/decide/test_decider.py
- * holds the decider against a plain twin. */
+ * compares the decider with a plain twin. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static int add_candidate(made_t *m, int n, const plb_strategy_t *s)
     return n + 1;
 }
 
-/* strategy: NULL where one is to be selected. */
+/* strategy: NULL if one is to be selected. */
 static plb_decider_options_t options_of(made_t *m, const char *strategy)
 {
     const bool selects = strategy == NULL;
@@ -90,7 +90,7 @@ static void unmake(made_t *m)
 
 typedef struct program {
     made_t made;
-    bool again; /* what fails for want of memory is tried once more */
+    bool again; /* calls that fail for lack of memory are repeated */
     int failed; /* calls */
     int32_t rank[OBJECTS];
     int64_t key[OBJECTS];
@@ -98,7 +98,7 @@ typedef struct program {
     int64_t looks, gains, steps;
 } program_t;
 
-/* A call, and the same call where memory had run out. */
+/* A call, repeated if memory had run out. */
 #define CALL(p, call)                                                                             \
     do {                                                                                          \
         int ret_ = (call);                                                                        \
@@ -175,7 +175,7 @@ static int iterate(program_t *p, int64_t iteration)
     plb_ask_t ask;
     work(p, iteration, &it);
     const int ret = plb_decider_observe(d, &it, &err);
-    if (ret != PLB_OK) { /* it counts all the same, but may lack a receipt */
+    if (ret != PLB_OK) { /* it counts, but may lack a receipt */
         assert_int_equal(ret, PLB_ERR_NOMEM);
         p->failed++;
         if (!p->again) {
@@ -227,7 +227,7 @@ static int run(program_t *p, const char *trigger, const char *strategy, bool aga
     return PLB_OK;
 }
 
-/* What a run has decided does not depend on what was tried again. */
+/* The decisions of a run do not depend on repeated calls. */
 static void same_receipts(const plb_decider_t *a, const plb_decider_t *b)
 {
     assert_int_equal(a->n_receipts, b->n_receipts);
@@ -348,7 +348,7 @@ static void test_a_network_that_is_refused_changes_nothing(void **state)
     unmake(&m);
 }
 
-/* A strategy with parameters of those names is told, within their limits. */
+/* A strategy with parameters of those names gets the values, within their limits. */
 static void test_strategies_are_told_the_network(void **state)
 {
     (void)state;
@@ -415,7 +415,7 @@ static void test_options(void **state)
     plb_trigger_free(&m.trigger);
 }
 
-/* Several loads of an object, where ranks have shown that they are not alike. */
+/* Several loads per object, on ranks of known different speeds. */
 static void test_components(void **state)
 {
     (void)state;
@@ -457,7 +457,7 @@ static void test_components(void **state)
 
 /* ---- the promise ---- */
 
-/* Iterations at whose end it wants a look, after an LB step before the first; ended by -1. */
+/* Iterations after which it asks for a look, after an LB step before the first; ended by -1. */
 static void looks(const double *ratio, int n, double predicted, double price, int *at)
 {
     plb_promise_t s;
@@ -512,15 +512,15 @@ static void test_it_looks_where_a_promise_is_broken(void **state)
     check_looks(x, 30, 1.0, 0.0, none);
     fill(x, 0, 30, 1.0);
     fill(x, 30, 2, 1.5);
-    check_looks(x, 32, 1.0, 0.0, (const int[]){31, -1}); /* two iterations have shown it */
+    check_looks(x, 32, 1.0, 0.0, (const int[]){31, -1}); /* it was seen in two iterations */
     plb_promise_t fresh;
     plb_promise_init(&fresh);
     for (int i = 0; i < 10; i++) {
-        assert_false(plb_promise_observe(&fresh, 3.0, 1.0)); /* nothing was promised */
+        assert_false(plb_promise_observe(&fresh, 3.0, 1.0)); /* there is no prediction */
         assert_false(plb_promise_observe(&fresh, 0.0, 0.0));
     }
     fill(x, 0, 14, 1.5);
-    check_looks(x, 14, 1.0, 0.8, (const int[]){6, 13, -1}); /* a second an iteration is lost */
+    check_looks(x, 14, 1.0, 0.8, (const int[]){6, 13, -1}); /* each iteration loses a second */
 }
 
 static void test_looks_that_do_not_help_get_rare(void **state)
@@ -543,7 +543,7 @@ typedef struct random {
     int n_owned;
 } random_t;
 
-/* Memory of exactly this size, so that a sanitizer sees the first element too far. */
+/* Memory of exactly this size, so that a sanitizer finds every access beyond it. */
 static void *space(random_t *x, int64_t n, size_t size)
 {
     void *p = malloc((size_t)n * size + (n == 0));
@@ -622,7 +622,7 @@ static void drop(random_t *x)
     }
 }
 
-/* Seconds of one rank: what runs on it, and what goes from it to each other rank. */
+/* Seconds of one rank: its objects, and its messages to each other rank. */
 static double plain_time(const plb_snapshot_t *s, const int32_t *rank, plb_network_t net,
                          int32_t r)
 {

@@ -34,7 +34,7 @@ static void add(fixture_t *f, int32_t a, int32_t b, double bytes)
 
 static void turn_rows(fixture_t *f)
 {
-    for (int64_t e = 1; e < f->m; e++) { /* some neighbours in a row change places */
+    for (int64_t e = 1; e < f->m; e++) { /* some neighbours in a row are exchanged */
         if (f->src[e] == f->src[e - 1] && e % 3 != 0) {
             const int32_t to = f->dst[e];
             const double bytes = f->bytes[e];
@@ -61,7 +61,7 @@ static void fill(fixture_t *f, enum form form)
             }
         }
     }
-    for (int e = 0; form == ANY && e < M; e++) { /* loops and doubled ones among them */
+    for (int e = 0; form == ANY && e < M; e++) { /* including loops and duplicates */
         add(f, (int32_t)plb_rng_below(&rng, N), (int32_t)plb_rng_below(&rng, N), 8.0);
     }
     if (form == IN_ROWS) {

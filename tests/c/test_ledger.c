@@ -1,5 +1,5 @@
-/* Room decide, the ledger: memory, bad input, on, off and trial by hand.
- * tests/decide/test_ledger.py holds it against a plain twin. */
+/* Room decide, the ledger: memory, bad input; on, off and trial, computed by hand.
+ * tests/decide/test_ledger.py compares it with a plain twin. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -134,7 +134,7 @@ static void first_iterations_belong_to_the_cost(void **state)
     assert_true(plb_ledger_theta(&s, 0) == 1.0 + (4.0 + 1.0 + 1.0 - 3 * 1.5));
     assert_true(s.cost == 2.5);
     balance(&s, 6, 1.0);
-    observe(&s, 9, 2.0, 1.0, 1.0); /* nothing to see: halfway to 0 */
+    observe(&s, 9, 2.0, 1.0, 1.0); /* no information: halfway to 0 */
     assert_true(plb_ledger_theta(&s, 0) == 1.75);
     plb_ledger_free(&s);
 }
@@ -175,8 +175,8 @@ static void balancing_that_does_not_pay_is_looked_at_ever_more_rarely(void **sta
 static void a_larger_imbalance_ends_the_pause(void **state)
 {
     (void)state;
-    plb_ledger_t s = after_three(0.0); /* they were to remove 0.5 s */
-    observe(&s, 50, 1.0, 2.0, 1.0);    /* twice that is not beyond */
+    plb_ledger_t s = after_three(0.0); /* they were expected to remove 0.5 s */
+    observe(&s, 50, 1.0, 2.0, 1.0);    /* twice that is not above the limit */
     assert_false(plb_ledger_allows(&s, 90));
     observe(&s, 2, 1.0, 2.1, 1.0); /* may be a spike */
     observe(&s, 1, 1.0, 1.0, 1.0);

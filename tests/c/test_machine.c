@@ -1,5 +1,5 @@
-/* Room model: performance models and parts.  tests/run/test_rows.py holds them against plain
- * twins. */
+/* Room model: performance models and parts.  tests/run/test_rows.py compares them with
+ * plain twins. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include "plb.h"
 
-/* Rank 0: 100 rows in 1 s, 300 in 6 s, as memory gets short.  Rank 1: 50 rows a second. */
+/* Rank 0: 100 rows in 1 s, 300 in 6 s, as memory runs short.  Rank 1: 50 rows per second. */
 static const int64_t start[] = {0, 2, 3};
 static const double rows[] = {100.0, 300.0, 10.0}, speed[] = {100.0, 50.0, 50.0};
 static const plb_fpm_t two = {2, start, rows, speed};
@@ -206,7 +206,7 @@ static void the_learner_follows(void **state)
     assert_int_equal(observe_some(&learner, 20, &err), PLB_OK);
     assert_true(fabs(exp(learner.log_speed[0] - learner.log_speed[2]) - 3.0) < 0.01);
     assert_int_equal(learner.n_seen, PLB_LEARNER_PLACEMENTS);
-    assert_int_equal(learner.n_past, 0); /* nobody remembers rank 2 as it was */
+    assert_int_equal(learner.n_past, 0); /* no placement of the old rank 2 is remembered */
     const double inf = INFINITY, one = 1.0;
     const int64_t twice[] = {5, 5};
     assert_int_equal(plb_learner_observe(&learner, 1, twice, (int32_t[]){3}, &one, NULL, &err),

@@ -204,7 +204,7 @@ static void a_threads_own_time_passes_in_its_frames(void **state)
     plb_clock_declare(77);
     assert_int_equal(plb_clock_ns(PLB_CLOCK_WALL), 1077);
     assert_int_equal(plb_clock_leave(), 1077);
-    assert_true(plb_clock_ns(PLB_CLOCK_WALL) > 1000000000); /* the machine's again */
+    assert_true(plb_clock_ns(PLB_CLOCK_WALL) > 1000000000); /* the machine's clock again */
 
     plb_clock_enter(PLB_CLOCK_WALL, 5000, 4.0);
     const int64_t cpu = plb_clock_ns(PLB_CLOCK_CPU);
@@ -215,7 +215,7 @@ static void a_threads_own_time_passes_in_its_frames(void **state)
     burn(1000000);
     plb_clock_enter(PLB_CLOCK_CPU, 0, 0.5);
     const int64_t own = plb_clock_ns(PLB_CLOCK_CPU);
-    assert_in_range(own, 0, 500000); /* what passed between the frames does not count */
+    assert_in_range(own, 0, 500000); /* time between the frames does not count */
     assert_true(plb_clock_ns(PLB_CLOCK_WALL) >= own);
     plb_clock_leave();
 }

@@ -1,6 +1,7 @@
-/* Room replay, optimum: every schedule tried, with strategies that look at the present placement
- * and with several of them; every allocation that fails; runs whose phases are alike and runs
- * whose phases are not; and every trigger on generated programs, in memory of exactly their size.
+/* Room replay, optimum: comparison with all schedules, with strategies that look at the present
+ * placement and with several of them; every allocation that fails; runs whose phases are alike and
+ * runs whose phases are not; and every trigger on generated programs, in memory of exactly their
+ * size.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -61,7 +62,7 @@ static plb_trace_t random_run(run_t *r, int64_t n_phases, bool alike, uint64_t s
                          .background = r->background};
 }
 
-/* A strategy that deals the objects out, beginning where the largest load is. */
+/* A strategy that deals the objects in turn, beginning at the rank of the largest load. */
 static int deal(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                 int32_t *out, plb_err_t *err)
 {
@@ -76,7 +77,7 @@ static int deal(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_
     return PLB_OK;
 }
 
-/* One that looks at the present placement: the largest object that may goes to the next rank. */
+/* It looks at the present placement: the largest object that may move goes to the next rank. */
 static int shift(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                  int32_t *out, plb_err_t *err)
 {
@@ -94,7 +95,7 @@ static int shift(const plb_strategy_t *self, const plb_snapshot_t *in, const plb
     return PLB_OK;
 }
 
-/* The three: loads alone, and known for it; loads alone; the present placement. */
+/* Three strategies: loads only, and declared so; loads only; the present placement. */
 static void all_strategies(plb_candidate_strategy_t *out)
 {
     static const double none[1] = {0.0};
@@ -103,7 +104,7 @@ static void all_strategies(plb_candidate_strategy_t *out)
     out[2] = (plb_candidate_strategy_t){{.name = "shifter", .run = shift}, none};
 }
 
-/* Where a run is, written plainly: by entity, and what is known of loads. */
+/* The state of a run, written plainly: ranks by entity, and load estimates. */
 typedef struct plain {
     int32_t rank[ENTITIES];
     bool here[ENTITIES];
@@ -252,7 +253,7 @@ static void each_lb_step_may_take_another_strategy(void **state)
     }
 }
 
-/* A narrow search finds a schedule too, if not the best; with a bound above what it could find it
+/* A narrow search finds a schedule, maybe not the best; with a bound above what it could find it
  * says so. */
 static void a_narrow_search_says_that_it_is_not_exact(void **state)
 {
@@ -357,7 +358,7 @@ static void a_long_search_can_be_interrupted(void **state)
     plb_optimum_free(&best);
 }
 
-/* Long enough for the rings of auto to go round. */
+/* Long enough for the ring buffers of auto to wrap around. */
 static void no_trigger_is_better_than_the_optimum(void **state)
 {
     (void)state;

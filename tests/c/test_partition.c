@@ -51,7 +51,7 @@ static void fill(fixture_t *f)
                              .imbalance = 1.05};
 }
 
-/* connectivity - 1, counted the slow way. */
+/* connectivity - 1, counted plainly. */
 static int64_t connectivity(const fixture_t *f)
 {
     int64_t sum = 0;
@@ -90,7 +90,7 @@ static void the_own_partitioner_balances_and_keeps_what_is_fixed(void **state)
         fill(&f);
         f.in.fixed = variant & 1 ? f.fixed : NULL;
         f.in.old = variant & 2 ? f.old : NULL;
-        if (variant & 4) { /* the graph in place of the hypergraph */
+        if (variant & 4) { /* the graph instead of the hypergraph */
             f.in.n_nets = 0;
             f.in.net_start = f.in.pin = f.in.net_weight = NULL;
             f.in.start = f.start;
@@ -116,7 +116,7 @@ static void improving_never_raises_connectivity(void **state)
     assert_int_equal(plb_partition_limits(&f.in, &hg, limit, &f.err), PLB_OK);
     const plb_limits_t limits = {K, limit};
     for (int32_t v = 0; v < N; v++) {
-        f.part[v] = v % K; /* balanced, and as bad as can be */
+        f.part[v] = v % K; /* balanced, but with the worst cut */
     }
     int64_t last = connectivity(&f);
     for (int i = 0; i < 6; i++) {
@@ -142,7 +142,8 @@ static void overfull_parts_are_emptied(void **state)
     assert_balanced(&f, 1.05);
 }
 
-/* Doubled pins count once, nets of one vertex or no weight are gone, equal nets are one. */
+/* Doubled pins count once, nets of one vertex or without weight are removed, equal nets are
+ * merged. */
 static void contraction_keeps_connectivity(void **state)
 {
     (void)state;
@@ -213,7 +214,7 @@ static void bad_answers_are_errors_or_mended(void **state)
         assert_int_equal(plb_partition_run(&bad, &f.in, f.part, &f.err), PLB_ERR_LIBRARY);
         assert_non_null(strstr(f.err.text, "bad lost vertex 0"));
     }
-    answer = 1; /* parts 0, 2 and 3 are empty: each gets one of the lightest */
+    answer = 1; /* parts 0, 2 and 3 are empty: each gets one of the lightest vertices */
     assert_int_equal(plb_partition_run(&bad, &f.in, f.part, &f.err), PLB_OK);
     int32_t count[K] = {0};
     for (int32_t v = 0; v < N; v++) {
@@ -284,7 +285,7 @@ static void moves_are_packed_by_part(void **state)
 
 enum { MOST = 6 };
 
-/* The largest worth of all orders of n names, the slow way: what stays in its part, then on its
+/* The largest value over all numberings of n parts: what stays in its part, then on its
  * rank. */
 static void best_of_all(const plb_new_names_t *in, int32_t *name, int n, double best[2])
 {
@@ -374,7 +375,7 @@ static void names_keep_as_much_as_any(void **state)
         assert_true(now[0] == best[0]);
         assert_true(in.n_kept > 0 || now[1] == best[1]);
         assert_true(now[0] > own[0] || now[1] >= own[1]);
-        if (now[0] == own[0] && now[1] == own[1]) { /* nothing to win: nothing changes */
+        if (now[0] == own[0] && now[1] == own[1]) { /* no gain: nothing changes */
             assert_memory_equal(name, any, (size_t)k * sizeof *name);
         }
     }

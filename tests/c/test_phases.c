@@ -1,5 +1,6 @@
 /* Room replay, phases: random traces in memory of exactly their size, a trace in parts against
- * the whole, exact sums, every allocation that fails; the rounding of sums that are made ahead. */
+ * the whole, exact sums, every allocation that fails; the rounding of sums that are computed
+ * ahead. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,7 +61,7 @@ static int64_t *rebased(owned_t *o, const int64_t *ptr, int64_t begin, int64_t e
     return p;
 }
 
-/* Phases begin ... end - 1, with the entities up to those that these have. */
+/* Phases begin ... end - 1, with the entities that they need. */
 static owned_t part_of(const plb_trace_t *t, int64_t begin, int64_t end)
 {
     owned_t o = {0};
@@ -124,7 +125,7 @@ static int64_t *sizes(owned_t *o, int64_t n, plb_rng_t *rng)
     return p;
 }
 
-/* Which entities are there in each phase: seldom others than before, in no order of their own. */
+/* The entities of each phase: rarely changed from the one before, in random order. */
 static void draw_tasks(owned_t *o, int64_t *task_ptr, int32_t *entity, plb_rng_t *rng)
 {
     plb_trace_t *t = &o->trace;
@@ -251,7 +252,7 @@ static void look_at_database(plb_phases_t *ph, seen_t *out)
     }
 }
 
-/* An LB step: every object that may go somewhere else, sometimes by speeds that were learned. */
+/* An LB step: every object that may move goes to another rank, sometimes by learned speeds. */
 static void move(plb_phases_t *ph, int64_t phase, uint64_t seed)
 {
     int32_t rank[ENTITIES];
@@ -285,7 +286,7 @@ static void run_phase(plb_phases_t *ph, int64_t i, int64_t phase, uint64_t seed,
     plb_phases_leave(ph);
 }
 
-/* In parts, each in memory of its own that is gone when the next one comes; cut: bits of the
+/* In parts, each in its own memory, which is freed before the next one comes; cut: bits of the
  * phases that begin a part. */
 static void run_parts(const plb_trace_t *t, uint64_t seed, uint64_t cut, seen_t *out)
 {
@@ -369,7 +370,7 @@ static void test_sums_are_exact(void **state)
     }
 }
 
-/* Objects that may not go are where they were recorded; the others stay until they are moved. */
+/* Fixed objects are where they were recorded; the others stay until they are moved. */
 static void test_objects_stay_where_they_are(void **state)
 {
     (void)state;
@@ -405,7 +406,7 @@ static void test_objects_stay_where_they_are(void **state)
     }
 }
 
-/* What is known of the loads of objects that stay is what the runtime knows. */
+/* The load estimates of objects that stay are those of the runtime. */
 static void test_estimates(void **state)
 {
     (void)state;
@@ -513,7 +514,7 @@ static void test_every_failed_allocation_is_told(void **state)
     }
 }
 
-/* One element out of place: refused when its phase comes, whatever it is. */
+/* One wrong element: an error when its phase comes, whichever element it is. */
 static void test_broken_traces_are_refused(void **state)
 {
     (void)state;
@@ -589,7 +590,7 @@ static void test_another_number_of_ranks_is_refused(void **state)
 
 enum { KINDS = 9 };
 
-/* Loads that are hard to round: ties, neighbours of ties, unlike magnitudes. */
+/* Loads that are hard to round: ties, neighbours of ties, different magnitudes. */
 static double hard(int kind, int64_t k, plb_rng_t *rng)
 {
     const double u = plb_rng_uniform(rng);
@@ -608,7 +609,7 @@ static double hard(int kind, int64_t k, plb_rng_t *rng)
         return k == 0 ? 2.0 - 0x1p-52 : k % 2 ? 0x1p-53 : 0x1p-54;
     case 6:
         return plb_rng_below(rng, 2) ? 0.0 : ldexp(u, (int)plb_rng_below(rng, 120) - 90);
-    case 7: /* smaller than what an exact sum holds */
+    case 7: /* smaller than an exact sum can hold */
         return ldexp(u, -180 - (int)plb_rng_below(rng, 40));
     default:
         return u;

@@ -11,7 +11,7 @@
 
 enum { N = 200, P = 7 };
 
-/* One problem with everything in it: speeds, background, fixed objects, memory. */
+/* A problem with all optional parts: speeds, background, fixed objects, memory. */
 typedef struct fixture {
     double load[N], speed[P], background[P], params[8];
     int32_t rank[N], out[N];
@@ -67,7 +67,7 @@ static void every_strategy_survives_failed_allocations(void **state)
     (void)state;
     fixture_t f;
     for (const plb_strategy_t *const *s = plb_strategies; *s != NULL; s++) {
-        if ((*s)->library != NULL) { /* none is linked with these tests */
+        if ((*s)->library != NULL) { /* these tests link no library */
             fill(&f, *s, 0);
             assert_int_equal(run(&f, *s), PLB_ERR_MISSING);
             continue;
@@ -105,7 +105,7 @@ static void limits_are_kept_from_a_placement_that_breaks_them(void **state)
     }
 }
 
-/* Greedy by load fills the ranks such that the last object fits nowhere; a placement exists. */
+/* Greedy by load leaves no room for the last object, although a placement exists. */
 static void a_stuck_order_of_loads_is_packed_instead(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void a_stuck_order_of_loads_is_packed_instead(void **state)
     assert_true(out[0] == out[1] && out[2] == 1 - out[0]);
 }
 
-/* First fit puts 4 + 4 and 3 + 3 + 3 and has no room for the last 3; going back it finds
+/* First fit packs 4 + 4 and 3 + 3 + 3, and has no room for the last 3; backtracking finds
  * 4 + 3 + 3 twice. */
 static void packing_goes_back(void **state)
 {

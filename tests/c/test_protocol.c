@@ -12,7 +12,7 @@
 
 static plb_err_t err;
 
-/* Every event comes once, none before those of earlier buckets, however far away it was. */
+/* Every event comes once, after all events of earlier buckets, however far ahead it was. */
 static void a_calendar_gives_events_bucket_by_bucket(void **state)
 {
     (void)state;
@@ -69,7 +69,7 @@ static plb_protocol_t setting(int i)
     return q;
 }
 
-/* The order in which the events of a bucket come is of no consequence. */
+/* The order of the events within a bucket has no influence. */
 static void results_do_not_depend_on_the_buckets(void **state)
 {
     (void)state;
@@ -96,7 +96,7 @@ static void any_allocation_may_fail(void **state)
     plb_protocol_t q = setting(0);
     q.n_ranks = 5;
     q.halo = 0;
-    q.work = 2e-6; /* far ahead: room for what is under way grows */
+    q.work = 2e-6; /* far ahead: the buffer grows */
     int ret = PLB_ERR_NOMEM;
     for (int64_t n = 0; ret != PLB_OK; n++) {
         plb_protocol_result_t out;

@@ -1,5 +1,5 @@
 /* Room replay, replay: every allocation that fails, random and broken traces in memory of exactly
- * their size, so that a sanitizer sees the first element too far. */
+ * their size, so that a sanitizer finds every access beyond it. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -122,7 +122,7 @@ static int deal(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_
 
 static const plb_strategy_t dealer = {.name = "deal", .looks_at = ~0u, .run = deal};
 
-/* All that a replay needs beside its trace. */
+/* Everything that a replay needs, except the trace. */
 typedef struct setting {
     plb_trigger_t trigger;
     plb_decider_t decider;
@@ -234,7 +234,7 @@ static void random_traces_run_under_every_strategy(void **state)
             setting_t s;
             plb_err_t err = {0, ""};
             const int ret = run(&s, &o, *p, seed % 2, &err);
-            if ((*p)->library != NULL) { /* none is linked with these tests */
+            if ((*p)->library != NULL) { /* these tests link no library */
                 assert_int_equal(ret, PLB_ERR_MISSING);
             } else if (ret != PLB_OK) {
                 fail_msg("%s: %s", (*p)->name, err.text);
@@ -249,7 +249,7 @@ static void random_traces_run_under_every_strategy(void **state)
     }
 }
 
-/* Wherever it is cut, and with a lag: the same as in one part, to the bit. */
+/* Cut anywhere, and with a lag: the same result as in one part, to the bit. */
 static void parts_are_the_same_as_the_whole(void **state)
 {
     (void)state;
@@ -294,7 +294,7 @@ static void without_a_decider_all_is_as_recorded(void **state)
     owned_free(&o);
 }
 
-/* A loop that was left early, before objects went: what was due takes place for those left. */
+/* A loop was left early, before objects were removed: the LB step is for the others. */
 static void loops_may_be_left_early(void **state)
 {
     (void)state;
@@ -354,7 +354,7 @@ static void every_failed_allocation_is_told_and_leaks_nothing(void **state)
     owned_free(&o);
 }
 
-/* One element out of place in each array: refused, whatever it is. */
+/* One wrong element in each array: an error, whichever element it is. */
 static void broken_traces_are_refused(void **state)
 {
     (void)state;
@@ -405,7 +405,7 @@ static int stop(void *calls)
     return PLB_ERR_INTERRUPTED;
 }
 
-/* So many ranks that each phase counts for a tick. */
+/* Enough ranks for a tick in each phase. */
 static void a_tick_ends_it(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* Room io: LBDatafile: every allocation that fails, every prefix, and mutated text, in
- * memory of exactly the text's size, so that a sanitizer sees the first byte too far. */
+ * memory of exactly the text's size, so that a sanitizer finds every access beyond it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -70,7 +70,7 @@ static int whole_path(const char *const *text, const size_t *size, int32_t n, pl
         if (ret == PLB_OK) {
             plb_vt_scan_t again;
             ret = plb_vt_scan(&again, out, length, "again", err);
-            assert_int_not_equal(ret, PLB_ERR_FORMAT); /* what is written is an LBDatafile */
+            assert_int_not_equal(ret, PLB_ERR_FORMAT); /* the output is an LBDatafile */
             plb_vt_scan_free(&again);
             plb_free(out);
         }

@@ -1,4 +1,4 @@
-/* What if it ran elsewhere: worked cases, memory that runs out. */
+/* Room whatif: worked cases, failing allocations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

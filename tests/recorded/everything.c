@@ -1,4 +1,4 @@
-/* Every kind of operation once or twice, on any number of ranks; or one of the ways to end badly.
+/* Every kind of operation once or twice, on any number of ranks; or one of the ways to fail.
  *
  *   mpiexec -n 3 ./everything [kill|no-finalize|threads|sleep|ask]
  */
@@ -164,7 +164,7 @@ int main(int argc, char **argv)
     if (strcmp(how, "kill") == 0) {
         MPI_Barrier(MPI_COMM_WORLD);
         usleep(300000);
-        MPI_Barrier(MPI_COMM_WORLD); /* enough time has gone for what is buffered to be sent */
+        MPI_Barrier(MPI_COMM_WORLD); /* enough time for buffered data to be sent */
         if (rank == size - 1) {
             raise(SIGKILL);
         }

@@ -1,4 +1,5 @@
-/* Blocks go from rank to rank; each does its part of the work on every block, one of them more.
+/* Blocks go from rank to rank; each rank does its part of the work on every block, one rank does
+ * more.
  *
  *   mpiexec -n 3 ./pipeline BLOCKS STEPS
  */

@@ -1,4 +1,4 @@
-/* Clients that compute and ask a server, which answers whoever comes first.
+/* Clients that compute and ask a server, which answers in the order of arrival.
  *
  *   mpiexec -n 4 ./server REQUESTS STEPS
  */

@@ -1,5 +1,5 @@
-/* A ring of ranks with unlike work that exchange borders by persistent requests, and sum up every
- * tenth iteration.
+/* A ring of ranks with different work that exchange borders by persistent requests, and sum up
+ * every tenth iteration.
  *
  *   mpiexec -n 4 ./stencil ITERATIONS STEPS
  */

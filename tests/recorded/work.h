@@ -1,4 +1,4 @@
-/* Work that takes the same processor time wherever it runs: `steps` in registers, some 2 ns each.
+/* Work that takes the same processor time on any rank: `steps` in registers, some 2 ns each.
  */
 #ifndef WORK_H
 #define WORK_H
