@@ -56,7 +56,7 @@ void plb_comm_free(plb_comm_t *self)
     }
 }
 
-static int finish(MPI_Request *request, plb_err_t *err)
+int plb_comm_finish(MPI_Request *request, plb_err_t *err)
 {
     int ret = PLB_OK, done = 0;
     plb_wait_t wait;
@@ -81,7 +81,7 @@ int plb_comm_bcast(plb_comm_t *self, void *data, int64_t n, int root, plb_err_t 
                         (long long)n, INT_MAX);
     }
     PLB_MPI(MPI_Ibcast(data, (int)n, MPI_BYTE, root, self->comm, &request));
-    ret = finish(&request, err);
+    ret = plb_comm_finish(&request, err);
 out:
     return ret;
 }
@@ -91,7 +91,7 @@ int plb_comm_sizes(plb_comm_t *self, int64_t mine, int64_t *size, plb_err_t *err
     int ret = PLB_OK;
     MPI_Request request;
     PLB_MPI(MPI_Iallgather(&mine, 1, MPI_INT64_T, size, 1, MPI_INT64_T, self->comm, &request));
-    ret = finish(&request, err);
+    ret = plb_comm_finish(&request, err);
 out:
     return ret;
 }
@@ -115,7 +115,7 @@ int plb_comm_allgather(plb_comm_t *self, const void *mine, const int64_t *size, 
     }
     PLB_MPI(MPI_Iallgatherv(mine, count[self->rank], MPI_BYTE, all, count, start, MPI_BYTE,
                             self->comm, &request));
-    ret = finish(&request, err);
+    ret = plb_comm_finish(&request, err);
 out:
     plb_free(count);
     return ret;

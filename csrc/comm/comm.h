@@ -43,6 +43,9 @@ int plb_comm_init(plb_comm_t *self, MPI_Comm user, plb_err_t *err);
 /** Collective if the duplicate exists. */
 void plb_comm_free(plb_comm_t *self);
 
+/** Wait politely for a request. */
+int plb_comm_finish(MPI_Request *request, plb_err_t *err);
+
 /** Broadcast n bytes from `root`; n is the same everywhere, at most INT_MAX.  Collective, waits
  *  politely. */
 int plb_comm_bcast(plb_comm_t *self, void *data, int64_t n, int root, plb_err_t *err);

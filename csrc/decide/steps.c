@@ -78,6 +78,13 @@ int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void
     return plb_steps_is_due(self) ? take(self, timeout_ns, tick, arg, have, err) : PLB_OK;
 }
 
+int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
+                   plb_err_t *err)
+{
+    *have = false;
+    return self->taken < self->begun ? take(self, timeout_ns, tick, arg, have, err) : PLB_OK;
+}
+
 /* A record that changes nothing. */
 static int fill(plb_steps_t *self, plb_err_t *err)
 {

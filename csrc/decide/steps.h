@@ -33,6 +33,10 @@ int plb_steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err);
 int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                    plb_err_t *err);
 
+/** Likewise the oldest record under way, due or not.  *have: false if none is under way. */
+int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
+                   plb_err_t *err);
+
 /** Whether a record is due before the next contribution. */
 bool plb_steps_is_due(const plb_steps_t *self);
 

@@ -124,7 +124,8 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
  *      steps       number of steps that the program will make, if it is known
  *      give_up     "yes" or "no": stop LB steps while they cost more than they save; default yes,
  *                  unless `every` says when to rebalance
- *      clock       "wall" (default) or "cpu", of pylb_start and pylb_stop
+ *      clock       "wall" (default) or "cpu", of pylb_start and pylb_stop; "told": nothing is
+ *                  measured, the program tells all seconds by pylb_work and pylb_rebalanced
  *      seed        of strategies that draw random numbers; default 0
  *      record      path of a run record (".json"), written when the advisor is closed
  *      strategy.X, trigger.X   the parameter X of the strategy or of the trigger

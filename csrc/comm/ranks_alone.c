@@ -1,0 +1,74 @@
+#include <string.h>
+
+#include "base/mem.h"
+#include "comm/ranks.h"
+
+typedef struct alone {
+    plb_ranks_t face;
+    plb_reduction_t reduction;
+} alone_t;
+
+static int reserve(plb_ranks_t *face, int depth, plb_err_t *err)
+{
+    alone_t *self = (alone_t *)face;
+    plb_reduction_alone_free(&self->reduction);
+    face->reduction = &self->reduction;
+    return plb_reduction_alone(&self->reduction, depth, err);
+}
+
+static int gather(plb_ranks_t *face, const void *mine, int64_t n, char **all, int64_t *size,
+                  plb_err_t *err)
+{
+    int ret = PLB_OK;
+    (void)face;
+    PLB_NEW(*all, n);
+    if (n > 0) {
+        memcpy(*all, mine, (size_t)n);
+    }
+    size[0] = n;
+out:
+    return ret;
+}
+
+static int bcast(plb_ranks_t *face, void *data, int64_t n, plb_err_t *err)
+{
+    (void)face;
+    (void)data;
+    (void)n;
+    (void)err;
+    return PLB_OK;
+}
+
+static int exchange(plb_ranks_t *face, const char *from, const int64_t *send, char *to,
+                    const int64_t *receive, int64_t bytes, plb_err_t *err)
+{
+    (void)face;
+    (void)err;
+    if (send[1] > send[0]) {
+        memcpy(to + receive[0] * bytes, from + send[0] * bytes,
+               (size_t)((send[1] - send[0]) * bytes));
+    }
+    return PLB_OK;
+}
+
+static void free_alone(plb_ranks_t *face)
+{
+    plb_reduction_alone_free(&((alone_t *)face)->reduction);
+    plb_free(face);
+}
+
+int plb_ranks_alone(plb_ranks_t **out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    alone_t *self = NULL;
+    PLB_NEW0(self, 1);
+    self->face = (plb_ranks_t){.size = 1,
+                               .reserve = reserve,
+                               .gather = gather,
+                               .bcast = bcast,
+                               .exchange = exchange,
+                               .free = free_alone};
+    *out = &self->face;
+out:
+    return ret;
+}

@@ -1,0 +1,54 @@
+/* What is behind the handle of an advisor. */
+#ifndef PLB_LIB_ADVISOR_H
+#define PLB_LIB_ADVISOR_H
+
+#include "comm/ranks.h"
+#include "decide/advisor.h"
+#include "decide/steps.h"
+#include "lib/handle.h"
+#include "lib/plan.h"
+#include "lib/settings.h"
+
+/* Figures of a step, for the record. */
+typedef struct plb_step_row {
+    double time, max, mean, idle, utilization, min;
+    double load; /* of this rank */
+} plb_step_row_t;
+
+typedef struct plb_lib_advisor {
+    plb_ranks_t *ranks; /* owned */
+    plb_settings_t settings;
+    plb_trigger_t trigger;
+    plb_decider_t decider;
+    plb_advisor_t core;
+    plb_steps_t steps;
+    bool begun, with_cells;
+    bool over; /* there are no more steps */
+    int64_t fingerprint;
+    int64_t step; /* number of the next one */
+
+    /* This step, on this rank. */
+    double work;
+    int64_t started;  /* nanoseconds; 0: not within pylb_start and pylb_stop */
+    int64_t mark;     /* when the step began */
+    int64_t moving;   /* when the redistribution began; 0: none is under way */
+    int64_t moved_ns; /* of redistributions in this step */
+    double cost;      /* seconds */
+    bool rebalanced;
+
+    pylb_plan plan;    /* of the last step; ranks is NULL: there is none */
+    int64_t *exported; /* [n_exported] owned: keys of cells that the plan sends away, ascending */
+    int64_t n_exported;
+    bool has_keys;
+
+    plb_step_row_t *row; /* [n_rows] owned */
+    int64_t n_rows, room;
+} plb_lib_advisor_t;
+
+/** A handle of an advisor of these ranks, which it owns from now on, also after an error. */
+PLB_SHARED int plb_lib_advisor_open(plb_ranks_t *ranks, pylb_advisor **out, plb_err_t *err);
+
+/** Close an open advisor, as pylb_advisor_close. */
+PLB_SHARED int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err);
+
+#endif

@@ -1,0 +1,450 @@
+#include "lib/database.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+/* ---- the cells of a rank -------------------------------------------------------------------- */
+
+void pylb_cells_init(pylb_cells *cells)
+{
+    memset(cells, 0, sizeof *cells);
+    cells->size = sizeof *cells;
+}
+
+int plb_cells_check(const pylb_cells *cells, plb_err_t *err)
+{
+    if (cells == NULL || cells->size != sizeof *cells) {
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "cells is %s: expected a struct that pylb_cells_init() prepared",
+                        cells == NULL ? "NULL" : "of another size");
+    }
+    if (cells->n < 0 || cells->n > INT32_MAX || cells->n_edges < 0) {
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "cells have n = %lld and n_edges = %lld: expected 0 ... "
+                        "2^31 - 1, and 0 or more",
+                        (long long)cells->n, (long long)cells->n_edges);
+    }
+    if (cells->n > 0 && cells->load == NULL) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "load of the cells is NULL: expected %lld values",
+                        (long long)cells->n);
+    }
+    if (cells->n_edges > 0 && (cells->src == NULL || cells->dst == NULL ||
+                               cells->edge_bytes == NULL || cells->key == NULL)) {
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "the cells have %lld edges: expected key, src, dst and edge_bytes",
+                        (long long)cells->n_edges);
+    }
+    return PLB_OK;
+}
+
+/* X(array, its length): everything that a rank sends, in this order, each at a multiple of 8. */
+#define ARRAYS(X)                                                                                 \
+    X(load, n)                                                                                    \
+    X(key, n)                                                                                     \
+    X(bytes, n)                                                                                   \
+    X(memory, n)                                                                                  \
+    X(coords, 3 * n)                                                                              \
+    X(fixed, n)                                                                                   \
+    X(src, n_edges)                                                                               \
+    X(dst, n_edges)                                                                               \
+    X(edge_bytes, n_edges)
+
+enum {
+#define X(array, n) HAS_##array,
+    ARRAYS(X)
+#undef X
+};
+
+typedef struct head {
+    int64_t n, n_edges, has; /* has: a bit for each array that is there */
+} head_t;
+
+static int64_t rounded(int64_t bytes)
+{
+    return (bytes + 7) / 8 * 8;
+}
+
+static head_t head_of(const pylb_cells *c)
+{
+    head_t h = {c->n, c->n_edges, 0};
+#define X(array, n) h.has |= (int64_t)(c->array != NULL) << HAS_##array;
+    ARRAYS(X)
+#undef X
+    return h;
+}
+
+/* Bytes of what a rank sends.  A NULL array of no cells is like one that is there. */
+static int64_t wire_bytes(const pylb_cells *c)
+{
+    int64_t size = (int64_t)sizeof(head_t);
+    const int64_t n = c->n, n_edges = c->n_edges;
+#define X(array, count)                                                                           \
+    size += c->array == NULL ? 0 : rounded((count) * (int64_t)sizeof *c->array);
+    ARRAYS(X)
+#undef X
+    (void)n;
+    (void)n_edges;
+    return size;
+}
+
+static int pack(const pylb_cells *c, char **out, int64_t *size, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int64_t n = c->n, n_edges = c->n_edges;
+    const head_t head = head_of(c);
+    *size = wire_bytes(c);
+    PLB_NEW0(*out, *size);
+    memcpy(*out, &head, sizeof head);
+    char *at = *out + sizeof head;
+#define X(array, count)                                                                           \
+    if (c->array != NULL && (count) > 0) {                                                        \
+        memcpy(at, c->array, (size_t)(count) * sizeof *c->array);                                 \
+        at += rounded((count) * (int64_t)sizeof *c->array);                                       \
+    }
+    ARRAYS(X)
+#undef X
+out:
+    return ret;
+}
+
+/* ---- all cells, on rank 0 ------------------------------------------------------------------- */
+
+typedef struct keyed {
+    int64_t key;
+    int64_t at; /* place in the gathered order */
+} keyed_t;
+
+typedef struct database {
+    int64_t n, n_edges;
+    int64_t *count; /* [p] cells of each rank */
+    keyed_t *order; /* [n] by key */
+    double *load, *coords, *edge_bytes;
+    int64_t *key, *bytes, *memory;
+    uint8_t *migratable;
+    int32_t *rank, *src, *dst, *placed;
+} database_t;
+
+static void free_database(database_t *self)
+{
+    PLB_FREE(self->count, self->order, self->load, self->coords, self->edge_bytes, self->key,
+             self->bytes, self->memory, self->migratable, self->rank, self->src, self->dst,
+             self->placed);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const keyed_t *x = a, *y = b;
+    return x->key < y->key ? -1 : x->key > y->key;
+}
+
+/* The cells of a rank as they came: pointers into its part of the wire. */
+static head_t unpack(const char *wire, pylb_cells *out)
+{
+    head_t h;
+    memcpy(&h, wire, sizeof h);
+    *out = (pylb_cells){.n = h.n, .n_edges = h.n_edges};
+    const int64_t n = h.n, n_edges = h.n_edges;
+    const char *at = wire + sizeof h;
+#define X(array, count)                                                                           \
+    if (h.has >> HAS_##array & 1 && (count) > 0) {                                                \
+        out->array = (const void *)at;                                                            \
+        at += rounded((count) * (int64_t)sizeof *out->array);                                     \
+    }
+    ARRAYS(X)
+#undef X
+    return h;
+}
+
+/* Ranks that have cells must have given the same arrays. */
+static int check_alike(const char *wire, const int64_t *size, int p, head_t *all, plb_err_t *err)
+{
+    int first = -1;
+    *all = (head_t){0};
+    for (int r = 0; r < p; wire += size[r++]) {
+        head_t h;
+        memcpy(&h, wire, sizeof h);
+        all->n += h.n;
+        all->n_edges += h.n_edges;
+        const int64_t edges = (int64_t)7 << HAS_src;
+        if (h.n > 0 && first >= 0 && (h.has & ~edges) != (all->has & ~edges)) {
+            return PLB_FAIL(err, PLB_ERR_VALUE,
+                            "ranks %d and %d gave different arrays of their cells", first, r);
+        }
+        if (h.n > 0 && first < 0) {
+            first = r;
+            all->has = h.has;
+        }
+    }
+    return all->n > INT32_MAX ? PLB_FAIL(err, PLB_ERR_RANGE,
+                                         "%lld cells: expected fewer than 2^31", (long long)all->n)
+                              : PLB_OK;
+}
+
+static int sort_keys(database_t *self, plb_err_t *err)
+{
+    qsort(self->order, (size_t)self->n, sizeof *self->order, by_key);
+    for (int64_t i = 1; i < self->n; i++) {
+        if (self->order[i].key == self->order[i - 1].key) {
+            return PLB_FAIL(err, PLB_ERR_KEY, "key %lld is there twice",
+                            (long long)self->order[i].key);
+        }
+    }
+    return PLB_OK;
+}
+
+static int allocate(database_t *self, const head_t *all, int p, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int64_t n = self->n = all->n;
+    PLB_NEW(self->count, p);
+    PLB_NEW_EACH(n, self->order, self->load, self->key, self->rank, self->placed);
+    if (all->has >> HAS_bytes & 1) {
+        PLB_NEW(self->bytes, n);
+    }
+    if (all->has >> HAS_memory & 1) {
+        PLB_NEW(self->memory, n);
+    }
+    if (all->has >> HAS_fixed & 1) {
+        PLB_NEW(self->migratable, n);
+    }
+    if (all->has >> HAS_coords & 1) {
+        PLB_NEW(self->coords, 3 * n);
+    }
+    PLB_NEW_EACH(all->n_edges, self->src, self->dst, self->edge_bytes);
+out:
+    return ret;
+}
+
+/* where[i]: the place in order of key of the i-th cell as they were gathered. */
+static void copy_cells(database_t *self, const pylb_cells *c, int32_t r, const int32_t *where)
+{
+    for (int64_t i = 0; i < c->n; i++) {
+        const int32_t k = where[i];
+        self->load[k] = c->load[i];
+        self->rank[k] = r;
+        if (self->bytes != NULL) {
+            self->bytes[k] = c->bytes[i];
+        }
+        if (self->memory != NULL) {
+            self->memory[k] = c->memory[i];
+        }
+        if (self->migratable != NULL) {
+            self->migratable[k] = !c->fixed[i];
+        }
+        for (int x = 0; self->coords != NULL && x < 3; x++) {
+            self->coords[3 * (int64_t)k + x] = c->coords[3 * i + x];
+        }
+    }
+}
+
+static int find_key(const database_t *self, int64_t key, int32_t *out, plb_err_t *err)
+{
+    int64_t low = 0, high = self->n;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (self->key[middle] < key) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    *out = (int32_t)low;
+    return low < self->n && self->key[low] == key
+               ? PLB_OK
+               : PLB_FAIL(err, PLB_ERR_KEY, "an edge has key %lld, which no cell has",
+                          (long long)key);
+}
+
+static int copy_edges(database_t *self, const pylb_cells *c, plb_err_t *err)
+{
+    for (int64_t e = 0; e < c->n_edges; e++) {
+        const int64_t k = self->n_edges++;
+        PLB_PASS(find_key(self, c->src[e], &self->src[k], err));
+        PLB_PASS(find_key(self, c->dst[e], &self->dst[k], err));
+        self->edge_bytes[k] = c->edge_bytes[e];
+    }
+    return PLB_OK;
+}
+
+static int join(database_t *self, const char *wire, const int64_t *size, int p, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    head_t all;
+    pylb_cells c;
+    int32_t *where = NULL;
+    int64_t at = 0;
+    PLB_TRY(check_alike(wire, size, p, &all, err));
+    PLB_TRY(allocate(self, &all, p, err));
+    PLB_NEW(where, all.n);
+    const char *from = wire;
+    for (int r = 0; r < p; from += size[r++]) {
+        (void)unpack(from, &c);
+        self->count[r] = c.n;
+        for (int64_t i = 0; i < c.n; i++, at++) {
+            self->order[at] = (keyed_t){c.key == NULL ? at : c.key[i], at};
+        }
+    }
+    PLB_TRY(sort_keys(self, err));
+    for (int64_t k = 0; k < self->n; k++) {
+        self->key[k] = self->order[k].key;
+        where[self->order[k].at] = (int32_t)k;
+    }
+    from = wire;
+    at = 0;
+    for (int r = 0; r < p; from += size[r++]) {
+        (void)unpack(from, &c);
+        copy_cells(self, &c, r, where + at);
+        PLB_TRY(copy_edges(self, &c, err));
+        at += c.n;
+    }
+out:
+    plb_free(where);
+    return ret;
+}
+
+static plb_snapshot_t snapshot_of(const database_t *self, int p)
+{
+    return (plb_snapshot_t){
+        .n_objects = self->n,
+        .n_ranks = p,
+        .n_components = 1,
+        .load = self->load,
+        .rank = self->rank,
+        .key = self->key,
+        .bytes = self->bytes,
+        .memory = self->memory,
+        .migratable = self->migratable,
+        .coords = self->coords,
+        .n_edges = self->n_edges,
+        .edge_src = self->src,
+        .edge_dst = self->dst,
+        .edge_bytes = self->edge_bytes,
+    };
+}
+
+/* ---- the answer ----------------------------------------------------------------------------- */
+
+/* The first part of what rank 0 says; then cells and speed of each rank, and the rank of each cell
+ * in the gathered order. */
+typedef struct said {
+    int32_t code;
+    char text[512];
+    plb_placing_t placing;
+    int64_t n, migrations, bytes;
+} said_t;
+
+static int place(database_t *self, plb_decider_t *decider, int p, double *speed, said_t *said,
+                 plb_err_t *err)
+{
+    const plb_database_t db = {.snapshot = snapshot_of(self, p), .here = self->load};
+    const plb_opts_t opts = {0};
+    PLB_PASS(plb_snapshot_check(&db.snapshot, err));
+    PLB_PASS(plb_decider_place(decider, &db, &opts, self->placed, speed, &said->placing, err));
+    said->n = self->n;
+    for (int64_t k = 0; k < self->n; k++) {
+        if (self->placed[k] != self->rank[k]) {
+            said->migrations++;
+            said->bytes += self->bytes == NULL ? 0 : self->bytes[k];
+        }
+    }
+    return PLB_OK;
+}
+
+/* On rank 0: gathered in `wire`; what it answers goes to `tail`: count[p], speed[p], rank[n]. */
+static int answer(plb_ranks_t *ranks, plb_decider_t *decider, const char *wire,
+                  const int64_t *size, said_t *said, char **tail, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int p = ranks->size;
+    database_t db = {0};
+    PLB_TRY(join(&db, wire, size, p, err));
+    PLB_NEW0(*tail, 16 * (int64_t)p + 4 * db.n);
+    double *speed = (double *)(void *)(*tail + 8 * (int64_t)p);
+    int32_t *rank = (int32_t *)(void *)(*tail + 16 * (int64_t)p);
+    memcpy(*tail, db.count, 8 * (size_t)p);
+    PLB_TRY(place(&db, decider, p, speed, said, err));
+    for (int64_t k = 0; k < db.n; k++) {
+        rank[db.order[k].at] = db.placed[k];
+    }
+out:
+    free_database(&db);
+    return ret;
+}
+
+/* This rank's part of the answer, and what it gets from each rank. */
+static int take(const plb_ranks_t *ranks, const said_t *said, const char *tail, plb_answer_t *out,
+                plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int p = ranks->size;
+    const int64_t *count = (const int64_t *)(const void *)tail;
+    const int32_t *rank = (const int32_t *)(const void *)(tail + 16 * (int64_t)p);
+    PLB_NEW0_EACH(p, out->receive, out->speed);
+    memcpy(out->speed, tail + 8 * (int64_t)p, 8 * (size_t)p);
+    PLB_NEW(out->rank, count[ranks->rank]);
+    for (int r = 0; r < p; rank += count[r++]) {
+        for (int64_t i = 0; i < count[r]; i++) {
+            out->receive[r] += rank[i] == ranks->rank;
+        }
+        if (r == ranks->rank && count[r] > 0) {
+            memcpy(out->rank, rank, (size_t)count[r] * sizeof *rank);
+        }
+    }
+    out->placing = said->placing;
+    out->migrations = said->migrations;
+    out->bytes = said->bytes;
+out:
+    return ret;
+}
+
+/* Rank 0 says what it has found, or why it could not; `tail` is allocated on the others. */
+static int tell(plb_ranks_t *ranks, said_t *said, char **tail, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    PLB_TRY(ranks->bcast(ranks, said, sizeof *said, err));
+    if (said->code != PLB_OK) {
+        return PLB_FAIL(err, said->code, "%s", said->text);
+    }
+    const int64_t bytes = 16 * (int64_t)ranks->size + 4 * said->n;
+    if (ranks->rank != 0) {
+        PLB_NEW(*tail, bytes);
+    }
+    ret = ranks->bcast(ranks, *tail, bytes, err);
+out:
+    return ret;
+}
+
+int plb_database_place(plb_ranks_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
+                       bool timed, plb_answer_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    char *mine = NULL, *wire = NULL, *tail = NULL;
+    int64_t *size = NULL, bytes;
+    said_t said = {0};
+    const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
+    *out = (plb_answer_t){0};
+    PLB_NEW(size, ranks->size);
+    PLB_TRY(pack(cells, &mine, &bytes, err));
+    PLB_TRY(ranks->gather(ranks, mine, bytes, &wire, size, err));
+    if (ranks->rank == 0) {
+        const double gathered = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
+        said.code = answer(ranks, decider, wire, size, &said, &tail, err);
+        memcpy(said.text, err->text, sizeof said.text);
+        said.placing.seconds_statistics = timed ? gathered : 0.0;
+        said.placing.seconds_strategy = timed ? said.placing.seconds_strategy : 0.0;
+    }
+    PLB_TRY(tell(ranks, &said, &tail, err));
+    ret = take(ranks, &said, tail, out, err);
+out:
+    PLB_FREE(mine, wire, tail, size);
+    return ret;
+}
+
+void plb_answer_free(plb_answer_t *self)
+{
+    PLB_FREE(self->rank, self->receive, self->speed);
+    *self = (plb_answer_t){0};
+}

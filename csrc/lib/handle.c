@@ -1,0 +1,76 @@
+#include "lib/handle.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+
+static _Thread_local plb_err_t last;
+
+static _Atomic(plb_handle_t *) handles; /* all that were ever opened, so that none is lost */
+
+plb_err_t *plb_lib_error(void)
+{
+    return &last;
+}
+
+const char *pylb_error(void)
+{
+    return last.text;
+}
+
+const char *pylb_error_name(int code)
+{
+    switch (code) {
+    case PLB_OK:
+        return "no error";
+#define X(name, code, class, help)                                                                \
+    case PLB_ERR_##name:                                                                          \
+        return help;
+        PLB_ERRORS(X)
+#undef X
+    default:
+        return "an unknown code";
+    }
+}
+
+const char *pylb_version(void)
+{
+    return PYLB_VERSION;
+}
+
+static const char *name_of(plb_handle_kind_t kind)
+{
+    return kind == PLB_HANDLE_ADVISOR ? "advisor" : "trigger";
+}
+
+int plb_handle_open(plb_handle_kind_t kind, void *content, plb_handle_t **out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_handle_t *self = NULL;
+    PLB_NEW(self, 1);
+    *self = (plb_handle_t){kind, content, atomic_load(&handles)};
+    while (!atomic_compare_exchange_weak(&handles, &self->next, self)) {
+    }
+    *out = self;
+out:
+    return ret;
+}
+
+void *plb_handle_content(const plb_handle_t *self, plb_handle_kind_t kind, plb_err_t *err)
+{
+    if (self == NULL || self->kind != kind) {
+        (void)PLB_FAIL(err, PLB_ERR_VALUE, "the handle is %s: expected an open %s",
+                       self == NULL ? "NULL" : "of another kind", name_of(kind));
+        return NULL;
+    }
+    if (self->content == NULL) {
+        (void)PLB_FAIL(err, PLB_ERR_STATE, "this %s is closed", name_of(kind));
+    }
+    return self->content;
+}
+
+void plb_handle_close(plb_handle_t *self)
+{
+    self->content = NULL;
+}

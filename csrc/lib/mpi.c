@@ -1,0 +1,87 @@
+/* libpylb_mpi: advisors of several ranks. */
+#include <mpi.h>
+
+#include "comm/comm.h"
+#include "comm/ranks_mpi.h"
+#include "lib/advisor.h"
+
+static int closing = MPI_KEYVAL_INVALID; /* an attribute of MPI_COMM_SELF */
+static plb_handle_t *opened[64];         /* advisors of several ranks that may still be open */
+static int n_opened;
+
+/* MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF: a rank that ends without
+ * closing its advisors leaves them here, so that no other rank waits for it. */
+static int close_all(MPI_Comm comm, int keyval, void *value, void *state)
+{
+    (void)comm;
+    (void)keyval;
+    (void)value;
+    (void)state;
+    for (int i = 0; i < n_opened; i++) {
+        if (opened[i]->content != NULL) {
+            (void)plb_lib_advisor_close(opened[i], plb_lib_error());
+        }
+    }
+    n_opened = 0;
+    return MPI_SUCCESS;
+}
+
+static int watch(plb_handle_t *handle, plb_err_t *err)
+{
+    int ret = PLB_OK, kept = 0;
+    if (closing == MPI_KEYVAL_INVALID) {
+        PLB_MPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, close_all, &closing, NULL));
+        PLB_MPI(MPI_Comm_set_attr(MPI_COMM_SELF, closing, NULL));
+    }
+    for (int i = 0; i < n_opened; i++) {
+        if (opened[i]->content != NULL) {
+            opened[kept++] = opened[i];
+        }
+    }
+    n_opened = kept;
+    if (n_opened == (int)(sizeof opened / sizeof *opened)) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "%d advisors are open: expected fewer", n_opened);
+    }
+    opened[n_opened++] = handle;
+out:
+    return ret;
+}
+
+static int check_mpi(MPI_Comm comm, plb_err_t *err)
+{
+    int begun = 0, ended = 0;
+    MPI_Initialized(&begun);
+    if (begun) {
+        MPI_Finalized(&ended);
+    }
+    if (!begun || ended) {
+        return PLB_FAIL(err, PLB_ERR_STATE,
+                        "MPI is %s: expected a call between MPI_Init and "
+                        "MPI_Finalize",
+                        begun ? "finalised" : "not initialised");
+    }
+    return comm == MPI_COMM_NULL
+               ? PLB_FAIL(err, PLB_ERR_VALUE, "comm is MPI_COMM_NULL: expected a communicator")
+               : PLB_OK;
+}
+
+int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb)
+{
+    plb_err_t *err = plb_lib_error();
+    plb_ranks_t *ranks;
+    if (lb == NULL) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "lb is NULL");
+    }
+    *lb = NULL;
+    PLB_PASS(check_mpi(comm, err));
+    PLB_PASS(plb_ranks_mpi(&ranks, comm, err));
+    PLB_PASS(plb_lib_advisor_open(ranks, lb, err));
+    return watch((plb_handle_t *)*lb, err);
+}
+
+int pylb_advisor_create_fortran(int comm, pylb_advisor **lb)
+{
+    int begun = 0;
+    MPI_Initialized(&begun);
+    return pylb_advisor_create_mpi(begun ? MPI_Comm_f2c(comm) : MPI_COMM_NULL, lb);
+}

@@ -1,0 +1,71 @@
+/* Placement and metrics: one call each. */
+#include "base/mem.h"
+#include "lib/handle.h"
+#include "lib/registered.h"
+#include "lib/snapshot.h"
+#include "lib/words.h"
+#include "model/metrics.h"
+
+static int place(const plb_snapshot_t *in, const plb_strategy_t *with, const char *params,
+                 uint64_t seed, int32_t *rank, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double *value = NULL;
+    PLB_TRY(plb_word_defaults(with->params, with->n_params, &value, err));
+    PLB_TRY(plb_word_params(with->params, with->n_params, with->name, params, value, err));
+    const plb_opts_t opts = {.params = value, .seed = seed};
+    PLB_TRY(with->run(with, in, &opts, rank, err));
+    ret = plb_snapshot_check_placement(in, rank, err);
+out:
+    plb_free(value);
+    return ret;
+}
+
+int pylb_place(const pylb_snapshot *snapshot, const char *strategy, const char *params,
+               uint64_t seed, int32_t *rank)
+{
+    plb_err_t *err = plb_lib_error();
+    plb_snapshot_t in;
+    const plb_strategy_t *with;
+    PLB_PASS(plb_lib_view(snapshot, &in, err));
+    if (strategy == NULL || (rank == NULL && in.n_objects > 0)) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "%s is NULL", strategy == NULL ? "strategy" : "rank");
+    }
+    PLB_PASS(plb_registered_strategy(strategy, &with, err));
+    return place(&in, with, params, seed, rank, err);
+}
+
+int pylb_rank_times(const pylb_snapshot *snapshot, const int32_t *rank, double *time)
+{
+    plb_err_t *err = plb_lib_error();
+    plb_snapshot_t in;
+    PLB_PASS(plb_lib_view(snapshot, &in, err));
+    if (time == NULL) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "time is NULL");
+    }
+    if (rank != NULL) {
+        PLB_PASS(plb_snapshot_check_placement(&in, rank, err));
+    }
+    plb_snapshot_rank_times(&in, rank, time);
+    return PLB_OK;
+}
+
+int pylb_metrics_of(const double *time, int32_t n, pylb_metrics *metrics)
+{
+    plb_err_t *err = plb_lib_error();
+    plb_metrics_t m;
+    if (time == NULL || metrics == NULL || n < 1) {
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "time or metrics is NULL, or n is %d: expected 1 or more", (int)n);
+    }
+    for (int32_t r = 0; r < n; r++) {
+        if (!(time[r] >= 0.0 && time[r] <= 1e30)) {
+            return PLB_FAIL(err, PLB_ERR_VALUE, "time[%d] is %g: expected 0 ... 1e30 seconds",
+                            (int)r, time[r]);
+        }
+    }
+    plb_metrics_of(time, n, &m);
+    *metrics = (pylb_metrics){m.max,     m.mean,       m.min,       m.std,     m.max_over_mean,
+                              m.percent, m.efficiency, m.idle_mean, m.idle_max};
+    return PLB_OK;
+}

@@ -1,0 +1,215 @@
+#include "lib/record.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+/* Unknown is null; infinite is more than a double can hold, which JSON readers take for it. */
+static void put_number(FILE *f, double x)
+{
+    if (isnan(x)) {
+        fputs("null", f);
+    } else if (isinf(x)) {
+        fputs(x > 0 ? "1e999" : "-1e999", f);
+    } else {
+        fprintf(f, "%.17g", x);
+    }
+}
+
+static void put_numbers(FILE *f, const double *x, int64_t n)
+{
+    fputc('[', f);
+    for (int64_t i = 0; i < n; i++) {
+        fputs(i > 0 ? ", " : "", f);
+        put_number(f, x[i]);
+    }
+    fputc(']', f);
+}
+
+static void put_text(FILE *f, const char *text)
+{
+    fputc('"', f);
+    for (; *text != '\0'; text++) {
+        const unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\') {
+            fprintf(f, "\\%c", c);
+        } else if (c < 32) {
+            fprintf(f, "\\u%04x", c);
+        } else {
+            fputc(c, f);
+        }
+    }
+    fputc('"', f);
+}
+
+static void put_member(FILE *f, const char *name, double x)
+{
+    fprintf(f, ", \"%s\": ", name);
+    put_number(f, x);
+}
+
+/* ---- what is written ------------------------------------------------------------------------ */
+
+static void put_params(FILE *f, const char *word, const plb_param_t *params, int n,
+                       const double *value)
+{
+    fprintf(f, "\"%s\": {", word);
+    for (int i = 0; i < n; i++) {
+        fprintf(f, "%s\"%s\": ", i > 0 ? ", " : "", params[i].name);
+        put_number(f, value[i]);
+    }
+    fputs("},\n", f);
+}
+
+static void put_settings(FILE *f, const plb_lib_advisor_t *self)
+{
+    static const char *const clocks[] = {"wall", "cpu", "told"};
+    const plb_settings_t *s = &self->settings;
+    const plb_strategy_t *strategy = &self->decider.candidates[0].strategy;
+    fprintf(f, "\"pylb\": \"%s\",\n\"n_ranks\": %d,\n\"strategy\": ", PYLB_VERSION,
+            self->ranks->size);
+    put_text(f, strategy->name);
+    fputs(",\n", f);
+    put_params(f, "strategy_params", strategy->params, strategy->n_params,
+               self->decider.candidates[0].params);
+    fputs("\"trigger\": ", f);
+    put_text(f, s->trigger->name);
+    fputs(",\n", f);
+    put_params(f, "trigger_params", s->trigger->params, s->trigger->n_params, s->trigger_params);
+    fprintf(f, "\"mode\": \"%s\",\n\"lag\": %lld,\n\"seed\": %lld,\n\"clock\": \"%s\",\n",
+            s->off ? "off" : "on", (long long)s->lag, (long long)s->seed, clocks[s->clock]);
+    fprintf(f, "\"give_up\": %s,\n\"steps\": %lld,\n", plb_settings_gives_up(s) ? "true" : "false",
+            (long long)s->steps);
+}
+
+/* load[p][n]: of each rank in each step. */
+static void put_steps(FILE *f, const plb_lib_advisor_t *self, const double *load)
+{
+    const int p = self->ranks->size;
+    const int64_t n = self->n_rows;
+    fputs("\"figures\": [", f);
+    for (int64_t i = 0; i < n; i++) {
+        const plb_step_row_t *r = &self->row[i];
+        const double figures[] = {r->time,        r->max, r->mean, r->idle,
+                                  r->utilization, r->min, 0.0,     0.0};
+        fputs(i > 0 ? ",\n" : "\n", f);
+        put_numbers(f, figures, 8);
+    }
+    fputs("],\n\"loads\": [", f);
+    for (int r = 0; r < p; r++) {
+        fputs(r > 0 ? ",\n" : "\n", f);
+        put_numbers(f, load + r * n, n);
+    }
+    fputs("],\n", f);
+}
+
+static void put_receipt(FILE *f, const plb_decider_t *d, const plb_receipt_t *r)
+{
+    static const char *const kinds[] = {"hold", "off", "balance", "speeds"};
+    fprintf(f, "{\"kind\": \"%s\", \"strategy\": %d, \"moved\": %s", kinds[r->kind],
+            (int)r->strategy, r->moved ? "true" : "false");
+#define X(name) put_member(f, #name, r->placing.name);
+    PLB_PLACING(X)
+#undef X
+#define X(name) put_member(f, #name, r->name);
+    PLB_RECEIPT(X)
+#undef X
+#define X(name) fprintf(f, ", \"%s\": %lld", #name, (long long)r->name);
+    PLB_RECEIPT_COUNTS(X)
+#undef X
+    fputs(", \"speed\": ", f);
+    put_numbers(f, r->speed, r->speed == NULL ? 0 : d->opt.n_ranks);
+    fputs(", \"why\": ", f);
+    put_text(f, r->why);
+    fputs(", \"reason\": ", f);
+    put_text(f, plb_reason_words(r->verdict.reason));
+    fputs(", \"figures\": {", f);
+    const char *comma = "";
+#define X(name, unit, help)                                                                       \
+    if (!isnan(r->verdict.name)) {                                                                \
+        fprintf(f, "%s\"%s\": ", comma, #name);                                                   \
+        put_number(f, r->verdict.name);                                                           \
+        comma = ", ";                                                                             \
+    }
+    PLB_VERDICT(X)
+#undef X
+    fputs("}, \"alternatives\": [", f);
+    for (int32_t i = 0; i < d->opt.n; i++) {
+        const double pair[] = {r->alternatives[i].gain, r->alternatives[i].cost};
+        put_numbers(f, pair, 2);
+    }
+    fputs("]}", f);
+}
+
+static void put_record(FILE *f, const plb_lib_advisor_t *self, const double *load)
+{
+    const plb_decider_t *d = &self->decider;
+    fputs("{\"format\": \"pylb advisor\", \"version\": 1,\n", f);
+    put_settings(f, self);
+    put_steps(f, self, load);
+    fputs("\"receipts\": [", f);
+    for (int64_t i = 0; i < d->n_receipts; i++) {
+        fputs(i > 0 ? ",\n" : "\n", f);
+        put_receipt(f, d, &d->receipts[i]);
+    }
+    fputs("]}\n", f);
+}
+
+/* Under another name first, so that the file is complete when it appears. */
+static int write_file(const plb_lib_advisor_t *self, const double *load, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const char *path = self->settings.record;
+    char *part = NULL;
+    const size_t size = strlen(path) + 6;
+    PLB_NEW(part, size);
+    snprintf(part, size, "%s.part", path);
+    FILE *f = fopen(part, "w");
+    bool good = f != NULL;
+    if (good) {
+        put_record(f, self, load);
+        good = ferror(f) == 0;
+        good = fclose(f) == 0 && good;
+        good = good && rename(part, path) == 0;
+    }
+    if (!good) {
+        ret = PLB_FAIL(err, PLB_ERR_FORMAT, "%.300s cannot be written: %s", path, strerror(errno));
+        (void)remove(part);
+    }
+out:
+    plb_free(part);
+    return ret;
+}
+
+int plb_lib_record_write(plb_lib_advisor_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double *mine = NULL;
+    int64_t *size = NULL;
+    char *all = NULL;
+    plb_err_t said = {0};
+    if (self->settings.record == NULL) {
+        return PLB_OK;
+    }
+    PLB_NEW(mine, self->n_rows);
+    PLB_NEW(size, self->ranks->size);
+    for (int64_t i = 0; i < self->n_rows; i++) {
+        mine[i] = self->row[i].load;
+    }
+    PLB_TRY(self->ranks->gather(self->ranks, mine, 8 * self->n_rows, &all, size, err));
+    PLB_TRY(plb_advisor_weigh(&self->core, err));
+    plb_decider_settle(&self->decider);
+    if (self->ranks->rank == 0) {
+        said.code = write_file(self, (const double *)(const void *)all, &said);
+    }
+    PLB_TRY(self->ranks->bcast(self->ranks, &said, sizeof said, err));
+    ret = said.code == PLB_OK ? PLB_OK : PLB_FAIL(err, said.code, "%s", said.text);
+out:
+    PLB_FREE(mine, size, all);
+    return ret;
+}

@@ -1,0 +1,11 @@
+/* The run record of an advisor: JSON that `pylb report` and pylb.RunRecord.read take. */
+#ifndef PLB_LIB_RECORD_H
+#define PLB_LIB_RECORD_H
+
+#include "lib/advisor.h"
+
+/** Gather the loads of the ranks, and write the record, if one was asked for.  Collective; an
+ *  error is one on all ranks. */
+int plb_lib_record_write(plb_lib_advisor_t *self, plb_err_t *err);
+
+#endif

@@ -1,0 +1,215 @@
+#include "lib/registered.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "lib/handle.h"
+#include "lib/snapshot.h"
+#include "partition/question.h"
+
+/* A strategy or trigger of the user's own.  It stays until the process ends. */
+typedef struct own {
+    plb_strategy_t strategy; /* of a strategy, else zero */
+    plb_trigger_kind_t kind; /* of a trigger, else zero */
+    pylb_strategy_fn place;
+    pylb_trigger_fn when;
+    void *user;
+    struct own *next;
+    char name[];
+} own_t;
+
+static _Atomic(own_t *) owns;
+
+static own_t *find_own(const char *name, bool trigger)
+{
+    for (own_t *o = atomic_load(&owns); o != NULL; o = o->next) {
+        if ((o->when != NULL) == trigger && strcmp(o->name, name) == 0) {
+            return o;
+        }
+    }
+    return NULL;
+}
+
+/* ---- find ----------------------------------------------------------------------------------- */
+
+static bool is_offered(const plb_strategy_t *s)
+{
+    return s->agent == NULL && (s->library == NULL || plb_partitioner_find(s->library) != NULL);
+}
+
+int plb_registered_strategy(const char *name, const plb_strategy_t **out, plb_err_t *err)
+{
+    const own_t *own = find_own(name, false);
+    *out = own != NULL ? &own->strategy : plb_strategy_find(name);
+    if (*out == NULL) {
+        return PLB_FAIL(err, PLB_ERR_KEY,
+                        "strategy is \"%.100s\": expected a name of pylb_strategy_name()", name);
+    }
+    if (!is_offered(*out)) {
+        return PLB_FAIL(err, PLB_ERR_MISSING, "strategy %s %s, which this library does not have",
+                        name, (*out)->agent != NULL ? "is distributed" : (*out)->library);
+    }
+    return PLB_OK;
+}
+
+int plb_registered_trigger(const char *name, const plb_trigger_kind_t **out, plb_err_t *err)
+{
+    const own_t *own = find_own(name, true);
+    *out = own != NULL ? &own->kind : plb_trigger_find(name);
+    return *out == NULL
+               ? PLB_FAIL(err, PLB_ERR_KEY,
+                          "trigger is \"%.100s\": expected a name of pylb_trigger_name()", name)
+               : PLB_OK;
+}
+
+static int run_own(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
+                   int32_t *out, plb_err_t *err)
+{
+    const own_t *own = self->user;
+    pylb_snapshot shown;
+    plb_lib_show(in, &shown);
+    const int code = own->place(&shown, opts->seed, out, own->user);
+    return code == 0 ? PLB_OK
+                     : PLB_FAIL(err, PLB_ERR_CALLBACK, "strategy %s has failed: it returned %d",
+                                self->name, code);
+}
+
+/* The kind is a member of what was registered. */
+static void observe_own(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
+{
+    const own_t *own = (const own_t *)((const char *)self->kind - offsetof(own_t, kind));
+    const plb_cycle_t *c = &self->cycle;
+    const pylb_cycle cycle = {c->n, c->u, c->U, o->max, o->mean, self->cost};
+    const int says = own->when(&cycle, own->user);
+    self->failed = says == 0 || says == 1 ? PLB_OK : PLB_ERR_CALLBACK;
+    v->excess = c->U;
+    v->reason = says == 1 ? PLB_REASON_ASKED : PLB_REASON_EARLY;
+}
+
+bool plb_registered_is_own(const plb_trigger_kind_t *kind)
+{
+    return kind->observe == observe_own;
+}
+
+/* ---- register ------------------------------------------------------------------------------- */
+
+static int make_own(const char *name, void *user, own_t **out, plb_err_t *err)
+{
+    const size_t size = strlen(name) + 1;
+    own_t *self = plb_calloc(1, sizeof *self + size);
+    if (self == NULL) {
+        return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %.100s is not registered", name);
+    }
+    memcpy(self->name, name, size);
+    self->user = user;
+    *out = self;
+    return PLB_OK;
+}
+
+static void add(own_t *self)
+{
+    self->next = atomic_load(&owns);
+    while (!atomic_compare_exchange_weak(&owns, &self->next, self)) {
+    }
+}
+
+static int check_name(const char *name, bool is_null, bool is_known, plb_err_t *err)
+{
+    if (name == NULL || *name == '\0' || is_null) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "expected a name and a function, neither NULL");
+    }
+    return is_known ? PLB_FAIL(err, PLB_ERR_KEY, "\"%.100s\" is registered already", name)
+                    : PLB_OK;
+}
+
+int pylb_strategy_register(const char *name, pylb_strategy_fn strategy, void *user)
+{
+    plb_err_t *err = plb_lib_error();
+    own_t *self = NULL;
+    PLB_PASS(check_name(name, strategy == NULL,
+                        name != NULL && (find_own(name, false) || plb_strategy_find(name)), err));
+    PLB_PASS(make_own(name, user, &self, err));
+    self->place = strategy;
+    self->strategy = (plb_strategy_t){.name = self->name,
+                                      .help = "a function of the program",
+                                      .source = "",
+                                      .looks_at = ~0u,
+                                      .run = run_own,
+                                      .user = self};
+    add(self);
+    return PLB_OK;
+}
+
+int pylb_trigger_register(const char *name, pylb_trigger_fn trigger, void *user)
+{
+    plb_err_t *err = plb_lib_error();
+    own_t *self = NULL;
+    PLB_PASS(check_name(name, trigger == NULL,
+                        name != NULL && (find_own(name, true) || plb_trigger_find(name)), err));
+    PLB_PASS(make_own(name, user, &self, err));
+    self->when = trigger;
+    self->kind = (plb_trigger_kind_t){.name = self->name,
+                                      .help = "a function of the program",
+                                      .source = "",
+                                      .observe = observe_own};
+    add(self);
+    return PLB_OK;
+}
+
+/* ---- lists ---------------------------------------------------------------------------------- */
+
+static const plb_strategy_t *strategy_at(int i)
+{
+    for (const plb_strategy_t *const *s = plb_strategies; *s != NULL; s++) {
+        if (is_offered(*s) && i-- == 0) {
+            return *s;
+        }
+    }
+    for (const own_t *o = atomic_load(&owns); o != NULL; o = o->next) {
+        if (o->place != NULL && i-- == 0) {
+            return &o->strategy;
+        }
+    }
+    return NULL;
+}
+
+static const plb_trigger_kind_t *trigger_at(int i)
+{
+    for (const plb_trigger_kind_t *const *t = plb_triggers; *t != NULL; t++) {
+        if (i-- == 0) {
+            return *t;
+        }
+    }
+    for (const own_t *o = atomic_load(&owns); o != NULL; o = o->next) {
+        if (o->when != NULL && i-- == 0) {
+            return &o->kind;
+        }
+    }
+    return NULL;
+}
+
+const char *pylb_strategy_name(int i)
+{
+    const plb_strategy_t *s = i < 0 ? NULL : strategy_at(i);
+    return s == NULL ? NULL : s->name;
+}
+
+const char *pylb_strategy_help(int i)
+{
+    const plb_strategy_t *s = i < 0 ? NULL : strategy_at(i);
+    return s == NULL ? NULL : s->help;
+}
+
+const char *pylb_trigger_name(int i)
+{
+    const plb_trigger_kind_t *t = i < 0 ? NULL : trigger_at(i);
+    return t == NULL ? NULL : t->name;
+}
+
+const char *pylb_trigger_help(int i)
+{
+    const plb_trigger_kind_t *t = i < 0 ? NULL : trigger_at(i);
+    return t == NULL ? NULL : t->help;
+}

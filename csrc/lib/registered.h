@@ -1,0 +1,17 @@
+/* The strategies and triggers that the C library knows: those of the tables, and the user's own.
+ */
+#ifndef PLB_LIB_REGISTERED_H
+#define PLB_LIB_REGISTERED_H
+
+#include "decide/trigger.h"
+#include "place/strategy.h"
+
+/** By name; PLB_ERR_KEY: there is none such, PLB_ERR_MISSING: its library is absent, or it is
+ *  distributed, which the C library does not offer. */
+int plb_registered_strategy(const char *name, const plb_strategy_t **out, plb_err_t *err);
+int plb_registered_trigger(const char *name, const plb_trigger_kind_t **out, plb_err_t *err);
+
+/** Whether the trigger is a function of the user's own. */
+bool plb_registered_is_own(const plb_trigger_kind_t *kind);
+
+#endif

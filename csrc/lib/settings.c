@@ -1,0 +1,261 @@
+#include "lib/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "lib/registered.h"
+#include "lib/words.h"
+
+/* X(variable of the environment, word). */
+#define ENVIRONMENT(X)                                                                            \
+    X("PYLB_STRATEGY", "strategy")                                                                \
+    X("PYLB_TRIGGER", "trigger")                                                                  \
+    X("PYLB_MODE", "mode")                                                                        \
+    X("PYLB_RECORD", "record")                                                                    \
+    X("PYLB_CLOCK", "clock")
+
+static int copy_text(const char *from, char **out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const size_t size = strlen(from) + 1;
+    PLB_NEW(*out, size);
+    memcpy(*out, from, size);
+out:
+    return ret;
+}
+
+int plb_settings_init(plb_settings_t *self, plb_err_t *err)
+{
+    *self = (plb_settings_t){.steps = -1, .give_up = -1};
+    PLB_PASS(plb_registered_strategy("BestFitLB", &self->strategy, err));
+    return plb_registered_trigger("auto", &self->trigger, err);
+}
+
+void plb_settings_free(plb_settings_t *self)
+{
+    for (int i = 0; i < self->n; i++) {
+        PLB_FREE(self->word[i], self->value[i]);
+    }
+    PLB_FREE(self->word, self->value, self->record, self->strategy_params, self->trigger_params);
+    *self = (plb_settings_t){0};
+}
+
+/* ---- one function a word -------------------------------------------------------------------- */
+
+typedef int (*set_fn)(plb_settings_t *self, const char *word, const char *value, plb_err_t *err);
+
+static int set_strategy(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+{
+    (void)word;
+    return plb_registered_strategy(value, &self->strategy, err);
+}
+
+static int set_trigger(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+{
+    (void)word;
+    PLB_PASS(plb_registered_trigger(value, &self->trigger, err));
+    self->every = 0;
+    return PLB_OK;
+}
+
+static int set_every(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+{
+    PLB_PASS(plb_word_count(word, value, 1, &self->every, err));
+    return plb_registered_trigger("periodic", &self->trigger, err);
+}
+
+static int set_mode(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+{
+    (void)word;
+    self->off = strcmp(value, "off") == 0;
+    return self->off || strcmp(value, "on") == 0
+               ? PLB_OK
+               : PLB_FAIL(err, PLB_ERR_VALUE, "mode is \"%.100s\": expected \"on\" or \"off\"",
+                          value);
+}
+
+static int set_lag(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+{
+    int64_t lag;
+    PLB_PASS(plb_word_count(word, value, 0, &lag, err));
+    if (lag >= 1 << 20) {
+        return PLB_FAIL(err, PLB_ERR_VALUE, "lag is %lld: expected less than 2^20 steps",
+                        (long long)lag);
+    }
+    self->lag = lag;
+    return PLB_OK;
+}
+
+static int set_seed(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+{
+    return plb_word_count(word, value, 0, &self->seed, err);
+}
+
+static int set_steps(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+{
+    return plb_word_count(word, value, 0, &self->steps, err);
+}
+
+static int set_give_up(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+{
+    bool flag;
+    PLB_PASS(plb_word_flag(word, value, &flag, err));
+    self->give_up = flag;
+    return PLB_OK;
+}
+
+static int set_clock(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+{
+    static const char *const names[] = {"wall", "cpu", "told"};
+    (void)word;
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(value, names[i]) == 0) {
+            self->clock = (plb_told_clock_t)i;
+            return PLB_OK;
+        }
+    }
+    return PLB_FAIL(err, PLB_ERR_VALUE,
+                    "clock is \"%.100s\": expected \"wall\", \"cpu\" or \"told\"", value);
+}
+
+static int set_record(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+{
+    const size_t n = strlen(value);
+    (void)word;
+    if (n < 6 || strcmp(value + n - 5, ".json") != 0) {
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "record is \"%.100s\": expected a path that ends in "
+                        ".json",
+                        value);
+    }
+    plb_free(self->record);
+    self->record = NULL;
+    return copy_text(value, &self->record, err);
+}
+
+/* Parameters are looked at when the strategy and the trigger are known. */
+static int keep(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    char *w = NULL, *v = NULL;
+    PLB_RENEW(self->word, self->n + 1);
+    PLB_RENEW(self->value, self->n + 1);
+    PLB_TRY(copy_text(word, &w, err));
+    PLB_TRY(copy_text(value, &v, err));
+    self->word[self->n] = w;
+    self->value[self->n++] = v;
+    return PLB_OK;
+out:
+    PLB_FREE(w, v);
+    return ret;
+}
+
+static const struct {
+    const char *word;
+    set_fn set;
+} words[] = {
+    {"strategy", set_strategy}, {"trigger", set_trigger}, {"every", set_every},
+    {"mode", set_mode},         {"lag", set_lag},         {"seed", set_seed},
+    {"steps", set_steps},       {"give_up", set_give_up}, {"clock", set_clock},
+    {"record", set_record},
+};
+
+int plb_settings_set(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
+{
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(words[i].word, word) == 0) {
+            return words[i].set(self, word, value, err);
+        }
+    }
+    return strncmp(word, "strategy.", 9) == 0 || strncmp(word, "trigger.", 8) == 0
+               ? keep(self, word, value, err)
+               : PLB_FAIL(
+                     err, PLB_ERR_KEY,
+                     "\"%.100s\": no such word; expected strategy, trigger, every, mode, lag, "
+                     "steps, give_up, clock, seed, record, strategy.X or trigger.X",
+                     word);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+static int read_environment(plb_settings_t *self, plb_err_t *err)
+{
+    const char *value;
+#define X(variable, word)                                                                         \
+    if ((value = getenv(variable)) != NULL && *value != '\0') {                                   \
+        PLB_PASS(plb_settings_set(self, word, value, err));                                       \
+    }
+    ENVIRONMENT(X)
+#undef X
+    return PLB_OK;
+}
+
+static int set_params(plb_settings_t *self, plb_err_t *err)
+{
+    const plb_strategy_t *s = self->strategy;
+    const plb_trigger_kind_t *t = self->trigger;
+    PLB_PASS(plb_word_defaults(s->params, s->n_params, &self->strategy_params, err));
+    PLB_PASS(plb_word_defaults(t->params, t->n_params, &self->trigger_params, err));
+    if (self->every > 0) {
+        self->trigger_params[0] = (double)self->every;
+    }
+    for (int i = 0; i < self->n; i++) {
+        const char *word = self->word[i], *value = self->value[i];
+        if (*word == 's') {
+            PLB_PASS(plb_word_param(s->params, s->n_params, s->name, word + 9, value,
+                                    self->strategy_params, err));
+        } else {
+            PLB_PASS(plb_word_param(t->params, t->n_params, t->name, word + 8, value,
+                                    self->trigger_params, err));
+        }
+    }
+    return PLB_OK;
+}
+
+int plb_settings_close(plb_settings_t *self, plb_err_t *err)
+{
+    PLB_PASS(read_environment(self, err));
+    return set_params(self, err);
+}
+
+bool plb_settings_gives_up(const plb_settings_t *self)
+{
+    const bool by_user =
+        strcmp(self->trigger->name, "periodic") == 0 || plb_registered_is_own(self->trigger);
+    return self->give_up < 0 ? !by_user : self->give_up;
+}
+
+static uint64_t add_number(uint64_t hash, double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return plb_mix64(hash ^ (bits + UINT64_C(0x9e3779b97f4a7c15)));
+}
+
+static uint64_t add_name(uint64_t hash, const char *name)
+{
+    for (; *name != '\0'; name++) {
+        hash = plb_mix64(hash ^ (unsigned char)*name);
+    }
+    return hash;
+}
+
+int64_t plb_settings_fingerprint(const plb_settings_t *self)
+{
+    uint64_t hash = add_name(add_name(1, self->strategy->name), self->trigger->name);
+    for (int i = 0; i < self->strategy->n_params; i++) {
+        hash = add_number(hash, self->strategy_params[i]);
+    }
+    for (int i = 0; i < self->trigger->n_params; i++) {
+        hash = add_number(hash, self->trigger_params[i]);
+    }
+    const int64_t rest[] = {self->lag,           self->seed,    self->steps,
+                            self->off,           self->give_up, self->clock == PLB_TIMES_TOLD,
+                            self->record != NULL};
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {
+        hash = add_number(hash, (double)rest[i]);
+    }
+    return (int64_t)(hash >> 1);
+}

@@ -1,0 +1,43 @@
+/* What an advisor was told before its first step, by the program and the environment. */
+#ifndef PLB_LIB_SETTINGS_H
+#define PLB_LIB_SETTINGS_H
+
+#include "decide/trigger.h"
+#include "place/strategy.h"
+
+typedef enum plb_told_clock {
+    PLB_TIMES_WALL,
+    PLB_TIMES_CPU,
+    PLB_TIMES_TOLD, /* nothing is measured: the program tells all seconds */
+} plb_told_clock_t;
+
+typedef struct plb_settings {
+    const plb_strategy_t *strategy;
+    const plb_trigger_kind_t *trigger;
+    double *strategy_params, *trigger_params; /* owned; after plb_settings_close */
+    int64_t every;                            /* 0: the trigger says when */
+    int64_t lag, seed, steps;                 /* steps below 0: not known */
+    bool off;                                 /* measure only */
+    int give_up;                              /* -1: not said */
+    plb_told_clock_t clock;
+    char *record;         /* owned path, or NULL */
+    char **word, **value; /* [n] owned: parameters, in their order */
+    int n;
+} plb_settings_t;
+
+int plb_settings_init(plb_settings_t *self, plb_err_t *err);
+void plb_settings_free(plb_settings_t *self);
+
+/** PLB_ERR_KEY: no such word or name; PLB_ERR_VALUE: the word does not take the value. */
+int plb_settings_set(plb_settings_t *self, const char *word, const char *value, plb_err_t *err);
+
+/** The environment has the last word; then the parameters are set. */
+int plb_settings_close(plb_settings_t *self, plb_err_t *err);
+
+/** Whether LB steps are switched off while they do not pay. */
+bool plb_settings_gives_up(const plb_settings_t *self);
+
+/** A fingerprint of what must be the same on all ranks, 0 or more. */
+int64_t plb_settings_fingerprint(const plb_settings_t *self);
+
+#endif

@@ -1,0 +1,14 @@
+/* The public snapshot and the internal one. */
+#ifndef PLB_LIB_SNAPSHOT_H
+#define PLB_LIB_SNAPSHOT_H
+
+#include "lib/pylb.h"
+#include "model/snapshot.h"
+
+/** The internal view of a public snapshot, not checked but for NULL and its size. */
+int plb_lib_view(const pylb_snapshot *from, plb_snapshot_t *out, plb_err_t *err);
+
+/** The public view of an internal one, for functions of the program. */
+void plb_lib_show(const plb_snapshot_t *from, pylb_snapshot *out);
+
+#endif

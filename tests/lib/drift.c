@@ -1,0 +1,119 @@
+/* Cells whose load drifts; all seconds are told, so that the decisions are the same each time.
+ *   drift STEPS LAG cells|seconds [word=value ...]
+ * Prints the receipts, and with PYLB_RECORD the run is recorded. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pylb.h"
+
+#define TRY(call)                                                                                 \
+    do {                                                                                          \
+        if ((call) != PYLB_OK) {                                                                  \
+            fprintf(stderr, "%s\n", pylb_error());                                                \
+            MPI_Abort(MPI_COMM_WORLD, 1);                                                         \
+        }                                                                                         \
+    } while (0)
+
+enum { CELLS = 16 }; /* a rank, at first */
+
+static double load_of(int64_t key, int step, int total)
+{
+    const double at = (double)key / total - (double)step / 60.0;
+    return 1e-3 * (1.0 + ((at - (double)(int)at) < -0.7 ? 6.0 : 0.0));
+}
+
+/* The program owns its cells. */
+typedef struct cells {
+    int64_t n, *key;
+    double *load;
+} cells_t;
+
+static void with_cells(pylb_advisor *lb, cells_t *c, int step, int total)
+{
+    pylb_cells told;
+    pylb_plan *plan;
+    pylb_cells_init(&told);
+    for (int64_t i = 0; i < c->n; i++) {
+        c->load[i] = load_of(c->key[i], step, total);
+    }
+    told.n = c->n;
+    told.key = c->key;
+    told.load = c->load;
+    TRY(pylb_advise_cells(lb, &told, &plan));
+    if (plan != NULL) {
+        const int64_t n = pylb_plan_n(plan);
+        int64_t *key = malloc((size_t)(n + 1) * sizeof *key);
+        TRY(pylb_plan_migrate(plan, c->key, sizeof *key, key));
+        free(c->key);
+        c->key = key;
+        c->n = n;
+        c->load = realloc(c->load, (size_t)(n + 1) * sizeof *c->load);
+        TRY(pylb_rebalanced(lb, 2e-3));
+    }
+}
+
+static void when_only(pylb_advisor *lb, int rank, int step, int *since)
+{
+    int rebalance;
+    TRY(pylb_work(lb, 1e-3 * (1.0 + (rank == 0 ? 0.1 * *since : 0.0) + 1e-3 * (step % 7))));
+    TRY(pylb_advise(lb, &rebalance));
+    ++*since;
+    if (rebalance) {
+        TRY(pylb_rebalanced(lb, 2e-3));
+        *since = 0;
+    }
+}
+
+static void print_receipts(pylb_advisor *lb)
+{
+    int64_t n;
+    pylb_receipt r;
+    TRY(pylb_advisor_counts(lb, &n, NULL));
+    for (int64_t i = 0; i < n; i++) {
+        TRY(pylb_advisor_receipt(lb, i, &r));
+        printf("%lld %d %s %.17g %.17g %.17g %.17g %.17g %lld %s\n", (long long)r.iteration,
+               (int)r.rebalanced, r.strategy[0] ? r.strategy : "-", r.max, r.before, r.predicted,
+               r.cost, r.gain, (long long)r.migrations, r.reason);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int rank, size, since = 0;
+    pylb_advisor *lb;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const int steps = argc > 1 ? atoi(argv[1]) : 100;
+    const int cells = argc > 3 && strcmp(argv[3], "cells") == 0;
+    TRY(pylb_advisor_create_mpi(MPI_COMM_WORLD, &lb));
+    TRY(pylb_advisor_set(lb, "clock", "told"));
+    TRY(pylb_advisor_set(lb, "lag", argc > 2 ? argv[2] : "0"));
+    TRY(pylb_advisor_set(lb, "steps", argc > 1 ? argv[1] : "100"));
+    for (int i = 4; i < argc; i++) {
+        char *value = strchr(argv[i], '=');
+        *value = '\0';
+        TRY(pylb_advisor_set(lb, argv[i], value + 1));
+    }
+    cells_t c = {CELLS, malloc(CELLS * sizeof(int64_t)), malloc(CELLS * sizeof(double))};
+    for (int i = 0; i < CELLS; i++) {
+        c.key[i] = (int64_t)rank * CELLS + i;
+    }
+    for (int step = 0; step < steps; step++) {
+        if (cells) {
+            with_cells(lb, &c, step, size * CELLS);
+        } else {
+            when_only(lb, rank, step, &since);
+        }
+    }
+    if (rank == 0) {
+        print_receipts(lb);
+    }
+    TRY(pylb_advisor_close(&lb));
+    free(c.key);
+    free(c.load);
+    MPI_Finalize();
+    return 0;
+}
