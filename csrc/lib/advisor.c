@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/ints.h"
 #include "base/mem.h"
 #include "lib/database.h"
 #include "lib/record.h"
@@ -267,15 +268,7 @@ int pylb_rebalanced(pylb_advisor *lb, double seconds)
 
 static bool was_exported(const plb_lib_advisor_t *self, int64_t key)
 {
-    int64_t low = 0, high = self->n_exported;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (self->exported[middle] < key) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const int64_t low = plb_lower_bound(self->exported, self->n_exported, key);
     return low < self->n_exported && self->exported[low] == key;
 }
 
@@ -327,12 +320,12 @@ static void forget_step(plb_lib_advisor_t *self)
     self->work = self->cost = 0.0;
     self->moved_ns = 0;
     self->rebalanced = false;
-    self->mark = plb_clock_real_ns(PLB_CLOCK_WALL);
 }
 
 static int sample_of(plb_lib_advisor_t *self, int64_t n_cells, plb_stats_t *out, plb_err_t *err)
 {
-    const int64_t ns = plb_clock_real_ns(PLB_CLOCK_WALL) - self->mark - self->moved_ns;
+    const int64_t now = is_told(self) ? 0 : plb_clock_real_ns(PLB_CLOCK_WALL);
+    const int64_t ns = now - self->mark - self->moved_ns;
     const plb_advisor_sample_t sample = {
         .iteration = self->step,
         .n_cells = n_cells,
@@ -341,6 +334,7 @@ static int sample_of(plb_lib_advisor_t *self, int64_t n_cells, plb_stats_t *out,
         .cost = self->cost,
         .rebalanced = self->rebalanced,
     };
+    self->mark = now;
     return plb_advisor_record(&sample, self->ranks->rank, out, err);
 }
 

@@ -30,7 +30,7 @@ typedef struct plb_lib_advisor {
     /* This step, on this rank. */
     double work;
     int64_t started;  /* nanoseconds; 0: not within pylb_start and pylb_stop */
-    int64_t mark;     /* when the step began */
+    int64_t mark;     /* when the step before ended */
     int64_t moving;   /* when the redistribution began; 0: none is under way */
     int64_t moved_ns; /* of redistributions in this step */
     double cost;      /* seconds */

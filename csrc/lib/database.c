@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/ints.h"
 #include "base/mem.h"
 
 /* ---- the cells of a rank -------------------------------------------------------------------- */
@@ -242,15 +243,7 @@ static void copy_cells(database_t *self, const pylb_cells *c, int32_t r, const i
 
 static int find_key(const database_t *self, int64_t key, int32_t *out, plb_err_t *err)
 {
-    int64_t low = 0, high = self->n;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (self->key[middle] < key) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const int64_t low = plb_lower_bound(self->key, self->n, key);
     *out = (int32_t)low;
     return low < self->n && self->key[low] == key
                ? PLB_OK

@@ -40,6 +40,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/lesser.h"
 #include "base/quantile.h"
 #include "decide/trigger.h"
 
@@ -61,6 +62,12 @@ typedef struct state {
     int64_t balancings, seen;
 } state_t;
 
+/* Of the n-th iteration in a ring; unsigned, so that it is one instruction. */
+static inline uint64_t place(int64_t n)
+{
+    return (uint64_t)n % RING;
+}
+
 static void init(plb_trigger_t *self)
 {
     state_t *s = self->state;
@@ -69,7 +76,7 @@ static void init(plb_trigger_t *self)
 
 static double most3(const double *x)
 {
-    return fmax(fmax(x[0], x[1]), x[2]);
+    return plb_greater(plb_greater(x[0], x[1]), x[2]);
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -92,7 +99,7 @@ static double times(const plb_trigger_t *self, int param)
 
 static double excess(const state_t *s, double u)
 {
-    return fmax(u - (s->residual - 1.0) * s->mean, 0.0);
+    return plb_greater(u - (s->residual - 1.0) * s->mean, 0.0);
 }
 
 /* Before the first LB step it is not known what one removes. */
@@ -108,13 +115,13 @@ static void doubt_steady(const plb_trigger_t *self, int64_t n)
 /* Sum of u over the last k iterations. */
 static double sum_of(const state_t *s, int64_t n, int64_t k)
 {
-    return s->sum[n % RING] - (k < n ? s->sum[(n - k) % RING] : 0.0);
+    return s->sum[place(n)] - (k < n ? s->sum[place(n - k)] : 0.0);
 }
 
 /* How far the level has risen in the last k < n iterations. */
 static double rise(const state_t *s, int64_t n, int64_t k)
 {
-    return fmax(s->level[n % RING] - s->level[(n - k) % RING], 0.0);
+    return plb_greater(s->level[place(n)] - s->level[place(n - k)], 0.0);
 }
 
 /* The n-th iteration of the cycle enters the records. */
@@ -129,14 +136,15 @@ static void record(state_t *s, const plb_cycle_t *c, const plb_observation_t *o)
     }
     double low = c->u;
     for (int64_t k = 1; k < least(n, FIRST); k++) {
-        low = fmin(low, s->u[(n - k) % FIRST]);
+        low = plb_lesser(low, s->u[(n - k) % FIRST]);
     }
-    s->sum[n % RING] = c->U;
-    s->level[n % RING] = low;
-    s->steady = n == 1 ? low : fmin(s->steady, low);
+    s->sum[place(n)] = c->U;
+    s->level[place(n)] = low;
+    s->steady = n == 1 ? low : plb_lesser(s->steady, low);
     if (s->balancings > 0 && o->mean > 0.0) { /* what has come true */
         const double left = n < FIRST ? low : n == FIRST ? plb_median3(s->first) : most3(s->u);
-        s->residual = n <= FIRST ? 1.0 + left / o->mean : fmin(s->residual, 1.0 + left / o->mean);
+        s->residual =
+            n <= FIRST ? 1.0 + left / o->mean : plb_lesser(s->residual, 1.0 + left / o->mean);
     }
 }
 
@@ -147,16 +155,17 @@ static void replay(state_t *s, int64_t n)
     for (int i = 0; i < HORIZONS; i++) {
         const int64_t span = (int64_t)SHORTEST << i;
         const int64_t stride = span > SAMPLES ? span / SAMPLES : 1;
-        if (n <= span || n % stride != 0) {
+        if (n <= span ||
+            ((uint64_t)n & (uint64_t)(stride - 1)) != 0) { /* stride is a power of 2 */
             continue;
         }
-        const double e0 = excess(s, s->level[(n - span) % RING]);
+        const double e0 = excess(s, s->level[place(n - span)]);
         if (!(e0 > 0.0 && e0 >= 0.6 * excess(s, s->rate))) {
             continue;
         }
         double gain = 0.0;
         for (int64_t k = 1; k <= span; k += stride) {
-            const double e = excess(s, s->level[(n - span + k) % RING]);
+            const double e = excess(s, s->level[place(n - span + k)]);
             gain += e - fabs(e - e0);
         }
         s->gained[i] += gain * (double)(stride * stride);
@@ -167,7 +176,7 @@ static void replay(state_t *s, int64_t n)
 /* The share of an excess e that is expected to be there while it repays theta. */
 static double share(const state_t *s, double e, double theta, double left, double trust)
 {
-    const double horizon = fmin(theta / e, left);
+    const double horizon = plb_lesser(theta / e, left);
     int i = 0;
     while (i + 1 < HORIZONS && (double)((int64_t)SHORTEST << i) < horizon) {
         i++;
@@ -176,8 +185,9 @@ static double share(const state_t *s, double e, double theta, double left, doubl
         i--;
     }
     const double before = trust * theta;
-    return before + s->hoped[i] > 0.0 ? fmax((before + s->gained[i]) / (before + s->hoped[i]), 0.0)
-                                      : 1.0;
+    return before + s->hoped[i] > 0.0
+               ? plb_greater((before + s->gained[i]) / (before + s->hoped[i]), 0.0)
+               : 1.0;
 }
 
 /* The imbalance of the last three iterations without spikes, along its trend; of fewer where
@@ -189,7 +199,7 @@ static double settled(const state_t *s, int64_t n, double theta)
     const double slope = span > lag ? rise(s, n, span) / (double)(span - lag) : 0.0;
     double out = s->u[n % FIRST];
     for (int64_t k = 1; k < least(n, FIRST) && (double)k * excess(s, out) < theta; k++) {
-        out = fmin(out, s->u[(n - k) % FIRST] + (double)k * slope);
+        out = plb_lesser(out, s->u[(n - k) % FIRST] + (double)k * slope);
     }
     return out;
 }
@@ -207,10 +217,15 @@ static double expected(const plb_trigger_t *self, int64_t n, double left)
     double stays = now;
     if (k > 0) {
         const double trend = k < n ? 0.5 * rise(s, n, k) : 0.0;
-        stays = fmin(now, sum_of(s, n, k) / (double)k + trend);
+        stays = plb_lesser(now, sum_of(s, n, k) / (double)k + trend);
     }
     return excess(s, stays) * share(s, e, theta, left, self->params[TRUST]);
 }
+
+/* Where a cycle may have been cut: so many iterations ago. */
+static const int16_t CUTS[] = {1,   2,   3,   4,   5,   6,   7,   8,   10,  12,
+                               15,  18,  22,  27,  33,  41,  51,  63,  78,  97,
+                               121, 151, 188, 235, 293, 366, 457, 571, 713, 891};
 
 /* The least average cost per iteration that there is evidence of. */
 static double best_rate(const plb_trigger_t *self, int64_t n)
@@ -218,13 +233,17 @@ static double best_rate(const plb_trigger_t *self, int64_t n)
     const state_t *s = self->state;
     const double theta = cost_of(self), U = self->cycle.U, base = (s->residual - 1.0) * s->mean;
     double out = theta + U;
-    for (int64_t k = 1; k < least(n, RING); k += k < 8 ? 1 : k / 4) { /* cut k iterations ago */
-        const double since = sum_of(s, n, k), e = excess(s, s->level[(n - k) % RING]);
-        const double loss = fmax(since - (double)k * e, (double)k * base);
-        out = fmin(out, self->params[CUT] * theta + U - since + loss);
+    const int64_t end = least(n, RING);
+    for (size_t i = 0; i < sizeof CUTS / sizeof *CUTS && CUTS[i] < end; i++) {
+        const double k = CUTS[i], since = U - s->sum[place(n - CUTS[i])];
+        const double e = excess(s, s->level[place(n - CUTS[i])]);
+        const double loss = plb_greater(since - k * e, k * base);
+        const double rate = self->params[CUT] * theta + U - since + loss;
+        out = plb_lesser(out, rate);
     }
     out /= (double)n;
-    return s->iterations > 0.0 ? fmin(out, self->params[PAST] * s->paid / s->iterations) : out;
+    return s->iterations > 0.0 ? plb_lesser(out, self->params[PAST] * s->paid / s->iterations)
+                               : out;
 }
 
 /* Is an imbalance that was there from the first iterations on to be tried? */
@@ -232,7 +251,7 @@ static bool tries(const plb_trigger_t *self, int64_t n, double left)
 {
     const state_t *s = self->state;
     const double theta = cost_of(self);
-    const double level = isnan(self->cost) ? settled(s, n, theta) : s->level[n % RING];
+    const double level = isnan(self->cost) ? settled(s, n, theta) : s->level[place(n)];
     if (s->balancings > 0 || !(level > 0.0)) {
         return false;
     }
@@ -240,7 +259,7 @@ static bool tries(const plb_trigger_t *self, int64_t n, double left)
         return true;
     }
     const bool repays = self->end == INT64_MAX || s->steady * left >= times(self, DOUBT) * theta;
-    const double counts = s->steady * fmin(s->steady / s->mean, 1.0);
+    const double counts = s->steady * plb_lesser(s->steady / s->mean, 1.0);
     return repays && plb_trigger_trial(self, (double)n * counts, s->mean);
 }
 
@@ -259,9 +278,10 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
         v->reason = PLB_REASON_FEW;
         return;
     }
-    const double left = self->end == INT64_MAX ? (double)s->seen
-                                               : fmax((double)(self->end - o->iteration - 1), 0.0);
-    const int64_t k = least(least(n - 1, RING - 1), (int64_t)fmin(left, RING));
+    const double left = self->end == INT64_MAX
+                            ? (double)s->seen
+                            : plb_greater((double)(self->end - o->iteration - 1), 0.0);
+    const int64_t k = least(least(n - 1, RING - 1), (int64_t)plb_lesser(left, RING));
     const double growth = k > 0 ? rise(s, n, k) / (double)k : 0.0;
     v->level = expected(self, n, left);
     v->rate = s->rate = best_rate(self, n);

@@ -1,0 +1,16 @@
+/* The lesser and the greater of two numbers, none of which is NaN: an instruction each, where fmin
+ * and fmax are calls. */
+#ifndef PLB_BASE_LESSER_H
+#define PLB_BASE_LESSER_H
+
+static inline double plb_lesser(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static inline double plb_greater(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+#endif
