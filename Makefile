@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test check bench lint asan docs setup clean help
+.PHONY: demo test check bench lint asan docs lib install setup clean help
 
 MPI ?= openmpi
 VENV := .venv$(if $(filter-out openmpi,$(MPI)),-$(MPI))
@@ -92,6 +92,13 @@ asan: ## the C tests under sanitizers and valgrind
 	@tools/setup.sh packages asan
 	$(MAKE) -C tests/c asan
 	$(MAKE) -C tests/c valgrind
+
+PREFIX ?= /usr/local
+lib: ## the C library, into build/lib
+	@$(MAKE) --no-print-directory -s -C csrc/lib
+
+install: ## the C library and its header, into PREFIX=/usr/local
+	@$(MAKE) --no-print-directory -s -C csrc/lib install PREFIX=$(abspath $(PREFIX))
 
 $(VENV)/.docs: $(VENV)/.built
 	@$(PY) -m pip install -qq --disable-pip-version-check $$($(PY) tools/requirements.py docs)

@@ -4,6 +4,8 @@ pylb._core needs a C compiler and NumPy, nothing else.  pylb._mpi is built where
 is found (MPICC, else mpicc on the PATH), pylb._metis, pylb._scotch and pylb._zoltan where their
 library is (pkg-config, else the plain name); what is left out is said.
 
+The C library (csrc/lib) is built as well, and lies in pylb/lib.
+
 Environment: MPICC=path; PYLB_MPI=0 leaves pylb._mpi and pylb._zoltan out; PLB_DEBUG=1 no
 optimisation; PLB_SANITIZE=1 address and undefined-behaviour sanitizers; PLB_WERROR=1 warnings are
 errors.
@@ -20,6 +22,7 @@ from pathlib import Path
 
 import numpy
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 ROOMS = ["base", "model", "measure", "partition", "place", "place/kit", "place/strategies"]
 ROOMS += ["decide", "decide/triggers", "io", "replay", "whatif", "whatif/simulator"]
@@ -95,7 +98,8 @@ def mpi_extension(mpicc, words):
     compile_args, link_args = split_words(words)
     out = extension(
         "pylb._mpi",
-        sources("base", "model", "measure", "comm", "partition/ranks")
+        sources("base", "model", "measure", "partition/ranks")
+        + [f for f in sources("comm") if "/ranks_" not in f]  # of the C library
         + [f"csrc/partition/{f}.c" for f in ("assignment", "moves", "quality", "remap")]
         + [f"csrc/bind/{f}.c" for f in ("mpimodule", *MPI_SHELLS, *BOTH_SHELLS)],
         include=[mpi4py.get_include()],
@@ -226,4 +230,23 @@ def extensions():
     return [*out, *with_mpi, *found, *dgraph_extension(mpi, found)]
 
 
-setup(ext_modules=extensions())
+class WithLibrary(build_ext):
+    """Builds the C library as well, into pylb/lib."""
+
+    def run(self):
+        super().run()
+        here = Path() if self.inplace else Path(self.build_lib)
+        target, out = here / "pylb" / "lib", Path(self.build_temp, "lib").resolve()
+        mpi = mpi_words()
+        words = ["make", "-s", "-C", "csrc/lib", f"-j{self.parallel or 1}", f"OUT={out}"]
+        command = [*words, f"MPICC={mpi[0] if mpi else ''}"]
+        say("building the C library")
+        if not shutil.which("make") or subprocess.run(command).returncode != 0:
+            say("the C library is left out; the lines above say why, or there is no make")
+            return
+        target.mkdir(parents=True, exist_ok=True)
+        for made in (Path("csrc/lib/pylb.h"), *sorted(out.glob("libpylb*.*"))):
+            shutil.copyfile(made, target / made.name)
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": WithLibrary})

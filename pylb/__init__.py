@@ -124,6 +124,8 @@ __all__ = [
     "errors",
     "evaluate",
     "explore",
+    "get_include",
+    "get_library",
     "migrate",
     "optimum",
     "order",
@@ -148,6 +150,8 @@ __all__ = [
 _MODULES = {"lab": "pylb.lab", "plots": "pylb.show.plots", "whatif": "pylb.whatif"}
 _NAMES = {
     "explore": "pylb.show.explorer",
+    "get_include": "pylb.lib",
+    "get_library": "pylb.lib",
     "report": "pylb.show.report",
     "CriticalPath": "pylb.whatif",
     "Prediction": "pylb.whatif",

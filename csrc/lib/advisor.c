@@ -86,7 +86,7 @@ static int make_decider(plb_lib_advisor_t *self, plb_err_t *err)
 {
     double selection[PLB_N_SELECTION], ledger[PLB_N_LEDGER];
     const plb_settings_t *s = &self->settings;
-    const plb_candidate_strategy_t candidate = {self->with_cells ? *s->strategy : plb_strategy_own,
+    const plb_candidate_strategy_t candidate = {self->with_cells ? *s->strategy : plb_own_strategy,
                                                 s->strategy_params};
     for (int i = 0; i < PLB_N_SELECTION; i++) {
         selection[i] = plb_selection_params[i].fallback;

@@ -1,6 +1,4 @@
 /* libpylb_mpi: advisors of several ranks. */
-#include <mpi.h>
-
 #include "comm/comm.h"
 #include "comm/ranks_mpi.h"
 #include "lib/advisor.h"

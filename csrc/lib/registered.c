@@ -42,26 +42,29 @@ static bool is_offered(const plb_strategy_t *s)
 int plb_registered_strategy(const char *name, const plb_strategy_t **out, plb_err_t *err)
 {
     const own_t *own = find_own(name, false);
-    *out = own != NULL ? &own->strategy : plb_strategy_find(name);
-    if (*out == NULL) {
+    const plb_strategy_t *found = own != NULL ? &own->strategy : plb_strategy_find(name);
+    if (found == NULL) {
         return PLB_FAIL(err, PLB_ERR_KEY,
                         "strategy is \"%.100s\": expected a name of pylb_strategy_name()", name);
     }
-    if (!is_offered(*out)) {
-        return PLB_FAIL(err, PLB_ERR_MISSING, "strategy %s %s, which this library does not have",
-                        name, (*out)->agent != NULL ? "is distributed" : (*out)->library);
+    if (!is_offered(found)) {
+        return PLB_FAIL(err, PLB_ERR_MISSING, "strategy %s %s, which the C library does not offer",
+                        name, found->agent != NULL ? "is distributed" : "needs another library");
     }
+    *out = found;
     return PLB_OK;
 }
 
 int plb_registered_trigger(const char *name, const plb_trigger_kind_t **out, plb_err_t *err)
 {
     const own_t *own = find_own(name, true);
-    *out = own != NULL ? &own->kind : plb_trigger_find(name);
-    return *out == NULL
-               ? PLB_FAIL(err, PLB_ERR_KEY,
-                          "trigger is \"%.100s\": expected a name of pylb_trigger_name()", name)
-               : PLB_OK;
+    const plb_trigger_kind_t *found = own != NULL ? &own->kind : plb_trigger_find(name);
+    if (found == NULL) {
+        return PLB_FAIL(err, PLB_ERR_KEY,
+                        "trigger is \"%.100s\": expected a name of pylb_trigger_name()", name);
+    }
+    *out = found;
+    return PLB_OK;
 }
 
 static int run_own(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,

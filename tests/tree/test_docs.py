@@ -68,6 +68,8 @@ OTHER = {  # look like names of Python, and are something else
     "pylb.loadBalanceOfIterations",  # a key of TALP's JSON
     "pylb.partitioner",  # of capsules
     "pylb.reduction",
+    "pylb.h",  # of the C library
+    "pylb.pc",
 }
 
 

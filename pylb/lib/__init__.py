@@ -1,0 +1,41 @@
+"""Where the C library of this installation is, for programs in C, C++ and Fortran.
+
+In: nothing.  Out: folders.  The library itself is built from ``csrc/lib``.
+"""
+
+from pathlib import Path
+
+from pylb.errors import MissingPartError
+
+_HERE = Path(__file__).parent
+
+
+def get_include() -> str:
+    """Return the folder of ``pylb.h``, for ``cc -I``.
+
+    Raises
+    ------
+    MissingPartError
+        The C library was left out of this installation.
+
+    Examples
+    --------
+    >>> subprocess.run(["mpicc", f"-I{pylb.get_include()}", "program.c", f"-L{pylb.get_library()}",
+    ...                 f"-Wl,-rpath,{pylb.get_library()}", "-lpylb_mpi", "-lpylb"])
+    """
+    return _folder_of("pylb.h")
+
+
+def get_library() -> str:
+    """Return the folder of ``libpylb``, and of ``libpylb_mpi`` if pylb was built with MPI, for
+    ``cc -L``; raises what `get_include` does.
+    """
+    return _folder_of("libpylb.so")
+
+
+def _folder_of(name: str) -> str:
+    if not (_HERE / name).exists():
+        raise MissingPartError(
+            f"{name} is not in {_HERE}: pylb was built without its C library, which needs make"
+        )
+    return str(_HERE)

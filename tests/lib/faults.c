@@ -1,0 +1,90 @@
+/* Ranks that do not do the same: each prints the error that it gets.
+ *   faults CASE */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pylb.h"
+
+enum { STEPS = 10 };
+
+static int say(int rank, int code)
+{
+    if (code != PYLB_OK) {
+        printf("rank %d: %d %s\n", rank, code, pylb_error());
+        fflush(stdout);
+    }
+    return code;
+}
+
+static int advise(pylb_advisor *lb, int rank, double seconds)
+{
+    int rebalance;
+    return say(rank, pylb_work(lb, seconds)) || say(rank, pylb_advise(lb, &rebalance));
+}
+
+static int with_keys(pylb_advisor *lb, int rank, int64_t key, double load)
+{
+    pylb_cells cells;
+    pylb_plan *plan;
+    pylb_cells_init(&cells);
+    cells.n = 1;
+    cells.key = &key;
+    cells.load = &load;
+    return say(rank, pylb_advise_cells(lb, &cells, &plan));
+}
+
+static int run(const char *what, pylb_advisor *lb, int rank)
+{
+    for (int i = 0; i < STEPS; i++) {
+        int code;
+        if (strcmp(what, "leaves") == 0 && rank == 1 && i == 5) {
+            return PYLB_OK;
+        }
+        if (strcmp(what, "mixed") == 0) {
+            code = rank == 1 ? with_keys(lb, rank, 1, 1.0) : advise(lb, rank, 1.0);
+        } else if (strcmp(what, "nan") == 0) {
+            code = with_keys(lb, rank, rank, rank == 1 && i == 4 ? -1.0 : 1.0);
+        } else if (strcmp(what, "twice") == 0) {
+            code = with_keys(lb, rank, 7, 1.0 + rank);
+        } else if (strcmp(what, "open") == 0 && rank == 1 && i == 3) {
+            code = say(rank, pylb_start(lb)) || advise(lb, rank, 1.0);
+        } else {
+            code = advise(lb, rank, 1.0);
+        }
+        if (code != PYLB_OK) {
+            return code;
+        }
+    }
+    return PYLB_OK;
+}
+
+int main(int argc, char **argv)
+{
+    pylb_advisor *lb = NULL;
+    int rank;
+    const char *what = argc > 1 ? argv[1] : "";
+    if (strcmp(what, "early") == 0) {
+        say(0, pylb_advisor_create_mpi(MPI_COMM_WORLD, &lb));
+        return 0;
+    }
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    say(rank, pylb_advisor_create_mpi(MPI_COMM_NULL, &lb));
+    say(rank, pylb_advisor_create_mpi(MPI_COMM_WORLD, &lb));
+    say(rank, pylb_advisor_set(lb, "lag", argc > 2 ? argv[2] : "0"));
+    if (strcmp(what, "words") == 0 && rank == 1) {
+        say(rank, pylb_advisor_set(lb, "trigger", "menon"));
+    }
+    if (strcmp(what, "twice") == 0) {
+        say(rank, pylb_advisor_set(lb, "every", "1"));
+    }
+    run(what, lb, rank);
+    if (strcmp(what, "open end") != 0) {
+        say(rank, pylb_advisor_close(&lb));
+    }
+    MPI_Finalize();
+    printf("rank %d ends\n", rank);
+    return 0;
+}

@@ -1,0 +1,220 @@
+"""The C library as a user meets it: installed, then linked by pkg-config and by CMake."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+pytestmark = pytest.mark.slow
+
+
+def run(words, timeout=300, **kwargs):
+    """What a command printed; it must succeed."""
+    done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, **kwargs)
+    assert done.returncode == 0, f"{words}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def needs(*programs):
+    for program in programs:
+        if shutil.which(program) is None:
+            pytest.skip(f"no {program}")
+
+
+def installed(folder, **variables):
+    needs("make", "cc")
+    words = [f"{name}={value}" for name, value in variables.items()]
+    make = ["make", "-s", "-C", str(ROOT / "csrc" / "lib"), "-j2", f"OUT={folder / 'objects'}"]
+    run([*make, "install", f"PREFIX={folder / 'prefix'}", *words])
+    return folder / "prefix"
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    """The library, installed into an empty folder."""
+    return installed(tmp_path_factory.mktemp("lib"))
+
+
+@pytest.fixture(scope="module")
+def sanitized(tmp_path_factory):
+    """The same, built with the sanitizers and without MPI."""
+    flags = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
+    return installed(tmp_path_factory.mktemp("asan"), CFLAGS=flags, MPICC="")
+
+
+def flags(prefix, package):
+    needs("pkg-config")
+    env = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig")}
+    words = run(["pkg-config", "--cflags", "--libs", package], env=env).split()
+    return [*words, f"-Wl,-rpath,{prefix / 'lib'}"]
+
+
+@pytest.fixture(scope="module")
+def mpi_program(prefix, tmp_path_factory):
+    """Build a program of tests/lib against libpylb_mpi."""
+    if not (prefix / "lib" / "libpylb_mpi.so").exists():
+        pytest.skip("no MPI compiler")
+    made = {}
+
+    def build(name):
+        if name not in made:
+            made[name] = tmp_path_factory.mktemp("mpi") / name
+            source = HERE / f"{name}.c"
+            linked = flags(prefix, "pylb_mpi")
+            run(["mpicc", "-std=c11", *WARNINGS, str(source), *linked, "-o", str(made[name])])
+        return made[name]
+
+    return build
+
+
+# ---- the library and its header ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("compiler", "standard"), [("cc", "-std=c11"), ("g++", "-std=c++17"), ("clang", "-std=c11")]
+)
+def test_every_function_and_its_errors(prefix, tmp_path, compiler, standard):
+    needs(compiler)
+    language = ["-x", "c++"] if "++" in standard else ["-x", "c"]
+    words = [compiler, standard, *WARNINGS, *language, str(HERE / "use.c"), "-x", "none"]
+    run([*words, *flags(prefix, "pylb"), "-lm", "-o", str(tmp_path / "use")])
+    assert run([str(tmp_path / "use")]) == "0 failures\n"
+
+
+def test_the_same_under_the_sanitizers(sanitized, tmp_path):
+    probe = ["cc", "-g", "-fsanitize=address,undefined", str(HERE / "use.c")]
+    run([*probe, *flags(sanitized, "pylb"), "-lm", "-o", str(tmp_path / "use")])
+    assert run([str(tmp_path / "use")]) == "0 failures\n"
+
+
+def test_the_same_under_valgrind_and_static(prefix, tmp_path):
+    needs("valgrind")
+    library = prefix / "lib" / "libpylb.a"
+    words = ["cc", "-g", str(HERE / "use.c"), f"-I{prefix / 'include'}", str(library)]
+    run([*words, "-lm", "-pthread", "-o", str(tmp_path / "use")])
+    check = ["valgrind", "-q", "--leak-check=full", "--error-exitcode=1"]
+    assert run([*check, str(tmp_path / "use")]) == "0 failures\n"
+
+
+def test_a_code_that_is_ignored_is_a_warning(prefix, tmp_path):
+    (tmp_path / "ignore.c").write_text(
+        '#include "pylb.h"\nvoid f(pylb_advisor *lb) { pylb_start(lb); }\n'
+    )
+    words = ["cc", "-c", f"-I{prefix / 'include'}", str(tmp_path / "ignore.c"), "-Werror"]
+    done = subprocess.run([*words, "-o", os.devnull], capture_output=True, text=True)
+    assert "unused-result" in done.stderr
+
+
+def test_only_names_of_pylb_are_exported(prefix):
+    needs("nm", "readelf")
+    library = prefix / "lib"
+    abi = re.search(r"#define PYLB_ABI (\d+)", (prefix / "include" / "pylb.h").read_text())[1]
+    for path in sorted(library.glob("libpylb*.a")) + sorted(library.glob("libpylb*.so")):
+        table = run(["nm", "-g", "--defined-only", *(["-D"] * (path.suffix == ".so")), str(path)])
+        names = {row.split()[-1] for row in table.splitlines() if len(row.split()) == 3}
+        assert names
+        assert {n for n in names if not re.match(r"py?lb_|plb_", n)} == set(), path.name
+    for path in library.glob("*.so"):
+        assert f"{path.name}.{abi}" in run(["readelf", "-d", str(path)])
+
+
+def test_every_function_of_the_header_is_there(prefix):
+    header = (prefix / "include" / "pylb.h").read_text()
+    header = re.sub(r"/\*.*?\*/", "", header, flags=re.S)
+    declared = set(re.findall(r"PYLB_(?:CALL|API) [\w ]+?[ *](pylb_\w+)\(", header))
+    assert len(declared) > 40
+    there = ""
+    for path in (prefix / "lib").glob("libpylb*.so"):
+        there += run(["nm", "-D", "--defined-only", str(path)])
+    assert {name for name in declared if f" {name}\n" not in there} == set()
+
+
+def test_by_cmake(prefix, tmp_path):
+    needs("cmake", "g++")
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.16)\nproject(use C CXX)\n"
+        "find_package(pylb 0.1 REQUIRED)\n"
+        "add_executable(use use.c)\ntarget_link_libraries(use pylb::pylb m)\n"
+        "set_property(TARGET use PROPERTY C_STANDARD 11)\n"
+    )
+    shutil.copy(HERE / "use.c", tmp_path)
+    run(["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "b"), f"-DCMAKE_PREFIX_PATH={prefix}"])
+    run(["cmake", "--build", str(tmp_path / "b")])
+    assert run([str(tmp_path / "b" / "use")]) == "0 failures\n"
+
+
+# ---- several ranks -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+@pytest.mark.parametrize("lag", [0, 2])
+@pytest.mark.parametrize("kind", ["cells", "seconds"])
+def test_decisions_are_made_and_recorded(mpi_program, mpiexec, tmp_path, ranks, lag, kind):
+    path = tmp_path / "run.json"
+    words = [str(mpi_program("drift")), "120", str(lag), kind, f"record={path}"]
+    said = run([*mpiexec, "-n", str(ranks), *words])
+    record = json.loads(path.read_text())
+    assert record["n_ranks"] == ranks
+    assert len(record["figures"]) == 120
+    assert [len(row) for row in record["loads"]] == [120] * ranks
+    done = [row.split()[1] == "1" for row in said.splitlines()]
+    kinds = [r["kind"] == "balance" for r in record["receipts"]]
+    assert kinds[: len(done)] == done  # with a lag, some are made when the advisor is closed
+    assert len(kinds) <= len(done) + lag
+    assert any(done) == (ranks > 1)
+    for step, (figures, *loads) in enumerate(zip(record["figures"], *record["loads"], strict=True)):
+        assert figures[1] == max(loads), step
+
+
+def faults(mpi_program, mpiexec, ranks, *words, **env):
+    words = [*mpiexec, "-n", str(ranks), str(mpi_program("faults")), *words]
+    said = run(words, timeout=60, env={**os.environ, **env})
+    return sorted(row for row in said.splitlines() if "MPI_COMM_NULL" not in row)
+
+
+@pytest.mark.parametrize("lag", ["0", "3"])
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("leaves", "closed their advisor"),
+        ("mixed", "different steps"),
+        ("words", "different words"),
+        ("nan", "loads[0] is -1"),
+        ("open", "pylb_start is still open"),
+        ("twice", "key 7 is there twice"),
+    ],
+)
+def test_one_rank_is_at_fault_and_all_end(mpi_program, mpiexec, ranks, lag, case, words):
+    said = faults(mpi_program, mpiexec, ranks, case, lag)
+    assert [row for row in said if re.fullmatch(r"rank \d+ ends", row)] == [
+        f"rank {r} ends" for r in range(ranks)
+    ]
+    assert any(words in row for row in said), said
+    told = {int(row.split()[1].strip(":")) for row in said if re.match(r"rank \d+: -", row)}
+    assert told == set(range(ranks)), said
+
+
+def test_an_advisor_that_is_left_open_ends_with_mpi(mpi_program, mpiexec):
+    assert faults(mpi_program, mpiexec, 2, "open end") == ["rank 0 ends", "rank 1 ends"]
+
+
+def test_without_mpi_init(mpi_program):
+    said = run([str(mpi_program("faults")), "early"])
+    assert "MPI is not initialised" in said
+
+
+def test_the_environment_has_the_last_word(mpi_program, mpiexec, tmp_path):
+    path = tmp_path / "env.json"
+    env = {**os.environ, "PYLB_TRIGGER": "menon", "PYLB_STRATEGY": "GreedyLB"}
+    env["PYLB_RECORD"] = str(path)
+    run([*mpiexec, "-n", "2", str(mpi_program("drift")), "20", "0", "cells"], env=env)
+    record = json.loads(path.read_text())
+    assert (record["trigger"], record["strategy"]) == ("menon", "GreedyLB")
