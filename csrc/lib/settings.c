@@ -1,5 +1,6 @@
 #include "lib/settings.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -180,12 +181,18 @@ int plb_settings_set(plb_settings_t *self, const char *word, const char *value, 
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
+/* PYLB_TRIGGER may be a number of steps. */
+static const char *word_of(const char *word, const char *value)
+{
+    return strcmp(word, "trigger") == 0 && isdigit((unsigned char)*value) ? "every" : word;
+}
+
 static int read_environment(plb_settings_t *self, plb_err_t *err)
 {
     const char *value;
 #define X(variable, word)                                                                         \
     if ((value = getenv(variable)) != NULL && *value != '\0') {                                   \
-        PLB_PASS(plb_settings_set(self, word, value, err));                                       \
+        PLB_PASS(plb_settings_set(self, word_of(word, value), value, err));                       \
     }
     ENVIRONMENT(X)
 #undef X

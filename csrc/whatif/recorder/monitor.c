@@ -81,12 +81,12 @@ int64_t plb_monitor_sent(void)
     return sent;
 }
 
-/* PYLB_RECORD is address:port:token. */
+/* PYLB_RECORDER is address:port:token. */
 bool plb_monitor_reach(int rank)
 {
     own_rank = rank;
     char text[128] = "";
-    const char *where = getenv("PYLB_RECORD");
+    const char *where = getenv("PYLB_RECORDER");
     if (where == NULL) {
         return false;
     }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Connect to the monitor that PYLB_RECORD names; false: there is none. */
+/** Connect to the monitor that PYLB_RECORDER names; false: there is none. */
 bool plb_monitor_reach(int rank);
 bool plb_monitor_is_open(void);
 void plb_monitor_close(void);

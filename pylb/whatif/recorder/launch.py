@@ -58,7 +58,7 @@ def loaded(
     words = [
         "env",
         f"LD_PRELOAD={library()}{' ' + before if before else ''}",
-        f"PYLB_RECORD={address}",
+        f"PYLB_RECORDER={address}",
         *([f"PYLB_RECORD_PRELOAD={before}"] if before else []),
         *(["PYLB_RECORD_ONLY=time"] if only_time else []),
         *([f"PYLB_PROCEDURES={','.join(procedures)}"] if procedures else []),
