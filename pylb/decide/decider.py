@@ -6,7 +6,7 @@ shadow and a replay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -177,29 +177,30 @@ class Decider:
 
     def receipt(self, row: dict[str, Any]) -> Receipt:
         """A receipt of the C core in Python's words."""
-        names = [s.name for s in self.settings.strategies]
-        told = {k: v for k, v in row.items() if k not in OF_THE_CORE}
-        kind, which = row["kind"], row["strategy"]
-        if kind == "off":
-            told["reason"] = books(row["paid"], row["saved"], row["off_until"])
-        elif kind == "speeds":
-            saves = seconds(row["found"])
-            told["reason"] = (
-                f"with better estimates of the ranks' speeds, {saves} per iteration can be saved"
-            )
-        return Receipt(
-            **told
-            | {
-                "choice": "balance" if kind == "speeds" else kind,
-                "trigger": self.settings.trigger.name,
-                "strategy": names[which] if which >= 0 else "",
-                "seed": self.settings.seed,
-                "alternatives": (
-                    Alternative("", 0.0, 0.0),
-                    *(Alternative(n, *a) for n, a in zip(names, row["alternatives"], strict=True)),
-                ),
-            }
+        given = self.settings
+        names = [s.name for s in given.strategies]
+        return receipt_of(row, names, given.trigger.name, given.seed)
+
+
+def receipt_of(row: dict[str, Any], strategies: Sequence[str], trigger: str, seed: int) -> Receipt:
+    """A receipt of the C core in Python's words; `strategies` are those to choose from."""
+    told = {k: v for k, v in row.items() if k not in OF_THE_CORE}
+    kind, which = row["kind"], row["strategy"]
+    if kind == "off":
+        told["reason"] = books(row["paid"], row["saved"], row["off_until"])
+    elif kind == "speeds":
+        saves = seconds(row["found"])
+        told["reason"] = (
+            f"with better estimates of the ranks' speeds, {saves} per iteration can be saved"
         )
+    told["choice"] = "balance" if kind == "speeds" else kind
+    told["strategy"] = strategies[which] if which >= 0 else ""
+    expected = zip(strategies, row["alternatives"], strict=True)
+    told["alternatives"] = (
+        Alternative("", 0.0, 0.0),
+        *(Alternative(name, *figures) for name, figures in expected),
+    )
+    return Receipt(**told, trigger=trigger, seed=seed)
 
 
 def books(paid: float, saved: float, until: int) -> str:

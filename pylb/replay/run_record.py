@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pylb.io import h5
+from pylb.io import records
 from pylb.io.run_record import FIGURES, RunData
 from pylb.replay.recorded import stretches_of, trace_fields
 from pylb.replay.trace import Trace
@@ -46,6 +46,8 @@ class RunRecord(RunData):
     def read(cls, path: str | os.PathLike[str]) -> RunRecord:
         """Read a run record; one that was cut short up to its last complete iteration.
 
+        It may be one of the C library, in JSON: then its objects are the ranks.
+
         Raises
         ------
         MissingFileError
@@ -55,7 +57,7 @@ class RunRecord(RunData):
         MissingPartError
             h5py is absent.
         """
-        return cls(**vars(h5.read(path)))
+        return cls(**vars(records.read(path)))
 
     @classmethod
     def of(cls, trace: Trace) -> RunRecord:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from pylb import _core, optional
 from pylb.errors import DomainError, FormatError, OutOfRangeError
-from pylb.io import h5, made, vt
+from pylb.io import made, records, vt
 from pylb.io.phases import Phases, frozen
 from pylb.model.snapshot import I32, I64, Snapshot
 from pylb.replay.optima import Optimum
@@ -66,8 +66,8 @@ class Trace(Phases):
         >>> trace = pylb.Trace.read("run/")
         >>> trace[3].metrics.max_over_mean
         """
-        if h5.is_record(path):
-            return cls(**trace_fields(h5.read(path)))
+        if records.is_record(path):
+            return cls(**trace_fields(records.read(path)))
         return cls._of_run(vt.read(vt.files(path, stem), threads))
 
     @classmethod

@@ -14,7 +14,7 @@ import numpy as np
 
 from pylb.decide.receipts import History, Receipt
 from pylb.errors import DomainError
-from pylb.io import h5
+from pylb.io import records
 from pylb.io.run_record import Stretch
 from pylb.model.snapshot import F64, I32, I64
 from pylb.replay.replayed import Replay
@@ -139,7 +139,7 @@ def of(
 
 def read(path: str | os.PathLike[str], stem: str | None = None) -> RunRecord | Trace:
     """Read a run record, or the trace of a folder."""
-    return RunRecord.read(path) if h5.is_record(path) else Trace.read(path, stem=stem)
+    return RunRecord.read(path) if records.is_record(path) else Trace.read(path, stem=stem)
 
 
 def _title_of(run: Trace | Replay) -> str:

@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import pylb
+from pylb.cli.main import main
+from pylb.errors import FormatError
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
@@ -218,3 +222,29 @@ def test_the_environment_has_the_last_word(mpi_program, mpiexec, tmp_path):
     run([*mpiexec, "-n", "2", str(mpi_program("drift")), "20", "0", "cells"], env=env)
     record = json.loads(path.read_text())
     assert (record["trigger"], record["strategy"]) == ("menon", "GreedyLB")
+
+
+# ---- what Python makes of it ---------------------------------------------------------------
+
+
+def test_python_reads_the_record(mpi_program, mpiexec, tmp_path):
+    path = tmp_path / "run.json"
+    words = [str(mpi_program("drift")), "60", "0", "cells", f"record={path}"]
+    run([*mpiexec, "-n", "3", *words])
+    said = json.loads(path.read_text())
+    record, trace = pylb.RunRecord.read(path), pylb.Trace.read(path)
+    assert record.n_ranks == trace.n_ranks == 3
+    assert record.figures.tolist() == said["figures"]
+    assert record.stretches[0].load.T.tolist() == said["loads"]
+    assert record.parameters["strategy"] == "BestFitLB"
+    assert len(record.history) == len(said["receipts"])
+    first = record.history.balancings[0]
+    assert f"After iteration {first.iteration} the objects were rebalanced" in first.explain()
+    assert main(["report", str(path), "--html", str(tmp_path / "run.html")]) == 0
+    assert (tmp_path / "run.html").stat().st_size > 10_000
+    path.write_text(path.read_text()[:-100])
+    with pytest.raises(FormatError, match=r"run\.json: no readable run record"):
+        pylb.RunRecord.read(path)
+    path.write_text(json.dumps(said | {"version": 9}))
+    with pytest.raises(FormatError, match="version 9"):
+        pylb.Trace.read(path)

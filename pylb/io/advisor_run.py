@@ -1,0 +1,96 @@
+"""Run records of the C library: JSON that ``csrc/lib/record.c`` writes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from typing import Any
+
+import numpy as np
+
+from pylb.decide.decider import receipt_of
+from pylb.decide.receipts import History, Receipt
+from pylb.errors import FormatError, MissingFileError
+from pylb.io.run_record import FIGURES, Loop, RunData, Stretch
+from pylb.model.snapshot import F64
+
+FORMAT, VERSION = "pylb advisor", 1
+START = f'{{"format": "{FORMAT}"'
+SETTINGS = (
+    *("pylb", "strategy", "strategy_params", "trigger", "trigger_params"),
+    *("mode", "lag", "seed", "clock", "give_up"),
+)
+
+
+def is_record(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins like such a record."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read(len(START)) == START
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def read(path: str | os.PathLike[str]) -> RunData:
+    """Read a record.  Its objects are the ranks, with their loads in each step.
+
+    Raises
+    ------
+    MissingFileError, FormatError
+        No such file; it is no such record, of a newer version, or damaged.
+    """
+    name = os.fspath(path)
+    try:
+        with open(name, encoding="utf-8") as file:
+            said = json.load(file)
+        return _run(name, said)
+    except FileNotFoundError:
+        raise MissingFileError(f"{name}: no such file") from None
+    except FormatError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError) as why:
+        raise FormatError(f"{name}: no readable run record: {why}") from None
+
+
+def _run(name: str, said: dict[str, Any]) -> RunData:
+    if said.get("format") != FORMAT:
+        raise FormatError(f"{name}: JSON, but no run record of pylb's C library")
+    if said["version"] > VERSION:
+        raise FormatError(f"{name}: version {said['version']}, this pylb reads up to {VERSION}")
+    figures = np.array(said["figures"], np.float64).reshape(-1, len(FIGURES))
+    p = int(said["n_ranks"])
+    load = np.array(said["loads"], np.float64).reshape(p, -1).T
+    if len(load) != len(figures):
+        raise FormatError(f"{name}: {len(figures)} steps, and loads of {len(load)}")
+    columns: dict[str, Any] = dict(zip(FIGURES, figures.T, strict=True))
+    return RunData(
+        n_ranks=p,
+        stretches=[_stretch(load)] if len(load) else [],
+        parameters={word: said[word] for word in SETTINGS},
+        history=History(_receipt(row, said) for row in said["receipts"]),
+        loops=[Loop(0, len(load))],
+        path=name,
+        **columns,
+    )
+
+
+def _stretch(load: F64) -> Stretch:
+    """One object a rank, which stays there."""
+    p = load.shape[1]
+    key, rank = np.arange(p, dtype=np.int64), np.arange(p, dtype=np.int32)
+    none, nothing = np.zeros(0, np.int32), np.zeros(0)
+    size, unknown = np.zeros(p, np.int64), np.full(p, -1, np.int64)
+    fixed = np.zeros(p, bool)
+    return Stretch(
+        0, key, rank, size, unknown, fixed, load, none, none, nothing, nothing, rank.copy()
+    )
+
+
+def _receipt(row: dict[str, Any], said: dict[str, Any]) -> Receipt:
+    known = {k: math.nan if v is None else v for k, v in row.items()}
+    known["speed"] = tuple(row["speed"])
+    known["alternatives"] = [
+        [math.nan if x is None else x for x in pair] for pair in row["alternatives"]
+    ]
+    return receipt_of(known, [said["strategy"]], said["trigger"], said["seed"])

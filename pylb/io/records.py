@@ -1,0 +1,18 @@
+"""Run records of either format: HDF5 of Python programs, JSON of programs with the C library."""
+
+from __future__ import annotations
+
+import os
+
+from pylb.io import advisor_run, h5
+from pylb.io.run_record import RunData
+
+
+def is_record(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a run record, by its suffix or its first bytes."""
+    return h5.is_record(path) or advisor_run.is_record(path)
+
+
+def read(path: str | os.PathLike[str]) -> RunData:
+    """Read a run record; raises what `pylb.io.h5.read` and `pylb.io.advisor_run.read` do."""
+    return advisor_run.read(path) if advisor_run.is_record(path) else h5.read(path)
