@@ -105,6 +105,19 @@ static void limits_are_kept_from_a_placement_that_breaks_them(void **state)
     }
 }
 
+/* Objects with memory on two ranks with limits. */
+static plb_snapshot_t limited(int64_t n, const double *load, const int32_t *rank,
+                              const int64_t *memory, const int64_t *limit)
+{
+    return (plb_snapshot_t){.n_objects = n,
+                            .n_ranks = 2,
+                            .n_components = 1,
+                            .load = load,
+                            .rank = rank,
+                            .memory = memory,
+                            .memory_limit = limit};
+}
+
 /* Greedy by load leaves no room for the last object, although a placement exists. */
 static void a_stuck_order_of_loads_is_packed_instead(void **state)
 {
@@ -115,13 +128,7 @@ static void a_stuck_order_of_loads_is_packed_instead(void **state)
     int32_t out[3];
     plb_err_t err;
     const plb_opts_t opts = {0};
-    const plb_snapshot_t in = {.n_objects = 3,
-                               .n_ranks = 2,
-                               .n_components = 1,
-                               .load = load,
-                               .rank = rank,
-                               .memory = memory,
-                               .memory_limit = limit};
+    const plb_snapshot_t in = limited(3, load, rank, memory, limit);
     const plb_strategy_t *s = plb_strategy_find("GreedyLB");
     assert_int_equal(s->run(s, &in, &opts, out, &err), PLB_OK);
     assert_true(out[0] == out[1] && out[2] == 1 - out[0]);
@@ -138,13 +145,7 @@ static void packing_goes_back(void **state)
     int32_t out[6];
     plb_err_t err;
     const plb_opts_t opts = {0};
-    const plb_snapshot_t in = {.n_objects = 6,
-                               .n_ranks = 2,
-                               .n_components = 1,
-                               .load = load,
-                               .rank = rank,
-                               .memory = memory,
-                               .memory_limit = limit};
+    const plb_snapshot_t in = limited(6, load, rank, memory, limit);
     plb_problem_t problem;
     assert_int_equal(plb_problem_init(&problem, &in, &err), PLB_OK);
     assert_int_equal(plb_problem_pack(&problem, out, &opts, &err), PLB_OK);

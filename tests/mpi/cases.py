@@ -517,22 +517,6 @@ def unknown_keys(comm):
     return None
 
 
-def cannot_be_pickled(comm):
-    """The error names the object before anything has moved; the program can continue."""
-    if comm.size == 1:
-        return None
-    lb = pylb.Balancer(comm, every=1, strategy=lambda s: (s.rank + 1) % s.n_ranks)
-    fill(lb)
-    if lb.rank == 1:
-        lb.add(500, threading.Lock())
-    before = [key for key, _ in lb.local()]
-    text = ("object 500", "lock", "nothing has moved") + (() if lb.rank == 1 else ("rank 1: ",))
-    raised(errors.SerializationError, text, lambda: loop(lb, 3))
-    assert [key for key, _ in lb.local()] == before
-    assert all(lb.rank_of(key) == lb.rank for key in before)
-    return None
-
-
 class Stubborn:
     """An object that can be pickled, but not restored."""
 
@@ -540,16 +524,31 @@ class Stubborn:
         return int, ("no number",)
 
 
-def cannot_be_restored(comm):
-    if comm.size == 1:
-        return None
+def cannot_move(comm, owner, block, text):
+    """An LB step that should move this block raises an error, and no object changes its rank."""
     lb = pylb.Balancer(comm, every=1, strategy=lambda s: (s.rank + 1) % s.n_ranks)
     fill(lb)
-    if lb.rank == 0:
-        lb.add(500, Stubborn())
+    if lb.rank == owner:
+        lb.add(500, block)
     before = [key for key, _ in lb.local()]
-    raised(errors.SerializationError, ("object 500", "no number"), lambda: loop(lb, 3))
+    raised(errors.SerializationError, text, lambda: loop(lb, 3))
     assert [key for key, _ in lb.local()] == before
+    return lb, before
+
+
+def cannot_be_pickled(comm):
+    """The error names the object before anything has moved; the program can continue."""
+    if comm.size == 1:
+        return None
+    text = ("object 500", "lock", "nothing has moved") + (() if comm.rank == 1 else ("rank 1: ",))
+    lb, before = cannot_move(comm, 1, threading.Lock(), text)
+    assert all(lb.rank_of(key) == lb.rank for key in before)
+    return None
+
+
+def cannot_be_restored(comm):
+    if comm.size > 1:
+        cannot_move(comm, 0, Stubborn(), ("object 500", "no number"))
     return None
 
 
