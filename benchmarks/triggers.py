@@ -37,7 +37,7 @@ from pylb.decide.trigger import make
 FAMILIES = (
     "constant", "sublinear", "linear", "sigmoid", "steps", "walk", "noise", "periodic",
 )  # fmt: skip
-COSTS = {"cheap": 1.0, "medium": 10.0, "dear": 100.0}  # in balanced iterations
+COSTS = {"cheap": 1.0, "medium": 10.0, "expensive": 100.0}  # in balanced iterations
 TRIGGERS = [name for name in pylb.triggers() if name != "periodic"]
 NEED_COST = ["menon", "procassini", "zhai", "boulmier", "metabalancer", "auto"]
 HANDICAPPED = ["auto, end unknown", "auto, both unknown", *(f"{t}, untold" for t in NEED_COST)]
