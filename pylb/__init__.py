@@ -1,8 +1,8 @@
 """pylb: dynamic load balancing for iterative parallel programs.
 
 Measure, decide, place, move: the same C core decides under mpiexec, in a replay of a recorded run
-and in a simulation.  What is public is listed here, room by room; each room's docstring says what
-comes in and what goes out.
+and in a simulation.  The public names are listed here, room by room; the docstring of a room lists
+its inputs and outputs.
 """
 
 import sys
@@ -146,7 +146,7 @@ __all__ = [
 ]
 
 
-# Imported when they are asked for: modules, and names of modules.
+# Imported on first use: modules, and names from modules.
 _MODULES = {"lab": "pylb.lab", "plots": "pylb.show.plots", "whatif": "pylb.whatif"}
 _NAMES = {
     "explore": "pylb.show.explorer",
@@ -167,7 +167,7 @@ _CALLED = ("partition", "place", "replay", "whatif")
 
 
 class _Room(ModuleType):
-    """A room that is called like its main function: `pylb.place(...)`, `pylb.place.registry`."""
+    """A room that can be called like its main function, e.g. `pylb.place(...)`."""
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
@@ -186,7 +186,7 @@ class _Room(ModuleType):
 
 
 class _Package(ModuleType):
-    """pylb itself, which makes a room callable when it is imported."""
+    """The module pylb, which makes rooms callable when they are imported."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _CALLED and isinstance(value, ModuleType):

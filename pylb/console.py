@@ -1,4 +1,4 @@
-"""What people and programs read: tables, numbers with their units, JSON."""
+"""Output for people and programs: tables, numbers with units, JSON."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ import numpy as np
 
 DURATIONS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
-LONGEST = 300  # characters of a name that are shown
+LONGEST = 300  # how many characters of a name are shown
 
 # ---- numbers and words --------------------------------------------------------------------------
 
 
 def scaled(x: float, units: Sequence[tuple[float, str]], digits: int = 3) -> str:
-    """`x` in the largest of the units (size, name) that it reaches, else in the smallest."""
+    """Format `x` in the largest unit (size, name) that is not larger than it."""
     size, unit = next((u for u in units if abs(x) >= u[0]), units[-1])
     return f"{x / size:.{digits}g} {unit}"
 
 
 def seconds(x: float) -> str:
-    """'12.3 ms'."""
+    """Format seconds, e.g. '12.3 ms'."""
     return scaled(x, DURATIONS) if x else "0 s"
 
 
 def size(nbytes: float) -> str:
-    """'1.5 MB'."""
+    """Format bytes, e.g. '1.5 MB'."""
     return scaled(nbytes, SIZES) if nbytes >= 1e3 else f"{nbytes:.0f} bytes"
 
 
 def count(n: float, word: str, several: str = "") -> str:
-    """'1 object', '2 objects'."""
+    """Format a count, e.g. '1 object', '2 objects'."""
     return f"{n:.0f} {word if n == 1 else several or word + 's'}"
 
 
 def clip(text: object, longest: int = LONGEST) -> str:
-    """The text, cut where it is too long to be read."""
+    """Shorten a text that is too long."""
     said = str(text)
     return said if len(said) <= longest else f"{said[: longest - 1]}…"
 
 
 def digits(values: Any, n: int = 4) -> list[float]:
-    """Floats rounded to `n` significant digits: enough for a picture, in a third of the bytes."""
+    """Round floats to `n` significant digits: enough for a picture, with a third of the bytes."""
     return [float(f"{x:.{n}g}") for x in np.asarray(values, np.float64).tolist()]
 
 
@@ -72,9 +72,9 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
 
 
 def script_json(value: Any) -> str:
-    """JSON for the inside of a ``<script>`` element: nothing in it can end that element.
+    """Return JSON for a ``<script>`` element: nothing in it can end that element.
 
-    It is ASCII, so that it reads the same in every encoding.
+    It is ASCII, and so independent of the encoding of the page.
     """
     text = json_text(value)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
@@ -91,7 +91,7 @@ def text(cell: Any) -> str:
 
 
 def is_number(cell: Any) -> bool:
-    """Whether a cell is a number, or a string that reads as one (``-1.5``, ``12,000``, ``7 %``)."""
+    """Whether a cell is a number, or a string like one (``-1.5``, ``12,000``, ``7 %``)."""
     if isinstance(cell, str):
         try:
             float(cell.removesuffix("%").replace(",", ""))
@@ -114,7 +114,7 @@ def show(
     Parameters
     ----------
     columns : sequence of str
-        Headings.  A table whose headings are all empty has no head.
+        Headings.  If all are empty, the table has no heading line.
     rows : iterable of sequences
         A cell for each column; None is an empty cell.  Columns of numbers are aligned right.
     title : str, optional
@@ -161,7 +161,7 @@ def _show_plain(head: Head, rows: list[list[str]], title: str | None, out: TextI
 
 
 def rich_table(head: Head, rows: Iterable[Sequence[str]], title: str | None = None) -> Any:
-    """A table of rich's."""
+    """Make a table of the package rich."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text  # not markup: a cell may hold brackets
@@ -177,7 +177,7 @@ def rich_table(head: Head, rows: Iterable[Sequence[str]], title: str | None = No
 
 
 def rich_width(console: Any, table: Any) -> int:
-    """Columns of the terminal that the whole table needs."""
+    """Width of the whole table in characters."""
     options = console.options.update(max_width=10_000)
     return int(console.measure(table, options=options).maximum)
 
@@ -186,6 +186,6 @@ def _show_rich(head: Head, rows: list[list[str]], title: str | None, out: TextIO
     from rich.console import Console
 
     console, table = Console(file=out), rich_table(head, rows, title)
-    # No cell is broken or cut: the terminal wraps lines that are too long.
+    # Cells are never shortened: the terminal wraps lines that are too long.
     console.width = max(console.width, rich_width(console, table))
     console.print(table)

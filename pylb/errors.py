@@ -1,4 +1,4 @@
-"""Every error that pylb raises; each is also a built-in error of Python.
+"""All errors of pylb; each class also derives from a built-in error of Python.
 
 The C core returns a code and a message; the table in ``csrc/base/err.h`` names the class of each
 code.
@@ -34,7 +34,7 @@ class InfeasibleError(PylbError, ValueError):
 
 
 class FormatError(PylbError, ValueError):
-    """A file is truncated or corrupt, or has another format than its name says."""
+    """A file is truncated or corrupt, or its name has the suffix of another format."""
 
 
 class MissingFileError(PylbError, FileNotFoundError):
@@ -82,7 +82,7 @@ class PartitionerError(PylbError, RuntimeError):
 
 
 class PartitionerWarning(UserWarning):
-    """A partitioner warns, or ignores part of the question."""
+    """A partitioner warns, or ignores some of its input."""
 
 
 def by_rank(texts: Iterable[str]) -> str:

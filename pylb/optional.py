@@ -1,6 +1,6 @@
-"""The optional parts: what each is for, whether it is installed, and the command that installs it.
+"""The optional parts: their purpose, whether they are installed, the command that installs them.
 
-Code that needs an optional part takes it from here, so that its absence always reads the same:
+Code that needs an optional part gets it from here, so that its absence always has the same message:
 
 >>> h5py = optional.require("h5py")  # or MissingPartError: "h5py is missing; ...: pip install ..."
 """
@@ -27,15 +27,15 @@ class OptionalPart:
     Attributes
     ----------
     name : str
-        A Python distribution, or a library as its users write it.
+        Name of a Python distribution or of a library.
     purpose : str
         What pylb does with it.
     command : str
         The one command that installs it.
     find : callable
-        Gives the version ("present" where it has none), or raises ImportError.
+        Returns the version ("present" if it has none), or raises ImportError.
     module : str
-        What `require` imports; empty for a system library.
+        The module that `require` imports; empty for a system library.
     """
 
     name: str
@@ -110,14 +110,14 @@ PARTS: dict[str, OptionalPart] = {
 
 
 def missing_part(name: str, why: object = None) -> MissingPartError:
-    """The error that says that a part is missing, what it is for and how to install it.
+    """Make the error for a missing part, with its purpose and the command that installs it.
 
     Parameters
     ----------
     name : str
         A key of `PARTS`.
     why : object, optional
-        What went wrong, where the part is there but does not load.
+        What went wrong, if the part is there but does not load.
     """
     part = PARTS[name]
     reason = f" ({why})" if why is not None else ""
@@ -132,7 +132,7 @@ def require(name: str) -> ModuleType:
     Raises
     ------
     MissingPartError
-        It is not installed, or does not load; with the command that installs it.
+        It is not installed, or does not load; the message has the command that installs it.
     """
     part = PARTS[name]
     known = sys.modules.get(part.module)

@@ -1,4 +1,4 @@
-"""What the subcommands share: arguments, notes, JSON, reading of recorded runs."""
+"""Shared parts of the subcommands: arguments, notes, JSON, reading of recorded runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def note(text: object, by: str = "pylb") -> None:
 
 @contextmanager
 def noting_warnings() -> Iterator[None]:
-    """Turn each warning into a note; equal ones into one."""
+    """Print each warning as a note; equal warnings only once."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -70,7 +70,7 @@ def add_run(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
 
 
 def add_strategy_and_cost(parser: argparse.ArgumentParser) -> None:
-    """Declare what a schedule of LB steps is made with."""
+    """Declare the arguments of a schedule of LB steps."""
     add = parser.add_argument
     add("--strategy", default="GreedyLB", help="or file.py:function (default: %(default)s)")
     cost = "seconds of an LB step (default: the mean of the run's own LB steps)"
@@ -78,21 +78,21 @@ def add_strategy_and_cost(parser: argparse.ArgumentParser) -> None:
 
 
 def words(text: str) -> list[str]:
-    """``a,b,c``."""
+    """Split ``a,b,c``."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def numbers(name: str, text: str, kind: type) -> list[Any]:
-    """``"0,0.5"`` as numbers; `name` begins the message of an error."""
+    """Read numbers such as ``"0,0.5"``; error messages begin with `name`."""
     try:
         return [kind(word) for word in text.split(",")]
     except ValueError:
         what = "whole numbers" if kind is int else "numbers"
-        raise DomainError(f"{name} is {text!r}: expected {what} with commas between") from None
+        raise DomainError(f"{name} is {text!r}: expected {what}, separated by commas") from None
 
 
 def counts(text: str) -> list[int]:
-    """``1,5,10``: numbers of iterations."""
+    """Read numbers of iterations such as ``1,5,10``."""
     try:
         out = [int(word) for word in words(text)]
     except ValueError:
@@ -126,17 +126,17 @@ def trace_of(found: RunRecord | Trace) -> Trace:
 
 
 def _cost_of(found: RunRecord | Trace, given: float | None) -> float:
-    """Seconds of an LB step: as given, else the mean of the run's own."""
+    """Seconds of an LB step: as given, else the mean of the recorded LB steps."""
     if given is not None:
         return given
     own = [r.cost for r in found.history.balancings] if isinstance(found, RunRecord) else []
     if not own:
-        raise DomainError("cost: the run has no LB steps of its own, expected --cost SECONDS")
+        raise DomainError("cost: the run has no LB steps, expected --cost SECONDS")
     return sum(own) / len(own)
 
 
 class Schedule(NamedTuple):
-    """The best schedule of LB steps for a run, and what it was made of."""
+    """The best schedule of LB steps for a run, with its input."""
 
     trace: Trace
     strategy: Strategy
@@ -146,18 +146,18 @@ class Schedule(NamedTuple):
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Schedule:
-        """Find it for the run of the command line."""
+        """Find the schedule for the run of the command line."""
         found = read(args)
         cost, trace, entry = _cost_of(found, args.cost), trace_of(found), strategy(args.strategy)
         best = trace.optimum(entry, cost=cost)
         return cls(trace, entry, cost, best, trace.replay("none").time)
 
     def speedup(self, seconds: float) -> float:
-        """Of a replay over the recorded run."""
+        """Speed-up of a replay over the recorded run."""
         return self.recorded / seconds if seconds > 0 else 1.0
 
     def to_dict(self, run: str) -> dict[str, Any]:
-        """What ``--json`` says of it."""
+        """The output of ``--json``."""
         return {
             "run": run,
             "strategy": self.strategy.name,

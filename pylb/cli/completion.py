@@ -1,4 +1,4 @@
-"""``pylb completion``: what a shell needs to complete pylb's words."""
+"""``pylb completion``: print a shell's script that completes pylb's words."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     if find_spec("mpi4py") is not None:
         import mpi4py
 
-        mpi4py.rc.initialize = False  # asking for versions must not start MPI
+        mpi4py.rc.initialize = False  # reading versions must not start MPI
     found = gather()
     if args.json:
         common.print_json(found)

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--cap", metavar="WATTS,...", help=cap)
     add("--memory", metavar="SIZE,...", help="memory of each rank; more is swapped out")
     add("--lab", metavar="FILE", help="read all this, and more, from a YAML file")
-    period = "period in which a share is given out (default: 5ms, longer for shares below 0.2)"
+    period = "period of the shares (default: 5ms, longer for shares below 0.2)"
     add("--period", metavar="TIME", help=period)
     add("--check", action="store_true", help="first measure what the lab enforces")
     common.add_json_file(parser, "the limits and the usage of each rank")
@@ -107,7 +107,7 @@ def _measure(lab: Lab, n_ranks: int | None) -> None:
         for name, cap, limit, one in zip(names, capped, lab.limits, held, strict=False)
     ]
     columns = ["host" if plan.hosts else "rank", "cap", "share", "measured", "memory", "measured"]
-    _show_table(columns, rows, "pylb lab: what a program that wants more gets")
+    _show_table(columns, rows, "pylb lab: limits as measured by a program that wants more")
     links = {host.name: host.link for host in plan.hosts}
     rows = []
     for pair in joined:
@@ -121,7 +121,7 @@ def _measure(lab: Lab, n_ranks: int | None) -> None:
 
 
 def _show_table(columns: list[str], rows: list[list[Any]], title: str | None = None) -> None:
-    """On standard error; a column in which nothing is known is left out."""
+    """Print the table on standard error, without empty columns."""
     console.show(columns, rows, title=title, file=sys.stderr, drop_empty=True)
 
 

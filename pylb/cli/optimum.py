@@ -14,7 +14,7 @@ EXAMPLES = """\
 
 "exact": the best of all 2^(m-1) schedules of m iterations; otherwise the best one found.  No
 schedule takes less time than the bound.  The best schedule is known only after the run: it shows
-how far a trigger (pylb triggers RUN) is from what is possible.
+how much better a trigger (pylb triggers RUN) could be.
 """
 
 

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"some of {', '.join(METHODS)}; --out gets the result of least volume",
     )
     add("--coords", metavar="FILE.npy", help="positions, for rcb, rib, hsfc")
-    add("--old", metavar="FILE", help="present parts: one a line, or .npy")
+    add("--old", metavar="FILE", help="present parts: one per line, or .npy")
     add("--approach", choices=APPROACHES, help="default: depends on --old")
     add(
         "--ratio",
@@ -55,9 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a parameter of the library, by its name there",
+        help="a parameter of the library, with the library's name for it",
     )
-    add("--out", metavar="FILE", help="write the parts: one a line, or .npy")
+    add("--out", metavar="FILE", help="write the parts: one per line, or .npy")
     common.add_json(parser, "print JSON")
 
 

@@ -10,14 +10,15 @@ from pylb.cli import common
 from pylb.whatif.factors import CriticalPath, Procedures, critical_path, procedures
 from pylb.whatif.recorder.recording import Recording
 
-HELP = "what moving a procedure to the other side of its messages would save"
+HELP = "show what moving a procedure to the other end of its messages would save"
 EXAMPLES = """\
   pylb procedures run
   pylb procedures run --from 0 --to 2
   pylb procedures run --json
 
-columns: processor seconds in the procedure, the run's critical path if the procedure ran where its
-messages go (procedure load balancing factor), and if it took no time (critical path zeroing)
+columns: processor seconds in the procedure, the run's critical path if the procedure ran at the
+other end of its messages (procedure load balancing factor), and if it took no time (critical path
+zeroing)
 """
 
 
@@ -27,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("recording", metavar="RUN", help="file that pylb record wrote")
     add("--from", dest="source", type=int, metavar="RANK", help="only procedures of this rank")
     add("--to", dest="target", type=int, metavar="RANK", help="only moves to this rank")
-    add("--alpha", type=float, default=0.0, help="seconds of a message (default: %(default)s)")
-    add("--beta", type=float, default=0.0, help="seconds of a byte (default: %(default)s)")
+    add("--alpha", type=float, default=0.0, help="seconds per message (default: %(default)s)")
+    add("--beta", type=float, default=0.0, help="seconds per byte (default: %(default)s)")
     common.add_json(parser)
 
 
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _as_json(path: CriticalPath, told: Procedures) -> dict[str, Any]:
-    """What ``--json`` prints."""
+    """The output of ``--json``."""
     return {
         "critical_path": path.time,
         "by_rank": path.by_rank,

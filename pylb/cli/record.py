@@ -38,13 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="Q,...",
         help="predict this placement while the program runs; may be repeated",
     )
-    add("--speed", metavar="X,...", help="of each processor of these placements")
+    add("--speed", metavar="X,...", help="speed of each processor of these placements")
     common.add_json_file(parser, "what was recorded")
     add("command", nargs="+", help="after --: mpiexec ..., or any MPI program")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; notes say what the recording lacks."""
+    """Run the command; notes list what is missing in the recording."""
     procedures = [name for name in args.procedures.split(",") if name]
     speed = {} if args.speed is None else {"speed": common.numbers("speed", args.speed, float)}
     Recording.check_writable(args.output)

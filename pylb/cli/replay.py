@@ -22,7 +22,7 @@ EXAMPLES = """\
   pylb replay run/ --strategy mine.py:my_strategy --foresight
 
 more strategies: auto chooses one for each LB step and, by default, when to take it; unbalanced
-leaves every object where it began; none repeats the recorded placements and LB steps
+leaves every object on its first rank; none repeats the recorded placements and LB steps
 
 columns: seconds of the phases and of the LB steps, speed-up of both together over the unbalanced
 run, mean max/mean of the phases, mean max/mean that the strategy reached for the loads it was given
@@ -72,10 +72,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="rebalance before each phase for its own loads: a perfect prediction",
     )
-    add("--cost", type=float, help="seconds of each LB step (default: as measured, or modelled)")
+    add(
+        "--cost",
+        type=float,
+        help="seconds of each LB step (default: as measured, else by the cost model)",
+    )
     add("--alpha", type=float, default=0.0, help="seconds per message (default: 0)")
     add("--beta", type=float, default=0.0, help="seconds per byte (default: 0)")
-    add("--seed", type=int, default=0, help="for strategies that draw numbers")
+    add("--seed", type=int, default=0, help="for strategies that draw random numbers")
     common.add_json(parser)
 
 
@@ -136,7 +140,7 @@ def _mean(values: Any) -> float | None:
 
 
 def _whens(args: argparse.Namespace, strategy: str | Strategy) -> list[dict[str, Any]]:
-    """When to rebalance, one replay each; the baselines never do."""
+    """The triggers, with a replay for each; the baselines never rebalance."""
     if strategy in BASELINES or (strategy == "auto" and not (args.every or args.trigger)):
         return [{}]
     every = args.every or ([] if args.trigger else [1])

@@ -32,11 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--csv", metavar="FOLDER", help="tables of comma-separated values")
     add("--chrome", metavar="FILE", help="a Chrome trace, for Perfetto")
     common.add_json(parser, "print efficiencies, as TALP's JSON")
-    add("--title", help="of the page (default: the file's name)")
+    add("--title", help="title of the page (default: the file's name)")
     add("--names", metavar="FILE", help='JSON: {"KEY": "name of the object", ...}')
     add("--strategy", help="show the run replayed with this strategy")
     add("--every", type=int, help="for the replay: iterations from one LB step to the next")
-    add("--trigger", help="for the replay: by name (default: auto)")
+    add("--trigger", help="for the replay: trigger (default: auto)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         common.print_json({**found.to_dict(args.run), "optimum": best.time, "rows": rows})
     else:
         title = (
-            f"{args.run}: {found.strategy.name}, {found.cost:.4g} s an LB step; best schedule "
+            f"{args.run}: {found.strategy.name}, {found.cost:.4g} s per LB step; best schedule "
             f"{'' if best.exact else 'found '}{best.time:.4g} s with {len(best.iterations)} LB "
             f"steps, bound {best.bound:.4g} s, recorded {found.recorded:.4g} s"
         )

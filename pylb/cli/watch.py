@@ -28,10 +28,15 @@ Ctrl-C ends it.  The program writes every 64 iterations, or after a second of it
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     add = parser.add_argument
-    add("run", metavar="FILE", help="the file that the program records into")
-    add("--interval", type=float, default=1.0, help="seconds between two looks (default: 1)")
+    add("run", metavar="FILE", help="the file that the program writes")
+    add(
+        "--interval",
+        type=float,
+        default=1.0,
+        help="seconds between two checks of the file (default: 1)",
+    )
     add("--once", action="store_true", help="show the present state, and end")
-    common.add_json(parser, "print JSON, one object a line")
+    common.add_json(parser, "print JSON, one object per line")
 
 
 def run(args: argparse.Namespace) -> int:

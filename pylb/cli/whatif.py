@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("recording", metavar="RUN", help="file that pylb record wrote")
     places = "processor of each rank; may be repeated (default: each has its own)"
     add("--place", action="append", default=[], metavar="Q,...", help=places)
-    add("--speed", metavar="X,...", help="of each processor (1: as recorded), or of all")
+    add("--speed", metavar="X,...", help="speed of each processor (1: as recorded), or of all")
     add("--share", metavar="X,...", help="available part of each processor, as in pylb lab")
     add("--period", help="period of the shares (default: 5ms; none if ranks sleep while waiting)")
     add("--node", metavar="N,...", help="node of each processor (default: all on one)")
@@ -44,9 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--overhead", type=float, help="processor seconds of an MPI call")
     add("--eager", type=int, help="largest message, in bytes, that is sent before it is received")
     add("--quantum", type=float, help="seconds of a turn on a shared processor; 0: equal shares")
-    add("--waiting", choices=WAITING, help="what a waiting rank does to its processor")
-    add("--matching", choices=MATCHING, default="arrival", help="of receives from any source")
-    most = "search from the last --place for the N changes that save most"
+    add("--waiting", choices=WAITING, help="how a waiting rank uses its processor")
+    add(
+        "--matching",
+        choices=MATCHING,
+        default="arrival",
+        help="which message a receive from any source gets",
+    )
+    most = "search for the N changes of the last --place that save most"
     add("--suggest", type=int, metavar="N", help=most)
     add("--ranks", action="store_true", help="show a row for each rank")
     common.add_json(parser)
@@ -81,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _given(args: argparse.Namespace) -> dict[str, Any]:
-    """What `whatif` and `suggest` are asked with."""
+    """The target for `whatif` and `suggest`."""
     out = {name: getattr(args, name) for name in AS_GIVEN}
     network = {k: v for k in ("alpha", "beta") if (v := getattr(args, k)) is not None}
     for name in ("speed", "share"):

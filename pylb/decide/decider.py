@@ -1,7 +1,7 @@
-"""The decider as Python sees it: its settings, and its receipts in words.
+"""The decider in Python: its settings, and its receipts in words.
 
-The C core decides (``csrc/decide/decider.h``); this module checks its arguments, for a run, a
-shadow and a replay.
+The C core decides (``csrc/decide/decider.h``); this module checks its arguments, for a run, for
+shadow mode and for a replay.
 """
 
 from __future__ import annotations
@@ -22,11 +22,17 @@ from pylb.partition.libraries import available
 from pylb.place.registry import LOOKS_AT, Strategy, find, values_of
 
 NOTHING, WEIGH, LOOK, BALANCE = _core.ASKS
-ASKED_FOR = ("periodic", "python")  # triggers by which the user says when, not whether it pays
+ASKED_FOR = ("periodic", "python")  # triggers that fix when to rebalance, whether it pays or not
 LEDGER = [row[1] for row in _core.ledger()]
 DEFAULTS = [p.default for p in SELECTION]
-FIGURES = _core.FIGURES  # of a placement, csrc/decide/receipt.h
-OF_THE_CORE = ("kind", "paid", "saved", "found", "off_until")  # in words in a receipt
+FIGURES = _core.FIGURES  # names of the figures of a placement, csrc/decide/receipt.h
+OF_THE_CORE = (
+    "kind",
+    "paid",
+    "saved",
+    "found",
+    "off_until",
+)  # fields that become words in a receipt
 
 TriggerLike = str | Trigger | Callable[[Cycle], bool] | None
 StrategyLike = str | Strategy | Callable[..., Any]
@@ -39,14 +45,14 @@ class Settings:
     Attributes
     ----------
     name : str
-        Of the strategy, or "auto".
+        Name of the strategy, or "auto".
     strategies : tuple of Strategy
-        To choose from; one where none is chosen.
+        The strategies to choose from; one if there is no choice.
     trigger : Trigger
-        Fresh.
+        A new one.
     gives_up, learns, watches : bool
         Whether LB steps that do not pay are switched off; whether the speeds of the ranks are
-        learned; whether the promise of the last LB step is watched.
+        learned; whether pylb watches if the last LB step keeps what it promised.
     """
 
     name: str
@@ -71,7 +77,7 @@ class Settings:
     def load(self) -> None:
         """Load the libraries that may be needed, so that an LB step does not pay for it.
 
-        Zoltan starts MPI: among several strategies it is loaded when it is chosen first.
+        Zoltan starts MPI, so among several strategies it is loaded only when it is first chosen.
         """
         for s in self.strategies:
             late = s.library == "Zoltan" and self.selects
@@ -79,7 +85,7 @@ class Settings:
                 libraries.load(s.library)
 
     def decider(self, n_ranks: int, network: tuple[float, float] = (0.0, 0.0)) -> Decider:
-        """A decider that has seen nothing yet."""
+        """Make a decider that has seen no iteration yet."""
         return Decider(self, n_ranks, network)
 
 
@@ -107,7 +113,7 @@ def settings(
     if isinstance(trigger, Trigger) and every is None:
         if trigger_params:
             raise DomainError(
-                f"trigger_params are {dict(trigger_params)}: expected none, as the trigger is made"
+                f"trigger_params are {dict(trigger_params)}: expected none for a trigger object"
             )
         when = trigger
     else:
@@ -163,7 +169,7 @@ class Decider:
         )
 
     def choose(self, reason: int = -1) -> Strategy:
-        """Begin an LB step: return its strategy, with the libraries that it needs loaded."""
+        """Begin an LB step: load the libraries of its strategy, and return it."""
         indices = self.core.choose(reason)
         for i in indices:
             if i >= 0 and (library := self.settings.strategies[i].library) is not None:
@@ -176,7 +182,7 @@ class Decider:
         return History(self.receipt(row) for row in self.core.receipts())
 
     def receipt(self, row: dict[str, Any]) -> Receipt:
-        """A receipt of the C core in Python's words."""
+        """Convert a receipt of the C core."""
         given = self.settings
         names = [s.name for s in given.strategies]
         return receipt_of(row, names, given.trigger.name, given.seed)

@@ -62,7 +62,7 @@ class Alternative:
 class Receipt:
     """A decision of the trigger: to rebalance, or not.
 
-    Times are in seconds, and the same on every rank.
+    Times are in seconds.  A receipt is the same on every rank.
 
     Attributes
     ----------
@@ -78,9 +78,9 @@ class Receipt:
     why : str
         Why this strategy was chosen, if there were several.
     seed : int
-        Of the strategy.
+        The seed of the strategy.
     max, mean : float
-        Of the iteration: load of the most loaded rank, mean load of the ranks.
+        In the iteration: load of the most loaded rank, mean load of the ranks.
     left : float
         Iterations that were left; inf if not known.
     figures : dict of float
@@ -199,7 +199,7 @@ class Receipt:
 
     @property
     def step_seconds(self) -> float:
-        """Seconds of the LB step itself: its cost without the slower first iterations."""
+        """Seconds of the LB step itself: its cost without the warm-up."""
         warm_up = self.seconds_warm_up
         return self.cost if math.isnan(warm_up) else self.cost - warm_up
 
@@ -236,7 +236,7 @@ class Receipt:
 
 
 class History(list[Receipt]):
-    """The receipts of a run, first to last: a list that shows itself as a table.
+    """The receipts of a run, in order: a list that is printed as a table.
 
     Examples
     --------
@@ -451,5 +451,5 @@ def _idle(r: Receipt) -> str:
 
 
 def _times(ratio: float) -> str:
-    """Two digits, and no powers of ten."""
+    """Format with two digits, without powers of ten."""
     return f"{ratio:.2g}" if ratio < 99.5 else f"{ratio:,.0f}"

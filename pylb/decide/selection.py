@@ -27,9 +27,9 @@ class Choice(NamedTuple):
     ----------
     needed : bool
         Whether there is an imbalance that a strategy can remove.  `strategy` is set in any case,
-        for a trigger that balances nevertheless.
+        because a trigger may ask for an LB step nevertheless.
     strategy : str
-        The strategy to balance with.
+        The strategy for an LB step.
     family : {"comprehensive", "refinement"}
         Its family.
     kind : {"computation", "communication"}
@@ -74,11 +74,11 @@ class Experience(NamedTuple):
     n : int
         LB steps with it.
     before, after : float
-        max/mean before and after the last one; zero where n is zero.
+        max/mean before and after the last LB step; zero if n is zero.
     cost : float
         Seconds, smoothed: each measurement moves the value halfway towards it.
     migrations : int
-        Of the last LB step.
+        Migrations of the last LB step.
     """
 
     n: int
@@ -103,12 +103,12 @@ class Selector:
         that look at load or communication, including Python functions that declare what they look
         at.
     **params
-        Those of `pylb.decide.selection.PARAMS`.
+        Parameters of the selection, see `pylb.decide.selection.PARAMS`.
 
     Raises
     ------
     DomainError
-        No strategy to choose from, the same one twice, or a value out of range.
+        There is no strategy to choose from, or one occurs twice, or a value is out of range.
     UnknownStrategyError
         No strategy of that name.
 
@@ -154,14 +154,14 @@ class Selector:
         max, mean, total : float
             Seconds: load of the most loaded rank, mean load, total load.
         utilization : float
-            Of the least utilized rank, load / (load + idle), 0 ... 1 (eq. 3.2).
+            load / (load + idle) of the least utilized rank, 0 ... 1 (eq. 3.2).
         messages, bytes : int
-            Between objects on different ranks.
+            Messages between objects on different ranks, and their bytes.
 
         Raises
         ------
         DomainError
-            A value that cannot be; nothing has changed.
+            An impossible value; nothing has changed.
         """
         self._core.observe(max, mean, total, utilization, messages, bytes)
         return self.choice

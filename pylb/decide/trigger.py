@@ -1,4 +1,4 @@
-"""The triggers, which say when to rebalance: the table of the C core, and how to make one."""
+"""The triggers, which decide when to rebalance: the table of the C core, and `make`."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Cycle(NamedTuple):
     Attributes
     ----------
     iteration : int
-        The one that is over.
+        The iteration that has ended.
     max, mean : float
-        Seconds: of the ranks' times in it.
+        Maximum and mean of the ranks' times in this iteration, in seconds.
     n : int
         Iterations since the last LB step.
     u, U : float
         Seconds: max - mean of this iteration, and their sum since the last LB step.
     cost : float
-        Seconds that an LB step is expected to cost; nan where that is not known.
+        Seconds that an LB step is expected to cost; nan if not known.
     left : float
-        Iterations left; inf where that is not known.
+        Iterations left; inf if not known.
     """
 
     iteration: int
@@ -68,25 +68,25 @@ def make(
     trigger: str | Callable[[Cycle], bool] | None = None,
     **params: Any,
 ) -> Trigger:
-    """A new trigger that has seen nothing yet.
+    """Make a trigger.
 
     Parameters
     ----------
     every : int, optional
-        Iterations from one balancing to the next: the trigger ``periodic``.
+        Iterations from one LB step to the next: the trigger ``periodic``.
     trigger : str or callable, optional
-        A name of `pylb.triggers()`, or a function that is asked with a `Cycle` after each
-        iteration and answers whether to balance; it must answer alike on all ranks.  Exactly one
-        of `every` and `trigger` is given.
+        A name of `pylb.triggers()`, or a function that gets a `Cycle` after each iteration and
+        returns whether to rebalance, the same on all ranks.  Give either `every` or `trigger`.
     **params
-        The trigger's own; ``pylb.triggers()[name].params`` lists them.
+        Parameters of the trigger; ``pylb.triggers()[name].params`` lists them.
 
     Raises
     ------
     UnknownStrategyError
-        No trigger of that name; with the nearest names.
+        No trigger has this name; the message suggests the nearest names.
     DomainError
-        Both or none of `every` and `trigger`, no such parameter, or a value out of range.
+        Both or none of `every` and `trigger` are given, a parameter is unknown, or a value is out
+        of range.
 
     Examples
     --------

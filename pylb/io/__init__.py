@@ -1,6 +1,6 @@
-"""Files to plain arrays and back.
+"""Read files into plain arrays, and write them.
 
-In and out: run records (HDF5) and the LBDatafile of vt; as data `RunData` and `Phases`.  Imports
+Files: run records (HDF5) and LBDatafiles of vt.  Arrays: `RunData` and `Phases`.  Imports
 `model` and the receipts of `decide`.
 """
 

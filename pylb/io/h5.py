@@ -1,6 +1,6 @@
 """Run records in HDF5: flat arrays that only grow, so that a file cut short can still be read.
 
-Each dataset holds the stretches one behind the other; the table ``stretch`` has their lengths.
+Each dataset holds the stretches one after the other; the table ``stretch`` has their lengths.
 Every iteration has a checksum of its loads, and every stretch one of its other arrays, so that
 missing data are found.  Receipts are lines of JSON; a later line of the same number replaces an
 earlier one.  Nothing is pickled.
@@ -55,9 +55,9 @@ DTYPES = {
     "message_bytes": np.float64,
     "receipts": np.uint8,
 }
-NOT_IN_1 = ("home", "min", "messages", "message_bytes")  # in a record of version 1
+NOT_IN_1 = ("home", "min", "messages", "message_bytes")  # figures in a record of version 1
 STRETCH = ("first", "iterations", "objects", "edges", "check")  # columns of the table
-CHUNK, MOST_CHUNK = 1024, 1 << 17  # elements
+CHUNK, MOST_CHUNK = 1024, 1 << 17  # elements of a chunk
 MOST = 1 << 40  # bytes that a record may claim to have
 
 
@@ -77,8 +77,7 @@ class Writer:
         parameters: dict[str, Any],
         n_objects: int = 0,
     ) -> None:
-        # The oldest layout has no marks that say that a file is still open, and can be read when
-        # its writer has died.
+        # The oldest layout does not mark a file as open, so it can be read if its writer has died.
         self._file = optional.require("h5py").File(path, "w", libver="earliest")
         self._file.attrs.update(
             format=FORMAT,
@@ -116,7 +115,7 @@ class Writer:
         self.receipts(history)
 
     def receipts(self, history: History) -> None:
-        """Append the receipts that are new or have changed."""
+        """Append the receipts that are new or changed."""
         lines = ""
         for i, receipt in enumerate(history):
             said = json.dumps([i, receipt.to_dict()])
@@ -152,7 +151,7 @@ def write(run: RunData, path: str | os.PathLike[str]) -> None:
     figures = run.figures
     part = Path(path).with_name(f".{Path(path).name}.part")
     n_objects = len(run.stretches[0].key) if run.stretches else 0
-    # Those of the objects that were left stand behind the iteration before.
+    # The stretch of the remaining objects comes after the previous iteration.
     left = [_remaining(keys, end) for end, keys in run.remaining.items()]
     stretches = sorted([*left, *run.stretches], key=lambda s: (s.first, s.iterations))
     try:
@@ -180,12 +179,12 @@ def _remaining(keys: Any, end: int) -> Stretch:
 
 
 def _check(array: Any) -> int:
-    """A checksum that is never zero: a hole in the file reads as zero."""
+    """Return a checksum that is never zero, because missing data read as zero."""
     return zlib.crc32(np.ascontiguousarray(array).tobytes()) | 1
 
 
 def _check_of(stretch: Stretch, table: Any, without: tuple[str, ...] = ()) -> int:
-    """Checksum of all arrays but the loads, without those that an older version lacks."""
+    """Checksum of all arrays except the loads, without those that an older version lacks."""
     out = zlib.crc32(np.ascontiguousarray(table).tobytes())
     for name in (x for x in (*OF_OBJECTS, *OF_EDGES) if x not in without):
         values = np.ascontiguousarray(getattr(stretch, name), DTYPES[name])
@@ -197,7 +196,7 @@ def _check_of(stretch: Stretch, table: Any, without: tuple[str, ...] = ()) -> in
 
 
 def is_record(path: str | os.PathLike[str]) -> bool:
-    """Whether a path has a suffix of HDF5, or the file its signature."""
+    """Whether the path has a suffix of HDF5, or the file has its signature."""
     if Path(path).suffix in SUFFIXES:
         return True
     try:
@@ -208,12 +207,12 @@ def is_record(path: str | os.PathLike[str]) -> bool:
 
 
 def read(path: str | os.PathLike[str]) -> RunData:
-    """Read a run record; one that was cut short up to its last complete iteration.
+    """Read a run record; if it was cut short, up to its last complete iteration.
 
     Raises
     ------
     MissingFileError, FormatError, MissingPartError
-        No such file; no run record, a newer version, or damaged; h5py is absent.
+        There is no such file; it is not a run record, newer, or damaged; h5py is absent.
     """
     name = os.fspath(path)
     try:
@@ -224,13 +223,13 @@ def read(path: str | os.PathLike[str]) -> RunData:
     except FormatError:
         raise
     except (OSError, KeyError, RuntimeError, ValueError) as why:
-        raise FormatError(f"{name}: no readable run record: {why}") from None
+        raise FormatError(f"{name}: not a readable run record: {why}") from None
 
 
 class _Padded(io.FileIO):
-    """A file that reads as zeros behind its end, so that h5py opens one that was cut short.
+    """A file with zeros after its end, so that h5py opens a file that was cut short.
 
-    What is missing then fails its checksum.
+    The checksums of missing data are then wrong.
     """
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
@@ -250,14 +249,14 @@ def _open(name: str) -> Iterator[Any]:
     h5py = optional.require("h5py")
     with _Padded(name) as file:
         if file.read(len(SIGNATURE)) != SIGNATURE:
-            raise FormatError(f"{name}: no HDF5 file")
+            raise FormatError(f"{name}: not an HDF5 file")
         with h5py.File(file, "r") as opened:
             yield opened
 
 
 def _record(name: str, file: Any) -> RunData:
     if file.attrs.get("format") != FORMAT:
-        raise FormatError(f"{name}: an HDF5 file, but no run record of pylb")
+        raise FormatError(f"{name}: an HDF5 file, but not a run record of pylb")
     version = int(file.attrs["version"])
     if version > VERSION:
         raise FormatError(
@@ -281,7 +280,7 @@ def _record(name: str, file: Any) -> RunData:
 
 
 def _loops_of(file: Any, version: int, end: int) -> list[Loop]:
-    """The loops that have begun; an older record has one."""
+    """Read the loops that have begun; an old record has one."""
     rows = [] if version == 1 else _part(file, "loops", 0, len(file["loops"]))
     loops = [] if rows is None else [Loop(*map(float, row)) for row in rows]
     known = [loop for loop in loops if loop.first < end or end == 0]
@@ -300,8 +299,9 @@ def _figures_of(s: Stretch, table: Any, n_ranks: int) -> Any:
 
 
 def _stretches(file: Any, n_ranks: int, version: int) -> tuple[list[Stretch], Any, Any]:
-    """The complete stretches (of the last one the complete iterations); the figures of each
-    iteration; the keys of the remaining objects, by iteration.
+    """Read the complete stretches and, of the last one, the complete iterations.
+
+    Also returns the figures of each iteration, and the keys of the remaining objects by iteration.
     """
     out: list[Stretch] = []
     remaining: dict[int, Any] = {}
@@ -342,14 +342,14 @@ def _stretches(file: Any, n_ranks: int, version: int) -> tuple[list[Stretch], An
 
 
 def _loads(file: Any, at: int, iteration: int, k: int, n: int) -> tuple[Any, int]:
-    """The complete rows, and their number."""
+    """Read the complete rows; return them and their number."""
     load, checks = np.zeros((0, n)), _part(file, "load_check", iteration, k)
     whole = _part(file, "load", at, k * n)
     if checks is None:
         return load, 0
     if whole is not None:
         load = whole.reshape(k, n)
-    else:  # row by row, as far as it goes
+    else:  # row by row, up to the first one that cannot be read
         some = (_part(file, "load", at + i * n, n) for i in range(k))
         load = np.array(list(itertools.takewhile(lambda row: row is not None, some))).reshape(-1, n)
     good = [_check(row) == check for row, check in zip(load, checks, strict=False)]
@@ -358,7 +358,7 @@ def _loads(file: Any, at: int, iteration: int, k: int, n: int) -> tuple[Any, int
 
 
 def _part(file: Any, name: str, first: int, n: int) -> Any:
-    """Elements of a dataset; None where they cannot be read."""
+    """Read elements of a dataset; None if that fails."""
     try:
         out = file[name][first : first + n]
     except (OSError, RuntimeError):
@@ -367,7 +367,7 @@ def _part(file: Any, name: str, first: int, n: int) -> Any:
 
 
 def _prefix(dataset: Any) -> Any:
-    """The rows of a small table, as far as they can be read."""
+    """Read the rows of a small table, up to the first that cannot be read."""
     for i in range(len(dataset)):
         try:
             yield tuple(int(x) for x in dataset[i])
@@ -376,7 +376,7 @@ def _prefix(dataset: Any) -> Any:
 
 
 def _check_values(s: Stretch, n_ranks: int) -> None:
-    """Reject what was written so: the checksums let it pass."""
+    """Reject invalid values, which checksums cannot detect if they were written so."""
     n, most = len(s.key), np.iinfo(np.int64).max
     allowed = {
         "rank": (0, n_ranks - 1),
@@ -394,11 +394,11 @@ def _check_values(s: Stretch, n_ranks: int) -> None:
         if values.size and not (low <= values.min() and values.max() <= high):
             wrong.append(name)
     if wrong:
-        raise FormatError(f"{wrong[0]} in the stretch at iteration {s.first} is out of its range")
+        raise FormatError(f"{wrong[0]} in the stretch at iteration {s.first} is out of range")
 
 
 def _history(file: Any, end: int) -> History:
-    """The receipts of iterations before `end`, in order."""
+    """Read the receipts of iterations before `end`, in order."""
     said: dict[int, Any] = {}
     text = _part(file, "receipts", 0, len(file["receipts"]))
     lines = b"" if text is None else text.tobytes()
@@ -407,5 +407,5 @@ def _history(file: Any, end: int) -> History:
             i, fields = json.loads(line)
             said[i] = Receipt.from_dict(fields)
         except (ValueError, TypeError, KeyError):
-            continue  # a hole, or the line that was being written
+            continue  # missing data, or an incomplete line
     return History(said[i] for i in sorted(said) if said[i].iteration < end)

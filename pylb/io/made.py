@@ -1,4 +1,4 @@
-"""LBDatafile text of traces that vt did not record."""
+"""Write LBDatafiles of traces that were not recorded by vt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 def texts(trace: Phases, rank: I32) -> Callable[[int], bytes]:
-    """The text of each rank's file under the placement `rank`, (t,) int32.
+    """Return the text of each rank's file for the placement `rank`, (t,) int32.
 
     An edge is written by the rank of its sender.
     """
@@ -56,7 +56,7 @@ def texts(trace: Phases, rank: I32) -> Callable[[int], bytes]:
 
 
 def _slices(trace: Phases, i: int) -> tuple[slice, slice]:
-    """Tasks and edges of a phase."""
+    """Return tasks and edges of a phase."""
     return slice(*trace.task_ptr[i : i + 2].tolist()), slice(*trace.edge_ptr[i : i + 2].tolist())
 
 

@@ -1,4 +1,4 @@
-"""A recorded run as arrays: the phases of a program one behind the other."""
+"""A recorded run as arrays, with all phases of the program one after the other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pylb.io import vt
 from pylb.io.run_record import RunFacts
 from pylb.model.snapshot import F64, I32, I64, Edges, Snapshot
 
-# Entities get a collection, which also tells them from the task that vt appends to phase 0.
+# A collection distinguishes entities from the task that vt appends to phase 0.
 COLLECTION = 0
 Bool = NDArray[np.bool_]
 Self = TypeVar("Self", bound="Phases")
@@ -27,57 +27,58 @@ Self = TypeVar("Self", bound="Phases")
 class Phases:
     """The phases of a run as a struct of arrays; ``trace[i]`` is phase i as a `Snapshot`.
 
-    An entity is an object of the whole run, numbered once; a task is one entity in one phase.
-    Arrays over tasks and edges hold the phases one behind the other: those of phase i are
-    ``task_ptr[i]:task_ptr[i + 1]``.  All arrays are read-only views of the C core's.
+    An entity is an object of the run; a task is an entity in one phase.  Arrays over tasks and
+    edges hold the phases one after the other: phase i has the tasks
+    ``task_ptr[i]:task_ptr[i + 1]``.  All arrays are read-only views of memory of the C core.
 
     Attributes
     ----------
     n_ranks : int
     phase_id : (m,) int64
-        As recorded, increasing.
+        Numbers of the phases as recorded, increasing.
     entity_key : (n,) int64
-        The id that the record gives the object, or its ``seq_id``.  vt's ids are unsigned: 2**63
-        and above keep their bits and read as negative.  A key is unique unless the record has the
-        same number as ``id`` and as ``seq_id``, or for entities of several types.
+        The ``id`` of the object in the record, or its ``seq_id``.  vt's ids are unsigned: from
+        2**63 on they appear as negative numbers.  A key is unique unless the record uses the same
+        number as ``id`` and as ``seq_id``, or for entities of several types.
     entity_migratable : (n,) bool
     entity_home : (n,) int32
     entity_collection : (n,) int64
-        -1: in no collection.
+        Number of its collection; -1: none.
     task_ptr : (m + 1,) int64
     task_entity : (t,) int32
-        In each phase in order of the ranks, then of the record; each entity at most once.
+        Entity of each task.  In each phase sorted by rank, then as recorded; each entity at most
+        once.
     task_rank : (t,) int32
-        As recorded.
+        The rank where the task was recorded.
     task_home : (t,) int32 or None
-        Where the object was created.  None: where it was when it appeared.
+        The rank where the object was created.  None: its rank in its first phase.
     task_load : (t,) float64
         Seconds.
     task_bytes : (t,) int64 or None
-        What a migration sends: ``task_serialized_bytes``, else ``task_footprint_bytes``, else 0.
-        None where no task has either.
+        Bytes that a migration sends: ``task_serialized_bytes``, else ``task_footprint_bytes``,
+        else 0.  None if no task has either.
     task_memory : (t,) int64 or None
         ``task_footprint_bytes``, else ``task_working_bytes``, else 0.
     edge_ptr : (m + 1,) int64
     edge_src, edge_dst : (e,) int32
-        Entities, both of them tasks of the phase.
+        The two entities of each edge; both are tasks of the phase.
     edge_bytes, edge_messages : (e,) float64
     edge_type : (e,) uint8 or None
         Index into `COMM_TYPES`.  None: every edge is a SendRecv.
     dangling_edges : int
-        Communications with an end that is no task of their phase (a node, or an object without a
-        task).  They are in `communications()` and in what `write` writes, but no edges.
+        Number of communications with an end that is not a task of their phase (a node, or an object
+        without a task).  `communications()` and `write` include them; they are not edges.
     skipped : tuple of int
         Ids of phases that the run left out of its record.
     speed, background : (p,) float64 or None
-        As in a snapshot; a record of vt has neither.
+        As in a snapshot; a record of vt does not have them.
     measured : (p,) float64 or None
-        Speeds of the ranks, as learned in the run: the loads are seconds on ranks of these speeds.
-        None: the ranks were alike.
+        Speeds of the ranks as learned in the run; the loads are seconds on ranks of these speeds.
+        None: equal speeds.
     figures : (m, 8) float64 or None
-        What the run has measured in each phase: `pylb.io.run_record.FIGURES`.
+        Measurements of each phase: `pylb.io.run_record.FIGURES`.
     recorded : RunFacts or None
-        What is known of the run, where pylb recorded it: parameters, loops, receipts.
+        Parameters, loops and receipts of the run, if pylb recorded it.
     """
 
     n_ranks: int
@@ -138,7 +139,7 @@ class Phases:
         """Phase `index` as a snapshot, or the phases of a slice as a trace."""
         if isinstance(index, slice):
             if (index.step or 1) < 0:
-                raise DomainError(f"step of the slice is {index.step}: a trace runs forward")
+                raise DomainError(f"step of the slice is {index.step}: expected 1")
             return self._part(np.arange(self.n_phases)[index])
         return self._snapshot(self._index(index))
 
@@ -173,7 +174,7 @@ class Phases:
         )
 
     def _part(self: Self, phases: I64) -> Self:
-        """The trace of these phases only; entities keep their numbers."""
+        """Return the trace of these phases only; entities keep their numbers."""
         task_ptr, tasks = vt.rows(self.task_ptr, phases)
         edge_ptr, edges = vt.rows(self.edge_ptr, phases)
         of_tasks = (
@@ -208,7 +209,7 @@ class Phases:
 
 
 def frozen(a: Any) -> Any:
-    """The array, read-only from now on."""
+    """Make the array read-only, and return it."""
     a.flags.writeable = False
     return a
 

@@ -17,27 +17,28 @@ FIGURES = ("time", "max", "mean", "idle", "utilization", "min", "messages", "mes
 
 
 class Stretch(NamedTuple):
-    """Iterations one behind the other with the same objects in the same places.
+    """Consecutive iterations with the same objects on the same ranks.
 
     Attributes
     ----------
     first : int
         Number of its first iteration.
     key : (n,) int64
-        Of the objects, ascending.
+        Keys of the objects, ascending.
     rank : (n,) int32
-        Where they were.
+        Their ranks.
     bytes, memory : (n,) int64
-        What a migration sends, and what an object occupies; 0 and -1: not known.
+        Bytes that a migration of the object sends, and that the object occupies; 0 and -1: not
+        known.
     migratable : (n,) bool
     load : (k, n) float64
         Seconds of each object in each of the k iterations.
     src, dst : (m,) int32
-        Indices of the objects that talk.
+        Indices of objects that send and receive messages.
     edge_bytes, edge_messages : (m,) float64
         Per iteration, mean since the last LB step.
     home : (n,) int32
-        Where they were created; below 0: not known.
+        The rank where each was created; negative: not known.
     """
 
     first: int
@@ -65,7 +66,7 @@ class Loop(NamedTuple):
     Attributes
     ----------
     first, n : int
-        Its first iteration, and how many it was to have.
+        Its first iteration, and the planned number of iterations.
     cost : float
         Seconds that a first LB step was expected to cost; nan: not known.
     alpha, beta : float
@@ -73,9 +74,9 @@ class Loop(NamedTuple):
     handling : float
         Seconds to pack an object; nan: not measured.
     steps : float
-        Seconds of an LB step where nothing moves, without the strategy; nan: not measured.
+        Seconds of an LB step without moves, not counting the strategy; nan: not measured.
     pace : float
-        Seconds by the run's clock that pass in a second of computing: 1, unless ranks are virtual.
+        Seconds of the run's clock per second of computing: 1, except for virtual ranks.
     """
 
     first: float
@@ -90,18 +91,18 @@ class Loop(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RunFacts:
-    """Facts of a run beside its loads, placements and messages.
+    """Further data of a run: parameters, receipts, loops.
 
     Attributes
     ----------
     parameters : dict
-        What the balancer was given, by name, and the version of pylb.
+        Arguments of the balancer by name, and the version of pylb.
     history : History
         The receipts.
     loops : list of Loop
     remaining : dict of (n,) int64
-        By the number of iterations until then: keys of the objects that were left, where objects
-        had come or gone and the loop was at its end, or balanced.
+        Keys of the remaining objects, by the number of iterations before; recorded if objects were
+        added or removed after an iteration that ended the loop or was followed by an LB step.
     """
 
     parameters: dict[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""VT's LBDatafile: find the files of a run, map their text, index it with the C core.
+"""LBDatafiles of vt: find the files of a run, map their text, index it by the C core.
 
 There is one file per rank, ``<stem>.<rank>.json``, plain JSON or Brotli under the same name.
 """
@@ -30,7 +30,7 @@ from pylb.errors import (
 from pylb.model.snapshot import I32, I64
 
 FILE_NAME = re.compile(r"(.+)\.(0|[1-9][0-9]*)\.json")
-MOST_PHASES = 1_000_000  # identical_to_previous may ask for any number of copies
+MOST_PHASES = 1_000_000  # limit, as identical_to_previous may ask for any number of copies
 
 
 class Run(NamedTuple):
@@ -44,8 +44,8 @@ class Run(NamedTuple):
         The C core's index of each text.
     phase_id : (m,) int64
     source : (m,) int64
-        For each phase, the phase in the files that has its data; for a phase that is recorded as
-        identical to the one before, it is that one.
+        For each phase, the phase of the files that has its data: itself, or an earlier one if it is
+        recorded as identical to the previous phase.
     skipped : list of int
         Ids of the phases that the run did not record.
     arrays : dict
@@ -92,7 +92,7 @@ def files(path: str | os.PathLike[str], stem: str | None = None) -> list[Path]:
     if path.is_dir():
         return _complete(*_choose(path, stem))
     if stem is not None:
-        raise DomainError(f"stem is {stem!r}: expected a folder to go with it, not {path}")
+        raise DomainError(f"stem is {stem!r}: it selects a run in a folder, but path is {path}")
     match = FILE_NAME.fullmatch(path.name)
     if path.is_file() and not match:
         return [path]
@@ -111,7 +111,7 @@ def _choose(folder: Path, stem: str | None) -> tuple[str, dict[int, Path]]:
         stem, *others = found
         if others:
             warnings.warn(
-                f"{folder} has {len(found)} runs: reading {stem!r}; for another one give stem="
+                f"{folder} has {len(found)} runs: reading {stem!r}; choose another one by stem="
                 + " or ".join(map(repr, others)),
                 UserWarning,
                 stacklevel=4,
@@ -148,7 +148,8 @@ def scan(path: Path) -> tuple[Any, Any]:
     try:
         return text, _core.vt_scan(text, name)
     except FormatError:
-        # A Brotli stream may begin like JSON; then the error of the JSON reader would mislead.
+        # A Brotli stream may begin like JSON; the error of the JSON reader would then be
+        # misleading.
         try:
             text = _decompressed(path, text)
         except (FormatError, MissingPartError):
@@ -249,7 +250,7 @@ def _ids(entry: Any) -> list[int]:
     spans = [(i, i) for i in entry.get("list") or []]
     spans += [(first, last) for first, last in entry.get("range") or []]
     if not all(type(x) is int and 0 <= x < 2**63 for span in spans for x in span):
-        raise TypeError("an id is no integer of 63 bits")
+        raise TypeError("an id is not an integer of 63 bits")
     if sum(max(0, last - first + 1) for first, last in spans) > MOST_PHASES:
         raise ValueError(f"more than {MOST_PHASES} phases")
     return sorted(set(_expand(spans)))

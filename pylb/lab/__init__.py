@@ -1,8 +1,8 @@
 """A laboratory on one machine: each MPI rank gets a share of a core and no more.
 
-More ranks than cores, and ranks of different speed, then give honest wall-clock times: the kernel
-limits every rank to its share (CPU bandwidth control of cgroups, v1 or v2) and to its memory (the
-rest is swapped out), and hosts to their bandwidth (network namespaces).
+Then wall-clock times are realistic with more ranks than cores, and with ranks of different speed:
+the kernel limits every rank to its share (CPU bandwidth control of cgroups, v1 or v2) and to its
+memory (the rest is swapped out), and hosts to their bandwidth (network namespaces).
 """
 
 from pylb.lab.moments import announce

@@ -1,4 +1,4 @@
-"""What a lab really enforces: a program that wants more tests each limit."""
+"""Measure what a lab enforces: a program that wants more tests each limit."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Host(NamedTuple):
 
 
 class Change(NamedTuple):
-    """New limits from a time on, or from a moment that the program names.
+    """New limits from a time on, or from a moment that the program announces.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class Plan(NamedTuple):
         MissingPartError
             PyYAML is absent.
         MissingFileError, FormatError, DomainError
-            The file does not exist, is no YAML, or has something unknown or out of range.
+            The file does not exist, is not YAML, or has something unknown or out of range.
         """
         yaml = optional.require("PyYAML")
         try:
@@ -140,7 +140,7 @@ class Plan(NamedTuple):
             raise MissingFileError(f"{os.fspath(path)}: {why.strerror}") from why
         except (yaml.YAMLError, UnicodeDecodeError) as why:
             raise FormatError(
-                f"{os.fspath(path)} is no YAML: {' '.join(str(why).split())}"
+                f"{os.fspath(path)} is not YAML: {' '.join(str(why).split())}"
             ) from why
         try:
             return cls.of(found)
@@ -149,14 +149,14 @@ class Plan(NamedTuple):
 
     @classmethod
     def of(cls, found: Any) -> Plan:
-        """Read what a YAML file says."""
+        """Make a plan from the contents of a YAML file."""
         top = _table("the file", found, [*PROFILE, "ranks", "hosts", "network", *TOP])
         common = _fields("", top, Profile())
         if "ranks" in top and "hosts" in top:
             raise DomainError("ranks and hosts: expected one of them; a host has profile and ranks")
         network = _fields("network.", _table("network", top.get("network", {}), LINK), Link())
         if "network" in top and "hosts" not in top:
-            raise DomainError("network without hosts: expected hosts, between which it is")
+            raise DomainError("network without hosts: expected hosts")
         ranks = _list("ranks", top.get("ranks", [{}]))
         plan = cls(
             tuple(
@@ -238,11 +238,11 @@ class Plan(NamedTuple):
                 if name not in names:
                     raise DomainError(f"changes[{i}].hosts: {_unknown(name, names)}")
             if change.hosts is not None and not names:
-                raise DomainError(f"changes[{i}].hosts: this lab has none; expected ranks")
+                raise DomainError(f"changes[{i}].hosts: this lab has no hosts; expected ranks")
             if change.ranks is not None and names:
                 raise DomainError(f"changes[{i}].ranks: expected hosts, as this lab has them")
             if not names and any(key in change.values for key in LINK):
-                raise DomainError(f"changes[{i}]: this lab has no hosts, and so no network")
+                raise DomainError(f"changes[{i}]: this lab has no hosts and no network")
             plan = plan.after(change)
             plan.limits()
 
@@ -314,7 +314,7 @@ def values_of(key: str, text: str) -> list[Any]:
 
 
 def _fields(where: str, found: Mapping[str, Any], common: T) -> T:
-    """The profile or link `common` with what the file says."""
+    """The profile or link `common` with the changes of the file."""
     known = [key for key in common._fields if key in found]
     return common._replace(**{key: value_of(where, key, found[key]) for key in known})
 

@@ -1,4 +1,4 @@
-"""What a lab measures of itself.  Runs by path, without pylb, in a group or on a host.
+"""Measure the limits of a lab.  Runs by path, without pylb, in a group or on a host.
 
 Usage: ``python -I -S probe.py spin SECONDS``            cores that it got
        ``python -I -S probe.py touch BYTES``             bytes that it then has in memory
@@ -18,7 +18,7 @@ PINGS = 20
 
 
 def spin(seconds: float) -> None:
-    """Be busy."""
+    """Spin."""
     start, used = time.perf_counter(), time.process_time()
     while time.perf_counter() - start < seconds:
         pass
@@ -69,7 +69,7 @@ def transfer(host: str, port: str, seconds: float) -> None:
 
 
 def main(argv: list[str]) -> None:
-    """Do what the usage says."""
+    """Run the command of the usage."""
     what, *rest = argv
     if what == "spin":
         spin(float(*rest))

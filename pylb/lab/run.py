@@ -1,4 +1,4 @@
-"""Run a command in a lab, and leave nothing behind whatever happens."""
+"""Run a command in a lab, and always remove all that was made."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Lab:
     Parameters
     ----------
     plan : Plan or iterable of float
-        What the lab is (`Plan.load` reads it from a file); or cores for each rank, as a list that
-        repeats over the ranks.
+        The description of the lab (`Plan.load` reads one from a file); or cores for each rank, as a
+        list that repeats over the ranks.
     period_us : int, optional
         Microseconds in which a share is given out; default 5 ms, longer for shares below 0.2.
 
@@ -55,7 +55,7 @@ class Lab:
     done : list of Done
         Changes made during the last command, and when.
     notes : list of str
-        What was made, what this machine cannot provide, and what killed labs had left.
+        Messages: what was made, what this machine cannot provide, what killed labs had left behind.
 
     Raises
     ------
@@ -193,7 +193,7 @@ class Lab:
 
     @contextmanager
     def _enforcing(self) -> Iterator[None]:
-        """Run what makes the kernel keep the limits, beside the command."""
+        """Run helpers beside the command, so that the kernel enforces the limits."""
         with _metronomes(), ExitStack() as more:
             if self.plan.needs_memory:
                 more.enter_context(keeping(self._memories))
@@ -274,7 +274,7 @@ class Lab:
 
 @contextmanager
 def _metronomes() -> Iterator[None]:
-    """Run a process on each core that makes the kernel check the quotas, where that is allowed."""
+    """Run a process on each core that makes the kernel check the quotas, if permitted."""
     beats = [
         subprocess.Popen([sys.executable, "-I", "-S", str(METRONOME), str(core), str(BEAT_US)])
         for core in sorted(os.sched_getaffinity(0))

@@ -1,4 +1,4 @@
-"""Changes while the command runs: at a time, or at a moment that the program names."""
+"""Changes while the command runs: at a time, or at a moment that the program announces."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class _Clock:
                 changed = self._make([c for c in self.left if c.when == moment])
                 line.sendall(b"1" if changed else b"0")
             except OSError:
-                pass  # the program is gone
+                pass  # the program has ended
 
     def _make(self, now: Sequence[Change]) -> bool:
         for change in now:

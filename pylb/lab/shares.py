@@ -12,8 +12,8 @@ LEAST = 1_000
 MOST = 1_000_000
 
 PERIOD_US = 5_000
-"""Default period.  A rank that spins in MPI uses up its quota and then stands still for the rest of
-the period, and so do the ranks that wait for it: with a short period only for milliseconds."""
+"""Default period.  A rank that spins in MPI uses up its quota and is then stopped for the rest of
+the period, and the ranks that wait for it wait, too: with a short period only for milliseconds."""
 
 SLACK = 2**28
 """Bytes by which a group of version 1 may exceed its rank's memory for moments."""
@@ -49,7 +49,7 @@ class Usage(NamedTuple):
     host : str
         Where it ran, in a lab with hosts.
     memory : int or None
-        Largest number of bytes that it had in memory; None where that is not counted.
+        Largest number of bytes that it had in memory; None if that is not counted.
     paged : int or None
         Pages that it had to wait for, from swap or a file.
     killed : int
@@ -71,13 +71,13 @@ class Usage(NamedTuple):
 def limits(shares: Iterable[float], cores: int, period_us: int | None = None) -> list[Limit]:
     """The limit of each share, on a machine with so many cores.
 
-    The period defaults to 5 ms, or longer where the kernel's least quota of 1 ms demands it.
+    The period defaults to 5 ms, or longer if the kernel's least quota of 1 ms demands it.
 
     Raises
     ------
     DomainError
-        No share, a share out of range, or a period that is out of the kernel's range or too short
-        for a share.
+        There is no share, a share is out of range, or the period is out of the kernel's range or
+        too short for a share.
     """
     if period_us is not None and not LEAST <= period_us <= MOST:
         raise DomainError(

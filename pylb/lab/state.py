@@ -1,4 +1,4 @@
-"""A lab's folder: files for its processes, and a journal of what has to be undone.
+"""A lab's folder: files for its processes, and a journal of steps that have to be undone.
 
 Namespaces and swap files outlive the process that made them.  Each is written down before it is
 made, so that the next lab can undo what a killed lab has left.

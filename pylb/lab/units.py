@@ -39,7 +39,7 @@ def quantity(kind: Quantity, name: str, value: Any) -> float:
     Raises
     ------
     DomainError
-        `value` is no number with such a unit, or is negative; the message begins with `name`.
+        `value` is not a number with such a unit, or is negative; the message begins with `name`.
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z/]*)\s*", str(value))
     unit = found[2] if found else None
@@ -47,7 +47,7 @@ def quantity(kind: Quantity, name: str, value: Any) -> float:
     if found is None or size is None:
         raise DomainError(
             f"{name} is {value!r}: expected a {kind.name} with its unit "
-            f"({', '.join(kind.units)}), as {kind.example}"
+            f"({', '.join(kind.units)}), e.g. {kind.example}"
         )
     return float(found[1]) * size
 

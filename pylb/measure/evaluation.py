@@ -18,7 +18,7 @@ class Evaluation(NamedTuple):
     """All figures of a placement; bytes and messages are those of one iteration.
 
     An edge of the snapshot is one delivery to the receiver's rank.  A multicast is one delivery to
-    each rank that has receivers, which passes it on to them.
+    each rank that has receivers; that rank passes it on to them.
 
     Attributes
     ----------
@@ -28,13 +28,13 @@ class Evaluation(NamedTuple):
     cut : float
         Bytes of edges whose ends are on different ranks.
     connectivity : float
-        Sum over the multicasts of bytes times the number of ranks that it reaches, without its
-        sender's (weighted connectivity - 1).
+        Sum over the multicasts of bytes times the number of ranks that the multicast reaches,
+        not counting its sender's rank (weighted connectivity - 1).
     bytes_local, bytes_node, bytes_network : float
-        Delivered within a rank, between ranks of a node, and between nodes.
+        Bytes delivered within a rank, between ranks of a node, and between nodes.
     hop_bytes : float
-        Sum of bytes times the links that they pass in the tree of ranks, nodes and network: 2
-        within a node, 4 between nodes.
+        Sum of bytes times the number of links on their way in the tree of ranks, nodes and
+        network: 2 within a node, 4 between nodes.
     messages_local, messages_node, messages_network : float
         Number of delivered messages, divided like `bytes_local` and so on.
     sent_max, received_max : float
@@ -42,12 +42,13 @@ class Evaluation(NamedTuple):
     link_max : float
         Largest number of bytes from one rank to another.
     link_src, link_dst : int
-        These two ranks; -1 where no rank sends to another.
+        These two ranks; -1 if no rank sends to another.
     neighbours_mean : float
         Mean number of ranks that a rank sends to or receives from.
     neighbours_max : int
     memory_max : int
-        Largest memory of a rank in bytes: its objects, and each block that they share once.
+        Largest memory of a rank in bytes: its objects, and each block that they share, counted
+        once.
     migrations : int
         Objects that change their rank.
     migration_bytes : int
@@ -95,7 +96,7 @@ def evaluate(snapshot: Snapshot, rank: ArrayLike | None = None) -> Evaluation:
     ----------
     snapshot : Snapshot
     rank : (n,) array of int, optional
-        The rank of each object.  Default: where they are now.
+        The rank of each object.  Default: the present one.
 
     Returns
     -------

@@ -13,11 +13,11 @@ from pylb.model.snapshot import F64
 class SpeedLearner:
     """Speeds of ranks, learned from one placement after another.
 
-    The time of an object on a rank is its work over the rank's speed; objects that move tell the
-    two apart (`csrc/measure/speeds.h`).  The last eight placements are remembered, and old ones
-    count less.  Speeds are believed after they have predicted placements that they were not fitted
-    to (`csrc/measure/evidence.h`).  Where all objects on a rank change by the same factor, it is
-    treated as a new rank (`csrc/measure/learner.h`).
+    The time of an object on a rank is its work over the rank's speed; objects that move allow to
+    separate the two (`csrc/measure/speeds.h`).  The last eight placements are remembered, and old
+    ones count less.  Speeds are used after they have correctly predicted placements that were not
+    used to fit them (`csrc/measure/evidence.h`).  Where all objects on a rank change by the same
+    factor, it is treated as a new rank (`csrc/measure/learner.h`).
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class SpeedLearner:
 
     @property
     def speed(self) -> F64 | None:
-        """Speeds, geometric mean 1, (p,) float64; None as long as no difference is believed."""
+        """Speeds with geometric mean 1, (p,) float64; None if no difference was found so far."""
         return self._core.speed
 
     @property
@@ -61,7 +61,7 @@ class SpeedLearner:
     def observe(
         self, key: ArrayLike, rank: ArrayLike, seconds: ArrayLike, work: ArrayLike | None = None
     ) -> F64 | None:
-        """Take the objects' times under another placement, and return what `speed` is now.
+        """Enter the objects' times on another placement, and return the new `speed`.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Arguments, checked: each function returns the value, or raises DomainError with its name."""
+"""Checks of arguments: each function returns the value, or raises DomainError with its name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pylb.errors import DomainError
 def whole(
     name: str, value: Any, least: int, what: str = "a whole number", below: int = 1 << 63
 ) -> int:
-    """A Python or NumPy integer, `least` or more; no bool."""
+    """Check for a Python or NumPy integer, `least` or more, that is not a bool."""
     try:
         out = operator.index(value)
     except TypeError:
@@ -27,7 +27,7 @@ def whole(
 
 
 def integer(name: str, value: Any) -> int:
-    """Any Python or NumPy integer."""
+    """Check for a Python or NumPy integer."""
     try:
         return operator.index(value)
     except TypeError:
@@ -35,14 +35,14 @@ def integer(name: str, value: Any) -> int:
 
 
 def number(name: str, value: Any) -> float:
-    """A finite number."""
+    """Check for a finite number."""
     if not (isinstance(value, Real) and math.isfinite(float(value))):
         raise DomainError(f"{name} is {value!r}: expected a finite number")
     return float(value)
 
 
 def seconds(name: str, value: Any) -> float:
-    """A time: zero or more, at most 1e30."""
+    """Check for a time: zero or more, at most 1e30."""
     try:
         out = -1.0 if isinstance(value, str) else float(value)
     except (TypeError, ValueError):
@@ -53,7 +53,7 @@ def seconds(name: str, value: Any) -> float:
 
 
 def floats(name: str, value: Any, n: int) -> NDArray[np.float64]:
-    """Numbers, (n,)."""
+    """Check for n numbers, (n,)."""
     try:
         out = np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as why:

@@ -1,4 +1,4 @@
-"""The machine as a tree: how much each place can compute and communicate, and what follows."""
+"""The machine as a tree of places, with their power to compute and to communicate."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from pylb.model.snapshot import F64, I32
 from pylb.model.topology import Tree
 
 FORMAT = "pylb machine"
-W_COMM = 0.1  # of DRUM's authors' own runs; a program that communicates much wants more
-SHOWN = 8  # children of a place in repr
+W_COMM = 0.1  # used by DRUM's authors; use more for a program that communicates much
+SHOWN = 8  # how many children of a place repr shows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,23 +38,23 @@ class Machine:
     ranks : (p,) sequence of int, optional
         The rank at each leaf, in order of the leaves.  Default: 0, 1, ...
     alpha, beta : (m, m) array of float, optional
-        Seconds a message and seconds a byte between nodes, in order of the nodes; within a node
-        on the diagonal.  NaN: not known.
+        Seconds per message and per byte between two nodes; on the diagonal within a node.  NaN:
+        not known.
 
     Attributes
     ----------
     n_ranks : int
     nodes : tuple of Place
-        Those of kind "node", in order of the tree.
+        The places of kind "node", in order of the tree.
     node : (p,) int32
-        The node of each rank; `Snapshot(node=...)`.
+        The node of each rank, for `Snapshot(node=...)`.
     speed, load : (p,) float64
-        Of each rank; ``Snapshot(speed=machine.speed)``.
+        Speed and load of each rank, e.g. for ``Snapshot(speed=machine.speed)``.
 
     Raises
     ------
     DomainError
-        Something is out of its domain.
+        A value is out of its domain.
 
     Examples
     --------
@@ -146,7 +146,7 @@ class Machine:
         sizes, level = [], [self.root]
         while level[0].children:
             if len({len(place.children) for place in level}) > 1:
-                raise DomainError(f"the machine is no regular tree: {self!r}")
+                raise DomainError(f"the machine is not a regular tree: {self!r}")
             sizes.append(len(level[0].children))
             level = [child for place in level for child in place.children]
         if self.ranks != tuple(range(self.n_ranks)):
@@ -154,19 +154,18 @@ class Machine:
         return Tree(tuple(sizes))
 
     def network(self, a: int, b: int) -> Network:
-        """What a message between two nodes costs."""
+        """The cost of a message between two nodes."""
         return Network(float(self.alpha[a, b]), float(self.beta[a, b]))
 
     # ---- what follows --------------------------------------------------------------------------
 
     def power(self, w_comm: float = W_COMM) -> F64:
-        """DRUM's power of each rank; all together 1 (Devine 2005/2008, the two formulas).
+        """DRUM's power of each rank, with sum 1 (Devine 2005/2008).
 
-        A place n has the power ``w_comm c_n + w_cpu p_n``, with its communication power c_n (its
-        bandwidth) and its processing power p_n (the speeds below it); from the root on, each hands
-        its power on to its children in proportion to these, both taken over their sum.  The slide
-        sums over a whole level; over the children of one place nothing is lost.  Where no bandwidth
-        is known, as within a node, p_n alone counts.
+        A place n has a communication power c_n, its bandwidth, and a processing power p_n, the sum
+        of the speeds below it.  Beginning at the root, each place divides its power among its
+        children in proportion to ``w_comm c_n + w_cpu p_n``, where c_n and p_n are fractions of
+        the sum over these children.  If no bandwidth is known, e.g. within a node, only p_n counts.
 
         Parameters
         ----------
@@ -189,7 +188,7 @@ class Machine:
         return self.power(w_comm)
 
     def counts(self, n: int, w_comm: float = W_COMM) -> Any:
-        """The part sizes as whole numbers of together n, by the largest remainder; (p,) int64."""
+        """The part sizes as integers with sum n, by the largest remainder; (p,) int64."""
         return _core.apportion(self.power(w_comm), n)
 
     def with_speeds(self, speed: ArrayLike, load: ArrayLike | None = None) -> Machine:
@@ -214,20 +213,19 @@ class Machine:
     def measure(cls, comm: Any = None, *, seconds: float = 0.1, network: bool = True) -> Machine:
         """Measure the machine that a job runs on.  Collective; may block.
 
-        Ranks that share memory are on one node; sockets are shown where each rank is bound to one.
-        All ranks
-        compute for a while at the same time, so that quotas and other programs on the same cores
-        count in their speeds.  Then the first ranks of all pairs of nodes play ping-pong, in rounds
-        in which each has one partner.
+        Ranks that share memory are on one node; sockets are shown if each rank is bound to one.
+        All ranks compute for a while at the same time, so that the speeds include quotas and other
+        programs on the same cores.  Then the first ranks of all pairs of nodes play ping-pong, in
+        rounds in which each has one partner.
 
         Parameters
         ----------
         comm : mpi4py communicator, VirtualComm or None
-            None: one rank.  A virtual cluster knows what it is.
+            None: one rank.  A virtual cluster is not measured: its properties are known.
         seconds : float
-            To compute.  Under quotas: several of their periods.
+            How long to compute.  With quotas, use several of their periods.
         network : bool
-            Whether to measure it.
+            Whether to measure the network.
         """
         return cls(*probe.measured(comm, seconds, network))
 
@@ -235,14 +233,14 @@ class Machine:
     def parse(cls, text: str) -> Machine:
         """Build a machine from a string: the levels from the root on, each with its count.
 
-        ``"node:2 socket:2 rank:8"``; in brackets facts of a level, cyclic over the places of one
-        parent: ``"node:2[speed=1,0.5 bandwidth=1e9,1e8] rank:4"``.  Speeds of levels multiply;
-        those of the last are the ranks'.
+        E.g. ``"node:2 socket:2 rank:8"``.  Brackets contain properties of a level, repeated
+        cyclically over the children of a place: ``"node:2[speed=1,0.5 bandwidth=1e9,1e8] rank:4"``.
+        The speeds of all levels are multiplied.
 
         Raises
         ------
         FormatError
-            The string is no machine.
+            The string does not describe a machine.
         """
         return cls(parse(text))
 
@@ -262,7 +260,7 @@ class Machine:
         Raises
         ------
         FormatError
-            The file holds no machine.
+            The file does not contain a machine.
         """
         try:
             found = json.loads(Path(path).read_text())

@@ -15,7 +15,7 @@ LEVEL = re.compile(r"(?P<kind>[A-Za-z_]\w*):(?P<count>\d+)(?:\[(?P<facts>[^\[\]]
 
 @dataclass(frozen=True)
 class Place:
-    """A place of a machine, with what is below it.
+    """A place of a machine, with the places below it.
 
     Attributes
     ----------
@@ -23,15 +23,15 @@ class Place:
         "machine", "switch", "node", "socket", "rank", or what a user calls it.
     name : str
     children : tuple of Place
-        None: it is a leaf, where a rank runs.
+        Empty: it is a leaf, where a rank runs.
     speed : float
-        Of a leaf: its processing power, in any unit (measured: 10⁹ steps in a second).
+        Processing power of a leaf, in any unit (measured: 10⁹ steps per second).
     load : float
-        Of a leaf: the part of a core that others took from it while it was measured, 0 ... 1.
+        Fraction of a leaf's core that other programs used while it was measured, 0 ... 1.
     bandwidth : float
-        Its communication power, bytes in a second; NaN: not known, or no network.
+        Communication power in bytes per second; NaN: not known, or no network.
     cores, sockets : int
-        Of a node, as the system tells them; 0: not known.
+        Numbers of cores and sockets of a node, from the system; 0: not known.
     """
 
     kind: str
@@ -52,7 +52,7 @@ class Place:
             )
 
     def walk(self, parent: int = -1) -> Iterator[tuple[int, Place]]:
-        """This place and all below it, parents first, each with the number of its parent."""
+        """List this place and all below it, parents first, each with the number of its parent."""
         todo, number = [(parent, self)], parent
         while todo:
             above, place = todo.pop()
@@ -62,7 +62,7 @@ class Place:
 
 
 def parse(text: str) -> Place:
-    """The root of the machine that a string describes; see `Machine.parse`."""
+    """Return the root of the machine that a string describes; see `Machine.parse`."""
     levels = []
     for word in re.findall(r"[^\s\[]+(?:\[[^\]]*\])?", text):
         found = LEVEL.fullmatch(word)
@@ -107,7 +107,7 @@ def _cyclic(facts: dict[str, list[float]], name: str, i: int, default: float) ->
 
 
 def to_json(place: Place) -> dict[str, Any]:
-    """The place and all below it, for JSON."""
+    """Return the place and all below it, for JSON."""
     out: dict[str, Any] = {"kind": place.kind, "name": place.name}
     if place.children:
         out["children"] = [to_json(child) for child in place.children]
@@ -118,7 +118,7 @@ def to_json(place: Place) -> dict[str, Any]:
 
 
 def from_json(found: dict[str, Any]) -> Place:
-    """What `to_json` gave."""
+    """Restore a place from the result of `to_json`."""
     children = tuple(from_json(child) for child in found.get("children", ()))
     numbers: dict[str, Any] = {
         k: float(found[k]) for k in ("speed", "load", "bandwidth") if k in found

@@ -1,4 +1,4 @@
-"""The machine under a running job: nodes and sockets, speeds, what messages between nodes cost."""
+"""Measure the machine of a running job: nodes, sockets, speeds, costs of messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PlaceFacts(NamedTuple):
     node: str
     cores: int  # of the node
     sockets: int
-    socket: int  # its own, and its core; -1: it may run on several
+    socket: int  # those of this rank; -1: it may run on several
     core: int
     speed: float
     load: float
@@ -37,7 +37,7 @@ Found = tuple[Place, Sequence[int], F64, F64]  # the arguments of `Machine`
 
 
 def measured(comm: Any, seconds: float, network: bool) -> Found:
-    """The machine that the job runs on; see `Machine.measure`."""
+    """Measure the machine that the job runs on; see `Machine.measure`."""
     if not isinstance(seconds, (int, float)) or not 0 < seconds <= 10:
         raise DomainError(f"seconds is {seconds!r}: expected more than 0, at most 10")
     if comm is None:
@@ -53,7 +53,7 @@ def measured(comm: Any, seconds: float, network: bool) -> Found:
     own = comm.Dup()
     shared = own.Split_type(MPI.COMM_TYPE_SHARED)
     try:
-        first = shared.bcast(own.rank)  # the node's first rank stands for it
+        first = shared.bcast(own.rank)  # the first rank of each node represents it
         own.Barrier()
         facts = PlaceFacts(MPI.Get_processor_name(), *cores(), *where(), *speed_now(seconds))
         every = own.allgather((first, facts))
@@ -65,13 +65,15 @@ def measured(comm: Any, seconds: float, network: bool) -> Found:
 
 
 def speed_now(seconds: float) -> tuple[float, float]:
-    """Speed of this rank now, in 10⁹ steps per second, and the part of a core that it lacked."""
+    """Measure the present speed of this rank, in 10⁹ steps per second, and the fraction of time
+    in which it had no core.
+    """
     steps, wall, cpu = _core.drum_benchmark(seconds)
     return 1e-9 * steps / wall, float(np.clip(1.0 - cpu / wall, 0.0, 1.0))
 
 
 def cores() -> tuple[int, int]:
-    """Cores and sockets of this node; 0 where the system does not tell."""
+    """Cores and sockets of this node; 0 if the system does not say."""
     cpus = [int(p.name[3:]) for p in CPUS.glob("cpu[0-9]*")]
     found = [(_topology(c, "physical_package_id"), _topology(c, "core_id")) for c in cpus]
     known = {place for place in found if place[0] >= 0}
@@ -79,7 +81,7 @@ def cores() -> tuple[int, int]:
 
 
 def where() -> tuple[int, int]:
-    """The socket and the core that this process is bound to; -1 where there are several."""
+    """The socket and the core that this process is bound to; -1 if there are several."""
     try:
         cpus = sorted(os.sched_getaffinity(0))
     except AttributeError:  # not Linux
@@ -106,7 +108,8 @@ def _only(numbers: set[int]) -> int:
 def rounds(n: int) -> Iterator[list[tuple[int, int]]]:
     """All pairs of 0 ... n-1, in rounds in which each has at most one partner (circle method).
 
-    n - 1 rounds of n/2 pairs; of an odd n each sits out once.
+    There are n - 1 rounds of n/2 pairs; if n is odd, there are n rounds, and each number has no
+    partner in one of them.
     """
     ring = list(range(n + n % 2))
     for _ in range(len(ring) - 1):
@@ -116,7 +119,7 @@ def rounds(n: int) -> Iterator[list[tuple[int, int]]]:
 
 
 def _networks(comm: Any, first: list[int], wanted: bool) -> tuple[F64, F64]:
-    """alpha and beta between all pairs of nodes; on the diagonal between two ranks of a node."""
+    """Measure alpha and beta between all pairs of nodes; diagonal: between ranks of a node."""
     from mpi4py import MPI
 
     leaders = sorted(set(first))
@@ -141,9 +144,9 @@ def _networks(comm: Any, first: list[int], wanted: bool) -> tuple[F64, F64]:
 
 
 def _line(times: list[float]) -> Network:
-    """The line through the smallest and the largest message.
+    """Fit alpha and beta to the smallest and the largest message only.
 
-    A shaped link lets messages between them through in a burst, beyond its bandwidth."""
+    A link with a limited rate lets medium-sized messages pass faster than its bandwidth."""
     return Network(times[0], max(times[-1] - times[0], 0.0) / (SIZES[-1] - SIZES[0]))
 
 

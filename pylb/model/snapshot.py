@@ -38,7 +38,7 @@ class Edges(NamedTuple):
 
 
 class Multicasts(NamedTuple):
-    """What one object sends to several at once, per iteration: the hyperedges of the program.
+    """Messages from one object to several at once, per iteration: the hyperedges of the program.
 
     Attributes
     ----------
@@ -88,34 +88,34 @@ class Snapshot:
     edges : Edges or (src, dst, nbytes[, messages]), optional
         Communication per iteration between objects (by index).
     multicasts : Multicasts or (src, start, dst, nbytes[, messages]), optional
-        What is sent to several objects at once.  None of it is in `edges` too.
+        Messages to several objects at once; do not include them in `edges`.
     bytes : (n,) array of int, optional
-        What the migration of an object sends, in bytes.
+        Bytes that the migration of an object sends.
     memory : (n,) array of int, optional
-        What an object occupies, in bytes.  A constraint, not a load.
+        Bytes that an object occupies.  A constraint, not a load.
     migratable : (n,) array of bool, optional
         False: the object stays where it is.
     key : (n,) array of int, optional
-        The program's own names of the objects.  Default: the index.
+        The program's own numbers of the objects.  Default: the index.
     coords : (n, 3) array of float, optional
         Positions.
     speed : (p,) array of float, optional
         Relative speeds of the ranks.  Default 1.
     background : (p,) array of float, optional
-        Seconds per iteration that a rank spends on other things.
+        Seconds per iteration that a rank spends on other work.
     memory_limit : (p,) array of int, optional
         Bytes of objects that fit on a rank.
     node : (p,) array of int, optional
         Node of each rank.  Default: each rank is a node.
     block : (n,) array of int, optional
-        Which block of data an object shares with others, an index into `block_bytes`; -1: none.
+        Index in `block_bytes` of the block of data that an object shares with others; -1: none.
     block_bytes : (b,) array of int, optional
         Memory of each block; a rank holds a block once, however many of its objects share it.
 
     Raises
     ------
     DomainError
-        A load, size or speed is NaN, infinite or negative; arrays whose lengths disagree.
+        A load, size or speed is NaN, infinite or negative, or lengths of arrays differ.
     OutOfRangeError
         A rank or an edge's end is out of range.
 
@@ -260,7 +260,7 @@ def _optional(n: int, p: int, b: int) -> list[tuple[str, Any, tuple[int, ...]]]:
 
 
 def _array(name: str, value: ArrayLike, dtype: Any, shape: tuple[int, ...] | None = None) -> Any:
-    """`value` as a contiguous array of `dtype`, a copy only where that asks for one."""
+    """Return `value` as a contiguous array of `dtype`, copied only if necessary."""
     try:
         given = np.asarray(value)
         whole = given.dtype.kind in "iub" or not given.size
@@ -304,7 +304,7 @@ def _multicasts(multicasts: Any) -> Multicasts:
 
 
 def from_core(n_ranks: int, n_components: int, arrays: dict[str, Any]) -> Snapshot:
-    """A snapshot of arrays that the C core hands to a strategy written in Python."""
+    """Make the snapshot that the C core passes to a strategy written in Python."""
     load, coords = arrays.pop("load"), arrays.pop("coords")
     edges = Edges(*(arrays.pop(f"edge_{name}") for name in ("src", "dst", "bytes", "messages")))
     of_multicasts = ("src", "start", "dst", "bytes", "messages")

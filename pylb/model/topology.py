@@ -1,4 +1,4 @@
-"""Machines with distances, and the mapping of the parts of a placement to their places."""
+"""Machines with distances, and the mapping of ranks to their places."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Hops(NamedTuple):
     hops : float
         Mean number of links that a byte passes; 0 if no rank sends to another.
     link_max : float
-        Bytes over the most loaded link; the two directions count as two links.
+        Bytes on the most loaded link; the two directions count as two links.
     """
 
     hop_bytes: float
@@ -169,24 +169,17 @@ def hops(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None = Non
 def map_ranks(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None = None) -> Mapping:
     """Exchange ranks such that ranks that communicate are near each other.
 
-    For the placement of a strategy that ignores the machine.  Objects on one rank stay together, so
-    balance and cut remain.  Two ranks are exchanged only if they have the same speed, background
+    Use it after a strategy that ignores the machine.  Objects on one rank stay together, so balance
+    and cut do not change.  Two ranks are exchanged only if they have the same speed, background
     and memory limit, and no objects that may not migrate.
 
-    A greedy construction, then swaps of two parts until no swap saves hop-bytes.  The result is
-    never worse than the given placement.
+    The method is a greedy construction, then swaps of two ranks until no swap saves hop-bytes.  The
+    result is never worse than the given placement.
 
     Parameters
     ----------
-    snapshot : Snapshot
-    machine : Tree or Torus
-    rank : (n,) array of int, optional
-        The placement.  Default: the snapshot's own.
-
-    Raises
-    ------
-    DomainError
-        The machine has another number of places.
+    snapshot, machine, rank
+        As in `hops`, with the same errors.
 
     Examples
     --------

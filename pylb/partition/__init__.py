@@ -1,6 +1,6 @@
 """Partitions of graphs, hypergraphs, points and trees: one call for every method.
 
-In: arrays of the own objects, on each rank.  Out: a part for each object (`Partition`), colours,
+In: on each rank, arrays of its own objects.  Out: a part for each object (`Partition`), colours,
 orders.  Imports `model` and `comm`.
 """
 

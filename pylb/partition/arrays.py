@@ -33,7 +33,7 @@ class Rows:
 
 
 def whole(name: str, value: Any, n: int | None = None) -> NDArray[Any]:
-    """Integers in one dimension, int32 or int64 as they are."""
+    """Check for a vector of integers; int32 and int64 are not converted."""
     given = np.asarray(value)
     if given.ndim != 1 or (n is not None and len(given) != n):
         shape = "(n,)" if n is None else f"({n},)"
@@ -48,7 +48,7 @@ def whole(name: str, value: Any, n: int | None = None) -> NDArray[Any]:
 
 
 def number(name: str, value: Any, above: float) -> float:
-    """A finite number above another."""
+    """Check for a finite number above another one."""
     try:
         found = float(value)
     except (TypeError, ValueError):
@@ -59,7 +59,7 @@ def number(name: str, value: Any, above: float) -> float:
 
 
 def floats(name: str, value: Any) -> F64:
-    """Real numbers."""
+    """Check for real numbers."""
     try:
         given = np.asarray(value)
         if given.dtype.kind == "c":
@@ -72,7 +72,7 @@ def floats(name: str, value: Any) -> F64:
 
 
 def places(name: str, value: Any, n: int, parts: int) -> I32:
-    """Parts of the objects, or -1."""
+    """Check for numbers of parts, or -1."""
     given = whole(name, value, n)
     bad = np.flatnonzero((given < -1) | (given >= parts))
     if len(bad):
@@ -83,7 +83,7 @@ def places(name: str, value: Any, n: int, parts: int) -> I32:
 
 
 def vector(name: str, value: Any, n: int, several: bool = False) -> F64:
-    """Numbers, zero or more: (n,), or with `several` (n, d)."""
+    """Check for numbers, zero or more: (n,), or with `several` also (n, d)."""
     out = floats(name, value)
     if out.shape != (n,) and not (several and out.ndim == 2 and len(out) == n and out.shape[1]):
         also = f" or ({n}, d)" if several else ""
@@ -96,7 +96,7 @@ def vector(name: str, value: Any, n: int, several: bool = False) -> F64:
 
 
 def points(name: str, value: Any) -> F64:
-    """Finite coordinates (n, 1 ... 3); a vector is points on a line."""
+    """Check for finite coordinates (n, 1 ... 3); a vector is points on a line."""
     xyz = floats(name, value)
     if xyz.ndim == 1:
         xyz = xyz[:, None]
@@ -109,7 +109,7 @@ def points(name: str, value: Any) -> F64:
 
 
 def rows(name: str, value: Any, per_entry: bool) -> Rows:
-    """A scipy.sparse matrix or (start, indices[, weight]); weights of entries or of rows."""
+    """Convert a scipy.sparse matrix or (start, indices[, weight]), with weights."""
     if hasattr(value, "tocsr"):
         matrix = value.tocsr()
         if not matrix.has_canonical_format:
@@ -125,14 +125,14 @@ def rows(name: str, value: Any, per_entry: bool) -> Rows:
         raise DomainError(f"{name} is {value!r}: expected {what}") from error
     start, to = whole(f"{name}.start", start), whole(f"{name}.indices", to)
     if len(start) == 0:
-        raise DomainError(f"{name}.start is empty: expected an entry more than rows")
+        raise DomainError(f"{name}.start is empty: expected one entry more than rows")
     if weight is not None:
         weight = vector(f"{name}.weight", weight, len(to) if per_entry else len(start) - 1)
     return Rows(start, to, weight)
 
 
 def numbered(name: str, given: Rows, numbering: Numbering | None, ranks: Ranks) -> Rows:
-    """The same rows with the objects' numbers in place of their ids.  Collective."""
+    """Replace the objects' ids in rows by their numbers.  Collective."""
     if numbering is None:
         return given
     number = numbering.of(given.to.astype(np.int64, copy=False))
@@ -150,7 +150,7 @@ def numbered(name: str, given: Rows, numbering: Numbering | None, ranks: Ranks) 
 
 
 def without_loops(given: Rows, first: int) -> Rows:
-    """No edges from an object to itself."""
+    """Remove edges from an object to itself."""
     source = first + np.repeat(np.arange(len(given)), np.diff(given.start))
     keep = source != given.to
     start = np.concatenate([[0], np.cumsum(keep)])[given.start]
@@ -159,7 +159,7 @@ def without_loops(given: Rows, first: int) -> Rows:
 
 
 def symmetric(given: Rows, ranks: Ranks, dist: NDArray[np.int64]) -> Rows:
-    """The graph with the other direction of each edge; of two weights the larger.  Collective."""
+    """Add the other direction of each edge, with the larger of two weights.  Collective."""
     first, n = int(dist[ranks.rank]), len(given)
     source = first + np.repeat(np.arange(n), np.diff(given.start))
     to = given.to.astype(np.int64)
@@ -179,7 +179,7 @@ def symmetric(given: Rows, ranks: Ranks, dist: NDArray[np.int64]) -> Rows:
 
 
 def lone_edge(given: Rows, first: int, ranks: Ranks, dist: NDArray[np.int64]) -> str:
-    """An edge that lacks its other direction, in words.  Collective."""
+    """Describe an edge that lacks its other direction.  Collective."""
     source = first + np.repeat(np.arange(len(given)), np.diff(given.start))
     to = given.to.astype(np.int64)
     n = int(dist[-1])
@@ -189,11 +189,11 @@ def lone_edge(given: Rows, first: int, ranks: Ranks, dist: NDArray[np.int64]) ->
     found = [x for x in ranks.gather(int(alone[0]) if len(alone) else None) if x is not None]
     if found:
         return f"graph is not symmetric at ({found[0] // n}, {found[0] % n})"
-    return "graph is not symmetric: some edge is there more often than its other direction"
+    return "graph is not symmetric: an edge occurs more often than its other direction"
 
 
 def scan(name: str, given: Rows, first: int, n_objects: int) -> tuple[int, int]:
-    """(loops, skew) of rows, which are checked; skews of symmetric ones sum to 0 modulo 2^64."""
+    """Check rows; return (loops, skew), where the skews of symmetric rows sum to 0 modulo 2^64."""
     return _core.scan_rows(name, given.start, given.to, first, n_objects)
 
 

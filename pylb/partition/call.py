@@ -33,7 +33,7 @@ MISSING = {
     "tree": "tree is missing: this method divides the leaves of a refinement tree",
 }
 
-COUNTED = ("graph", "nets", "coords", "tree", "ids", "weight", "old")  # one of each object
+COUNTED = ("graph", "nets", "coords", "tree", "ids", "weight", "old")  # one entry per object
 
 
 def partition(
@@ -61,75 +61,75 @@ def partition(
     cycles: int = 6,
     **params: Any,
 ) -> Partition:
-    """Divide objects into parts of equal weight that have little to do with each other.
+    """Divide objects into parts of equal weight with little communication between the parts.
 
-    Over a communicator each rank passes its own objects, in rows of `graph`, `coords` and so on,
-    and all that are no arrays alike; the call is collective.
+    With a communicator the call is collective.  Each rank passes the rows of `graph`, `coords` and
+    so on of its own objects; arguments that are not arrays are the same on all ranks.
 
     Parameters
     ----------
     graph : scipy.sparse matrix or (start, to[, weight]), optional
-        Symmetric; the edges of object v lead to ``to[start[v]:start[v + 1]]``, both directions of
-        each.  Loops are left out.  A matrix' entries are no weights.
+        A symmetric graph; object v has edges to ``to[start[v]:start[v + 1]]``, so each edge occurs
+        in both directions.  Loops are ignored, and so are the values of a matrix.
     parts : int
-        Default: as many as ranks; without a communicator 2.
+        Number of parts.  Default: the number of ranks; without a communicator 2.
     nets : scipy.sparse matrix or (start, pin[, weight]), optional
-        A hypergraph: net e, a row, has the objects ``pin[start[e]:start[e + 1]]``; a rank passes
-        whole nets.  Default, for methods that take one: of each object of the graph with its
-        neighbours, which makes the volume that of a sparse matrix-vector product.
+        A hypergraph: row e is a net with the objects ``pin[start[e]:start[e + 1]]``; a rank passes
+        whole nets.  Default, for methods that need one: a net for each object of the graph, with
+        its neighbours.  The volume is then that of a sparse matrix-vector product.
     coords : (n, 1 ... 3) array of float, optional
         Positions, for "rcb", "rib" and "hsfc".
     tree : (m,) array of int, optional
-        For "reftree": the parent of each element of a refinement tree (of a quadtree or octree,
-        say), -1 of coarse ones.  The objects are its leaves, in their order; a curve passes the
-        children of an element by index.  Every rank passes the whole tree.
+        For "reftree": the parent of each element of a refinement tree, e.g. a quadtree or octree;
+        -1 for the coarsest elements.  The objects are its leaves, in their order; a curve passes
+        the children of an element in order of index.  Every rank passes the whole tree.
     weight : (n,) or (n, d) array of float, optional
-        Of each object; each column is balanced by "metis", "rcb" and "parmetis".  Default 1.
+        Weights of the objects; "metis", "rcb" and "parmetis" balance each column.  Default 1.
     shares : (parts,) array of float, optional
-        Sizes of the parts; zero: the part stays empty.  Default: equal.
+        Relative sizes of the parts; zero: the part stays empty.  Default: equal.
     method : str
         Zoltan's "rcb", "rib", "hsfc" (points), "graph", "zoltan" (hypergraph; PHG), "block",
-        "cyclic", "random"; "metis", "scotch", "ptscotch", "parmetis" (where Zoltan was built with
-        it); pylb's own "reftree" and "pylb"; "keep": what is in `old` is only evaluated;
-        "hypergraph": the best of `starts` hypergraph partitions of as many seeds (Zoltan's, else
-        pylb's own), all refined by one V-cycle, the two best by `cycles`.  Over several ranks
-        "scotch" is "ptscotch", "hypergraph" is "zoltan", and "metis" and "pylb" answer on the first
-        rank for all.  Default: "hypergraph" with a graph or nets, else "rcb", else "reftree".
-        A sequence of names with `machine`: one for each of its levels, from the nodes on.
+        "cyclic", "random"; "metis", "scotch", "ptscotch", "parmetis" (if Zoltan was built with it);
+        pylb's own "reftree" and "pylb"; "keep": the parts in `old` are only evaluated;
+        "hypergraph": the best of `starts` hypergraph partitions with different seeds (by Zoltan,
+        else by pylb), all refined by one V-cycle, the two best by `cycles`.  On several ranks
+        "scotch" means "ptscotch", "hypergraph" means "zoltan", and "metis" and "pylb" run on the
+        first rank.  Default: "hypergraph" with a graph or nets, else "rcb", else "reftree".
+        With `machine`: a sequence of names, one for each level, beginning with the nodes.
     machine : pylb.Machine, pylb.model.Tree, str or path, optional
-        Divide hierarchically: into the parts of its top level, then each of those into its own, and
-        so on, with the default of `parts` as many as it has leaves; a `pylb.Machine` has a default
-        of `shares` too, its part sizes.  A string as for `pylb.Machine.parse`, or a file that
-        `pylb.Machine.save` wrote.
+        Divide hierarchically: first for the top level, then each part for the next level, and so
+        on.  The default of `parts` is then the number of leaves, and the default of `shares` are
+        the part sizes of a `pylb.Machine`.  A string as for `pylb.Machine.parse`, or a file
+        written by `pylb.Machine.save`.
     approach : {"partition", "repartition", "refine"}, optional
-        From scratch; from `old`, with the communication counted `migration_ratio` times and each
-        object that leaves its part with its size; or only refined.  Points are always divided
-        from scratch.
-        The new parts get the names under which most stays where it is (``REMAP=0``: those of
-        Zoltan's methods keep their own).  Default: "repartition" where `old` is given, else
-        "partition".
+        "partition": from scratch.  "repartition": from `old`, minimizing `migration_ratio` times
+        the communication plus the sizes of the objects that leave their part.  "refine": improve
+        `old` only.  Points are always divided from scratch.  The new parts are numbered so that
+        most objects stay (``REMAP=0``: Zoltan's numbers).  Default: "repartition" if `old` is
+        given, else "partition".
     old : (n,) array of int, optional
-        Present parts (-1: new).  Default over several ranks: the first part of the rank.
+        Present part of each object (-1: new object).  Default on several ranks: the first part of
+        the rank.
     sizes : (n,) array of float, optional
-        What the migration of an object costs, in units of the edges' or nets' weight.  Default 1.
+        Cost of migrating an object, in units of the edges' or nets' weight.  Default 1.
     migration_ratio : float
-        Communications between two repartitions (PHG_REPART_MULTIPLIER).
+        How many communications occur between two repartitions (PHG_REPART_MULTIPLIER).
     fixed : (n,) array of int, optional
         Part that an object must be in, -1: any.
     imbalance : float
-        Largest part over its share, above 1.
+        Allowed ratio of the largest part to its share, above 1.
     seed : int
         Same input, same ranks, same seed: same partition.
     symmetrize : bool
-        Add the other direction of edges that lack it; else they are an error.
+        Add the other direction of edges that lack it; otherwise such an edge is an error.
     comm : mpi4py.MPI.Intracomm, optional
     ids : (n,) array of int, optional
-        Global id of each own object, as `graph` and `nets` name it.  Default: numbered through the
-        ranks.
+        Global id of each own object, used in `graph` and `nets`.  Default: objects are numbered
+        from rank to rank.
     starts, cycles : int
-        How much work "hypergraph" (and, for `cycles`, "pylb") is worth.
+        How much work "hypergraph" does (`cycles` is also for "pylb").
     **params
-        The library's own, by their names there: ``PHG_COARSENING_METHOD="IPM"`` (Zoltan),
+        Parameters of the library, with their own names: ``PHG_COARSENING_METHOD="IPM"`` (Zoltan),
         ``NITER=20`` (METIS: also PTYPE, OBJTYPE, CTYPE, NCUTS, MINCONN, CONTIG),
         ``STRATEGY="quality"`` (Scotch).
 
@@ -140,16 +140,16 @@ def partition(
     Warns
     -----
     PartitionerWarning
-        What Zoltan says on standard error.
+        What Zoltan writes to standard error.
 
     Raises
     ------
     DomainError, OutOfRangeError, UnknownKeyError
         A value is out of its domain, an object or part out of range, ids are duplicate or unknown,
-        arguments differ between ranks, or the method does not take what is given.  As all errors,
-        on every rank.
+        arguments differ between ranks, or the method cannot use the arguments.  All errors are
+        raised on every rank.
     MissingPartError
-        The library is not installed; with the command that installs it.
+        The library is not installed; the message has the command that installs it.
     PartitionerError
         The library failed.
 
@@ -158,7 +158,7 @@ def partition(
     >>> best = pylb.partition(A, 8)
     >>> best.volume, best.max_over_mean
     >>> mine = pylb.partition(coords=xyz, method="rcb", comm=MPI.COMM_WORLD)
-    >>> mine.exports.rank  # where those go that leave
+    >>> mine.exports.rank  # new ranks of the objects that leave
     >>> start, part = mine.boxes(lo, hi)  # the parts that each box meets
     """
     ranks = Ranks(comm)
@@ -187,7 +187,7 @@ def partition(
 
 
 class Request(NamedTuple):
-    """Which method is asked, and how."""
+    """The methods, the approach and the effort of a call."""
 
     names: tuple[str, ...]  # of the methods, one for each level
     approach: str
@@ -203,7 +203,7 @@ def _choice(
     work: tuple[int, int, bool],
     given: dict[str, Any],
 ) -> Request:
-    """The request, by names and checked."""
+    """Check the arguments that choose the method, and fill in the defaults."""
     if method is None:
         some = [name for name in ("nets", "graph", "coords", "tree") if given[name] is not None]
         rest = {"coords": "rcb", "tree": "reftree"}
@@ -219,7 +219,7 @@ def _choice(
             )
     needy = any(not METHODS[name].takes for name in names)
     if needy and all(given[name] is None for name in COUNTED):
-        raise DomainError("ids are missing: nothing else says how many objects there are")
+        raise DomainError("ids are missing: no other argument gives the number of objects")
     if len(names) != depth:
         raise DomainError(
             f"method has {len(names)} names: expected {depth}, one for each level of machine"
@@ -227,7 +227,7 @@ def _choice(
     if levels is not None and given["parts"] != levels.n_parts:
         raise DomainError(f"parts is {given['parts']}: machine has {levels.n_parts} leaves")
     if levels is not None and any(METHODS[name].takes == "tree" for name in names):
-        raise DomainError("method 'reftree' cuts a curve: it has no levels")
+        raise DomainError("method 'reftree' cannot divide by levels of a machine")
     if ranks.size > 1:
         names = tuple(METHODS[name].over or name for name in names)
     if approach is None:
@@ -242,7 +242,7 @@ def _choice(
 
 
 def _check_words(params: dict[str, Any]) -> None:
-    """Reject parameters in small letters: those of the libraries are in capitals."""
+    """Reject unknown parameters, i.e. those in lower case: names of libraries are in capitals."""
     for word in params:
         if not word.isupper():
             known = list(inspect.signature(partition).parameters)[:-1]
@@ -271,7 +271,7 @@ def _facts(choice: Request, problem: Problem) -> RankFacts:
 
 
 def _check(problem: Problem, name: str, approach: str) -> None:
-    """The method takes what is given, and has what it needs."""
+    """Check that the method can use the arguments and has all it needs."""
     how = METHODS[name]
     has = getattr(problem, how.takes) if how.takes else problem.n
     if has is None and not (how.takes == "nets" and problem.graph is not None):
@@ -287,12 +287,12 @@ def _check(problem: Problem, name: str, approach: str) -> None:
 
 
 def _one_weight(problem: Problem, name: str, how: Method) -> Problem:
-    """The problem for a method that balances one weight only."""
+    """Reduce the problem to one weight if the method balances only one."""
     weight = problem.weight
     if weight is None or weight.shape[1] == 1 or how.several:
         return problem
     warnings.warn(
-        f"method {name!r} balances one weight an object: the first of {weight.shape[1]}",
+        f"method {name!r} balances only one weight per object: the first of {weight.shape[1]}",
         PartitionerWarning,
         stacklevel=4,
     )
@@ -300,7 +300,7 @@ def _one_weight(problem: Problem, name: str, how: Method) -> Problem:
 
 
 def _asked(problem: Problem, choice: Request) -> tuple[I32, Any, bool]:
-    """The part of each own object, the cuts, and whether the parts may have other names."""
+    """Return the part of each own object, the cuts, and whether the parts may be renumbered."""
     if choice.levels is None:
         name = choice.names[0]
         part, held = _answer(problem, name, choice)
@@ -315,7 +315,7 @@ def _asked(problem: Problem, choice: Request) -> tuple[I32, Any, bool]:
 
 
 def _free(problem: Problem, name: str) -> bool:
-    """Whether a method's parts may have other names; those of a curve have its order."""
+    """Whether the parts of a method may be renumbered; parts along a curve keep its order."""
     ordered = METHODS[name].takes == "tree" and problem.old is None
     return name != "keep" and not ordered and problem.params.get("REMAP") != "0"
 
@@ -338,7 +338,7 @@ def _answer(problem: Problem, name: str, choice: Request) -> tuple[I32, Any]:
 def _result(
     problem: Problem, choice: Request, found: Settled, held: Any, seconds: float
 ) -> Partition:
-    """The answer with all its figures.  Collective."""
+    """Make the result with all its figures.  Collective."""
     name = "/".join(choice.names)
     cuts = None
     if held is not None:

@@ -1,4 +1,4 @@
-"""Colour the vertices of a graph: those of one colour are independent of each other."""
+"""Colour the vertices of a graph: vertices of one colour are not neighbours."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Coloring:
     Attributes
     ----------
     color : (n,) int32
-        Of this rank's vertices, from 0 on.
+        Colours of this rank's vertices, from 0 on.
     counts : (n_colors,) int64
-        Vertices of each colour, on all ranks together.
+        Number of vertices of each colour, on all ranks together.
     distance : int
     conflicts : int
-        Pairs of equal colours that should differ, on all ranks together: checked to be 0.
+        Number of neighbouring pairs with equal colours, on all ranks together; checked to be 0.
     seconds : float
         Time of Zoltan on the rank where it took longest.
     """
@@ -68,11 +68,11 @@ def color(
     ----------
     graph : (start, to) or scipy.sparse matrix
         This rank's vertices: neighbours ``to[start[v]:start[v + 1]]`` by their global ids; the
-        columns of a matrix' rows.  Loops and doubled edges do not count.
+        columns of a matrix' rows.  Loops and repeated edges are ignored.
     distance : {1, 2}
-        2: also the neighbours of neighbours differ.
+        2: neighbours of neighbours differ, too.
     comm : mpi4py communicator, optional
-        Default: the graph is whole, on this process.
+        Default: this process has the whole graph.
     ids : (n,) array_like of int, optional
         Global ids of this rank's vertices.  Default: 0, 1, ... through all ranks.
     symmetrize : bool
@@ -81,11 +81,11 @@ def color(
     Raises
     ------
     DomainError
-        The graph is no graph or not symmetric; ranks gave different arguments.
+        The graph is invalid or not symmetric; ranks gave different arguments.
     UnknownKeyError
         An id is duplicate, or an edge leads to an unknown vertex.
     MissingPartError
-        pylb was built without Zoltan and PT-Scotch.  All of these on every rank.
+        pylb was built without Zoltan and PT-Scotch.  All errors are raised on every rank.
     """
     library = optional.require("PT-Scotch")
     error = None
@@ -110,8 +110,8 @@ def color(
 
 
 def conflicts(part: dgraph.LocalGraph, colors: I32, distance: int) -> int:
-    """Edges of this rank's vertices with one colour at both ends, and for distance 2 pairs of
-    neighbours of one vertex that have the same."""
+    """Count edges with one colour at both ends and, for distance 2, pairs of equal colours among
+    the neighbours of a vertex, for this rank's vertices."""
     ghosts, which = np.unique(part.to, return_inverse=True)
     own = np.arange(part.first, part.first + len(part.ids))
     theirs = plan_on(part.agreement, own, ghosts).forward(colors)[which.reshape(-1)]
@@ -124,7 +124,7 @@ def conflicts(part: dgraph.LocalGraph, colors: I32, distance: int) -> int:
 
 
 def native(agreement: Agreement, comm: Any) -> Any:
-    """The duplicate that the libraries get: COMM_SELF for a graph on one process."""
+    """The communicator for the libraries; COMM_SELF for a graph on one process."""
     from mpi4py import MPI
 
     if comm is None:

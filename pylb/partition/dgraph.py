@@ -1,4 +1,4 @@
-"""Graphs whose vertices are spread over ranks, as colouring and ordering take them."""
+"""Graphs whose vertices are distributed over ranks, for colouring and ordering."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pylb.comm.plan import Plan, integers
 from pylb.errors import DomainError
 from pylb.model.snapshot import I32, I64
 
-MOST = 2**31 - 1  # vertices and edges of all ranks: the libraries count in 32 bits
+MOST = 2**31 - 1  # limit of vertices and edges of all ranks: the libraries count in 32 bits
 
 
 class LocalGraph(NamedTuple):
@@ -26,10 +26,10 @@ class LocalGraph(NamedTuple):
     ids : (n,) int64
         The user's ids of this rank's vertices.
     firsts : (p + 1,) int64
-        First number of each rank, and the number of all.
+        First vertex number of each rank, and the total number.
     start : (n + 1,) int32
     to, owner : (m,) int32
-        Number and rank of each neighbour; ascending, without loops and doubled edges.
+        Number and rank of each neighbour; ascending, without loops and repeated edges.
     """
 
     agreement: Agreement
@@ -46,7 +46,7 @@ class LocalGraph(NamedTuple):
 
     @property
     def rows(self) -> I64:
-        """The vertex of each edge, counted from this rank's first."""
+        """The vertex of each edge, counted from this rank's first vertex."""
         return np.repeat(np.arange(len(self.ids)), np.diff(self.start))
 
 
@@ -58,12 +58,12 @@ def read(
     call: str,
     error: Exception | None = None,
 ) -> LocalGraph:
-    """Of the user's arguments of a call; `error`: what is wrong with the others.  Collective.
+    """Make it from the user's arguments; `error`: an error in other arguments.  Collective.
 
     Raises
     ------
     DomainError, UnknownKeyError
-        What `color` says; on every rank.
+        As in `color`, on every rank.
     """
     agreement = agreement_of(comm, hold=False)
     start, names, own = np.zeros(1, np.int64), np.zeros(0, np.int64), None
@@ -97,7 +97,7 @@ def read(
 
 
 def _arrays(graph: Any) -> tuple[I64, I64]:
-    """Rows as start and ids of neighbours."""
+    """Convert rows to start and ids of neighbours."""
     if hasattr(graph, "tocsr"):
         matrix = graph.tocsr()
         return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
@@ -109,14 +109,16 @@ def _arrays(graph: Any) -> tuple[I64, I64]:
         ) from None
     start, to = integers("start", first, np.int64), integers("to", second, np.int64)
     if len(start) < 1 or start[0] != 0 or (np.diff(start) < 0).any() or start[-1] != len(to):
-        raise DomainError("start: expected 0, not falling, and the length of `to` at the end")
+        raise DomainError(
+            "start: expected 0 first, then no decrease, and the length of `to` at the end"
+        )
     return start, to
 
 
 def _symmetric(
     agreement: Agreement, firsts: I64, row: I64, number: I64, symmetrize: bool
 ) -> tuple[I64, I64]:
-    """Edges in order, each once, without loops; those without their other direction are told."""
+    """Sort the edges, without loops and repeats; report edges without their other direction."""
     total = max(int(firsts[-1]), 1)
     mine = np.unique((row * total + number)[row != number])
     row, number = mine // total, mine % total

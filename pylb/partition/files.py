@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pylb.errors import FormatError, MissingFileError
 
-BROKEN = (  # what readers raise of a file that is not what it says
+BROKEN = (  # errors of readers for a file in another format
     *(ValueError, IndexError, OverflowError, EOFError, KeyError, MemoryError),
     *(zipfile.BadZipFile, zlib.error),
 )
@@ -23,7 +23,7 @@ KEYS = (
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """Arguments of `pylb.partition` from a file, by its ending.
+    """Read arguments of `pylb.partition` from a file; its suffix tells the format.
 
     ``.graph`` (METIS), ``.hgr`` (hMETIS), ``.mtx`` (Matrix Market: the graph of a square matrix,
     made symmetric, else rows as nets), ``.npy`` (points, or of integers the parents of a tree),
@@ -35,14 +35,14 @@ def read(path: str | Path) -> dict[str, Any]:
     MissingFileError
         There is no such file.
     FormatError
-        It is not what its ending says; with the line.
+        The file does not have the format of its suffix; the message has the line.
     """
     file = Path(path)
     if not file.is_file():
         raise MissingFileError(f"{file}: there is no such file")
     readers = {".graph": _metis, ".hgr": _hmetis, ".mtx": _market, ".npy": _npy, ".npz": _npz}
     if file.suffix not in readers:
-        raise FormatError(f"{file}: ends in {file.suffix!r}: expected {', '.join(readers)}")
+        raise FormatError(f"{file}: suffix {file.suffix!r}: expected {', '.join(readers)}")
     try:
         return readers[file.suffix](file)
     except FormatError:
@@ -52,7 +52,7 @@ def read(path: str | Path) -> dict[str, Any]:
 
 
 def write(path: str | Path, part: NDArray[np.int32]) -> None:
-    """Parts as METIS writes them, one a line, or as ``.npy``."""
+    """Write parts as METIS does, one per line, or as ``.npy``."""
     file = Path(path)
     if file.suffix == ".npy":
         np.save(file, part)
@@ -61,7 +61,7 @@ def write(path: str | Path, part: NDArray[np.int32]) -> None:
 
 
 def read_parts(path: str | Path) -> NDArray[np.int64]:
-    """What `write` has written."""
+    """Read parts that `write` wrote."""
     file = Path(path)
     if not file.is_file():
         raise MissingFileError(f"{file}: there is no such file")
@@ -69,14 +69,14 @@ def read_parts(path: str | Path) -> NDArray[np.int64]:
         given = np.load(file) if file.suffix == ".npy" else np.array(file.read_text().split())
         return given.astype(np.int64)
     except BROKEN as error:
-        raise FormatError(f"{file}: {error}: expected a part a line") from error
+        raise FormatError(f"{file}: {error}: expected one part per line") from error
 
 
 # ---- text --------------------------------------------------------------------------------------
 
 
 def _lines(file: Path) -> list[tuple[int, list[str]]]:
-    """(number, words) of the lines that are no comments."""
+    """(number, words) of the lines that are not comments."""
     text = file.read_text(errors="replace").splitlines()
     return [(i, line.split()) for i, line in enumerate(text, 1) if not line.startswith("%")]
 
@@ -95,7 +95,7 @@ def _head(file: Path, lines: list[tuple[int, list[str]]]) -> NDArray[np.int64]:
 
 
 def _body(file: Path, lines: list[tuple[int, list[str]]], n: int) -> list[NDArray[np.int64]]:
-    """The n lines after the first; blank ones may follow."""
+    """Return the n lines after the first; blank lines may follow."""
     rest = lines[1:]
     while len(rest) > max(n, 0) and not rest[-1][1]:
         rest.pop()
@@ -105,7 +105,7 @@ def _body(file: Path, lines: list[tuple[int, list[str]]], n: int) -> list[NDArra
 
 
 def _metis(file: Path) -> dict[str, Any]:
-    """n m [fmt [ncon]]; a line a vertex: [size] [weights] (neighbour [weight]) ..."""
+    """Format: n m [fmt [ncon]]; a line per vertex: [size] [weights] (neighbour [weight]) ..."""
     lines = _lines(file)
     head = _head(file, lines)
     n, m = int(head[0]), int(head[1])
@@ -136,7 +136,7 @@ def _metis(file: Path) -> dict[str, Any]:
 
 
 def _hmetis(file: Path) -> dict[str, Any]:
-    """nets n [fmt]; a line a net: [weight] vertices ...; then with fmt 10, 11 a weight a line."""
+    """Format: nets n [fmt]; a line per net: [weight] vertices ...; with fmt 10, 11 weights."""
     lines = _lines(file)
     head = _head(file, lines)
     nets, n, kind = int(head[0]), int(head[1]), int(head[2]) if len(head) > 2 else 0
@@ -173,7 +173,7 @@ def _market(file: Path) -> dict[str, Any]:
     j = np.array(body[1::width], np.int64) - 1 if entries else np.zeros(0, np.int64)
     if entries and not (0 <= i.min() <= i.max() < rows and 0 <= j.min() <= j.max() < columns):
         raise FormatError(f"{file}: an entry is outside of {rows} x {columns}")
-    if "general" not in banner[4:]:  # only one triangle is there
+    if "general" not in banner[4:]:  # the file has only one triangle
         i, j = np.concatenate([i, j]), np.concatenate([j, i])
     if rows != columns:
         return {"nets": _rows(rows, i, j), "weight": np.ones(columns)}
@@ -182,7 +182,7 @@ def _market(file: Path) -> dict[str, Any]:
 
 
 def _rows(n: int, i: NDArray[np.int64], j: NDArray[np.int64]) -> tuple[Any, Any]:
-    """Each entry once, by row."""
+    """Sort the entries by row, each once."""
     order = np.lexsort((j, i))
     i, j = i[order], j[order]
     new = np.ones(len(i), bool)

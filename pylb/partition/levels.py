@@ -29,7 +29,7 @@ class Levels:
     Parameters
     ----------
     machine : pylb.Machine, pylb.model.Tree, str or path
-        A string is parsed, a path (or a string that ends in .json) read.
+        A string is parsed; a path, or a string that ends in .json, is read.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ def divide(
 ) -> I32:
     """Return the part of each object, with a method for each level.  Collective.
 
-    With k levels that divide, each may use the k-th root of the tolerance.
+    If k levels divide, each gets the k-th root of the tolerance.
 
     Parameters
     ----------

@@ -27,8 +27,8 @@ class Method(NamedTuple):
     fixes : bool
         Whether it takes fixed objects.
     over : str
-        The method that replaces it over several ranks.  "": itself, on the first rank if the
-        library is not parallel.
+        The method that replaces it on several ranks.  "": no other; a library that is not parallel
+        runs on the first rank.
     """
 
     library: str

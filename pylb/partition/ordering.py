@@ -1,4 +1,4 @@
-"""Orders of a graph's vertices in which a sparse factorisation fills in little."""
+"""Orders of a graph's vertices with little fill in a sparse factorisation."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Ordering:
     Attributes
     ----------
     perm : (n,) int32
-        The new place of each of this rank's vertices, among all.
+        The new place of each of this rank's vertices, among those of all ranks.
     fill : int
-        Entries of the Cholesky factor L in that order, the diagonal among them.
+        Number of entries of the Cholesky factor L in that order, including the diagonal.
     flops : float
-        Of the factorisation: the squares of its columns' entries, summed.
+        Operations of the factorisation: the sum of the squared column lengths of L.
     fill_before : int
-        The same for the order that was given.
+        `fill` of the original order.
     separators : (s,) int64
         Sizes of the separators, the top one first.
     blocks : (b + 1,) int32
@@ -67,12 +67,12 @@ def order(
     Parameters
     ----------
     graph, comm, ids, symmetrize
-        As `color` takes them.
+        As in `color`.
 
     Raises
     ------
     DomainError, UnknownKeyError, MissingPartError
-        As `color`, on every rank.
+        As in `color`, on every rank.
     """
     library = optional.require("PT-Scotch")
     part = dgraph.read(graph, comm, ids, symmetrize, "order()")
@@ -118,7 +118,7 @@ def _split(n: int) -> tuple[int, int]:
 
 
 def _separators(blocks: I32, parent: I32) -> I64:
-    """Sizes of the blocks that have others below them, from the last column on."""
+    """Sizes of the blocks with other blocks below them, beginning with the last column."""
     inner = np.unique(parent[parent >= 0])
     out: I64 = np.diff(blocks)[inner][::-1].astype(np.int64)
     return out

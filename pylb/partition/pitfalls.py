@@ -24,11 +24,11 @@ def exact_scale(problem: Problem) -> float:
 
 
 def may_starve(problem: Problem, shares: F64 | None, k: int) -> bool:
-    """Say whether a rank of several parts may get no object; RCB would fail there, and the others
-    wait.
+    """Say whether a rank with several parts may get no object: RCB would fail on that rank, and
+    the other ranks would wait.
 
-    A rank surely gets objects if its share exceeds what the earlier cuts may take, each less than
-    the heaviest object, or if all parts are on the first rank.  Collective.
+    A rank surely gets objects if its share exceeds what earlier cuts may take from it (each less
+    than the heaviest object), or if all parts are on the first rank.  Collective.
     """
     size, weight = problem.ranks.size, problem.weight
     if size == 1 or k <= size:
@@ -44,9 +44,9 @@ def may_starve(problem: Problem, shares: F64 | None, k: int) -> bool:
 
 
 def may_end_early(problem: Problem) -> bool:
-    """Say whether HSFC may close its last part before the last object, and fail on its rank.
+    """Say whether HSFC may close its last part before the last object, and then fail.
 
-    It does so if all objects that follow together weigh less than the rounding of its sums.
+    It does so if all the objects that follow weigh less than the rounding error of its sums.
     """
     uneven = problem.weight is not None or problem.shares is not None
     return uneven or problem.n_all > MANY

@@ -1,4 +1,4 @@
-"""The question as every method gets it: checked, the same on all ranks, objects numbered."""
+"""The input of every method: checked, the same on all ranks, with numbered objects."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from pylb.partition.ranks import Numbering, RankFacts, Ranks
 from pylb.partition.tree import RefinementTree, tree_of
 
 I64 = NDArray[np.int64]
-LEAST = 2000  # below the exponent of any double, with another sign
+LEAST = 2000  # minus the least exponent of a double, or more
 
 
 @dataclass(eq=False)
 class Problem:
-    """Own objects of each rank, and what is the same on all of them.
+    """The own objects of each rank, and the arguments that are the same on all ranks.
 
-    `graph` and `nets` name objects by their numbers: rank r has dist[r] ... dist[r + 1] - 1.
+    `graph` and `nets` use numbers of objects: rank r has dist[r] ... dist[r + 1] - 1.
     """
 
     ranks: Ranks
@@ -35,7 +35,7 @@ class Problem:
     n: int
     ids: I64 | None = None
     weight: F64 | None = None  # (n, d)
-    shares: F64 | None = None  # sum 1
+    shares: F64 | None = None  # with sum 1
     coords: F64 | None = None
     graph: Rows | None = None
     nets: Rows | None = None
@@ -47,8 +47,8 @@ class Problem:
     imbalance: float = 1.03
     seed: int = 0
     params: dict[str, str] = field(default_factory=dict)
-    exponent: int = 0  # of the power of two above all weights
-    spare: int = 0  # what Zoltan has to spare on all ranks
+    exponent: int = 0  # exponent of a power of two above all weights
+    spare: int = 0  # structures of Zoltan that are free on all ranks, as bits
     dist: I64 = field(default_factory=lambda: np.zeros(2, np.int64))
 
     @property
@@ -67,7 +67,7 @@ class Problem:
         return int(self.dist[-1])
 
     def facts(self, spare: int, **more: Any) -> RankFacts:
-        """What must be the same on all ranks, `more` too; a rank without objects lacks some."""
+        """The facts that must be equal on all ranks; some are absent without objects."""
         out: dict[str, Any] = {
             name: getattr(self, name) for name in ("parts", "ratio", "imbalance", "seed", "params")
         }
@@ -90,13 +90,13 @@ class Problem:
 
 
 def _magnitude(weight: F64 | None) -> int:
-    """The power of two above the largest weight, as a number above zero; 0: there is none."""
+    """Exponent of the power of two above the largest weight, plus LEAST; 0: no weight."""
     most = 0.0 if weight is None else float(weight.max(initial=0.0))
     return frexp(most)[1] + LEAST if most else 0
 
 
 def _begin(ids: I64 | None) -> int:
-    """The first id of a run without gaps: -1 where none are given, -2 where it is no run."""
+    """The first of consecutive ids; -1: no ids are given, -2: they are not consecutive."""
     if ids is None or len(ids) == 0:
         return -1
     run = len(ids) == 1 or bool((np.diff(ids) == 1).all())
@@ -104,7 +104,7 @@ def _begin(ids: I64 | None) -> int:
 
 
 def complete(problem: Problem, symmetrize: bool) -> None:
-    """Check what all ranks have passed, whose facts were told, together.  Collective.
+    """Check the arguments of all ranks together, after the exchange of facts.  Collective.
 
     Raises
     ------
@@ -152,7 +152,7 @@ def local(
     seed: int,
     params: dict[str, Any],
 ) -> Problem:
-    """What was passed on this rank, checked as far as that goes.
+    """Check the arguments of this rank, as far as that is possible on one rank.
 
     Raises
     ------
@@ -177,7 +177,7 @@ def local(
     out.n = _count(ranks, out, nets, ids, weight, old)
     for name, rows in (("coords", out.coords), ("graph", out.graph)):
         if rows is not None and len(rows) != out.n:
-            raise DomainError(f"{name} has {len(rows)} rows: expected {out.n}, one an object")
+            raise DomainError(f"{name} has {len(rows)} rows: expected {out.n}, one per object")
     if ids is not None:
         out.ids = arrays.whole("ids", ids, out.n).astype(np.int64, copy=False)
     if weight is not None:
@@ -205,7 +205,9 @@ def _count(ranks: Ranks, out: Problem, nets: Any, ids: Any, weight: Any, old: An
         if values is not None:
             return len(np.asarray(values))
     if ranks.size > 1:
-        raise DomainError("ids are missing: nothing else says how many objects this rank has")
+        raise DomainError(
+            "ids are missing: no other argument gives the number of objects of this rank"
+        )
     if hasattr(nets, "tocsr"):
         return int(nets.shape[1])
     if out.nets is not None:
@@ -221,7 +223,7 @@ def _text(value: Any) -> str:
 
 
 def _adopt(problem: Problem, heard: list[dict[str, Any]]) -> None:
-    """A rank without objects takes the form of the arrays from the others."""
+    """Give a rank without objects empty arrays of the same form as on other ranks."""
     facts = {name: fact for facts in heard for name, fact in facts.items()}
     columns, dims = facts.get("weight, columns", 0), facts.get("coords, columns", 0)
     problem.weight = np.zeros((0, columns)) if columns else None
@@ -241,7 +243,7 @@ def _adopt(problem: Problem, heard: list[dict[str, Any]]) -> None:
 
 
 def _numbering(problem: Problem, begins: tuple[int, ...]) -> Numbering | None:
-    """None where the ids are the numbers."""
+    """The numbering of the ids; None if the ids are the numbers."""
     if all(b in (-1, first) for b, first in zip(begins, problem.dist.tolist(), strict=False)):
         return None
     ids = problem.first + np.arange(problem.n) if problem.ids is None else problem.ids
@@ -249,7 +251,7 @@ def _numbering(problem: Problem, begins: tuple[int, ...]) -> Numbering | None:
 
 
 def _whole_graph(problem: Problem, graph: Rows, symmetrize: bool) -> Rows:
-    """Checked, without loops, symmetric."""
+    """Check the graph, remove loops, and make it symmetric or raise an error."""
     ranks, first, n_all = problem.ranks, problem.first, problem.n_all
     loops, _ = ranks.together(
         lambda: arrays.scan("graph", graph, first, n_all), lambda found: RankFacts({}, found[1:])
@@ -267,7 +269,7 @@ def _whole_graph(problem: Problem, graph: Rows, symmetrize: bool) -> Rows:
 
 
 def _drop_zeros(problem: Problem, some: bool) -> None:
-    """Weights that are zero on all ranks say nothing: without them each object counts 1."""
+    """Remove weights that are zero on all ranks; without weights each object counts 1."""
     weight = problem.weight
     assert weight is not None
     if weight.shape[1] == 1 or not some:

@@ -91,14 +91,14 @@ class Quality:
 
 
 class Counts(NamedTuple):
-    """What all ranks have counted together; a `Quality` is made from it on demand.
+    """The counts of all ranks together, from which a `Quality` is made on demand.
 
     Attributes
     ----------
     objects, weights : (k,) float64, list of such
-        Of each part; of each column of the weights.
+        Sums for each part: objects, and each column of the weights.
     cut : list of array or None
-        Of a graph: cut edges, their weight, boundary objects of each part, volume, neighbours.
+        For a graph: cut edges, their weight, boundary objects of each part, volume, neighbours.
     nets : (2,) float64 or None
         Connectivity - 1, cut nets.
     shares : (k,) float64 or None

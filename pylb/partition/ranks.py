@@ -1,4 +1,4 @@
-"""The ranks that partition together: what each tells the others, and numbers of objects."""
+"""The ranks of a partition: the facts that they exchange, and numbers of objects."""
 
 from __future__ import annotations
 
@@ -22,28 +22,30 @@ from pylb.optional import require
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 T = TypeVar("T")
-NUMBERS = 4  # that each rank may tell all others
+NUMBERS = 4  # how many numbers each rank may tell the others
 ROW = struct.Struct(f"{1 + NUMBERS}q")  # a digest and the numbers
 
 
 class RankFacts(NamedTuple):
-    """What a rank tells all others of its result.
+    """Facts about a result that a rank tells all other ranks.
 
     Attributes
     ----------
     same : dict
-        Plain Python values, in one order.  Equal on all ranks that have them, but for those whose
-        name begins with an underscore.
+        Plain Python values, always in the same order.  They must be equal on all ranks that have
+        them, except if the name begins with an underscore.
     numbers : tuple of int
-        Of this rank, at most `NUMBERS`.
+        At most `NUMBERS` numbers of this rank.
     """
 
     same: dict[str, Any] = {}  # noqa: RUF012  never changed
     numbers: tuple[int, ...] = ()
 
     def digest(self) -> int:
-        """Of what must be equal."""
-        words = marshal.dumps(self.same, 2)  # no references: equal for what is equal
+        """A digest of the facts that must be equal."""
+        words = marshal.dumps(
+            self.same, 2
+        )  # version 2 has no references, so equal values give equal bytes
         return int.from_bytes(blake2b(words, digest_size=8).digest(), "little", signed=True)
 
 
@@ -53,13 +55,13 @@ class Ranks:
     Attributes
     ----------
     comm
-        pylb's own duplicate; of one rank, the communicator itself.
+        pylb's own duplicate; with one rank, the communicator itself.
     """
 
     def __init__(self, comm: Any = None):
         self.comm, self.rank, self.size = comm, 0, 1
-        self.heard: list[dict[str, Any]] = []  # of each rank, in the last `together`
-        self.numbers: list[tuple[int, ...]] = []  # the same
+        self.heard: list[dict[str, Any]] = []  # facts of each rank, in the last `together`
+        self.numbers: list[tuple[int, ...]] = []  # likewise
         if comm is not None:
             MPI = _mpi()
             if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
@@ -84,16 +86,16 @@ class Ranks:
         return out
 
     def together(self, call: Callable[[], T], facts: Callable[[T], RankFacts] | None = None) -> T:
-        """Do something on every rank; if one fails, all raise its error.
+        """Call a function on every rank; if one fails, all ranks raise its error.
 
-        All ranks hear the `facts` of the result: `heard`, `numbers`.
+        Then all ranks exchange the `facts` of the result: see `heard` and `numbers`.
         """
         said: Exception | None = None
         mine = RankFacts()
         try:
             value = call()
             mine = mine if facts is None else facts(value)
-        except Exception as error:  # any: the others must hear of it
+        except Exception as error:  # of any class, as the other ranks must learn of it
             if self.size == 1:
                 raise
             said = error
@@ -104,7 +106,7 @@ class Ranks:
         return value
 
     def _tell(self, mine: RankFacts) -> None:
-        """Tell all ranks the facts: in full only if ranks differ."""
+        """Exchange the facts; in full only if ranks differ."""
         if self.size == 1:
             self.heard, self.numbers = [mine.same], [mine.numbers]
             return
@@ -118,7 +120,7 @@ class Ranks:
             _same(self.heard)
 
     def plan(self, dest: NDArray[Any]) -> Plan:
-        """A way for items from here to the rank in each entry of `dest`.  Collective."""
+        """Make a plan that sends each item to the rank in `dest`.  Collective."""
         return Plan.on(self.agreement, dest)
 
 
@@ -137,19 +139,21 @@ def _same(everyone: list[dict[str, Any]]) -> None:
         seen = [facts.get(name) for facts in everyone]
         known = [x for x in seen if x is not None]
         if any(x != known[0] for x in known):
-            raise DomainError(f"{name} differs: {by_rank(map(str, seen))}; expected one for all")
+            raise DomainError(
+                f"{name} differs: {by_rank(map(str, seen))}; expected the same on all ranks"
+            )
 
 
 class Numbering:
-    """The number of each id's object: objects are numbered through the ranks.  Collective.
+    """Numbers of the objects, by id; objects are numbered from rank to rank.  Collective.
 
     Parameters
     ----------
     ranks : Ranks
     ids : (n,) int64
-        Of the own objects.
+        Ids of the own objects.
     first : int
-        Number of the first own object; the others follow.
+        Number of the first own object; the other own objects follow.
 
     Raises
     ------
@@ -162,6 +166,6 @@ class Numbering:
         self.directory.update(ids, first + np.arange(len(ids)))
 
     def of(self, ids: I64) -> I64:
-        """Number of each id; -1: nobody has it.  Collective."""
+        """Return the number of each id; -1: no rank has it.  Collective."""
         asked, where = np.unique(ids, return_inverse=True)
         return self.directory.find(asked, missing=True).local[where]

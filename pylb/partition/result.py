@@ -28,7 +28,7 @@ class Moves(NamedTuple):
     Attributes
     ----------
     id : (m,) int64
-        Of each object.
+        Id of each object.
     row : (m,) int64
         Its row in this rank's arrays; -1 for objects that come.
     rank : (m,) int32
@@ -151,14 +151,14 @@ _NO_OVERLAP: Overlap = (None, None, None)
 
 
 class Settled(NamedTuple):
-    """What is known of a partition on each rank.
+    """A partition on each rank, after its parts were numbered.
 
     Attributes
     ----------
     name : (k,) int32 or None
         The final number of each part that the method made; None: unchanged.
     part, rank : (n,) int32
-        Of each object.
+        Part and rank of each object.
     exports, imports : Moves
     sums : ((1 + d) k,) float64
         For each part the number of objects and the sum of each weight, over all ranks.
@@ -210,7 +210,7 @@ def settle(problem: Problem, part: I32, rename: bool) -> Settled:
 
 
 def _alone(problem: Problem, part: I32, rename: bool, fixed: Any, overlap: Overlap) -> Settled:
-    """Settle the partition of one process whose objects have parts."""
+    """Number the parts on a single process whose objects have parts already."""
     k, name = problem.parts, None
     if rename:
         name = _core.remap(k, 1, problem.shares, fixed, *overlap, None)
@@ -236,7 +236,7 @@ def _sums(problem: Problem, part: I32) -> F64:
 
 
 def _fixed(problem: Problem) -> NDArray[np.bool_]:
-    """Say in which parts objects are fixed, on any rank; these parts keep their numbers."""
+    """Say which parts have fixed objects on any rank; these parts keep their numbers."""
     assert problem.fixed is not None
     count = np.bincount(problem.fixed[problem.fixed >= 0], minlength=problem.parts)
     held: NDArray[np.bool_] = problem.ranks.sum(count) > 0
@@ -268,7 +268,7 @@ def _summed(key: I64, size: F64 | None, most: int) -> tuple[Any, F64]:
 
 
 def count(problem: Problem, part: I32, sums: F64) -> Counts:
-    """Count on all ranks; `sums` has the known sums of objects and weights.  Collective."""
+    """Count cuts and volume on all ranks; `sums`: objects and weights of each part.  Collective."""
     k = problem.parts
     objects, weights = sums[:k], [sums[i : i + k] for i in range(k, len(sums), k)]
     if problem.graph is None and problem.nets is None:

@@ -1,6 +1,6 @@
 """METIS, Scotch, pylb's own partitioner, and the best of several, on one process.
 
-With several ranks, the first rank gathers all objects and answers for all.
+With several ranks, the first rank gathers all objects and divides them.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _joined(column: tuple[Any, ...]) -> Any:
 def _answer(
     problem: Problem, name: str, how: Method, approach: str, starts: int, cycles: int
 ) -> I32:
-    """Answer for one process."""
+    """Divide the objects of one process."""
     question = _Question(problem, how, approach)
     if approach == "refine":
         if how.library not in ("", "pylb"):
@@ -85,11 +85,11 @@ def _answer(
 
 
 class _Question:
-    """The question to the C core, in 32-bit integers."""
+    """The input for the C core, in 32-bit integers."""
 
     def __init__(self, problem: Problem, how: Method, approach: str):
         self.problem = problem
-        self.cost = 1.0  # what a unit of edge or net weight is in the core
+        self.cost = 1.0  # value of a unit of edge or net weight in the core
         self.given: dict[str, Any] = {}
         self.options = [text for pair in (*how.options, *problem.params.items()) for text in pair]
         if how.library == "" and self.options:
@@ -180,7 +180,7 @@ def _best(question: _Question, starts: int, cycles: int) -> I32:
 
 def _narrow(x: NDArray[Any]) -> I32:
     if x.dtype != np.int32 and len(x) and int(x.max()) > MOST:
-        raise DomainError(f"{int(x.max())} entries: this method counts in 32 bits")
+        raise DomainError(f"{int(x.max())} entries: expected less than 2^31 for this method")
     return x.astype(np.int32, copy=False)
 
 

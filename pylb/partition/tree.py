@@ -19,9 +19,10 @@ class RefinementTree(NamedTuple):
     Attributes
     ----------
     parent : (m,) int
-        Of each element, -1 for coarse ones; the children of an element are passed by index.
+        Parent of each element, -1 for the coarsest elements; the curve passes the children of an
+        element in order of index.
     place : (n,) int64
-        Where the curve passes each leaf; leaves in the order of their elements.
+        Position of each leaf on the curve; leaves in order of index.
     """
 
     parent: NDArray[Any]
@@ -34,7 +35,7 @@ class RefinementTree(NamedTuple):
 
 
 def tree_of(value: Any) -> RefinementTree:
-    """A tree from the parent of each element, -1 for coarse ones.
+    """Make a tree from the parent of each element, -1 for the coarsest elements.
 
     Raises
     ------
@@ -73,7 +74,7 @@ def _places(parent: NDArray[Any]) -> I64:
 
 
 def _levels(parent: NDArray[Any], order: I64) -> list[I64]:
-    """Elements of each depth, those of one parent side by side and by index."""
+    """List the elements of each depth, sorted by parent, then by index."""
     above = parent[order]
     level = order[above < 0]
     found, levels = 0, []

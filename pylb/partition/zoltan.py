@@ -20,8 +20,8 @@ from pylb.partition.ranks import Ranks
 
 LINE = re.compile(r"^(?:\[-?\d+\] Zoltan (?:WARNING|ERROR)|\(\d+\): |WARNING:|ERROR:|\s*remaining)")
 
-IMPORTS = ("rcb", "rib")  # methods that know which objects come, not which go
-OWN = (  # parameters that follow from the arrays
+IMPORTS = ("rcb", "rib")  # methods that report the objects that come, not those that leave
+OWN = (  # parameters that are set from other arguments
     *("NUM_GID_ENTRIES", "NUM_LID_ENTRIES", "NUM_GLOBAL_PARTS", "NUM_LOCAL_PARTS"),
     *("OBJ_WEIGHT_DIM", "EDGE_WEIGHT_DIM", "RETURN_LISTS", "LB_METHOD"),
 )
@@ -205,12 +205,12 @@ def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool
     if approach != "partition":
         out["PHG_REPART_MULTIPLIER"] = repr(problem.ratio * _sizes(problem)[1])
     out |= problem.params
-    out["REMAP"] = "0"  # parts are numbered afterwards: settle.py
+    out["REMAP"] = "0"  # parts are numbered afterwards: result.py
     return [text for pair in out.items() for text in pair]
 
 
 def _tell(name: str, said: str) -> None:
-    """Turn Zoltan's output into warnings; pass on what others wrote meanwhile."""
+    """Turn Zoltan's output into warnings; pass on other output."""
     if not said:
         return
     lines = [line for line in said.splitlines() if line.strip()]

@@ -12,7 +12,7 @@ from pylb.model.snapshot import I32, Snapshot
 from pylb.place.registry import Strategy, find
 
 CHOOSERS: dict[str, Callable[..., Placement]] = {}
-"""Names that stand for a choice among the strategies; the room that chooses enters them."""
+"""Functions for names such as "auto", which choose a strategy; the room `decide` adds them."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -24,11 +24,11 @@ class Placement:
     rank : (n,) int32
         The new rank of each object.
     before, after : Metrics
-        Of the snapshot's own placement and of the new one.
+        Metrics of the snapshot's own placement and of the new one.
     migrations : int
         Objects that change their rank.
     bytes : int
-        What those migrations send, in bytes; 0 where the snapshot has no sizes.
+        Bytes that these migrations send; 0 if the snapshot has no sizes.
     seconds : float
         Time that the strategy took.
     strategy : str
@@ -36,7 +36,7 @@ class Placement:
     seed : int
         With the same snapshot, parameters and seed the strategy gives the same placement.
     why : str
-        Why this strategy, where it was chosen among several.
+        Why this strategy was chosen, if there were several.
     """
 
     rank: I32
@@ -71,8 +71,8 @@ def place(
     snapshot : Snapshot
     strategy : str or callable
         A name of `pylb.strategies()`, or a function ``f(snapshot, **params)`` that returns a rank
-        for each object.  The default has GreedyLB's balance with few migrations.  "auto": chosen
-        by the snapshot alone, as `Balancer` does for its first LB step (Menon 3.7).
+        for each object.  The default balances as well as GreedyLB with fewer migrations.
+        "auto": chosen as in the first LB step of a `Balancer` (Menon 3.7).
     seed : int
         For strategies that draw random numbers.
     **params
@@ -89,7 +89,7 @@ def place(
     UnknownStrategyError, DomainError
         No such strategy or parameter, or a parameter out of range.
     InfeasibleError
-        Memory limits that no placement found keeps to; the message says by how much.
+        No placement was found that keeps to the memory limits; the message says by how much.
     StrategyError
         A Python strategy raised, or returned no placement.
 

@@ -14,7 +14,7 @@ from pylb.errors import DomainError, StrategyError, UnknownStrategyError, neares
 from pylb.model.snapshot import I32, Snapshot
 from pylb.partition import libraries
 
-LOOKS_AT = _core.LOOKS_AT  # bits by word
+LOOKS_AT = _core.LOOKS_AT  # a bit for each word
 
 
 class Param(NamedTuple):
@@ -65,7 +65,7 @@ class Strategy:
     ----------
     name : str
     family : {"comprehensive", "refinement"}
-        Whether it ignores the present placement or changes it as little as it can (Menon 2.2).
+        Whether it ignores the present placement or changes it as little as possible (Menon 2.2).
     looks_at : tuple of str
         The parts of the snapshot that influence the placement.
     help, source : str
@@ -206,7 +206,7 @@ def find(which: str | Strategy | Callable[..., Any]) -> Strategy:
     Raises
     ------
     UnknownStrategyError
-        There is none; the message has the nearest names.
+        There is none; the message suggests the nearest names.
     """
     if isinstance(which, Strategy):
         return which

@@ -1,7 +1,8 @@
-"""Recorded runs as they would have been with other decisions.
+"""Recorded runs, replayed with other decisions.
 
 In: a recorded or generated run (`Trace`, `RunRecord`, `Imbalance`).  Out: `Replay`, the best
-schedule (`Optimum`), the consensus protocol simulated.  Imports all rooms from `model` to `io`.
+schedule (`Optimum`), a simulation of the consensus protocol.  Imports all rooms from `model` to
+`io`.
 """
 
 from pylb.replay.generated import GeneratedRun, Imbalance

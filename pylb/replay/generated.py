@@ -1,4 +1,4 @@
-"""Generated programs to compare triggers on."""
+"""Generated programs, on which triggers can be compared."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class GeneratedRun:
 
 
 class Imbalance:
-    """A generated program as a trigger sees it: the time of each iteration.
+    """A generated program, given by the time of each iteration.
 
     With the last LB step just before iteration s, iteration i takes
     ``mean * (1 + max(0, residual + growth[i - s] + |drift[i] - drift[s - 1]| + noise[i]))``
@@ -58,22 +58,22 @@ class Imbalance:
     mean : float
         Seconds of a balanced iteration, above zero.
     growth : (n,) array of float, callable or None
-        max/mean - 1, by iterations since the last LB step; a callable is asked for 0 ... n-1.
+        max/mean - 1 by the number of iterations since the last LB step; a callable gets 0 ... n-1.
     iterations : int, optional
-        n; needed where no array says it.
+        n; needed if no array gives it.
     drift : (n,) array of float, optional
-        A state of the program to which a placement fits less and less.
+        A state of the program; an older placement fits a changed state less well.
     noise : (n,) array of float, optional
-        What is added in each iteration, balanced or not.
+        Imbalance that is added in each iteration, whatever the placement.
     residual : float
-        What no LB step removes.
+        Imbalance that no LB step removes.
     start : float
-        The state that the first placement fits; counts where there is a drift.
+        The state that the first placement fits; used with `drift`.
 
     Raises
     ------
     DomainError
-        A value that is not finite, a mean that is not above zero, arrays of different lengths.
+        A value is not finite, the mean is not above zero, or lengths of arrays differ.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class Imbalance:
         mean : float
             Seconds of a balanced iteration.
         rate : callable
-            Change of max/mean, by iterations since the last LB step.
+            Change of max/mean, by the number of iterations since the last LB step.
         iterations : int
         """
         n = _length(iterations, None)
@@ -147,15 +147,15 @@ class Imbalance:
         Parameters
         ----------
         trigger : str, callable or Trigger, optional
-            A name of `pylb.triggers()` or a function of a `Cycle`, which are told the number of
-            iterations and the cost; or a fresh trigger, which knows what it was told
-            (`Trigger.expect`).  Or give `every`.
+            A name of `pylb.triggers()` or a function of a `Cycle`; it gets the number of iterations
+            and the cost.  Or a new trigger object, which knows only what `Trigger.expect` told it.
+            Instead of it, give `every`.
         cost : float
             Seconds that each LB step costs.
         every : int, optional
-            Iterations from one balancing to the next.
+            Iterations from one LB step to the next.
         **params
-            The trigger's own.
+            Parameters of the trigger.
         """
         cost = checks.seconds("cost", cost)
         if isinstance(trigger, Trigger):
@@ -167,7 +167,7 @@ class Imbalance:
         return GeneratedRun(time, iterations, cost)
 
     def optimum(self, cost: float) -> Optimum:
-        """The best of all schedules, by dynamic programming in O(n**2).
+        """Find the best of all schedules, by dynamic programming in O(n**2).
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class Imbalance:
         return Optimum(time, iterations, cost, bound, exact)
 
     def __repr__(self) -> str:
-        return f"<Imbalance: {self.iterations} iterations of {self.mean:.4g} s and more>"
+        return f"<Imbalance: {self.iterations} iterations of at least {self.mean:.4g} s>"
 
 
 def _length(iterations: Any, *series: Any) -> int:

@@ -1,4 +1,4 @@
-"""The best schedule that was found, and how far a run is from it."""
+"""The best schedule that was found, and the distance of a run from it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class Optimum(NamedTuple):
-    """The best schedule of LB steps that was found; a program knows it only when it is over.
+    """The best schedule of LB steps that was found; it is known only after the run.
 
     Attributes
     ----------
@@ -20,7 +20,7 @@ class Optimum(NamedTuple):
     cost : float
         Seconds of each LB step.
     bound : float
-        Seconds: no schedule of LB steps at this cost is shorter, whatever the strategy.
+        Seconds: no schedule of LB steps with this cost is shorter, for any strategy.
     exact : bool
         Whether no schedule with these strategies is shorter than `time`.
     strategies : tuple of str
@@ -36,5 +36,5 @@ class Optimum(NamedTuple):
 
 
 def regret(time: float, best: Optimum) -> float:
-    """time / best.time - 1; 0 where neither takes any time."""
+    """time / best.time - 1; 0 if neither takes any time."""
     return 0.0 if time == best.time else time / best.time - 1.0

@@ -1,4 +1,4 @@
-"""Costs of LB steps in a replay, and what the decider is told of them."""
+"""Costs of LB steps in a replay, and the costs that the decider is told."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pylb.io.run_record import Loop
 
 
 class Prices:
-    """Costs of LB steps in a replay, and what the decider is told of them."""
+    """Costs of LB steps in a replay, and the costs that the decider is told."""
 
     def __init__(
         self, trace: Phases, cost: float | None, tell: bool, network: tuple[float, float]
@@ -31,7 +31,7 @@ class Prices:
         return next((x for x in reversed(known) if not math.isnan(x)), math.nan)
 
     def network(self, given: Settings | None) -> tuple[float, float]:
-        """(alpha, beta) by which the choice of a strategy counts messages."""
+        """(alpha, beta) with which the choice of a strategy weighs messages."""
         recorded = self._known("alpha"), self._known("beta")
         if any(self._given) or given is None or not given.selects:
             return self._given
@@ -51,7 +51,7 @@ class Prices:
         return *self._network, self._steps(), 0.0 if math.isnan(handling) else handling, pace
 
     def _steps(self) -> float:
-        """Seconds of an LB step that moves nothing: measured, or what those took that moved."""
+        """Seconds of an LB step without moves: measured, else those of LB steps with moves."""
         done = [] if self._trace.recorded is None else self._trace.recorded.history.balancings
         rest = [r.seconds - r.seconds_strategy - r.seconds_migration for r in done if r.moved]
         known = [max(x, r.seconds_statistics) for x, r in zip(rest, done, strict=False) if x == x]
@@ -61,7 +61,7 @@ class Prices:
         return 0.0 if math.isnan(measured) else measured
 
     def foreseen(self, loop: Loop, given: Settings | None) -> float:
-        """Seconds that a first LB step may cost, as the decider is told; nan: it learns."""
+        """Seconds that a first LB step may cost, for the decider; nan: it has to learn them."""
         if given is None or not self._tell:
             return math.nan
         if self._cost is not None:
@@ -70,11 +70,11 @@ class Prices:
             return math.nan
         if not math.isnan(loop.cost) or not self._loops or loop.first > 0:
             return loop.cost
-        # A run measures what messages cost only where it chooses among strategies.
+        # A run measures the cost of messages only if it chooses among strategies.
         return self._first_cost(self._network if given.selects else (0.0, 0.0))
 
     def _first_cost(self, network: tuple[float, float]) -> float:
-        """The cost that a run would expect, from the objects of the first phase."""
+        """The cost that a run would expect for the objects of the first phase."""
         t = self._trace
         if t.n_phases == 0 or t.task_bytes is None or math.isnan(self._known("handling")):
             return math.nan
@@ -110,7 +110,7 @@ class Prices:
 
 @functools.cache
 def copy_speed() -> float:
-    """Seconds that this machine takes to copy a byte: what moving it costs at least."""
+    """Seconds in which this machine copies a byte: the least cost of moving it."""
     data = np.zeros(1 << 22, np.uint8)
     best = math.inf
     for _ in range(3):

@@ -14,16 +14,16 @@ _params = {name: (default, unit, text) for name, default, unit, text in _core.pr
 
 
 class ProtocolDecision(NamedTuple):
-    """One decision about the iteration at which to balance.
+    """One decision about the iteration of an LB step.
 
     Attributes
     ----------
     asked, tentative, final : int
         The iteration whose statistics asked for an LB step; the tentative period; the agreed
-        iteration, 0 if the program ended before.
+        iteration, 0 if the program ended earlier.
     root, known, balanced : float
-        The times in seconds at which the root takes those statistics, the last rank knows the final
-        iteration, and all are known to stand there; 0 if that did not happen.
+        Times in seconds: the root reads these statistics; the last rank learns the final iteration;
+        all ranks are known to have stopped there.  0 if that did not happen.
     """
 
     asked: int
@@ -44,10 +44,10 @@ class ProtocolRun:
     seconds : float
         Time until the last rank ended.
     pause, pause_max, lagged, gathered, received : float
-        Time in the pause state, and that of the rank that paused longest; time waiting for older
-        statistics; at the final iteration; and for neighbours' data.
+        Time in the pause state, its largest value on a rank, and times of waiting for older
+        statistics, at the final iteration, and for neighbours' data.
     bytes_sent, bytes_sent_max, messages_sent : float
-        Sent by the protocol in the whole run.
+        Bytes and messages that the protocol sent in the whole run.
     events : int
         Number of events of the simulation.
     decisions : tuple of ProtocolDecision
@@ -82,8 +82,8 @@ def protocol_params() -> dict[str, tuple[Any, str, str]]:
 def simulate_protocol(**params: Any) -> ProtocolRun:
     """Simulate the consensus protocol: the state machines of ``csrc/decide`` on a LogGP network.
 
-    An LB step is asked for as soon as possible, ``every`` iterations after the last one.
-    ``csrc/replay/protocol.h`` describes the model.
+    The simulated program asks for an LB step as soon as possible, ``every`` iterations after the
+    last. ``csrc/replay/protocol.h`` describes the model.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""From run records and snapshots to the fields of a trace, and back."""
+"""Convert run records and snapshots to the fields of a trace, and back."""
 
 from __future__ import annotations
 
@@ -53,15 +53,17 @@ def _check(snapshots: Sequence[Snapshot]) -> None:
     first = snapshots[0]
     for i, s in enumerate(snapshots):
         if s.n_components != 1:
-            raise DomainError(f"snapshots[{i}] has {s.n_components} loads an object: expected 1")
+            raise DomainError(f"snapshots[{i}] has {s.n_components} loads per object: expected 1")
         if s.n_ranks != first.n_ranks:
             raise DomainError(
-                f"snapshots[{i}] has {s.n_ranks} ranks: expected {first.n_ranks}, as the first has"
+                f"snapshots[{i}] has {s.n_ranks} ranks: expected {first.n_ranks}, as in the first"
             )
         for name in ("speed", "background"):
             a, b = getattr(s, name), getattr(first, name)
             if (a is None) != (b is None) or not np.array_equal(a, b):
-                raise DomainError(f"snapshots[{i}] has another {name} than the first: expected one")
+                raise DomainError(
+                    f"snapshots[{i}] and the first one have a different {name}: expected the same"
+                )
         if s.key is not None:
             values, counts = np.unique(s.key, return_counts=True)
             if np.any(counts > 1):
@@ -92,9 +94,9 @@ def _stretch_of_snapshot(i: int, s: Snapshot) -> Stretch:
 
 
 def trace_arrays(stretches: list[Stretch], known: I64 | None = None) -> Arrays:
-    """The fields of the trace whose phases the iterations are.
+    """Make the fields of the trace whose phases are the iterations.
 
-    known: keys of entities that have numbers already, in their order.
+    known: keys of entities that already have numbers, in the order of the numbers.
     """
     known = np.zeros(0, np.int64) if known is None else known
     keys, first, which = np.unique(
@@ -116,7 +118,7 @@ def trace_arrays(stretches: list[Stretch], known: I64 | None = None) -> Arrays:
     tasks, edges, at = [], [], 0
     for s in stretches:
         n, k = len(s.key), s.iterations
-        mine = entity[at : at + n]  # in order of key, as the runtime's snapshots
+        mine = entity[at : at + n]  # in order of key, as in the snapshots of a run
         at += n
         tasks += [n] * k
         edges += [len(s.src)] * k
@@ -153,7 +155,7 @@ def trace_arrays(stretches: list[Stretch], known: I64 | None = None) -> Arrays:
 
 
 def stretches_of(trace: Phases) -> Iterator[Stretch]:
-    """The phases of a trace as stretches: those one behind the other that differ in loads alone.
+    """Group the phases of a trace into stretches: consecutive phases that differ only in loads.
 
     Raises
     ------
@@ -161,7 +163,9 @@ def stretches_of(trace: Phases) -> Iterator[Stretch]:
         Two objects have the same key.
     """
     if len(np.unique(trace.entity_key)) < trace.n_entities:
-        raise UnknownKeyError("the trace has two objects with the same key: expected one of each")
+        raise UnknownKeyError(
+            "the trace has two objects with the same key: expected different keys"
+        )
     alike: list[Stretch] = []
     for i in range(len(trace)):
         new = _stretch_of(trace, i)

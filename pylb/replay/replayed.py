@@ -1,4 +1,4 @@
-"""Replay: a recorded run as it would have been with other decisions."""
+"""Replay a recorded run with other decisions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pylb.place.registry import find
 from pylb.replay.optima import Optimum, regret
 from pylb.replay.prices import Prices
 
-_PLAIN: dict[str, Any] = {  # a replay of what is there, for the times of the ranks
+_PLAIN: dict[str, Any] = {  # repeats what was recorded, to get the times of the ranks
     "decider": None,
     "lag": 0,
     "as_recorded": True,
@@ -45,32 +45,32 @@ _PLAIN: dict[str, Any] = {  # a replay of what is there, for the times of the ra
     "keep_times": True,
     "keep_ranks": False,
 }
-FEW_TIMES = 1 << 16  # of ranks in phases that are kept, also where there are fewer tasks
+FEW_TIMES = 1 << 16  # this many times of ranks are kept even if there are fewer tasks
 BASELINES = ("none", "unbalanced")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Replay:
-    """A run as it would have been.
+    """A replayed run.
 
     Attributes
     ----------
     metrics : dict of (m,) float64 arrays
         Every metric of `pylb.Metrics` by name, for each phase.
     iteration_time : (m,) float64
-        Seconds of each phase: of its slowest rank, and what the recorded run measured beyond its
-        loads, messages and waiting.
+        Seconds of each phase: the time of its slowest rank, plus the time in which the recorded run
+        neither computed, nor sent, nor waited.
     decisions : History
         A receipt for each decision.
     rank : (tasks,) int32
         Where each task ran, in the order of ``trace.task_rank``.
     strategy, trigger : str
-        Trigger: empty where there was none.
+        The trigger is empty if there was none.
     foresight : bool
     trace : Trace
         The run, with the speeds and background that it was replayed with.
     network : Network
-        What messages cost in it.
+        The cost of messages in the replay.
     seed : int
     """
 
@@ -107,7 +107,7 @@ class Replay:
 
     @property
     def balancings(self) -> History:
-        """The decisions to balance."""
+        """The receipts of LB steps."""
         return self.decisions.balancings
 
     @property
@@ -131,21 +131,21 @@ class Replay:
         core.loop(0, t.n_phases, math.nan)
         core.feed(there)
         times = core.take()[1]
-        assert times is not None  # they were asked for
+        assert times is not None  # requested times are computed again
         return times
 
     @property
     def migrations(self) -> int:
-        """Objects moved, in all LB steps."""
+        """Number of objects moved in all LB steps."""
         return sum(r.migrations for r in self.balancings)
 
     @property
     def bytes(self) -> int:
-        """Bytes that those migrations sent."""
+        """Bytes sent by these migrations."""
         return sum(r.bytes for r in self.balancings)
 
     def speedup_over(self, other: Replay) -> float:
-        """time of `other` / time of this run; 1 where neither takes any time."""
+        """time of `other` / time of this run; 1 if neither takes any time."""
         if other.time == self.time:
             return 1.0
         return other.time / self.time if self.time > 0 else math.inf
@@ -153,7 +153,7 @@ class Replay:
     def regret(self, best: Optimum) -> float:
         """Time beyond that of the best run found, relative to it: 0.02 is 2 % slower.
 
-        Zero if this run is the faster one.
+        Zero if this run is faster.
         """
         return max(regret(self.time, best), 0.0)
 
@@ -162,8 +162,8 @@ class Replay:
         ratio = self.metrics["max_over_mean"]
         mean = f", mean max/mean {ratio.mean():.4g}" if len(ratio) else ""
         return (
-            f"<Replay by {by}: {len(ratio)} phases in {self.time:.4g} s, of it balancing "
-            f"{self.balancing_seconds:.4g} s{mean}, {len(self.balanced_after)} balancings, "
+            f"<Replay by {by}: {len(ratio)} phases in {self.time:.4g} s, LB steps "
+            f"{self.balancing_seconds:.4g} s{mean}, {len(self.balanced_after)} LB steps, "
             f"{self.migrations} migrations>"
         )
 
@@ -195,43 +195,42 @@ def replay(
 
     The decider and the arguments are those of `Balancer`: by default this is what
     ``Balancer(comm)`` would have done with these loads.  An LB step at the end of phase i places
-    the objects of phase i + 1 by what is known of their loads then, and holds from phase i + 1 on;
-    there is none at the end of the last phase.  Each object is where it began until it is moved;
-    one that may not migrate is always where it was recorded.
+    the objects of phase i + 1, by the estimates of their loads at that time.  There is no LB step
+    at the end of the last phase.  Each object stays on its first rank until it is moved; an object
+    that may not migrate is always on its recorded rank.
 
     Parameters
     ----------
     trace : Trace
     strategy : str or callable
-        As for `Balancer`: "auto", a name of `pylb.strategies()`, a function.  Two baselines do
-        without decisions: ``"unbalanced"``, every object where it began; ``"none"``, every object
-        where it was recorded, the recorded run's own LB steps and their costs included.
+        As for `Balancer`: "auto", a name of `pylb.strategies()`, a function.  Two baselines
+        make no decisions: ``"unbalanced"``, each object on its first rank; ``"none"``, each object
+        on its recorded rank, including the recorded LB steps and their costs.
     every : int, optional
-        Phases from one balancing to the next.
+        Phases from one LB step to the next.
     trigger : str, callable or Trigger, optional
-        A name of `pylb.triggers()`, a function of a `Cycle`, or a fresh trigger of
+        A name of `pylb.triggers()`, a function of a `Cycle`, or a new trigger of
         `pylb.decide.trigger.make`.  Default: ``"auto"``, as for `Balancer`.
     lag, give_up, unlike, seed, strategy_params, trigger_params
         As for `Balancer`.
     cost : float, optional
-        Seconds that each LB step costs.  Default: what the recorded run measured, where it made
-        the same LB step; else what the cost model says for the objects that move.
+        Seconds that each LB step costs.  Default: as measured in the recorded run, if it did the
+        same LB step; else the result of the cost model for the objects that move.
     tell : bool
         Whether the trigger is told `cost` before the first LB step; False: it learns.
     migration_alpha, migration_beta : float
-        Seconds per migration and per byte, on top of what an LB step costs where `cost` is not
-        given.
+        Seconds per migration and per byte, added to the cost of an LB step if `cost` is not given.
     alpha, beta : float
-        Seconds per message and per byte that a rank sends to other ranks in a phase (Menon
-        eq. 3.6); they are added to the time of that rank, and a strategy that has parameters of
-        these names is told, where they are not both zero.
+        Seconds per message and per byte that a rank sends to other ranks in a phase (Menon eq.
+        3.6); they are added to the time of that rank.  If not both are zero, they are also passed
+        to strategies that have parameters of these names.
     foresight : bool
-        Balance at the start of the phase with the phase's own loads, as with a perfect
+        Rebalance at the start of a phase with the loads of this phase, i.e. with a perfect
         prediction, instead of at its end.
     speed, background : (p,) array of float, optional
-        Of the ranks, instead of what the trace has.
+        Values for the ranks that replace those of the trace.
     **params
-        The strategy's own.
+        Parameters of the strategy.
 
     Returns
     -------
@@ -242,7 +241,7 @@ def replay(
     UnknownStrategyError, DomainError
         No such strategy, trigger or parameter, or a value out of its domain.
     InfeasibleError, StrategyError
-        The strategy found no placement, raised, or returned none.
+        The strategy found no placement, or raised an error, or returned no placement.
 
     Examples
     --------
@@ -329,8 +328,8 @@ def _decisions(
 
 
 def _foreseen(history: History, metrics: dict[str, F64]) -> History:
-    """Receipts of LB steps with foresight: taken at the end of the phase before, with the figures
-    of the phases that followed.
+    """Receipts of LB steps with foresight: they count to the end of the previous phase, with the
+    figures of the phases that followed.
     """
     out = [dataclasses.replace(r, iteration=r.iteration - 1, until=r.until - 1) for r in history]
     done = [r for r in out if r.balanced]
@@ -348,8 +347,8 @@ def _foreseen(history: History, metrics: dict[str, F64]) -> History:
 def _settle(core: Any, trace: Phases, loop: Loop, end: int) -> None:
     """End a loop after `end` phases.
 
-    If it was left early the record has to say which objects were there; otherwise they are those
-    of the next phase.
+    If the loop was left early, the record lists the objects that were there; otherwise these are
+    the objects of the next phase.
     """
     left = trace.recorded.remaining.get(end) if trace.recorded else None
     early = end < loop.first + loop.n and end < trace.n_phases
@@ -370,7 +369,7 @@ def _loops(trace: Phases) -> Iterable[tuple[Loop, Phases]]:
 
 
 def _told(strategy: StrategyLike, alpha: float, beta: float) -> dict[str, float]:
-    """Costs of messages, for a strategy that has parameters for them."""
+    """Costs of messages, if the strategy has parameters for them."""
     if strategy == "auto" or alpha + beta == 0:
         return {}
     known = {param.name for param in find(strategy).params}
@@ -389,7 +388,7 @@ def _with(trace: Phases, speed: ArrayLike | None, background: ArrayLike | None) 
 def _check_baseline(
     strategy: StrategyLike, every: int | None, trigger: TriggerLike, params: dict[str, Any]
 ) -> None:
-    """Arguments of a baseline have no effect, but are checked."""
+    """Check the arguments of a baseline, although they have no effect."""
     if params:
         raise DomainError(f"{strategy} has no parameter {next(iter(params))!r}: expected none")
     if every is not None or isinstance(trigger, str):

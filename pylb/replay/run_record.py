@@ -1,4 +1,4 @@
-"""Run records as users meet them: read, looked into, replayed."""
+"""Run records for users: read, inspect, replay."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class RunRecord(RunData):
     ----------
     n_ranks : int
     parameters : dict
-        What the balancer was given, by name, and the version of pylb.
+        Arguments of the balancer by name, and the version of pylb.
     stretches : list of Stretch
     time, max, mean, idle, utilization, min : (m,) float64
-        Of each iteration, as in `Iterations`.
+        Figures of each iteration, as in `Iterations`.
     messages, message_bytes : (m,) float64
-        Between ranks, in each iteration.
+        Messages and bytes between ranks in each iteration.
     history : History
         The receipts.
     loops : list of Loop
     remaining : dict of (n,) int64
-        By the number of iterations until then: keys of the objects that were left, where objects
-        had come or gone and the loop was at its end, or an LB step took place.
+        Keys of the remaining objects, by the number of iterations before; recorded if objects were
+        added or removed after an iteration that ended the loop or was followed by an LB step.
     path : str
 
     Examples
@@ -44,16 +44,16 @@ class RunRecord(RunData):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> RunRecord:
-        """Read a run record; one that was cut short up to its last complete iteration.
+        """Read a run record; if it was cut short, up to its last complete iteration.
 
         It may be one of the C library, in JSON: then its objects are the ranks.
 
         Raises
         ------
         MissingFileError
-            No such file.
+            There is no such file.
         FormatError
-            No run record, a newer version, or damaged.
+            The file is not a run record, or newer, or damaged.
         MissingPartError
             h5py is absent.
         """
@@ -61,7 +61,7 @@ class RunRecord(RunData):
 
     @classmethod
     def of(cls, trace: Trace) -> RunRecord:
-        """The record of a trace: without receipts, iterations as long as their slowest rank.
+        """Make a record of a trace: no receipts, an iteration takes as long as its slowest rank.
 
         Raises
         ------
@@ -83,5 +83,5 @@ class RunRecord(RunData):
     def __repr__(self) -> str:
         return (
             f"<RunRecord: {self.n_iterations} iterations on {self.n_ranks} ranks, "
-            f"{len(self.history.balancings)} balancings>"
+            f"{len(self.history.balancings)} LB steps>"
         )

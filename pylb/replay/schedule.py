@@ -18,7 +18,7 @@ from pylb.place.registry import LOOKS_AT, Strategy, find
 from pylb.replay.optima import Optimum
 from pylb.replay.replayed import Replay, replay
 
-PERIODS = (1, 2, 3, 5, 10, 20, 50)  # of the runs that a best schedule is compared with
+PERIODS = (1, 2, 3, 5, 10, 20, 50)  # periods of the runs with which a best schedule is compared
 
 
 def optimum(
@@ -32,32 +32,32 @@ def optimum(
 ) -> Optimum:
     """Find the best schedule of LB steps for a recorded run.
 
-    An LB step means what it means in `Trace.replay`: at the end of phase i it places the objects
-    of phase i + 1, from where they are, by what is known of their loads then.  The replay of the
-    schedule with one strategy takes the same time.
+    An LB step works as in `Trace.replay`: at the end of phase i it places the objects of phase i +
+    1 by the estimates of their loads at that time.  A replay of the schedule takes the same time,
+    if there is one strategy.
 
-    A search goes forward over the phases (csrc/replay/optimum_recorded.h).  Its states are
-    placements, each with the least time to get there: label-setting search (Dijkstra 1959) with
-    branch and bound (Land and Doig 1960).  The result is exact for GreedyLB, which does not look at
-    the present placement, and wherever no state had to be left out.  Otherwise it is the best one
-    found: no longer than the runs of all triggers and of some periods.
+    The search goes forward over the phases (csrc/replay/optimum_recorded.h).  Its states are
+    placements, each with the least time to reach it: label-setting search (Dijkstra 1959) with
+    branch and bound (Land and Doig 1960).  The result is exact for GreedyLB, which ignores the
+    present placement, and whenever no state had to be dropped.  Otherwise it is the best schedule
+    found, at least as good as the runs with all triggers and with some periods.
 
     Parameters
     ----------
     trace : Trace
     strategy : str, callable, or several of them
-        As in `pylb.place`.  Of several, each LB step may take another one; ``"auto"`` means all
-        that `Balancer` chooses from.
+        As in `pylb.place`.  Of several strategies, each LB step may use a different one; ``"auto"``
+        means all strategies from which `Balancer` chooses.
     cost : float
         Seconds of each LB step.
     seed : int
         For strategies that draw random numbers.
     width : int
-        LB steps tried at the end of each phase, with strategies that look at the present placement:
-        from the placements that were reached in the least time.  More find better schedules and
-        take longer.
+        Number of LB steps tried at the end of each phase, for strategies that depend on the present
+        placement: from the placements that were reached in the least time.  A larger number finds
+        better schedules and takes longer.
     **params
-        The strategy's own, where there is one.
+        Parameters of the strategy, if there is only one.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def optimum(
     UnknownStrategyError, DomainError
         No such strategy or parameter, or a value out of its domain.
     InfeasibleError, StrategyError
-        The strategy found no placement, raised, or returned none.
+        The strategy found no placement, or raised an error, or returned no placement.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def optimum(
     known = _known(trace, [*entries, *auto], options)
     alone = [e.name for e in entries] == ["GreedyLB"] and trace.measured is None
     best = None if alone else min(known, key=lambda run: run.time)
-    # of several, first each one alone: what it finds bounds the search with all of them
+    # with several strategies, first each one alone: its result bounds the search with all of them
     for some in [*([row] for row in rows if len(rows) > 1), rows]:
         upper = math.inf if best is None else best.time
         time, when, bound, exact, steps = _core.trace_optimum(
@@ -106,7 +106,7 @@ def optimum(
     assert best is not None
     if alone and not exact:
         best = min(best, *known, key=lambda run: run.time)
-    # a run with "auto" may know more of the ranks' speeds than the search does
+    # a run with "auto" may know more about the ranks' speeds than the search
     return best._replace(bound=min(bound, best.time), exact=exact and best.exact)
 
 
@@ -122,7 +122,7 @@ def _entries(strategy: Any) -> list[Strategy]:
 
 
 def _known(trace: Phases, strategies: Iterable[Any], options: dict[str, Any]) -> Iterator[Optimum]:
-    """Runs that the schedule found should not be longer than."""
+    """Make runs that should not be shorter than the schedule found."""
     for s in strategies:
         for every in PERIODS:
             yield _as_schedule(replay(trace, s, every=every, **options), options["cost"])
@@ -133,7 +133,7 @@ def _known(trace: Phases, strategies: Iterable[Any], options: dict[str, Any]) ->
 
 
 def _as_schedule(run: Replay, cost: float) -> Optimum:
-    # not run.time: its LB steps may cost more, by the iterations that took longer after them
+    # not run.time: the cost of its LB steps may include slower iterations after them
     time = run.iteration_seconds + cost * len(run.balancings)
     when = np.array(run.balanced_after, dtype=np.int64)
     names = tuple(r.strategy for r in run.balancings)

@@ -1,4 +1,4 @@
-"""Generated runs, in place of recorded ones."""
+"""Generated runs, to use instead of recorded ones."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def hotspot(
     ----------
     n_ranks, n_objects, n_phases : int
     peak : float
-        Load in the middle of the hot spot, over that far away from it.
+        Load in the middle of the hot spot, divided by the load far away from it.
     width : float
-        Of the hot spot, as a part of the ring.
+        Width of the hot spot, as a fraction of the ring.
     turns : float
         How often the hot spot goes round the ring in the whole run.
     noise : float
@@ -61,7 +61,7 @@ def hotspot(
         for name, value in [("n_ranks", n_ranks), ("n_objects", n_objects), ("n_phases", n_phases)]
     )
     if not width > 0:
-        raise DomainError(f"width is {width!r}: expected a part of the ring, above 0")
+        raise DomainError(f"width is {width!r}: expected a fraction of the ring, above 0")
     rng = np.random.default_rng(seed)
     entity = np.arange(n, dtype=np.int32)
     where = turns * np.arange(m)[:, None] / m

@@ -1,4 +1,4 @@
-"""A recorded run: the phases of a program one behind the other."""
+"""A recorded run: the phases of a program, one after the other."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Trace(Phases):
         stem: str | None = None,
         threads: int | None = None,
     ) -> Trace:
-        """Read a run that vt recorded (LBDatafile JSON, plain or Brotli, one file a rank), or one
+        """Read a run that vt recorded (LBDatafile JSON, plain or Brotli, one file per rank), or one
         that `Balancer.save` wrote (HDF5).
 
         Parameters
@@ -46,18 +46,18 @@ class Trace(Phases):
         path : path
             A folder, a prefix ``folder/stem`` of the files, or one of them.
         stem : str, optional
-            Which run of the folder.  Default: the one with the shortest stem, with a warning if
+            Selects a run in the folder.  Default: the one with the shortest stem, with a warning if
             there are others.
         threads : int, optional
-            Files that are read at the same time.  Default: one a core, at most 8.
+            How many files are read at the same time.  Default: one per core, at most 8.
 
         Raises
         ------
         MissingFileError
-            Nothing there, or the files of some ranks are missing.
+            There is no run, or the files of some ranks are missing.
         FormatError
-            A file is truncated, corrupt or no LBDatafile (with byte and line of its JSON), or the
-            ranks disagree on the phases.
+            A file is truncated, corrupt or not an LBDatafile (the message has byte and line of its
+            JSON), or the phases differ between ranks.
         MissingPartError
             A file is compressed and the module brotli is absent.
 
@@ -74,14 +74,14 @@ class Trace(Phases):
     def from_snapshots(cls, snapshots: Iterable[Snapshot]) -> Trace:
         """Make a trace whose phases are these snapshots, with their objects in the same order.
 
-        Objects are the same from phase to phase by their `key`.  `coords`, `memory_limit` and
+        Objects with the same `key` are the same object in all phases.  `coords`, `memory_limit` and
         `node` are not kept.
 
         Raises
         ------
         DomainError
-            No snapshots; several loads an object; numbers of ranks, `speed` or `background` that
-            differ between the snapshots.
+            There are no snapshots; an object has several loads; or the number of ranks, `speed` or
+            `background` differ between the snapshots.
         UnknownKeyError
             A key occurs twice in one snapshot.
         """
@@ -128,7 +128,7 @@ class Trace(Phases):
         return dataclasses.replace(self, _repeats=frozen(_core.repeats(self)))
 
     def replay(self, strategy: Any = "auto", **options: Any) -> Replay:
-        """Run through the phases under other decisions: `pylb.replay` of this trace.
+        """Replay the phases with other decisions: `pylb.replay` of this trace.
 
         Examples
         --------
@@ -159,16 +159,16 @@ class Trace(Phases):
     ) -> list[Path]:
         """Write the run as vt does, one file ``<stem>.<rank>.json`` for each rank.
 
-        A trace that was read keeps everything: unknown keys, spellings of numbers, subphases,
-        attributes, metadata.  As recorded, each file's text is the same to the byte.
+        A trace that was read keeps everything: unknown keys, formats of numbers, subphases,
+        attributes, metadata.  Without a new placement each file is the same to the byte.
 
         Parameters
         ----------
         folder : path
-            Made where it does not exist.  Each file is replaced as a whole.
+            Created if it does not exist.  Each file is replaced as a whole.
         stem : str
         compress : bool
-            With Brotli, under the same name.
+            Compress with Brotli, with the same file names.
         rank : (t,) array of int, optional
             Another placement, a rank for each task of the trace.  A task goes into the file of its
             rank, with ``node`` replaced; a communication goes with the end that it was recorded
@@ -181,8 +181,8 @@ class Trace(Phases):
         Raises
         ------
         DomainError, OutOfRangeError
-            A placement of the wrong length, with a rank that is none, or that moves an object
-            which may not migrate; a run of more ranks under this name in the folder.
+            The placement has the wrong length or an invalid rank, or moves an object that may not
+            migrate; or the folder has a run with this name and more ranks.
         """
         where = self.task_rank if rank is None else self._placement(rank)
         if self._run is None or self._phases is None:
@@ -193,7 +193,7 @@ class Trace(Phases):
         return vt.write(folder, stem, self.n_ranks, text, compress)
 
     def _check_recorded(self, arrays: dict[str, Any], phases: I64) -> None:
-        """The text of a record can only be written with the tasks that it has."""
+        """Check that the tasks are as recorded, as only then the record's text can be written."""
         _, tasks = vt.rows(arrays["task_ptr"], phases)
         for name in ("task_entity", "task_rank", "task_load"):
             if not np.array_equal(getattr(self, name), arrays[name][tasks]):
@@ -229,9 +229,9 @@ class Trace(Phases):
     def tasks(self, phase: int | None = None) -> pd.DataFrame:
         """The tasks as a pandas DataFrame, one row each.
 
-        Columns are the phase's id, `rank`, `key`, `load` in seconds, what the record says of the
-        entity, `bytes` and `memory`, and the numbers of ``user_defined`` that occur (NaN where a
-        task has none).  Number columns are views of the trace's arrays where they can be.
+        Columns: the phase's id, `rank`, `key`, `load` in seconds, recorded properties of the
+        entity, `bytes` and `memory`, and the numbers of ``user_defined`` (NaN if a task has none).
+        Number columns are views of the trace's arrays if possible.
 
         Parameters
         ----------
@@ -267,18 +267,9 @@ class Trace(Phases):
         """The communications as a pandas DataFrame, one row each, dangling ones included.
 
         Columns are the phase's id, `type`, `rank` (whose file has it), `from` and `to` (keys as
-        recorded) with `from_type` and `to_type`, `src` and `dst` (entities of the trace; -1 where
-        that end is no task of the phase), `bytes` and `messages`.
-
-        Parameters
-        ----------
-        phase : int, optional
-            Only phase number `phase`, as in ``trace[phase]``.  Default: all.
-
-        Raises
-        ------
-        MissingPartError
-            pandas is absent.
+        recorded) with `from_type` and `to_type`, `src` and `dst` (entities of the trace; -1 if
+        that end is not a task of the phase), `bytes` and `messages`.  The parameter and the errors
+        are those of `tasks`.
         """
         pandas = optional.require("pandas")
         trace = self if phase is None else self._one(phase)
@@ -301,7 +292,7 @@ class Trace(Phases):
         return self._part(np.arange(i, i + 1))
 
     def _edge_columns(self) -> dict[str, Any]:
-        """`communications` of a trace that was not read: its edges."""
+        """The edges, as `communications` of a trace that was not read from files."""
         phase = np.repeat(np.arange(self.n_phases), np.diff(self.edge_ptr))
         return {
             "phase": self.phase_id[phase],
@@ -322,7 +313,7 @@ class Trace(Phases):
 
 
 def _sizes(arrays: dict[str, Any], first: str, second: str) -> I64 | None:
-    """Bytes of each task: `first` where recorded, else `second`, else 0; None if nowhere."""
+    """Bytes of each task: `first` if recorded, else `second`, else 0; None: never recorded."""
     columns = [arrays[name] for name in (first, second) if name in arrays]
     if not columns:
         return None

@@ -1,5 +1,5 @@
-"""A run as a page, as tables, as a timeline, as pictures and as a widget.
+"""Show a run as a page, tables, a timeline, pictures or a widget.
 
-`course` has what a run was like, whatever holds it; everything else here shows a `Course`.
-Nothing is imported here: `import pylb` leaves the pictures for when they are asked for.
+In: a record, a trace, a replay or a balancer; `course` makes a `Course` of each, and everything
+else here shows a `Course`.  Nothing is imported here, so that `import pylb` remains fast.
 """

@@ -1,4 +1,4 @@
-"""Neighbours as one cell, where there are more ranks or iterations than pixels."""
+"""Combine neighbours into one cell if there are more ranks or iterations than pixels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pylb.model.snapshot import F64, I64
 
 
 def step(n: int, most: int) -> int:
-    """Neighbours in a cell, so that `n` of them make at most `most` cells."""
+    """Number of neighbours in a cell, such that `n` values make at most `most` cells."""
     return max(1, -(-n // most))
 
 
@@ -33,7 +33,7 @@ def mean(values: F64, width: int) -> F64:
 
 
 def quantized(cells: F64, top: float) -> Any:
-    """0 ... `top` as 0 ... 65535, (rows, columns) uint16, little endian."""
+    """Scale 0 ... `top` to 0 ... 65535, (rows, columns) uint16, little endian."""
     scale = 65535.0 / top if top > 0 else 0.0
     return np.minimum(np.rint(cells * scale), 65535.0).astype("<u2")
 
@@ -64,7 +64,7 @@ def picture(times: F64, elapsed: F64, rows: int, columns: int) -> dict[str, Any]
 
 
 def between_groups(n_ranks: int, flows: Sequence[Any], most: int) -> tuple[int, I64]:
-    """Objects that went between groups of neighbouring ranks, added up over all `flows`.
+    """Count the objects that moved between groups of neighbouring ranks, over all `flows`.
 
     Returns the number of ranks in a group, and a matrix (from, to) of at most `most` groups.
     """

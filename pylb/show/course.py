@@ -1,4 +1,4 @@
-"""What a run was like, from whatever holds it: a record, a trace, a replay, a balancer."""
+"""The course of a run, from a record, a trace, a replay or a balancer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pylb.replay.trace import Trace
 class Migrations(NamedTuple):
     """The migrations of one LB step, added up for each pair of ranks: k pairs."""
 
-    iteration: int  # at the end of which they took place
+    iteration: int  # the iteration after which they took place
     source: I32
     target: I32
     objects: I64
@@ -44,7 +44,7 @@ class Heavy(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """What the pictures of a run are made of."""
+    """The data from which pictures of a run are made."""
 
     title: str
     n_ranks: int
@@ -53,7 +53,7 @@ class Course:
     elapsed: F64  # (m,) seconds of each iteration, with waiting and messages
     history: History  # the decisions
     moves: list[Migrations] = field(default_factory=list)  # in the order of the iterations
-    facts: dict[str, Any] = field(default_factory=dict)  # what else is known, by name
+    facts: dict[str, Any] = field(default_factory=dict)  # other facts, by name
     heaviest: list[Heavy] = field(default_factory=list)
     strategy: str = ""
 
@@ -74,7 +74,7 @@ class Course:
 
     @functools.cached_property
     def balancings(self) -> list[Receipt]:
-        """The LB steps whose placement took effect."""
+        """The LB steps that moved objects."""
         return [r for r in self.history if r.balanced and r.moved]
 
     @property
@@ -104,7 +104,7 @@ def of(
     Raises
     ------
     DomainError
-        `run` is no run, or has no complete iteration.
+        `run` is not a run, or has no complete iteration.
     """
     if isinstance(run, Course):
         return run
@@ -169,15 +169,17 @@ def of_stretches(
     """The course of a run of `Balancer`.
 
     `figures` are time, mean and idle of each iteration; `times`, (m, p), defaults to what the
-    stretches know.
+    stretches contain.
     """
-    stretches = [s for s in stretches if s.iterations]  # the others tell which objects were left
+    stretches = [
+        s for s in stretches if s.iterations
+    ]  # the other stretches only list the remaining objects
     if times is None:
         parts = [_rank_times(s, n_ranks) for s in stretches]
         times = np.concatenate([np.zeros((0, n_ranks)), *parts])
-    m = min(len(times), len(figures[0]))  # the last loads may still wait for their decision
+    m = min(len(times), len(figures[0]))  # the decision about the last loads may be missing
     times, (time, mean, idle) = times[:m], (x[:m] for x in figures)
-    # What a rank waits at the end of an iteration is known with the next one.
+    # How long a rank waited at the end of an iteration is recorded in the next one.
     waited = np.append(idle[1:], 0.0)[:m]
     keys = [s.key for s in stretches]
     return Course(
@@ -245,7 +247,7 @@ def _heaviest_of(stretches: list[Stretch], names: Mapping[int, str]) -> list[Hea
 def _heaviest(
     keys: Any, seconds: Any, counts: Any, ranks: Any, names: Mapping[int, str]
 ) -> list[Heavy]:
-    """The heaviest objects of a run in pieces; an object is where its last piece says."""
+    """The heaviest objects of a run in pieces; the last piece gives the rank of an object."""
     known, which = np.unique(keys, return_inverse=True)
     total = np.bincount(which, seconds)
     number = np.bincount(which, counts)
@@ -290,7 +292,7 @@ def moves_after(run: Replay, iteration: int) -> Migrations | None:
 
 
 def _moved(run: Replay, iteration: int, before: I32, tasks: slice) -> Migrations | None:
-    """The migrations of entities that were on the ranks `before` and are where `tasks` say."""
+    """The migrations of entities from the ranks `before` to the ranks in `tasks`."""
     t = run.trace
     source, target = before[t.task_entity[tasks]], run.rank[tasks]
     moved = (source >= 0) & (source != target)

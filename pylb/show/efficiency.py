@@ -74,15 +74,15 @@ def _region(course: Course, name: str, first: int, end: int) -> Region:
 
 
 def _ratio(part: float, whole: float) -> float:
-    """1 where nothing ran: no rank waits."""
+    """A ratio; 1 if nothing ran, as no rank waits."""
     return part / whole if whole > 0 else 1.0
 
 
 def talp(course: Course) -> dict[str, Any]:
     """The regions in the shape of TALP's JSON (DLB 3.5), times in nanoseconds.
 
-    pylb counts no instructions, cycles or MPI calls: those are 0, which TALP writes too where it
-    has no counters.  What TALP does not know is under ``pylb``.
+    pylb counts no instructions, cycles or MPI calls: these are 0, as in TALP without counters.
+    Figures that TALP does not have are under ``pylb``.
     """
     return {
         "dlbVersion": "",

@@ -27,9 +27,9 @@ def explore(run: Any, *, stem: str | None = None, **settings: Any) -> Any:
     stem : str, optional
         Which run of a folder.
     **settings
-        What to begin with: `strategy`, `trigger` or `every`, `n_ranks`, `alpha`, `beta` (seconds
+        Initial settings: `strategy`, `trigger` or `every`, `n_ranks`, `alpha`, `beta` (seconds
         per message and per byte), `cost` (seconds of an LB step; default: the mean of the run's
-        own, else what the strategy takes), `rank` and its `speed`.
+        own, else the time of the strategy), `rank` and its `speed`.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def explore(run: Any, *, stem: str | None = None, **settings: Any) -> Any:
     MissingPartError
         anywidget is missing.
     DomainError
-        `run` is no run, or has no phases; an unknown or wrong setting.
+        `run` is not a run, or has no phases, or a setting is unknown or invalid.
 
     Examples
     --------

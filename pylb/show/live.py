@@ -106,14 +106,14 @@ def foot(now: dict[str, Any]) -> str:
     if now["decision"] is None:
         return "No decision yet."
     gain = now["expected_gain"]
-    told = "" if gain is None else f"Expected gain: {seconds(gain)} an iteration. "
+    told = "" if gain is None else f"Expected gain: {seconds(gain)} per iteration. "
     return f"{told}{now['decision']}"
 
 
 class View:
-    """A state as rich draws it: as much as fits on the terminal."""
+    """Draw a state with rich: as much as fits on the terminal."""
 
-    SPENT = 5  # lines that are neither head nor foot nor ranks, with the cursor's line
+    SPENT = 5  # lines other than head, foot and ranks, including the cursor's line
 
     def __init__(self, now: dict[str, Any]) -> None:
         self._now = now
@@ -148,7 +148,7 @@ class View:
 
 
 class LiveRun(Protocol):
-    """What the bar asks of a balancer."""
+    """The part of a balancer that the progress bar uses."""
 
     @property
     def last_row(self) -> Any:
@@ -172,12 +172,12 @@ def progress(lb: LiveRun, passes: Iterator[int], n: int) -> Iterator[int]:
 
 
 LAUNCHERS = ("mpiexec", "mpirun", "orterun", "prterun", "mpiexec.hydra")
-# Options with which they change the output of the ranks, or send it elsewhere.
+# Options that change the output of the ranks, or redirect it.
 ADDED = re.compile(r"-l|--?(output|.*-output|.*output-.*|prepend-.*)(=.*)?")
 
 
 def terminal() -> int | None:
-    """Columns of the terminal that standard error reaches, or None.
+    """Return the width of the terminal to which standard error is connected, or None.
 
     An MPI launcher reads its ranks' standard error through a pipe and writes it to its own.  If the
     launcher runs on this host, its standard error is examined.
@@ -219,7 +219,7 @@ def _said(lb: LiveRun) -> str:
 
 
 class _Bar:
-    """A bar of rich's, on a terminal."""
+    """A progress bar by rich, on a terminal."""
 
     def __init__(self, n: int, columns: int) -> None:
         from rich import progress as bars
@@ -237,16 +237,16 @@ class _Bar:
         self._progress.start()
 
     def update(self, done: int, lb: LiveRun) -> None:
-        """Show that `done` iterations are over."""
+        """Show that `done` iterations have ended."""
         self._progress.update(self._task, completed=done, said=_said(lb))
 
     def close(self) -> None:
-        """Leave the bar as it is."""
+        """Stop, and keep the bar on the screen."""
         self._progress.stop()
 
 
 class _Lines:
-    """A line for each tenth, at most one a second: for a file, or under mpiexec."""
+    """A line for each tenth of the iterations, at most one per second: for files and mpiexec."""
 
     EVERY = 1.0
 
@@ -256,7 +256,7 @@ class _Lines:
         self._tenth = 0
 
     def update(self, done: int, lb: LiveRun) -> None:
-        """Say that `done` iterations are over, if a line is due."""
+        """Print that `done` iterations have ended, if a line is due."""
         now, tenth = time.monotonic(), 10 * done // self._n
         if tenth == self._tenth or (now - self._said < self.EVERY and done < self._n):
             return

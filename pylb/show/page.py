@@ -88,7 +88,7 @@ def _hash(text: str) -> str:
 
 
 def data(course: Course) -> dict[str, Any]:
-    """All that the page shows."""
+    """All data of the page."""
     picture = loads(course)
     picture["cells"] = base64.b64encode(picture["cells"].tobytes()).decode()
     shown = _chosen(course)
@@ -111,7 +111,7 @@ def data(course: Course) -> dict[str, Any]:
 def loads(course: Course) -> dict[str, Any]:
     """The loads of the ranks over the iterations, no finer than a screen, and the LB steps."""
     picture = aggregate.picture(course.times, course.elapsed, MOST_ROWS, MOST_COLUMNS)
-    width = picture["iteration_step"]  # of those that would fall together one is enough
+    width = picture["iteration_step"]  # of LB steps at the same pixel, one is enough
     picture["balanced"] = sorted({i // width * width for i in course.balanced_after})
     return picture
 
@@ -172,7 +172,7 @@ def listed(r: Receipt) -> dict[str, Any]:
 
 
 def decision(r: Receipt, moves: Migrations | None = None) -> dict[str, Any]:
-    """All that is shown of a chosen decision: its line, sentences, fitted lines, flows."""
+    """All data of a chosen decision: its line, sentences, fitted lines, flows."""
     return {
         **listed(r),
         "trigger": clip(r.trigger),

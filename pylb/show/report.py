@@ -45,7 +45,7 @@ def report(
     Raises
     ------
     DomainError
-        Another suffix; `run` is no run, or has no complete iteration.
+        The suffix is unknown, or `run` is not a run, or has no complete iteration.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the explorer's controls ask of a recorded run, and the answer."""
+"""The settings of the explorer, and the replay of a run with them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ MOST_DECISIONS = 400  # in the list
 
 @dataclass(frozen=True)
 class ExplorerSettings:
-    """What can be changed."""
+    """The settings that a user can change."""
 
     strategy: str = "auto"
-    trigger: str = "auto"  # by name; empty: `every` counts
+    trigger: str = "auto"  # by name; empty: use `every`
     every: int = 10  # iterations from one LB step to the next
     n_ranks: int = 0  # 0: as recorded
     alpha: float = 0.0  # seconds per message
@@ -36,12 +36,12 @@ class ExplorerSettings:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ExplorerSettings:
-        """Read what a browser sends; what is missing has its default.
+        """Read the settings that a browser sends; missing ones have their defaults.
 
         Raises
         ------
         DomainError
-            An unknown name, or a value of another kind.
+            A name is unknown, or a value has the wrong type.
         """
         known = {f.name: f.type for f in dataclasses.fields(cls)}
         if not isinstance(given, Mapping):
@@ -77,7 +77,7 @@ class ExplorerSettings:
         )
 
     def on(self, trace: Trace) -> Trace:
-        """The run on that number of ranks."""
+        """Return the run on that number of ranks."""
         return trace if self.n_ranks in (0, trace.n_ranks) else on_ranks(trace, self.n_ranks)
 
     def _speeds(self, trace: Trace) -> Any:
@@ -103,7 +103,7 @@ def on_ranks(trace: Trace, n_ranks: int) -> Trace:
 
     The objects, in the order of their ranks and of the record, are cut into equal parts, so that
     neighbours stay neighbours.  An object stays where its first task is.  Speeds and background of
-    the recorded ranks do not apply: the new ranks are all alike.
+    the recorded ranks do not apply: the new ranks are equal.
 
     Raises
     ------
@@ -140,7 +140,9 @@ def _of_tasks(trace: Trace, where: I32) -> I32:
     """The rank of each task, by its entity."""
     same = trace._repeats is not None and trace._repeats[1:].all()
     if not same:
-        return where.take(trace.task_entity, mode="clip")  # no index is outside, and this is fast
+        return where.take(
+            trace.task_entity, mode="clip"
+        )  # clip: no index is out of range, and this mode is fast
     return np.tile(where[trace.task_entity[: int(trace.task_ptr[1])]], len(trace))
 
 
@@ -183,12 +185,12 @@ def figures(run: Replay, recorded: Replay) -> dict[str, Any]:
 
 
 def decisions(run: Replay) -> list[dict[str, Any]]:
-    """The list of decisions; `told` has more of each."""
+    """The list of decisions; `told` gives details of each."""
     return [page.listed(r) for r in run.decisions[:MOST_DECISIONS]]
 
 
 def told(run: Replay, index: int) -> dict[str, Any]:
-    """Decision number `index` with its receipt in sentences, fitted lines and migrations.
+    """Details of decision number `index`: receipt in sentences, fitted lines, migrations.
 
     Raises
     ------

@@ -16,7 +16,7 @@ Table = tuple[Sequence[str], Iterable[Sequence[Any]]]
 
 
 def write(course: Course, folder: str | os.PathLike[str]) -> list[Path]:
-    """``iterations.csv``, ``ranks.csv``, ``decisions.csv`` and ``moves.csv`` in `folder`."""
+    """Write ``iterations.csv``, ``ranks.csv``, ``decisions.csv`` and ``moves.csv`` in `folder`."""
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     return [_write(path / f"{name}.csv", *table) for name, table in tables(course).items()]
@@ -61,7 +61,7 @@ def _ratio(most: float, mean: float) -> float:
 
 
 def _cell(value: Any) -> Any:
-    """Empty for nan; text that a spreadsheet would run as a formula is quoted."""
+    """Format a cell: empty for nan; quote text that a spreadsheet would run as a formula."""
     if isinstance(value, float) and math.isnan(value):
         return ""
     if isinstance(value, str) and value.startswith(tuple("=+-@\t\r")):

@@ -1,4 +1,4 @@
-"""A run as one Chrome trace: what Perfetto (ui.perfetto.dev) and chrome://tracing open."""
+"""Write a run as a Chrome trace, for Perfetto (ui.perfetto.dev) and chrome://tracing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from pylb.console import clip, json_text
 from pylb.show.course import Course
 
-# Process ids.  The ranks are threads of one process, which Perfetto folds up at once.
+# Process ids.  The ranks are threads of one process, which Perfetto can collapse.
 RANKS, FIGURES = 1, 2
 EIGHTH = 0.125  # microseconds: exact in binary, and a whole number of Perfetto's nanoseconds
 
@@ -31,7 +31,7 @@ def write(course: Course, path: str | os.PathLike[str]) -> Path:
 def events(course: Course) -> Iterator[dict[str, Any]]:
     """Each rank's computing in each iteration, LB steps, decisions, migrations and max/mean.
 
-    An iteration begins on all ranks together, when the one before it and its LB step are over.
+    An iteration begins on all ranks at the same time, after the previous one and its LB step.
     Times are in microseconds, as the format demands, and rounded to eighths: Perfetto drops a slice
     that begins even slightly before the previous one ends.
     """
@@ -59,7 +59,7 @@ def _name(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
 
 
 def _thread(rank: int) -> int:
-    """The rank's thread; some readers take thread 0 for the idle one."""
+    """The thread number of a rank; not 0, which some readers take for the idle thread."""
     return rank + 1
 
 
@@ -104,7 +104,7 @@ def _lb_steps(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
 
 
 def _migrations(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
-    """An arrow for each pair of ranks, from the begin of the LB step to its end."""
+    """An arrow for each pair of ranks, from the beginning of the LB step to its end."""
     flow = 0
     for moves in course.moves:
         start = _eighths(_end_of(course, begin, moves.iteration))

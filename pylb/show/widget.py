@@ -24,7 +24,7 @@ from pylb.show import aggregate, page, settings
 from pylb.show.settings import ExplorerSettings
 
 GONE = (
-    "This is the last picture of an explorer: without a kernel it replays nothing. Run the cell "
+    "This is the last picture of an explorer: without a kernel it cannot replay. Run the cell "
     "again to explore the run."
 )
 
@@ -36,7 +36,7 @@ class Explorer(anywidget.AnyWidget):
     ----------
     trace : Trace
     replay, recorded : Replay
-        The run as it is shown, and with the recorded placement under the same settings.
+        The run with the chosen settings, and with the recorded placement under the same settings.
     """
 
     _esm = page.static("draw.js", "view.js", "explorer.js")
@@ -122,7 +122,7 @@ class Explorer(anywidget.AnyWidget):
         return f"<Explorer of {self.trace!r}: {self.replay!r}>"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """The widget; where it cannot be shown, its last picture with a note."""
+        """The widget; if it cannot be shown, its last picture with a note."""
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is None:
             return None

@@ -1,7 +1,7 @@
 """Virtual ranks: a parallel machine in one process.
 
-In: a program for one rank, and the machine.  Out: what the program returns on each rank, in virtual
-time.  This room imports `pylb.errors`, `model` and the C core; `comm` has the transport on top.
+In: a program for one rank, and a machine.  Out: the program's return value on each rank; times are
+virtual.  This room imports `pylb.errors`, `model` and the C core; `comm` has the transport on top.
 """
 
 from pylb.virtual.cluster import VirtualCluster

@@ -15,7 +15,7 @@ from pylb.model.snapshot import F64
 from pylb.virtual.comm import VirtualComm, World
 from pylb.virtual.scheduler import Scheduler
 
-CLUSTER = Network(alpha=1e-6, beta=1e-10)  # the order of magnitude of present clusters
+CLUSTER = Network(alpha=1e-6, beta=1e-10)  # typical of present clusters
 CLOCKS = ("cpu", "wall", "none")
 MOST_RANKS = 10_000  # a rank is a thread
 
@@ -31,17 +31,17 @@ class VirtualCluster:
     Parameters
     ----------
     p : int
-        Ranks; each is a thread, so some hundreds are no problem.
+        Number of ranks; each is a thread, so some hundreds are possible.
     speed : array_like, (p,), optional
-        Of each rank: at speed 2 the same work takes half the time.  Default: all 1.
+        Speed of each rank; at speed 2 the same work takes half the time.  Default: all 1.
     network : (alpha, beta)
-        Seconds per message and per byte.  A message occupies its sender for alpha + beta bytes, and
-        then it has arrived; a collective call takes as many messages as a binary tree of the ranks
-        is deep, after the last rank has come.
+        Seconds per message and per byte.  A message occupies its sender for
+        alpha + beta * bytes seconds, and arrives then; a collective call takes as many messages as
+        the depth of a binary tree of the ranks, after the last rank has called it.
     clock : {"cpu", "wall", "none"}
-        What drives virtual time.  "cpu": the rank's processor time, without other processes and
-        without sleep; "wall": the clock; "none": only messages and what the program declares by
-        ``comm.elapse(seconds)``, so that every figure is the same in every run.
+        How virtual time passes.  "cpu": by the rank's processor time, without other processes and
+        sleep; "wall": by the wall clock; "none": only by messages and by ``comm.elapse(seconds)``
+        in the program, so that every figure is the same in every run.
 
     Attributes
     ----------
@@ -55,11 +55,11 @@ class VirtualCluster:
 
     Notes
     -----
-    An error on one rank ends all, and `run` raises it.  If no rank can go on, `run` raises
+    An error on one rank ends all ranks, and `run` raises it.  If no rank can continue, `run` raises
     `pylb.errors.DeadlockError`, which says what each rank waits for.
 
-    Ranks share variables of the process, e.g. those of modules; nothing else of one rank is seen by
-    the others.  Between two waits no other rank runs.
+    Ranks share the variables of the process, e.g. those of modules, and nothing else.  A rank runs
+    without interruption until it waits.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class VirtualCluster:
         if self.speed.shape != (self.p,):
             raise DomainError(f"speed has shape {self.speed.shape}: expected ({self.p},)")
         if not (np.isfinite(self.speed) & (self.speed > 0)).all():
-            raise DomainError("speed has a value that is no speed above zero")
+            raise DomainError("speed has a value that is not positive")
         self.network = Network(*network)
         if not all(0 <= x < 1e9 for x in self.network):
             raise DomainError(f"network is {network}: expected seconds, zero or more")
@@ -103,14 +103,14 @@ class VirtualCluster:
         self.seconds: F64 = np.zeros(self.p)
 
     def run(self, main: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Any]:
-        """Run ``main(comm, *args, **kwargs)`` on every rank; return what each returned, by rank.
+        """Run ``main(comm, *args, **kwargs)`` on every rank; return the results by rank.
 
         Raises
         ------
         Exception
             The first error that a rank raised, with a note that names the rank.
         DeadlockError
-            No rank could go on.
+            No rank could continue.
         """
         scheduler = Scheduler((1.0 / self.speed).tolist(), self.clock)
         world = World(scheduler, self.network)

@@ -18,7 +18,7 @@ Finish = Callable[[list[Any], list[float]], tuple[list[Any], list[float]]]
 
 
 class Meeting(Ticket):
-    """A collective call, and what each rank that has come brings to it."""
+    """A collective call, with the values of the ranks that have called it."""
 
     def __init__(self, n_ranks: int):
         super().__init__()
@@ -29,7 +29,7 @@ class Meeting(Ticket):
 
 
 class World:
-    """What the ranks of one communicator share.
+    """The data that the ranks of one communicator share.
 
     Attributes
     ----------
@@ -41,23 +41,24 @@ class World:
         self.scheduler, self.network = scheduler, network
         self.size = len(scheduler.ranks)
         self.rounds = (self.size - 1).bit_length()
-        self.meetings: dict[int, Meeting] = {}  # by how many calls a rank has made before
+        self.meetings: dict[int, Meeting] = {}  # by the number of earlier calls of a rank
         self.sent: dict[tuple[int, int, int], deque[tuple[bytes, float]]] = {}
         self.awaited: dict[tuple[int, int, int], Ticket] = {}
 
     def meet(
         self, rank: int, turn: int, call: str, value: Any, finish: Finish, doing: str = ""
     ) -> Any:
-        """Come to collective call number `turn` with `value`, and wait until all ranks have come.
+        """Take part in collective call number `turn` with `value`, and wait for all ranks.
 
         Parameters
         ----------
         call : str
             Its name, the same on all ranks.
         finish : callable
-            ``finish(values, times)``, called on the last rank: what each rank gets, and when.
+            ``finish(values, times)`` is called on the last rank; it returns what each rank gets,
+            and when.
         doing : str
-            What the rank waits for, in words; default: the call.
+            Description of what the rank waits for; default: the call.
         """
         meeting = self.meetings.setdefault(turn, Meeting(self.size))
         meeting.calls[rank], meeting.values[rank] = call, value
@@ -77,11 +78,11 @@ class World:
         return self.network.seconds(1, nbytes)
 
     def together(self, times: list[float], nbytes: int = 0) -> list[float]:
-        """When a call ends in which all ranks wait for the last one."""
+        """The time at which a call ends in which all ranks wait for the last one."""
         return [max(times) + self.rounds * self.seconds(nbytes)] * len(times)
 
     def post(self, source: int, dest: int, tag: int, data: bytes) -> None:
-        """Send a message; it arrives when its sender has finished with it."""
+        """Send a message; it arrives when its sender has finished sending."""
         _core.clock_declare(self.seconds(len(data)))
         way, at = (source, dest, tag), _core.clock()
         self.sent.setdefault(way, deque()).append((data, at))
@@ -90,7 +91,7 @@ class World:
             self.scheduler.happen(ticket, {dest: at})
 
     def take(self, source: int, dest: int, tag: int) -> bytes:
-        """The next message on that way; wait until it has arrived."""
+        """Wait for the next message from this sender with this tag, and return it."""
         way, ticket = (source, dest, tag), Ticket()
         queue = self.sent.setdefault(way, deque())
         if queue:
@@ -104,8 +105,8 @@ class World:
 class VirtualComm:
     """The communicator that `VirtualCluster` gives to each virtual rank.
 
-    It has mpi4py's methods for Python objects.  Messages are pickled: what is received is never
-    the sender's own.  Sends do not wait for their receive.
+    It has mpi4py's methods for Python objects.  Messages are pickled, so the receiver
+    always gets a copy.  Sends do not wait for their receive.
 
     Attributes
     ----------
@@ -113,9 +114,9 @@ class VirtualComm:
     speed : float
         Of this rank.
     world : World
-        What it shares with the others.
+        The data shared with other ranks.
     attributes : dict
-        What other code keeps with it, like MPI's attributes.
+        Values that other code attaches, like MPI's attributes.
     """
 
     def __init__(self, world: World, rank: int):
@@ -134,7 +135,7 @@ class VirtualComm:
 
     @property
     def network(self) -> Network:
-        """What messages cost."""
+        """The cost of messages."""
         return self.world.network
 
     # ---- time --------------------------------------------------------------------------------
@@ -145,12 +146,12 @@ class VirtualComm:
         return _core.clock()
 
     def elapse(self, seconds: float) -> None:
-        """Pass the time that so many seconds of work take on this rank.
+        """Let the time pass that so many seconds of work take on this rank.
 
         Parameters
         ----------
         seconds : float
-            On a rank of speed 1; zero or more.
+            Seconds on a rank of speed 1; zero or more.
 
         Raises
         ------
@@ -168,13 +169,13 @@ class VirtualComm:
         self.world.post(self.rank, self._rank(dest, "dest"), tag, _pickle(obj))
 
     def recv(self, source: int, tag: int = 0) -> Any:
-        """The next object from `source` with that tag; waits for it."""
+        """Wait for the next object from `source` with that tag, and return it."""
         return pickle.loads(self.world.take(self._rank(source, "source"), self.rank, tag))
 
     def sendrecv(
         self, sendobj: Any, dest: int, sendtag: int = 0, *, source: int, recvtag: int = 0
     ) -> Any:
-        """Send an object, receive another."""
+        """Send an object and receive another one."""
         self.send(sendobj, dest, sendtag)
         return self.recv(source, recvtag)
 
@@ -185,7 +186,7 @@ class VirtualComm:
         self.meet("barrier()", b"", lambda values, times: (values, self.world.together(times)))
 
     def bcast(self, obj: Any = None, root: int = 0) -> Any:
-        """The root's object, on all ranks."""
+        """Return the root's object on all ranks."""
         root = self._rank(root, "root")
 
         def finish(values: list[bytes], times: list[float]) -> Any:
@@ -198,22 +199,22 @@ class VirtualComm:
         return obj if self.rank == root else pickle.loads(data)
 
     def allgather(self, sendobj: Any) -> list[Any]:
-        """The objects of all ranks, on all of them."""
+        """Return the objects of all ranks on all ranks."""
         return [pickle.loads(data) for data in self.allgather_bytes(_pickle(sendobj))]
 
     def allgather_bytes(self, data: bytes) -> list[bytes]:
-        """The bytes of all ranks, on all of them."""
+        """Return the bytes of all ranks on all ranks."""
 
         return self._gathered("allgather()", data, range(self.size))
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
-        """The objects of all ranks, on the root."""
+        """Return the objects of all ranks on the root."""
         root = self._rank(root, "root")
         values = self._gathered(f"gather(root={root})", _pickle(sendobj), [root])
         return [pickle.loads(data) for data in values] if self.rank == root else None
 
     def _gathered(self, call: str, data: bytes, to: Sequence[int]) -> list[bytes]:
-        """The bytes of all ranks, for the ranks `to`, which wait for them."""
+        """Return the bytes of all ranks on the ranks `to`; only these wait."""
 
         def finish(values: list[bytes], times: list[float]) -> Any:
             world = self.world
@@ -223,7 +224,7 @@ class VirtualComm:
         return self.meet(call, data, finish)  # type: ignore[no-any-return]
 
     def scatter(self, sendobj: Any = None, root: int = 0) -> Any:
-        """One of the root's `size` objects for each rank."""
+        """Give each rank one of the root's `size` objects."""
         root = self._rank(root, "root")
         whole = None
         if self.rank == root:
@@ -239,7 +240,7 @@ class VirtualComm:
         return pickle.loads(self.meet(f"scatter(root={root})", whole, finish))
 
     def allreduce(self, sendobj: Any, op: Callable[[Any, Any], Any] = operator.add) -> Any:
-        """The objects of all ranks, combined in order of the ranks; `op` may be one of MPI's."""
+        """Return the objects of all ranks combined by `op`, in order of the ranks."""
 
         def finish(values: list[bytes], times: list[float]) -> Any:
             data = _pickle(reduce(op, map(pickle.loads, values)))
@@ -250,7 +251,7 @@ class VirtualComm:
     def reduce(
         self, sendobj: Any, op: Callable[[Any, Any], Any] = operator.add, root: int = 0
     ) -> Any:
-        """The objects of all ranks, combined, on the root."""
+        """Return the objects of all ranks combined by `op`, on the root."""
         values = self.gather(sendobj, root)
         return None if values is None else reduce(op, values)
 
@@ -260,7 +261,7 @@ class VirtualComm:
         return self.world.meet(self.rank, self._turn, call, value, finish, doing)
 
     def duplicate(self) -> VirtualComm:
-        """A communicator of the same ranks with messages of its own.  Collective."""
+        """Make a separate communicator of the same ranks.  Collective."""
 
         def finish(values: list[Any], times: list[float]) -> Any:
             world = World(self.world.scheduler, self.world.network)

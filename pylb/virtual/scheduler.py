@@ -1,8 +1,8 @@
-"""Ranks as threads of which one runs at a time, each in its own virtual time.
+"""Ranks as threads, of which one runs at a time, each with its own virtual time.
 
-A rank runs until it has to wait for another one; then the next rank that can go on does, in the
-order in which they became able to; ties go by rank.  So the order is the same in every run.  A
-rank's time passes while it runs, at its speed; what it waits for says when it goes on.
+A rank runs until it has to wait for another one.  Then the rank runs that has been ready for the
+longest time; with ties, the lowest rank.  So the order is the same in every run.  A rank's time
+passes at its speed while it runs; the event that it waits for sets the time at which it continues.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Ended(BaseException):
 
 
 class Ticket:
-    """An event that ranks wait for.
+    """An event for which ranks wait.
 
     Attributes
     ----------
     at : mapping of int to float
-        Once it has happened: the virtual time at which each rank can go on.
+        After the event: the virtual time at which each rank can continue.
     """
 
     def __init__(self) -> None:
@@ -46,13 +46,13 @@ class VirtualRank:
     Attributes
     ----------
     pace : float
-        Virtual seconds that pass in a second of the clock.
+        Virtual seconds per second of the clock.
     now : float
-        Its time while it does not run.
+        Its virtual time while it does not run.
     doing : str
-        What it waits for.
+        Description of what it waits for.
     result : object
-        What its program returned.
+        Return value of its program.
     """
 
     def __init__(self, number: int, pace: float):
@@ -68,12 +68,12 @@ class VirtualRank:
 
 
 class Scheduler:
-    """Passes the turn from rank to rank.
+    """Decides which rank runs.
 
     Parameters
     ----------
     paces : list of float
-        Of each rank.
+        Pace of each rank.
     source : {"wall", "cpu", "none"}
         The clock that drives virtual time.
 
@@ -92,7 +92,7 @@ class Scheduler:
         self.over = threading.Lock()
 
     def run(self, program: Callable[[int], Any]) -> list[Any]:
-        """Run ``program(rank)`` on every rank; what they return, or the first error."""
+        """Run ``program(rank)`` on every rank; return the results, or raise the first error."""
         self.over.acquire()
         for rank in self.ranks:
             body = contextvars.copy_context().run
@@ -150,12 +150,12 @@ class Scheduler:
         _core.clock_enter(self.source, max(rank.now, ticket.at[rank.number]), rank.pace)
 
     def happen(self, ticket: Ticket, at: Mapping[int, float]) -> None:
-        """Let the ranks go on that wait for this event."""
+        """Let the ranks continue that wait for this event."""
         ticket.at = at
         self.ready.extend(sorted(ticket.waiting, key=lambda rank: rank.number))
 
     def _pass_turn(self) -> None:
-        """Pass the turn to the next rank; after a failure, to one that has not ended."""
+        """Let the next rank run; after a failure, one that has not ended."""
         alive = [] if self.ready and self.failure is None else self._alive()
         if alive and self.failure is None:
             self.failure = self._deadlock()
@@ -171,7 +171,7 @@ class Scheduler:
 
     def _deadlock(self) -> DeadlockError:
         doing = ["has ended" if r.ended else f"waits in {r.doing}" for r in self.ranks]
-        return DeadlockError(f"no rank can go on: {by_rank(doing)}")
+        return DeadlockError(f"no rank can continue: {by_rank(doing)}")
 
     def _interrupt(self) -> None:
         """Raise `Ended` in the rank that runs, even if it does not wait."""

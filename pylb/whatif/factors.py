@@ -29,13 +29,14 @@ class CriticalPath:
     Attributes
     ----------
     time : float
-        Its length in seconds: the run's time if every rank had a processor of its own.
+        Its length in seconds: the run's time if each rank had its own processor.
     finish : (p,) float64
         Length of the longest path to each rank's end.
     by_rank : (p,) float64
         Seconds of the path that each rank computes.
     by_procedure : dict of str to float
-        Seconds of the path in each procedure, without those that it calls; ``""``: in none.
+        Seconds of the path in each procedure, without the procedures that it calls; ``""``: outside
+        of all procedures.
     stretches : (k,) structured array
         The path from its beginning: ``rank``, ``first`` and ``last`` operation, ``ns``.
     """
@@ -62,14 +63,14 @@ class ProcedureFactor:
     ----------
     name : str
     seconds : float
-        Processor time in it, of all ranks, with what it calls.
+        Processor time in the procedure on all ranks, including the procedures that it calls.
     time : float
-        Critical path of the run as it is, in seconds.
+        Critical path of the recorded run, in seconds.
     moved : float
-        The same with the procedure on the other side of its messages: the procedure load
-        balancing factor (Eom and Hollingsworth 1998, figure 2).
+        The same if the procedure ran on the rank at the other end of its messages: the procedure
+        load balancing factor (Eom and Hollingsworth 1998, figure 2).
     zeroed : float
-        The same with a procedure that takes no time: critical path zeroing.
+        The same if the procedure took no time: critical path zeroing.
     """
 
     name: str
@@ -80,12 +81,12 @@ class ProcedureFactor:
 
     @property
     def gain(self) -> float:
-        """Part of the time that moving it saves; negative where that costs time."""
+        """Fraction of the time that moving it saves; negative if that costs time."""
         return 1 - self.moved / self.time if self.time else 0.0
 
     @property
     def most(self) -> float:
-        """Part of the time that it would save if it took none."""
+        """Fraction of the time that would be saved if it took no time."""
         return 1 - self.zeroed / self.time if self.time else 0.0
 
     def row(self) -> list[Any]:
@@ -94,7 +95,7 @@ class ProcedureFactor:
 
 
 class Procedures(Sequence[ProcedureFactor]):
-    """The procedures of a run; first those that save most when they move."""
+    """The procedures of a run, sorted by what moving them saves."""
 
     def __init__(self, factors: Sequence[ProcedureFactor]) -> None:
         self._factors = sorted(factors, key=lambda one: (one.moved, one.name))
@@ -129,14 +130,14 @@ def critical_path(
 ) -> CriticalPath:
     """Find the longest path through the operations of a recorded run.
 
-    Arcs are a rank's processor time (and its pauses) from one operation to the next, and messages;
-    sends are through at once.
+    Arcs are a rank's processor time (and its pauses) from one operation to the next, and messages.
+    A send takes no time.
 
     Parameters
     ----------
     run : Recording or path
     network : (alpha, beta)
-        Seconds of a message, and of each of its bytes; 0: the path of the computing alone.
+        Seconds per message and per byte; 0: the path of computing alone.
 
     Returns
     -------
@@ -145,7 +146,7 @@ def critical_path(
     Raises
     ------
     DomainError
-        Ranks wait for what never comes: the recording is not whole.
+        Ranks wait for messages that never come: the recording is incomplete.
     FormatError
         The recording contradicts itself.
     """
@@ -159,7 +160,7 @@ def critical_path(
     if stuck:
         raise DomainError(
             f"{stuck} of {recording.n_ranks} ranks wait for messages that the recording lacks: "
-            "there is no path through it"
+            "there is no complete path"
         )
     stretches = np.ascontiguousarray(rows).view(STRETCH).reshape(-1)
     by = dict(zip([*names, ""], (parts * 1e-9).tolist(), strict=True))
@@ -176,11 +177,11 @@ def procedures(
 ) -> Procedures:
     """Compute the load balancing factor and critical path zeroing of each marked procedure.
 
-    As in the paper a procedure moves from the sender of a message to its receiver, with what it
-    did since the sender's last message: from a server to its clients, or the other way.  With
-    `source` or `target` it moves between these two alone, with all that it did since the last
-    message from one to the other; what the source would have waited anyhow is then no gain (the
-    paper's future work: any pair of processes).
+    As in the paper, the work of a procedure since the sender's last message moves from the sender
+    of a message to its receiver: from a server to its clients, or the other way.  With `source` or
+    `target` it moves only between these two ranks, with all its work since the last message from
+    one to the other.  Time that the source would have waited anyway is then not counted as gain.
+    (The paper leaves this, any pair of processes, to future work.)
 
     Parameters
     ----------
@@ -188,7 +189,7 @@ def procedures(
     source, target : int, optional
         Ranks.
     network : (alpha, beta)
-        Seconds of a message, and of each of its bytes.
+        Seconds per message and per byte.
 
     Returns
     -------
@@ -204,7 +205,8 @@ def procedures(
     Warns
     -----
     UserWarning
-        Ranks wait for messages that the recording lacks: the figures hold up to there.
+        Ranks wait for messages that are missing in the recording: the figures cover the run up to
+        there.
 
     Examples
     --------
@@ -232,7 +234,7 @@ def procedures(
     if stuck.any():
         warnings.warn(
             f"{stuck.max()} of {recording.n_ranks} ranks wait for messages that the recording "
-            "lacks: the figures hold up to there",
+            "lacks: the figures cover the run up to there",
             stacklevel=2,
         )
     times = (lengths.max(axis=1, initial=0) * 1e-9).tolist()

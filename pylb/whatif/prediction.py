@@ -160,7 +160,7 @@ class Prediction:
 
 
 def comm_arrays(comms: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int64], I32]:
-    """Start of each communicator's members, and all members."""
+    """Return the start of each communicator's members, and all members."""
     start = np.concatenate([[0], np.cumsum([len(one) for one in comms])]).astype(np.int64)
     return start, np.concatenate([np.zeros(0, np.int32), *comms]).astype(np.int32)
 
@@ -238,8 +238,8 @@ def target(
     placement : (p,) array of int, optional
         Processor of each rank; default: each rank has its own.
     speed : float or (q,) array, optional
-        Of each processor, 1: as recorded.  Its length is the number of processors; default: as
-        many as the placement names.
+        Speed of each processor, 1: as recorded.  Its length is the number of processors; default:
+        the number of processors in the placement.
     node : (q,) array of int, optional
         Node of each processor; default: all are on one.
     network : (alpha, beta), or a mapping, optional
@@ -260,7 +260,7 @@ def target(
             raise DomainError(f"{name} is {value!r}: expected {', '.join(known)}")
     said = {**DEFAULTS, **{k: v for k, v in recording.info.items() if k in DEFAULTS}}
     if waiting not in (None, said["waiting"]):
-        said["polling"] = DEFAULTS["polling"]  # what was measured is that of another way to wait
+        said["polling"] = DEFAULTS["polling"]  # the measured value is for another way to wait
     given = {
         "overhead": overhead,
         "eager": eager,
@@ -293,7 +293,7 @@ def target(
 def _processors(
     p: int, placement: ArrayLike | None, speed: ArrayLike | None, share: ArrayLike, node: Any
 ) -> tuple[I32, F64, F64, I32]:
-    """Processor of each rank; speed, share and node of each processor."""
+    """Check placement, speed, share and node; return them as arrays."""
     place = np.arange(p) if placement is None else _integers("placement", placement)
     if place.shape != (p,):
         raise DomainError(f"placement has {place.size} entries: expected {p}, one for each rank")
@@ -324,7 +324,7 @@ def _processors(
 def _integers(name: str, given: ArrayLike) -> NDArray[Any]:
     array = np.asarray(given)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise DomainError(f"{name} is {given!r}: expected whole numbers, one for each")
+        raise DomainError(f"{name} is {given!r}: expected integers, one for each")
     return array
 
 
@@ -366,7 +366,7 @@ def outcome(
     simulation: _core.Simulation,
     steps: list[NDArray[Any]] | None = None,
 ) -> Prediction:
-    """The prediction of a simulation, with its warnings."""
+    """Make the prediction of a simulation, with its warnings."""
     finish, busy, waiting, paused, done, end, unread = simulation.times().T
     ends = [ENDS[int(e)] for e in end]
     return Prediction(
@@ -388,7 +388,7 @@ def _doubts(
     recording: Recording, ends: list[str], done: NDArray[Any], unread: NDArray[Any]
 ) -> list[str]:
     out = []
-    if all(end == "through" for end in ends):  # else no wonder
+    if all(end == "through" for end in ends):  # if ranks are stuck, unread messages are no surprise
         out += [
             f"rank {rank}: {unread[rank]} messages to it are never received"
             for rank in np.flatnonzero(unread)
@@ -406,7 +406,7 @@ def _doubts(
 
 
 def describe(op: Any) -> str:
-    """One operation in words."""
+    """Describe one operation."""
     kind = OpKind(int(op["kind"]))
     if kind in (OpKind.SEND, OpKind.ISEND):
         return f"{kind.name} of {op['bytes']} bytes to rank {op['peer']}, tag {op['tag']}"

@@ -20,26 +20,26 @@ from pylb.whatif.recorder.layout import OpKind
 from pylb.whatif.recorder.recording import Recording
 
 STRATEGIES = ("BestFitLB", "GreedyLB", "RefineCommLB", "CommAwareRefineLB", "ScotchLB", "MetisLB")
-NEAR = 1e-4  # predictions that differ by less are the same
-TRIES, SIMULATED = 40, 10_000_000  # by default: candidates, and operations of all of them
+NEAR = 1e-4  # predictions that differ by less count as equal
+TRIES, SIMULATED = 40, 10_000_000  # default limits: candidates, and operations of all of them
 
 
 @dataclass(frozen=True, eq=False)
 class Suggestion:
-    """One change of a recorded run.
+    """One suggested change of a recorded run.
 
     Attributes
     ----------
     time : float
         Predicted seconds.
     saves : float
-        Part of the time at the present placement that it saves.
+        Fraction of the time of the present placement that it saves.
     placement : (p,) int32, or None
-        Processor of each rank; None where a procedure moves.
+        Processor of each rank; None if a procedure moves.
     procedure : str or None
-        The procedure that moves to the other side of its messages.
+        The procedure that moves to the other end of its messages.
     reason : str
-        What changes, in figures.
+        Why it is faster, in figures.
     """
 
     time: float
@@ -62,36 +62,34 @@ def suggest(
 ) -> list[Suggestion]:
     """Suggest placements and moves of procedures that make a recorded run faster.
 
-    Candidates are the present placement balanced by pylb's own strategies (a rank is an object, its
-    processor time its load, its messages the graph), ranks moved and swapped between the busiest
-    and the other processors, and each marked procedure on the other side of its messages; each is
-    simulated (`pylb.whatif`).  This is the search that Eom and Hollingsworth (1998) leave to the
-    future.
+    Each candidate is simulated (`pylb.whatif`): placements by pylb's strategies (a rank is an
+    object, its processor time the load, its messages the graph), placements in which ranks of the
+    busiest processor are moved or swapped, and moves of each marked procedure to the other end of
+    its messages.  Eom and Hollingsworth (1998) leave such a search to future work.
 
     Parameters
     ----------
     run : Recording or path
     placement : (p,) array of int
-        Where the ranks run at present.
+        Present processor of each rank.
     best : int
-        How many to give at most; those that save nothing are left out.
+        Largest number of suggestions; candidates that save nothing are left out.
     tries : int, optional
-        How many moves and swaps to simulate beside the strategies' placements, of those that a
-        processor's work does not rule out.  Default: 40, and fewer where that are more than ten
-        million operations.
+        How many moves and swaps to simulate besides the strategies' placements; those that cannot
+        be faster are skipped.  Default: 40, or fewer if that is more than ten million operations.
     **target
         ``speed``, ``node``, ``network``, ...: the machine, as for `pylb.whatif`.
 
     Returns
     -------
     list of Suggestion
-        The fastest first.  Times of procedures are scaled: the part of the critical path that
-        moving them saves, of the predicted time.
+        Suggestions, the fastest first.  For a procedure the saved fraction of the critical path is
+        applied to the predicted time.
 
     Raises
     ------
     DomainError, OutOfRangeError
-        As `pylb.whatif`.
+        As in `pylb.whatif`.
     """
     recording = Recording.given(run)
     if tries is None:
@@ -109,7 +107,7 @@ def suggest(
 
 
 class _Search:
-    """Placements that were simulated, by their bytes."""
+    """Simulated placements, by their bytes."""
 
     def __init__(self, recording: Recording, now: NDArray[Any], target: dict[str, Any]) -> None:
         self.recording, self.target = recording, target
@@ -120,7 +118,9 @@ class _Search:
 
     def simulate(self, candidate: NDArray[Any]) -> Prediction:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # told once, by whoever predicts the present
+            warnings.simplefilter(
+                "ignore"
+            )  # the prediction of the present placement has given the same warnings
             return whatif(self.recording, placement=candidate, **self.target)
 
     def attempt(self, candidate: NDArray[Any], which: str) -> float:
@@ -133,7 +133,7 @@ class _Search:
         return self.told[key][0].time, key
 
     def candidates(self) -> Iterator[tuple[str, I32]]:
-        """What pylb's strategies make of the present placement."""
+        """Place the ranks by pylb's strategies, from the present placement."""
         aim = self.now.target
         snap = Snapshot(
             self.now.busy * aim.speed[aim.placement],
@@ -146,11 +146,11 @@ class _Search:
         for name in STRATEGIES:
             try:
                 yield name, place(snap, name).rank
-            except PylbError:  # a library that is absent, a graph that it does not take
+            except PylbError:  # the library is absent, or cannot use this graph
                 continue
 
     def improve(self, tries: int) -> None:
-        """From the fastest so far: a rank off the busiest processor, or swapped with another."""
+        """Change the fastest placement so far: move or swap a rank of the busiest processor."""
         if not self.told:
             self.attempt(self.present, "as it is")
         left = tries
@@ -165,9 +165,10 @@ class _Search:
                 return
 
     def neighbours(self, told: Prediction) -> Iterator[NDArray[np.int32]]:
-        """Placements one move or one swap away, nearest to even processors first.
+        """List placements one move or one swap away, the most even ones first.
 
-        Those that leave a processor as much work as the whole takes now cannot be faster.
+        A placement cannot be faster if the work of one processor takes as long as the whole run
+        now.
         """
         at, speed = told.target.placement, told.target.speed
         time = told.processor_busy
@@ -200,7 +201,7 @@ class _Search:
         moved = int(np.sum(told.target.placement != self.present))
         busy, was = told.processor_busy.max(), now.processor_busy.max()
         reason = (
-            f"{moved} ranks elsewhere ({which}): the busiest processor computes {busy:.3g} s "
+            f"{moved} ranks moved ({which}): the busiest processor computes {busy:.3g} s "
             f"instead of {was:.3g} s"
         )
         between = [self.between(one.target.placement) for one in (told, now)]
@@ -231,7 +232,7 @@ def _messages(recording: Recording) -> Edges:
 
 
 def _moved(recording: Recording, now: float) -> list[Suggestion]:
-    """Each procedure on the other side of its messages."""
+    """Predict the move of each procedure to the other end of its messages."""
     if not recording.procedures or not recording.closed.all():
         return []
     return [
@@ -240,7 +241,7 @@ def _moved(recording: Recording, now: float) -> list[Suggestion]:
             one.gain,
             None,
             one.name,
-            f"{one.name} on the other side of its messages: the critical path is {one.moved:.4g} s "
+            f"{one.name} at the other end of its messages: the critical path is {one.moved:.4g} s "
             f"instead of {one.time:.4g} s",
         )
         for one in procedures(recording)

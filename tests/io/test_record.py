@@ -163,11 +163,11 @@ def test_other_files_are_named(tmp_path):
     with pytest.raises(MissingFileError, match=r"run\.h5"):
         pylb.Trace.read(path)
     path.write_bytes(b"something else")
-    with pytest.raises(FormatError, match="no HDF5 file"):
+    with pytest.raises(FormatError, match="not an HDF5 file"):
         pylb.Trace.read(path)
     with h5py.File(path, "w") as file:
         file["x"] = [1]
-    with pytest.raises(FormatError, match="no run record of pylb"):
+    with pytest.raises(FormatError, match="not a run record of pylb"):
         pylb.RunRecord.read(path)
     write(path)
     with h5py.File(path, "a") as file:
@@ -188,7 +188,7 @@ def test_damage_is_seen(tmp_path):
     assert pylb.RunRecord.read(path).n_iterations == 0
     with h5py.File(path, "a") as file:
         del file["key"]
-    with pytest.raises(FormatError, match="no readable run record"):
+    with pytest.raises(FormatError, match="not a readable run record"):
         pylb.RunRecord.read(path)
 
 

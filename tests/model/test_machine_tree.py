@@ -136,7 +136,7 @@ def test_what_is_refused():
         pylb.Machine("node:2")
     with pytest.raises(DomainError, match="speed of rank"):
         Place("rank", speed=-1.0)
-    with pytest.raises(DomainError, match="no regular tree"):
+    with pytest.raises(DomainError, match="not a regular tree"):
         pylb.Machine(Place("machine", "", (root, root.children[0]))).tree()
     with pytest.raises(DomainError, match="speed has shape"):
         pylb.Machine(root).with_speeds([1.0])

@@ -733,8 +733,8 @@ def test_a_trigger_of_ones_own_parameters():
 def test_repr_says_what_it_was():
     text = repr(pylb.replay(two_ranks(), lpt, every=1, cost=0.5))
     assert text == (
-        "<Replay by lpt, every 1: 3 phases in 5 s, of it balancing 1 s, mean max/mean "
-        "1.333, 2 balancings, 1 migrations>"
+        "<Replay by lpt, every 1: 3 phases in 5 s, LB steps 1 s, mean max/mean "
+        "1.333, 2 LB steps, 1 migrations>"
     )
     assert "placement: none: 3 phases" in repr(pylb.replay(two_ranks(), "none"))
 

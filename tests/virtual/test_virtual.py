@@ -267,7 +267,7 @@ def leaves_early(comm):
         (
             lambda comm: comm.recv((comm.rank + 1) % 3, tag=8),
             DeadlockError,
-            r"no rank can go on: rank 0: waits in recv\(source=1, tag=8\); rank 1: waits in recv",
+            r"no rank can continue: rank 0: waits in recv\(source=1, tag=8\); rank 1: waits in recv",
         ),
         (
             leaves_early,
@@ -297,7 +297,7 @@ def test_programs_that_go_wrong(main, error, says):
         ({"p": 0}, "p is 0"),
         ({"p": "x"}, "p is 'x'"),
         ({"p": 2, "speed": [1.0]}, r"speed has shape \(1,\)"),
-        ({"p": 2, "speed": [1.0, 0.0]}, "no speed above zero"),
+        ({"p": 2, "speed": [1.0, 0.0]}, "not positive"),
         ({"p": 2, "network": (-1.0, 0.0)}, "network is"),
         ({"p": 2, "clock": "sun"}, "clock is 'sun'"),
     ],

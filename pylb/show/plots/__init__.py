@@ -1,7 +1,7 @@
 """Pictures of a run, with matplotlib: one function for each picture.
 
 Each draws on the axes `ax`, by default those of a new figure, and returns them; without matplotlib
-it raises `MissingPartError`.  Where there are more ranks or iterations than pixels, neighbours are
+it raises `MissingPartError`.  If there are more ranks or iterations than pixels, neighbours are
 drawn as one.  The colours, of Okabe and Ito and of the map cividis, are colour-blind safe.
 """
 

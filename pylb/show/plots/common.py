@@ -1,4 +1,4 @@
-"""What all pictures share: axes, colours, marks, legends, checks."""
+"""Shared parts of all pictures: axes, colours, marks, legends, checks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ else:
     Axes = Any
 
 BLUE, ORANGE, VERMILLION, GREY = "#0072B2", "#E69F00", "#D55E00", "#666666"
-GREEN, SKY = "#009E73", "#56B4E9"
+GREEN = "#009E73"
 
 MOST_ROWS, MOST_COLUMNS = 250, 1000  # of a heat map: about what a figure has pixels for
 MOST_LINES = 12  # up to so many LB steps are marked by a line across the picture
@@ -27,7 +27,7 @@ POWERS = [2.0**k for k in range(-3, 40)]  # ticks of a logarithmic scale
 
 
 def axes(ax: Axes | None) -> Any:
-    """The axes given, or those of a new figure."""
+    """Return the given axes, or those of a new figure."""
     optional.require("matplotlib")
     if ax is not None:
         return ax
@@ -53,13 +53,13 @@ def pair(**values: ArrayLike) -> tuple[F64, F64]:
 
 
 def ratio(times: F64) -> float:
-    """max/mean; 1 where nothing runs."""
+    """max/mean; 1 if there is no load."""
     mean = float(times.mean())
     return float(times.max()) / mean if mean > 0 else 1.0
 
 
 def norm(cells: F64, relative: bool) -> Any:
-    """How values become colours; all values below an eighth of the mean share one colour."""
+    """The scale of colours; all values below an eighth of the mean share one colour."""
     from matplotlib.colors import LogNorm, Normalize
 
     high = float(cells.max())
@@ -69,7 +69,7 @@ def norm(cells: F64, relative: bool) -> Any:
 
 
 def mark(ax: Any, balanced_after: Sequence[int], colour: str) -> None:
-    """Mark each LB step above the picture, and by a line where they are few."""
+    """Mark each LB step above the picture, and by a line if they are few."""
     at = np.asarray(balanced_after, dtype=np.float64) + 0.5
     if at.size == 0:
         return
@@ -90,7 +90,7 @@ def heat(ax: Any, cells: Any, norm: Any, extent: tuple[float, ...], label: str, 
 
 
 def colour_bar(ax: Any, drawn: Any, label: str) -> Any:
-    """A bar that says what the colours mean."""
+    """Add a bar that explains the colours."""
     bar = ax.figure.colorbar(drawn, ax=ax, pad=0.02)
     bar.set_label(label)
     return bar
@@ -109,7 +109,7 @@ def finish(ax: Axes, x: str, y: str, *, whole: str = "x") -> Axes:
 
 
 def legend(ax: Any) -> None:
-    """One line above the picture, where it hides nothing; none where nothing has a name."""
+    """Add a legend in one line above the picture, unless nothing has a name."""
     if not ax.get_legend_handles_labels()[0]:
         return
     close = {"borderaxespad": 0.0, "handlelength": 1.6, "columnspacing": 1.2, "fontsize": "small"}

@@ -1,4 +1,4 @@
-"""What recorded ranks did, over time."""
+"""The operations of recorded ranks over time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def timeline(
     ----------
     run : Recording
     told : Prediction
-        Of that run, made with ``steps=True``.
+        A prediction for that run, made with ``steps=True``.
     path : CriticalPath, optional
         A line over the ranks, at the times of the prediction.
 
@@ -67,7 +67,7 @@ def timeline(
 
 
 def _met(run: Recording, told: Prediction, rank: int) -> F64:
-    """When the rank has computed and met the others (on a shared processor, at the earliest)."""
+    """When the rank has computed and met other ranks (earliest time on a shared processor)."""
     assert told.steps is not None
     steps, ops = told.steps[rank], run.ops[rank]
     speed = told.target.speed[told.target.placement[rank]]
@@ -77,7 +77,7 @@ def _met(run: Recording, told: Prediction, rank: int) -> F64:
 
 
 def _line(run: Recording, path: CriticalPath, told: Prediction) -> tuple[F64, F64]:
-    """Corners of the path: the begin and end of each of its stretches."""
+    """Corners of the path: the beginning and end of each of its stretches."""
     assert told.steps is not None
     met = [_met(run, told, rank) for rank in range(run.n_ranks)]
     at, who = [], []

@@ -1,4 +1,4 @@
-"""What goes between ranks: migrations and messages."""
+"""Migrations and messages between ranks."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None
     ----------
     run : RunRecord, Replay, Trace or path
     iteration : int, optional
-        Only migrations at the end of this one.  Default: all of the run.
+        Only migrations after this iteration.  Default: all.
 
     Raises
     ------
     DomainError
-        `run` is no run; nothing moved after that iteration.
+        `run` is not a run, or no object moved after that iteration.
     """
     shown = course.of(run)
     moves = [m for m in shown.moves if iteration in (None, m.iteration)]
@@ -102,7 +102,7 @@ def communication(
     """Bytes that each rank sends to each other rank in an iteration, as a matrix.
 
     ``communication(snap)`` and ``communication(snap, plan.rank)`` show before and after.  The
-    diagonal is what stays on a rank.  More than 256 ranks are added up in groups.
+    diagonal is communication within a rank.  More than 256 ranks are added up in groups.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def communication(
         The snapshot has no edges, or the placement does not fit it.
     """
     if snapshot.edges is None:
-        raise DomainError("snapshot has no edges: expected who sends how much to whom")
+        raise DomainError("snapshot has no edges: expected edges=...")
     placed = snapshot if rank is None else snapshot.with_rank(rank)
     ax = axes(ax)
     step = aggregate.step(snapshot.n_ranks, MOST_CELLS)

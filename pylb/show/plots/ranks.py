@@ -1,4 +1,4 @@
-"""Loads of the ranks: over the iterations, at most and on average, before and after."""
+"""Loads of the ranks: over the iterations, maximum and mean, before and after an LB step."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def rank_loads(
 ) -> Axes:
     """Seconds of each rank in each iteration as a heat map, with the LB steps marked.
 
-    Where there are more ranks or iterations than pixels, neighbours are drawn as one cell with
+    If there are more ranks or iterations than pixels, neighbours are drawn as one cell with
     the largest value among them: a single slow rank is never averaged away.
 
     Parameters
     ----------
     times : (m, p) array of float
-        Seconds of each rank, an iteration a row: ``run.rank_times``.
+        Seconds of each rank, one row per iteration: ``run.rank_times``.
     balanced_after : sequence of int, optional
         Iterations at whose end an LB step took place: ``run.balanced_after``.
     relative : bool

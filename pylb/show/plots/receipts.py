@@ -39,12 +39,12 @@ def fits(run: Any, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     run : RunRecord, Replay, Trace or path
-        Of a trigger that fits lines: "metabalancer", "menon", ...
+        A run with a trigger that fits lines: "metabalancer", "menon", ...
 
     Raises
     ------
     DomainError
-        `run` is no run, or has no iterations.
+        `run` is not a run, or has no iterations.
     """
     shown = course.of(run)
     ax = imbalance(shown.max, shown.mean, shown.balanced_after, ax=ax)
@@ -77,17 +77,19 @@ def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
     ----------
     run : Replay
     best : Optimum
-        Of the same trace and strategy: ``trace.optimum(...)``.
+        The optimum of the same trace and strategy: ``trace.optimum(...)``.
 
     Raises
     ------
     DomainError
-        The schedule has an iteration that the run lacks.
+        The schedule has more iterations than the run.
     """
     ax = axes(ax)
     at = set(best.iterations.tolist())
     if at and max(at) >= len(run.trace):
-        raise DomainError(f"best balances after iteration {max(at)}: the run has {len(run.trace)}")
+        raise DomainError(
+            f"best has an LB step after iteration {max(at)}: the run has {len(run.trace)}"
+        )
     ideal = replay(
         run.trace,
         run.strategy,
@@ -115,8 +117,8 @@ def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
     """The decisions of a run over its iterations: their effect on max/mean, and what they saved.
 
     A line leads from max/mean before an LB step to that of the new placement; a circle shows
-    max/mean in the iterations since.  Decisions to hold are marked below.  Up to 12 LB steps have
-    a label: objects moved, and seconds saved beyond the cost.
+    max/mean in the iterations after it.  Decisions to hold are marked below.  Up to 12 LB steps
+    have a label: objects moved, and seconds saved beyond the cost.
 
     Parameters
     ----------

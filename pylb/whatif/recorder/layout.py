@@ -33,7 +33,7 @@ STEP = np.dtype(
 
 
 class OpKind(IntEnum):
-    """What an operation is; csrc/whatif/ops.h says what its fields mean then."""
+    """The kind of an operation; csrc/whatif/ops.h says what its fields mean."""
 
     END = 0
     SEND = 1
@@ -53,7 +53,7 @@ class OpKind(IntEnum):
 
 
 class Collective(IntEnum):
-    """Which collective, in the field ``what``."""
+    """The collective operation, in the field ``what``."""
 
     BARRIER = 0
     BCAST = 1

@@ -1,4 +1,4 @@
-"""Mark functions, so that a recording has their times."""
+"""Mark functions whose times are to be recorded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @functools.lru_cache(maxsize=1)
 def _recorder() -> ctypes.CDLL | None:
-    """The recorder, where it is loaded into this process."""
+    """The recorder, if it is loaded into this process."""
     program = ctypes.CDLL(None)
     return program if hasattr(program, "pylb_procedure_enter") else None
 

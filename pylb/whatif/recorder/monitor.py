@@ -21,34 +21,34 @@ from pylb.whatif.recorder.recording import Recording
 HEAD = struct.Struct("=IIq")  # type, bytes, number of the first operation
 COMM = struct.Struct("=qqq")  # number, name, size
 LIMIT = 1 << 26  # bytes of a frame
-DRIFT = 1e-4  # of two clocks, from which on it is reported
+DRIFT = 1e-4  # seconds: larger differences between two clocks are reported
 
 
 class ProtocolError(Exception):
-    """A connection that speaks something else."""
+    """A connection does not follow the protocol of the recorder."""
 
 
 @dataclass(eq=False)
 class RankLog:
-    """What is known of one rank."""
+    """The data received from one rank."""
 
     hello: dict[str, Any]
-    offset: float  # seconds from its clock to the monitor's, when it began
+    offset: float  # difference of its clock and the monitor's at the start, in seconds
     room: NDArray[Any] = field(default_factory=lambda: np.zeros(1024, OP))
     n_ops: int = 0
-    numbers: list[int] = field(default_factory=list)  # its communicators as the monitor counts
+    numbers: list[int] = field(default_factory=list)  # the monitor's numbers of its communicators
     end: dict[str, Any] | None = None
     end_offset: float = 0.0
     lost: int = 0
     costs: dict[str, float] = field(default_factory=dict)
-    procedures: list[int] = field(default_factory=list)  # as the monitor counts them
+    procedures: list[int] = field(default_factory=list)  # in the monitor's numbering
 
     def ops(self) -> NDArray[Any]:
         """All operations so far."""
         return self.room[: self.n_ops]
 
     def add(self, ops: NDArray[Any]) -> None:
-        """Append; what `ops` gave before stays as it is."""
+        """Append operations; earlier results of `ops` do not change."""
         n = self.n_ops + len(ops)
         if n > len(self.room):
             room = np.zeros(2 * n, OP)
@@ -59,14 +59,14 @@ class RankLog:
 
 
 class Connection:
-    """One rank's socket: frames out of a stream."""
+    """The socket of one rank, from which frames are read."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.buffer = bytearray()
-        self.known = False  # it has shown the token
+        self.known = False  # whether it has sent the token
         self.rank: RankLog | None = None
-        self.second = False  # its rank is known already: another program
+        self.second = False  # whether its rank was known already: this is another program
 
 
 class RecordMonitor:
@@ -75,7 +75,7 @@ class RecordMonitor:
     Attributes
     ----------
     address : str
-        What the recorder is told: ``host:port:token``.
+        ``host:port:token``, for the recorder.
     ranks : dict of int to RankLog
     """
 
@@ -96,7 +96,7 @@ class RecordMonitor:
         self._open = 0
 
     def close(self) -> None:
-        """Close all sockets; twice is fine."""
+        """Close all sockets; may be called twice."""
         for key in list(self._selector.get_map().values() if self._selector.get_map() else []):
             self._selector.unregister(key.fileobj)
             key.fileobj.close()  # type: ignore[union-attr]
@@ -104,11 +104,11 @@ class RecordMonitor:
 
     @property
     def connected(self) -> int:
-        """Ranks that send."""
+        """Number of connected ranks."""
         return self._open
 
     def serve(self, seconds: float) -> None:
-        """Take what comes within that time, or the first thing that comes."""
+        """Wait up to that time for data, and read what has arrived."""
         for key, _ in self._selector.select(seconds):
             if key.fileobj is self._listener:
                 self._accept()
@@ -121,7 +121,7 @@ class RecordMonitor:
         grace: float = 5.0,
         between: Callable[[], None] = lambda: None,
     ) -> None:
-        """Serve until `done` says so and all ranks have hung up, or `grace` seconds longer."""
+        """Serve until `done()` and all ranks have disconnected, at most `grace` seconds longer."""
         deadline = None
         while True:
             self.serve(0.1)
@@ -149,7 +149,7 @@ class RecordMonitor:
         try:
             self._frames(one)
         except (ProtocolError, ValueError, KeyError, IndexError, TypeError) as error:
-            self.strange.append(f"something that is no recorder wrote to the monitor: {error}")
+            self.strange.append(f"a connection to the monitor was not from the recorder: {error}")
             data = b""
         if not data:
             self._selector.unregister(one.sock)
@@ -239,11 +239,11 @@ class RecordMonitor:
 
     @property
     def size(self) -> int:
-        """Ranks of the world."""
+        """Number of ranks of the world."""
         return max((r.hello["size"] for r in self.ranks.values()), default=0)
 
     def recording(self, command: list[str]) -> Recording:
-        """All that has come so far."""
+        """Make a recording of all data so far."""
         p = self.size
         known = [self.ranks.get(r) for r in range(p)]
         ops = [np.zeros(0, OP) if r is None else r.ops() for r in known]
@@ -263,7 +263,7 @@ class RecordMonitor:
         return Recording(ops, list(self.members), closed, info, list(self.procedures), warnings)
 
     def _times(self, known: list[RankLog | None]) -> dict[str, Any]:
-        """Wall time by the ranks' clocks, put on the monitor's where they are on other machines."""
+        """Wall time by the ranks' clocks, corrected by the monitor's clock for other machines."""
         here = socket.gethostname()
         start, end = [], []
         for rank in known:
@@ -278,7 +278,7 @@ class RecordMonitor:
 
     @staticmethod
     def _costs(known: list[RankLog | None]) -> dict[str, float]:
-        """What a call and a message cost: of all ranks the least, since only delays disturb it."""
+        """The costs of a call and of a message: the least of all ranks, as delays only add."""
         said = [rank.costs for rank in known if rank is not None and rank.costs]
         out = {}
         for name in ("overhead", "alpha", "beta"):
@@ -289,11 +289,10 @@ class RecordMonitor:
 
     @staticmethod
     def _asking(known: list[RankLog | None]) -> dict[str, float]:
-        """How ranks wait that ask again and again and sleep in between.
+        """How ranks wait that poll and sleep in between.
 
-        ``response``: how long what has come waits to be noticed, half of the time from one question
-        to the next where both ends are chosen at random; ``nap``: how long such a sleep is;
-        ``asleep``: part of all waiting that is done so.
+        ``response``: mean delay until a rank notices a message, half of the time between two polls;
+        ``nap``: length of a sleep; ``asleep``: fraction of all waiting that is sleep.
         """
         ended = [rank for rank in known if rank is not None and rank.end and "asked" in rank.end]
         wall, square, naps, napped = (
@@ -308,7 +307,7 @@ class RecordMonitor:
 
     @staticmethod
     def _waiting(known: list[RankLog | None]) -> str:
-        """What a rank that waits did to its processor, as far as that can be told from here."""
+        """How a waiting rank used its processor, as far as the monitor can tell."""
         one = next(r.hello for r in known if r)
         if "Open MPI" not in one["library"]:
             return "spin"
@@ -331,18 +330,18 @@ class RecordMonitor:
     def _doubts(rank: RankLog) -> list[str]:
         out = []
         if rank.lost:
-            out.append(f"{rank.lost} operations were lost on the way")
+            out.append(f"{rank.lost} operations were lost in transmission")
         if rank.end is None:
             out.append(f"it ended without MPI_Finalize: {rank.n_ops} operations are known")
             return out
         if not rank.end["finalized"]:
             out.append("it never called MPI_Finalize: recorded up to the end of its process")
         if rank.end["ops"] != rank.n_ops:
-            out.append(f"{rank.n_ops} operations came of {rank.end['ops']}")
+            out.append(f"{rank.n_ops} operations arrived, of {rank.end['ops']}")
         if rank.end["foreign"]:
             out.append(
                 f"{rank.end['foreign']} calls of other threads (MPI_THREAD_MULTIPLE) are not "
-                "recorded: what they send and wait for is not simulated"
+                "recorded: their messages and waits are not simulated"
             )
         seconds = 1e-9 * rank.end["ns"]
         if rank.end["beyond"] > 0.02 * rank.end["ns"]:
@@ -351,7 +350,9 @@ class RecordMonitor:
                 "predictions count them as one after the other"
             )
         drift = abs(rank.end_offset - rank.offset)
-        elsewhere = rank.hello["host"] != socket.gethostname()  # here all have the same clock
+        elsewhere = (
+            rank.hello["host"] != socket.gethostname()
+        )  # on this machine all have the same clock
         if elsewhere and drift > max(0.05, DRIFT * seconds):
             out.append(f"its clock and the monitor's went {drift:.3g} s apart")
         if not rank.hello["delays"]:

@@ -43,7 +43,7 @@ class Online:
         self._simulations: list[_core.Simulation] = []
 
     def __call__(self) -> None:
-        """Simulate the operations that have arrived, if it is time to."""
+        """Simulate the operations that have arrived, if it is time for that."""
         now = time.monotonic()
         if self._failed or now - self._last < self._period:
             return

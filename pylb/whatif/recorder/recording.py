@@ -30,7 +30,7 @@ class Recording:
         World ranks of the members of each communicator, by their rank there.  The first is the
         world.
     closed : (p,) bool
-        Whether all records of a rank are here; False if it was killed or records were lost.
+        Whether all records of a rank have arrived; False if it was killed or records were lost.
     info : dict
         About the run: ``command``, ``seconds`` (wall time, from the end of MPI_Init to the
         beginning of MPI_Finalize), ``alpha``, ``beta``, ``overhead``, ``quantum``, ``waiting``,
@@ -39,7 +39,7 @@ class Recording:
     procedures : list of str
         Names of the marked procedures, indexed by number.
     warnings : list of str
-        What is missing, or makes predictions less certain.
+        Data that are missing, and reasons why predictions are less certain.
     """
 
     ops: list[NDArray[Any]]
@@ -93,7 +93,7 @@ class Recording:
         ----------
         elsewhere : Recording
             A recording of the same program with the same input on the other processors.  Short runs
-            are enough if both recordings are of one.
+            are enough, if both are equally short.
 
         Returns
         -------
@@ -137,9 +137,9 @@ class Recording:
         MissingPartError
             h5py is absent.
         MissingFileError
-            No such folder.
+            There is no such folder.
         StateError
-            The path is a folder or another file than a recording, or may not be written.
+            The path is a folder or a file that is not a recording, or may not be written.
         """
         h5py = optional.require("h5py")
         name, folder = os.fspath(path), os.path.dirname(os.path.abspath(path))
@@ -155,7 +155,7 @@ class Recording:
             except OSError:
                 is_ours = False
             if not is_ours:
-                raise StateError(f"{name} exists, and is no recording: it is not overwritten")
+                raise StateError(f"{name} exists and is not a recording: it is not overwritten")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an HDF5 file; an existing one is replaced when the new one is complete.
@@ -220,7 +220,7 @@ class Recording:
         Raises
         ------
         MissingFileError
-            No such file.
+            There is no such file.
         FormatError
             The file is not a recording, or it is damaged.
         MissingPartError
@@ -235,7 +235,7 @@ class Recording:
         except (OSError, KeyError, ValueError, TypeError) as error:
             if isinstance(error, FormatError):
                 raise
-            raise FormatError(f"{os.fspath(path)} is no recording of pylb: {error}") from error
+            raise FormatError(f"{os.fspath(path)} is not a recording of pylb: {error}") from error
 
 
 def _check_regular(path: str | os.PathLike[str]) -> None:
@@ -247,7 +247,7 @@ def _check_regular(path: str | os.PathLike[str]) -> None:
 def _read(file: Any, path: str) -> Recording:
     if file.attrs.get("format") != FORMAT:
         raise FormatError(
-            f"{path} is no recording of pylb: its format is {file.attrs.get('format')!r}, "
+            f"{path} is not a recording of pylb: its format is {file.attrs.get('format')!r}, "
             f"expected {FORMAT!r}"
         )
     head = json.loads(file.attrs["head"])
