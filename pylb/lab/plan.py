@@ -131,7 +131,7 @@ class Plan(NamedTuple):
         MissingPartError
             PyYAML is absent.
         MissingFileError, FormatError, DomainError
-            The file does not exist, is not YAML, or has something unknown or out of range.
+            The file does not exist, is not YAML, or has an unknown key or a value out of range.
         """
         yaml = optional.require("PyYAML")
         try:

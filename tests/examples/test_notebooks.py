@@ -46,7 +46,7 @@ def explored(cells):
     """The explorer shows a picture, and says that it needs a kernel."""
     assert shown(cells, "application/vnd.jupyter.widget-view+json")
     (html,) = (html for html in shown(cells, "text/html") if "explorer" in html)
-    assert "without a kernel it replays nothing" in html
+    assert "without a kernel it cannot replay" in html
     assert "data:image/png;base64" in html
 
 
@@ -82,7 +82,7 @@ EXPECTED = {
     "million_ranks": ("1,000,000 ranks, answers at once", 3, None),
     "cluster": ("", 0, balanced),
     "unlike-processors": ("five iterations after", 4, None),
-    "what-if": ("servBusy2 on the other side of its messages", 3, None),
+    "what-if": ("servBusy2 at the other end of its messages", 3, None),
     "partitioning": ("repartition: 2 x ", 3, None),
 }
 

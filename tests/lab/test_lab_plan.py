@@ -39,7 +39,7 @@ def test_quantities(kind, text, value):
 
 @pytest.mark.parametrize("text", ["", "W", "-3 W", "3 w", "3 kg", "1..2 W", True, None, [3], "inf"])
 def test_quantities_that_are_none(text):
-    with pytest.raises(DomainError, match=r"cap is .*expected a power with its unit \(W\), as 23W"):
+    with pytest.raises(DomainError, match=r"cap is .*expected a power with its unit \(W\), e.g. 23W"):
         units.quantity(units.POWER, "cap", text)
 
 
@@ -156,7 +156,7 @@ def test_changes_of_some_ranks_take_a_profile_for_each():
         ("hosts: {a: {bandwidth: 100}}", r"hosts\.a\.bandwidth is 100: expected a bandwidth"),
         ("hosts: {a: {}}\nchanges: [{at: 1, hosts: b, share: 1}]", "'b' is unknown"),
         ("hosts: {a: {}}\nchanges: [{at: 1, ranks: 0, share: 1}]", "expected hosts"),
-        ("changes: [{at: 1, bandwidth: 1 Mbit/s}]", "no hosts, and so no network"),
+        ("changes: [{at: 1, bandwidth: 1 Mbit/s}]", "no hosts and no network"),
         ("changes: [{share: 1}]", r"changes\[0\]: expected at"),
         ("changes: [{at: 1, when: x, share: 1}]", r"changes\[0\]: expected at"),
         ("changes: [{at: 1}]", r"changes\[0\] changes nothing"),
@@ -171,7 +171,7 @@ def test_files_that_are_wrong(tmp_path, text, says):
 
 
 def test_files_that_are_none(tmp_path):
-    with pytest.raises(FormatError, match=r"lab\.yaml is no YAML: .*line 1"):
+    with pytest.raises(FormatError, match=r"lab\.yaml is not YAML: .*line 1"):
         load(tmp_path, "share: [")
     with pytest.raises(MissingFileError, match=r"nowhere\.yaml: No such file"):
         Plan.load(tmp_path / "nowhere.yaml")

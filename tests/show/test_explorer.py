@@ -75,7 +75,7 @@ def test_where_it_cannot_be_shown_there_is_its_last_picture(explorer):
     bundle = explorer._repr_mimebundle_()
     data = bundle[0] if isinstance(bundle, tuple) else bundle
     assert "data:image/png;base64" in data["text/html"]
-    assert "without a kernel it replays nothing" in data["text/html"]
+    assert "without a kernel it cannot replay" in data["text/html"]
     assert "<script" not in data["text/html"]
 
 

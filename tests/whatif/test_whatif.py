@@ -341,7 +341,7 @@ def test_what_asking_takes_belongs_to_the_way_of_waiting():
         ({"placement": [0]}, DomainError, "placement has 1 entries: expected 2"),
         ({"placement": [0, 2], "speed": [1, 1]}, OutOfRangeError, "rank 1 is processor 2: expect"),
         ({"placement": [0, -1]}, OutOfRangeError, "placement of rank 1 is processor -1"),
-        ({"placement": [0.5, 1]}, DomainError, "placement is .*whole numbers"),
+        ({"placement": [0.5, 1]}, DomainError, "placement is .*integers"),
         ({"speed": [1.0, 0.0]}, DomainError, "speed of processor 1 is 0"),
         ({"speed": [1.0, float("nan")]}, DomainError, "speed of processor 1 is nan"),
         ({"speed": [[1.0]]}, DomainError, "speed has the shape"),
@@ -435,16 +435,16 @@ def test_files_that_are_no_recordings(tmp_path):
     with pytest.raises(MissingFileError, match="no such file"):
         Recording.read(tmp_path / "none")
     (tmp_path / "text").write_text("hello")
-    with pytest.raises(FormatError, match="is no recording"):
+    with pytest.raises(FormatError, match="is not a recording"):
         Recording.read(tmp_path / "text")
     program(3, 3).save(tmp_path / "cut")
     whole = (tmp_path / "cut").read_bytes()
     (tmp_path / "cut").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(FormatError, match="is no recording"):
+    with pytest.raises(FormatError, match="is not a recording"):
         Recording.read(tmp_path / "cut")
     at = whole.index(program(3, 3).ops[1].tobytes()[:48])
     (tmp_path / "bit").write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-    with pytest.raises(FormatError, match="is no recording"):
+    with pytest.raises(FormatError, match="is not a recording"):
         Recording.read(tmp_path / "bit")
 
 
