@@ -189,7 +189,7 @@ class Decider:
 
 
 def receipt_of(row: dict[str, Any], strategies: Sequence[str], trigger: str, seed: int) -> Receipt:
-    """A receipt of the C core in Python's words; `strategies` are those to choose from."""
+    """Convert a receipt of the C core; strategies: names of those to choose from."""
     told = {k: v for k, v in row.items() if k not in OF_THE_CORE}
     kind, which = row["kind"], row["strategy"]
     if kind == "off":
