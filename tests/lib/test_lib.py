@@ -229,7 +229,7 @@ def test_the_environment_has_the_last_word(mpi_program, mpiexec, tmp_path):
 
 def test_python_reads_the_record(mpi_program, mpiexec, tmp_path):
     path = tmp_path / "run.json"
-    words = [str(mpi_program("drift")), "60", "0", "cells", f"record={path}"]
+    words = [str(mpi_program("drift")), "120", "0", "cells", f"record={path}"]
     run([*mpiexec, "-n", "3", *words])
     said = json.loads(path.read_text())
     record, trace = pylb.RunRecord.read(path), pylb.Trace.read(path)

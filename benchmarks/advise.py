@@ -1,0 +1,67 @@
+"""What one step of an advisor costs in C, beside a bare MPI_Iallreduce of the same bytes.
+
+    python benchmarks/advise.py [--starts 3] [--cells 100000] [--json out/advise.json]
+
+Two ranks, by ``benchmarks/advise.c``, which is built here against the library of this
+installation (`pylb.get_library`): in turn the bare nonblocking reduction of a record and MPI_Test
+until it is done, `pylb_advise` with the rank's seconds alone, and `pylb_advise_cells` with keys and
+loads of so many cells a rank, without an LB step.  The least time of 40 rounds, of the slower rank;
+the best of several starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import tempfile
+from pathlib import Path
+
+from common.figures import save
+from common.mpi import ask_mpi
+
+import pylb
+from pylb import console
+
+SOURCE = Path(__file__).with_suffix(".c")
+RATIO, CELLS = 1.3, 1e-3  # what is aimed at: times the bare reduction; seconds with cells
+
+
+def build(folder: str) -> str:
+    """The program."""
+    program, library = f"{folder}/advise", pylb.get_library()
+    words = ["mpicc", "-O2", "-std=c11", f"-I{pylb.get_include()}", str(SOURCE)]
+    links = [f"-L{library}", f"-Wl,-rpath,{library}", "-lpylb_mpi", "-lpylb"]
+    subprocess.run([*words, *links, "-o", program], check=True)
+    return program
+
+
+def main() -> None:
+    """Measure, print the table and write the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--starts", type=int, default=3)
+    parser.add_argument("--cells", type=int, default=100_000)
+    parser.add_argument("--json", default="out/advise.json")
+    args = parser.parse_args()
+    ask_mpi()
+    with tempfile.TemporaryDirectory() as folder:
+        program = build(folder)
+        runs = []
+        for _ in range(args.starts):
+            words = ["mpiexec", "-n", "2", program, str(args.cells)]
+            said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+            runs.append([1e-6 * float(x) for x in said.split()])
+    best = min(runs, key=lambda run: run[1] / run[0])
+    columns = ["what", "seconds", "times the bare reduction"]
+    names = [
+        "bare MPI_Iallreduce",
+        "pylb_advise",
+        f"pylb_advise_cells, {args.cells:,} cells a rank",
+    ]
+    rows = [(name, seconds, seconds / best[0]) for name, seconds in zip(names, best, strict=True)]
+    console.show(columns, rows)
+    print(f"aimed at: {RATIO} times the bare reduction; {CELLS:g} s with cells")
+    save(args.json, {"starts": runs, "ratio": best[1] / best[0], "cells_s": best[2]})
+
+
+if __name__ == "__main__":
+    main()
