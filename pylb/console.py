@@ -14,6 +14,7 @@ import numpy as np
 
 DURATIONS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+NOTHING = 1e-13  # seconds: what rounding leaves of a difference
 LONGEST = 300  # how many characters of a name are shown
 
 # ---- numbers and words --------------------------------------------------------------------------
@@ -26,8 +27,8 @@ def scaled(x: float, units: Sequence[tuple[float, str]], digits: int = 3) -> str
 
 
 def seconds(x: float) -> str:
-    """Format seconds, e.g. '12.3 ms'."""
-    return scaled(x, DURATIONS) if x else "0 s"
+    """Format seconds, e.g. '12.3 ms'; less than `NOTHING` is 0."""
+    return scaled(x, DURATIONS) if abs(x) >= NOTHING else "0 s"
 
 
 def size(nbytes: float) -> str:

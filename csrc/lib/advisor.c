@@ -60,9 +60,10 @@ int pylb_advisor_set(pylb_advisor *lb, const char *word, const char *value)
     if (word == NULL || value == NULL) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "%s is NULL", word == NULL ? "word" : "value");
     }
-    return self->begun ? PLB_FAIL(err, PLB_ERR_STATE,
-                                  "%.100s is set after the first step: expected before it", word)
-                       : plb_settings_set(&self->settings, word, value, err);
+    return self->ready
+               ? PLB_FAIL(err, PLB_ERR_STATE,
+                          "%.100s is set after the first step began: expected before it", word)
+               : plb_settings_set(&self->settings, word, value, err);
 }
 
 int pylb_advisor_rank(const pylb_advisor *lb, int *rank, int *n_ranks)
@@ -109,13 +110,24 @@ static int make_decider(plb_lib_advisor_t *self, plb_err_t *err)
     return s->steps < 0 ? PLB_OK : plb_decider_expect(&self->decider, s->steps, NAN, err);
 }
 
+/* The first call that measures or ends a step. */
+static int get_ready(plb_lib_advisor_t *self, plb_err_t *err)
+{
+    if (self->ready) {
+        return PLB_OK;
+    }
+    self->ready = true;
+    return plb_settings_environment(&self->settings, err);
+}
+
 /* The first step.  The collective part comes in any case, so that no rank waits for another that
  * has an error. */
 static int begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *err)
 {
     self->begun = true;
     self->with_cells = with_cells;
-    int ret = plb_settings_close(&self->settings, err);
+    int ret = get_ready(self, err);
+    PLB_THEN(plb_settings_close(&self->settings, err));
     PLB_THEN(make_decider(self, err));
     if (ret == PLB_OK) {
         self->fingerprint = plb_settings_fingerprint(&self->settings) ^ (with_cells ? 1 : 0);
@@ -128,15 +140,19 @@ static int begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *err)
 
 /* ---- the seconds of this rank --------------------------------------------------------------- */
 
+/* Never 0. */
 static int64_t now_of(const plb_lib_advisor_t *self)
 {
+    if (self->settings.clock == PLB_TIMES_NONE) {
+        return 1;
+    }
     return plb_clock_real_ns(self->settings.clock == PLB_TIMES_CPU ? PLB_CLOCK_CPU
                                                                    : PLB_CLOCK_WALL);
 }
 
-static bool is_told(const plb_lib_advisor_t *self)
+static bool measures_nothing(const plb_lib_advisor_t *self)
 {
-    return self->settings.clock == PLB_TIMES_TOLD;
+    return self->settings.clock == PLB_TIMES_NONE;
 }
 
 int pylb_start(pylb_advisor *lb)
@@ -146,11 +162,10 @@ int pylb_start(pylb_advisor *lb)
     if (self == NULL) {
         return err->code;
     }
-    if (self->started != 0 || is_told(self)) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "%s",
-                        is_told(self) ? "pylb_start with clock \"told\": expected pylb_work"
-                                      : "pylb_start within pylb_start: expected pylb_stop");
+    if (self->started != 0) {
+        return PLB_FAIL(err, PLB_ERR_STATE, "pylb_start within pylb_start: expected pylb_stop");
     }
+    PLB_PASS(get_ready(self, err));
     if (self->step == 0 && self->work == 0.0) {
         self->mark = plb_clock_real_ns(PLB_CLOCK_WALL); /* what came before is no step */
     }
@@ -200,7 +215,7 @@ static void add_cost(plb_lib_advisor_t *self, int64_t ns)
 {
     self->rebalanced = true;
     self->moved_ns += ns > 0 ? ns : 0;
-    self->cost += ns > 0 && !is_told(self) ? 1e-9 * (double)ns : 0.0;
+    self->cost += ns > 0 && !measures_nothing(self) ? 1e-9 * (double)ns : 0.0;
     self->moving = 0;
 }
 
@@ -260,7 +275,7 @@ int pylb_rebalanced(pylb_advisor *lb, double seconds)
         return PLB_FAIL(err, PLB_ERR_VALUE, "seconds is %g: expected 0 ... 1e30", seconds);
     }
     self->rebalanced = true;
-    self->cost = seconds;
+    self->cost += seconds;
     return PLB_OK;
 }
 
@@ -324,13 +339,13 @@ static void forget_step(plb_lib_advisor_t *self)
 
 static int sample_of(plb_lib_advisor_t *self, int64_t n_cells, plb_stats_t *out, plb_err_t *err)
 {
-    const int64_t now = is_told(self) ? 0 : plb_clock_real_ns(PLB_CLOCK_WALL);
+    const int64_t now = measures_nothing(self) ? 0 : plb_clock_real_ns(PLB_CLOCK_WALL);
     const int64_t ns = now - self->mark - self->moved_ns;
     const plb_advisor_sample_t sample = {
         .iteration = self->step,
         .n_cells = n_cells,
         .seconds = self->work,
-        .time = is_told(self) || ns < 0 ? 0.0 : 1e-9 * (double)ns,
+        .time = measures_nothing(self) || ns < 0 ? 0.0 : 1e-9 * (double)ns,
         .cost = self->cost,
         .rebalanced = self->rebalanced,
     };
@@ -498,7 +513,8 @@ int pylb_advise(pylb_advisor *lb, int *rebalance)
 static int make_plan(plb_lib_advisor_t *self, const pylb_cells *cells, plb_err_t *err)
 {
     plb_answer_t a;
-    int ret = plb_database_place(self->ranks, &self->decider, cells, !is_told(self), &a, err);
+    int ret =
+        plb_database_place(self->ranks, &self->decider, cells, !measures_nothing(self), &a, err);
     PLB_THEN(plb_advisor_placed(&self->core, &a.placing, a.speed, a.migrations, a.bytes, err));
     if (ret != PLB_OK) {
         plb_advisor_abandon(&self->core);

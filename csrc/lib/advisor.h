@@ -22,6 +22,7 @@ typedef struct plb_lib_advisor {
     plb_decider_t decider;
     plb_advisor_t core;
     plb_steps_t steps;
+    bool ready; /* the environment was read: no words any more */
     bool begun, with_cells;
     bool over; /* there are no more steps */
     int64_t fingerprint;

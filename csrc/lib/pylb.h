@@ -124,8 +124,9 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
  *      steps       number of steps that the program will make, if it is known
  *      give_up     "yes" or "no": stop LB steps while they cost more than they save; default yes,
  *                  unless `every` says when to rebalance
- *      clock       "wall" (default) or "cpu", of pylb_start and pylb_stop; "told": nothing is
- *                  measured, the program tells all seconds by pylb_work and pylb_rebalanced
+ *      clock       "wall" (default) or "cpu", of pylb_start and pylb_stop; "none": nothing is
+ *                  measured (pylb_start and pylb_stop count 0), the program tells all seconds by
+ *                  pylb_work, the loads of cells and pylb_rebalanced
  *      seed        of strategies that draw random numbers; default 0
  *      record      path of a run record (".json"), written when the advisor is closed
  *      strategy.X, trigger.X   the parameter X of the strategy or of the trigger
@@ -163,7 +164,8 @@ PYLB_CALL int pylb_advise(pylb_advisor *lb, int *rebalance);
 PYLB_CALL int pylb_rebalance_begin(pylb_advisor *lb);
 PYLB_CALL int pylb_rebalance_end(pylb_advisor *lb);
 
-/** Instead of begin and end: this rank has redistributed, and took so many seconds for it. */
+/** This rank has redistributed: add so many seconds to what it cost, instead of begin and end or
+ *  besides.  Local. */
 PYLB_CALL int pylb_rebalanced(pylb_advisor *lb, double seconds);
 
 /* The cells of a rank.  Call pylb_cells_init, then set what you have; every array belongs to the

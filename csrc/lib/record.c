@@ -68,7 +68,7 @@ static void put_params(FILE *f, const char *word, const plb_param_t *params, int
 
 static void put_settings(FILE *f, const plb_lib_advisor_t *self)
 {
-    static const char *const clocks[] = {"wall", "cpu", "told"};
+    static const char *const clocks[] = {"wall", "cpu", "none"};
     const plb_settings_t *s = &self->settings;
     const plb_strategy_t *strategy = &self->decider.candidates[0].strategy;
     fprintf(f, "\"pylb\": \"%s\",\n\"n_ranks\": %d,\n\"strategy\": ", PYLB_VERSION,

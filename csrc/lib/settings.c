@@ -109,16 +109,16 @@ static int set_give_up(plb_settings_t *self, const char *word, const char *value
 
 static int set_clock(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
 {
-    static const char *const names[] = {"wall", "cpu", "told"};
+    static const char *const names[] = {"wall", "cpu", "none"};
     (void)word;
     for (int i = 0; i < 3; i++) {
         if (strcmp(value, names[i]) == 0) {
-            self->clock = (plb_told_clock_t)i;
+            self->clock = (plb_measured_t)i;
             return PLB_OK;
         }
     }
     return PLB_FAIL(err, PLB_ERR_VALUE,
-                    "clock is \"%.100s\": expected \"wall\", \"cpu\" or \"told\"", value);
+                    "clock is \"%.100s\": expected \"wall\", \"cpu\" or \"none\"", value);
 }
 
 static int set_record(plb_settings_t *self, const char *word, const char *value, plb_err_t *err)
@@ -187,7 +187,7 @@ static const char *word_of(const char *word, const char *value)
     return strcmp(word, "trigger") == 0 && isdigit((unsigned char)*value) ? "every" : word;
 }
 
-static int read_environment(plb_settings_t *self, plb_err_t *err)
+int plb_settings_environment(plb_settings_t *self, plb_err_t *err)
 {
     const char *value;
 #define X(variable, word)                                                                         \
@@ -199,7 +199,7 @@ static int read_environment(plb_settings_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-static int set_params(plb_settings_t *self, plb_err_t *err)
+int plb_settings_close(plb_settings_t *self, plb_err_t *err)
 {
     const plb_strategy_t *s = self->strategy;
     const plb_trigger_kind_t *t = self->trigger;
@@ -219,12 +219,6 @@ static int set_params(plb_settings_t *self, plb_err_t *err)
         }
     }
     return PLB_OK;
-}
-
-int plb_settings_close(plb_settings_t *self, plb_err_t *err)
-{
-    PLB_PASS(read_environment(self, err));
-    return set_params(self, err);
 }
 
 bool plb_settings_gives_up(const plb_settings_t *self)
@@ -259,7 +253,7 @@ int64_t plb_settings_fingerprint(const plb_settings_t *self)
         hash = add_number(hash, self->trigger_params[i]);
     }
     const int64_t rest[] = {self->lag,           self->seed,    self->steps,
-                            self->off,           self->give_up, self->clock == PLB_TIMES_TOLD,
+                            self->off,           self->give_up, self->clock == PLB_TIMES_NONE,
                             self->record != NULL};
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {
         hash = add_number(hash, (double)rest[i]);

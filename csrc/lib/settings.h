@@ -5,11 +5,11 @@
 #include "decide/trigger.h"
 #include "place/strategy.h"
 
-typedef enum plb_told_clock {
+typedef enum plb_measured {
     PLB_TIMES_WALL,
     PLB_TIMES_CPU,
-    PLB_TIMES_TOLD, /* nothing is measured: the program tells all seconds */
-} plb_told_clock_t;
+    PLB_TIMES_NONE, /* nothing is measured: the program tells all seconds */
+} plb_measured_t;
 
 typedef struct plb_settings {
     const plb_strategy_t *strategy;
@@ -19,7 +19,7 @@ typedef struct plb_settings {
     int64_t lag, seed, steps;                 /* steps below 0: not known */
     bool off;                                 /* measure only */
     int give_up;                              /* -1: not said */
-    plb_told_clock_t clock;
+    plb_measured_t clock;
     char *record;         /* owned path, or NULL */
     char **word, **value; /* [n] owned: parameters, in their order */
     int n;
@@ -31,7 +31,10 @@ void plb_settings_free(plb_settings_t *self);
 /** PLB_ERR_KEY: no such word or name; PLB_ERR_VALUE: the word does not take the value. */
 int plb_settings_set(plb_settings_t *self, const char *word, const char *value, plb_err_t *err);
 
-/** The environment has the last word; then the parameters are set. */
+/** The environment has the last word: call it before the first step. */
+int plb_settings_environment(plb_settings_t *self, plb_err_t *err);
+
+/** All words are set: now the parameters are. */
 int plb_settings_close(plb_settings_t *self, plb_err_t *err);
 
 /** Whether LB steps are switched off while they do not pay. */

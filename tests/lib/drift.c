@@ -89,7 +89,7 @@ int main(int argc, char **argv)
     const int steps = argc > 1 ? atoi(argv[1]) : 100;
     const int cells = argc > 3 && strcmp(argv[3], "cells") == 0;
     TRY(pylb_advisor_create_mpi(MPI_COMM_WORLD, &lb));
-    TRY(pylb_advisor_set(lb, "clock", "told"));
+    TRY(pylb_advisor_set(lb, "clock", "none"));
     TRY(pylb_advisor_set(lb, "lag", argc > 2 ? argv[2] : "0"));
     TRY(pylb_advisor_set(lb, "steps", argc > 1 ? argv[1] : "100"));
     for (int i = 4; i < argc; i++) {

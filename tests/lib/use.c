@@ -141,10 +141,11 @@ static void words(void)
     FAILS(PYLB_ERR_STATE, "pylb_start", pylb_stop(lb));
     FAILS(PYLB_ERR_STATE, "begin", pylb_rebalance_end(lb));
     FAILS(PYLB_ERR_VALUE, "seconds", pylb_work(lb, NAN));
+    EXPECT(pylb_advisor_set(lb, "trigger.theta", "1.2") == PYLB_OK); /* "auto" has none */
     EXPECT(pylb_start(lb) == PYLB_OK);
     FAILS(PYLB_ERR_STATE, "within", pylb_start(lb));
     EXPECT(pylb_stop(lb) == PYLB_OK);
-    EXPECT(pylb_advisor_set(lb, "trigger.theta", "1.2") == PYLB_OK); /* "auto" has none */
+    FAILS(PYLB_ERR_STATE, "first step", pylb_advisor_set(lb, "lag", "1"));
     FAILS(PYLB_ERR_KEY, "theta", pylb_advise(lb, &rebalance));
     FAILS(PYLB_ERR_STATE, "no more steps", pylb_advise(lb, &rebalance));
     EXPECT(pylb_advisor_close(&lb) == PYLB_OK && lb == NULL);
