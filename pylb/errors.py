@@ -97,6 +97,12 @@ def by_rank(texts: Iterable[str]) -> str:
     return "; ".join(shown) + ("; ..." if len(ranks) > 4 else "")
 
 
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """Return the message for an unknown name, with all known names and the nearest ones."""
+    names = list(known)
+    return f"no {what} {name!r}: there are {', '.join(names)}{nearest(name, names)}"
+
+
 def nearest(word: str, words: Iterable[str]) -> str:
     """Return '; did you mean ...?' with the nearest names, or ''."""
     lower = {w.lower(): w for w in words}

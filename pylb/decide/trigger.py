@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pylb import _core
-from pylb.errors import DomainError, UnknownStrategyError, nearest
+from pylb.errors import DomainError, UnknownStrategyError, unknown
 from pylb.model import checks
 from pylb.place.registry import Param, values_of
 
@@ -106,10 +106,7 @@ def make(
     if not isinstance(trigger, str):
         raise UnknownStrategyError(f"trigger is {trigger!r}: expected a name or a function")
     if trigger not in _table:
-        raise UnknownStrategyError(
-            f"no trigger {trigger!r}: there are {', '.join(sorted(_table))}"
-            + nearest(trigger, _table)
-        )
+        raise UnknownStrategyError(unknown("trigger", trigger, sorted(_table)))
     return _make(trigger, params)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pylb.errors import DomainError, PartitionerWarning, nearest
+from pylb.errors import DomainError, PartitionerWarning, nearest, unknown
 from pylb.model.checks import integer
 from pylb.partition import serial, zoltan
 from pylb.partition.arrays import I32
@@ -214,9 +214,7 @@ def _choice(
     names = (method,) * depth if isinstance(method, str) else tuple(method)
     for name in names:
         if name not in METHODS:
-            raise DomainError(
-                f"no method {name!r}: there are {', '.join(METHODS)}" + nearest(name, METHODS)
-            )
+            raise DomainError(unknown("method", name, METHODS))
     needy = any(not METHODS[name].takes for name in names)
     if needy and all(given[name] is None for name in COUNTED):
         raise DomainError("ids are missing: no other argument gives the number of objects")

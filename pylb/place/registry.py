@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb import _core
-from pylb.errors import DomainError, StrategyError, UnknownStrategyError, nearest
+from pylb.errors import DomainError, StrategyError, UnknownStrategyError, nearest, unknown
 from pylb.model.snapshot import I32, Snapshot
 from pylb.partition import libraries
 
@@ -218,10 +218,7 @@ def find(which: str | Strategy | Callable[..., Any]) -> Strategy:
     if not isinstance(which, str):
         raise UnknownStrategyError(f"strategy is {which!r}: expected a name or a callable")
     if which not in _registry:
-        raise UnknownStrategyError(
-            f"no strategy {which!r}: there are {', '.join(sorted(_registry))}"
-            + nearest(which, _registry)
-        )
+        raise UnknownStrategyError(unknown("strategy", which, sorted(_registry)))
     return _registry[which]
 
 
