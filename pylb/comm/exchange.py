@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pylb import _core
 from pylb.comm.agreement import Agreement, Step
-from pylb.comm.transport import Exchanger, Lane, Side, Sides
+from pylb.comm.transport import AnyExchanger, AnyLane, Side, Sides
 
 LOWEST_TAG, TAGS = 2, 32766  # csrc/comm/transfer.h
 
@@ -20,7 +20,7 @@ class InSteps:
     def __init__(self, agreement: Agreement) -> None:
         self.agreement = agreement
 
-    def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> Lane:
+    def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> AnyLane:
         return StepLane(self.agreement, sides, like, tag)
 
     def fail(self, sides: Sides, error: Exception) -> None:
@@ -83,6 +83,6 @@ def _cut(side: Side, data: NDArray[np.uint8], row_bytes: int) -> dict[int, NDArr
     return {r: data[a:b] for r, a, b in zip(ranks, start, start[1:], strict=False)}
 
 
-def exchanger_of(agreement: Agreement) -> Exchanger:
+def exchanger_of(agreement: Agreement) -> AnyExchanger:
     """Return the exchanger of these ranks.  Collective the first time."""
     return agreement.transport.exchanger() or InSteps(agreement)

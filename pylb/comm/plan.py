@@ -14,7 +14,7 @@ from pylb.comm.agreement import Agreement, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.exchange import LOWEST_TAG, TAGS, exchanger_of
 from pylb.comm.parcel import exchange_objects
-from pylb.comm.transport import Lane, Sends, Side, Sides
+from pylb.comm.transport import AnyLane, Sends, Side, Sides
 from pylb.errors import DomainError, SerializationError, StateError
 from pylb.model.snapshot import I32, I64
 
@@ -102,8 +102,8 @@ class Plan:
         self._exchanger = exchanger_of(agreement)
         agreement.plans += 1
         self._number = agreement.plans
-        self._lanes: dict[Any, Lane] = {}  # by direction and kind of rows
-        self._last: dict[str, Lane] = {}  # one for each direction
+        self._lanes: dict[Any, AnyLane] = {}  # by direction and kind of rows
+        self._last: dict[str, AnyLane] = {}  # one for each direction
 
     @classmethod
     def answering(cls, asked: Plan, index: I32, n_items: int) -> Plan:
@@ -300,7 +300,7 @@ class Plan:
         lane = self._last.get(direction)
         return lane.move(values[0], out) if lane is not None and len(values) == 1 else None
 
-    def give_back(self, key: Any, lane: Lane) -> None:
+    def give_back(self, key: Any, lane: AnyLane) -> None:
         """Take back a lane that is no longer in use."""
         self._lanes[key] = lane
         if not key[-1] and not self._repeats:
@@ -371,7 +371,7 @@ class PendingRows(NamedTuple):
 
     plan: Plan
     key: Any
-    lane: Lane
+    lane: AnyLane
     rows: NDArray[Any]
     out: NDArray[Any] | None
 

@@ -52,7 +52,7 @@ class Sides(NamedTuple):
     n_into: int
 
 
-class Lane(Protocol):
+class AnyLane(Protocol):
     """One direction of a plan for rows of one kind, for repeated use."""
 
     def begin(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> bool:
@@ -68,10 +68,10 @@ class Lane(Protocol):
         ...
 
 
-class Exchanger(Protocol):
+class AnyExchanger(Protocol):
     """Exchanges between the ranks of one communicator."""
 
-    def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> Lane:
+    def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> AnyLane:
         """Return a lane for rows with the dtype and shape of those of `like`."""
         ...
 
@@ -94,7 +94,7 @@ class Transport(Protocol):
         """The reduction for `_core.AtSync`, a capsule; None on one rank.  Collective at first."""
         ...
 
-    def exchanger(self) -> Exchanger | None:
+    def exchanger(self) -> AnyExchanger | None:
         """The exchanger of rows; None: use collective steps.  Collective the first time."""
         ...
 

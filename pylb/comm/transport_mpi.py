@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pylb import optional
 from pylb.comm.agreement import Agreement
 from pylb.comm.leave import Watched
-from pylb.comm.transport import Lane, Sides
+from pylb.comm.transport import AnyLane, Sides
 from pylb.errors import DomainError, MPIError
 from pylb.model.network import Network, measure_network
 
@@ -99,9 +99,9 @@ class MPIExchanger:
     def __init__(self, module: Any, comm: Any) -> None:
         self._module, self.native = module, module.Exchanger(comm)
 
-    def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> Lane:
+    def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> AnyLane:
         """Return a lane for rows with the dtype and shape of those of `like`."""
-        lane: Lane = self._module.Lane(self.native, tuple(sides), like, tag)
+        lane: AnyLane = self._module.Lane(self.native, tuple(sides), like, tag)
         return lane
 
     def fail(self, sides: Sides, error: Exception) -> None:
