@@ -26,7 +26,8 @@ int plb_py_snapshot(plb_py_call_t *call, PyObject *object, plb_snapshot_t *out)
     }
     PLB_PY_SNAPSHOT(VIEW)
 #undef VIEW
-    return 0;
+    /* The arrays are the caller's, and may have changed since the snapshot was made. */
+    return plb_py_check(call, plb_snapshot_check(out, &call->err));
 }
 
 int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
@@ -157,9 +158,7 @@ PLB_PY_FN1(check_snapshot, "check_snapshot(snapshot, /)\n--\n\n"
                            "Raise an error for the first invalid value.")
 {
     plb_snapshot_t snapshot;
-    return plb_py_snapshot(c, arg, &snapshot) == 0
-               ? PLB_PY_NONE(c, plb_snapshot_check(&snapshot, &c->err))
-               : NULL;
+    return plb_py_snapshot(c, arg, &snapshot) == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
 /* ---- performance models ----------------------------------------------------------------------

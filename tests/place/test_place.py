@@ -667,3 +667,31 @@ def test_a_callable_sees_every_array():
         given, got = getattr(s, name), getattr(seen[0], name)
         for a, b in zip(given, got, strict=True) if isinstance(given, tuple) else [(given, got)]:
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("changed", ["rank", "edge_src", "edge_dst", "multicast_dst"])
+@pytest.mark.parametrize(
+    "name", sorted(n for n, s in pylb.strategies().items() if s.library is None)
+)
+def test_an_array_that_changed_after_the_snapshot_was_made(name, changed):
+    """The snapshot keeps the caller's arrays; the core looks at them again."""
+    arrays = {
+        "rank": np.zeros(6, np.int32),
+        "edge_src": np.array([0, 1], np.int32),
+        "edge_dst": np.array([2, 3], np.int32),
+        "multicast_dst": np.array([2, 3], np.int32),
+    }
+    snapshot = pylb.Snapshot(
+        load=np.ones(6),
+        rank=arrays["rank"],
+        n_ranks=3,
+        edges=pylb.Edges(arrays["edge_src"], arrays["edge_dst"], np.ones(2)),
+        multicasts=pylb.Multicasts(
+            np.array([0], np.int32), np.array([0, 2]), arrays["multicast_dst"], np.ones(1)
+        ),
+    )
+    shared = getattr(snapshot, changed)
+    assert np.shares_memory(shared, arrays[changed])
+    arrays[changed][:] = 10**6
+    with pytest.raises(pylb.errors.OutOfRangeError, match="1000000"):
+        pylb.place(snapshot, name)
