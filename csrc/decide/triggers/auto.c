@@ -36,6 +36,8 @@
  * is the mean of sqrt(theta): 13 iterations where theta is 0.1, 1, 10 or 100; 22 without the 0.1.
  * What was there from the first iteration on is tried like a ski rental, when it has cost what
  * plb_trigger_trial allows; a small one may well be the program's own, and counts in proportion.
+ * Where the end is not known either, what has grown since counts too: no estimate of what is left
+ * to gain would ever be large enough.
  */
 #include <math.h>
 #include <string.h>
@@ -246,6 +248,22 @@ static double best_rate(const plb_trigger_t *self, int64_t n)
                                : out;
 }
 
+/* What the imbalance has cost beyond what was there from the first iterations on, in proportion to
+ * its growth; if the last nine iterations are all well above the average one, which noise is not.
+ */
+static double growth_of(const state_t *s, const plb_cycle_t *c)
+{
+    if (c->n <= 3 * FIRST) {
+        return 0.0;
+    }
+    double low = s->level[place(c->n)];
+    for (int64_t k = FIRST; k < 3 * FIRST; k += FIRST) {
+        low = plb_lesser(low, s->level[place(c->n - k)]);
+    }
+    const double n = (double)c->n, grown = low - s->steady, cost = c->U - n * s->steady;
+    return n * grown > 1.25 * cost ? cost * plb_lesser(grown / s->mean, 1.0) : 0.0;
+}
+
 /* Is an imbalance that was there from the first iterations on to be tried? */
 static bool tries(const plb_trigger_t *self, int64_t n, double left)
 {
@@ -258,9 +276,11 @@ static bool tries(const plb_trigger_t *self, int64_t n, double left)
     if (n <= FIRST && level * left >= times(self, TRIAL) * theta) {
         return true;
     }
-    const bool repays = self->end == INT64_MAX || s->steady * left >= times(self, DOUBT) * theta;
+    const bool open = self->end == INT64_MAX;
+    const bool repays = open || s->steady * left >= times(self, DOUBT) * theta;
     const double counts = s->steady * plb_lesser(s->steady / s->mean, 1.0);
-    return repays && plb_trigger_trial(self, (double)n * counts, s->mean);
+    const double grown = open ? growth_of(s, &self->cycle) : 0.0;
+    return repays && plb_trigger_trial(self, (double)n * counts + grown, s->mean);
 }
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
