@@ -40,6 +40,8 @@ from pylb.replay import (
     replay,
 )
 from pylb.run import (
+    Advice,
+    Advisor,
     AtSync,
     Balancer,
     Division,
@@ -69,6 +71,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Advice",
+    "Advisor",
     "Alternative",
     "AtSync",
     "Balancer",

@@ -50,6 +50,14 @@ PLB_PY_FN0(clock,
     return PyFloat_FromDouble(1e-9 * (double)plb_clock_ns(PLB_CLOCK_WALL));
 }
 
+PLB_PY_FN0(cpu_clock,
+           "cpu_clock()\n--\n\n"
+           "Return the processor seconds of this thread, or the time of the virtual rank that\n"
+           "it runs.")
+{
+    return PyFloat_FromDouble(1e-9 * (double)plb_clock_ns(PLB_CLOCK_CPU));
+}
+
 PLB_PY_FN(clock_enter,
           "clock_enter(source, seconds, pace, /)\n--\n\n"
           "Give this thread a clock of its own, which shows `seconds` now and runs `pace`\n"
@@ -86,10 +94,9 @@ PLB_PY_FN1(clock_declare, "clock_declare(seconds, /)\n--\n\n"
 }
 
 static PyMethodDef methods[] = {
-    PLB_PY_ENTRY(fn, simd),          PLB_PY_ENTRY(fn, all_finite),
-    PLB_PY_ENTRY(fn, exact_sum),     PLB_PY_ENTRY(fn, clock),
-    PLB_PY_ENTRY(fn, clock_enter),   PLB_PY_ENTRY(fn, clock_leave),
-    PLB_PY_ENTRY(fn, clock_declare), {0},
+    PLB_PY_ENTRY(fn, simd),        PLB_PY_ENTRY(fn, all_finite),    PLB_PY_ENTRY(fn, exact_sum),
+    PLB_PY_ENTRY(fn, clock),       PLB_PY_ENTRY(fn, cpu_clock),     PLB_PY_ENTRY(fn, clock_enter),
+    PLB_PY_ENTRY(fn, clock_leave), PLB_PY_ENTRY(fn, clock_declare), {0},
 };
 
 static int constants(PyObject *module)

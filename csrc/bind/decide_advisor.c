@@ -190,20 +190,46 @@ PLB_PY_METHOD1(steps, begin,
                : PLB_PY_NONE(c, plb_steps_begin(&self->core, &mine, &c->err));
 }
 
+PLB_PY_METHOD1(steps, end,
+               "end($self, sample, /)\n--\n\n"
+               "Contribute for the last time; `next` then takes what is under way.")
+{
+    plb_stats_t mine;
+    if (plb_py_sample(arg, self->core.net->rank, &mine) != 0) {
+        return NULL;
+    }
+    mine.n_ended = 1;
+    return PLB_PY_NONE(c, plb_steps_begin(&self->core, &mine, &c->err));
+}
+
+typedef int (*take_fn)(plb_steps_t *, int64_t, plb_tick_fn, void *, bool *, plb_err_t *);
+
+static PyObject *taken(steps_t *self, plb_py_call_t *c, PyObject *limit, take_fn take)
+{
+    bool have = false;
+    const double seconds = PyFloat_AsDouble(limit);
+    if (PyErr_Occurred() || !plb_py_enter(&self->busy, "waits for this step")) {
+        return NULL;
+    }
+    (void)PLB_PY_UNLOCKED(
+        c, take(&self->core, nanoseconds(seconds), plb_py_tick, &c->state, &have, &c->err));
+    self->busy = false;
+    return PLB_PY_OR(c, c->code, have ? plb_py_stats(&self->core.all) : Py_NewRef(Py_None));
+}
+
 PLB_PY_METHOD1(steps, take,
                "take($self, seconds, /)\n--\n\n"
                "Return the record that is due, or None where it is too early for one or it has\n"
                "not come within `seconds` (negative: no limit).")
 {
-    bool have = false;
-    const double seconds = PyFloat_AsDouble(arg);
-    if (PyErr_Occurred() || !plb_py_enter(&self->busy, "waits for this step")) {
-        return NULL;
-    }
-    (void)PLB_PY_UNLOCKED(c, plb_steps_take(&self->core, nanoseconds(seconds), plb_py_tick,
-                                            &c->state, &have, &c->err));
-    self->busy = false;
-    return PLB_PY_OR(c, c->code, have ? plb_py_stats(&self->core.all) : Py_NewRef(Py_None));
+    return taken(self, c, arg, plb_steps_take);
+}
+
+PLB_PY_METHOD1(steps, next,
+               "next($self, seconds, /)\n--\n\n"
+               "Return the next record that is under way, due or not; None like `take`.")
+{
+    return taken(self, c, arg, plb_steps_next);
 }
 
 PLB_PY_METHOD(steps, leave,
@@ -228,12 +254,15 @@ PLB_PY_METHOD(steps, leave,
     return PLB_PY_OR(c, c->code, PyBool_FromLong(done));
 }
 
-static PyMethodDef steps_methods[] = {
-    PLB_PY_ENTRY(steps, begin), PLB_PY_ENTRY(steps, take), PLB_PY_ENTRY(steps, leave), {0}};
+static PyMethodDef steps_methods[] = {PLB_PY_ENTRY(steps, begin), PLB_PY_ENTRY(steps, end),
+                                      PLB_PY_ENTRY(steps, take),  PLB_PY_ENTRY(steps, next),
+                                      PLB_PY_ENTRY(steps, leave), {0}};
 
 #define STEPS(X)                                                                                  \
     X(steps, is_due, PyBool_FromLong(plb_steps_is_due(&self->core)),                              \
       "A record is due before the next contribution.")                                            \
+    X(steps, under_way, PyLong_FromLongLong(plb_steps_under_way(&self->core)),                    \
+      "Records that were begun and not taken.")                                                   \
     X(steps, broken, PyBool_FromLong(plb_steps_broken(&self->core)),                              \
       "Ranks are in different steps, have failed or left.")                                       \
     X(steps, record, plb_py_stats(&self->core.all), "The last record that was taken.")

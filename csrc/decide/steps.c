@@ -96,11 +96,16 @@ int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void
     return plb_steps_is_due(self) ? take(self, timeout_ns, tick, arg, have, err) : PLB_OK;
 }
 
+int64_t plb_steps_under_way(const plb_steps_t *self)
+{
+    return self->begun - self->taken;
+}
+
 int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                    plb_err_t *err)
 {
     *have = false;
-    return self->taken < self->begun ? take(self, timeout_ns, tick, arg, have, err) : PLB_OK;
+    return plb_steps_under_way(self) > 0 ? take(self, timeout_ns, tick, arg, have, err) : PLB_OK;
 }
 
 /* A record that changes nothing. */

@@ -37,6 +37,9 @@ int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void
 int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                    plb_err_t *err);
 
+/** Records that were begun and not taken. */
+int64_t plb_steps_under_way(const plb_steps_t *self);
+
 /** Whether a record is due before the next contribution. */
 bool plb_steps_is_due(const plb_steps_t *self);
 

@@ -99,6 +99,8 @@ class Step(IntEnum):
     OBJECTS = 18
     DIRECTORY = 19
     PARTITION = 20
+    ADVISE = 21
+    ADVISED = 22
     EXIT = 99
 
 
@@ -123,6 +125,8 @@ PLACES = {
     Step.OBJECTS: "migrating items",
     Step.DIRECTORY: "using a directory",
     Step.PARTITION: "partitioning",
+    Step.ADVISE: "in the advise() that ends step {}",
+    Step.ADVISED: "at the end of a loop, after {} steps",
     Step.EXIT: "ending its program",
 }
 

@@ -53,6 +53,8 @@ class Settings:
     gives_up, learns, watches : bool
         Whether LB steps that do not pay are switched off; whether the speeds of the ranks are
         learned; whether pylb watches if the last LB step keeps what it promised.
+    environment : tuple of str
+        Variables that override what the program says, each as ``name=value``.
     """
 
     name: str
@@ -63,6 +65,12 @@ class Settings:
     learns: bool
     watches: bool
     seed: int = 0
+    environment: tuple[str, ...] = ()
+
+    def said_by(self, word: str) -> str:
+        """The variable of the environment that says the strategy or trigger, in brackets, or ""."""
+        name = f"PYLB_{word.upper()}"
+        return f" ({name})" if any(row.startswith(f"{name}=") for row in self.environment) else ""
 
     @property
     def selects(self) -> bool:
@@ -100,6 +108,7 @@ def settings(
     seed: int = 0,
     strategy_params: Mapping[str, Any] | None = None,
     trigger_params: Mapping[str, Any] | None = None,
+    environment: tuple[str, ...] = (),
 ) -> Settings:
     """Check the arguments of a `Balancer` and fill in its defaults.
 
@@ -138,6 +147,7 @@ def settings(
         # A trigger that the user chose is never overruled.
         watches=bool(learns) and when.name == "auto" and not lag,
         seed=seed,
+        environment=environment,
     )
 
 
@@ -185,7 +195,11 @@ class Decider:
         """Convert a receipt of the C core."""
         given = self.settings
         names = [s.name for s in given.strategies]
-        return receipt_of(row, names, given.trigger.name, given.seed)
+        out = receipt_of(row, names, given.trigger.name, given.seed)
+        said = given.said_by("strategy")
+        if said and out.strategy and not out.why:
+            out.why = f"the environment says so{said}"
+        return out
 
 
 def receipt_of(row: dict[str, Any], strategies: Sequence[str], trigger: str, seed: int) -> Receipt:

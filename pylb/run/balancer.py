@@ -14,6 +14,7 @@ from pylb.errors import OutOfRangeError
 from pylb.model.network import Network
 from pylb.model.snapshot import F64
 from pylb.run.at_sync import AtSync
+from pylb.run.environment import overridden
 from pylb.run.lagged import LaggedLoop
 from pylb.run.local_objects import LocalObjects
 from pylb.run.loops import SynchronousLoop
@@ -137,16 +138,25 @@ class Balancer(ProgramObjects):
     ) -> None:
         agreement = agreement_of(comm)  # first, so that all ranks learn of a later error
         lag = checked_lag(lag)
+        words: dict[str, Any] = {
+            "strategy": strategy,
+            "every": every,
+            "trigger": trigger,
+            "mode": mode,
+            "clock": clock,
+            "record": record,
+            "strategy_params": strategy_params,
+            "trigger_params": trigger_params,
+        }
+        words, said = overridden(words)
+        mode, clock, record = (words.pop(name) for name in ("mode", "clock", "record"))
         given = settings(
-            strategy,
-            every=every,
-            trigger=trigger,
+            **words,
             lag=lag,
             gives_up=give_up,
             unlike=unlike,
             seed=operator.index(seed),
-            strategy_params=strategy_params,
-            trigger_params=trigger_params,
+            environment=said,
         )
         prices = None if network is None else Network(*network)
         options = Options(given, mode, lag, clock, load, prices, record, replay)

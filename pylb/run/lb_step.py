@@ -13,43 +13,19 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pylb import _core
 from pylb.comm import parcel
 from pylb.comm.agreement import Agreement, Step
 from pylb.comm.parcel import exchange_objects, gather_objects
-from pylb.decide.decider import FIGURES, Decider
+from pylb.decide.decider import Decider
 from pylb.errors import SerializationError
-from pylb.model.snapshot import F64, I32, Edges, Snapshot
+from pylb.model.snapshot import F64, I32, Snapshot
 from pylb.place.registry import Strategy
+from pylb.run.answer import Answer, snapshot_of
 from pylb.run.local_objects import LocalObjects
 from pylb.run.objects import HERE, Item, database
 from pylb.run.rounds import place_in_rounds
-
-
-class Answer(NamedTuple):
-    """The result that rank 0 sends to all ranks: figures, the speed of each rank (zero if all are
-    taken as equal), the new rank of each object; all are views of `data`.
-    """
-
-    data: NDArray[np.uint8]
-    figures: F64
-    speed: F64
-    rank: I32
-
-    @classmethod
-    def empty(cls, n_ranks: int, n_objects: int) -> Answer:
-        """Return an empty answer for so many ranks and objects."""
-        head = 8 * _core.PLACING
-        tail = head + 8 * n_ranks
-        data = np.zeros(tail + 4 * n_objects, np.uint8)
-        return cls(
-            data,
-            data[:head].view(np.float64),
-            data[head:tail].view(np.float64),
-            data[tail:].view(np.int32),
-        )
 
 
 class Arrived(NamedTuple):
@@ -127,10 +103,7 @@ class LBStep:
         answer = self._room()
 
         def place() -> None:
-            snapshot, here, work = self._snapshot(whole)
-            gathered = max(_core.clock() - start, 0.0)  # the clock may have been set back
-            self.decider.core.place(snapshot, here, work, *answer[1:])
-            answer.figures[FIGURES.index("seconds_statistics")] = gathered
+            answer.fill(self.decider, *self._snapshot(whole), start)
 
         self._on_root(place)
         self.agreement.transport.bcast(answer.data, 0)
@@ -195,16 +168,8 @@ class LBStep:
         load, here, work = (
             np.concatenate([part[i] for part in whole])[db.order] for i in (1, 4, 5)
         )
-        snapshot = Snapshot(
-            load=load,
-            rank=self.objects.locations.rank,
-            n_ranks=self.agreement.transport.size,
-            key=db.key,
-            bytes=db.bytes,
-            memory=np.maximum(db.memory, 0) if np.any(db.memory >= 0) else None,
-            migratable=db.migratable,
-            edges=Edges(db.src, db.dst, db.edge_bytes, db.edge_messages),
-        )
+        n_ranks = self.agreement.transport.size
+        snapshot = snapshot_of(db, load, self.objects.locations.rank, n_ranks)
         return snapshot, here, work if work.any() else None
 
     # ---- the move ----------------------------------------------------------------------------

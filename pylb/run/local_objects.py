@@ -9,6 +9,7 @@ from pylb.comm.agreement import Agreement
 from pylb.comm.parcel import pack_mail
 from pylb.comm.transport import Sends
 from pylb.errors import DomainError
+from pylb.model.snapshot import F64, I64
 from pylb.run.messages import Mailbox, Message
 from pylb.run.objects import Changes, Locations, Store
 from pylb.run.sizes import SizeEstimator
@@ -49,6 +50,33 @@ class LocalObjects:
     def rank(self) -> int:
         """This rank."""
         return self.agreement.transport.rank
+
+    # ---- what is recorded of them, see `records.Recorded` ----------------------------------------
+
+    @property
+    def n_objects(self) -> int:
+        """Number of objects of all ranks."""
+        return len(self.locations.keys)
+
+    @property
+    def seconds(self) -> F64:
+        """Loads of the pass, of the objects of this rank."""
+        return self.store.seconds
+
+    @property
+    def passes(self) -> int:
+        """Passes over which `edges` is summed."""
+        return max(self.store.passes, 1)
+
+    def facts(self) -> I64:
+        """What is known of each object in whole numbers, as `Store.facts`."""
+        return self.store.facts()
+
+    def edges(self) -> I64:
+        """What was sent, as `Mailbox.edges`."""
+        return self.mailbox.edges()
+
+    # ---- all ranks ---------------------------------------------------------------------------
 
     def has(self, key: int) -> bool:
         """Whether the object exists, as far as this rank knows."""

@@ -69,7 +69,7 @@ class IterationLoop:
         stats, _ = state.agreement.step(
             Step.START,
             state.done,
-            state.options.arguments(n),
+            state.options.arguments(f"iterate({n})"),
             n_changed=len(objects.changes),
             messages=len(objects.mailbox.outbox),
         )

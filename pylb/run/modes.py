@@ -56,16 +56,19 @@ class MeasuringMode:
 
     # ---- at the start of a loop ----------------------------------------------------------------
 
-    def start(self, n: int) -> None:
-        """Begin a loop of n iterations, after all ranks know the objects.  Collective."""
+    def start(self, n: int | None) -> None:
+        """Begin a loop of n iterations, after all ranks know the objects.  Collective.
+
+        None: the number is not known.
+        """
         state, core = self._state, self._state.decider.core
         if state.done == 0 and self.balances and state.decider.settings.selects:
             core.network(*state.network())
         # The end is known only for the first loop: later the program may begin any number of loops.
         foreseen, pace = self._foresee(), state.agreement.transport.pace
-        state.records.loops.append(Loop(state.done, n, foreseen, *self._prices(), pace))
+        state.records.loops.append(Loop(state.done, n or 0, foreseen, *self._prices(), pace))
         core.expect(n if state.done == 0 else None, foreseen)
-        self._started(n)
+        self._started(n or 0)
 
     def _started(self, n: int) -> None:
         """Prepare the first iteration, after the costs of the loop are known."""
@@ -78,11 +81,11 @@ class MeasuringMode:
         state, objects = self._state, self._state.objects
         if not (state.decider.settings.foresees and core.foresees):
             return math.nan
-        items = objects.store.items
-        nbytes = sum(item.nbytes for item in items.values())
+        facts = objects.facts()
+        n, nbytes = len(facts), int(facts[:, 1].sum())
         price = state.network() if knows_network else (0.0, 0.0)
         size = state.agreement.transport.size
-        mine = _core.first_cost(*price, objects.sizes.handling, len(items), nbytes, size)
+        mine = _core.first_cost(*price, objects.sizes.handling, n, nbytes, size)
         return state.agreement.step(Step.FORESEE, state.done, cost=mine)[0].cost_max
 
     def _prices(self) -> Prices:
@@ -124,6 +127,13 @@ class MeasuringMode:
 
     def catch_up(self, is_over: bool) -> None:
         """Make postponed decisions; is_over: whether the loop has ended.  Collective."""
+
+    def _say_books(self, was_off: bool) -> None:
+        """Say, on rank 0, that LB steps were switched off, or on again."""
+        off, paid, saved, until = self._state.decider.core.books
+        if self._state.objects.rank == 0 and off != was_off:
+            said = books(paid, saved, until) if off else "LB steps pay again and are switched on"
+            log.warning("pylb: after iteration %d: %s", self._state.done - 1, said)
 
 
 class BalancingMode(MeasuringMode):
@@ -170,12 +180,7 @@ class BalancingMode(MeasuringMode):
         if ask == WEIGH:
             was_off = core.books[0]
             core.weigh(self._gain())
-            if self._state.objects.rank == 0 and core.books[0] != was_off:
-                off, paid, saved, until = core.books
-                said = (
-                    books(paid, saved, until) if off else "LB steps pay again and are switched on"
-                )
-                log.warning("pylb: after iteration %d: %s", self._state.done - 1, said)
+            self._say_books(was_off)
             ask = core.next(asked, may_look)
         if ask == LOOK:
             ask = core.looked(self._state.step().look())

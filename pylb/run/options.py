@@ -14,6 +14,7 @@ from typing import Any
 from pylb.decide.decider import Settings
 from pylb.errors import DomainError
 from pylb.model.network import Network
+from pylb.run.environment import CLOCKS, MODES
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ class Options:
     replay: str | os.PathLike[str] | None
 
     def __post_init__(self) -> None:
-        check_one_of("mode", self.mode, ("on", "shadow", "off"))
-        check_one_of("clock", self.clock, ("wall", "cpu"))
+        check_one_of("mode", self.mode, MODES)
+        check_one_of("clock", self.clock, CLOCKS)
         if self.lag and (self.replay is not None or not isinstance(self.record, bool)):
             raise DomainError(
                 f"lag is {self.lag}: expected 0 with record=path and with replay=path"
@@ -57,12 +58,15 @@ class Options:
             "lag": self.lag,
             "record": self.record is not False,
             "replay": self.replay is not None,
+            **({"environment": list(given.environment)} if given.environment else {}),
         }
 
-    def arguments(self, n: int) -> tuple[int, str]:
-        """Fingerprint and text of the arguments of a loop of `n` iterations; equal on all ranks."""
+    def arguments(self, loop: str) -> tuple[int, str]:
+        """Fingerprint and text of the arguments of a loop, e.g. ``iterate(10)``; equal on all
+        ranks.
+        """
         told = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
-        words = f"iterate({n}), {told}"
+        words = f"{loop}, {told}"
         digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
         return int.from_bytes(digest, "big") >> 1, words
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.parcel import gather_objects
 from pylb.decide.receipts import History
 from pylb.io.run_record import Loop, Stretch
-from pylb.model.snapshot import F64
-from pylb.run.local_objects import LocalObjects
+from pylb.model.snapshot import F64, I64
 from pylb.run.objects import database
 from pylb.run.options import Options
 from pylb.run.report import IterationLog, Row
@@ -22,6 +21,35 @@ from pylb.run.report import IterationLog, Row
 KEEP = 64 << 20  # bytes: limit of the loads that a rank keeps in memory
 LATEST = 1.0  # seconds of iterations after which the file of a running program is extended
 EVERY = 64  # the same in iterations
+
+
+class Recorded(Protocol):
+    """The objects of a rank whose loads are recorded: those of a Balancer, or cells.
+
+    Attributes
+    ----------
+    n_objects : int
+        Of all ranks.
+    seconds : (n,) float64
+        Loads of this rank's objects in the pass.
+    passes : int
+        Passes over which `edges` is summed.
+    """
+
+    @property
+    def n_objects(self) -> int: ...
+    @property
+    def seconds(self) -> F64: ...
+    @property
+    def passes(self) -> int: ...
+
+    def facts(self) -> I64:
+        """What is known of each object in whole numbers: (n, 5), as `Store.facts`."""
+        ...
+
+    def edges(self) -> I64:
+        """Source, target, bytes and messages of each pair that talks: (m, 4)."""
+        ...
 
 
 class KeptLoads(NamedTuple):
@@ -46,7 +74,7 @@ class LoadHistory:
         Whether no further iteration is kept, because of the limit `KEEP`.
     """
 
-    def __init__(self, agreement: Agreement, objects: LocalObjects) -> None:
+    def __init__(self, agreement: Agreement, objects: Recorded) -> None:
         self._agreement, self._objects = agreement, objects
         self._parts: list[KeptLoads] = []
         self._loads: list[F64] = []
@@ -75,9 +103,9 @@ class LoadHistory:
         """Keep the loads of the pass that is over."""
         self._changed = False
         if not self.full:
-            seconds = self._objects.store.seconds
+            seconds = self._objects.seconds
             if not self._loads:  # between two loops objects are added and removed at once
-                self._facts = self._objects.store.facts()
+                self._facts = self._objects.facts()
             self._loads.append(seconds.copy())
             self._kept += seconds.nbytes
             self.full = self._kept > KEEP
@@ -88,14 +116,13 @@ class LoadHistory:
         A part without iterations lists the objects that are left after the last iteration.
         """
         if self._loads or self._changed:
-            self._append(self._facts if self._loads else self._objects.store.facts(), self._loads)
+            self._append(self._facts if self._loads else self._objects.facts(), self._loads)
             self._changed = False
             self._loads = []
 
     def _append(self, facts: Any, loads: list[F64]) -> None:
         load = np.array(loads).reshape(len(loads), len(facts))
-        passes = max(self._objects.store.passes, 1)
-        edges = self._objects.mailbox.edges()
+        edges, passes = self._objects.edges(), self._objects.passes
         self._parts.append(KeptLoads(self._first, facts, load, edges, passes))
         self._first += len(load)
 
@@ -186,7 +213,7 @@ class RecordWriter:
                 self.path,
                 records.agreement.transport.size,
                 records.parameters,
-                len(records.objects.locations.keys),
+                records.objects.n_objects,
             )
         rows = records.figures.table()
         self._writer.loops(loops)
@@ -227,7 +254,7 @@ class Records:
         Time in the loops, on this rank.
     """
 
-    def __init__(self, agreement: Agreement, objects: LocalObjects, options: Options) -> None:
+    def __init__(self, agreement: Agreement, objects: Recorded, options: Options) -> None:
         self.agreement, self.objects, self.parameters = agreement, objects, options.parameters
         self.figures = IterationLog()
         self.rank_loads: list[float] = []

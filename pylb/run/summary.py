@@ -49,10 +49,10 @@ def report_on(
         would_save = float(figures[: len(would_be), 1].sum() - would_be.sum() - cost)
     report = Report(
         n_ranks=state.agreement.transport.size,
-        n_objects=len(state.objects.locations.keys),
+        n_objects=state.objects.n_objects,
         iterations=len(it.time),
-        strategy=given.name,
-        trigger=given.trigger.name,
+        strategy=given.name + given.said_by("strategy"),
+        trigger=given.trigger.name + given.said_by("trigger"),
         seconds=state.records.seconds,
         iteration_seconds=float(it.time.sum()),
         mean_max_over_mean=float(it.max.sum()) / mean if mean > 0 else 1.0,
@@ -83,7 +83,7 @@ def _course(
     Collective.
     """
     records, stretches = state.records, list[Stretch]()
-    loads = state.done * len(state.objects.locations.keys)  # the same on all ranks
+    loads = state.done * state.objects.n_objects  # the same on all ranks
     in_memory = state.options.record is True and not state.options.lag
     if in_memory and loads < GATHER:
         stretches = records.loads.gather(state.done, forget=False)

@@ -1,0 +1,165 @@
+"""The plan of an advisor: when to rebalance, and where to."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pylb.comm.agreement import Agreement
+from pylb.comm.plan import Plan
+from pylb.errors import DomainError, StateError
+from pylb.model.snapshot import I32, I64
+from pylb.run.cell_step import Part
+from pylb.run.stopwatch import Stopwatch
+
+
+class Advice:
+    """What `Advisor.advise` returns where an LB step is due; always true.
+
+    Without cells (when only) it has no arrays: the program redistributes in its own way.
+
+    Attributes
+    ----------
+    step : int
+        The step that it was advised after.
+    rank : (n,) int32 or None
+        New rank of each cell of this rank, in the order in which `advise` was given them.
+    migrations, nbytes : int
+        Cells of all ranks that move, and their bytes as `advise` was told them.
+
+    Examples
+    --------
+    >>> if plan := lb.advise(loads=seconds, keys=ids):
+    ...     x, ids = plan.migrate(x, ids)
+    """
+
+    def __init__(
+        self, agreement: Agreement, watch: Stopwatch, step: int, part: Part | None = None
+    ) -> None:
+        self._agreement, self._watch, self._part = agreement, watch, part
+        self.step = step
+        self.rank: I32 | None = None if part is None else part.rank
+        self.migrations = 0 if part is None else part.migrations
+        self.nbytes = 0 if part is None else part.nbytes
+        self.over = False
+        self._plan: Plan | None = None  # of the migration
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        if self._part is None:
+            return f"<Advice: rebalance after step {self.step}, in the program's own way>"
+        out = sum(map(len, self.exports.values()))
+        return (
+            f"<Advice: rebalance after step {self.step}: {self.migrations} cells move, {out} of "
+            f"this rank; {len(self._part.keys)} come>"
+        )
+
+    @property
+    def here(self) -> int:
+        """This rank."""
+        return self._agreement.transport.rank
+
+    @cached_property
+    def exports(self) -> dict[int, I64]:
+        """Indices of the cells that leave this rank, by their new rank."""
+        rank = self._placed("exports").rank
+        leaving = np.flatnonzero(rank != self.here)
+        return _by(rank[leaving], leaving)
+
+    @cached_property
+    def imports(self) -> dict[int, I64]:
+        """Keys of the cells that come, by the rank that they come from; ascending.
+
+        Where `advise` was given no keys, a cell's key is its place on its old rank, plus 2**32
+        times that rank.
+        """
+        part = self._placed("imports")
+        return _by(part.source, part.keys)
+
+    def migrate(self, *values: Any, offset: ArrayLike | None = None) -> Any:
+        """Move data of the cells to their new ranks.  Collective.
+
+        Its time is part of the cost of the LB step, also outside of ``lb.rebalancing()``.
+
+        Parameters
+        ----------
+        *values : (n, ...) ndarray, or list of n
+            One row or item for each cell, in the order in which `advise` was given the cells:
+            arrays of any dtype, the same on all ranks; lists of Python objects, which are pickled.
+        offset : (n + 1,) array of int, optional
+            Cells with several rows each: the rows of cell i are ``offset[i]`` to ``offset[i + 1]``
+            of each array.
+
+        Returns
+        -------
+        array or list, or a tuple of them
+            Those of the cells that are here now, by the rank that they come from, the cells of one
+            rank in its order.  With `offset`, the new one comes last.
+
+        Raises
+        ------
+        StateError
+            A plan without cells, or of an earlier step.
+        DomainError
+            An array that has not a row for each cell; on all ranks that exchange with this one.
+
+        Examples
+        --------
+        >>> x, ids = plan.migrate(x, ids)
+        >>> particles, start = plan.migrate(particles, offset=start)
+        """
+        self._placed("migrate()")
+        if self.over:
+            raise StateError(f"migrate() by the plan of step {self.step}: a later step has ended")
+        if self._watch.open == "rebalancing":
+            return self._moved(values, offset)
+        with self._watch.move:
+            return self._moved(values, offset)
+
+    def _moved(self, values: tuple[Any, ...], offset: ArrayLike | None) -> Any:
+        if not values:
+            raise DomainError("migrate(): expected at least one array or list")
+        if self._plan is None:
+            self._plan = Plan.on(self._agreement, self._placed("migrate()").rank)
+        plan = self._plan
+        if offset is None:
+            return plan.forward(*values)
+        starts = np.asarray(offset)
+        if starts.shape != (plan.n_items + 1,):
+            raise DomainError(f"offset has shape {starts.shape}: expected ({plan.n_items + 1},)")
+        sized = plan.resize(np.diff(starts))
+        came = sized.forward(*values)
+        assert sized.received_sizes is not None
+        new = np.concatenate([[0], np.cumsum(sized.received_sizes)])
+        return (came, new) if len(values) == 1 else (*came, new)
+
+    def _placed(self, what: str) -> Part:
+        if self._part is None:
+            raise StateError(f"{what}: the plan has no cells, as advise() was given none")
+        return self._part
+
+    def was_carried_out(self, keys_before: I64 | None, keys: I64 | None) -> bool | None:
+        """Whether most cells that were to move did, on this rank; None: that cannot be known."""
+        if self._part is None or keys_before is None or keys is None:
+            return None
+        leave = [keys_before[i] for i in self.exports.values()]
+        if leave:
+            gone = ~np.isin(np.concatenate(leave), keys)
+            return bool(2 * np.count_nonzero(gone) >= len(gone))
+        if len(self._part.keys):
+            came = np.isin(self._part.keys, keys)
+            return bool(2 * np.count_nonzero(came) >= len(came))
+        return None
+
+
+def _by(rank: I32, values: Any) -> dict[int, I64]:
+    """The values of each rank."""
+    order = np.argsort(rank, kind="stable")
+    ranks, starts = np.unique(rank[order], return_index=True)
+    pieces: list[Any] = np.split(values[order], starts[1:]) if len(ranks) else []
+    return dict(zip(ranks.tolist(), pieces, strict=True))

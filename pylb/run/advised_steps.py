@@ -1,0 +1,132 @@
+"""How the ranks end a step of an advisor: all together, or each for itself, with a lag."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pylb import _core
+from pylb.comm.agreement import Agreement, Contribution, Stats, Step
+from pylb.comm.leave import ABORT_AFTER
+from pylb.errors import RemoteError, StateError
+
+
+class JointSteps:
+    """The ranks wait for one another at the end of each step: ``lag=0``."""
+
+    def __init__(self, agreement: Agreement) -> None:
+        self._agreement = agreement
+
+    def end(self, mine: Contribution, words: str, error: Exception | None) -> Stats | None:
+        """End a step: the merged record that is known now, or None.
+
+        Raises
+        ------
+        Exception
+            `error`, or that of another rank.
+        StateError, DomainError, RemoteError
+            The ranks are in different steps, have different arguments, one has ended.
+        """
+        return self._agreement.take(mine, [], error, words)[0]
+
+    def drain(self, step: int) -> Iterator[Stats]:
+        """See all steps to their end.  Collective."""
+        return iter(())
+
+    def give_up(self, failed: bool) -> None:
+        """Leave without waiting for the others."""
+
+
+class LaggedSteps:
+    """A rank waits only for the record of `lag` steps ago; nonblocking reductions are under way.
+
+    Attributes
+    ----------
+    left : bool
+        This rank has left; the others may not have.
+    """
+
+    def __init__(self, agreement: Agreement, lag: int) -> None:
+        running = agreement.running
+        if running is not None and not running.left:
+            raise StateError("a loop of another Balancer or Advisor on this communicator is open")
+        if running is not None:
+            running.finish()
+        self._agreement = agreement
+        self._core = _core.Steps(agreement.transport.reduction(lag + 2), lag)
+        self._ready: list[Stats] = []  # taken while this rank left
+        self._next = 0  # step
+        self.left = self._failed = False
+        agreement.running = self
+
+    def end(self, mine: Contribution, words: str, error: Exception | None) -> Stats | None:
+        """End a step, as `JointSteps.end`: the record of `lag` steps ago."""
+        self._agreement.place = (mine.kind, mine.iteration, words)
+        self._next = mine.iteration + 1
+        self._core.begin(mine)
+        if error is not None:
+            self._fail(mine, words, error)
+        record = self._core.take(-1.0)
+        if self._core.broken:
+            self._fail(mine, words, None)
+        return None if record is None else Stats._make(record)
+
+    def drain(self, step: int) -> Iterator[Stats]:
+        """See all steps to their end; their records.  Collective."""
+        if self._failed:
+            return
+        self._next = step
+        self.give_up(False)
+        self.serve(-1.0)
+        broken = self._core.broken
+        self.close()
+        if broken:
+            self._raise(Contribution(Step.ADVISED, step, 0), "", None)
+        yield from self._ready
+
+    def _fail(self, mine: Contribution, words: str, error: Exception | None) -> None:
+        """Leave after an error of this rank or another, and raise it.
+
+        A rank that has failed does not wait for ever for others, which may wait for its messages.
+        """
+        if not self._core.leave(None, -1.0 if error is None else ABORT_AFTER):
+            assert error is not None
+            self.left = True
+            raise error
+        self.close()
+        self._failed = True
+        self._raise(mine, words, error)
+
+    def _raise(self, mine: Contribution, words: str, error: Exception | None) -> None:
+        """All ranks are there, or will come, and one of them says why."""
+        sample = mine._replace(failed=error is not None)
+        self._agreement.take(sample, [], error, words)
+        raise RemoteError("another rank has left the loop")
+
+    # ---- for a rank that leaves, see `pylb.comm.agreement.OpenLoop` --------------------------
+
+    def give_up(self, failed: bool) -> None:
+        """Leave; `serve` helps the other ranks.  failed: they must leave too."""
+        if not self.left and not self._core.broken:
+            self._core.end(Contribution(Step.ADVISED, self._next, 0, failed))
+        self.left = True
+
+    def serve(self, seconds: float) -> bool:
+        """Help the other ranks for a while; whether nothing is under way any more."""
+        while self._core.under_way and not self._core.broken:
+            record = self._core.next(seconds)
+            if record is None:
+                return False
+            stats = Stats._make(record)
+            if not self._core.broken and stats.n_ended == 0:
+                self._ready.append(stats)
+        return self._core.leave(None, seconds)
+
+    def finish(self) -> None:
+        """Help until nothing is under way."""
+        self.serve(-1.0)
+        self.close()
+
+    def close(self) -> None:
+        """End the steps."""
+        if self._agreement.running is self:
+            self._agreement.running = None

@@ -1,0 +1,202 @@
+"""The state of an advisor, and its mode "on": when to rebalance, and where to."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Any, NamedTuple, NoReturn, cast
+
+import numpy as np
+
+from pylb import _core
+from pylb.comm.agreement import Agreement, Stats
+from pylb.decide.decider import BALANCE, LOOK
+from pylb.errors import DomainError, StrategyError
+from pylb.measure.load_model import LoadModel
+from pylb.model.snapshot import F64, Snapshot
+from pylb.place.registry import Strategy
+from pylb.run.cell_step import CellStep, Part
+from pylb.run.cells import Cells, LocalCells
+from pylb.run.modes import MeasuringMode
+from pylb.run.options import Options
+from pylb.run.state import RunState
+
+log = logging.getLogger("pylb")
+
+
+def _own(snapshot: Snapshot) -> NoReturn:
+    """The program redistributes its data in its own way."""
+    raise StrategyError("the program itself redistributes its data")
+
+
+OWN = Strategy("own", "comprehensive", ("load",), _own.__doc__ or "", "", call=_own)
+
+
+class Measured(NamedTuple):
+    """What a rank has measured of a step.
+
+    Attributes
+    ----------
+    form : int
+        Which arguments `advise` was given, the same on all ranks; in `words` too.
+    cells : Cells
+    changed : bool
+        Whether these are other cells than in the step before.
+    crossing : (int, int)
+        Messages to other ranks, and their bytes.
+    features : (n, k) float64 or None
+        Of the cells, where their loads are not measured one by one.
+    time : float
+        Seconds of the step; 0: it was not timed.
+    cost : float
+        Seconds of the redistribution before it.
+    rebalanced : bool
+        Whether this rank carried out the LB step that was advised before it.
+    """
+
+    form: int
+    words: str
+    cells: Cells
+    changed: bool
+    crossing: tuple[int, int]
+    features: F64 | None
+    time: float
+    cost: float
+    rebalanced: bool
+
+
+class AdvisorState(RunState):
+    """A run of a code that owns its data, on one rank.
+
+    Attributes
+    ----------
+    cells : LocalCells
+    places : bool or None
+        The program gives cells to place; None: not known yet.
+    model : LoadModel or None
+        Of the seconds of a rank by the features of its cells.
+    features : (n, k) float64 or None
+        Of the last step.
+    """
+
+    def __init__(self, agreement: Agreement, options: Options) -> None:
+        self.cells = LocalCells(agreement.transport.rank)
+        super().__init__(agreement, options, cast(Any, self.cells))
+        self.places: bool | None = None
+        self.model: LoadModel | None = None
+        self.features: F64 | None = None
+
+    def step(self) -> CellStep:  # type: ignore[override]
+        """An LB step after the last step of the program.  Collective."""
+        loads, measured = self.cells.now.loads, self.features is None
+        if self.model is not None and self.features is not None:
+            loads = self.features @ LoadModel.coefficients(self._sums(self.model))
+        return CellStep(self.agreement, self.cells, self.decider, self.done - 1, loads, measured)
+
+    def _sums(self, model: LoadModel) -> F64:
+        """The sums of all ranks' models.  Collective."""
+        every = self.agreement.transport.allgather(np.ascontiguousarray(model.sums))
+        parts = [np.frombuffer(part).reshape(model.sums.shape) for part in every]
+        return np.sum(parts, axis=0)  # type: ignore[no-any-return]
+
+    def check(self, places: bool) -> None:
+        """Raise DomainError if steps with cells and without are mixed, or a word needs cells."""
+        if self.places is not None and self.places != places:
+            now, before = ("with cells", "without") if places else ("without cells", "with them")
+            raise DomainError(f"advise() {now}, after steps {before}: expected always the same")
+        given = self.options.settings
+        if places:
+            return
+        cells = "expected loads=, weights= or features= of cells in advise()"
+        if not given.selects:
+            said = given.said_by("strategy")
+            raise DomainError(f"strategy is {given.name!r}{said} without cells to place: {cells}")
+        if self.options.mode == "shadow":
+            raise DomainError(
+                "mode is 'shadow' without cells: what the program's own redistribution would "
+                f"leave cannot be known; {cells}, or mode='off'"
+            )
+
+    def choose(self, places: bool) -> None:
+        """It is known now whether the program gives cells.  Before the first step is observed."""
+        if self.places is None and not places:
+            given = replace(
+                self.options.settings,
+                name=OWN.name,
+                strategies=(OWN,),
+                strategy_params={},
+                learns=False,
+                watches=False,
+            )
+            self.decider = given.decider(self.agreement.transport.size)
+            words = {"strategy": OWN.name, "strategy_params": {}, "unlike": False}
+            self.records.parameters = {**self.records.parameters, **words}
+        self.places = places
+        self.cells.whole = not places
+
+
+class AdvisingMode(MeasuringMode):
+    """Advises: mode "on".  `_core.Advisor` drives the decider, as in the C library."""
+
+    balances = True
+    _state: AdvisorState
+
+    def __init__(self, state: AdvisorState) -> None:
+        super().__init__(state)
+        self._core: _core.Advisor | None = None
+        self._ignored = 0  # LB steps that no rank carried out
+
+    def _started(self, n: int) -> None:
+        if self._core is None:
+            self._core = _core.Advisor(self._state.decider.core, bool(self._state.places))
+
+    @property
+    def core(self) -> _core.Advisor:
+        """The state machine; the loop has started."""
+        assert self._core is not None
+        return self._core
+
+    def advise(self, stats: Stats, now: int) -> bool:
+        """Learn the record of a step; whether an LB step is due after step `now`.  Collective if
+        the decider looks.
+        """
+        state = self._state
+        was_off = state.decider.core.books[0]
+        looks = bool(state.places) and state.features is None
+        ask = self.core.observe(stats, now, looks)
+        if ask == LOOK:
+            ask = self.core.looked(state.step().look(), now)
+        self._say_books(was_off)
+        self._say_ignored()
+        return bool(ask == BALANCE)
+
+    def _say_ignored(self) -> None:
+        n = self.core.n_ignored
+        if n > self._ignored == 0 and self._state.objects.rank == 0:
+            log.warning(
+                "pylb: before step %d: the advice to rebalance was not carried out, as far as can "
+                "be seen, and nothing is learned of it: expected `with lb.rebalancing()`, "
+                "lb.rebalanced(seconds) or plan.migrate(...)",
+                self._state.done,
+            )
+        self._ignored = n
+
+    def place(self) -> Part:
+        """Place the cells: the plan of the LB step that is due.  Collective."""
+        state = self._state
+        state.records.cut()
+        try:
+            part = state.step().place()
+        except Exception:
+            self.core.abandon()
+            raise
+        self.core.placed(part.figures, part.speed, part.migrations, part.nbytes)
+        return part
+
+    def abandon(self) -> None:
+        """There is no step that the LB step could follow."""
+        self.core.abandon()
+
+    def weigh(self) -> None:
+        if self._core is not None:
+            self._core.weigh()

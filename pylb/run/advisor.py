@@ -1,0 +1,460 @@
+"""The Advisor: what a code that owns its data talks to."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pylb.comm.connect import agreement_of
+from pylb.decide.decider import settings
+from pylb.decide.receipts import History
+from pylb.errors import DomainError, OutOfRangeError, StateError
+from pylb.model import checks
+from pylb.model.network import Network
+from pylb.model.snapshot import F64
+from pylb.run.advice import Advice
+from pylb.run.advising import AdvisingMode, AdvisorState
+from pylb.run.advisor_loop import AdvisorLoop
+from pylb.run.environment import overridden
+from pylb.run.measuring import Measuring
+from pylb.run.modes import MeasuringMode
+from pylb.run.options import Options, checked_count, checked_lag
+from pylb.run.partitioner import strategy_or_method
+from pylb.run.report import Iterations, Report, Row
+from pylb.run.shadow import ShadowMode
+from pylb.run.stopwatch import Stopwatch
+from pylb.run.summary import rank_loads, report_on, save
+
+MODES: dict[str, type[Any]] = {"on": AdvisingMode, "shadow": ShadowMode, "off": MeasuringMode}
+
+
+class Advisor:
+    """Says when to rebalance, and where to, for a code that owns its data and its loop.
+
+    At the end of each step the ranks tell what their work took (`advise`).  Where rebalancing pays,
+    `advise` returns an `Advice`; the program redistributes its data, and tells what that cost
+    (`rebalancing`).
+
+    - *When only*: a rank tells its seconds, and the program redistributes in its own way.
+    - *When and where*: a rank also tells of its cells, and the advice says where each goes.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm or VirtualComm, optional
+        The ranks; pylb works on a duplicate of its own.  None: one rank, without MPI.
+    strategy : str or callable
+        Where cells go: a name of `pylb.strategies()`, a method of `pylb.partition` (e.g. "rcb",
+        "hsfc", "scotch"; rank 0 calls it on all cells), or a function of a snapshot.  "auto":
+        chosen for each LB step, as `pylb.Selector` does.  Without cells only "auto".
+    every : int, optional
+        Rebalance after every so many steps.
+    trigger : str, optional
+        When to rebalance: a name of `pylb.triggers()`.  Default: ``"auto"``.
+    mode : {"on", "shadow", "off"}
+        "shadow" gives no advice, and tells what LB steps would have saved; only with cells.  "off"
+        only measures.
+    lag : int
+        0: at the end of each step all ranks wait for one another.  D > 0: a rank waits only for the
+        statistics of D steps ago.
+    clock : {"wall", "cpu"}
+        The clock of `timed`.  "cpu" leaves out the time of other processes.
+    seed : int
+        For strategies that draw random numbers.
+    give_up : bool, optional
+        Stop LB steps while they cost more than they save, and look again now and then.  Default:
+        unless `every`, or a function of your own, says when to rebalance.
+    unlike : bool, optional
+        The ranks may be of different speeds: learn them from where cells have been.  Default: where
+        pylb chooses both the strategy and when to rebalance, and `lag` is 0.  Only with `loads`.
+    network : (alpha, beta), optional
+        Seconds per message and per byte, for strategy "auto".  Default: measured in the first step.
+    record : bool or path
+        Keep the loads of all steps in memory (64 MiB a rank) for `save`, or write them into that
+        file as they come.  With lag=0.
+    strategy_params, trigger_params : mapping, optional
+        Parameters of the strategy (of the selection, for "auto") and of the trigger.
+
+    Raises
+    ------
+    MPIError
+        The communicator was freed; pylb and mpi4py use different MPIs.
+    UnknownStrategyError, DomainError
+        No such strategy or trigger; a parameter that is out of its domain; a strategy that decides
+        on each rank (e.g. "GossipLB").
+
+    Notes
+    -----
+    `advise`, `iterate`, `finish`, `save`, `report` to a file and `rank_loads` are collective.  An
+    error of one rank in `advise` is an error on all.  If the program of one rank raises or ends
+    early, the other ranks end with an error that says so.
+
+    ``PYLB_STRATEGY``, ``PYLB_TRIGGER`` (a name, or a number of steps), ``PYLB_MODE``,
+    ``PYLB_RECORD`` and ``PYLB_CLOCK`` in the environment override what the program says.
+
+    Examples
+    --------
+    When only:
+
+    >>> lb = pylb.Advisor(MPI.COMM_WORLD)
+    >>> for step in lb.iterate(1000):
+    ...     with lb.timed():
+    ...         compute(mesh)
+    ...     if lb.advise():
+    ...         with lb.rebalancing():
+    ...             mesh = repartition(mesh)
+
+    When and where:
+
+    >>> for step in lb.iterate(1000):
+    ...     seconds = compute(cells)
+    ...     if plan := lb.advise(loads=seconds, keys=ids):
+    ...         cells, ids = plan.migrate(cells, ids)
+    >>> print(lb.report())
+    """
+
+    def __init__(
+        self,
+        comm: Any = None,
+        *,
+        strategy: str | Callable[..., Any] = "auto",
+        every: int | None = None,
+        trigger: str | None = None,
+        mode: str = "on",
+        lag: int = 0,
+        clock: str = "wall",
+        seed: int = 0,
+        give_up: bool | None = None,
+        unlike: bool | None = None,
+        network: tuple[float, float] | None = None,
+        record: bool | str | os.PathLike[str] = True,
+        strategy_params: Mapping[str, Any] | None = None,
+        trigger_params: Mapping[str, Any] | None = None,
+    ) -> None:
+        agreement = agreement_of(comm)  # first: from here on an error reaches all ranks
+        given: dict[str, Any] = {
+            "strategy": strategy,
+            "every": every,
+            "trigger": trigger,
+            "mode": mode,
+            "clock": clock,
+            "record": record,
+            "strategy_params": strategy_params,
+            "trigger_params": trigger_params,
+        }
+        given, said = overridden(given)
+        mode, clock, record = (given.pop(name) for name in ("mode", "clock", "record"))
+        given["strategy"] = strategy_or_method(given["strategy"])
+        steps = checked_lag(lag)
+        if not np.isfinite(steps):
+            raise DomainError("lag is inf: expected a number of steps")
+        checked = settings(
+            **given,
+            lag=steps,
+            gives_up=give_up,
+            unlike=unlike,
+            seed=operator.index(seed),
+            environment=said,
+        )
+        for s in checked.strategies:
+            if s.distributed:
+                raise DomainError(
+                    f"strategy is {s.name!r}: each rank decides on its own in rounds of messages; "
+                    "an Advisor takes a strategy that sees all cells"
+                )
+        prices = None if network is None else Network(*network)
+        options = Options(checked, mode, steps, clock, None, prices, record, None)
+        self._state = AdvisorState(agreement, options)
+        self._mode: MeasuringMode = MODES[mode](self._state)
+        self._watch = Stopwatch(clock)
+        self._loop = AdvisorLoop(self._state, self._mode, self._watch)
+        self._measuring = Measuring(self._state, self._watch)
+
+    # ---- the loop ----------------------------------------------------------------------------
+
+    def iterate(self, n: int) -> Iterator[int]:
+        """Run `n` steps: ``for step in lb.iterate(n)``, with one `advise` in each.  Collective.
+
+        The first loop tells the advisor how many steps there will be.  A later call goes on
+        counting where the last one ended.  A program with a loop of its own does without: there
+        each `advise` ends a step.
+
+        Raises
+        ------
+        DomainError, StateError
+            The ranks have different arguments or are in different places; a loop is under way; a
+            step without `advise`, or with two.
+        RemoteError
+            Another rank has failed or ended.
+        """
+        count, loop = checked_count(n, self._state.options.lag), self._loop
+        if loop.in_loop:
+            raise StateError("iterate() within iterate(): a loop is under way")
+        return self._iterate(count)
+
+    def _iterate(self, n: int) -> Iterator[int]:
+        loop = self._loop
+        loop.begin(n)
+        is_over = False
+        try:
+            for _ in range(n):
+                step = loop.expect()
+                yield step
+                if loop.step == step:
+                    loop.end_step(None, StateError(f"advise() was not called in step {step}"), step)
+            loop.close()
+            is_over = True
+        finally:
+            loop.end(is_over)
+
+    def timed(self) -> AbstractContextManager[None]:
+        """Time this rank's work: ``with lb.timed(): ...``; several blocks of a step add up.
+
+        Leave out where the rank waits for others, e.g. the exchange of halos.  StateError within
+        another block of `timed` or `rebalancing`.
+        """
+        return self._watch.work
+
+    def advise(
+        self,
+        *,
+        seconds: float | None = None,
+        loads: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        features: ArrayLike | None = None,
+        keys: ArrayLike | None = None,
+        nbytes: ArrayLike | None = None,
+        memory: ArrayLike | None = None,
+        fixed: ArrayLike | None = None,
+        edges: tuple[ArrayLike, ...] | None = None,
+        coords: ArrayLike | None = None,
+        step: int | None = None,
+    ) -> Advice | None:
+        """End a step: tell what it took, and learn whether to rebalance.  Collective.
+
+        What this rank's work took is told in one of four ways: by `timed` or `seconds` alone (when
+        only); by `loads`; or by `weights` or `features` of cells together with `timed` or
+        `seconds`.  All ranks give the same arguments, of their own cells; a rank without cells
+        gives empty arrays.  Arrays are only read, and only where an LB step is due are they sent.
+
+        Parameters
+        ----------
+        seconds : float, optional
+            Of this rank's work in the step, instead of `timed`.
+        loads : (n,) array_like of float, optional
+            Seconds of each cell in the step; their sum is what the rank's work took.
+        weights : (n,) array_like of float, optional
+            Estimated work of each cell, in any unit; the seconds of all ranks set the scale.
+        features : (n, k) array_like of float, optional
+            Numbers of which each cell's work is a sum, e.g. its particles and 1: their coefficients
+            (zero or more) are fitted to the seconds of all ranks.
+        keys : (n,) array_like of int, optional
+            The cell's name, 64 bits, the same wherever it lives; no other cell has it.  Default:
+            cells are named by rank and place, so a record knows them only until they move.
+        nbytes : (n,) array_like of int, optional
+            Bytes that a migration of the cell sends.
+        memory : (n,) array_like of int, optional
+            Bytes that it occupies.
+        fixed : (n,) array_like of bool, optional
+            The cell stays on this rank.
+        edges : (source keys, target keys, bytes[, messages]), optional
+            Arrays of (m,): what the cells of this rank send in a step, to any cell.  With `keys`.
+        coords : (n, 1 ... 3) array_like of float, optional
+            Positions.
+        step : int, optional
+            The program's own number of the step; the same on all ranks, or it is an error.
+
+        Returns
+        -------
+        Advice or None
+            None: go on.  Otherwise redistribute now, before the next step.
+
+        Raises
+        ------
+        DomainError
+            A load is negative, NaN or infinite; arrays whose lengths differ; seconds that are given
+            and timed, or neither; ranks have given different arguments.
+        UnknownKeyError
+            A key is there twice, also on two ranks (noticed at an LB step); an edge to no cell.
+        StateError
+            The ranks are in different steps; within `timed` or `rebalancing`; twice in a step.
+        StrategyError, InfeasibleError
+            The strategy has failed.
+        RemoteError
+            Another rank has failed or ended.  All of these on every rank.
+
+        Examples
+        --------
+        >>> lb.advise(seconds=0.2)
+        >>> lb.advise(loads=cell_seconds, keys=ids, edges=(ids[src], ids[dst], halo_bytes))
+        >>> lb.advise(features=np.stack([particles, np.ones(n)], axis=1), keys=ids)  # and timed()
+        """
+        loop, error, mine = self._loop, None, None
+        number = loop.step
+        try:
+            if step is not None:
+                number = checks.whole("step", step, 0)
+            loop.check_twice()
+            mine = self._measuring.measure(
+                loop.advice,
+                *(seconds, loads, weights, features),
+                keys=keys,
+                nbytes=nbytes,
+                memory=memory,
+                fixed=fixed,
+                edges=edges,
+                coords=coords,
+            )
+        except Exception as why:
+            error = why
+        return loop.advice if loop.end_step(mine, error, number) else None
+
+    def rebalancing(self) -> AbstractContextManager[None]:
+        """Time the redistribution that was advised: ``with lb.rebalancing(): ...``.
+
+        Its time is what the LB step cost.  StateError if none was advised since the last step, and
+        within another block of `timed` or `rebalancing`.
+        """
+        self._check_advised("rebalancing()")
+        return self._watch.move
+
+    def rebalanced(self, seconds: float) -> None:
+        """Tell that this rank has redistributed, and took so many seconds for it.
+
+        Instead of `rebalancing`.  StateError if it was not advised.
+        """
+        self._check_advised("rebalanced()")
+        self._watch.moved(checks.seconds("seconds", seconds))
+
+    def _check_advised(self, what: str) -> None:
+        if self._loop.advice is None:
+            raise StateError(f"{what}: the last advise() has not advised to rebalance")
+
+    def finish(self) -> None:
+        """End a loop of the program's own: complete what is under way, and the record.  Collective.
+
+        `iterate` does it by itself.  Further steps may follow.
+        """
+        self._loop.close()
+
+    # ---- what happened -----------------------------------------------------------------------
+
+    @property
+    def rank(self) -> int:
+        """This rank."""
+        return self._state.cells.rank
+
+    @property
+    def n_ranks(self) -> int:
+        """Number of ranks."""
+        return self._state.agreement.transport.size
+
+    @property
+    def step(self) -> int:
+        """The step that is under way; the first is 0."""
+        return self._loop.step
+
+    @property
+    def iterations(self) -> Iterations:
+        """Time, max, mean and max/mean of every step so far, the same on every rank.
+
+        The time of a step is by the clock where `timed` was used, else its largest load.
+        """
+        return Iterations.of(self._state.records.figures.table())
+
+    @property
+    def shadow(self) -> Iterations:
+        """The steps as they would have been with LB steps, up to the last loop's end; the same on
+        every rank.  StateError unless the mode is "shadow".
+        """
+        return Iterations.of(self._mode.shadow_figures())
+
+    @property
+    def last_row(self) -> Row | None:
+        """Figures of the last step that this rank knows of; None before the first."""
+        return self._state.records.figures.last
+
+    @property
+    def coefficients(self) -> F64 | None:
+        """Seconds of each of the `features` as this rank's own steps tell, (k,); None without."""
+        return self._measuring.coefficients
+
+    @property
+    def n_balancings(self) -> int:
+        """LB steps that were carried out, as far as it is known."""
+        return self._mode.n_balancings
+
+    @property
+    def history(self) -> History:
+        """A receipt for each decision, the same on every rank: LB steps, and where the trigger
+        weighed one and held back.
+
+        The receipt of an LB step is there after the step that follows it, which tells its cost.
+        """
+        return self._mode.history
+
+    def explain(self, i: int = -1) -> str:
+        """Decision number `i` of `history` in sentences; OutOfRangeError if there is none."""
+        history = self.history
+        if not -len(history) <= i < len(history):
+            raise OutOfRangeError(f"i is {i}: expected one of {len(history)} decisions")
+        return history[i].explain()
+
+    def rank_loads(self) -> F64:
+        """The seconds of every rank in every step, (steps, p) float64.  Collective.
+
+        StateError within a loop of `iterate` with a lag.
+        """
+        return rank_loads(self._state, self._loop)  # type: ignore[arg-type]
+
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str | None = None,
+        names: Mapping[int, str] | None = None,
+    ) -> Report:
+        """What the run was like so far.  Collective with a path.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Rank 0 also writes it there, as JSON (``.json``), as text (``.txt``), or as a page
+            (``.html``), which needs no network; another suffix is a DomainError.
+        title : str, optional
+            Of the page.  Default: the file's name.
+        names : mapping from int to str, optional
+            Names of cells, by key, for the page; those of rank 0 count.
+        """
+        return report_on(self._state, self._mode, self._loop, path, title, names)  # type: ignore[arg-type]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the run so far: loads, placements, receipts, parameters.  Collective.
+
+        `pylb.Trace.read` and `pylb.RunRecord.read` read it.  HDF5, by h5py; rank 0 writes.  A
+        program without cells has one object on each rank in it.
+
+        Parameters
+        ----------
+        path : path
+            With the suffix ``.h5`` or ``.hdf5``; another one is a DomainError.
+
+        Raises
+        ------
+        StateError
+            The advisor was made with ``record=False``, or writes into a file as it goes.
+        MissingPartError, OSError
+            h5py is absent; the file cannot be written.
+        """
+        save(self._state, self._mode, self._loop, path)  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Advisor: rank {self.rank} of {self.n_ranks}, {len(self._state.cells.now.loads)} "
+            f"cells here, {self._state.done} steps, {self.n_balancings} LB steps>"
+        )

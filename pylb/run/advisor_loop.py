@@ -1,0 +1,226 @@
+"""The loop of a code that owns it: what happens at the end of each step."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+
+from pylb import _core
+from pylb.comm.agreement import Contribution, Stats, Step
+from pylb.errors import StateError
+from pylb.run.advice import Advice
+from pylb.run.advised_steps import JointSteps, LaggedSteps
+from pylb.run.advising import AdvisingMode, AdvisorState, Measured
+from pylb.run.modes import MeasuringMode
+from pylb.run.stopwatch import Stopwatch
+
+log = logging.getLogger("pylb")
+Steps = JointSteps | LaggedSteps
+
+
+class AdvisorLoop:
+    """The steps of an advisor; what reports ask of a loop is that of `loops.IterationLoop`.
+
+    Attributes
+    ----------
+    step : int
+        The step that is under way.
+    advice : Advice or None
+        What the last step has advised.
+    n : int or None
+        Steps of the loop of `iterate` that is under way; None: a loop of the program's own.
+    """
+
+    def __init__(self, state: AdvisorState, mode: MeasuringMode, watch: Stopwatch) -> None:
+        self._state, self._mode, self._watch = state, mode, watch
+        self.step = 0
+        self.advice: Advice | None = None
+        self.n: int | None = None
+        self.in_loop = False
+        self._open = False
+        self._steps: Steps | None = None
+        self._last = 0.0  # the clock at the end of the last step
+        self._expected = 0  # the step of `iterate` that is under way
+
+    # ---- for reports -----------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        """Whether the ranks may know of different steps."""
+        return self._state.options.lag > 0 and self.in_loop
+
+    def take(self) -> None:
+        """Nothing: what is known is in the records."""
+
+    def settle(self) -> None:
+        """Complete the records that are under way.  Collective."""
+        steps, self._steps = self._steps, None
+        if steps is not None:
+            for stats in steps.drain(self.step):
+                if self._enter(stats) and isinstance(self._mode, AdvisingMode):
+                    self._mode.abandon()
+
+    # ---- begin and end ---------------------------------------------------------------------------
+
+    def begin(self, n: int) -> None:
+        """A loop of `iterate` begins.  Collective."""
+        self.in_loop = True
+        self.settle()
+        self.n, self._open, self.step = n, False, self._state.done
+
+    def expect(self) -> int:
+        """The next step of `iterate`, in which one `advise` is expected."""
+        self._expected = self.step
+        return self.step
+
+    def check_twice(self) -> None:
+        """Raise StateError for a second `advise` in a step of `iterate`."""
+        if self.in_loop and self.step != self._expected:
+            raise StateError(f"advise() was called twice in step {self._expected}")
+
+    def end(self, is_over: bool) -> None:
+        """A loop of `iterate` ends; not is_over: by break, an error or an interrupt."""
+        self.in_loop, self.n = False, None
+        if not is_over:
+            self._open = False
+            if self._steps is not None:
+                self._steps.give_up(False)
+
+    def _begin(self, mine: Measured | None, error: Exception | None) -> None:
+        """The first step of a loop ends: all ranks have the same arguments.  Collective."""
+        state = self._state
+        self.settle()
+        loop = "a loop of its own" if self.n is None else f"iterate({self.n})"
+        words = "" if mine is None else mine.words
+        state.agreement.step(
+            *(Step.START, self.step, state.options.arguments(f"{loop}, {words}")), error=error
+        )
+        assert mine is not None
+        state.choose(places=mine.form > 0)
+        state.decider.core.abandon()  # what an error has left unanswered in the loop before
+        self._accept(mine, cut=False)
+        self._mode.start(self.n)
+        state.records.write(lambda: self._mode.history)
+        self._open, self._last = True, _core.clock()
+
+    def close(self) -> None:
+        """The loop is over, on all ranks.  Collective."""
+        self.settle()
+        if self._open:
+            self._mode.weigh()
+            self._state.records.cut()
+            self._mode.catch_up(is_over=True)
+            self._state.records.write(lambda: self._mode.history)
+            self._open = False
+        self._state.agreement.at = f"after step {self.step - 1}"
+
+    # ---- the end of a step -----------------------------------------------------------------------
+
+    def end_step(self, mine: Measured | None, error: Exception | None, number: int) -> bool:
+        """End a step; whether an LB step is due.  Collective.
+
+        mine: None where there is an error; number: of the step, equal on all ranks.
+        """
+        state = self._state
+        if not self._open:
+            self._begin(mine, error)
+        if self._steps is None:
+            lag = int(state.options.lag)
+            self._steps = LaggedSteps(state.agreement, lag) if lag else JointSteps(state.agreement)
+        words = "" if mine is None else mine.words
+        stats = self._steps.end(_sample(mine, number), words, error)
+        assert mine is not None
+        self._keep(mine, stats)
+        if self.advice is not None:
+            self.advice.over = True
+            self.advice = None
+        self._watch.work.take()
+        self._watch.move.take()
+        self.step += 1
+        state.agreement.at = f"in step {self.step}"
+        due = stats is not None and self._enter(stats)
+        return self._plan() if due else self._end()
+
+    def _plan(self) -> bool:
+        state, mode = self._state, self._mode
+        assert isinstance(mode, AdvisingMode)
+        part = mode.place() if state.places else None
+        if part is None or part.migrations:
+            self.advice = Advice(state.agreement, self._watch, self.step - 1, part)
+        return self._end()
+
+    def _end(self) -> bool:
+        records = self._state.records
+        if records.is_due and not self._state.options.lag:
+            records.write(lambda: self._mode.history)
+        now = _core.clock()
+        records.seconds += max(now - self._last, 0.0)
+        self._last = now
+        self._watch.resume()
+        return self.advice is not None
+
+    def _keep(self, mine: Measured, stats: Stats | None) -> None:
+        """Keep what this rank has measured."""
+        state, records = self._state, self._state.records
+        if state.options.lag:
+            if mine.changed and records.rank_loads and self.advice is None:
+                records.stop()  # the other ranks do not know of it
+            self._accept(mine, cut=False)
+        else:
+            assert stats is not None
+            self._accept(mine, cut=bool(stats.n_changed))
+        records.rank_loads.append(mine.cells.seconds)
+        for history in records.keepers:
+            history.keep()
+
+    def _accept(self, mine: Measured, cut: bool) -> None:
+        state = self._state
+        if cut:
+            state.records.cut()
+        state.cells.accept(mine.cells, mine.changed, mine.crossing)
+        state.features = mine.features
+
+    def _enter(self, stats: Stats) -> bool:
+        """Enter the record of a step; whether an LB step is due.  Collective in some cases."""
+        state = self._state
+        stats = _complete(stats)._replace(iteration=state.done)
+        state.cells.n_objects = stats.n_objects
+        state.records.add(stats)
+        if isinstance(self._mode, AdvisingMode):
+            return self._mode.advise(stats, self.step - 1)
+        if not state.options.lag:
+            self._mode.observe(stats, is_last=False)
+        return False
+
+
+def _sample(mine: Measured | None, number: int) -> Contribution:
+    if mine is None:
+        return Contribution(Step.ADVISE, number, 0, failed=True)
+    cells = mine.cells
+    return Contribution(
+        Step.ADVISE,
+        number,
+        mine.form,
+        False,
+        len(cells.loads),
+        np.array([cells.seconds]),
+        max(mine.time - cells.seconds, 0.0),
+        *mine.crossing,
+        mine.time,
+        mine.cost,
+        int(mine.changed),
+        int(mine.rebalanced),
+    )
+
+
+def _complete(stats: Stats) -> Stats:
+    """Where no rank was timed, the step took as long as its largest load."""
+    if stats.time_max > 0:
+        return stats
+    most, least = stats.load_max, stats.load_min
+    return stats._replace(
+        time_max=most,
+        idle_sum=max(stats.n_ranks * most - stats.load_sum, 0.0),
+        utilization_min=least / most if most > 0 else 1.0,
+    )

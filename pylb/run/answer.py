@@ -1,0 +1,62 @@
+"""What the placing rank makes of the load database: a snapshot, and the answer to all ranks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb import _core
+from pylb.decide.decider import FIGURES, Decider
+from pylb.model.snapshot import F64, I32, Edges, Snapshot
+from pylb.run.objects import Database
+
+
+class Answer(NamedTuple):
+    """What the placing rank sends to all: figures, each rank's speed (zero where all count as
+    alike), each object's new rank; all in `data`.
+    """
+
+    data: NDArray[np.uint8]
+    figures: F64
+    speed: F64
+    rank: I32
+
+    @classmethod
+    def empty(cls, n_ranks: int, n_objects: int) -> Answer:
+        """Room for so many ranks and objects."""
+        head = 8 * _core.PLACING
+        tail = head + 8 * n_ranks
+        data = np.zeros(tail + 4 * n_objects, np.uint8)
+        return cls(
+            data,
+            data[:head].view(np.float64),
+            data[head:tail].view(np.float64),
+            data[tail:].view(np.int32),
+        )
+
+    def fill(
+        self, decider: Decider, snapshot: Snapshot, here: F64 | None, work: F64 | None, start: float
+    ) -> None:
+        """Place the objects.  start: the clock when the gathering of the load database began."""
+        gathered = max(_core.clock() - start, 0.0)  # it may have been set back
+        decider.core.place(snapshot, here, work, *self[1:])
+        self.figures[FIGURES.index("seconds_statistics")] = gathered
+
+
+def snapshot_of(
+    db: Database, load: F64, rank: I32, n_ranks: int, coords: F64 | None = None
+) -> Snapshot:
+    """The load database as a snapshot; `load` and `rank` in order of key."""
+    return Snapshot(
+        load=load,
+        rank=rank,
+        n_ranks=n_ranks,
+        key=db.key,
+        bytes=db.bytes,
+        memory=np.maximum(db.memory, 0) if np.any(db.memory >= 0) else None,
+        migratable=db.migratable,
+        edges=Edges(db.src, db.dst, db.edge_bytes, db.edge_messages),
+        coords=coords,
+    )

@@ -1,0 +1,162 @@
+"""The LB step of a code that owns its cells: gather on rank 0, place, tell each rank its part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb import _core
+from pylb.comm.agreement import Agreement, Step
+from pylb.comm.parcel import exchange_objects, gather_objects
+from pylb.decide.decider import Decider
+from pylb.errors import UnknownKeyError
+from pylb.model.snapshot import F64, I32, I64, Snapshot
+from pylb.run.answer import Answer, snapshot_of
+from pylb.run.cells import LocalCells
+from pylb.run.objects import Database, database
+
+
+class Part(NamedTuple):
+    """What a rank learns of a placement.
+
+    Attributes
+    ----------
+    figures, speed : float64
+        As `_core.Decider.place` fills them.
+    migrations, nbytes : int
+        Of all ranks.
+    rank : (n,) int32
+        New rank of each cell of this rank, in its order.
+    keys : (m,) int64
+        Of the cells that come, by source.
+    source : (m,) int32
+        Where they come from.
+    """
+
+    figures: F64
+    speed: F64
+    migrations: int
+    nbytes: int
+    rank: I32
+    keys: I64
+    source: I32
+
+
+@dataclass
+class CellStep:
+    """An LB step after a step of the program.
+
+    Attributes
+    ----------
+    loads : (n,) float64
+        Seconds that are expected of this rank's cells.
+    measured : bool
+        Whether they were measured where the cells are, so that speeds can be learned from them.
+    """
+
+    agreement: Agreement
+    cells: LocalCells
+    decider: Decider
+    iteration: int
+    loads: F64
+    measured: bool = True
+
+    def place(self) -> Part:
+        """Place all cells by the strategy that was chosen.  Collective."""
+        start = _core.clock()
+        return self._answered(lambda answer, known: answer.fill(self.decider, *known, start))
+
+    def look(self) -> float:
+        """Seconds of a step that better known speeds would save.  Collective."""
+        gain = np.zeros(1)
+        whole = self._whole()
+
+        def look() -> None:
+            snapshot, here, _ = self._known(whole)
+            gain[0] = self.decider.core.look(snapshot, here, None)
+
+        self.agreement.on_root(Step.PLACE, self.iteration, look)
+        self.agreement.transport.bcast(gain.view(np.uint8), 0)
+        return float(gain[0])
+
+    def rehearse(self) -> float:
+        """Seconds of an LB step that moves nothing, without the strategy.  Collective."""
+        start = _core.clock()
+
+        def stay(answer: Answer, known: Any) -> None:
+            answer.rank[:] = known[0].rank
+
+        self._answered(stay)
+        seconds = _core.clock() - start
+        return self.agreement.step(Step.COMMIT, self.iteration, cost=seconds)[0].cost_max
+
+    # ---- on rank 0 -----------------------------------------------------------------------------
+
+    def _whole(self) -> list[tuple[Any, ...]]:
+        now = self.cells.now
+        mine = self.cells.facts(), self.cells.edges(), self.loads, now.coords
+        return list(gather_objects(self.agreement, Step.GATHER, self.iteration, mine).values())
+
+    def _known(self, whole: list[tuple[Any, ...]]) -> tuple[Snapshot, F64 | None, Database]:
+        """The load database in order of key, the seconds where the cells are, and their keys."""
+        facts, edges, loads, coords = zip(*whole, strict=True)
+        db = database(list(facts), list(edges), [1] * len(whole))
+        rank = np.repeat(np.arange(len(whole), dtype=np.int32), [len(part) for part in facts])
+        rank = rank[db.order]
+        _check(db, rank, edges)
+        load = np.concatenate(loads)[db.order]
+        places = None if coords[0] is None else _of_three(np.concatenate(coords))[db.order]
+        snapshot = snapshot_of(db, load, rank, len(whole), places)
+        return snapshot, load if self.measured else None, db
+
+    def _answered(self, fill: Any) -> Part:
+        whole = self._whole()
+
+        def parts() -> dict[int, Part]:
+            if not whole:
+                return {}
+            snapshot, here, db = self._known(whole)
+            answer = Answer.empty(len(whole), snapshot.n_objects)
+            fill(answer, (snapshot, here, None))
+            return _parts(answer, snapshot, db, [len(part[0]) for part in whole])
+
+        came = exchange_objects(self.agreement, Step.PLACE, self.iteration, parts).values
+        return came[0]  # type: ignore[no-any-return]
+
+
+def _check(db: Database, rank: I32, edges: tuple[I64, ...]) -> None:
+    twice = np.flatnonzero(db.key[1:] == db.key[:-1])
+    if len(twice):
+        i = twice[0]
+        first, second = sorted(rank[i : i + 2].tolist())
+        where = f"twice on rank {first}" if first == second else f"on ranks {first} and {second}"
+        raise UnknownKeyError(f"key {db.key[i]} is there {where}: expected each key once")
+    if len(db.src) < sum(map(len, edges)):
+        ends = np.concatenate(edges)[:, :2].ravel()
+        key = ends[~np.isin(ends, db.key)][0]
+        raise UnknownKeyError(f"edges: no rank has a cell {key}")
+
+
+def _of_three(coords: F64) -> F64:
+    return np.pad(coords, [(0, 0), (0, 3 - coords.shape[1])])
+
+
+def _parts(answer: Answer, snapshot: Snapshot, db: Database, counts: list[int]) -> dict[int, Part]:
+    """The part of each rank, by rank."""
+    new, old = answer.rank, snapshot.rank
+    moves = np.flatnonzero(new != old)
+    nbytes = int(db.bytes[moves].sum())
+    moves = moves[np.lexsort((db.key[moves], old[moves], new[moves]))]
+    arrive = np.searchsorted(new[moves], np.arange(len(counts) + 1))
+    of_all = np.empty_like(new)
+    of_all[db.order] = new
+    own = np.split(of_all, np.cumsum(counts)[:-1])
+    out = {}
+    for r in range(len(counts)):
+        mine = moves[arrive[r] : arrive[r + 1]]
+        out[r] = Part(
+            answer.figures, answer.speed, len(moves), nbytes, own[r], db.key[mine], old[mine]
+        )
+    return out

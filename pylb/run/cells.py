@@ -1,0 +1,195 @@
+"""The cells of a rank, as a code that owns them tells of them in each step."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb import _core
+from pylb.errors import DomainError, UnknownKeyError
+from pylb.model.snapshot import F64, I64, _array
+from pylb.run.sizes import SizeEstimator
+
+OPTIONAL = {"nbytes": np.int64, "memory": np.int64, "fixed": np.bool_}  # one of each cell
+
+
+class Cells(NamedTuple):
+    """The cells of this rank in one step, checked.
+
+    Attributes
+    ----------
+    loads : (n,) float64
+        Seconds.
+    seconds : float
+        Their sum.
+    keys : (n,) int64 or None
+        None: cells are numbered by rank and place.
+    nbytes, memory : (n,) int64 or None
+    fixed : (n,) bool or None
+    coords : (n, 1 ... 3) float64 or None
+    edges : (m, 4) int64 or None
+        Keys of source and target, bytes, messages.
+    """
+
+    loads: F64
+    seconds: float
+    keys: I64 | None = None
+    nbytes: I64 | None = None
+    memory: I64 | None = None
+    fixed: NDArray[np.bool_] | None = None
+    coords: F64 | None = None
+    edges: I64 | None = None
+
+
+def cells_of(loads: F64, seconds: float, keys: Any, coords: Any, edges: Any, **given: Any) -> Cells:
+    """The cells of a step.
+
+    Raises
+    ------
+    DomainError
+        An array that has not one entry for each cell, or of another kind.
+    """
+    n = len(loads)
+    columns = {
+        name: _array(name, given[name], dtype, (n,))
+        for name, dtype in OPTIONAL.items()
+        if given[name] is not None
+    }
+    if keys is not None:
+        keys = _array("keys", keys, np.int64, (n,))
+    elif edges is not None:
+        raise DomainError("edges without keys: expected both, as edges name their cells by keys")
+    return Cells(
+        loads,
+        seconds,
+        keys,
+        coords=None if coords is None else _coords(coords, n),
+        edges=None if edges is None else _edges(edges),
+        **columns,
+    )
+
+
+def loads_of(loads: Any) -> tuple[F64, float]:
+    """The loads of cells in seconds, checked, and their sum.
+
+    Raises
+    ------
+    DomainError
+        They are not one axis of numbers, or one is negative, NaN or infinite.
+    """
+    out = _array("loads", loads, np.float64)
+    if out.ndim != 1:
+        raise DomainError(f"loads has {out.ndim} axes: expected (n,), one load for each cell")
+    return out, _core.load_sum(out)
+
+
+def _coords(coords: Any, n: int) -> F64:
+    out: F64 = _array("coords", coords, np.float64)
+    if out.ndim != 2 or len(out) != n or not 1 <= out.shape[1] <= 3:
+        raise DomainError(f"coords has shape {out.shape}: expected ({n}, 1 ... 3)")
+    return out
+
+
+def _edges(edges: Any) -> I64:
+    if not isinstance(edges, tuple | list) or len(edges) not in (3, 4):
+        raise DomainError("edges: expected (source keys, target keys, bytes[, messages])")
+    src = _array("edges: source keys", edges[0], np.int64)
+    shape = (len(src),) if src.ndim else ()
+    dst = _array("edges: target keys", edges[1], np.int64, shape)
+    sent = _array("edges: bytes", edges[2], np.float64, shape)
+    messages = np.ones(shape)
+    if len(edges) == 4:
+        messages = _array("edges: messages", edges[3], np.float64, shape)
+    if not all(np.all((x >= 0) & (x <= 1e18)) for x in (sent, messages)):
+        raise DomainError("edges: expected bytes and messages of 0 or more")
+    whole = [np.rint(x).astype(np.int64) for x in (sent, messages)]
+    return np.stack([src, dst, *whole], axis=1)
+
+
+class LocalCells:
+    """What a rank knows of its cells; recorded like the objects of a Balancer.
+
+    A program that gives no cells has one on each rank, that cannot move: all of the rank's work.
+
+    Attributes
+    ----------
+    rank : int
+        This rank.
+    n_objects : int
+        Cells of all ranks in the last step.
+    seconds : (n,) float64
+        Loads of the last step.
+    passes : int
+        `edges` are those of one step.
+    crossing : (int, int)
+        Messages of a step from this rank's cells to cells elsewhere, and their bytes.
+    now : Cells
+        Of the last step.
+    keys : (n,) int64
+        Theirs.
+    whole : bool
+        The rank's work is one cell.
+    """
+
+    passes = 1
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.n_objects = 0
+        self.sizes = SizeEstimator()  # of no objects: packing a cell costs nothing that is known
+        self.now = Cells(np.zeros(0), 0.0)
+        self.whole = True
+        self.crossing = (0, 0)
+        self.keys: I64 = np.zeros(0, np.int64)
+
+    @property
+    def seconds(self) -> F64:
+        """Loads of the last step."""
+        return self.now.loads
+
+    def changed(self, now: Cells) -> bool:
+        """Whether these are other cells than those of the last step."""
+        if now.keys is None:
+            return len(now.loads) != len(self.keys)
+        return not np.array_equal(now.keys, self.keys)
+
+    def crossing_of(self, now: Cells) -> tuple[int, int]:
+        """Messages of a step from these cells to cells elsewhere, and their bytes.
+
+        Raises
+        ------
+        UnknownKeyError
+            An edge begins at a cell that is not here.
+        """
+        if now.edges is None or now.keys is None or not len(now.edges):
+            return 0, 0
+        here = np.isin(now.edges[:, :2], now.keys)
+        if not here[:, 0].all():
+            key = now.edges[np.argmin(here[:, 0]), 0]
+            raise UnknownKeyError(f"edges: source {key} is not a cell of rank {self.rank}")
+        out = now.edges[~here[:, 1], 2:]
+        return int(out[:, 1].sum()), int(out[:, 0].sum())
+
+    def accept(self, now: Cells, changed: bool, crossing: tuple[int, int]) -> None:
+        """Take the cells of a step that is over."""
+        self.now, self.crossing = now, crossing
+        if changed:
+            n = len(now.loads)
+            self.keys = (self.rank << 32) + np.arange(n) if now.keys is None else now.keys.copy()
+
+    def facts(self) -> I64:
+        """What is known of each cell in whole numbers: (n, 5)."""
+        now = self.now
+        out = np.empty((len(now.loads), 5), np.int64)
+        out[:, 0] = self.rank if self.whole else self.keys
+        out[:, 1] = 0 if now.nbytes is None else now.nbytes
+        out[:, 2] = -1 if now.memory is None else now.memory
+        out[:, 3] = not self.whole if now.fixed is None else ~now.fixed
+        out[:, 4] = -1  # where a cell began is not known
+        return out
+
+    def edges(self) -> I64:
+        """Source, target, bytes and messages: (m, 4)."""
+        return np.zeros((0, 4), np.int64) if self.now.edges is None else self.now.edges

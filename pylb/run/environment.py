@@ -1,0 +1,86 @@
+"""Environment variables that override what a program's source says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from pylb.decide.trigger import make
+from pylb.errors import DomainError, PylbError
+from pylb.io.h5 import SUFFIXES
+from pylb.partition.libraries import METHODS
+from pylb.place.registry import find
+
+MODES, CLOCKS = ("on", "shadow", "off"), ("wall", "cpu")
+
+
+def _one_of(name: str, allowed: tuple[str, ...]) -> Callable[[str], dict[str, Any]]:
+    def read(text: str) -> dict[str, Any]:
+        if text not in allowed:
+            raise DomainError(f"expected {' or '.join(allowed)}")
+        return {name: text}
+
+    return read
+
+
+def _strategy(text: str) -> dict[str, Any]:
+    if text != "auto" and text not in METHODS:  # of `pylb.partition`, for an Advisor
+        find(text)
+    return {"strategy": text, "strategy_params": None}
+
+
+def _trigger(text: str) -> dict[str, Any]:
+    if text.isdecimal():
+        make(every=int(text))
+        return {"every": int(text), "trigger": None, "trigger_params": None}
+    make(trigger=text)
+    return {"every": None, "trigger": text, "trigger_params": None}
+
+
+def _record(text: str) -> dict[str, Any]:
+    if text in ("0", "1"):
+        return {"record": text == "1"}
+    if not text.endswith(SUFFIXES):
+        raise DomainError(f"expected a path with {' or '.join(SUFFIXES)}, or 0 or 1")
+    return {"record": text}
+
+
+VARIABLES: dict[str, Callable[[str], dict[str, Any]]] = {
+    "PYLB_STRATEGY": _strategy,
+    "PYLB_TRIGGER": _trigger,
+    "PYLB_MODE": _one_of("mode", MODES),
+    "PYLB_RECORD": _record,
+    "PYLB_CLOCK": _one_of("clock", CLOCKS),
+}
+
+
+def overridden(given: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The arguments of a `Balancer` or `Advisor` by name, with what the environment says instead;
+    and the variables that said so, each as ``name=value``.
+
+    A strategy or trigger of the environment has its default parameters.
+
+    Raises
+    ------
+    DomainError, UnknownStrategyError
+        A variable has a value that its argument does not take.
+    """
+    words = dict(given)
+    said = []
+    for name, read in VARIABLES.items():
+        text = os.environ.get(name, "")
+        if not text:
+            continue
+        try:
+            found = read(text)
+        except PylbError as why:
+            raise type(why)(f"{name} is {text!r}: {why}") from None
+        words |= found
+        said.append(f"{name}={text}")
+    return words, tuple(said)
+
+
+def settings_in_force() -> dict[str, str]:
+    """The variables that are set, by name."""
+    return {name: os.environ[name] for name in VARIABLES if os.environ.get(name)}

@@ -1,0 +1,140 @@
+"""What a rank tells an advisor of a step: its seconds, its cells, what a redistribution took."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+
+from pylb.errors import DomainError
+from pylb.measure.load_model import LoadModel, features_of
+from pylb.model import checks
+from pylb.model.snapshot import F64
+from pylb.run.advice import Advice
+from pylb.run.advising import AdvisorState, Measured
+from pylb.run.cells import OPTIONAL, Cells, cells_of, loads_of
+from pylb.run.stopwatch import Stopwatch
+
+log = logging.getLogger("pylb")
+WAYS = ("loads", "weights", "features")  # to tell the loads of cells
+ARRAYS = ("keys", *OPTIONAL, "edges", "coords")
+
+
+class Measuring:
+    """Turns the arguments of `Advisor.advise` into what a rank has measured."""
+
+    def __init__(self, state: AdvisorState, watch: Stopwatch) -> None:
+        self._state, self._watch = state, watch
+        self._said = False  # that a plan was not carried out, or not timed
+
+    @property
+    def coefficients(self) -> F64 | None:
+        """Seconds of each feature, as this rank's own steps tell."""
+        model = self._state.model
+        return None if model is None else LoadModel.coefficients(model.sums)
+
+    def measure(
+        self,
+        advice: Advice | None,
+        seconds: Any,
+        loads: Any,
+        weights: Any,
+        features: Any,
+        **arrays: Any,
+    ) -> Measured:
+        """What this rank has measured of the step that ends.
+
+        Raises
+        ------
+        DomainError, StateError, UnknownKeyError
+            See `Advisor.advise`.
+        """
+        watch = self._watch
+        watch.check_closed("advise()")
+        told = [x is not None for x in (loads, weights, features)]
+        if sum(told) > 1:
+            raise DomainError("loads, weights and features: expected one of them")
+        form, words = _form(told, arrays)
+        self._state.check(places=any(told))
+        time = watch.elapsed() if watch.work.used else 0.0
+        if not any(told):
+            extra = [name for name in ARRAYS if arrays[name] is not None]
+            if extra:
+                raise DomainError(f"{extra[0]} without loads, weights or features of the cells")
+            spent = self._seconds(seconds)
+            cells = Cells(np.array([spent]), spent)
+        elif loads is not None:
+            if seconds is not None:
+                raise DomainError("seconds and loads: expected one, the sum of loads is the rank's")
+            mine, spent = loads_of(loads)
+            cells = cells_of(mine, spent, **arrays)
+        else:
+            given = ("weights", weights) if features is None else ("features", features)
+            features = features_of(given[1], given[0])
+            form, words = (
+                form + (features.shape[1] << 16),
+                f"{words} of {features.shape[1]} columns",
+            )
+            cells = self._by_model(features, self._seconds(seconds), arrays)
+        changed = any(told) and self._state.cells.changed(cells)
+        crossing = self._state.cells.crossing
+        if changed:
+            crossing = self._state.cells.crossing_of(cells)
+        return Measured(
+            form,
+            words,
+            cells,
+            changed,
+            crossing,
+            features,
+            time,
+            watch.move.seconds,
+            advice is not None and self._rebalanced(advice, cells),
+        )
+
+    def _seconds(self, seconds: Any) -> float:
+        """Of this rank's work: timed, or as given."""
+        if seconds is None:
+            if not self._watch.work.used:
+                raise DomainError(
+                    "the step has no seconds: expected `with lb.timed()`, seconds= or loads="
+                )
+            return self._watch.work.seconds
+        if self._watch.work.used:
+            raise DomainError(f"seconds is {seconds!r}, and the step was timed: expected one")
+        return checks.seconds("seconds", seconds)
+
+    def _by_model(self, features: F64, seconds: float, arrays: Any) -> Cells:
+        """Loads of cells that add up to the rank's seconds, in the model's proportions."""
+        model = self._state.model
+        if model is None or len(model.sums) != features.shape[1]:
+            model = self._state.model = LoadModel(features.shape[1])
+        model.observe(features, seconds)
+        share = features @ LoadModel.coefficients(model.sums)
+        total = share.sum()
+        loads = share * (seconds / total) if total > 0 else share
+        return cells_of(loads, seconds, **arrays)
+
+    def _rebalanced(self, advice: Advice, now: Cells) -> bool:
+        """Whether this rank carried out what was advised, and knows what it cost."""
+        timed = self._watch.move.used
+        done = advice.was_carried_out(self._state.cells.keys, now.keys)
+        if done is None or (done and timed):
+            return timed
+        if not self._said and (timed or done):
+            what = (
+                "was carried out, but not timed: expected `with lb.rebalancing()`"
+                if done
+                else "was not carried out: most cells are where they were"
+            )
+            log.warning("pylb: rank %d: the plan of step %d %s", advice.here, advice.step, what)
+            self._said = True
+        return False
+
+
+def _form(told: list[bool], arrays: dict[str, Any]) -> tuple[int, str]:
+    """Which arguments are given: a number and words; 0: no cells."""
+    given = [*told, *(arrays[name] is not None for name in ARRAYS)]
+    words = [name for name, there in zip((*WAYS, *ARRAYS), given, strict=True) if there]
+    return sum(1 << i for i, there in enumerate(given) if there), f"advise({', '.join(words)})"

@@ -1,0 +1,75 @@
+"""Methods of `pylb.partition` as strategies of an LB step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pylb.errors import DomainError
+from pylb.model.snapshot import I32, Snapshot
+from pylb.partition.call import partition
+from pylb.partition.libraries import METHODS
+from pylb.place.registry import Strategy, strategies
+
+
+def strategy_or_method(which: Any) -> Any:
+    """A strategy's name as it is; a name that only `pylb.partition` knows as a strategy.
+
+    Raises
+    ------
+    DomainError
+        A method that cannot divide cells.
+    """
+    if not isinstance(which, str) or which in strategies() or which not in METHODS:
+        return which
+    takes = METHODS[which].takes
+    if takes == "tree" or which == "keep":
+        raise DomainError(f"strategy is {which!r}: expected a method that divides cells anew")
+
+    def divide(snapshot: Snapshot, **params: Any) -> I32:
+        if not snapshot.n_objects:
+            return np.zeros(0, np.int32)
+        found = partition(
+            **_question(snapshot, takes),
+            parts=snapshot.n_ranks,
+            method=which,
+            weight=snapshot.load if snapshot.load.any() else None,
+            shares=snapshot.speed,
+            old=snapshot.rank,
+            **{"approach": "partition", **params},
+        )
+        return found.part
+
+    divide.__name__ = which
+    help_ = f"pylb.partition(method={which!r}) of the cells on rank 0"
+    looks = ("load", "speed", {"coords": "coords", "": "load"}.get(takes, "communication"))
+    return Strategy(which, "comprehensive", tuple(dict.fromkeys(looks)), help_, "", call=divide)
+
+
+def _question(snapshot: Snapshot, takes: str) -> dict[str, Any]:
+    """What the method divides, and what stays where it is."""
+    out: dict[str, Any] = {}
+    if takes == "coords":
+        if snapshot.coords is None:
+            raise DomainError("coords are missing: expected coords= in advise()")
+        used = np.flatnonzero(snapshot.coords.any(axis=0))
+        out["coords"] = snapshot.coords[:, : max(used.max(initial=0) + 1, 1)]
+    elif takes:
+        out["graph"] = _graph(snapshot)
+    if snapshot.migratable is not None and not snapshot.migratable.all():
+        out["fixed"] = np.where(snapshot.migratable, -1, snapshot.rank)
+    return out
+
+
+def _graph(snapshot: Snapshot) -> tuple[Any, Any, Any]:
+    """Cells that talk, in both directions, with the bytes of both: (start, to, weight)."""
+    n = snapshot.n_objects
+    src, dst = (np.asarray(x, np.int64) for x in (snapshot.edge_src, snapshot.edge_dst))
+    pair = np.concatenate([src * n + dst, dst * n + src])
+    nbytes = np.tile(np.asarray(snapshot.edge_bytes, np.float64), 2)
+    keep = pair // n != pair % n
+    pair, which = np.unique(pair[keep], return_inverse=True)
+    weight = np.maximum(np.bincount(which, nbytes[keep], len(pair)), 1.0)
+    start = np.concatenate([[0], np.cumsum(np.bincount(pair // n, minlength=n))])
+    return start, pair % n, weight

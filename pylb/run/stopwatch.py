@@ -1,0 +1,80 @@
+"""The times that an advisor takes: of a rank's work in a step, and of a redistribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pylb import _core
+from pylb.errors import StateError
+
+
+class Block:
+    """A block of the program that is timed: ``with block: ...``; several add up.
+
+    Attributes
+    ----------
+    seconds : float
+        Since the last `take`.
+    used : bool
+        Whether there was one since then.
+    """
+
+    def __init__(self, watch: Stopwatch, name: str, clock: Any) -> None:
+        self._watch, self._name, self._clock = watch, name, clock
+        self.seconds, self.used = 0.0, False
+        self._began = 0.0
+
+    def __enter__(self) -> None:
+        self._watch.check_closed(f"{self._name}()")
+        self._watch.open = self._name
+        self._began = self._clock()
+
+    def __exit__(self, *error: object) -> None:
+        self.add(max(self._clock() - self._began, 0.0))  # the clock may have been set back
+        self._watch.open = ""
+
+    def add(self, seconds: float) -> None:
+        """Add seconds that are known."""
+        self.seconds += seconds
+        self.used = True
+
+    def take(self) -> float:
+        """Return the seconds, and begin again with none."""
+        seconds, self.seconds, self.used = self.seconds, 0.0, False
+        return seconds
+
+
+class Stopwatch:
+    """The two blocks of an advisor, of which one can be open, and the time of a whole step.
+
+    Attributes
+    ----------
+    work, move : Block
+        This rank's work in the step; the redistribution after an LB step.
+    open : str
+        The block that is under way, or empty.
+    """
+
+    def __init__(self, clock: str) -> None:
+        self.open = ""
+        self.work = Block(self, "timed", _core.clock if clock == "wall" else _core.cpu_clock)
+        self.move = Block(self, "rebalancing", _core.clock)
+        self._resumed = _core.clock()
+
+    def check_closed(self, what: str) -> None:
+        """Raise StateError within a block."""
+        if self.open:
+            raise StateError(f"{what} within {self.open}()")
+
+    def resume(self) -> None:
+        """Begin the time of a step."""
+        self._resumed = _core.clock()
+
+    def moved(self, seconds: float) -> None:
+        """A redistribution that took so many seconds is over now."""
+        self.move.add(seconds)
+        self._resumed = _core.clock() - self.move.seconds
+
+    def elapsed(self) -> float:
+        """Return the seconds since the step began, without those of the redistribution."""
+        return max(_core.clock() - self._resumed - self.move.seconds, 0.0)

@@ -1,0 +1,573 @@
+"""The advisor of a code that owns its data, on one rank and on virtual ranks."""
+
+import json
+import logging
+import math
+import re
+
+import numpy as np
+import pytest
+
+import pylb
+from pylb.errors import (
+    DomainError,
+    PylbError,
+    RemoteError,
+    StateError,
+    StrategyError,
+    UnknownKeyError,
+    UnknownStrategyError,
+)
+
+
+def on(ranks, program, **kwargs):
+    """What the ranks of a virtual cluster return."""
+    return pylb.VirtualCluster(ranks, clock="none", **kwargs).run(program)
+
+
+def drifting(comm, steps=120, cost=1.0, own=False, **given):
+    """When only: the work of higher ranks grows faster; redistributing makes them equal."""
+    lb = pylb.Advisor(comm, **given)
+    mine = 1.0
+    for _ in range(steps) if own else lb.iterate(steps):
+        mine *= 1.0 + 0.02 * comm.rank
+        if lb.advise(seconds=mine):
+            mine = 1.0
+            lb.rebalanced(cost)
+    if own:
+        lb.finish()
+    return lb
+
+
+def hot(keys, step, n):
+    """Loads with a hot spot that moves."""
+    return 1.0 + 9.0 * np.exp(-((((keys - 0.25 * step) % n) - n / 2) ** 2) / 40.0)
+
+
+class Cells:
+    """A rank's cells, their data, and what goes with them."""
+
+    def __init__(self, comm, n=64):
+        self.comm, self.n = comm, n
+        self.keys = np.array_split(np.arange(n), comm.size)[comm.rank]
+        self.fill()
+
+    def fill(self):
+        self.x = 10.0 * self.keys
+        self.rows = np.repeat(self.keys, self.keys % 3)
+        self.start = np.concatenate([[0], np.cumsum(self.keys % 3)])
+        self.words = [f"cell {key}" for key in self.keys]
+
+    def check(self):
+        assert np.array_equal(self.x, 10.0 * self.keys)
+        assert np.array_equal(self.rows, np.repeat(self.keys, np.diff(self.start)))
+        assert self.words == [f"cell {key}" for key in self.keys]
+
+    def advise(self, lb, step, **more):
+        loads = hot(self.keys, step, self.n)
+        edges = self.keys, (self.keys + 1) % self.n, np.full(len(self.keys), 8.0)
+        return lb.advise(
+            loads=loads, keys=self.keys, nbytes=np.full(len(loads), 80), edges=edges, **more
+        )
+
+    def move(self, plan):
+        expected = np.sort(
+            np.concatenate([self.keys[plan.rank == self.comm.rank], *plan.imports.values()])
+        )
+        for rank, index in plan.exports.items():
+            assert (plan.rank[index] == rank).all()
+            assert rank != self.comm.rank
+        self.x, self.keys = plan.migrate(self.x, self.keys)
+        self.rows, self.start = plan.migrate(self.rows, offset=self.start)
+        self.words = plan.migrate(self.words)
+        assert np.array_equal(np.sort(self.keys), expected)
+        self.check()
+
+
+def wandering(comm, steps=120, **given):
+    """When and where: cells with a hot spot that moves."""
+    lb, cells = pylb.Advisor(comm, **given), Cells(comm)
+    for step in lb.iterate(steps):
+        if plan := cells.advise(lb, step):
+            with lb.rebalancing():
+                cells.move(plan)
+    return lb
+
+
+# ---- what works ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+def test_when_only(ranks, own):
+    every = on(ranks, lambda comm: drifting(comm, own=own))
+    first = every[0]
+    assert first.n_balancings >= 3
+    assert all(lb.history == first.history for lb in every)
+    assert first.report().mean_max_over_mean < (1.4 if own else 1.3)
+    assert first.report().strategy == "own"
+    assert [r.seconds for r in first.history.balancings] == [1.0] * first.n_balancings
+    assert all(r.predicted < r.before for r in first.history.balancings)
+    assert "own" in first.explain()
+    assert len(first.iterations.time) == 120
+
+
+def test_one_rank_is_never_advised():
+    lb = pylb.Advisor()
+    for _ in lb.iterate(30):
+        with lb.timed():
+            pass
+        with lb.timed():
+            pass
+        assert lb.advise() is None
+    assert lb.n_balancings == 0
+    assert (lb.iterations.max > 0).all()
+    assert (lb.iterations.time >= lb.iterations.max).all()
+    assert (lb.rank, lb.n_ranks, lb.step) == (0, 1, 30)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"strategy": "GreedyLB", "every": 10},
+        {"strategy": "rcb", "every": 20},
+        {"strategy": "graph", "every": 20},
+        {"strategy": "metis", "every": 20, "strategy_params": {"imbalance": 1.1}},
+        {"strategy": lambda s: (s.rank + 1) % s.n_ranks, "every": 7},
+    ],
+)
+def test_when_and_where(ranks, given):
+    def program(comm):
+        lb, cells = pylb.Advisor(comm, **given), Cells(comm)
+        for step in lb.iterate(60):
+            coords = np.stack([cells.keys, cells.keys % 8], axis=1)
+            if plan := cells.advise(lb, step, coords=coords):
+                with lb.rebalancing():
+                    cells.move(plan)
+        return lb
+
+    every = on(ranks, program)
+    assert all(lb.history == every[0].history for lb in every)
+    if ranks > 1 and given:
+        assert every[0].n_balancings >= 60 // given["every"] - 1
+        assert every[0].report().migrations > 0
+
+
+def test_a_strategy_does_what_pylb_place_does():
+    def program(comm):
+        lb, cells = pylb.Advisor(comm, strategy="GreedyLB", every=1), Cells(comm)
+        plan = cells.advise(lb, 0)
+        return dict(zip(cells.keys.tolist(), plan.rank.tolist(), strict=True)), plan
+
+    found, plans = zip(*on(3, program), strict=True)
+    found = {key: rank for part in found for key, rank in part.items()}
+    owner = np.repeat(np.arange(3), [len(p) for p in np.array_split(np.arange(64), 3)])
+    snapshot = pylb.Snapshot(load=hot(np.arange(64), 0, 64), rank=owner, n_ranks=3)
+    placed = pylb.place(snapshot, "GreedyLB")
+    assert [found[key] for key in range(64)] == placed.rank.tolist()
+    assert {plan.migrations for plan in plans} == {placed.migrations}
+    assert {plan.nbytes for plan in plans} == {80 * placed.migrations}
+
+
+def test_fixed_cells_stay_and_keys_may_be_left_out():
+    def program(comm):
+        lb = pylb.Advisor(comm, strategy="GreedyLB", every=1)
+        n = 10 if comm.rank == 0 else 0
+        fixed = np.arange(n) < 6
+        plan = lb.advise(loads=np.ones(n), fixed=fixed)
+        assert plan
+        came = plan.migrate(np.arange(n))
+        return plan.rank[:6].tolist(), came.tolist(), plan.imports, repr(plan)
+
+    one, two = on(2, program)
+    assert one[0] == [0] * 6
+    assert sorted(one[1] + two[1]) == list(range(10))
+    assert two[1] == two[2][0].tolist()  # named by rank and place
+    assert "cells move" in one[3]
+
+
+# ---- loads that are not measured one by one -----------------------------------------------------
+
+
+def test_weights_have_any_unit():
+    def program(comm, scale):
+        lb, cells = pylb.Advisor(comm, strategy="GreedyLB", every=5), Cells(comm)
+        out = []
+        for step in lb.iterate(20):
+            loads = hot(cells.keys, step, cells.n)
+            plan = lb.advise(weights=scale * loads, seconds=loads.sum(), keys=cells.keys)
+            if plan:
+                cells.move(plan)
+            out.append(loads.sum())
+        assert lb.rank_loads()[:, comm.rank].tolist() == out
+        return [r.predicted for r in lb.history.balancings], lb.coefficients
+
+    for scale in (1.0, 1e6):
+        for predicted, coefficients in on(3, lambda comm, scale=scale: program(comm, scale)):
+            assert len(predicted) == 3
+            assert max(predicted) < 1.1
+            assert coefficients == pytest.approx([1 / scale])
+
+
+def test_features_are_fitted():
+    def program(comm):
+        lb, cells = pylb.Advisor(comm, strategy="GreedyLB", every=10), Cells(comm)
+        for step in lb.iterate(31):
+            particles = np.round(hot(cells.keys, step, cells.n) * 10)
+            features = np.stack([particles, np.ones_like(particles)], axis=1)
+            seconds = (3e-3 * particles + 5e-2).sum()
+            plan = lb.advise(features=features, seconds=seconds, keys=cells.keys)
+            if plan:
+                cells.move(plan)
+        return lb.coefficients
+
+    for found in on(3, program):
+        assert found == pytest.approx([3e-3, 5e-2])
+
+
+# ---- modes, records -----------------------------------------------------------------------------
+
+
+def test_off_measures_only():
+    for lb in on(3, lambda comm: drifting(comm, mode="off")):
+        assert lb.n_balancings == 0
+        assert not lb.history
+        assert len(lb.iterations.max) == 120
+
+
+def test_shadow_tells_what_would_have_been_saved():
+    for lb in on(3, lambda comm: wandering(comm, mode="shadow")):
+        assert lb.n_balancings > 0
+        assert lb.report().would_save > 0
+        assert lb.shadow.max.sum() < lb.iterations.max.sum()
+
+
+def test_a_record_is_replayed_with_other_strategies(tmp_path):
+    path = tmp_path / "run.h5"
+
+    def program(comm):
+        lb = wandering(comm, every=15, strategy="RefineLB")
+        lb.save(path)
+        lb.report(tmp_path / "run.json")
+        lb.report(tmp_path / "run.html")
+        return lb
+
+    first = on(3, program)[0]
+    run = pylb.RunRecord.read(path)
+    assert run.n_iterations == 120
+    assert np.array_equal(run.max, first.iterations.max)
+    assert run.history == first.history
+    assert run.parameters["strategy"] == "RefineLB"
+    trace = pylb.Trace.read(path)
+    assert trace.n_entities == 64
+    plain, better = trace.replay("none"), trace.replay("GreedyLB", every=5)
+    assert better.metrics["max"].sum() < plain.metrics["max"].sum()
+    said = json.loads((tmp_path / "run.json").read_text())
+    assert said["migrations"] == first.report().migrations
+    assert "<html" in (tmp_path / "run.html").read_text()
+
+
+def test_a_record_of_when_only_has_an_object_a_rank(tmp_path):
+    def program(comm):
+        lb = drifting(comm, record=tmp_path / "run.h5")
+        return lb.rank_loads()
+
+    loads = on(3, program)[0]
+    run = pylb.RunRecord.read(tmp_path / "run.h5")
+    assert run.n_iterations == 120
+    assert np.array_equal(np.concatenate([s.load for s in run.stretches]), loads)
+    assert run.parameters["strategy"] == "own"
+
+
+def test_two_loops_go_on_counting():
+    def program(comm):
+        lb = pylb.Advisor(comm)
+        seen = []
+        for n in (3, 0, 4):
+            for step in lb.iterate(n):
+                seen.append(step)
+                lb.advise(seconds=1.0 + comm.rank)
+        lb.advise(seconds=1.0)
+        assert lb.step == 8
+        return seen
+
+    assert on(2, program) == [list(range(7))] * 2
+
+
+# ---- costs that would be false ------------------------------------------------------------------
+
+
+def test_a_plan_that_was_not_carried_out(caplog):
+    def program(comm):
+        lb, cells = pylb.Advisor(comm, strategy="GreedyLB", every=5), Cells(comm)
+        for step in lb.iterate(20):
+            if cells.advise(lb, step):
+                with lb.rebalancing():
+                    pass  # and nothing moves
+        return lb
+
+    with caplog.at_level(logging.WARNING, "pylb"):
+        every = on(2, program)
+    assert every[0].n_balancings == 0
+    told = [record.getMessage() for record in caplog.records]
+    assert sum("the plan of step 4 was not carried out" in text for text in told) == 2
+    assert sum("nothing is learned of it" in text for text in told) == 1
+
+
+@pytest.mark.parametrize("cells", [False, True])
+def test_an_advice_that_is_ignored(caplog, cells):
+    def program(comm):
+        lb, mine = pylb.Advisor(comm, every=5, strategy="auto"), Cells(comm)
+        for step in lb.iterate(20):
+            mine.advise(lb, step) if cells else lb.advise(seconds=1.0 + comm.rank)
+        return lb
+
+    with caplog.at_level(logging.WARNING, "pylb"):
+        every = on(2, program)
+    assert every[0].n_balancings == 0
+    assert sum("nothing is learned of it" in r.getMessage() for r in caplog.records) == 1
+
+
+def test_a_redistribution_that_was_not_timed(caplog):
+    def program(comm):
+        lb, cells = pylb.Advisor(comm, strategy="GreedyLB", every=5), Cells(comm)
+        for step in lb.iterate(20):
+            if plan := cells.advise(lb, step):
+                cells.keys = pylb.migrate(comm, cells.keys, to=plan.rank)
+        return lb
+
+    with caplog.at_level(logging.WARNING, "pylb"):
+        assert on(2, program)[0].n_balancings == 0
+    assert any("not timed" in record.getMessage() for record in caplog.records)
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+def raised(program, ranks=3):
+    """The errors of the ranks, by rank."""
+
+    def caught(comm):
+        try:
+            program(comm)
+        except PylbError as why:
+            return why
+        return None
+
+    return on(ranks, caught)
+
+
+def by_one(call, normal):
+    """A program whose rank 1 calls something else in step 2."""
+
+    def program(comm):
+        lb = pylb.Advisor(comm, strategy="GreedyLB", every=3)
+        for step in lb.iterate(4):
+            (call if step == 2 and comm.rank == 1 else normal)(lb)
+
+    return program
+
+
+def with_cells(**change):
+    def call(lb):
+        keys = 4 * lb.rank + np.arange(4)
+        lb.advise(**{"loads": np.ones(4), "keys": keys} | change)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (with_cells(keys=np.arange(3)), DomainError, r"keys has shape \(3,\): expected \(4,\)"),
+        (with_cells(keys=np.zeros(4, int)), UnknownKeyError, "key 0 is there "),
+        (with_cells(keys=np.arange(4)), UnknownKeyError, "key 0 is there on ranks 0 and 1"),
+        (with_cells(loads=[1, 2, -1, 1]), DomainError, r"loads\[2\] is -1"),
+        (with_cells(loads=[1, math.nan, 1, 1]), DomainError, r"loads\[1\] is -?nan"),
+        (with_cells(loads=[1, math.inf, 1, 1]), DomainError, r"loads\[1\] is inf"),
+        (with_cells(loads=np.ones((2, 2))), DomainError, "loads has 2 axes"),
+        (with_cells(loads="many"), DomainError, "loads: expected an array"),
+        (with_cells(nbytes=[1, 2]), DomainError, "nbytes has shape"),
+        (with_cells(coords=np.zeros((4, 4))), DomainError, "coords has shape"),
+        (with_cells(coords=np.zeros((4, 2))), DomainError, "arguments differ between ranks"),
+        (with_cells(keys=None), DomainError, "arguments differ between ranks"),
+        (with_cells(weights=np.ones(4)), DomainError, "expected one of them"),
+        (with_cells(seconds=1.0), DomainError, "seconds and loads"),
+        (with_cells(loads=None), DomainError, "without cells, after steps with them"),
+        (with_cells(loads=None, keys=None, seconds=1.0), DomainError, "after steps with them"),
+        (with_cells(step=7), StateError, "different places"),
+        (lambda lb: None, StateError, r"rank 1: advise\(\) was not called in step 2"),
+    ],
+)
+def test_an_error_of_one_rank_is_one_of_all(call, error, says):
+    for rank, why in enumerate(raised(by_one(call, with_cells()))):
+        assert type(why) is error, (rank, why)
+        assert re.search(says.removeprefix("rank 1: ") if rank == 1 else says, str(why))
+
+
+@pytest.mark.parametrize(
+    ("edges", "keys", "says"),
+    [
+        ((np.array([99]), np.array([1]), [1.0]), True, "source 99 is not a cell of rank"),
+        ((np.array([]), np.array([]), []), False, "edges without keys"),
+        ((np.array([0]), np.array([1])), True, "expected \\(source keys"),
+    ],
+)
+def test_edges_are_checked(edges, keys, says):
+    lb = pylb.Advisor()
+    with pytest.raises(PylbError, match=says):
+        lb.advise(loads=np.ones(4), keys=np.arange(4) if keys else None, edges=edges)
+
+
+def test_an_edge_to_no_cell():
+    def program(comm):
+        lb = pylb.Advisor(comm, every=1, strategy="GreedyLB")
+        keys = comm.rank * 4 + np.arange(4)
+        lb.advise(loads=np.ones(4), keys=keys, edges=(keys, keys + 1, np.ones(4)))
+
+    for why in raised(program):
+        assert type(why) is UnknownKeyError
+        assert "no rank has a cell 12" in str(why)
+
+
+def test_blocks_are_not_nested():
+    lb = pylb.Advisor()
+    with lb.timed(), pytest.raises(StateError, match=r"timed\(\) within timed\(\)"), lb.timed():
+        pass
+    with lb.timed(), pytest.raises(StateError, match=r"advise\(\) within timed\(\)"):
+        lb.advise()
+    with pytest.raises(StateError, match="has not advised"), lb.rebalancing():
+        pass
+    with pytest.raises(StateError, match="has not advised"):
+        lb.rebalanced(1.0)
+
+
+def test_an_error_within_a_block_closes_it():
+    lb = pylb.Advisor()
+    with pytest.raises(ZeroDivisionError), lb.timed():
+        raise ZeroDivisionError
+    with lb.timed():
+        pass
+    lb.advise()
+
+
+def test_seconds_are_timed_or_given():
+    lb = pylb.Advisor()
+    with pytest.raises(DomainError, match="the step has no seconds"):
+        lb.advise()
+    with lb.timed():
+        pass
+    with pytest.raises(DomainError, match="and the step was timed"):
+        lb.advise(seconds=1.0)
+    lb.advise()
+    for wrong in (-1.0, math.nan, math.inf, "x"):
+        with pytest.raises(DomainError, match="seconds is"):
+            lb.advise(seconds=wrong)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "says"),
+    [
+        ({"strategy": "GossipLB"}, DomainError, "a strategy that sees all cells"),
+        ({"strategy": "reftree"}, DomainError, "divides cells anew"),
+        ({"strategy": "Greedy"}, UnknownStrategyError, "GreedyLB"),
+        ({"trigger": "nonsense"}, UnknownStrategyError, "nonsense"),
+        ({"mode": "replay"}, DomainError, "mode is 'replay'"),
+        ({"clock": "sun"}, DomainError, "clock is 'sun'"),
+        ({"lag": -1}, DomainError, "lag is -1"),
+        ({"lag": math.inf}, DomainError, "lag is inf"),
+    ],
+)
+def test_arguments_are_checked(given, error, says):
+    with pytest.raises(error, match=says):
+        pylb.Advisor(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"strategy": "GreedyLB"}, "strategy is 'GreedyLB' without cells"),
+        ({"mode": "shadow"}, "cannot be known"),
+    ],
+)
+def test_words_that_need_cells(given, says):
+    with pytest.raises(DomainError, match=says):
+        pylb.Advisor(**given).advise(seconds=1.0)
+
+
+def test_a_strategy_that_fails_does_so_on_all_ranks_and_the_next_one_may_work():
+    def program(comm):
+        failed = []
+
+        def strategy(snapshot):
+            if not failed:
+                failed.append(1)
+                raise ValueError("not now")
+            return (snapshot.rank + 1) % snapshot.n_ranks
+
+        lb, cells = pylb.Advisor(comm, strategy=strategy, every=4), Cells(comm)
+        caught = 0
+        for step in range(20):
+            try:
+                plan = cells.advise(lb, step)
+            except StrategyError as why:
+                assert "not now" in str(why)  # noqa: PT017
+                caught += 1
+                continue
+            if plan:
+                cells.move(plan)
+        return caught, lb.n_balancings
+
+    assert on(3, program) == [(1, 4)] * 3 or on(3, program) == [(1, 3)] * 3
+
+
+def test_different_arguments():
+    def program(comm):
+        for _ in pylb.Advisor(comm, every=2 + comm.rank).iterate(3):
+            raise AssertionError
+
+    for why in raised(lambda comm: drifting(comm, every=2 + comm.rank)):
+        assert type(why) is DomainError
+        assert "arguments differ between ranks" in str(why)
+    for why in raised(lambda comm: drifting(comm, steps=2 + comm.rank)):
+        assert type(why) in (DomainError, RemoteError)
+
+
+def test_a_plan_is_over_after_the_next_step():
+    lb = pylb.Advisor(every=1, strategy=lambda s: s.rank)
+    assert lb.advise(loads=np.ones(3)) is None  # nothing to move
+
+    def program(comm):
+        lb, cells = pylb.Advisor(comm, every=1, strategy="GreedyLB"), Cells(comm)
+        plan = cells.advise(lb, 0)
+        cells.move(plan)
+        cells.advise(lb, 1)
+        plan.migrate(cells.x)
+
+    for why in raised(program):
+        assert type(why) is StateError
+        assert "a later step has ended" in str(why)
+
+
+def test_when_only_has_no_arrays():
+    def program(comm):
+        plan = pylb.Advisor(comm, every=1).advise(seconds=1.0 + comm.rank)
+        assert plan
+        assert plan.rank is None
+        assert "in the program's own way" in repr(plan)
+        plan.migrate(np.ones(3))
+
+    for why in raised(program):
+        assert type(why) is StateError
+        assert "the plan has no cells" in str(why)
+
+
+def test_twice_in_a_step():
+    lb = pylb.Advisor()
+    steps = lb.iterate(3)
+    next(steps)
+    lb.advise(seconds=1.0)
+    with pytest.raises(StateError, match="twice in step 0"):
+        lb.advise(seconds=1.0)
