@@ -25,17 +25,17 @@ typedef struct plb_figure {
     double value;
 } plb_figure_t;
 
-/** PLB_ERR_VALUE where one of figure[n] is outside the domain. */
+/** Check figure[n]; PLB_ERR_VALUE if one of them is outside the domain. */
 int plb_check(plb_domain_t domain, const plb_figure_t *figure, size_t n, plb_err_t *err);
 
-/** The same, but NaN is allowed: it stands for an unknown figure. */
+/** Like plb_check, but NaN is allowed: it stands for an unknown figure. */
 int plb_check_known(plb_domain_t domain, const plb_figure_t *figure, size_t n, plb_err_t *err);
 
-/* A list of figures {name, value}, ... for either function. */
+/* A list of figures {name, value}, ... for plb_check and plb_check_known. */
 #define PLB_FIGURES(...)                                                                          \
     (plb_figure_t[]){__VA_ARGS__}, sizeof((plb_figure_t[]){__VA_ARGS__}) / sizeof(plb_figure_t)
 
-/* A member of a struct as a figure of its name. */
+/* A member of a struct as a figure, named like the member. */
 #define PLB_FIGURE(from, member)                                                                  \
     {                                                                                             \
 #member, (double)(from)->member                                                           \

@@ -1,7 +1,8 @@
-/* The two clocks that measure an object's load, and a thread's own time instead of them.
+/* The two clocks that measure an object's load, and the own time of a thread that is a virtual
+ * rank.
  *
- * A thread that is a virtual rank has its own time.  It passes only while the thread is in its
- * frame, at the rank's speed, and by what the program declares.
+ * Own time passes only inside a frame (plb_clock_enter): at the rank's speed, and by what the
+ * program declares.
  */
 #ifndef PLB_BASE_CLOCK_H
 #define PLB_BASE_CLOCK_H

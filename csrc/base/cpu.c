@@ -15,7 +15,7 @@ const char *plb_cpu_simd(void)
     }
     return __builtin_cpu_supports("sse4.2") ? "sse4.2" : "sse2";
 #else
-    return plb_cpu_compiled(); /* other processors are not asked: no code here differs by it */
+    return plb_cpu_compiled(); /* on other processors no code depends on it */
 #endif
 }
 

@@ -13,19 +13,19 @@ typedef struct plb_csr {
     int64_t *edge;  /* [n_edges] index of each in the list, e.g. for weights; ascending */
 } plb_csr_t;
 
-/** Rows of the edges src[m] -> dst[m] of a graph of n vertices, in the order of the list.  Owns
- *  its arrays.  PLB_ERR_RANGE if an end is not a vertex. */
+/** Sort the edges src[m] -> dst[m] of a graph of n vertices into rows, in the order of the list.
+ * Owns its arrays.  PLB_ERR_RANGE if an end is not a vertex. */
 int plb_csr_init(plb_csr_t *self, int64_t n, const int32_t *src, const int32_t *dst, int64_t m,
                  plb_err_t *err);
 void plb_csr_free(plb_csr_t *self);
 
-/* n items in groups: item[start[g] ... start[g + 1] - 1] are those of group g, ascending. */
+/* n items in groups: group g has the items item[start[g] ... start[g + 1] - 1], ascending. */
 typedef struct plb_groups {
     int64_t *start; /* [n_groups + 1] */
     int32_t *item;  /* [n] */
 } plb_groups_t;
 
-/** Item i is in group[i] of 0 ... n_groups - 1.  Owns its arrays; free also on failure. */
+/** Put item i into group[i], 0 ... n_groups - 1.  Owns its arrays; free also on failure. */
 int plb_groups_init(plb_groups_t *self, const int32_t *group, int64_t n, int32_t n_groups,
                     plb_err_t *err);
 void plb_groups_free(plb_groups_t *self);

@@ -1,8 +1,8 @@
 /* Error codes with messages.
  *
- * Every function that can fail returns `int`: PLB_OK, or a negative PLB_ERR_*.  The message is
- * written where the fault is, with its numbers, into the caller's plb_err_t; there are no
- * globals.  PLB_TRACE=1 in the environment prints file and line of every failure.
+ * Every function that can fail returns `int`: PLB_OK, or a negative PLB_ERR_*.  The function
+ * that finds the error writes the message, with its numbers, into the caller's plb_err_t; there
+ * are no globals.  PLB_TRACE=1 in the environment prints file and line of every failure.
  */
 #ifndef PLB_BASE_ERR_H
 #define PLB_BASE_ERR_H
@@ -49,7 +49,7 @@ int plb_fail(plb_err_t *err, int code, const char *file, int line, const char *f
         }                                                                                         \
     } while (0)
 
-/* Likewise where there is nothing to free: return the code. */
+/* Call a function that returns a code; return the code if it failed. */
 #define PLB_PASS(call)                                                                            \
     do {                                                                                          \
         const int code_ = (call);                                                                 \

@@ -2,9 +2,9 @@
  * additions.
  *
  * A sum is a two's complement number of 320 bits whose lowest bit is 2^-192.  Values from 0 to
- * 1e30 are added exactly down to that bit (what lies below, under 2e-58, is cut off value by
- * value, whatever the order); 2^60 such values fit.  Addition is then associative and
- * commutative to the bit, on any number of ranks, and rounding happens once, in _value.
+ * 1e30 are added exactly down to that bit; smaller parts of each value (below 2e-58) are cut
+ * off. 2^60 such values fit.  So any order of additions on any number of ranks gives the same
+ * bits, and the sum is rounded only once, in _value.
  */
 #ifndef PLB_BASE_EXACT_H
 #define PLB_BASE_EXACT_H

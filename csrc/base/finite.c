@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* One more than an exponent of ones alone runs over into the sign; without a branch, so that
- * compilers look at several numbers at once. */
+/* Adding 1 to an exponent of ones alone (infinite, NaN) carries over into the sign bit.  There
+ * is no branch, so that compilers can vectorize the loop. */
 bool plb_all_finite(const double *x, int64_t n)
 {
     const uint64_t exponent = UINT64_C(0x7ff) << 52, one = UINT64_C(1) << 52;

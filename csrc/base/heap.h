@@ -1,8 +1,8 @@
-/* A d-ary heap of items: the smallest is on top, and the order of pops depends only on the items.
- * For a max-heap, negate the keys.
+/* A d-ary heap of items: the smallest is on top, and the order of pops depends only on the
+ * items.  For a max-heap, negate the keys.
  *
- * Four children a node: half the depth of a binary heap, and one node's children are 64 bytes.
- * The items belong to the caller, who has made room for all that are pushed.
+ * Each node has four children: half the depth of a binary heap, and the children of a node fill
+ * 64 bytes.  The caller owns the items, and allocates room for all that will be pushed.
  */
 #ifndef PLB_BASE_HEAP_H
 #define PLB_BASE_HEAP_H

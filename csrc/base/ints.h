@@ -14,8 +14,9 @@ static inline int64_t plb_int_at(plb_ints_t x, int64_t i)
     return x.wide ? ((const int64_t *)x.data)[i] : ((const int32_t *)x.data)[i];
 }
 
-/* Bisection: `low` becomes the first index from `low` on for which `holds` is true, or `high`.  It
- * must stay true from there on.  `middle` is the index in `holds`. */
+/* Bisection: `low` becomes the first index from `low` on for which the expression `holds` is
+ * true, or `high`.  It must be true for all later ones.  `middle` is the name of the index in
+ * `holds`. */
 #define PLB_BISECT(low, high, middle, holds)                                                      \
     for (int64_t end_ = (high); (low) < end_;) {                                                  \
         const int64_t middle = (low) + (end_ - (low)) / 2;                                        \
@@ -26,8 +27,8 @@ static inline int64_t plb_int_at(plb_ints_t x, int64_t i)
         }                                                                                         \
     }
 
-/** at[i]: the sum of count[0] ... count[i - 1], which must be below 2^31, as the collectives of
- * MPI take it.  Returns the sum of all. */
+/** Set at[i] to the sum of count[0] ... count[i - 1], the displacements of an MPI collective,
+ * which must be below 2^31.  Returns the sum of all. */
 static inline int64_t plb_displacements(const int *count, int n, int *at)
 {
     int64_t sum = 0;
@@ -38,7 +39,7 @@ static inline int64_t plb_displacements(const int *count, int n, int *at)
     return sum;
 }
 
-/** The first of x[n], which ascends, that is not below `value`; n: none. */
+/** The index of the first of the ascending x[n] that is not below `value`; n: none. */
 static inline int64_t plb_lower_bound(const int64_t *x, int64_t n, int64_t value)
 {
     int64_t low = 0;

@@ -27,8 +27,8 @@ static bool refused(size_t n, size_t size)
     return atomic_fetch_sub(&fail_at, 1) == 0;
 }
 
-/* Large blocks are worth huge pages: fewer faults when they are first touched, fewer misses of
- * the address cache where they are touched all over.  Only an advice: its failure is none. */
+/* Ask for huge pages for large blocks: fewer page faults at the first access, fewer misses of
+ * the address cache later.  This is only advice, so its failure is ignored. */
 static void *advised(void *p, size_t bytes)
 {
     if (p != NULL && bytes >= HUGE_BLOCK) {

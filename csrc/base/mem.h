@@ -1,4 +1,4 @@
-/* Memory: allocation that checks for overflow; a test can make the n-th call fail. */
+/* Memory allocation that checks for overflow.  A test can make the n-th call fail. */
 #ifndef PLB_BASE_MEM_H
 #define PLB_BASE_MEM_H
 
@@ -36,7 +36,7 @@ void plb_mem_fail_at(int64_t n);
 #define PLB_NEW(var, n) PLB_NEW_BY(plb_malloc, var, n)
 #define PLB_NEW0(var, n) PLB_NEW_BY(plb_calloc, var, n)
 
-/* Give `var` room for n entries and keep those that it has.  Needs the same names as PLB_NEW. */
+/* Resize `var` to n entries and keep the old ones.  Needs the same names as PLB_NEW. */
 #define PLB_RENEW(var, n)                                                                         \
     do {                                                                                          \
         void *grown_ = plb_realloc((var), (size_t)(n), sizeof *(var));                            \
@@ -66,8 +66,8 @@ void plb_mem_fail_at(int64_t n);
 #define PLB_EACH_8(one, n, a, ...) one(a, n); PLB_EACH_7(one, n, __VA_ARGS__)
 /* clang-format on */
 
-/* Make room for n entries in `var`, which has room for `room` of them: it at least doubles, so
- * that growing one by one is cheap.  Needs the same names as PLB_NEW. */
+/* Make room for n entries in `var`, which has room for `room` of them.  The room at least
+ * doubles, so that adding entries one by one is cheap.  Needs the same names as PLB_NEW. */
 #define PLB_GROW(var, room, n)                                                                    \
     do {                                                                                          \
         if ((n) > (room)) {                                                                       \

@@ -9,11 +9,11 @@ typedef struct plb_param {
     double fallback, least, most; /* default and closed range */
 } plb_param_t;
 
-/* A row of such a table, made of a row X(name, unit, default, least, most, help) of a macro. */
+/* One plb_param_t from a row X(name, unit, default, least, most, help) of an X-macro. */
 #define PLB_PARAM_ROW(name, unit, fallback, least, most, help)                                    \
     {#name, unit, help, fallback, least, most},
 
-/** PLB_ERR_VALUE where one of value[n] is out of its range. */
+/** Check value[n]; PLB_ERR_VALUE if one of them is out of its range. */
 int plb_params_check(const plb_param_t *params, int n, const double *value, plb_err_t *err);
 
 #endif

@@ -9,16 +9,17 @@ enum {
     DIGIT_BITS = 12,
     PARTS = 1 << DIGIT_BITS,
     FEW = 16,         /* items that insertion sorts fastest */
-    FEW_LOADS = 4096, /* not worth a pass of the radix sort */
-    CROWD = 16,       /* items in one bin that insertion would take too long for */
-    MOST_DEPTH = 1,   /* of bins in bins; then by merging */
-    LARGE = 1 << 16,  /* items that do not stay in the cache: first into bins of many, depth -1 */
+    FEW_LOADS = 4096, /* fewer are not worth a pass of the radix sort */
+    CROWD = 16,       /* from so many items in one bin on, insertion takes too long */
+    MOST_DEPTH = 1,   /* of bins in bins; deeper ones are sorted by merging */
+    LARGE =
+        1 << 16, /* so many items do not fit the cache: they first go into large bins, depth -1 */
     MANY = 512,
 };
 
 /* ---- items: interpolation into bins, then insertion ----------------------------------------- */
 
-/* From `from` to `to`, which may be the same. */
+/* Sort from[n] into to[n], which may be the same array. */
 static inline void insertion(const plb_item_t *from, int64_t n, plb_item_t *to)
 {
     if (n < 1) {
@@ -77,7 +78,7 @@ static void merge_sort(plb_item_t *item, int64_t n, plb_item_t *spare)
     }
 }
 
-/* Counts to places; the largest count. */
+/* Turn count[n] into first places; return the largest count. */
 static uint32_t starts(uint32_t *count, int64_t n)
 {
     uint32_t sum = 0, most = 0;
@@ -93,8 +94,8 @@ static uint32_t starts(uint32_t *count, int64_t n)
 static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
                        uint32_t *bin, int depth);
 
-/* Items in their bins, some bins crowded: those are sorted on their own, by their own range, so
- * that items far from the others cost one more round and not the order of the rest. */
+/* Sort the crowded bins on their own, each by its own range: a few outliers put most items into
+ * one bin, which costs one more round. */
 static void sort_crowds(plb_item_t *item, int64_t n_bins, plb_item_t *spare, uint32_t *end,
                         int depth)
 {
@@ -121,7 +122,7 @@ static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb
         insertion(item, n, item);
         return;
     }
-    if (depth > MOST_DEPTH || !(scale <= 1e300)) { /* or all are equal, but for tiny numbers */
+    if (depth > MOST_DEPTH || !(scale <= 1e300)) { /* or all are equal up to tiny differences */
         if (!ordered(item, n)) {
             merge_sort(item, n, spare);
         }
@@ -149,7 +150,7 @@ void plb_sort_items(plb_item_t *item, int64_t n, double low, double high, plb_it
 
 /* ---- loads: one pass by their leading bits, then each part as items ------------------------- */
 
-/* An unsigned integer that is ordered as the doubles are. */
+/* An unsigned integer with the same order as the doubles. */
 static inline uint64_t image(double x)
 {
     uint64_t bits;
@@ -196,8 +197,8 @@ static void range_of(const double *x, int64_t n, double *low, double *high)
 struct plb_parts {
     double low, high; /* of all keys */
     uint64_t first;   /* image of low */
-    int shift;        /* from the distance to it to the part */
-    uint64_t n, next; /* parts in use; the first that is not sorted */
+    int shift;        /* part = (image - first) >> shift */
+    uint64_t n, next; /* parts in use; the first unsorted one */
     uint32_t largest;
     plb_item_t *spare; /* [largest] */
     uint32_t *bin;     /* [PLB_SORT_BINS(largest)] */

@@ -10,19 +10,19 @@
 
 typedef enum plb_direction { PLB_ASCENDING, PLB_DESCENDING } plb_direction_t;
 
-/* Loads in order, sorted on demand: taken from the front, they are still in the cache. */
+/* Loads sorted on demand, so that those taken next from the front are still in the cache. */
 typedef struct plb_loads {
     plb_item_t *item; /* [n] (x, index), or (-x, index) for the descending order; equal values by
                        * index, lowest first */
-    int64_t n, ready; /* item[0 ... ready-1] are in their places */
+    int64_t n, ready; /* item[0 ... ready-1] are sorted */
     struct plb_parts *parts;
 } plb_loads_t;
 
-/** Prepare to sort x[n], finite, n < 2^31.  Owns its arrays, borrows nothing. */
+/** Prepare to sort x[n], which must be finite; n < 2^31.  Owns its arrays, borrows nothing. */
 int plb_loads_init(plb_loads_t *self, const double *x, int64_t n, plb_direction_t direction,
                    plb_err_t *err);
 
-/** Like plb_loads_init, and order all of them. */
+/** Like plb_loads_init, and sort all of them. */
 int plb_loads_sorted(plb_loads_t *self, const double *x, int64_t n, plb_direction_t direction,
                      plb_err_t *err);
 
@@ -30,7 +30,7 @@ int plb_loads_sorted(plb_loads_t *self, const double *x, int64_t n, plb_directio
 void plb_loads_sort(plb_loads_t *self, int64_t upto);
 void plb_loads_free(plb_loads_t *self);
 
-/** Size of the scratch for bins of n items, of all items, and of the items in one crowded bin. */
+/** Size of the scratch memory for the bins of n items. */
 #define PLB_SORT_BINS(n) (5 * (int64_t)(n))
 
 /** Sort item[n], whose keys lie in [low, high].  Scratch: spare[n] and bin[PLB_SORT_BINS(n)].

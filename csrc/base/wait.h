@@ -8,10 +8,11 @@
 #include "base/err.h"
 
 enum {
-    PLB_WAIT_SPIN_NS = 30000,    /* about twice a small Iallreduce between two cores */
-    PLB_WAIT_YIELD_NS = 100000,  /* then give the core away, but stay runnable */
-    PLB_WAIT_SLEEP_NS = 20000,   /* then sleep, at first this long */
-    PLB_WAIT_MOST_NS = 200000,   /* and at most this long: what a late arrival may cost */
+    PLB_WAIT_SPIN_NS = 30000,   /* about twice a small Iallreduce between two cores */
+    PLB_WAIT_YIELD_NS = 100000, /* then yield the core, but stay runnable */
+    PLB_WAIT_SLEEP_NS = 20000,  /* then sleep, at first this long */
+    PLB_WAIT_MOST_NS =
+        200000, /* and at most this long, the most that it may notice an arrival too late */
     PLB_WAIT_TICK_NS = 20000000, /* look for signals this often */
 };
 
@@ -23,7 +24,7 @@ typedef struct plb_wait {
 
 void plb_wait_begin(plb_wait_t *self, plb_tick_fn tick, void *arg);
 
-/** Call between two tests that failed.  Returns what the tick returned if that is not zero. */
+/** Wait a little between two tests.  Returns the tick's code if that is not zero. */
 int plb_wait_pause(plb_wait_t *self);
 
 #endif

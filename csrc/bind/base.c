@@ -12,7 +12,7 @@ PLB_PY_FN0(simd,
 }
 
 PLB_PY_FN1(all_finite, "all_finite(x, /)\n--\n\n"
-                       "Whether no number of an array of float64 is infinite or NaN.")
+                       "Return whether all numbers of a float64 array are finite.")
 {
     PyArrayObject *x =
         (PyArrayObject *)PyArray_FROMANY(arg, NPY_FLOAT64, 0, 0, NPY_ARRAY_IN_ARRAY);
@@ -26,7 +26,8 @@ PLB_PY_FN1(all_finite, "all_finite(x, /)\n--\n\n"
 
 PLB_PY_FN1(exact_sum,
            "exact_sum(values, /)\n--\n\n"
-           "Sum of values in [0, 1e30], rounded once: the statistics' own sum of seconds.")
+           "Return the exact sum of values in [0, 1e30], rounded once, as the statistics sum\n"
+           "seconds.")
 {
     PyArrayObject *a = plb_py_hold(&c->held, arg, NPY_FLOAT64, 1);
     if (a == NULL) {

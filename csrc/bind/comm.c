@@ -1,10 +1,11 @@
-/* Room comm, without MPI: where items go, items in another order, a rank's part of a directory. */
+/* Room comm, without MPI: routes of items, reordering, a rank's part of a directory. */
 #include "bind/rooms.h"
 
 PLB_PY_FN(route,
           "route(destination, n_ranks, /)\n--\n\n"
-          "(rank, start, order) of items that go where destination[n] says: items start[i] ...\n"
-          "start[i+1]-1 of the order to rank[i]; order None: as they are.")
+          "Return the route (rank, start, order) of items to the ranks destination[n]: items\n"
+          "start[i] ... start[i+1]-1 of `order` go to rank[i]. order is None if the items are\n"
+          "sorted already.")
 {
     const int32_t *destination;
     int64_t n = -1;
@@ -41,7 +42,7 @@ static int is_plain(PyObject *object)
            !PyDataType_REFCHK(PyArray_DESCR((PyArrayObject *)object));
 }
 
-/* Rows of index[n] in all, each of them in 0 ... items-1; -1: not so. */
+/* Number of rows that index[n] selects; -1 if an index is not 0 ... items-1. */
 static int64_t rows_of(const reorder_t *r)
 {
     int64_t rows = r->offset == NULL ? r->n : 0;
@@ -71,7 +72,8 @@ static int copy(const reorder_t *r)
     return PLB_OK;
 }
 
-/* `indexed` has rows by index, or by item of offset; `packed` has those of index[n], in order. */
+/* Copy rows between `items`, found by index (or by item, with offsets), and `out`, in the order
+ * of index[n]. */
 static PyObject *reorder(plb_py_call_t *c, bool gather)
 {
     PyObject *from, *to;
@@ -94,8 +96,8 @@ static PyObject *reorder(plb_py_call_t *c, bool gather)
         }
     }
     return PyErr_Format(PyExc_ValueError,
-                        "expected contiguous arrays of rows of so many bytes, indices of them, "
-                        "and an output of their rows");
+                        "expected contiguous arrays of rows of row_bytes bytes, valid "
+                        "indices, and an output of as many rows");
 }
 
 PLB_PY_FN(gather, "gather(items, index, out, row_bytes, offset, /)\n--\n\n"
@@ -120,7 +122,7 @@ static int homes(const int64_t *id, int64_t n, int32_t n_ranks, int32_t *rank)
 }
 
 PLB_PY_FN(home, "home(ids, n_ranks, /)\n--\n\n"
-                "The rank at which a directory keeps each id, int32.")
+                "Return the rank at which a directory keeps each id, int32.")
 {
     const int64_t *id;
     int64_t n = -1;
@@ -144,7 +146,7 @@ static PyMethodDef methods[] = {
 
 typedef struct table {
     PyObject_HEAD plb_table_t core;
-    PyArrayObject *staged; /* the ids, while they are */
+    PyArrayObject *staged; /* the staged ids, or NULL */
     int64_t *slot;
 } table_t;
 
@@ -175,7 +177,7 @@ static void table_free(table_t *self)
     plb_table_free(&self->core);
 }
 
-/* The ids of a call that may not move what is staged; NULL with an exception. */
+/* The ids of a call that is not allowed while ids are staged; NULL with an exception. */
 static PyArrayObject *ids_of(const table_t *self, plb_py_call_t *c, PyObject *ids)
 {
     if (self->staged != NULL) {
@@ -185,10 +187,11 @@ static PyArrayObject *ids_of(const table_t *self, plb_py_call_t *c, PyObject *id
     return plb_py_hold(&c->held, ids, NPY_INT64, 1);
 }
 
-PLB_PY_METHOD1(table, stage,
-               "stage($self, ids, /)\n--\n\n"
-               "Make room for ids.  Returns None, or the first two places of a duplicate id;\n"
-               "then nothing is staged.")
+PLB_PY_METHOD1(
+    table, stage,
+    "stage($self, ids, /)\n--\n\n"
+    "Make room for ids. Returns None, or the first two places of a duplicate id, and then\n"
+    "stages nothing.")
 {
     PyArrayObject *a = ids_of(self, c, arg);
     if (a == NULL) {
@@ -210,7 +213,7 @@ PLB_PY_METHOD1(table, stage,
                               : plb_py_fail(c);
 }
 
-/* Contiguous memory of n entries of user data; None is NULL.  -1 with an exception. */
+/* Set *data to the memory of n entries of user data; None gives NULL. -1 with an exception. */
 static int data_of(const table_t *self, PyObject *object, int64_t n, char **data)
 {
     *data = NULL;
@@ -345,12 +348,12 @@ static Py_ssize_t table_length(PyObject *object)
       PyLong_FromLongLong(self->core.n_slots *(long long)sizeof *self->core.slot +                \
                           self->core.room *                                                       \
                               (self->core.data_bytes + (long long)sizeof *self->core.spare)),     \
-      "Memory of the table.")
+      "Bytes of memory that the table uses.")
 PLB_PY_PROPERTIES(table, TABLE)
 
 PLB_PY_TYPE(table, "pylb._core.Table",
             "Table(data_bytes)\n--\n\n"
-            "Entries of a directory: id, owner, local id, so many bytes of user data.",
+            "A rank's entries of a directory: id, owner, local id, and data_bytes of user data.",
             {Py_tp_getset, table_getset}, {Py_sq_length, table_length}, )
 
 const plb_py_room_t plb_py_comm = {methods, {&table_spec}, NULL};

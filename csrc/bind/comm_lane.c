@@ -1,4 +1,4 @@
-/* Room comm: exchanges whose pattern is known, over MPI; linked into pylb._mpi. */
+/* Room comm: exchanges with a known pattern, over MPI; linked into pylb._mpi. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -24,13 +24,13 @@ typedef struct lane {
     PyArray_Descr *descr;
     int tag, ndim, busy;
     npy_intp dim[NPY_MAXDIMS];
-    char *packed, *came; /* rows as they travel, where that is not their own order */
+    char *packed, *came; /* rows in the order in which they travel, where they need reordering */
     PyObject *send, *receive;
 } lane_t;
 
 /* ---- sides ---------------------------------------------------------------------------------- */
 
-/* rank[n] and start[n+1] of the call's next arguments, checked; 0, or -1 with an exception. */
+/* Check rank[n] and start[n+1]; 0, or -1 with an exception. */
 static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int n_ranks,
                       plb_side_t *out)
 {
@@ -40,8 +40,9 @@ static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int 
         good = rank[i] >= 0 && rank[i] < n_ranks && (i == 0 || rank[i - 1] < rank[i]);
     }
     if (!good) {
-        PyErr_SetString(PyExc_ValueError, "rank, start: expected ascending ranks, and starts from "
-                                          "0 that do not fall, one more than ranks");
+        PyErr_SetString(PyExc_ValueError, "rank, start: expected ascending ranks, and one "
+                                          "more start than ranks, from 0 on and not "
+                                          "decreasing");
     }
     return good ? 0 : -1;
 }
@@ -55,7 +56,7 @@ typedef struct order {
     int64_t n, items;
 } order_t;
 
-/* The rows of the array that they index, or -1 with an exception. */
+/* Number of rows of the indexed array, or -1 with an exception. */
 static int64_t rows_of(const plb_side_t *side, const order_t *o)
 {
     bool good = o->offset == NULL || plb_py_rises(o->offset, o->items, o->offset[o->items]);
@@ -66,14 +67,15 @@ static int64_t rows_of(const plb_side_t *side, const order_t *o)
         travel += !good ? 0 : o->offset != NULL ? o->offset[k + 1] - o->offset[k] : 1;
     }
     if (!good || travel != side->start[side->n]) {
-        PyErr_SetString(PyExc_ValueError, "order, offset: expected items, offsets that do not "
-                                          "fall, and as many rows as travel");
+        PyErr_SetString(PyExc_ValueError, "order, offset: expected valid indices, offsets "
+                                          "that do not decrease, and as many rows as "
+                                          "travel");
         return -1;
     }
     return o->offset != NULL ? o->offset[o->items] : o->items;
 }
 
-/* (rank, start, order, offset) and the items of one side; the rows of its array, or -1. */
+/* Read (rank, start, order, offset) of one side; return the number of rows of its array, or -1. */
 static int64_t read_side(plb_py_call_t *c, PyObject *tuple, int64_t items, int n_ranks,
                          plb_side_t *side, order_t *order)
 {
@@ -113,7 +115,7 @@ static int lane_sides(lane_t *self, plb_py_call_t *c, PyObject *sides, int n_ran
 static int lane_kind(lane_t *self, PyArrayObject *like)
 {
     if (PyArray_NDIM(like) < 1 || PyDataType_REFCHK(PyArray_DESCR(like))) {
-        PyErr_SetString(PyExc_ValueError, "like: expected rows without objects");
+        PyErr_SetString(PyExc_ValueError, "like: expected an array without Python objects");
         return -1;
     }
     self->descr = PyArray_DESCR(like);
@@ -141,7 +143,7 @@ out:
     return plb_py_check(c, ret);
 }
 
-/* Whether an array has so many rows of this lane's kind, contiguous. */
+/* Whether it is a contiguous array with that many rows of this lane's kind. */
 static int fits(const lane_t *self, PyObject *object, int64_t rows)
 {
     if (!PyArray_CheckExact(object)) {
@@ -157,8 +159,8 @@ static int fits(const lane_t *self, PyObject *object, int64_t rows)
     return ok;
 }
 
-/* A new reference to `out`, or to a new array where it is None; rows that nothing comes for are
- * zero. */
+/* A new reference to `out`, or to a new array if `out` is None.  Rows of a new array that
+ * receive nothing are zero. */
 static PyObject *answer(lane_t *self, PyObject *out)
 {
     if (out != Py_None) {
@@ -173,7 +175,8 @@ static PyObject *answer(lane_t *self, PyObject *out)
                : PyArray_Zeros(self->ndim, dim, self->descr, 0);
 }
 
-/* 0; 1: the arrays do not fit, nothing has happened; -1 with an exception. */
+/* Start the exchange; 0. 1: the arrays do not fit, and nothing was started. -1 with an
+ * exception. */
 static int lane_start(lane_t *self, PyObject *args)
 {
     PyObject *send, *out;
@@ -227,7 +230,7 @@ static PyObject *lane_finish(lane_t *self)
         }
     }
     PyEval_RestoreThread(state);
-    if (ret == PLB_ERR_INTERRUPTED) { /* still under way: MPI looks at the arrays */
+    if (ret == PLB_ERR_INTERRUPTED) { /* still under way: MPI uses the arrays */
         return plb_py_raise(ret, &err);
     }
     PyObject *out = self->receive;
@@ -264,16 +267,17 @@ static PyObject *lane_wait(PyObject *object, PyObject *unused PLB_PY_UNUSED)
 static PyMethodDef lane_methods[] = {
     {"begin", lane_begin, METH_VARARGS,
      "begin($self, rows, out, /)\n--\n\n"
-     "Send rows; out may be None.  False, and nothing else, where they do not\n"
-     "fit, or the lane is under way."},
-    {"wait", lane_wait, METH_NOARGS, "wait($self, /)\n--\n\nThe rows that have come."},
+     "Begin to send rows; out may be None. Returns False and does nothing if they do not\n"
+     "fit or an exchange of this lane is under way."},
+    {"wait", lane_wait, METH_NOARGS,
+     "wait($self, /)\n--\n\n"
+     "Wait for the exchange and return the received rows."},
     {"move", lane_move, METH_VARARGS,
-     "move($self, rows, out, /)\n--\n\n"
-     "begin() and wait(); None where the rows do not fit."},
+     "move($self, rows, out, /)\n--\n\nCall begin() and wait(); None if the rows do not fit."},
     {0},
 };
 
-/* What MPI still looks at stays for ever: better than memory that changes under it. */
+/* Memory that an unfinished MPI exchange still uses is leaked: freeing it would corrupt memory. */
 static void lane_free(lane_t *self)
 {
     if (!self->busy) {
@@ -290,7 +294,7 @@ static void lane_free(lane_t *self)
 
 PLB_PY_METHOD(exchanger, fail,
               "fail($self, out_rank, out_start, in_rank, in_start, /)\n--\n\n"
-              "Tell the partners, in place of an exchange, that this rank has failed.")
+              "Tell the partners of an exchange that this rank has failed.")
 {
     const int32_t *rank[2];
     const int64_t *start[2];
@@ -325,7 +329,7 @@ static void exchanger_free(exchanger_t *self)
 
 PLB_PY_METHOD0(exchanger, release,
                "free($self, /)\n--\n\n"
-               "Free the duplicate.  Collective; nothing is under way.")
+               "Free the duplicate. Collective, when nothing is under way.")
 {
     plb_comm_free(&self->core);
     Py_RETURN_NONE;
@@ -339,7 +343,7 @@ static PyMethodDef exchanger_methods[] = {
 
 PLB_PY_TYPE(exchanger, "pylb._mpi.Exchanger",
             "Exchanger(comm)\n--\n\n"
-            "Exchanges on a duplicate of a communicator of mpi4py.  Collective.", )
+            "Runs exchanges on a duplicate of a communicator of mpi4py. Collective.", )
 
 static int lane_init(lane_t *self, plb_py_call_t *c)
 {
@@ -365,11 +369,11 @@ static int lane_init(lane_t *self, plb_py_call_t *c)
                : 0;
 }
 
-PLB_PY_TYPE(
-    lane, "pylb._mpi.Lane",
-    "Lane(exchanger, sides, like, tag)\n--\n\n"
-    "One direction of a plan for rows of the kind of `like`.  Sides: (rank, start, order,\n"
-    "offset), items, and the same of what comes.", )
+PLB_PY_TYPE(lane, "pylb._mpi.Lane",
+            "Lane(exchanger, sides, like, tag)\n--\n\n"
+            "One direction of a plan, for rows of the dtype and shape of `like`. sides: (rank,\n"
+            "start, order, offset) and the number of items of what is sent, then of what is\n"
+            "received.", )
 
 static int constants(PyObject *module)
 {

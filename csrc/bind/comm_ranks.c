@@ -13,13 +13,14 @@ typedef struct comm {
     plb_reducer_t reducer;
     Py_buffer *held; /* the parts that are being sent */
     Py_ssize_t n_held;
-    PyObject *received; /* list of (source, [parts]) of the step under way */
+    PyObject *received; /* list of (source, [parts]) that the step under way has received */
     PyThreadState *state;
 } comm_t;
 
-/* ---- memory for parcels that arrive -------------------------------------------------------- */
+/* ---- memory for parcels that arrive --------------------------------------------------------- */
 
-/* (source, [array, ...]); memory comes through NumPy, whose allocator knows large pages. */
+/* Append (source, [array, ...]); NumPy allocates the memory, since its allocator uses large
+ * pages. */
 static int take_locked(comm_t *self, plb_parcel_t *p)
 {
     PyObject *parts = PyList_New(0);
@@ -56,7 +57,7 @@ static void release_held(comm_t *self)
     self->n_held = 0;
 }
 
-/* Hold the parts of all sends, a list of (rank, [buffers]); returns their number or -1. */
+/* Hold all buffers of `sends`, a list of (rank, [buffers]); returns their number or -1. */
 static Py_ssize_t hold_parts(comm_t *self, PyObject *sends)
 {
     Py_ssize_t total = 0;
@@ -86,7 +87,7 @@ static Py_ssize_t hold_parts(comm_t *self, PyObject *sends)
     return total;
 }
 
-/* The parcels of the parts that are held; `part` and `size` are filled. */
+/* Make the parcels from the held parts; fills `part` and `size`. */
 static void fill_parcels(comm_t *self, PyObject *sends, plb_parcel_t *parcel, void **part,
                          int64_t *size)
 {
@@ -127,7 +128,7 @@ static int begin(comm_t *self, plb_py_call_t *c)
     return plb_py_check(c, plb_step_begin(&self->step, &mine, parcel, (int)n, &c->err));
 }
 
-/* (stats, received), or None when the time is over first. */
+/* (stats, received), or None after the timeout. */
 static PyObject *wait_for(comm_t *self, plb_py_call_t *c, int64_t timeout_ns)
 {
     bool done = false;
@@ -150,7 +151,7 @@ static PyObject *wait_for(comm_t *self, plb_py_call_t *c, int64_t timeout_ns)
 
 PLB_PY_METHOD(comm, step,
               "step($self, sample, sends, /)\n--\n\n"
-              "One collective step: begin and wait.  Returns (record, received): the merged\n"
+              "Do one collective step: begin and wait. Returns (record, received): the merged\n"
               "statistics and a list of (source, [uint8 arrays]).")
 {
     return begin(self, c) == 0 ? wait_for(self, c, -1) : NULL;
@@ -166,8 +167,8 @@ PLB_PY_METHOD(comm, begin,
 
 PLB_PY_METHOD1(comm, wait,
                "wait($self, seconds, /)\n--\n\n"
-               "Wait for the step under way.  Returns (record, received), or None when the\n"
-               "time is over first.")
+               "Wait for the step under way. Returns (record, received), or None after that many\n"
+               "seconds.")
 {
     const double s = PyFloat_AsDouble(arg);
     return PyErr_Occurred() ? NULL : wait_for(self, c, (int64_t)(1e9 * s));
@@ -191,7 +192,7 @@ PLB_PY_METHOD(comm, bcast,
     return PLB_PY_NONE(c, c->code);
 }
 
-/* Bytes of each rank, cut out of `all`. */
+/* Cut `all` into the bytes of each rank. */
 static PyObject *cut(const char *all, const int64_t *size, int n)
 {
     PyObject *out = PyList_New(0);
@@ -236,18 +237,19 @@ PLB_PY_METHOD1(comm, allgather,
     return out;
 }
 
-/* ---- reductions that are under way --------------------------------------------------------- */
+/* ---- reductions that are under way ---------------------------------------------------------- */
 
 static void drop_comm(PyObject *capsule)
 {
     Py_XDECREF((PyObject *)PyCapsule_GetContext(capsule));
 }
 
-PLB_PY_METHOD1(comm, reduction,
-               "reduction($self, depth, /)\n--\n\n"
-               "Return a capsule for pylb._core.AtSync: nonblocking reductions, `depth` of\n"
-               "them at once, on two communicators of their own.  Collective the first time;\n"
-               "one user at a time.")
+PLB_PY_METHOD1(
+    comm, reduction,
+    "reduction($self, depth, /)\n--\n\n"
+    "Return a capsule for pylb._core.AtSync: up to `depth` nonblocking reductions at\n"
+    "once, on two communicators of their own. Collective the first time. Only one AtSync\n"
+    "may use it at a time.")
 {
     const long depth = PyLong_AsLong(arg);
     if (PyErr_Occurred()) {
@@ -284,7 +286,7 @@ static int comm_init(comm_t *self, plb_py_call_t *c)
  */
 static void comm_free(comm_t *self)
 {
-    if (self->step.phase == PLB_STEP_IDLE) { /* else MPI still reads these */
+    if (self->step.phase == PLB_STEP_IDLE) { /* else MPI still reads these arrays */
         release_held(self);
         plb_step_free(&self->step);
     }
@@ -314,7 +316,9 @@ static PyMethodDef comm_methods[] = {
 };
 
 #define COMM(X)                                                                                   \
-    X(comm, comm, PyMPIComm_New(self->core.comm), "The duplicate, as mpi4py's; not to be freed.") \
+    X(comm, comm, PyMPIComm_New(self->core.comm),                                                 \
+      "The duplicate as a communicator of "                                                       \
+      "mpi4py; do not free it.")                                                                  \
     X(comm, rank, PyLong_FromLong(self->core.rank), "This rank.")                                 \
     X(comm, size, PyLong_FromLong(self->core.size), "Number of ranks.")                           \
     X(comm, pending, PyBool_FromLong(self->step.phase != PLB_STEP_IDLE),                          \
@@ -323,7 +327,7 @@ PLB_PY_PROPERTIES(comm, COMM)
 
 PLB_PY_TYPE(comm, "pylb._mpi.Comm",
             "Comm(comm)\n--\n\n"
-            "pylb's own duplicate of a communicator of mpi4py.  Collective.",
+            "Steps on pylb's own duplicate of a communicator of mpi4py. Collective.",
             {Py_tp_getset, comm_getset}, )
 
 PLB_PY_FN0(library_version, "library_version()\n--\n\nThe MPI that this module is linked with.")

@@ -138,8 +138,7 @@ int plb_py_add_value(PyObject *module, const char *name, PyObject *value)
     return failed ? -1 : 0;
 }
 
-/* ---- tables that several rooms show ----------------------------------------------------------
- */
+/* ---- tables that several rooms use ---------------------------------------------------------- */
 
 PyObject *plb_py_help(const plb_py_help_row_t *rows, size_t n)
 {

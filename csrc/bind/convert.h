@@ -1,6 +1,6 @@
 /* C structs as Python dicts and tuples, and back, from tables of their fields.
  *
- * A table is a static array, ended by {0}, most often made by the X-macro that also makes the
+ * A table is a static array that ends with {0}, usually made by the X-macro that also makes the
  * struct:
  *
  *     #define X(name, unit, help) PLB_PY_FIELD(plb_metrics_t, name),
@@ -16,7 +16,7 @@
 
 typedef struct plb_py_field {
     const char *name;
-    char kind; /* as plb_py_parse has them; x: plb_exact_t */
+    char kind; /* a kind of plb_py_parse, or x: plb_exact_t */
     size_t offset;
 } plb_py_field_t;
 
@@ -42,16 +42,16 @@ PyObject *plb_py_value(const plb_py_field_t *field, const void *from);
 PyObject *plb_py_dict(const plb_py_field_t *fields, const void *from);
 PyObject *plb_py_tuple(const plb_py_field_t *fields, const void *from);
 
-/** Put its fields into a dict; 0, or -1 with an exception. */
+/** Put a struct's fields into a dict; 0, or -1 with an exception. */
 int plb_py_put_fields(PyObject *dict, const plb_py_field_t *fields, const void *from);
 
 /** Put `value` (stolen; NULL: an exception is pending) under `name`.  0, or -1. */
 int plb_py_put(PyObject *dict, const char *name, PyObject *value);
 
-/** A tuple of values to a struct; 0, or -1 with an exception. */
+/** Fill a struct from a tuple of values; 0, or -1 with an exception. */
 int plb_py_fill(plb_py_call_t *c, const plb_py_field_t *fields, PyObject *values, void *to);
 
-/** n structs of `size` bytes: a list of tuples; a dict of arrays of float64. */
+/** n structs of `size` bytes as a list of tuples, or as a dict of float64 arrays. */
 PyObject *plb_py_rows(const plb_py_field_t *fields, const void *from, int64_t n, size_t size);
 PyObject *plb_py_columns(const plb_py_field_t *fields, const void *from, int64_t n, size_t size);
 
@@ -64,14 +64,14 @@ void plb_py_append(PyObject **list, PyObject *value);
 /** Names as a tuple of str. */
 PyObject *plb_py_names(const char *const *names, size_t n);
 
-/** The same as an attribute of a module, where `names` is an array; 0, or -1. */
+/** Add an array of names to a module, as a tuple of str; 0, or -1. */
 #define PLB_PY_ADD_NAMES(module, called, names)                                                   \
     plb_py_add_value((module), (called), plb_py_names((names), sizeof(names) / sizeof *(names)))
 
-/** An attribute of a module (stolen, may be NULL); 0, or -1 with an exception. */
+/** Add an attribute (stolen, may be NULL) to a module; 0, or -1 with an exception. */
 int plb_py_add_value(PyObject *module, const char *name, PyObject *value);
 
-/* (name, unit, help) of the fields of an X-macro table, which plb_py_help makes a list. */
+/* (name, unit, help) of a field of an X-macro table; plb_py_help makes a list of them. */
 typedef struct plb_py_help_row {
     const char *name, *unit, *help;
 } plb_py_help_row_t;
@@ -80,14 +80,14 @@ PyObject *plb_py_help(const plb_py_help_row_t *rows, size_t n);
 /** (name, default, least, most, unit, help) of each parameter, a new tuple. */
 PyObject *plb_py_params(const plb_param_t *params, int n);
 
-/** Every metric by name, a new dict; of n of them, a dict of arrays. */
+/** Every metric by name, a new dict; for n structs, a dict of arrays. */
 PyObject *plb_py_metrics(const plb_metrics_t *metrics);
 PyObject *plb_py_metrics_arrays(const plb_metrics_t *metrics, int64_t n);
 
-/** Speeds that a learner believes, (p,); None: ranks seem alike. */
+/** The ranks' speeds by a learner, (p,); None: all ranks seem equally fast. */
 PyObject *plb_py_speeds(const plb_learner_t *learner);
 
-/** What a verdict rests on, by name, a new dict. */
+/** The figures behind a verdict, by name, a new dict. */
 PyObject *plb_py_figures(const plb_verdict_t *verdict);
 
 #endif

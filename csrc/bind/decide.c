@@ -30,13 +30,13 @@ static void observe_callable(plb_trigger_t *self, const plb_observation_t *o, pl
 
 static const plb_trigger_kind_t kind_callable = {
     .name = "python",
-    .help = "a function of one's own",
+    .help = "a Python function",
     .source = "",
     .state_size = sizeof(PyObject *),
     .observe = observe_callable,
 };
 
-/* The kind of that name, the one of callables, or NULL with an exception. */
+/* The kind of that name, or the one for callables; NULL with an exception. */
 static const plb_trigger_kind_t *kind_of(PyObject *which)
 {
     if (PyCallable_Check(which)) {
@@ -85,8 +85,8 @@ static void trigger_free(trigger_t *self)
 
 PLB_PY_METHOD(trigger, observe,
               "observe($self, iteration, max, mean, /)\n--\n\n"
-              "End an iteration; max and mean are of the ranks' seconds.  Returns True where\n"
-              "an LB step is due.  Iterations' numbers rise; one from before the last LB step\n"
+              "End an iteration; max and mean are over the ranks' seconds. Returns True if an LB\n"
+              "step is due. Iteration numbers must increase; one from before the last LB step\n"
               "changes nothing.")
 {
     plb_observation_t o;
@@ -110,10 +110,11 @@ PLB_PY_METHOD(trigger, balanced,
                                                      &c->err));
 }
 
-PLB_PY_METHOD(trigger, expect,
-              "expect($self, end, cost, /)\n--\n\n"
-              "Set what is known before the run: the number after the last iteration, or\n"
-              "None; the expected seconds of an LB step, nan where they are not known.")
+PLB_PY_METHOD(
+    trigger, expect,
+    "expect($self, end, cost, /)\n--\n\n"
+    "Set what is known before the run: the number after the last iteration, or None; the\n"
+    "expected seconds of an LB step, nan if unknown.")
 {
     int64_t end;
     double cost;
@@ -165,12 +166,12 @@ static bool has_considered(plb_reason_t reason)
 }
 
 #define TRIGGER(X)                                                                                \
-    X(trigger, name, PyUnicode_FromString(self->core.kind->name), "Name in the table.")           \
+    X(trigger, name, PyUnicode_FromString(self->core.kind->name), "Its name in the table.")       \
     X(trigger, params, params_of(&self->core), "Its parameters, a dict.")                         \
     X(trigger, reason, PyUnicode_FromString(plb_reason_words(self->core.verdict.reason)),         \
       "Why the last verdict, in words.")                                                          \
     X(trigger, considered, PyBool_FromLong(has_considered(self->core.verdict.reason)),            \
-      "It weighed an LB step, and held back.")
+      "Whether it considered an LB step and decided against it.")
 PLB_PY_PROPERTIES(trigger, TRIGGER)
 
 static PyObject *trigger_repr(PyObject *object)
@@ -183,12 +184,13 @@ static PyObject *trigger_repr(PyObject *object)
     return out;
 }
 
-PLB_PY_TYPE(trigger, "pylb._core.Trigger",
-            "Trigger(name, params)\n--\n\n"
-            "When to rebalance: a state machine that is told of iterations and LB steps.\n"
-            "name: of the table, or a callable.  params: one value for each parameter of the\n"
-            "table, none for a callable.  pylb.decide.trigger.make makes one.",
-            {Py_tp_getset, trigger_getset}, {Py_tp_repr, trigger_repr}, )
+PLB_PY_TYPE(
+    trigger, "pylb._core.Trigger",
+    "Trigger(name, params)\n--\n\n"
+    "Decides when to rebalance: a state machine fed with iterations and LB steps. name: a\n"
+    "trigger of the table, or a callable. params: a value for each parameter of the\n"
+    "trigger, none for a callable. Use pylb.decide.trigger.make to create one.",
+    {Py_tp_getset, trigger_getset}, {Py_tp_repr, trigger_repr}, )
 
 plb_trigger_t *plb_py_trigger(PyObject *object)
 {
@@ -199,7 +201,7 @@ plb_trigger_t *plb_py_trigger(PyObject *object)
     return &((trigger_t *)object)->core;
 }
 
-PLB_PY_FN0(triggers, "triggers()\n--\n\n(name, help, source, params) of every trigger.")
+PLB_PY_FN0(triggers, "triggers()\n--\n\nReturn (name, help, source, params) of every trigger.")
 {
     PyObject *out = PyList_New(0);
     for (const plb_trigger_kind_t *const *k = plb_triggers; *k != NULL; k++) {

@@ -1,9 +1,8 @@
-/* Room decide: the books (the ledger) and the selection of strategies as Python objects. */
+/* Room decide: the ledger and the selection of strategies as Python objects. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
-/* ---- the ledger ------------------------------------------------------------------------------
- */
+/* ---- the ledger ----------------------------------------------------------------------------- */
 
 typedef struct ledger {
     PyObject ob_base;
@@ -19,7 +18,7 @@ static int ledger_init(ledger_t *self, plb_py_call_t *c)
         return -1;
     }
     if (n != PLB_N_LEDGER || strategies < 0) {
-        PyErr_Format(PyExc_ValueError, "a ledger takes strategies and %d parameters",
+        PyErr_Format(PyExc_ValueError, "a ledger takes 1 or more strategies and %d parameters",
                      PLB_N_LEDGER);
         return -1;
     }
@@ -33,7 +32,7 @@ static void ledger_free(ledger_t *self)
 
 PLB_PY_METHOD1(ledger, catch_up,
                "catch_up($self, rows, /)\n--\n\n"
-               "Iterations are over: (m, 3 or more) time, maximum and mean load.")
+               "Record m iterations: rows of time, maximum and mean load, (m, 3 or more).")
 {
     int ret = PLB_OK;
     PyArrayObject *rows = plb_py_hold(&c->held, arg, NPY_FLOAT64, 2);
@@ -52,7 +51,7 @@ PLB_PY_METHOD1(ledger, catch_up,
 
 PLB_PY_METHOD(ledger, observe,
               "observe($self, time, max, mean, /)\n--\n\n"
-              "An iteration is over: its seconds, maximum and mean load.")
+              "Record an iteration: its seconds, maximum and mean load.")
 {
     double time, max, mean;
     return plb_py_parse(c, "time:d max:d mean:d", &time, &max, &mean) != 0
@@ -62,7 +61,7 @@ PLB_PY_METHOD(ledger, observe,
 
 PLB_PY_METHOD(ledger, judges,
               "judges($self, iteration, asked, /)\n--\n\n"
-              "Whether the last LB step is to be judged now.")
+              "Return whether the last LB step is to be judged now.")
 {
     int64_t iteration;
     bool asked;
@@ -84,7 +83,8 @@ PLB_PY_METHOD(ledger, judge,
 }
 
 PLB_PY_METHOD1(ledger, allows,
-               "allows($self, iteration, /)\n--\n\nWhether an LB step that is due may take place.")
+               "allows($self, iteration, /)\n--\n\n"
+               "Return whether an LB step that is due may take place.")
 {
     const long long i = PyLong_AsLongLong(arg);
     return PyErr_Occurred() ? NULL : PyBool_FromLong(plb_ledger_allows(&self->core, i));
@@ -93,8 +93,7 @@ PLB_PY_METHOD1(ledger, allows,
 PLB_PY_METHOD(
     ledger, balanced,
     "balanced($self, iteration, strategy, statistics, seconds, migration, whole, /)\n--\n\n"
-    "Record an LB step: the seconds of its parts and of all of it, nan where not\n"
-    "known.")
+    "Record an LB step: the seconds of its parts and of the whole, nan where not known.")
 {
     int64_t iteration;
     int32_t strategy;
@@ -116,7 +115,7 @@ PLB_PY_METHOD1(ledger, theta,
     return PyErr_Occurred() ? NULL : PyFloat_FromDouble(plb_ledger_theta(&self->core, (int32_t)i));
 }
 
-PLB_PY_METHOD0(ledger, state, "state($self, /)\n--\n\nThe books, as a dict.")
+PLB_PY_METHOD0(ledger, state, "state($self, /)\n--\n\nReturn the state of the ledger as a dict.")
 {
     static const plb_py_field_t fields[] = {
         PLB_PY_FIELD(plb_ledger_t, off),     PLB_PY_FIELD(plb_ledger_t, trial),
@@ -136,16 +135,15 @@ static PyMethodDef ledger_methods[] = {
 
 PLB_PY_TYPE(ledger, "pylb._core.Ledger",
             "Ledger(strategies, params)\n--\n\n"
-            "Whether rebalancing pays: a state machine that is told of iterations, LB steps and\n"
+            "Tells whether rebalancing pays: a state machine fed with iterations, LB steps and\n"
             "what they have saved.  params: one value for each of ledger().", )
 
-PLB_PY_FN0(ledger, "ledger()\n--\n\nThe parameters of the ledger.")
+PLB_PY_FN0(ledger, "ledger()\n--\n\nReturn the parameters of the ledger.")
 {
     return plb_py_params(plb_ledger_params, PLB_N_LEDGER);
 }
 
-/* ---- the selection ---------------------------------------------------------------------------
- */
+/* ---- the selection -------------------------------------------------------------------------- */
 
 typedef struct selector {
     PyObject ob_base;
@@ -189,8 +187,9 @@ static void selector_free(selector_t *self)
 
 PLB_PY_METHOD(selector, observe,
               "observe($self, max, mean, total, utilization, messages, bytes, /)\n--\n\n"
-              "An iteration is over: seconds of the ranks' loads and of all of them, utilization\n"
-              "of the least utilized rank, messages between ranks.  True: a strategy is needed.")
+              "Record an iteration: maximum, mean and sum of the ranks' loads in seconds,\n"
+              "utilization of the least utilized rank, messages and bytes between ranks. Returns\n"
+              "whether an LB step is needed.")
 {
     plb_workload_t w;
     return plb_py_parse(c, "max:d mean:d total:d utilization:d messages:l bytes:l", &w.max,
@@ -214,8 +213,7 @@ PLB_PY_METHOD(selector, balanced,
 }
 
 PLB_PY_METHOD0(selector, choice,
-               "choice($self, /)\n--\n\n"
-               "Return what the last iteration asks for, as a dict.")
+               "choice($self, /)\n--\n\nReturn the choice for the last iteration as a dict.")
 {
     static const plb_py_field_t fields[] = {PLB_PY_FIELD(plb_choice_t, needed),
                                             PLB_PY_FIELD(plb_choice_t, candidate),
@@ -259,11 +257,11 @@ static PyMethodDef selector_methods[] = {
 
 PLB_PY_TYPE(selector, "pylb._core.Selector",
             "Selector(candidates, alpha, beta, params)\n--\n\n"
-            "Which strategy to rebalance with: a state machine that is told of iterations and LB\n"
+            "Chooses the strategy to rebalance with: a state machine fed with iterations and LB\n"
             "steps.  candidates: a list of (refinement, looks_at); params: one value for each of\n"
             "selection().  Use pylb.Selector.", )
 
-PLB_PY_FN0(selection, "selection()\n--\n\nThe parameters of the strategy selection.")
+PLB_PY_FN0(selection, "selection()\n--\n\nReturn the parameters of the strategy selection.")
 {
     return plb_py_params(plb_selection_params, PLB_N_SELECTION);
 }

@@ -5,8 +5,8 @@
 typedef struct decider {
     PyObject ob_base;
     plb_decider_t core;
-    PyObject *trigger, *candidates; /* owned: the core borrows what is in them */
-    bool busy;                      /* a thread places with it without the GIL */
+    PyObject *trigger, *candidates; /* owned: the core borrows their contents */
+    bool busy;                      /* a thread is placing with it without the GIL */
 } decider_t;
 
 /* ---- libraries, loaded when the first strategy that needs them is chosen ---- */
@@ -114,10 +114,11 @@ PLB_PY_METHOD(decider, network,
                : PLB_PY_NONE(c, plb_decider_network(&self->core, network, &c->err));
 }
 
-PLB_PY_METHOD(decider, expect,
-              "expect($self, end, cost, /)\n--\n\n"
-              "Set the number after the last iteration, or None where it is not known, and\n"
-              "the seconds that a first LB step may cost, nan where they are not known.")
+PLB_PY_METHOD(
+    decider, expect,
+    "expect($self, end, cost, /)\n--\n\n"
+    "Set the number after the last iteration (None: unknown) and the seconds that a first\n"
+    "LB step may cost (nan: unknown).")
 {
     int64_t end;
     double cost;
@@ -126,12 +127,13 @@ PLB_PY_METHOD(decider, expect,
                : PLB_PY_NONE(c, plb_decider_expect(&self->core, end, cost, &c->err));
 }
 
-PLB_PY_METHOD(decider, observe,
-              "observe($self, iteration, time, max, mean, min, total, utilization, messages,\n"
-              "        bytes, /)\n--\n\n"
-              "An iteration is over: seconds of the slowest rank; maximum, mean, minimum and sum\n"
-              "of the ranks' loads; the lowest utilization; messages and bytes between ranks.\n"
-              "True: the trigger asks for an LB step.")
+PLB_PY_METHOD(
+    decider, observe,
+    "observe($self, iteration, time, max, mean, min, total, utilization, messages,\n"
+    "        bytes, /)\n--\n\n"
+    "Record an iteration: seconds of the slowest rank; maximum, mean, minimum and sum of\n"
+    "the ranks' loads; the lowest utilization; messages and bytes between ranks. Returns\n"
+    "whether the trigger asks for an LB step.")
 {
     plb_iteration_t it;
     return plb_py_parse(c,
@@ -146,7 +148,7 @@ PLB_PY_METHOD(decider, observe,
 
 PLB_PY_METHOD(decider, next,
               "next($self, asked, may_look, /)\n--\n\n"
-              "What to do now, one of ASKS: nothing, weigh, look or rebalance.")
+              "Return what to do now, one of ASKS: nothing, weigh, look or rebalance.")
 {
     bool asked, may_look;
     plb_ask_t ask = PLB_ASK_NOTHING;
@@ -166,8 +168,7 @@ PLB_PY_METHOD1(decider, weigh,
 
 PLB_PY_METHOD1(decider, looked,
                "looked($self, gain, /)\n--\n\n"
-               "Take the answer of `look`, on all ranks.  Returns nothing or rebalance, of\n"
-               "ASKS.")
+               "Take the result of `look`, on all ranks. Returns nothing or rebalance, of ASKS.")
 {
     plb_ask_t ask = PLB_ASK_NOTHING;
     const double gain = PyFloat_AsDouble(arg);
@@ -181,9 +182,9 @@ PLB_PY_METHOD1(decider, looked,
 PLB_PY_METHOD(
     decider, choose,
     "choose($self, reason=-1, /)\n--\n\n"
-    "An LB step begins.  reason: number of the verdict that asked for it, where that is\n"
-    "not the last one.  Returns (index of the strategy, index of the refinement that may\n"
-    "stand in for it, or -1).")
+    "Begin an LB step. reason: number of the reason for it, if that is not the last\n"
+    "verdict's. Returns (index of the strategy, index of the refinement that may replace\n"
+    "it, or -1).")
 {
     int32_t reason = -1;
     if (plb_py_parse(c, "| reason:i", &reason) != 0) {
@@ -199,7 +200,7 @@ PLB_PY_METHOD(
                      Py_BuildValue("ii", (int)self->core.chosen, (int)self->core.instead));
 }
 
-/* The arguments (snapshot, here, work, ...); the objects of what follows go to more[3]. */
+/* Read the arguments (snapshot, here, work, ...); the objects after them go to more[3]. */
 static int read_database(plb_py_call_t *c, const char *spec, plb_database_t *out, PyObject **more)
 {
     PyObject *snapshot, *here, *work;
@@ -208,7 +209,8 @@ static int read_database(plb_py_call_t *c, const char *spec, plb_database_t *out
         return -1;
     }
     if (out->snapshot.key == NULL && here != Py_None) {
-        PyErr_SetString(PyExc_ValueError, "the snapshot has no keys, by which speeds are learned");
+        PyErr_SetString(PyExc_ValueError, "the snapshot has no keys, which learning of "
+                                          "speeds needs");
         return -1;
     }
     const int64_t n = out->snapshot.n_objects;
@@ -220,12 +222,13 @@ static int read_database(plb_py_call_t *c, const char *spec, plb_database_t *out
 
 enum { N_PLACING = sizeof(plb_placing_t) / sizeof(double) };
 
-PLB_PY_METHOD(decider, place,
-              "place($self, snapshot, here, work, figures, speed, rank, /)\n--\n\n"
-              "Place the objects, where the loads are.  here: mean seconds on the present rank;\n"
-              "work: the user's estimates; both (n,) float64 or None.  Fills figures, a float64\n"
-              "array of PLACING entries (FIGURES), speed (p,) float64 (zero: alike) and\n"
-              "rank (n,) int32.")
+PLB_PY_METHOD(
+    decider, place,
+    "place($self, snapshot, here, work, figures, speed, rank, /)\n--\n\n"
+    "Place the objects, on the rank that has the loads. here: mean seconds on the present\n"
+    "rank; work: the user's estimates; both (n,) float64 or None. Fills figures, a\n"
+    "float64 array of PLACING entries (FIGURES), speed (p,) float64 (zero: equal speeds)\n"
+    "and rank (n,) int32.")
 {
     PyObject *more[3];
     plb_database_t db;
@@ -247,11 +250,12 @@ PLB_PY_METHOD(decider, place,
     return PLB_PY_NONE(c, c->code);
 }
 
-PLB_PY_METHOD(decider, look,
-              "look($self, snapshot, here, work, /)\n--\n\n"
-              "Estimate the seconds per iteration that a placement by the present estimates\n"
-              "of the ranks' speeds would save; 0 where the ranks seem alike.  Call it where\n"
-              "the loads are.")
+PLB_PY_METHOD(
+    decider, look,
+    "look($self, snapshot, here, work, /)\n--\n\n"
+    "Estimate the seconds per iteration that a placement by the present estimates of the\n"
+    "ranks' speeds would save; 0 if the ranks seem equally fast. Call it on the rank that\n"
+    "has the loads.")
 {
     PyObject *more[3];
     plb_database_t db;
@@ -284,7 +288,7 @@ PLB_PY_METHOD(decider, placed,
 PLB_PY_METHOD(
     decider, balanced,
     "balanced($self, migrations, bytes, seconds_migration, cost, moved, given=False, /)\n--\n\n"
-    "End the LB step.  given: `cost` is its cost, whatever its parts took.")
+    "End the LB step. given: `cost` is its whole cost, whatever its parts took.")
 {
     plb_step_done_t done = {0};
     return plb_py_parse(c, "migrations:l bytes:l seconds_migration:d cost:d moved:p | given:p",
@@ -363,25 +367,25 @@ static PyMethodDef decider_methods[] = {
 #define DECIDER(X)                                                                                \
     X(decider, n_balancings, PyLong_FromLongLong(self->core.n_balancings), "LB steps so far.")    \
     X(decider, foresees, PyBool_FromLong(plb_decider_foresees(&self->core)),                      \
-      "There was no LB step whose cost is known.")                                                \
+      "Whether no LB step has had a known cost so far.")                                          \
     X(decider, weighs, PyBool_FromLong(plb_decider_weighs(&self->core)),                          \
-      "Iterations have passed since the gain was weighed.")                                       \
+      "Whether iterations have passed since the gain was weighed.")                               \
     X(decider, books,                                                                             \
       Py_BuildValue("NddL", PyBool_FromLong(self->core.ledger.off), self->core.ledger.paid,       \
                     self->core.ledger.gained, (long long)self->core.ledger.until),                \
       "(off, paid, saved, until) of the ledger.")                                                 \
     X(decider, speed,                                                                             \
       self->core.opt.learns ? plb_py_speeds(&self->core.learner) : Py_NewRef(Py_None),            \
-      "Speeds that are believed, (p,); None: ranks seem alike.")
+      "Estimated speeds of the ranks, (p,); None: they seem equal.")
 PLB_PY_PROPERTIES(decider, DECIDER)
 
 PLB_PY_TYPE(
     decider, "pylb._core.Decider",
     "Decider(*, n_ranks, candidates, trigger, selects, selection, ledger, gives_up,\n"
     "        learns, watches, network, seed)\n--\n\n"
-    "When to rebalance, with which strategy, and what became of it: a state machine.\n"
+    "Decides when to rebalance and with which strategy, and records the results.\n"
     "candidates: (name or callable, name, refinement, looks_at, params) of each strategy.\n"
-    "csrc/decide/decider.h says in which order it is fed.",
+    "csrc/decide/decider.h says in which order to call its methods.",
     {Py_tp_getset, decider_getset}, )
 
 plb_decider_t *plb_py_decider(PyObject *object)
@@ -393,9 +397,9 @@ plb_decider_t *plb_py_decider(PyObject *object)
     return &((decider_t *)object)->core;
 }
 
-PLB_PY_FN(first_cost, "first_cost(alpha, beta, handling, objects, bytes, n_ranks, /)\n--\n\n"
-                      "Return the seconds of a first LB step for a rank that all of its objects\n"
-                      "leave.")
+PLB_PY_FN(first_cost,
+          "first_cost(alpha, beta, handling, objects, bytes, n_ranks, /)\n--\n\n"
+          "Return the seconds of a first LB step for a rank which all of its objects leave.")
 {
     plb_lb_cost_t cost = {0};
     int64_t objects, bytes;

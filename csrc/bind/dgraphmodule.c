@@ -1,4 +1,4 @@
-/* pylb._dgraph: colours and orders of graphs that are spread over ranks. */
+/* pylb._dgraph: colours and orders of distributed graphs. */
 #define PLB_PY_MAIN
 #include "bind/views.h"
 
@@ -6,7 +6,7 @@
 
 #include "partition/libraries/dgraph.h"
 
-/* comm, first, start, to, owner and one number more; 0, or -1 with an exception. */
+/* Read comm, first, start, to, owner and one more number; 0, or -1 with an exception. */
 static int read_graph(plb_py_call_t *c, MPI_Comm *comm, plb_dgraph_t *graph, int32_t *number)
 {
     PyObject *user;
@@ -44,9 +44,10 @@ PLB_PY_FN(color, "color(comm, first, start, to, owner, distance, /)\n--\n\n"
                : plb_py_out(c, color);
 }
 
-PLB_PY_FN(order, "order(comm, first, start, to, owner, total, /)\n--\n\n"
-                 "Return (perm, first, parent): places of this rank's vertices; on rank 0 also\n"
-                 "the first column of each block, and its parent.  Collective.")
+PLB_PY_FN(order,
+          "order(comm, first, start, to, owner, total, /)\n--\n\n"
+          "Return (perm, first, parent): new places of this rank's vertices; on rank 0 also the\n"
+          "first column of each block, and the parent of each block. Collective.")
 {
     plb_dgraph_t graph;
     plb_blocks_t blocks = {0};

@@ -54,7 +54,7 @@ static const plb_vt_scan_t *scan_of(PyObject *capsule)
 }
 
 PLB_PY_FN1(vt_head, "vt_head(scan, /)\n--\n\n"
-                    "(text of the metadata or None, ids of the phases) of one rank.")
+                    "Return (text of the metadata or None, ids of the phases) of one rank.")
 {
     const plb_vt_scan_t *s = scan_of(arg);
     PyObject *ids = s ? PyList_New(0) : NULL;
@@ -157,7 +157,7 @@ PLB_PY_FN(vt_merge,
 typedef struct held_plan {
     plb_vt_plan_t plan;
     const plb_vt_scan_t **files;
-    PyObject *list; /* keeps the scans */
+    PyObject *list; /* keeps the scans alive */
 } held_plan_t;
 
 static const char plan_name[] = "pylb._core.vt_plan";
@@ -188,7 +188,7 @@ static int make_plan(held_plan_t *out, plb_py_call_t *c)
     if ((out->files = scans_of(list)) == NULL) {
         return -1;
     }
-    run.task_entity = (int32_t *)task_entity; /* they are only read */
+    run.task_entity = (int32_t *)task_entity; /* never written */
     run.comm_src = (int32_t *)comm_src;
     run.comm_dst = (int32_t *)comm_dst;
     const int32_t n_files = (int32_t)PyList_GET_SIZE(list);
@@ -244,7 +244,7 @@ static PyMethodDef methods[] = {
     PLB_PY_ENTRY(fn, vt_plan), PLB_PY_ENTRY(fn, vt_write), {0},
 };
 
-/* The tuples that give the codes of entity_type, comm_type and the user columns their texts. */
+/* Tuples with the texts of entity_type, comm_type and the user columns, by code. */
 static int constants(PyObject *module)
 {
 #define X(name, text) text,

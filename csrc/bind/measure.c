@@ -1,4 +1,4 @@
-/* Room measure: estimates of loads, the statistics of an iteration, speeds that are learned. */
+/* Room measure: estimates of loads, and the statistics of an iteration. */
 #include <math.h>
 
 #include "bind/convert.h"
@@ -6,8 +6,8 @@
 
 PLB_PY_FN(estimate,
           "estimate(loads, table, /)\n--\n\n"
-          "Enter the loads[n] of a pass into the table[ESTIMATE_ROWS, n] of what is known of the\n"
-          "objects, in place: estimated load, passes, two rows of the estimator's own, the same\n"
+          "Enter the loads[n] of a pass into table[ESTIMATE_ROWS, n], in place. Its rows for\n"
+          "each object: estimated load, passes, two rows of the estimator's state, the same\n"
           "four since the object came to its rank, and its load in a pass that may be a spike.")
 {
     const double *loads;
@@ -24,12 +24,12 @@ PLB_PY_FN(estimate,
     Py_RETURN_NONE;
 }
 
-/* ---- the statistics of an iteration ----------------------------------------------------------
- */
+/* ---- the statistics of an iteration --------------------------------------------------------- */
 
-PLB_PY_FN1(stats, "stats(samples, /)\n--\n\n"
-                  "The merged record of the samples of ranks 0, 1, ... (a list), as\n"
-                  "pylb._mpi's steps return it.")
+PLB_PY_FN1(stats,
+           "stats(samples, /)\n--\n\n"
+           "Return the merged record of the samples of ranks 0, 1, ... (a list), like the steps\n"
+           "of pylb._mpi.")
 {
     plb_stats_t all, record;
     if (!PyList_Check(arg) || PyList_GET_SIZE(arg) == 0) {
@@ -48,8 +48,8 @@ PLB_PY_FN1(stats, "stats(samples, /)\n--\n\n"
     return plb_py_stats(&all);
 }
 
-PLB_PY_FN0(stats_table,
-           "stats_table()\n--\n\n(name, unit, help) of every field of a record, in order.")
+PLB_PY_FN0(stats_table, "stats_table()\n--\n\n"
+                        "Return (name, unit, help) of every field of a record, in order.")
 {
 #define X(name, type, rule, unit, help) {#name, unit, help},
     static const plb_py_help_row_t rows[] = {PLB_STATS(X)};

@@ -1,4 +1,5 @@
-/* Room measure: speeds of ranks: fitted, learned, measured again; the power of a tree of places.
+/* Room measure: speeds of ranks, fitted, learned, or measured repeatedly; DRUM's power of
+ * places.
  */
 #include <math.h>
 
@@ -7,9 +8,8 @@
 
 PLB_PY_FN(speeds_fit,
           "speeds_fit(start, rank, seconds, weight, n_ranks, /)\n--\n\n"
-          "Return (speed, error, sigma, explained, moved).  Observations start[o] to\n"
-          "start[o+1] are those of object o: on which rank, in how many seconds; weight\n"
-          "may be None.")
+          "Return (speed, error, sigma, explained, moved). Object o has the observations\n"
+          "start[o] ... start[o+1]-1, each with a rank and seconds; weight may be None.")
 {
     const int64_t *start;
     const int32_t *rank;
@@ -65,8 +65,7 @@ static int benchmark(double seconds, double *steps, double *cpu)
 
 PLB_PY_FN1(drum_benchmark,
            "drum_benchmark(seconds, /)\n--\n\n"
-           "Compute for so many seconds.  Returns (steps, wall seconds, processor\n"
-           "seconds).")
+           "Compute for that many seconds.  Returns (steps, wall seconds, processor seconds).")
 {
     const double seconds = PyFloat_AsDouble(arg);
     if (PyErr_Occurred()) {
@@ -86,13 +85,12 @@ static PyMethodDef methods[] = {
     {0},
 };
 
-/* ---- the learner of speeds -------------------------------------------------------------------
- */
+/* ---- the learner of speeds ------------------------------------------------------------------ */
 
 typedef struct learner {
     PyObject ob_base;
     plb_learner_t core;
-    bool busy; /* a thread looks at it without the GIL */
+    bool busy; /* a thread is using it without the GIL */
 } learner_t;
 
 static int learner_init(learner_t *self, plb_py_call_t *c)
@@ -158,27 +156,25 @@ static PyObject *sizes_of(const plb_learner_t *learner)
 
 #define LEARNER(X)                                                                                \
     X(learner, speed, plb_py_speeds(&self->core),                                                 \
-      "Geometric mean 1; None where ranks seem alike.")                                           \
+      "Estimated speeds with geometric mean 1; None: ranks seem equally fast.")                   \
     X(learner, error, plb_py_copy(self->core.error, self->core.p, NPY_FLOAT64),                   \
       "Standard errors of the speeds' logarithms.")                                               \
     X(learner, sigma, PyFloat_FromDouble(self->core.fit.sigma),                                   \
-      "Of an observation, in logarithms.")                                                        \
+      "Standard deviation of an observation, in logarithms.")                                     \
     X(learner, has_changed, PyBool_FromLong(self->core.has_changed),                              \
-      "Whether a rank's speed has changed since the placement before.")                           \
+      "Whether each rank's speed has changed since the previous placement.")                      \
     X(learner, explained, PyFloat_FromDouble(self->core.fit.explained),                           \
-      "Part of the variance that speeds account for.")                                            \
+      "Fraction of the variance that speeds explain.")                                            \
     X(learner, evidence, PyFloat_FromDouble(plb_evidence_total(&self->core.evidence)),            \
-      "What the speeds' predictions have gained.")                                                \
-    X(learner, sizes, sizes_of(&self->core), "Objects that speak in each placement.")
+      "Log likelihood gained by the speeds' predictions.")                                        \
+    X(learner, sizes, sizes_of(&self->core), "Number of objects that each placement holds.")
 PLB_PY_PROPERTIES(learner, LEARNER)
 
 PLB_PY_TYPE(learner, "pylb._core.SpeedLearner",
-            "SpeedLearner(n_ranks)\n--\n\n"
-            "Speeds of ranks, learned from one placement after another.",
+            "SpeedLearner(n_ranks)\n--\n\nLearns speeds of ranks from successive placements.",
             {Py_tp_getset, learner_getset}, )
 
-/* ---- repeated measurements -------------------------------------------------------------------
- */
+/* ---- repeated measurements ------------------------------------------------------------------ */
 
 typedef struct repeats {
     PyObject ob_base;
@@ -199,8 +195,7 @@ static void repeats_free(repeats_t *self)
 }
 
 PLB_PY_METHOD0(repeats, begin,
-               "begin($self, /)\n--\n\n"
-               "Start again: the ranks have other parts from now on.")
+               "begin($self, /)\n--\n\nStart again: the ranks have different parts from now on.")
 {
     plb_repeats_begin(&self->core);
     Py_RETURN_NONE;
@@ -208,7 +203,8 @@ PLB_PY_METHOD0(repeats, begin,
 
 PLB_PY_METHOD(repeats, observe,
               "observe($self, seconds, busy, /)\n--\n\n"
-              "Add a measurement of the busy ranks.  Returns whether no rank is in doubt.")
+              "Add a measurement of the busy ranks. Returns whether every rank is measured well\n"
+              "enough.")
 {
     const double *seconds;
     const bool *busy;
@@ -220,8 +216,7 @@ PLB_PY_METHOD(repeats, observe,
 
 PLB_PY_METHOD(repeats, predicted,
               "predicted($self, seconds, expected, which, /)\n--\n\n"
-              "Compare times that were predicted from nearly the same parts with the measured\n"
-              "ones.")
+              "Compare times that were predicted from nearly the same parts with measured ones.")
 {
     const double *seconds, *expected;
     const bool *which;
@@ -256,13 +251,13 @@ static PyMethodDef repeats_methods[] = {
 
 #define REPEATS(X)                                                                                \
     X(repeats, mean, plb_py_copy(self->core.mean, self->core.p, NPY_FLOAT64),                     \
-      "Seconds of each rank that count, (p,).")                                                   \
+      "Accepted seconds of each rank, (p,).")                                                     \
     X(repeats, n, plb_py_copy(self->core.n, self->core.p, NPY_INT64),                             \
-      "Measurements in them, (p,) int64.")
+      "Number of measurements behind them, (p,) int64.")
 PLB_PY_PROPERTIES(repeats, REPEATS)
 
 PLB_PY_TYPE(repeats, "pylb._core.Repeats",
-            "Repeats(n_ranks)\n--\n\nWhat measuring the same parts of ranks again says.",
+            "Repeats(n_ranks)\n--\n\nJudges repeated measurements of the same parts.",
             {Py_tp_getset, repeats_getset}, )
 
 const plb_py_room_t plb_py_measure_speeds = {methods, {&learner_spec, &repeats_spec}, NULL};

@@ -4,8 +4,8 @@
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
-/* Loads of this rank's objects.  The rank's load is their exact sum rounded, not a plain sum, so
- * that the maximum over the ranks is never below the mean. */
+/* Add the loads of this rank's objects.  The rank's load is their exact sum, rounded once: so
+ * the maximum over the ranks is never below the mean. */
 static int add_loads(plb_stats_t *s, const double *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -54,7 +54,7 @@ int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
 
 PyObject *plb_py_stats(const plb_stats_t *s)
 {
-    /* the fields, and whether contributions differed */
+    /* a record, and whether the ranks' contributions differed */
     typedef struct shown {
         plb_stats_t stats;
         bool mixed;

@@ -1,4 +1,4 @@
-/* pylb._metis. */
+/* The module pylb._metis. */
 #include "bind/library.h"
 
 static int metis_exec(PyObject *module)

@@ -61,8 +61,7 @@ int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
                          &out->edge_bytes, &edges, &out->edge_messages, &edges);
 }
 
-/* ---- metrics and times of ranks --------------------------------------------------------------
- */
+/* ---- metrics and times of ranks ------------------------------------------------------------- */
 
 PLB_PY_FN1(metrics, "metrics(time, /)\n--\n\nEvery metric of time[p], as a dict.")
 {
@@ -161,8 +160,7 @@ PLB_PY_FN1(check_snapshot, "check_snapshot(snapshot, /)\n--\n\n"
     return plb_py_snapshot(c, arg, &snapshot) == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
-/* ---- performance models ----------------------------------------------------------------------
- */
+/* ---- performance models --------------------------------------------------------------------- */
 
 #define MODELS "start:i8+ rows:f8 speed:f8 "
 

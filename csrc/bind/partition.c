@@ -1,5 +1,5 @@
-/* Room partition: the libraries that have been loaded, one question to one of them, orders; what a
- * partition is worth, and which objects move. */
+/* Room partition: calls of the loaded libraries, orders, the quality of a partition, and which
+ * objects move. */
 #include "bind/library.h"
 #include "bind/rooms.h"
 #include "partition/moves.h"
@@ -7,13 +7,13 @@
 #include "partition/remap.h"
 
 PLB_PY_FN1(install, "install(partitioner, /)\n--\n\n"
-                    "Make a library known, by the capsule of its module.")
+                    "Add a library to the table, from the capsule of its module.")
 {
     const plb_partitioner_t *library = PyCapsule_GetPointer(arg, PLB_PY_PARTITIONER);
     return library == NULL ? NULL : PLB_PY_NONE(c, plb_partitioner_install(library, &c->err));
 }
 
-/* The rows of the graph and of the nets end where their arrays do. */
+/* Check that the rows of the graph and of the nets end where their arrays end. */
 static int finish(plb_question_t *q, int64_t m, int64_t nets, int64_t pins)
 {
     q->n_nets = nets < 0 ? 0 : (int32_t)nets;
@@ -26,7 +26,7 @@ static int finish(plb_question_t *q, int64_t m, int64_t nets, int64_t pins)
     return 0;
 }
 
-/* The library's answer (NULL: part[] as it comes), then V-cycles over it. */
+/* Get the library's answer (NULL: take part[] as given), then improve it by V-cycles. */
 static int answer(const plb_partitioner_t *library, const plb_question_t *q, int32_t cycles,
                   PyThreadState **state, int32_t *part, plb_err_t *err)
 {
@@ -51,11 +51,10 @@ PLB_PY_FN(
     "          start=None, to=None, edge_weight=None, net_start=None, pin=None,\n"
     "          net_weight=None, coords=None, fixed=None, old=None, old_cost=None, part=None,\n"
     "          imbalance=1.03, seed=0, cycles=-1, options=[])\n--\n\n"
-    "The part of each vertex, from a library that has been installed, or (None) from `part`; "
-    "with\n"
-    "`cycles` refined by that many V-cycles.  csrc/partition/question.h has the arguments.\n"
-    "Arrays of int32 (share and coords: float64) are not copied; options is [name, value, ...].\n"
-    "The GIL is released.")
+    "Return the part of each vertex, from an installed library, or (None) from `part`;\n"
+    "with `cycles` refined by that many V-cycles.  csrc/partition/question.h has the\n"
+    "arguments. Arrays of int32 (share and coords: float64) are not copied; options is\n"
+    "[name, value, ...]. The GIL is released.")
 {
     const char *name;
     int32_t cycles = -1, *part;
@@ -102,8 +101,9 @@ PLB_PY_FN(
                : plb_py_sealed(c, part);
 }
 
-PLB_PY_FN(connectivity, "connectivity(net_start, pin, net_weight, part, parts, /)\n--\n\n"
-                        "Sum over the nets of weight * (parts touched - 1); arrays of int32.")
+PLB_PY_FN(connectivity,
+          "connectivity(net_start, pin, net_weight, part, parts, /)\n--\n\n"
+          "Return the sum over the nets of weight * (parts touched - 1); arrays of int32.")
 {
     plb_question_t q = {.n_weights = 1, .imbalance = 2.0};
     int64_t nets = -1, pins = -1, n_weights = -1, n = -1, out = 0;
@@ -120,10 +120,10 @@ PLB_PY_FN(connectivity, "connectivity(net_start, pin, net_weight, part, parts, /
                                  .n_nets = q.n_nets,
                                  .net_start = (int32_t *)q.net_start,
                                  .pin = (int32_t *)q.pin,
-                                 .net_weight = (int32_t *)q.net_weight}; /* only read */
+                                 .net_weight = (int32_t *)q.net_weight}; /* never written */
     int ret = plb_partition_check(&q, &c->err);
     for (int32_t v = 0; ret == PLB_OK && v < q.n_vertices; v++) {
-        if (q.fixed[v] < 0) { /* the rest has been checked */
+        if (q.fixed[v] < 0) { /* fixed parts have been checked */
             ret = PLB_FAIL(&c->err, PLB_ERR_RANGE, "part[%d] is %d: expected zero or more", v,
                            q.fixed[v]);
         }
@@ -134,7 +134,8 @@ PLB_PY_FN(connectivity, "connectivity(net_start, pin, net_weight, part, parts, /
 }
 
 PLB_PY_FN(fill, "fill(start, to, perm, /)\n--\n\n"
-                "Entries of each column of the Cholesky factor in the order of perm.")
+                "Return the number of entries of each column of the Cholesky factor in the order\n"
+                "perm.")
 {
     const int64_t *start;
     const int32_t *to, *perm;
@@ -158,17 +159,16 @@ PLB_PY_FN(fill, "fill(start, to, perm, /)\n--\n\n"
                : plb_py_out(c, entries);
 }
 
-/* ---- the answer ------------------------------------------------------------------------------
- */
+/* ---- the answer ----------------------------------------------------------------------------- */
 
-/* Rows of a graph or of nets, where the parts are, and the arguments in common. */
+/* Rows of a graph or of nets, parts of the objects, and common arguments. */
 typedef struct rows_question {
     plb_rows_t rows;
     plb_places_t places;
 } rows_question_t;
 
 PLB_PY_FN(scan_rows, "scan_rows(name, start, to, first, objects, /)\n--\n\n"
-                     "(loops, skew) of checked rows; int32 and int64 without a copy.")
+                     "Check rows, and return (loops, skew); int32 and int64 are not copied.")
 {
     const char *name;
     plb_rows_t rows = {.n = -1};
@@ -268,7 +268,7 @@ PLB_PY_FN(part_sums,
 }
 
 PLB_PY_FN(remap, "remap(parts, ranks, share, fixed, kept_part, kept_old, kept, on_rank, /)\n--\n\n"
-                 "New name of each part; csrc/partition/remap.h.")
+                 "Return the new name of each part; see csrc/partition/remap.h.")
 {
     plb_new_names_t in = {0};
     int32_t *name;
@@ -290,8 +290,8 @@ PLB_PY_FN(remap, "remap(parts, ranks, share, fixed, kept_part, kept_old, kept, o
 
 PLB_PY_FN(moves,
           "moves(part, old, parts, first, ids, /)\n--\n\n"
-          "(row, id, new part) of the objects of one process that change their part, ascending;\n"
-          "csrc/partition/moves.h.")
+          "Return (row, id, new part) of the objects of one process that change their part,\n"
+          "ascending; csrc/partition/moves.h.")
 {
     plb_new_parts_t in = {.n_ranks = 1, .n = -1};
     plb_moves_t out = {0};
@@ -305,7 +305,7 @@ PLB_PY_FN(moves,
     PyObject *found = Py_BuildValue("NNN", plb_py_take(out.row, out.n, NPY_INT64),
                                     plb_py_take(out.id, out.n, NPY_INT64),
                                     plb_py_take(out.part, out.n, NPY_INT32));
-    out.row = out.id = NULL; /* numpy's now */
+    out.row = out.id = NULL; /* NumPy owns them now */
     out.part = NULL;
     plb_moves_free(&out);
     return found;

@@ -1,11 +1,11 @@
-/* Room partition: what follows a partition over ranks; linked into pylb._mpi. */
+/* Room partition: completes a distributed partition; linked into pylb._mpi. */
 #include "bind/rooms.h"
 
 #include <mpi4py/mpi4py.h>
 
 #include "partition/ranks/settle.h"
 
-/* The handle; mpi4py's table comes with the first one. */
+/* The handle of a communicator; the first call also loads mpi4py's table. */
 static MPI_Comm *ready(PyObject *comm)
 {
     static bool imported = false;
@@ -13,7 +13,7 @@ static MPI_Comm *ready(PyObject *comm)
     return imported ? PyMPIComm_Get(comm) : NULL;
 }
 
-/* Objects that come stand in no row of this rank's arrays: n times the same -1. */
+/* A column of n times -1: objects that arrive have no row in this rank's arrays. */
 static PyObject *nowhere(npy_intp n)
 {
     static int64_t none = -1;
@@ -21,7 +21,7 @@ static PyObject *nowhere(npy_intp n)
     return PyArray_New(&PyArray_Type, 1, &n, NPY_INT64, &stride, &none, 0, 0, NULL);
 }
 
-/* Takes the arrays over. */
+/* Make the result; takes over the arrays. */
 static PyObject *result(const plb_settle_t *in, plb_settled_t *out)
 {
     const npy_intp n = (npy_intp)in->parts.n, gone = (npy_intp)out->out.n;
@@ -41,13 +41,13 @@ static PyObject *result(const plb_settle_t *in, plb_settled_t *out)
     return made;
 }
 
-PLB_PY_FN(
-    settle,
-    "settle(comm, *, parts, part, old, dist, ids, n_weights, weight, size, rename, share,\n"
-    "       fixed, kept_part, kept_old, kept)\n--\n\n"
-    "(new name of each part or None; part and rank of each object; id, row, rank, part of those\n"
-    "that go; the same of those that come; objects and weights of each part; objects that\n"
-    "change their part and their sizes, in all).  Collective; csrc/partition/ranks/settle.h.")
+PLB_PY_FN(settle,
+          "settle(comm, *, parts, part, old, dist, ids, n_weights, weight, size, rename, share,\n"
+          "       fixed, kept_part, kept_old, kept)\n--\n\n"
+          "Return (new name of each part or None; part and rank of each object; id, row, rank,\n"
+          "part of those that leave; the same of those that arrive; objects and weights of each\n"
+          "part; objects that change their part and their sizes, in all).  Collective;\n"
+          "csrc/partition/ranks/settle.h.")
 {
     plb_settle_t in = {.parts = {.n = -1}};
     plb_new_parts_t *p = &in.parts;

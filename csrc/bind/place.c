@@ -1,9 +1,9 @@
-/* Room place: the table of strategies, one call of one strategy, Python callables as strategies,
+/* Room place: the table of strategies, a call of one strategy, Python callables as strategies,
  * shares of rows and rectangles. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
-/* ---- a Python callable as an entry of the table -------------------------------------------- */
+/* ---- a Python callable as an entry of the table --------------------------------------------- */
 
 /* Copies of the snapshot's arrays, by name. */
 static PyObject *copies(const plb_snapshot_t *s)
@@ -34,7 +34,7 @@ static PyObject *python_snapshot(const plb_snapshot_t *s)
     return out;
 }
 
-/* Ask pylb.strategies for the checked answer, so that wrong shapes and raised errors read well. */
+/* Call the callable through pylb.strategies, which checks the answer and gives clear errors. */
 static int ask(PyObject *callable, const plb_snapshot_t *in, int32_t *out)
 {
     PyObject *snapshot = python_snapshot(in);
@@ -59,8 +59,7 @@ static int run_callable(const plb_strategy_t *self, const plb_snapshot_t *in,
     PyGILState_STATE state = PyGILState_Ensure();
     const int failed = ask(self->user, in, out);
     PyGILState_Release(state);
-    return failed ? PLB_FAIL(err, PLB_ERR_CALLBACK, "the strategy's own error is pending")
-                  : PLB_OK;
+    return failed ? PLB_FAIL(err, PLB_ERR_CALLBACK, "the strategy has raised an error") : PLB_OK;
 }
 
 int plb_py_strategy(PyObject *object, plb_strategy_t *out)
@@ -84,9 +83,10 @@ int plb_py_strategy(PyObject *object, plb_strategy_t *out)
 
 /* ---- the table and one call ----------------------------------------------------------------- */
 
-PLB_PY_FN0(strategies, "strategies()\n--\n\n"
-                       "(name, family, looks_at, help, source, params, distributed, library,\n"
-                       "for_equal_objects) of every strategy.")
+PLB_PY_FN0(strategies,
+           "strategies()\n--\n\n"
+           "Return (name, family, looks_at, help, source, params, distributed, library,\n"
+           "for_equal_objects) of every strategy.")
 {
     PyObject *out = PyList_New(0);
     for (const plb_strategy_t *const *at = plb_strategies; *at != NULL; at++) {
@@ -100,7 +100,7 @@ PLB_PY_FN0(strategies, "strategies()\n--\n\n"
     return out;
 }
 
-/* Run the strategy and measure what it decided, without the GIL. */
+/* Run the strategy and evaluate its placement, without the GIL. */
 typedef struct question {
     plb_snapshot_t snapshot;
     plb_strategy_t strategy;
@@ -157,12 +157,12 @@ PLB_PY_FN(place,
                                (long long)q.change.bytes, q.seconds);
 }
 
-/* ---- rows and rectangles ---------------------------------------------------------------------
- */
+/* ---- rows and rectangles -------------------------------------------------------------------- */
 
-PLB_PY_FN(apportion, "apportion(share, n, /)\n--\n\n"
-                     "Integers proportional to share[p] that add up to n: the largest\n"
-                     "remainder, of equal ones the lowest index.")
+PLB_PY_FN(apportion,
+          "apportion(share, n, /)\n--\n\n"
+          "Return integers proportional to share[p] that add up to n, by the largest remainder;\n"
+          "ties: the lowest index.")
 {
     const double *share;
     int64_t p = -1, n, *parts;
@@ -191,7 +191,8 @@ static int check_shares(int64_t p)
 
 PLB_PY_FN(rectangles_columns,
           "rectangles_columns(share, rows, cols, column=None, /)\n--\n\n"
-          "(column[p], perimeter): columns whose half perimeters are the least, or those given.")
+          "Return (column[p], perimeter): the columns with the least sum of half perimeters, or\n"
+          "those given.")
 {
     const double *share;
     const int32_t *old = NULL;
@@ -214,7 +215,7 @@ PLB_PY_FN(rectangles_columns,
 }
 
 PLB_PY_FN(rectangles_place, "rectangles_place(share, column, rows, cols, /)\n--\n\n"
-                            "Box[p, 4]: first row and end, first column and end.")
+                            "Return box[p, 4]: first row and end, first column and end.")
 {
     const double *share;
     const int32_t *column;

@@ -1,5 +1,5 @@
-/* Room place: distributed strategies: the agent of one rank, for whoever carries its notes, and
- * what a placement in rounds costs on virtual ranks. */
+/* Room place, distributed strategies: the agent of one rank, whose notes the caller transports;
+ * and the traffic of a placement in rounds on virtual ranks. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -10,7 +10,7 @@ static const plb_strategy_t *distributed(const char *name, int64_t n_params)
 {
     const plb_strategy_t *s = plb_strategy_find(name);
     if (s == NULL || s->agent == NULL) {
-        PyErr_Format(PyExc_ValueError, "strategy '%s' is no distributed one of the table", name);
+        PyErr_Format(PyExc_ValueError, "'%s' is not a distributed strategy of the table", name);
         return NULL;
     }
     if (n_params != s->n_params) {
@@ -24,10 +24,10 @@ static const plb_strategy_t *distributed(const char *name, int64_t n_params)
 /* ---- the agent of one rank ------------------------------------------------------------------ */
 
 typedef struct agent {
-    PyObject_HEAD plb_py_held_t held; /* what `share` looks at */
+    PyObject_HEAD plb_py_held_t held; /* the arrays that `share` uses */
     plb_share_t share;
     plb_agent_t *core;
-    bool at_work; /* in a round, without the GIL */
+    bool at_work; /* a thread is in a round, without the GIL */
 } agent_t;
 
 static int agent_init(agent_t *self, plb_py_call_t *c)
@@ -78,7 +78,8 @@ static int64_t count_notes(PyObject *received)
         const Py_ssize_t size =
             PyList_GET_SIZE(parts) == 1 ? PyObject_Size(PyList_GET_ITEM(parts, 0)) : -1;
         if (size < 0 || size % (Py_ssize_t)sizeof(plb_note_t) != 0) {
-            PyErr_Format(PyExc_ValueError, "the message of rank %d is not made of notes", rank);
+            PyErr_Format(PyExc_ValueError, "the message of rank %d does not consist of notes",
+                         rank);
             return -1;
         }
         n += size / (Py_ssize_t)sizeof(plb_note_t);
@@ -86,7 +87,7 @@ static int64_t count_notes(PyObject *received)
     return n;
 }
 
-/* The notes of a list of (rank, [buffer]), which is in order of rank; NULL with an exception. */
+/* Read the notes of a list of (rank, [buffer]) in order of rank; NULL with an exception. */
 static plb_note_t *read_notes(plb_py_call_t *c, PyObject *received, int64_t *n)
 {
     *n = count_notes(received);
@@ -114,7 +115,7 @@ static int by_peer(const void *a, const void *b)
     return x->peer != y->peer ? (x->peer > y->peer) - (x->peer < y->peer) : (x > y) - (x < y);
 }
 
-/* What an agent has written as a list of (rank, [bytes]), in order of rank. */
+/* The notes that an agent has written, as a list of (rank, [bytes]) in order of rank. */
 static PyObject *written(plb_py_call_t *c, const plb_agent_t *agent)
 {
     const int64_t n = agent->n_notes;
@@ -144,9 +145,9 @@ static PyObject *written(plb_py_call_t *c, const plb_agent_t *agent)
 PLB_PY_METHOD(
     agent, round,
     "round($self, received, tally, /)\n--\n\n"
-    "One round.  received: (rank, [buffer]) in order of rank, what others sent in the last\n"
-    "one; tally: two sums, two maxima and three counts over all ranks.  Returns what is\n"
-    "to be sent, likewise, and the contribution to the next tally.")
+    "Do one round. received: (rank, [buffer]) in order of rank, what others sent in the\n"
+    "last round; tally: two sums, two maxima and three counts over all ranks. Returns\n"
+    "what to send, likewise, and the contribution to the next tally.")
 {
     static const plb_py_field_t tally[] = {
         PLB_PY_FIELD(plb_tally_t, sum[0]),   PLB_PY_FIELD(plb_tally_t, sum[1]),
@@ -186,9 +187,9 @@ static PyObject *rank_of(const agent_t *self)
 
 #define AGENT(X)                                                                                  \
     X(agent, done, PyBool_FromLong(self->core->done), "Whether the placement is known.")          \
-    X(agent, rank, rank_of(self), "New rank of each of the rank's own objects, (n,) int32.")      \
+    X(agent, rank, rank_of(self), "New rank of each of this rank's own objects, (n,) int32.")     \
     X(agent, times, Py_BuildValue("dd", self->core->own_before, self->core->own_after),           \
-      "Seconds of the rank in an iteration, before and after.")
+      "Seconds of this rank in an iteration, before and after.")
 PLB_PY_PROPERTIES(agent, AGENT)
 
 PLB_PY_TYPE(agent, "pylb._core.Agent",
@@ -202,8 +203,8 @@ PLB_PY_TYPE(agent, "pylb._core.Agent",
 
 PLB_PY_FN(traffic,
           "traffic(snapshot, strategy, params, seed, /)\n--\n\n"
-          "Run a distributed strategy on virtual ranks.  Returns the placement, the number of\n"
-          "rounds, and of each rank the messages and bytes sent and the most entries held.")
+          "Run a distributed strategy on virtual ranks. Returns the placement, the number of\n"
+          "rounds, and for each rank the messages and bytes sent and the most entries held.")
 {
     PyObject *object;
     const char *name;

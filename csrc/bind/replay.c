@@ -9,7 +9,7 @@ typedef struct replay {
     plb_measured_step_t *steps; /* owned */
 } replay_t;
 
-/* The measured steps of a list of tuples, which the replay keeps. */
+/* Read the measured LB steps from a list of tuples; the replay owns them. */
 static int read_steps(replay_t *self, plb_py_call_t *c, PyObject *rows, plb_replay_opts_t *opts)
 {
     static const plb_py_field_t fields[] = {PLB_PY_FIELD(plb_measured_step_t, iteration),
@@ -73,7 +73,7 @@ PLB_PY_METHOD(replay, loop,
                : PLB_PY_NONE(c, plb_replay_loop(&self->core, &loop, &c->err));
 }
 
-/* The core, which may look for Ctrl-C. */
+/* The core, with a tick that checks for Ctrl-C. */
 static plb_replay_t *ticking(replay_t *self, plb_py_call_t *c)
 {
     self->core.opt.tick = plb_py_tick;
@@ -83,7 +83,7 @@ static plb_replay_t *ticking(replay_t *self, plb_py_call_t *c)
 
 PLB_PY_METHOD1(replay, feed,
                "feed($self, trace, /)\n--\n\n"
-               "Replay the next phases.  Entities keep their numbers.")
+               "Replay the next phases. Entities have the same numbers in all calls.")
 {
     plb_trace_t trace;
     return plb_py_trace(c, arg, &trace) != 0 ||
@@ -92,11 +92,12 @@ PLB_PY_METHOD1(replay, feed,
                : Py_NewRef(Py_None);
 }
 
-PLB_PY_METHOD(replay, settle,
-              "settle($self, stays, early=False, /)\n--\n\n"
-              "Tell the decider of the last phase, when none is under way.  stays: bool for\n"
-              "each entity, whether it is still there; None: all are.  early: the loop was\n"
-              "left before its end, and another one follows.")
+PLB_PY_METHOD(
+    replay, settle,
+    "settle($self, stays, early=False, /)\n--\n\n"
+    "Tell the decider that the last phase so far is over. stays: for each entity, whether\n"
+    "it still exists; None: all do. early: the loop was left before its end, and another\n"
+    "one follows.")
 {
     const bool *stays;
     bool early = false;
@@ -110,7 +111,7 @@ PLB_PY_METHOD(replay, settle,
 
 PLB_PY_METHOD1(replay, metrics,
                "metrics($self, begin, /)\n--\n\n"
-               "(metrics as a dict of arrays, seconds) of the phases from `begin` on.")
+               "Return (metrics as a dict of arrays, seconds) of the phases from `begin` on.")
 {
     const plb_replay_t *core = &self->core;
     const long long begin = PyLong_AsLongLong(arg), n = core->n;
@@ -126,7 +127,7 @@ PLB_PY_METHOD1(replay, metrics,
         plb_py_copy(any ? core->seconds + begin : &core->opt.cost, n - begin, NPY_FLOAT64));
 }
 
-/* The times of all ranks, (phases, ranks), handed over; None where they were not kept. */
+/* Hand over the times of all ranks, (phases, ranks); None if they were not kept. */
 static PyObject *take_times(plb_replay_t *core)
 {
     PyObject *flat = plb_py_take(core->times, core->n * core->opt.n_ranks, NPY_FLOAT64);
@@ -141,10 +142,11 @@ static PyObject *take_times(plb_replay_t *core)
     return out;
 }
 
-PLB_PY_METHOD0(replay, take,
-               "take($self, /)\n--\n\n"
-               "Return (rank of each task, seconds of each rank in each phase), None for what\n"
-               "was not kept.  Call it once, at the end: it hands the arrays over.")
+PLB_PY_METHOD0(
+    replay, take,
+    "take($self, /)\n--\n\n"
+    "Return (rank of each task, seconds of each rank in each phase), None for what was\n"
+    "not kept. Call it only once, at the end: it hands over the arrays.")
 {
     PyObject *rank = plb_py_take(self->core.rank, self->core.tasks, NPY_INT32);
     self->core.rank = NULL;
@@ -160,8 +162,8 @@ PLB_PY_TYPE(
     replay, "pylb._core.Replay",
     "Replay(*, n_ranks, decider, lag, as_recorded, foresight, moves, network, cost, model,\n"
     "       per_move, per_byte, steps, keep_times, keep_ranks)\n--\n\n"
-    "A recorded run as it would have been under a decider, or None; csrc/replay/replay.h\n"
-    "says what the arguments mean.  model: (alpha, beta, steps, handling, pace); steps: those\n"
+    "Replays a recorded run under a decider (None: without); csrc/replay/replay.h says\n"
+    "what the arguments mean.  model: (alpha, beta, steps, handling, pace); steps: those\n"
     "that were measured, (iteration, strategy, migrations, bytes, statistics, placing,\n"
     "migration, whole).", )
 

@@ -12,7 +12,7 @@ static int view_program(plb_py_call_t *c, PyObject *object, plb_program_t *out)
                : 0;
 }
 
-/* (seconds, iterations at whose end to rebalance, bound, exact, strategy of each) */
+/* The result (seconds, iterations at whose end to rebalance, bound, exact, strategy of each). */
 static PyObject *schedule(plb_py_call_t *c, plb_optimum_t *best)
 {
     PyObject *out = c->code != PLB_OK
@@ -22,7 +22,7 @@ static PyObject *schedule(plb_py_call_t *c, plb_optimum_t *best)
                                                    : plb_py_copy(&best->n, 0, NPY_INT64),
                                         best->bound, PyBool_FromLong(best->exact),
                                         plb_py_take(best->which, best->n, NPY_INT32));
-    if (c->code == PLB_OK) { /* numpy's now */
+    if (c->code == PLB_OK) { /* NumPy owns them now */
         best->when = NULL;
         best->which = NULL;
     }
@@ -32,8 +32,8 @@ static PyObject *schedule(plb_py_call_t *c, plb_optimum_t *best)
 
 PLB_PY_FN(program_optimum,
           "program_optimum(program, cost, /)\n--\n\n"
-          "(seconds, iterations at whose end to rebalance, the same seconds, True, None) of the\n"
-          "best schedule.")
+          "Return (seconds, iterations at whose end to rebalance, the same seconds, True, None)\n"
+          "of the best schedule.")
 {
     PyObject *object;
     plb_program_t program = {0};
@@ -49,8 +49,8 @@ PLB_PY_FN(program_optimum,
 
 PLB_PY_FN(program_run,
           "program_run(program, trigger, cost, /)\n--\n\n"
-          "(seconds of each iteration, iterations at whose end it rebalanced) under a fresh\n"
-          "trigger.")
+          "Return (seconds of each iteration, iterations at whose end it rebalanced) under a\n"
+          "fresh trigger.")
 {
     PyObject *object, *which;
     double cost, *time = NULL;
@@ -69,8 +69,8 @@ PLB_PY_FN(program_run,
                      Py_BuildValue("NN", plb_py_sealed(c, time), plb_py_copy(when, n, NPY_INT64)));
 }
 
-/* Strategies as (entry of the table or callable, what it looks at), and the parameters of all of
- * them, one after the other.  0, or -1 with an exception. */
+/* Read strategies as (entry of the table or callable, what it looks at); `params` has the
+ * parameters of all of them in sequence. 0, or -1 with an exception. */
 static int candidates_of(plb_py_call_t *c, PyObject *rows, const double *params, int64_t n_params,
                          plb_candidate_strategy_t *out)
 {
@@ -97,8 +97,8 @@ static int candidates_of(plb_py_call_t *c, PyObject *rows, const double *params,
 
 PLB_PY_FN(trace_optimum,
           "trace_optimum(trace, strategies, params, cost, seed, width, upper, /)\n--\n\n"
-          "(seconds, phases at whose end to rebalance, bound, exact, which strategy) of the\n"
-          "best schedule found; seconds are inf where none is below `upper`.")
+          "Return (seconds, phases at whose end to rebalance, bound, exact, which strategy) of\n"
+          "the best schedule found; seconds are inf if none is below `upper`.")
 {
     PyObject *object, *rows;
     const double *params;

@@ -12,7 +12,7 @@ static const plb_py_field_t results[] = {PLB_PROTOCOL_RESULTS(X){0}};
 #undef X
 
 PLB_PY_FN0(protocol_params, "protocol_params()\n--\n\n"
-                            "(name, default, unit, help) of every parameter, in order.")
+                            "Return (name, default, unit, help) of every parameter, in order.")
 {
 #define X(name, type, value, unit, help) {#name, unit, help},
     static const plb_py_help_row_t rows[] = {PLB_PROTOCOL_PARAMS(X)};

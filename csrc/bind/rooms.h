@@ -1,35 +1,37 @@
-/* What the files of this folder offer each other, and what each adds to its module. */
+/* Functions that the files of this folder share, and what each file adds to its module. */
 #ifndef PLB_BIND_ROOMS_H
 #define PLB_BIND_ROOMS_H
 
 #include "bind/views.h"
 
-/** View a pylb.Snapshot, a pylb.Trace (or any object with their attributes).  0, or -1 with an
- *  exception. */
+/** View a pylb.Snapshot or a pylb.Trace (or any object with the same attributes). 0, or -1 with
+ * an exception. */
 int plb_py_snapshot(plb_py_call_t *c, PyObject *object, plb_snapshot_t *out);
 int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out);
 
-/** A strategy by name from the table, or made of a Python callable.  0, or -1 with an exception.
- *  A callable is called as f(snapshot, **params) with a pylb.Snapshot of copies and returns a rank
- *  for each object.  `object` must outlive `out`. */
+/** Get a strategy of the table by name, or make one from a Python callable. 0, or -1 with an
+ * exception.  A callable is called as f(snapshot, **params) with a pylb.Snapshot of copied
+ * arrays and returns a rank for each object.  `object` must outlive `out`. */
 int plb_py_strategy(PyObject *object, plb_strategy_t *out);
 
-/** A rank's contribution to the statistics, a tuple: kind, iteration, arguments, failed,
+/** Read a rank's contribution to the statistics from a tuple: kind, iteration, arguments,
+ * failed,
  *  n_objects, loads (array), idle, messages, message_bytes, time, cost, n_changed,
  *  n_rebalanced.  0, or -1 with an exception. */
 int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out);
 
-/** A record as a tuple: the fields of PLB_STATS in order, then whether it is mixed. */
+/** A record as a tuple: the fields of PLB_STATS in order, then whether PLB_STATS_MIXED is set. */
 PyObject *plb_py_stats(const plb_stats_t *record);
 
-/** The core of a pylb.Trigger, of a pylb._core.Decider, or NULL with an exception. */
+/** The core of a pylb.Trigger or of a pylb._core.Decider; NULL with an exception. */
 plb_trigger_t *plb_py_trigger(PyObject *object);
 plb_decider_t *plb_py_decider(PyObject *object);
 
 /** Name of capsules that hold a plb_reduction_t. */
 #define PLB_PY_REDUCTION "pylb.reduction"
 
-/** What the loop over a pylb._core.Recorder has timed so far goes to its object now. */
+/** Add the time that the loop over a pylb._core.Recorder has measured so far to its present
+ * object. */
 void plb_py_recorder_cut(PyObject *recorder);
 
 extern const plb_py_room_t plb_py_base, plb_py_model, plb_py_model_topology, plb_py_measure,

@@ -1,6 +1,6 @@
 /* Room run: one rank at AtSync as a Python object.  One call at the end of an iteration sums
- * the loads, contributes the statistics, takes what has come and answers; it waits, politely and
- * without the GIL, only where it has to. */
+ * the loads, contributes the statistics, processes results that have arrived, and answers.  It
+ * waits only if it must, without the GIL and giving the core away. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -8,15 +8,15 @@ enum { N_ANSWERS = PLB_ATSYNC_FAILED + 1 };
 
 typedef struct atsync {
     PyObject_HEAD plb_atsync_t core;
-    plb_reduction_t alone;       /* where there is no MPI */
+    plb_reduction_t alone;       /* used without MPI */
     PyObject *reduction;         /* the capsule, or None */
     PyObject *trigger, *decider; /* owned; decider: or None */
     PyObject *recorder;          /* owned */
     PyObject *answers;           /* tuple, by plb_atsync_answer_t */
-    PyObject *index_of;          /* dict by key; NULL where the rank runs as a whole */
-    PyArrayObject *seconds, *window, *estimates; /* as pylb.run.objects.Store has them */
-    int64_t *slot;                               /* by index; of the whole rank at 0 */
-    bool idle;                                   /* nothing has happened since `wait` began */
+    PyObject *index_of;          /* dict by key; NULL if the rank runs as a whole */
+    PyArrayObject *seconds, *window, *estimates; /* arrays of pylb.run.objects.Store */
+    int64_t *slot; /* by index; slot 0 is that of a rank that runs as a whole */
+    bool idle;     /* nothing has happened since `wait` began */
     plb_wait_t wait;
     PyThreadState *state;
 } atsync_t;
@@ -26,9 +26,9 @@ static int64_t now_ns(void)
     return plb_clock_ns(PLB_CLOCK_WALL);
 }
 
-/* ---- the objects --------------------------------------------------------------------------- */
+/* ---- the objects ---------------------------------------------------------------------------- */
 
-/* The slot of objects that are here already, new ones for the others. */
+/* Keep the slots of objects that were here before, and take new ones for the others. */
 static int take_slots(atsync_t *self, PyObject *keys, PyObject *index_of, int64_t *slot)
 {
     plb_err_t err = {0, ""};
@@ -54,7 +54,7 @@ static int take_slots(atsync_t *self, PyObject *keys, PyObject *index_of, int64_
     return 0;
 }
 
-/* All objects that stand begin their next iteration, where they may. */
+/* Let all waiting objects begin their next iteration, if they may. */
 static int set_off(atsync_t *self)
 {
     plb_err_t err = {0, ""};
@@ -73,8 +73,8 @@ static int set_off(atsync_t *self)
     return ret == PLB_OK ? 0 : -1;
 }
 
-/* Objects that are no longer here.  After the others have joined: a rank without any would run
- * ahead. */
+/* Remove objects that are no longer here.  Call this after the others have joined, because a
+ * rank without objects would run ahead. */
 static int drop_slots(atsync_t *self, PyObject *index_of)
 {
     plb_err_t err = {0, ""};
@@ -114,7 +114,7 @@ static int bind_each(atsync_t *self, PyObject *keys)
     return -1;
 }
 
-/* The first time the rank joins as a whole, and begins its first iteration. */
+/* Bind a rank that runs as a whole; the first time it joins and begins its first iteration. */
 static int bind_whole(atsync_t *self)
 {
     plb_err_t err_ = {0, ""}, *err = &err_;
@@ -134,11 +134,12 @@ out:
     return ret == PLB_OK ? 0 : -1;
 }
 
-PLB_PY_METHOD(atsync, bind,
-              "bind($self, keys, recorder, seconds, window, estimates, /)\n--\n\n"
-              "Set the objects of this rank: their keys, a tuple, or None where the rank runs\n"
-              "as a whole; the recorder that times them; the n loads of the iteration, the n\n"
-              "sums of loads, and the (ESTIMATE_ROWS, n) table of their estimates.")
+PLB_PY_METHOD(
+    atsync, bind,
+    "bind($self, keys, recorder, seconds, window, estimates, /)\n--\n\n"
+    "Set the objects of this rank: a tuple of their keys, or None if the rank runs as a\n"
+    "whole; the recorder that times them; the n loads of the iteration, the n sums of\n"
+    "loads, and the (ESTIMATE_ROWS, n) table of their estimates.")
 {
     static const char *const names[] = {"seconds", "window", "estimates"};
     PyObject *keys, *recorder, *array[3];
@@ -161,8 +162,7 @@ PLB_PY_METHOD(atsync, bind,
     Py_RETURN_NONE;
 }
 
-/* The loads of an iteration, of object i or (-1) of all, are in the statistics: onto what is known
- * of the objects. */
+/* Enter the loads of an iteration, of object i or (-1) of all, into the estimates. */
 static void end_pass(atsync_t *self, Py_ssize_t i)
 {
     const Py_ssize_t n = PyArray_SIZE(self->seconds), end = i < 0 ? n : i + 1;
@@ -191,7 +191,7 @@ static int progress_and_ask(atsync_t *self, int64_t slot, int64_t now, plb_atsyn
     return ret == PLB_OK ? plb_atsync_ask(&self->core, slot, answer, err) : ret;
 }
 
-/* The end of a loop is the end of all ranks'. */
+/* Whether the caller must wait; at the end of the loop it waits for all ranks. */
 static bool waits(const atsync_t *self, plb_atsync_answer_t answer)
 {
     return answer == PLB_ATSYNC_PAUSE ||
@@ -219,17 +219,19 @@ static int wait_for_answer(atsync_t *self, int64_t slot, plb_atsync_answer_t *an
 static int check_bound(const atsync_t *self, bool each)
 {
     if (self->slot == NULL || (self->index_of != NULL) != each) {
-        PyErr_SetString(PyExc_RuntimeError, "not bound to objects in this way");
+        PyErr_SetString(PyExc_RuntimeError, "bind() was called for objects, not for the "
+                                            "whole rank, or the other way round");
         return -1;
     }
     return 0;
 }
 
-PLB_PY_METHOD0(atsync, at_sync,
-               "at_sync($self, /)\n--\n\n"
-               "End an iteration of the rank as a whole.  Returns the answer for go, balance,\n"
-               "end or failed.  Waits where the lag demands it, at the final iteration and at\n"
-               "the end of the loop.")
+PLB_PY_METHOD0(
+    atsync, at_sync,
+    "at_sync($self, /)\n--\n\n"
+    "End an iteration of the rank as a whole.  Returns the answer for go, balance, end or\n"
+    "failed.  Waits if the lag requires it, at the final iteration and at the end of the\n"
+    "loop.")
 {
     plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
     if (check_bound(self, false) != 0) {
@@ -264,9 +266,9 @@ static Py_ssize_t index_of(const atsync_t *self, PyObject *key)
 enum { atsync_reached_how = METH_FASTCALL };
 PyDoc_STRVAR(atsync_reached_doc,
              "reached($self, key, load=None, /)\n--\n\n"
-             "End an iteration of one object, or ask again.  Returns the answer for go,\n"
-             "pause, balance, end or failed.  load: the load of the iteration, in place of\n"
-             "the measured time.  Never waits.");
+             "End an iteration of one object, or ask again for it.  Returns the answer for go,\n"
+             "pause, balance, end or failed.  load: the load of the iteration, in place of the\n"
+             "measured time.  Never waits.");
 static PyObject *atsync_reached(PyObject *object, PyObject *const *args, Py_ssize_t n_args)
 {
     atsync_t *self = (atsync_t *)object;
@@ -319,7 +321,7 @@ PLB_PY_METHOD0(atsync, ask,
     return answer_or_raise(self, ret, answer, &c->err);
 }
 
-/* Until nothing is under way, or `seconds` (below zero: for ever) are over. */
+/* Make progress until nothing is under way, or until `seconds` are over (negative: no limit). */
 static int serve(atsync_t *self, double seconds, PyThreadState **state, plb_err_t *err)
 {
     plb_wait_t wait;
@@ -352,7 +354,7 @@ PLB_PY_METHOD1(atsync, serve,
 
 PLB_PY_METHOD0(atsync, balanced,
                "balanced($self, /)\n--\n\n"
-               "Go on after an LB step and after `bind`: all objects run again.")
+               "Continue after an LB step and `bind`: all objects run again.")
 {
     return plb_py_check(c, plb_atsync_balanced(&self->core, now_ns(), &c->err)) != 0 ||
                    set_off(self) != 0
@@ -362,14 +364,14 @@ PLB_PY_METHOD0(atsync, balanced,
 
 PLB_PY_METHOD1(atsync, give_up,
                "give_up($self, failed, /)\n--\n\n"
-               "Leave the loop; `serve` still helps the other ranks.  failed: they are to\n"
-               "leave it too.")
+               "Leave the loop; `serve` still helps the other ranks. failed: they must leave it,\n"
+               "too.")
 {
     const int is = PyObject_IsTrue(arg);
     return is < 0 ? NULL : PLB_PY_NONE(c, plb_atsync_give_up(&self->core, is, now_ns(), &c->err));
 }
 
-/* ---- what is known -------------------------------------------------------------------------- */
+/* ---- statistics and properties -------------------------------------------------------------- */
 
 PLB_PY_METHOD1(atsync, rows,
                "rows($self, begin, /)\n--\n\n"
@@ -409,20 +411,20 @@ static PyObject *final_of(const plb_atsync_t *core)
 
 #define ATSYNC(X)                                                                                 \
     X(atsync, over, PyBool_FromLong(plb_atsync_over(&self->core)),                                \
-      "Nothing is under way: all ranks have ended, or are to rebalance.")                         \
+      "Whether nothing is under way: all ranks have ended, or are about to rebalance.")           \
     X(atsync, whole, PyBool_FromLong(self->core.whole),                                           \
-      "All ranks ran every iteration that is known.")                                             \
+      "Whether all ranks ran every known iteration.")                                             \
     X(atsync, final, final_of(&self->core), "The final iteration that is announced, or None.")    \
     X(atsync, contributed,                                                                        \
       PyLong_FromLongLong(self->core.opt.first + self->core.rank.contributed),                    \
-      "The iteration that this rank is in.")                                                      \
+      "The present iteration of this rank.")                                                      \
     X(atsync, seen, PyLong_FromLongLong(self->core.opt.first + self->core.rank.seen),             \
       "The first iteration whose statistics are not known yet.")
 PLB_PY_PROPERTIES(atsync, ATSYNC)
 
 /* ---- the type ------------------------------------------------------------------------------- */
 
-/* The reductions of the capsule, or of a rank alone; NULL with an exception. */
+/* The reductions of the capsule, or those of a single rank; NULL with an exception. */
 static const plb_reduction_t *reduction_of(atsync_t *self, plb_py_call_t *c, int lag)
 {
     if (self->reduction != Py_None) {
@@ -482,7 +484,7 @@ static int atsync_traverse(PyObject *object, visitproc visit, void *arg)
     return 0;
 }
 
-/* The recorder alone leads to objects of the program. */
+/* Only the recorder refers to objects of the program. */
 static int atsync_clear(PyObject *object)
 {
     Py_CLEAR(((atsync_t *)object)->recorder);
@@ -513,14 +515,15 @@ static PyMethodDef atsync_methods[] = {
     PLB_PY_ENTRY(atsync, why),     {0},
 };
 
-PLB_PY_TYPE(atsync, "pylb._core.AtSync",
-            "AtSync(reduction, trigger, decider, answers, kind, first, n, lag, balance)\n--\n\n"
-            "One rank in a loop of n iterations, the first of which is called `first`.\n"
-            "reduction: of pylb._mpi.Comm, or None: one rank.  decider: that of the trigger,\n"
-            "which learns of each iteration, or None.  answers: what stands for go,\n"
-            "pause, balance, end and failed.  lag: D, 0: none.  balance: False: watch only.",
-            {Py_tp_getset, atsync_getset}, {Py_tp_traverse, atsync_traverse},
-            {Py_tp_clear, atsync_clear}, )
+PLB_PY_TYPE(
+    atsync, "pylb._core.AtSync",
+    "AtSync(reduction, trigger, decider, answers, kind, first, n, lag, balance)\n--\n\n"
+    "One rank in a loop of n iterations; the first one has the number `first`. reduction:\n"
+    "of pylb._mpi.Comm, or None: one rank.  decider: the one with this trigger, which\n"
+    "observes each iteration, or None.  answers: the objects to return for go, pause,\n"
+    "balance, end and failed.  lag: D, 0: none.  balance: False: only measure.",
+    {Py_tp_getset, atsync_getset}, {Py_tp_traverse, atsync_traverse},
+    {Py_tp_clear, atsync_clear}, )
 
 static int constants(PyObject *module)
 {

@@ -1,10 +1,10 @@
-/* Room run: messages between objects, packed for one rank: small plain arrays as their bytes, a
- * tenth of what pickling them costs; all else is left to pickle. */
+/* Room run: packs messages between objects for one rank.  Small plain arrays are packed as
+ * bytes, which takes a tenth of the time of pickle; other data are left to pickle. */
 #include "bind/rooms.h"
 
 typedef struct head {
     int64_t target, source;
-    int32_t type; /* of NumPy; OTHER: the next one of the pickled list */
+    int32_t type; /* NumPy type; OTHER: the data are the next item of the pickled list */
     int32_t ndim;
     int64_t fortran; /* layout of an array */
 } head_t;
@@ -16,7 +16,7 @@ static int64_t padded(int64_t n)
     return (n + 7) & ~(int64_t)7;
 }
 
-/* A small array of numbers whose memory is its value. */
+/* Whether it is a small contiguous array of numbers. */
 static bool is_plain(PyObject *data, npy_intp most)
 {
     PyArrayObject *a = (PyArrayObject *)data;
@@ -78,11 +78,10 @@ static char *put_array(char *to, head_t *head, PyArrayObject *a)
     return to + padded(n);
 }
 
-PyDoc_STRVAR(
-    mail_pack_doc,
-    "mail_pack(messages, most, /)\n--\n\n"
-    "A list of (target, source, data) as bytes, but for the data that are no plain arrays\n"
-    "of at most so many bytes: those follow in a list of their own.");
+PyDoc_STRVAR(mail_pack_doc,
+             "mail_pack(messages, most, /)\n--\n\n"
+             "Pack a list of (target, source, data). Returns bytes, and a list of the data that\n"
+             "are not plain arrays of at most `most` bytes.");
 static PyObject *mail_pack(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -99,7 +98,8 @@ static PyObject *mail_pack(PyObject *module, PyObject *args)
     for (Py_ssize_t i = 0; i < n; i++) {
         head_t head = {.type = OTHER};
         PyObject *data = NULL;
-        read_message(PyList_GET_ITEM(messages, i), &head, &data); /* it was well above */
+        read_message(PyList_GET_ITEM(messages, i), &head,
+                     &data); /* cannot fail: it was read before */
         if (is_plain(data, most)) {
             to = put_array(to, &head, (PyArrayObject *)data);
         } else {
@@ -118,7 +118,7 @@ out:
     return Py_BuildValue("NN", wire, others);
 }
 
-/* ---- and back ------------------------------------------------------------------------------ */
+/* ---- unpacking ------------------------------------------------------------------------------ */
 
 typedef struct reader {
     const char *at, *end;
@@ -127,7 +127,7 @@ typedef struct reader {
 static int get(reader_t *self, void *to, int64_t n)
 {
     if (n < 0 || n > self->end - self->at) {
-        PyErr_SetString(PyExc_ValueError, "wire: it ends within a message");
+        PyErr_SetString(PyExc_ValueError, "wire ends within a message");
         return -1;
     }
     memcpy(to, self->at, (size_t)n);
@@ -139,7 +139,7 @@ static PyObject *get_array(reader_t *self, const head_t *head)
 {
     npy_intp dim[NPY_MAXDIMS] = {0};
     if (head->ndim < 0 || head->ndim > NPY_MAXDIMS) {
-        PyErr_SetString(PyExc_ValueError, "wire: no array has so many dimensions");
+        PyErr_SetString(PyExc_ValueError, "wire has an array with too many dimensions");
         return NULL;
     }
     for (int k = 0; k < head->ndim; k++) {
@@ -163,7 +163,7 @@ static PyObject *get_array(reader_t *self, const head_t *head)
 }
 
 PyDoc_STRVAR(mail_unpack_doc, "mail_unpack(wire, others, /)\n--\n\n"
-                              "The messages of mail_pack, in order.");
+                              "Return the messages that mail_pack has packed, in order.");
 static PyObject *mail_unpack(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -186,7 +186,7 @@ static PyObject *mail_unpack(PyObject *module, PyObject *args)
             } else if (taken < PyList_GET_SIZE(others)) {
                 data = Py_NewRef(PyList_GET_ITEM(others, taken++));
             } else {
-                PyErr_SetString(PyExc_ValueError, "others: fewer than the wire asks for");
+                PyErr_SetString(PyExc_ValueError, "others has fewer items than the wire needs");
             }
         }
         PyObject *message = data == NULL ? NULL

@@ -1,7 +1,7 @@
-/* Room run: the recorder: gives a rank's objects one by one and times what the program does with
+/* Room run: the recorder: iterates over a rank's objects and times what the program does with
  * each.
  *
- * The clock is read once an object: the end of one is the beginning of the next. */
+ * The clock is read once per object: the end of one is the beginning of the next. */
 #include "bind/rooms.h"
 
 struct loop;
@@ -9,11 +9,12 @@ struct loop;
 typedef struct recorder {
     PyObject_HEAD plb_clock_t clock;
     PyObject *items;        /* tuple of the objects' (key, object) */
-    PyArrayObject *seconds; /* [n] float64, of the pass so far */
-    struct loop *running;   /* the one that times an object now, or NULL; borrowed */
+    PyArrayObject *seconds; /* [n] float64, seconds in this pass so far */
+    struct loop *running;   /* the loop that is timing an object now, or NULL; borrowed */
 } recorder_t;
 
-/* One `for` loop.  It owns what it writes to, so that nothing that happens meanwhile can hurt. */
+/* One `for` loop.  It owns the arrays that it writes to, so they stay valid whatever the loop's
+ * body does. */
 typedef struct loop {
     PyObject_HEAD recorder_t *recorder;
     PyObject *items;
@@ -27,7 +28,7 @@ static void stop_clock(loop_t *self, int64_t now)
 {
     if (self->next > 0) {
         double *seconds = PyArray_DATA(self->seconds);
-        const int64_t ns = now - self->last; /* a clock that stepped back counts as nothing */
+        const int64_t ns = now - self->last; /* 0 if the clock stepped back */
         seconds[self->next - 1] += ns > 0 ? 1e-9 * (double)ns : 0.0;
     }
 }
@@ -62,7 +63,7 @@ static PyObject *loop_next(PyObject *object)
     return Py_NewRef(PyTuple_GET_ITEM(self->items, self->next++));
 }
 
-/* Also where the program leaves the loop by break or an exception. */
+/* Also ends the timing if the program leaves the loop by break or an exception. */
 static void loop_dealloc(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
@@ -99,7 +100,7 @@ static PyType_Spec loop_spec = {
     .slots = loop_slots,
 };
 
-static PyTypeObject *loop_type; /* one per process, as NumPy's table */
+static PyTypeObject *loop_type; /* one per process, like NumPy's table */
 
 static int recorder_init(recorder_t *self, plb_py_call_t *c)
 {

@@ -1,4 +1,4 @@
-/* pylb._scotch. */
+/* The module pylb._scotch. */
 #include "bind/library.h"
 
 static int scotch_exec(PyObject *module)

@@ -1,4 +1,4 @@
-/* The one place where arguments of Python become C, NumPy arrays C views, and back. */
+/* The only place where Python arguments and NumPy arrays are converted to C, and back. */
 #include "bind/views.h"
 
 #include "base/ints.h"
@@ -36,7 +36,7 @@ void plb_py_release(plb_py_held_t *held)
 static PyArrayObject *keep(plb_py_held_t *held, PyObject *array)
 {
     if (array != NULL && held->n == PLB_PY_MAX_HELD) {
-        PyErr_SetString(PyExc_SystemError, "a call holds too many arrays");
+        PyErr_SetString(PyExc_SystemError, "too many arrays in one call");
         Py_CLEAR(array);
     }
     if (array != NULL) {
@@ -103,13 +103,12 @@ bool plb_py_rises(const int64_t *start, int64_t n, int64_t end)
     return rises;
 }
 
-/* ---- arguments -------------------------------------------------------------------------------
- */
+/* ---- arguments ------------------------------------------------------------------------------ */
 
-/* Where values come from: a tuple and a dict, or the attributes of an object. */
+/* The source of values: a tuple and a dict, or the attributes of an object. */
 typedef struct source {
     PyObject *args, *kwargs, *object;
-    Py_ssize_t n_args, n_keywords; /* read already */
+    Py_ssize_t n_args, n_keywords; /* read so far */
 } source_t;
 
 enum { LONGEST_NAME = 64 };
@@ -149,7 +148,7 @@ static bool next_item(const char **spec, item_t *out)
     return true;
 }
 
-/* A new reference, or NULL: absent, or with an exception. */
+/* Return a new reference; NULL: absent, or with an exception. */
 static PyObject *value_of(source_t *self, const item_t *item)
 {
     if (self->object != NULL) {
@@ -253,7 +252,7 @@ static int read_object(const item_t *item, PyObject *value, PyObject **out)
     return 0;
 }
 
-/* A scalar or object; 0, or -1 with an exception. */
+/* Read a scalar or object; 0, or -1 with an exception. */
 static int read_one(const item_t *item, PyObject *value, void *to)
 {
     switch (item->kind) {
@@ -316,12 +315,12 @@ static int read_all(source_t *self, plb_py_held_t *held, const char *spec, va_li
         } else {
             failed = read_one(&item, value, to);
         }
-        Py_XDECREF(value); /* its owner still has it, or `held` the array */
+        Py_XDECREF(value); /* still referenced by its owner, or by `held` */
         if (failed) {
             return -1;
         }
     }
-    if (*spec == '.') { /* what is left is read later */
+    if (*spec == '.') { /* the rest is read by another call */
         return 0;
     }
     if (self->args != NULL && self->n_args < PyTuple_GET_SIZE(self->args)) {
@@ -330,7 +329,7 @@ static int read_all(source_t *self, plb_py_held_t *held, const char *spec, va_li
         return -1;
     }
     if (self->kwargs != NULL && self->n_keywords < PyDict_GET_SIZE(self->kwargs)) {
-        PyErr_SetString(PyExc_TypeError, "an argument is not known, or given twice");
+        PyErr_SetString(PyExc_TypeError, "an argument is unknown or given twice");
         return -1;
     }
     return 0;
@@ -396,14 +395,13 @@ int plb_py_comms(plb_py_held_t *held, PyObject *start, PyObject *member, plb_com
     }
     *out = (plb_comms_t){(int32_t)PyArray_SIZE(s) - 1, PyArray_DATA(s), PyArray_DATA(m)};
     if (!plb_py_rises(out->start, out->n, PyArray_SIZE(m))) {
-        PyErr_SetString(PyExc_ValueError, "the communicators' starts do not fit their members");
+        PyErr_SetString(PyExc_ValueError, "the starts of communicators do not fit their members");
         return -1;
     }
     return 0;
 }
 
-/* ---- outputs ---------------------------------------------------------------------------------
- */
+/* ---- outputs -------------------------------------------------------------------------------- */
 
 void *plb_py_new(plb_py_call_t *c, int type, int64_t n)
 {
@@ -496,8 +494,7 @@ void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size)
     return c->memory[c->n_memory++] = out;
 }
 
-/* ---- codes, threads, modules -----------------------------------------------------------------
- */
+/* ---- codes, threads, modules ---------------------------------------------------------------- */
 
 PyObject *plb_py_fail(plb_py_call_t *c)
 {

@@ -1,4 +1,4 @@
-/* What every binding shares: calls from Python, NumPy arrays as C views, C arrays as NumPy arrays,
+/* Common to all bindings: calls from Python, NumPy arrays as C views, C arrays as NumPy arrays,
  * codes as exceptions, bound types.
  *
  * Every file of this folder includes this header first; module files define PLB_PY_MAIN before.
@@ -32,10 +32,9 @@
 
 #include "plb.h"
 
-/* ---- one call from Python --------------------------------------------------------------------
- */
+/* ---- one call from Python ------------------------------------------------------------------- */
 
-/* Up to this many arrays are held while C looks at them. */
+/* Most arrays that a call can hold while C uses them. */
 enum { PLB_PY_MAX_HELD = 64, PLB_PY_MAX_MEMORY = 8 };
 typedef struct plb_py_held {
     PyArrayObject *array[PLB_PY_MAX_HELD];
@@ -67,15 +66,15 @@ void plb_py_release(plb_py_held_t *held);
  *     f8 i8 i4 u1 b1  an array of float64, int64, int32, uint8, bool: const T **data, int64_t *n
  *     I             the same of int32 or int64: plb_ints_t *data, int64_t *n
  *
- *  The array must have *n entries; *n below 0 becomes its length.  After the kind: `?` None gives
- *  NULL; `+` one entry more than *n; `@` any shape, else one dimension; `!` it is written in
- * place. A copy is made only where dtype or layout asks for one, and is held by the call.
- *  Arguments after `|` may be absent: their targets keep what they have.  `...` at the end: what
- *  is left is read by another call, when the sizes are known.  0, or -1 with an exception that
- * names the argument. */
+ *  The array must have *n entries; if *n is negative, it becomes the array's length. Flags after
+ * the kind: `?` None gives NULL; `+` one entry more than *n; `@` any shape (default: one
+ * dimension); `!` it is written in place. A copy is made only where dtype or layout asks for one,
+ * and is held by the call. Arguments after `|` are optional: if absent, their targets do not
+ * change. `...` at the end: the rest is read by another call, when the sizes are known.  0, or -1
+ * with an exception that names the argument. */
 int plb_py_parse(plb_py_call_t *c, const char *spec, ...);
 
-/** The same from the items of a tuple, and from the attributes of an object. */
+/** The same for the items of a tuple, and for the attributes of an object. */
 int plb_py_items(plb_py_call_t *c, PyObject *tuple, const char *spec, ...);
 int plb_py_fields(plb_py_call_t *c, PyObject *object, const char *spec, ...);
 
@@ -88,12 +87,13 @@ int plb_py_view(plb_py_held_t *held, PyObject *object, const char *name, int typ
  *  None gives NULL without error.  On error NULL with an exception: test PyErr_Occurred(). */
 PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int ndim);
 
-/** Call the core without the GIL; its code, which plb_py_fail translates. */
+/** Call the core without the GIL; gives its code, which plb_py_fail translates. */
 #define PLB_PY_UNLOCKED(c, call)                                                                  \
     ((c)->state = PyEval_SaveThread(), (c)->code = (call), PyEval_RestoreThread((c)->state),      \
      (c)->code)
 
-/** Ctrl-C ends a long local loop that is called by PLB_PY_UNLOCKED; the argument is &c->state. */
+/** A tick that lets Ctrl-C end a long local loop inside PLB_PY_UNLOCKED; its argument is
+ * &c->state. */
 int plb_py_tick(void *arg);
 
 /** Turn a failed call into the Python exception of pylb.errors; returns NULL.  An exception that
@@ -101,22 +101,21 @@ int plb_py_tick(void *arg);
 PyObject *plb_py_raise(int code, const plb_err_t *err);
 PyObject *plb_py_fail(plb_py_call_t *c);
 
-/** 0, or -1 with the exception of this code. */
+/** Raise the exception of a code; 0 for PLB_OK, else -1. */
 int plb_py_check(plb_py_call_t *c, int code);
 
-/** `value` (evaluated only then) where the code is PLB_OK, else NULL with its exception. */
+/** `value` (evaluated only then) if the code is PLB_OK, else NULL with its exception. */
 #define PLB_PY_OR(c, ret, value) (plb_py_check((c), (ret)) == 0 ? (value) : NULL)
 #define PLB_PY_NONE(c, ret) PLB_PY_OR(c, ret, Py_NewRef(Py_None))
 
-/* ---- outputs ---------------------------------------------------------------------------------
- */
+/* ---- outputs -------------------------------------------------------------------------------- */
 
 /** Memory of a new array of n (rows times cols) entries, held by the call; NULL with an
  *  exception. */
 void *plb_py_new(plb_py_call_t *c, int type, int64_t n);
 void *plb_py_new2(plb_py_call_t *c, int type, int64_t rows, int64_t cols);
 
-/** The array of that memory, a new reference; NULL: None.  plb_py_sealed: read-only. */
+/** The array of that memory, a new reference; NULL gives None. plb_py_sealed: read-only. */
 PyObject *plb_py_out(plb_py_call_t *c, const void *data);
 PyObject *plb_py_sealed(plb_py_call_t *c, const void *data);
 
@@ -124,14 +123,14 @@ PyObject *plb_py_sealed(plb_py_call_t *c, const void *data);
 PyObject *plb_py_copy(const void *data, int64_t n, int type);
 PyObject *plb_py_copy2(const void *data, int64_t rows, int64_t cols, int type);
 
-/** New read-only array that takes over `data` (of plb_malloc), also on failure; NULL: None. */
+/** A new read-only array that takes over `data` (from plb_malloc), also on failure; NULL gives
+ * None. */
 PyObject *plb_py_take(void *data, int64_t n, int type);
 
-/** Memory for this call, zeroed; NULL with an exception. */
+/** Zeroed memory that lives as long as this call; NULL with an exception. */
 void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
 
-/* ---- views of larger things ------------------------------------------------------------------
- */
+/* ---- views of larger things ----------------------------------------------------------------- */
 
 /* X(name, type, count): the arrays of a snapshot, for n objects with d loads each, p ranks, m
  * edges, c multicasts with `pins` receivers in all, and b shared blocks. */
@@ -162,27 +161,26 @@ void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
 /** Whether start[n + 1] rises from 0 to `end`. */
 bool plb_py_rises(const int64_t *start, int64_t n, int64_t end);
 
-/** A contiguous array of n entries of this type, or of records of `size` bytes, borrowed; it is
- *  never copied.  NULL with an exception. */
+/** The data of a contiguous array of n entries of this type, or of records of `size` bytes;
+ * borrowed, never copied.  NULL with an exception. */
 void *plb_py_in_place(PyObject *object, const char *name, int type, int64_t n);
 PyArrayObject *plb_py_records(PyObject *object, size_t size, bool writable);
 
-/** View communicators: where each one's members begin, and the members.  0, or -1. */
+/** View communicators, given by the starts of their members and the members. 0, or -1. */
 int plb_py_comms(plb_py_held_t *held, PyObject *start, PyObject *member, plb_comms_t *out);
 
-/** A list of str, as name, value, ...; the strings stay those of the list, the array is the
- *  call's.  None gives NULL.  0, or -1 with an exception. */
+/** View a list of str: name, value, .... The strings belong to the list, the array to the call.
+ * None gives NULL. 0, or -1 with an exception. */
 int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option, int *n_options);
 
-/* ---- functions and types ---------------------------------------------------------------------
- */
+/* ---- functions and types -------------------------------------------------------------------- */
 
-/* The functions below are written with these headers; `c` is their call, `self` their object:
+/* Bound functions begin with one of these macros; `c` is the call, `self` the object:
  *     PLB_PY_FN(name, doc)              a function of the module: c
  *     PLB_PY_FN1(name, doc)             with one argument: arg, c
  *     PLB_PY_METHOD(type, name, doc)    of type##_t: self, c
  *     PLB_PY_METHOD1, PLB_PY_METHOD0    with one argument (arg), with none
- * and listed as PLB_PY_ENTRY(fn, name), PLB_PY_ENTRY(type, name). */
+ * A table of methods lists them as PLB_PY_ENTRY(fn, name) or PLB_PY_ENTRY(type, name). */
 #define PLB_PY_UNUSED __attribute__((unused))
 #define PLB_PY_PLAIN(prefix, name, how, parameters, arguments, text)                              \
     PyDoc_STRVAR(prefix##_##name##_doc, text);                                                    \
@@ -276,13 +274,14 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
                                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,              \
                                       type##_slots};
 
-/** Whether `object` is of a PLB_PY_TYPE of the same file; they have no subclasses. */
+/** Whether `object` is of a PLB_PY_TYPE of this file (which has no subclasses). */
 #define PLB_PY_IS(type, object) (Py_TYPE(object)->tp_dealloc == type##_dealloc)
 
-/** false with an exception where *busy: another thread is at work without the GIL. */
+/** Set *busy; false with an exception if it is set already by another thread that runs without
+ * the GIL. */
 bool plb_py_enter(bool *busy, const char *who);
 
-/* What a file of this folder adds to its module: functions, types, and what `more` adds. */
+/* What a file of this folder adds to its module: functions, types, and other things by `more`. */
 typedef struct plb_py_room {
     PyMethodDef *methods;
     PyType_Spec *types[3];

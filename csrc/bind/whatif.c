@@ -1,10 +1,10 @@
-/* Room whatif: what would happen if the processes ran elsewhere. */
+/* Room whatif: simulates a recorded program on another machine. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
 typedef struct simulation {
     PyObject_HEAD plb_whatif_t *it;
-    PyObject *kept; /* dict of what C looks at: for each rank its operations, and its steps */
+    PyObject *kept; /* dict that keeps arrays alive: for each rank its operations and steps */
     int32_t n_ranks;
 } simulation_t;
 
@@ -48,10 +48,11 @@ static void simulation_free(simulation_t *self)
     Py_XDECREF(self->kept);
 }
 
-PLB_PY_METHOD(simulation, feed,
-              "feed($self, rank, ops, closed, steps, /)\n--\n\n"
-              "Add all known operations of a rank; `closed`: no more will follow.  steps: an\n"
-              "array of as many records, which is filled, or None.")
+PLB_PY_METHOD(
+    simulation, feed,
+    "feed($self, rank, ops, closed, steps, /)\n--\n\n"
+    "Pass all operations of a rank that are known so far; `closed`: no more will follow.\n"
+    "steps: an array of as many records to fill, or None.")
 {
     int32_t rank;
     bool closed;
@@ -84,7 +85,7 @@ PLB_PY_METHOD(simulation, feed,
 
 PLB_PY_METHOD(simulation, comms,
               "comms($self, start, member, /)\n--\n\n"
-              "Set all communicators that are known.")
+              "Set all communicators that are known so far.")
 {
     PyObject *start, *member;
     plb_comms_t comms;
@@ -96,7 +97,7 @@ PLB_PY_METHOD(simulation, comms,
 
 PLB_PY_METHOD0(simulation, run,
                "run($self, /)\n--\n\n"
-               "Simulate as far as the records go.  Returns the rank whose next records are\n"
+               "Simulate as far as the records allow. Returns the rank whose next records are\n"
                "missing, or -1.")
 {
     int32_t missing = -1;
@@ -125,7 +126,9 @@ PLB_PY_METHOD0(simulation, times,
     return plb_py_out(c, to);
 }
 
-PLB_PY_METHOD0(simulation, memory, "memory($self, /)\n--\n\nBytes of the simulation itself.")
+PLB_PY_METHOD0(simulation, memory,
+               "memory($self, /)\n--\n\n"
+               "Return the bytes of the simulation itself.")
 {
     return PyLong_FromLongLong(plb_whatif_memory(self->it));
 }
@@ -139,7 +142,8 @@ static PyMethodDef simulation_methods[] = {
 PLB_PY_TYPE(simulation, "pylb._core.Simulation",
             "Simulation(comm_start, comm_member, place, speed, node, alpha, beta, share, period,\n"
             "           overhead, eager, quantum, polling, waiting, as_recorded)\n--\n\n"
-            "Recorded operations under a target, csrc/whatif/simulator/whatif.h.", )
+            "Simulates recorded operations on a target machine; see\n"
+            "csrc/whatif/simulator/simulator.h.", )
 
 PLB_PY_FN0(op_layout,
            "op_layout()\n--\n\n"

@@ -1,5 +1,5 @@
-/* Room whatif: the critical path of recorded operations, and what a moved or zeroed procedure
- * does. */
+/* Room whatif: the critical path of recorded operations, and the effect of a moved or removed
+ * procedure. */
 #include "bind/rooms.h"
 #include "whatif/path.h"
 
@@ -10,7 +10,7 @@ typedef struct recording {
     plb_pairing_t pairing;
 } recording_t;
 
-/* The operations of each rank: a list of contiguous arrays of records, borrowed from the list. */
+/* View the operations of each rank, a list of contiguous arrays of records, which are borrowed. */
 static int view_ops(plb_py_call_t *c, PyObject *list, recording_t *out)
 {
     const Py_ssize_t p = PyList_GET_SIZE(list);
@@ -30,7 +30,7 @@ static int view_ops(plb_py_call_t *c, PyObject *list, recording_t *out)
     return n != NULL ? 0 : -1;
 }
 
-/* View what belongs to a recording and pair its messages; 0, or -1 with an exception. */
+/* View the arrays of a recording, and pair its messages; 0, or -1 with an exception. */
 static int view(plb_py_call_t *c, PyObject *ops, PyObject *start, PyObject *member,
                 recording_t *out)
 {
@@ -41,7 +41,7 @@ static int view(plb_py_call_t *c, PyObject *ops, PyObject *start, PyObject *memb
                : plb_py_check(c, plb_pairing_make(&out->streams, &out->pairing, &c->err));
 }
 
-/* One row of lengths for each (change, procedure, from, to, kept, alpha, beta). */
+/* Compute a row of lengths for each (change, procedure, from, to, kept, alpha, beta). */
 static int all_lengths(plb_py_call_t *c, const recording_t *run, PyObject *asks, int64_t *lengths,
                        int32_t *stuck)
 {
@@ -67,8 +67,9 @@ static int all_lengths(plb_py_call_t *c, const recording_t *run, PyObject *asks,
 
 PLB_PY_FN(path_lengths,
           "path_lengths(ops, comm_start, comm_member, asks, /)\n--\n\n"
-          "For each (change, procedure, from, to, kept, alpha, beta) in `asks`: ns of the\n"
-          "longest path to each rank's end, (asks, p) int64, and how many ranks are stuck.")
+          "Return, for each (change, procedure, from, to, kept, alpha, beta) in `asks`, the ns\n"
+          "of the longest path to each rank's end, (asks, p) int64, and how many ranks are\n"
+          "stuck.")
 {
     PyObject *ops, *start, *member, *asks, *out = NULL;
     recording_t run;
@@ -105,7 +106,7 @@ static plb_path_hop_t **hops_of(const plb_streams_t *streams)
     return hop;
 }
 
-/* What comes out; the arrays but `stretch` are outputs of the call. */
+/* The results; all arrays but `stretch` are outputs of the call. */
 typedef struct longest {
     int64_t *ns, *by_rank, *by_procedure;
     plb_stretch_t *stretch; /* [n] owned */
@@ -113,7 +114,7 @@ typedef struct longest {
     int32_t stuck;
 } longest_t;
 
-/* The longest path: its stretches, and its shares. */
+/* Find the longest path: its stretches and its shares. */
 static int walk(const recording_t *run, const plb_path_ask_t *ask, int32_t n_procedures,
                 longest_t *out, plb_err_t *err)
 {
@@ -169,8 +170,9 @@ static PyObject *longest_path(plb_py_call_t *c, const recording_t *run, const pl
 
 PLB_PY_FN(critical_path,
           "critical_path(ops, comm_start, comm_member, alpha, beta, n_procedures, /)\n--\n\n"
-          "ns of the path to each rank's end; stretches (rank, first, last, ns), (k, 4) int64;\n"
-          "ns by rank and by procedure; how many ranks are stuck (then there are none).")
+          "Return ns of the path to each rank's end; stretches (rank, first, last, ns), (k, 4)\n"
+          "int64; ns by rank and by procedure; how many ranks are stuck (then there are no\n"
+          "stretches).")
 {
     PyObject *ops, *start, *member, *out = NULL;
     plb_path_ask_t ask = {.change = PLB_PATH_NOTHING, .procedure = -1};

@@ -1,4 +1,4 @@
-/* pylb._zoltan.  Importing it starts MPI, through mpi4py, which also ends it. */
+/* pylb._zoltan.  Importing it starts MPI through mpi4py, which also finalizes it. */
 #define PLB_PY_MAIN
 #include "bind/library.h"
 
@@ -25,8 +25,7 @@ static int check_mpi(PyObject *mpi)
     return theirs == NULL ? -1 : 0;
 }
 
-/* ---- the question ----------------------------------------------------------------------------
- */
+/* ---- the question --------------------------------------------------------------------------- */
 
 static void leave_cuts(PyObject *capsule)
 {
@@ -42,7 +41,7 @@ static PyObject *cuts_capsule(plb_zoltan_kept_t *kept)
     return out;
 }
 
-/* The call with its ears open. */
+/* Run Zoltan, and capture what it writes to standard error. */
 static int run(const plb_zoltan_t *q, int32_t *part, int *code, plb_zoltan_kept_t **keep,
                char **said, plb_err_t *err)
 {
@@ -58,7 +57,7 @@ static int run(const plb_zoltan_t *q, int32_t *part, int *code, plb_zoltan_kept_
     return ret;
 }
 
-/* The communicator of a question; None: this process alone.  Its size, or -1. */
+/* Set the communicator of a question (None: this process alone); return its size, or -1. */
 static int read_comm(PyObject *comm, plb_zoltan_t *q)
 {
     int ranks = 1;
@@ -81,10 +80,10 @@ PLB_PY_FN(
     "          share=None, coords=None, start=None, to=None, edge_weight=None, net_start=None,\n"
     "          pin=None, net_weight=None, fixed=None, size=None, options=[], keep=False,\n"
     "          imports=False, spare=0, scale=0.0)\n--\n\n"
-    "(part of each own object, Zoltan's code, what it said, its cuts or None).  Collective over\n"
-    "comm (None: this process alone); csrc/partition/libraries/zoltan.h has the arguments.  "
-    "Arrays of\n"
-    "their type are not copied; options is [name, value, ...].  The GIL is released.")
+    "Return (part of each own object, Zoltan's code, its messages, its cuts or None).\n"
+    "Collective over comm (None: this process alone); csrc/partition/libraries/zoltan.h\n"
+    "has the arguments.  Arrays of their type are not copied; options is [name, value,\n"
+    "...].  The GIL is released.")
 {
     PyObject *comm, *options = NULL, *result;
     plb_zoltan_t q = {0};
@@ -134,17 +133,16 @@ PLB_PY_FN(
 }
 
 PLB_PY_FN1(spare, "spare(comm, /)\n--\n\n"
-                  "Return as bits which structures kept with comm are unused on this rank.\n"
-                  "`partition` may take those that all ranks have in common.  Local.")
+                  "Return, as bits, which structures kept with comm are unused on this rank.\n"
+                  "`partition` may use those that are unused on all ranks. Local.")
 {
     const MPI_Comm *handle = PyMPIComm_Get(arg);
     return handle == NULL ? NULL : PyLong_FromLongLong(plb_zoltan_spare(*handle));
 }
 
-/* ---- the cuts --------------------------------------------------------------------------------
- */
+/* ---- the cuts ------------------------------------------------------------------------------- */
 
-/* n rows of `dims` numbers, or NULL with an exception. */
+/* View an array of n rows of `dims` numbers; NULL with an exception. */
 static const double *rows(plb_py_held_t *held, PyObject *object, int32_t dims, int64_t *n)
 {
     PyArrayObject *a = plb_py_hold(held, object, NPY_FLOAT64, 2);
@@ -177,9 +175,10 @@ PLB_PY_FN(points, "points(cuts, n_dims, points, /)\n--\n\n"
                : plb_py_sealed(c, part);
 }
 
-PLB_PY_FN(boxes, "boxes(cuts, n_dims, n_parts, name, lo, hi, /)\n--\n\n"
-                 "Return (start, part): the parts that each box meets, by the names of the\n"
-                 "regions (None: their numbers).  The GIL is released.")
+PLB_PY_FN(boxes,
+          "boxes(cuts, n_dims, n_parts, name, lo, hi, /)\n--\n\n"
+          "Return (start, part): the parts that each box meets, translated by the names of the\n"
+          "regions (None: their numbers). The GIL is released.")
 {
     PyObject *capsule, *low, *high;
     int32_t dims, parts, *part = NULL;
@@ -195,7 +194,7 @@ PLB_PY_FN(boxes, "boxes(cuts, n_dims, n_parts, name, lo, hi, /)\n--\n\n"
         return NULL;
     }
     if (n != m || (name != NULL && n_names != parts)) {
-        return PyErr_Format(PyExc_ValueError, "lo and hi: expected as many rows");
+        return PyErr_Format(PyExc_ValueError, "lo and hi: expected the same number of rows");
     }
     if ((start = plb_py_new(c, NPY_INT64, n + 1)) == NULL) {
         return NULL;

@@ -27,7 +27,8 @@ typedef struct plb_comm {
 
 int plb_mpi_fail(plb_err_t *err, int code, const char *call, const char *file, int line);
 
-/* Checks an MPI call: sets the error and jumps to `out`; needs `ret`, `err` and the label. */
+/* Make an MPI call; if it fails, set the error and jump to `out`.  Needs `ret`, `err` and the
+ * label. */
 #define PLB_MPI(call)                                                                             \
     do {                                                                                          \
         const int code_ = (call);                                                                 \

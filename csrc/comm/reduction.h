@@ -24,7 +24,7 @@ void plb_reducer_init(plb_reducer_t *self, plb_comm_t *comm);
  *  some are under way. */
 int plb_reducer_reserve(plb_reducer_t *self, int depth, plb_err_t *err);
 
-/** Local.  Not while reductions are under way; the communicators are kept. */
+/** Free the memory; the communicators are kept.  Local; no reduction may be under way. */
 void plb_reducer_free(plb_reducer_t *self);
 
 #endif

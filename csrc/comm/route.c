@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 
-/* Items of each rank into count[n_ranks]; *sorted: they are in order of rank already. */
+/* Count the items for each rank in count[n_ranks].  *sorted: they are already in order of rank. */
 static int count_items(const int32_t *dest, int64_t n, int32_t n_ranks, int64_t *count,
                        bool *sorted, plb_err_t *err)
 {
@@ -23,7 +23,7 @@ static int count_items(const int32_t *dest, int64_t n, int32_t n_ranks, int64_t 
     return PLB_OK;
 }
 
-/* Peers and their starts; count[r] becomes the first place of rank r. */
+/* Set the peers and their starts; count[r] becomes the first place of rank r. */
 static int set_peers(plb_route_t *self, int64_t *count, int32_t n_ranks, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -83,7 +83,7 @@ void plb_route_free(plb_route_t *self)
 
 /* ---- items ---------------------------------------------------------------------------------- */
 
-/* A copy of a size that the compiler knows is a load and a store. */
+/* A copy of a constant size compiles to one load and one store. */
 #define BY_SIZE(bytes, COPY)                                                                      \
     switch (bytes) {                                                                              \
     case 1:                                                                                       \

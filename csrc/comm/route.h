@@ -13,12 +13,12 @@ typedef struct plb_route {
     int32_t n_peers;
     int32_t *rank;  /* [n_peers] ranks that get items, ascending */
     int64_t *start; /* [n_peers + 1] items start[i] ... start[i+1]-1 of the order go to rank[i] */
-    int32_t *order; /* [start[n_peers]] items by rank, their own order kept among those of one
-                     * rank; NULL: as they are */
+    int32_t
+        *order; /* [start[n_peers]] items sorted by rank (stable); NULL: they are sorted already */
 } plb_route_t;
 
-/** The route of n items to the ranks dest[n].  Owns its arrays.  O(n + n_ranks).
- *  PLB_ERR_RANGE: a destination is not a rank, or n >= 2^31. */
+/** Find the route of n items to the ranks dest[n].  Owns its arrays.  O(n + n_ranks).
+ * PLB_ERR_RANGE: a destination is not a rank, or n >= 2^31. */
 int plb_route_init(plb_route_t *self, const int32_t *dest, int64_t n, int32_t n_ranks,
                    plb_err_t *err);
 void plb_route_free(plb_route_t *self);
@@ -29,8 +29,8 @@ void plb_gather(const char *from, const int32_t *index, int64_t n, int64_t bytes
 /** to[index[i]] = from[i]. */
 void plb_scatter(const char *from, const int32_t *index, int64_t n, int64_t bytes, char *to);
 
-/** Likewise for items of different sizes: item i of the indexed array has the elements offset[i]
- *  ... offset[i+1]-1 of `bytes` each. */
+/** Like plb_gather and plb_scatter, for items of different sizes: item i of the indexed array
+ * has the elements offset[i] ... offset[i+1]-1 of `bytes` each. */
 void plb_gather_sized(const char *from, const int64_t *offset, const int32_t *index, int64_t n,
                       int64_t bytes, char *to);
 void plb_scatter_sized(const char *from, const int64_t *offset, const int32_t *index, int64_t n,

@@ -6,14 +6,16 @@
 #include "base/mem.h"
 
 enum {
-    INLINE = 16 << 10,   /* parts up to here go into the head: cheaper to copy than to send */
+    INLINE =
+        16 << 10, /* smaller parts go into the head, because copying is cheaper than sending */
     HEAD_MOST = 1 << 20, /* as long as the head stays below this */
     PIECE = 1 << 30,     /* counts of MPI are int */
 };
 
 /* ---- which parts go where ------------------------------------------------------------------- */
 
-/* Both ends walk the sizes in the same order and so agree without a word. */
+/* Sender and receiver go through the sizes in the same order, so both find the same parts
+ * inline. */
 static bool is_inline(int64_t size, int64_t *used)
 {
     if (size > INLINE || *used + size > HEAD_MOST) {
@@ -32,7 +34,7 @@ static int64_t head_size(const plb_parcel_t *p)
     return used + (int64_t)sizeof(int64_t) * p->n + (int64_t)sizeof(int64_t);
 }
 
-/* n, sizes[n], the inline parts. */
+/* Write n, sizes[n], then the inline parts. */
 static void write_head(const plb_parcel_t *p, char *wire)
 {
     const int64_t n = p->n;
@@ -163,7 +165,7 @@ out:
     return ret;
 }
 
-/* Read the head of a parcel, get memory for its parts, receive them. */
+/* Read the head of a parcel, allocate memory for its parts, and receive them. */
 static int open_parcel(plb_step_t *self, int source, const char *wire, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -188,7 +190,7 @@ out:
     return ret;
 }
 
-/* Receive every head that is here. */
+/* Receive every head that has arrived. */
 static int receive_heads(plb_step_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;

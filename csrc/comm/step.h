@@ -1,12 +1,12 @@
-/* One collective step: sends parcels to some ranks, and reduces one record of statistics,
- * together.
+/* One collective step: sends parcels to some ranks and, at the same time, reduces one record of
+ * statistics.
  *
  * The sparse exchange is NBX (Hoefler, Siebert and Lumsdaine, PPoPP 2010, algorithm 2):
- * synchronous sends, then a nonblocking barrier, while receiving.  Differs: the barrier is
- * the Iallreduce of the record, so that a step costs one collective; and only the small head of a
+ * synchronous sends, then a nonblocking barrier, while receiving.  Differs: the barrier is the
+ * Iallreduce of the record, so that a step costs one collective; and only the small head of a
  * parcel is sent synchronously, its large parts follow as plain sends that the head announces.
- * When the reduction is complete, every head has been received on every rank, and every rank holds
- * the same record.
+ * When the reduction is complete, every head has been received on every rank, and every rank
+ * holds the same record.
  *
  * A parcel is a list of parts (of bytes).  Its head holds their sizes and the small parts; the
  * others travel from and to their own memory, in pieces of 1 GiB at most.
@@ -64,7 +64,7 @@ void plb_step_free(plb_step_t *self);
 int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t *parcel,
                    int n_parcels, plb_err_t *err);
 
-/** Make progress.  *done: self->all holds the merged record, all parcels have come. */
+/** Make progress.  *done: self->all holds the merged record, and all parcels have arrived. */
 int plb_step_test(plb_step_t *self, bool *done, plb_err_t *err);
 
 /** Test politely until done, at most `timeout_ns` (negative: no limit).  After a timeout or

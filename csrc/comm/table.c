@@ -8,10 +8,10 @@
 
 enum {
     LEAST_SLOTS = 64,
-    AHEAD = 16, /* ids whose slots are fetched before they are looked at */
+    AHEAD = 16, /* slots are prefetched for so many ids ahead */
 };
 
-/* Of the hash of an id the upper bits choose the rank, the lower ones the slot. */
+/* The upper bits of an id's hash choose the rank, the lower bits the slot. */
 int32_t plb_home(int64_t id, int32_t n_ranks)
 {
     return (int32_t)(((plb_hash(id) >> 32) * (uint64_t)n_ranks) >> 32);
@@ -122,7 +122,7 @@ static void insert(plb_table_t *self, int64_t i, int64_t id)
     self->n++;
 }
 
-/* Entries that follow, up to the next free slot, move back where they may (Knuth, volume 3,
+/* Move the following entries back where possible, up to the next free slot (Knuth, volume 3,
  * algorithm 6.4R). */
 static void take_out(plb_table_t *self, int64_t i)
 {

@@ -45,17 +45,18 @@ int plb_table_stage(plb_table_t *self, const int64_t *id, int64_t n, int64_t *sl
 void plb_table_commit(plb_table_t *self, const int64_t *slot, int64_t n, const int32_t *owner,
                       const int64_t *local, const char *data);
 
-/** Remove those of id[n] that are staged and were not in the table before. */
+/** Remove the staged entries of id[n], i.e. those that were not in the table before. */
 void plb_table_unstage(plb_table_t *self, const int64_t *id, int64_t n);
 
-/** owner[n], local[n] and data[n * data_bytes] of id[n]; -1, -1 and zeros if there is none.
+/** Look up owner[n], local[n] and data[n * data_bytes] of id[n]; -1, -1 and zeros if there is
+ * none.
  *  Returns the number of missing ids; *missing is the index of the first, or -1.  local and data
  * may be NULL.
  */
 int64_t plb_table_find(const plb_table_t *self, const int64_t *id, int64_t n, int32_t *owner,
                        int64_t *local, char *data, int64_t *missing);
 
-/** Remove id[n]; returns how many were in the table. */
+/** Remove id[n]; return how many were in the table. */
 int64_t plb_table_remove(plb_table_t *self, const int64_t *id, int64_t n);
 
 /** id[self->n] of all entries, in the order of the slots. */

@@ -10,13 +10,14 @@
 
 enum {
     PIECE = 1 << 30,   /* counts of MPI are int */
-    PATIENCE = 200000, /* nanoseconds without sleep, but giving the core away each time, */
-    PATIENCE_BYTE = 2, /* and for each byte: a rank that sleeps during a message slows it down */
+    PATIENCE = 200000, /* nanoseconds of waiting that yields the core but does not sleep, */
+    PATIENCE_BYTE =
+        2, /* and so many more for each byte: a rank that sleeps during a message slows it down */
 };
 
 /* ---- one message ---------------------------------------------------------------------------- */
 
-/* A type of so many bytes, for messages that an int cannot count. */
+/* Make a datatype of that many bytes, for messages that an int cannot count. */
 static int large_type(int64_t bytes, MPI_Datatype *type, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -67,7 +68,8 @@ out:
 
 /* ---- all messages --------------------------------------------------------------------------- */
 
-/* Post one side, from the first rank above one's own on, so that not all send to rank 0 first. */
+/* Post the messages of one side, beginning with the first rank above this one, so that not all
+ * ranks send to rank 0 first. */
 static int post_side(plb_transfer_t *self, const plb_side_t *side, bool receive, int64_t row_bytes,
                      plb_err_t *err)
 {
@@ -87,7 +89,7 @@ static int post_side(plb_transfer_t *self, const plb_side_t *side, bool receive,
     return ret;
 }
 
-/* The place of this rank itself, or -1. */
+/* The index of this rank itself among the partners, or -1. */
 static int32_t own_place(const plb_side_t *side, int rank)
 {
     for (int32_t i = 0; i < side->n; i++) {
@@ -105,7 +107,7 @@ static int copy_own(const plb_transfer_t *self, const plb_side_t *out, const plb
     const int64_t sent = i < 0 ? 0 : out->start[i + 1] - out->start[i];
     const int64_t taken = j < 0 ? 0 : in->start[j + 1] - in->start[j];
     if (sent != taken) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "rank %d sends %lld rows to itself, and takes %lld",
+        return PLB_FAIL(err, PLB_ERR_VALUE, "rank %d sends %lld rows to itself, but receives %lld",
                         self->comm->rank, (long long)sent, (long long)taken);
     }
     if (sent * row_bytes > 0) {
@@ -146,7 +148,8 @@ int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_si
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-/* Until request i is over; *code is MPI's.  Patient as long as its bytes may be on their way. */
+/* Wait until request i is complete; *code is MPI's.  Does not sleep as long as its bytes may
+ * still be arriving. */
 static int finish(plb_transfer_t *self, int i, plb_tick_fn tick, void *arg, MPI_Status *status,
                   int *code)
 {
@@ -166,7 +169,7 @@ static int finish(plb_transfer_t *self, int i, plb_tick_fn tick, void *arg, MPI_
     }
 }
 
-/* What came in place of the items, or PLB_OK. */
+/* The error if something else came in place of the items, or PLB_OK. */
 static int look(const plb_transfer_t *self, int i, const MPI_Status *status, int code,
                 plb_err_t *err)
 {
@@ -211,7 +214,7 @@ int plb_transfer_wait(plb_transfer_t *self, plb_tick_fn tick, void *tick_arg, pl
     return ret;
 }
 
-/* Receive a message of any size for nothing. */
+/* Receive a message of any size and drop it. */
 static int drain(plb_comm_t *comm, int32_t peer, plb_tick_fn tick, void *arg, plb_err_t *err)
 {
     int ret = PLB_OK, here = 0;
@@ -259,7 +262,7 @@ int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t 
         return ret;
     }
     ret = plb_transfer_begin(&notes, &told, &none, 0, PLB_TAG_FAILED, err);
-    if (ret == PLB_ERR_VALUE) { /* with itself it needs no agreement */
+    if (ret == PLB_ERR_VALUE) { /* rows for this rank itself do not matter here */
         ret = PLB_OK;
     }
     for (int32_t i = 0; ret == PLB_OK && i < in->n; i++) {

@@ -1,10 +1,10 @@
-/* The unstructured exchange whose pattern is known: each rank knows how many items it gets from
- * which ranks, and communicates with no others.
+/* An unstructured exchange with a known pattern: each rank knows how many items it gets from
+ * which ranks, and communicates only with these.
  *
- * An agreement of all ranks would cost more than the exchange itself, so there is none.  Instead a
- * tag says what is sent (plan, direction, kind of items), and each receive takes any tag.  If a
- * rank is elsewhere or sends something else, its partners get an error.  A rank that has failed
- * sends its partners an empty message with PLB_TAG_FAILED.
+ * The ranks do not agree on an exchange first, because that would cost more than the exchange
+ * itself.  Instead a tag says what is sent (plan, direction, kind of items), and each receive
+ * takes any tag.  If a rank is elsewhere or sends something else, its partners get an error.  A
+ * rank that has failed sends its partners an empty message with PLB_TAG_FAILED.
  */
 #ifndef PLB_COMM_TRANSFER_H
 #define PLB_COMM_TRANSFER_H
@@ -36,9 +36,9 @@ typedef struct plb_transfer {
 int plb_transfer_init(plb_transfer_t *self, plb_comm_t *comm, int32_t n_partners, plb_err_t *err);
 void plb_transfer_free(plb_transfer_t *self);
 
-/** Begin: local, returns at once; `comm` serves exchanges alone.  Do not change the data until the
- * exchange is over; what a rank sends to itself is copied at once.  `tag` is one of PLB_TAG_ITEMS
- * ... PLB_TAG_MOST.  PLB_ERR_VALUE: the two sides differ for this rank itself. */
+/** Begin: local, returns at once; `comm` is used for exchanges only.  Do not change the data
+ * until the exchange is over; what a rank sends to itself is copied at once.  `tag` is one of
+ * PLB_TAG_ITEMS ... PLB_TAG_MOST.  PLB_ERR_VALUE: the two sides differ for this rank itself. */
 int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_side_t *in,
                        int64_t row_bytes, int tag, plb_err_t *err);
 
@@ -46,8 +46,8 @@ int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_si
  *  messages are then complete, too.  After PLB_ERR_INTERRUPTED the exchange is still under way. */
 int plb_transfer_wait(plb_transfer_t *self, plb_tick_fn tick, void *tick_arg, plb_err_t *err);
 
-/** Instead of an exchange for which this rank has no data: tell the ranks that wait for them, and
- *  receive and drop what they send.  Waits. */
+/** Take part in an exchange for which this rank has no data: tell the ranks that wait for its
+ * data, and receive and drop what they send.  Waits. */
 int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t *in,
                       plb_tick_fn tick, void *tick_arg, plb_err_t *err);
 

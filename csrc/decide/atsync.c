@@ -81,8 +81,8 @@ void plb_atsync_free(plb_atsync_t *self)
 
 /* ---- what the consensus asks for ------------------------------------------------------------ */
 
-/* What this rank did in an iteration.  Its time since the last one goes to the first of several
- * that are contributed together. */
+/* Fill in what this rank did in an iteration.  If several iterations are contributed together,
+ * the first one gets all of the time since the last contribution. */
 static void describe(plb_atsync_t *self, int64_t iteration, int64_t now, plb_stats_t *s)
 {
     plb_atsync_part_t *part = part_of(self, iteration);
@@ -105,7 +105,7 @@ static int contribute(plb_atsync_t *self, int64_t iteration, int64_t now, plb_er
     s.n_objects = self->rank.n_objects;
     s.n_ended = plb_consensus_ended(&self->rank, iteration);
     s.failed_rank = self->failed ? self->net->rank : INT64_MAX;
-    if (iteration <= self->rank.end) { /* else it has left the loop before */
+    if (iteration <= self->rank.end) { /* else it left the loop earlier */
         describe(self, iteration, now, &s);
     }
     self->mark = now;
@@ -134,7 +134,7 @@ static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
         case PLB_ACT_DONE:
             self->done = true;
             break;
-        case PLB_ACT_RESUME: /* an object that stands asks again anyway */
+        case PLB_ACT_RESUME: /* a waiting object asks again anyway */
             break;
         }
     }
@@ -143,8 +143,9 @@ static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
 
 /* ---- what has come -------------------------------------------------------------------------- */
 
-/* A final iteration that comes before the first free one is kept where the wish is no later: to
- * raise the wish would put balancing off, iteration by iteration, for ever. */
+/* If the final iteration is before the first free one, and the trigger does not want a later
+ * one, it is kept: raising it to the first free one each time would postpone the LB step for
+ * ever. */
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *v, int64_t seen, int64_t final)
 {
     const int64_t first = self->first - 1, free = seen + (self->lag > 0 ? self->lag : 1);
@@ -156,7 +157,7 @@ int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *v, int64_t seen, int6
         self->decided = true;
         self->decided_at = first + seen;
         wish = seen;
-    } else if (v->next >= (double)(first + self->n)) { /* infinite too */
+    } else if (v->next >= (double)(first + self->n)) { /* also when infinite */
         wish = PLB_NEVER;
     } else if (v->next > (double)(first + seen)) {
         wish = (int64_t)ceil(v->next) - first;
@@ -203,7 +204,8 @@ static int decide(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
                                  : plb_decider_observe(self->decider, &it, err);
 }
 
-/* The trigger sees iterations that all ranks have run.  One that fails is asked no more. */
+/* Show the trigger an iteration that all ranks have run.  A trigger that has failed is not
+ * asked again. */
 static int observe(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
 {
     const int ret = decide(self, all, err);
@@ -216,14 +218,14 @@ static int check(const plb_atsync_t *self, const plb_stats_t *all, int64_t itera
 {
     if (all->flags & PLB_STATS_MIXED || all->iteration != self->opt.first + iteration - 1) {
         return PLB_FAIL(err, PLB_ERR_STATE,
-                        "statistics of iteration %lld: ranks spoke of different iterations, up "
-                        "to %lld",
+                        "statistics of iteration %lld: ranks contributed to different "
+                        "iterations, up to %lld",
                         (long long)(self->opt.first + iteration - 1), (long long)all->iteration);
     }
     return PLB_OK;
 }
 
-/* A trigger that fails does not keep this rank from serving the others. */
+/* Take the statistics.  If the trigger fails, this rank still serves the others. */
 static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err_t *err)
 {
     int ret, asked = PLB_OK;
@@ -274,7 +276,8 @@ int plb_atsync_progress(plb_atsync_t *self, int64_t now, plb_err_t *err)
         if (self->maximum && (ret = take_maximum(self, now, err)) != PLB_OK) {
             return ret;
         }
-        /* Roots on all ranks take what comes in one order: no statistics before the maximum. */
+        /* The roots on all ranks must take results in the same order: no statistics before the
+         * maximum. */
         if (self->rank.seen == self->rank.contributed || !plb_consensus_root_ready(&self->root)) {
             return PLB_OK;
         }
@@ -330,7 +333,7 @@ int plb_atsync_ask(plb_atsync_t *self, int64_t slot, plb_atsync_answer_t *answer
     } else if (slot < 0) {
         *answer = self->done ? PLB_ATSYNC_END : PLB_ATSYNC_PAUSE;
     } else {
-        /* without a lag the window bounds what is under way */
+        /* without a lag, the window limits the iterations under way */
         if (at(self, slot) - self->window <= self->rank.seen) {
             PLB_PASS(plb_consensus_ask(&self->rank, slot, &says, err));
         }

@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 
-/* Parts that the explorer takes out to see what they are for (tests/c/interleave.c). */
+/* Rules that a test disables one by one to show that each is needed (tests/c/interleave.c). */
 #ifndef PLB_ABLATE
 #define PLB_ABLATE(part) false
 #endif
@@ -17,9 +17,9 @@ static int64_t max_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-#define MOST_ITERATIONS (INT64_C(1) << 61) /* twice that is a number still */
+#define MOST_ITERATIONS (INT64_C(1) << 61) /* twice that still fits */
 
-/* Of a reach: 2k stands at AtSync(k), 2k - 1 runs k. */
+/* The last finished iteration of a reach: 2k waits at AtSync(k), 2k - 1 runs k. */
 static int64_t finished(int64_t reach)
 {
     return reach >> 1;
@@ -48,7 +48,7 @@ bool plb_consensus_root_ready(const plb_consensus_root_t *self)
     return self->tentative == PLB_NEVER || PLB_ABLATE(HOLD);
 }
 
-/* Rule 4 (to extend needs no round) and rule 5 (with a lag nothing does). */
+/* Rule 4 (extending needs no round) and rule 5 (with a lag no change needs one). */
 static void take_wish(plb_consensus_root_t *self, int64_t wish, plb_ruling_t *out)
 {
     const int64_t first = self->seen + max_of(self->lag, 1);
@@ -106,7 +106,8 @@ int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_
                         (long long)round, (long long)self->round,
                         self->tentative == PLB_NEVER ? "closed" : "open");
     }
-    /* Rule 1.  An older final period is at least that: T is less, no object has passed it. */
+    /* Rule 1.  An older final period is at least that, because T is less and no object has
+     * passed it. */
     self->final = max_of(self->tentative, begun(reach));
     self->tentative = PLB_NEVER;
     *out = (plb_ruling_t){PLB_RULING_FINAL, round, self->final};
@@ -122,7 +123,8 @@ static plb_action_t *act(plb_actions_t *out, plb_action_kind_t kind, int64_t fir
     return a;
 }
 
-/* Of all objects: the least iteration finished, how many are no further, the greatest reach. */
+/* Over all objects: the least finished iteration, how many have finished only that, the
+ * greatest reach. */
 typedef struct extent {
     int64_t slowest, n_slowest, reach;
 } extent_t;
@@ -145,9 +147,10 @@ static extent_t measure(const plb_consensus_t *self)
     return x;
 }
 
-/* Contribute what can be contributed.  The objects are looked through once an iteration of the
- * slowest: amortised a constant an AtSync.  A rank without objects to run follows the others:
- * it contributes i + 1 on seeing i, but not past its limit, where objects may come to it. */
+/* Contribute what can be contributed.  All objects are scanned once per iteration of the
+ * slowest one: constant amortised time per AtSync.  A rank without objects follows the others:
+ * it contributes i + 1 when it sees i, but nothing past its limit, where it may receive
+ * objects. */
 static void settle(plb_consensus_t *self, plb_actions_t *out)
 {
     int64_t upto = self->contributed;
@@ -208,7 +211,7 @@ static int grow(plb_consensus_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* How far an object may be: where one that keeps to the rules could have come. */
+/* The furthest iteration that an object can have reached by the rules. */
 static int64_t furthest(const plb_consensus_t *self)
 {
     const int64_t most = min_of(min_of(self->limit, self->end), MOST_ITERATIONS);
@@ -361,8 +364,8 @@ static int hear_balance(plb_consensus_t *self, const plb_ruling_t *ruling, plb_a
     if (self->final != at || self->contributed < at ||
         ((x.slowest < at || x.reach > 2 * at) && !PLB_ABLATE(PAUSE))) {
         return PLB_FAIL(err, PLB_ERR_STATE,
-                        "balancing at iteration %lld: the final one known is %lld, objects are "
-                        "between %lld and %lld",
+                        "an LB step at iteration %lld: the final one known is %lld, objects "
+                        "are between %lld and %lld",
                         (long long)at, (long long)self->final, (long long)x.slowest,
                         (long long)begun(x.reach));
     }
@@ -402,7 +405,7 @@ int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_ruli
     }
     self->seen = iteration;
     bool more = self->lag > 0;
-    /* The ruling first: what the statistics set free must keep to it. */
+    /* The ruling first: objects that the statistics let go must keep to it. */
     PLB_PASS(hear(self, ruling, &more, out, err));
     settle(self, out);
     if (more && !self->done) {
@@ -428,7 +431,7 @@ int plb_consensus_balanced(plb_consensus_t *self, plb_actions_t *out, plb_err_t 
 {
     out->n = 0;
     if (!self->balancing) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "no balancing was asked for");
+        return PLB_FAIL(err, PLB_ERR_STATE, "no LB step was asked for");
     }
     self->balancing = false;
     self->final = self->limit = PLB_NEVER;

@@ -1,39 +1,39 @@
-/* Consensus on the iteration at which all objects balance (Menon 3.6.1, figure 3.5) and the
+/* Consensus on the iteration at which all objects rebalance (Menon 3.6.1, figure 3.5), and the
  * change of an announced period (3.6.2): state machines without input or output.
  *
  * Objects run iterations 1, 2, ...; at the end of each they reach AtSync.  Statistics of every
- * iteration are reduced without a barrier, so that objects may be at different iterations when a
- * period is decided.  Two machines find the iteration that is right for all of them:
+ * iteration are reduced without a barrier, so that objects may be at different iterations when
+ * a period is decided.  Two machines find the iteration that is right for all of them:
  *
- *   plb_consensus_root_t   takes the statistics of each iteration, in order, with what the trigger
- *                          wishes, and the reduced maxima; gives rulings
+ *   plb_consensus_root_t   takes the statistics of each iteration, in order, with what the
+ *                          trigger wants, and the reduced maxima; gives rulings
  *   plb_consensus_t        one rank: takes its objects' AtSync, the statistics and the rulings;
  *                          gives actions
  *
- * Where the reductions give their results to all ranks, a root stands on every rank: fed with
- * the same results in the same order each decides the same, and nothing is broadcast.  This is
- * why it takes no statistics while a maximum is on its way: which of the two a rank sees first is
- * chance.  Or one root, as in the thesis, broadcasts what it made of each result, in order.
+ * If the reductions give their results to all ranks, every rank has a root: all of them get the
+ * same results in the same order, so they decide the same, and nothing is broadcast.  This is
+ * why a root takes no statistics while a maximum is being reduced: ranks could see the two in
+ * different orders.  Alternatively one root, as in the thesis, broadcasts its rulings, in
+ * order.
  *
  * The written rules (letters of the thesis; M is the greatest iteration that any object has
  * begun, T the tentative period, F the final one):
  *
  *   1. F = T if M <= T, else M.  An object that is exactly at T, running it or standing at its
  *      AtSync, has not passed it: it balances there.
- *   2. From its contribution on a rank lets no object past max(T, its own maximum): F is never
+ *   2. After its contribution a rank lets no object past max(T, its own maximum): F is never
  *      below that, so that no object can pass F before it is known.  An object there stands in
- *      the
- *      pause state.
+ *      the pause state.
  *   3. All objects stand at AtSync(F) until the statistics of F are known, then they balance:
  *      these statistics prove that all objects are there.
  *   4. Until then F may be extended, by the ruling alone: no object has passed the old F, those
  *      that stand there go on.  To reduce F is a round of its own with T < F; M <= F, so that
  *      max(T, M) is at most the old F.
  *   5. Bounded lag D > 0 (for ranks that may block in the application's own receive, where the
- *      pause state would deadlock): at AtSync(k) an object waits for the statistics of k - D, and
- *      T >= i + D where i is the iteration whose statistics gave T.  Then M <= i + D <= T on
- *      every rank that sees the statistics of i, so that T is final at once, in both directions:
- *      no maximum, no second reduction.
+ *      pause state would deadlock): at AtSync(k) an object waits for the statistics of k - D,
+ *      and T >= i + D where i is the iteration whose statistics gave T.  Then M <= i + D <= T
+ *      on every rank that sees the statistics of i, so that T is final at once, in both
+ *      directions: no maximum, no second reduction.
  *   6. Once a rank has ended, there are no more LB steps in this run (a final iteration at or
  *     past
  *      the end of the run included).  The statistics say how many ranks have ended, so that all
@@ -79,16 +79,16 @@ typedef struct plb_consensus_root {
 
 void plb_consensus_root_init(plb_consensus_root_t *self, int64_t n_ranks, int32_t lag);
 
-/** Whether it takes statistics; where not, it waits for the maximum of its open round. */
+/** Whether it takes statistics; if not, it waits for the maximum of its open round. */
 bool plb_consensus_root_ready(const plb_consensus_root_t *self);
 
-/** The statistics of `iteration` are reduced (in order: 1, 2, ...); `n_ended` ranks had ended.
- *  `wish` is the period that the trigger wants now, PLB_NEVER to drop one, PLB_WISH_NONE; one
- *  that comes too early is raised to the first iteration that is still free. */
+/** Take the reduced statistics of `iteration` (in order: 1, 2, ...); `n_ended` ranks had ended.
+ * `wish`: the period that the trigger wants now (raised to the first iteration that is still
+ * free), PLB_NEVER to drop the period, or PLB_WISH_NONE. */
 int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int64_t n_ended,
                              int64_t wish, plb_ruling_t *out, plb_err_t *err);
 
-/** The maximum of round `round` has been reduced: `reach`. */
+/** Take the reduced maximum of round `round`: `reach`. */
 int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_t reach,
                                plb_ruling_t *out, plb_err_t *err);
 
@@ -118,7 +118,7 @@ typedef struct plb_actions {
 typedef enum plb_answer {
     PLB_ANSWER_GO,      /* begin the next iteration */
     PLB_ANSWER_PAUSE,   /* stand, serve the balancer, ask again after PLB_ACT_RESUME */
-    PLB_ANSWER_BALANCE, /* the same, at the final iteration, unless it is extended yet */
+    PLB_ANSWER_BALANCE, /* the same, at the final iteration, which may still be extended */
     PLB_ANSWER_END,     /* this was the last iteration of the run */
 } plb_answer_t;
 
@@ -143,45 +143,47 @@ typedef struct plb_consensus {
 int plb_consensus_init(plb_consensus_t *self, int32_t lag, int64_t end, plb_err_t *err);
 void plb_consensus_free(plb_consensus_t *self);
 
-/** An object that has finished `iteration` joins, standing there; its slot is its name.  It must
- *  not be behind the statistics that are contributed, nor further than one that has kept to the
- *  rules could be.  A rank-level program adds one object at 0 for the rank as a whole. */
+/** Add an object that has finished `iteration` and waits there; its slot identifies it.  It must
+ * not be behind the contributed statistics, nor further than the rules allow.  A program that
+ * runs its rank as a whole adds one object at 0. */
 int plb_consensus_add(plb_consensus_t *self, int64_t iteration, int64_t *slot, plb_actions_t *out,
                       plb_err_t *err);
 
-/** An object leaves, wherever it is. */
+/** Remove an object, wherever it is. */
 int plb_consensus_remove(plb_consensus_t *self, int64_t slot, plb_actions_t *out, plb_err_t *err);
 
-/** A running object finished its iteration: it stands at AtSync.  Next it asks. */
+/** A running object has finished its iteration and waits at AtSync.  Next it asks. */
 int plb_consensus_reached(plb_consensus_t *self, int64_t slot, plb_actions_t *out, plb_err_t *err);
 
-/** May the standing object go on?  After PLB_ANSWER_GO it runs its next iteration. */
+/** May the waiting object go on?  After PLB_ANSWER_GO it runs its next iteration. */
 int plb_consensus_ask(plb_consensus_t *self, int64_t slot, plb_answer_t *answer, plb_err_t *err);
 
 /** The same question without a change of state; PLB_ANSWER_GO also for an object that runs. */
 plb_answer_t plb_consensus_answer(const plb_consensus_t *self, int64_t slot);
 
-/** The last iteration of this rank turns out to be `iteration`, not before any that has begun. */
+/** Set the last iteration of this rank to `iteration`, which must not be before any that has
+ * begun. */
 int plb_consensus_end(plb_consensus_t *self, int64_t iteration, plb_actions_t *out,
                       plb_err_t *err);
 
-/** The rank fails: it has no objects any more, whatever they were at, and has ended.  It serves
- *  on.  Where its statistics of the final iteration had been contributed the LB step still
- *  takes place: it must be given no objects there. */
+/** The rank fails: it loses all of its objects and has ended, but goes on serving.  If it had
+ * already contributed its statistics of the final iteration, the LB step still takes place, and
+ * must give this rank no objects. */
 void plb_consensus_fail(plb_consensus_t *self, plb_actions_t *out);
 
 /** Whether its statistics of `iteration` count this rank as ended. */
 bool plb_consensus_ended(const plb_consensus_t *self, int64_t iteration);
 
-/** The statistics of `iteration` are known, and what the root made of them. */
+/** Take the statistics of `iteration` and the root's ruling on them. */
 int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_ruling_t *ruling,
                         plb_actions_t *out, plb_err_t *err);
 
-/** What the root made of a maximum. */
+/** Take the root's ruling on a maximum. */
 int plb_consensus_maximum(plb_consensus_t *self, const plb_ruling_t *ruling, plb_actions_t *out,
                           plb_err_t *err);
 
-/** The LB step that PLB_ACT_BALANCE asked for is over; objects have been removed and added. */
+/** Call after the LB step that PLB_ACT_BALANCE asked for, when objects have been removed and
+ * added. */
 int plb_consensus_balanced(plb_consensus_t *self, plb_actions_t *out, plb_err_t *err);
 
 #endif

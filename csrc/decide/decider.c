@@ -8,7 +8,7 @@
 #include "base/mem.h"
 
 enum { WARMED_UP = 2 * PLB_WARM_UP }; /* iterations; then the ledger knows what the first cost */
-static const int64_t MOST = (int64_t)1 << 53; /* iterations, and behind the last one */
+static const int64_t MOST = (int64_t)1 << 53; /* limit of iteration numbers */
 
 /* ---- what comes in -------------------------------------------------------------------------- */
 
@@ -97,7 +97,7 @@ out:
     return ret;
 }
 
-/* A strategy that takes what messages cost is told, as the selection is. */
+/* Set the cost of messages in strategies that take it as parameters, as in the selection. */
 static void tell_network(plb_decider_t *self)
 {
     const plb_network_t *net = &self->opt.network;
@@ -114,7 +114,7 @@ static void tell_network(plb_decider_t *self)
     }
 }
 
-/* On failure the selection is the one before. */
+/* Set the network in the selection; on failure the old selection remains. */
 static int set_network(plb_decider_t *self, plb_network_t network, const double *params,
                        plb_err_t *err)
 {
@@ -161,7 +161,7 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
     if (ret == PLB_OK && opt->learns) {
         ret = plb_learner_init(&self->learner, opt->n_ranks, err);
     }
-    self->opt.candidates = NULL; /* what was lent for the call */
+    self->opt.candidates = NULL; /* borrowed only during the call */
     self->opt.ledger = self->opt.selection = NULL;
     if (ret != PLB_OK) {
         plb_decider_free(self);
@@ -195,7 +195,7 @@ int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *e
 {
     if (self->started || self->pending || self->n_balancings > 0) {
         return PLB_FAIL(err, PLB_ERR_STATE,
-                        "the network is told before the first iteration and the first LB step");
+                        "set the network before the first iteration and the first LB step");
     }
     return set_network(self, network, self->selector.params, err);
 }
@@ -235,8 +235,8 @@ static plb_receipt_t blank(void)
     return r;
 }
 
-/* What each strategy was expected to save.  The imbalance that it leaves is that after its last
- * LB step, else what the trigger saw remain, else none. */
+/* Estimate what each strategy would save.  The imbalance that it leaves is taken from its last
+ * LB step; else it is the residual that the trigger has measured; else none. */
 static void weigh_alternatives(const plb_decider_t *self, const plb_verdict_t *v,
                                plb_alternative_t *out)
 {
@@ -281,7 +281,8 @@ static bool is_same(const plb_decider_t *self, const plb_receipt_t *r, plb_decis
                                      : r->verdict.reason == self->trigger->verdict.reason);
 }
 
-/* One receipt in a cycle for each reason, so that they stay few. */
+/* Write a receipt for holding back; only one per reason between two LB steps, so that they stay
+ * few. */
 static int hold(plb_decider_t *self, plb_decision_kind_t kind, plb_err_t *err)
 {
     for (int64_t i = self->cycle; i < self->n_receipts; i++) {
@@ -390,7 +391,7 @@ int plb_decider_weigh(plb_decider_t *self, double gain, plb_err_t *err)
     int ret;
     plb_receipt_t *last = last_of(self);
     if (last == NULL) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "there was no LB step whose gain could be weighed");
+        return PLB_FAIL(err, PLB_ERR_STATE, "there was no LB step whose gain could be judged");
     }
     if ((ret = plb_check(PLB_FINITE, PLB_FIGURES({"gain", gain}), err)) != PLB_OK) {
         return ret;
@@ -406,7 +407,7 @@ int plb_decider_weigh(plb_decider_t *self, double gain, plb_err_t *err)
 
 /* ---- an LB step ----------------------------------------------------------------------------- */
 
-/* The first refinement of a kind, where no comprehensive strategy was looked at yet: or -1. */
+/* The first refinement of the chosen kind that may replace a comprehensive strategy, or -1. */
 static int32_t stand_in(const plb_decider_t *self, const plb_choice_t *c)
 {
     if (c->family != PLB_COMPREHENSIVE || self->selector.records[c->candidate].n > 0) {
@@ -439,7 +440,7 @@ static int select_strategy(plb_decider_t *self, plb_err_t *err)
     const plb_iteration_t *it = &self->seen;
     if (self->started) {
         const plb_workload_t w = {
-            .max = fmax(it->max, it->mean), /* of one rank the mean may be rounded up */
+            .max = fmax(it->max, it->mean), /* the mean may be rounded up */
             .mean = it->mean,
             .total = it->total,
             .utilization = it->utilization,
@@ -490,7 +491,7 @@ int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const 
     int ret = PLB_OK;
     const bool knows = speed != NULL && speed[0] > 0.0;
     if (!self->pending || self->told) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "a placement came without an LB step");
+        return PLB_FAIL(err, PLB_ERR_STATE, "no LB step has begun that waits for a placement");
     }
     PLB_PASS(check_placing(placing, err));
     for (int32_t r = 0; knows && r < self->opt.n_ranks; r++) {
@@ -510,7 +511,7 @@ out:
     return ret;
 }
 
-/* The selection learns of the strategy at hand. */
+/* Tell the selection the outcome of the strategy that ran. */
 static int remember(plb_decider_t *self, int32_t strategy, double after, int64_t migrations,
                     plb_err_t *err)
 {
@@ -542,7 +543,9 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
 {
     int ret;
     if (!self->pending || !self->told) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "an LB step ended that had not begun, or not placed");
+        return PLB_FAIL(err, PLB_ERR_STATE,
+                        "no LB step with a placement is under way that "
+                        "could end");
     }
     PLB_PASS(check_done(done, err));
     PLB_PASS(make_room(self, err));
@@ -575,7 +578,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     const double moving = isnan(done->seconds_migration) ? 0.0 : done->seconds_migration;
     plb_promise_balanced(&self->promise, p->predicted, done->cost - moving);
     self->receipts[self->n_receipts++] = *r;
-    *r = (plb_receipt_t){0}; /* what it owned went with it */
+    *r = (plb_receipt_t){0}; /* plb_receipt_free has freed its arrays */
     begin_cycle(self);
     return PLB_OK;
 }

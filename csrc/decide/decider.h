@@ -1,25 +1,27 @@
 /* The decider: when to rebalance, with which strategy, and what each LB step achieved.
  *
- * A state machine without input or output, the same for every setting: a run under MPI, with and
- * without a lag, virtual ranks, shadow mode, the replay of a recorded run, a code of one's own.
- * The same figures give the same decisions, to the bit.  It holds
+ * A state machine without input or output, the same in every setting: a run under MPI with or
+ * without a lag, virtual ranks, shadow mode, the replay of a recorded run, a program with its
+ * own loop.  The same figures give exactly the same decisions.  It holds
  *   - the trigger, which says when an LB step is due,
- *   - the ledger of what LB steps cost and saved, which switches them off where they do not pay,
- *   - the choice of the strategy (Menon 3.7), or the one that was given,
- *   - what the ranks' speeds are, learned from where objects have been, and the promise of the
- * last LB step, which says when to check whether better speed estimates would save time.
+ *   - the ledger of what LB steps cost and saved, which switches them off if they do not pay,
+ *   - the selection of the strategy (Menon 3.7), or the given strategy,
+ *   - the ranks' speeds, learned from object times on different ranks, and the promise of the
+ *     last LB step, which says when to check whether better speed estimates would save time.
  *
  * At the end of each iteration, on every rank:
  *
  *     plb_decider_observe(d, &statistics);
  *     plb_decider_next(d, asked, may_look, &ask);
  *     PLB_ASK_GAIN     what the last LB step has saved: plb_decider_weigh, then _next again
- *     PLB_ASK_LOOK     plb_decider_look where the loads are; its answer to all: plb_decider_looked
- *     PLB_ASK_BALANCE  plb_decider_choose on all ranks; plb_decider_place where the loads are; its
- *                      answer to all: plb_decider_placed; the objects move; plb_decider_balanced
+ *     PLB_ASK_LOOK     plb_decider_look where the loads are; its answer to all:
+ *                      plb_decider_looked
+ *     PLB_ASK_BALANCE  plb_decider_choose on all ranks; plb_decider_place where the loads are;
+ *                      its answer to all: plb_decider_placed; the objects move;
+ *                      plb_decider_balanced
  *
- * Calls out of order give PLB_ERR_STATE, impossible figures PLB_ERR_VALUE; both change nothing.
- *Call plb_decider_abandon where an error elsewhere prevents an answer.  / */
+ * Calls in a wrong order give PLB_ERR_STATE, impossible figures PLB_ERR_VALUE; neither changes
+ * anything.  Call plb_decider_abandon where an error elsewhere prevents an answer. */
 #ifndef PLB_DECIDE_DECIDER_H
 #define PLB_DECIDE_DECIDER_H
 
@@ -32,10 +34,10 @@
 
 /* The statistics of an iteration, over all ranks (measure/stats.h). */
 typedef struct plb_iteration {
-    int64_t iteration;       /* they rise */
-    double time;             /* seconds, of the rank that took longest */
+    int64_t iteration;       /* its number; numbers increase */
+    double time;             /* seconds, time of the slowest rank */
     double max, mean, min;   /* seconds: loads of the ranks */
-    double total;            /* seconds: of all ranks */
+    double total;            /* seconds: sum over all ranks */
     double utilization;      /* the lowest of a rank (Menon eq. 3.2) */
     int64_t messages, bytes; /* between ranks */
 } plb_iteration_t;
@@ -63,7 +65,7 @@ typedef struct plb_decider_options {
     bool gives_up;           /* switch LB steps off while they do not pay */
     bool learns;             /* the ranks' speeds */
     bool watches;            /* the promise of the last LB step */
-    plb_network_t network;   /* by which messages count; zero: they do not */
+    plb_network_t network;   /* cost of messages; zero: they are free */
     uint64_t seed;           /* for strategies that draw random numbers */
 } plb_decider_options_t;
 
@@ -77,7 +79,7 @@ typedef struct plb_decider {
     plb_selector_t selector;
     plb_promise_t promise;
     plb_learner_t learner;
-    int64_t end; /* the number behind the last iteration; INT64_MAX: not known */
+    int64_t end; /* number of the last iteration plus 1; INT64_MAX: not known */
     plb_iteration_t seen;
     bool started;
     /* since the last LB step: */
@@ -85,8 +87,8 @@ typedef struct plb_decider {
     int64_t cycle; /* its first receipt */
     bool judging;  /* a gain was asked for */
     bool looking;  /* a look was asked for */
-    double
-        found; /* what a look has found, seconds an iteration; NAN: no look asked for the step */
+    double found; /* gain that a look has found, seconds per iteration; NAN: no look led to this LB
+                     step */
     /* the LB step under way: */
     bool pending, told;      /* told: the placing rank has answered */
     int32_t chosen, instead; /* indices; instead: -1, or a refinement that may stand in */
@@ -101,57 +103,59 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
                      plb_err_t *err);
 void plb_decider_free(plb_decider_t *self);
 
-/** What messages cost, where that was measured later; before the first iteration and LB step. */
+/** Set what messages cost, if that was measured later; before the first iteration and LB step. */
 int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *err);
 
 /** Set the known end and the expected cost of a first LB step; as plb_trigger_expect. */
 int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, plb_err_t *err);
 
-/** Whether an estimate of the cost of a first LB step is of any use. */
+/** Whether it can use an estimate of the cost of a first LB step. */
 bool plb_decider_foresees(const plb_decider_t *self);
 
-/** An iteration is over; the trigger's verdict is in self->trigger->verdict. */
+/** Observe an iteration that is over; the trigger's verdict is in self->trigger->verdict. */
 int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_t *err);
 
-/** What to do now.  `asked`: an LB step is due, by the verdict just made or an earlier one.
- *  `may_look`: no look at the end of a loop. */
+/** Decide what to do now.  `asked`: an LB step is due, by this verdict or an earlier one.
+ * `may_look`: false at the end of a loop, where a look is useless. */
 int plb_decider_next(plb_decider_t *self, bool asked, bool may_look, plb_ask_t *ask,
                      plb_err_t *err);
 
-/** The last LB step has saved `gain` seconds up to now, compared with the placement before it. */
+/** Take the seconds that the last LB step has saved up to now, compared with the placement
+ * before it. */
 int plb_decider_weigh(plb_decider_t *self, double gain, plb_err_t *err);
 
 /** Whether there is anything new to weigh: iterations since the last LB step that moved objects.
  */
 bool plb_decider_weighs(const plb_decider_t *self);
 
-/* The load database, where it was gathered. */
+/* The load database, on the rank where it was gathered. */
 typedef struct plb_database {
-    plb_snapshot_t snapshot; /* load: seconds that are expected; with keys */
+    plb_snapshot_t snapshot; /* load: expected seconds; keys are needed */
     const double *here;      /* [n_objects] mean seconds on the present rank; NULL: not learning */
     const double *work;      /* [n_objects] the user's own estimates, or NULL */
 } plb_database_t;
 
-/** Seconds per iteration that a new placement would save: by the ranks' speeds, if these differ;
- *  by the loads alone, if a rank has changed its speed or the promise of the last LB step is far
- *  from true; otherwise 0.  On the rank that has the loads. */
+/** Estimate the seconds per iteration that a new placement would save: with the ranks' speeds,
+ * if these differ; with the loads alone, if a rank has changed its speed or the last LB step
+ * has achieved far less than predicted; otherwise 0.  Call it on the rank that has the loads. */
 int plb_decider_look(plb_decider_t *self, const plb_database_t *db, const plb_opts_t *opts,
                      double *gain, plb_err_t *err);
 
-/** The answer of the look; *ask is PLB_ASK_BALANCE where it would repay an LB step. */
+/** Take the answer of the look; *ask is PLB_ASK_BALANCE if it would repay an LB step. */
 int plb_decider_looked(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err);
 
-/** An LB step begins: self->chosen says with what.  `why`: the verdict that asked for it, where
- *  that is not the last one. */
+/** Begin an LB step: self->chosen is the strategy.  `why`: the verdict that asked for it, if
+ * that is not the last one. */
 int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, plb_err_t *err);
 
-/** Place the objects, where the loads are: rank[n_objects], speed[n_ranks] (zero: all ranks count
- *  as equally fast).  A refinement stands in for the chosen strategy where it leaves no more than
- *  `tolerance` times as much and moves fewer objects. */
+/** Place the objects, on the rank that has the loads: rank[n_objects], speed[n_ranks] (zero: all
+ * ranks count as equally fast).  A refinement replaces the chosen strategy if it leaves at most
+ * `tolerance` times its imbalance and moves fewer objects. */
 int plb_decider_place(plb_decider_t *self, const plb_database_t *db, const plb_opts_t *opts,
                       int32_t *rank, double *speed, plb_placing_t *out, plb_err_t *err);
 
-/** What the placing rank has found.  `speed` as plb_decider_place, or NULL. */
+/** Take the result of the placing rank, on all ranks.  `speed`: from plb_decider_place, or NULL.
+ */
 int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const double *speed,
                        plb_err_t *err);
 
@@ -160,13 +164,13 @@ typedef struct plb_step_done {
     int64_t migrations, bytes;
     double seconds_migration;
     double cost; /* of the whole LB step */
-    bool moved;  /* false: it only would have been */
-    bool given;  /* `cost` is what it cost, whatever its parts took */
+    bool moved;  /* false: nothing moved (shadow mode) */
+    bool given;  /* `cost` is the whole cost, whatever its parts took */
 } plb_step_done_t;
 
 int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_err_t *err);
 
-/** What was asked for, or an LB step that had begun, has failed: nothing came of it. */
+/** Cancel what was asked for, or the LB step that has begun, after a failure. */
 void plb_decider_abandon(plb_decider_t *self);
 
 /** Bring the receipt of the last LB step up to date: max/mean and idle times since. */

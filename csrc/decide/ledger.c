@@ -29,7 +29,7 @@ void plb_ledger_free(plb_ledger_t *self)
 
 /* ---- costs ---------------------------------------------------------------------------------- */
 
-/* What is not a number of seconds above zero was not reported. */
+/* A cost that is not above zero counts as not reported. */
 static double reported(double x)
 {
     return x > 0.0 ? x : 0.0; /* false for NaN */
@@ -55,7 +55,7 @@ double plb_ledger_theta(const plb_ledger_t *self, int32_t strategy)
     return self->accounts[strategy].cost + self->accounts[strategy].warm_up;
 }
 
-/* The first iterations against the longest of those after them: noise is no warm-up. */
+/* Compare the first iterations with the longest of those after them: noise is not warm-up. */
 static void warmed_up(plb_ledger_t *self)
 {
     const double *t = self->times;
@@ -157,7 +157,7 @@ bool plb_ledger_judges(const plb_ledger_t *self, int64_t iteration, bool asked)
 int plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain, plb_err_t *err)
 {
     if (!self->open) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "no balancing is to be judged");
+        return PLB_FAIL(err, PLB_ERR_STATE, "no LB step is to be judged");
     }
     if (!isfinite(gain)) {
         return PLB_FAIL(err, PLB_ERR_VALUE, "gain is %g: expected seconds", gain);

@@ -3,20 +3,22 @@
  * A state machine without input or output, like a trigger.  The trigger says when an LB step is
  * due, the ledger whether LB steps pay at all.
  *
- *   on        Each balancing is judged when the next one is due, by what it has saved in between.
- *             Where the last ones, faded, have saved less than they cost, balancing is switched
- *             off, after `tries` of them at the earliest.
- *   off       for `pause` iterations, and so many that one LB step in each pause takes `share`
- * of the run's time.  Then, or as soon as three iterations in a row show `rise` times the
- *             imbalance of the LB steps that did not pay, the next one that is due is a trial.
- *   trial     judged after another pause: it has paid, and balancing is on again; or not, and
- *             the pause doubles.  So the cost of LB steps that never pay grows only with the
+ *   on        Each LB step is judged when the next one is due, by what it has saved in between.
+ *             If recent LB steps have saved less than they cost (older ones count less), LB
+ *             steps are switched off, at the earliest after `tries` of them.
+ *   off       for `pause` iterations, or longer, so that one LB step in each pause takes at
+ *             most `share` of the run's time.  Then, or as soon as three iterations in a row
+ *             show `rise` times the imbalance of the LB steps that did not pay, the next one
+ *             that is due is a trial.
+ *   trial     judged after another pause: if it has paid, LB steps are on again; if not, the
+ *             pause doubles.  So the cost of LB steps that never pay grows only with the
  *             logarithm of the run.
  *
- * The cost theta of each strategy is what was measured, and what the first iterations took beyond
- * the longest of those that follow (caches, paths of messages).  A strategy that reports no cost
- * is not free: the time of the whole LB step counts where it is more than that of the parts, and
- * a balanced iteration where even that is unknown or nothing.
+ * The cost theta of each strategy is the measured one plus the warm-up after it: what the first
+ * iterations took beyond the longest of those that follow (caches, paths of messages).  A
+ * strategy that reports no cost is not free: the time of the whole LB step counts if it is more
+ * than the sum of its parts, and if even that is unknown or zero, the time of a balanced
+ * iteration.
  */
 #ifndef PLB_DECIDE_LEDGER_H
 #define PLB_DECIDE_LEDGER_H
@@ -28,13 +30,13 @@
 
 /* X(name, unit, default, least, most, help). */
 #define PLB_LEDGER(X)                                                                             \
-    X(tries, "balancings", 3, 1, 1e6, "judged before balancing may be switched off")              \
-    X(fade, "", 0.8, 0, 1, "weight of a balancing against the one after it")                      \
-    X(pause, "iterations", 16, 1, 1e9, "that balancing is switched off at least")                 \
-    X(share, "", 0.01, 1e-6, 1, "of the run's time that looking again may cost")                  \
+    X(tries, "LB steps", 3, 1, 1e6, "judged before LB steps may be switched off")                 \
+    X(fade, "", 0.8, 0, 1, "weight of an LB step relative to the next one")                       \
+    X(pause, "iterations", 16, 1, 1e9, "for which LB steps are switched off at least")            \
+    X(share, "", 0.01, 1e-6, 1, "of the run's time that trial LB steps may cost")                 \
     X(rise, "", 2, 1, 1e6,                                                                        \
-      "imbalance over that of balancings that did not pay, at which it is "                       \
-      "looked at again at once")
+      "imbalance relative to that before LB steps that did not pay, at which a trial takes "      \
+      "place at once")
 
 enum {
 #define X(name, unit, fallback, least, most, help) PLB_LEDGER_##name,
@@ -50,19 +52,19 @@ extern const plb_param_t plb_ledger_params[];
 typedef struct plb_costs {
     double statistics, strategy, migration;
     double whole; /* by the clock, from its first step to its last */
-    bool given;   /* `whole` is what it cost, also where that is nothing */
+    bool given;   /* `whole` is the cost, even if it is zero */
 } plb_costs_t;
 
 /* What is remembered of a strategy. */
 typedef struct plb_account {
     int64_t n;      /* LB steps */
-    double cost;    /* seconds: halfway from the value before to each one measured */
-    double warm_up; /* likewise; 0 until the first was measured */
+    double cost;    /* seconds: mean of the previous value and the new measurement */
+    double warm_up; /* the same for the warm-up; 0 until the first was measured */
 } plb_account_t;
 
 enum {
     PLB_WARM_UP = 3
-}; /* iterations after an LB step that may be slow; as many more are compared with them */
+}; /* iterations after an LB step that may be slow; they are compared with as many after them */
 
 typedef struct plb_ledger {
     plb_account_t *accounts; /* owned; one for each strategy */
@@ -72,45 +74,48 @@ typedef struct plb_ledger {
     int64_t judged;
     /* the last LB step */
     bool open;                     /* it is not judged yet */
-    int64_t last;                  /* at whose end it took place */
-    int32_t strategy;              /* its index, or -1: there was none */
-    double cost;                   /* of it, with its warm-up once that is known */
+    int64_t last;                  /* iteration at whose end it took place */
+    int32_t strategy;              /* index of its strategy; -1: there was no LB step */
+    double cost;                   /* its cost, including its warm-up once that is known */
     double warm_up;                /* NAN while it is not known */
-    double found;                  /* seconds, max - mean that it was to remove */
-    double times[2 * PLB_WARM_UP]; /* of the iterations since */
+    double found;                  /* seconds: max - mean before it */
+    double times[2 * PLB_WARM_UP]; /* seconds of the iterations since */
     int n_times;
     /* switched off */
     bool off, trial;
-    int64_t until; /* no balancing, and no judgement, before its end */
+    int64_t until; /* no LB step and no judgement before the end of this iteration */
     int64_t pause;
-    double beaten;       /* the most `found` of LB steps that did not pay */
+    double beaten;       /* the largest `found` of the LB steps that did not pay */
     int high;            /* iterations in a row beyond rise * beaten */
     double mean, excess; /* seconds, of the last iteration */
 } plb_ledger_t;
 
-/** For n strategies.  `params`: PLB_N_LEDGER values.  PLB_ERR_VALUE: one is out of its range. */
+/** Begin for n strategies.  `params`: PLB_N_LEDGER values.  PLB_ERR_VALUE: one is out of its
+ * range. */
 int plb_ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_err_t *err);
 void plb_ledger_free(plb_ledger_t *self);
 
-/** An iteration is over: its time, maximum and mean load.  PLB_ERR_VALUE: one is no time. */
+/** Observe an iteration: its time, maximum and mean load.  PLB_ERR_VALUE: one is not a valid
+ * time. */
 int plb_ledger_observe(plb_ledger_t *self, double time, double max, double mean, plb_err_t *err);
 
-/** Whether the last balancing is to be judged now.  `asked`: the trigger wants to balance. */
+/** Whether the last LB step is to be judged now.  `asked`: the trigger wants an LB step. */
 bool plb_ledger_judges(const plb_ledger_t *self, int64_t iteration, bool asked);
 
-/** The last LB step has saved `gain` seconds (or lost: negative) up to and with `iteration`.
+/** Record that the last LB step has saved `gain` seconds (negative: lost) up to and including
+ * `iteration`.
  *  PLB_ERR_STATE: there is none to judge; PLB_ERR_VALUE: the gain is not finite. */
 int plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain, plb_err_t *err);
 
 /** Whether an LB step that is due may take place. */
 bool plb_ledger_allows(const plb_ledger_t *self, int64_t iteration);
 
-/** An LB step took place.  PLB_ERR_RANGE: no such strategy; PLB_ERR_VALUE: a cost is negative or
- *  infinite. */
+/** Record an LB step.  PLB_ERR_RANGE: no such strategy; PLB_ERR_VALUE: a cost is negative or
+ * infinite. */
 int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
                         const plb_costs_t *costs, plb_err_t *err);
 
-/** Seconds that an LB step with a strategy is expected to cost; NAN where it was never tried. */
+/** Seconds that an LB step with a strategy is expected to cost; NAN if it was never tried. */
 double plb_ledger_theta(const plb_ledger_t *self, int32_t strategy);
 
 #endif

@@ -1,4 +1,5 @@
-/* The part of the decider that sees the loads: learned speeds, the strategy, what it is worth. */
+/* The part of the decider that sees the loads: it learns speeds, runs the strategy and
+ * evaluates its placement. */
 #include <math.h>
 #include <string.h>
 
@@ -11,12 +12,12 @@
 typedef struct answer {
     int32_t *rank; /* owned */
     plb_metrics_t before, after;
-    double longest_before, longest_after; /* with messages, over the mean */
+    double longest_before, longest_after; /* time with messages, relative to the mean */
     int64_t migrations;
     double seconds;
 } answer_t;
 
-/* The snapshot as the strategy is told it. */
+/* The snapshot that the strategy gets. */
 typedef struct told {
     plb_snapshot_t snapshot;
     double *load, *speed; /* owned, or NULL */
@@ -27,8 +28,9 @@ static void free_told(told_t *self)
     PLB_FREE(self->load, self->speed);
 }
 
-/* Give the strategy work and speeds instead of seconds, once ranks have shown different speeds.
- * */
+/* Give the strategy work and speeds instead of seconds, once ranks are known to differ in
+ * speed.
+ */
 static int tell(plb_decider_t *self, const plb_database_t *db, unsigned looks_at, told_t *out,
                 plb_err_t *err)
 {
@@ -67,7 +69,7 @@ static double longest(const double *time, int32_t p)
     return most;
 }
 
-/* Metrics before and after; with messages where they cost something. */
+/* Compute metrics before and after; with messages, if they cost something. */
 static int measure(const plb_decider_t *self, const plb_snapshot_t *s, answer_t *a, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -125,8 +127,8 @@ static void describe(const answer_t *a, double seconds, double passed_over, plb_
     };
 }
 
-/* The chosen strategy's placement, or the refinement's that does as well with fewer moves: what it
- * does not move keeps its neighbours. */
+/* Take the chosen strategy's placement, or the refinement's if that balances as well with fewer
+ * moves: objects that it does not move keep their neighbours. */
 static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, const plb_opts_t *opts,
                      int32_t *rank, plb_placing_t *out, plb_err_t *err)
 {
@@ -162,7 +164,7 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, const plb_o
                       int32_t *rank, double *speed, plb_placing_t *out, plb_err_t *err)
 {
     if (!self->pending) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "a placement is asked for without an LB step");
+        return PLB_FAIL(err, PLB_ERR_STATE, "a placement was asked for, but no LB step has begun");
     }
     int ret = check_ranks(self, db, err);
     if (ret != PLB_OK) {
@@ -181,8 +183,8 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, const plb_o
 
 /* ---- a look --------------------------------------------------------------------------------- */
 
-/* What a placement by known speeds would save: the strategy here is always the same one, cheap and
- * good. */
+/* Estimate what a placement with known speeds would save, always with the same cheap and good
+ * strategy. */
 static int would_save(const plb_snapshot_t *s, const plb_opts_t *opts, double *gain,
                       plb_err_t *err)
 {

@@ -4,10 +4,10 @@
 
 static const double FIRST = 3.0;   /* iterations after an LB step; the first may be a warm-up */
 static const double BROKEN = 1.05; /* max/mean over the predicted one */
-static const double VOID = 1.5;    /* the same: far beyond what noise and drift make of it */
-static const double WORSE = 1.1;   /* max/mean over that at the last look */
-static const double SOON = 2.0;    /* looks that come as soon as they may */
-static const double LOST = 8.0;    /* looks that the loss since the last one would have paid */
+static const double VOID = 1.5;  /* max/mean over the predicted one: far beyond noise and drift */
+static const double WORSE = 1.1; /* max/mean over that at the last look */
+static const double SOON = 2.0;  /* so many looks come as soon as possible */
+static const double LOST = 8.0;  /* a look is due when so many times its price has been lost */
 
 static void begin(plb_promise_t *self)
 {
@@ -26,7 +26,7 @@ bool plb_promise_observe(plb_promise_t *self, double max, double mean)
     if (isfinite(self->predicted)) {
         self->lost += fmax(max - self->predicted * mean, 0.0);
     }
-    const double now = fmin(ratio, self->last); /* two in a row: no spike */
+    const double now = fmin(ratio, self->last); /* the lower of two in a row: not a spike */
     self->last = ratio;
     if (self->since < FIRST) {
         return false;

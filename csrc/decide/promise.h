@@ -1,13 +1,13 @@
-/* Has the last LB step achieved what it predicted?  Where ranks differ in speed, the first one
- * cannot.
+/* Has the last LB step achieved what it predicted?  The first one cannot, if ranks differ in
+ * speed.
  *
- * Says when to look why iterations take longer than the last LB step predicted.  The reason may be
- * that ranks have different speeds, or that one has just changed its speed: a strategy that is
- * given seconds cannot know either.  A look costs about as much as an LB step without its
- * migrations, so eight times that much must have been lost first.  Looks that follow one another
- * while the promise stays broken are twice as far apart each time: where there is another reason
- * (noise, work that changes all the time), they cost the logarithm of the run.  A look comes at
- * once when the imbalance is worse than at the last one.
+ * Says when to look why iterations take longer than the last LB step predicted.  The reason may
+ * be that ranks have different speeds, or that one has just changed its speed; a strategy
+ * cannot see this from seconds alone.  A look costs about as much as an LB step without
+ * migrations, so it takes place only after eight times that time has been lost.  While the
+ * prediction stays wrong, the distance between looks doubles each time: if the reason is a
+ * different one (noise, work that changes all the time), the cost of looks grows only with the
+ * logarithm of the run.  A look comes at once when the imbalance is worse than at the last one.
  *
  * A state machine without input or output, like a trigger.
  */
@@ -28,7 +28,7 @@ typedef struct plb_promise {
 
 void plb_promise_init(plb_promise_t *self);
 
-/** Observe an iteration (load of the slowest rank, mean load); return whether to look. */
+/** Observe an iteration (load of the slowest rank, mean load); return whether a look is due. */
 bool plb_promise_observe(plb_promise_t *self, double max, double mean);
 
 /** Whether the last look found an imbalance far above the promise: the loads have changed

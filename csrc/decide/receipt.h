@@ -47,7 +47,7 @@ typedef struct plb_placing {
     X(saved)                                                                                      \
     X(found)
 
-/* X(name): its counts. */
+/* X(name): the counts in a receipt. */
 #define PLB_RECEIPT_COUNTS(X)                                                                     \
     X(iteration)                                                                                  \
     X(until)                                                                                      \
@@ -73,7 +73,7 @@ typedef struct plb_alternative {
 typedef struct plb_receipt {
     plb_decision_kind_t kind;
     int32_t strategy; /* index, or -1: none ran */
-    bool moved;       /* whether objects migrated; false: they only would have */
+    bool moved;       /* whether objects migrated; false: nothing moved (shadow mode) */
     plb_verdict_t verdict;
     plb_placing_t placing;
 #define X(name) double name;

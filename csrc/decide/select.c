@@ -56,7 +56,7 @@ static bool belongs(const plb_selector_t *self, int32_t i, plb_kind_t kind, plb_
     return selectable(c) && kind_of(c) == kind && c->family == family;
 }
 
-/* The first candidate of the cell that was tried (or was not), or -1. */
+/* The first candidate of a kind and family that was tried (or was not tried), or -1. */
 static int32_t first(const plb_selector_t *self, plb_kind_t kind, plb_family_t family, bool tried)
 {
     for (int32_t i = 0; i < self->n; i++) {
@@ -72,7 +72,7 @@ static bool has(const plb_selector_t *self, plb_kind_t kind, plb_family_t family
     return first(self, kind, family, true) >= 0 || first(self, kind, family, false) >= 0;
 }
 
-/* Rule 5 among those that were tried, or -1.  Ties: the cheapest, then the first in the table. */
+/* The best tried candidate by rule 5, or -1.  Ties: the cheapest, then the first in the table. */
 static int32_t best(const plb_selector_t *self, plb_kind_t kind, plb_family_t family)
 {
     int32_t found = first(self, kind, family, true);
@@ -98,7 +98,7 @@ static int32_t pick(const plb_selector_t *self, plb_kind_t kind, plb_family_t fa
 
 /* ---- the choice ----------------------------------------------------------------------------- */
 
-/* Rules 2 to 4: what history says where both families are there. */
+/* Rules 2 to 4: which family is next by history, if both families are available. */
 static plb_lead_t lead(const plb_selector_t *self, plb_kind_t kind)
 {
     const int32_t from_scratch = best(self, kind, PLB_COMPREHENSIVE);
@@ -174,7 +174,7 @@ static int check_candidates(const plb_candidate_t *candidates, int32_t n, plb_er
         }
     }
     return PLB_FAIL(err, PLB_ERR_VALUE,
-                    "of %d strategies none looks at load or communication: expected one or more",
+                    "none of %d strategies looks at load or communication: expected one or more",
                     (int)n);
 }
 
@@ -215,7 +215,7 @@ static int check_workload(const plb_workload_t *w, plb_err_t *err)
                        err));
     PLB_PASS(
         plb_check(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(w, messages), PLB_FIGURE(w, bytes)), err));
-    if (w->max < w->mean * (1.0 - 1e-9)) { /* rounding of a mean over many ranks */
+    if (w->max < w->mean * (1.0 - 1e-9)) { /* the mean over many ranks may be rounded up */
         return PLB_FAIL(err, PLB_ERR_VALUE, "max is %g: expected no less than the mean, %g",
                         w->max, w->mean);
     }

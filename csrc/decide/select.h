@@ -1,10 +1,11 @@
 /* Strategy selection: Menon 3.7, figure 3.8, eq. 3.6.  A state machine without input or output.
  *
- * It is told of every iteration (plb_selector_observe) and of what every LB step achieved
- * (plb_selector_balanced); each iteration it answers whether anything is out of balance, and which
- * of the candidates an LB step should use now.  The candidates' families and what they look at
- * come from the table of strategies: one that looks at communication is a communication strategy,
- * any other a computation strategy, and one that looks at neither load nor communication is none.
+ * It gets the figures of every iteration (plb_selector_observe) and the outcome of every LB
+ * step (plb_selector_balanced).  After each iteration it answers whether anything is out of
+ * balance, and which of the candidates an LB step should use now.  The candidates' families and
+ * what they look at come from the table of strategies: one that looks at communication is a
+ * communication strategy; one that looks at load alone is a computation strategy; others cannot
+ * be selected.
  *
  * The path through figure 3.8:
  *
@@ -18,23 +19,23 @@
  *
  * The written rules:
  *
- *   1. A strategy is named even where nothing is out of balance, for a trigger that asks for an
- *     LB step nevertheless.  The thesis says "at least 10 %" (3.7.1) and "more than 10 %"
- *     (3.7.3): at least.
+ *   1. A strategy is named even if nothing is out of balance, for a trigger that asks for an
+ *     LB step nevertheless. The thesis says both "at least 10 %" (3.7.1) and "more than 10 %"
+ *     (3.7.3); here it is at least.
  *   2. The first LB step of each kind is comprehensive, those after it refinements (3.7.2).
- *      Differs: of each kind, where the thesis has of the run, because a placement that was made
- *      without a look at communication gives a communication refinement nothing to keep.
- *   3. Refinements performed poorly where the last one left more than `tolerance` times the
- *      max/mean that the last comprehensive one left, or where they cost more than `dearer` times
- *      as much and the last one left no less.  Then comprehensive strategies follow.
- *   4. Evidence ages: after `again` comprehensive ones in a row a refinement gets another chance;
- *      after `again` refinements in a row of which the last left more than `imbalance`, a
- *      comprehensive one.
+ *      Differs: the thesis means the first of the run; but a placement that was made without
+ *      regard to communication gives a communication refinement nothing to keep.
+ *   3. Refinements perform poorly if the last one left more than `tolerance` times the max/mean
+ *      that the last comprehensive one left, or if they cost more than `dearer` times as much
+ *      and the last one left no less.  Then comprehensive strategies follow.
+ *   4. Evidence ages: after `again` comprehensive ones in a row, a refinement gets another
+ *      chance; after `again` refinements in a row, if the last one left more than `imbalance`,
+ *      a comprehensive one.
  *   5. Among candidates of one kind and family: the tried one whose last try left the least
- *      max/mean; of these the cheapest, then the first in the table.  While that least is beyond
- *      `imbalance`, or none was tried, the first untried one.
- *   6. Where no candidate is of the kind, the other kind; where none of that kind is of the
- *      family, its other family.
+ *      max/mean; of these the cheapest, then the first in the table.  While that least is
+ *      beyond `imbalance`, or none was tried, the first untried one.
+ *   6. If no candidate is of the kind, the other kind is used; if none of that kind is of the
+ *      family, the other family.
  */
 #ifndef PLB_DECIDE_SELECT_H
 #define PLB_DECIDE_SELECT_H
@@ -49,8 +50,8 @@ typedef enum plb_kind {
     PLB_COMMUNICATION, /* keeps objects together that communicate */
 } plb_kind_t;
 
-/* X(name, in words): the path through figure 3.8.  Those that need a strategy come last, from
- * PLB_NEED_IDLE_COMMUNICATION on. */
+/* X(name, in words): the path through figure 3.8.  Needs that ask for a strategy come last,
+ * from PLB_NEED_IDLE_COMMUNICATION on. */
 #define PLB_NEEDS(X)                                                                              \
     X(START, "nothing was observed yet")                                                          \
     X(BALANCED, "the load is balanced and no rank is idle for long")                              \
@@ -66,16 +67,18 @@ typedef enum plb_need {
 #undef X
 } plb_need_t;
 
-/* X(name, in words): why this family. */
+/* X(name, in words): why this family was chosen. */
 #define PLB_LEADS(X)                                                                              \
-    X(FIRST, "the first balancing of its kind is comprehensive")                                  \
-    X(NEXT, "a comprehensive one came first, refinements follow")                                 \
-    X(COMPARABLE, "refinements do about as well as comprehensive ones")                           \
-    X(POOR, "the last refinement left more imbalance than the last comprehensive one")            \
-    X(DEAR, "refinements cost more than comprehensive ones and the last left no less imbalance")  \
-    X(REFINE_AGAIN, "after several comprehensive ones a refinement gets another chance")          \
-    X(COMPREHENSIVE_AGAIN, "after several refinements imbalance is left: a comprehensive one "    \
-                           "gets another chance")                                                 \
+    X(FIRST, "the first LB step of its kind is comprehensive")                                    \
+    X(NEXT, "refinements follow the first comprehensive strategy")                                \
+    X(COMPARABLE, "refinements balance about as well as comprehensive strategies")                \
+    X(POOR, "the last refinement left more imbalance than the last comprehensive strategy")       \
+    X(DEAR, "refinements cost more than comprehensive strategies, and the last one left no "      \
+            "less imbalance")                                                                     \
+    X(REFINE_AGAIN, "a refinement gets another chance after several comprehensive "               \
+                    "strategies")                                                                 \
+    X(COMPREHENSIVE_AGAIN, "imbalance is left after several refinements: a comprehensive "        \
+                           "strategy gets another chance")                                        \
     X(ONLY, "no strategy of the other family is registered for this kind")
 
 typedef enum plb_lead {
@@ -99,13 +102,13 @@ const char *plb_kind_name(plb_kind_t kind);
     X(communication, "", 0.1, 0.0, 1e6,                                                           \
       "share of the total load at which communication is intensive (Menon 3.7.1)")                \
     X(tolerance, "", 1.05, 1.0, 1e6,                                                              \
-      "max/mean left by a refinement over that left by a comprehensive one, up to which they "    \
-      "are comparable (ours: half of what imbalance lets pass)")                                  \
+      "ratio of max/mean after a refinement to that after a comprehensive strategy, up to "       \
+      "which they are comparable (ours: half of what `imbalance` allows)")                        \
     X(dearer, "", 2.0, 1.0, 1e6,                                                                  \
-      "cost of refinements over that of comprehensive ones, up to which they are comparable "     \
-      "(ours: costs are averages of few and noisy)")                                              \
-    X(again, "balancings", 5, 1, 1e6,                                                             \
-      "of one family in a row, after which the other is looked at again (ours)")
+      "ratio of the cost of refinements to that of comprehensive strategies, up to which "        \
+      "they are comparable (ours: measured costs are few and noisy)")                             \
+    X(again, "LB steps", 5, 1, 1e6,                                                               \
+      "LB steps with one family in a row, after which the other family is tried again (ours)")
 
 enum {
 #define X(name, unit, fallback, least, most, help) PLB_SELECTION_##name,
@@ -131,8 +134,8 @@ typedef struct plb_workload {
     int64_t messages, bytes; /* between objects on different ranks */
 } plb_workload_t;
 
-/* What an LB step achieved.  `before` and `after`: time of the longest rank over the mean load,
- * 1 or more; for a communication strategy with the time of its messages. */
+/* What an LB step achieved.  `before` and `after`: time of the slowest rank over the mean load,
+ * 1 or more; for a communication strategy including the time of messages. */
 typedef struct plb_outcome {
     double before, after;
     double cost; /* seconds */
@@ -142,18 +145,18 @@ typedef struct plb_outcome {
 /* What the selector remembers of a candidate. */
 typedef struct plb_record {
     int64_t n;          /* LB steps */
-    plb_outcome_t last; /* but cost: halfway from the one before to what was measured, since one
-                           balancing may have been disturbed */
+    plb_outcome_t last; /* but cost is the mean of the previous value and the new measurement,
+                           since one LB step may have been disturbed */
 } plb_record_t;
 
 typedef struct plb_choice {
-    bool needed;            /* figure 3.8 ends at a strategy */
-    plb_need_t need;        /* why */
-    plb_kind_t kind;        /* the kind that the iteration asks for */
-    plb_kind_t used;        /* the kind of the candidate: the other one if there is none */
-    plb_family_t family;    /* of the candidate */
-    plb_lead_t lead;        /* why */
-    int32_t candidate;      /* its index */
+    bool needed;         /* figure 3.8 ends at a strategy */
+    plb_need_t need;     /* why */
+    plb_kind_t kind;     /* the kind that the iteration asks for */
+    plb_kind_t used;     /* the kind of the candidate: the other kind if there is none of `kind` */
+    plb_family_t family; /* of the candidate */
+    plb_lead_t lead;     /* why */
+    int32_t candidate;   /* its index */
     double max_over_mean;   /* 1 where there is no load */
     double utilization;     /* as observed */
     double communication_s; /* eq. 3.6, seconds */
@@ -166,8 +169,8 @@ typedef struct plb_selector {
     int32_t n;
     double alpha, beta; /* seconds per message, seconds per byte */
     double params[PLB_N_SELECTION];
-    plb_family_t latest[2]; /* of each kind, family of the last LB step */
-    int64_t in_row[2];      /* of each kind, LB steps of that family in a row */
+    plb_family_t latest[2]; /* family of the last LB step, for each kind */
+    int64_t in_row[2];      /* number of LB steps of that family in a row, for each kind */
     plb_choice_t choice;    /* the last one */
 } plb_selector_t;
 
@@ -182,9 +185,9 @@ void plb_selector_free(plb_selector_t *self);
  *  is NaN, infinite or negative, max < mean, utilization is not 0 ... 1, a count is negative. */
 int plb_selector_observe(plb_selector_t *self, const plb_workload_t *w, plb_err_t *err);
 
-/** An LB step with `candidate`, chosen here or not, took place.  The choice is made again, for
- *  the iteration observed last.  PLB_ERR_RANGE: no such candidate; PLB_ERR_VALUE: it is not
- *  selectable, or the outcome is none. */
+/** Record an LB step with `candidate`, chosen here or not.  The choice is made again for the
+ * iteration observed last.  PLB_ERR_RANGE: no such candidate; PLB_ERR_VALUE: it is not
+ * selectable, or the outcome is invalid. */
 int plb_selector_balanced(plb_selector_t *self, int32_t candidate, const plb_outcome_t *outcome,
                           plb_err_t *err);
 

@@ -6,9 +6,9 @@
 #include "base/check.h"
 #include "base/mem.h"
 
-/* The loss after which an LB step of unknown cost is tried, in balanced iterations: one takes 0.1
- * to 100 of them, 3 in the geometric mean.  In a short run it is a share of the run: an LB step
- * must not cost much of it. */
+/* An LB step of unknown cost is tried after a loss of TRIAL balanced iterations: an LB step
+ * takes 0.1 to 100 of them, with a geometric mean of 3.  In a short run it is tried after a
+ * loss of SHARE of the run, of which it must not cost much. */
 static const double TRIAL = 6.0, SHARE = 0.03;
 
 const char *plb_reason_words(plb_reason_t reason)
@@ -96,7 +96,7 @@ int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err
         self->last = o->iteration - 1;
     }
     self->seen = o->iteration;
-    if (o->iteration <= self->last) { /* it ran under the placement before */
+    if (o->iteration <= self->last) { /* it ran under the previous placement */
         self->verdict.balance = false;
         self->verdict.reason = PLB_REASON_STALE;
         return PLB_OK;
@@ -126,7 +126,7 @@ int plb_trigger_balanced(plb_trigger_t *self, int64_t iteration, double cost, do
         self->seen = iteration;
     }
     self->last = iteration;
-    /* halfway to what is measured: one LB step may have been disturbed */
+    /* mean of old and new: one LB step may have been disturbed */
     self->cost = isnan(self->cost) ? cost : 0.5 * (self->cost + cost);
     if (self->kind->balanced != NULL) {
         self->kind->balanced(self, cost, max_over_mean < 1.0 ? 1.0 : max_over_mean);

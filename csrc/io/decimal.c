@@ -17,7 +17,8 @@ static uint64_t power_of_five(int k)
     return out;
 }
 
-/* (bits + a little if `rest`) * 2^scale; bits has its top bit in the upper half. */
+/* (bits, plus a fraction below 1 if `rest`) * 2^scale, rounded; the top bit of `bits` is in its
+ * upper half. */
 static double rounded(uint64_t bits, bool rest, int scale)
 {
     const int drop = 64 - __builtin_clzll(bits) - 53;

@@ -30,7 +30,7 @@ int plb_json_fail(const plb_json_t *self, const char *at, const char *fmt, ...)
                     (long long)(at - self->text), line, what);
 }
 
-/* "expected ..., found ..." at the cursor. */
+/* The error "expected ..., found ..." at the cursor. */
 static int unexpected(const plb_json_t *self, const char *what, const char *expected)
 {
     if (self->at == self->end) {
@@ -151,7 +151,7 @@ static const char *digits(const plb_json_t *self, const char *p, plb_number_t *o
     return p;
 }
 
-/* The part behind e or E; p stands on it.  NULL: no digit follows. */
+/* Read the exponent at p, which points to e or E.  NULL: no digit follows. */
 static const char *exponent(const plb_json_t *self, const char *p, plb_number_t *out)
 {
     int value = 0;
@@ -162,7 +162,9 @@ static const char *exponent(const plb_json_t *self, const char *p, plb_number_t 
         return NULL;
     }
     for (; digit(self, p); p++) {
-        value = value > 9999 ? value : value * 10 + (*p - '0'); /* beyond every double */
+        value = value > 9999
+                    ? value
+                    : value * 10 + (*p - '0'); /* larger than the exponent of any double */
     }
     out->exponent += negative ? -value : value;
     return p;
@@ -198,13 +200,14 @@ int plb_json_number(plb_json_t *self, const char *what, plb_number_t *out)
         }
     }
     self->at = p;
-    if (p == self->end) { /* also lets strtod read the text in place: something follows it */
+    if (p == self->end) { /* a text that ends in a number is invalid; so strtod can read the text
+                             in place */
         return unexpected(self, what, "',', ']' or '}'");
     }
     return PLB_OK;
 }
 
-/* The general case: more than 19 digits or an exponent beyond the quick ways. */
+/* The general case: more than 19 digits, or an exponent that plb_decimal does not take. */
 static double slow_decimal(const plb_number_t *x)
 {
     locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
@@ -293,14 +296,15 @@ static int enter(plb_json_t *self, char bracket, const char *what)
         return unexpected(self, what, bracket == '{' ? "an object" : "an array");
     }
     if (++self->depth > PLB_JSON_MAX_DEPTH) {
-        return plb_json_fail(self, self->at, "more than %d objects and arrays inside one another",
+        return plb_json_fail(self, self->at, "objects and arrays are nested more than %d deep",
                              PLB_JSON_MAX_DEPTH);
     }
     self->at++;
     return PLB_OK;
 }
 
-/* Behind an element: true in *more if another follows, else past the closing bracket. */
+/* After an element: *more is true if another one follows; else the cursor is after the closing
+ * bracket. */
 static int separator(plb_json_t *self, char bracket, const char *what, bool *more)
 {
     const char c = plb_json_peek(self);
@@ -422,5 +426,5 @@ int plb_json_skip(plb_json_t *self)
 int plb_json_finish(plb_json_t *self)
 {
     plb_json_peek(self);
-    return self->at == self->end ? PLB_OK : unexpected(self, "file", "nothing after the object");
+    return self->at == self->end ? PLB_OK : unexpected(self, "file", "the end of the file");
 }

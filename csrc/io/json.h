@@ -1,9 +1,9 @@
 /* A strict JSON reader over text in memory: one pass, no tree, nothing allocated.
  *
- * The caller says of each object which keys it knows; values under other keys are checked and
- * skipped.  What is read is RFC 8259 without leniency (no NaN, no comments, no trailing commas;
- * strings must be UTF-8), numbers are rounded correctly, and a key that the caller knows may
- * stand in its object once only.  Errors give file, byte, line and what was expected.
+ * For each object the caller lists the keys that it knows; values of other keys are checked and
+ * skipped.  The text must be strict RFC 8259 (no NaN, no comments, no trailing commas; strings
+ * in UTF-8).  Numbers are rounded correctly.  A known key may occur only once in an object.
+ * Errors give file, byte, line and what was expected.
  */
 #ifndef PLB_IO_JSON_H
 #define PLB_IO_JSON_H
@@ -14,7 +14,8 @@
 
 #include "base/err.h"
 
-/* Objects and arrays inside one another; deeper text is refused (the reader recurses). */
+/* Deepest nesting of objects and arrays; deeper text is an error, because the reader is
+ * recursive. */
 enum { PLB_JSON_MAX_DEPTH = 128 };
 
 typedef struct plb_json {
@@ -62,28 +63,29 @@ typedef struct plb_shape {
 void plb_json_init(plb_json_t *self, const char *text, size_t size, const char *name,
                    plb_err_t *err);
 
-/** The error at byte `at`: PLB_ERR_FORMAT, "name, byte b, line l: ...". */
+/** Report an error at byte `at`: PLB_ERR_FORMAT, "name, byte b, line l: ...". */
 int plb_json_fail(const plb_json_t *self, const char *at, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/** What stands at the cursor, behind white space; 0 at the end of the text. */
+/** The next character after white space; 0 at the end of the text. */
 char plb_json_peek(plb_json_t *self);
 
 int plb_json_object(plb_json_t *self, const plb_shape_t *shape, void *into);
 int plb_json_array(plb_json_t *self, const char *what, plb_json_item_fn item, void *into);
 int plb_json_skip(plb_json_t *self);
 
-/** The text between the quotes, escapes as they are. */
+/** Read a string: the text between the quotes, with its escapes unchanged. */
 int plb_json_string(plb_json_t *self, const char **begin, size_t *size);
 int plb_json_bool(plb_json_t *self, const char *what, bool *out);
 int plb_json_number(plb_json_t *self, const char *what, plb_number_t *out);
 int plb_json_double(plb_json_t *self, const char *what, double least, double *out);
 int plb_json_int(plb_json_t *self, const char *what, int64_t least, int64_t most, int64_t *out);
 
-/** An integer of 64 bits, signed or not; 2^63 and above keep their bits and read as negative. */
+/** Read an integer of 64 bits, signed or unsigned; 2^63 and above keep their bits and so become
+ * negative. */
 int plb_json_id(plb_json_t *self, const char *what, int64_t *out);
 
-/** Nothing but white space follows. */
+/** Check that only white space follows. */
 int plb_json_finish(plb_json_t *self);
 
 static inline uint64_t plb_json_offset(const plb_json_t *self)

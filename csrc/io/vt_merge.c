@@ -6,7 +6,8 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-/* Entities by name: ids are numbered, then pairs of an id's number and what it is an id of. */
+/* Entities by name: each id gets a number; a name is such a number together with the kind of
+ * the id. */
 typedef struct names {
     plb_keys_t ids, names; /* the number of a name is its entity */
 } names_t;
@@ -47,14 +48,16 @@ static int check_phases(const plb_vt_scan_t *file, const plb_vt_scan_t *first, p
     for (int64_t i = 0; i < n; i++) {
         if (file->phases[i].id != first->phases[i].id) {
             return PLB_FAIL(err, PLB_ERR_FORMAT,
-                            "ranks disagree on phases: entry %lld is phase %lld in %s, phase %lld "
-                            "in %s",
+                            "ranks have different phases: entry %lld is phase %lld in %s, "
+                            "phase %lld in %s",
                             (long long)i, (long long)file->phases[i].id, file->name,
                             (long long)first->phases[i].id, first->name);
         }
     }
     if (file->n_phases != first->n_phases) {
-        return PLB_FAIL(err, PLB_ERR_FORMAT, "ranks disagree on phases: %s has %lld, %s has %lld",
+        return PLB_FAIL(err, PLB_ERR_FORMAT,
+                        "ranks have different phases: %s has %lld, %s "
+                        "has %lld",
                         file->name, (long long)file->n_phases, first->name,
                         (long long)first->n_phases);
     }
@@ -89,7 +92,7 @@ static int check_nodes(const plb_vt_scan_t *file, int32_t n_files, plb_err_t *er
 
 /* ---- the phases ----------------------------------------------------------------------------- */
 
-/* What the loop over phases carries along. */
+/* The state of the loop over phases. */
 typedef struct merger {
     plb_vt_run_t *run;
     const plb_vt_scan_t *const *files;
@@ -151,7 +154,7 @@ static int add_task(merger_t *self, int64_t phase, int32_t file, const plb_vt_ta
     return PLB_OK;
 }
 
-/* The entity of that name if it is a task of the phase, else -1. */
+/* The entity with that name if it has a task in the phase, else -1. */
 static int32_t end_of(const merger_t *self, int64_t phase, const plb_vt_name_t *name)
 {
     const int32_t e = name->kind == PLB_VT_NAMELESS ? -1 : find_name(&self->names, name);
@@ -223,7 +226,7 @@ out:
     return ret;
 }
 
-/* Which of the user_defined numbers occur anywhere. */
+/* Find which of the user_defined numbers occur in any file. */
 static void find_user(merger_t *self, const plb_vt_scan_t *file)
 {
     for (int64_t i = 0; i < file->n_user; i++) {

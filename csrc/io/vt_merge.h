@@ -1,11 +1,11 @@
-/* The scans of all ranks, joined to one run. */
+/* Joins the scans of all ranks to one run. */
 #ifndef PLB_IO_VT_MERGE_H
 #define PLB_IO_VT_MERGE_H
 
 #include "io/vt_scan.h"
 
-/* The ranks joined: X(array, type, what its length is).  Entities are numbered in order of their
- * first task; -1 stands for none. */
+/* The arrays of a run: X(array, type, its length).  Entities are numbered in order of their
+ * first task; -1 means none. */
 #define PLB_VT_RUN(X)                                                                             \
     X(entity_key, int64_t, entities) /* id or seq_id */                                           \
     X(entity_migratable, bool, entities)                                                          \

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* What the field functions write into; `scan` grows, the rest is the record being read. */
+/* What the field functions write to: `scan` grows, the other fields are the record being read. */
 typedef struct plb_vt_reader {
     plb_vt_scan_t *scan;
     plb_vt_phase_t phase;
@@ -23,7 +23,7 @@ static uint64_t beginning(plb_json_t *j)
     return plb_json_offset(j);
 }
 
-/* An object, and where it stands. */
+/* Read an object, and set where its text is. */
 static int object(plb_json_t *j, const plb_shape_t *shape, reader_t *r, plb_span_t *text)
 {
     text->begin = beginning(j);
@@ -32,7 +32,7 @@ static int object(plb_json_t *j, const plb_shape_t *shape, reader_t *r, plb_span
     return ret;
 }
 
-/* The value at the cursor, checked and skipped, and where it stands. */
+/* Check and skip the value at the cursor, and set where its text is. */
 static int span_of_value(plb_json_t *j, plb_span_t *out)
 {
     out->begin = beginning(j);
@@ -73,7 +73,7 @@ static int entity_field(plb_json_t *j, int key, void *into)
     case E_ID:
         e->name.kind = PLB_VT_ID;
         return plb_json_id(j, "entity id", &e->name.id);
-    case E_SEQ_ID: /* where both are given, id is the name */
+    case E_SEQ_ID: /* if both are given, `id` counts */
         ret = plb_json_id(j, "entity seq_id", &id);
         if (e->name.kind == PLB_VT_NAMELESS) {
             e->name.kind = PLB_VT_SEQ_ID;
@@ -118,7 +118,7 @@ static int entity(plb_json_t *j, reader_t *r, bool of_task, plb_vt_entity_t *out
 
 /* ---- tasks ---------------------------------------------------------------------------------- */
 
-/* Programs put what they like into user_defined: only numbers under the known keys count. */
+/* user_defined may hold anything: only numbers under the known keys are read. */
 static int user_field(plb_json_t *j, int key, void *into)
 {
     static const char *const names[] = {
@@ -283,7 +283,7 @@ static int phase(plb_json_t *j, void *into)
     if (ret == PLB_OK && scan->n_phases > 0 &&
         r->phase.id <= scan->phases[scan->n_phases - 1].id) {
         return plb_json_fail(j, j->text + r->phase.text.begin,
-                             "phase %lld behind phase %lld: expected increasing ids",
+                             "phase %lld after phase %lld: expected increasing ids",
                              (long long)r->phase.id,
                              (long long)scan->phases[scan->n_phases - 1].id);
     }

@@ -1,9 +1,9 @@
-/* VT's LBDatafile: the record that a run of vt leaves, one JSON text for each rank.
+/* Reads VT's LBDatafile: the record that a run of vt writes, one JSON text for each rank.
  *
- * A scan is the index of one rank's text: numbers of each task and communication, and where in
- * the text each of them stands, so that a copy of the run keeps what the index does not know
- * (unknown keys, spellings of numbers, subphases, attributes, lb_iterations).  The text belongs to
- * the caller and must outlive the scan.
+ * A scan is the index of one rank's text: the numbers of each task and communication, and its
+ * position in the text.  So a copy of the run keeps what the index does not contain (unknown
+ * keys, digits of numbers, subphases, attributes, lb_iterations).  The text belongs to the
+ * caller and must outlive the scan.
  */
 #ifndef PLB_IO_VT_SCAN_H
 #define PLB_IO_VT_SCAN_H
@@ -58,7 +58,7 @@ enum {
         PLB_VT_N_USER
 };
 
-/* What an entity is known by: communications name it by type and id only. */
+/* The identity of an entity: communications give only its type and id. */
 typedef struct plb_vt_name {
     int64_t id;
     uint8_t type;

@@ -23,7 +23,7 @@ out:
     return ret;
 }
 
-/* By destination, phase and kind, then in the order of the ranks and of their files. */
+/* Order moves by destination, phase and kind, then as in the ranks' files. */
 static int compare(const void *left, const void *right)
 {
     const plb_vt_move_t *a = left, *b = right;
@@ -40,7 +40,7 @@ static int compare(const void *left, const void *right)
     return 0;
 }
 
-/* The first move into file r in that phase of that kind or behind. */
+/* The first move into file r at or after that phase and kind. */
 static int64_t first_move(const plb_vt_plan_t *self, int32_t r, int64_t phase, bool comm)
 {
     const plb_vt_move_t key = {.to = r, .from = -1, .phase = phase, .comm = comm};
@@ -62,7 +62,7 @@ static bool is_move(const plb_vt_plan_t *self, int64_t i, int32_t r, int64_t pha
            self->moves[i].comm == comm;
 }
 
-/* What planning a phase needs: `t` and `c` run over the tasks and communications of the run. */
+/* The state of planning: `t` and `c` run over the tasks and communications of the run. */
 typedef struct planner {
     plb_vt_plan_t *plan;
     const plb_vt_run_t *run;
@@ -109,7 +109,7 @@ static int plan_comms(planner_t *self, int64_t phase, int32_t f, bool again)
     for (int64_t k = p->comm_begin; k < p->comm_end; k++) {
         const int64_t c = self->c++;
         const int32_t src = self->run->comm_src[c], dst = self->run->comm_dst[c];
-        int32_t to = f; /* with neither end the communication stays where it is */
+        int32_t to = f; /* a communication without a known end stays in its file */
         if (src >= 0 && self->was[src] == f) {
             to = self->now[src];
         } else if (dst >= 0 && self->was[dst] == f) {
@@ -143,7 +143,7 @@ static int plan_phase(planner_t *self, int64_t phase)
     return ret;
 }
 
-/* Everything stays, to begin with. */
+/* Begin with a plan in which everything stays. */
 static int stay(plb_vt_plan_t *self, int32_t f, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -201,7 +201,7 @@ void plb_vt_plan_free(plb_vt_plan_t *self)
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* The text that grows; after an allocation failed, `failed` and nothing more is added. */
+/* A growing text; after a failed allocation `failed` is set, and nothing more is added. */
 typedef struct out {
     char *text;
     size_t size, room;
@@ -292,7 +292,8 @@ static bool list_changes(const plb_vt_plan_t *self, int32_t r, int64_t phase, co
     return false;
 }
 
-/* Write an array again: elements that stay, then those that come, with the file's white space. */
+/* Write an array: the elements that stay, then those that arrive, with the white space of the
+ * file. */
 static void put_list(const plb_vt_plan_t *self, out_t *out, int32_t r, int64_t phase,
                      const list_t *list)
 {
@@ -340,7 +341,8 @@ static void put_phase(const plb_vt_plan_t *self, out_t *out, int32_t r, int64_t 
         if (!list_changes(self, r, phase, list)) {
             continue;
         }
-        if (list->text.end == 0) { /* the phase has an id at least: something follows */
+        if (list->text.end ==
+            0) { /* a comma is needed: the phase has at least an id, which follows */
             put(out, list->comm ? "\"communications\":" : "\"tasks\":", list->comm ? 17 : 8);
             put_list(self, out, r, phase, list);
             put(out, ",", 1);

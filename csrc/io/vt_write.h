@@ -1,4 +1,4 @@
-/* The files of a run under another placement. */
+/* Writes the files of a run under another placement. */
 #ifndef PLB_IO_VT_WRITE_H
 #define PLB_IO_VT_WRITE_H
 
@@ -18,8 +18,8 @@ typedef struct plb_vt_move {
 typedef struct plb_vt_plan {
     const plb_vt_scan_t *const *files;
     int32_t n_files;
-    int64_t n_kept;   /* phases of the files that are written, in order: the others are left out */
-    int64_t *kept;    /* [n_kept] */
+    int64_t n_kept;   /* number of the files' phases that are written */
+    int64_t *kept;    /* [n_kept] these phases, ascending */
     int32_t **node;   /* [n_files][tasks of the file] new rank of each task */
     int32_t **target; /* [n_files][comms of the file] file that each communication goes to */
     plb_vt_move_t *moves;
@@ -34,8 +34,8 @@ int plb_vt_plan_init(plb_vt_plan_t *self, const plb_vt_scan_t *const *files, int
                      const int32_t *rank, plb_err_t *err);
 void plb_vt_plan_free(plb_vt_plan_t *self);
 
-/** The text of rank r's file, *size bytes for plb_free.  What does not change is copied as it is:
- *  without any change the text is the same to the byte. */
+/** Write the text of rank r's file: *size bytes, which the caller frees with plb_free.
+ * Unchanged parts are copied: without any change the text is identical. */
 int plb_vt_write(const plb_vt_plan_t *self, int32_t r, char **text, size_t *size, plb_err_t *err);
 
 #endif

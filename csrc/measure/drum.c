@@ -22,7 +22,7 @@ static int check(const plb_drum_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* cpu[n] of all places from those of the leaves. */
+/* Sum cpu[n] of all places from that of the leaves. */
 static int sums(const plb_drum_t *self, double *cpu, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -98,7 +98,7 @@ double plb_drum_benchmark(double seconds, double *cpu_seconds)
                 a[i] = 0.5 * a[i] + b[i];
             }
         }
-        __asm__ volatile("" : : "r"(a) : "memory"); /* somebody may look at it */
+        __asm__ volatile("" : : "r"(a) : "memory"); /* keeps the compiler from removing the loop */
         steps += (double)N * PASSES;
         now = plb_clock_real_ns(PLB_CLOCK_WALL);
     }

@@ -18,13 +18,14 @@ typedef struct plb_drum {
  *    power_n = pp_n (w_comm c_n / sum c_j + w_cpu p_n / sum p_j),  w_cpu = 1 - w_comm.
  *  Differs: the slide sums over a whole level, which loses power if the level has several
  *  parents; here j runs over the children of n's parent.  If a sum of c is zero or unknown, only p
- *  counts; so it does between the ranks of a node, where comm is NaN.  A place that cannot compute
- *  (p_n = 0) gets nothing. */
+ *  counts; so it does between the ranks of a node, where comm is NaN.  A place without computing
+ * power (p_n = 0) gets 0.
+ */
 int plb_drum_power(const plb_drum_t *self, double w_comm, double *power, plb_err_t *err);
 
-/** Compute for that many seconds of wall time: the steps done, and the seconds in which this
- * thread was running.  A step is a multiplication and an addition of doubles, in the first-level
- * cache. */
+/** Compute for that many seconds of wall time; return the number of steps.  *cpu_seconds:
+ * processor time of this thread.  A step is a multiplication and an addition of doubles, in the
+ * first-level cache. */
 double plb_drum_benchmark(double seconds, double *cpu_seconds);
 
 #endif

@@ -8,11 +8,12 @@
 
 static const double SMOOTHING = 0.2, LEAST_GAIN = 0.1;
 
-/* A change of the sum of the loads by so much, and by so many times its noise, is one of the rank.
+/* If the sum of the loads changes by CHANGED (relative) and by NOISES times its noise, the rank
+ * itself has changed.
  */
 static const double CHANGED = 0.1, NOISES = 5.0;
 
-/* A pass of object i enters one estimator, four rows of the table. */
+/* Enter a pass of object i into one estimator, four rows of the table. */
 static void follow(double load, int64_t i, int64_t n, double *table)
 {
     double *mean = table + PLB_ESTIMATE_MEAN * n, *passes = table + PLB_ESTIMATE_PASSES * n;
@@ -24,7 +25,8 @@ static void follow(double load, int64_t i, int64_t n, double *table)
     }
     const double e = load - mean[i], plain = 1.0 / (passes[i] - 1.0);
     const double signal = spread[i] > 0.0 ? fabs(error[i]) / spread[i] : 0.0;
-    mean[i] += fmax(fmax(signal, LEAST_GAIN), plain) * e; /* at first the plain mean */
+    mean[i] +=
+        fmax(fmax(signal, LEAST_GAIN), plain) * e; /* the first passes give the plain mean */
     if (passes[i] == 3.0) {
         spread[i] = fabs(e);
     }
@@ -32,8 +34,8 @@ static void follow(double load, int64_t i, int64_t n, double *table)
     spread[i] += SMOOTHING * (fabs(e) - spread[i]);
 }
 
-/* By the objects whose noise is known here, the rank as a whole takes longer (1), shorter (-1), or
- * as long as before. */
+/* Whether the rank as a whole takes longer (1), shorter (-1), or as long as before (0), by the
+ * objects whose noise on this rank is known. */
 static int change_of(const double *load, int64_t n, const double *here)
 {
     const double *passes = here + PLB_ESTIMATE_PASSES * n,
@@ -60,7 +62,8 @@ static bool is_any(const double *x, int64_t n)
     return false;
 }
 
-/* The loads enter the estimates of this rank, unless they are to be seen again first. */
+/* Enter the loads into the estimates for this rank, unless a change must first be confirmed by
+ * a second pass. */
 static void follow_here(const double *load, int64_t n, double *here)
 {
     double *aside = here + PLB_ESTIMATE_HERE * n;
@@ -83,7 +86,7 @@ void plb_estimate_one(double load, int64_t i, int64_t n, double *table)
     follow(load, i, n, table + PLB_ESTIMATE_HERE * n);
 }
 
-/* As `follow` of each object, without branches, so that this is vector code. */
+/* Do `follow` for each object, without branches, so that the compiler vectorizes it. */
 PLB_MULTIVERSION
 static void follow_all(const double *restrict load, int64_t n, double *restrict mean,
                        double *restrict passes, double *restrict error, double *restrict spread)

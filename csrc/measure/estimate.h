@@ -1,18 +1,18 @@
-/* Estimates the time of an object's next pass (its work in one iteration) from all earlier passes,
- * on whatever rank.
+/* Estimates the time of an object's next pass (its work in one iteration) from all earlier
+ * passes, on whatever rank.
  *
- * Exponential smoothing whose gain is the tracking signal: |smoothed error| / smoothed |error|
- * (Trigg and Leach, Operational Research Quarterly 18, 1967), that of the pass before (Shone, the
- * same journal, 1967).  Noise gives a small gain; a drift or a step, errors of one sign, a large
- * one; and a single spike passes, since the gain that it causes meets a normal load.  Means over
- * the passes since the last LB step were the alternative: they hide a sudden step behind the
- * passes before it, and rest on a pass or two where LB steps are close.
+ * This is exponential smoothing whose gain is the tracking signal |smoothed error| / smoothed
+ * |error| (Trigg and Leach, Operational Research Quarterly 18, 1967) of the previous pass
+ * (Shone, the same journal, 1967).  Noise gives a small gain; a drift or a step, whose errors
+ * have one sign, gives a large one.  A single spike has little effect, because the gain that it
+ * causes is applied to the next load, which is normal.  The alternative, means over the passes
+ * since the last LB step, would follow a sudden step slowly, and would rest on one or two
+ * passes if LB steps are close.
  *
- * A second estimator of the same kind knows only of the passes on the rank where the object is
- * now: what ranks that are not alike are told apart by (machine/speeds.h).  It starts again where
- * all loads change abruptly, e.g.  under another power cap (an object alone could not tell that
- * from noise for a while), and remain so for a second pass: a first one stands aside, and one
- * that was a spike does not count.  / */
+ * A second estimator of the same kind uses only the passes on the object's present rank; from
+ * these the speeds of the ranks are learned (measure/speeds.h).  It starts again when all loads
+ * of the rank change abruptly, e.g. under another power cap, and stay so for a second pass.
+ * The loads of the first such pass are set aside; if it was a spike, they are dropped. */
 #ifndef PLB_MEASURE_ESTIMATE_H
 #define PLB_MEASURE_ESTIMATE_H
 
@@ -24,7 +24,8 @@ enum {
     PLB_ESTIMATE_PASSES,
     PLB_ESTIMATE_ERROR,
     PLB_ESTIMATE_SPREAD,
-    PLB_ESTIMATE_HERE, /* and three more in this order, zero for an object that has just arrived */
+    PLB_ESTIMATE_HERE, /* and the next three rows: the same four on the present rank; zero for an
+                          object that has just arrived */
     PLB_ESTIMATE_ASIDE = 2 * PLB_ESTIMATE_HERE, /* loads of a pass that may be a spike, or zero */
     PLB_ESTIMATE_ROWS
 };
@@ -33,10 +34,10 @@ enum {
  *  until there is a second one. */
 void plb_estimate_update(const double *load, int64_t n, double *table);
 
-/** Likewise for the first four rows alone, which do not depend on the rank. */
+/** Update only the first four rows, which do not depend on the rank. */
 void plb_estimate_mean(const double *load, int64_t n, double *table);
 
-/** The same for object i only. */
+/** Update the rows of object i only. */
 void plb_estimate_one(double load, int64_t i, int64_t n, double *table);
 
 #endif

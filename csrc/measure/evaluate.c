@@ -10,9 +10,9 @@ typedef struct work {
     const plb_snapshot_t *in;
     const int32_t *rank;
     plb_evaluation_t *out;
-    double *between; /* where bytes between ranks are added up: of edges, then of multicasts */
+    double *between;               /* sum of bytes between ranks: of edges, then of multicasts */
     int64_t *out_start, *in_start; /* [p + 1] */
-    int64_t *out_next, *in_next;   /* [p] where the next one goes */
+    int64_t *out_next, *in_next;   /* [p] index of the next delivery */
     int32_t *to, *from;            /* [deliveries between ranks] */
     double *bytes;                 /* of those in `to` */
     double *received;              /* [p] */
@@ -85,7 +85,7 @@ static void look_at(work_t *self, int32_t r)
         self->pair[o] += self->bytes[i];
         sent += self->bytes[i];
     }
-    for (int64_t i = begin; i < end; i++) { /* of equal ones: lowest sender, lowest receiver */
+    for (int64_t i = begin; i < end; i++) { /* ties: lowest sender, lowest receiver */
         const int32_t o = self->to[i];
         const double bytes = self->pair[o];
         if (out->link_src < 0 || bytes > out->link_max ||
@@ -145,8 +145,7 @@ out:
     return ret;
 }
 
-/* Add the shared blocks to what a rank uses, each once: rank by rank, so that its last holder
- * tells. */
+/* Add the shared blocks to the memory that each rank uses, each block once per rank. */
 static int blocks(const plb_snapshot_t *in, const int32_t *rank, int64_t *used, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -13,27 +13,31 @@
 #define PLB_EVALUATION(X)                                                                         \
     X(double, cut, "bytes", "of edges whose ends are on different ranks")                         \
     X(double, connectivity, "bytes",                                                              \
-      "of multicasts, each times the number of ranks beside its sender's that it reaches: "       \
-      "connectivity - 1, weighted")                                                               \
+      "of multicasts, each times the number of other ranks that it reaches: connectivity - "      \
+      "1, weighted")                                                                              \
     X(double, bytes_local, "bytes", "delivered within a rank")                                    \
     X(double, bytes_node, "bytes", "delivered between ranks of a node")                           \
     X(double, bytes_network, "bytes", "delivered between nodes")                                  \
     X(double, hop_bytes, "bytes",                                                                 \
-      "times the links that they pass in the tree of ranks, nodes and network: 2 within a node, " \
-      "4 between nodes")                                                                          \
+      "bytes times the links that they pass in the tree of ranks, nodes and network: 2 "          \
+      "within a node, 4 between nodes")                                                           \
     X(double, messages_local, "", "delivered within a rank")                                      \
     X(double, messages_node, "", "delivered between ranks of a node")                             \
     X(double, messages_network, "", "delivered between nodes")                                    \
-    X(double, sent_max, "bytes", "that a rank sends to others, at most")                          \
-    X(double, received_max, "bytes", "that a rank receives from others, at most")                 \
-    X(double, link_max, "bytes", "from one rank to another, at most")                             \
-    X(int64_t, link_src, "", "the rank that sends these; -1: no rank sends to another")           \
+    X(double, sent_max, "bytes", "largest number that one rank sends to others")                  \
+    X(double, received_max, "bytes", "largest number that one rank receives from others")         \
+    X(double, link_max, "bytes", "largest number from one rank to another")                       \
+    X(int64_t, link_src, "", "the rank that sends them; -1: no rank sends to another")            \
     X(int64_t, link_dst, "", "the rank that receives them")                                       \
     X(double, neighbours_mean, "", "ranks that a rank sends to or receives from, mean")           \
-    X(int64_t, neighbours_max, "", "and at most")                                                 \
-    X(int64_t, memory_max, "bytes", "of objects and shared blocks on a rank, at most")            \
+    X(int64_t, neighbours_max, "",                                                                \
+      "largest number of ranks that a rank sends to or "                                          \
+      "receives from")                                                                            \
+    X(int64_t, memory_max, "bytes", "largest memory of objects and shared blocks on a rank")      \
     X(int64_t, migrations, "", "objects that change their rank")                                  \
-    X(int64_t, migration_bytes, "bytes", "that they send; 0 where the snapshot has no sizes")
+    X(int64_t, migration_bytes, "bytes",                                                          \
+      "sent for these migrations; 0 if the snapshot has "                                         \
+      "no sizes")
 
 typedef struct plb_evaluation {
 #define X(type, name, unit, help) type name;

@@ -6,22 +6,24 @@
 
 #include "base/mem.h"
 
-static const double MOST = 3.0;    /* that an observation, and an interval, counts for */
-static const double FREEDOM = 3.0; /* of Student's t */
-static const double FLOOR = 0.02;  /* a change below is not worth a gain */
-static const double ENOUGH = 4.0; /* objects make a mean as good as it may be: shocks are common */
-static const double PRIOR = 4.0; /* objects of the mean rank that each rank's control is made of */
+static const double MOST = 3.0;    /* largest gain of one observation, and of one interval */
+static const double FREEDOM = 3.0; /* degrees of freedom of Student's t */
+static const double FLOOR = 0.02;  /* smaller changes count as equal */
+static const double ENOUGH =
+    4.0; /* more objects do not make a mean more exact, because they change together */
+static const double PRIOR =
+    4.0; /* weight, in objects, of the average over all ranks in each rank's control group */
 
-static const double FEW = 4.0; /* objects at least must share what is explained */
+static const double FEW = 4.0; /* at least so many objects must share the explained change */
 
 enum { STAY, STILL, AGAIN, UNDONE, TREND };
 enum { SPEEDS, RIVALS = PLB_EVIDENCE_RIVALS, PREDICTIONS = 1 + RIVALS };
 
 /* Sums over the objects that have left a rank, or come to one. */
 struct plb_evidence_side {
-    double n, noise; /* objects, and their noise */
+    double n, noise; /* number of objects, and their noise */
     double miss[PREDICTIONS],
-        square[PREDICTIONS]; /* what each prediction was off by, its square */
+        square[PREDICTIONS]; /* sum of the errors of each prediction, and of their squares */
 };
 
 int plb_evidence_init(plb_evidence_t *self, int32_t p, plb_err_t *err)
@@ -46,7 +48,8 @@ void plb_evidence_free(plb_evidence_t *self)
     *self = (plb_evidence_t){0};
 }
 
-/* The control group: what stayed, around what the rank as a whole has changed by. */
+/* The control group: changes of the objects that stayed, relative to the change of their rank
+ * as a whole. */
 static void look_at_stayed(plb_evidence_t *self, const plb_interval_t *in)
 {
     double all = 0.0;
@@ -84,7 +87,7 @@ static void add(plb_evidence_side_t *self, const double *miss, double noise)
     }
 }
 
-/* By how much an object's time has changed up to `last` since then; 0 where it was not there. */
+/* By how much an object's time has changed from `then` to `last`; 0 if it was not in `then`. */
 static double change_since(const plb_timings_t *then, int64_t *at, int64_t key, double y)
 {
     if (then == NULL) {
@@ -130,7 +133,7 @@ static double clip(double x)
     return fmax(-MOST, fmin(x, MOST));
 }
 
-/* Of p ranks' sums: what the speeds gain over each rival. */
+/* What the speeds gain over each rival, from the sums of p ranks. */
 static void gains_of(const plb_evidence_side_t *side, int32_t p, double *gain)
 {
     for (int32_t r = 0; r < p; r++) {
@@ -180,7 +183,7 @@ typedef struct step {
     double change;
 } step_t;
 
-/* The next object of both placements from number *j of `now` on; false: there is none. */
+/* The next object in both placements, from number *j of `now` on; false: there is none. */
 static bool next_step(const plb_interval_t *in, int64_t *j, step_t *out)
 {
     const plb_timings_t *last = in->last, *now = in->now;
@@ -197,8 +200,8 @@ static bool next_step(const plb_interval_t *in, int64_t *j, step_t *out)
     return false;
 }
 
-/* What the speeds leave of a change, had they been fitted without this object: of m objects that
- * link a rank, its speed owes a share of 1 / m to each. */
+/* The part of a change that the speeds would not explain if they had been fitted without this
+ * object: each of the m objects that link a rank contributes 1 / m of its speed. */
 static double left_out(const plb_evidence_t *self, const plb_interval_t *in, const step_t *step)
 {
     const double owed = 1.0 / (double)self->stayed[step->a] + 1.0 / (double)self->stayed[step->b];
@@ -206,7 +209,7 @@ static double left_out(const plb_evidence_t *self, const plb_interval_t *in, con
     return owed < 1.0 ? left / (1.0 - owed) : step->change;
 }
 
-/* From one rank to another one, as both still are. */
+/* Whether the object has moved between two ranks that have not changed. */
 static bool has_moved(const plb_evidence_t *self, const step_t *step)
 {
     return step->a != step->b && step->a < self->p && step->b < self->p;
@@ -216,7 +219,8 @@ double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in)
 {
     double was = 0.0, squares = 0.0, left = 0.0;
     step_t step = {0};
-    memset(self->stayed, 0, (size_t)self->p * sizeof *self->stayed); /* here: what has moved */
+    memset(self->stayed, 0,
+           (size_t)self->p * sizeof *self->stayed); /* used here for the moved objects */
     for (int64_t j = 0; next_step(in, &j, &step);) {
         if (has_moved(self, &step)) {
             self->stayed[step.a]++;
@@ -232,7 +236,7 @@ double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in)
         was += size;
         squares += size * size;
     }
-    return was * was > FEW * squares ? 1.0 - left / was : 0.0; /* by how many it is shared */
+    return was * was > FEW * squares ? 1.0 - left / was : 0.0; /* how many objects share it */
 }
 
 double plb_evidence_total(const plb_evidence_t *self)

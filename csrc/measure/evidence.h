@@ -1,20 +1,20 @@
-/* Have the speeds predicted times that they were not fitted to?
+/* Tests whether the speeds predict times that they were not fitted to.
  *
- * The balancer does not move objects at random: it moves those whose loads were just high, or
- * grow. A change of work that comes together with a change of rank looks like a difference of
- * speed.  But only real speeds also predict the next placement: an object that moves from rank a
- * to rank b takes s_a - s_b longer there, in logarithms.  So each new placement tests the speeds
- * that were fitted before.  They must predict better than each of five rivals, by which objects
+ * The balancer does not move objects at random, but those whose loads were high or grow.  If an
+ * object's work changes when it moves, this looks like a difference of speed.  But only real
+ * speeds also predict the next placement: an object that moves from rank a to rank b takes s_a
+ * - s_b longer there, in logarithms.  So each new placement tests the speeds that were fitted
+ * before.  They must predict better than each of five rivals, which assume that objects
  *
- *   change as the program as a whole does; do not change; change as they did in the interval
- * before; take that change back; change as on average over all placements that are remembered.
+ *   change like the program as a whole; do not change; change as in the previous interval; reverse
+ * that change; change as on average over all remembered placements.
  *
  * The objects of a rank do not change independently (a hot spot covers neighbours).  So all
- * objects that leave a rank are one observation, and all that come to a rank are one; the smaller
- * of the two sums counts.  The noise is measured by the changes of the objects that stayed on
- * these ranks (the control group), and by the differences between the moved ones.  The gain is a
- * log likelihood ratio by Student's t distribution; no observation and no interval counts for more
- * than MOST, so that only several intervals together are enough.
+ * objects that leave a rank count as one observation, and all that come to it as one; the
+ * smaller sum of the two kinds counts.  The noise is measured by the changes of the objects
+ * that stayed on these ranks (the control group), and by the differences between the moved
+ * ones.  The gain is a log likelihood ratio by Student's t distribution; no observation and no
+ * interval counts more than MOST, so that several intervals are needed.
  */
 #ifndef PLB_MEASURE_EVIDENCE_H
 #define PLB_MEASURE_EVIDENCE_H
@@ -31,19 +31,20 @@ typedef struct plb_evidence_side plb_evidence_side_t;
 typedef struct plb_evidence {
     int32_t p;
     int64_t n; /* number of intervals tested so far */
-    double gain[PLB_EVIDENCE_INTERVALS][PLB_EVIDENCE_RIVALS]; /* of the last ones, a ring */
+    double gain[PLB_EVIDENCE_INTERVALS]
+               [PLB_EVIDENCE_RIVALS]; /* of the last intervals, a ring buffer */
     double *spread;  /* [p] mean square of the changes of objects that stayed on a rank */
     int64_t *stayed; /* [p] number of these objects */
     plb_evidence_side_t *side; /* [2 p] objects that left each rank, then those that came */
 } plb_evidence_t;
 
-/* Objects go from one placement to the next; ranks below p in both. */
+/* The interval between two placements; ranks in both are below p. */
 typedef struct plb_interval {
     const plb_timings_t *last, *now;
-    const plb_timings_t *before;     /* last; NULL: none */
-    const plb_timings_t *oldest;     /* `intervals` before last; NULL: none */
-    int32_t intervals;               /* from oldest to last */
-    const double *shift;             /* [p] by how much longer what stayed on a rank takes */
+    const plb_timings_t *before; /* last; NULL: none */
+    const plb_timings_t *oldest; /* `intervals` before last; NULL: none */
+    int32_t intervals;           /* from oldest to last */
+    const double *shift; /* [p] by how much longer the objects that stayed on a rank take */
     const double *log_speed, *error; /* [p] fitted to what was seen up to `last` */
 } plb_interval_t;
 
@@ -51,13 +52,13 @@ typedef struct plb_interval {
 int plb_evidence_init(plb_evidence_t *self, int32_t p, plb_err_t *err);
 void plb_evidence_free(plb_evidence_t *self);
 
-/** Enter how well the speeds predict that interval; nothing if no object has moved. */
+/** Record how well the speeds predict that interval; nothing if no object has moved. */
 void plb_evidence_test(plb_evidence_t *self, const plb_interval_t *in);
 
-/** The fraction of all changes in an interval that the speeds explain, including objects that
- * stayed; at most 1, and 0 if only a few objects changed as they moved.  On a rank that has
- * changed too, nothing is explained.  The speeds may be fitted to that interval: each object
- * counts as if it had been left out of the fit. */
+/** The fraction of all changes in an interval that the speeds explain, including changes of
+ * objects that stayed; at most 1, and 0 if only a few objects changed when they moved.  Nothing
+ * is explained on a rank that has itself changed.  The speeds may have been fitted to that
+ * interval: each object counts as if it had been left out of the fit. */
 double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in);
 
 /** Forget evidence against the speeds: a rank has changed, so it does not apply to its new speed.

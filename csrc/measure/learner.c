@@ -6,62 +6,65 @@
 #include "base/mem.h"
 #include "base/quantile.h"
 
-static const double AGEING = 0.7; /* weight of a placement against that of the next one */
+static const double AGEING = 0.7; /* weight of a placement relative to the next one */
 static const double PRIOR = 0.25; /* weight of the user's own work estimate, in observations */
 
-/* A rank is treated as a new one where its objects' median has changed by CHANGED
- * or more, and by ERRORS times its own error, LEAST objects, all alike: nine deciles apart by no
- * more than half of the change and the noise: what is usual on all ranks, or less.  Objects that
- * grow do so each by its own factor. */
+/* A rank counts as a new one if at least LEAST of its objects have changed by the same factor:
+ * their median has changed by CHANGED or more, and by ERRORS times its own error; and the
+ * distance of the outer deciles is at most half of the change plus the noise (the usual one on
+ * all ranks, or less).  Objects whose work grows change by different factors. */
 static const double CHANGED = 0.09531017980432493; /* log 1.1 */
 static const double CHANGED_ALIKE = 0.5;
-static const double NOISE = 1.5 * 2.56 * 1.4142135623730951; /* of the nine deciles, in sigma */
+static const double NOISE =
+    1.5 * 2.56 * 1.4142135623730951; /* distance of the outer deciles, in sigma */
 enum { LEAST = 4 };
 
-/* Ranks show that they are unlike where the speeds explain a part of what changed as objects moved
- * (a smaller part once they are believed), one is off by more than a twentieth, and the squares of
- * all, in their errors, add up to more than chance allows, by ERRORS of that sum's deviations. */
+/* Ranks count as different if the speeds explain the fraction EXPLAINED of the changes of moved
+ * objects (STILL once speeds are in use), one speed differs by more than UNLIKE, and the sum of
+ * all squared differences, in units of their errors, is larger than expected by chance, by
+ * ERRORS standard deviations. */
 static const double EXPLAINED = 0.25, STILL = 0.05, ERRORS = 4.0, UNLIKE = 0.05;
 
-/* What speeds must have gained by their predictions (`evidence.h`), three intervals at least; or
- * what part of all that changed in the last interval they must explain, of what moved and of what
- * stayed; or a part of the one and of the other. */
+/* Speeds are proven if their predictions have gained PROVEN (evidence.h), which takes at least
+ * three intervals; or if they explain the fraction CLEAR of all changes in the last interval,
+ * of moved and unmoved objects; or by a mixture of both. */
 static const double PROVEN = 8.5, CLEAR = 0.75;
 
-static const double WARY = 1.5; /* times what ranks were seen to be unsteady by, as that is of few
-                                 */
-static const double BETTER = 0.05; /* by how much work that changes must explain more */
+static const double WARY = 1.5; /* factor on the measured unsteadiness of ranks, which rests on few
+values */
+static const double BETTER = 0.05; /* the model of changing work must explain so much more
+to be chosen */
 
 enum {
-    DOUBTS = 2, /* fits in a row that show no sign of it, until they are said to be alike again */
-    FEW = 50,   /* one object in so many must have moved, or nothing new is learned */
+    DOUBTS = 2, /* after so many fits in a row without a difference, ranks count as equal again */
+    FEW = 50,   /* at least one object in so many must have moved, or nothing is learned */
     MOST = PLB_LEARNER_PLACEMENTS,
 };
 
 /* ---- ranks that change ---------------------------------------------------------------------- */
 
-/* By what a rank's objects have changed: m of them, quantiles. */
+/* How a rank's m objects have changed: quantiles. */
 typedef struct change {
     int32_t rank;
     int64_t m;
     double low, middle, high;
 } change_t;
 
-/* Whether an object that went from rank a to b tells what b has changed by: if it stayed there, or
- * if both speeds are believed, so that the rest of its change is known. */
+/* Whether an object on rank a, then b, shows by how much b has changed: if it stayed there, or
+ * if the speeds are in use, so that the effect of its move is known. */
 static bool tells_shift(const plb_learner_t *self, int32_t a, int32_t b)
 {
     return a == b ||
            (self->unlike && a < self->p && isfinite(self->error[a]) && isfinite(self->error[b]));
 }
 
-/* log of how much longer objects take than is known of them, by rank, which is begin[r] to end[r];
- * begin[p+1]. */
+/* Find how much longer objects take than expected (logarithms), sorted by rank: those of rank r
+ * are begin[r] ... end[r] - 1; begin[p+1]. */
 static void find_shifts(const plb_learner_t *self, int64_t *begin, int64_t *end, double *shift)
 {
     const plb_timings_t *last = &self->seen[self->n_seen - 1], *now = &self->now;
     int64_t i = 0;
-    for (int64_t j = 0; j < now->n; j++) { /* room for all, also for those that say nothing */
+    for (int64_t j = 0; j < now->n; j++) { /* room for all objects, used or not */
         begin[now->rank[j] + 1]++;
     }
     for (int32_t r = 0; r < self->p; r++) {
@@ -79,7 +82,7 @@ static void find_shifts(const plb_learner_t *self, int64_t *begin, int64_t *end,
     }
 }
 
-/* The median first: what is below it, and what is above it, is half as much to search. */
+/* The median first, so that the other quantiles need only half of the values. */
 static change_t quantiles(int32_t r, double *x, int64_t m)
 {
     const double last = (double)(m - 1);
@@ -100,7 +103,7 @@ static bool has_changed(const change_t *of, double by, double noise)
     return alike && sure && of->m >= LEAST;
 }
 
-/* What was seen of a rank that has changed was seen of another rank, the one that it was then. */
+/* Assign old observations of a changed rank to its former self, which gets a number of its own. */
 static void begin_again(plb_learner_t *self, const int32_t *past_of)
 {
     for (int32_t j = 0; j < self->n_seen; j++) {
@@ -116,8 +119,8 @@ static void begin_again(plb_learner_t *self, const int32_t *past_of)
     }
 }
 
-/* Of n ranks, what each has changed by against the program as a whole; past_of[p]: the number of
- * the rank that it was before, or -1. */
+/* Find which of n ranks have changed relative to the program as a whole; past_of[p]: the number
+ * of a changed rank's former self, or -1. */
 static void find_changed(plb_learner_t *self, const change_t *change, int32_t n, double *room,
                          int32_t *past_of, double *shift)
 {
@@ -138,13 +141,14 @@ static void find_changed(plb_learner_t *self, const change_t *change, int32_t n,
         self->shift[self->n_shifts++ % ((int64_t)MOST * self->p)] = by;
         if (has_changed(&change[i], by, noise)) {
             past_of[change[i].rank] = self->p + self->n_past++;
-            shift[change[i].rank] = self->unlike ? change[i].middle : all; /* or its work grew */
+            shift[change[i].rank] =
+                self->unlike ? change[i].middle : all; /* or all of its work grew */
         }
     }
     self->now.usual = all;
 }
 
-/* Do the speeds fitted so far predict the new placement? */
+/* Test the speeds fitted so far against the new placement. */
 static void test_guess(plb_learner_t *self, const double *shift)
 {
     const int32_t n = self->n_seen;
@@ -177,8 +181,8 @@ out:
     return ret;
 }
 
-/* Compares the new placement with the last one: which ranks have changed, and whether the speeds
- * have predicted what moved. */
+/* Compare the new placement with the last one: which ranks have changed, and how well the
+ * speeds predict the moved objects. */
 static int compare(plb_learner_t *self, plb_err_t *err)
 {
     const int32_t p = self->p, before = self->n_past;
@@ -219,7 +223,7 @@ out:
     return ret;
 }
 
-/* Ranks of the past that no placement knows any more are forgotten, now and then. */
+/* From time to time, forget former ranks that no remembered placement has any more. */
 static int forget_past(plb_learner_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -228,7 +232,8 @@ static int forget_past(plb_learner_t *self, plb_err_t *err)
         return ret;
     }
     PLB_NEW0(number, self->n_past);
-    for (int pass = 0; pass < 2; pass++) { /* who is there, then their new numbers */
+    for (int pass = 0; pass < 2;
+         pass++) { /* first pass: which ranks occur; second: their new numbers */
         for (int32_t j = 0; j < self->n_seen; j++) {
             int32_t *rank = self->seen[j].rank;
             for (int64_t i = 0; i < self->seen[j].n; i++) {
@@ -249,7 +254,7 @@ out:
     return ret;
 }
 
-/* Which ranks placement j has objects on. */
+/* Note on which ranks placement j has objects. */
 static void note_ranks(plb_learner_t *self, int32_t j)
 {
     uint8_t *is_there = self->is_there + (int64_t)j * self->p;
@@ -259,13 +264,14 @@ static void note_ranks(plb_learner_t *self, int32_t j)
     }
 }
 
-/* The new placement is the last one; that which leaves lends its memory to the next. */
+/* Remember the new placement as the last one; the oldest one gives its memory to the next. */
 static int remember(plb_learner_t *self, plb_err_t *err)
 {
     plb_timings_t gone = {0};
     int32_t n = self->n_seen;
     if (n > 0 && plb_timings_same(&self->seen[n - 1], &self->now)) {
-        gone = self->seen[--n]; /* no news of the speeds: what is older is not forgotten */
+        gone =
+            self->seen[--n]; /* nothing new about the speeds: keep the older placements instead */
         self->now.usual += gone.usual;
     } else if (n == MOST) {
         gone = self->seen[0];
@@ -281,7 +287,7 @@ static int remember(plb_learner_t *self, plb_err_t *err)
 
 /* ---- the fit -------------------------------------------------------------------------------- */
 
-/* What is known of one object: the placements that it was in, the oldest first. */
+/* One object in all placements that it was in, the oldest first. */
 typedef struct history {
     int32_t n;
     int32_t placement[MOST + 1], rank[MOST + 1];
@@ -295,7 +301,7 @@ static void add_observation(plb_moved_t *out, int32_t rank, float y, float weigh
     out->weight[out->m++] = weight;
 }
 
-/* For work that stays: an object that has moved, each of its stays on a rank as one observation.
+/* For constant work: add a moved object, with one observation for each of its stays on a rank.
  */
 static void add_stays(plb_moved_t *out, const history_t *from)
 {
@@ -316,7 +322,7 @@ static void add_stays(plb_moved_t *out, const history_t *from)
     }
 }
 
-/* For work that drifts: an object that has moved from one placement to the next. */
+/* For drifting work: add an object that has moved from one placement to the next. */
 static void add_pairs(plb_moved_t *out, const history_t *from)
 {
     for (int32_t i = 0; i + 1 < from->n; i++) {
@@ -329,14 +335,14 @@ static void add_pairs(plb_moved_t *out, const history_t *from)
     }
 }
 
-/* All placements, and the user's estimates behind them, read object by object. */
+/* Reads all placements, and the user's estimates after them, object by object. */
 typedef struct reader {
     const plb_timings_t *of[MOST + 1];
     float age[MOST + 1];
     int64_t at[MOST + 1];
     int32_t n;    /* placements */
-    bool aligned; /* with the same objects in each, and no estimates */
-    int32_t user; /* the rank that stands for the user */
+    bool aligned; /* all have the same objects, and there are no estimates */
+    int32_t user; /* the number of the rank that represents the user's estimates */
 } reader_t;
 
 static void begin_reading(const plb_learner_t *self, reader_t *out)
@@ -401,7 +407,7 @@ static bool read_any(reader_t *self, history_t *out)
     return any;
 }
 
-/* Object after object: its history to both models. */
+/* Add the history of each object to both models. */
 static void gather(const plb_learner_t *self, plb_moved_t *steady, plb_moved_t *drifting)
 {
     reader_t reader;
@@ -418,9 +424,9 @@ static void gather(const plb_learner_t *self, plb_moved_t *steady, plb_moved_t *
     }
 }
 
-/* Ranks as a whole are unsteady, by other programs or by a drift of their objects: an error of
- * each speed, the median of what ranks have changed by from placement to placement, over as many
- * as the rank was seen in. */
+/* Add the unsteadiness of ranks (other programs, drift of their objects) to the error of each
+ * speed: the median change of a rank from placement to placement, divided by the square root of
+ * the number of placements with this rank. */
 static int add_unrest(const plb_learner_t *self, double *error, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -444,7 +450,7 @@ out:
     return ret;
 }
 
-/* Speeds of the ranks as they are now: mean 0 of those that are known. */
+/* Shift the logarithms of the present ranks' known speeds to mean 0. */
 static void centre(double *log_speed, const double *error, int32_t p)
 {
     double mean = 0.0;
@@ -460,7 +466,7 @@ static void centre(double *log_speed, const double *error, int32_t p)
     }
 }
 
-/* Whether the guess shows that ranks are unlike, by speeds and their errors. */
+/* Whether the guess shows that the ranks' speeds differ. */
 static bool shows(const plb_learner_t *self)
 {
     double most = 0.0, squares = 0.0;
@@ -478,7 +484,7 @@ static bool shows(const plb_learner_t *self)
            squares > freedom + ERRORS * sqrt(2.0 * freedom);
 }
 
-/* What part of all changes from the last placement but one to the last the guess explains. */
+/* The fraction of all changes between the last two placements that the guess explains. */
 static double explained(plb_learner_t *self)
 {
     const int32_t n = self->n_seen;
@@ -492,8 +498,8 @@ static double explained(plb_learner_t *self)
     return fmax(0.0, plb_evidence_explained(&self->evidence, &interval));
 }
 
-/* Whether the guesses have predicted what came, or explain what has just come; the user's own word
- * needs no proof, but must not be disproved. */
+/* Whether the guesses have predicted later placements, or explain the last one.  The user's own
+ * estimates need no proof, but must not be disproved. */
 static bool is_proven(plb_learner_t *self)
 {
     const double gain = plb_evidence_total(&self->evidence);
@@ -515,11 +521,13 @@ static void conclude(plb_learner_t *self)
     }
 }
 
-/* The better model: its speeds and errors in the first half of each. */
+/* Fit both models, and put speeds and errors of the better one into the first half of the
+ * arrays. */
 static int fit_both(plb_learner_t *self, const plb_moved_t *steady, const plb_moved_t *drifting,
                     double *log_speed, double *error, plb_speeds_t *found, plb_err_t *err)
 {
-    const int32_t q = self->p + self->n_past + 1; /* the last one is the user */
+    const int32_t q =
+        self->p + self->n_past + 1; /* the last one stands for the user's estimates */
     plb_speeds_t other = {0};
     int ret = plb_speeds_of_moved(steady, q, &self->steady, log_speed, error, found, err);
     if (ret != PLB_OK || self->n_seen < 3 || found->explained >= 1.0 - BETTER) {
@@ -554,7 +562,7 @@ static int fit(plb_learner_t *self, plb_err_t *err)
     gather(self, &steady, &drifting);
     ret = fit_both(self, &steady, &drifting, log_speed, error, &found, err);
     if (ret != PLB_OK || found.moved * FEW < self->seen[self->n_seen - 1].n) {
-        goto out; /* hardly an object has moved of late: what was known remains */
+        goto out; /* too few objects have moved: keep what was known */
     }
     ret = add_unrest(self, error, err);
     if (ret == PLB_OK) {

@@ -19,14 +19,15 @@ typedef struct plb_reduction {
     int depth; /* largest number of reductions of statistics under way */
     /** Contribute to the next reduction; `mine` is copied.  Returns at once. */
     int (*begin_stats)(void *self, const plb_stats_t *mine, plb_err_t *err);
-    /** The oldest one under way, if there is one: *done and `all`.  Makes progress. */
+    /** Make progress; *done: `all` is the result of the oldest one under way. */
     int (*test_stats)(void *self, plb_stats_t *all, bool *done, plb_err_t *err);
-    /** Likewise for maxima, one at a time. */
+    /** The same for maxima, one at a time. */
     int (*begin_maximum)(void *self, int64_t mine, plb_err_t *err);
     int (*test_maximum)(void *self, int64_t *all, bool *done, plb_err_t *err);
 } plb_reduction_t;
 
-/** For a single rank: the contribution is the result.  Owned, plb_reduction_alone_free. */
+/** Make reductions for a single rank, where the contribution is the result; free with
+ * plb_reduction_alone_free. */
 int plb_reduction_alone(plb_reduction_t *out, int depth, plb_err_t *err);
 void plb_reduction_alone_free(plb_reduction_t *self);
 

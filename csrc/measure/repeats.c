@@ -7,12 +7,13 @@
 #include "base/quantile.h"
 
 static const double CHANGED =
-    0.22314355131420976;              /* log 1.25: noise is hardly more; as in fpm.c */
-static const double SURE = 3.0;       /* times the noise, where that is more */
-static const double DEVIATIONS = 3.0; /* of a mean: by so much chance may lengthen the longest */
-static const double SHORTEST = 1e-9;  /* seconds */
-static const double STEEP = 2.0;      /* times as long as now: what paging at once may take */
-enum { MEMORY = 8 };                  /* measurements of each rank */
+    0.22314355131420976;        /* log 1.25: noise is rarely larger; as in fpm.c */
+static const double SURE = 3.0; /* or so many times the noise, if that is more */
+static const double DEVIATIONS =
+    3.0; /* standard deviations of a mean by which chance may lengthen the longest time */
+static const double SHORTEST = 1e-9; /* seconds */
+static const double STEEP = 2.0;     /* assumed slowdown of a rank that pages with more rows */
+enum { MEMORY = 8 };                 /* measurements of each rank */
 
 int plb_repeats_init(plb_repeats_t *self, int32_t p, plb_err_t *err)
 {

@@ -8,18 +8,20 @@
 
 static const double HUBER = 1.345;
 
-/* Of the first residual's squares: while the weights are still to change, and in the end. */
+/* Convergence, relative to the squares of the first residual: while the weights still change,
+ * and in the last round. */
 static const double ROUGHLY = 1e-6, TOLERANCE = 1e-9;
 
-static const double SAME = 0.01; /* relative change of sigma: the weights are found */
+static const double SAME =
+    0.01; /* relative change of sigma below which the weights have converged */
 
-static const double LEAST_SIGMA = 0.01; /* below, differences are not worth a weight */
+static const double LEAST_SIGMA = 0.01; /* smaller residuals do not change the weights */
 
-/* So many observations' weight says that a rank's speed is the mean one: what no object links to
- * the others stays there. */
+/* Weight, in observations, of the assumption that a rank has the mean speed: a rank that no
+ * object links to others keeps the mean. */
 static const double ALIKE = 1e-3;
 
-enum { LARGE = 4096 }; /* observations; a fit of fewer begins from nothing, at no cost */
+enum { LARGE = 4096 }; /* observations; smaller fits start from zero, which is cheap */
 
 enum { ROUNDS = 4, ALONE = 2, MOST_STEPS = 200, DIGITS = 7, BINS = 1 << (8 + DIGITS) };
 
@@ -52,14 +54,15 @@ void plb_speeds_start_free(plb_speeds_start_t *self)
 typedef struct fit {
     const plb_moved_t *in;
     int32_t p;
-    float *weight;         /* [m] by Huber's rule */
-    float *miss;           /* [m] y + s less its object's mean */
-    uint32_t *count;       /* [BINS] observations by what they miss */
-    double *share;         /* [n] one over the sum of an object's weights; of two: their spring */
-    double *s;             /* [p] what is sought */
-    double *r, *z, *d, *q; /* [p] of the gradients */
+    float *weight;   /* [m] by Huber's rule */
+    float *miss;     /* [m] y + s less its object's mean */
+    uint32_t *count; /* [BINS] observations by what they miss */
+    double *share;   /* [n] 1 / sum of an object's weights; for two observations the strength of
+                        their spring */
+    double *s;       /* [p] the unknowns: logarithms of the speeds */
+    double *r, *z, *d, *q; /* [p] vectors of the conjugate gradients */
     double *total;         /* [p] sum of the weights of a rank's observations */
-    double *diagonal;      /* [p] of what is left as the objects' work is eliminated */
+    double *diagonal;      /* [p] of the matrix after elimination of the objects' work */
 } fit_t;
 
 static void fit_free(fit_t *self)
@@ -82,8 +85,8 @@ out:
     return ret;
 }
 
-/* q = S v, where S is what the elimination of the objects' work leaves.  Most objects have been on
- * two ranks: they are springs between these, and not in the ranks' totals. */
+/* q = S v, where S is the matrix after elimination of the objects' work.  Most objects have
+ * been on two ranks: they act as springs between these, and are not in the ranks' totals. */
 static void apply(const fit_t *self, const double *v, double *q)
 {
     const int64_t *start = self->in->start;
@@ -111,14 +114,14 @@ static void apply(const fit_t *self, const double *v, double *q)
     }
 }
 
-/* Huber's rule, without a branch that the processor could not predict. */
+/* Huber's rule, without an unpredictable branch. */
 static inline float weigh(float given, float miss, float most)
 {
     const float size = fabsf(miss);
     return given * (most / (size > most ? size : most));
 }
 
-/* An object of two observations, the first at k, in set_up. */
+/* set_up for an object of two observations, the first at k. */
 static inline double set_up_pair(fit_t *self, int64_t k)
 {
     const plb_moved_t *in = self->in;
@@ -152,8 +155,8 @@ static inline double set_up_object(fit_t *self, int64_t begin, int64_t end)
     return share;
 }
 
-/* Weights, by what was missed where that is known (sigma > 0); their sums, the diagonal, and the
- * residual for the present s. */
+/* Compute weights (by Huber's rule, if sigma > 0), their sums, the diagonal, and the residual
+ * for the present s. */
 static void set_up(fit_t *self, double sigma)
 {
     const plb_moved_t *in = self->in;
@@ -176,7 +179,7 @@ static void set_up(fit_t *self, double sigma)
     }
 }
 
-/* r . r / diagonal, which is left in z. */
+/* z = r / diagonal; returns r . z. */
 static double precondition(fit_t *self)
 {
     double rz = 0.0;
@@ -187,8 +190,8 @@ static double precondition(fit_t *self)
     return rz;
 }
 
-/* Conjugate gradients from the s and the residual that there are, until r . r / diagonal is no
- * more than `most`; what it was. */
+/* Conjugate gradients from the present s and residual, until r . z is at most `tolerance` times
+ * `first` (if 0: times r . z at the start).  Returns this reference. */
 static double solve(fit_t *self, double tolerance, double first)
 {
     double rz = precondition(self);
@@ -221,7 +224,7 @@ static inline uint32_t bin_of(float x)
     return (bits & UINT32_C(0x7FFFFFFF)) >> (23 - DIGITS);
 }
 
-/* Of n observations of an object whose mean is fitted: how much more each misses than it seems. */
+/* Correction of the residuals of an object's n observations for its fitted mean. */
 static inline double freedom_of(int64_t n)
 {
     static const double few[] = {0.0, 0.0, 1.4142135623730951, 1.224744871391589,
@@ -249,7 +252,7 @@ static double median_miss(const fit_t *self)
     return 1.4826 * middle_of(bin);
 }
 
-/* What each observation of an object misses, as that of one whose object's work is known. */
+/* The residuals of an object's observations, corrected for its fitted work. */
 static inline void find_misses(fit_t *self, const float *weight, int64_t begin, int64_t end)
 {
     const plb_moved_t *in = self->in;
@@ -279,8 +282,8 @@ static double find_sigma(fit_t *self)
     return median_miss(self);
 }
 
-/* What the observations miss at the s and the sigma of an earlier fit: the objects' means by
- * weights that follow Huber's rule themselves, after a few rounds of each object alone. */
+/* Residuals for the s and the sigma of an earlier fit.  The objects' means use weights by
+ * Huber's rule, found in a few rounds for each object alone. */
 static void begin_from(fit_t *self, double sigma)
 {
     const plb_moved_t *in = self->in;
@@ -302,16 +305,16 @@ static bool is_linked(const fit_t *self, int32_t r)
     return self->diagonal[r] > 2.0 * ALIKE;
 }
 
-/* By the caller's weights, so that what Huber's rule has put aside counts as unexplained: how much
- * of the variance within the objects the speeds account for,
- * adjusted for their number (few observations fit anything), and what an observation is off by. */
+/* Compute what fraction of the variance within objects the speeds explain, adjusted for their
+ * number (few observations fit anything), and the error of an observation.  These use the
+ * caller's weights, so that outliers count as unexplained. */
 static void judge(const fit_t *self, plb_speeds_t *out)
 {
     const plb_moved_t *in = self->in;
     double whole = 0.0, left = 0.0;
     for (int64_t o = 0; o < in->n; o++) {
         double sum = 0.0, y = 0.0, z = 0.0, yy = 0.0, zz = 0.0;
-        const double origin = in->y[in->start[o]]; /* so that the squares are small */
+        const double origin = in->y[in->start[o]]; /* keeps the squares small */
         for (int64_t k = in->start[o]; k < in->start[o + 1]; k++) {
             const double w = in->weight[k], a = in->y[k] - origin, b = a + self->s[in->rank[k]];
             sum += w;
@@ -353,8 +356,8 @@ static void hand_over(const fit_t *self, double sigma, double *log_speed, double
     }
 }
 
-/* Weights and speeds in turn, until sigma stays; from s and the sigma of a fit that began with a
- * residual of `first`, or all from 0.  What the first residual was. */
+/* Fit weights and speeds in turn, until sigma converges; from s and the sigma of a fit that
+ * began with a residual of `first`, or from 0.  Returns the first residual. */
 static double iterate(fit_t *self, double first, plb_speeds_t *out)
 {
     double before;
@@ -372,7 +375,7 @@ static double iterate(fit_t *self, double first, plb_speeds_t *out)
     return first;
 }
 
-/* What this fit has found is where the next one begins. */
+/* Keep the result of this fit as the start of the next one. */
 static int leave(const fit_t *self, double first, double sigma, plb_speeds_start_t *start,
                  plb_err_t *err)
 {

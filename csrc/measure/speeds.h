@@ -1,13 +1,13 @@
 /* Fits the speed of each rank to the times of objects that have been on several ranks.
  *
  * The time of object o on rank r is work_o / speed_r, in logarithms y = w_o - s_r + noise, so
- * objects that were measured on several ranks tell the ranks' speeds from their own work: a slow
- * rank slows whatever comes to it, a heavy object is heavy wherever it goes (Dasgupta 2013 assumes
- * that all objects are equal; this does not).  Least squares of w and s: instead of alternating
- * between the two, which may need hundreds of rounds where few objects have moved, w is eliminated
- * and s found by conjugate gradients, to the same answer.  Robust: observations get weights by
- * Huber's rule (1.345 sigma; sigma from the median residual), so stragglers and objects whose work
- * has changed have little influence.
+ * objects that were measured on several ranks separate the ranks' speeds from their own work: a
+ * slow rank slows every object that comes to it, a heavy object is heavy on every rank
+ * (Dasgupta 2013 assumes that all objects are equal; this does not).  It is a least-squares fit
+ * of w and s.  Alternating between the two may need hundreds of rounds if few objects have
+ * moved; instead w is eliminated, and s is found by conjugate gradients, with the same result.
+ * Robust: observations get weights by Huber's rule (1.345 sigma; sigma from the median
+ * residual), so stragglers and objects whose work has changed have little influence.
  *
  * The user's own estimates of the work count as observations on one more rank.
  */
@@ -25,8 +25,8 @@ typedef struct plb_speeds {
     int64_t moved;    /* objects that were seen on several ranks */
 } plb_speeds_t;
 
-/* Objects that were on several ranks, one after the other; objects that stayed are left out.
- * Logarithms and weights need no more digits than a clock has. */
+/* Observations of the objects that were on several ranks.  Single precision is enough for times
+ * from a clock. */
 typedef struct plb_moved {
     int64_t n, m;   /* objects, observations */
     int64_t *start; /* [n+1] */
@@ -39,8 +39,8 @@ typedef struct plb_moved {
 int plb_moved_init(plb_moved_t *self, int64_t n, int64_t m, plb_err_t *err);
 void plb_moved_free(plb_moved_t *self);
 
-/* The start of a large fit: the result of the last one, so that a few steps are enough.  {0}:
- * none. */
+/* The start of a large fit: the result of the previous one, so that a few steps are enough.
+ * {0}: none. */
 typedef struct plb_speeds_start {
     int32_t p;
     double *log_speed; /* [p] */
@@ -50,16 +50,17 @@ typedef struct plb_speeds_start {
 
 void plb_speeds_start_free(plb_speeds_start_t *self);
 
-/** Fit log_speed[p], mean 0 of the ranks that objects have linked; 0 for others.  error[p]:
- *  standard error; infinite where nothing is known.  *start (NULL: none) is used and updated. */
+/** Fit log_speed[p]: its mean is 0 over the ranks that objects link; it is 0 for other ranks.
+ * error[p]: standard error; infinite if unknown.  *start (NULL: none) is used and updated. */
 int plb_speeds_of_moved(const plb_moved_t *moved, int32_t p, plb_speeds_start_t *start,
                         double *log_speed, double *error, plb_speeds_t *out, plb_err_t *err);
 
-/** Fit speed[p], geometric mean 1 of the ranks that objects have linked; 1 for others.
+/** Fit speed[p]: its geometric mean is 1 over the ranks that objects link; it is 1 for other
+ * ranks.
  *
- *  Observations start[o] ... start[o+1]-1 are those of object o: on rank[], in seconds[] > 0, with
- *  weight[] > 0 (NULL: 1).  error[p]: standard error of a speed's logarithm; infinite where it is
- *  unknown. */
+ *  Object o has the observations start[o] ... start[o+1]-1: on rank[], in seconds[] > 0, with
+ * weight[] > 0 (NULL: 1). error[p]: standard error of a speed's logarithm; infinite if unknown.
+ */
 int plb_speeds_fit(int64_t n, const int64_t *start, const int32_t *rank, const double *seconds,
                    const double *weight, int32_t p, double *speed, double *error,
                    plb_speeds_t *out, plb_err_t *err);

@@ -13,12 +13,14 @@
 #include "base/exact.h"
 
 /* X(name, C type, rule, unit, help); the struct, the merge and Python's names come from this
- * table.  Rules: SUM, MAX, MIN, SAME (differing contributions: PLB_STATS_MIXED is noted),
- * AT_MAX (goes with load_max; ties: the lowest). */
+ * table.  Rules: SUM, MAX, MIN, SAME (if contributions differ, PLB_STATS_MIXED is set), AT_MAX
+ * (belongs to load_max; ties: the lowest). */
 #define PLB_STATS(X)                                                                              \
     X(kind, int64_t, SAME, "", "which collective step this is")                                   \
-    X(iteration, int64_t, SAME, "", "iteration that the figures speak of")                        \
-    X(arguments, int64_t, SAME, "", "fingerprint of what must be equal on all ranks")             \
+    X(iteration, int64_t, SAME, "", "iteration of the figures")                                   \
+    X(arguments, int64_t, SAME, "",                                                               \
+      "fingerprint of arguments that must be equal on all "                                       \
+      "ranks")                                                                                    \
     X(n_ranks, int64_t, SUM, "", "ranks that ran this iteration")                                 \
     X(n_objects, int64_t, SUM, "", "objects")                                                     \
     X(n_changed, int64_t, SUM, "", "objects added or removed since the last step")                \
@@ -32,8 +34,8 @@
     X(utilization_min, double, MIN, "", "lowest load / (load + idle) of a rank (Menon eq. 3.2)")  \
     X(messages, int64_t, SUM, "", "messages between objects on different ranks")                  \
     X(message_bytes, int64_t, SUM, "B", "their bytes")                                            \
-    X(time_max, double, MAX, "s", "longest iteration, as the rank's clock saw it")                \
-    X(cost_max, double, MAX, "s", "time that the last balancing took, on its slowest rank")       \
+    X(time_max, double, MAX, "s", "longest iteration, by the rank's clock")                       \
+    X(cost_max, double, MAX, "s", "time of the last LB step on the slowest rank")                 \
     X(failed_rank, int64_t, MIN, "", "lowest rank that failed, or INT64_MAX")
 
 enum { PLB_STATS_MIXED = 1 };
@@ -45,14 +47,15 @@ typedef struct plb_stats {
     int64_t flags; /* PLB_STATS_MIXED where contributions differed in a SAME field */
 } plb_stats_t;
 
-/** The neutral element but for the SAME fields, which the caller sets. */
+/** Set the neutral element of every field, except the SAME fields, which the caller sets. */
 void plb_stats_init(plb_stats_t *self);
 
-/** self <- self + other.  Where a SAME field differs, self keeps the larger and is flagged. */
+/** Merge `other` into `self`.  If a SAME field differs, self keeps the larger one and sets
+ * PLB_STATS_MIXED. */
 void plb_stats_merge(plb_stats_t *self, const plb_stats_t *other);
 
-/** Menon eq. 3.2 as it is meant: load / (load + idle); the thesis prints the idle fraction.
- *  1 where there is neither. */
+/** Utilization by Menon eq. 3.2: load / (load + idle) as the text means it; the printed formula
+ * is the idle fraction. 1 if both are 0. */
 double plb_utilization(double load, double idle);
 
 #endif

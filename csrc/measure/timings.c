@@ -6,7 +6,9 @@
 
 #include "base/mem.h"
 
-enum { ENOUGH = 250 }; /* objects a rank; of more than twice as many, a part speaks for all */
+enum {
+    ENOUGH = 250
+}; /* objects per rank; if there are more than twice as many, only a part is remembered */
 
 static const float LEAST_WEIGHT = 1e-6F;
 
@@ -16,7 +18,7 @@ void plb_timings_free(plb_timings_t *self)
     *self = (plb_timings_t){0};
 }
 
-/* Room for n objects; none are there. */
+/* Make room for n objects, and begin with none. */
 static int make_room(plb_timings_t *self, int64_t n, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -42,7 +44,7 @@ static void add(plb_timings_t *self, int64_t key, int32_t rank, double seconds)
     self->y[self->n++] = (float)log(seconds);
 }
 
-/* Weights: the roots of the times over their mean. */
+/* Set the weights: square roots of the times over their mean. */
 static void weigh(plb_timings_t *self, double sum)
 {
     const float root = (float)sqrt(sum / (double)(self->n > 0 ? self->n : 1));
@@ -72,8 +74,8 @@ static int by_key(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The order of the keys; NULL where they come sorted, as they mostly do.  An error where one is
- * there twice. */
+/* Find the order of the keys; NULL if they are sorted already, as is usual.  An error if a key
+ * occurs twice. */
 static int sort_keys(const int64_t *key, int64_t n, name_t **order, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -119,14 +121,15 @@ static int check(const plb_times_t *in, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Of very many objects a part, the same each time: Fibonacci hashing says which are in it. */
+/* Whether the object is remembered if only a part is: Fibonacci hashing gives the same part
+ * each time. */
 static bool speaks_for_all(int64_t key, uint64_t parts)
 {
     const uint64_t mixed = (uint64_t)key * UINT64_C(0x9E3779B97F4A7C15);
     return (mixed >> 32) % parts == 0;
 }
 
-/* One in so many objects is remembered. */
+/* One of this number of objects is remembered. */
 static uint64_t parts_of(const plb_times_t *in)
 {
     int64_t timed = 0;

@@ -7,15 +7,16 @@
 
 #include "base/err.h"
 
-/* The objects under one placement, by ascending key: a rank as it was then, below p as it is now.
+/* The objects under one placement, by ascending key.  Ranks below p are the present ones; a
+ * rank that has changed since then has a number from p on.
  */
 typedef struct plb_timings {
-    int64_t n, room; /* objects, and how many there is room for */
+    int64_t n, room; /* number of objects, and room for objects */
     int64_t *key;
     int32_t *rank;
     float *y;      /* log seconds */
-    float *weight; /* short objects are noisier, by the clock and where a quota stops them */
-    double usual;  /* by how much the program as a whole has changed since the one before */
+    float *weight; /* short objects get less weight, because their times are noisier */
+    double usual; /* by how much the program as a whole has changed since the previous placement */
 } plb_timings_t;
 
 /* n objects: their key, rank (of p), seconds, and the user's own estimate (NULL: none). */
@@ -27,10 +28,10 @@ typedef struct plb_times {
     int32_t p;
 } plb_times_t;
 
-/** The times of `in` into *now, and the user's estimates, as if they were of one rank more, into
- *  *user; both begin as {0}, or keep their memory from a call before.  An object without a time is
- *  left out, and of very many objects a part is taken.  Errors as plb_learner_observe.  Free both
- *  also on failure. */
+/** Put the times of `in` into *now, and the user's estimates, as if measured on one more rank,
+ * into *user.  Both begin as {0}, or reuse their memory from an earlier call.  Objects without
+ * a time are left out; of very many objects only a part is taken.  Errors as in
+ * plb_learner_observe.  Free both also on failure. */
 int plb_timings_take(const plb_times_t *in, plb_timings_t *now, plb_timings_t *user,
                      plb_err_t *err);
 void plb_timings_free(plb_timings_t *self);
@@ -41,7 +42,7 @@ bool plb_timings_same_keys(const plb_timings_t *a, const plb_timings_t *b);
 /** The same objects on the same ranks? */
 bool plb_timings_same(const plb_timings_t *a, const plb_timings_t *b);
 
-/** The first object from number i on whose key is not below `key`; n: none. */
+/** The number of the first object from i on whose key is not below `key`; n: none. */
 static inline int64_t plb_timings_find(const plb_timings_t *self, int64_t i, int64_t key)
 {
     while (i < self->n && self->key[i] < key) {

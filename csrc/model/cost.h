@@ -2,14 +2,14 @@
  *
  * An iteration takes, on each rank,
  *     background + load / speed + alpha * messages + beta * bytes          (Menon eq. 3.6)
- * with what the rank sends to other ranks: an edge is a message to the receiver's rank, a
- * multicast one message to each rank that has receivers.
+ * where messages and bytes are those that the rank sends to other ranks: an edge is a message
+ * to the receiver's rank, a multicast is one message to each rank that has receivers.
  *
  * An LB step takes
  *     steps + strategy + the longest that a rank needs for the objects that leave it or come to it
- * where `steps` is what does not depend on the objects that move: gathering the load database and
- * the collective steps.  A rank needs `handling` for each object that it packs or unpacks, and
- * sends what leaves it in a message to each rank that receives some.
+ * where `steps` is the constant part: gathering the load database and the collective steps.  A
+ * rank needs `handling` seconds for each object that it packs or unpacks, and sends the objects
+ * that leave it in one message to each receiving rank.
  */
 #ifndef PLB_MODEL_COST_H
 #define PLB_MODEL_COST_H
@@ -28,10 +28,10 @@ int plb_phase_times(const plb_snapshot_t *in, const int32_t *rank, plb_network_t
 /* X(name, unit, help). */
 #define PLB_LB_COST(X)                                                                            \
     X(alpha, "s", "a message")                                                                    \
-    X(beta, "s", "a byte that is sent")                                                           \
-    X(steps, "s", "what an LB step takes where nothing moves, without the strategy")              \
-    X(handling, "s", "an object that is packed, or unpacked")                                     \
-    X(pace, "", "seconds by the run's clock in a second of computing: 1, unless it is virtual")
+    X(beta, "s", "for each byte that is sent")                                                    \
+    X(steps, "s", "time of an LB step in which nothing moves, without the strategy")              \
+    X(handling, "s", "for each object that is packed or unpacked")                                \
+    X(pace, "", "seconds by the run's clock per second of computing: 1, unless ranks are virtual")
 
 typedef struct plb_lb_cost {
 #define X(name, unit, help) double name;

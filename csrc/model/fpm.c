@@ -8,14 +8,15 @@
 #include "base/ints.h"
 #include "base/mem.h"
 
-/* Times that differ by less are the same: the pieces between them would have no slope left. */
+/* Smaller differences of times count as zero: the pieces between them would have no slope. */
 static const double SAME_TIME = 1e-9, SHORTEST = 1e-9;
 
-static const double CHANGED = 1.25; /* times; what a processor's noise hardly is */
-static const double PAGING = 0.5;   /* of a processor's best speed */
+static const double CHANGED = 1.25; /* factor between speeds that noise rarely reaches */
+static const double PAGING =
+    0.5; /* below this fraction of its best speed a processor is taken to page */
 
-/* Steps of the search.  Newton's come to their end in about ten; halving alone needs as many as
- * there are bits between the ends. */
+/* Most steps of the search.  Newton's method needs about ten; bisection alone needs one for
+ * each bit between the ends. */
 enum { MOST_STEPS = 4000 };
 
 static int check_model(const plb_fpm_t *self, int32_t i, plb_err_t *err)
@@ -34,8 +35,8 @@ static int check_model(const plb_fpm_t *self, int32_t i, plb_err_t *err)
         }
         if (!(d / s > before * (1.0 + SAME_TIME))) {
             return PLB_FAIL(err, PLB_ERR_VALUE,
-                            "model of rank %d, point %lld: %g rows take %g s and fewer took %g s, "
-                            "expected times that rise with the rows",
+                            "model of rank %d, point %lld: %g rows take %g s, but fewer rows "
+                            "take %g s, expected times that rise with the rows",
                             i, (long long)(k - self->start[i]), d, d / s, before);
         }
         before = d / s;
@@ -53,7 +54,7 @@ int plb_fpm_check(const plb_fpm_t *self, plb_err_t *err)
     return ret;
 }
 
-/* First of the ascending x[begin ... end-1] that is not below `value`, or end. */
+/* Index of the first of the ascending x[begin ... end-1] that is not below `value`, or end. */
 static int64_t lower_bound(const double *x, int64_t begin, int64_t end, double value)
 {
     PLB_BISECT(begin, end, k, !(x[k] < value))
@@ -81,8 +82,8 @@ void plb_fpm_times(const plb_fpm_t *self, const double *rows, double *seconds)
 
 /* ---- models built online -------------------------------------------------------------------- */
 
-/* Drop the inner point, but for `keep`, that the piece between its neighbours misses by least,
- * relatively. */
+/* Drop the inner point (not `keep`) whose relative distance from the line between its
+ * neighbours is smallest. */
 static int64_t drop_least_telling(double *x, double *s, int64_t n, int64_t keep)
 {
     int64_t least = -1;
@@ -100,9 +101,9 @@ static int64_t drop_least_telling(double *x, double *s, int64_t n, int64_t keep)
     return n - 1;
 }
 
-/* By how much the processor has changed: a point met again at another speed, beyond noise, is that
- * of a processor that was given more or less in all (a power cap, another program).  But for a
- * point at a fraction of the best speed: where a processor pages, times are never twice the same.
+/* The factor by which the processor has changed (a power cap, another program), or 1.  It has
+ * changed if the same number of rows now has a speed that differs by more than noise; points at
+ * a small fraction of the best speed do not count, because times of paging processors vary.
  */
 static double change_of(const double *x, const double *s, int64_t n, double d, double seconds)
 {
@@ -118,7 +119,7 @@ static double change_of(const double *x, const double *s, int64_t n, double d, d
     return ratio > CHANGED || ratio < 1.0 / CHANGED ? ratio : 1.0;
 }
 
-/* The n old points (x, s) and a measurement; returns how many there are now. */
+/* Merge n old points (x, s) and a measurement; return the new number of points. */
 static int64_t add_point(const double *x, const double *s, int64_t n, double d, double seconds,
                          double *out_x, double *out_s)
 {
@@ -164,11 +165,11 @@ void plb_fpm_update(const plb_fpm_t *self, const int64_t *rows, const double *se
 
 /* ---- the line through the origin ------------------------------------------------------------ */
 
-/* What the search holds of the models. */
+/* The models during the search. */
 typedef struct lines {
     const plb_fpm_t *in;
     double *time; /* of each point */
-    int64_t *at;  /* [p] first point that the last line did not pass: the next line's is near */
+    int64_t *at;  /* [p] first point beyond the last line; that of the next line is near */
 } lines_t;
 
 static int lines_init(lines_t *self, const plb_fpm_t *in, plb_err_t *err)
@@ -191,7 +192,7 @@ static void lines_free(lines_t *self)
     PLB_FREE(self->time, self->at);
 }
 
-/* First of model i's points that takes `seconds` or more, or its end. */
+/* The first point of model i that takes `seconds` or more, or its end. */
 static int64_t reach(lines_t *self, int32_t i, double seconds)
 {
     const int64_t begin = self->in->start[i], end = self->in->start[i + 1], k = self->at[i];
@@ -203,8 +204,8 @@ static int64_t reach(lines_t *self, int32_t i, double seconds)
     return self->at[i];
 }
 
-/* Where the line of `seconds` (its slope is 1/seconds) meets model i: rows, and rows for each
- * second more. */
+/* Rows at which the line of `seconds` (with slope 1/seconds) meets model i; *rate: change of
+ * rows per second. */
 static double meet(lines_t *self, int32_t i, double seconds, double *rate)
 {
     const double *x = self->in->rows, *s = self->in->speed;
@@ -214,7 +215,7 @@ static double meet(lines_t *self, int32_t i, double seconds, double *rate)
         *rate = s[k == begin ? begin : end - 1];
         return *rate * seconds;
     }
-    /* On the piece, x = x1 + q dx and s = s1 + q ds; x = s * seconds gives q. */
+    /* On this piece x = x1 + q dx and s = s1 + q ds; x = s * seconds gives q. */
     const double x1 = x[k - 1], dx = x[k] - x1, s1 = s[k - 1], ds = s[k] - s1;
     const double below = dx - seconds * ds; /* above 0, as time rises along the piece */
     *rate = dx * (s1 * dx - x1 * ds) / (below * below);
@@ -233,8 +234,9 @@ static double meet_all(lines_t *self, double seconds, double *rate)
     return rows;
 }
 
-/* The line that meets n rows to a quarter of one: Newton's steps, and where they leave the
- * interval or hardly shorten it, Lastovetsky and Reddy's bisection. */
+/* Find the line that meets n rows to within a quarter of a row: by Newton's method, and by
+ * Lastovetsky and Reddy's bisection where a Newton step leaves the interval or hardly shortens
+ * it. */
 static double find_line(lines_t *self, double n)
 {
     double low = 0.0, high = INFINITY, rate;
@@ -266,8 +268,8 @@ static double find_line(lines_t *self, double n)
     return seconds;
 }
 
-/* Hand out the rows that rounding down has left, one at a time, each to the rank that would end
- * it first. */
+/* Distribute the rows that are left after rounding down, each to the rank that would finish it
+ * first. */
 static int hand_out(const plb_fpm_t *self, int64_t left, int64_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;

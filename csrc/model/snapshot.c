@@ -31,8 +31,8 @@ static int check_index(const char *name, const int32_t *x, int64_t n, int64_t li
                        plb_err_t *err)
 {
     const uint32_t above = limit < INT32_MAX ? (uint32_t)limit : INT32_MAX;
-    uint32_t most =
-        0; /* negative ones are large as unsigned; no exit, so that this is vector code */
+    uint32_t most = 0; /* negative ones are large as unsigned; no early exit, so that the compiler
+                          vectorizes the loop */
     for (int64_t i = 0; x != NULL && i < n; i++) {
         most = (uint32_t)x[i] > most ? (uint32_t)x[i] : most;
     }
@@ -45,7 +45,7 @@ static int check_index(const char *name, const int32_t *x, int64_t n, int64_t li
     return PLB_OK;
 }
 
-/* Receivers of each multicast, in order and to the end. */
+/* Check that multicast_start rises from 0 to the number of receivers. */
 static int check_start(const plb_snapshot_t *s, plb_err_t *err)
 {
     const int64_t *start = s->multicast_start, n = s->n_multicasts;
@@ -126,7 +126,7 @@ int plb_snapshot_check_placement(const plb_snapshot_t *s, const int32_t *rank, p
     return PLB_OK;
 }
 
-/* Sums of loads to times of ranks. */
+/* Convert sums of loads to times of ranks. */
 static void to_seconds(const plb_snapshot_t *s, double *time)
 {
     for (int32_t r = 0; r < s->n_ranks; r++) {
@@ -134,9 +134,9 @@ static void to_seconds(const plb_snapshot_t *s, double *time)
     }
 }
 
-/* Neighbours often share a rank: its sum stays in a register until the rank changes.  That is the
- * order of addition of the plain loop, and its bits; where runs are short, the branch that is
- * foreseen wrongly at each end costs more than the addition in memory. */
+/* Consecutive objects often share a rank: its sum stays in a register until the rank changes.
+ * The order of additions, and so the bits, are those of the plain loop.  If runs are short,
+ * this is slower, because the branch at the end of each run is mispredicted. */
 enum { FEW_A_RUN = 4 };
 
 static int64_t runs_of(const int32_t *rank, int64_t n)

@@ -1,11 +1,11 @@
-/* The snapshot of the load database: the one value that passes through every room.
+/* The snapshot of the load database: the value that all parts of pylb exchange.
  *
- * A struct of arrays, none of them owned.  NULL means "as usual": all objects may migrate, all
+ * A struct of arrays, none of them owned.  NULL means the default: all objects may migrate, all
  * speeds are 1, no background, no limit.  Units are seconds and bytes.
  *
  * The time of a rank in one iteration is
  *     background[r] + (sum of load[i] over the objects on r) / speed[r]
- * so that `load` is what an object costs on a rank of speed 1.
+ * so `load` is the time of an object on a rank of speed 1.
  */
 #ifndef PLB_MODEL_SNAPSHOT_H
 #define PLB_MODEL_SNAPSHOT_H
@@ -31,22 +31,24 @@ typedef struct plb_snapshot {
     const int32_t *edge_src, *edge_dst;
     const double *edge_bytes, *edge_messages; /* edge_messages may be NULL: one each */
 
-    /* What one object sends to several at once, per iteration: hyperedges. */
+    /* Multicasts: what one object sends to several others at once, per iteration (hyperedges). */
     int64_t n_multicasts, n_pins;
-    const int32_t *multicast_src;     /* [n_multicasts] the sender */
-    const int64_t *multicast_start;   /* [n_multicasts + 1] receivers of multicast e: from start[e]
-                                       * to start[e + 1] - 1 in multicast_dst */
-    const int32_t *multicast_dst;     /* [n_pins] the receivers */
-    const double *multicast_bytes;    /* [n_multicasts] of the message, however many receive it */
+    const int32_t *multicast_src;   /* [n_multicasts] the sender */
+    const int64_t *multicast_start; /* [n_multicasts + 1] receivers of multicast e: from start[e]
+                                     * to start[e + 1] - 1 in multicast_dst */
+    const int32_t *multicast_dst;   /* [n_pins] the receivers */
+    const double
+        *multicast_bytes; /* [n_multicasts] size of the message, counted once for all receivers */
     const double *multicast_messages; /* [n_multicasts] or NULL: one each */
 
-    /* Data that objects share: a rank holds a block once, however many of its objects read it. */
+    /* Blocks: data that objects share; a rank holds a block once, even if several of its
+     * objects read it. */
     int32_t n_blocks;
     const int32_t *block;       /* [n_objects] or NULL; -1: none */
     const int64_t *block_bytes; /* [n_blocks] of memory */
 
     const double *speed;         /* [n_ranks] or NULL */
-    const double *background;    /* [n_ranks] or NULL: seconds beside the objects */
+    const double *background;    /* [n_ranks] or NULL: seconds of other work */
     const int64_t *memory_limit; /* [n_ranks] or NULL */
     const int32_t *node;         /* [n_ranks] or NULL */
 } plb_snapshot_t;
@@ -86,7 +88,7 @@ static inline void plb_each_edge(const plb_snapshot_t *in, const int32_t *rank, 
     }
 }
 
-/** Likewise for the multicasts, each once to every rank that has receivers.  Scratch: mark[p]. */
+/** Call `fn` for each multicast, once for every rank that has receivers.  Scratch: mark[p]. */
 static inline void plb_each_multicast(const plb_snapshot_t *in, const int32_t *rank, int64_t *mark,
                                       plb_delivery_fn fn, void *arg)
 {
@@ -106,9 +108,9 @@ static inline void plb_each_multicast(const plb_snapshot_t *in, const int32_t *r
     }
 }
 
-/** time[n_ranks] of an iteration under `rank` (NULL: where the objects are now).  Loads are added
- *  in the order of the objects, so that every sum in this order has the same bits.  First
- *  component only. */
+/** Compute time[n_ranks] of an iteration under `rank` (NULL: where the objects are now).  Loads
+ * are added in the order of the objects, so that the bits are always the same.  First component
+ * only. */
 void plb_snapshot_rank_times(const plb_snapshot_t *self, const int32_t *rank, double *time);
 
 typedef struct plb_change {
@@ -116,8 +118,8 @@ typedef struct plb_change {
     int64_t migrations, bytes;
 } plb_change_t;
 
-/** Check a placement and say what it changes: rank times, objects that move, bytes that they
- *  send (0 where the snapshot has no sizes). */
+/** Check a placement and compute what it changes: rank times, the number of objects that move,
+ * the bytes that they send (0 if the snapshot has no sizes). */
 int plb_snapshot_compare(const plb_snapshot_t *self, const int32_t *rank, plb_change_t *out,
                          plb_err_t *err);
 

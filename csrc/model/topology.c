@@ -71,8 +71,8 @@ double plb_hop_bytes(const plb_topology_t *self, const plb_flows_t *flows, const
 
 /* ---- links ---------------------------------------------------------------------------------- */
 
-/* Up from a and down to b, level by level: link[2 v] leaves vertex v upwards, link[2 v + 1] comes
- * down to it; the vertices of a level begin at `base`. */
+/* Add bytes to the links up from a and down to b, level by level: link[2 v] goes up from vertex
+ * v, link[2 v + 1] comes down to it; the vertices of a level begin at `base`. */
 static void load_tree(const plb_topology_t *self, int32_t a, int32_t b, double bytes, double *link)
 {
     int64_t base = 0, width = self->n_places;
@@ -86,8 +86,8 @@ static void load_tree(const plb_topology_t *self, int32_t a, int32_t b, double b
     }
 }
 
-/* One dimension after the other, the first one first: link[(2 place + side) n_levels + d] leaves a
- * place in dimension d. */
+/* Add bytes to the links of each dimension, in order: link[(2 place + side) n_levels + d]
+ * leaves a place in dimension d. */
 static void load_torus(const plb_topology_t *self, int32_t a, int32_t b, double bytes,
                        double *link)
 {
@@ -129,7 +129,8 @@ out:
 
 /* ---- mapping -------------------------------------------------------------------------------- */
 
-/* Both directions of the flows together: hops do not tell them apart. */
+/* The state of a mapping.  Rows hold the sum of both directions of the flows, since their hops
+ * are the same. */
 typedef struct mapper {
     const plb_topology_t *machine;
     plb_csr_t rows;
@@ -162,7 +163,7 @@ out:
     return ret;
 }
 
-/* Hop-bytes of part a, were it at a place; `other` would be at the place of a. */
+/* Hop-bytes of part a if it were at `place`, with part `other` at the place of a. */
 static double cost(const mapper_t *self, int32_t a, int32_t place, int32_t other)
 {
     double out = 0.0;
@@ -174,7 +175,7 @@ static double cost(const mapper_t *self, int32_t a, int32_t place, int32_t other
     return out;
 }
 
-/* What it saves that two parts change places. */
+/* Hop-bytes saved if two parts change places. */
 static double gain(const mapper_t *self, int32_t a, int32_t b)
 {
     return cost(self, a, self->place[a], -1) + cost(self, b, self->place[b], -1) -
@@ -190,16 +191,16 @@ static void swap(mapper_t *self, int32_t a, int32_t b)
     self->part[self->place[b]] = b;
 }
 
-/* Greedy: the part that exchanges most with those that have their places (ties: the lowest) goes
- * to the free place of its group where that costs least (ties: nearest to all
- * that are taken, then the lowest); as TopoLB (Agarwal,
- * Sharma and Kale, IPDPS 2006) with the cost of what is placed. */
+/* Greedy mapping: the part that exchanges most bytes with the placed parts (ties: the lowest)
+ * goes to the cheapest free place of its group (ties: nearest to all taken places, then the
+ * lowest).  This is TopoLB (Agarwal, Sharma and Kale, IPDPS 2006) with the cost of placed parts
+ * only. */
 static int place_greedily(mapper_t *self, plb_tick_fn tick, void *tick_arg, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = self->machine->n_places;
-    double *pull = NULL; /* bytes exchanged with the parts that are placed; negative: placed */
-    int64_t *far = NULL; /* hops from a place to all that are taken */
+    double *pull = NULL; /* bytes exchanged with placed parts; negative: itself placed */
+    int64_t *far = NULL; /* hops from a place to all taken places */
     int32_t *old = NULL, *group_at = NULL;
     PLB_NEW0_EACH(p, pull, far);
     PLB_NEW_EACH(p, old, group_at);
@@ -246,9 +247,9 @@ out:
     return ret;
 }
 
-/* Each part changes places with the one where that saves most, until nothing saves more than the
- * rounding of sums.  A part that is next to all that it talks to is passed over: it cannot cost
- * less than one hop for each of its bytes (two in a tree). */
+/* Let each part change places with the part where that saves most, until nothing saves more
+ * than rounding errors.  A part next to all of its partners is skipped: it cannot cost less
+ * than one hop for each of its bytes (two in a tree). */
 static int swap_all(mapper_t *self, plb_tick_fn tick, void *tick_arg)
 {
     enum { PASSES = 20 };

@@ -1,8 +1,8 @@
-/* Machines with distances: trees and tori, bytes times hops, and a mapping of parts to places that
- * keeps bytes times hops low.
+/* Machines with distances (trees and tori): hop-bytes, and a mapping of parts to places with
+ * few hop-bytes.
  *
- * Places are numbered such that the last of `size` varies fastest: in a tree the leaves from left
- * to right, in a torus the points in row-major order.
+ * Places are numbered such that the last of `size` varies fastest: in a tree the leaves from
+ * left to right, in a torus the points in row-major order.
  */
 #ifndef PLB_MODEL_TOPOLOGY_H
 #define PLB_MODEL_TOPOLOGY_H
@@ -23,12 +23,12 @@ typedef struct plb_topology {
     int32_t n_places;                  /* their product */
 } plb_topology_t;
 
-/** Check the sizes and multiply them. */
+/** Check the sizes, and set n_places. */
 int plb_topology_init(plb_topology_t *self, plb_topology_kind_t kind, const int64_t *size,
                       int n_levels, plb_err_t *err);
 
-/** Links on the way from place a to place b.  Tree: up to the common vertex and down.  Torus: the
- *  shorter way round in each dimension. */
+/** Number of links from place a to place b.  Tree: up to the common vertex and down.  Torus: the
+ * shorter way round in each dimension. */
 int32_t plb_topology_hops(const plb_topology_t *self, int32_t a, int32_t b);
 
 /* Bytes between parts, one per place of the machine: rows of directed pairs. */
@@ -38,7 +38,7 @@ typedef struct plb_flows {
     const double *bytes;
 } plb_flows_t;
 
-/** Bytes times hops with part a at place[a]. */
+/** Hop-bytes (bytes times hops) with part a at place[a]. */
 double plb_hop_bytes(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place);
 
 /** *most: bytes over the most loaded link; the two directions are two links.  In a torus messages
@@ -46,8 +46,8 @@ double plb_hop_bytes(const plb_topology_t *self, const plb_flows_t *flows, const
 int plb_topology_link(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place,
                       double *most, plb_err_t *err);
 
-/** Change place[n_places], a permutation, such that hop-bytes fall.  Parts only change places with
- *  parts of the same group.  Deterministic. */
+/** Change place[n_places], a permutation, to lower the hop-bytes.  Parts only change places with
+ * parts of the same group.  Deterministic. */
 int plb_topology_map(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *group,
                      int32_t *place, plb_tick_fn tick, void *tick_arg, plb_err_t *err);
 

@@ -140,7 +140,7 @@ static void test_final_below_a_begun_iteration_is_refused(void **state)
                  PLB_ERR_STATE, "iteration 3 has begun, past the final one, 2");
     assert_fails(
         plb_consensus_maximum(&rank, &(plb_ruling_t){PLB_RULING_BALANCE, 0, 3}, &out, &err),
-        PLB_ERR_STATE, "balancing at iteration 3");
+        PLB_ERR_STATE, "an LB step at iteration 3");
     assert_fails(
         plb_consensus_maximum(&rank, &(plb_ruling_t){PLB_RULING_TENTATIVE, 2, 9}, &out, &err),
         PLB_ERR_STATE, "round 2 opens while round 0 is closed");
@@ -363,7 +363,7 @@ static void test_wrong_use(void **state)
     assert_fails(plb_consensus_end(&rank, 1, &out, &err), PLB_ERR_STATE, "2 has begun");
     assert_fails(plb_consensus_stats(&rank, 2, &nothing, &out, &err), PLB_ERR_STATE,
                  "statistics of iteration 2: known up to 0");
-    assert_fails(plb_consensus_balanced(&rank, &out, &err), PLB_ERR_STATE, "no balancing");
+    assert_fails(plb_consensus_balanced(&rank, &out, &err), PLB_ERR_STATE, "no LB step was asked for");
     plb_consensus_free(&rank);
 
     plb_consensus_root_init(&root, 2, 0);

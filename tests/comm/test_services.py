@@ -91,7 +91,7 @@ def test_gather_and_scatter(data, row_bytes):
 )
 def test_gather_refuses_what_is_outside(index, out, offset):
     offset = None if offset is None else np.array(offset, np.int64)
-    with pytest.raises(ValueError, match="indices of them"):
+    with pytest.raises(ValueError, match="valid indices"):
         _core.gather(np.zeros(3), np.array(index, np.int32), np.empty(out), 8, offset)
 
 

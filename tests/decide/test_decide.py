@@ -252,7 +252,7 @@ def test_observations_from_before_the_balancing_change_nothing():
         t.balanced(4, 1.0, 1.0)
     for i in range(1, 5):
         assert not trigger.observe(i, 100.0, 1.0)
-        assert "before the last balancing" in trigger.state()["reason"]
+        assert "before the last LB step" in trigger.state()["reason"]
     for i in range(5, 30):
         assert trigger.observe(i, 1 + 0.01 * i, 1.0) == plain.observe(i, 1 + 0.01 * i, 1.0)
         np.testing.assert_equal(trigger.state(), plain.state())

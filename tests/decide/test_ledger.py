@@ -141,7 +141,7 @@ def test_twin(seed):
 
 def test_errors_name_the_value():
     ledger = _core.Ledger(1, list(DEFAULTS.values()))
-    with pytest.raises(StateError, match="no balancing is to be judged"):
+    with pytest.raises(StateError, match="no LB step is to be judged"):
         ledger.judge(0, 1.0)
     with pytest.raises(DomainError, match="time is nan"):
         ledger.observe(math.nan, 1.0, 1.0)

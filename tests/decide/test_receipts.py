@@ -157,7 +157,7 @@ def test_auto_says_why_it_took_which_strategy():
     d.core.network(1e-3, 0.0)
     observe(d, 0, 1.0, 3.0)
     first = balance(d)
-    assert (first.strategy, "first balancing of its kind" in first.why) == ("GreedyLB", True)
+    assert (first.strategy, "first LB step of its kind" in first.why) == ("GreedyLB", True)
     names = {s.name for s in d.settings.strategies}
     assert {a.strategy for a in first.alternatives} == {"", *names}
     observe(d, 1, 1.0, 3.0)

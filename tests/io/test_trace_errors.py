@@ -65,7 +65,7 @@ def test_the_good_file_is_good(tmp_path):
         (b"{}", "without 'phases'"),
         (b'{"name": "x", "version": 1}', "without 'phases'"),
         (b'{"phases": {}}', "phases: expected an array, found '{'"),
-        (b'{"phases": []} x', "expected nothing after the object, found 'x'"),
+        (b'{"phases": []} x', "expected the end of the file, found 'x'"),
         (b'{"type": "LBStatsfile", "phases": []}', "expected 'LBDatafile'"),
         (b'{"metadata": {"type": "x"}, "phases": []}', "expected 'LBDatafile'"),
         (b'{"metadata": {"rank": 3}, "phases": []}', "metadata.rank is 3: expected 0"),

@@ -116,7 +116,7 @@ def decisions_stand(comm):
     for it in lb.iterate(30):
         halo(comm, it)
     assert same_everywhere(comm, lb, 30) == [14]
-    assert lb.history.balancings[0].reason == "the function that was given says so"
+    assert lb.history.balancings[0].reason == "the user's function asks for it"
 
 
 def imbalance_is_found(comm):

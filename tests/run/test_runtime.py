@@ -333,7 +333,7 @@ def test_mail_that_was_cut():
     for n in range(len(wire)):
         with pytest.raises(ValueError, match="ends within"):
             _core.mail_unpack(wire[:n], [])
-    with pytest.raises(ValueError, match="fewer than"):
+    with pytest.raises(ValueError, match="fewer items than"):
         _core.mail_unpack(_core.mail_pack([(1, 2, "x")], 2048)[0], [])
     with pytest.raises(TypeError, match="expected"):
         _core.mail_pack([(1, 2)], 2048)

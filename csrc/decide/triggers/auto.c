@@ -1,43 +1,51 @@
-/* auto: rebalance when an iteration costs more than an average iteration of the best cycle would.
+/* auto: rebalance when the imbalance of an iteration costs more than the average cost per
+ * iteration at the best period.
  *
  * u is the imbalance of an iteration (max - mean), U its sum since the last LB step, theta the
- * cost of an LB step, tau the iterations since the last one.  By renewal reward the best moment
- * of a process that starts afresh with each balancing is when u exceeds the least average cost
- * per iteration that can be reached (for rising paths that rule is optimal).  auto takes for that
- * rate the least of what it has evidence of:
- *   - (theta + U) / tau: this cycle, ended now; alone this is boulmier;
- *   - the same of the cycles behind us, faded, times `past`: after a sudden step the present
- *     cycle alone may never reach u, however often such steps have been repaired before;
- *   - (cut * theta + U as it would be, had an LB step cut the cycle in two) / tau, for the best
- *     place of the cut.  A step shortly after an LB step leaves boulmier waiting for ever; here
- *     it is the ski rental's bound.  For a linear growth a cut at half of the cycle comes to
- *     cut * theta + m tau^2 / 4: from cut = 1.5 on it does not act before tau = sqrt(2 theta / m).
- * What is compared with the rate is not u itself but the imbalance that can be expected to stay:
- *   - the least of the last three iterations, moved up along their trend: no spike;
- *   - the mean of the last patience * theta / u iterations, likewise: what is to repay theta in
- *     theta / u iterations has stayed for a part of them;
- *   - times the share that earlier imbalances have kept.  At each moment t of a cycle an LB step
- *     could have taken place; with the e(t + j) that followed it would have gained
- *     e(t + j) - |e(t + j) - e(t)| in iteration t + j, e(t) if the imbalance stayed or rose, less
- *     if it went back by itself (noise, periodic programs).  The ratio of what was gained to what
- *     was hoped for is counted for horizons of 4, 8, ... iterations, and fades with each cycle.
- * e is u over what balancing cannot remove: the median of the first three iterations after it,
- * and less where three in a row were below that later.  The strategy's promise does not count.
+ * cost of an LB step, tau the iterations since the last one.  The program starts a new cycle
+ * with each LB step.  By renewal reward theory the best moment for the next LB step is when u
+ * exceeds the lowest average cost per iteration that can be reached (optimal for a rising u).
+ * auto estimates this rate as the lowest of:
+ *   - (theta + U) / tau: the average of this cycle if it ended now; this alone is the trigger
+ *     boulmier;
+ *   - the average of past cycles (older ones count less), times `past`: after a sudden rise of
+ *     the imbalance the rate of the present cycle alone may stay above u for ever;
+ *   - (cut * theta + U') / tau, where U' is what U would be if one more LB step had cut this
+ *     cycle in two at the best place. boulmier would wait for ever after a sudden rise shortly
+ *     after an LB step; with the cut, auto waits no longer than in the ski rental problem.  If
+ *     u grows linearly, a cut at half of the cycle gives cut * theta + m tau^2 / 4: with cut >=
+ *     1.5 there is no LB step before tau = sqrt(2 theta / m).
+ * Not u itself is compared with this rate, but the imbalance that is expected to persist, which
+ * is the least of:
+ *   - the lowest u of the last three iterations, extrapolated along their trend: this removes
+ *     spikes;
+ *   - the mean u of the last patience * theta / u iterations, extrapolated likewise: an
+ *     imbalance that needs theta / u iterations to repay theta must have existed for a part of
+ *     this time;
+ * This is multiplied by the share of earlier imbalances that has persisted.  At each moment t
+ * of a cycle an LB step could have taken place.  In iteration t + j it would have gained e(t +
+ * j) - |e(t + j) - e(t)|: this is e(t) if the imbalance stayed or rose, and less if it went
+ * back by itself (noise, periodic programs).  The ratio of this gain to the hoped-for e(t) is
+ * averaged for horizons of 4, 8, ... iterations; older cycles count less.
+ * e is the part of u that an LB step can remove.  The part that it cannot remove is the median
+ * u of the first three iterations after an LB step, or less if three later iterations in a row
+ * were below it.  The strategy's prediction is not used.
  *
- * Last, the gain over the iterations left must exceed theta, and `doubt` * theta as long as no
- * balancing has shown that there is anything to gain.  Where the end of the run is not known, as
- * many iterations are expected as have been seen.  An imbalance that is there from the first
- * iterations on is the initial placement's, and is tried at once if it would repay trial * theta.
+ * Finally, the gain over the remaining iterations must exceed theta; before the first LB step
+ * it must exceed `doubt` * theta.  If the end of the run is not known, as many iterations are
+ * expected to follow as have been seen.  An imbalance that exists from the first iterations on
+ * comes from the initial placement: an LB step is tried at once if it would repay trial *
+ * theta.
  *
- * As long as theta is not known it is taken for `guess` balanced iterations, for fewer in a short
- * run (plb_trigger_guess); patience, doubt and trial count `unsure` times, and what was there from
- * the first iteration on is taken for what no balancing removes.  For a growth from zero, a first
- * balancing at U instead of theta wastes (sqrt(theta) - sqrt(U))^2: least on average where sqrt(U)
- * is the mean of sqrt(theta): 13 iterations where theta is 0.1, 1, 10 or 100; 22 without the 0.1.
- * What was there from the first iteration on is tried like a ski rental, when it has cost what
- * plb_trigger_trial allows; a small one may well be the program's own, and counts in proportion.
- * Where the end is not known either, what has grown since counts too: no estimate of what is left
- * to gain would ever be large enough.
+ * While theta is unknown, it is assumed to be `guess` balanced iterations, or fewer in a short
+ * run (plb_trigger_guess).  Then patience, doubt and trial are multiplied by `unsure`, and the
+ * imbalance of the first iteration counts as one that no LB step can remove.  If the imbalance
+ * grows from zero, a first LB step at U instead of theta wastes (sqrt(theta) - sqrt(U))^2.  The
+ * mean waste is lowest if sqrt(U) is the mean of sqrt(theta): 13 iterations if theta is 0.1, 1,
+ * 10 or 100; 22 without the 0.1.  An imbalance of the first iteration is tried as in the ski
+ * rental problem, when it has cost what plb_trigger_trial allows; a small one may belong to the
+ * program itself, and counts in proportion.  If the end of the run is also unknown, the growth
+ * since then counts, too, because no estimate of the remaining gain would ever be large enough.
  */
 #include <math.h>
 #include <string.h>
@@ -48,10 +56,10 @@
 
 enum { PATIENCE, PAST, CUT, TRUST, DOUBT, TRIAL, GUESS, UNSURE, N_PARAMS };
 enum { FIRST = 3, TREND = 8, RING = 1024, HORIZONS = 8, SHORTEST = 4, SAMPLES = 8 };
-static const double FADE = 0.8; /* weight of a cycle against the one after it */
+static const double FADE = 0.8; /* weight of a cycle relative to the next one */
 
 typedef struct state {
-    double sum[RING];   /* U up to and with the n-th iteration of the cycle, at n % RING */
+    double sum[RING];   /* U up to and including the n-th iteration of the cycle, at n % RING */
     double level[RING]; /* the least of its last three u */
     double u[FIRST];    /* the last three, at n % FIRST */
     double first[FIRST];
@@ -60,7 +68,7 @@ typedef struct state {
     double rate;     /* the last one computed */
     double steady;   /* the least level since the last LB step */
     double hoped[HORIZONS], gained[HORIZONS];
-    double paid, iterations; /* faded sums over the cycles behind us: theta + U, tau */
+    double paid, iterations; /* sums over past cycles, older ones count less: theta + U, tau */
     int64_t balancings, seen;
 } state_t;
 
@@ -104,7 +112,7 @@ static double excess(const state_t *s, double u)
     return plb_greater(u - (s->residual - 1.0) * s->mean, 0.0);
 }
 
-/* Before the first LB step it is not known what one removes. */
+/* Before the first LB step it is not known how much imbalance an LB step can remove. */
 static void doubt_steady(const plb_trigger_t *self, int64_t n)
 {
     state_t *s = self->state;
@@ -126,7 +134,7 @@ static double rise(const state_t *s, int64_t n, int64_t k)
     return plb_greater(s->level[place(n)] - s->level[place(n - k)], 0.0);
 }
 
-/* The n-th iteration of the cycle enters the records. */
+/* Record the n-th iteration of the cycle. */
 static void record(state_t *s, const plb_cycle_t *c, const plb_observation_t *o)
 {
     const int64_t n = c->n;
@@ -143,15 +151,16 @@ static void record(state_t *s, const plb_cycle_t *c, const plb_observation_t *o)
     s->sum[place(n)] = c->U;
     s->level[place(n)] = low;
     s->steady = n == 1 ? low : plb_lesser(s->steady, low);
-    if (s->balancings > 0 && o->mean > 0.0) { /* what has come true */
+    if (s->balancings > 0 && o->mean > 0.0) { /* compare the prediction with what was measured */
         const double left = n < FIRST ? low : n == FIRST ? plb_median3(s->first) : most3(s->u);
         s->residual =
             n <= FIRST ? 1.0 + left / o->mean : plb_lesser(s->residual, 1.0 + left / o->mean);
     }
 }
 
-/* What LB steps SHORTEST << i iterations ago would have gained since, of what they would have
- * hoped for.  Only imbalances near the rate count: others would not have been balanced. */
+/* Count what LB steps SHORTEST << i iterations ago would have gained since then, and what they
+ * would have hoped for.  Only imbalances near the rate count: the others would not have led to
+ * an LB step. */
 static void replay(state_t *s, int64_t n)
 {
     for (int i = 0; i < HORIZONS; i++) {
@@ -175,7 +184,7 @@ static void replay(state_t *s, int64_t n)
     }
 }
 
-/* The share of an excess e that is expected to be there while it repays theta. */
+/* The share of an excess e that is expected to persist until it has repaid theta. */
 static double share(const state_t *s, double e, double theta, double left, double trust)
 {
     const double horizon = plb_lesser(theta / e, left);
@@ -183,7 +192,7 @@ static double share(const state_t *s, double e, double theta, double left, doubl
     while (i + 1 < HORIZONS && (double)((int64_t)SHORTEST << i) < horizon) {
         i++;
     }
-    while (i > 0 && s->hoped[i] <= 0.0) { /* no evidence so far ahead */
+    while (i > 0 && s->hoped[i] <= 0.0) { /* no evidence for such a long horizon */
         i--;
     }
     const double before = trust * theta;
@@ -192,11 +201,11 @@ static double share(const state_t *s, double e, double theta, double left, doubl
                : 1.0;
 }
 
-/* The imbalance of the last three iterations without spikes, along its trend; of fewer where
- * to wait for them would cost more than an LB step. */
+/* The imbalance of the last three iterations without spikes, extrapolated along its trend; of
+ * fewer iterations if waiting for three would cost more than an LB step. */
 static double settled(const state_t *s, int64_t n, double theta)
 {
-    /* level lags by FIRST - 1 iterations of a growth, except at the start of the cycle */
+    /* a growing level lags FIRST - 1 iterations behind, except at the start of the cycle */
     const int64_t span = least(n - 1, TREND), lag = n - span < FIRST ? FIRST - (n - span) : 0;
     const double slope = span > lag ? rise(s, n, span) / (double)(span - lag) : 0.0;
     double out = s->u[n % FIRST];
@@ -206,7 +215,7 @@ static double settled(const state_t *s, int64_t n, double theta)
     return out;
 }
 
-/* The excess that is expected to stay. */
+/* The excess that is expected to persist. */
 static double expected(const plb_trigger_t *self, int64_t n, double left)
 {
     const state_t *s = self->state;
@@ -229,7 +238,7 @@ static const int16_t CUTS[] = {1,   2,   3,   4,   5,   6,   7,   8,   10,  12,
                                15,  18,  22,  27,  33,  41,  51,  63,  78,  97,
                                121, 151, 188, 235, 293, 366, 457, 571, 713, 891};
 
-/* The least average cost per iteration that there is evidence of. */
+/* The lowest average cost per iteration, by the evidence so far. */
 static double best_rate(const plb_trigger_t *self, int64_t n)
 {
     const state_t *s = self->state;
@@ -264,7 +273,7 @@ static double growth_of(const state_t *s, const plb_cycle_t *c)
     return n * grown > 1.25 * cost ? cost * plb_lesser(grown / s->mean, 1.0) : 0.0;
 }
 
-/* Is an imbalance that was there from the first iterations on to be tried? */
+/* Is it worth trying to remove an imbalance that exists from the first iterations on? */
 static bool tries(const plb_trigger_t *self, int64_t n, double left)
 {
     const state_t *s = self->state;
@@ -293,7 +302,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     replay(s, n);
     v->excess = self->cycle.U;
     v->residual = s->balancings > 0 ? s->residual : 1.0;
-    /* what the first iteration shows may be the program's warming up */
+    /* the imbalance of the first iteration may come from the program's warm-up */
     if (s->seen == 1 || (n < FIRST && !((double)n * excess(s, s->level[n]) >= theta))) {
         v->reason = PLB_REASON_FEW;
         return;
@@ -331,28 +340,33 @@ static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
 
 static const plb_param_t params[N_PARAMS] = {
     [PATIENCE] = {"patience", "",
-                  "part of the iterations that an imbalance needs to repay a balancing, for which "
-                  "it has been there",
+                  "part of the iterations in which an imbalance would repay an LB step, for "
+                  "which it must have existed already",
                   0.4, 0, 1e6},
-    [PAST] = {"past", "", "the rate of the cycles behind counts so many times", 1.2, 0, 1e6},
-    [CUT] = {"cut", "", "cost of a cycle cut in two, in balancings", 2, 1, 1e6},
-    [TRUST] = {"trust", "", "that an imbalance stays: worth the evidence of so many balancings", 3,
+    [PAST] = {"past", "", "factor on the cost per iteration of past cycles", 1.2, 0, 1e6},
+    [CUT] = {"cut", "", "cost of cutting a cycle in two, in LB steps", 2, 1, 1e6},
+    [TRUST] = {"trust", "", "weight of the assumption that an imbalance persists, in LB steps", 3,
                0, 1e6},
-    [DOUBT] = {"doubt", "", "gain that the first balancing must promise, in balancings", 2, 0,
-               1e6},
-    [TRIAL] = {"trial", "", "and the one of the initial placement", 4, 0, 1e6},
+    [DOUBT] = {"doubt", "",
+               "gain that the first LB step must promise, in costs of an LB "
+               "step",
+               2, 0, 1e6},
+    [TRIAL] = {"trial", "",
+               "gain that an LB step must promise to replace the initial "
+               "placement at once, in costs of an LB step",
+               4, 0, 1e6},
     [GUESS] = {"guess", "iterations",
-               "that a balancing is taken to cost before the first one, where nobody told; in a "
+               "assumed cost of the first LB step, in balanced iterations, if unknown; in a "
                "short run fewer",
                20, 0, 1e9},
-    [UNSURE] = {"unsure", "", "patience, doubt and trial count so many times until then", 4, 0,
+    [UNSURE] = {"unsure", "", "factor on patience, doubt and trial until the first LB step", 4, 0,
                 1e6},
 };
 
 const plb_trigger_kind_t plb_trigger_auto = {
     .name = "auto",
-    .help = "when the imbalance that is expected to stay costs more per iteration than the best "
-            "cycle that there is evidence of, and repays a balancing",
+    .help = "when the imbalance that is expected to persist costs more per iteration than "
+            "the best average seen so far, and removing it repays an LB step",
     .source = "ours: renewal reward as in Boulmier 2021 (arXiv 2104.01688), ski rental",
     .params = params,
     .n_params = N_PARAMS,

@@ -1,8 +1,8 @@
 /* boulmier: u tau - U >= C.
  *
- * The average cost of an iteration of a cycle, (C + U) / tau, is least where u exceeds it
- * (u tau >= C + U); that is the best period of an imbalance of any shape that repeats itself
- * after each LB step.  A cost that is not known is learned as in menon. */
+ * The average cost of an iteration of a cycle, (C + U) / tau, has its minimum where u begins to
+ * exceed it (u tau >= C + U).  This is the best period for an imbalance of any shape that
+ * repeats after each LB step.  An unknown cost is learned as in menon. */
 #include "decide/trigger.h"
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
@@ -18,7 +18,8 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
 
 const plb_trigger_kind_t plb_trigger_boulmier = {
     .name = "boulmier",
-    .help = "when the imbalance costs more than the average iteration of the cycle would",
+    .help = "when the imbalance of an iteration costs more than the average of the cycle, LB "
+            "step included",
     .source = "Boulmier 2021 (arXiv 2104.01688), u tau - U >= C",
     .observe = observe,
 };

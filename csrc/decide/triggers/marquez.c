@@ -1,7 +1,7 @@
-/* marquez: a rank is outside of the band around the mean.
+/* marquez: a rank is outside a band around the mean.
  *
- * Only the slower side of the band is looked at: the statistics that travel hold the maximum and
- * the mean, and it is the slowest rank that costs time. */
+ * Only the slower side of the band is checked: the reduced statistics hold the maximum and the
+ * mean, and only the slowest rank costs time. */
 #include "decide/trigger.h"
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)

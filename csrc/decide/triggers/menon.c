@@ -1,7 +1,7 @@
-/* menon: U >= C, the reading of Menon 2012 in Boulmier 2021.
+/* menon: U >= C, Menon 2012 as written in Boulmier 2021.
  *
- * For an imbalance that grows linearly from zero this is the iteration of eq. 3.5:
- * m tau^2 / 2 = theta.  A cost that is not known is learned from a trial (plb_trigger_first). */
+ * If the imbalance grows linearly from zero, this is the iteration of eq. 3.5: m tau^2 / 2 =
+ * theta.  An unknown cost is learned from a first LB step (plb_trigger_first). */
 #include "decide/trigger.h"
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
@@ -16,7 +16,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
 
 const plb_trigger_kind_t plb_trigger_menon = {
     .name = "menon",
-    .help = "when the imbalance since the last balancing has cost as much as a balancing",
+    .help = "when the imbalance since the last LB step has cost as much as an LB step",
     .source = "Menon 2012, eq. 3.5, as U >= C of Boulmier 2021 (arXiv 2104.01688)",
     .observe = observe,
 };

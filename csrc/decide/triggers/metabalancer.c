@@ -1,25 +1,24 @@
 /* metabalancer: the fitted period of Menon 3.5.1-3.5.3 and the dynamic trigger of 3.5.5.
  *
- * The period: plb_period_tau, refined at each iteration.  Where the imbalance grows linearly it
- * has cost m tau^2 / 2 = theta when the period is over; where it has not cost even half of that
- * (theta / 2 is the case of a quadratic growth at its best moment) the slope was noise, and the
- * period is not taken to be over.
+ * The period: plb_period_tau, refined at each iteration.  If the imbalance grows linearly, it
+ * has cost m tau^2 / 2 = theta when the period is over.  If it has not cost even half of that
+ * (theta / 2 is right for quadratic growth), the slope was noise, and the period continues.
  *
- * The dynamic trigger: max/mean beyond `threshold`.  The thesis leaves open how to keep it from
- * firing again and again at noise or at an imbalance that cannot be removed, and from overruling
- * a long period fitted to a slow growth.  Here it is
+ * The dynamic trigger: max/mean beyond `threshold`.  The thesis does not say how to prevent it
+ * from firing again and again because of noise or an imbalance that cannot be removed, or from
+ * overruling a long period fitted to a slow growth.  Here it is
  *   - relative to the shifted average of 3.5.3: max > threshold * residual * mean;
- *   - confirmed by `patience` iterations in a row (1: the thesis), because one iteration may have
- *     been disturbed; what is not confirmed does not enter the lines either;
- *   - once the cost of a balancing is known, only for what is far above the fitted line of ten or
- *     more iterations, in proportion and against the spread around it (a parabola stays within
- *     four spreads of its line from there on), or where the imbalance has already cost as much as
- *     an LB step would.
- * As long as the cost is not known, both are due when the imbalance has cost what
- * plb_trigger_trial allows; the thesis balances at once what is beyond the threshold.
+ *   - confirmed by `patience` iterations in a row (1: the thesis), because one iteration may
+ *     have been disturbed; unconfirmed iterations are not fitted;
+ *   - limited, once the cost of an LB step is known, to an imbalance that is far above the
+ *     fitted line of ten or more iterations, both relative to the line and to the spread around
+ *     it (a parabola stays within four spreads from there on), or that has already cost as much
+ *     as an LB step.
+ * While the cost is unknown, both fire when the imbalance has cost what plb_trigger_trial
+ * allows; the thesis rebalances at once above the threshold.
  *
- * The residual is the worse of what the strategy promised and of what came true in the first three
- * iterations after the LB step.
+ * The residual is the larger of the one that the strategy predicted and the one measured in the
+ * first three iterations after the LB step.
  */
 #include <math.h>
 
@@ -36,8 +35,8 @@ typedef struct metabalancer {
     double promised; /* max/mean after the last LB step, as the strategy saw it */
     double ratio[FIRST_RATIOS];
     double sum_max, sum_mean; /* since the last LB step */
-    int64_t n;                /* observations since then */
-    int64_t beyond;           /* of them the last so many in a row beyond the threshold */
+    int64_t n;                /* observations since the last LB step */
+    int64_t beyond;           /* how many of the last ones in a row are above the threshold */
     bool tried;               /* there was an LB step */
 } metabalancer_t;
 
@@ -56,15 +55,15 @@ static void init(plb_trigger_t *self)
     restart(s, 1.0);
 }
 
-/* Of the first three ratios: the lower one of their median, which one disturbed iteration does not
- * move, and of their line's value at the LB step, which growth does not move. */
+/* The residual from the first three ratios: the lower of their median, which ignores one
+ * disturbed iteration, and of their fitted line at the LB step, which ignores growth. */
 static double left_over(const double *r)
 {
     const double at_zero = (r[0] + r[1] + r[2]) / 3.0 - (r[2] - r[0]);
     return fmin(plb_median3(r), at_zero);
 }
 
-/* Before the first LB step nothing was left over by one. */
+/* Before the first LB step there is no residual. */
 static double residual(const metabalancer_t *s)
 {
     return !s->tried || s->n < FIRST_RATIOS ? s->promised : fmax(s->promised, left_over(s->ratio));
@@ -80,8 +79,8 @@ static void count(metabalancer_t *s, const plb_observation_t *o)
     s->sum_mean += o->mean;
 }
 
-/* Is this iteration one that the dynamic trigger would fire at?  Called before the iteration
- * enters the lines: they say what was to be expected. */
+/* Would the dynamic trigger fire at this iteration?  Called before the iteration is fitted: the
+ * lines give the expected loads. */
 static plb_reason_t dynamic(const plb_trigger_t *self, const metabalancer_t *s, double x,
                             const plb_observation_t *o, const plb_verdict_t *v)
 {
@@ -131,7 +130,7 @@ static plb_reason_t by_period(const plb_trigger_t *self, const plb_observation_t
                                                                              : PLB_REASON_EARLY;
 }
 
-/* What the figures say once there are enough of them. */
+/* The verdict once there are enough figures. */
 static plb_reason_t reason_of(const plb_trigger_t *self, const plb_observation_t *o,
                               plb_reason_t sudden, const plb_verdict_t *v)
 {
@@ -169,13 +168,14 @@ static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
 }
 
 static const plb_param_t params[N_PARAMS] = {
-    [THRESHOLD] = {"threshold", "", "max/mean beyond which the dynamic trigger fires (3.5.5)", 1.1,
+    [THRESHOLD] = {"threshold", "", "max/mean above which the dynamic trigger fires (3.5.5)", 1.1,
                    1, 1e6},
     [PATIENCE] = {"patience", "iterations",
-                  "in a row beyond the threshold before it fires; 1 is the thesis", 2, 1, 1e6},
-    [LEAST] = {"least", "iterations", "observed after a balancing before the next decision", 3, 2,
+                  "in a row above the threshold before it fires; 1 as in the thesis", 2, 1, 1e6},
+    [LEAST] = {"least", "iterations", "observed after an LB step before the next decision", 3, 2,
                1e6},
-    [MEMORY] = {"memory", "iterations", "about how many count in the fitted lines", 100, 2, 1e9},
+    [MEMORY] = {"memory", "iterations", "about how many iterations the fitted lines cover", 100, 2,
+                1e9},
 };
 
 const plb_trigger_kind_t plb_trigger_metabalancer = {

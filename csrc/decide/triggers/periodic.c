@@ -10,12 +10,12 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     v->next = (double)self->last + every;
     v->reason = (double)o->iteration >= v->next ? PLB_REASON_EVERY : PLB_REASON_EARLY;
     if (v->reason == PLB_REASON_EVERY) {
-        self->last = o->iteration; /* the rhythm goes on where no LB step follows (shadow mode) */
+        self->last = o->iteration; /* also if no LB step follows (shadow mode) */
     }
 }
 
 static const plb_param_t params[] = {
-    {"every", "iterations", "iterations from one balancing to the next", 10, 1, 1e15},
+    {"every", "iterations", "iterations from one LB step to the next", 10, 1, 1e15},
 };
 
 const plb_trigger_kind_t plb_trigger_periodic = {

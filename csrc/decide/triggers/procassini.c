@@ -1,8 +1,8 @@
 /* procassini: T e / e_lb + C < speedup T.
  *
- * T is the time of `batch` iterations like this one, e their efficiency mean/max, e_lb the one
- * that an LB step has given so far: the left side is what they would take balanced.  Before the
- * first LB step e_lb is 1; a cost that is not known is learned as in menon. */
+ * T is the time of `batch` iterations like this one, e their efficiency mean/max, and e_lb the
+ * mean efficiency after LB steps so far: the left side is the time of these iterations after an
+ * LB step.  Before the first LB step e_lb is 1; an unknown cost is learned as in menon. */
 #include "decide/trigger.h"
 
 enum { SPEEDUP, BATCH, N_PARAMS };
@@ -35,15 +35,17 @@ static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
 }
 
 static const plb_param_t params[N_PARAMS] = {
-    [SPEEDUP] = {"speedup", "", "share of the present time that the balanced one must be below", 1,
-                 0, 1e6},
-    [BATCH] = {"batch", "iterations", "that are to repay a balancing", 100, 1, 1e15},
+    [SPEEDUP] = {"speedup", "",
+                 "the time after an LB step must be below this share of the "
+                 "present time",
+                 1, 0, 1e6},
+    [BATCH] = {"batch", "iterations", "that are to repay an LB step", 100, 1, 1e15},
 };
 
 const plb_trigger_kind_t plb_trigger_procassini = {
     .name = "procassini",
-    .help =
-        "when a batch of balanced iterations and a balancing take less time than the batch now",
+    .help = "when an LB step and a batch of balanced iterations take less time than the batch "
+            "does now",
     .source = "Procassini 2005, as in Boulmier 2021 (arXiv 2104.01688)",
     .params = params,
     .n_params = N_PARAMS,

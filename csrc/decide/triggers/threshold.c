@@ -7,13 +7,13 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
 }
 
 static const plb_param_t params[] = {
-    {"threshold", "", "max/mean of an iteration beyond which it balances", 1.1, 1, 1e6},
+    {"threshold", "", "max/mean of an iteration above which it rebalances", 1.1, 1, 1e6},
 };
 
 const plb_trigger_kind_t plb_trigger_threshold = {
     .name = "threshold",
-    .help = "whenever max/mean of an iteration is beyond a threshold",
-    .source = "Menon 2012, 3.5.5, without anything else",
+    .help = "whenever max/mean of an iteration is above a threshold",
+    .source = "Menon 2012, 3.5.5, without further conditions",
     .params = params,
     .n_params = 1,
     .observe = observe,

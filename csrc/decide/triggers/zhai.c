@@ -1,7 +1,7 @@
 /* zhai: the sum of (median of the last three iteration times - reference) >= C.
  *
  * The reference is the mean of the first `reference` iteration times after the LB step; the
- * average load plays no part.  A cost that is not known is learned as in menon. */
+ * average load is not used.  An unknown cost is learned as in menon. */
 #include "base/quantile.h"
 #include "decide/trigger.h"
 
@@ -9,7 +9,7 @@ enum { LAST = 3 };
 
 typedef struct zhai {
     double time[LAST]; /* ring */
-    double reference;  /* sum of the first so many */
+    double reference;  /* sum of the first iteration times */
     double loss;
 } zhai_t;
 
@@ -40,12 +40,13 @@ static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
 }
 
 static const plb_param_t params[] = {
-    {"reference", "iterations", "after a balancing whose mean is the reference", 3, 1, 1e6},
+    {"reference", "iterations", "after an LB step; their mean time is the reference", 3, 1, 1e6},
 };
 
 const plb_trigger_kind_t plb_trigger_zhai = {
     .name = "zhai",
-    .help = "when iterations slower than those after the last balancing have cost as much as one",
+    .help = "when iterations slower than those after the last LB step have cost as much as "
+            "an LB step",
     .source = "Zhai 2018, as in Boulmier 2021 (arXiv 2104.01688)",
     .params = params,
     .n_params = 1,
