@@ -7,21 +7,21 @@
 
 enum { NONE = -1 };
 
-/* The dual problem: profit[i] >= gain - price[p] for each gain, with equality where i is at p; a
- * place with room has no price, an item without a place no profit. */
+/* The dual problem: profit[i] >= gain - price[p] for each gain, with equality if i is at p; a
+ * place with room left has price 0, an item without a place has profit 0. */
 typedef struct search {
     const plb_gains_t *in;
     int32_t *room, *place;  /* the answer */
     double *profit, *price; /* [n_items], [n_places] */
     int32_t *first, *next;  /* [n_places], [n_items] the items at each place */
 
-    double *distance; /* [n_places] of what was reached in this search; else infinite */
-    int32_t *from;    /* [n_places] the item that came that way */
+    double *distance; /* [n_places] of each place reached in this search; else infinite */
+    int32_t *from;    /* [n_places] the item from which the place was reached */
     int32_t *reached, n_reached;
     plb_heap_t heap; /* of places, some more than once */
 } search_t;
 
-/* What the cheapest way found yet ends with: a place with room, or an item that goes nowhere. */
+/* The end of the cheapest path so far: a place with room, or an item that loses its place. */
 typedef struct end {
     double distance;
     int32_t place, item;
@@ -29,10 +29,10 @@ typedef struct end {
 
 static double positive(double x)
 {
-    return x > 0.0 ? x : 0.0; /* below zero by rounding only */
+    return x > 0.0 ? x : 0.0; /* negative only by rounding */
 }
 
-/* Places that an item may change to, which lies `distance` away. */
+/* Reach the places to which an item at `distance` can change. */
 static void spread(search_t *s, int32_t item, double distance)
 {
     const plb_gains_t *in = s->in;
@@ -50,7 +50,7 @@ static void spread(search_t *s, int32_t item, double distance)
     }
 }
 
-/* Dijkstra's search from an item. */
+/* Dijkstra's search for the cheapest path from an item. */
 static end_t find(search_t *s, int32_t item)
 {
     end_t end = {s->profit[item], NONE, item};
@@ -62,7 +62,7 @@ static end_t find(search_t *s, int32_t item)
             break;
         }
         if (top.key > s->distance[top.id]) {
-            continue; /* reached more cheaply since */
+            continue; /* an old entry: reached more cheaply since */
         }
         if (s->room[top.id] > 0) {
             return (end_t){top.key, top.id, NONE};
@@ -77,7 +77,8 @@ static end_t find(search_t *s, int32_t item)
     return end;
 }
 
-/* Prices and profits under which the way found costs nothing; distances for the next search. */
+/* Update prices and profits so that the found path costs nothing; reset distances for the next
+ * search. */
 static void settle(search_t *s, int32_t item, double distance)
 {
     s->profit[item] -= distance;
@@ -110,7 +111,7 @@ static void enter(search_t *s, int32_t item, int32_t place)
     s->first[place] = item;
 }
 
-/* Every item on the way moves one place on. */
+/* Move every item on the path to the next place. */
 static void follow(search_t *s, int32_t item, end_t end)
 {
     int32_t to = end.place;

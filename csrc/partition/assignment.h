@@ -1,5 +1,4 @@
-/* Assigns items to places such that the sum of gains is largest: the transportation problem of
- * single items.
+/* Assigns items to places such that the sum of gains is largest (a transportation problem).
  */
 #ifndef PLB_PARTITION_ASSIGNMENT_H
 #define PLB_PARTITION_ASSIGNMENT_H
@@ -16,10 +15,10 @@ typedef struct plb_gains {
     const double *gain;
 } plb_gains_t;
 
-/** place[n_items] of each item, or -1, with the largest sum of gains such that no place p has more
- * than room[p] items; afterwards room[n_places] is what is left.  Shortest augmenting paths with
- * prices (Jonker and Volgenant, 1987; places with room: Ahuja, Magnanti and Orlin, 1993): O(items
- * * gains * log places) at the most, most often far less. */
+/** Find place[n_items], the place of each item or -1, with the largest sum of gains, such that
+ * no place p has more than room[p] items. room[n_places] becomes the room that is left.
+ * Shortest augmenting paths with prices (Jonker and Volgenant, 1987; places with room: Ahuja,
+ * Magnanti and Orlin, 1993): At most O(items * gains * log places), usually far less. */
 int plb_assign(const plb_gains_t *in, int32_t *room, int32_t *place, plb_err_t *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* pylb's own partitioner, for what libraries lack: hypergraphs, and refining any partition. */
+/* pylb's own partitioner, for what libraries lack: it partitions hypergraphs and refines any
+ * partition. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,10 +8,11 @@
 
 enum { MOST_CYCLES = 1000, CYCLES = 3 };
 
-/* ---- repartitioning: a net of each vertex and its present part ------------------------------ */
+/* ---- repartitioning: a net connects each vertex with its present part ----------------------- */
 
-/* The question with one more vertex a part, fixed there and without weight, and for each vertex a
- * net of its old_cost that holds it to its present part (Catalyurek et al. 2007). */
+/* The question with an additional vertex for each part, fixed there and without weight, and for
+ * each vertex a net of weight old_cost that connects it with its present part (Catalyurek et
+ * al. 2007). */
 typedef struct anchored {
     plb_question_t in;
     int32_t *weight, *fixed, *net_start, *pin, *net_weight;
@@ -21,7 +23,7 @@ static void anchored_free(anchored_t *self)
     PLB_FREE(self->weight, self->fixed, self->net_start, self->pin, self->net_weight);
 }
 
-/* Nets of the question and those of its graph are `self->in`'s own already. */
+/* Add these vertices and nets. self->in has the nets of the question or its graph already. */
 static int anchor(anchored_t *self, const plb_question_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -87,7 +89,7 @@ out:
     return ret;
 }
 
-/* ---- what both calls do --------------------------------------------------------------------- */
+/* ---- shared by both calls ------------------------------------------------------------------- */
 
 static int cycles_on(const plb_question_t *in, bool anew, int32_t cycles, plb_tick_fn tick,
                      void *tick_arg, int32_t *part, plb_err_t *err)
@@ -158,7 +160,7 @@ static int read_cycles(const plb_question_t *in, int32_t *cycles, plb_err_t *err
     return PLB_OK;
 }
 
-/* With an old partition that is what it starts from. */
+/* Partition; with an old partition, start from it. */
 static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     int32_t cycles = CYCLES;

@@ -12,7 +12,7 @@ void plb_hypergraph_free(plb_hypergraph_t *self)
     *self = (plb_hypergraph_t){0};
 }
 
-/* Room for nets, which are then added one by one. */
+/* Make room for nets, which are then added one by one. */
 static int begin(plb_hypergraph_t *self, int32_t n_vertices, int64_t n_nets, int64_t n_pins,
                  bool fixed, plb_err_t *err)
 {
@@ -35,7 +35,7 @@ out:
     return ret;
 }
 
-/* The nets of each vertex, once all are there. */
+/* List the nets of each vertex, after all nets have been added. */
 static int transpose(plb_hypergraph_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -57,8 +57,8 @@ out:
     return ret;
 }
 
-/* Add a net of the pins that map[] (NULL: themselves) gives, each once, -1 not; not if fewer than
- * two are left.  seen[v] is the last net that had v. */
+/* Add a net of the pins, translated by map[] (NULL: unchanged; -1: left out), each only once;
+ * no net if fewer than two pins are left. seen[v] is the last net that had v. */
 static void add_net(plb_hypergraph_t *self, const int32_t *pin, int32_t n, const int32_t *map,
                     int32_t weight, int32_t stamp, int32_t *seen)
 {
@@ -127,7 +127,7 @@ out:
 
 /* ---- contraction ---------------------------------------------------------------------------- */
 
-/* A net's pins as a number that their order does not change. */
+/* A hash of a net's pins that does not depend on their order. */
 static uint64_t fingerprint(const plb_hypergraph_t *self, int32_t e)
 {
     uint64_t h = 0;
@@ -153,7 +153,7 @@ static int by_print(const void *a, const void *b)
     return x->net < y->net ? -1 : 1;
 }
 
-/* Same pins, in any order; `seen` has no stamp of its own yet. */
+/* Whether two nets have the same pins, in any order.  `stamp` is not in `seen` yet. */
 static bool same_pins(const plb_hypergraph_t *self, int32_t a, int32_t b, int32_t stamp,
                       int32_t *seen)
 {
@@ -172,7 +172,7 @@ static bool same_pins(const plb_hypergraph_t *self, int32_t a, int32_t b, int32_
     return true;
 }
 
-/* Close the gaps that nets of weight 0 are. */
+/* Remove the nets of weight 0. */
 static void drop_merged(plb_hypergraph_t *self)
 {
     int32_t kept = 0, at = 0;
@@ -183,14 +183,14 @@ static void drop_merged(plb_hypergraph_t *self)
         }
         memmove(self->pin + at, self->pin + from, (size_t)n * sizeof *self->pin);
         self->net_weight[kept] = self->net_weight[e];
-        self->net_start[kept++] = at; /* never beyond what is still to be read */
+        self->net_start[kept++] = at; /* never overwrites what is still to be read */
         at += n;
     }
     self->net_start[kept] = at;
     self->n_nets = kept;
 }
 
-/* One net for all that have the same pins. */
+/* Merge nets that have the same pins. */
 static int merge_nets(plb_hypergraph_t *self, int32_t stamp, int32_t *seen, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -282,14 +282,14 @@ out:
 
 /* ---- clusters ------------------------------------------------------------------------------- */
 
-enum { LARGE_NET = 400 }; /* says little about what belongs together, and costs its square */
+enum { LARGE_NET = 400 }; /* larger nets are ignored: they say little and cost much */
 
 typedef struct clusters {
     const plb_hypergraph_t *hg;
     const int32_t *label;
     int64_t most, *weight; /* of each cluster, named by its first vertex */
     int32_t *of, *fixed;   /* [n_vertices] */
-    double *score;         /* of the clusters beside the vertex in turn */
+    double *score;         /* of the clusters next to the current vertex */
     int32_t *beside, n_beside;
 } clusters_t;
 
@@ -304,7 +304,7 @@ static bool may_join(const clusters_t *self, int32_t v, int32_t c)
            self->weight[c] + hg->weight[v] <= self->most;
 }
 
-/* How strongly the nets of v hold it to each cluster beside it. */
+/* Compute how strongly the nets of v connect it with each neighbouring cluster. */
 static void rate(clusters_t *self, int32_t v)
 {
     const plb_hypergraph_t *hg = self->hg;
@@ -325,7 +325,8 @@ static void rate(clusters_t *self, int32_t v)
     }
 }
 
-/* The cluster that holds v most for its weight, or its own; clears the scores. */
+/* The cluster with the strongest connection to v relative to its weight, or v's own; clears the
+ * scores. */
 static int32_t choose(clusters_t *self, int32_t v)
 {
     int32_t best = v;
@@ -344,7 +345,7 @@ static int32_t choose(clusters_t *self, int32_t v)
     return best;
 }
 
-/* Numbers 0 ... for the clusters that have a first vertex. */
+/* Number the clusters 0, 1, ...; return how many there are. */
 static int32_t number(const clusters_t *self, int32_t *cluster)
 {
     int32_t n = 0;
@@ -384,7 +385,7 @@ int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, i
     shuffle(order, self->n_vertices, rng);
     for (int32_t i = 0; i < self->n_vertices; i++) {
         const int32_t v = order[i];
-        if (c.of[v] != v || size[v] > 1) { /* it has joined, or others have joined it */
+        if (c.of[v] != v || size[v] > 1) { /* it has joined a cluster, or others have joined it */
             continue;
         }
         rate(&c, v);

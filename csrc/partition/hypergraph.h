@@ -1,7 +1,7 @@
 /* Hypergraphs in both directions, their contraction, and connectivity - 1.
  *
- * connectivity - 1 is the sum over the nets of weight * (parts that the net touches - 1): what a
- * multicast sends when each part gets it once (Catalyurek and Aykanat 1999).
+ * connectivity - 1 is the sum over the nets of weight * (parts that the net touches - 1).  This
+ * is the volume of multicasts if each part gets the message once (Catalyurek and Aykanat 1999).
  */
 #ifndef PLB_PARTITION_HYPERGRAPH_H
 #define PLB_PARTITION_HYPERGRAPH_H
@@ -18,24 +18,25 @@ typedef struct plb_hypergraph {
     int32_t *fixed;              /* [n_vertices] part or -1, or NULL */
 } plb_hypergraph_t;
 
-/** The hypergraph of a question, or of its graph: an edge is a net of two.  Leaves out nets with
- * one vertex or no weight; duplicate pins count once.  Owns its arrays. */
+/** Make the hypergraph of a question, or of its graph: an edge is a net with two vertices.
+ * Leaves out nets with one vertex or no weight; duplicate pins count once.  Owns its arrays. */
 int plb_hypergraph_init(plb_hypergraph_t *self, const plb_question_t *in, plb_err_t *err);
 void plb_hypergraph_free(plb_hypergraph_t *self);
 
-/** Merge the vertices of each cluster 0 ... n - 1 into one: each new net has a cluster once, and
- * nets with the same clusters become one, with the sum of their weights. */
+/** Merge the vertices of each cluster 0 ... n - 1 into one vertex.  A new net has each cluster
+ * once, and nets with the same clusters become one net, with the sum of their weights. */
 int plb_hypergraph_contract(const plb_hypergraph_t *fine, const int32_t *cluster, int32_t n,
                             plb_hypergraph_t *out, plb_err_t *err);
 
-/** The hypergraph of n of the vertices: index[n_vertices] has their new numbers, -1: left out.
+/** Extract the hypergraph of n of the vertices: index[n_vertices] has their new numbers, -1:
+ * left out.
  *  fixed[n]: their fixed parts (NULL: none). */
 int plb_hypergraph_extract(const plb_hypergraph_t *self, const int32_t *index, int32_t n,
                            const int32_t *fixed, plb_hypergraph_t *out, plb_err_t *err);
 
-/** Clusters of vertices that nets hold together, of at most `most` weight, into
- *  cluster[n_vertices]; only vertices of the same label (NULL: any) and not of different fixed
- *  parts.  *n: how many. */
+/** Group strongly connected vertices into *n clusters of at most `most` weight:
+ * cluster[n_vertices].  A cluster only has vertices with the same label (NULL: any), and not
+ * with different fixed parts. */
 int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, int64_t most,
                            plb_rng_t *rng, int32_t *cluster, int32_t *n, plb_err_t *err);
 
@@ -43,20 +44,22 @@ int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, i
 int plb_hypergraph_connectivity(const plb_hypergraph_t *self, const int32_t *part, int32_t n_parts,
                                 int64_t *out, plb_err_t *err);
 
-/* A balance to keep: load of each part at most limit. */
+/* Limits of the parts' loads. */
 typedef struct plb_limits {
     int32_t n_parts;
     const int64_t *limit; /* [n_parts] */
 } plb_limits_t;
 
-/** Local searches after Fiduccia and Mattheyses, k-way, each from a vertex at the boundary: moves
- * of best gain, also negative ones, undone after the best state.  Parts above their limit are
- *  first brought below it if possible.  connectivity - 1 only increases if the limits require it.
+/** Refine a partition by k-way local searches after Fiduccia and Mattheyses.  Each starts from a
+ * vertex at the boundary, makes the moves of best gain, also negative ones, and undoes those
+ * after the best state.  Parts above their limit are first brought below it if possible.
+ * connectivity - 1 only increases if the limits require it.
  *  *after: connectivity - 1. */
 int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                           int32_t *part, int64_t *after, plb_err_t *err);
 
-/** Two parts: part 0 grown from a vertex until it weighs `target`, the rest part 1. */
+/** Make two parts: part 0 grows from vertex `start` until it weighs `target`; part 1 is the
+ * rest. */
 int plb_hypergraph_grow(const plb_hypergraph_t *self, int32_t start, int64_t target, int32_t *part,
                         plb_err_t *err);
 

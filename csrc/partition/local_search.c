@@ -1,9 +1,10 @@
 /* k-way local search on connectivity - 1 (plb_hypergraph_refine).
  *
- * Fiduccia and Mattheyses 1982, localized as in Sanders and Schulz 2011 ("multi-try"): each search
- * starts at one vertex of the boundary, spreads to what its moves concern, and ends when nothing
- * has been won for a while; of its moves those up to the best state are kept.  A vertex moves once
- * a round.  The parts of a net are a short list, so memory does not grow with their number.
+ * Fiduccia and Mattheyses 1982, localized as in Sanders and Schulz 2011 ("multi-try"): each
+ * search starts at one vertex of the boundary, spreads to the neighbours of moved vertices, and
+ * ends after a number of moves without a gain; its moves up to the best state are kept.  A
+ * vertex moves once per round.  The parts of a net are a short list, so memory does not grow
+ * with their number.
  */
 #include <string.h>
 
@@ -11,9 +12,9 @@
 #include "partition/hypergraph.h"
 
 enum {
-    PATIENCE = 100, /* moves without a gain that end a search */
+    PATIENCE = 100, /* a search ends after so many moves without a gain */
     MAX_ROUNDS = 12,
-    WIDE_NET = 1000, /* pins; beyond, its vertices are not woken by a move */
+    WIDE_NET = 1000, /* a move does not queue the vertices of nets with more pins */
 };
 
 /* ---- a priority queue of vertices that can be re-keyed -------------------------------------- */
@@ -103,10 +104,10 @@ typedef struct search {
     int32_t k;
     int32_t *part;
     int64_t *load;
-    slot_t *slot;    /* of net e from net_start[e] on: the parts that it touches */
+    slot_t *slot;    /* the parts that net e touches, from net_start[e] on */
     int32_t *n_slot; /* [n_nets] */
     queue_t queue;
-    int64_t *conn; /* [k] weight of the nets of a vertex that touch a part */
+    int64_t *conn; /* [k] weight of the nets of a vertex that touch each part */
     int32_t *touched, n_touched;
     int32_t *round_of; /* [n_vertices] the last round in which it moved */
     int32_t *woken, *woken_at, n_woken, stamp;
@@ -126,7 +127,7 @@ static slot_t *find_slot(const search_t *s, int32_t e, int32_t part)
     return NULL;
 }
 
-/* How many pins are there now. */
+/* Returns how many pins net e now has in the part. */
 static int32_t add_pin(search_t *s, int32_t e, int32_t part)
 {
     slot_t *slot = find_slot(s, e, part);
@@ -137,7 +138,7 @@ static int32_t add_pin(search_t *s, int32_t e, int32_t part)
     return 1;
 }
 
-/* How many pins are left. */
+/* Returns how many pins net e still has in the part. */
 static int32_t remove_pin(search_t *s, int32_t e, int32_t part)
 {
     slot_t *slot = find_slot(s, e, part);
@@ -148,8 +149,8 @@ static int32_t remove_pin(search_t *s, int32_t e, int32_t part)
     return left;
 }
 
-/* The best move of v: its gain, and where to; -1 where no part beside it has room.  Ties: the
- * part that is fullest last, then the lowest. */
+/* The best move of v: its gain and its target; -1 if no adjacent part has room.  Ties: the part
+ * with the lowest load, then the lowest number. */
 static int64_t best_move(search_t *s, int32_t v, int32_t *to)
 {
     const plb_hypergraph_t *hg = s->hg;
@@ -199,7 +200,7 @@ static void wake(search_t *s, int32_t u)
     }
 }
 
-/* Wake the pins of net e, or only those in `part` (-1: all). */
+/* Queue the pins of net e, or only those in `part` (-1: all). */
 static void wake_pins(search_t *s, int32_t e, int32_t part)
 {
     const plb_hypergraph_t *hg = s->hg;
@@ -213,7 +214,8 @@ static void wake_pins(search_t *s, int32_t e, int32_t part)
     }
 }
 
-/* Move v; woken[] are those whose gains that raises.  What it lowers is seen when its turn comes.
+/* Move v, and queue the vertices whose gains rise.  Lower gains are noticed when a vertex is
+ * taken from the queue.
  */
 static void move(search_t *s, int32_t v, int32_t to)
 {
@@ -228,7 +230,7 @@ static void move(search_t *s, int32_t v, int32_t to)
         if (add_pin(s, e, to) == 1) {
             wake_pins(s, e, -1); /* the net reaches `to` anyway now */
         } else if (left == 1) {
-            wake_pins(s, e, from); /* the last one there can free the net */
+            wake_pins(s, e, from); /* if the last one moves too, the net leaves this part */
         }
     }
     s->load[from] -= hg->weight[v];
@@ -258,7 +260,7 @@ static void clear_queue(search_t *s)
 
 /* ---- one search ----------------------------------------------------------------------------- */
 
-/* From what is in the queue; returns what it won. */
+/* Search from the queued vertices; returns the gain. */
 static int64_t search(search_t *s)
 {
     int64_t gained = 0, best = 0;
@@ -309,7 +311,7 @@ static bool at_boundary(const search_t *s, int32_t v)
     return false;
 }
 
-/* Searches from every vertex of the boundary, in an order by chance; returns what they won. */
+/* Search from every vertex of the boundary, in random order; returns the total gain. */
 static int64_t search_round(search_t *s, int32_t *seed)
 {
     int64_t won = 0;
@@ -346,7 +348,7 @@ static void grow(search_t *s, int32_t start, int64_t target)
         if (s->queue.n > 0) {
             v = s->queue.heap[0];
             drop(&s->queue, v);
-        } else { /* another piece, or the first one */
+        } else { /* start, or start again in another component */
             next = next + 1 == n ? 0 : next + 1;
             tried++;
         }
@@ -364,7 +366,7 @@ static void grow(search_t *s, int32_t start, int64_t target)
 
 /* ---- balance -------------------------------------------------------------------------------- */
 
-/* The best move of v to any part with room, beside it or not. */
+/* The best move of v to any part with room, adjacent or not. */
 static int64_t escape(search_t *s, int32_t v, int32_t roomiest, int32_t *to)
 {
     const int64_t gain = best_move(s, v, to);
@@ -386,7 +388,7 @@ static int32_t find_roomiest(const search_t *s)
     return best;
 }
 
-/* Empty part p until it keeps its limit: least loss first. */
+/* Move vertices out of part p until it keeps its limit, those with the least loss first. */
 static void relieve(search_t *s, int32_t p)
 {
     const plb_hypergraph_t *hg = s->hg;

@@ -7,7 +7,7 @@ static int32_t present(const plb_new_parts_t *in, int64_t v)
     return in->old == NULL || in->old[v] < 0 ? in->home : in->old[v];
 }
 
-/* Ranks of all objects, and how many come to each part. */
+/* Find the ranks of all objects, and count how many objects move to each part. */
 static int find(plb_moves_t *self, const plb_new_parts_t *in, const int32_t *rank, plb_err_t *err)
 {
     for (int64_t v = 0; v < in->n; v++) {
@@ -25,7 +25,7 @@ static int find(plb_moves_t *self, const plb_new_parts_t *in, const int32_t *ran
     return PLB_OK;
 }
 
-/* next[n_parts]: where the next one of each part is packed. */
+/* List the moves; next[n_parts]: the place for the next object of each part. */
 static void list(plb_moves_t *self, const plb_new_parts_t *in, int64_t *next)
 {
     int64_t i = 0, at = 0;

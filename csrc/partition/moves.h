@@ -1,4 +1,4 @@
-/* The objects that change their part: as lists, and ordered by the rank that they go to. */
+/* Lists the objects that change their part, also sorted by the rank that they go to. */
 #ifndef PLB_PARTITION_MOVES_H
 #define PLB_PARTITION_MOVES_H
 
@@ -44,7 +44,8 @@ typedef struct plb_moves {
     int32_t *count;       /* [parts->n_parts] for each part */
 } plb_moves_t;
 
-/** Owns its arrays.  O(n + n_parts + n_ranks).  PLB_ERR_RANGE: a part is out of range. */
+/** List the moves.  Owns its arrays.  O(n + n_parts + n_ranks).  PLB_ERR_RANGE: a part is out of
+ * range. */
 int plb_moves_init(plb_moves_t *self, const plb_new_parts_t *parts, plb_err_t *err);
 void plb_moves_free(plb_moves_t *self);
 

@@ -9,9 +9,9 @@
 
 enum {
     MAX_LEVELS = 48,
-    PER_PART = 60,  /* vertices of the coarsest hypergraph for each part */
-    COARSEST = 200, /* at least */
-    TRIES = 8,      /* bisections of a coarsest hypergraph */
+    PER_PART = 60,  /* the coarsest hypergraph has so many vertices per part, */
+    COARSEST = 200, /* and at least so many */
+    TRIES = 8,      /* bisections that are tried of each coarsest hypergraph */
 };
 
 static int64_t total_weight(const plb_hypergraph_t *self)
@@ -25,8 +25,8 @@ static int64_t total_weight(const plb_hypergraph_t *self)
 
 /* ---- limits --------------------------------------------------------------------------------- */
 
-/* The largest load over share when each vertex, heaviest first, goes to the part that is least
- * full: what a partition can keep. */
+/* Put each vertex, heaviest first, into the least full part.  The largest load over share that
+ * results is a limit that a partition can keep. */
 static int greedy_fill(const plb_hypergraph_t *hg, const double *share, int32_t k, double *most,
                        plb_err_t *err)
 {
@@ -91,7 +91,8 @@ out:
 
 typedef struct levels {
     plb_hypergraph_t hg[MAX_LEVELS]; /* hg[0] is borrowed */
-    int32_t *cluster[MAX_LEVELS];    /* of the vertices of hg[i] in hg[i + 1] */
+    int32_t
+        *cluster[MAX_LEVELS]; /* cluster[i]: the vertex of hg[i + 1] for each vertex of hg[i] */
     int n;
 } levels_t;
 
@@ -106,7 +107,8 @@ static void levels_free(levels_t *self)
     self->n = 0;
 }
 
-/* label[] of the coarser level, in place; through a copy, for numbers are not in order. */
+/* Replace label[] by that of the coarser level; through a copy, since the clusters' numbers are
+ * in no order. */
 static int coarsen_labels(const int32_t *cluster, int32_t n, int32_t *label, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -121,7 +123,8 @@ out:
     return ret;
 }
 
-/* Levels down to about `coarsest` vertices; label[] (or NULL) becomes that of the coarsest. */
+/* Coarsen level by level to about `coarsest` vertices; label[] (or NULL) becomes that of the
+ * coarsest level. */
 static int coarsen(levels_t *self, const plb_hypergraph_t *hg, int32_t coarsest, int32_t *label,
                    plb_rng_t *rng, plb_err_t *err)
 {
@@ -137,7 +140,7 @@ static int coarsen(levels_t *self, const plb_hypergraph_t *hg, int32_t coarsest,
         PLB_NEW(self->cluster[at], fine->n_vertices);
         ret = plb_hypergraph_cluster(fine, label, most, rng, self->cluster[at], &n, err);
         if (ret != PLB_OK || n > fine->n_vertices - fine->n_vertices / 20) {
-            break; /* nothing belongs together any more */
+            break; /* no vertices can be merged any more */
         }
         ret = plb_hypergraph_contract(fine, self->cluster[at], n, &self->hg[at + 1], err);
         if (ret != PLB_OK) {
@@ -153,7 +156,8 @@ out:
     return ret;
 }
 
-/* Limits of a level: a vertex more than at the end, so that heavy ones can pass. */
+/* The limits of a level: larger by one vertex than the final ones, so that heavy vertices can
+ * move. */
 static void loosen(const plb_hypergraph_t *hg, const plb_limits_t *limits, bool finest,
                    int64_t *out)
 {
@@ -166,7 +170,8 @@ static void loosen(const plb_hypergraph_t *hg, const plb_limits_t *limits, bool 
     }
 }
 
-/* From the coarsest, where coarse[] is a partition, to part[] of the finest. */
+/* Project the partition coarse[] of the coarsest level to part[] of the finest, and refine it
+ * on each level. */
 static int uncoarsen(const levels_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                      int32_t *coarse, int32_t *part, int64_t *after, plb_err_t *err)
 {
@@ -219,7 +224,7 @@ out:
     return ret;
 }
 
-/* The V-cycle itself, from part[] into next[]. */
+/* Do a V-cycle from part[] into next[]. */
 static int cycle(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                  const int32_t *part, int32_t *next, int64_t *after, plb_err_t *err)
 {
@@ -258,9 +263,9 @@ out:
     return ret;
 }
 
-/* ---- from nothing: recursive bisection, each of many levels --------------------------------- */
+/* ---- from scratch: recursive multilevel bisection ------------------------------------------- */
 
-/* The best of some bisections of a coarsest hypergraph: part 0 weighs about `target`. */
+/* Take the best of several bisections of a coarsest hypergraph: part 0 weighs about `target`. */
 static int bisect_coarsest(const plb_hypergraph_t *hg, const plb_limits_t *limits, int64_t target,
                            plb_rng_t *rng, int32_t *part, plb_err_t *err)
 {
@@ -287,7 +292,7 @@ out:
     return ret;
 }
 
-/* Two parts; part 0 weighs about `target`, both at most `slack` times what they should. */
+/* Bisect: part 0 weighs about `target`, both parts at most `slack` times their ideal weight. */
 static int bisect(const plb_hypergraph_t *hg, int64_t target, double slack, plb_rng_t *rng,
                   int32_t *part, plb_err_t *err)
 {
@@ -315,7 +320,7 @@ out:
 static int recurse(const plb_hypergraph_t *hg, const int64_t *limit, int32_t k, double slack,
                    plb_rng_t *rng, int32_t *part, plb_err_t *err);
 
-/* Side 0 or 1 of `side` into parts base ... base + k - 1 of part[]. */
+/* Divide one side of a bisection into the parts base ... base + k - 1 of part[]. */
 static int recurse_side(const plb_hypergraph_t *hg, const int32_t *side, int32_t which,
                         const int64_t *limit, int32_t k, int32_t base, double slack,
                         plb_rng_t *rng, int32_t *part, plb_err_t *err)
@@ -382,7 +387,7 @@ int plb_hypergraph_partition(const plb_hypergraph_t *self, const plb_limits_t *l
     for (int32_t p = 0; p < limits->n_parts; p++) {
         room += limits->limit[p];
     }
-    /* Each of the log2(k) bisections takes its part of what the limits leave. */
+    /* Each of the log2(k) bisections may use its share of the allowed imbalance. */
     const double depth = ceil(log2(limits->n_parts > 2 ? limits->n_parts : 2));
     const double slack = pow((double)room / (double)(1 + total_weight(self)), 1.0 / depth);
     int ret = recurse(self, limits->limit, limits->n_parts, slack, rng, part, err);

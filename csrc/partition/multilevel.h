@@ -5,18 +5,18 @@
 
 #include "partition/hypergraph.h"
 
-/** limit[n_parts]: the imbalance times each part's share of the weight; if vertices are too few or
- * too heavy for that, the load that a greedy distribution reaches. */
+/** Compute limit[n_parts]: the imbalance times each part's share of the weight, or, if vertices
+ * are too few or too heavy for that, the load that a greedy distribution reaches. */
 int plb_partition_limits(const plb_question_t *in, const plb_hypergraph_t *hg, int64_t *limit,
                          plb_err_t *err);
 
-/** A partition from scratch: recursive multilevel bisection. */
+/** Partition from scratch, by recursive multilevel bisection. */
 int plb_hypergraph_partition(const plb_hypergraph_t *self, const plb_limits_t *limits,
                              plb_rng_t *rng, int32_t *part, int64_t *after, plb_err_t *err);
 
-/** One V-cycle over a partition: coarsen only within its parts, refine on the way back (Karypis
- *  and Kumar 1999, 4.2).  The result is accepted unless connectivity - 1 is higher, or it exceeds
- * limits that part[] keeps.  *after: connectivity - 1. */
+/** Do one V-cycle over a partition: coarsen only within its parts, refine on the way back
+ * (Karypis and Kumar 1999, 4.2).  The result is dropped if connectivity - 1 is higher, or if it
+ * exceeds limits that part[] keeps.  *after: connectivity - 1. */
 int plb_hypergraph_cycle(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                          int32_t *part, int64_t *after, plb_err_t *err);
 

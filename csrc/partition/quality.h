@@ -1,6 +1,6 @@
 /* Evaluates a partition: each rank counts edges and nets between parts for its own rows.
  *
- * Objects are numbered through the ranks, own ones from `first` on.
+ * Objects are numbered over all ranks, own ones from `first` on.
  */
 #ifndef PLB_PARTITION_QUALITY_H
 #define PLB_PARTITION_QUALITY_H
@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/ints.h"
 
-/* The part of every object that the rows of this rank name. */
+/* The part of every object that occurs in the rows of this rank. */
 typedef struct plb_places {
     int64_t first, n, n_ghosts;
     int32_t n_parts;
@@ -26,29 +26,29 @@ typedef struct plb_rows {
 
 typedef struct plb_scan {
     int64_t loops; /* edges from an object to itself */
-    uint64_t skew; /* sums to 0 over all ranks if the graph is symmetric */
+    uint64_t skew; /* its sum over all ranks is 0 if the graph is symmetric */
 } plb_scan_t;
 
-/** Check that start ascends from 0 to n_entries and every entry is below n_objects; the error
- * names the array `name`.  Then count: `skew` is a sum of hashes, which shows a lack of symmetry
- * with a probability of 1 - 2^-64. */
+/** Check that `start` rises from 0 to n_entries and that every entry is below n_objects; the
+ * error names the array `name`.  Then count loops and `skew`, a sum of hashes that shows a lack
+ * of symmetry with a probability of 1 - 2^-64. */
 int plb_rows_scan(const plb_rows_t *rows, const char *name, int64_t n_entries, int64_t first,
                   int64_t n_objects, plb_scan_t *out, plb_err_t *err);
 
-/** sums[1 + n_weights][n_parts]: the objects of each part, and the sum of each column of
- *  weight[n][n_weights].  PLB_ERR_RANGE: a part is out of range. */
+/** Compute sums[1 + n_weights][n_parts]: the number of objects of each part, and the sum of each
+ * column of weight[n][n_weights].  PLB_ERR_RANGE: a part is out of range. */
 int plb_part_sums(const int32_t *part, int64_t n, int32_t n_parts, const double *weight,
                   int32_t n_weights, double *sums, plb_err_t *err);
 
-/** For each part: cut[n_parts], the number of edges from it to other parts, their weight, and
- *  boundary[n_parts], its objects with such an edge.  *volume: each object counts once for each
- * other part that has a neighbour of it.  *pair (of plb_malloc): the n_pairs distinct part *
- * n_parts + other between which there are edges, in any order. */
+/** Compute for each part: cut[n_parts], the number of edges from it to other parts; their
+ * weight; and boundary[n_parts], the number of its objects with such an edge.  *volume: each
+ * object counts once for each other part that has a neighbour of it.  *pair (of plb_malloc):
+ * the n_pairs distinct part * n_parts + other between which there are edges, in any order. */
 int plb_quality_graph(const plb_rows_t *graph, const plb_places_t *places, double *cut,
                       double *cut_weight, int64_t *boundary, double *volume, int64_t **pair,
                       int64_t *n_pairs, plb_err_t *err);
 
-/** Over the nets: weight * (parts - 1), and the weight of those with several parts. */
+/** Sum over the nets: weight * (parts - 1), and the weight of nets with several parts. */
 int plb_quality_nets(const plb_rows_t *nets, const plb_places_t *places, double *connectivity,
                      double *cut, plb_err_t *err);
 

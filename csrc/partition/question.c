@@ -31,9 +31,10 @@ const plb_partitioner_t *plb_partitioner_find(const char *name)
     return NULL;
 }
 
-/* ---- is it a question? ---------------------------------------------------------------------- */
+/* ---- checks of a question ------------------------------------------------------------------- */
 
-/* Values in least ... most, and their sum, counted with a stride, below 2^31. */
+/* Check that values are in least ... most, and that their sum, taken with a stride, is below
+ * 2^31. */
 static int check_values(const char *name, const int32_t *x, int64_t n, int32_t stride,
                         int32_t least, int32_t most, bool sum, plb_err_t *err)
 {
@@ -52,7 +53,7 @@ static int check_values(const char *name, const int32_t *x, int64_t n, int32_t s
     return PLB_OK;
 }
 
-/* start[n + 1] ascends from 0. */
+/* Check that start[n + 1] rises from 0. */
 static int check_start(const char *name, const int32_t *start, int32_t n, plb_err_t *err)
 {
     if (start[0] != 0) {
@@ -100,8 +101,8 @@ static int check_graph(const plb_question_t *in, plb_err_t *err)
         for (int32_t j = in->start[v]; j < in->start[v + 1]; j++) {
             if (in->to[j] < 0 || in->to[j] >= in->n_vertices || in->to[j] == v) {
                 return PLB_FAIL(err, PLB_ERR_RANGE,
-                                "to[%d], an edge of vertex %d, is %d: expected another one of 0 "
-                                "... %d",
+                                "to[%d], an edge of vertex %d, is %d: expected another "
+                                "vertex of 0 ... %d",
                                 j, v, in->to[j], in->n_vertices - 1);
             }
         }
@@ -138,7 +139,9 @@ int plb_partition_check(const plb_question_t *in, plb_err_t *err)
         return PLB_FAIL(err, PLB_ERR_VALUE, "parts is %d: expected 1 or more", in->n_parts);
     }
     if (!(in->imbalance > 1.0 && in->imbalance <= 1e6)) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "imbalance is %g: expected above 1, as 1.03",
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "imbalance is %g: expected a number above 1, "
+                        "e.g. 1.03",
                         in->imbalance);
     }
     if (in->seed < 0) {
@@ -176,16 +179,16 @@ static int check_taken(const plb_partitioner_t *with, const plb_question_t *in, 
     return PLB_OK;
 }
 
-/* ---- what a library need not see ------------------------------------------------------------ */
+/* ---- what libraries are not asked ----------------------------------------------------------- */
 
-/* Parts that can have something, in order; fewer where there are fewer vertices, those with the
- * lowest numbers. */
+/* The parts that can get vertices, in order; if there are fewer vertices than parts, those with
+ * the lowest numbers. */
 typedef struct reduced {
     plb_question_t in;
-    int32_t *part_of, *index_of; /* the k-th part that is left; where it is among those, or -1 */
+    int32_t *part_of, *index_of; /* the k-th remaining part; index of a part among those, or -1 */
     double *share;
     int32_t *fixed, *old;
-    bool same; /* nothing was left out */
+    bool same; /* no part was left out */
 } reduced_t;
 
 static void reduced_free(reduced_t *self)
@@ -193,7 +196,8 @@ static void reduced_free(reduced_t *self)
     PLB_FREE(self->part_of, self->index_of, self->share, self->fixed, self->old);
 }
 
-/* Which parts are left: part_of, index_of and in.n_parts.  Those that have fixed vertices stay. */
+/* Choose the parts that remain: part_of, index_of and in.n_parts.  Parts with fixed vertices
+ * always remain. */
 static int choose_parts(reduced_t *self, const plb_question_t *in, plb_err_t *err)
 {
     enum { OUT = -1, IN = -2 };
@@ -233,7 +237,7 @@ static void renumber(const int32_t *index_of, const int32_t *part, int32_t n, in
     }
 }
 
-/* The question for the parts that are left. */
+/* Make the question for the remaining parts. */
 static int reduce(reduced_t *self, const plb_question_t *in, plb_err_t *err)
 {
     *self = (reduced_t){.in = *in};
@@ -252,7 +256,8 @@ static int reduce(reduced_t *self, const plb_question_t *in, plb_err_t *err)
             self->share[k] = in->share[self->part_of[k]];
             most = self->share[k] > most ? self->share[k] : most;
         }
-        for (int32_t k = 0; k < self->in.n_parts; k++) { /* a part of fixed vertices only */
+        for (int32_t k = 0; k < self->in.n_parts;
+             k++) { /* parts without a share, kept for their fixed vertices */
             const double least = most > 0.0 ? 1e-6 * most : 1.0;
             self->share[k] = self->share[k] > least ? self->share[k] : least;
         }
@@ -287,7 +292,7 @@ static bool is_connected_at_all(const plb_question_t *in)
            (in->net_start != NULL && in->net_start[in->n_nets] > 0) || in->n_dims > 0;
 }
 
-/* ---- what comes back ------------------------------------------------------------------------ */
+/* ---- checks of an answer -------------------------------------------------------------------- */
 
 static int check_answer(const plb_partitioner_t *with, const plb_question_t *in,
                         const int32_t *part, plb_err_t *err)
@@ -298,14 +303,16 @@ static int check_answer(const plb_partitioner_t *with, const plb_question_t *in,
                             with->name, v, part[v], in->n_parts);
         }
         if (in->fixed != NULL && in->fixed[v] >= 0 && in->fixed[v] != part[v]) {
-            return PLB_FAIL(err, PLB_ERR_LIBRARY, "%s put vertex %d into part %d: fixed in %d",
+            return PLB_FAIL(err, PLB_ERR_LIBRARY,
+                            "%s put vertex %d into part %d, but it is "
+                            "fixed in part %d",
                             with->name, v, part[v], in->fixed[v]);
         }
     }
     return PLB_OK;
 }
 
-/* The lightest vertex of part r that may leave, the lowest of those; -1: none. */
+/* The lightest vertex of part r that may move (ties: the lowest); -1: none. */
 static int32_t lightest(const plb_question_t *in, const int32_t *part, int32_t r)
 {
     int32_t best = -1;
@@ -321,7 +328,7 @@ static int32_t lightest(const plb_question_t *in, const int32_t *part, int32_t r
     return best;
 }
 
-/* The part with most vertices that may leave. */
+/* The part with most vertices that may move. */
 static int32_t fullest(const int32_t *count, int32_t k)
 {
     int32_t best = 0;
@@ -331,7 +338,8 @@ static int32_t fullest(const int32_t *count, int32_t k)
     return best;
 }
 
-/* What is in a part of no share, and may leave, goes to the one of the largest. */
+/* Move vertices that are not fixed out of parts without a share, into the part with the largest
+ * share. */
 static void leave_no_share(const plb_question_t *in, int32_t *part)
 {
     int32_t largest = 0;
@@ -363,7 +371,7 @@ int plb_partition_keep_shares(const plb_question_t *in, int32_t *part, plb_err_t
             part[lightest(in, part, from)] = r;
             count[from]--;
             free_ones[from]--;
-            count[r] = 1; /* and is not taken from */
+            count[r] = 1; /* its only vertex is not taken away again */
         }
     }
 out:
@@ -373,7 +381,7 @@ out:
 
 /* ---- without a library ---------------------------------------------------------------------- */
 
-/* Nothing is connected: vertices in order to parts in order, each as full as its share. */
+/* Nothing is connected: fill the parts in order with vertices in order, each up to its share. */
 static int by_order(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -406,7 +414,7 @@ static int ask(const plb_partitioner_t *with, const plb_question_t *in, int32_t 
         memset(part, 0, (size_t)in->n_vertices * sizeof *part);
         return PLB_OK;
     }
-    if (total_weight(in) == 0) { /* each then counts 1: some divide by the sum */
+    if (total_weight(in) == 0) { /* then each counts 1, because some libraries divide by the sum */
         plain.weight = NULL;
         plain.n_weights = 1;
     }

@@ -1,7 +1,8 @@
-/* One question to any partitioner: vertices, what connects them, and how many parts of what size.
+/* A question to any partitioner: vertices, their connections, and the number and sizes of
+ * parts.
  *
- * The libraries are thin files in libraries/, each built into a Python module of its own that may
- * be absent; plb_partitioner_install puts them into the table here.  / */
+ * Each library has a small file in libraries/, which is built into a Python module of its own
+ * that may be absent; plb_partitioner_install puts it into the table here. */
 #ifndef PLB_PARTITION_QUESTION_H
 #define PLB_PARTITION_QUESTION_H
 
@@ -10,14 +11,15 @@
 
 #include "base/err.h"
 
-/* What a partitioner can take (bits); the rest is refused, not ignored. */
+/* What a partitioner can use (bits); anything else is an error, not ignored. */
 enum {
     PLB_TAKES_GRAPH = 1,
     PLB_TAKES_HYPERGRAPH = 2,
     PLB_TAKES_COORDS = 4,
-    PLB_TAKES_WEIGHTS = 8, /* several of a vertex */
+    PLB_TAKES_WEIGHTS = 8, /* several weights per vertex */
     PLB_TAKES_FIXED = 16,
-    PLB_TAKES_OLD = 32, /* repartitioning: a present part of each vertex, cost of leaving it */
+    PLB_TAKES_OLD =
+        32, /* repartitioning: a present part of each vertex, and the cost of leaving it */
 };
 
 typedef struct plb_question {
@@ -41,9 +43,9 @@ typedef struct plb_question {
     const int32_t *fixed; /* [n_vertices] the part that a vertex must get, or -1; or NULL */
     const int32_t *old;   /* [n_vertices] present part, or -1: new; NULL: partition from scratch */
     const int32_t
-        *old_cost; /* [n_vertices] of leaving it, in units of edge or net weight; NULL: 1 */
+        *old_cost; /* [n_vertices] cost of leaving it, in units of edge or net weight; NULL: 1 */
 
-    double imbalance;          /* largest part over its share, above 1 */
+    double imbalance;          /* largest ratio of a part to its share, above 1 */
     int32_t seed;              /* zero or more */
     int n_options;             /* of the library, by its own names */
     const char *const *option; /* [2 * n_options] name, value, name, value, ... */
@@ -53,8 +55,9 @@ typedef struct plb_partitioner {
     const char *name;    /* as in pylb.optional */
     const char *version; /* of a library */
     unsigned takes;
-    /** part[n_vertices]: `in` has been checked, every share is above zero, every part can have a
-     *  vertex, there is something to cut.  part[] may come back in any state on error. */
+    /** Compute part[n_vertices].  `in` has been checked: every share is above zero, there are
+     * enough vertices for all parts, and there is something to cut.  After an error part[] is
+     * undefined. */
     int (*run)(const plb_question_t *in, int32_t *part, plb_err_t *err);
 } plb_partitioner_t;
 
@@ -62,31 +65,32 @@ typedef struct plb_partitioner {
  * CYCLES: V-cycles after the first partition. */
 extern const plb_partitioner_t plb_builtin;
 
-/** Put a library into the table, under its name; it must stay valid.  Not while others run. */
+/** Put a library into the table, under its name; it must stay valid.  Not while a partitioner
+ * runs. */
 int plb_partitioner_install(const plb_partitioner_t *self, plb_err_t *err);
 
 /** By name, or NULL: not installed. */
 const plb_partitioner_t *plb_partitioner_find(const char *name);
 
-/** Every value of a question: ranges, sums, the symmetry of the graph only in its number of edges.
- *  Names array, index and value. */
+/** Check every value of a question: ranges and sums; the symmetry of the graph only by its
+ * number of edges.  Errors name array, index and value. */
 int plb_partition_check(const plb_question_t *in, plb_err_t *err);
 
-/** Ask a library.  What libraries do badly is done here: parts of no share, fewer vertices than
- *  parts, nothing that has weight, nothing connected.  Then check the answer: every part in
- *  range, fixed vertices where they must be, no part empty that need not be.  PLB_ERR_VALUE where
- *  the library does not take what is asked, PLB_ERR_LIBRARY where it fails. */
+/** Ask a library.  Cases that libraries handle badly are solved here: parts without a share,
+ * fewer vertices than parts, no weights, no connections.  Then the answer is checked: every
+ * part in range, fixed vertices where they must be, no empty part unless necessary.
+ * PLB_ERR_VALUE if the library does not take what is asked, PLB_ERR_LIBRARY if it fails. */
 int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
                       plb_err_t *err);
 
-/** A part of some share that is empty gets one vertex of the part that has most; one of no share
- *  keeps only what is fixed there. */
+/** Give each empty part with a share one vertex of the part that has most.  Parts without a
+ * share keep only their fixed vertices. */
 int plb_partition_keep_shares(const plb_question_t *in, int32_t *part, plb_err_t *err);
 
-/** Make any partition of a checked question better: brought within its limits, refined, then
- *  `cycles` V-cycles; what counts is connectivity - 1 of nets and cut of edges, with what leaving
- *  the old parts costs.  A part may become empty, and one of no
- *  share keep what weighs nothing.  tick may be NULL. */
+/** Improve a partition of a checked question: bring it within its limits, refine it, then do
+ * `cycles` V-cycles.  The objective is connectivity - 1 of nets and the cut of edges, plus the
+ * cost of leaving the old parts.  A part may become empty, and a part without a share may keep
+ * vertices without weight.  tick may be NULL. */
 int plb_partition_improve(const plb_question_t *in, int32_t cycles, plb_tick_fn tick,
                           void *tick_arg, int32_t *part, plb_err_t *err);
 

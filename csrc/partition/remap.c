@@ -10,11 +10,11 @@ enum { NONE = -1 };
 
 typedef struct namer {
     const plb_new_names_t *in;
-    int32_t *name;  /* [n_parts] of each part, or none yet */
+    int32_t *name;  /* [n_parts] of each part, or NONE */
     bool *taken;    /* [n_parts] names */
     int32_t *room;  /* [n_parts] */
-    int32_t *place; /* [n_parts] what an assignment says */
-    int64_t *start; /* the question of an assignment */
+    int32_t *place; /* [n_parts] result of an assignment */
+    int64_t *start; /* input of an assignment */
     int32_t *to;
     double *gain;
 } namer_t;
@@ -54,15 +54,15 @@ static int check(const plb_new_names_t *in, plb_err_t *err)
             i == 0 || p > in->part[i - 1] || (p == in->part[i - 1] && q > in->old[i - 1]);
         if (p < 0 || p >= k || q < 0 || q >= k || !after) {
             return PLB_FAIL(err, PLB_ERR_RANGE,
-                            "kept[%lld] is of the parts (%d, %d): expected pairs of 0 ... %d, "
-                            "ascending",
+                            "kept[%lld] is for the parts (%d, %d): expected pairs of 0 ... "
+                            "%d, ascending",
                             (long long)i, p, q, k - 1);
         }
     }
     return PLB_OK;
 }
 
-/* Most stays in its part. */
+/* Assign names so that as much as possible stays in its part. */
 static int by_parts(namer_t *s, plb_err_t *err)
 {
     const plb_new_names_t *in = s->in;
@@ -89,7 +89,7 @@ static int by_parts(namer_t *s, plb_err_t *err)
 
 /* ---- ranks ---------------------------------------------------------------------------------- */
 
-/* The first free name on a rank that fits a part; it stands for all of them. */
+/* The first free name on a rank that fits a part; it represents all of them. */
 static int32_t free_on(const namer_t *s, int32_t rank, int32_t part)
 {
     const int32_t end = plb_first_on(rank + 1, s->in->n_ranks, s->in->n_parts);
@@ -101,7 +101,7 @@ static int32_t free_on(const namer_t *s, int32_t rank, int32_t part)
     return NONE;
 }
 
-/* Most of what is left stays on its rank. */
+/* Assign the remaining names so that as much as possible stays on its rank. */
 static int by_ranks(namer_t *s, plb_err_t *err)
 {
     const plb_new_names_t *in = s->in;
@@ -136,7 +136,7 @@ static int by_ranks(namer_t *s, plb_err_t *err)
 
 /* ---- all ------------------------------------------------------------------------------------ */
 
-/* A part that has won no name keeps its own, or gets the first free one. */
+/* A part without an assigned name keeps its own, or gets the first free one. */
 static void fill(namer_t *s)
 {
     const int32_t k = s->in->n_parts;
@@ -154,7 +154,7 @@ static void fill(namer_t *s)
     }
 }
 
-/* What stays in its part, and on its rank; name NULL: under their own names. */
+/* Compute how much stays in its part, and on its rank; name NULL: with the present names. */
 static void worth(const plb_new_names_t *in, const int32_t *name, double out[2])
 {
     out[0] = out[1] = 0.0;

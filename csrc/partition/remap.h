@@ -1,6 +1,7 @@
-/* Names for new parts, such that most objects stay where they are: the remapping of Oliker and
- * Biswas (PLUM, 1998), solved exactly; first what stays in its part, then what stays on its rank.
- * / */
+/* Renumbers new parts such that as much as possible stays where it is: the remapping of Oliker
+ * and Biswas (PLUM, 1998), solved exactly; first for what stays in its part, then for what
+ * stays on its rank.
+ */
 #ifndef PLB_PARTITION_REMAP_H
 #define PLB_PARTITION_REMAP_H
 
@@ -26,8 +27,9 @@ typedef struct plb_new_names {
                               not matter */
 } plb_new_names_t;
 
-/** name[n_parts]: the number of each new part, a permutation.  Parts keep their own numbers unless
- *  others are better.  PLB_ERR_RANGE: `part` or `old` is out of range or out of order. */
+/** Compute name[n_parts]: the number of each new part, a permutation.  Parts keep their own
+ * numbers unless other numbers are better.  PLB_ERR_RANGE: `part` or `old` is out of range or
+ * out of order. */
 int plb_remap(const plb_new_names_t *in, int32_t *name, plb_err_t *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Loads and bytes as the whole numbers of 32 bits that partitioning libraries take. */
+/* Scales loads and bytes to the 32-bit integers that partitioning libraries take. */
 #ifndef PLB_PARTITION_SCALE_H
 #define PLB_PARTITION_SCALE_H
 
@@ -7,10 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sums of weights end here at most: libraries add them in 32 bits, in both directions. */
+/* Largest sum of weights: libraries add them in 32 bits, for both directions of an edge. */
 enum { PLB_MOST_WEIGHT = 1 << 30 };
 
-/** The factor that makes the sum PLB_MOST_WEIGHT; 1 for whole numbers that are small enough.  Tiny
+/** The factor that scales the sum to PLB_MOST_WEIGHT; 1 for integers that are small enough.
+ * Tiny
  *  values (1e-300) become 0.  No value is negative. */
 static inline double plb_scale_of(const double *x, int64_t n)
 {
@@ -25,7 +26,7 @@ static inline double plb_scale_of(const double *x, int64_t n)
                : fmin(PLB_MOST_WEIGHT / total, DBL_MAX);
 }
 
-/** Rounded to nearest, at least `least`. */
+/** x * scale, rounded to nearest, at least `least`. */
 static inline int32_t plb_scaled(double x, double scale, int32_t least)
 {
     const double y = x * scale + 0.5;

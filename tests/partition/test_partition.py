@@ -341,7 +341,7 @@ def test_boxes_and_points_are_where_the_parts_are(method):
 @pytest.mark.skipif(not POINTS, reason="Zoltan is not here")
 def test_wrong_boxes_are_named():
     out = pylb.partition(coords=np.random.default_rng(0).random((50, 2)), parts=4, method="rcb")
-    with pytest.raises(DomainError, match=r"box 1 is inside out: lo\[1, 0\] is 2"):
+    with pytest.raises(DomainError, match=r"box 1 is empty: lo\[1, 0\] is 2"):
         out.boxes([[0.0, 0.0], [2.0, 0.0]], [[1.0, 1.0], [1.0, 1.0]])
     with pytest.raises(DomainError, match=r"points has shape \(1, 3\): expected \(n, 2\)"):
         out.points([[0.0, 0.0, 0.0]])

@@ -219,7 +219,7 @@ def test_sums_at_the_edge_of_32_bits(library):
 @pytest.mark.parametrize(
     ("wrong", "error", "said"),
     [
-        ({"imbalance": 1.0}, DomainError, "imbalance is 1: expected above 1"),
+        ({"imbalance": 1.0}, DomainError, "imbalance is 1: expected a number above 1"),
         ({"imbalance": float("nan")}, DomainError, "imbalance is nan"),
         ({"seed": -1}, DomainError, "seed is -1"),
         ({"weight": np.array([1, -2, 1], np.int32)}, DomainError, r"weight\[1\] is -2"),

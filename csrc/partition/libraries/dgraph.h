@@ -1,4 +1,4 @@
-/* What Zoltan and PT-Scotch do with a graph that is spread over ranks, beside parts. */
+/* Colours and orders of a distributed graph, by Zoltan and PT-Scotch. */
 #ifndef PLB_PARTITION_LIBRARIES_DGRAPH_H
 #define PLB_PARTITION_LIBRARIES_DGRAPH_H
 
@@ -15,21 +15,22 @@ typedef struct plb_dgraph {
     const int32_t *owner; /* [start[n]] their ranks */
 } plb_dgraph_t;
 
-/** color[n] from 0 on: others than those of all vertices within `distance` (1 or 2) edges.
- *  Zoltan_Color.  Collective, blocks. */
+/** Colour the vertices: color[n], from 0 on, differs from the colours of all vertices within
+ * `distance` (1 or 2) edges.  Zoltan_Color.  Collective, blocks. */
 int plb_zoltan_color(MPI_Comm comm, const plb_dgraph_t *graph, int distance, int32_t *color,
                      plb_err_t *err);
 
-/* Where an order comes from: its blocks, columns first[b] ... first[b+1]-1; a block that is the
- * parent of others separates them. */
+/* The blocks of an order: block b has the columns first[b] ... first[b+1]-1; a parent block
+ * separates its children. */
 typedef struct plb_blocks {
     int32_t n;       /* blocks */
     int32_t *first;  /* [n + 1] */
     int32_t *parent; /* [n] or -1 */
 } plb_blocks_t;
 
-/** perm[n]: the place of each vertex in a nested dissection of the whole graph, of `total`
- *  vertices; *blocks on rank 0 only, which owns the arrays.  PT-Scotch, on one rank Scotch.
+/** Order the vertices: perm[n] is the place of each one in a nested dissection of the whole
+ * graph, of `total` vertices.  *blocks is set on rank 0 only, and owns its arrays.  PT-Scotch;
+ * on one rank Scotch.
  *  Collective, blocks. */
 int plb_ptscotch_order(MPI_Comm comm, const plb_dgraph_t *graph, int32_t total, int32_t *perm,
                        plb_blocks_t *blocks, plb_err_t *err);

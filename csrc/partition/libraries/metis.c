@@ -10,13 +10,14 @@
 
 _Static_assert(sizeof(idx_t) == sizeof(int32_t), "METIS with integers of 32 bits is expected");
 
-/* METIS draws from the process' rand(): one call at a time, else a seed would mean nothing. */
+/* METIS uses rand() of the process: only one call at a time, so that a seed determines the
+ * result. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const struct {
     const char *name;
     int index;
-    const char *word[3]; /* of values 0, 1, ...; none: a number */
+    const char *word[3]; /* names of the values 0, 1, ...; none: the value is a number */
 } OPTIONS[] = {
     {"PTYPE", METIS_OPTION_PTYPE, {"rb", "kway"}},
     {"OBJTYPE", METIS_OPTION_OBJTYPE, {"cut", "vol"}},
@@ -60,12 +61,12 @@ static int set_option(idx_t *options, const char *name, const char *value, plb_e
         name);
 }
 
-/* ---- what it prints --------------------------------------------------------------------------
+/* ---- output of METIS -------------------------------------------------------------------------
  *
- * Where a bisection leaves a half without vertices (few of them, one that outweighs a half, many
- * without weight), METIS prints this and goes on; its parts come back empty, and are filled later.
- * It prints to what `stdout` is, so during a call that is a stream which leaves this out and hands
- * on what other threads print.
+ * If a bisection leaves a half without vertices (few vertices, one heavier than a half, or many
+ * without weight), METIS prints these lines and goes on; the empty parts are filled later.
+ * METIS prints to `stdout`, so during a call this is a stream that drops these lines and passes
+ * on the output of other threads.
  */
 #ifdef __GLIBC__ /* elsewhere `stdout` need not be a variable */
 static FILE *real_stdout;
@@ -99,7 +100,7 @@ static ssize_t hand_on(void *cookie, const char *text, size_t n)
 
 static void mute(void)
 {
-    static FILE *filter; /* for ever: another thread may just be printing to it */
+    static FILE *filter; /* never closed: another thread may be printing to it */
     if (filter == NULL) {
         const cookie_io_functions_t how = {.write = hand_on};
         filter = fopencookie(NULL, "w", how);
@@ -131,12 +132,12 @@ static void unmute(void)
 
 /* ---- the call ------------------------------------------------------------------------------- */
 
-/* The options that the question has. */
+/* Set the options of the question. */
 static int set_options(const plb_question_t *in, idx_t *options, plb_err_t *err)
 {
     METIS_SetDefaultOptions(options);
     options[METIS_OPTION_NUMBERING] = 0;
-    options[METIS_OPTION_SEED] = in->seed + (in->seed < INT32_MAX); /* srand: 0 is as 1 */
+    options[METIS_OPTION_SEED] = in->seed + (in->seed < INT32_MAX); /* srand: 0 is the same as 1 */
     const double thousandths = (in->imbalance - 1.0) * 1000.0;
     options[METIS_OPTION_UFACTOR] = thousandths < 1.0   ? 1
                                     : thousandths > 1e6 ? 1000000
@@ -148,7 +149,7 @@ static int set_options(const plb_question_t *in, idx_t *options, plb_err_t *err)
     return ret;
 }
 
-/* tpwgts[n_parts * ncon]: METIS takes shares that sum to 1. */
+/* Set tpwgts[n_parts * ncon]: METIS takes shares that sum to 1. */
 static void set_targets(const plb_question_t *in, idx_t ncon, real_t *target)
 {
     double total = 0.0;

@@ -1,4 +1,4 @@
-/* The libraries behind the interface of partition/question.h, one thin file each. */
+/* The libraries with the interface of partition/question.h, one small file each. */
 #ifndef PLB_PARTITION_LIBRARIES_PARTITIONERS_H
 #define PLB_PARTITION_LIBRARIES_PARTITIONERS_H
 

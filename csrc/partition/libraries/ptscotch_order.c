@@ -1,4 +1,4 @@
-/* Nested dissection by PT-Scotch 7; on one rank it is Scotch's own. */
+/* Nested dissection by PT-Scotch 7, on one rank by Scotch. */
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@ static int failed(const char *what, plb_err_t *err)
     return PLB_FAIL(err, PLB_ERR_LIBRARY, "PT-Scotch: %s failed", what);
 }
 
-/* The whole order on rank 0, for its blocks. */
+/* Gather the whole order on rank 0 to get its blocks. */
 static int gather_blocks(SCOTCH_Dgraph *graph, SCOTCH_Dordering *order, int32_t total,
                          plb_blocks_t *blocks, plb_err_t *err)
 {

@@ -1,6 +1,6 @@
 /* Scotch 7: graphs, fixed vertices, remapping with a cost of leaving the present part.
  *
- * Each call has a context of its own: one thread, a seed, no state that another call could see.
+ * Each call has its own context: one thread, a seed, and no state that other calls share.
  */
 #include <stdarg.h>
 #include <stdint.h>
@@ -17,9 +17,9 @@
 _Static_assert(sizeof(SCOTCH_Num) == sizeof(int32_t),
                "Scotch with integers of 32 bits is expected");
 
-/* ---- messages: in place of libscotcherr, which prints --------------------------------------- */
+/* ---- messages: replaces libscotcherr, which prints them ------------------------------------- */
 
-/* What Scotch said last on this thread. */
+/* The last message of Scotch on this thread. */
 static _Thread_local char said[256];
 
 __attribute__((visibility("default"))) void SCOTCH_errorProg(const char *name)
@@ -39,7 +39,7 @@ SCOTCH_errorPrint(const char *format, ...)
 __attribute__((visibility("default"), format(printf, 1, 2))) void
 SCOTCH_errorPrintW(const char *format, ...)
 {
-    (void)format; /* a warning: Scotch goes on */
+    (void)format; /* only a warning: Scotch goes on */
 }
 
 static int failed(const char *what, plb_err_t *err)
@@ -93,7 +93,7 @@ static int set_parts(SCOTCH_Arch *arch, const plb_question_t *in, plb_err_t *err
     int ret = PLB_OK;
     SCOTCH_Num *weight = NULL;
     double total = 0.0;
-    if (plb_all_equal(in->share, in->n_parts)) { /* what Scotch does best */
+    if (plb_all_equal(in->share, in->n_parts)) { /* Scotch is best with equal parts */
         return SCOTCH_archCmplt(arch, in->n_parts) == 0 ? PLB_OK : failed("SCOTCH_archCmplt", err);
     }
     PLB_NEW(weight, in->n_parts);
@@ -114,8 +114,8 @@ out:
 
 /* ---- the call ------------------------------------------------------------------------------- */
 
-/* A vertex without an old part is as if it came from part 0 at no cost: Scotch 7.0.3 ends with a
- * segmentation fault where it is told -1. */
+/* A vertex without an old part is given part 0 at no cost: with -1, Scotch 7.0.3 ends with a
+ * segmentation fault. */
 static int copy_old(const plb_question_t *in, SCOTCH_Num **old, SCOTCH_Num **cost, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -159,7 +159,7 @@ static int map(SCOTCH_Graph *graph, SCOTCH_Arch *arch, SCOTCH_Strat *strategy,
     return code == 0 ? PLB_OK : failed("SCOTCH_graphMap", err);
 }
 
-/* A context of one thread and of this seed. */
+/* Make a context with one thread and this seed. */
 static int set_context(SCOTCH_Context *context, int32_t seed, plb_err_t *err)
 {
     if (SCOTCH_contextThreadSpawn(context, 1, NULL) != 0 ||
@@ -172,8 +172,8 @@ static int set_context(SCOTCH_Context *context, int32_t seed, plb_err_t *err)
     return PLB_OK;
 }
 
-/* The weights where some vertices are fixed: at least 1 for those.  Where all of them have none,
- * Scotch 7.0.3 makes its table of their parts too small, and looks for a free place for ever
+/* Weights of at least 1 for fixed vertices.  If all of these had weight 0, Scotch 7.0.3 would
+ * make its table of their parts too small and search for a free entry in an endless loop
  * (kgraphMapRbVfloMerge). */
 static int weigh_fixed(const plb_question_t *in, SCOTCH_Num **weight, plb_err_t *err)
 {

@@ -1,7 +1,8 @@
-/* Zoltan as a library of the table: the vertices of this process alone, over MPI_COMM_SELF.
+/* Zoltan as one of the partitioners: for the vertices of this process alone, over
+ * MPI_COMM_SELF.
  *
  * Zoltan needs MPI initialised even here; importing the Python module has done that through
- *mpi4py.  Nothing is sent, and nothing that it says is kept.  / */
+ * mpi4py.  Nothing is sent, and its messages are not kept. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 #include "partition/libraries/partitioners.h"
 #include "partition/libraries/zoltan.h"
 
-/* A copy of the numbers as double, or NULL. */
+/* Copy integers as doubles; NULL stays NULL. */
 static int widen(const int32_t *x, int64_t n, double **out, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -30,7 +31,7 @@ typedef struct own_options {
     const char **option;
 } own_options_t;
 
-/* Those that follow from the question, then the caller's own. */
+/* List the parameters that follow from the question, then the caller's own. */
 static int options(own_options_t *self, const plb_question_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -49,7 +50,7 @@ static int options(own_options_t *self, const plb_question_t *in, plb_err_t *err
         "LB_APPROACH",
         in->old == NULL ? "PARTITION" : "REPARTITION",
         "REMAP",
-        "0", /* part labels are ours to map */
+        "0", /* pylb itself renumbers the parts */
         "IMBALANCE_TOL",
         self->imbalance,
         "SEED",

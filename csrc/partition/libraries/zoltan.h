@@ -1,6 +1,6 @@
-/* Zoltan over a communicator: each rank asks with its own objects, in arrays that are not copied.
+/* Zoltan over a communicator: each rank passes its own objects, in arrays that are not copied.
  *
- * Objects are numbered through the ranks: rank r has dist[r] ... dist[r + 1] - 1, in the order of
+ * Objects are numbered over all ranks: rank r has dist[r] ... dist[r + 1] - 1, in the order of
  * its arrays.  Neighbours and pins are such numbers.  zoltan.h includes mpi.h.
  */
 #ifndef PLB_PARTITION_LIBRARIES_ZOLTAN_H
@@ -30,58 +30,61 @@ typedef struct plb_zoltan {
     plb_ints_t start, to; /* own rows of a symmetric graph */
     const double *edge_weight;
 
-    int32_t n_nets; /* own nets, whole; numbered through the ranks from first_net */
+    int32_t n_nets; /* own nets with all of their pins; numbered over all ranks, own ones from
+                       first_net */
     int64_t first_net;
     plb_ints_t net_start, pin;
     const double *net_weight;
 
-    const int32_t *old;   /* [n] present part of each, or NULL: all are in */
+    const int32_t *old;   /* [n] present part of each, or NULL: all are in `home` */
     int32_t home;         /* this one */
     const int32_t *fixed; /* [n] or -1, or NULL */
     const int32_t *size;  /* [n] what its migration costs, or NULL: 1 */
 
-    bool imports; /* the method knows the objects that come, not those that go: telling their
-                     owners here is cheaper than in Zoltan */
+    bool imports; /* the method finds the objects that arrive, not those that leave: pylb tells
+                     their owners, which is cheaper than in Zoltan */
 
     int n_options; /* Zoltan's parameters: name, value, ... */
     const char *const *option;
-    int64_t spare; /* of several ranks: what all of them said, plb_zoltan_spare */
+    int64_t spare; /* with several ranks: the bits of plb_zoltan_spare that all of them have */
 } plb_zoltan_t;
 
-/** A structure of Zoltan, with the cuts of the last call. */
+/** A Zoltan structure, with the cuts of its last call. */
 typedef struct plb_zoltan_kept plb_zoltan_kept_t;
 
-/** PLB_ERR_STATE where MPI is not initialised, or finalised. */
+/** PLB_ERR_STATE if MPI is not initialised or already finalised. */
 int plb_zoltan_has_mpi(plb_err_t *err);
 
-/** part[n]: the new part of each own object, the present one where Zoltan moves nothing.  *code is
- *  what Zoltan returned; where it fails on one rank it fails on all.  With `keep` the structure,
- * which holds the cuts, is the caller's to leave.  Collective over comm, blocks. */
+/** Partition: part[n] is the new part of each own object.  *code is what Zoltan returned; if it
+ * fails on one rank, it fails on all.  With `keep` the caller gets the structure, which holds
+ * the cuts, and must call plb_zoltan_leave.  Collective over comm, blocks. */
 int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
                    plb_err_t *err);
 
-/** Structures stay with their communicator.  Which of them are not held on this rank, as bits:
- *  all ranks must know of one before a call can take it.  Local. */
+/** The structures of a communicator that are unused on this rank, as bits.  A call can only take
+ * one that is unused on all ranks.  Local. */
 int64_t plb_zoltan_spare(MPI_Comm comm);
 void plb_zoltan_leave(plb_zoltan_kept_t *kept); /* local */
 
-/** What C code writes to `stderr` between _begin and _end is kept: *text, of plb_malloc, is the
- * caller's; NULL: nothing.  One at a time in a process, which these see to. */
+/** Capture what C code writes to `stderr` between _begin and _end: the caller frees *text with
+ * plb_free; NULL: nothing.  Only one thread at a time can capture; others wait. */
 int plb_zoltan_listen_begin(plb_err_t *err);
 int plb_zoltan_listen_end(char **text, plb_err_t *err);
 
-/** part[n] in whose region each point lies; points[n * n_dims].  Local. */
+/** Find the part[n] in whose region each of points[n * n_dims] lies.  Local. */
 int plb_zoltan_points(const plb_zoltan_kept_t *kept, int32_t n_dims, int64_t n,
                       const double *points, int32_t *part, plb_err_t *err);
 
-/** Parts whose regions meet each box, ascending: part[start[i]] ... part[start[i + 1] - 1], where
- *  start[n + 1] is the caller's and *part comes from plb_malloc.  name[n_parts] of each region, or
- *  NULL: its number.  lo, hi: [n * n_dims], finite, lo <= hi.  Local. */
+/** Find the parts whose regions meet each box, ascending: part[start[i]] ... part[start[i + 1] -
+ * 1]. start[n + 1] belongs to the caller, who also frees *part with plb_free. name[n_parts]:
+ * the part of each region, or NULL: its number.  lo, hi: [n * n_dims], finite, lo <= hi.
+ * Local. */
 int plb_zoltan_boxes(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_parts,
                      const int32_t *name, int64_t n, const double *lo, const double *hi,
                      int64_t *start, int32_t **part, plb_err_t *err);
 
-/** Region of each part under RCB: lo, hi [n_parts * n_dims], without an end +-DBL_MAX.  Local. */
+/** Find the region of each part under RCB: lo, hi [n_parts * n_dims]; +-DBL_MAX where it is
+ * unbounded.  Local. */
 int plb_zoltan_regions(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_parts, double *lo,
                        double *hi, plb_err_t *err);
 

@@ -1,4 +1,4 @@
-/* Which parts are where: the cuts that Zoltan keeps, asked for many points or boxes at a time. */
+/* Finds the parts of many points or boxes at a time, from the cuts that Zoltan keeps. */
 #include <math.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ int plb_zoltan_points(const plb_zoltan_kept_t *kept, int32_t n_dims, int64_t n,
     return PLB_OK;
 }
 
-/* By insertion: a box meets few parts. */
+/* Insertion sort, since a box meets few parts. */
 static void sort_few(int *x, int n)
 {
     for (int i = 1; i < n; i++) {
@@ -45,14 +45,14 @@ static int check_box(int64_t i, int32_t n_dims, const double *lo, const double *
         }
         if (lo[d] > hi[d]) {
             return PLB_FAIL(err, PLB_ERR_VALUE,
-                            "box %lld is inside out: lo[%lld, %d] is %g, hi[%lld, %d] is %g",
+                            "box %lld is empty: lo[%lld, %d] is %g, hi[%lld, %d] is %g",
                             (long long)i, (long long)i, d, lo[d], (long long)i, d, hi[d]);
         }
     }
     return PLB_OK;
 }
 
-/* met[*n]: the parts that one box meets, by their names, ascending. */
+/* Find met[*n]: the names of the parts that one box meets, ascending. */
 static int one_box(struct Zoltan_Struct *zz, int32_t n_dims, const double *lo, const double *hi,
                    const int32_t *name, int *met, int *n)
 {

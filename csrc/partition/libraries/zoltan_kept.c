@@ -6,7 +6,7 @@
 
 #define PLACES 8
 
-/* Of a communicator: what is in a place, or NULL, is so on all of its ranks. */
+/* The structures kept with a communicator; on all of its ranks the same places are used. */
 typedef struct places {
     plb_zoltan_kept_t *at[PLACES];
 } places_t;
@@ -17,13 +17,13 @@ static void destroy(plb_zoltan_kept_t *self)
 {
     int ended = 0;
     MPI_Finalized(&ended);
-    if (!ended) { /* frees a communicator, which is local with Open MPI */
+    if (!ended) { /* frees a communicator, which is a local call in Open MPI */
         Zoltan_Destroy(&self->zz);
     }
     PLB_FREE(self->asks, self);
 }
 
-/* The communicator goes; structures that are still held belong to their holders from now on. */
+/* The communicator is freed; structures that are still in use now belong to their users. */
 static int forget(MPI_Comm comm, int key, void *attribute, void *extra)
 {
     (void)comm, (void)key, (void)extra;
@@ -41,7 +41,7 @@ static int forget(MPI_Comm comm, int key, void *attribute, void *extra)
     return MPI_SUCCESS;
 }
 
-/* Those of a communicator, or NULL. */
+/* The structures of a communicator, or NULL. */
 static places_t *places_of(MPI_Comm comm)
 {
     places_t *self = NULL;
@@ -88,8 +88,8 @@ static bool asks_so(const plb_zoltan_kept_t *self, const char *asks)
     return self != NULL && self->asks != NULL && strcmp(self->asks, asks) == 0;
 }
 
-/* The place to take from: the first that asks so, else an empty one, else one that asks otherwise;
- * -1: none is spare. */
+/* The place to use: the first with the same parameters, else an empty one, else one with other
+ * parameters; -1: all are in use. */
 static int choose(const places_t *self, int64_t spare, const char *asks)
 {
     int best = -1, worth = 0;

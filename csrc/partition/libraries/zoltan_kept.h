@@ -1,5 +1,5 @@
-/* Structures of Zoltan that stay with a communicator, as each costs one of its own to make: a call
- * takes one that a former call with the same parameters has left.
+/* Zoltan structures that are kept with a communicator and reused by calls with the same
+ * parameters, because creating one duplicates a communicator.
  */
 #ifndef PLB_PARTITION_LIBRARIES_ZOLTAN_KEPT_H
 #define PLB_PARTITION_LIBRARIES_ZOLTAN_KEPT_H
@@ -11,13 +11,13 @@
 typedef struct plb_zoltan_kept {
     struct Zoltan_Struct *zz;
     char *asks;       /* its parameters, as one text; NULL: none are set */
-    atomic_bool busy; /* somebody has it */
-    bool stays;       /* with its communicator */
+    atomic_bool busy; /* in use */
+    bool stays;       /* kept with its communicator */
 } plb_zoltan_kept_t;
 
-/** One with these parameters, or a new one without any (asks NULL), for the caller to leave.  Bits
- * of `spare` are places that every rank has said to be free (plb_zoltan_spare); with one rank they
- * are known.  Collective, one at a time in a process. */
+/** Take a structure with these parameters, or a new one without any (asks NULL); the caller must
+ * call plb_zoltan_leave.  Bits of `spare`: places that are unused on every rank
+ * (plb_zoltan_spare); not needed with one rank.  Collective; one call at a time in a process. */
 int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *asks, plb_zoltan_kept_t **out,
                     plb_err_t *err);
 

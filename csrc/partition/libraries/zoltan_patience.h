@@ -1,6 +1,6 @@
-/* A rank on which Zoltan fails alone leaves the others waiting inside of Zoltan, where no word
- * reaches them: unless they come within PYLB_ABORT_AFTER seconds, the job ends with that rank's
- * error.
+/* If Zoltan fails on one rank only, the other ranks may wait inside Zoltan, where they cannot
+ * be told.  If they do not return within PYLB_ABORT_AFTER seconds, the job is aborted with that
+ * rank's error.
  */
 #ifndef PLB_PARTITION_LIBRARIES_ZOLTAN_PATIENCE_H
 #define PLB_PARTITION_LIBRARIES_ZOLTAN_PATIENCE_H
@@ -13,7 +13,7 @@
 
 typedef struct plb_patience {
     MPI_Comm comm;
-    FILE *file; /* where the error is told */
+    FILE *file; /* where the error is printed */
     const char *why;
     bool begun, over;
     pthread_t thread;
@@ -21,8 +21,8 @@ typedef struct plb_patience {
     pthread_cond_t end;
 } plb_patience_t;
 
-/** Before the exchange in which the others are expected, and after it; `why` NULL: this rank has
- * not failed, and both do nothing. */
+/** Call _begin before the exchange with the other ranks, and _end after it.  `why` NULL: this
+ * rank has not failed, and both do nothing. */
 void plb_patience_begin(plb_patience_t *self, MPI_Comm comm, FILE *file, const char *why);
 void plb_patience_end(plb_patience_t *self);
 

@@ -1,4 +1,4 @@
-/* Zoltan's questions, answered from arrays: `data` is the plb_zoltan_t. */
+/* Zoltan's callback functions, which read arrays: `data` is the plb_zoltan_t. */
 #include <math.h>
 #include <string.h>
 
@@ -133,7 +133,7 @@ static void count_edges(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR g
     *ierr = ZOLTAN_OK;
 }
 
-/* The rank that has an object; `guess` is where the last one was. */
+/* The rank that has an object; `guess` is the rank of the last one. */
 static int owner(const plb_zoltan_t *in, int64_t object, int guess)
 {
     if (in->dist[guess] <= object && object < in->dist[guess + 1]) {
@@ -181,7 +181,7 @@ static void list_coords(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR g
 {
     IDS, (void)gid;
     const plb_zoltan_t *in = data;
-    for (int i = 0, run; i < n; i += run) { /* in runs: most often one of all */
+    for (int i = 0, run; i < n; i += run) { /* in runs of consecutive ids; usually all in one */
         for (run = 1; i + run < n && lid[i + run] == lid[i] + (ZOLTAN_ID_TYPE)run; run++) {
         }
         memcpy(out + (int64_t)i * dims, in->coords + (int64_t)lid[i] * dims,
@@ -190,7 +190,7 @@ static void list_coords(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR g
     *ierr = ZOLTAN_OK;
 }
 
-/* A structure may have been asked before: what is not there now is taken away. */
+/* Register the callbacks.  Those of an earlier call that are not needed now are removed. */
 void plb_zoltan_answer(struct Zoltan_Struct *zz, const plb_zoltan_t *in)
 {
     void *data = (void *)in;

@@ -4,7 +4,7 @@
 
 #include "partition/libraries/zoltan.h"
 
-/** Register an answer for everything that `in` has; it must outlive the calls of zz. */
+/** Register callbacks for everything that `in` has; it must outlive the calls of zz. */
 void plb_zoltan_answer(struct Zoltan_Struct *zz, const plb_zoltan_t *in);
 
 #endif

@@ -1,4 +1,4 @@
-/* A call of Zoltan: its parameters, its answer, and what it says meanwhile. */
+/* A call of Zoltan: its parameters, its result, and its messages. */
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,14 +14,14 @@
 
 #define SEED "SEED"
 
-/* Zoltan has one stream of random numbers a process, and a process one standard error. */
+/* Zoltan has one random stream per process, and a process has one standard error: one call at a
+ * time. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- what it says --------------------------------------------------------------------------- */
+/* ---- messages of Zoltan --------------------------------------------------------------------- */
 
 static struct {
-    FILE *ear; /* made once, as another thread may hold it while we stop listening; its lock is
-                * that of what it hears */
+    FILE *ear; /* created once and never closed, since another thread may still use it */
     FILE *real;
     char *text;
     size_t n, room;
@@ -78,7 +78,7 @@ out:
     return ret;
 }
 
-/* What Zoltan has said of it, at the end of an error. */
+/* Append Zoltan's message to an error. */
 static int quoted(int ret, plb_err_t *err)
 {
     flockfile(listener.ear);
@@ -108,14 +108,14 @@ static int set_number(struct Zoltan_Struct *zz, const char *name, int value, plb
     return set_text(zz, name, text, err);
 }
 
-/* What follows from the arrays; then the caller's, which may overrule it. */
+/* Set the parameters that follow from the arrays, then the caller's, which may override them. */
 static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t *err)
 {
     const struct {
         const char *name;
         int value;
     } number[] = {
-        {"DEBUG_LEVEL", 0}, /* before what would be reported */
+        {"DEBUG_LEVEL", 0}, /* first, so that the others are not printed */
         {"NUM_GID_ENTRIES", 1},
         {"NUM_LID_ENTRIES", 1},
         {"NUM_GLOBAL_PARTS", in->n_parts},
@@ -126,7 +126,7 @@ static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
     for (size_t i = 0; ret == PLB_OK && i < sizeof number / sizeof *number; i++) {
         ret = set_number(zz, number[i].name, number[i].value, err);
     }
-    /* one list is enough: an object that is not in it stays */
+    /* one list is enough: an object that is not in it does not move */
     ret =
         ret == PLB_OK ? set_text(zz, "RETURN_LISTS", in->imports ? "IMPORT" : "EXPORT", err) : ret;
     for (int i = 0; ret == PLB_OK && i < in->n_options; i++) {
@@ -135,14 +135,14 @@ static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
     return ret;
 }
 
-/* Every rank sets every part: Zoltan takes the largest. */
+/* Every rank sets every part, since Zoltan takes the largest value. */
 static int set_shares(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
     int *id = NULL, *index = NULL;
     float *share = NULL;
     const int dim = in->n_weights > 1 ? in->n_weights : 1, n = in->n_parts * dim;
-    Zoltan_LB_Set_Part_Sizes(zz, 1, -1, NULL, NULL, NULL); /* of a former call */
+    Zoltan_LB_Set_Part_Sizes(zz, 1, -1, NULL, NULL, NULL); /* clear those of an earlier call */
     if (in->share == NULL) {
         return PLB_OK;
     }
@@ -160,7 +160,8 @@ out:
     return ret;
 }
 
-/* PT-Scotch draws from a stream that goes on from call to call; absent where Zoltan has none. */
+/* PT-Scotch continues its random stream from call to call, unless it is reset.  Absent if
+ * Zoltan is built without Scotch. */
 extern void SCOTCH_randomReset(void) __attribute__((weak));
 
 /* ---- the call ------------------------------------------------------------------------------- */
@@ -170,13 +171,13 @@ typedef struct lists {
     ZOLTAN_ID_PTR gid, lid;
 } lists_t;
 
-/* What this rank came to, or where it was well, what the other did. */
+/* This rank's own error, or else an error that names the rank that failed. */
 static int failed_on(int rank, int ret, plb_err_t *err)
 {
     return ret != PLB_OK ? ret : PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan failed on rank %d", rank);
 }
 
-/* All ranks fail where one did: `ret` is what this one came to. */
+/* Make all ranks fail if one did.  `ret`: the result of this rank. */
 static int agree(MPI_Comm comm, int ret, plb_err_t *err)
 {
     int rank, first = 0, mine;
@@ -192,8 +193,9 @@ static int agree(MPI_Comm comm, int ret, plb_err_t *err)
     return first != INT_MAX ? failed_on(first, ret, err) : PLB_OK;
 }
 
-/* Words for each rank: -1 - part, then rows of the objects that come to it, until the next part;
- * place[] moves on, last[] is the part of the last word.  With words NULL they are counted. */
+/* Encode a message for each rank as words: -1 - part, then the rows of the objects that go to
+ * this part, then the next part. place[] advances; last[] is the part of the last word.  With
+ * words NULL they are only counted. */
 static void spell(const plb_zoltan_t *in, const lists_t *come, int *place, int *last,
                   int32_t *words)
 {
@@ -216,8 +218,8 @@ static void spell(const plb_zoltan_t *in, const lists_t *come, int *place, int *
     }
 }
 
-/* part[] of the objects that others say come to them.  A rank that has failed, `before`, says -1
- * in place of a number, and all fail. */
+/* Tell owners the new parts of their objects, and set part[] of the own ones.  A rank that has
+ * failed before (`before`) sends -1 instead of a count, and all ranks fail. */
 static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, int32_t *part,
                        plb_err_t *err)
 {
@@ -230,7 +232,7 @@ static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, 
     int *last = into_place + n_ranks, *next = last + n_ranks;
     memset(last, 0xff, (size_t)n_ranks * sizeof *last);
     if (before == PLB_OK) {
-        for (int i = 0; i < come->n; i++) { /* what comes from here needs no message */
+        for (int i = 0; i < come->n; i++) { /* own objects need no message */
             if (come->rank[i] == in->rank) {
                 part[(int64_t)come->gid[i] - in->first] = come->part[i];
             }
@@ -287,7 +289,7 @@ static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int32_t *
     int changes, n_gid, n_lid, ret = PLB_OK;
     lists_t come = {0}, go = {0};
     if (SCOTCH_randomReset != NULL && in->start.data != NULL) {
-        setenv("SCOTCH_PTHREAD_NUMBER", "1", 0); /* its threads would race for the answer */
+        setenv("SCOTCH_PTHREAD_NUMBER", "1", 0); /* with several threads its result varies */
         SCOTCH_randomReset();
     }
     *code =
@@ -322,7 +324,7 @@ int plb_zoltan_has_mpi(plb_err_t *err)
     return PLB_OK;
 }
 
-/* What a structure is told once, as one text: all but the seed. */
+/* All parameters but the seed as one text, which identifies a structure. */
 static int spell_params(const plb_zoltan_t *in, char **text, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -360,7 +362,7 @@ static int set_seed(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t 
     return ret;
 }
 
-/* With a structure that asks so, or one that is told nothing yet. */
+/* Partition with a structure that has these parameters, or with a new one. */
 static int ask(plb_zoltan_kept_t *kept, const plb_zoltan_t *in, char **asks, int32_t *part,
                int *code, plb_err_t *err)
 {
@@ -370,7 +372,7 @@ static int ask(plb_zoltan_kept_t *kept, const plb_zoltan_t *in, char **asks, int
     if (quoted(ret, err) == PLB_OK) {
         ret = partition(kept->zz, in, part, code, err);
     }
-    if (ret != PLB_OK) { /* none like it again */
+    if (ret != PLB_OK) { /* after an error it is not used again */
         plb_free(kept->asks);
         kept->asks = NULL;
     } else if (kept->asks == NULL) {

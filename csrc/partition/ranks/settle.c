@@ -7,15 +7,16 @@
 #include "base/mem.h"
 #include "partition/quality.h"
 
-/* A rank's row: whether it failed; objects, weights and, where given, size of each part. */
+/* A rank's row: whether it failed; number of objects, weights and, if given, size of each part. */
 typedef struct rows {
     int64_t width;
     int n_ranks;
     double *own, *total; /* [width] */
-    double *all;         /* [n_ranks][width], or NULL where they are too many */
+    double *all;         /* [n_ranks][width], or NULL if these are too many numbers */
 } rows_t;
 
-/* Beyond this each rank hears the sums only, and parts keep what names the ranks do not decide. */
+/* With more numbers each rank gets only the sums, and names of parts are chosen without regard
+ * to the ranks. */
 static const int64_t MOST_NUMBERS = 1 << 24;
 
 /* ---- sums ----------------------------------------------------------------------------------- */
@@ -24,7 +25,7 @@ static int count(const plb_settle_t *in, double *own, plb_err_t *err)
 {
     const plb_new_parts_t *p = &in->parts;
     if (p->part == NULL) {
-        return PLB_FAIL(err, PLB_ERR_LIBRARY, "there is no answer");
+        return PLB_FAIL(err, PLB_ERR_LIBRARY, "the partitioner gave no answer");
     }
     const int ret = plb_part_sums(p->part, p->n, p->n_parts, in->weight, in->n_weights, own, err);
     if (ret != PLB_OK || in->size == NULL) {
@@ -57,7 +58,7 @@ out:
     return ret;
 }
 
-/* What all ranks have counted. */
+/* Sum what all ranks have counted. */
 static int gather(const plb_settle_t *in, rows_t *rows, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -76,7 +77,7 @@ static int gather(const plb_settle_t *in, rows_t *rows, plb_err_t *err)
     if (ret == PLB_OK && rows->total[0] > 0.0) {
         ret = counted != PLB_OK
                   ? counted
-                  : PLB_FAIL(err, PLB_ERR_LIBRARY, "%g ranks have no answer", rows->total[0]);
+                  : PLB_FAIL(err, PLB_ERR_LIBRARY, "%g ranks got no answer", rows->total[0]);
     }
 out:
     return ret;
@@ -84,7 +85,7 @@ out:
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/* name[] of each part; *changed says whether any has another than its own. */
+/* Find the name[] of each part; *changed: whether any name differs from the part's number. */
 static int rename_parts(const plb_settle_t *in, const rows_t *rows, int32_t *name, bool *changed,
                         plb_err_t *err)
 {
@@ -111,7 +112,7 @@ out:
     return ret;
 }
 
-/* part[] and sums[] under the new names. */
+/* Change part[] and sums[] to the new names. */
 static int apply(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -155,9 +156,9 @@ out:
 typedef struct lists {
     int32_t first, own;                         /* parts of this rank */
     int *send, *receive, *send_at, *receive_at; /* [n_ranks] */
-    double *come; /* [n_ranks][own + 2] objects for each of the parts; and where the ranks had to
-                   * say so: how many move at all, and their sizes */
-    double *said; /* [n_parts + 2 n_ranks] the same to all others */
+    double *come; /* [n_ranks][own + 2] number of objects for each own part; and, if communicated:
+                     how many objects move in all, and their sizes */
+    double *said; /* [n_parts + 2 n_ranks] the same, as sent to all others */
     void *gone, *came; /* [out.n] and [n_in] rows or ids, by part */
 } lists_t;
 
@@ -166,7 +167,7 @@ static int32_t parts_on(int rank, int n_ranks, int32_t k)
     return plb_first_on(rank + 1, n_ranks, k) - plb_first_on(rank, n_ranks, k);
 }
 
-/* How many come to each part from each rank, and what all ranks move, as every rank says. */
+/* Exchange how many objects go to each part from each rank, and how much all ranks move. */
 static int announce(const plb_settle_t *in, plb_settled_t *out, int n_ranks, lists_t *l,
                     plb_err_t *err)
 {
@@ -199,7 +200,8 @@ out:
     return ret;
 }
 
-/* The same counts without communication, where every object's old part is its rank's. */
+/* Compute these counts without communication, if the old part of every object is that of its
+ * rank. */
 static void foresee(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, lists_t *l)
 {
     const int32_t k = in->parts.n_parts;
@@ -220,7 +222,7 @@ static void foresee(const plb_settle_t *in, const rows_t *rows, plb_settled_t *o
     }
 }
 
-/* How many go to each rank and come from it. */
+/* Count how many objects go to each rank and come from it. */
 static void count_words(plb_settled_t *out, int32_t k, int n_ranks, lists_t *l)
 {
     for (int r = 0; r < n_ranks; r++) {
@@ -236,7 +238,8 @@ static void count_words(plb_settled_t *out, int32_t k, int n_ranks, lists_t *l)
     out->n_in = plb_displacements(l->receive, n_ranks, l->receive_at);
 }
 
-/* A row is told as a number of 32 bits, without its part: both sides know how many are of each. */
+/* Exchange rows as 32-bit numbers without their parts: both sides know how many belong to each
+ * part. */
 static int receive(const plb_settle_t *in, plb_settled_t *out, int n_ranks, lists_t *l,
                    plb_err_t *err)
 {

@@ -1,5 +1,5 @@
-/* After a partition over ranks: sums of the parts, their names, and lists of the objects that go
- * and come, by three exchanges.  / */
+/* Completes a distributed partition: sums of the parts, their names, and lists of the objects
+ * that leave and arrive, by three exchanges. */
 #ifndef PLB_PARTITION_RANKS_SETTLE_H
 #define PLB_PARTITION_RANKS_SETTLE_H
 
@@ -8,30 +8,30 @@
 #include "partition/remap.h"
 
 typedef struct plb_settle {
-    MPI_Comm comm;         /* the user's: all is over on return */
-    plb_new_parts_t parts; /* `part` as the method gave it; with ids on all ranks or on none */
+    MPI_Comm comm;         /* the user's communicator; no communication is left on return */
+    plb_new_parts_t parts; /* `part` from the partitioner; ids on all ranks or on none */
     const int64_t *dist;   /* [ranks + 1] without ids: those of rank r are dist[r] ... */
     int32_t n_weights;
     const double *weight;  /* [parts.n][n_weights] */
     const double *size;    /* [parts.n] or NULL: 1 */
     bool rename;           /* give the parts names */
-    plb_new_names_t names; /* what of it all ranks know alike; on_rank is found here */
+    plb_new_names_t names; /* input that is the same on all ranks; on_rank is computed here */
 } plb_settle_t;
 
 typedef struct plb_settled {
-    int32_t *part;   /* [parts.n] under the new names */
-    int32_t *name;   /* [n_parts] of each part that the method gave; NULL: all have kept theirs */
-    double *sums;    /* [1 + n_weights][n_parts] over all ranks: objects, weights */
-    plb_moves_t out; /* the objects that go, without `packed` */
-    int64_t n_in;    /* the objects that come: */
-    int64_t *id;     /* [n_in] */
-    int32_t *rank;   /* [n_in] from where, ascending */
+    int32_t *part;        /* [parts.n] under the new names */
+    int32_t *name;        /* [n_parts] new name of each part; NULL: none has changed */
+    double *sums;         /* [1 + n_weights][n_parts] over all ranks: objects, weights */
+    plb_moves_t out;      /* the objects that go, without `packed` */
+    int64_t n_in;         /* the objects that come: */
+    int64_t *id;          /* [n_in] */
+    int32_t *rank;        /* [n_in] from where, ascending */
     int32_t *new_part;    /* [n_in] ascending among those of a rank */
     double moved, volume; /* objects that change their part, and their sizes, over all ranks */
 } plb_settled_t;
 
-/** Owns its arrays.  Collective over comm, blocks.  An error of one rank is one of all; a rank
- * that has no answer passes parts.part NULL. */
+/** Exchange all of this.  Owns its arrays.  Collective over comm, blocks.  An error on one rank
+ * is an error on all; a rank without an answer passes parts.part NULL. */
 int plb_settle(const plb_settle_t *in, plb_settled_t *out, plb_err_t *err);
 void plb_settled_free(plb_settled_t *self);
 
