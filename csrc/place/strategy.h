@@ -1,7 +1,7 @@
 /* For writers of strategies: what a strategy is, and what it may use.
  *
- * A strategy is a pure function from a snapshot to a placement.  It is one file in this folder
- * and one entry of PLB_STRATEGIES below; Python, the command line and the docs read the table.
+ * A strategy is a pure function from a snapshot to a placement.  It is one file in strategies/
+ * and one entry of PLB_STRATEGIES below; Python, the command line and the docs read this table.
  */
 #ifndef PLB_PLACE_STRATEGY_H
 #define PLB_PLACE_STRATEGY_H
@@ -50,14 +50,15 @@ struct plb_strategy {
     unsigned looks_at;
     const plb_param_t *params;
     int n_params;
-    /** Write a rank for each object into out[n_objects].  `in` has been checked.  `self` gives a
-     *  callable of another language its state (`user`). */
+    /** Write a rank for each object into out[n_objects].  `in` has been checked.  A callable of
+     * another language finds its state in self->user. */
     int (*run)(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                int32_t *out, plb_err_t *err);
     void *user;
     const struct plb_agent_type *agent; /* of a distributed strategy, else NULL */
     const char *library;    /* the partitioner that it needs, which may be absent; or NULL */
-    bool for_equal_objects; /* assumes equal objects: used by name only, never selected */
+    bool for_equal_objects; /* assumes equal objects: used only if named, never selected
+                               automatically */
 };
 
 /* X(name of plb_strategy_*), in the order in which they are listed. */

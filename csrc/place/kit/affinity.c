@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-/* Every delivery from one object to another: edges, then multicasts to each receiver. */
+/* Walks over all deliveries from object to object: edges, then multicasts to each receiver. */
 typedef struct walk {
     const plb_snapshot_t *in;
     double alpha, beta;
@@ -50,7 +50,7 @@ static void count(plb_affinity_t *self, walk_t walk, const int32_t *rank, const 
         }
     }
     int64_t sum = 0;
-    for (int64_t i = 0; i <= walk.in->n_objects; i++) { /* counts to ends */
+    for (int64_t i = 0; i <= walk.in->n_objects; i++) { /* counts become ends */
         sum += self->start[i];
         self->start[i] = sum;
     }

@@ -10,14 +10,14 @@ typedef struct plb_affinity {
     double *sent, *received; /* [entries] cost of what i sends to it, and gets from it */
 } plb_affinity_t;
 
-/** Rows of the objects whose rank has wanted[rank]; the other rows are empty.  What is sent costs
- *  alpha a message and beta a byte; a multicast is as many messages as it has receivers.  Edges
- *  from an object to itself are left out.  Free also on failure. */
+/** Make the rows of the objects on ranks with wanted[rank]; the other rows are empty.  A message
+ * costs alpha, a byte beta; a multicast is one message to each receiver.  Edges from an object
+ * to itself are left out.  Free also on failure. */
 int plb_affinity_init(plb_affinity_t *self, const plb_snapshot_t *in, const int32_t *rank,
                       const uint8_t *wanted, double alpha, double beta, plb_err_t *err);
 void plb_affinity_free(plb_affinity_t *self);
 
-/** comm[p] += what each rank sends to other ranks under `rank`, at the same costs. */
+/** Add to comm[p] the cost of what each rank sends to other ranks under `rank`. */
 void plb_affinity_of_ranks(const plb_snapshot_t *in, const int32_t *rank, double alpha,
                            double beta, double *comm);
 

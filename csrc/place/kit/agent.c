@@ -10,7 +10,7 @@
 /* Largest load or sum of a rank that the tally adds exactly. */
 static const double MOST_LOAD = 1e30;
 
-/* Rounds of the common part; the strategy's own are those from FIRST to the last of WORK. */
+/* Stages of the common part; the strategy's own rounds are FIRST and WORK. */
 enum { TELL_WORK, TELL_BOUND, FIRST, WORK, DECIDE };
 
 /* ---- notes and entries ---------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ int plb_agent_take(plb_agent_t *self, const plb_note_t *note, plb_err_t *err)
         err);
 }
 
-/* Order entry[n] by key(entry), doubles within [low, high]; ties keep their order. */
+/* Sort entry[n] by key(entry); ties keep their order. */
 static int sort_by(plb_agent_t *self, double (*key)(const plb_entry_t *), plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -180,15 +180,16 @@ static void tell_work(plb_agent_t *self)
     self->mine.count[0] = plb_agent_room(self) < 0;
 }
 
-/* The fastest rank alone with the longest object; this rank alone with what may not leave it. */
+/* Tell the lower bounds: the longest object alone on the fastest rank, and this rank with only
+ * its fixed objects. */
 static int tell_bound(plb_agent_t *self, const plb_tally_t *all, plb_err_t *err)
 {
     double longest = 0.0, fixed = 0.0;
     if (all->count[0] > 0) {
         return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
-                        "the objects of %lld of the ranks exceed memory_limit where they are: a "
-                        "distributed strategy keeps to the limits, but does not restore them "
-                        "(RefineLB does)",
+                        "%lld ranks exceed memory_limit in the present placement: a "
+                        "distributed strategy keeps to the limits, but does not restore "
+                        "them (RefineLB does)",
                         (long long)all->count[0]);
     }
     self->average = all->sum[0] / all->sum[1];
@@ -203,8 +204,8 @@ static int tell_bound(plb_agent_t *self, const plb_tally_t *all, plb_err_t *err)
     return PLB_OK;
 }
 
-/* The strategy has ended: tell the homes of the objects where these are now, and all ranks how
- * long this one takes, added in the order of the ids as plb_snapshot_rank_times does. */
+/* The strategy has ended: tell each object's home where it is now, and all ranks the time of
+ * this one.  Loads are added in the order of the ids, as in plb_snapshot_rank_times. */
 static int tell_time(plb_agent_t *self, plb_err_t *err)
 {
     double load = 0.0;
@@ -221,7 +222,7 @@ static int tell_time(plb_agent_t *self, plb_err_t *err)
     return ret;
 }
 
-/* All objects stay if the iteration would have become longer. */
+/* Fill the answer; all objects stay if the iteration would become longer. */
 static void decide(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all)
 {
     const bool longer = all->max[0] > self->before;

@@ -1,11 +1,11 @@
 /* Distributed strategies: placements that no single rank computes.
  *
- * Each rank has an agent, a state machine without input or output.  All agents work in rounds: in
- * each, an agent reads the notes that were written to it in the round before, in order of their
- * senders, and the tally of all ranks; it changes what it holds and writes notes.  A driver
- * carries the notes: plb_rounds_run between virtual ranks in this process, the runtime between
- * ranks of MPI.  Nothing else happens between agents, so that both give the same placement to the
- * bit.
+ * Each rank has an agent, a state machine without input or output.  All agents work in rounds.
+ * In each round an agent reads the notes that others wrote to it in the last round, in order of
+ * their senders, and the tally of all ranks; it changes the objects that it holds and writes
+ * notes.  A driver transports the notes: plb_rounds_run between virtual ranks in this process,
+ * the runtime between MPI ranks.  Agents exchange nothing else, so both give exactly the same
+ * placement.
  *
  * An agent knows its own objects, the few numbers of the tally, and what notes have told it.
  */
@@ -17,7 +17,7 @@
 
 #include "place/strategy.h"
 
-/* What an agent is given of its rank.  Borrowed for as long as the agent lives. */
+/* The input of an agent: its rank and objects.  Borrowed for as long as the agent lives. */
 typedef struct plb_share {
     int32_t rank, n_ranks;
     const int32_t *neighbour; /* [n_neighbours] ranks of its node, ascending, itself among them */
@@ -31,21 +31,21 @@ typedef struct plb_share {
     const int64_t *memory;     /* [n] or NULL */
     const uint8_t *migratable; /* [n] or NULL */
 
-    int64_t n_edges;               /* what these objects send per iteration */
-    const int32_t *edge_object;    /* [n_edges] which of them sends, 0 ... n-1 */
-    const int64_t *edge_peer_id;   /* [n_edges] to which object */
-    const int32_t *edge_peer_rank; /* [n_edges] where that one lives */
+    int64_t n_edges;               /* messages that these objects send per iteration */
+    const int32_t *edge_object;    /* [n_edges] the sending object, 0 ... n-1 */
+    const int64_t *edge_peer_id;   /* [n_edges] the receiving object */
+    const int32_t *edge_peer_rank; /* [n_edges] its rank */
     const double *edge_bytes;      /* [n_edges] */
 } plb_share_t;
 
-/* One line of a message: all that agents write to another in a round is one message. */
+/* One note.  All notes from one agent to another in a round make one message. */
 typedef struct plb_note {
     int32_t peer;   /* the receiving rank; on arrival: the sending one */
     int32_t kind;   /* the strategy's own; PLB_NOTE_HOME is common to all */
-    int32_t rank;   /* an object's home (where it lives), or the rank that is spoken of */
-    int32_t unused; /* instead of padding: notes travel as bytes */
+    int32_t rank;   /* an object's home (its present rank), or the rank that the note is about */
+    int32_t unused; /* explicit padding: notes are sent as bytes */
     int64_t id;
-    union { /* what is told of the object, or of the rank */
+    union { /* a property of the object or of the rank */
         double load, bytes, residual, seconds;
     };
     union {
@@ -53,9 +53,9 @@ typedef struct plb_note {
     };
 } plb_note_t;
 
-enum { PLB_NOTE_HOME = -1 }; /* the object of that id is with the sender now */
+enum { PLB_NOTE_HOME = -1 }; /* the object with that id is now on the sender */
 
-/* What all ranks learn of each other between two rounds: none negative, sums exact. */
+/* Global figures between two rounds: none is negative, and sums are exact. */
 enum { PLB_TALLY_SUMS = 2, PLB_TALLY_MAXIMA = 2, PLB_TALLY_COUNTS = 3 };
 typedef struct plb_tally {
     double sum[PLB_TALLY_SUMS], max[PLB_TALLY_MAXIMA];
@@ -71,53 +71,53 @@ typedef struct plb_entry {
     int32_t pinned;
 } plb_entry_t;
 
-/* What every agent has; a strategy's own state begins with it. */
+/* The common state of an agent; a strategy's own state begins with it. */
 typedef struct plb_agent {
     const struct plb_agent_type *type;
     const plb_share_t *share;
-    plb_entry_t *entry; /* [n] what it holds, in any order; pinned ones stay */
+    plb_entry_t *entry; /* [n] the objects that it holds, in any order; pinned ones stay */
     int64_t n, room;
-    double load;    /* of all that it holds */
+    double load;    /* of all objects that it holds */
     int64_t memory; /* likewise */
 
-    /* The problem, the same on all ranks; from the first call of the strategy's own round on. */
+    /* The problem, the same on all ranks; valid from the strategy's first round on. */
     double average; /* time at which all ranks would end together */
     double mean_speed;
-    double least; /* no placement ends before: average, longest object, fixed objects */
+    double least; /* lower bound of any placement's time: average, longest object, fixed objects */
 
     plb_note_t *note; /* [n_notes] written in this round */
     int64_t n_notes, notes_room;
     plb_tally_t mine; /* contribution of this round */
 
-    int stage;                    /* of the common part: agent.c */
+    int stage;                    /* stage of the common part (agent.c) */
     double before;                /* the longest time of a rank */
     double own_before, own_after; /* the time of this rank */
     bool done;
     int32_t *answer; /* [share->n] rank of each of its own objects; valid when done */
-    int64_t held;    /* most entries and notes that it held at a time */
+    int64_t held;    /* largest number of entries and notes at a time */
 } plb_agent_t;
 
 typedef struct plb_agent_type {
-    size_t size; /* of the strategy's own state */
-    /** After the common part is set up; `self` is zero behind it. */
+    size_t size; /* bytes of the strategy's own state */
+    /** Called after the common part is set up; the rest of `self` is zero. */
     int (*start)(plb_agent_t *self, const plb_opts_t *opts, plb_err_t *err);
-    /** One round.  *settled: this agent, like all others in the same round, has written nothing
-     *  and wants what the agents hold now to be the placement. */
+    /** Do one round.  *settled: the strategy has ended, for all agents in the same round, and
+     * this agent has written nothing; the objects stay where they are now. */
     int (*round)(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                  bool *settled, plb_err_t *err);
-    /** Entries beside the objects. */
+    /** Number of entries that the strategy holds beside the objects. */
     int64_t (*known)(const plb_agent_t *self);
     void (*stop)(plb_agent_t *self);
 } plb_agent_type_t;
 
-/** The agent of one rank; NULL with an error.  Borrows `share` and opts->params. */
+/** Make the agent of one rank; NULL with an error.  Borrows `share` and opts->params. */
 plb_agent_t *plb_agent_new(const plb_agent_type_t *type, const plb_share_t *share,
                            const plb_opts_t *opts, plb_err_t *err);
 void plb_agent_destroy(plb_agent_t *self);
 
-/** One round: `in` was written by others in the last one, in order of `peer`; `all` is the merged
- *  tally of the last one (zeros in the first).  Then note[n_notes] are to be carried, `mine` to be
- *  merged, until `done`, which comes for all agents in the same round. */
+/** Do one round: `in` was written by others in the last round, in order of `peer`; `all` is the
+ * merged tally of the last round (zeros in the first).  Then transport note[n_notes] and merge
+ * `mine`, until `done`, which all agents set in the same round. */
 int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                     plb_err_t *err);
 
@@ -128,7 +128,7 @@ static inline double plb_agent_time(const plb_agent_t *self, double load)
     return self->share->background + load / self->share->speed;
 }
 
-/** Load that fits on this rank until `time`; may be negative. */
+/** Load that this rank can add and still end by `time`; may be negative. */
 static inline double plb_agent_allowed(const plb_agent_t *self, double time)
 {
     return (time - self->share->background) * self->share->speed;
@@ -140,19 +140,18 @@ static inline int64_t plb_agent_room(const plb_agent_t *self)
     return self->share->memory_limit < 0 ? INT64_MAX : self->share->memory_limit - self->memory;
 }
 
-/** Write a note; the first to a peer in a round makes a message. */
+/** Write a note. */
 int plb_agent_post(plb_agent_t *self, plb_note_t note, plb_err_t *err);
 
 #define PLB_POST(self, err, ...) plb_agent_post((self), (plb_note_t){__VA_ARGS__}, (err))
 
-/** Give entry k away in a note of that kind; the last entry takes its place. */
+/** Give entry k away in a note of that kind; the last entry moves to its place. */
 int plb_agent_give(plb_agent_t *self, int64_t k, int32_t to, int32_t kind, plb_err_t *err);
 
 /** Hold the object of a note. */
 int plb_agent_take(plb_agent_t *self, const plb_note_t *note, plb_err_t *err);
 
-/** Order what it holds by load, equal loads as they were; pinned ones behind all others.
- *  *n_movable: how many are not pinned. */
+/** Sort the entries by load (stable), pinned ones last.  *n_movable: how many are not pinned. */
 int plb_agent_sort(plb_agent_t *self, int64_t *n_movable, plb_err_t *err);
 
 #endif

@@ -5,8 +5,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 
-/* Remainders that differ by less are equal: shares are the outcome of sums and quotients, which
- * are rounded. */
+/* Remainders that differ by less are equal, since shares are rounded results. */
 static const double GRAIN = 1.0 / (1 << 20);
 
 int plb_apportion_total(const double *share, int32_t p, double *total, plb_err_t *err)
@@ -39,7 +38,7 @@ int plb_apportion(const double *share, int32_t p, int64_t n, int64_t *part, plb_
         const double exact = share[i] / total * (double)n;
         part[i] = (int64_t)exact;
         remainder[i] = GRAIN * round((exact - (double)part[i]) / GRAIN);
-        remainder[i] = share[i] > 0.0 ? remainder[i] : -1.0; /* none gets none */
+        remainder[i] = share[i] > 0.0 ? remainder[i] : -1.0; /* no share, no extra unit */
         left -= part[i];
     }
     ret = plb_loads_init(&order, remainder, p, PLB_DESCENDING, err);

@@ -1,19 +1,19 @@
-/* The agents of GossipLB and HierarchicalLB. Ranks with room tell random other ranks, which pass
- * it on; overloaded ranks give objects to the ranks that they have heard of.  HierarchicalLB does
- * this within each node first, then among all ranks.
+/* The agents of GossipLB and HierarchicalLB.  Ranks with room tell random other ranks, which
+ * pass this on; overloaded ranks give objects to the ranks that they know of.  HierarchicalLB
+ * does this within each node first, then among all ranks.
  *
  * In the manner of TemperedLB (Lifflander et al., Optimizing distributed load balancing for
- * workloads with time-varying imbalance, CLUSTER 2021, after Menon and Kale's Grapevine, SC 2013):
- * an iteration is some rounds of gossip, then one of transfers, whose receivers are drawn with a
- * probability that grows with their room.  Differs:
- * - a transfer is an offer, and the receiver returns what does not fit.  Load that others have
- *   heard of may be gone; in TemperedLB several givers then overload one receiver, and the maximum
- *   rises until a later iteration is better.  Here no iteration raises it.
+ * workloads with time-varying imbalance, CLUSTER 2021, after Menon and Kale's Grapevine, SC
+ * 2013): an iteration is some rounds of gossip, then one of transfers, whose receivers are
+ * drawn with a probability that grows with their room.  Differs:
+ * - a transfer is an offer, and the receiver returns what does not fit.  In TemperedLB several
+ *   givers may overload one receiver, and the maximum rises until a later iteration is better.
+ *   Here no iteration raises it.
  * - a rank remembers a bounded number of others, whatever the number of ranks.
- * - where a giver has more to give than all that it has heard of can take, they take a share of it
- *   beyond the threshold, up to half of the giver's excess: what lies on few of many ranks spreads
- *   in a number of iterations that is logarithmic, not linear, in their ratio.
- * - the objects that leave are the largest that leave no gap: fewest migrations.
+ * - if a giver has more to give than all ranks that it knows of can take, they take a share of
+ *   it beyond the threshold, up to half of the giver's excess: load on few of many ranks
+ *   spreads in a number of iterations that is logarithmic, not linear, in their ratio.
+ * - the largest objects that leave no gap are given, so that few migrate.
  *
  *   here: limit = max(overload x average, what no placement can beat)    there: target_max_load
  */
@@ -27,25 +27,25 @@
 
 enum {
     KNOWN = 8,    /* ranks remembered, times fan-out x rounds */
-    PATIENCE = 3, /* idle iterations in a row before the limit is given up */
+    PATIENCE = 3, /* a limit is given up after so many iterations in a row without progress */
 };
 
 /* Excess below this fraction of the limit is rounding of sums. */
 static const double SLACK = 1e-9;
 
-/* Swaps that leave more than this part of the overloaded ranks overloaded are idle. */
+/* Swaps make no progress if more than this fraction of the overloaded ranks remain overloaded. */
 static const double IDLE = 0.9;
 
-/* The search for the lowest limit that can be reached ends when it is known up to this fraction.
+/* The search for the lowest reachable limit ends when it is known to within this fraction.
  */
 static const double CLOSE = 0.005;
 
 enum kind {
     NOTE_ROOM,    /* rank has room for `load` and `memory` */
-    NOTE_CEILING, /* what I offer may be taken up to `seconds` */
+    NOTE_CEILING, /* the receiver may take my offers up to `seconds` */
     NOTE_OFFER,   /* an object */
-    NOTE_SWAP,    /* an object, for a smaller one */
-    NOTE_RETURN,  /* an object: the one that did not fit, or the smaller one */
+    NOTE_SWAP,    /* an object, in exchange for a smaller one */
+    NOTE_RETURN,  /* an object: one that did not fit, or the smaller one of a swap */
 };
 
 static bool overloaded(const plb_gossip_t *self)
@@ -55,7 +55,7 @@ static bool overloaded(const plb_gossip_t *self)
 
 /* ---- gossip --------------------------------------------------------------------------------- */
 
-/* Ranks that this one may talk to, itself among them. */
+/* Number of ranks that this one may talk to, itself included. */
 static int32_t n_members(const plb_gossip_t *self)
 {
     const plb_share_t *share = self->agent.share;
@@ -68,7 +68,8 @@ static int32_t member(const plb_gossip_t *self, int32_t k)
     return self->within_node && share->n_neighbours > 0 ? share->neighbour[k] : k;
 }
 
-/* Different random others into to[fan_out], all others if there are no more; returns how many. */
+/* Draw different random other ranks into to[fan_out], or all of them if there are fewer;
+ * returns how many. */
 static int draw(plb_gossip_t *self, int32_t *to)
 {
     const int32_t n = n_members(self);
@@ -94,8 +95,8 @@ static int draw(plb_gossip_t *self, int32_t *to)
     return drawn;
 }
 
-/* Remember a rank with room.  When the memory is full a random one makes way, so that all that
- * were heard of are remembered with the same probability. */
+/* Remember a rank with room.  When the memory is full, a random one is replaced, so that all
+ * known ranks are kept with the same probability. */
 static void remember(plb_gossip_t *self, const plb_note_t *note)
 {
     if (note->rank == self->agent.share->rank) {
@@ -124,7 +125,7 @@ static int tell(plb_gossip_t *self, int32_t to, plb_receiver_t r, plb_err_t *err
                     .load = r.room, .memory = r.memory);
 }
 
-/* Tell random others of this rank, if it has room, and of those that it has heard of. */
+/* Tell random other ranks about this rank, if it has room, and about those that it knows of. */
 static int spread(plb_gossip_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -147,7 +148,8 @@ static int spread(plb_gossip_t *self, plb_err_t *err)
 
 /* ---- offers --------------------------------------------------------------------------------- */
 
-/* One of the ranks that have room for this object, the more room the likelier; -1: none has. */
+/* Draw a known rank with room for this object, with a probability proportional to its room; -1:
+ * none. */
 static int32_t choose(plb_gossip_t *self, const plb_entry_t *e)
 {
     double total = 0.0;
@@ -170,7 +172,7 @@ static int32_t choose(plb_gossip_t *self, const plb_entry_t *e)
     return last;
 }
 
-/* Offer entry k to a known rank with room for it; *offered says whether there is one. */
+/* Offer entry k to a known rank with room for it; *offered: whether there is one. */
 static int offer(plb_gossip_t *self, int64_t k, double ceiling, bool *offered, plb_err_t *err)
 {
     const plb_entry_t e = self->agent.entry[k];
@@ -192,8 +194,8 @@ static int offer(plb_gossip_t *self, int64_t k, double ceiling, bool *offered, p
     return ret;
 }
 
-/* Let the known ranks take shares of the excess beyond their room, one share staying here. Returns
- * the time up to which they may, the limit where their room is enough. */
+/* Let the known ranks take equal shares of the excess beyond their room; one share stays here.
+ * Returns the time up to which they may take objects: the limit, if their room is enough. */
 static double raise_ceiling(plb_gossip_t *self, double *excess)
 {
     double total = 0.0;
@@ -210,7 +212,7 @@ static double raise_ceiling(plb_gossip_t *self, double *excess)
     return 0.5 * (self->limit + plb_agent_time(&self->agent, self->agent.load));
 }
 
-/* The smallest object that ends the excess alone, if one does. */
+/* Offer the smallest object that removes the excess alone, if there is one. */
 static int offer_one(plb_gossip_t *self, int64_t n, double excess, double ceiling, bool *offered,
                      plb_err_t *err)
 {
@@ -229,7 +231,7 @@ static int offer_one(plb_gossip_t *self, int64_t n, double excess, double ceilin
     return ret;
 }
 
-/* The largest objects that leave no gap, then the smallest that ends what is left. */
+/* Offer the largest objects that leave no gap, then the smallest one that removes the rest. */
 static int offer_several(plb_gossip_t *self, int64_t n, double *excess, double ceiling,
                          plb_err_t *err)
 {
@@ -258,7 +260,8 @@ static int offer_several(plb_gossip_t *self, int64_t n, double *excess, double c
     return ret;
 }
 
-/* Nothing fits: a random object to each of some known ranks, for a smaller one. */
+/* Nothing fits: offer a random object to each of some known ranks, in exchange for a smaller
+ * one. */
 static int offer_swaps(plb_gossip_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -278,7 +281,7 @@ static int offer_swaps(plb_gossip_t *self, plb_err_t *err)
     return ret;
 }
 
-/* Give away what is too much: one object if that is enough, else several. */
+/* Offer the excess load: one object if that is enough, else several. */
 static int offer_excess(plb_gossip_t *self, plb_err_t *err)
 {
     int64_t n = 0;
@@ -300,7 +303,7 @@ static int offer_excess(plb_gossip_t *self, plb_err_t *err)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* The smallest object that makes room for a larger one, or -1. */
+/* The smallest object that makes room for the larger one of a swap, or -1. */
 static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note)
 {
     const plb_agent_t *agent = &self->agent;
@@ -318,7 +321,7 @@ static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note)
     return best;
 }
 
-/* Take an object if it fits until `allowed`, or for a smaller one; else it goes back. */
+/* Take an object if it fits within `allowed`, or in exchange for a smaller one; else return it. */
 static int answer_one(plb_gossip_t *self, plb_note_t note, double allowed, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -373,8 +376,8 @@ static void set_limit(plb_gossip_t *self, double limit)
     self->stalled = 0;
 }
 
-/* This limit was reached, or will not be: look between the highest that was not and the time that
- * an iteration takes now.  False: they are close enough. */
+/* Choose the next limit, after this one was reached or given up: between the highest that was
+ * not reached and the present time of an iteration.  False: these are close enough. */
 static bool next_limit(plb_gossip_t *self, bool reached, double longest)
 {
     self->failed = reached ? self->failed : self->limit;
@@ -385,7 +388,7 @@ static bool next_limit(plb_gossip_t *self, bool reached, double longest)
     return true;
 }
 
-/* The tally of the iteration before: is it over?  All ranks come to the same answer. */
+/* Is the strategy over, by the tally of the last iteration?  All ranks get the same answer. */
 static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
 {
     const int64_t n_overloaded = all->count[0];
@@ -394,7 +397,7 @@ static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
                        (self->swapping && (double)n_overloaded > IDLE * self->n_overloaded));
     self->n_overloaded = (double)n_overloaded;
     self->stalled = idle ? self->stalled + 1 : 0;
-    if (self->stalled > 0 && self->within_node) { /* what is left has to leave its node */
+    if (self->stalled > 0 && self->within_node) { /* from now on objects may leave their node */
         self->within_node = false;
         self->stalled = 0;
     }
@@ -436,7 +439,7 @@ int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
         if (*settled) {
             return PLB_OK;
         }
-        if (self->limit != limit) { /* what was said of the old one is void */
+        if (self->limit != limit) { /* what ranks told about the old limit is void */
             self->iteration++;
             self->step = 1;
             return begin(self, in, n_in, err);
@@ -463,7 +466,7 @@ int plb_gossip_start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
     self->overload = opts->params[PLB_GOSSIP_OVERLOAD];
     self->fan_out = (int)opts->params[PLB_GOSSIP_FAN_OUT];
     self->n_iterations = (int)opts->params[PLB_GOSSIP_ITERATIONS];
-    /* No more rounds than it takes until every rank may have heard of every other. */
+    /* No more rounds than needed for every rank to know of every other one. */
     double reached = self->fan_out;
     for (self->n_rounds = 1;
          self->n_rounds < (int)opts->params[PLB_GOSSIP_ROUNDS] && reached < share->n_ranks - 1;

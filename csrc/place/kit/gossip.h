@@ -7,7 +7,7 @@
 
 enum { PLB_GOSSIP_MOST_FAN_OUT = 64 };
 
-/* Their parameters come first in the table of such a strategy. */
+/* Parameters of the agents; they come first in the table of such a strategy. */
 enum {
     PLB_GOSSIP_OVERLOAD,
     PLB_GOSSIP_FAN_OUT,
@@ -16,18 +16,24 @@ enum {
     PLB_GOSSIP_N_PARAMS
 };
 #define PLB_GOSSIP_PARAMS                                                                         \
-    {"overload", "x average", "a rank above this multiple of the average gives objects away",     \
+    {"overload", "x average", "a rank above this multiple of the average gives away objects",     \
      1.01,       1.0,         1e6},                                                               \
-        {"fan_out", "", "ranks that a rank tells of those with room, in each round",              \
-         4,         1,  PLB_GOSSIP_MOST_FAN_OUT},                                                 \
-        {"rounds", "", "of gossip before objects are offered", 3, 1, 64},                         \
+        {"fan_out",                                                                               \
+         "",                                                                                      \
+         "number of ranks that a rank tells about ranks with room, in each "                      \
+         "round",                                                                                 \
+         4,                                                                                       \
+         1,                                                                                       \
+         PLB_GOSSIP_MOST_FAN_OUT},                                                                \
+        {"rounds", "", "rounds of gossip before objects are offered", 3, 1, 64},                  \
     {                                                                                             \
-        "iterations", "", "at most, each of gossip and one round of offers", 50, 1, 1e6           \
+        "iterations", "", "most iterations, each of which is gossip and one round of offers", 50, \
+            1, 1e6                                                                                \
     }
 
 typedef struct plb_receiver {
     int32_t rank;
-    bool told;   /* of the ceiling */
+    bool told;   /* it knows the ceiling */
     double room; /* load */
     int64_t memory;
 } plb_receiver_t;
@@ -36,12 +42,12 @@ typedef struct plb_gossip {
     plb_agent_t agent;
     plb_rng_t rng;
     double overload, limit, allowed;
-    double n_overloaded; /* ranks, an iteration ago */
+    double n_overloaded; /* overloaded ranks one iteration ago */
     double failed;       /* the highest limit that could not be reached, or 0 */
     int fan_out, n_rounds, n_iterations;
     bool within_node, swapping;
     int step, iteration, stalled; /* step: rounds of gossip, then the offers, then the answers */
-    int64_t taken;                /* objects, in this iteration */
+    int64_t taken;                /* number of objects taken in this iteration */
     plb_receiver_t *known;        /* [n_known] ranks with room */
     int32_t n_known, most_known;
     int64_t heard;

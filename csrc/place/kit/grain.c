@@ -4,13 +4,13 @@
 
 #include "base/quantile.h"
 
-/* Part of a load that is rounding. */
+/* Smaller fractions of a load are rounding. */
 static const double ROUNDING = 1e-12;
 
-/* Part of the largest load below which a common measure says nothing. */
+/* A common divisor below this fraction of the largest load is meaningless. */
 static const double LEAST = 1.0 / 65536.0;
 
-/* Euclid's: of a and b, to within `rounding`. */
+/* Greatest common divisor of a and b, to within `rounding` (Euclid). */
 static double common(double a, double b, double rounding)
 {
     while (b > rounding) {

@@ -4,13 +4,12 @@
 
 #include "place/kit/problem.h"
 
-/** The largest load of which the loads of all objects that may migrate are whole multiples, but
- *  for rounding; 0 where there is none of at least 2^-16 of the largest: loads of one or few
- *  sizes, or counts. */
+/** The greatest common divisor of the loads of all objects that may migrate, up to rounding; 0
+ * if it is below 2^-16 of the largest load.  Loads of a few sizes, or counts, have one. */
 double plb_grain_common(const plb_problem_t *problem);
 
-/** About the load of the p-th lightest object that has one: what GreedyLB's last round is to even
- *  out.  `sample` of all objects are asked, scratch[]. */
+/** About the load of the p-th lightest object with a load: the unevenness before GreedyLB's last
+ * round.  It is estimated from `sample` objects; scratch[sample]. */
 double plb_grain_light(const plb_problem_t *problem, double *scratch, int64_t sample);
 
 #endif

@@ -1,16 +1,17 @@
-/* The communication graph of a snapshot as libraries want it: for each vertex its neighbours in
- * ascending order, each once, weighted by the bytes of both directions (plb_parts_graph). */
+/* The communication graph of a snapshot in the form of partitioning libraries: for each vertex
+ * its neighbours in ascending order, each once, weighted by the bytes of both directions
+ * (plb_parts_graph). */
 #include <string.h>
 
 #include "base/mem.h"
 #include "partition/scale.h"
 #include "place/kit/parts.h"
 
-/* ---- edges in rows already: those of a sender one behind the other -------------------------- */
+/* ---- edges that are in rows already: the edges of each sender in sequence ------------------- */
 
-enum { LONG_ROW = 64 }; /* not to be sorted one by one */
+enum { LONG_ROW = 64 }; /* too long for insertion sort */
 
-/* start[n + 1] of edges in the order of their senders; false where they are not. */
+/* Find start[n + 1] of edges in the order of their senders; false if they are in another order. */
 static bool find_rows(const plb_snapshot_t *in, int32_t *start)
 {
     int32_t v = -1;
@@ -43,8 +44,8 @@ static bool in_order(const int32_t *start, int32_t n, const int32_t *to)
     return true;
 }
 
-/* Each row in ascending order; false where there is a long one.  Places are counted: rows of a
- * few entries in any order would have branches that the processor cannot predict. */
+/* Sort each row; false if one is too long.  It counts smaller entries instead of comparing and
+ * swapping, to avoid unpredictable branches. */
 static bool sort_rows(const int32_t *start, int32_t n, const int32_t *to, const double *bytes,
                       int32_t *sorted, double *sorted_bytes)
 {
@@ -70,15 +71,14 @@ static bool sort_rows(const int32_t *start, int32_t n, const int32_t *to, const 
     return true;
 }
 
-/* Add what is received to bytes[], which is what is sent.  In the rows of a symmetric graph the
- * first entries are, one by one, what lower rows lead to; false where an edge has no other
- * direction. */
+/* Add the received bytes to bytes[], the sent ones.  In a symmetric graph the first entries of
+ * a row are, in order, the rows below it that lead to it; false if an edge has no reverse edge. */
 static bool add_directions(const int32_t *start, int32_t n, const int32_t *to, int32_t *next,
                            double *bytes)
 {
     memcpy(next, start, (size_t)n * sizeof *next);
     for (int32_t v = 0; v < n; v++) {
-        int32_t last = v; /* nothing lower is left, no edge leads to itself, none is doubled */
+        int32_t last = v; /* all lower entries are used; no loops and no double edges */
         for (int32_t e = next[v]; e < start[v + 1]; e++) {
             const int32_t w = to[e], other = next[w];
             if (w <= last || other >= start[w + 1] || to[other] != v) {
@@ -92,7 +92,7 @@ static bool add_directions(const int32_t *start, int32_t n, const int32_t *to, i
     return true;
 }
 
-/* Weights of the rows. */
+/* Set the weights of the rows' edges. */
 static int weigh(plb_parts_t *self, const double *bytes, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -108,7 +108,7 @@ out:
     return ret;
 }
 
-/* The edges in order: the snapshot's own, or a copy of them; false where neither can be. */
+/* Set the edges in order: the snapshot's own, or a sorted copy; false if neither is possible. */
 static bool order_edges(plb_parts_t *self, double *bytes)
 {
     const plb_snapshot_t *in = self->problem.in;
@@ -128,7 +128,7 @@ static bool order_edges(plb_parts_t *self, double *bytes)
            sort_rows(self->start, n, in->edge_dst, in->edge_bytes, self->to, bytes);
 }
 
-/* The snapshot's edges are the graph; *done: whether they can be. */
+/* Use the snapshot's edges as the graph; *done: whether that is possible. */
 static int take_edges(plb_parts_t *self, bool *done, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -158,7 +158,7 @@ out:
 /* fn(arg, a, b, bytes) for each pair of different vertices that communicate. */
 typedef void (*pair_fn)(void *arg, int32_t a, int32_t b, double bytes);
 
-/* vertex NULL: objects are vertices of the same number. */
+/* Call fn for a pair of objects; vertex NULL: objects and vertices have the same numbers. */
 static inline void visit(const int32_t *vertex, int32_t src, int32_t dst, double bytes, pair_fn fn,
                          void *arg)
 {
@@ -199,7 +199,7 @@ static void rows_free(rows_t *self)
     PLB_FREE(self->start, self->end, self->entry);
 }
 
-/* What is sent from a to b counts in the row of a, what is received in that of b. */
+/* Sent bytes are in the row of the sender, received bytes in the row of the receiver. */
 typedef struct both {
     rows_t sent, received;
 } both_t;
@@ -222,7 +222,7 @@ static void put_received(void *arg, int32_t a, int32_t b, double bytes)
     put(&((both_t *)arg)->received, b, a, bytes);
 }
 
-/* Empty rows, with room for as many entries as have been counted. */
+/* Begin empty rows, with room for as many entries as were counted. */
 static int rows_begin(rows_t *self, int32_t n, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -236,8 +236,8 @@ out:
     return ret;
 }
 
-/* Put each entry into the row that it names, where entries arrive in ascending order; the two
- * entries of a pair are then neighbours, and are merged. */
+/* Put each entry into the row that it names.  Entries arrive there in ascending order, so equal
+ * ones are neighbours and are merged. */
 static void transpose(const rows_t *from, int32_t n, rows_t *out)
 {
     memcpy(out->end, out->start, (size_t)(n + 1) * sizeof *out->end);
@@ -254,7 +254,7 @@ static void transpose(const rows_t *from, int32_t n, rows_t *out)
     }
 }
 
-/* Of row v of both, which are in order, the neighbours and bytes; how many. */
+/* Merge row v of both, which are sorted, into neighbours and bytes; return how many. */
 static int32_t merge(const both_t *both, int32_t v, int32_t *to, double *bytes)
 {
     int32_t m = 0;
@@ -275,8 +275,7 @@ static int32_t merge(const both_t *both, int32_t v, int32_t *to, double *bytes)
     return m;
 }
 
-/* Received messages by sender, from there sent ones by receiver, and received ones again, now in
- * order. */
+/* Sort by transposing: received messages to rows of senders, these to rows of receivers. */
 static int sort_pairs(const plb_parts_t *self, both_t *both, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -5,9 +5,9 @@
 #include "place/kit/ranks.h"
 #include "place/kit/relabel.h"
 
-/* ---- going back ----------------------------------------------------------------------------- */
+/* ---- returning objects ---------------------------------------------------------------------- */
 
-/* The objects that are not where they were, by load. */
+/* List the objects that have moved, by load. */
 static int list_moved(const plb_problem_t *problem, const int32_t *rank, plb_loads_t *out,
                       int32_t **object, plb_err_t *err)
 {
@@ -49,7 +49,7 @@ int plb_home_return(const plb_problem_t *problem, double max, int32_t *rank, plb
     return ret;
 }
 
-/* ---- other names for the parts -------------------------------------------------------------- */
+/* ---- relabelling ---------------------------------------------------------------------------- */
 
 int plb_home_relabel(const plb_problem_t *problem, int32_t *rank, plb_err_t *err)
 {
@@ -69,10 +69,10 @@ out:
     return ret;
 }
 
-/* ---- greedy, but at home where that is possible --------------------------------------------- */
+/* ---- greedy placement that keeps objects at home if possible -------------------------------- */
 
-/* The least loaded rank.  Loads only grow: a key that is out of date is too small, and is put
- * right when it comes to the top. */
+/* The least loaded rank.  Loads only grow, so an outdated key is too small; it is corrected
+ * when it comes to the top. */
 static int32_t least_loaded(plb_heap_t *heap, const double *seconds)
 {
     while (heap->item[0].key < seconds[heap->item[0].id]) {

@@ -1,20 +1,19 @@
-/* Fewer migrations for a placement that was made without regard to where the objects are. */
+/* Reduces the migrations of a placement that was made without regard to where the objects are. */
 #ifndef PLB_PLACE_KIT_HOME_H
 #define PLB_PLACE_KIT_HOME_H
 
 #include "place/kit/problem.h"
 
-/** Move objects back to where they were, the lightest first, as long as no rank then ends after
- *  `max` seconds.  Changes rank[n_objects]; keeps the memory limits. */
+/** Move objects back to where they were, the lightest first, if no rank then takes more than
+ * `max` seconds.  Changes rank[n_objects]; keeps the memory limits. */
 int plb_home_return(const plb_problem_t *problem, double max, int32_t *rank, plb_err_t *err);
 
-/** Give the parts of rank[n_objects] other ranks, so that more objects stay (relabel.h).  Only
- *  where no rank differs from the others (in speed, background, fixed objects or memory limit);
- *  else it does nothing. */
+/** Exchange the ranks of whole parts of rank[n_objects] so that more objects stay (relabel.h).
+ * Does nothing if ranks differ in speed, background, fixed objects or memory limit. */
 int plb_home_relabel(const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
 
-/** GreedyLB, except that an object stays where that does not let its rank end after `limit`
- *  seconds; *max is what it leads to.  Memory limits are not looked at. */
+/** Place as GreedyLB, but let an object stay if its rank then takes at most `limit` seconds;
+ * *max: the resulting time.  Ignores memory limits. */
 int plb_home_greedy(const plb_problem_t *problem, double limit, int32_t *rank, double *max,
                     plb_err_t *err);
 

@@ -1,4 +1,4 @@
-/* Linked lists of the objects of each rank, in no order, for strategies that move them often. */
+/* Unordered linked lists of the objects of each rank, for strategies that move them often. */
 #ifndef PLB_PLACE_KIT_MEMBERS_H
 #define PLB_PLACE_KIT_MEMBERS_H
 
@@ -11,7 +11,7 @@ typedef struct plb_members {
     int32_t *next, *prev; /* [n] of each object; -1: the end */
 } plb_members_t;
 
-/** Empty lists.  Free also on failure. */
+/** Begin with empty lists.  Free also on failure. */
 static inline int plb_members_init(plb_members_t *self, int32_t p, int64_t n, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -27,7 +27,7 @@ static inline void plb_members_free(plb_members_t *self)
     PLB_FREE(self->head, self->next, self->prev);
 }
 
-/** Object i becomes the first of rank r. */
+/** Put object i at the head of the list of rank r. */
 static inline void plb_members_enter(plb_members_t *self, int32_t i, int32_t r)
 {
     self->prev[i] = -1;

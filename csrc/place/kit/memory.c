@@ -33,7 +33,7 @@ static bool shares(const plb_memory_t *self, int64_t i)
     return self->in->block != NULL && self->in->block[i] >= 0;
 }
 
-/* Rank r with the block of object i. */
+/* The key of rank r with the block of object i. */
 static int64_t pair_of(const plb_memory_t *self, int64_t i, int32_t r)
 {
     return (int64_t)r * self->in->n_blocks + self->in->block[i];
@@ -59,7 +59,7 @@ void plb_memory_add(plb_memory_t *self, int64_t i, int32_t r)
     }
     self->left[r] -= plb_memory_cost(self, i, r);
     if (shares(self, i) && plb_keys_add(&self->pairs, pair_of(self, i, r), &k, NULL) == PLB_OK) {
-        self->uses[k]++; /* there is room for all pairs: nothing has been allocated */
+        self->uses[k]++; /* cannot fail: there is room for all pairs */
     }
 }
 

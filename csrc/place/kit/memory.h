@@ -16,12 +16,12 @@ typedef struct plb_memory {
     int32_t *uses;    /* by pair: how many objects on that rank use that block */
 } plb_memory_t;
 
-/** All ranks empty, for at most `pairs` different (rank, block).  Borrows `in`; free also on
- *  failure. */
+/** Begin with empty ranks, for at most `pairs` different (rank, block).  Borrows `in`; free also
+ * on failure. */
 int plb_memory_init(plb_memory_t *self, const plb_snapshot_t *in, int64_t pairs, plb_err_t *err);
 void plb_memory_free(plb_memory_t *self);
 
-/** Bytes that object i would take on rank r, where it is not. */
+/** Bytes that object i, which is elsewhere, would take on rank r. */
 int64_t plb_memory_cost(const plb_memory_t *self, int64_t i, int32_t r);
 
 static inline bool plb_memory_fits(const plb_memory_t *self, int64_t i, int32_t r)

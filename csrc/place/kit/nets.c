@@ -1,10 +1,11 @@
-/* The hypergraph of a snapshot as libraries want it: a net for each multicast and for each edge
- * (plb_parts_nets). */
+/* The hypergraph of a snapshot in the form of partitioning libraries: a net for each multicast
+ * and each edge (plb_parts_nets). */
 #include "base/mem.h"
 #include "partition/scale.h"
 #include "place/kit/parts.h"
 
-/* Add a pin to the net that ends at `at`, unless it has it or it is none. */
+/* Add a pin to the net that ends at `at`, unless the net has it already or the object is not a
+ * vertex. */
 static int32_t add_pin(plb_parts_t *self, int32_t object, int32_t stamp, int32_t *seen, int32_t at)
 {
     const int32_t v = self->vertex[object];
@@ -15,7 +16,7 @@ static int32_t add_pin(plb_parts_t *self, int32_t object, int32_t stamp, int32_t
     return at;
 }
 
-/* Keep the net from the last one's end to `at`, if it connects something. */
+/* Keep the net from the last one's end to `at` if it has two pins or more. */
 static void end_net(plb_parts_t *self, int32_t *n_nets, int32_t at, double bytes, double *weight)
 {
     if (at - self->net_start[*n_nets] > 1) {

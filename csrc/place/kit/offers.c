@@ -6,9 +6,8 @@
 #include "base/mem.h"
 #include "base/sort.h"
 
-/* Each object is written behind those of its rank, and stays if it is given; those of ranks that
- * give nothing all go to the place behind the others.  Nothing depends on a branch that could be
- * foreseen wrongly. */
+/* Sort objects by rank without unpredictable branches: each object is written to the next place
+ * of its rank, which advances only if the object may be given away. */
 static void list(plb_offers_t *self, const plb_ranks_t *ranks, const uint8_t *gives, double most,
                  int64_t behind)
 {
@@ -113,8 +112,8 @@ int64_t plb_offers_last(plb_offers_t *self, int32_t r, double load)
     return plb_offers_down(self, r, behind - 1);
 }
 
-/* The first entry from k on, taken or not, of more than that load; end[r] if there is none.  Near
- * ones are found first. */
+/* The first entry from k on, taken or not, with more than that load; end[r] if there is none.
+ * The search is fast if it is near. */
 static int64_t from_beyond(const plb_offers_t *self, int32_t r, int64_t k, double load)
 {
     int64_t low = k, step = 1;

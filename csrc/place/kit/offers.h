@@ -13,8 +13,8 @@ typedef struct plb_offers {
     int64_t *start, *end; /* [p] */
     plb_item_t *item;     /* load and object */
     uint8_t *sorted;      /* [p] */
-    int32_t *next, *prev; /* nearest remaining entry at or after (before) this one; links over
-                           * several removed entries are shortened when they are followed */
+    int32_t *next, *prev; /* nearest remaining entry at or after (before) this one; long chains are
+                             shortened when they are followed */
     plb_item_t *spare;    /* scratch to sort the longest list */
     uint32_t *bin;
 } plb_offers_t;
@@ -28,10 +28,11 @@ void plb_offers_free(plb_offers_t *self);
 /** Sort the entries of rank r, once; before any of the functions below. */
 void plb_offers_sort(plb_offers_t *self, int32_t r);
 
-/** The first entry of rank r, taken or not, of that load or more; end[r] if there is none. */
+/** The first entry of rank r, taken or not, with at least that load; end[r] if there is none. */
 int64_t plb_offers_from(const plb_offers_t *self, int32_t r, double load);
 
-/** Entry k, or the next that has not been taken: up to end[r] (none), down to start[r] - 1. */
+/** Entry k, or the next one that has not been taken: upwards (end[r]: none) or downwards
+ * (start[r] - 1: none). */
 int64_t plb_offers_up(plb_offers_t *self, int32_t r, int64_t k);
 int64_t plb_offers_down(plb_offers_t *self, int32_t r, int64_t k);
 
@@ -39,15 +40,16 @@ int64_t plb_offers_down(plb_offers_t *self, int32_t r, int64_t k);
  */
 int64_t plb_offers_last(plb_offers_t *self, int32_t r, double load);
 
-/* An entry of one rank for one of another. */
+/* An exchange of one rank's entry for one of another rank. */
 typedef struct plb_exchange {
     int64_t give, back; /* entries, or -1 */
     double sum;         /* load[give] - load[back]; 0: nothing found */
 } plb_exchange_t;
 
-/** An exchange between `from` in `gives` and `to` in `returns` for which both have memory: the
- * first with a difference of `low` to `high`, else the one with the largest difference up to
- * `high`. Tries `probes` objects to give back, from the lightest possible one upwards. */
+/** Find an exchange between `from` in `gives` and `to` in `returns` for which both have memory:
+ * the first with a difference of loads in low ... high, else the one with the largest
+ * difference up to `high`.  Tries `probes` objects to give back, from the lightest possible one
+ * upwards. */
 plb_exchange_t plb_offers_exchange(const plb_ranks_t *ranks, plb_offers_t *gives, int32_t from,
                                    plb_offers_t *returns, int32_t to, double low, double high,
                                    int64_t probes);

@@ -20,8 +20,9 @@ void plb_parts_free(plb_parts_t *self)
 
 /* ---- vertices and shares -------------------------------------------------------------------- */
 
-/* The time at which all ranks end together, and what each may then have of the objects that may
- * migrate.  Ranks that are busy for longer with the rest get nothing, and are left out of it. */
+/* Compute the time at which all ranks end together, and from it each rank's share of the
+ * movable load.  Ranks that take longer with their fixed load alone get nothing, and are left
+ * out. */
 static void fill_shares(plb_parts_t *self, double movable)
 {
     const plb_snapshot_t *in = self->problem.in;
@@ -53,7 +54,7 @@ static void fill_shares(plb_parts_t *self, double movable)
         changed = changed && total > 0.0;
     }
     for (int32_t r = 0; !(total > 0.0) && r < in->n_ranks; r++) {
-        self->share[r] = 1.0; /* loads too small to matter, or none */
+        self->share[r] = 1.0; /* no loads, or only tiny ones */
     }
 }
 
@@ -77,7 +78,7 @@ out:
     return ret;
 }
 
-/* Which vertex an object is. */
+/* Number the objects as vertices. */
 static void number_objects(plb_parts_t *self, bool anchors)
 {
     const plb_snapshot_t *in = self->problem.in;
@@ -138,7 +139,8 @@ out:
 
 /* ---- migration cost ------------------------------------------------------------------------- */
 
-/* Bytes that stand for an object whose own are not known: what it sends in an iteration. */
+/* Assumed bytes of an object without a known size: the mean bytes that an object communicates
+ * in an iteration. */
 static double bytes_of_unknown(const plb_snapshot_t *in)
 {
     double total = 0.0;
@@ -167,7 +169,7 @@ int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err)
         total += cost[v];
     }
     const double shrink = total > PLB_MOST_WEIGHT ? PLB_MOST_WEIGHT / total : 1.0;
-    for (int32_t v = 0; v < n; v++) { /* at least 1: of two equal choices the one that stays */
+    for (int32_t v = 0; v < n; v++) { /* at least 1, so that staying wins a tie */
         self->old_cost[v] = plb_scaled(cost[v], shrink, v < self->n);
     }
     self->question.old = self->old;

@@ -10,7 +10,7 @@ static long long key_of(const plb_snapshot_t *in, int64_t i)
     return (long long)(in->key == NULL ? i : in->key[i]);
 }
 
-/* Split the objects; fixed[] and room[] come in as zeros and limits. */
+/* Split the objects; at first fixed[] is zero and room[] has the limits. */
 static void split(plb_problem_t *self)
 {
     const plb_snapshot_t *in = self->in;
@@ -59,8 +59,8 @@ static int check_movable(plb_problem_t *self, plb_err_t *err)
     }
     if (largest >= 0 && memory[largest] > self->room[roomiest]) {
         return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
-                        "object %lld needs %lld bytes: %lld more than any rank has for it (rank "
-                        "%d: %lld)",
+                        "object %lld needs %lld bytes: %lld more than any rank has left for "
+                        "it (rank %d: %lld)",
                         key_of(self->in, largest), (long long)memory[largest],
                         (long long)(memory[largest] - self->room[roomiest]), roomiest,
                         (long long)self->room[roomiest]);
@@ -77,14 +77,14 @@ int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err)
 {
     if (in->n_components != 1) {
         return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "load has %d components an object: expected 1 for this strategy (VectorLB "
-                        "takes several)",
+                        "load has %d components per object: expected 1 for this strategy "
+                        "(VectorLB takes several)",
                         in->n_components);
     }
     if (in->block != NULL && in->memory_limit != NULL) {
         return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "block is given, with memory_limit: expected no shared blocks for this "
-                        "strategy (VectorLB takes them)");
+                        "block and memory_limit are given: expected no shared blocks for "
+                        "this strategy (VectorLB takes them)");
     }
     return PLB_OK;
 }
@@ -153,8 +153,8 @@ out:
 
 /* ---- by memory alone ------------------------------------------------------------------------ */
 
-/* *out: the objects that may migrate, the largest memory first.  Doubles round
- * sizes beyond 2^53, which only the order of near-equal giants notices. */
+/* Sort the objects that may migrate, the largest memory first.  (Doubles round sizes above
+ * 2^53, which hardly affects the order.) */
 static int by_memory(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -172,7 +172,8 @@ out:
     return ret;
 }
 
-/* Bins in a tree of maxima: the children of node v are 2v and 2v + 1, the leaves start at `size`.
+/* A tree of the most room in each subtree of bins: the children of node v are 2v and 2v + 1,
+ * the leaves start at `size`.
  */
 typedef struct bins {
     int64_t *most;
@@ -189,8 +190,8 @@ static void bins_set(bins_t *self, int32_t r, int64_t room)
     }
 }
 
-/* The first bin from `from` on with that much room, or -1: up until a subtree on the right has
- * it, then down. */
+/* The first bin from `from` on with that much room, or -1: go up until a subtree on the right
+ * has room, then down. */
 static int32_t bins_find(const bins_t *self, int32_t from, int64_t need)
 {
     int32_t v = self->size + from;
@@ -201,7 +202,7 @@ static int32_t bins_find(const bins_t *self, int32_t from, int64_t need)
         while (v & 1) {
             v /= 2;
         }
-        if (v == 0) { /* came up along the right edge */
+        if (v == 0) { /* no subtree on the right is left */
             return -1;
         }
         v++;
@@ -229,8 +230,8 @@ out:
     return ret;
 }
 
-/* The next bin for an object that was in `last` (-1: none yet) and is out of it again.  A bin of
- * the same room as the last one would fail the same way. */
+/* The next bin for an object that was taken out of `last` (-1: none yet).  A bin with the same
+ * room as the last one would fail in the same way. */
 static int32_t next_bin(const bins_t *bins, int32_t last, int64_t need)
 {
     int32_t r = bins_find(bins, last + 1, need);
@@ -245,12 +246,12 @@ static int does_not_fit(const plb_problem_t *self, int32_t object, int64_t most,
     const int64_t need = self->in->memory[object];
     return PLB_FAIL(
         err, PLB_ERR_INFEASIBLE,
-        "no placement found that keeps memory_limit: object %lld needs %lld bytes, %lld "
-        "more than any rank has left when the larger ones are placed",
+        "no placement found that keeps memory_limit: object %lld needs %lld bytes, %lld more "
+        "than any rank has left after the larger ones are placed",
         key_of(self->in, object), (long long)need, (long long)(need - most));
 }
 
-/* The present placement, if it keeps the limits. */
+/* Take the present placement, if it keeps the limits. */
 static int stay(const plb_problem_t *self, int32_t *rank, bool *kept, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -335,7 +336,7 @@ static int64_t evict(const plb_problem_t *self, const int32_t *rank, int64_t *ro
     return out;
 }
 
-/* Each to the rank with most room; false where one does not fit. */
+/* Place each object on the rank with most room; false if one does not fit. */
 static bool settle(const plb_problem_t *self, const plb_item_t *object, int64_t n, int64_t *room,
                    plb_heap_t *heap, int32_t *rank)
 {

@@ -11,18 +11,19 @@
 typedef struct plb_problem {
     const plb_snapshot_t *in;
     int64_t n;       /* objects that may migrate */
-    int32_t *object; /* [n] which, ascending; NULL: all of them */
-    double *fixed;   /* [p] load of the objects that may not */
-    int64_t *room;   /* [p] bytes of memory left beside those; NULL: no limits */
+    int32_t *object; /* [n] their indices, ascending; NULL: all objects */
+    double *fixed;   /* [p] load of the objects that may not migrate */
+    int64_t *room;   /* [p] bytes of memory that these leave; NULL: no limits */
     int64_t least;   /* smallest memory of an object that may migrate */
 } plb_problem_t;
 
-/** PLB_ERR_VALUE where objects have several loads, or blocks count against memory limits. */
+/** Check that the strategy can use the snapshot: PLB_ERR_VALUE if objects have several loads, or
+ * shared blocks with memory limits. */
 int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err);
 
-/** Split the objects and check what must hold for any placement to exist: the fixed objects fit
- *  where they are, the largest movable one fits somewhere, and all of them fit in total.  One
- *  load per object only.  `self` owns its arrays, borrows `in`. */
+/** Split the objects, and check what any placement needs: the fixed objects fit where they are,
+ * the largest movable one fits somewhere, and all of them fit in total.  One load per object
+ * only.  `self` owns its arrays, borrows `in`. */
 int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *err);
 void plb_problem_free(plb_problem_t *self);
 
@@ -36,7 +37,7 @@ static inline int32_t plb_problem_object(const plb_problem_t *self, int64_t i)
     return self->object == NULL ? (int32_t)i : self->object[i];
 }
 
-/** When rank r would finish with only the objects that may not migrate. */
+/** Seconds of rank r with only the objects that may not migrate. */
 static inline double plb_problem_fixed_seconds(const plb_problem_t *self, int32_t r)
 {
     return plb_background(self->in, r) + self->fixed[r] / plb_speed(self->in, r);
@@ -49,18 +50,18 @@ bool plb_problem_all_alike(const plb_problem_t *self);
  * positions among these objects. */
 int plb_problem_by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err);
 
-/** A placement by memory alone into rank[n_objects]: first fit, largest objects first, with
+/** Place by memory alone into rank[n_objects]: first fit, largest objects first, with
  * backtracking for a bounded number of steps; if that fails, the present placement.
- *  PLB_ERR_INFEASIBLE if that exceeds a limit too.  Fixed objects stay. */
+ * PLB_ERR_INFEASIBLE if this exceeds a limit, too.  Fixed objects stay. */
 int plb_problem_pack(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
                      plb_err_t *err);
 
-/** Make `rank` keep to the memory limits: ranks above theirs give their largest objects to the
- *  ranks with most room; if those do not fit, all objects are packed again. */
+/** Repair a placement that exceeds memory limits: such ranks give their largest objects to the
+ * ranks with most room; if these do not fit, all objects are packed again. */
 int plb_problem_repair(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
                        plb_err_t *err);
 
-/** Start from the present placement, changed to respect the memory limits. */
+/** Set rank[n_objects] to the present placement, repaired if it exceeds memory limits. */
 int plb_problem_present(const plb_problem_t *self, int32_t *rank, const plb_opts_t *opts,
                         plb_err_t *err);
 

@@ -5,8 +5,8 @@
 
 #include "base/mem.h"
 
-/* Load and number of the objects of each rank.  Neighbours in the list often live together; their
- * sum is kept in a register instead of waiting for memory at each addition. */
+/* Sum the load and count the objects of each rank.  Consecutive objects often share a rank, so
+ * their sum is kept in a register. */
 static void add_loads(plb_ranks_t *self)
 {
     const plb_snapshot_t *in = self->in;
@@ -22,7 +22,7 @@ static void add_loads(plb_ranks_t *self)
     }
 }
 
-/* Four lanes, so that the comparisons do not wait for each other. */
+/* Four independent lanes, so that comparisons run in parallel. */
 static void find_heaviest(plb_ranks_t *self)
 {
     const double *load = self->in->load;

@@ -1,7 +1,7 @@
-/* The loads and memory of the ranks while a refinement moves objects, and what is allowed.
+/* Loads and memory of the ranks while a refinement moves objects, and the allowed loads.
  *
  *   allowed[r] = (limit - background[r]) * speed[r]
- * so a rank takes `limit` seconds when its load is the allowed one.
+ * so a rank with the allowed load takes `limit` seconds.
  */
 #ifndef PLB_PLACE_KIT_RANKS_H
 #define PLB_PLACE_KIT_RANKS_H
@@ -26,7 +26,8 @@ typedef struct plb_ranks {
 int plb_ranks_init(plb_ranks_t *self, const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
 void plb_ranks_free(plb_ranks_t *self);
 
-/** The time at which all ranks would finish together; with equal speeds, their mean time. */
+/** The time of a perfect balance, when all ranks finish together; with equal speeds, their mean
+ * time. */
 double plb_ranks_average(const plb_ranks_t *self);
 
 /** Set `limit`, and `allowed` accordingly. */
@@ -38,7 +39,7 @@ double plb_ranks_max(const plb_ranks_t *self);
 /** Move object i, and update loads and memory. */
 void plb_ranks_move(plb_ranks_t *self, int32_t i, int32_t to);
 
-/** Likewise where the caller knows its load and rank, which saves reading them. */
+/** Like plb_ranks_move, for a known load and rank, which saves reading them. */
 void plb_ranks_move_known(plb_ranks_t *self, int32_t i, double load, int32_t from, int32_t to);
 
 static inline double plb_ranks_seconds(const plb_ranks_t *self, int32_t r)

@@ -6,7 +6,7 @@
 #include "base/sort.h"
 #include "place/kit/apportion.h"
 
-/* Of each column: its part of all shares, and how many processors with a share it has. */
+/* For each column: its fraction of all shares, and its number of processors with a share. */
 typedef struct columns {
     double *share;
     int64_t *busy;
@@ -53,8 +53,8 @@ int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t
     return ret;
 }
 
-/* cost[k]: of the k largest shares; from[k]: where the last of their columns begins.  above[k]:
- * their sum. */
+/* cost[k]: the least cost of columns for the k largest shares; from[k]: where the last of these
+ * columns begins; above[k]: the sum of these shares. */
 static void cut(const double *above, int32_t n, double rows, double cols, double *cost,
                 int32_t *from)
 {
@@ -72,7 +72,7 @@ static void cut(const double *above, int32_t n, double rows, double cols, double
     }
 }
 
-/* Columns numbered in the order in which processors name them first. */
+/* Number the columns in the order of their lowest processors. */
 static void number(const int32_t *of, int32_t p, int32_t *first, int32_t *column)
 {
     int32_t n = 0;
@@ -119,7 +119,7 @@ out:
     return ret;
 }
 
-/* The rectangles of one column, first[0] ... first[1]. */
+/* Make the rectangles of one column, which has the units first[0] ... first[1]. */
 static int stack(const double *share, const int32_t *column, int32_t p, int32_t c, int64_t rows,
                  const int64_t *first, double *mine, int64_t *height, int64_t *box, plb_err_t *err)
 {

@@ -1,9 +1,11 @@
-/* A grid of units in one rectangle for each processor, as large as its share.
+/* Divides a grid into one rectangle for each processor, with areas proportional to their
+ * shares.
  *
  * Column-based (Beaumont, Boudet, Rastello, Robert, "Matrix multiplication on heterogeneous
- * platforms", IEEE TPDS 12, 2001): the grid is cut into columns, each column into the rectangles
- * of its processors.  The sum of half perimeters is what neighbours exchange.  It is least if each
- * column has processors with neighbouring shares; a dynamic programme finds which ones.
+ * platforms", IEEE TPDS 12, 2001): the grid is cut into columns, each column into the
+ * rectangles of its processors.  The sum of half perimeters measures the communication between
+ * neighbours.  It is least if each column has processors with similar shares; dynamic
+ * programming finds the best columns.
  */
 #ifndef PLB_PLACE_KIT_RECTANGLES_H
 #define PLB_PLACE_KIT_RECTANGLES_H
@@ -12,17 +14,19 @@
 
 #include "base/err.h"
 
-/** column[i]: the column of processor i with share[i] >= 0, of a grid of rows x cols; columns
- *  are numbered by their lowest processor.  *perimeter: the sum of the half perimeters, in units.
+/** Find column[i], the column of processor i with share[i] >= 0, for a grid of rows x cols;
+ * columns are numbered by their lowest processor.  *perimeter: the sum of the half perimeters,
+ * in units.
  *  Ties: fewer columns to the left.  O(p^2). */
 int plb_rectangles_columns(const double *share, int32_t p, double rows, double cols,
                            int32_t *column, double *perimeter, plb_err_t *err);
 
-/** That sum for given columns and exact shares. */
+/** Compute this sum for given columns and exact shares. */
 int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t p, double rows,
                              double cols, double *perimeter, plb_err_t *err);
 
-/** box[4 p]: first row and end, first column and end, of each processor.  Widths of the columns
+/** Compute box[4 p]: first row and end, first column and end, of each processor.  Widths of the
+ * columns
  *  and heights in them are apportioned by the largest remainder; within a column, processors keep
  * their order.  Columns are numbered 0 ... below p. */
 int plb_rectangles_place(const double *share, const int32_t *column, int32_t p, int64_t rows,

@@ -1,22 +1,22 @@
 /* How RefineLB and RefineSwapLB move objects: overloaded ranks give a few to ranks with room.
  *
  * Menon 2.2 and 2.3.1: a rank is overloaded above `overload` times the average; only overloaded
- * ranks are examined, and no receiver becomes overloaded.  Dasgupta's algorithm 1: a max-heap of
- * donors; here also one of receivers, by the load that they can still take.
+ * ranks are examined, and no receiver becomes overloaded.  Dasgupta's algorithm 1 uses a
+ * max-heap of donors; here receivers have one, too, by the load that they can still take.
  *
  *   here: allowed[r], the load that rank r may have (ranks.h)    there: avg_load
  *
  * The most loaded donor (ties: the lowest rank) gives to the rank with most room (ties: the
- * lowest): of its objects in order of load (ties: of index) the first that ends its excess in one
- * move, if that fits, otherwise the last that fits.  When the most loaded donor has nothing that
- * fits anywhere the iteration cannot become shorter, so that every further move would be for
- * nothing: the end.  A donor that is below the threshold may receive.
+ * lowest): the lightest object that removes its excess in one move, if that fits, otherwise the
+ * heaviest that fits (ties: the lowest index first).  It ends when no object of the most loaded
+ * donor fits anywhere, because then further moves cannot shorten the iteration.  A donor that
+ * has come below the threshold may receive.
  *
- * RefineSwapLB (Menon 2.3.1) does not end there: it "swaps chares between processors in order to
- * reduce the load on the overloaded processor without overloading the other".  The donor's partner
- * is, of the 256 ranks with most room, the first with which a swap is possible; the two objects
- * differ by what ends the excess, or else by as much as the partner can take.  Where it is stuck
- * as well, it looks for the lowest threshold that it can meet.
+ * RefineSwapLB (Menon 2.3.1) does not end there: it "swaps chares between processors in order
+ * to reduce the load on the overloaded processor without overloading the other".  The donor's
+ * partner is, of the 256 ranks with most room, the first with which a swap is possible; the
+ * difference of the two objects removes the excess, or else is as large as the partner can
+ * take.  If this fails, too, it searches for the lowest threshold that it can meet.
  */
 #include "place/kit/refine.h"
 
@@ -34,24 +34,24 @@ enum {
     TRIES = 256, /* ranks looked at for a swap */
 };
 
-/* Excess below this fraction of the threshold is rounding of sums: no reason to move, and what a
- * receiver may exceed the threshold by stays below what any donor had. */
+/* Excess below this fraction of the threshold is due to rounding, and not a reason to move. */
 static const double SLACK = 1e-9;
 
-/* Part of the limit within which it is not worth looking for a lower maximum. */
+/* The search for a lower maximum ends within this fraction of the limit. */
 static const double NEAR = 0.01;
 
 typedef struct refiner {
     plb_ranks_t ranks;
     plb_offers_t offers; /* of the donors */
-    plb_offers_t others; /* of the other ranks, once a swap is looked for */
+    plb_offers_t others; /* of the other ranks; made for the first swap */
     plb_heap_t donor;    /* key: -seconds */
     plb_heap_t receiver; /* key: -(allowed - load) */
-    plb_heap_t full;     /* that: receivers that have no memory for any object, but may swap */
-    plb_item_t *aside;   /* [p] receivers without memory for the object at hand */
+    plb_heap_t
+        full; /* the same key: receivers without memory for any object, which may still swap */
+    plb_item_t *aside; /* [p] receivers without memory for the present object */
     int32_t n_aside;
-    uint8_t *gives;   /* [p] is a donor */
-    uint8_t *returns; /* [p] is none */
+    uint8_t *gives;   /* [p] whether it is a donor */
+    uint8_t *returns; /* [p] whether it is not */
 } refiner_t;
 
 static bool overloaded(const refiner_t *self, int32_t r)
@@ -78,7 +78,7 @@ static void find_ranks(refiner_t *self)
 
 /* ---- one move ------------------------------------------------------------------------------- */
 
-/* The first entry of a donor that ends its excess alone. */
+/* The first (lightest) entry of a donor that removes its excess alone. */
 static int64_t first_enough(const refiner_t *self, int32_t donor)
 {
     const plb_ranks_t *ranks = &self->ranks;
@@ -88,7 +88,7 @@ static int64_t first_enough(const refiner_t *self, int32_t donor)
     return low;
 }
 
-/* Behind the last entry of a donor that fits on rank r. */
+/* The end of a donor's entries that fit on rank r. */
 static int64_t end_of_fitting(const refiner_t *self, int32_t donor, int32_t r)
 {
     int64_t low = self->offers.start[donor];
@@ -106,8 +106,8 @@ static void come_back(refiner_t *self)
     }
 }
 
-/* Bring a rank that can take entry k to the top of the receivers; those with more room for load
- * but none for its memory step aside. */
+/* Bring a rank that can take entry k to the top of the receivers; ranks without memory for it
+ * are set aside. */
 static bool find_receiver(refiner_t *self, int64_t k)
 {
     const plb_item_t object = self->offers.item[k];
@@ -122,7 +122,7 @@ static bool find_receiver(refiner_t *self, int64_t k)
     return false;
 }
 
-/* What the donor should give; its receiver is then on top.  -1: nothing fits anywhere. */
+/* Choose what the donor should give; its receiver is then on top. -1: nothing fits anywhere. */
 static int64_t choose(refiner_t *self, int32_t donor)
 {
     plb_offers_t *offers = &self->offers;
@@ -149,7 +149,7 @@ static int64_t choose(refiner_t *self, int32_t donor)
     return -1;
 }
 
-/* The top of the donors has given. */
+/* Update the heaps after a move of the first donor. */
 static void after_move(refiner_t *self, int32_t donor)
 {
     if (overloaded(self, donor)) {
@@ -172,7 +172,7 @@ static void move(refiner_t *self, int32_t donor, int64_t k)
 
 /* ---- one swap ------------------------------------------------------------------------------- */
 
-/* The swap of the donor with rank r; sum 0: none. */
+/* Find a swap of the donor with rank r; sum 0: none. */
 static plb_exchange_t find_swap(refiner_t *self, int32_t donor, int32_t r)
 {
     const double excess = -plb_ranks_gap(&self->ranks, donor);
@@ -181,7 +181,7 @@ static plb_exchange_t find_swap(refiner_t *self, int32_t donor, int32_t r)
                                plb_ranks_gap(&self->ranks, r), INT64_MAX);
 }
 
-/* The rank with most room becomes the first of the receivers, also one that is full. */
+/* Bring the rank with most room to the top of the receivers, even if its memory is full. */
 static void recall(refiner_t *self)
 {
     if (self->full.n > 0 &&
@@ -190,8 +190,8 @@ static void recall(refiner_t *self)
     }
 }
 
-/* Swap an object of the donor, the top, with one of the rank with most room where that can be;
- * *done: whether it could. */
+/* Swap an object of the first donor with one of the ranks with most room, if possible; *done:
+ * whether it was. */
 static int swap(refiner_t *self, int32_t donor, bool *done, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -259,14 +259,14 @@ static double total_excess(const refiner_t *self)
     return sum;
 }
 
-/* Until the most loaded donor is stuck; no object moves twice. */
+/* Move objects until the most loaded donor is stuck; no object moves twice. */
 static int round_of_moves(refiner_t *self, bool swaps, const plb_opts_t *opts, plb_err_t *err)
 {
     int ret = PLB_OK;
     self->donor.n = self->receiver.n = self->full.n = 0;
     find_ranks(self);
     if (self->donor.n > 0 && self->receiver.n > 0) {
-        /* what exceeds the largest gap fits nowhere; a bit more, so that rounding loses nothing */
+        /* larger objects than the largest gap fit nowhere (with a margin for rounding) */
         const double most = swaps ? INFINITY : -self->receiver.item[0].key * (1.0 + SLACK);
         ret = plb_offers_init(&self->offers, &self->ranks, self->gives, most, err);
         PLB_THEN(move_all(self, swaps, opts, err));
@@ -276,8 +276,8 @@ static int round_of_moves(refiner_t *self, bool swaps, const plb_opts_t *opts, p
     return ret;
 }
 
-/* Below the present limit, if they can.  With swaps, rounds follow as long as each ends a tenth of
- * what was left of the excess. */
+/* Bring all ranks below the present limit, if possible.  With swaps, rounds are repeated as
+ * long as each removes a tenth of the remaining excess. */
 static int refine_to_limit(refiner_t *self, bool swaps, const plb_opts_t *opts, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -302,9 +302,9 @@ static int32_t longest(const refiner_t *self)
     return best;
 }
 
-/* Where the limit cannot be met, the lowest that can: the middle between the highest that was
- * missed and where the most loaded rank is now, until they are near.  Few objects a rank, each
- * above what any rank has room for below the average, are not stuck then. */
+/* If the limit cannot be met, find the lowest one that can, by bisection between the highest
+ * limit that was missed and the time of the most loaded rank.  This helps if ranks have only a
+ * few large objects. */
 static int lower_the_rest(refiner_t *self, const plb_opts_t *opts, plb_err_t *err)
 {
     int ret = PLB_OK;

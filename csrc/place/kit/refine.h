@@ -7,8 +7,8 @@
 /* Menon 2.3.1: "typically set as 1.003 times the average load". */
 #define PLB_REFINE_OVERLOAD 1.003
 
-/* Change rank[n_objects], which keeps the memory limits before and after.  A rank is overloaded
- * above `overload` times the average. */
+/* Change rank[n_objects], which must keep the memory limits and still does afterwards.  A rank
+ * is overloaded above `overload` times the average. */
 typedef int (*plb_refine_fn)(const plb_problem_t *problem, double overload, int32_t *rank,
                              const plb_opts_t *opts, plb_err_t *err);
 
@@ -20,9 +20,9 @@ int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank,
 int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank,
                     const plb_opts_t *opts, plb_err_t *err);
 
-/** CommAwareRefineLB: objects go to the ranks of their communication partners.  `exchanges`: if no
- *  object fits, exchange pairs, for up to a tenth of a second.  cost[2]: seconds per message
- *  and per byte that count as time of the sender (RefineCommLB), or NULL. */
+/** CommAwareRefineLB: move objects to the ranks of their communication partners.  `exchanges`:
+ * if no object fits, exchange pairs, for up to a tenth of a second. cost[2]: seconds per
+ * message and per byte that count as time of the sender (RefineCommLB), or NULL. */
 int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchanges,
                     const double *cost, int32_t *rank, const plb_opts_t *opts, plb_err_t *err);
 

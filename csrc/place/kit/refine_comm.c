@@ -2,22 +2,22 @@
  * objects communicate with.
  *
  * CommAwareRefineLB (Menon 2.3.4): objects go "from overloaded processors to less loaded
- * processors with which [they are] already communicating", and where none of these has room, to
- * any that has. RefineCommLB (Menon 2.2) "also considers the communication overhead along with the
- * computation load": what a rank sends to others is part of its time.
+ * processors with which [they are] already communicating", and if none of these has room, to
+ * any rank with room.  RefineCommLB (Menon 2.2) "also considers the communication overhead
+ * along with the computation load": what a rank sends to others is part of its time.
  *
- * The thesis leaves open which object goes.  Here it is the one whose communication loses least
- * (or wins most) for each second of load that it takes away: shedding an excess is a knapsack, and
- * this its greedy rule.  With
+ * The thesis does not say which object goes.  Here it is the one with the least additional
+ * communication (or the largest saving) per second of load: removing an excess is a knapsack
+ * problem, and this is its greedy rule.  With
  *     gain(i, r) = what i exchanges with r - what it exchanges with its own rank
- * the object with the largest gain(i, r) / load[i] goes (ties: the lowest index), to the r where
- * its gain is largest (ties: the lowest rank) of those that then stay below the threshold.  For
- * RefineCommLB the gain is what the two ranks together send less.
+ * the object with the largest gain(i, r) / load[i] goes (ties: the lowest index), to the rank r
+ * with the largest gain (ties: the lowest) of those that then stay below the threshold.  For
+ * RefineCommLB the gain is how much less the two ranks send together.
  *
- * The most loaded rank (ties: the lowest) sheds its excess first, then the next.  One that cannot
- * get below the threshold lifts it for those after it: the iteration takes that long anyway.
- * Exchanges (swaps.h) then bring down what is left above it, and RefineSwapLB what loads alone
- * leave.
+ * The most loaded rank (ties: the lowest) gives away its excess first, then the next.  If a
+ * rank cannot get below the threshold, its time becomes the threshold for the ranks after it,
+ * since the iteration takes that long anyway.  Exchanges (swaps.h) then reduce what is left
+ * above the threshold, and RefineSwapLB what remains of the load.
  */
 #include <math.h>
 #include <stddef.h>
@@ -32,22 +32,23 @@
 
 enum { TICK = 1 << 12 };
 
-/* Excess below this fraction of the threshold is rounding of sums. */
+/* Excess below this fraction of the threshold is due to rounding. */
 static const double SLACK = 1e-9;
 
 typedef struct mover {
     plb_ranks_t ranks;
     plb_affinity_t affinity;
     plb_offers_t offers; /* of the donors: lists only */
-    double *comm;        /* [p] seconds of sending, or NULL: it does not count */
+    double *comm;        /* [p] seconds of sending, or NULL: not counted */
     double limit;        /* seconds: the threshold */
     plb_heap_t donor;    /* key: -seconds */
     plb_heap_t receiver; /* key: -gap, or less: corrected at the top */
-    plb_heap_t object;   /* of the present donor; key: -value, of which the last one counts */
-    double *value;       /* [n_objects] gain a load, -INFINITY: nowhere to go */
-    double *sent;        /* [p] of the object at hand to each rank, and from it */
+    plb_heap_t
+        object;    /* of the present donor; key: -value; only an object's latest entry counts */
+    double *value; /* [n_objects] gain per load; -INFINITY: it fits nowhere */
+    double *sent;  /* [p] what the present object sends to each rank, and receives */
     double *received;
-    int32_t *touched; /* [p] ranks with any of the two */
+    int32_t *touched; /* [p] ranks with a nonzero entry in these two */
     int32_t n_touched;
     uint8_t *gives; /* [p] */
 } mover_t;
@@ -75,7 +76,7 @@ static double gap(const mover_t *self, int32_t r)
 
 /* ---- one object ----------------------------------------------------------------------------- */
 
-/* Fill sent[], received[] and touched[] for object i; what it sends in all. */
+/* Fill sent[], received[] and touched[] for object i; return what it sends in all. */
 static double look_around(mover_t *self, int32_t i)
 {
     const plb_affinity_t *a = &self->affinity;
@@ -103,7 +104,7 @@ static void forget(mover_t *self)
     }
 }
 
-/* Would rank r stay below the threshold with object i, which sends `all`? */
+/* Would rank r stay below the threshold with object i, which sends `all` in total? */
 static bool takes(const mover_t *self, int32_t r, int32_t i, double all)
 {
     const plb_ranks_t *ranks = &self->ranks;
@@ -113,7 +114,7 @@ static bool takes(const mover_t *self, int32_t r, int32_t i, double all)
     return seconds(self, r) + more <= self->limit && plb_ranks_has_room(ranks, r, i);
 }
 
-/* The rank with most room that can take what has no friends there, or -1. */
+/* The rank with most room that can take object i, although it has no partners there, or -1. */
 static int32_t any_receiver(mover_t *self, int32_t i, double all)
 {
     plb_heap_t *heap = &self->receiver;
@@ -134,7 +135,7 @@ static int32_t any_receiver(mover_t *self, int32_t i, double all)
     return best;
 }
 
-/* Where object i should go. */
+/* The best target of object i. */
 static way_t way_of(mover_t *self, int32_t i)
 {
     const double all = look_around(self, i);
@@ -153,7 +154,7 @@ static way_t way_of(mover_t *self, int32_t i)
         const int32_t to = any_receiver(self, i, all);
         best = to < 0 ? best : (way_t){to, self->sent[to] + self->received[to] - here};
     }
-    /* sending to the objects that stay must not cost the donor more than the object's load */
+    /* the donor must not pay more for messages to the object than it saves */
     const double relief = self->ranks.in->load[i] / plb_speed(self->ranks.in, from) +
                           (all - self->sent[from]) - self->received[from];
     forget(self);
@@ -186,7 +187,7 @@ static void move(mover_t *self, int32_t i, int32_t to)
     plb_ranks_move(&self->ranks, i, to);
 }
 
-/* Object i has gone: those it talks to may have a better way now. */
+/* Object i has moved: its partners may now have a better target. */
 static void tell_friends(mover_t *self, int32_t i, int32_t donor)
 {
     const plb_affinity_t *a = &self->affinity;
@@ -204,7 +205,7 @@ static void tell_friends(mover_t *self, int32_t i, int32_t donor)
 
 /* ---- one rank ------------------------------------------------------------------------------- */
 
-/* The next object of the donor and where it goes; its entry is as good as it was. */
+/* The next object of the donor and its target, whose gain is still up to date. */
 static way_t next_object(mover_t *self, int32_t donor, int32_t *object)
 {
     while (self->object.n > 0) {
@@ -223,7 +224,7 @@ static way_t next_object(mover_t *self, int32_t donor, int32_t *object)
     return (way_t){-1, 0.0};
 }
 
-/* Some have more room than their keys say. */
+/* Restore the order of receivers that have more room than their keys say. */
 static void sort_receivers(mover_t *self)
 {
     for (int32_t k = 0; k < self->receiver.n; k++) {
@@ -257,7 +258,7 @@ static int shed(mover_t *self, int32_t donor, const plb_opts_t *opts)
         }
         const double room = gap(self, way.to);
         move(self, i, way.to);
-        if (gap(self, way.to) > room) { /* it had sent more to the object than that is loaded */
+        if (gap(self, way.to) > room) { /* it sent more to the object than the object's load */
             sort_receivers(self);
             offer_all(self, donor);
         } else {
@@ -308,8 +309,7 @@ static void find_ranks(mover_t *self)
     plb_heap_build(&self->receiver);
 }
 
-/* Entries that the heap of one donor can come to have: its objects, and one for each time that a
- * friend tells. */
+/* Largest possible heap of a donor: its objects, and one entry more for each move of a partner. */
 static int64_t largest_heap(const mover_t *self)
 {
     int64_t most = 0;
@@ -333,7 +333,7 @@ static void mover_free(mover_t *self)
     plb_ranks_free(&self->ranks);
 }
 
-/* Mean over the ranks of what they spend on sending, weighted as the average is. */
+/* Mean over the ranks of their seconds of sending, weighted by speed like the average. */
 static double mean_comm(const mover_t *self)
 {
     double work = 0.0, speed = 0.0;
@@ -344,7 +344,7 @@ static double mean_comm(const mover_t *self)
     return self->comm == NULL ? 0.0 : work / speed;
 }
 
-/* The longest rank under rank[n_objects], what it sends included if that counts. */
+/* Seconds of the slowest rank under rank[n_objects], including messages if they count. */
 static int longest(const plb_problem_t *problem, const double *cost, int32_t *rank, double *out,
                    plb_err_t *err)
 {
@@ -364,9 +364,9 @@ out:
     return ret;
 }
 
-/* Objects that do not communicate leave in any order, and those that remain may fit nowhere.
- * Loads that alone are above the limit go on as in RefineSwapLB, if that shortens the longest
- * rank. */
+/* Objects that do not communicate leave in any order, and the remaining ones may fit nowhere.
+ * If loads alone are still above the limit, go on as in RefineSwapLB, if that makes the slowest
+ * rank faster. */
 static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, double limit,
                          const double *cost, const plb_opts_t *opts, plb_err_t *err)
 {
@@ -379,7 +379,7 @@ static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, dou
         fastest = fmax(fastest, plb_speed(problem->in, r));
     }
     if (plb_ranks_max(ranks) <= fmax(limit, ranks->heaviest / fastest) * (1.0 + SLACK)) {
-        return ret; /* nothing can be done about the heaviest object */
+        return ret; /* the heaviest object cannot be improved */
     }
     PLB_NEW(other, problem->in->n_objects);
     memcpy(other, ranks->rank, size);

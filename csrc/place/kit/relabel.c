@@ -23,7 +23,7 @@ static int find_overlap(int64_t n, const int32_t *now, const int32_t *part, cons
     PLB_NEW(at, p);
     PLB_TRY(plb_groups_init(&on, now, n, p, err));
     PLB_NEW_EACH(n, out->rank, out->part, out->common);
-    memset(at, -1, (size_t)p * sizeof *at); /* -1, or where the pair stands */
+    memset(at, -1, (size_t)p * sizeof *at); /* index of the pair, or -1 */
     for (int32_t r = 0; r < p; r++) {
         const int64_t first = out->n;
         for (int64_t k = on.start[r]; k < on.start[r + 1]; k++) {
@@ -48,7 +48,7 @@ static bool alike(const double *kind, int32_t a, int32_t b)
     return kind == NULL || kind[a] == kind[b];
 }
 
-/* The pairs with most in common first; parts without a partner keep -1. */
+/* Match the pairs with most in common first; parts without a match keep -1. */
 static int match(const overlap_t *overlap, const double *kind, uint8_t *taken, int32_t *name,
                  plb_err_t *err)
 {
@@ -69,7 +69,8 @@ static int match(const overlap_t *overlap, const double *kind, uint8_t *taken, i
     return ret;
 }
 
-/* Of each kind as many ranks are left as parts: put both in order of their kind, then number. */
+/* Match the rest: sort the remaining parts and ranks, of which there are equally many of each
+ * kind, by kind, then number. */
 static int match_the_rest(int32_t p, const double *kind, const uint8_t *taken, int32_t *name,
                           plb_err_t *err)
 {

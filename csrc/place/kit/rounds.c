@@ -8,16 +8,17 @@
 #include "base/parallel.h"
 #include "place/kit/problem.h"
 
-/* ---- a snapshot by rank --------------------------------------------------------------------- */
+/* ---- a snapshot split by rank --------------------------------------------------------------- */
 
 typedef struct shares {
-    plb_share_t *share;                 /* [p] */
-    plb_groups_t objects, ranks, edges; /* by rank; by node; by the sender's rank */
+    plb_share_t *share; /* [p] */
+    plb_groups_t objects, ranks,
+        edges; /* objects by rank; ranks by node; edges by the sender's rank */
     int64_t *id;
     double *load;
     int64_t *memory;
     uint8_t *migratable;
-    int32_t *place; /* [n] of each object in its share */
+    int32_t *place; /* [n] index of each object in its share */
     int32_t *edge_object, *edge_peer_rank;
     int64_t *edge_peer_id;
     double *edge_bytes;
@@ -87,7 +88,7 @@ out:
     return ret;
 }
 
-/* The share of rank r, of what is there already. */
+/* The share of rank r, from the arrays made before. */
 static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, int32_t r)
 {
     const int64_t begin = self->objects.start[r], edge = self->edges.start[r];
@@ -141,14 +142,14 @@ out:
 /* ---- the driver ----------------------------------------------------------------------------- */
 
 enum {
-    MANY = 256, /* ranks from which on a second thread pays */
+    MANY = 256, /* from so many ranks on a second thread pays */
     MOST_THREADS = 64,
 };
 
 typedef struct driver {
     int32_t p;
     plb_agent_t **agent; /* [p] */
-    plb_note_t *inbox;   /* of all ranks: that of r is start[r] ... start[r + 1] - 1 */
+    plb_note_t *inbox;   /* notes to all ranks: rank r gets start[r] ... start[r + 1] - 1 */
     int64_t *start;      /* [p + 2] */
     int64_t room;
     plb_tally_t all;
@@ -203,7 +204,7 @@ static int run_round(driver_t *self, plb_err_t *err)
     const int parts = self->p < MANY ? 1 : plb_cores();
     plb_parallel(parts, run_part, self);
     for (int k = 0; k < parts; k++) {
-        if (self->ret[k] != PLB_OK) { /* that of the lowest rank */
+        if (self->ret[k] != PLB_OK) { /* the error of the lowest rank counts */
             if (err != NULL) {
                 *err = self->err[k];
             }
@@ -251,7 +252,7 @@ static void count_traffic(driver_t *self, plb_traffic_t *traffic)
     }
 }
 
-/* Put all notes in order of reader; those of a reader come in order of writer. */
+/* Sort all notes by reader, and those of a reader by writer. */
 static int carry(driver_t *self, plb_err_t *err)
 {
     int64_t total = 0;

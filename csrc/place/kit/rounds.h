@@ -11,8 +11,8 @@ typedef struct plb_traffic {
     int64_t *held;             /* largest number of entries and notes held at a time */
 } plb_traffic_t;
 
-/** Run the agents, on as many threads as pays; the result does not depend on their number.
- * `traffic` may be NULL. */
+/** Run the agents, on a suitable number of threads; the result does not depend on it.  `traffic`
+ * may be NULL. */
 int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const plb_opts_t *opts,
                    int32_t *out, plb_traffic_t *traffic, plb_err_t *err);
 

@@ -8,10 +8,10 @@
 
 enum { ROOMY = 8, MOST_NEAR = 20, BLOCK = 128, NOBODY = -1 };
 
-/* Pairs and entries looked at, about a tenth of a second. */
+/* Most pairs and entries that are examined: about a tenth of a second. */
 static const double WORK = 2e7;
 
-/* A gain below this part of a time is rounding. */
+/* A gain below this fraction of a time is due to rounding. */
 static const double SLACK = 1e-9;
 
 typedef struct swaps {
@@ -20,21 +20,22 @@ typedef struct swaps {
     double limit, work;
     plb_affinity_t affinity;
     plb_members_t on; /* objects of each rank that may migrate */
-    double *talk;     /* [n_objects] with the object at hand */
-    int32_t *near;    /* [p] ranks to look at */
+    double *talk;     /* [n_objects] what each exchanges with the present object */
+    int32_t *near;    /* [p] ranks to examine */
     int32_t *stamp;   /* [p] the step in which a rank came into `near` */
     int32_t n_near;
 } swaps_t;
 
-/* What an object exchanges with its own rank [0] and with the other one [1]. */
+/* An object, seen from the other rank: what it exchanges with its own rank [0] and with the
+ * other [1]. */
 typedef struct view {
     double load, all, sent[2], received[2];
 } view_t;
 
-/* Object i of rank `from` to rank `to`, and j, if it is one, from there. */
+/* A step: object i moves from rank `from` to rank `to`, and j (unless -1) back. */
 typedef struct step {
     int32_t i, j, from, to;
-    double over, gain; /* seconds above the limit that are left; cost of messages saved */
+    double over, gain; /* remaining seconds above the limit; cost of messages saved */
 } step_t;
 
 static double seconds(const swaps_t *self, int32_t r)
@@ -58,7 +59,7 @@ static view_t view_of(swaps_t *self, int32_t i, int32_t own, int32_t other)
     return out;
 }
 
-/* talk[] of the objects that j talks to, or 0 again. */
+/* Set talk[] for the partners of object j, or reset it to 0. */
 static void set_talk(swaps_t *self, int32_t j, bool on)
 {
     const plb_affinity_t *a = &self->affinity;
@@ -67,7 +68,7 @@ static void set_talk(swaps_t *self, int32_t j, bool on)
     }
 }
 
-/* Two ranks that are looked at: what they take now, and per load. */
+/* The two ranks of a step: their seconds now, and seconds per load. */
 typedef struct pair {
     double before, there, slower_from, slower_to; /* seconds; seconds a load */
 } pair_t;
@@ -79,8 +80,8 @@ static pair_t pair_of(const swaps_t *self, int32_t from, int32_t to)
                     1.0 / plb_speed(in, to)};
 }
 
-/* What the ranks of x and y take more if x and y change places; they exchange `talk`, which stays
- * between the ranks. */
+/* Additional seconds of the two ranks if x and y change places.  What x and y exchange (`talk`)
+ * stays between the ranks. */
 static inline void difference(const swaps_t *self, const pair_t *ranks, const view_t *x,
                               const view_t *y, double talk, double *from, double *to)
 {
@@ -110,7 +111,7 @@ static bool better(const step_t *x, const step_t *y)
     return x->i != y->i ? x->i < y->i : x->to != y->to ? x->to < y->to : x->j < y->j;
 }
 
-/* Take the step for the best one, if it is that. */
+/* Keep the step if it is better than the best one so far. */
 static inline void consider(const swaps_t *self, const pair_t *ranks, step_t s, const view_t *x,
                             const view_t *y, step_t *best)
 {
@@ -122,7 +123,7 @@ static inline void consider(const swaps_t *self, const pair_t *ranks, step_t s, 
     const double after = from > to ? from : to;
     s.over = after > self->limit ? after - self->limit : 0.0;
     if (after >= ranks->before * (1.0 - SLACK) || (best->i != NOBODY && s.over > best->over)) {
-        return; /* most of them */
+        return; /* the usual case */
     }
     s.gain = won(x) + won(y) - 2.0 * talk;
     if ((best->i == NOBODY || better(&s, best)) &&
@@ -132,7 +133,8 @@ static inline void consider(const swaps_t *self, const pair_t *ranks, step_t s, 
     }
 }
 
-/* Objects of the rank at hand from i on, as rank `to` sees them; where the next block begins. */
+/* Examine a block of objects from i on for steps to rank `to`; return where the next block
+ * begins. */
 static int32_t look_at_block(swaps_t *self, int32_t i, int32_t from, int32_t to, step_t *best)
 {
     view_t x[BLOCK];
@@ -175,7 +177,7 @@ static void add_near(swaps_t *self, int32_t r, int32_t stamp)
     }
 }
 
-/* The ranks with most room, and some that objects of rank r talk to. */
+/* Find the ranks with most room, and some with which objects of rank r communicate. */
 static void find_near(swaps_t *self, int32_t r, int32_t stamp)
 {
     const plb_affinity_t *a = &self->affinity;

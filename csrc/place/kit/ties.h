@@ -1,5 +1,6 @@
-/* What an agent knows of objects: the rank of each, and the communication of the objects that it
- * holds. Objects are numbered in the order in which the agent first heard of them. */
+/* What an agent knows about objects: their ranks, and for the objects that it holds, their
+ * communication (ties).  Objects are numbered in the order in which the agent first heard of
+ * them. */
 #ifndef PLB_PLACE_KIT_TIES_H
 #define PLB_PLACE_KIT_TIES_H
 
@@ -8,7 +9,7 @@
 #include "base/hash.h"
 
 typedef struct plb_tie {
-    int32_t peer, next; /* next < 0: the last of its object */
+    int32_t peer, next; /* next < 0: last tie of its object */
     double bytes;
 } plb_tie_t;
 
@@ -21,7 +22,7 @@ typedef struct plb_ties {
     plb_keys_t ids;
     plb_tied_t *object; /* [ids.n] */
     int64_t room;
-    plb_tie_t *tie; /* linked lists; one of them has the free ties */
+    plb_tie_t *tie; /* linked lists, one for each object and one of free ties */
     int64_t n_ties, n_used, ties_room;
     int32_t free;
 } plb_ties_t;

@@ -1,20 +1,20 @@
-/* BestFitLB: what ranks have too much goes where it fits exactly; the balance of GreedyLB, and few
- * migrations.
+/* BestFitLB: moves each rank's excess load to the rank that it fits best.  It balances like
+ * GreedyLB, with few migrations.
  *
- * The limit is what no placement can go below: the average, the most loaded rank without what may
- * migrate, or the heaviest object at its best rank.  As in a transport problem, the rank with the
- * largest excess gives to the one with the largest gap, until one of the two is done; what it
- * gives are the fewest objects whose sum is right to within the tolerance: one, two, or one for
- * one in exchange, after as many of the heaviest as it takes to come near.  So only what donors
- * have is sorted, and each transfer but the last of a rank is of heavy objects.
+ * The limit is a lower bound of any placement: the average, the most loaded rank with only its
+ * fixed objects, or the heaviest object on its best rank.  As in a transportation problem, the
+ * rank with the largest excess gives to the one with the largest gap, until one of the two is
+ * done.  It gives few objects: first the heaviest ones until little is left; then one object,
+ * two objects, or one in exchange for another, whose sum is right to within the tolerance.  So
+ * only the objects of donors are sorted, and all transfers of a rank but the last are of heavy
+ * objects.
  *
- * Donors end in [allowed, allowed + tolerance], so that what the others may take stays enough.
- * Where the limit leaves room to spare (one heavy object decides), each end may be missed by its
+ * Donors end in [allowed, allowed + tolerance], so that the others have enough room.  If the
+ * limit leaves spare room (because it is set by one heavy object), each rank may miss it by its
  * share of that room.
  *
- * Where few objects a rank make the limit out of reach, GreedyLB's own maximum is the second
- * limit tried, and GreedyLB's placement itself the last resort; objects that can stay where they
- * were without raising the maximum do so.
+ * If ranks have too few objects to reach the limit, GreedyLB's maximum is the second limit, and
+ * GreedyLB's placement the last resort; objects that can stay without raising the maximum do so.
  *
  * Ties: the lowest rank, the lightest object, the lowest index.
  */
@@ -29,47 +29,47 @@
 
 enum {
     TICK = 1 << 12,
-    PROBES = 64, /* entries looked at for a pair or an exchange */
-    TRIES = 16,  /* receivers asked before a donor counts as stuck */
+    PROBES = 64, /* entries tried for a pair or an exchange */
+    TRIES = 16,  /* receivers tried before a donor counts as stuck */
     SAMPLE = 1 << 16,
 };
 
-/* A maximum this near to the limit is as good as on it. */
+/* A maximum within this fraction of the limit counts as reaching it. */
 static const double CLOSE = 1e-4;
 
-/* Tolerance, in loads of the p-th lightest object. */
+/* The tolerance in loads of the p-th lightest object, */
 static const double OF_GREEDY = 0.03;
 
-/* And in squares of ranks over objects. */
+/* and in squares of ranks over objects, */
 static const double OF_SQUARE = 0.05;
 
-/* And in the largest load of which all loads are whole multiples, where there is one. */
+/* and in the greatest common divisor of all loads, if there is one. */
 static const double OF_GRAIN = 1e-3;
 
-/* Sums that were added in another order. */
+/* Relative difference of sums in different orders. */
 static const double ROUNDING = 1e-12;
 
-/* What a rank may be pushed above the limit by, of the excess that this takes from another; and
- * what a round may leave of the excess, for another one to follow. */
+/* A rank may be pushed above the limit by this fraction of the excess that it takes from
+ * another; and another round follows if the last one has reduced the excess to this fraction. */
 static const double PART = 0.75;
 
 typedef struct fitter {
     plb_ranks_t ranks;
     double tolerance;     /* x limit */
-    double share;         /* of the limit: room to spare for each rank, relative */
+    double share;         /* spare room of each rank, as a fraction of the limit */
     plb_heap_t donor;     /* key: -excess */
     plb_heap_t receiver;  /* key: -gap */
-    plb_offers_t gives;   /* of the ranks that were donors at first */
-    plb_offers_t returns; /* of the others, once an exchange is looked for */
-    uint8_t *is_donor;    /* [p] at first */
+    plb_offers_t gives;   /* of the initial donors */
+    plb_offers_t returns; /* of the other ranks; made for the first exchange */
+    uint8_t *is_donor;    /* [p] whether it was a donor initially */
     uint8_t *is_other;
-    int64_t n_pushes; /* that are left */
+    int64_t n_pushes; /* number of pushes left */
 } fitter_t;
 
-/* A transfer: from, to, and the sum that it should have. */
+/* A transfer: its ranks, and the load that it should have. */
 typedef struct transfer {
     int32_t from, to;
-    bool ends_donor; /* else it fills the receiver */
+    bool ends_donor; /* it removes the donor's excess; false: it fills the receiver */
     double low, high;
 } transfer_t;
 
@@ -107,10 +107,10 @@ static double key(const plb_offers_t *offers, int64_t k)
 
 /* ---- what to give --------------------------------------------------------------------------- */
 
-/* What is given in one step: an entry; with a second one; or in exchange for one. */
+/* What is given in one step: one entry; two; or one in exchange for another. */
 typedef struct parcel {
     int64_t give, also, back; /* entries, or -1 */
-    double sum;               /* what the receiver has more then; 0: nothing found */
+    double sum;               /* load that the receiver gains; 0: nothing found */
 } parcel_t;
 
 static const parcel_t NOTHING = {-1, -1, -1, 0.0};
@@ -120,7 +120,7 @@ static plb_offers_t *list_of(fitter_t *self, int32_t r)
     return self->is_donor[r] ? &self->gives : &self->returns;
 }
 
-/* Has the receiver memory for object a, and b? */
+/* Does the receiver have memory for objects a and b? */
 static bool has_room(const fitter_t *self, const transfer_t *t, int32_t a, int32_t b)
 {
     const plb_ranks_t *ranks = &self->ranks;
@@ -128,7 +128,7 @@ static bool has_room(const fitter_t *self, const transfer_t *t, int32_t a, int32
            ranks->room[t->to] - (b < 0 ? 0 : ranks->in->memory[b]) >= ranks->in->memory[a];
 }
 
-/* The heaviest of at most `load`, or -1. */
+/* The heaviest entry of at most `load`, or -1. */
 static int64_t at_most(fitter_t *self, const transfer_t *t, double load)
 {
     plb_offers_t *offers = list_of(self, t->from);
@@ -142,7 +142,7 @@ static int64_t at_most(fitter_t *self, const transfer_t *t, double load)
     return -1;
 }
 
-/* The lightest in [low, high], or -1. */
+/* The lightest entry in [low, high], or -1. */
 static int64_t at_least(fitter_t *self, const transfer_t *t, double low, double high)
 {
     plb_offers_t *offers = list_of(self, t->from);
@@ -159,8 +159,8 @@ static int64_t at_least(fitter_t *self, const transfer_t *t, double low, double 
     return -1;
 }
 
-/* Two entries with the largest sum of at most t->high, or the first that is in the window: one
- * from half of it upwards, the other downwards. */
+/* Find two entries whose sum is in the window, or else the largest sum of at most t->high: one
+ * index goes up from half of it, the other down. */
 static parcel_t find_pair(fitter_t *self, const transfer_t *t)
 {
     parcel_t best = NOTHING;
@@ -204,7 +204,7 @@ static bool receiver_is_full(const fitter_t *self, int32_t r)
     return plb_ranks_gap(&self->ranks, r) <= tolerance_of(self, r);
 }
 
-/* The heaviest of the donor, or -1. */
+/* The heaviest entry of the donor, or -1. */
 static int64_t top_of(fitter_t *self, int32_t donor)
 {
     plb_offers_t *offers = list_of(self, donor);
@@ -213,7 +213,7 @@ static int64_t top_of(fitter_t *self, int32_t donor)
     return k < offers->start[donor] ? -1 : k;
 }
 
-/* That, or the next lighter one that the receiver has memory for, or -1. */
+/* This entry, or the next lighter one for which the receiver has memory, or -1. */
 static int64_t heaviest_with_room(fitter_t *self, const transfer_t *t, int64_t top)
 {
     return has_room(self, t, list_of(self, t->from)->item[top].id, -1) ? top
@@ -225,7 +225,7 @@ static parcel_t one(fitter_t *self, const transfer_t *t, int64_t k)
     return k < 0 ? NOTHING : (parcel_t){k, -1, -1, key(list_of(self, t->from), k)};
 }
 
-/* Let the others' lists exist too. */
+/* Make the lists of the other ranks. */
 static int list_others(fitter_t *self, plb_err_t *err)
 {
     return self->returns.start != NULL
@@ -233,7 +233,7 @@ static int list_others(fitter_t *self, plb_err_t *err)
                : plb_offers_init(&self->returns, &self->ranks, self->is_other, INFINITY, err);
 }
 
-/* What completes the transfer; if nothing does, what comes nearest. */
+/* Choose what completes the transfer, or else what comes nearest. */
 static int choose(fitter_t *self, const transfer_t *t, parcel_t *best, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -256,7 +256,7 @@ static int choose(fitter_t *self, const transfer_t *t, parcel_t *best, plb_err_t
     if (other.sum > best->sum) {
         *best = other;
     }
-    if (t->ends_donor) { /* too much may be nearer than too little */
+    if (t->ends_donor) { /* slightly too much may be nearer than too little */
         const double most = plb_ranks_gap(&self->ranks, t->to) + tolerance_of(self, t->to);
         const parcel_t more = one(self, t, at_least(self, t, t->high, most));
         const bool nearer = more.sum - t->high <= t->low - best->sum || best->give < 0;
@@ -265,7 +265,7 @@ static int choose(fitter_t *self, const transfer_t *t, parcel_t *best, plb_err_t
     return PLB_OK;
 }
 
-/* Give until one of the two is done; *given: whether anything. */
+/* Give objects until one of the two ranks is done; *given: whether anything was given. */
 static int transfer(fitter_t *self, int32_t from, int32_t to, bool *given, plb_err_t *err)
 {
     transfer_t t = {.from = from, .to = to};
@@ -300,9 +300,9 @@ static bool has_lighter(fitter_t *self, int32_t r, double load)
     return k < offers->end[r] && key(offers, k) < load;
 }
 
-/* What the receiver should take though it is too heavy, to give lighter things away itself, or -1.
- * If the donor is then as far below as the receiver above, or further, these two can settle it;
- * else the excess becomes smaller, or falls to a rank that has lighter objects to spread. */
+/* An object that the receiver should take although it is too heavy, and then give away lighter
+ * ones, or -1.  Either these two ranks can balance the rest between them, or the excess becomes
+ * smaller, or it moves to a rank that has lighter objects. */
 static int64_t too_heavy(fitter_t *self, const transfer_t *t)
 {
     const double excess = -plb_ranks_gap(&self->ranks, t->from);
@@ -320,7 +320,7 @@ static int64_t too_heavy(fitter_t *self, const transfer_t *t)
                : -1;
 }
 
-/* Nothing fits: the receiver takes something that is too heavy.  *given: whether anything. */
+/* Nothing fits: let the receiver take an object that is too heavy.  *given: whether it did. */
 static int push(fitter_t *self, int32_t from, int32_t to, bool *given, plb_err_t *err)
 {
     const transfer_t t = {.from = from, .to = to};
@@ -352,7 +352,7 @@ static void find_ranks(fitter_t *self)
     plb_heap_build(&self->receiver);
 }
 
-/* Put a rank where it belongs now. */
+/* Put a rank into the heap where it belongs now. */
 static void sort_in(fitter_t *self, int32_t r)
 {
     const double gap = plb_ranks_gap(&self->ranks, r);
@@ -363,11 +363,14 @@ static void sort_in(fitter_t *self, int32_t r)
     }
 }
 
-/* The most loaded rank gives to the one with the largest gap, or the next ones if that fails. */
+/* Let the most loaded rank give to the rank with the largest gap, or to the next ones if that
+ * fails. */
 static int serve(fitter_t *self, plb_err_t *err)
 {
     const int32_t from = plb_heap_pop(&self->donor).id;
-    int ret = self->is_donor[from] ? PLB_OK : list_others(self, err); /* a sum was rounded up */
+    int ret = self->is_donor[from]
+                  ? PLB_OK
+                  : list_others(self, err); /* not an initial donor: a sum was rounded up */
     int32_t tried[TRIES], n = 0;
     bool given = false;
     while (ret == PLB_OK && !given && n < TRIES && self->receiver.n > 0) {
@@ -398,7 +401,7 @@ static int transfer_all(fitter_t *self, const plb_opts_t *opts, plb_err_t *err)
     return ret;
 }
 
-/* A round, in which no object is given twice. */
+/* One round, in which no object is given twice. */
 static int transfers(fitter_t *self, const plb_opts_t *opts, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -422,8 +425,8 @@ static double total_excess(const plb_ranks_t *ranks)
     return sum;
 }
 
-/* The average, where loads are whole multiples of one on ranks that are alike rounded up to what
- * such loads can make. */
+/* The average; if all loads are multiples of `grain` and the ranks are equal, rounded up to a
+ * multiple. */
 static double average_of(const plb_ranks_t *ranks, double grain)
 {
     const double average = plb_ranks_average(ranks), background = plb_background(ranks->in, 0);
@@ -432,7 +435,7 @@ static double average_of(const plb_ranks_t *ranks, double grain)
                        : average;
 }
 
-/* What no placement can go below: see above. */
+/* The lower bound of any placement, see above. */
 static double lower_bound(const plb_ranks_t *ranks, double grain)
 {
     const double average = average_of(ranks, grain);
@@ -446,16 +449,18 @@ static double lower_bound(const plb_ranks_t *ranks, double grain)
     return fmax(average, fmax(floor_most, heaviest));
 }
 
-/* What a placement is to come to. */
+/* The aim of a placement. */
 typedef struct aim {
     double tolerance; /* x limit */
-    double limit;     /* seconds; 0: the lower bound, or `above` of the average above it if more */
+    double
+        limit; /* seconds; 0: the lower bound, or (1 + above) times the average if that is more */
     double above;
-    double grain; /* load of which all are whole multiples, or 0 */
+    double grain; /* greatest common divisor of all loads, or 0 */
 } aim_t;
 
-/* What GreedyLB leaves is 0.06 to 0.6 of the load of the p-th lightest object, or, where loads
- * begin near 0, half a square of p/n; multiples of a grain come out even, but for rounding. */
+/* GreedyLB leaves an imbalance of 0.06 to 0.6 times the load of the p-th lightest object or, if
+ * loads begin near 0, of half of (p/n)^2; with loads that are multiples of a grain it is exact
+ * up to rounding.  The tolerance is a fraction of this. */
 static int set_tolerance(const plb_problem_t *problem, aim_t *aim, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -482,8 +487,8 @@ typedef struct result {
     double limit, before, max; /* seconds */
 } result_t;
 
-/* Transfers on rank[n_objects] down to the limit.  Where there is room to spare, the tolerance is
- * taken off it. */
+/* Transfer objects in rank[n_objects] to reach the limit.  Spare room is reduced by the
+ * tolerance. */
 static int fit(const plb_problem_t *problem, const aim_t *aim, int32_t *rank, result_t *out,
                const plb_opts_t *opts, plb_err_t *err)
 {
@@ -508,7 +513,7 @@ static int fit(const plb_problem_t *problem, const aim_t *aim, int32_t *rank, re
     while (ret == PLB_OK && excess < last && out->max > limit * (1.0 + tolerance)) {
         ret = transfers(&self, opts, err);
         out->max = plb_ranks_max(&self.ranks);
-        last = PART * excess; /* rounds that win little are not worth their time */
+        last = PART * excess; /* no further round if the last one gained little */
         excess = total_excess(&self.ranks);
     }
 out:
@@ -517,7 +522,7 @@ out:
     return ret;
 }
 
-/* GreedyLB's placement into rank[n_objects], and its maximum; INFINITY if it finds none. */
+/* Compute GreedyLB's placement in rank[n_objects], and its maximum; INFINITY if it finds none. */
 static int ask_greedy(const plb_problem_t *problem, int32_t *rank, double *max,
                       const plb_opts_t *opts, plb_err_t *err)
 {
@@ -534,9 +539,10 @@ static int ask_greedy(const plb_problem_t *problem, int32_t *rank, double *max,
     return ret;
 }
 
-/* Transfers have left rank[n_objects] with a maximum of *max, far from the limit.  That, or
- * GreedyLB's if it is less, becomes the limit, and the first that keeps to it is taken: transfers,
- * what is there, GreedyLB with objects at home where that is possible, its own placement. */
+/* After transfers rank[n_objects] has a maximum of *max, far from the limit.  The new limit is
+ * *max, or GreedyLB's maximum if that is less.  The first placement that keeps this limit is
+ * taken: new transfers, the present one, GreedyLB with objects at home if possible, GreedyLB's
+ * own. */
 static int try_others(const plb_problem_t *problem, int32_t *rank, double *max,
                       const plb_opts_t *opts, plb_err_t *err)
 {
@@ -579,7 +585,7 @@ static int place(const plb_problem_t *problem, double above, int32_t *rank, cons
     if (!close) {
         PLB_TRY(try_others(problem, rank, &found.max, opts, err));
     }
-    if (found.max >= found.before) { /* no move without a gain */
+    if (found.max >= found.before) { /* without a gain nothing moves */
         ret = plb_problem_present(problem, rank, opts, err);
     } else if (!close) {
         ret = plb_home_return(problem, found.max, rank, err);
@@ -602,14 +608,17 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
 }
 
 static const plb_param_t params[] = {
-    {"tolerance", "x average", "imbalance that may be left beside what GreedyLB would leave", 0.0,
-     0.0, 1e6},
+    {"tolerance", "x average",
+     "imbalance that may be left in addition to what GreedyLB "
+     "would leave",
+     0.0, 0.0, 1e6},
 };
 
 const plb_strategy_t plb_strategy_bestfit = {
     .name = "BestFitLB",
-    .help = "what ranks have too much goes where it fits exactly: GreedyLB's balance, few moves",
-    .source = "pylb; transport problem, best fit",
+    .help = "moves each rank's excess load to the rank that it fits best: balance of "
+            "GreedyLB, few moves",
+    .source = "pylb; transportation problem, best fit",
     .family = PLB_REFINEMENT,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
     .params = params,

@@ -1,20 +1,22 @@
-/* DiffusionLB: load flows between ranks whose objects talk to each other, and the objects follow.
+/* DiffusionLB: load flows between ranks whose objects communicate, and objects are moved
+ * accordingly.
  *
- * 1. Links.  A rank is linked with those of the ranks that its objects exchange most bytes with
- *    which choose it too; and, weakly, with the neighbours of a de Bruijn graph, which connects
- *    all ranks in log2(p) steps whatever talks to what.
- * 2. Flow.  What overloaded ranks have beyond the threshold, b_i, flows to those below the
- * average, each of which gets the same part of what it lacks, b_i < 0.  Of all such flows along
- * the links the least: with the Laplacian L of the links, L x = b, flow(i -> j) = weight (x_i -
- * x_j) (Hu and Blake, An improved diffusion algorithm for dynamic load balancing, Parallel
- * Computing 25, 1999, where all end with the average). Conjugate gradients, two rounds each:
- * neighbours tell their residuals, from which every rank also computes its neighbours' directions
- * and solutions, to the bit.
- * 3. Objects.  Each rank gives along its links what flows, first the objects that gain most bytes
- *    on the other side for their load; of equal ones those that have left home already, then the
- *    longest, so that few migrate.  What has to pass a rank is given when something has come in.
- * 4. What single objects leave over is for the agents of kit/gossip.h, which never raise the
- *   maximum.
+ * 1. Links.  A rank is linked with the ranks with which its objects exchange most bytes and
+ *    which also choose it; and, weakly, with its neighbours in a de Bruijn graph, which connects
+ *    all ranks in log2(p) steps.
+ * 2. Flow.  The excess b_i of overloaded ranks over the threshold flows to ranks below the
+ *    average, each of which gets the same fraction of what it lacks, b_i < 0.  The smallest flow
+ *    along the links that does this is found as follows: with the Laplacian L of the links, L x
+ *    = b, flow(i -> j) = weight (x_i - x_j) (Hu and Blake, An improved diffusion algorithm for
+ *    dynamic load balancing, Parallel Computing 25, 1999, where all ranks end with the average).
+ *    It is solved by conjugate gradients, with two rounds per step: neighbours send their
+ *    residuals, from which every rank also computes its neighbours' directions and solutions,
+ *    with exactly the same bits.
+ * 3. Objects.  Each rank sends objects along its links, first those that save most bytes per
+ *    load on the other side; ties: those that have already left home, then the longest, so that
+ *    few migrate.  A rank passes load on only after it has received some.
+ * 4. The remaining imbalance is left to the agents of kit/gossip.h, which never raise the
+ *    maximum.
  *
  *   here: x      there: lambda
  */
@@ -31,13 +33,13 @@
 enum { PARAM_NEIGHBOURS = PLB_GOSSIP_N_PARAMS, N_PARAMS };
 
 enum kind {
-    NOTE_EDGE = 100, /* object `other_id` of mine sends `bytes` to your object `id` */
-    NOTE_LINK,       /* I choose you */
-    NOTE_RESIDUAL,   /* mine */
-    NOTE_OBJECT,     /* along a link */
-    NOTE_TIE,        /* that one, `id`, exchanges `bytes` with object `other_id`, on `rank` */
-    NOTE_NO_ROOM,    /* the same object: no memory for it; its ties follow */
-    NOTE_MOVED,      /* object `id` is at `rank` now */
+    NOTE_EDGE = 100, /* my object `other_id` sends `bytes` to your object `id` */
+    NOTE_LINK,       /* I choose you as a neighbour */
+    NOTE_RESIDUAL,   /* my residual */
+    NOTE_OBJECT,     /* an object that moves along a link */
+    NOTE_TIE, /* this object, `id`, exchanges `bytes` with object `other_id`, which is on `rank` */
+    NOTE_NO_ROOM, /* an object comes back for lack of memory; its ties follow */
+    NOTE_MOVED,   /* object `id` is at `rank` now */
 };
 
 enum phase { GREET, CHOOSE, LINK, MULTIPLY, UPDATE, MOVE, GOSSIP };
@@ -45,19 +47,20 @@ enum phase { GREET, CHOOSE, LINK, MULTIPLY, UPDATE, MOVE, GOSSIP };
 enum {
     MOST_STEPS = 200, /* of conjugate gradients */
     MOST_MOVES = 200, /* rounds of moving objects */
-    DE_BRUIJN = 6,    /* neighbours in that graph, at most */
-    MISFITS = 64,     /* objects in a row that are too long for what flows still */
+    DE_BRUIJN = 6,    /* most neighbours in that graph */
+    MISFITS = 64, /* give up a link after so many objects in a row that are too large for the rest
+                     of its flow */
 };
 
-static const double WEAK = 0.01;    /* weight of a link of the de Bruijn graph */
-static const double CLOSE = 0.002;  /* residual that is good enough, in units of the average */
-static const double MARGIN = 0.002; /* of load that may flow beyond what should, likewise */
+static const double WEAK = 0.01; /* weight of a link of the de Bruijn graph; other links have 1 */
+static const double CLOSE = 0.002;  /* residual that is small enough, in units of the average */
+static const double MARGIN = 0.002; /* load that may flow in excess, likewise */
 
 typedef struct link {
     int32_t rank;
     double weight;
-    double r, p, x; /* of the rank there */
-    double flow;    /* what is still to go there; negative: what is to come */
+    double r, p, x; /* residual, direction and solution of the rank there */
+    double flow;    /* load that is still to go there; negative: to come from there */
 } link_t;
 
 typedef struct partner {
@@ -74,12 +77,12 @@ typedef struct diffusion {
     plb_ties_t ties; /* its own objects come first */
     link_t *link;    /* [n_links] by rank */
     int32_t n_links;
-    int64_t under_way; /* memory of the objects that left in the last round: they may come back */
+    int64_t under_way; /* memory of the objects that left in the last round, which may come back */
 } diffusion_t;
 
-/* ---- who talks to whom ---------------------------------------------------------------------- */
+/* ---- communication of objects --------------------------------------------------------------- */
 
-/* Tell the ranks that this one's objects send to; they cannot know. */
+/* Tell the receiving ranks about the edges of this rank's objects, which only the sender knows. */
 static int greet(diffusion_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -96,7 +99,7 @@ static int greet(diffusion_t *self, plb_err_t *err)
     return ret;
 }
 
-/* `object`, which is here, exchanges bytes with another one. */
+/* Add a tie: own object `object` exchanges bytes with another one. */
 static int tie_with(diffusion_t *self, int32_t object, int64_t peer_id, int32_t where,
                     double bytes, plb_err_t *err)
 {
@@ -105,7 +108,7 @@ static int tie_with(diffusion_t *self, int32_t object, int64_t peer_id, int32_t 
     return ret == PLB_OK ? plb_ties_add(&self->ties, object, peer, bytes, err) : ret;
 }
 
-/* The ties of all own objects, both ways. */
+/* List the ties of all own objects, in both directions. */
 static int list_ties(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
 {
     const plb_share_t *share = self->gossip.agent.share;
@@ -141,7 +144,7 @@ static int by_bytes(const void *a, const void *b)
     return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : by_rank(a, b);
 }
 
-/* Choose the ranks that this one's objects exchange most with (ties: the lowest). */
+/* Choose the ranks with which this rank's objects exchange most (ties: the lowest). */
 static int choose(diffusion_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -199,8 +202,8 @@ static int links_by_rank(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Those links stay that both sides chose.  In the de Bruijn graph, i -> 2 i and 2 i + 1 modulo p,
- * taken both ways. */
+/* Keep the links that both sides chose, and add those of the de Bruijn graph: i -> 2 i and 2 i
+ * + 1 modulo p, in both directions. */
 static void make_links(diffusion_t *self, const plb_note_t *in, int64_t n_in)
 {
     const int64_t i = self->gossip.agent.share->rank, p = self->gossip.agent.share->n_ranks;
@@ -230,7 +233,7 @@ static void make_links(diffusion_t *self, const plb_note_t *in, int64_t n_in)
 
 /* ---- flow ----------------------------------------------------------------------------------- */
 
-/* Load beyond this rank's part of the whole, in units of the average. */
+/* Load beyond this rank's share of the total, in units of the average. */
 static double excess(const diffusion_t *self)
 {
     const plb_agent_t *agent = &self->gossip.agent;
@@ -244,7 +247,8 @@ static double overload(const diffusion_t *self)
     return (agent->load - plb_agent_allowed(agent, self->limit)) / self->scale;
 }
 
-/* b: what all have beyond the threshold, and lack to the average. */
+/* b of this rank, from the sums over all ranks of load beyond the threshold and of load lacking
+ * to the average. */
 static double to_give(const diffusion_t *self, double beyond, double lacking)
 {
     if (overload(self) > 0.0) {
@@ -266,7 +270,7 @@ static int tell_residual(diffusion_t *self, plb_err_t *err)
     return ret;
 }
 
-/* p <- r + beta p here and there, and this rank's part of p L p: half of each link. */
+/* p <- r + beta p here and at the neighbours, and this rank's part of p L p: half of each link. */
 static void multiply(diffusion_t *self, const plb_note_t *in, double gamma)
 {
     const double beta = self->steps == 0 ? 0.0 : gamma / self->gamma;
@@ -306,7 +310,7 @@ static void make_flows(diffusion_t *self)
 
 /* ---- objects -------------------------------------------------------------------------------- */
 
-/* Bytes that leave a rank less (negative: more) when this object is there instead of here. */
+/* Bytes between ranks that are saved (negative: added) if this object is there instead of here. */
 static double gain(const diffusion_t *self, int32_t object, int32_t there)
 {
     const plb_ties_t *ties = &self->ties;
@@ -319,12 +323,12 @@ static double gain(const diffusion_t *self, int32_t object, int32_t there)
     return out;
 }
 
-/* What is to leave in this round. */
+/* The objects that leave in this round. */
 typedef struct leaving {
-    int32_t *number;  /* [n held] of the ties */
+    int32_t *number;  /* [n held] number of the object in the ties */
     int32_t *to;      /* [n held] rank, or -1 */
     int32_t *at;      /* [n known] entry of an object, or -1 */
-    plb_heap_t queue; /* for one link; key: -gain a load, id: turn() */
+    plb_heap_t queue; /* for one link; key: -gain per load, id: turn() */
 } leaving_t;
 
 static void leaving_free(leaving_t *self)
@@ -332,7 +336,7 @@ static void leaving_free(leaving_t *self)
     PLB_FREE(self->number, self->to, self->at, self->queue.item);
 }
 
-/* The entries are put in order of their loads. */
+/* Begin; sorts the entries by load. */
 static int leaving_init(leaving_t *self, diffusion_t *diffusion, plb_err_t *err)
 {
     plb_agent_t *agent = &diffusion->gossip.agent;
@@ -354,7 +358,8 @@ out:
     return ret;
 }
 
-/* Which of two with the same gain goes first: the lower turn.  Twice as many turns as entries. */
+/* Tie break of two objects with the same gain: the lower turn goes first.  Turns are below
+ * twice the number of entries. */
 static int32_t turn(const plb_agent_t *agent, int64_t k)
 {
     const bool at_home = agent->entry[k].home == agent->share->rank;
@@ -379,7 +384,7 @@ static plb_item_t candidate(const leaving_t *self, const diffusion_t *diffusion,
     return (plb_item_t){-bytes / agent->entry[k].load, turn(agent, k)};
 }
 
-/* Those that may go along a link, the largest gain first. */
+/* Queue the objects that may go along a link, the largest gain first. */
 static void line_up(leaving_t *self, const diffusion_t *diffusion, int32_t there)
 {
     const plb_agent_t *agent = &diffusion->gossip.agent;
@@ -392,7 +397,7 @@ static void line_up(leaving_t *self, const diffusion_t *diffusion, int32_t there
     plb_heap_build(&self->queue);
 }
 
-/* An object is there now: those that talk to it gain more by following. */
+/* After an object was chosen for a link, its partners gain more by following it. */
 static void follow(leaving_t *self, diffusion_t *diffusion, int32_t object, int32_t there)
 {
     plb_ties_t *ties = &diffusion->ties;
@@ -405,7 +410,7 @@ static void follow(leaving_t *self, diffusion_t *diffusion, int32_t object, int3
     }
 }
 
-/* Choose what leaves along a link now, up to that much load. */
+/* Choose the objects that leave along a link now, up to that much load. */
 static void fill_link(leaving_t *self, diffusion_t *diffusion, link_t *link, double most)
 {
     const plb_agent_t *agent = &diffusion->gossip.agent;
@@ -429,7 +434,7 @@ static void fill_link(leaving_t *self, diffusion_t *diffusion, link_t *link, dou
     }
 }
 
-/* Send an object with its ties, and tell the ranks that it talks to. */
+/* Send an object with its ties, and tell the ranks of its partners. */
 static int send_off(diffusion_t *self, int64_t entry, int32_t object, int32_t to, plb_err_t *err)
 {
     plb_agent_t *agent = &self->gossip.agent;
@@ -452,8 +457,8 @@ static int send_off(diffusion_t *self, int64_t entry, int32_t object, int32_t to
     return ret;
 }
 
-/* Give what flows out, but nothing that this rank is to keep: what has to pass it comes in first,
- * and then the objects that are nearest to the other side go on. */
+/* Send objects along the links with outward flow, but only as much load as this rank has in
+ * excess: load that only passes through must arrive first. */
 static int give_along_links(diffusion_t *self, plb_err_t *err)
 {
     leaving_t leaving = {0};
@@ -475,7 +480,8 @@ static int give_along_links(diffusion_t *self, plb_err_t *err)
         }
     }
     for (int64_t k = agent->n - 1; ret == PLB_OK && k >= 0; k--) {
-        if (leaving.to[k] >= 0) { /* the last entry takes its place: it has had its turn */
+        if (leaving.to[k] >=
+            0) { /* the last entry, which was handled already, moves to its place */
             ret = send_off(self, k, leaving.number[k], leaving.to[k], err);
             agent->mine.count[0]++;
         }
@@ -493,7 +499,7 @@ static link_t *link_to(const diffusion_t *self, int32_t rank)
     return &self->link[k];
 }
 
-/* An object has come along its link, or back: then nothing more flows there. */
+/* Take an object that came along its link, or one that came back: then that link's flow ends. */
 static int receive(diffusion_t *self, const plb_note_t *note, plb_err_t *err)
 {
     plb_agent_t *agent = &self->gossip.agent;
@@ -508,8 +514,8 @@ static int receive(diffusion_t *self, const plb_note_t *note, plb_err_t *err)
     return ret;
 }
 
-/* Memory that is free, but for what has left and may come back: objects that no rank has answered
- * yet, and those that these notes bring back. */
+/* Free memory, minus that of objects which may come back: those without an answer yet, and
+ * those that these notes bring back. */
 static int64_t free_memory(diffusion_t *self, const plb_note_t *in, int64_t n_in)
 {
     int64_t bytes = plb_agent_room(&self->gossip.agent) - self->under_way;
@@ -560,7 +566,7 @@ static int begin_moving(diffusion_t *self, plb_err_t *err)
 static int move_on(diffusion_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                    bool *settled, plb_err_t *err)
 {
-    const bool over = all->count[0] == 0; /* nothing is under way */
+    const bool over = all->count[0] == 0; /* no objects are under way */
     const int ret = take_in(self, in, n_in, err);
     if (ret != PLB_OK || !over) {
         return ret == PLB_OK && ++self->steps < MOST_MOVES ? give_along_links(self, err) : ret;
@@ -638,16 +644,15 @@ static void stop(plb_agent_t *agent)
 
 static const plb_param_t params[] = {
     PLB_GOSSIP_PARAMS,
-    {"neighbours", "", "ranks that a rank is linked with at most for what its objects exchange", 8,
-     0, 1024},
+    {"neighbours", "", "most ranks that a rank is linked with because of communication", 8, 0,
+     1024},
 };
 
 static const plb_agent_type_t type = {sizeof(diffusion_t), start, round_of, known, stop};
 
 const plb_strategy_t plb_strategy_diffusion = {
     .name = "DiffusionLB",
-    .help =
-        "distributed: load flows between ranks that communicate, objects go where they talk to",
+    .help = "distributed: load flows between communicating ranks, objects go to their partners",
     .source = "Hu and Blake, Parallel Computing 25, 1999",
     .family = PLB_REFINEMENT,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,

@@ -1,4 +1,5 @@
-/* GossipLB, whose agents are those of kit/gossip.c; HierarchicalLB: within each node first. */
+/* GossipLB with the agents of kit/gossip.c, and HierarchicalLB, which first works within each
+ * node. */
 #include "place/kit/gossip.h"
 #include "place/kit/rounds.h"
 
@@ -19,7 +20,8 @@ static const plb_agent_type_t by_node = {
 
 const plb_strategy_t plb_strategy_gossip = {
     .name = "GossipLB",
-    .help = "distributed: ranks with room are made known at random, overloaded ranks give to them",
+    .help = "distributed: ranks with room tell random ranks, overloaded ranks give objects "
+            "to them",
     .source = "Lifflander et al., CLUSTER 2021 (vt's TemperedLB)",
     .family = PLB_REFINEMENT,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
@@ -31,7 +33,7 @@ const plb_strategy_t plb_strategy_gossip = {
 
 const plb_strategy_t plb_strategy_hierarchical = {
     .name = "HierarchicalLB",
-    .help = "distributed: as GossipLB, within each node first, then among all ranks",
+    .help = "distributed: like GossipLB, first within each node, then among all ranks",
     .source = "Menon, future work; Lifflander et al., CLUSTER 2021",
     .family = PLB_REFINEMENT,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY | PLB_LOOKS_NODES,

@@ -1,11 +1,13 @@
-/* GreedyLB: the heaviest object goes where it ends first, then the next.
+/* GreedyLB: places the objects from the heaviest to the lightest, each where it ends first.
  *
- * Menon 2.2 ("maps the heaviest chares on to the least loaded processors"); Dasgupta's algorithm
- * 2, whose background load of a processor is `background` and the objects that may not migrate.
- * With ranks of one speed this is Graham's LPT rule: at most 4/3 - 1/(3p) times the optimum.
+ * Menon 2.2 ("maps the heaviest chares on to the least loaded processors"); Dasgupta's
+ * algorithm 2, where the background load of a processor is `background` plus the objects that
+ * may not migrate.  With ranks of one speed this is Graham's LPT rule: at most 4/3 - 1/(3p)
+ * times the optimum.
  *
- * Ties, so that every rank computes the same placement: of equal objects the lowest index comes
- * first; of ranks where it would end at the same time, the one that has less, then the lowest.
+ * Ties have fixed rules, so that every rank computes the same placement: of equal objects the
+ * lowest index comes first; of ranks where it would end at the same time, the one with less
+ * time so far, then the lowest.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -25,16 +27,16 @@ enum {
     STUCK = 1, /* no rank has memory for the next object */
 };
 
-/* Ranks by class of speed, one heap of times each.  Up to 64 different speeds a class holds ranks
- * of one speed, so that its least loaded rank is also where an object ends first, and the choice
- * among the tops is exact.  Beyond that the different speeds, in ascending order, are cut into 64
- * classes of equally many, and of each class its least loaded rank stands for election. */
+/* Ranks in classes by speed, with a heap of times for each.  With up to 64 different speeds,
+ * all ranks of a class have the same speed, so an object ends first on the least loaded of
+ * them, and the best of the heaps' tops is exact.  With more, the different speeds are divided
+ * into 64 classes, and the choice among the least loaded rank of each class is approximate. */
 typedef struct fleet {
     const plb_snapshot_t *in;
     int n_classes;
     plb_heap_t heap[MAX_CLASSES];
     plb_item_t *item;  /* [p] of all heaps */
-    plb_item_t *aside; /* [p] taken out while they have no room for the object at hand */
+    plb_item_t *aside; /* [p] ranks taken out because they have no memory for the present object */
     int32_t *class_of; /* [p] */
     int32_t n_aside;
     int64_t *room; /* [p] or NULL */
@@ -108,7 +110,7 @@ out:
     return ret;
 }
 
-/* Let each top be a rank with that much memory; the others step aside. */
+/* Bring a rank with that much memory to the top of each heap; the others are set aside. */
 static void make_way(fleet_t *self, int64_t memory)
 {
     for (int c = 0; c < self->n_classes; c++) {
@@ -119,7 +121,7 @@ static void make_way(fleet_t *self, int64_t memory)
     }
 }
 
-/* The ranks that stepped aside come back, unless no object at all fits on them any more. */
+/* Put the ranks that were set aside back, unless no object fits on them any more. */
 static void come_back(fleet_t *self, int64_t least)
 {
     while (self->n_aside > 0) {
@@ -130,7 +132,7 @@ static void come_back(fleet_t *self, int64_t least)
     }
 }
 
-/* The class whose top ends the object first, and when; -1: all are empty. */
+/* The class whose top ends the object first, and the time; -1: all heaps are empty. */
 static int elect(const fleet_t *self, double load, double *finish)
 {
     int best = -1;
@@ -149,7 +151,7 @@ static int elect(const fleet_t *self, double load, double *finish)
     return best;
 }
 
-/* Place the loads, the heaviest first: keys are negated. */
+/* Place the loads one by one, the heaviest first (keys are negated). */
 static int place_one_by_one(const plb_problem_t *problem, plb_loads_t *loads, int32_t *rank,
                             const plb_opts_t *opts, plb_err_t *err)
 {
@@ -184,20 +186,18 @@ static int place_one_by_one(const plb_problem_t *problem, plb_loads_t *loads, in
 
 /* ---- ranks of one speed, no limits: LPT in rounds ------------------------------------------- */
 
-/* The ranks, least loaded first, and scratch to sort them again. */
+/* The ranks in a line, least loaded first, and scratch to sort them again. */
 typedef struct line {
     plb_item_t *rank, *spare;
     uint32_t *bin;
     int32_t p;
 } line_t;
 
-/* Hand out object[0 ... n-1] to the ranks in line, one each, for as long as the next in line has
- * less than all ranks that got an object in this round: then it is the least loaded rank of all,
- * and the answer that of a heap.  Returns how many; these are then in order among themselves.
- *
- * A rank with so much load that even with the round's lightest object it ends behind all ranks
- * before it keeps its place: there the line falls into sections that are sorted separately.
- * (Sums are rounded monotonically: the test with rounded sums is safe.) */
+/* Give object[0 ... n-1] to the ranks in line, one each, as long as the next rank in line has
+ * less load than all ranks that got an object in this round: then it is the least loaded rank,
+ * as with a heap.  Returns how many were given.  Where a rank, even with the round's lightest
+ * object, ends after all ranks before it, the line is divided into sections that are sorted
+ * separately.  (Rounding of sums is monotonic, so this test is safe.) */
 PLB_MULTIVERSION
 static int32_t hand_out(line_t *self, const plb_item_t *object, int64_t n,
                         const plb_problem_t *problem, int32_t *out)
@@ -227,7 +227,7 @@ static int32_t hand_out(line_t *self, const plb_item_t *object, int64_t n,
     return k;
 }
 
-/* The first k in line have got something: bring all in order again. */
+/* Sort the line again after the first k ranks got an object. */
 static void line_up(line_t *self, int32_t k)
 {
     plb_item_t *a = self->rank;
@@ -236,7 +236,7 @@ static void line_up(line_t *self, int32_t k)
     }
     memcpy(self->spare, a, (size_t)k * sizeof *a);
     int32_t from = 0, at = 0, old = k;
-    while (from < k) { /* writes stay behind what is still to be read */
+    while (from < k) { /* never overwrites what is still to be read */
         a[at++] = old < self->p && plb_item_before(a[old], self->spare[from])
                       ? a[old++]
                       : self->spare[from++];
@@ -262,7 +262,7 @@ out:
     return ret;
 }
 
-/* Have the next round's loads in order, as seconds on a rank of that speed. */
+/* Sort the next round's loads, as seconds on a rank of that speed. */
 static void get_ready(plb_loads_t *loads, int64_t upto, double speed)
 {
     int64_t k = loads->ready;
@@ -313,7 +313,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     } else if (ret == PLB_OK) {
         ret = place_one_by_one(&problem, &loads, out, opts, err);
     }
-    if (ret == STUCK) { /* the order of loads left no room: by memory first, then by load */
+    if (ret == STUCK) { /* memory is used up: place by memory first, then refine by load */
         ret = plb_problem_pack(&problem, out, opts, err);
         PLB_THEN(plb_refine(&problem, PLB_REFINE_OVERLOAD, out, opts, err));
     }
@@ -324,7 +324,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
 
 const plb_strategy_t plb_strategy_greedy = {
     .name = "GreedyLB",
-    .help = "the heaviest object to the rank where it ends first (LPT)",
+    .help = "each object, heaviest first, to the rank where it ends first (LPT)",
     .source = "Menon 2.2; Dasgupta algorithm 2",
     .family = PLB_COMPREHENSIVE,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,

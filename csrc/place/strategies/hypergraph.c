@@ -1,9 +1,10 @@
-/* ZoltanLB and HypergraphLB: multicasts are nets, and what counts is how many ranks each reaches.
+/* ZoltanLB and HypergraphLB: multicasts are nets; the objective is the number of ranks that
+ * each one reaches.
  *
  * Menon 2.3.2.  ZoltanLB starts from Zoltan's answer, HypergraphLB from that of pylb's own
- * partitioner; both are then refined by V-cycles on connectivity - 1.  With `iterations` present
- * places are worth something: Zoltan repartitions (Catalyurek et al. 2007), communication counts
- * that often and each migration once.
+ * partitioner; both are then refined by V-cycles on connectivity - 1.  With `iterations` above
+ * 0 migrations have a cost: Zoltan repartitions (Catalyurek et al. 2007), where communication
+ * counts that often and each migration once.
  */
 #include "base/mem.h"
 #include "place/kit/parts.h"
@@ -26,7 +27,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     if (ret == PLB_OK && iterations > 0.0) {
         ret = plb_parts_keep(&parts, iterations, err);
     }
-    const char *option[] = {"CYCLES", "0"}; /* they follow, for both */
+    const char *option[] = {"CYCLES", "0"}; /* V-cycles follow for both strategies */
     parts.question.option = option;
     parts.question.n_options = self->library == NULL;
     if (ret != PLB_OK || (ret = plb_parts_ask(&parts, library, opts, part, err)) ||
@@ -52,7 +53,7 @@ static const plb_param_t params[N_PARAMS] = {
 
 const plb_strategy_t plb_strategy_zoltan = {
     .name = "ZoltanLB",
-    .help = "Zoltan's hypergraph partitioner: few ranks for each multicast",
+    .help = "Zoltan's hypergraph partitioner: each multicast reaches few ranks",
     .source = "Menon 2012, 2.3.2; refined by V-cycles",
     .family = PLB_COMPREHENSIVE,
     .looks_at =
@@ -65,7 +66,8 @@ const plb_strategy_t plb_strategy_zoltan = {
 
 const plb_strategy_t plb_strategy_hypergraph = {
     .name = "HypergraphLB",
-    .help = "pylb's own hypergraph partitioner: few ranks for each multicast, without a library",
+    .help = "pylb's own hypergraph partitioner: each multicast reaches few ranks; needs no "
+            "library",
     .source = "Karypis and Kumar 1999; Fiduccia and Mattheyses 1982",
     .family = PLB_COMPREHENSIVE,
     .looks_at =

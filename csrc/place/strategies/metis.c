@@ -1,12 +1,12 @@
 /* MetisLB: the communication graph cut by METIS (Karypis and Kumar 1998), which takes no fixed
- * vertices: objects that may not migrate count with their load alone. */
+ * vertices: of objects that may not migrate only the load counts. */
 #include "place/kit/parts.h"
 
 static const plb_param_t params[] = {PLB_PARAM_IMBALANCE};
 
 const plb_strategy_t plb_strategy_metis = {
     .name = "MetisLB",
-    .help = "METIS cuts the communication graph; multicasts are edges to each receiver",
+    .help = "METIS partitions the communication graph; a multicast is an edge to each receiver",
     .source = "Menon 2012, 2.2",
     .family = PLB_COMPREHENSIVE,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,

@@ -1,4 +1,4 @@
-/* none: everything stays.  The baseline of every comparison. */
+/* none: everything stays; the baseline for comparisons. */
 #include <string.h>
 
 #include "place/strategy.h"

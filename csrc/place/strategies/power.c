@@ -1,18 +1,18 @@
-/* PowerAwareLB: so many objects for each rank that all end together.
+/* PowerAwareLB: gives each rank a number of objects such that all ranks end together.
  *
- * Dasgupta eq. 3 and 4: w_i x_i is the same for all ranks i, the x_i add up to N.
+ * Dasgupta eq. 3 and 4: w_i x_i is the same for all ranks i, and the x_i add up to N.
  *
  *   here: weight[i], seconds per object    there: w_i, "the processor's object time"
  *
- * The paper starts with equally many objects on each rank, so that a processor's object time is as
- * good a weight as the time per object; after the first LB step only the latter is.  A rank that
- * shows no time (no objects, or none that take any) is taken for the mean one, or by its speed.
- * What eq. 3 has no place for: a rank's background is part of its time, and objects that may not
- * migrate count among its x_i, also where they alone are too many.
+ * In the paper all ranks start with the same number of objects, so that a processor's total
+ * object time is as good a weight as the time per object; after the first LB step only the
+ * latter is correct.  A rank without a measured time (no objects, or all of load 0) gets the
+ * mean weight, or one by its speed.  Beyond eq. 3, a rank's background is part of its time, and
+ * objects that may not migrate count among its x_i, even if they alone are too many.
  *
- * The x_i are whole numbers by the largest remainder (ties: the rank that has more objects now,
- * then the lowest); no more objects move than these numbers ask for, of a rank those of the
- * highest index, to the lowest ranks.  Objects are taken to be equal.
+ * The x_i are rounded by the largest remainder (ties: the rank that has more objects now, then
+ * the lowest).  Only as many objects move as needed, from each rank those with the highest
+ * index, to the lowest ranks.  All objects are assumed to be equal.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -23,18 +23,18 @@
 #include "place/kit/apportion.h"
 #include "place/kit/problem.h"
 
-/* No rank is taken to be so many times faster than the slowest. */
+/* Largest assumed ratio of speeds. */
 static const double FASTEST = 1e12;
 
 typedef struct quota {
     const plb_problem_t *problem;
     int32_t p;
     double *weight;   /* [p] seconds per object, over `unit` */
-    double unit;      /* the largest time that there is */
+    double unit;      /* the largest time of any rank */
     double *share;    /* [p] objects that may migrate, exact */
-    int64_t *fixed;   /* [p] objects that may not */
-    int64_t *movable; /* [p] those that may, now */
-    int64_t *part;    /* [p] and then */
+    int64_t *fixed;   /* [p] objects that may not migrate */
+    int64_t *movable; /* [p] objects that may, at present */
+    int64_t *part;    /* [p] and after the step */
 } quota_t;
 
 static void quota_free(quota_t *self)
@@ -69,7 +69,7 @@ static double background_of(const quota_t *self, int32_t r)
     return plb_background(self->problem->in, r) / self->unit;
 }
 
-/* From the sums of the loads to time per object. */
+/* Convert sums of loads to time per object. */
 static void weigh(quota_t *self)
 {
     const plb_snapshot_t *in = self->problem->in;
@@ -91,8 +91,8 @@ static void weigh(quota_t *self)
     }
 }
 
-/* Exact shares: all ranks end at the same time, but those whose fixed objects alone take longer;
- * each round finds more of these, and an earlier end. */
+/* Compute exact shares: all ranks end at the same time, except those whose fixed objects alone
+ * take longer; each round finds more of these, and an earlier end. */
 static void share_out(quota_t *self)
 {
     bool found = true;
@@ -119,7 +119,8 @@ static void share_out(quota_t *self)
     }
 }
 
-/* Whole parts; the ranks are asked in the order of what they have, which settles ties. */
+/* Round to whole parts; ranks are taken in order of their present number of objects, which
+ * decides ties. */
 static int round_off(quota_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -190,7 +191,8 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
 
 const plb_strategy_t plb_strategy_power = {
     .name = "PowerAwareLB",
-    .help = "as many objects for each rank as it can do in the same time; for equal objects",
+    .help = "gives each rank the number of objects that it can do in the same time; for "
+            "equal objects",
     .source = "Dasgupta eq. 3, 4",
     .family = PLB_COMPREHENSIVE,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,

@@ -31,13 +31,13 @@ static int run_swap(const plb_strategy_t *self, const plb_snapshot_t *in, const 
 }
 
 static const plb_param_t params[] = {
-    {"overload", "x average", "a rank above this multiple of the average gives objects away",
+    {"overload", "x average", "a rank above this multiple of the average gives away objects",
      PLB_REFINE_OVERLOAD, 1.0, 1e6},
 };
 
 const plb_strategy_t plb_strategy_refine = {
     .name = "RefineLB",
-    .help = "objects from overloaded ranks to those with room, few migrations",
+    .help = "moves objects from overloaded ranks to ranks with room; few migrations",
     .source = "Menon 2.2, 2.3.1; Dasgupta algorithm 1",
     .family = PLB_REFINEMENT,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
@@ -48,7 +48,7 @@ const plb_strategy_t plb_strategy_refine = {
 
 const plb_strategy_t plb_strategy_refine_swap = {
     .name = "RefineSwapLB",
-    .help = "RefineLB that swaps objects where none can be moved",
+    .help = "like RefineLB, and swaps objects where none can be moved",
     .source = "Menon 2.3.1",
     .family = PLB_REFINEMENT,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,

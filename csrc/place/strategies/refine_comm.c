@@ -33,23 +33,23 @@ static int run_refine_comm(const plb_strategy_t *self, const plb_snapshot_t *in,
     return run(in, opts->params + PARAM_ALPHA, opts, out, err);
 }
 
-#define PARAMS(alpha, beta)                                                                       \
-    {                                                                                             \
-        {"overload", "x average", "a rank above this multiple of the average gives objects away", \
-         1.003,      1.0,         1e6},                                                           \
-            {"exchanges", "", "0: only moves, as in the thesis", 1, 0, 1},                        \
-            {"alpha", "s/message", "time of the sender for a message to another rank",            \
-             alpha,   0.0,         1e6},                                                          \
-            {"beta", "s/byte", "and for each of its bytes", beta, 0.0, 1e6},                      \
+#define PARAMS(alpha, beta)                                                                         \
+    {                                                                                               \
+        {"overload", "x average", "a rank above this multiple of the average gives away objects",   \
+         1.003,      1.0,         1e6},                                                             \
+            {"exchanges", "", "0: only moves, as in the thesis", 1, 0, 1},                          \
+            {"alpha", "s/message", "sender's time for a message to another rank", alpha, 0.0, 1e6}, \
+            {"beta", "s/byte", "sender's time for each byte of it", beta, 0.0, 1e6},                \
     }
 
-/* CommAwareRefineLB knows no costs unless it is told: then messages are no part of the times. */
+/* By default CommAwareRefineLB has no costs: messages are not part of the ranks' times. */
 static const plb_param_t aware_params[] = PARAMS(0.0, 0.0);
 static const plb_param_t params[] = PARAMS(2e-6, 1e-10);
 
 const plb_strategy_t plb_strategy_comm_aware = {
     .name = "CommAwareRefineLB",
-    .help = "objects from overloaded ranks to those with room that they talk to, else to any",
+    .help = "moves objects from overloaded ranks to ranks with room where their partners "
+            "are, else to any",
     .source = "Menon 2.3.4",
     .family = PLB_REFINEMENT,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
@@ -60,7 +60,8 @@ const plb_strategy_t plb_strategy_comm_aware = {
 
 const plb_strategy_t plb_strategy_refine_comm = {
     .name = "RefineCommLB",
-    .help = "the same, and what ranks send to others is part of their times",
+    .help = "like CommAwareRefineLB, counting what a rank sends to other ranks as part of "
+            "its time",
     .source = "Menon 2.2",
     .family = PLB_REFINEMENT,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,

@@ -1,12 +1,12 @@
 /* ScotchLB and ScotchRefineLB: the communication graph mapped by Scotch, from scratch or with a
  * cost for leaving the present rank.
  *
- * Menon 2.3.3: each vertex has a fictitious edge to one that stands for its old part, weighted by
- * what its migration costs; the cut then has both.  Scotch does that itself (SCOTCH_graphRemap),
- * but begins with bisections, after which most objects are elsewhere, and its local searches from
- * an old mapping (strategy "cf") answer differently from call to call where vertices weigh
- * nothing (7.0.3).  Here pylb's own searches refine the present placement with these edges; where
- * Scotch's new map costs less, messages and migrations together, it is taken.  / */
+ * Menon 2.3.3: each vertex has a fictitious edge to a vertex that represents its old part,
+ * weighted by its migration cost; the cut then includes both costs.  Scotch can do this itself
+ * (SCOTCH_graphRemap), but it begins with bisections, which move most objects, and its local
+ * searches from an old mapping (strategy "cf") give varying results if vertices have weight 0
+ * (7.0.3).  Here pylb's own searches refine the present placement with these edges; Scotch's
+ * map from scratch is taken if it costs less, messages and migrations together. */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@
 
 /* ---- refinement ----------------------------------------------------------------------------- */
 
-/* The longest time of a rank before and after, and the average of those before. */
+/* Compute the time of the slowest rank before and after, and the average before. */
 static int longest(const plb_snapshot_t *in, const int32_t *rank, double *before, double *after,
                    double *average, plb_err_t *err)
 {
@@ -39,7 +39,7 @@ out:
     return ret;
 }
 
-/* Where the snapshot is within the tolerance already, what it has is the tolerance. */
+/* If the snapshot is already better than the tolerance, its imbalance becomes the tolerance. */
 static int tolerance(const plb_snapshot_t *in, double *imbalance, plb_err_t *err)
 {
     double before, after, average;
@@ -50,7 +50,7 @@ static int tolerance(const plb_snapshot_t *in, double *imbalance, plb_err_t *err
     return ret;
 }
 
-/* A placement on trial. */
+/* A candidate placement. */
 typedef struct trial {
     int32_t *rank;  /* [n_objects] */
     double longest; /* seconds of the most loaded rank */
@@ -65,8 +65,9 @@ static void parts_of(const plb_parts_t *parts, const int32_t *rank, int32_t *par
     }
 }
 
-/* The present placement with what overloaded ranks have too much given to those that it talks to,
- * then local searches and a V-cycle from there, the edges to the old ranks in their gains. */
+/* Refine the present placement: overloaded ranks give their excess to ranks that it
+ * communicates with; then local searches and a V-cycle, which include the edges to the old
+ * ranks. */
 static int try_near(const plb_parts_t *parts, double imbalance, const plb_opts_t *opts,
                     int32_t *part, int32_t *rank, plb_err_t *err)
 {
@@ -80,7 +81,7 @@ out:
     return ret;
 }
 
-/* As ScotchLB. */
+/* Map from scratch, like ScotchLB. */
 static int try_anew(const plb_parts_t *parts, double imbalance, const plb_opts_t *opts,
                     int32_t *part, int32_t *rank, plb_err_t *err)
 {
@@ -91,7 +92,7 @@ static int try_anew(const plb_parts_t *parts, double imbalance, const plb_opts_t
     return ret == PLB_OK ? plb_parts_place(&anew, part, imbalance, opts, rank, err) : ret;
 }
 
-/* Balance first, of which a hundredth more or less does not count, then what it costs. */
+/* Compare the balance first, where one per cent does not count, then the cost. */
 static bool is_worse(const trial_t *a, const trial_t *b, double limit)
 {
     const double x = fmax(a->longest, limit), y = fmax(b->longest, limit);
@@ -128,7 +129,7 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
         memcpy(out, anew.rank, size);
         near.longest = anew.longest;
     }
-    if (near.longest > before) { /* never worse than it was, where that keeps the memory limits */
+    if (near.longest > before) { /* never worse than before, if that kept the memory limits */
         ret = plb_problem_present(&parts.problem, anew.rank, opts, err);
         if (ret == PLB_OK && memcmp(anew.rank, in->rank, size) == 0) {
             memcpy(out, in->rank, size);
@@ -144,12 +145,13 @@ static const plb_param_t params[] = {PLB_PARAM_IMBALANCE};
 static const plb_param_t refine_params[] = {
     PLB_PARAM_IMBALANCE,
     {"iterations", "iterations",
-     "between balancings: so often communication counts, a migration once", 10.0, 1e-6, 1e9},
+     "between LB steps: so often communication counts, while a migration counts once", 10.0, 1e-6,
+     1e9},
 };
 
 const plb_strategy_t plb_strategy_scotch = {
     .name = "ScotchLB",
-    .help = "Scotch maps the communication graph; multicasts are edges to each receiver",
+    .help = "Scotch maps the communication graph; a multicast is an edge to each receiver",
     .source = "Menon 2012, 2.2",
     .family = PLB_COMPREHENSIVE,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
@@ -161,8 +163,8 @@ const plb_strategy_t plb_strategy_scotch = {
 
 const plb_strategy_t plb_strategy_scotch_refine = {
     .name = "ScotchRefineLB",
-    .help =
-        "refines the present placement with what migrations cost; Scotch maps anew where it pays",
+    .help = "refines the present placement, counting migration costs; uses a new map by Scotch "
+            "if that costs less",
     .source = "Menon 2012, 2.3.3",
     .family = PLB_REFINEMENT,
     .looks_at =

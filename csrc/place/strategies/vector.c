@@ -1,23 +1,23 @@
-/* VectorLB: objects with several loads each, one for each phase of an iteration or kind of
- * processor, and memory with blocks that objects share.
+/* VectorLB: places objects with several loads each, one for each phase of an iteration or each
+ * kind of processor, and memory with blocks that objects share.
  *
- * All ranks end a phase together, so an iteration takes the sum over the components of the longest
- * rank of each; or, with phases = 0, components are kinds of processors, and what counts is the
- * component that is worst balanced.
+ * All ranks end a phase together, so an iteration takes the sum over the phases of the slowest
+ * rank's time; or, with phases = 0, components are kinds of processors, and the worst balanced
+ * component counts.
  *
  *   t[k][r]  seconds of rank r in component k: its load / speed, and in the first the background
- *   goal[k]  what no rank's t[k] can be below: the average, or the heaviest object at its fastest
+ *   goal[k]  lower bound of max t[k]: the average, or the heaviest object on the fastest rank
  *   cost     phases: sum over k of max over r of t[k][r];  else max over k, r of t[k][r] / goal[k]
  *
- * 1. Objects in descending order of their largest component in units of its goal.  An object that
- *   fits where it is, all components within `overload` times their goal, stays.
- * 2. The others, in the same order, go to the rank whose largest component, in units of the goal,
- *    is then least.
- * 3. Moves of single objects away from the longest rank of a component, and where there is none
- *    exchanges, as long as they lower the cost: the best of each round.
- * Where memory stops step 2, it starts again with no object staying, the largest memory first.
- * Where all that is no better than the placement given, and that keeps to the limits, step 3
- * starts from it.
+ * 1. Take objects in descending order of their largest component in units of its goal.  An
+ *    object stays if all components of its rank remain within `overload` times their goal.
+ * 2. The other objects, in the same order, go to the rank whose largest component, in units of
+ *    the goal, is then least.
+ * 3. Move single objects away from the slowest rank of a component, or if that is impossible,
+ *    exchange objects, as long as this lowers the cost: the best step of each round.
+ * If memory stops step 2, it starts again with no object staying, the largest memory first.  If
+ * the result is no better than the present placement, and that keeps the limits, step 3 starts
+ * from the present one.
  *
  * Ties: the lowest index, the lowest rank.
  */
@@ -34,13 +34,13 @@
 enum { PARAM_OVERLOAD, PARAM_PHASES };
 enum { TICK = 1 << 8, MOST_ROUNDS = 1 << 16 };
 
-/* Numbers looked at in step 3, a few tenths of a second. */
+/* Most numbers examined in step 3: a few tenths of a second. */
 static const double WORK = 5e7;
 
-/* A gain below this part of the cost is rounding. */
+/* A gain below this fraction of the cost is due to rounding. */
 static const double SLACK = 1e-12;
 
-/* The longest ranks of a component. */
+/* The slowest ranks of a component. */
 typedef struct top {
     double time[3];
     int32_t rank[3];
@@ -90,7 +90,7 @@ static void take(vector_t *self, int32_t i)
     plb_members_leave(&self->on, i, r);
 }
 
-/* Empty ranks but for the background and the objects that may not migrate. */
+/* Begin with ranks that have only their background and fixed objects. */
 static int start_over(vector_t *self, plb_err_t *err)
 {
     const plb_snapshot_t *in = self->in;
@@ -133,8 +133,8 @@ static void set_goals(vector_t *self)
 
 /* ---- steps 1 and 2 -------------------------------------------------------------------------- */
 
-/* score[r] = max over k of what rank r would have, in units of the goal.  Same bits either way:
- * no reduction across ranks. */
+/* score[r] = max over k of the time that rank r would have, in units of the goal.  Both
+ * compiled versions give the same bits. */
 PLB_MULTIVERSION
 static void score_ranks(const vector_t *self, const double *object)
 {
@@ -177,7 +177,7 @@ static bool fits_at_home(const vector_t *self, int64_t i)
     return plb_memory_fits(&self->memory, i, r);
 }
 
-/* *stuck: an object that fits nowhere any more, or -1. */
+/* Do steps 1 and 2.  *stuck: an object that fits nowhere any more, or -1. */
 static int build(vector_t *self, const plb_loads_t *order, bool stay, int64_t *stuck,
                  plb_err_t *err)
 {
@@ -251,8 +251,9 @@ static int construct(vector_t *self, plb_err_t *err)
     if (stuck >= 0) {
         const int64_t key = self->in->key == NULL ? stuck : self->in->key[stuck];
         ret = PLB_FAIL(err, PLB_ERR_INFEASIBLE,
-                       "no placement found that keeps memory_limit: object %lld, with the block "
-                       "that it shares, fits on no rank when the larger ones are placed",
+                       "no placement found that keeps memory_limit: object %lld, with the "
+                       "block that it shares, fits on no rank after the larger ones are "
+                       "placed",
                        (long long)key);
     }
 out:
@@ -299,7 +300,7 @@ static double cost_of(const vector_t *self)
     return cost;
 }
 
-/* The cost if object i, and j (or -1) for it, changed between the ranks a and b. */
+/* The cost if object i moves from rank a to b, and j (unless -1) from b to a. */
 static double cost_after(const vector_t *self, int32_t i, int32_t a, int32_t j, int32_t b)
 {
     double cost = 0.0;
@@ -308,7 +309,7 @@ static double cost_after(const vector_t *self, int32_t i, int32_t a, int32_t j, 
         const double *t = self->t + (int64_t)k * self->p;
         const top_t *top = &self->top[k];
         double longest = fmax(t[a] - x * self->pace[a], t[b] + x * self->pace[b]);
-        for (int m = 0; m < 3; m++) { /* the longest of the others */
+        for (int m = 0; m < 3; m++) { /* the slowest of the other ranks */
             if (top->rank[m] != a && top->rank[m] != b) {
                 longest = fmax(longest, top->time[m]);
                 break;
@@ -345,7 +346,7 @@ static bool exchange_fits(vector_t *self, int32_t i, int32_t a, int32_t j, int32
     return fits;
 }
 
-/* The best move of an object of rank a, which counts in component k. */
+/* Find the best move of an object of rank a that has a load in component k. */
 static void look_for_move(vector_t *self, int32_t a, int32_t k, step_t *best)
 {
     for (int32_t i = self->on.head[a]; i >= 0; i = self->on.next[i]) {
@@ -361,7 +362,7 @@ static void look_for_move(vector_t *self, int32_t a, int32_t k, step_t *best)
     }
 }
 
-/* The best exchange of an object of rank a for one that has less of component k. */
+/* Find the best exchange of an object of rank a for one with less of component k. */
 static void look_for_exchange(vector_t *self, int32_t a, int32_t k, step_t *best)
 {
     for (int32_t i = self->on.head[a]; i >= 0; i = self->on.next[i]) {
@@ -417,7 +418,7 @@ static int improve(vector_t *self)
 
 /* ---- the strategy --------------------------------------------------------------------------- */
 
-/* Put every object where it is now; *kept: within the memory limits. */
+/* Put every object at its present rank; *kept: whether this keeps the memory limits. */
 static int go_home(vector_t *self, bool *kept, plb_err_t *err)
 {
     const int ret = start_over(self, err);
@@ -489,8 +490,8 @@ static int run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const p
 }
 
 static const plb_param_t params[] = {
-    {"overload", "x goal", "an object leaves a rank that is above this in any component", 1.02,
-     1.0, 1e6},
+    {"overload", "x goal", "objects leave a rank that is above this in any component", 1.02, 1.0,
+     1e6},
     {"phases", "",
      "1: components are phases that all ranks end together; 0: kinds of processors, each to be "
      "balanced",
@@ -499,7 +500,7 @@ static const plb_param_t params[] = {
 
 const plb_strategy_t plb_strategy_vector = {
     .name = "VectorLB",
-    .help = "several loads an object: phases or kinds of processors; shared blocks of memory",
+    .help = "several loads per object: phases or kinds of processors; shared blocks of memory",
     .source = "pylb",
     .family = PLB_REFINEMENT,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
