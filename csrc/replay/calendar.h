@@ -1,8 +1,8 @@
-/* A calendar queue (Brown 1988) of events in time, for a simulation in which no event has an
- * effect on another owner sooner than `width` seconds later: events of one bucket are then given
- * in any order, and nothing is ever sorted (the window of conservative parallel simulation).
+/* A calendar queue (Brown 1988) of events, for a simulation in which an event affects other
+ * owners `width` seconds later at the earliest.  So the events of one bucket may be taken in
+ * any order, and nothing is sorted (the window of conservative parallel simulation).
  *
- * Each event costs a write and a read of 16 bytes, in chunks that are filled one behind the other.
+ * Each event costs a write and a read of 16 bytes, in chunks that are filled sequentially.
  */
 #ifndef PLB_REPLAY_CALENDAR_H
 #define PLB_REPLAY_CALENDAR_H
@@ -27,24 +27,24 @@ typedef struct plb_chunk {
 
 typedef struct plb_calendar {
     double width;          /* seconds of a bucket */
-    int64_t now;           /* bucket that is being emptied, from time 0 */
-    int64_t n_buckets;     /* a power of two: later events wait in the last one */
+    int64_t now;           /* bucket that is being emptied; bucket 0 begins at time 0 */
+    int64_t n_buckets;     /* a power of two; events beyond the last one wait there */
     int32_t *first, *last; /* [n_buckets] chunks */
     plb_chunk_t *chunk;
     int64_t room;            /* chunks */
     int32_t n_chunks, spare; /* spare: first unused chunk, or -1 */
-    int64_t n;               /* events that wait */
+    int64_t n;               /* number of waiting events */
 } plb_calendar_t;
 
-/** Empty, at time 0.  The caller frees it, also after a failure. */
+/** Begin with an empty queue at time 0.  The caller frees it, also after a failure. */
 int plb_calendar_init(plb_calendar_t *self, double width, int64_t n_buckets, plb_err_t *err);
 void plb_calendar_free(plb_calendar_t *self);
 
-/** An event in the bucket of `time`, or in the present one if that is over. */
+/** Add an event to the bucket of `time`, or to the present one if that has passed. */
 int plb_calendar_push(plb_calendar_t *self, double time, int64_t owner, plb_err_t *err);
 
-/** Take up to PLB_CHUNK_EVENTS events of the earliest bucket that has any; what they cause in the
- *  same bucket comes with a later call.  *n = 0: there are no more events. */
+/** Take up to PLB_CHUNK_EVENTS events of the earliest bucket that has any.  Events that these
+ * cause in the same bucket come with a later call.  *n = 0: there are no more events. */
 int plb_calendar_take(plb_calendar_t *self, plb_event_t *out, int *n, plb_err_t *err);
 
 #endif

@@ -1,11 +1,13 @@
-/* A generated program: how long an iteration takes under the placement that was made before it.
+/* A generated program: a model of the time of an iteration, depending on when the last LB step
+ * was.
  *
  * With the last LB step just before iteration s, iteration i >= s takes
  *     mean * (1 + max(0, residual + growth[i - s] + |drift[i] - drift[s - 1]| + noise[i]))
- * growth: the imbalance that returns after each LB step (the model of Boulmier 2021,
- * arXiv 2104.01688); drift: a state of the program to which a placement fits less and less; an LB
- * step knows it as it was in the iteration before; noise and residual: what no LB step removes.
- *  The first placement costs nothing and fits the state `start`.
+ * growth: the imbalance that returns after each LB step (the model of Boulmier 2021, arXiv
+ * 2104.01688); drift: a state of the program that moves away from the one to which the
+ * placement was fitted; an LB step sees the state of the previous iteration; noise and
+ * residual: imbalance that no LB step removes.  The first placement costs nothing and fits the
+ * state `start`.
  */
 #ifndef PLB_REPLAY_GENERATED_PROGRAM_H
 #define PLB_REPLAY_GENERATED_PROGRAM_H
@@ -25,8 +27,8 @@ typedef struct plb_program { /* arrays [n] or NULL: zero; in units of the mean *
 /** Seconds of iteration i with the last LB step just before iteration s <= i. */
 double plb_program_time(const plb_program_t *self, int64_t s, int64_t i);
 
-/** Run under a trigger that knows what to expect, with LB steps of `cost` seconds, none of them at
- *  the end of the last iteration.  Writes time[n], the seconds of the iterations, and
+/** Run under a trigger that knows the end and the cost, with LB steps of `cost` seconds, but
+ * none at the end of the last iteration.  Writes time[n], the seconds of the iterations, and
  *  when[*n_steps], the iterations at whose end an LB step took place. */
 int plb_program_run(const plb_program_t *self, plb_trigger_t *trigger, double cost, double *time,
                     int64_t *when, int64_t *n_steps, plb_err_t *err);

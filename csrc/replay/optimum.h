@@ -1,5 +1,5 @@
-/* The best schedule of LB steps: when to rebalance, known only when the run is over.  For a
- * generated program see optimum_generated.h, for a recorded run optimum_recorded.h. */
+/* The best schedule of LB steps for a run that is completely known.  For a generated program
+ * see optimum_generated.h, for a recorded run optimum_recorded.h. */
 #ifndef PLB_REPLAY_OPTIMUM_H
 #define PLB_REPLAY_OPTIMUM_H
 
@@ -10,18 +10,18 @@
 
 typedef struct plb_optimum {
     double time;    /* seconds of all iterations and LB steps */
-    double bound;   /* seconds: no schedule is shorter, whatever the strategy */
+    double bound;   /* seconds: lower bound for all schedules with any strategies */
     bool exact;     /* no schedule with these strategies is shorter than `time` */
     int64_t *when;  /* owned; iterations at whose end to rebalance, rising */
-    int32_t *which; /* owned; the strategy of each, an index; NULL where there is none */
-    int64_t n;      /* of them */
+    int32_t *which; /* owned; index of each step's strategy; NULL without strategies */
+    int64_t n;      /* number of LB steps */
 } plb_optimum_t;
 
 typedef struct plb_optimum_opts {
     double cost; /* seconds of an LB step, zero or more */
     /* of a recorded run: */
     int64_t width; /* LB steps tried at the end of a phase, at most; 1 or more */
-    double upper;  /* seconds of a run that is known, or INFINITY */
+    double upper;  /* seconds of a known run, as an upper bound, or INFINITY */
     uint64_t seed; /* for strategies that draw random numbers */
     plb_tick_fn tick;
     void *tick_arg;

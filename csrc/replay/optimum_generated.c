@@ -4,7 +4,7 @@
 
 enum { TICK_EVERY = 64 }; /* iterations of the outer loop */
 
-/* All schedules whose last LB step is just before s, one iteration longer each: best[i] is the
+/* Extend the best schedule whose last LB step is just before s to all later i: best[i] is the
  * least time of iterations 0 ... i - 1 and an LB step just before i (none at n). */
 static void extend(const plb_program_t *program, int64_t s, double cost, double *best,
                    int64_t *from)

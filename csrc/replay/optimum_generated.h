@@ -1,8 +1,8 @@
 /* The best schedule of LB steps for a generated program.
  *
- * The time t(s, i) of iteration i depends on nothing but i and the iteration s before which the
- * last LB step took place.  The least time of iterations 0 ... s - 1 and an LB step just before s
- * is best(s) = min over r < s of best(r) + t(r, r) + ... + t(r, s - 1) + cost,   best(0) = 0:
+ * The time t(s, i) of iteration i depends only on i and on the iteration s before which the
+ * last LB step took place.  The least time of iterations 0 ... s - 1 and an LB step just before
+ * s is best(s) = min over r < s of best(r) + t(r, r) + ... + t(r, s - 1) + cost,   best(0) = 0:
  * exact dynamic programming over all 2^(n-1) schedules, in O(n^2) steps and O(n) memory.
  */
 #ifndef PLB_REPLAY_OPTIMUM_GENERATED_H
@@ -11,7 +11,7 @@
 #include "replay/generated_program.h"
 #include "replay/optimum.h"
 
-/** Of schedules with equal times one whose last LB steps are late. */
+/** Find the best schedule; of schedules with equal times, one with late last LB steps. */
 int plb_optimum_of_program(plb_optimum_t *self, const plb_program_t *program,
                            const plb_optimum_opts_t *opts, plb_err_t *err);
 

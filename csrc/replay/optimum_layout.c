@@ -8,8 +8,8 @@
 #include "replay/trace_repeats.h"
 
 enum {
-    FEWEST = 4,           /* phases that are worth being laid out as blocks */
-    MOST_LOADS = 1 << 25, /* laid out: 256 MiB */
+    FEWEST = 4,           /* fewer phases are not laid out as blocks */
+    MOST_LOADS = 1 << 25, /* most loads that are laid out: 256 MiB */
 };
 
 void plb_layout_free(layout_t *self)
@@ -61,13 +61,13 @@ static int find_sections(layout_t *self, plb_err_t *err)
         c->end = i + 1;
     }
     PLB_NEW(self->slot, slots);
-    PLB_NEW(self->change, 3 * slots); /* each task of a section comes, stays and goes */
+    PLB_NEW(self->change, 3 * slots); /* each task of a section arrives, stays and leaves */
 out:
     return ret;
 }
 
-/* Of each entity its slot, the section in which it was seen last, and the last section that has
- * it; and the free slots. */
+/* For each entity its slot, the section in which it was last seen, and the last section that
+ * has it; and the free slots. */
 typedef struct slots {
     int32_t *of, *seen, *last, *spare;
     int64_t n_spare, n_changes;
@@ -210,10 +210,12 @@ double plb_phase_seconds(const plb_trace_t *t, int64_t i, double most)
 
 /* ---- lower bounds --------------------------------------------------------------------------- */
 
-/* The time at which ranks that are busy for base[p] end, if they share divisible `work`. */
+/* The time at which all ranks end if they share divisible `work`; base[p]: seconds of their
+ * other work. */
 static double fill(const double *base, const double *pace, int32_t p, double work)
 {
-    for (double level = INFINITY;;) { /* without ranks that are busy longer, until none is left */
+    for (double level = INFINITY;
+         ;) { /* leave out ranks that take longer anyway, until there are none */
         double sum = work, speeds = 0.0;
         for (int32_t r = 0; r < p; r++) {
             const double own = pace == NULL ? 1.0 : pace[r];
@@ -227,8 +229,8 @@ static double fill(const double *base, const double *pace, int32_t p, double wor
     }
 }
 
-/* A lower bound of phase i for any placement: migratable load is divided at will among the ranks,
- * and the largest object goes where it ends first. */
+/* A lower bound of phase i for any placement: migratable load can be divided arbitrarily, and
+ * the largest object goes where it ends first. */
 static double least_of(const layout_t *self, int64_t i, double *base)
 {
     const plb_trace_t *t = self->trace;
@@ -253,7 +255,7 @@ static double least_of(const layout_t *self, int64_t i, double *base)
     most = fmax(most, first);
     most = work > 0.0 ? fmax(most, fill(base, self->pace, p, work)) : most;
     const double out = plb_phase_seconds(t, i, most);
-    /* as recorded a phase takes what was measured, whatever the figures of its ranks say */
+    /* in the recorded placement a phase takes the measured time, even if the bound is higher */
     return t->figures == NULL ? out : fmin(out, t->figures[PLB_FIGURES * i + PLB_FIGURE_TIME]);
 }
 

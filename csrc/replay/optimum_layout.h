@@ -1,5 +1,5 @@
-/* A recorded run, laid out for the search of optimum_recorded.c: objects have slots, and loads of
- * several phases lie side by side. */
+/* Lays out a recorded run for the search of optimum_recorded.c: objects have slots, and the
+ * loads of several phases are adjacent in memory. */
 #ifndef PLB_REPLAY_OPTIMUM_LAYOUT_H
 #define PLB_REPLAY_OPTIMUM_LAYOUT_H
 
@@ -9,10 +9,11 @@
 
 enum {
     LANES = 16, /* phases of a block */
-    STAYS = -2, /* in a change: the object is where it was when it was last there */
+    STAYS = -2, /* in a change: the object returns to its last rank */
 };
 
-/* An object comes, goes (rank -1), or cannot migrate and was recorded on another rank. */
+/* A change between sections: an object arrives, leaves (rank -1), or cannot migrate and was
+ * recorded on another rank. */
 typedef struct change {
     int32_t slot, rank;
     bool fresh; /* its load is not known yet */
@@ -23,13 +24,14 @@ typedef struct change {
 typedef struct section {
     int64_t first, end; /* phases */
     int64_t n;          /* tasks of each */
-    bool some_absent;   /* absent objects will come back to where they are now */
-    int64_t slots;      /* where its slots begin */
+    bool some_absent;   /* some absent objects will come back to their last rank */
+    int64_t slots;      /* index where its slots begin */
     int64_t changes, end_of_changes;
-    int64_t lanes; /* where its blocks begin, or -1: not laid out */
+    int64_t lanes; /* index where its blocks begin, or -1: not laid out */
 } section_t;
 
-/* A slot holds an object as long as its rank matters; then it may hold another one. */
+/* The layout.  A slot holds an object as long as its rank matters; then it may hold another
+ * one. */
 typedef struct layout {
     const plb_trace_t *trace;
     section_t *section;
@@ -45,7 +47,7 @@ typedef struct layout {
 int plb_layout_init(layout_t *self, const plb_trace_t *trace, plb_err_t *err);
 void plb_layout_free(layout_t *self);
 
-/** Change rank[n_slots] as the section begins. */
+/** Change rank[n_slots] at the beginning of a section. */
 void plb_layout_enter(const layout_t *self, int64_t section, int32_t *rank);
 
 /** The load of a task times the speed at which it was measured. */

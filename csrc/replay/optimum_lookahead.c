@@ -4,7 +4,7 @@
 
 #include "base/cpu.h"
 
-/* Compilers make of it what the processor has. */
+/* The compiler maps it to the processor's registers. */
 typedef double lanes_t __attribute__((vector_size(4 * sizeof(double)), aligned(8)));
 
 static bool as_recorded(const layout_t *self, const section_t *c, int64_t i, const int32_t *rank)
@@ -19,7 +19,7 @@ static bool as_recorded(const layout_t *self, const section_t *c, int64_t i, con
     return true;
 }
 
-/* Like add_block, for GROUP placements at once, whose sums lie one after the other. */
+/* Like add_block, for GROUP placements at once, whose sums are adjacent. */
 PLB_MULTIVERSION
 static void add_blocks(const double *restrict lanes, const int32_t *slot, int64_t n,
                        const int32_t *const *rank, int64_t stride, double *restrict sum)
@@ -79,7 +79,8 @@ static void add_phase(const layout_t *self, const section_t *c, int64_t i, const
     }
 }
 
-/* The times of phases i ... end - 1, of one block; or of phase i, where there are no blocks. */
+/* Compute the times of phases i ... end - 1 of one block; or of phase i, if there are no
+ * blocks. */
 static void run_block(const layout_t *self, const section_t *c, int64_t i, int64_t end,
                       const group_t *group)
 {

@@ -11,12 +11,12 @@
 #include "replay/phase_step.h"
 
 enum {
-    LOOK = 8,                /* phases that states are run ahead of the search, and a block more */
-    NARROW = 8,              /* states of a first search, whose result bounds the second */
-    MOST_RANKS = 1 << 26,    /* of all states: 256 MiB */
-    MOST_ANSWERS = 1 << 26,  /* likewise */
-    WORTH_THREADS = 1 << 20, /* additions */
-    CHEAP = 4,               /* times as many LB steps, where they need no call of the strategy */
+    LOOK = 8,   /* states are computed so many phases ahead of the search, plus a block */
+    NARROW = 8, /* number of states of a first search, whose result bounds the second */
+    MOST_RANKS = 1 << 26,    /* most ranks in all states: 256 MiB */
+    MOST_ANSWERS = 1 << 26,  /* most ranks in stored answers: 256 MiB */
+    WORTH_THREADS = 1 << 20, /* additions from which on threads pay */
+    CHEAP = 4, /* so many times more LB steps are tried if they need no call of the strategy */
 };
 
 /* An LB step, and the one before it. */
@@ -35,16 +35,16 @@ typedef struct search {
     int64_t limit; /* states at most */
     step_t *step;
     int64_t n_steps, step_room;
-    bool alone;   /* no strategy looks at the present placement */
+    bool alone;   /* no strategy uses the present placement */
     double upper; /* seconds of the best complete run known */
     /* for LB steps */
-    plb_phases_t phases; /* of a run without LB steps: the load database */
+    plb_phases_t phases; /* the load database, of a run without LB steps */
     bool has_phases, has_database;
     plb_database_t database;
     int32_t *present, *answer; /* [most] */
     double *load, *table;      /* [most], [ROWS * most] */
-    int32_t *answers;          /* [tasks] of all phases, or NULL */
-    bool answered;             /* by the search before */
+    int32_t *answers;          /* [tasks] answers in all phases, or NULL */
+    bool answered;             /* answers were filled by the previous search */
     /* for each thread */
     int n_parts;
     double *sum;      /* [n_parts, GROUP, n_ranks, LANES] */
@@ -60,7 +60,7 @@ static bool is_one_state(const search_t *self)
 
 /* ---- LB steps ------------------------------------------------------------------------------- */
 
-/* GreedyLB places by loads alone: its answer is the same for all states. */
+/* A strategy that uses loads alone, e.g. GreedyLB, gives the same answer for all states. */
 static bool looks_at_loads_alone(const search_t *self, int32_t which)
 {
     return self->lay.trace->measured == NULL &&
@@ -102,7 +102,8 @@ out:
     return ret;
 }
 
-/* State `parent` takes an LB step: a new state, or a better way to one that is there. */
+/* Let state `parent` take an LB step: this gives a new state, or a faster path to an existing
+ * one. */
 static int take_step(search_t *self, int32_t which, int64_t parent, const int32_t *answer,
                      plb_err_t *err)
 {
@@ -128,7 +129,7 @@ static int take_step(search_t *self, int32_t which, int64_t parent, const int32_
         if (self->all.state[other].time <= new->time) {
             return ret;
         }
-        self->all.state[other].gone = true; /* it may still take its own LB step */
+        self->all.state[other].gone = true; /* it can still be the parent of other LB steps */
     }
     PLB_TRY(note_step(self, new->step, which, err));
     new->step = self->n_steps - 1;
@@ -150,8 +151,8 @@ static int by_value(const void *a, const void *b)
                                 : (x->state > y->state) - (x->state < y->state);
 }
 
-/* The states that may take an LB step, least time first; where all steps lead to the same state
- * only the first is in its place. */
+/* List the states that may take an LB step, fastest first; if all steps lead to the same state,
+ * only the first is sorted. */
 static int64_t who_may_step(const search_t *self)
 {
     int64_t n = 0, first = 0;
@@ -184,7 +185,8 @@ static int step_with(search_t *self, int32_t which, int64_t n, plb_err_t *err)
     return ret;
 }
 
-/* One answer for all states.  They lead to one, unless absent objects are at different places. */
+/* Apply one answer to all states.  They become one state, unless absent objects are on
+ * different ranks. */
 static int step_alone(search_t *self, int32_t which, int64_t n, plb_err_t *err)
 {
     const plb_trace_t *t = self->lay.trace;
@@ -203,14 +205,14 @@ static int step_alone(search_t *self, int32_t which, int64_t n, plb_err_t *err)
     return ret;
 }
 
-/* States that LB steps may add, at most. */
+/* Most states that LB steps may add. */
 static int64_t expected(const search_t *self)
 {
     const int64_t steps = is_one_state(self) ? 1 : CHEAP * self->opts->width;
     return (steps < self->all.n ? steps : self->all.n) * self->n_strategies;
 }
 
-/* LB steps at the end of the phase before. */
+/* Try LB steps at the end of the previous phase. */
 static int balance(search_t *self, bool change, plb_err_t *err)
 {
     const layout_t *lay = &self->lay;
@@ -241,7 +243,7 @@ static void run_group(search_t *self, group_t *group, const int64_t *of)
     group->n = 0;
 }
 
-/* Every n_parts-th of the states that are to be run ahead. */
+/* Compute ahead every n_parts-th group of states. */
 static void run_part(void *arg, int part, int n_parts)
 {
     search_t *self = arg;
@@ -269,8 +271,8 @@ static void run_part(void *arg, int part, int n_parts)
     }
 }
 
-/* A lower bound for runs that go on from state s: without an LB step for some phases, then with
- * one and as fast as possible from there on. */
+/* A lower bound for runs that continue from state s: some phases without an LB step, then one,
+ * and all later phases as fast as possible. */
 static double least_from(const search_t *self, int64_t s)
 {
     const state_t *state = &self->all.state[s];
@@ -284,7 +286,7 @@ static double least_from(const search_t *self, int64_t s)
     return fmin(least, time + self->rest[state->known]);
 }
 
-/* Keep `limit` states: those with the lowest bounds. */
+/* Keep the `limit` states with the lowest bounds. */
 static void cut(search_t *self)
 {
     if (self->all.n <= self->limit) {
@@ -335,7 +337,7 @@ static void look_ahead(search_t *self)
                  self);
 }
 
-/* The loads of the phase enter what each state knows. */
+/* Update the load estimates of each state with the loads of the phase. */
 static void learn(search_t *self)
 {
     const layout_t *lay = &self->lay;
@@ -411,7 +413,7 @@ static int run_phase(search_t *self, int64_t i, plb_err_t *err)
     return self->opts->tick == NULL ? PLB_OK : self->opts->tick(self->opts->tick_arg);
 }
 
-/* The schedule of the best state. */
+/* Return the schedule of the best state. */
 static int take_result(search_t *self, plb_optimum_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -451,7 +453,7 @@ static plb_phases_options_t options_of(const search_t *self)
                                   .edges = (looks_at & PLB_LOOKS_COMM) != 0};
 }
 
-/* One search, over at most `limit` states. */
+/* Do one search, over at most `limit` states. */
 static int search(search_t *self, int64_t limit, plb_optimum_t *out, plb_err_t *err)
 {
     const plb_trace_t *t = self->lay.trace;
@@ -473,8 +475,8 @@ static int search(search_t *self, int64_t limit, plb_optimum_t *out, plb_err_t *
     return ret == PLB_OK ? take_result(self, out, err) : ret;
 }
 
-/* The run without LB steps, and a lower bound for all runs: from their first LB step on they are
- * as fast as possible. */
+/* Compute the run without LB steps, and a lower bound for all runs, in which all phases after
+ * the first LB step are as fast as possible. */
 static void run_unbalanced(search_t *self, plb_optimum_t *out)
 {
     const layout_t *lay = &self->lay;
@@ -538,8 +540,8 @@ static void free_search(search_t *self)
     plb_layout_free(&self->lay);
 }
 
-/* Where all states get the same answer, a first search among few states costs little, and its
- * result lets the second search drop most states. */
+/* If all states get the same answer, a first search with few states is cheap, and its result
+ * lets the second search drop most states. */
 static int search_twice(search_t *self, plb_optimum_t *out, plb_err_t *err)
 {
     const plb_trace_t *t = self->lay.trace;

@@ -12,12 +12,12 @@ typedef struct state {
     double time;   /* seconds up to here, LB steps included */
     double least;  /* seconds, a lower bound for runs that go on from here */
     int64_t step;  /* its last LB step, or -1 */
-    int64_t known; /* phases up to here are in its ring */
-    uint64_t hash; /* of its ranks */
-    bool gone;     /* another state has the same ranks and less time */
+    int64_t known; /* its ring has the phases up to this one */
+    uint64_t hash; /* hash of its ranks */
+    bool gone;     /* replaced: another state has the same ranks and less time */
 } state_t;
 
-/* A state with what it is sorted by; of equal ones the one that came first. */
+/* A state with its sort key; ties: the older state. */
 typedef struct ranked {
     double value;
     int64_t state;
@@ -29,11 +29,11 @@ typedef struct states {
     int32_t *rank;     /* [room, n_slots] */
     double *ring;      /* [room, RING] */
     double *estimates; /* [room, ROWS, n_slots], or NULL: the same for all */
-    ranked_t *order;   /* [room] scratch: an order of the states */
+    ranked_t *order;   /* [room] scratch to sort the states */
     int64_t n, room;
     int32_t *bucket; /* [n_buckets], a power of two: index of a state, or -1 */
     int64_t n_buckets, buckets_room;
-    bool left_out; /* a state was dropped that might have been better */
+    bool left_out; /* a state was dropped that might have become better */
 } states_t;
 
 static inline int32_t *ranks_of(const states_t *self, int64_t s)
@@ -53,23 +53,23 @@ static inline double *estimates_of(const states_t *self, int64_t s)
 
 uint64_t plb_hash_of_ranks(const int32_t *rank, int64_t n);
 
-/** Room for n states. */
+/** Make room for n states. */
 int plb_states_reserve(states_t *self, int64_t n, plb_err_t *err);
 void plb_states_free(states_t *self);
 void plb_states_copy(states_t *self, int64_t to, int64_t from);
 
-/** Find the states again by their ranks, and as many `more` that will come; `change`: some may
- *  have become the same. */
+/** Rebuild the hash table of states by their ranks, with room for `more`; `change`: some states
+ * may have become equal. */
 int plb_states_list(states_t *self, int64_t more, bool change, plb_err_t *err);
 
-/** The bucket of a state with these ranks, or the free one where it belongs. */
+/** The bucket of a state with these ranks, or the free bucket where it belongs. */
 int64_t plb_states_look_up(const states_t *self, const int32_t *rank, uint64_t hash);
 
-/** Note in left_out if two states with the same placement, one of which is dropped, know different
- *  loads. */
+/** Set left_out if two states with the same placement, one of which is dropped, have different
+ * load estimates. */
 void plb_states_compare(states_t *self, int64_t a, int64_t b);
 
-/** The objects of a new section come and go. */
+/** Let the objects of a new section arrive and leave. */
 void plb_states_change_objects(states_t *self, int64_t section);
 
 #endif

@@ -7,7 +7,7 @@
 #include "replay/trace_check.h"
 #include "replay/trace_repeats.h"
 
-/* From now on the edges are those of phase i. */
+/* Take over the edges of phase i. */
 static void take_edges(plb_phases_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
@@ -19,7 +19,7 @@ static void take_edges(plb_phases_t *self, int64_t i)
     self->edge_messages = t->edge_messages == NULL ? NULL : t->edge_messages + e;
 }
 
-/* The loads of the phase on the ranks where its objects are. */
+/* The loads of the phase, converted to the present ranks of its objects. */
 static const double *loads_here(plb_phases_t *self, const double *recorded, const int32_t *where)
 {
     const double *speed = self->trace->measured;
@@ -32,7 +32,8 @@ static const double *loads_here(plb_phases_t *self, const double *recorded, cons
     return self->load;
 }
 
-/* Phases from i on that have the objects of i, at the same places if nothing moves. */
+/* The end of the phases from i on that have the same objects as i, on the same ranks if nothing
+ * moves. */
 static int64_t steady_until(const plb_phases_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
@@ -62,7 +63,7 @@ static void add_loads(plb_phases_t *self, int64_t i)
     }
 }
 
-/* time += alpha * messages + beta * bytes that each rank sends to others. */
+/* Add alpha * messages + beta * bytes that each rank sends to other ranks to its time. */
 static void add_traffic(plb_phases_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
@@ -123,7 +124,7 @@ double plb_phases_time(const plb_phases_t *self)
                            : fmax(measured[PLB_FIGURE_TIME] + more, self->metrics.max);
 }
 
-/* Messages between ranks and their bytes. */
+/* Count the messages between ranks and their bytes. */
 static void count_crossing(const plb_phases_t *self, plb_iteration_t *out)
 {
     const plb_trace_t *t = self->trace;
@@ -168,7 +169,7 @@ plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteratio
 
 /* ---- load estimates ------------------------------------------------------------------------- */
 
-/* The present objects by rank, in their order. */
+/* Sort the present objects by rank (stable). */
 static void order_by_rank(plb_phases_t *self)
 {
     const int32_t p = self->opt.n_ranks;
@@ -180,7 +181,7 @@ static void order_by_rank(plb_phases_t *self)
     for (int32_t r = 0; r < p; r++) {
         ptr[r + 1] += ptr[r];
     }
-    for (int64_t k = 0; k < self->n; k++) { /* ptr[r] runs to the end of r, the start of r + 1 */
+    for (int64_t k = 0; k < self->n; k++) { /* ptr[r] moves to the end of r, the start of r + 1 */
         self->order[ptr[self->rank[k]]++] = (int32_t)k;
     }
     memmove(ptr + 1, ptr, (size_t)p * sizeof *ptr);
@@ -188,7 +189,8 @@ static void order_by_rank(plb_phases_t *self)
     self->ordered = true;
 }
 
-/* Each rank updates the estimates of its own objects, which may all have changed together. */
+/* Update the estimates of a rank's objects together, since all of them may have changed with
+ * the rank. */
 static void estimate_rank(plb_phases_t *self, int32_t r)
 {
     const int64_t n = self->n, begin = self->rank_ptr[r], m = self->rank_ptr[r + 1] - begin;

@@ -69,12 +69,12 @@ out:
     return ret;
 }
 
-/* Estimates and sums are laid out one after the other, with room for the largest phase. */
+/* Allocate estimates and sums in one array, with room for the largest phase. */
 static int make_room_for_objects(plb_phases_t *self, int64_t n, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int64_t rows = plb_phases_rows(self) + 1;
-    n = n > 0 ? n : 1; /* without objects too, a snapshot has arrays */
+    n = n > 0 ? n : 1; /* a snapshot without objects has arrays, too */
     if (n <= self->capacity) {
         return ret;
     }
@@ -133,7 +133,7 @@ out:
     return ret;
 }
 
-/* Speeds and background of the ranks, copied. */
+/* Copy the speeds or the background of the ranks. */
 static const double *own(const double *x, double *room, int32_t p)
 {
     if (x != NULL) {
@@ -185,7 +185,7 @@ static int32_t place_of(const plb_phases_t *self, int64_t k, bool is_new)
     return self->held[e] >= 0 ? self->held[e] : t->task_rank[k];
 }
 
-/* Estimates and sums follow their objects; new ones have none. */
+/* Move estimates and sums to the new indices of their objects; new objects begin with zeros. */
 static void carry_over(plb_phases_t *self, int64_t old_n, int64_t n)
 {
     const int rows = plb_phases_rows(self) + 1;
@@ -202,7 +202,7 @@ static void carry_over(plb_phases_t *self, int64_t old_n, int64_t n)
     self->window = self->estimate + (rows - 1) * n;
 }
 
-/* The known size of an object is that of the phase before, if it was present. */
+/* Take the sizes of objects: those of the previous phase, if the object was present. */
 static void take_sizes(plb_phases_t *self, int64_t first, int64_t n)
 {
     const plb_trace_t *t = self->trace;
@@ -216,7 +216,8 @@ static void take_sizes(plb_phases_t *self, int64_t first, int64_t n)
 
 static void keep_sizes(plb_phases_t *self, int64_t old_n, int64_t n)
 {
-    int64_t *old = (int64_t *)self->spare; /* as wide; free between two changes */
+    int64_t *old =
+        (int64_t *)self->spare; /* entries have the same width; unused between two changes */
     for (int pass = 0; pass < 2; pass++) {
         int64_t *x = pass == 0 ? self->bytes : self->memory;
         memcpy(old, x, (size_t)old_n * sizeof *x);
@@ -258,7 +259,7 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
     return PLB_OK;
 }
 
-/* Set the ranks of the phase's objects; true if one of them differs from the phase before. */
+/* Set the ranks of the phase's objects; true if one of them differs from the previous phase. */
 static bool settle(plb_phases_t *self, int64_t first, bool fresh)
 {
     const plb_trace_t *t = self->trace;

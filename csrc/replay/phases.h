@@ -1,13 +1,15 @@
-/* The load database of a recorded run, one phase after the other, under placements of one's own.
+/* The load database of a recorded run, phase by phase, under placements that may differ from
+ * the recorded ones.
  *
- * Where an object is:
- *   - it starts where it was created (where it first appears, if that was not recorded), and is
- *     there until plb_phases_move; one that may not migrate is always where it was recorded;
- *   - an object that comes back is where it was, or where it was created if that is noted.
- * Its load estimate after a phase is that of the runtime (measure/estimate.h).
- * Loads of ranks are exact sums, rounded once: the same bits as those that ranks reduce.
+ * The rank of an object:
+ *   - it starts where it was created (or first appears, if that was not recorded), and stays
+ *     there until plb_phases_move; if it may not migrate, it is always where it was recorded;
+ *   - an object that comes back is on its last rank, or where it was created if that is
+ *     recorded.
+ * Its load estimate after a phase is that of the runtime (measure/estimate.h).  Loads of ranks
+ * are exact sums, rounded once, with the same bits as in a run.
  *
- * A trace may come in parts, one after the other, with the same numbers for the same entities.
+ * A trace may be given in several parts, with the same numbers for the same entities.
  */
 #ifndef PLB_REPLAY_PHASES_H
 #define PLB_REPLAY_PHASES_H
@@ -25,7 +27,7 @@ typedef struct plb_phases_options {
     int32_t n_ranks;
     bool as_recorded; /* every object is always where it was recorded */
     bool own_loads;  /* the database has loads and edges of the phase itself: perfect prediction */
-    bool estimates;  /* keep load estimates, for anything that places */
+    bool estimates;  /* keep load estimates, which placing needs */
     bool learns;     /* also estimates from the present rank alone */
     bool one_by_one; /* objects report one by one (estimates of a loop with a lag) */
     bool edges;      /* the database has edges */
@@ -35,8 +37,8 @@ typedef struct plb_phases_options {
 
 typedef struct plb_phases {
     plb_phases_options_t opt;
-    const plb_trace_t *trace; /* the part at hand */
-    int64_t phase;            /* of it */
+    const plb_trace_t *trace; /* the present part */
+    int64_t phase;            /* number of the phase in it */
     /* of each entity */
     int64_t n_entities, room;
     int32_t *held, *was; /* where it is, and where it was before the last move; or -1 */
@@ -59,16 +61,16 @@ typedef struct plb_phases {
     int64_t n_edges, edge_room;
     const int32_t *edge_src, *edge_dst;
     const double *edge_bytes, *edge_messages;
-    int32_t *own_edge;                /* [2 * edge_room] where they were copied */
+    int32_t *own_edge;                /* [2 * edge_room] copy of these edges */
     double *own_amount;               /* likewise */
     int32_t *src, *dst;               /* [edge_room] by index */
     double *amount;                   /* [2 * edge_room] */
     double *speed;                    /* [n_ranks] as given to the last move, else 1 */
     const double *given, *background; /* [n_ranks] of the trace, or NULL */
-    double *own_ranks;                /* [2 * n_ranks] where they were copied */
+    double *own_ranks;                /* [2 * n_ranks] copy of both */
     /* loads of ranks */
     double *sum, *room_of_sums, *total; /* [n_ranks, PLB_SUM_PHASES]; total[PLB_SUM_PHASES] */
-    int64_t ahead, ahead_end;           /* phases that they are of */
+    int64_t ahead, ahead_end;           /* the phases of these sums */
     double *time, *messages, *sent;     /* [n_ranks] */
     plb_metrics_t metrics;              /* of time[] */
     bool as_it_was;                     /* every object is where it was recorded */
@@ -83,14 +85,14 @@ static inline int plb_phases_rows(const plb_phases_t *self)
 int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err_t *err);
 void plb_phases_free(plb_phases_t *self);
 
-/** A part of the trace begins; it is borrowed until the next one, or plb_phases_pause. */
+/** Begin a part of the trace; it is borrowed until the next part or plb_phases_pause. */
 int plb_phases_begin(plb_phases_t *self, const plb_trace_t *trace, plb_err_t *err);
 
-/** The part is about to be freed: copy what is still needed of it. */
+/** Copy what is still needed of the part, which may then be freed. */
 int plb_phases_pause(plb_phases_t *self, plb_err_t *err);
 
-/** Phase i of the part begins: its objects are present from now on, others are gone.  Load
- * estimates and edges are those of the phase before. */
+/** Begin phase i of the part: its objects are now present, all others are absent.  Load
+ * estimates and edges are those of the previous phase. */
 int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err);
 
 /** Remove the present objects whose entity has stays[entity] == 0. */

@@ -9,11 +9,12 @@
 #include "replay/protocol_relay.h"
 
 enum {
-    UNDER_WAY = 8,        /* iterations, to begin with */
-    TICK_EVERY = 1 << 14, /* chunks of events */
+    UNDER_WAY = 8,        /* initial room, in iterations */
+    TICK_EVERY = 1 << 14, /* chunks of events between two ticks */
 };
 
-/* In [0, 1), of the rank and the iteration alone: the same in whatever order events come. */
+/* A random number in [0, 1) from the rank and the iteration alone, independent of the order of
+ * events. */
 static double uniform(const sim_t *s, int64_t rank, int64_t iteration)
 {
     const uint64_t a =
@@ -36,7 +37,7 @@ static double work_of(const sim_t *s, int64_t rank, int64_t iteration)
 
 /* ---- a rank's machine ----------------------------------------------------------------------- */
 
-/* The time since it began to stand goes to the reason that it had. */
+/* Add the waiting time of a rank to the reason for which it waited. */
 static void account(node_t *n, double t)
 {
     n->stood[n->why] += t - n->since;
@@ -51,7 +52,7 @@ static why_t reason(const plb_consensus_t *machine, plb_answer_t answer)
     return machine->reach[0] / 2 >= machine->limit ? PAUSE : LAG;
 }
 
-/* Carry out what the machine asks for; whether the object may ask again. */
+/* Carry out the actions of a rank's state machine; return whether the object may ask again. */
 static bool carry_out(sim_t *s, int64_t rank, const plb_actions_t *actions, double t)
 {
     node_t *n = &s->node[rank];
@@ -141,7 +142,7 @@ static void ask(sim_t *s, int64_t rank, double t)
     }
 }
 
-/* Pass on and process all that has arrived by t, and what that causes. */
+/* Pass on and process all that has arrived by t, including what this causes. */
 static void serve(sim_t *s, int64_t rank, double t)
 {
     node_t *n = &s->node[rank];
@@ -214,7 +215,7 @@ static void work_event(sim_t *s, int64_t rank, double t)
     }
 }
 
-/* Whether an earlier event of the same rank waits in the same bucket. */
+/* Whether an earlier event of this rank waits in the same bucket. */
 static bool is_early(const node_t *n, double t)
 {
     const bool is_busy = n->state == WORK || n->state == BALANCE;
@@ -267,8 +268,8 @@ static void touch(const void *memory)
     __builtin_prefetch(memory, 1);
 }
 
-/* What the next events need of memory, asked for all at once instead of one behind the other:
- * first what a rank is, then what that points to. */
+/* Prefetch the memory of the next events, all at once: first the ranks' states, then what these
+ * point to. */
 static void prefetch(const sim_t *s, const plb_event_t *e, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -312,11 +313,11 @@ static void simulate(sim_t *s)
         }
     }
     if (s->ret == PLB_OK && s->n_over < s->in.n_ranks) {
-        plb_sim_check(
-            s, PLB_FAIL(s->err, PLB_ERR_STATE,
-                        "no rank can go on: %lld of %lld have ended, statistics are known up to "
-                        "%lld",
-                        (long long)s->n_over, (long long)s->in.n_ranks, (long long)s->root.seen));
+        plb_sim_check(s, PLB_FAIL(s->err, PLB_ERR_STATE,
+                                  "no rank can go on: %lld of %lld have ended, statistics "
+                                  "are known up to %lld",
+                                  (long long)s->n_over, (long long)s->in.n_ranks,
+                                  (long long)s->root.seen));
     }
 }
 

@@ -76,7 +76,7 @@ void plb_sim_arm(sim_t *s, int64_t rank, double t)
     }
 }
 
-/* Room for twice as many iterations under way. */
+/* Make room for twice as many iterations under way. */
 static void widen(sim_t *s)
 {
     const sim_t old = *s;
@@ -177,7 +177,7 @@ static int64_t wish(const sim_t *s, int64_t iteration)
 static void root_stats(sim_t *s, int64_t iteration, double t)
 {
     plb_ruling_t ruling;
-    /* Every rank ends at the same iteration: with it all have ended. */
+    /* every rank ends at the same iteration */
     const int64_t n_ended = iteration >= s->in.iterations ? s->in.n_ranks : 0;
     plb_sim_check(s, plb_consensus_root_stats(&s->root, iteration, n_ended, wish(s, iteration),
                                               &ruling, s->err));

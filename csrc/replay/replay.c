@@ -60,7 +60,7 @@ void plb_replay_free(plb_replay_t *self)
     *self = (plb_replay_t){0};
 }
 
-/* Room for the results of these phases, doubled where parts follow one another. */
+/* Make room for the results of these phases; it doubles if the trace comes in parts. */
 static int make_room(plb_replay_t *self, const plb_trace_t *t, plb_err_t *err)
 {
     const int64_t n = self->n + t->n_phases, tasks = self->tasks + t->task_ptr[t->n_phases];
@@ -109,7 +109,7 @@ static void count_moves(const plb_snapshot_t *s, const int32_t *rank, plb_step_d
     }
 }
 
-/* Seconds of the LB step: given, measured, or modelled. */
+/* Set the seconds of the LB step: given, measured, or modelled. */
 static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_t *placing,
                  plb_step_done_t *done, plb_err_t *err)
 {
@@ -195,7 +195,7 @@ static int look(plb_replay_t *self, plb_ask_t *ask, plb_err_t *err)
     return plb_decider_looked(d, gain, ask, err);
 }
 
-/* Answer what the decider asks. */
+/* Do what the decider asks. */
 static int carry_out(plb_replay_t *self, bool asked, bool may_look, plb_err_t *err)
 {
     plb_ask_t ask;
@@ -210,7 +210,7 @@ static int carry_out(plb_replay_t *self, bool asked, bool may_look, plb_err_t *e
     return ret;
 }
 
-/* With a lag the ranks agree on a final iteration: the root of the consensus says which. */
+/* With a lag the ranks agree on a final iteration, which the root of the consensus gives. */
 static int agree(plb_replay_t *self, int64_t iteration, bool *final, plb_err_t *err)
 {
     const int64_t k = iteration - self->loop.first + 1;
@@ -220,7 +220,7 @@ static int agree(plb_replay_t *self, int64_t iteration, bool *final, plb_err_t *
     const int64_t ended = k >= self->loop.n ? self->opt.n_ranks : 0;
     int ret = plb_consensus_root_stats(&self->root, k, ended, wish, &ruling, err);
     if (ret == PLB_OK && ruling.kind == PLB_RULING_TENTATIVE) {
-        /* by the lag no rank has gone past the tentative period */
+        /* because of the lag, no rank has gone past the tentative period */
         ret = plb_consensus_root_maximum(&self->root, ruling.round, 0, &ruling, err);
     }
     *final = ret == PLB_OK && ruling.kind == PLB_RULING_BALANCE;
@@ -232,7 +232,7 @@ static bool ends(const plb_replay_t *self, int64_t iteration)
     return iteration + 1 >= self->loop.first + self->loop.n;
 }
 
-/* The phase before is over, and the present objects are known. */
+/* Conclude the previous phase, when the objects that are present next are known. */
 static int conclude(plb_replay_t *self, bool more, plb_err_t *err)
 {
     plb_decider_t *d = self->opt.decider;
@@ -293,8 +293,8 @@ static int begin_loop(plb_replay_t *self, plb_err_t *err)
                               loop->cost, err);
 }
 
-/* Between two phases: the decisions on the one before, and what they ask for.  Where a loop was
- * left early, what was due in it took place in it. */
+/* Between two phases: decide after the previous one, and rebalance if asked.  If a loop was
+ * left early, an LB step that was due took place in that loop. */
 static int between(plb_replay_t *self, plb_err_t *err)
 {
     const bool over = ends(self, self->n - 1);
@@ -329,7 +329,7 @@ static void keep(plb_replay_t *self)
     }
 }
 
-/* Perfect prediction: the phase is known before it runs, and may be balanced for its own loads. */
+/* Perfect prediction: rebalance before the phase, with its own loads. */
 static int foresee(plb_replay_t *self, plb_err_t *err)
 {
     const plb_iteration_t it = plb_phases_statistics(&self->phases, self->n);
@@ -376,7 +376,7 @@ static int run_phase(plb_replay_t *self, int64_t i, plb_err_t *err)
     return tick(self);
 }
 
-/* Put the phase into the message. */
+/* Prepend the phase to the message. */
 static void name_phase(plb_err_t *err, int64_t i)
 {
     plb_err_t copy = *err;
@@ -389,7 +389,9 @@ int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err
     int ret = plb_phases_begin(&self->phases, trace, err);
     const plb_loop_t *loop = self->begins ? &self->next : &self->loop;
     if (ret == PLB_OK && self->n + trace->n_phases > loop->first + loop->n) {
-        ret = PLB_FAIL(err, PLB_ERR_STATE, "%lld phases came: expected %lld, up to the loop's end",
+        ret = PLB_FAIL(err, PLB_ERR_STATE,
+                       "%lld phases were given: expected %lld, up to the "
+                       "end of the loop",
                        (long long)trace->n_phases, (long long)(loop->first + loop->n - self->n));
     }
     if (ret != PLB_OK || (ret = make_room(self, trace, err)) != PLB_OK) {

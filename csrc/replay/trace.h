@@ -1,4 +1,4 @@
-/* A recorded run: the phases of a program one behind the other, as a struct of arrays.
+/* A recorded run: the successive phases of a program, as a struct of arrays.
  *
  * Entities are the objects of the whole run, numbered once; a task is one entity in one phase.
  * Nothing here is owned.  NULL means the default, as in a snapshot. */
@@ -9,13 +9,13 @@
 
 #include "base/err.h"
 
-/* What a phase has in common with the one before. */
+/* What a phase has in common with the previous one. */
 enum {
     PLB_REPEATS_TASKS = 1, /* the same entities, in the same order */
     PLB_REPEATS_EDGES = 2, /* and the same edges, bytes and messages */
 };
 
-/* Of a phase, as its run has measured them over all ranks (measure/stats.h). */
+/* Figures of a phase that the run has measured over all ranks (measure/stats.h). */
 enum {
     PLB_FIGURE_TIME, /* seconds of the slowest rank, messages included */
     PLB_FIGURE_MAX,  /* seconds: loads of the ranks */
@@ -38,8 +38,8 @@ typedef struct plb_trace {
     const int64_t *task_ptr;    /* [n_phases + 1] */
     const int32_t *task_entity; /* [tasks]; each entity at most once a phase */
     const int32_t *task_rank;   /* [tasks] as recorded */
-    const int32_t *task_home;   /* [tasks] where the object was created; NULL: where it was when it
-                                   appeared */
+    const int32_t
+        *task_home; /* [tasks] rank where the object was created; NULL: where it first appears */
     const double *task_load;    /* [tasks] seconds */
     const int64_t *task_bytes;  /* [tasks] or NULL: what a migration sends */
     const int64_t *task_memory; /* [tasks] or NULL */
@@ -48,13 +48,13 @@ typedef struct plb_trace {
     const int32_t *edge_src, *edge_dst; /* entities */
     const double *edge_bytes, *edge_messages;
 
-    const uint8_t *repeats; /* [n_phases] of PLB_REPEATS_..., or NULL: to be found out */
+    const uint8_t *repeats; /* [n_phases] bits PLB_REPEATS_..., or NULL: not computed yet */
 
     const double *speed;      /* [n_ranks] or NULL */
     const double *background; /* [n_ranks] or NULL */
 
     const double *figures;  /* [n_phases, PLB_FIGURES] as measured, or NULL */
-    const double *measured; /* [n_ranks] speeds at which the loads were measured, or NULL: alike */
+    const double *measured; /* [n_ranks] speeds at which the loads were measured, or NULL: equal */
 } plb_trace_t;
 
 #endif

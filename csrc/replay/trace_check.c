@@ -16,8 +16,9 @@ static int check_ptr(const char *name, const int64_t *ptr, int64_t n, plb_err_t 
     return PLB_OK;
 }
 
-/* Elements i0 ... end - 1.  One pass without branches, which any compiler vectorises: the sign bit
- * of `doubt` is set where an x or limit - 1 - x is negative.  The second pass decides. */
+/* Check elements i0 ... end - 1.  The first pass has no branches, so that compilers vectorize
+ * it: the sign bit of `doubt` is set if an x or limit - 1 - x is negative.  Only then a second
+ * pass finds the element. */
 static int check_index(const char *name, const int32_t *x, int64_t i0, int64_t end, int64_t limit,
                        plb_err_t *err)
 {
@@ -34,7 +35,7 @@ static int check_index(const char *name, const int32_t *x, int64_t i0, int64_t e
     return PLB_OK;
 }
 
-/* Doubles that are not negative are ordered as their bits are. */
+/* Check doubles; nonnegative ones have the same order as their bits. */
 static int check_f64(const char *name, const double *x, int64_t i0, int64_t end, double least,
                      plb_err_t *err)
 {
@@ -84,7 +85,7 @@ out:
     return ret;
 }
 
-/* Just before the phase is run, so that its arrays are in the cache then. */
+/* Called just before the phase is replayed, which then finds its arrays in the cache. */
 int plb_trace_check_tasks(const plb_trace_t *t, int64_t i, bool alike, plb_err_t *err)
 {
     int ret;

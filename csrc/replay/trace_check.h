@@ -7,17 +7,17 @@
 
 #include "replay/trace.h"
 
-/** What is not of one phase: bounds of the arrays, speeds, background. */
+/** Check what does not belong to a single phase: bounds of the arrays, speeds, background. */
 int plb_trace_check(const plb_trace_t *trace, plb_err_t *err);
 
-/** The tasks of phase i; `alike`: the entities are those of the phase before, which has been
- * checked. */
+/** Check the tasks of phase i; `alike`: the entities are those of the previous phase, which has
+ * been checked. */
 int plb_trace_check_tasks(const plb_trace_t *trace, int64_t i, bool alike, plb_err_t *err);
 
-/** What only an LB step reads: bytes and memory. */
+/** Check what only an LB step reads: bytes and memory. */
 int plb_trace_check_sizes(const plb_trace_t *trace, int64_t i, plb_err_t *err);
 
-/** Where traffic counts, or a strategy looks at it. */
+/** Check the edges; needed if traffic counts or a strategy uses it. */
 int plb_trace_check_edges(const plb_trace_t *trace, int64_t i, plb_err_t *err);
 
 #endif

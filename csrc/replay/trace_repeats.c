@@ -4,7 +4,8 @@
 
 #include "replay/trace_check.h"
 
-/* Elements from[i] ... from[i + 1] - 1 of x, of `size` bytes, and as many before them. */
+/* Whether the elements from[i] ... from[i + 1] - 1 of x, of `size` bytes, equal those of phase
+ * i - 1. */
 static bool repeats(const void *x, size_t size, const int64_t *from, int64_t i)
 {
     const char *bytes = x;

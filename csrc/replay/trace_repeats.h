@@ -1,5 +1,5 @@
-/* Which phases of a recorded run repeat the one before: an iterative program has the same objects
- * in most of its phases, and what was found out about the one before is true then. */
+/* Finds the phases of a recorded run that repeat the previous one: most phases of an iterative
+ * program have the same objects, so that results for the previous phase can be reused. */
 #ifndef PLB_REPLAY_TRACE_REPEATS_H
 #define PLB_REPLAY_TRACE_REPEATS_H
 
@@ -7,14 +7,14 @@
 
 #include "replay/trace.h"
 
-/** Whether phase i has the tasks of the one before, in the same order. */
+/** Whether phase i has the tasks of the previous one, in the same order. */
 bool plb_trace_alike(const plb_trace_t *trace, int64_t i);
 
-/** The same of the ranks on which they were recorded, where phase i > 0 is alike. */
+/** Whether the tasks of phase i > 0, which is alike, were recorded on the same ranks as before. */
 bool plb_trace_same_ranks(const plb_trace_t *trace, int64_t i);
 
-/** out[n_phases]: what phases have in common with the one before (PLB_REPEATS_...), precomputed
- *  for repeated replays. */
+/** Compute out[n_phases]: what each phase has in common with the previous one (PLB_REPEATS_...),
+ * for repeated replays. */
 int plb_trace_repeats(const plb_trace_t *trace, uint8_t *out, plb_err_t *err);
 
 #endif

@@ -1,10 +1,11 @@
-/* What a rank did: one record of 48 bytes for each operation of MPI that matters to time.  The
- * recorder (csrc/whatif/recorder) writes them, the file holds them, the simulation (whatif.h)
- * reads them.
+/* What a rank did: a record of 48 bytes for each MPI operation that affects the run time.  The
+ * recorder (csrc/whatif/recorder) writes them, the file holds them, the simulation
+ * (simulator/simulator.h) reads them.
  *
- * MPI's 300 functions come down to the few kinds below: Sendrecv is IRECV, ISEND and two WAITs,
- * the start of a persistent request an ISEND or IRECV, Waitall as many WAITs.  Operations that
- * belong to one call follow each other with compute = 0 and PLB_OP_SAME_CALL.
+ * MPI's 300 functions are reduced to the few kinds below: e.g. Sendrecv becomes IRECV, ISEND
+ * and two WAITs, the start of a persistent request an ISEND or IRECV, and Waitall one WAIT per
+ * request.  Operations of the same call follow each other with compute = 0 and
+ * PLB_OP_SAME_CALL.
  */
 #ifndef PLB_WHATIF_OPS_H
 #define PLB_WHATIF_OPS_H
@@ -15,17 +16,18 @@
 #define PLB_OPS(X)                                                                                \
     X(END, "the rank ends: MPI_Finalize")                                                         \
     X(SEND, "blocking send to `peer`")                                                            \
-    X(ISEND, "send that `request` stands for from now on")                                        \
+    X(ISEND, "nonblocking send, from now on identified by `request`")                             \
     X(RECV, "blocking receive from `peer`")                                                       \
-    X(IRECV, "receive that `request` stands for from now on")                                     \
-    X(WAIT, "until `request` is complete")                                                        \
-    X(PROBE, "until a message from `peer` is there")                                              \
+    X(IRECV, "nonblocking receive, from now on identified by `request`")                          \
+    X(WAIT, "wait until `request` is complete")                                                   \
+    X(PROBE, "wait until a message from `peer` has arrived")                                      \
     X(COLL, "blocking collective `what`; `peer`: root, `tag`: own rank, both in `comm`")          \
-    X(ICOLL, "nonblocking collective that `request` stands for")                                  \
-    X(PAUSE, "`bytes` ns in which the process neither ran nor wanted to: sleep, files")           \
-    X(ACCESS, "one-sided access to `peer` that is complete when it returns, of `bytes`")          \
-    X(LOCK, "the lock of window `tag` at `peer`; PLB_OP_SHARED")                                  \
-    X(UNLOCK, "gives it back when `bytes` have gone over")                                        \
+    X(ICOLL, "nonblocking collective, identified by `request`")                                   \
+    X(PAUSE, "`bytes` ns in which the process neither ran nor waited for a processor: "           \
+             "sleep, files")                                                                      \
+    X(ACCESS, "one-sided access of `bytes` to `peer` that is complete when it returns")           \
+    X(LOCK, "lock window `tag` at `peer`; PLB_OP_SHARED")                                         \
+    X(UNLOCK, "unlock it when `bytes` have been transferred")                                     \
     X(ENTER, "procedure `tag` begins")                                                            \
     X(LEAVE, "procedure `tag` ends")
 
@@ -36,7 +38,7 @@ typedef enum plb_op_kind {
         PLB_N_OPS
 } plb_op_kind_t;
 
-/* X(name).  `bytes` is what one rank contributes to one other, or to the result. */
+/* X(name).  `bytes`: what one rank contributes to one other rank, or to the result. */
 /* clang-format off */
 #define PLB_COLLECTIVES(X) \
     X(BARRIER) X(BCAST) X(GATHER) X(SCATTER) X(REDUCE) X(ALLREDUCE) X(ALLGATHER) X(ALLTOALL) \
@@ -51,9 +53,9 @@ typedef enum plb_collective {
 } plb_collective_t;
 
 enum {                         /* flags */
-       PLB_OP_SAME_CALL = 1,   /* belongs to the call of the operation before */
-       PLB_OP_ANY_SOURCE = 2,  /* `peer` is the actual source, or -1 where its WAIT names it */
-       PLB_OP_ANY_TAG = 4,     /* the same of `tag` */
+       PLB_OP_SAME_CALL = 1,   /* belongs to the same call as the previous operation */
+       PLB_OP_ANY_SOURCE = 2,  /* `peer` is the actual source, or -1 if its WAIT gives it */
+       PLB_OP_ANY_TAG = 4,     /* the same for `tag` */
        PLB_OP_SYNCHRONOUS = 8, /* a send that is complete when it is received */
        PLB_OP_BUFFERED = 16,   /* a send that is complete at once */
        PLB_OP_SHARED = 32,
@@ -62,12 +64,12 @@ enum {                         /* flags */
 
 typedef struct plb_op {
     int64_t compute; /* ns of processor time between the last call's end and this one's begin */
-    int64_t begin;   /* ns of wall time when the call began, since the rank's own start */
+    int64_t begin;   /* ns of wall time from the rank's start to the begin of the call */
     int64_t bytes;
     float inside; /* seconds of wall time within the call */
     int32_t peer; /* world rank */
     int32_t tag;
-    int32_t request; /* small numbers, used again when they are free */
+    int32_t request; /* small numbers, which are reused */
     int32_t comm;    /* index into the run's communicators */
     uint8_t kind, flags;
     uint16_t what; /* plb_collective_t */

@@ -1,6 +1,6 @@
 #include "whatif/ops_check.h"
 
-enum { MOST_REQUESTS = 1 << 24 }; /* open at once on a rank */
+enum { MOST_REQUESTS = 1 << 24 }; /* most open requests of a rank at a time */
 
 bool plb_op_is_send(const plb_op_t *op)
 {

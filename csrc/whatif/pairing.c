@@ -42,10 +42,10 @@ static int32_t find_channel(const channels_t *self, const channel_t *c)
     return ends < 0 || what < 0 ? -1 : plb_keys_find(&self->both, join(ends, what));
 }
 
-/* What a receive took, as far as it is known yet. */
+/* What a receive took, as far as it is known so far. */
 typedef struct wanted {
     channel_t channel;
-    uint8_t flags; /* of its operation */
+    uint8_t flags; /* flags of its operation */
 } wanted_t;
 
 static int count(const plb_streams_t *s, plb_pairing_t *out, plb_err_t *err)
@@ -72,8 +72,8 @@ out:
     return ret;
 }
 
-/* Channel of each send, and what each receive turned out to take: a wildcard that was resolved
- * when the receive was complete is told by its WAIT. */
+/* Find the channel of each send, and what each receive took.  If a wildcard was resolved when
+ * the receive was complete, its WAIT tells. */
 static int look_through(const plb_streams_t *s, const plb_pairing_t *p, channels_t *table,
                         int32_t *channel, wanted_t *wanted, plb_err_t *err)
 {
@@ -113,13 +113,13 @@ out:
     return ret;
 }
 
-/* The k-th receive of a channel takes its k-th send. */
+/* Pair the k-th receive of a channel with its k-th send. */
 static int pair(plb_pairing_t *p, const channels_t *table, const int32_t *channel,
                 const wanted_t *wanted, int64_t sends, int64_t receives, plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_groups_t sent = {0};
-    int64_t *taken = NULL; /* of each channel */
+    int64_t *taken = NULL; /* number of sends taken from each channel */
     PLB_NEW0(taken, table->both.n);
     PLB_TRY(plb_groups_init(&sent, channel, sends, (int32_t)table->both.n, err));
     p->unreceived = sends;

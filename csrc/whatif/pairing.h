@@ -1,6 +1,6 @@
-/* Which send each receive took: recorded operations of all ranks, paired as MPI pairs them (in
- * order for one sender, receiver, communicator and tag).  Wildcards are those that the recorder
- * saw resolved, so that the pairs do not depend on time.
+/* Finds which send each receive took, in the recorded operations of all ranks, by the rules of
+ * MPI (in order for one sender, receiver, communicator and tag).  Wildcards have the values
+ * that were recorded, so the pairs do not depend on time.
  */
 #ifndef PLB_WHATIF_PAIRING_H
 #define PLB_WHATIF_PAIRING_H
@@ -19,12 +19,12 @@ typedef struct plb_streams { /* borrowed */
 typedef struct plb_pairing {
     int64_t *send_start, *receive_start; /* [n_ranks + 1] */
     int64_t *send_of;                    /* [receives] number of the send, -1: none */
-    int32_t *requests;                   /* [n_ranks] highest request number and one */
-    int64_t unreceived, unsent;          /* sends and receives without a partner */
+    int32_t *requests;                   /* [n_ranks] highest request number plus 1 */
+    int64_t unreceived, unsent;          /* number of sends and receives without a partner */
 } plb_pairing_t;
 
-/** Fails with PLB_ERR_FORMAT where an operation names a rank, communicator or request that
- *  cannot be.  To be freed also after a failure. */
+/** Pair the messages.  PLB_ERR_FORMAT if an operation has an impossible rank, communicator or
+ * request.  Free `out` also after a failure. */
 int plb_pairing_make(const plb_streams_t *streams, plb_pairing_t *out, plb_err_t *err);
 void plb_pairing_free(plb_pairing_t *self);
 

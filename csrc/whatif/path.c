@@ -11,10 +11,10 @@ typedef struct message {
     int64_t op;
 } message_t;
 
-/* One collective: what its members bring along. */
+/* One collective: the path lengths of its members. */
 typedef struct meeting {
-    int64_t *longest, *op; /* [size], by rank in the communicator; longest < 0: not there yet */
-    int64_t top;           /* the longest that has entered; ties: the lowest rank */
+    int64_t *longest, *op; /* [size], by rank in the communicator; longest < 0: not entered yet */
+    int64_t top;           /* the rank with the longest path that has entered; ties: the lowest */
     int32_t top_member, entered, left, size;
 } meeting_t;
 
@@ -23,17 +23,17 @@ typedef struct meetings {
     int64_t n, room;
 } meetings_t;
 
-typedef struct pending { /* what a request stands for */
+typedef struct pending { /* the operation of a request */
     enum { NONE, SENT, RECEIVE, MEETING } is;
-    int64_t number; /* of the receive, or of the meeting */
+    int64_t number; /* number of the receive, or of the meeting */
     int64_t op;     /* ICOLL */
 } pending_t;
 
 typedef struct walker { /* a rank */
     int64_t at, longest, work, gain;
-    int64_t send, receive; /* numbers of the next ones */
-    int32_t depth;         /* of the procedure */
-    bool entered;          /* the blocking collective at `at` */
+    int64_t send, receive; /* numbers of the next send and receive */
+    int32_t depth;         /* depth of calls of the procedure */
+    bool entered;          /* it has entered the blocking collective at `at` */
     pending_t *pending;
 } walker_t;
 
@@ -45,7 +45,7 @@ typedef struct path {
     walker_t *rank;
     message_t *message;  /* by number of the send */
     meetings_t *meeting; /* by communicator */
-    int64_t *met;        /* by member of communicators: how many collectives it entered */
+    int64_t *met; /* for each member of each communicator: how many collectives it has entered */
     int32_t *runnable, n_runnable;
     bool *queued;
 } path_t;
@@ -63,8 +63,8 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* The procedure's time since the last message counts no further (figure 2, lines 10 and 16); kept,
- * the gain shrinks to what the rank would not have waited for: `slack` ns. */
+/* Reset the procedure's time since the last message (figure 2, lines 10 and 16).  With `kept`,
+ * only reduce the gain by `slack`, the time that the rank would have waited anyway. */
 static void forget(const path_t *p, walker_t *w, int64_t slack)
 {
     if (!p->ask->kept) {
@@ -101,7 +101,7 @@ static void send(path_t *p, int32_t rank, const plb_op_t *op)
     wake(p, op->peer);
 }
 
-/* Whether the message is there; then the rank is beyond it. */
+/* Receive a message if it was sent; return whether it was. */
 static bool receive(path_t *p, int32_t rank, int64_t number, int64_t bytes)
 {
     const int64_t sent = p->pairs->send_of[number];
@@ -117,7 +117,7 @@ static bool receive(path_t *p, int32_t rank, int64_t number, int64_t bytes)
     w->longest = larger(Cs, Cr);
     if (Cs > Cr && p->hop != NULL) {
         const int64_t next = plb_lower_bound(p->pairs->send_start, p->s->n_ranks, sent + 1);
-        hop(p, rank, (int32_t)next - 1, m->op); /* the rank with that send */
+        hop(p, rank, (int32_t)next - 1, m->op); /* the rank of that send */
     }
     return true;
 }
@@ -169,8 +169,8 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
     return PLB_OK;
 }
 
-/* The member that a member waits for, and its length; -1: it has not entered yet.  *member = -1:
- * it waits for nobody. */
+/* The member for which a member waits, and its length; -1: it has not entered yet.  *member =
+ * -1: it waits for no other member. */
 static int64_t awaited(const meeting_t *m, const plb_op_t *op, int32_t *member)
 {
     *member = -1;
@@ -209,7 +209,7 @@ static int64_t awaited(const meeting_t *m, const plb_op_t *op, int32_t *member)
     return m->top;
 }
 
-/* The longest of the others. */
+/* The longest path of the other members. */
 static int64_t others(const meeting_t *m, int32_t member)
 {
     int64_t top = 0;
@@ -219,7 +219,7 @@ static int64_t others(const meeting_t *m, int32_t member)
     return top;
 }
 
-/* Whether the rank has finished the collective that `op` entered. */
+/* Finish the collective that `op` entered, if possible; return whether it was. */
 static bool leave(path_t *p, int32_t rank, const plb_op_t *op, int64_t number)
 {
     meeting_t *m = &p->meeting[op->comm].at[number];
@@ -244,7 +244,7 @@ static bool leave(path_t *p, int32_t rank, const plb_op_t *op, int64_t number)
 
 /* --- a rank ---------------------------------------------------------------------------------- */
 
-/* Time since the operation before. */
+/* Add the time since the previous operation. */
 static void pass(path_t *p, int32_t rank, const plb_op_t *op)
 {
     const plb_path_ask_t *ask = p->ask;
@@ -302,7 +302,7 @@ static int begin(path_t *p, int32_t rank, const plb_op_t *op, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Whether an operation that was begun is complete. */
+/* Complete an operation that has begun, if possible; return whether it was. */
 static bool complete(path_t *p, int32_t rank, const plb_op_t *op)
 {
     walker_t *w = &p->rank[rank];
@@ -417,7 +417,8 @@ int plb_path_walk(const plb_streams_t *streams, plb_path_hop_t *const *hop, int3
         PLB_GROW(list, room, found + 1);
         plb_stretch_t *s = &list[found++];
         *s = (plb_stretch_t){.rank = rank, .last = at};
-        /* An operation that the path enters by a message does not count its own time before. */
+        /* if the path enters an operation by a message, the rank's own time before it does not
+         * count */
         for (; at >= 0 && hop[rank][at].rank < 0; at--) {
             const plb_op_t *op = &streams->op[rank][at];
             s->ns += op->compute + (op->kind == PLB_OP_PAUSE ? op->bytes : 0);
@@ -443,7 +444,7 @@ out:
     return ret;
 }
 
-/* Time of a rank's stretches, by the innermost procedure. */
+/* Divide the time of a rank's stretches among the innermost procedures. */
 static int share(const plb_op_t *op, int64_t n_ops, const plb_stretch_t *stretch,
                  const int64_t *mine, int64_t n, int32_t n_procedures, int64_t *by_procedure,
                  int32_t *stack, int64_t room, plb_err_t *err)

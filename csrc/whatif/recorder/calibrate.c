@@ -11,7 +11,7 @@ static double least(double a, double b)
     return a < b ? a : b;
 }
 
-/* Seconds of a call that finds nothing to do. */
+/* Seconds of an MPI call that has nothing to do. */
 static double call_seconds(MPI_Comm comm)
 {
     double best = 1.0;

@@ -1,13 +1,15 @@
-/* What a call and a message cost here. */
+/* Measures the cost of a call and of a message. */
 #ifndef PLB_WHATIF_RECORDER_CALIBRATE_H
 #define PLB_WHATIF_RECORDER_CALIBRATE_H
 
 typedef struct plb_costs {
     double overhead;    /* seconds of a call */
-    double alpha, beta; /* of a message between two ranks; -1: this rank has no partner */
+    double alpha, beta; /* seconds per message and per byte between two ranks; -1: this rank has no
+                           partner */
 } plb_costs_t;
 
-/** Measured once, in some milliseconds, before the program begins.  Collective over the world. */
+/** Measure the costs, in some milliseconds, before the program begins.  Collective over the
+ * world. */
 void plb_calibrate(plb_costs_t *out);
 
 #endif

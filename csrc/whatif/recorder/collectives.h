@@ -1,5 +1,4 @@
-/* What collectives have done.  `bytes` is what a rank contributes to one other, or to the
- * result. */
+/* Notes collectives.  `bytes`: what a rank contributes to one other rank, or to the result. */
 #ifndef PLB_WHATIF_RECORDER_COLLECTIVES_H
 #define PLB_WHATIF_RECORDER_COLLECTIVES_H
 
@@ -9,21 +8,21 @@
 void plb_note_collective(plb_collective_t what, int root, int64_t bytes, MPI_Comm comm);
 void plb_made_collective(MPI_Request request, plb_collective_t what, int root, int64_t bytes,
                          MPI_Comm comm);
-/** One between neighbours: `bytes` to each of them. */
+/** Note a neighbourhood collective with `bytes` to each neighbour. */
 void plb_note_neighbours(MPI_Comm comm, int64_t bytes);
 
-/* The counts of a call, one of each rank. */
+/* The counts of a call, one for each rank. */
 typedef struct plb_counts {
     const void *array;
     bool large; /* MPI_Count, else int */
 } plb_counts_t;
 #define PLB_COUNTS(array) ((plb_counts_t){(array), sizeof *(array) > sizeof(int)})
 
-/** Ranks of a communicator, at least 1. */
+/** Number of ranks of a communicator, at least 1. */
 int plb_members(MPI_Comm comm);
 bool plb_is_root(int root, MPI_Comm comm);
 int64_t plb_sum(plb_counts_t counts, MPI_Comm comm);
-/** Bytes: the mean over the ranks, and this rank's own. */
+/** Mean bytes over the ranks, and this rank's own bytes. */
 int64_t plb_mean(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);
 int64_t plb_own(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);
 

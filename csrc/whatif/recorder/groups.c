@@ -7,7 +7,7 @@
 #include "monitor.h"
 
 static plb_table_t groups; /* by communicator */
-static plb_table_t made;   /* how many groups of the same members there were, by their name */
+static plb_table_t made;   /* how many groups with the same members there were, by their name */
 static int32_t n_groups;
 
 static int32_t *world_ranks(MPI_Group group, int32_t *n)
@@ -37,12 +37,13 @@ static int32_t *world_ranks(MPI_Group group, int32_t *n)
     return out;
 }
 
-/* Of the same members of the same parent the first, second, ...: they are made in the same order
- * everywhere. */
+/* A name from the members, the parent, and a count of groups with both the same: all members
+ * create these in the same order. */
 static uint64_t name_of(const plb_group_t *self, uint64_t parent)
 {
     uint64_t sum = plb_mix64(parent + 1);
-    for (int32_t i = 0; i < self->size; i++) { /* two groups of one intercommunicator: any order */
+    for (int32_t i = 0; i < self->size;
+         i++) { /* commutative, since the two groups of an intercommunicator have no order */
         sum += plb_mix64(1000003u * (uint64_t)(self->n_remote ? 0 : i) + (uint64_t)self->world[i]);
     }
     for (int32_t i = 0; i < self->n_remote; i++) {
@@ -118,7 +119,7 @@ plb_group_t *plb_group(MPI_Comm comm)
 static void define_made(MPI_Comm comm, const plb_group_t *parent)
 {
     if (comm != MPI_COMM_NULL) {
-        plb_table_take(&groups, PLB_HANDLE(comm)); /* a handle that is used again */
+        plb_table_take(&groups, PLB_HANDLE(comm)); /* MPI reuses handles */
         define(comm, parent ? parent->id : 1);
     }
 }
@@ -149,7 +150,7 @@ void plb_made_among(MPI_Comm parent, MPI_Comm fresh)
     }
 }
 
-/* Recorded operations refer to it, so it is not freed. */
+/* The communicator is freed; the group is kept, since recorded operations refer to it. */
 void plb_group_gone(MPI_Comm comm)
 {
     plb_table_take(&groups, PLB_HANDLE(comm));

@@ -1,5 +1,5 @@
-/* Communicators: what this rank calls them, who is in them, and a name that all their members
- * agree on without communicating. */
+/* Communicators: their number on this rank, their members, and an id that is the same on all
+ * members without communication. */
 #ifndef PLB_WHATIF_RECORDER_GROUPS_H
 #define PLB_WHATIF_RECORDER_GROUPS_H
 
@@ -11,21 +11,21 @@ typedef struct plb_group {
     int32_t number; /* among this rank's communicators; operations refer to it */
     int32_t size, rank;
     int32_t *world;   /* [size] */
-    int32_t n_remote; /* ranks of the other group of an intercommunicator */
+    int32_t n_remote; /* number of ranks in the remote group of an intercommunicator */
     int32_t *remote;
     uint64_t id;           /* the same on all members */
-    struct plb_group *own; /* context of pylb's own messages on it, made when needed */
+    struct plb_group *own; /* context of pylb's own messages on it, created when needed */
 } plb_group_t;
 
 plb_group_t *plb_group(MPI_Comm comm);
-/** A group with the same members in which nobody else talks. */
+/** A group with the same members for pylb's own messages. */
 plb_group_t *plb_group_own(plb_group_t *group);
-/** World rank of `rank`, in the remote group where there is one; -1: unknown. */
+/** World rank of `rank` (of the remote group, if there is one); -1: unknown. */
 int32_t plb_world_rank(const plb_group_t *group, int rank);
 
-/** A collective call on `parent` has made `fresh`. */
+/** Note that a collective call on `parent` has created `fresh`. */
 void plb_note_made(MPI_Comm parent, MPI_Comm fresh);
-/** The same for a call in which only the members of `fresh` take part. */
+/** The same, for a call in which only the members of `fresh` take part. */
 void plb_made_among(MPI_Comm parent, MPI_Comm fresh);
 void plb_group_gone(MPI_Comm comm);
 

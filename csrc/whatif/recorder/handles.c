@@ -24,7 +24,7 @@ out:
 void plb_table_put(plb_table_t *self, uint64_t key, void *value)
 {
     if (put(self, key, value, NULL) != PLB_OK) {
-        abort(); /* as the program itself would for want of so little memory */
+        abort(); /* without this little memory the program could not run either */
     }
 }
 

@@ -1,4 +1,4 @@
-/* A hash table from MPI's handles, or other numbers, to pointers. */
+/* A hash table that maps MPI handles, or other numbers, to pointers. */
 #ifndef PLB_WHATIF_RECORDER_HANDLES_H
 #define PLB_WHATIF_RECORDER_HANDLES_H
 
@@ -7,8 +7,8 @@
 #include "base/hash.h"
 
 typedef struct plb_table {
-    plb_keys_t keys; /* all that were ever put: MPI uses its handles again */
-    void **value;    /* of each key; NULL: taken */
+    plb_keys_t keys; /* all keys so far; they are kept, since MPI reuses its handles */
+    void **value;    /* [keys] NULL: removed */
     int64_t room;
 } plb_table_t;
 

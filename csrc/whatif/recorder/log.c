@@ -10,11 +10,12 @@
 
 enum {
     BUFFERED = 4096,          /* operations */
-    FLUSH_NS = 200 * 1000000, /* at the latest */
-    LONG_NS = 200 * 1000,     /* intervals from here on are looked at: did the process sleep? */
-    POLL_NS = 20 * 1000,      /* computing less between two questions is part of asking, */
-    NAP_POLL_NS = 200 * 1000, /* and less than this where the process slept as well */
-    NAP_NS = 10 * 1000,       /* a rank that is away for longer between two polls has slept */
+    FLUSH_NS = 200 * 1000000, /* operations are sent after this time at the latest */
+    LONG_NS = 200 * 1000,     /* for longer intervals it is checked whether the process slept */
+    POLL_NS = 20 * 1000,      /* shorter computing between two polls counts as polling, */
+    NAP_POLL_NS = 200 * 1000, /* or shorter than this if the process also slept */
+    NAP_NS =
+        10 * 1000, /* a rank that did not run for longer than this between two polls has slept */
     MOST_LACKS = 64,
 };
 
@@ -28,25 +29,25 @@ static struct {
     pthread_t thread;
     int schedstat;
     int64_t start;                /* wall time of operations' 0 */
-    int64_t wall, cpu;            /* at the end of the last call */
-    int64_t delay;                /* that the process had waited for a processor */
-    int64_t begin, compute;       /* of the present call */
-    int64_t carried;              /* processor time before calls that noted nothing */
+    int64_t wall, cpu;            /* clocks at the end of the last call */
+    int64_t delay;                /* ns for which the process had waited for a processor */
+    int64_t begin, compute;       /* figures of the present call */
+    int64_t carried;              /* processor time before calls without an operation */
     int64_t flushed;              /* wall time of the last flush */
-    int64_t beyond;               /* processor time of other threads */
-    int64_t foreign;              /* calls by other threads */
+    int64_t beyond;               /* processor time of the other threads */
+    int64_t foreign;              /* number of calls by other threads */
     bool asked;                   /* the last call was a poll */
-    int64_t asked_at;             /* and began then */
-    double asked_wall, asked_cpu; /* ns from one question to the next, and of the processor */
-    double asked_square;          /* sum of the squares of the former */
-    double naps, napped;          /* questions after a sleep, and ns asleep */
+    int64_t asked_at;             /* time at which it began */
+    double asked_wall, asked_cpu; /* sums of wall and processor ns from poll to poll */
+    double asked_square;          /* sum of the squares of the wall ns */
+    double naps, napped;          /* number of polls after a sleep, and ns asleep */
     int32_t n, first; /* operations in the buffer, and the first of this call; -1: none */
     int32_t n_lacks;
     lack_t lack[MOST_LACKS];
     plb_op_t op[BUFFERED];
 } me = {.schedstat = -1};
 
-static __thread bool inside_call; /* MPI calls itself */
+static __thread bool inside_call; /* set while MPI calls its own functions */
 static pthread_mutex_t foreign_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* --- clocks --- */
@@ -58,7 +59,7 @@ int64_t plb_now(clockid_t clock)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Nanoseconds for which the process wanted to run and another one did: the second number of
+/* Nanoseconds for which the process was ready to run, but another one ran: the second number of
  * schedstat. */
 static int64_t run_delay(void)
 {
@@ -93,8 +94,8 @@ static bool is_foreign(void)
     return true;
 }
 
-/* Between the calls the process used `cpu` of `wall`: unless other processes ran on its processor
- * meanwhile, it slept for the rest. */
+/* Note a pause: between two calls the process used `cpu` of `wall` ns.  The rest was sleep,
+ * unless other processes ran on its processor. */
 static void note_pause(int64_t wall, int64_t cpu)
 {
     const int64_t delay = run_delay();
@@ -121,7 +122,7 @@ bool plb_enter(void)
     me.first = -1;
     me.compute = cpu + me.carried;
     me.beyond += cpu > wall + LONG_NS ? cpu - wall : 0;
-    if (wall - cpu > LONG_NS && !me.asked) { /* sleeping between two questions is waiting */
+    if (wall - cpu > LONG_NS && !me.asked) { /* sleep between two polls is waiting */
         note_pause(wall, cpu);
     }
     return true;
@@ -137,17 +138,17 @@ void plb_note(plb_op_t op)
     }
     op.begin = me.begin - me.start;
     me.op[me.n++] = op;
-    if (me.n == BUFFERED) { /* a call with very many */
+    if (me.n == BUFFERED) { /* a call with very many operations */
         flush_ops(me.begin);
-        me.first = BUFFERED; /* not here any more */
+        me.first = BUFFERED; /* sent already */
     }
 }
 
-/* Nanoseconds since the last question during which the process slept. */
+/* Nanoseconds of sleep since the last poll. */
 static int64_t slept(int64_t computed)
 {
     int64_t away = me.begin - me.wall - computed;
-    if (away > LONG_NS || computed >= POLL_NS) { /* did another one run? */
+    if (away > LONG_NS || computed >= POLL_NS) { /* perhaps another process ran */
         const int64_t delay = run_delay();
         away -= delay < 0 ? 0 : delay - me.delay;
         me.delay = delay;
@@ -155,7 +156,7 @@ static int64_t slept(int64_t computed)
     return away;
 }
 
-/* From one question to the next. */
+/* Count the time from one poll to the next. */
 static void count_asking(int64_t computed, int64_t away)
 {
     const double took = (double)(me.wall - me.asked_at + computed), since = took + (double)away;
@@ -170,8 +171,8 @@ static void count_asking(int64_t computed, int64_t away)
     }
 }
 
-/* A process that sleeps between two questions does nothing but wait: to fall asleep and to wake up
- * takes longer than to ask, above all on an idle core. */
+/* A process that sleeps between two polls is only waiting: falling asleep and waking up take
+ * longer than the poll, above all on an idle core. */
 void plb_polled(void)
 {
     const int64_t computed = me.compute - me.carried;

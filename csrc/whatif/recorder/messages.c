@@ -5,7 +5,8 @@
 #include "log.h"
 #include "requests.h"
 
-/* False where there is nothing to note: MPI_PROC_NULL, or a process outside of the world. */
+/* Fill a send; false if there is nothing to note: MPI_PROC_NULL, or a process outside of the
+ * world. */
 static bool send_of(plb_op_t *out, int kind, int flags, int64_t bytes, int dest, int tag,
                     MPI_Comm comm)
 {
@@ -20,7 +21,7 @@ static bool send_of(plb_op_t *out, int kind, int flags, int64_t bytes, int dest,
     return peer >= 0;
 }
 
-/* `status` of what has been received, or NULL before. */
+/* Fill a receive.  `status`: of the received message, or NULL if it is not complete. */
 static bool receive_of(plb_op_t *out, int kind, int source, int tag, MPI_Comm comm,
                        const MPI_Status *status)
 {
@@ -81,7 +82,7 @@ void plb_note_probe(int flag, int source, int tag, MPI_Comm comm, const MPI_Stat
     }
 }
 
-/* Messages that a matched probe has found, until they are received. */
+/* Messages that matched probes have found and that are not received yet. */
 static plb_table_t taken;
 
 static void take(MPI_Message message, int source, int tag, MPI_Comm comm, const MPI_Status *status)

@@ -1,4 +1,4 @@
-/* What calls for messages from one rank to another have done. */
+/* Notes point-to-point messages. */
 #ifndef PLB_WHATIF_RECORDER_MESSAGES_H
 #define PLB_WHATIF_RECORDER_MESSAGES_H
 
@@ -28,9 +28,9 @@ void plb_made_receive(MPI_Request request, bool persistent, int source, int tag,
 void plb_note_exchange(int64_t bytes, int dest, int sendtag, int source, int recvtag,
                        MPI_Comm comm, const MPI_Status *status);
 
-/** A probe that has found a message where `flag` says so. */
+/** Note a probe, if `flag`: it has found a message. */
 void plb_note_probe(int flag, int source, int tag, MPI_Comm comm, const MPI_Status *status);
-/** The same for a matched probe; then the receive of its message. */
+/** Note a matched probe; then the receive of its message. */
 void plb_note_mprobe(int flag, MPI_Message message, int source, int tag, MPI_Comm comm,
                      const MPI_Status *status);
 void plb_note_taken(uint64_t message);

@@ -51,10 +51,10 @@ void plb_frame(char type, const void *data, uint32_t length)
     }
     const struct {
         uint32_t type, length;
-        int64_t first; /* number of its first operation: a gap would be seen */
+        int64_t first; /* number of its first operation, which reveals gaps */
     } head = {(uint32_t)type, length, sent};
     if (!write_all(&head, sizeof head) || !write_all(data, length)) {
-        fprintf(stderr, "pylb record: rank %d lost its monitor (%s): it is recorded no further\n",
+        fprintf(stderr, "pylb record: rank %d lost its monitor (%s): the recording stops here\n",
                 own_rank, strerror(errno));
         plb_monitor_close();
     }

@@ -1,13 +1,14 @@
-/* MPI's functions that count items: in int, and since MPI 4 also in MPI_Count under another name.
+/* MPI's functions with counts of items: as int and, since MPI 4, under another name as
+ * MPI_Count.
  *
- * This file and mpi_functions.h are tables that are included once for each language and width
- * (wrap_c.c, wrap_fortran.c), which say what these mean:
+ * This file and mpi_functions.h are tables, included once for each language and width by
+ * wrap_c.c and wrap_fortran.c, which define these macros:
  *   CALL(Name, name, parameters, arguments, what is noted)   a function in C, and in Fortran
- *   STATUS_CALL(...)    the same, with a status as its last parameter, in C read by STATUS
+ *   STATUS_CALL(...)    the same, with a status as its last parameter, read by STATUS in C
  *   In, Out, COUNT, UNIT, Int, Type, Comm, ...   the types of parameters; ...Out: a result
- *   V(x), HANDLE(Type, x), MADE(Type, x)   values in C: a number, a handle, a handle that is made
+ *   V(x), HANDLE(Type, x), MADE(Type, x)   values in C: a number, a handle, a new handle
  *   BITS(Type, x)       a handle as a number
- *   IN_PLACE(buffer)    whether what is received stands there already; in Fortran: perhaps
+ *   IN_PLACE(buffer)    whether the buffer is MPI_IN_PLACE; in Fortran: perhaps
  */
 
 #define LIST(...) __VA_ARGS__
@@ -63,7 +64,7 @@ STATUS_CALL(Sendrecv_replace, sendrecv_replace,
              Comm comm),
             (buf, count, type, dest, sendtag, source, recvtag, comm), EXCHANGED)
 
-/* --- collectives, each with its nonblocking cousin --- */
+/* --- collectives, each with its nonblocking version --- */
 
 #define BOTH(Name, Iname, name, params, args, what, root, bytes)                                  \
     CALL(Name, name, (LIST params, Comm comm), (LIST args, comm),                                 \
@@ -85,7 +86,7 @@ STATUS_CALL(Sendrecv_replace, sendrecv_replace,
 
 #define IS_ROOT plb_is_root(V(root), HANDLE(Comm, comm))
 #define MEAN(counts, type) plb_mean(PLB_COUNTS(counts), HANDLE(Type, type), HANDLE(Comm, comm))
-/* Where a rank sends from the place that it receives into, only the latter is given. */
+/* With MPI_IN_PLACE only the receive arguments are valid. */
 #define SENT (IN_PLACE(sendbuf) ? BYTES(recvcount, recvtype) : BYTES(sendcount, sendtype))
 
 BOTH(Bcast, Ibcast, bcast, (Out buffer, COUNT count, Type type, Int root),

@@ -1,4 +1,4 @@
-/* MPI's functions that do not count items; mpi_counted.h says what the words mean. */
+/* MPI's functions without counts of items; mpi_counted.h explains the macros. */
 
 CALL(Barrier, barrier, (Comm comm), (comm),
      plb_note_collective(PLB_BARRIER, 0, 0, HANDLE(Comm, comm)))
@@ -49,7 +49,7 @@ MANY(Waitsome, waitsome, (IntOut done, IntOut indices, ), (done, indices, ), V(n
 MANY(Testsome, testsome, (IntOut done, IntOut indices, ), (done, indices, ), V(n),
      plb_requests_some(*done, indices, BASE, was, STATUS))
 
-/* --- what is freed: its handle is known before the call only --- */
+/* --- freed objects: the handle is only valid before the call --- */
 
 #define FREES(Name, name, Type, freed)                                                            \
     CALL_AFTER(const MPI_##Type was = MADE(Type, handle), Name, name, (Type##Out handle),         \
@@ -59,7 +59,7 @@ FREES(Comm_free, comm_free, Comm, plb_group_gone)
 FREES(Comm_disconnect, comm_disconnect, Comm, plb_group_gone)
 FREES(Win_free, win_free, Win, plb_window_gone)
 
-/* --- communicators: each call is collective over its parent --- */
+/* --- new communicators: each call is collective over the parent --- */
 
 #define MAKES(Name, name, params, args)                                                           \
     CALL(Name, name, params, args, plb_note_made(HANDLE(Comm, comm), MADE(Comm, fresh)))

@@ -12,7 +12,8 @@ enum { MOST = 256, LONGEST = 252 };
 
 static char names[MOST][LONGEST];
 static int32_t n_names, n_told;
-static plb_table_t numbers; /* by address of an instrumented function: number + 2, 1: not chosen */
+static plb_table_t
+    numbers; /* by address of an instrumented function: its number + 2; 1: not chosen */
 
 PLB_EXPORT int pylb_procedure(const char *name);
 PLB_EXPORT void pylb_procedure_enter(int number);
@@ -80,7 +81,7 @@ static bool is_chosen(const char *name)
     return false;
 }
 
-/* -1: not chosen. */
+/* The number of an instrumented function; -1: not chosen. */
 static int number_of(void *function)
 {
     uintptr_t known = (uintptr_t)plb_table_get(&numbers, (uint64_t)(uintptr_t)function);

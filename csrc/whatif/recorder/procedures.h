@@ -1,6 +1,6 @@
-/* Functions of the program that are marked: by pylb.procedure in Python, by the macro of
- * pylb_procedure.h in C, or compiled with -finstrument-functions (and linked with -rdynamic) and
- * named in PYLB_PROCEDURES. */
+/* Marked procedures of the program: marked by pylb.procedure in Python, by the macro of
+ * pylb_procedure.h in C, or compiled with -finstrument-functions (and linked with -rdynamic)
+ * and listed in PYLB_PROCEDURES. */
 #ifndef PLB_WHATIF_RECORDER_PROCEDURES_H
 #define PLB_WHATIF_RECORDER_PROCEDURES_H
 

@@ -1,5 +1,5 @@
-/* For C programs: mark a block as a procedure of the recording (pylb record).  Without the
- * recorder it does nothing, and nothing has to be linked.
+/* For C programs: marks a block as a procedure for `pylb record`.  Without the recorder it does
+ * nothing, and nothing has to be linked.
  *
  *     void serve(void)
  *     {
@@ -30,7 +30,7 @@ static inline void pylb_procedure_end(const int *number)
     }
 }
 
-/* Until the end of the block. */
+/* Mark the rest of the block as a procedure. */
 #define PYLB_PROCEDURE(name)                                                                      \
     __attribute__((cleanup(pylb_procedure_end), unused)) const int pylb_procedure_here =          \
         pylb_procedure_begin(name)

@@ -5,15 +5,15 @@
 #include "log.h"
 
 typedef struct request {
-    plb_op_t op; /* what begins it; its request is the number */
+    plb_op_t op; /* the operation that begins it; op.request is its number */
     const plb_group_t *group;
     bool persistent, active, cancelled;
-    struct request *next; /* of the same handle, or unused */
+    struct request *next; /* next request with the same handle, or next unused one */
 } request_t;
 
 static plb_table_t requests;
 static request_t *unused;
-static int32_t *returned; /* numbers that are free again */
+static int32_t *returned; /* numbers that can be reused */
 static int32_t n_returned, room_returned, n_numbers;
 
 static int32_t new_number(void)
@@ -46,8 +46,8 @@ void plb_request_made(MPI_Request request, plb_op_t op, const plb_group_t *group
     }
     op.request = new_number();
     *self = (request_t){.op = op, .group = group, .persistent = persistent};
-    /* Open MPI gives all sends that are complete at once the same handle, which need not be waited
-     * for: they are told apart as a chain. */
+    /* Open MPI gives all sends that complete at once the same handle, so requests with the same
+     * handle form a chain. */
     self->next = plb_table_get(&requests, PLB_HANDLE(request));
     plb_table_put(&requests, PLB_HANDLE(request), self);
     if (!persistent) {
@@ -81,7 +81,7 @@ void plb_request_started(MPI_Request request)
     }
 }
 
-/* The operation goes on: its number is not used again. */
+/* The operation continues, so its number is not reused. */
 void plb_request_freed(MPI_Request request)
 {
     request_t *self = find(request);

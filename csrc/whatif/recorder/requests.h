@@ -1,4 +1,4 @@
-/* Requests: which of MPI's handles stands for which operation. */
+/* Requests: maps MPI's handles to operations. */
 #ifndef PLB_WHATIF_RECORDER_REQUESTS_H
 #define PLB_WHATIF_RECORDER_REQUESTS_H
 
@@ -7,24 +7,25 @@
 #include "groups.h"
 #include "whatif/ops.h"
 
-/** A request that `op` begins, noted now; or (persistent) with each start. */
+/** A request was created: note `op` now or, if persistent, at each start. */
 void plb_request_made(MPI_Request request, plb_op_t op, const plb_group_t *group, bool persistent);
 void plb_request_started(MPI_Request request);
 void plb_request_freed(MPI_Request request);
 void plb_request_cancelled(MPI_Request request);
 
-/** A call that waited or asked for a request; `was`: its handle before the call. */
+/** Note a wait or test of a request; `was`: its handle before the call. */
 void plb_request_tested(int flag, uint64_t was, const MPI_Status *status);
-/** The same for many requests, whose handles were was[n]. */
+/** The same for several requests, whose handles were was[n]. */
 void plb_requests_all(int flag, int n, const uint64_t *was, const MPI_Status *status);
-/** index[n] counts from `base`; `n` is negative where no request was active. */
+/** The same for the requests index[n], counted from `base`; n is negative if no request was
+ * active. */
 void plb_requests_some(int n, const int *index, int base, const uint64_t *was,
                        const MPI_Status *status);
 void plb_requests_any(int flag, int index, const uint64_t *was, const MPI_Status *status);
 
-/** An operation that is begun and completed within one call: begin it, under a new number. */
+/** Begin an operation that also completes within this call; returns its new number. */
 int32_t plb_note_begun(plb_op_t op);
-/** Note that it is complete; `received` or NULL: what a receive took. */
+/** Note its completion; `received` (or NULL): the message that a receive took. */
 void plb_note_complete(int32_t number, const plb_op_t *received);
 
 #endif

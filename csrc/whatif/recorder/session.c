@@ -12,7 +12,7 @@
 #include "monitor.h"
 #include "procedures.h"
 
-static pid_t process; /* that called MPI_Init; its forks are not recorded */
+static pid_t process; /* the process that called MPI_Init; its forks are not recorded */
 
 static void say_hello(int rank, bool delays, int provided)
 {
@@ -40,7 +40,7 @@ static void say_hello(int rank, bool delays, int provided)
                    delays ? "true" : "false", library, yield ? yield : "");
 }
 
-/* Programs that this program starts are not recorded. */
+/* Do not record programs that this program starts. */
 static void restore_preload(void)
 {
     const char *before = getenv("PYLB_RECORD_PRELOAD");
@@ -72,7 +72,7 @@ void plb_record_start(int provided)
         plb_group(MPI_COMM_WORLD);
         plb_procedures_tell();
     }
-    PMPI_Barrier(MPI_COMM_WORLD); /* the program begins everywhere at once */
+    PMPI_Barrier(MPI_COMM_WORLD); /* all ranks begin the program together */
     plb_log_begin(!timed_only);
 }
 
@@ -84,7 +84,7 @@ void plb_record_end(bool finalized)
     }
 }
 
-/* A program that ends without MPI_Finalize. */
+/* Ends the recording of a program that ends without MPI_Finalize. */
 __attribute__((destructor)) static void at_exit(void)
 {
     plb_record_end(false);

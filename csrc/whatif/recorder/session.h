@@ -1,4 +1,4 @@
-/* Begin and end of a recording, when MPI_Init has returned and before MPI_Finalize. */
+/* Begins a recording after MPI_Init, and ends it before MPI_Finalize. */
 #ifndef PLB_WHATIF_RECORDER_SESSION_H
 #define PLB_WHATIF_RECORDER_SESSION_H
 

@@ -6,7 +6,7 @@
 #include "log.h"
 
 typedef struct window {
-    plb_group_t *group; /* in which nobody else talks */
+    plb_group_t *group; /* used for this window only */
     int64_t *pending;   /* [size] bytes to or from each target */
     MPI_Group opened, posted;
 } window_t;
@@ -59,7 +59,7 @@ void plb_accessed(MPI_Win win, int target, int64_t bytes)
 {
     window_t *self = window_of(win);
     if (self != NULL && target >= 0 && target < self->group->size) {
-        self->pending[target] += bytes + 1; /* one without data is one too */
+        self->pending[target] += bytes + 1; /* an access without data counts, too */
     }
 }
 
@@ -147,7 +147,7 @@ static void with_each(window_t *self, MPI_Group group, int kind, int tag)
     PMPI_Group_free(&world);
 }
 
-/* The group is MPI's until the epoch ends: a copy, as the program may free its own. */
+/* Copy a group, which the program may free before the epoch ends. */
 static MPI_Group copy(MPI_Group group)
 {
     MPI_Group out;

@@ -1,4 +1,4 @@
-/* MPI's functions as C calls them. */
+/* Wrappers of MPI's C functions. */
 #include <stdlib.h>
 
 #include "collectives.h"
@@ -77,7 +77,7 @@ typedef MPI_Message *MessageOut;
 
 /* --- the others --- */
 
-/* Handles before a call that may change them, and room for statuses. */
+/* Copies of handles, which the call may change, and room for statuses. */
 typedef struct many {
     uint64_t few[64], *was;
     MPI_Status few_statuses[64], *status;
@@ -144,14 +144,14 @@ PLB_EXPORT int MPI_Finalize(void)
     return PMPI_Finalize();
 }
 
-/* What a program did before it aborts is recorded. */
+/* Send what the program has done before it aborts. */
 PLB_EXPORT int MPI_Abort(MPI_Comm comm, int code)
 {
     plb_record_end(false);
     return PMPI_Abort(comm, code);
 }
 
-/* --- what a simulation cannot know --- */
+/* --- calls that cannot be simulated --- */
 
 CALL(Comm_spawn, ,
      (const char *command, char *argv[], int maxprocs, MPI_Info info, int root, MPI_Comm comm,

@@ -1,9 +1,9 @@
-/* MPI's functions as Fortran calls them: names in lower case, with an underscore (mpif.h and
- * `use mpi`) or _f08_ (`use mpi_f08`, whose handles are structures of one integer), arguments by
- * address.  What is done is left to MPI's own function for Fortran, which knows MPI_IN_PLACE and
- * the like; only what is noted is translated.
+/* Wrappers of MPI's Fortran functions: names in lower case, with an underscore (mpif.h and `use
+ * mpi`) or _f08_ (`use mpi_f08`, whose handles are structures of one integer), arguments by
+ * address.  Each calls MPI's own Fortran function, which knows MPI_IN_PLACE and the like; only
+ * the notes are translated.
  *
- * MPI's functions are weak: a program in C has none of them, and calls none of these. */
+ * MPI's functions are declared weak, because C programs do not have them. */
 #include <stdlib.h>
 
 #include "collectives.h"
@@ -30,7 +30,7 @@ typedef MPI_Aint *Aint, *Aints;
 #define IN_PLACE(buffer) true
 #define BASE 1
 
-/* A function under one of its names. */
+/* Define a function under one of its names. */
 #define PLAIN(symbol, params, ...)                                                                \
     extern void pmpi_##symbol params __attribute__((weak));                                       \
     PLB_EXPORT void mpi_##symbol params;                                                          \
@@ -69,7 +69,7 @@ static const MPI_Status *in_c(const MPI_Fint *status, int n, MPI_Status *out)
 
 #include "mpi_counted.h"
 
-/* Handles before a call on many requests, and room for statuses. */
+/* Copies of handles before a call with several requests, and room for statuses. */
 typedef struct many {
     uint64_t *was;
     MPI_Fint *own, *status;

@@ -1,5 +1,5 @@
-/* What happens next: one time for each of n owners, the earliest found at once (a tournament
- * tree).  Ties: the lowest owner. */
+/* The agenda: one time for each of n owners; the earliest is found at once (a tournament tree).
+ * Ties: the lowest owner. */
 #ifndef PLB_WHATIF_SIMULATOR_AGENDA_H
 #define PLB_WHATIF_SIMULATOR_AGENDA_H
 
@@ -11,7 +11,7 @@
 
 typedef struct plb_agenda {
     double *time;    /* [room], INFINITY: nothing */
-    int32_t *winner; /* [room] of the nodes below 1, the root */
+    int32_t *winner; /* [room] owner with the earliest time below each node; node 1 is the root */
     int32_t room;    /* a power of two, 2 or more */
 } plb_agenda_t;
 
@@ -57,7 +57,7 @@ static inline void plb_agenda_set(plb_agenda_t *self, int32_t owner, double time
     for (;;) {
         const int32_t best = self->time[left] <= self->time[right] ? left : right;
         if (best != owner && self->winner[node] == best) {
-            return; /* nothing changes further up */
+            return; /* no change further up */
         }
         self->winner[node] = best;
         if (node == 1) {

@@ -6,7 +6,7 @@
 #include "whatif/simulator/message.h"
 #include "whatif/simulator/slots.h"
 
-enum { COLLECTIVE_CONTEXT = 1 }; /* beside 0, that of messages */
+enum { COLLECTIVE_CONTEXT = 1 }; /* 0 is the context of messages */
 
 bool plb_collective_next(const plb_whatif_t *self, int32_t rank, plb_hop_t *out)
 {
@@ -58,7 +58,7 @@ static double slowest(const double *matrix, int32_t n_nodes)
     return out;
 }
 
-/* Seconds of a tree over the slowest link. */
+/* Seconds of a tree of messages over the slowest link. */
 static double tree_seconds(const plb_whatif_t *self, const plb_op_t *op, int32_t size)
 {
     const plb_target_t *t = &self->target;
@@ -117,7 +117,8 @@ static void close_icoll(plb_whatif_t *self, int32_t comm, int32_t which)
     self->free_icoll = which;
 }
 
-/* Complete the members that wait for the root once it has entered, all others once all have. */
+/* Complete members that wait for the root when it has entered, all others when all have
+ * entered. */
 static void release_icoll(plb_whatif_t *self, const plb_op_t *op, icoll_t *one, int32_t size)
 {
     const double tree = tree_seconds(self, op, size);

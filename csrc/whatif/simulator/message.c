@@ -55,7 +55,7 @@ static void drop_message(plb_whatif_t *self, int32_t m)
 
 /* --- a match --- */
 
-/* Both sides are complete when the data have arrived. */
+/* Transfer the data; both sides complete when they have arrived. */
 static void transfer(plb_whatif_t *self, const message_t *m, int32_t dst, int32_t slot)
 {
     const double alpha = plb_link_alpha(self, m->src, dst);
@@ -75,7 +75,7 @@ static bool within_call(const process_t *process)
     return process->state == WAITING;
 }
 
-/* A message that is in no list any more meets a receive. */
+/* Match a message, which has been taken out of its lists, with a receive. */
 static void match(plb_whatif_t *self, int32_t m, int32_t dst, int32_t slot, bool in_call)
 {
     message_t *one = &self->message[m];
@@ -107,7 +107,7 @@ static void fly(plb_whatif_t *self, int32_t m, int32_t dst)
 {
     process_t *to = &self->process[dst];
     message_t *const all = self->message;
-    /* By arrival, equal ones as they were sent: nearly always the last one. */
+    /* sorted by arrival, ties in order of sending: nearly always at the end */
     int32_t before = to->flying_last;
     while (before >= 0 && all[before].at > all[m].at) {
         before = all[before].prev;
@@ -148,7 +148,7 @@ static bool post_fits(const post_t *post, const message_t *m, uint32_t context)
            fits(post->tag, m->tag);
 }
 
-/* The first receive of a chain that fits, and the link that points to it. */
+/* The first receive of a chain that fits the message, and the link that points to it. */
 static int32_t first_post(plb_whatif_t *self, int32_t head, const message_t *m, uint32_t context,
                           int32_t *before)
 {
@@ -302,7 +302,8 @@ void plb_message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot)
     if (cancel_in(self, slot, &process->any, &process->any_last)) {
         return;
     }
-    for (int32_t c = 0; c < self->channels.n; c++) { /* rare: programs cancel at their end */
+    for (int32_t c = 0; c < self->channels.n;
+         c++) { /* slow, but rare: programs cancel at their end */
         channel_t *channel = &self->channel[c];
         if (channel->dst == rank && cancel_in(self, slot, &channel->post, &channel->post_last)) {
             return;

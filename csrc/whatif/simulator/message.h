@@ -1,25 +1,26 @@
-/* Messages, receives, and which belongs to which.
+/* Matches messages with receives.
  *
- * Messages of one sender, receiver and communicator form a channel, in order; receives from one
- * sender wait in the channel, those from any with their receiver.  So the usual match is found
- * at once, however many messages wait. */
+ * Messages of one sender, receiver and communicator form a channel, in order; receives from a
+ * given sender wait in the channel, receives from any source at the receiver.  So the usual
+ * match is found at once, even if many messages wait. */
 #ifndef PLB_WHATIF_SIMULATOR_MESSAGE_H
 #define PLB_WHATIF_SIMULATOR_MESSAGE_H
 
 #include "whatif/simulator/state.h"
 
-/** Send `message`, of which src, tag, slot (-1: nobody waits), bytes and op are given. */
+/** Send `message`; its src, tag, slot (-1: the sender does not wait), bytes and op are set. */
 int plb_message_send(plb_whatif_t *self, int32_t dst, uint32_t context, message_t message,
                      plb_err_t *err);
-/** Post a receive of `slot`; src -1, tag PLB_ANY_TAG: any.  May complete it at once. */
+/** Post the receive of `slot`; src -1: any source, tag PLB_ANY_TAG: any tag.  May complete at
+ * once. */
 int plb_message_receive(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
                         int32_t tag, int32_t slot, plb_err_t *err);
-/** The first of the messages in flight to `rank` is there. */
+/** The first message in flight to `rank` arrives. */
 void plb_message_arrive(plb_whatif_t *self, int32_t rank);
-/** The first message that is there and fits, or -1. */
+/** The first message that has arrived and fits, or -1. */
 int32_t plb_message_find(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
                          int32_t tag);
-/** A call of `rank` begins: rendezvous that wait for one go on. */
+/** A call of `rank` begins: rendezvous messages that wait for it continue. */
 void plb_message_progress(plb_whatif_t *self, int32_t rank);
 /** Forget a posted receive. */
 void plb_message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot);

@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 
-enum { FAR = 4096 }; /* operations that are looked at ahead */
+enum { FAR = 4096 }; /* number of operations that are examined ahead */
 
 bool plb_order_is_open(const plb_op_t *op)
 {
@@ -15,7 +15,8 @@ static bool is_fixed(const plb_op_t *op)
     return op->kind == PLB_OP_COLL || op->kind == PLB_OP_ICOLL || op->kind == PLB_OP_END;
 }
 
-/* The operation after `at` that ends its block: open; -1: it cannot be moved; -2: not known. */
+/* The operation after `at` that ends its block (an open one); -1: the block cannot be moved;
+ * -2: not known yet. */
 static int64_t block_end(const process_t *process, int64_t at)
 {
     for (int64_t i = at + 1; i < at + FAR; i++) {
@@ -66,7 +67,8 @@ static bool take_skipped(plb_whatif_t *self, process_t *process, const plb_op_t 
     return false;
 }
 
-/* Look from the frontier on for a block that is for `m`: those before it are skipped. */
+/* Search from the frontier on for a block that belongs to message `m`; blocks before it are
+ * skipped. */
 static int take_ahead(plb_whatif_t *self, process_t *process, const plb_op_t *standing,
                       const message_t *m, plb_choice_t *out, plb_err_t *err)
 {
@@ -79,7 +81,7 @@ static int take_ahead(plb_whatif_t *self, process_t *process, const plb_op_t *st
             *out = CHOICE_UNKNOWN;
             return PLB_OK;
         }
-        /* One that cannot be moved may still be next. */
+        /* a block that cannot be moved may still be the next one */
         const bool may = end >= 0 || (i == from && process->n_skipped == 0);
         if (may && is_for(&process->op[i], standing, self, m)) {
             break;

@@ -4,7 +4,7 @@
 
 /* --- available time --- */
 
-/* Seconds in which the processor was there, up to `time`. */
+/* Seconds in which the processor was available, up to `time`. */
 static double there_until(const processor_t *p, double time)
 {
     const double since = time - p->phase, whole = floor(since / p->period);
@@ -25,19 +25,20 @@ static double done_after(const processor_t *p, double from, double work)
         return from + seconds;
     }
     const double total = there_until(p, from) + seconds;
-    /* Where it fits a period exactly, but for rounding, it is done at the end of its part. */
+    /* work that fits a period exactly, up to rounding, ends at the end of the available part */
     const double whole = ceil(total / p->on - 1e-9) - 1.0;
     const double to = p->phase + whole * p->period + (total - whole * p->on);
     return to > from ? to : from;
 }
 
-/* The factor by which processes that poll, and yield or sleep in between, slow down the others. */
+/* The factor by which polling processes, which yield or sleep in between, slow down the others. */
 static double slowed(const plb_whatif_t *self, const processor_t *p)
 {
     return 1.0 + self->target.polling * p->asking;
 }
 
-/* --- equal shares: v is the work that each has got since the processor was idle last --- */
+/* --- equal shares: v is the work that each process has got since the processor was last idle
+ * --- */
 
 static double crowd(const plb_whatif_t *self, const processor_t *p)
 {
@@ -65,7 +66,7 @@ static double share_ends(const plb_whatif_t *self, const processor_t *p)
 
 static void share_give(processor_t *p, const process_t *process, int32_t rank, double work)
 {
-    if (process->has_run) { /* it holds the top, through with its last work */
+    if (process->has_run) { /* it is at the top of the heap, with its last work done */
         plb_heap_rekey(&p->active, p->v + work);
     } else {
         plb_heap_push(&p->active, (plb_item_t){p->v + work, rank});
@@ -74,7 +75,7 @@ static void share_give(processor_t *p, const process_t *process, int32_t rank, d
 
 /* --- turns: a ring in which the first runs --- */
 
-/* active.n counts those in the ring, spinning those of them that wait. */
+/* Remove a process; active.n counts those in the ring, `spinning` those of them that wait. */
 static void ring_remove(plb_whatif_t *self, processor_t *p, int32_t rank)
 {
     process_t *one = &self->process[rank];
@@ -84,7 +85,7 @@ static void ring_remove(plb_whatif_t *self, processor_t *p, int32_t rank)
     p->active.n--;
 }
 
-/* Behind the last one, or before the first. */
+/* Insert a process at the end of the ring, or at its front. */
 static void ring_insert(plb_whatif_t *self, processor_t *p, int32_t rank, bool first)
 {
     process_t *one = &self->process[rank];
@@ -112,15 +113,15 @@ static double first_done(const plb_whatif_t *self, const processor_t *p)
 
 static double ring_ends(const plb_whatif_t *self, const processor_t *p)
 {
-    if (p->active.n == p->spinning) { /* nothing but waiting */
+    if (p->active.n == p->spinning) { /* all processes are waiting */
         return INFINITY;
     }
     const double done = first_done(self, p);
     return p->turn != p->tail && p->turn_ends < done ? p->turn_ends : done;
 }
 
-/* A process that was alone had no end of its turn: now it ends at the next multiple of the
- * quantum, like the tick of a clock. */
+/* A process joins.  If the running process was alone, its turn had no end; now it ends at the
+ * next multiple of the quantum. */
 static void ring_join(plb_whatif_t *self, processor_t *p)
 {
     const double quantum = self->target.quantum;
@@ -142,7 +143,7 @@ static void ring_give(plb_whatif_t *self, processor_t *p, int32_t rank, double w
         p->spinning--;
         ring_join(self, p);
     }
-    if (one->in_queue) { /* or it holds its turn */
+    if (one->in_queue) { /* otherwise it is running */
         return;
     }
     if (p->turn < 0) {

@@ -12,11 +12,11 @@
 #include "whatif/simulator/slots.h"
 #include "whatif/simulator/target.h"
 
-enum { TICKS = 1 << 16 }; /* events between two looks at signals */
+enum { TICKS = 1 << 16 }; /* events between two ticks */
 
 /* --- life --- */
 
-/* Periods begin apart from each other by the golden section. */
+/* Set the share; the periods of processors are shifted by multiples of the golden section. */
 static void hold_to_share(processor_t *one, int32_t number, double share, double period)
 {
     if (share >= 1.0) {
@@ -38,7 +38,7 @@ static int make_processors(plb_whatif_t *self, const double *share, plb_err_t *e
     PLB_NEW0(self->processor, t->n_processors);
     PLB_NEW0(self->heap_room, self->n_ranks);
     for (int32_t r = 0; r < self->n_ranks; r++) {
-        self->processor[t->place[r]].spinning++; /* residents, for now */
+        self->processor[t->place[r]].spinning++; /* counts the residents at first */
     }
     plb_item_t *room = self->heap_room;
     for (int32_t p = 0; p < t->n_processors; p++) {
@@ -126,7 +126,7 @@ int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *er
     const int32_t had_comms = self->comms.n;
     int64_t *start = NULL, *sequence = NULL;
     int32_t *member = NULL, *open = NULL;
-    if (comms->n > INT64_MAX / 2 / self->n_ranks / self->n_ranks) { /* channels have numbers */
+    if (comms->n > INT64_MAX / 2 / self->n_ranks / self->n_ranks) { /* channels need numbers */
         return PLB_FAIL(err, PLB_ERR_VALUE, "%d communicators of %d ranks", comms->n,
                         self->n_ranks);
     }
@@ -164,7 +164,7 @@ int plb_whatif_feed(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int64_
 {
     process_t *process = &self->process[rank];
     if (n < process->n) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "rank %d has %lld operations, and had %lld already",
+        return PLB_FAIL(err, PLB_ERR_VALUE, "rank %d has %lld operations, but had %lld before",
                         rank, (long long)n, (long long)process->n);
     }
     process->op = op;
@@ -235,8 +235,8 @@ static int32_t wanted_tag(const plb_op_t *op)
     return (op->flags & PLB_OP_ANY_TAG) ? PLB_ANY_TAG : op->tag;
 }
 
-/* The WAIT that says what a receive of any source or tag took when it was recorded.  NULL: there
- * is none, or (*unknown) it is not known yet. */
+/* The WAIT with the recorded source and tag of a receive with wildcards.  NULL: there is none,
+ * or (*unknown) it is not known yet. */
 static const plb_op_t *its_wait(const process_t *process, bool *unknown)
 {
     const int32_t request = process->op[process->at].request;
@@ -280,7 +280,7 @@ static int irecv(plb_whatif_t *self, int32_t rank, const plb_op_t *op, verdict_t
     return receive(self, rank, &as, as.request + 1, err);
 }
 
-/* RECV and PROBE.  From any source they take the place of whichever message came first. */
+/* Do RECV and PROBE.  From any source they take the message that arrived first. */
 static int receive_or_probe(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err)
 {
     process_t *process = &self->process[rank];
@@ -390,7 +390,7 @@ static void finish(plb_whatif_t *self, int32_t rank, plb_end_t how)
     process->times.end = (int32_t)how;
 }
 
-/* Its operation, which may have waited for a slot, is complete. */
+/* Complete the rank's operation, which may have waited for a slot. */
 static void complete(plb_whatif_t *self, int32_t rank)
 {
     process_t *process = &self->process[rank];
@@ -398,7 +398,7 @@ static void complete(plb_whatif_t *self, int32_t rank)
         plb_op_time_t *step = &process->step[process->at];
         step->end = self->now;
         step->cause_rank = -1;
-        if (process->waits_for >= 0) { /* it did wait */
+        if (process->waits_for >= 0) { /* it has waited */
             step->cause_rank = process->slot[process->waits_for].cause_rank;
             step->cause_op = process->slot[process->waits_for].cause_op;
         }
@@ -408,7 +408,7 @@ static void complete(plb_whatif_t *self, int32_t rank)
     process->at++;
 }
 
-/* The call of its operation begins. */
+/* Begin the call of the rank's operation. */
 static int act(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err)
 {
     process_t *process = &self->process[rank];
@@ -454,7 +454,7 @@ static void compute(plb_whatif_t *self, int32_t rank, double work)
     self->process[rank].state = COMPUTING;
 }
 
-/* Its next operations, until it has something to compute, waits, or its records end. */
+/* Do the rank's next operations, until it must compute, waits, or its records end. */
 static int begin(plb_whatif_t *self, int32_t rank, plb_err_t *err)
 {
     process_t *process = &self->process[rank];
@@ -488,7 +488,7 @@ static int begin(plb_whatif_t *self, int32_t rank, plb_err_t *err)
     }
 }
 
-/* What it computed is done. */
+/* The rank's computation is done. */
 static int computed(plb_whatif_t *self, int32_t rank, plb_err_t *err)
 {
     verdict_t verdict;
@@ -504,7 +504,7 @@ static void count_waiting(plb_whatif_t *self, int32_t rank)
     process->since = self->now;
 }
 
-/* What it waited for is there. */
+/* What the rank waited for has happened. */
 static int woken(plb_whatif_t *self, int32_t rank, plb_err_t *err)
 {
     process_t *process = &self->process[rank];
@@ -540,7 +540,7 @@ static int event(plb_whatif_t *self, int32_t owner, plb_err_t *err)
     return rank < 0 ? PLB_OK : computed(self, rank, err);
 }
 
-/* Go on at the operation that was missing. */
+/* Continue at the operation that was missing. */
 static int resume(plb_whatif_t *self, plb_err_t *err)
 {
     const int32_t rank = self->missing;

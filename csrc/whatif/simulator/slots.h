@@ -1,13 +1,14 @@
-/* Slots: what an open request, or a blocking call, of a rank waits for. */
+/* Slots: the states of a rank's open requests and of its blocking call. */
 #ifndef PLB_WHATIF_SIMULATOR_SLOTS_H
 #define PLB_WHATIF_SIMULATOR_SLOTS_H
 
 #include "whatif/simulator/state.h"
 
 int plb_slot_open(plb_whatif_t *self, int32_t rank, int32_t slot, plb_err_t *err);
-/** Wait until the slot is complete; NEXT: it is, and is free now. */
+/** Wait until the slot is complete; NEXT: it is complete, and now free. */
 verdict_t plb_slot_wait(plb_whatif_t *self, int32_t rank, int32_t slot);
-/** A rank's slot will be complete at `when`, because of that operation of another rank. */
+/** Set that a rank's slot will be complete at `when`, because of that operation of another rank.
+ */
 void plb_slot_complete(plb_whatif_t *self, int32_t rank, int32_t slot, double when,
                        int32_t cause_rank, int64_t cause_op);
 

@@ -11,30 +11,31 @@
 
 typedef enum verdict { NEXT, WAIT, PAUSE, END, MISSING } verdict_t;
 
-enum { OWN_SLOT = 0 }; /* of blocking calls; request r has slot r + 1 */
+enum { OWN_SLOT = 0 }; /* slot of blocking calls; request r has slot r + 1 */
 
 typedef enum slot_state { SLOT_FREE, SLOT_OPEN, SLOT_DONE } slot_state_t;
 
 typedef struct slot {
-    double done; /* where SLOT_DONE: when it is or will be complete */
+    double done; /* if SLOT_DONE: when it is or will be complete */
     int64_t cause_op;
     int32_t cause_rank;
     uint8_t state;
 } slot_t;
 
 typedef struct message {
-    double at; /* envelope */
+    double at; /* arrival of the envelope */
     int64_t bytes, op;
     int32_t src, tag;
     int32_t channel;
-    int32_t slot;       /* the sender's that is done when this one is received; -1: none */
-    int32_t next, prev; /* in flight, then among those that are there, by arrival */
-    int32_t behind;     /* in the channel */
-    int32_t into;       /* rendezvous: the receiver's slot, while it waits for a call */
+    int32_t slot;       /* the sender's slot, which completes with the receive; -1: none */
+    int32_t next, prev; /* links among messages in flight, then among arrived ones, by arrival */
+    int32_t behind;     /* next message in the channel */
+    int32_t into; /* rendezvous: the receiver's slot, while the message waits for a call of the
+                     receiver */
 } message_t;
 
 typedef struct post {
-    int64_t order; /* of the receiver's posts */
+    int64_t order; /* order of the receiver's posts */
     int32_t src;   /* -1: any */
     int32_t tag;   /* PLB_ANY_TAG: any */
     uint32_t context;
@@ -43,17 +44,17 @@ typedef struct post {
 } post_t;
 
 typedef struct channel {
-    uint32_t context; /* of a communicator */
+    uint32_t context; /* context of a communicator */
     int32_t dst;
-    int32_t first, last;     /* messages that are there */
-    int32_t post, post_last; /* receives from src alone */
+    int32_t first, last;     /* messages that have arrived */
+    int32_t post, post_last; /* posted receives from src */
 } channel_t;
 
 typedef struct lock {
     int32_t window, target;
     double free_at;
-    int32_t shared;      /* holders, -1: one that is exclusive */
-    int32_t first, last; /* ranks that wait */
+    int32_t shared;      /* number of shared holders, -1: one exclusive holder */
+    int32_t first, last; /* waiting ranks */
 } lock_t;
 
 typedef enum process_state {
@@ -70,49 +71,49 @@ typedef struct process {
     int64_t n, at;
     int64_t n_posted;
     plb_process_times_t times;
-    double since; /* it waits or is paused */
-    double left;  /* work, with turns */
+    double since; /* time since when it waits or is paused */
+    double left;  /* remaining work (only with turns) */
     slot_t *slot;
-    int64_t *skipped; /* blocks that were passed over: indices of their first operation */
-    int64_t frontier; /* operations before it have been done or are skipped */
+    int64_t *skipped; /* skipped blocks: indices of their first operation */
+    int64_t frontier; /* all operations before it are done or skipped */
     int64_t n_slots, room_skipped;
     int32_t n_skipped;
     int32_t processor;
-    int32_t waits_for; /* slot; -1: none, as for a probe or a lock */
-    int32_t exchange;  /* next step of a collective, -1: not in one */
-    int32_t flying;    /* messages to it, by time of arrival */
+    int32_t waits_for; /* slot; -1: none, e.g. for a probe or a lock */
+    int32_t exchange;  /* next step of a blocking collective; -1: not in one */
+    int32_t flying;    /* messages in flight to it, by time of arrival */
     int32_t flying_last;
-    int32_t there, there_last; /* that have come and are not received */
+    int32_t there, there_last; /* messages that have arrived and are not received */
     int32_t any, any_last;     /* receives from any source */
-    int32_t held;              /* rendezvous messages that wait for a call of it */
+    int32_t held;              /* rendezvous messages that wait for a call of this rank */
     int32_t next_turn, prev_turn;
     int32_t next_lock;
     uint8_t state;
     bool closed, probing, has_run, in_queue;
-    bool stands;  /* at the operation that it has chosen, or that was recorded */
-    bool in_call; /* its records ended within one */
+    bool stands;  /* it is at its next operation, chosen or recorded */
+    bool in_call; /* its records ended within a call */
 } process_t;
 
 typedef struct processor {
     double speed;
-    double period, on;  /* it is there for `on` seconds of each period; period 0: always */
-    double phase;       /* of the first period's begin */
-    double last;        /* time up to which v, or left of the first, is settled */
-    double v;           /* work that each computing process has got */
-    plb_heap_t active;  /* equal shares: by the v at which they end */
-    int32_t spinning;   /* that wait and take their share */
-    int32_t asking;     /* that wait, and do not spin */
-    int32_t turn, tail; /* turns: the rank that runs, and the last one */
+    double period, on;  /* available for `on` seconds of each period; period 0: always */
+    double phase;       /* begin of the first period */
+    double last;        /* time up to which v (or `left` of the running process) is up to date */
+    double v;           /* work that each computing process has got so far */
+    plb_heap_t active;  /* equal shares: processes by the v at which they end */
+    int32_t spinning;   /* number of processes that wait and take their share */
+    int32_t asking;     /* number of processes that wait and do not spin */
+    int32_t turn, tail; /* turns: the running rank, and the last one in the ring */
     double turn_ends;
 } processor_t;
 
-typedef struct icoll { /* a nonblocking collective that some have entered */
+typedef struct icoll { /* a nonblocking collective that some ranks have entered */
     double latest, root_at;
     int64_t sequence;
     int64_t latest_op, root_op;
     int32_t latest_rank, root_rank; /* -1: has not come */
     int32_t entered, next;
-    int32_t *slot; /* [size] of those that wait, by rank there; -1: none */
+    int32_t *slot; /* [size] waiting members' slots, by rank in the communicator; -1: none */
 } icoll_t;
 
 struct plb_whatif {
@@ -127,14 +128,14 @@ struct plb_whatif {
     plb_item_t *heap_room;
     plb_agenda_t agenda;
     double now;
-    /* pools, with chains of unused ones */
+    /* pools, with chains of unused entries */
     message_t *message;
     post_t *post;
     int64_t room_messages, room_posts, room_channels, room_locks, room_icolls;
     int32_t n_messages, free_message;
     int32_t n_posts, free_post;
     channel_t *channel;
-    plb_keys_t channels; /* their numbers */
+    plb_keys_t channels; /* numbers of the channels */
     lock_t *lock;
     int32_t n_locks;
     icoll_t *icoll;
@@ -144,13 +145,14 @@ struct plb_whatif {
     int32_t n_started;
 };
 
-/* Twice the communicator's number: messages of collectives have the odd one. */
+/* The context of an operation: twice the communicator's number; messages of collectives have
+ * the next odd one. */
 static inline uint32_t context_of(const plb_op_t *op)
 {
     return (uint32_t)op->comm * 2u;
 }
 
-/* Owners on the agenda: arrivals first, then those that wake, then processors. */
+/* Owners on the agenda: first arrivals at each rank, then waking ranks, then processors. */
 static inline int32_t owner_arrival(const plb_whatif_t *self, int32_t rank)
 {
     (void)self;

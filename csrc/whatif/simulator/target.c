@@ -73,7 +73,7 @@ static int check(int32_t n_ranks, const plb_target_t *t, plb_err_t *err)
     return check_network(t, err);
 }
 
-/* One block for all of its arrays, doubles first. */
+/* Copy all arrays into one block, doubles first. */
 static int copy(plb_whatif_t *self, const plb_target_t *t, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -89,7 +89,7 @@ static int copy(plb_whatif_t *self, const plb_target_t *t, plb_err_t *err)
     self->target.beta = memcpy(d + p + links, t->beta, links * sizeof *d);
     self->target.place = memcpy(i, t->place, ranks * sizeof *i);
     self->target.node = memcpy(i + ranks, t->node, p * sizeof *i);
-    self->target.share = NULL; /* not looked at again */
+    self->target.share = NULL; /* not used again */
 out:
     return ret;
 }

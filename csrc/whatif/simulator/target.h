@@ -1,4 +1,4 @@
-/* The machine that is simulated, and the time of its links. */
+/* The simulated machine, and the times of its links. */
 #ifndef PLB_WHATIF_SIMULATOR_TARGET_H
 #define PLB_WHATIF_SIMULATOR_TARGET_H
 
@@ -7,10 +7,10 @@
 /** Check and copy a target. */
 int plb_target_set(plb_whatif_t *self, const plb_target_t *target, plb_err_t *err);
 
-/** Seconds of a message between two ranks, and of each of its bytes. */
+/** Seconds per message and per byte between two ranks. */
 double plb_link_alpha(const plb_whatif_t *self, int32_t src, int32_t dst);
 double plb_link_beta(const plb_whatif_t *self, int32_t src, int32_t dst);
-/** Seconds to the peer of an operation and back, with its bytes. */
+/** Seconds to the peer of an operation and back, including its bytes. */
 double plb_link_round_trip(const plb_whatif_t *self, int32_t rank, const plb_op_t *op);
 
 #endif

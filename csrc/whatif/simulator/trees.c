@@ -1,7 +1,8 @@
 #include "whatif/simulator/trees.h"
 
 enum {
-    PAIRWISE_BYTES = 256, /* from here on Alltoall sends to each (Open MPI's and MPICH's choice) */
+    PAIRWISE_BYTES = 256, /* from this size on Alltoall sends to each rank directly (as Open MPI
+                             and MPICH do) */
 };
 
 static int32_t min32(int32_t a, int32_t b)
@@ -9,12 +10,12 @@ static int32_t min32(int32_t a, int32_t b)
     return a < b ? a : b;
 }
 
-/* Ranks are counted from the root.  The parent of v is v without its lowest bit, the subtree of
- * child v + bit has up to `bit` ranks. */
+/* A step of a tree from the root.  Ranks are counted from the root.  The parent of v is v
+ * without its lowest bit; the subtree of child v + bit has up to `bit` ranks. */
 static bool from_root(int32_t v, int32_t size, int64_t bytes, bool personal, int32_t step,
                       plb_hop_t *out)
 {
-    int32_t bit = 1; /* of the parent; for the root the next power of two */
+    int32_t bit = 1; /* distance to the parent; for the root the next power of two */
     while (bit < size && (v & bit) == 0) {
         bit <<= 1;
     }
@@ -62,14 +63,14 @@ static int64_t doubling_bytes(plb_collective_t what, int32_t size, int64_t bytes
     }
 }
 
-/* To the rank `away` above, from the one as far below, going round. */
+/* A step on a ring: send to the rank `away` above, receive from the one as far below. */
 static plb_hop_t around(int32_t me, int32_t size, int32_t away, int64_t bytes)
 {
     return (plb_hop_t){(int32_t)(((int64_t)me + away) % size), (me - away + size) % size, bytes};
 }
 
-/* In step k to the rank 2^k above and from the one 2^k below: after that each knows of 2^(k+1)
- * ranks. */
+/* In step k send to the rank 2^k above and receive from the one 2^k below: then each rank has
+ * data of 2^(k+1) ranks. */
 static bool doubling(plb_collective_t what, int32_t me, int32_t size, int64_t bytes, int32_t step,
                      plb_hop_t *out)
 {
@@ -78,7 +79,7 @@ static bool doubling(plb_collective_t what, int32_t me, int32_t size, int64_t by
     }
     const int32_t bit = 1 << step;
     *out = around(me, size, bit, doubling_bytes(what, size, bytes, bit));
-    if (what == PLB_SCAN || what == PLB_EXSCAN) { /* without going round */
+    if (what == PLB_SCAN || what == PLB_EXSCAN) { /* not on a ring */
         out->to = me < size - bit ? out->to : -1;
         out->from = me >= bit ? out->from : -1;
     }
@@ -128,11 +129,11 @@ void plb_tree_depth(plb_collective_t what, int32_t size, int64_t bytes, int32_t 
 {
     plb_hop_t one;
     *total = 0;
-    /* The root's own steps are as many as those of any way down; the last rank scans longest. */
+    /* the root has as many steps as the longest path; in a scan the last rank has most */
     for (*steps = 0; plb_tree_step(what, 0, size, 0, bytes, *steps, &one); ++*steps) {
         *total += what == PLB_GATHER ? 0 : one.bytes;
     }
-    if (what == PLB_GATHER || what == PLB_REDUCE) { /* there the root receives */
+    if (what == PLB_GATHER || what == PLB_REDUCE) { /* these go to the root */
         *total = what == PLB_GATHER ? bytes * (size - 1) : bytes * *steps;
     }
 }

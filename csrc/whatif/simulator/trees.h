@@ -1,4 +1,4 @@
-/* Collectives as trees of messages: what a rank does in each step. */
+/* Collectives as trees of messages: the steps of each rank. */
 #ifndef PLB_WHATIF_SIMULATOR_TREES_H
 #define PLB_WHATIF_SIMULATOR_TREES_H
 
@@ -6,19 +6,20 @@
 
 #include "whatif/ops.h"
 
-/* First the message to `to`, then the one from `from` is waited for; -1: none. */
+/* A step: send a message to `to`, then wait for the one from `from`; -1: none. */
 typedef struct plb_hop {
     int32_t to, from; /* ranks of the communicator */
-    int64_t bytes;    /* that are sent */
+    int64_t bytes;    /* bytes sent */
 } plb_hop_t;
 
-/** Step 0, 1, ... of rank `me` of `size`; false when there are no more.  Binomial trees for one to
- * all and all to one, recursive doubling (Bruck's for any number of ranks) for all to all, except
- *  that long personal messages go to each of few ranks in turn. */
+/** Get step 0, 1, ... of rank `me` of `size`; false when there are no more.  One-to-all and
+ * all-to-one use binomial trees, all-to-all uses recursive doubling (Bruck's for any number of
+ * ranks), except that long personal messages go to each rank in turn. */
 bool plb_tree_step(plb_collective_t what, int32_t me, int32_t size, int32_t root, int64_t bytes,
                    int32_t step, plb_hop_t *out);
 
-/** Steps on the longest way through it, and bytes on that way: for nonblocking ones. */
+/** Compute the steps and bytes on the longest path through the tree, for nonblocking
+ * collectives. */
 void plb_tree_depth(plb_collective_t what, int32_t size, int64_t bytes, int32_t *steps,
                     int64_t *total);
 
