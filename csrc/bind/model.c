@@ -41,7 +41,7 @@ int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
     out->n_entities = n;
     m = out->n_phases;
     p = out->n_ranks;
-    figures = m * PLB_FIGURES;
+    figures = m * PLB_N_TRACE_FIGURES;
     if (plb_py_fields(c, object,
                       "entity_migratable:b1@? task_ptr:i8+ edge_ptr:i8+ speed:f8@? "
                       "background:f8@? figures:f8@? measured:f8@? _repeats:u1@?",

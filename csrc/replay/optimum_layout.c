@@ -204,7 +204,7 @@ out:
 
 double plb_phase_seconds(const plb_trace_t *t, int64_t i, double most)
 {
-    const double *f = t->figures == NULL ? NULL : t->figures + PLB_FIGURES * i;
+    const double *f = t->figures == NULL ? NULL : t->figures + PLB_N_TRACE_FIGURES * i;
     return f == NULL ? most : fmax(f[PLB_FIGURE_TIME] + (most - f[PLB_FIGURE_MAX]), most);
 }
 
@@ -256,7 +256,8 @@ static double least_of(const layout_t *self, int64_t i, double *base)
     most = work > 0.0 ? fmax(most, fill(base, self->pace, p, work)) : most;
     const double out = plb_phase_seconds(t, i, most);
     /* in the recorded placement a phase takes the measured time, even if the bound is higher */
-    return t->figures == NULL ? out : fmin(out, t->figures[PLB_FIGURES * i + PLB_FIGURE_TIME]);
+    return t->figures == NULL ? out
+                              : fmin(out, t->figures[PLB_N_TRACE_FIGURES * i + PLB_FIGURE_TIME]);
 }
 
 static int find_least(layout_t *self, plb_err_t *err)

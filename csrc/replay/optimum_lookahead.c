@@ -105,7 +105,7 @@ static void run_block(const layout_t *self, const section_t *c, int64_t i, int64
         slowest(sum, self->pace, t->background, t->n_ranks, most);
         for (int64_t j = i; j < end; j++) {
             group->ring[g][j % RING] = t->figures != NULL && as_recorded(self, c, j, rank)
-                                           ? t->figures[PLB_FIGURES * j + PLB_FIGURE_TIME]
+                                           ? t->figures[PLB_N_TRACE_FIGURES * j + PLB_FIGURE_TIME]
                                            : plb_phase_seconds(t, j, most[j - at]);
         }
     }

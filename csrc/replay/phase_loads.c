@@ -110,7 +110,7 @@ void plb_phases_run(plb_phases_t *self)
 static const double *figures_of(const plb_phases_t *self)
 {
     const double *all = self->trace->figures;
-    return all == NULL ? NULL : all + PLB_FIGURES * self->phase;
+    return all == NULL ? NULL : all + PLB_N_TRACE_FIGURES * self->phase;
 }
 
 double plb_phases_time(const plb_phases_t *self)

@@ -25,7 +25,7 @@ enum {
     PLB_FIGURE_MIN,
     PLB_FIGURE_MESSAGES,
     PLB_FIGURE_BYTES,
-    PLB_FIGURES
+    PLB_N_TRACE_FIGURES
 };
 
 typedef struct plb_trace {
@@ -53,7 +53,7 @@ typedef struct plb_trace {
     const double *speed;      /* [n_ranks] or NULL */
     const double *background; /* [n_ranks] or NULL */
 
-    const double *figures;  /* [n_phases, PLB_FIGURES] as measured, or NULL */
+    const double *figures;  /* [n_phases, PLB_N_TRACE_FIGURES] as measured, or NULL */
     const double *measured; /* [n_ranks] speeds at which the loads were measured, or NULL: equal */
 } plb_trace_t;
 

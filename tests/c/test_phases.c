@@ -89,8 +89,8 @@ static owned_t part_of(const plb_trace_t *t, int64_t begin, int64_t end)
         .edge_messages = EDGES(edge_messages),
         .speed = copy(&o, t->speed, 0, t->n_ranks, sizeof *t->speed),
         .background = copy(&o, t->background, 0, t->n_ranks, sizeof *t->background),
-        .figures =
-            copy(&o, t->figures, PLB_FIGURES * begin, PLB_FIGURES * end, sizeof *t->figures),
+        .figures = copy(&o, t->figures, PLB_N_TRACE_FIGURES * begin, PLB_N_TRACE_FIGURES * end,
+                        sizeof *t->figures),
         .measured = copy(&o, t->measured, 0, t->n_ranks, sizeof *t->measured),
     };
 #undef TASKS
@@ -194,7 +194,7 @@ static owned_t random_trace(uint64_t seed)
     t->edge_messages = seed % 3 ? NULL : reals(&large, m, 0.0, &rng);
     t->speed = seed % 7 ? NULL : reals(&large, RANKS, 0.5, &rng);
     t->background = seed % 11 ? NULL : reals(&large, RANKS, 0.0, &rng);
-    t->figures = seed % 13 ? NULL : reals(&large, PHASES * PLB_FIGURES, 0.0, &rng);
+    t->figures = seed % 13 ? NULL : reals(&large, PHASES * PLB_N_TRACE_FIGURES, 0.0, &rng);
     t->measured = seed % 6 ? NULL : reals(&large, RANKS, 0.5, &rng);
     owned_t o = part_of(t, 0, PHASES);
     owned_free(&large);
