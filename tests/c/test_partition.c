@@ -223,7 +223,7 @@ static void bad_answers_are_errors_or_mended(void **state)
     assert_int_equal(count[1], N - 3);
     f.in.fixed = f.fixed;
     assert_int_equal(plb_partition_run(&bad, &f.in, f.part, &f.err), PLB_ERR_LIBRARY);
-    assert_non_null(strstr(f.err.text, "bad put vertex 0 into part 1: fixed in 3"));
+    assert_non_null(strstr(f.err.text, "bad put vertex 0 into part 1, but it is fixed in part 3"));
     assert_ptr_equal(plb_partitioner_find("bad"), NULL);
     assert_int_equal(plb_partitioner_install(&bad, &f.err), PLB_OK);
     assert_ptr_equal(plb_partitioner_find("bad"), &bad);

@@ -359,8 +359,8 @@ def test_an_agent_reads_and_writes_notes():
     [
         ({"load": [1.0]}, "load has 1 entries: expected 2"),
         ({"edge_bytes": []}, "edge_bytes has 0 entries: expected 1"),
-        ({"strategy": "GreedyLB"}, "'GreedyLB' is no distributed one"),
-        ({"strategy": "nonsense"}, "'nonsense' is no distributed one"),
+        ({"strategy": "GreedyLB"}, "'GreedyLB' is not a distributed strategy"),
+        ({"strategy": "nonsense"}, "'nonsense' is not a distributed strategy"),
         ({"params": [1.0]}, "takes 4 parameters: 1 given"),
     ],
 )
