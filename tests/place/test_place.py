@@ -506,7 +506,7 @@ def test_limits_without_memory_limit_nothing():
 @pytest.mark.parametrize("name", NAMES)
 def test_loads_of_several_components_are_refused(name):
     s = pylb.Snapshot([[1.0, 2.0]], [0], n_ranks=2)
-    with pytest.raises(DomainError, match="load has 2 components an object: expected 1"):
+    with pytest.raises(DomainError, match="load has 2 components per object: expected 1"):
         pylb.place(s, name)
 
 
