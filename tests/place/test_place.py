@@ -695,3 +695,31 @@ def test_an_array_that_changed_after_the_snapshot_was_made(name, changed):
     arrays[changed][:] = 10**6
     with pytest.raises(pylb.errors.OutOfRangeError, match="1000000"):
         pylb.place(snapshot, name)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(n for n, s in pylb.strategies().items() if s.library is None)
+)
+def test_a_rank_that_can_hardly_be_relieved(name):
+    """Two objects that may not move, on a rank of speed 1e-8: looking for a lower limit ends."""
+    rng = np.random.default_rng(0)
+    rank = rng.integers(0, 4, 40).astype(np.int32)
+    rank[:2] = 0
+    speed = np.array([1e-8, 1.0, 1.0, 1.0])
+    migratable = np.arange(40) >= 2
+    snapshot = pylb.Snapshot(
+        load=rng.random(40), rank=rank, n_ranks=4, migratable=migratable, speed=speed
+    )
+    placed = pylb.place(snapshot, name)
+    assert (placed.rank[:2] == 0).all()
+    assert placed.after.max <= placed.before.max
+
+
+@pytest.mark.parametrize(
+    "name", sorted(n for n, s in pylb.strategies().items() if s.library is None)
+)
+@pytest.mark.parametrize("least", [5e-324, 1e-322, 1e-300])
+def test_loads_near_the_smallest_number_end(name, least):
+    for load in (np.full(40, least), np.r_[np.full(20, least), np.ones(20)]):
+        snapshot = pylb.Snapshot(load=load, rank=np.zeros(40, np.int32), n_ranks=4)
+        assert pylb.place(snapshot, name).after.max <= load.sum() * (1 + 1e-12)

@@ -309,16 +309,19 @@ static int lower_the_rest(refiner_t *self, const plb_opts_t *opts, plb_err_t *er
 {
     int ret = PLB_OK;
     const double limit = self->ranks.limit;
-    double low = limit;
+    double low = limit, before = INFINITY;
     while (ret == PLB_OK) {
         const int32_t top = longest(self);
         const double most = plb_ranks_seconds(&self->ranks, top), middle = 0.5 * (low + most);
-        if (most - low <= NEAR * limit || self->ranks.on[top] <= 1) {
+        /* Each round makes most - low smaller, until rounding stops it. */
+        if (most - low <= NEAR * limit || self->ranks.on[top] <= 1 || !(most - low < before)) {
             break;
         }
+        before = most - low;
         plb_ranks_allow(&self->ranks, middle);
         ret = refine_to_limit(self, true, opts, err);
         low = total_excess(self) > 0.0 ? middle : low;
+        PLB_THEN(plb_tick(opts));
     }
     return ret;
 }
