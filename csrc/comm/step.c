@@ -224,7 +224,8 @@ static void settle(plb_step_t *self)
     self->parity ^= 1;
 }
 
-int plb_step_test(plb_step_t *self, bool *done, plb_err_t *err)
+/* Make progress. */
+static int test(plb_step_t *self, bool *done, plb_err_t *err)
 {
     int ret = PLB_OK, reduced = 0;
     bool over = false;
@@ -264,7 +265,7 @@ int plb_step_wait(plb_step_t *self, int64_t timeout_ns, plb_tick_fn tick, void *
     plb_wait_t wait;
     plb_wait_begin(&wait, tick, tick_arg);
     for (;;) {
-        if ((ret = plb_step_test(self, done, err)) != PLB_OK || *done) {
+        if ((ret = test(self, done, err)) != PLB_OK || *done) {
             return ret;
         }
         if ((ret = plb_wait_pause(&wait)) != PLB_OK) {

@@ -64,11 +64,9 @@ void plb_step_free(plb_step_t *self);
 int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t *parcel,
                    int n_parcels, plb_err_t *err);
 
-/** Make progress.  *done: self->all holds the merged record, and all parcels have arrived. */
-int plb_step_test(plb_step_t *self, bool *done, plb_err_t *err);
-
-/** Test politely until done, at most `timeout_ns` (negative: no limit).  After a timeout or
- *  PLB_ERR_INTERRUPTED the step is still under way, and this can be called again. */
+/** Wait politely until self->all holds the merged record and all parcels have arrived, at most
+ * `timeout_ns` (negative: no limit).  After a timeout or PLB_ERR_INTERRUPTED the step is still
+ * under way, and this can be called again. */
 int plb_step_wait(plb_step_t *self, int64_t timeout_ns, plb_tick_fn tick, void *tick_arg,
                   bool *done, plb_err_t *err);
 

@@ -4,7 +4,7 @@
  * only for ranks that are more than `lag` steps behind, and all ranks know the same at the same
  * step.  A rank that leaves contributes one last record (n_ended).  If the others go on, they
  * learn it from that record; every rank then completes the reductions that were begun, so that
- * none waits for ever.
+ * no rank waits forever.
  */
 #ifndef PLB_DECIDE_STEPS_H
 #define PLB_DECIDE_STEPS_H

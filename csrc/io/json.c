@@ -170,7 +170,7 @@ static const char *exponent(const plb_json_t *self, const char *p, plb_number_t 
     return p;
 }
 
-int plb_json_number(plb_json_t *self, const char *what, plb_number_t *out)
+static int read_number(plb_json_t *self, const char *what, plb_number_t *out)
 {
     const char c = plb_json_peek(self);
     const char *p = self->at;
@@ -221,7 +221,7 @@ static double slow_decimal(const plb_number_t *x)
 int plb_json_double(plb_json_t *self, const char *what, double least, double *out)
 {
     plb_number_t x;
-    int ret = plb_json_number(self, what, &x);
+    int ret = read_number(self, what, &x);
     if (ret != PLB_OK) {
         return ret;
     }
@@ -240,7 +240,7 @@ int plb_json_double(plb_json_t *self, const char *what, double least, double *ou
 int plb_json_int(plb_json_t *self, const char *what, int64_t least, int64_t most, int64_t *out)
 {
     plb_number_t x;
-    int ret = plb_json_number(self, what, &x);
+    int ret = read_number(self, what, &x);
     if (ret != PLB_OK) {
         return ret;
     }
@@ -257,7 +257,7 @@ int plb_json_int(plb_json_t *self, const char *what, int64_t least, int64_t most
 int plb_json_id(plb_json_t *self, const char *what, int64_t *out)
 {
     plb_number_t x;
-    int ret = plb_json_number(self, what, &x);
+    int ret = read_number(self, what, &x);
     if (ret != PLB_OK) {
         return ret;
     }
@@ -419,7 +419,7 @@ int plb_json_skip(plb_json_t *self)
     case 'n':
         return word(self, "null", 4);
     default:
-        return plb_json_number(self, "value", &number);
+        return read_number(self, "value", &number);
     }
 }
 

@@ -77,7 +77,6 @@ int plb_json_skip(plb_json_t *self);
 /** Read a string: the text between the quotes, with its escapes unchanged. */
 int plb_json_string(plb_json_t *self, const char **begin, size_t *size);
 int plb_json_bool(plb_json_t *self, const char *what, bool *out);
-int plb_json_number(plb_json_t *self, const char *what, plb_number_t *out);
 int plb_json_double(plb_json_t *self, const char *what, double least, double *out);
 int plb_json_int(plb_json_t *self, const char *what, int64_t least, int64_t most, int64_t *out);
 

@@ -43,7 +43,8 @@ void plb_repeats_begin(plb_repeats_t *self)
     memset(self->doubt, 0, (size_t)self->p * sizeof *self->doubt);
 }
 
-double plb_repeats_noise(plb_repeats_t *self)
+/* Median relative deviation of a measurement; 0 if unknown. */
+static double noise_of(plb_repeats_t *self)
 {
     const int64_t all = MEMORY * (int64_t)self->p, n = self->n_off < all ? self->n_off : all;
     if (n == 0) {
@@ -59,7 +60,7 @@ double plb_repeats_by_chance(plb_repeats_t *self)
     for (int32_t r = 0; r < self->p; r++) {
         most = self->n[r] > most ? self->n[r] : most;
     }
-    return DEVIATIONS * plb_repeats_noise(self) / sqrt((double)most);
+    return DEVIATIONS * noise_of(self) / sqrt((double)most);
 }
 
 static void remember(plb_repeats_t *self, double off)
@@ -76,7 +77,7 @@ static void begin_rank(plb_repeats_t *self, int32_t r, double time)
 
 bool plb_repeats_observe(plb_repeats_t *self, const double *seconds, const bool *busy)
 {
-    const double limit = fmax(CHANGED, SURE * plb_repeats_noise(self));
+    const double limit = fmax(CHANGED, SURE * noise_of(self));
     bool sure = true;
     for (int32_t r = 0; r < self->p; r++) {
         const double time = fmax(seconds[r], SHORTEST);

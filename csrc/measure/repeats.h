@@ -29,9 +29,6 @@ void plb_repeats_free(plb_repeats_t *self);
 /** Start again: the ranks have other parts from now on. */
 void plb_repeats_begin(plb_repeats_t *self);
 
-/** Median relative deviation of a measurement; 0 if unknown. */
-double plb_repeats_noise(plb_repeats_t *self);
-
 /** By what fraction the longest time may be too long by chance. */
 double plb_repeats_by_chance(plb_repeats_t *self);
 

@@ -91,7 +91,7 @@ out:
 
 /* ---- shared by both calls ------------------------------------------------------------------- */
 
-static int cycles_on(const plb_question_t *in, bool anew, int32_t cycles, plb_tick_fn tick,
+static int cycles_on(const plb_question_t *in, bool fresh, int32_t cycles, plb_tick_fn tick,
                      void *tick_arg, int32_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -103,8 +103,8 @@ static int cycles_on(const plb_question_t *in, bool anew, int32_t cycles, plb_ti
     PLB_TRY(plb_hypergraph_init(&hg, in, err));
     const plb_limits_t limits = {in->n_parts, limit};
     ret = plb_partition_limits(in, &hg, limit, err);
-    PLB_THEN(anew ? plb_hypergraph_partition(&hg, &limits, &rng, part, &after, err)
-                  : plb_hypergraph_refine(&hg, &limits, &rng, part, &after, err));
+    PLB_THEN(fresh ? plb_hypergraph_partition(&hg, &limits, &rng, part, &after, err)
+                   : plb_hypergraph_refine(&hg, &limits, &rng, part, &after, err));
     for (int32_t i = 0; ret == PLB_OK && i < cycles; i++) {
         ret = tick == NULL ? PLB_OK : tick(tick_arg);
         PLB_THEN(plb_hypergraph_cycle(&hg, &limits, &rng, part, &after, err));

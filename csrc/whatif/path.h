@@ -55,7 +55,7 @@ typedef struct plb_stretch {
 } plb_stretch_t;
 
 /** Compute longest[n_ranks], the ns of the path to each rank's last operation.  `hop` (or NULL):
- * for each rank an array of its operations' hops.  *stuck: number of ranks that wait for ever;
+ * for each rank an array of its operations' hops.  *stuck: number of ranks that wait forever;
  * the length of their path ends there. */
 int plb_path_lengths(const plb_streams_t *streams, const plb_pairing_t *pairing,
                      const plb_path_ask_t *ask, int64_t *longest, plb_path_hop_t *const *hop,

@@ -86,7 +86,7 @@ class LaggedSteps:
     def _fail(self, mine: Contribution, words: str, error: Exception | None) -> None:
         """Leave after an error of this rank or another, and raise it.
 
-        A rank that has failed does not wait for ever for others, which may wait for its messages.
+        A rank that has failed does not wait forever for others, which may wait for its messages.
         """
         if not self._core.leave(None, -1.0 if error is None else ABORT_AFTER):
             assert error is not None

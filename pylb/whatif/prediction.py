@@ -401,7 +401,7 @@ def _doubts(
             )
         elif end == "stuck":
             at = ops[min(int(done[rank]), len(ops) - 1)]
-            out.append(f"rank {rank} waits for ever in operation {done[rank]}: {describe(at)}")
+            out.append(f"rank {rank} waits forever in operation {done[rank]}: {describe(at)}")
     return out
 
 

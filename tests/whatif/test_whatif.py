@@ -312,7 +312,7 @@ def test_a_rank_that_was_killed_is_named_and_who_waits_for_it():
     assert not told.complete
     texts = [str(w.message) for w in said]
     assert "rank 1: its records end after 0 operations, before MPI_Finalize" in texts
-    assert "rank 0 waits for ever in operation 0: BARRIER on communicator 0" in texts
+    assert "rank 0 waits forever in operation 0: BARRIER on communicator 0" in texts
 
 
 def test_a_message_that_is_never_received_and_one_that_is_never_sent():
@@ -320,7 +320,7 @@ def test_a_message_that_is_never_received_and_one_that_is_never_sent():
     run = Recording.of([[{"kind": "SEND", "peer": 1, "bytes": 10}, *end], end])
     with pytest.warns(UserWarning, match="rank 1: 1 messages to it are never received"):
         assert whatif(run).complete  # it went to a buffer
-    with pytest.warns(UserWarning, match="rank 0 waits for ever in operation 0: SEND of 10 bytes"):
+    with pytest.warns(UserWarning, match="rank 0 waits forever in operation 0: SEND of 10 bytes"):
         assert whatif(run, eager=0).end == ["stuck", "through"]
     run = Recording.of([[{"kind": "RECV", "peer": 1, "tag": 7}, *end], end])
     with pytest.warns(UserWarning, match="RECV from rank 1, tag 7"):

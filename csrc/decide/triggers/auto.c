@@ -9,9 +9,9 @@
  *   - (theta + U) / tau: the average of this cycle if it ended now; this alone is the trigger
  *     boulmier;
  *   - the average of past cycles (older ones count less), times `past`: after a sudden rise of
- *     the imbalance the rate of the present cycle alone may stay above u for ever;
+ *     the imbalance the rate of the present cycle alone may stay above u forever;
  *   - (cut * theta + U') / tau, where U' is what U would be if one more LB step had cut this
- *     cycle in two at the best place. boulmier would wait for ever after a sudden rise shortly
+ *     cycle in two at the best place. boulmier would wait forever after a sudden rise shortly
  *     after an LB step; with the cut, auto waits no longer than in the ski rental problem.  If
  *     u grows linearly, a cut at half of the cycle gives cut * theta + m tau^2 / 4: with cut >=
  *     1.5 there is no LB step before tau = sqrt(2 theta / m).

@@ -82,14 +82,14 @@ out:
 }
 
 /* Map from scratch, like ScotchLB. */
-static int try_anew(const plb_parts_t *parts, double imbalance, const plb_opts_t *opts,
-                    int32_t *part, int32_t *rank, plb_err_t *err)
+static int try_fresh(const plb_parts_t *parts, double imbalance, const plb_opts_t *opts,
+                     int32_t *part, int32_t *rank, plb_err_t *err)
 {
-    plb_parts_t anew = *parts;
-    anew.question.old = anew.question.old_cost = NULL;
-    int ret = plb_parts_ask(&anew, "Scotch", opts, part, err);
-    PLB_THEN(plb_parts_relabel(&anew, part, err));
-    return ret == PLB_OK ? plb_parts_place(&anew, part, imbalance, opts, rank, err) : ret;
+    plb_parts_t fresh = *parts;
+    fresh.question.old = fresh.question.old_cost = NULL;
+    int ret = plb_parts_ask(&fresh, "Scotch", opts, part, err);
+    PLB_THEN(plb_parts_relabel(&fresh, part, err));
+    return ret == PLB_OK ? plb_parts_place(&fresh, part, imbalance, opts, rank, err) : ret;
 }
 
 /* Compare the balance first, where one per cent does not count, then the cost. */
@@ -104,7 +104,7 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
 {
     plb_parts_t parts = {0};
     int32_t *part = NULL;
-    trial_t near = {out, 0.0, 0}, anew = {NULL, 0.0, 0};
+    trial_t near = {out, 0.0, 0}, fresh = {NULL, 0.0, 0};
     double imbalance = opts->params[0], before, average;
     const size_t size = (size_t)in->n_objects * sizeof *out;
     (void)self;
@@ -114,29 +114,29 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
         goto out;
     }
     PLB_NEW(part, parts.question.n_vertices);
-    PLB_NEW(anew.rank, in->n_objects);
+    PLB_NEW(fresh.rank, in->n_objects);
     PLB_TRY(plb_parts_graph(&parts, err));
     PLB_TRY(plb_parts_keep(&parts, opts->params[1], err));
     PLB_TRY(try_near(&parts, imbalance, opts, part, near.rank, err));
-    PLB_TRY(try_anew(&parts, imbalance, opts, part, anew.rank, err));
-    PLB_TRY(longest(in, anew.rank, &before, &anew.longest, &average, err));
+    PLB_TRY(try_fresh(&parts, imbalance, opts, part, fresh.rank, err));
+    PLB_TRY(longest(in, fresh.rank, &before, &fresh.longest, &average, err));
     PLB_TRY(longest(in, near.rank, &before, &near.longest, &average, err));
-    parts_of(&parts, anew.rank, part);
-    anew.cost = plb_parts_cost(&parts, part);
+    parts_of(&parts, fresh.rank, part);
+    fresh.cost = plb_parts_cost(&parts, part);
     parts_of(&parts, near.rank, part);
     near.cost = plb_parts_cost(&parts, part);
-    if (is_worse(&near, &anew, imbalance * average)) {
-        memcpy(out, anew.rank, size);
-        near.longest = anew.longest;
+    if (is_worse(&near, &fresh, imbalance * average)) {
+        memcpy(out, fresh.rank, size);
+        near.longest = fresh.longest;
     }
     if (near.longest > before) { /* never worse than before, if that kept the memory limits */
-        ret = plb_problem_present(&parts.problem, anew.rank, opts, err);
-        if (ret == PLB_OK && memcmp(anew.rank, in->rank, size) == 0) {
+        ret = plb_problem_present(&parts.problem, fresh.rank, opts, err);
+        if (ret == PLB_OK && memcmp(fresh.rank, in->rank, size) == 0) {
             memcpy(out, in->rank, size);
         }
     }
 out:
-    PLB_FREE(part, anew.rank);
+    PLB_FREE(part, fresh.rank);
     plb_parts_free(&parts);
     return ret;
 }

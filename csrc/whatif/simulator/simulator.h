@@ -61,7 +61,7 @@ typedef enum plb_end {
     PLB_END_RUNNING, /* not all of its records are known */
     PLB_END_THROUGH, /* has reached its END */
     PLB_END_CUT,     /* records end before END: killed, or lost */
-    PLB_END_STUCK,   /* waits for ever */
+    PLB_END_STUCK,   /* waits forever */
 } plb_end_t;
 
 typedef struct plb_process_times {
