@@ -126,8 +126,9 @@ static int end_step(plb_advisor_t *self, double cost, plb_err_t *err)
     const int ret = plb_decider_balanced(self->decider, &done, err);
     if (ret == PLB_OK) {
         self->due = self->placed = false;
-        self->ratio = self->before;
-        self->max = self->mean = 0.0;
+        self->ratio = self->usual;
+        self->n = 0;
+        self->max = self->mean = self->grown = 0.0;
     }
     return ret;
 }
@@ -174,7 +175,33 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
 
 static double gain_of(const plb_advisor_t *self)
 {
-    return self->ratio * self->mean - self->max;
+    return self->ratio * self->mean - self->max + 0.5 * self->grown;
+}
+
+/* Enter an iteration since the last LB step. */
+static void add(plb_advisor_t *self, const plb_iteration_t *it)
+{
+    double *recent = self->recent[self->n++ % PLB_ADVISOR_SPAN];
+    recent[0] = it->max;
+    recent[1] = it->mean;
+    self->max += it->max;
+    self->mean += it->mean;
+    if (self->n == PLB_ADVISOR_SPAN) {
+        self->left = self->mean > 0.0 ? self->max / self->mean : 1.0;
+    } else if (self->n > PLB_ADVISOR_SPAN) {
+        self->grown += fmax(it->max - self->left * it->mean, 0.0);
+    }
+}
+
+/* max/mean of the last iterations. */
+static double usual_of(const plb_advisor_t *self)
+{
+    double max = 0.0, mean = 0.0;
+    for (int64_t i = 0; i < self->n && i < PLB_ADVISOR_SPAN; i++) {
+        max += self->recent[i][0];
+        mean += self->recent[i][1];
+    }
+    return mean > 0.0 ? fmax(max / mean, 1.0) : 1.0;
 }
 
 static int begin_step(plb_advisor_t *self, int64_t now, plb_err_t *err)
@@ -185,6 +212,7 @@ static int begin_step(plb_advisor_t *self, int64_t now, plb_err_t *err)
     self->at = now;
     self->migrations = self->bytes = 0;
     self->before = ratio_of(&self->decider->seen);
+    self->usual = usual_of(self);
     return PLB_OK;
 }
 
@@ -201,8 +229,7 @@ int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
         PLB_PASS(settle(self, it, outcome, err));
     }
     PLB_PASS(plb_decider_observe(d, it, err));
-    self->max += it->max;
-    self->mean += it->mean;
+    add(self, it);
     const bool asked = d->trigger->verdict.balance;
     PLB_PASS(plb_decider_next(d, asked, may_look, ask, err));
     if (*ask == PLB_ASK_GAIN) {

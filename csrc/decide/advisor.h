@@ -8,8 +8,9 @@
  * The next record says what that cost and whether any rank did it, so that nothing is reduced but
  * one record a step.
  *
- * What an LB step has saved is estimated by the ratio max/mean before it: without the LB step an
- * iteration would have taken that ratio times the mean.
+ * What an LB step has saved is estimated by max/mean: without the LB step an iteration would have
+ * taken at least the ratio before it times the mean.  An imbalance that grows would have grown on;
+ * one that wanders would not: of what it has grown since the LB step, half is added.
  *
  * A state machine without input or output.
  */
@@ -19,6 +20,8 @@
 #include "decide/decider.h"
 #include "measure/stats.h"
 
+enum { PLB_ADVISOR_SPAN = 4 }; /* iterations whose max/mean is averaged, so that noise evens out */
+
 typedef struct plb_advisor {
     plb_decider_t *decider; /* borrowed */
     bool places;            /* when and where; false: when only */
@@ -26,9 +29,14 @@ typedef struct plb_advisor {
     bool placed;            /* its plan was made */
     int64_t at;             /* the step after which it was advised */
     int64_t migrations, bytes;
-    double before;     /* max/mean when it was advised */
-    double ratio;      /* max/mean before the last LB step that was carried out */
-    double max, mean;  /* seconds: sums over the iterations since */
+    double before;    /* max/mean when it was advised */
+    double usual;     /* the same, of the last PLB_ADVISOR_SPAN iterations until then */
+    double ratio;     /* `usual` of the last LB step that was carried out */
+    double left;      /* max/mean of the first PLB_ADVISOR_SPAN iterations after it */
+    int64_t n;        /* iterations since */
+    double max, mean; /* seconds: sums over these */
+    double grown;     /* seconds: what the imbalance has grown since, likewise */
+    double recent[PLB_ADVISOR_SPAN][2]; /* max and mean of the last iterations, at n % SPAN */
     int64_t n_ignored; /* LB steps that were advised and that no rank carried out */
 } plb_advisor_t;
 

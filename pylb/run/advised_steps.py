@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 
 from pylb import _core
@@ -54,6 +55,7 @@ class LaggedSteps:
         self._agreement = agreement
         self._core = _core.Steps(agreement.transport.reduction(lag + 2), lag)
         self._ready: list[Stats] = []  # taken while this rank left
+        self._under_way: deque[tuple[Contribution, str]] = deque()  # what this rank contributed
         self._next = 0  # step
         self.left = self._failed = False
         agreement.running = self
@@ -63,12 +65,16 @@ class LaggedSteps:
         self._agreement.place = (mine.kind, mine.iteration, words)
         self._next = mine.iteration + 1
         self._core.begin(mine)
+        self._under_way.append((mine, words))
         if error is not None:
             self._fail(mine, words, error)
         record = self._core.take(-1.0)
+        if record is None:
+            return None
+        mine, words = self._under_way.popleft()
         if self._core.broken:
             self._fail(mine, words, None)
-        return None if record is None else Stats._make(record)
+        return Stats._make(record)
 
     def drain(self, step: int) -> Iterator[Stats]:
         """See all steps to their end; their records.  Collective."""

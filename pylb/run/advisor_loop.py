@@ -107,6 +107,7 @@ class AdvisorLoop:
     def close(self) -> None:
         """The loop is over, on all ranks.  Collective."""
         self.settle()
+        self._state.agreement.step(Step.ADVISED, self.step)
         if self._open:
             self._mode.weigh()
             self._state.records.cut()

@@ -1,0 +1,183 @@
+"""Cases of an advisor that hold on any number of ranks: ``mpiexec -n 3 python ...``.
+
+Rank 0 prints how many held.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from mpi4py import MPI
+
+import pylb
+from pylb import errors
+
+
+def raised(call):
+    """The error of a call on this rank, or None."""
+    try:
+        call()
+    except errors.PylbError as why:
+        return why
+    return None
+
+
+def drift(comm, lag, steps=150, own=False, **given):
+    """When only: the work of higher ranks grows faster."""
+    lb, mine = pylb.Advisor(comm, lag=lag, **given), 1.0
+    for _ in range(steps) if own else lb.iterate(steps):
+        mine *= 1 + 0.02 * comm.rank
+        if lb.advise(seconds=mine):
+            mine = 1.0
+            lb.rebalanced(1.0)
+    return lb
+
+
+def alike(comm, value):
+    """The value, which is the same on all ranks."""
+    every = comm.allgather(repr(value))
+    assert every == [every[0]] * comm.size
+    return value
+
+
+def when_only(comm):
+    for lag in (0, 1, 4):
+        for own in (False, True):
+            lb = drift(comm, lag, own=own)
+            if own:
+                lb.finish()
+            assert len(alike(comm, lb.iterations.max.tolist())) == 150
+            alike(comm, lb.history)
+            assert (lb.n_balancings > 2) == (comm.size > 1)
+            assert lb.rank_loads().shape == (150, comm.size)
+            assert np.array_equal(lb.rank_loads().max(axis=1), lb.iterations.max)
+
+
+def the_program_may_stop_early_and_go_on(comm):
+    for lag in (0, 3):
+        lb = pylb.Advisor(comm, lag=lag)
+        for step in lb.iterate(100):
+            lb.advise(seconds=1.0 + comm.rank)
+            if step == 20:
+                break
+        lb.advise(seconds=1.0) if lag == 0 else None
+        first = lb.step
+        for i, step in enumerate(lb.iterate(10)):
+            assert step == first + i
+            lb.advise(seconds=1.0)
+        assert lb.step == first + 10 == 31 + (lag == 0)
+        assert len(lb.iterations.max) == lb.step
+
+
+def cells(comm, lag, steps=80, **given):
+    lb = pylb.Advisor(comm, lag=lag, **given)
+    n = 60
+    keys = np.array_split(np.arange(n), comm.size)[comm.rank]
+    x = 1.0 * keys
+    for step in lb.iterate(steps):
+        loads = 1 + 9 * np.exp(-(((keys - 0.4 * step) % n - n / 2) ** 2) / 30)
+        if plan := lb.advise(loads=loads, keys=keys):
+            x, words, keys = plan.migrate(x, [str(key) for key in keys], keys)
+            assert np.array_equal(x, keys)
+            assert words == [str(key) for key in keys]
+    assert sorted(sum(comm.allgather(keys.tolist()), [])) == list(range(n))
+    return lb
+
+
+def when_and_where(comm):
+    for lag in (0, 2):
+        for given in ({"every": 10}, {}):
+            lb = cells(comm, lag, strategy="GreedyLB", **given)
+            alike(comm, lb.history)
+            assert lb.n_balancings >= (given.get("every", 0) > 0 and comm.size > 1)
+
+
+def records(comm):
+    folder = comm.bcast(tempfile.mkdtemp() if comm.rank == 0 else None)
+    for lag in (0, 2):
+        path = Path(folder, f"{lag}.h5")
+        lb = cells(comm, lag, strategy="GreedyLB", every=20)
+        lb.save(path)
+        lb.report(Path(folder, "run.html"))
+        run = pylb.RunRecord.read(path)
+        assert run.n_iterations == 80
+        assert np.array_equal(run.max, lb.iterations.max)
+        sums = np.concatenate([s.load.sum(axis=1) for s in run.stretches])
+        assert np.allclose(sums, lb.rank_loads().sum(axis=1))
+        assert len(run.trace.replay("RefineLB", every=10).metrics["max"]) == 80
+
+
+def errors_reach_all(comm):
+    odd = comm.size - 1
+
+    def wrong(lag, number):
+        lb = pylb.Advisor(comm, lag=lag)
+        for step in lb.iterate(20):
+            lb.advise(seconds=-1.0 if step == number and comm.rank == odd else 1.0)
+
+    for lag in (0, 1, 5):
+        for number in (0, 3, 19):
+            why = raised(lambda lag=lag, number=number: wrong(lag, number))
+            assert isinstance(why, errors.DomainError), (lag, number, why)
+            assert "seconds is -1.0" in str(why)
+    drift(comm, 2)  # and the ranks may go on
+
+
+def a_rank_that_leaves(comm):
+    def leave(lag):
+        lb = pylb.Advisor(comm, lag=lag)
+        for step in lb.iterate(20):
+            if step == 5 and comm.rank == 0:
+                break
+            lb.advise(seconds=1.0)
+        lb.finish()
+        return lb
+
+    for lag in (0, 2):
+        why = raised(lambda lag=lag: leave(lag))
+        assert (why is None) == (comm.size == 1), why
+
+
+def different_forms(comm):
+    def mixed(lag):
+        lb = pylb.Advisor(comm, lag=lag)
+        for step in lb.iterate(9):
+            keys = None if step == 4 and comm.rank == 0 else comm.rank * 3 + np.arange(3)
+            lb.advise(loads=np.ones(3), keys=keys)
+
+    for lag in (0, 2):
+        why = raised(lambda lag=lag: mixed(lag))
+        assert (why is None) == (comm.size == 1), why
+        assert why is None or "arguments differ" in str(why)
+
+
+def freed(comm):
+    mine = comm.Dup()
+    lb = pylb.Advisor(mine)
+    lb.advise(seconds=1.0)
+    mine.Free()
+    lb.advise(seconds=1.0)
+    why = raised(lambda: pylb.Advisor(mine))
+    assert isinstance(why, errors.MPIError)
+
+
+CASES = [
+    when_only,
+    the_program_may_stop_early_and_go_on,
+    when_and_where,
+    records,
+    errors_reach_all,
+    a_rank_that_leaves,
+    different_forms,
+    freed,
+]
+
+if __name__ == "__main__":
+    chosen = [case for case in CASES if case.__name__ in sys.argv[1:] or len(sys.argv) == 1]
+    for case in chosen:
+        for made in (MPI.COMM_SELF, MPI.COMM_WORLD):
+            case(made.Dup())
+    MPI.COMM_WORLD.Barrier()
+    if MPI.COMM_WORLD.rank == 0:
+        print(len(chosen), "held")
