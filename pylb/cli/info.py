@@ -49,6 +49,7 @@ def _head(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("NumPy", found["numpy"]),
         ("MPI of pylb", mpi["pylb"] or "none"),
         ("MPI of mpi4py", " ".join(filter(None, [mpi["mpi4py"] or "none", agree[mpi["agree"]]]))),
+        *((f"{name} overrides programs", value) for name, value in found["environment"].items()),
     ]
 
 

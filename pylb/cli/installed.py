@@ -12,6 +12,7 @@ import numpy as np
 from pylb import _core
 from pylb._version import __version__
 from pylb.optional import PARTS, OptionalPart, first_line
+from pylb.run.environment import settings_in_force
 
 
 def gather() -> dict[str, Any]:
@@ -22,9 +23,10 @@ def gather() -> dict[str, Any]:
     dict
         ``version``, ``compiler``, ``simd`` (``cpu``: what the processor offers, which is what runs;
         ``compiled``: what the whole core was compiled for), ``python``, ``numpy``, ``mpi``
-        (``pylb`` and ``mpi4py``: library strings or None; ``agree``: None unless both are there)
-        and ``parts``: for each optional part ``name``, ``version`` (None: missing or broken),
-        ``problem`` (the error of loading it) and ``command``, which installs it.
+        (``pylb`` and ``mpi4py``: library strings or None; ``agree``: None unless both are there),
+        ``environment`` (variables that override what programs say, by name) and ``parts``: for each
+        optional part ``name``, ``version`` (None: missing or broken), ``problem`` (the error of
+        loading it) and ``command``, which installs it.
     """
     return {
         "version": __version__,
@@ -33,6 +35,7 @@ def gather() -> dict[str, Any]:
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "numpy": np.__version__,
         "mpi": _mpi(),
+        "environment": settings_in_force(),
         "parts": [_state(part) for part in PARTS.values()],
     }
 

@@ -81,7 +81,7 @@ def cells(comm, lag, steps=80, **given):
             x, words, keys = plan.migrate(x, [str(key) for key in keys], keys)
             assert np.array_equal(x, keys)
             assert words == [str(key) for key in keys]
-    assert sorted(sum(comm.allgather(keys.tolist()), [])) == list(range(n))
+    assert sorted(np.concatenate(comm.allgather(keys))) == list(range(n))
     return lb
 
 

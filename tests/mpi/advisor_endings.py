@@ -1,0 +1,29 @@
+"""Programs with an advisor that do not end well: ``mpiexec -n 3 python ... CASE LAG``.
+
+All ranks must end soon, with a non-zero exit code and a message that says what happened.
+"""
+
+import sys
+
+from mpi4py import MPI
+
+import pylb
+
+comm = MPI.COMM_WORLD
+case, lag = sys.argv[1], int(sys.argv[2])
+is_odd = comm.rank == comm.size - 1
+lb = pylb.Advisor(comm, lag=lag)
+for step in range(9) if "own" in case else lb.iterate(9):
+    if is_odd and step == 3:
+        if case in ("raise", "own loop", "blocked"):
+            raise ValueError("cell 7 is broken")
+        if case == "exit":
+            sys.exit(0)
+        if case == "break":
+            break
+        if case == "skip":
+            continue
+    elif case == "blocked" and step == 3:
+        comm.recv(source=comm.size - 1)
+    lb.advise(seconds=1.0)
+print(f"rank {comm.rank} is through")

@@ -1,0 +1,105 @@
+"""Variables of the environment that override what a program says."""
+
+import pytest
+
+import pylb
+from pylb.cli.main import main
+from pylb.errors import DomainError, UnknownStrategyError
+
+
+def balancer(**given):
+    lb = pylb.Balancer(**given)
+    for key in range(6):
+        lb.add(key, key)
+    for _ in lb.iterate(7):
+        for _, _ in lb.local():
+            pass
+    return lb
+
+
+def advisor(**given):
+    lb = pylb.Advisor(**given)
+    for _ in lb.iterate(7):
+        lb.advise(loads=[1.0, 2.0], keys=[1, 2])
+    return lb
+
+
+@pytest.mark.parametrize("program", [balancer, advisor])
+def test_they_override_and_say_so(program, monkeypatch, tmp_path):
+    path = tmp_path / "run.h5"
+    monkeypatch.setenv("PYLB_STRATEGY", "RefineLB")
+    monkeypatch.setenv("PYLB_TRIGGER", "3")
+    monkeypatch.setenv("PYLB_RECORD", str(path))
+    monkeypatch.setenv("PYLB_CLOCK", "cpu")
+    lb = program(strategy="GreedyLB", trigger="menon", record=False)
+    report = lb.report()
+    assert report.strategy == "RefineLB (PYLB_STRATEGY)"
+    assert report.trigger == "periodic (PYLB_TRIGGER)"
+    assert "RefineLB (PYLB_STRATEGY)" in str(report)
+    assert [r.iteration for r in lb.history.balancings] == [2, 5]
+    assert {r.strategy for r in lb.history.balancings} == {"RefineLB"}
+    assert "(PYLB_STRATEGY)" in lb.explain(0)
+    run = pylb.RunRecord.read(path)
+    assert run.parameters["clock"] == "cpu"
+    assert run.parameters["environment"] == [
+        "PYLB_STRATEGY=RefineLB",
+        "PYLB_TRIGGER=3",
+        f"PYLB_RECORD={path}",
+        "PYLB_CLOCK=cpu",
+    ]
+
+
+@pytest.mark.parametrize("program", [balancer, advisor])
+def test_the_mode(program, monkeypatch):
+    monkeypatch.setenv("PYLB_MODE", "off")
+    assert not program(every=1).history
+    monkeypatch.setenv("PYLB_MODE", "shadow")
+    program(every=1)
+    monkeypatch.delenv("PYLB_MODE")
+    assert program(every=1).history
+
+
+def test_without_them_nothing_is_said():
+    lb = balancer(strategy="GreedyLB", every=3)
+    assert lb.report().strategy == "GreedyLB"
+    assert "PYLB" not in lb.explain(0)
+
+
+def test_the_trigger_by_name(monkeypatch):
+    monkeypatch.setenv("PYLB_TRIGGER", "menon")
+    assert pylb.Advisor(every=3).report().trigger == "menon (PYLB_TRIGGER)"
+
+
+def test_a_method_of_partition(monkeypatch):
+    monkeypatch.setenv("PYLB_STRATEGY", "hsfc")
+    assert pylb.Advisor().report().strategy == "hsfc (PYLB_STRATEGY)"
+
+
+@pytest.mark.parametrize("make", [pylb.Balancer, pylb.Advisor])
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("PYLB_STRATEGY", "GreadyLB", UnknownStrategyError),
+        ("PYLB_TRIGGER", "menno", UnknownStrategyError),
+        ("PYLB_TRIGGER", "0", DomainError),
+        ("PYLB_MODE", "replay", DomainError),
+        ("PYLB_CLOCK", "sun", DomainError),
+        ("PYLB_RECORD", "run.txt", DomainError),
+    ],
+)
+def test_a_wrong_value_is_an_error_with_its_name(make, name, value, error, monkeypatch):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(error, match=f"{name} is '{value}'"):
+        make()
+
+
+def test_a_strategy_needs_cells(monkeypatch):
+    monkeypatch.setenv("PYLB_STRATEGY", "GreedyLB")
+    with pytest.raises(DomainError, match=r"\(PYLB_STRATEGY\) without cells"):
+        pylb.Advisor().advise(seconds=1.0)
+
+
+def test_info_shows_them(monkeypatch, capsys):
+    monkeypatch.setenv("PYLB_STRATEGY", "GreedyLB")
+    assert main(["info"]) == 0
+    assert "PYLB_STRATEGY overrides programs" in capsys.readouterr().out
