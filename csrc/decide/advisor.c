@@ -173,9 +173,12 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
+enum { FIRST = 2 };               /* iterations whose max/mean is what the LB step has left */
+static const double GROWS = 0.75; /* part of the growth since that would have come anyway */
+
 static double gain_of(const plb_advisor_t *self)
 {
-    return self->ratio * self->mean - self->max + 0.5 * self->grown;
+    return self->ratio * self->mean - self->max + GROWS * fmax(self->grown, 0.0);
 }
 
 /* Enter an iteration since the last LB step. */
@@ -186,20 +189,22 @@ static void add(plb_advisor_t *self, const plb_iteration_t *it)
     recent[1] = it->mean;
     self->max += it->max;
     self->mean += it->mean;
-    if (self->n == PLB_ADVISOR_SPAN) {
+    if (self->n <= FIRST) {
         self->left = self->mean > 0.0 ? self->max / self->mean : 1.0;
-    } else if (self->n > PLB_ADVISOR_SPAN) {
-        self->grown += fmax(it->max - self->left * it->mean, 0.0);
+    } else {
+        self->grown += it->max - self->left * it->mean;
     }
 }
 
-/* max/mean of the last iterations. */
+/* max/mean of the last iterations: of a quarter of those since the last LB step. */
 static double usual_of(const plb_advisor_t *self)
 {
+    const int64_t quarter = self->n / 4;
+    const int64_t k = quarter < 1 ? 1 : quarter > PLB_ADVISOR_SPAN ? PLB_ADVISOR_SPAN : quarter;
     double max = 0.0, mean = 0.0;
-    for (int64_t i = 0; i < self->n && i < PLB_ADVISOR_SPAN; i++) {
-        max += self->recent[i][0];
-        mean += self->recent[i][1];
+    for (int64_t i = self->n - k; i < self->n; i++) {
+        max += self->recent[i % PLB_ADVISOR_SPAN][0];
+        mean += self->recent[i % PLB_ADVISOR_SPAN][1];
     }
     return mean > 0.0 ? fmax(max / mean, 1.0) : 1.0;
 }

@@ -9,8 +9,8 @@
  * one record a step.
  *
  * What an LB step has saved is estimated by max/mean: without the LB step an iteration would have
- * taken at least the ratio before it times the mean.  An imbalance that grows would have grown on;
- * one that wanders would not: of what it has grown since the LB step, half is added.
+ * taken the ratio before it times the mean, and most of what the imbalance has grown since would
+ * have come on top.
  *
  * A state machine without input or output.
  */
@@ -20,7 +20,7 @@
 #include "decide/decider.h"
 #include "measure/stats.h"
 
-enum { PLB_ADVISOR_SPAN = 4 }; /* iterations whose max/mean is averaged, so that noise evens out */
+enum { PLB_ADVISOR_SPAN = 4 }; /* most iterations whose max/mean is averaged: noise evens out */
 
 typedef struct plb_advisor {
     plb_decider_t *decider; /* borrowed */
