@@ -114,13 +114,16 @@ static double ratio_of(const plb_iteration_t *it)
     return it->mean > 0.0 ? fmax(it->max / it->mean, 1.0) : 1.0;
 }
 
-static int end_step(plb_advisor_t *self, double cost, plb_err_t *err)
+/* moving: seconds of the slowest rank, beside those of the plan. */
+static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
 {
+    const plb_placing_t *p = &self->decider->next.placing;
+    const double planning = self->places ? p->seconds_statistics + p->seconds_strategy : 0.0;
     const plb_step_done_t done = {
         .migrations = self->migrations,
         .bytes = self->bytes,
-        .seconds_migration = self->places ? cost : NAN,
-        .cost = cost,
+        .seconds_migration = self->places ? moving : NAN,
+        .cost = moving + planning,
         .moved = true,
     };
     const int ret = plb_decider_balanced(self->decider, &done, err);
@@ -166,9 +169,7 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
         PLB_PASS(place_own(self, it, err));
         self->placed = true;
     }
-    const plb_placing_t *p = &self->decider->next.placing;
-    const double planning = self->places ? p->seconds_statistics + p->seconds_strategy : 0.0;
-    return end_step(self, outcome->cost + planning, err);
+    return end_step(self, outcome->cost, err);
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */
@@ -261,9 +262,7 @@ int plb_advisor_placed(plb_advisor_t *self, const plb_placing_t *placing, const 
     self->placed = true;
     self->migrations = migrations;
     self->bytes = bytes;
-    return migrations > 0
-               ? PLB_OK
-               : end_step(self, placing->seconds_statistics + placing->seconds_strategy, err);
+    return migrations > 0 ? PLB_OK : end_step(self, 0.0, err);
 }
 
 void plb_advisor_abandon(plb_advisor_t *self)

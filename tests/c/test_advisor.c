@@ -1,0 +1,438 @@
+/* Room decide, the advisor and its steps: bad input, LB steps that are ignored, gains computed by
+ * hand; ranks that fail or leave at any moment, in random order.  tests/run/test_advisor.py and
+ * tests/lib run the same code under MPI. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plb.h"
+
+#include "decide/advisor.h"
+#include "decide/steps.h"
+
+#define OK(call) assert_int_equal(call, PLB_OK)
+
+/* ---- an advisor with a period --------------------------------------------------------------- */
+
+typedef struct made {
+    double selection[PLB_N_SELECTION], ledger[PLB_N_LEDGER];
+    plb_trigger_t trigger;
+    plb_decider_t decider;
+    plb_advisor_t advisor;
+} made_t;
+
+static void make(made_t *m, double every, const plb_strategy_t *strategy)
+{
+    plb_err_t err;
+    const double params[] = {0};
+    const plb_candidate_strategy_t candidate = {*strategy, params};
+    *m = (made_t){0};
+    for (int i = 0; i < PLB_N_SELECTION; i++) {
+        m->selection[i] = plb_selection_params[i].fallback;
+    }
+    for (int i = 0; i < PLB_N_LEDGER; i++) {
+        m->ledger[i] = plb_ledger_params[i].fallback;
+    }
+    const plb_decider_options_t opt = {
+        .n_ranks = 2,
+        .candidates = &candidate,
+        .n = 1,
+        .selection = m->selection,
+        .ledger = m->ledger,
+    };
+    OK(plb_trigger_init(&m->trigger, plb_trigger_find("periodic"), &every, &err));
+    OK(plb_decider_init(&m->decider, &opt, &m->trigger, &err));
+    plb_advisor_init(&m->advisor, &m->decider, strategy != &plb_own_strategy);
+}
+
+static void unmake(made_t *m)
+{
+    plb_decider_free(&m->decider);
+    plb_trigger_free(&m->trigger);
+}
+
+/* Two ranks that took so long; what the decider asks for. */
+static plb_ask_t step(made_t *m, int64_t i, int64_t now, double a, double b, double cost,
+                      int64_t n_rebalanced)
+{
+    plb_err_t err;
+    plb_stats_t all, other;
+    plb_iteration_t it;
+    plb_ask_t ask;
+    const plb_advisor_sample_t one = {.iteration = i, .seconds = a}, two = {i, 0, b, 0, 0, false};
+    OK(plb_advisor_record(&one, 0, &all, &err));
+    OK(plb_advisor_record(&two, 1, &other, &err));
+    plb_stats_merge(&all, &other);
+    plb_advisor_iteration(&all, &it);
+    assert_true(it.time == fmax(a, b) && it.mean == (a + b) / 2);
+    const plb_advisor_outcome_t outcome = {cost, n_rebalanced};
+    OK(plb_advisor_observe(&m->advisor, &it, &outcome, now, false, &ask, &err));
+    return ask;
+}
+
+static void loads_are_summed_and_checked(void **state)
+{
+    (void)state;
+    plb_err_t err;
+    double sum, load[7] = {1, 2, 3, 4, 5, 6, 7};
+    for (int64_t n = 0; n <= 7; n++) {
+        OK(plb_advisor_load(load, n, &sum, &err));
+        assert_true(sum == (double)(n * (n + 1)) / 2);
+    }
+    const double wrong[] = {-1e-300, NAN, -NAN, INFINITY, -INFINITY, 2e30};
+    for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++) {
+        for (int64_t i = 0; i < 7; i++) {
+            double bad[7];
+            memcpy(bad, load, sizeof bad);
+            bad[i] = wrong[w];
+            assert_int_equal(plb_advisor_load(bad, 7, &sum, &err), PLB_ERR_VALUE);
+            char name[32];
+            snprintf(name, sizeof name, "loads[%d]", (int)i);
+            assert_non_null(strstr(err.text, name));
+        }
+    }
+    for (int i = 0; i < 7; i++) {
+        load[i] = 9e29;
+    }
+    assert_int_equal(plb_advisor_load(load, 7, &sum, &err), PLB_ERR_VALUE);
+    assert_non_null(strstr(err.text, "sum of the loads"));
+}
+
+static void a_record_is_checked(void **state)
+{
+    (void)state;
+    plb_err_t err;
+    plb_stats_t s;
+    const double wrong[] = {-1, NAN, INFINITY};
+    for (int i = 0; i < 3; i++) {
+        const plb_advisor_sample_t a = {.seconds = wrong[i]}, b = {.time = wrong[i]},
+                                   c = {.cost = wrong[i]};
+        assert_int_equal(plb_advisor_record(&a, 0, &s, &err), PLB_ERR_VALUE);
+        assert_int_equal(plb_advisor_record(&b, 0, &s, &err), PLB_ERR_VALUE);
+        assert_int_equal(plb_advisor_record(&c, 0, &s, &err), PLB_ERR_VALUE);
+    }
+    const plb_advisor_sample_t good = {3, 10, 2.0, 8.0, 1.5, true};
+    OK(plb_advisor_record(&good, 4, &s, &err));
+    assert_true(s.iteration == 3 && s.n_objects == 10 && s.load_max_rank == 4);
+    assert_true(s.load_max == 2.0 && s.load_min == 2.0 && s.time_max == 8.0 && s.cost_max == 1.5);
+    assert_true(s.utilization_min == 0.25 && s.n_rebalanced == 1 && s.n_ranks == 1);
+    plb_iteration_t it;
+    plb_advisor_iteration(&s, &it);
+    assert_true(it.time == 8.0 && it.utilization == 0.25);
+}
+
+static void the_own_strategy_cannot_be_run(void **state)
+{
+    (void)state;
+    plb_err_t err;
+    assert_int_equal(plb_own_strategy.run(&plb_own_strategy, NULL, NULL, NULL, &err),
+                     PLB_ERR_STATE);
+    assert_null(plb_strategy_find(plb_own_strategy.name));
+}
+
+static void an_advice_that_is_ignored_teaches_nothing(void **state)
+{
+    (void)state;
+    made_t m;
+    make(&m, 3, &plb_own_strategy);
+    for (int64_t i = 0; i < 9; i++) {
+        assert_int_equal(step(&m, i, i, 3, 1, 99.0, 0),
+                         i % 3 == 2 ? PLB_ASK_BALANCE : PLB_ASK_NOTHING);
+        assert_int_equal(m.advisor.due, i % 3 == 2);
+    }
+    assert_int_equal(m.advisor.n_ignored, 2);
+    assert_int_equal(m.decider.n_balancings, 0);
+    plb_advisor_abandon(&m.advisor);
+    assert_false(m.advisor.due);
+    unmake(&m);
+}
+
+static void a_cost_is_learned_and_a_gain(void **state)
+{
+    (void)state;
+    plb_err_t err;
+    made_t m;
+    make(&m, 3, &plb_own_strategy);
+    for (int64_t i = 0; i < 3; i++) {
+        (void)step(&m, i, i, 3, 1, 0, 0); /* max/mean 1.5 */
+    }
+    (void)step(&m, 3, 3, 2, 2, 5.0, 1);
+    assert_int_equal(m.decider.n_balancings, 1);
+    const plb_receipt_t *r = &m.decider.receipts[m.decider.last];
+    assert_true(r->cost == 5.0 && r->placing.before == 1.5 && r->placing.predicted == 1.0);
+    assert_true(r->iteration == 2);
+    (void)step(&m, 4, 4, 2, 2, 0, 0);
+    OK(plb_advisor_weigh(&m.advisor, &err));
+    assert_true(r->gain == 2.0); /* two iterations of 3 instead of 2 */
+    (void)step(&m, 5, 5, 2.5, 1.5, 0, 0);
+    OK(plb_advisor_weigh(&m.advisor, &err));
+    r = &m.decider.receipts[m.decider.last];
+    assert_true(r->gain == 2.0 + 0.5 + 0.75 * 0.5); /* most of the growth would have come anyway */
+    OK(plb_advisor_weigh(&m.advisor, &err));        /* nothing new */
+    unmake(&m);
+}
+
+static void records_of_the_placement_before_do_not_count(void **state)
+{
+    (void)state;
+    made_t m;
+    make(&m, 3, &plb_own_strategy);
+    for (int64_t i = 0; i < 3; i++) { /* each known two steps later */
+        (void)step(&m, i, i + 2, 3, 1, 0, 0);
+    }
+    for (int64_t i = 3; i < 5; i++) {
+        assert_int_equal(step(&m, i, i + 2, 3, 1, 7.0, 2), PLB_ASK_NOTHING);
+        assert_true(m.advisor.due);
+    }
+    assert_int_equal(m.decider.n_balancings, 0);
+    (void)step(&m, 5, 7, 2, 2, 4.0, 1);
+    assert_int_equal(m.decider.n_balancings, 1);
+    assert_true(m.decider.receipts[m.decider.last].cost == 4.0);
+    unmake(&m);
+}
+
+static void a_plan_comes_once(void **state)
+{
+    (void)state;
+    plb_err_t err;
+    made_t m;
+    const plb_placing_t placing = {.before = 1.5,
+                                   .predicted = 1.0,
+                                   .before_with_messages = 1.5,
+                                   .predicted_with_messages = 1.0,
+                                   .passed_over = NAN,
+                                   .seconds_statistics = 0.5,
+                                   .seconds_strategy = 0.25};
+    make(&m, 1, &plb_strategy_greedy);
+    assert_int_equal(plb_advisor_placed(&m.advisor, &placing, NULL, 1, 1, &err), PLB_ERR_STATE);
+    assert_int_equal(step(&m, 0, 0, 3, 1, 0, 0), PLB_ASK_BALANCE);
+    OK(plb_advisor_placed(&m.advisor, &placing, NULL, 2, 64, &err));
+    assert_int_equal(plb_advisor_placed(&m.advisor, &placing, NULL, 1, 1, &err), PLB_ERR_STATE);
+    assert_int_equal(step(&m, 1, 1, 2, 2, 4.0, 2), PLB_ASK_BALANCE);
+    const plb_receipt_t *r = &m.decider.receipts[m.decider.last];
+    assert_true(r->cost == 4.75 && r->migrations == 2 && r->bytes == 64);
+    OK(plb_advisor_placed(&m.advisor, &placing, NULL, 0, 0, &err)); /* nothing moves: it is over */
+    assert_false(m.advisor.due);
+    r = &m.decider.receipts[m.decider.last];
+    assert_true(r->cost == 0.75 && m.decider.n_balancings == 2);
+    unmake(&m);
+}
+
+/* ---- steps ---------------------------------------------------------------------------------- */
+
+enum { RANKS = 4, RECORDS = 64 };
+
+/* Reductions of ranks of this process. */
+typedef struct net {
+    plb_stats_t mine[RANKS][RECORDS];
+    int64_t begun[RANKS], taken[RANKS];
+    plb_reduction_t face[RANKS];
+    struct net_rank {
+        struct net *net;
+        int rank;
+    } self[RANKS];
+} net_t;
+
+static int begin_stats(void *self, const plb_stats_t *mine, plb_err_t *err)
+{
+    const struct net_rank *me = self;
+    (void)err;
+    net_t *net = me->net;
+    assert_true(net->begun[me->rank] < RECORDS);
+    assert_true(net->begun[me->rank] - net->taken[me->rank] < net->face[me->rank].depth);
+    net->mine[me->rank][net->begun[me->rank]++] = *mine;
+    return PLB_OK;
+}
+
+static int test_stats(void *self, plb_stats_t *all, bool *done, plb_err_t *err)
+{
+    const struct net_rank *me = self;
+    (void)err;
+    net_t *net = me->net;
+    const int64_t k = net->taken[me->rank];
+    *done = true;
+    for (int r = 0; r < RANKS; r++) {
+        *done = *done && net->begun[r] > k;
+    }
+    if (*done) {
+        *all = net->mine[0][k];
+        for (int r = 1; r < RANKS; r++) {
+            plb_stats_merge(all, &net->mine[r][k]);
+        }
+        net->taken[me->rank]++;
+    }
+    return PLB_OK;
+}
+
+/* A rank of a program of N steps. */
+typedef struct program {
+    plb_steps_t steps;
+    int64_t step;
+    bool leaves, ended, knew; /* knew: it learned that another rank has left or failed */
+} program_t;
+
+enum { N_STEPS = 12 };
+typedef enum ending { FINE, FAILS, LEAVES, ELSEWHERE } ending_t;
+
+static plb_stats_t contribution(int rank, int64_t step, bool fails)
+{
+    plb_err_t err;
+    plb_stats_t s;
+    const plb_advisor_sample_t sample = {.iteration = step, .seconds = rank + 1.0};
+    OK(plb_advisor_record(&sample, rank, &s, &err));
+    s.failed_rank = fails ? rank : INT64_MAX;
+    return s;
+}
+
+static void leave(program_t *p, const plb_stats_t *mine)
+{
+    plb_err_t err;
+    p->leaves = true;
+    OK(plb_steps_leave(&p->steps, mine, 0, NULL, NULL, &p->ended, &err));
+}
+
+/* What a rank does when it is its turn. */
+static void turn(program_t *p, int rank, ending_t ending, int64_t when)
+{
+    plb_err_t err;
+    bool have;
+    if (p->leaves) {
+        leave(p, NULL);
+        return;
+    }
+    if (plb_steps_is_due(&p->steps)) {
+        OK(plb_steps_take(&p->steps, 0, NULL, NULL, &have, &err));
+        if (have && plb_steps_broken(&p->steps)) {
+            p->knew = true;
+            leave(p, NULL);
+        } else if (have) {
+            assert_true(p->steps.all.load_max == RANKS);
+        }
+        return;
+    }
+    const bool odd = rank == 1 && p->step == when;
+    if (p->step == N_STEPS || (odd && ending == LEAVES)) {
+        plb_stats_t last = contribution(rank, p->step, false);
+        last.n_ended = 1;
+        leave(p, &last);
+        return;
+    }
+    const int64_t says = odd && ending == ELSEWHERE ? p->step + 1 : p->step;
+    const plb_stats_t mine = contribution(rank, says, odd && ending == FAILS);
+    OK(plb_steps_begin(&p->steps, &mine, &err));
+    p->step++;
+    if (odd && ending == FAILS) {
+        leave(p, NULL);
+    }
+}
+
+static void run(int lag, ending_t ending, int64_t when, unsigned seed)
+{
+    static net_t net;
+    plb_err_t err;
+    program_t p[RANKS] = {0};
+    net = (net_t){0};
+    for (int r = 0; r < RANKS; r++) {
+        net.self[r] = (struct net_rank){&net, r};
+        net.face[r] = (plb_reduction_t){.self = &net.self[r],
+                                        .rank = r,
+                                        .size = RANKS,
+                                        .depth = lag + 2,
+                                        .begin_stats = begin_stats,
+                                        .test_stats = test_stats};
+        OK(plb_steps_init(&p[r].steps, &net.face[r], lag, &err));
+    }
+    int left = RANKS;
+    for (int turns = 0; left > 0; turns++) {
+        seed = seed * 1103515245u + 12345u;
+        const int r = (int)(seed >> 16) % RANKS;
+        assert_true(turns < 100000); /* no rank waits for ever */
+        if (!p[r].ended) {
+            turn(&p[r], r, ending, when);
+            left -= p[r].ended;
+        }
+    }
+    for (int r = 0; r < RANKS; r++) {
+        assert_int_equal(plb_steps_under_way(&p[r].steps), 0);
+        assert_int_equal(net.begun[r], net.begun[0]);
+        assert_int_equal(plb_steps_broken(&p[r].steps), ending != FINE);
+        if (r != 1 && ending != FINE && when + lag < N_STEPS) {
+            assert_true(p[r].knew && p[r].step == when + lag + 1);
+        }
+    }
+}
+
+static void no_rank_waits_for_ever(void **state)
+{
+    (void)state;
+    for (unsigned seed = 0; seed < 40; seed++) {
+        for (int lag = 0; lag <= 5; lag++) {
+            run(lag, FINE, 0, seed);
+            for (int64_t when = 0; when < N_STEPS; when++) {
+                run(lag, FAILS, when, seed);
+                run(lag, LEAVES, when, seed);
+                run(lag, ELSEWHERE, when, seed);
+            }
+        }
+    }
+}
+
+static void one_rank_alone(void **state)
+{
+    (void)state;
+    plb_err_t err;
+    plb_reduction_t alone;
+    plb_steps_t s;
+    bool have, done;
+    OK(plb_reduction_alone(&alone, 4, &err));
+    assert_int_equal(plb_steps_init(&s, &alone, -1, &err), PLB_ERR_VALUE);
+    assert_int_equal(plb_steps_init(&s, &alone, 3, &err), PLB_ERR_VALUE);
+    OK(plb_steps_init(&s, &alone, 2, &err));
+    OK(plb_steps_next(&s, 0, NULL, NULL, &have, &err));
+    assert_false(have);
+    for (int64_t i = 0; i < 5; i++) {
+        const plb_stats_t mine = contribution(0, i, false);
+        OK(plb_steps_begin(&s, &mine, &err));
+        OK(plb_steps_take(&s, -1, NULL, NULL, &have, &err));
+        assert_int_equal(have, i >= 2);
+        assert_true(!have || s.all.iteration == i - 2);
+    }
+    for (int64_t i = 3; i < 5; i++) {
+        OK(plb_steps_next(&s, -1, NULL, NULL, &have, &err));
+        assert_true(have && s.all.iteration == i);
+    }
+    assert_int_equal(plb_steps_under_way(&s), 0);
+    plb_stats_t last = contribution(0, 5, false);
+    last.n_ended = 1;
+    OK(plb_steps_leave(&s, &last, -1, NULL, NULL, &done, &err));
+    assert_true(done && !plb_steps_broken(&s));
+    const plb_stats_t failed = contribution(0, 6, true);
+    OK(plb_steps_begin(&s, &failed, &err));
+    OK(plb_steps_leave(&s, NULL, -1, NULL, NULL, &done, &err));
+    assert_true(done && plb_steps_broken(&s));
+    assert_int_equal(plb_steps_begin(&s, &failed, &err), PLB_ERR_STATE);
+    plb_reduction_alone_free(&alone);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loads_are_summed_and_checked),
+        cmocka_unit_test(a_record_is_checked),
+        cmocka_unit_test(the_own_strategy_cannot_be_run),
+        cmocka_unit_test(an_advice_that_is_ignored_teaches_nothing),
+        cmocka_unit_test(a_cost_is_learned_and_a_gain),
+        cmocka_unit_test(records_of_the_placement_before_do_not_count),
+        cmocka_unit_test(a_plan_comes_once),
+        cmocka_unit_test(no_rank_waits_for_ever),
+        cmocka_unit_test(one_rank_alone),
+    };
+    return cmocka_run_group_tests_name("advisor", tests, NULL, NULL);
+}
