@@ -1,0 +1,36 @@
+"""The advisor of the C library and that of Python decide alike, to the bit."""
+
+import sys
+
+import pytest
+from advisor_drift import drift
+from launch import HERE
+from test_lib import mpi_program, prefix, run  # noqa: F401 two of them are fixtures
+
+import pylb
+
+
+def told(text):
+    return [line.replace("-nan", "nan") for line in text]
+
+
+@pytest.mark.parametrize("kind", ["seconds", "cells"])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_they_decide_alike(mpi_program, mpiexec, ranks, kind):  # noqa: F811
+    said = run([*mpiexec, "-n", str(ranks), str(mpi_program("drift")), "120", "0", kind])
+    cluster = pylb.VirtualCluster(ranks, clock="none", network=(0.0, 0.0))
+    found = cluster.run(lambda comm: drift(comm, 120, 0, kind))
+    assert all(rows == found[0] for rows in found)
+    assert told(said.splitlines()) == told(found[0])
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_they_decide_alike_with_a_lag(mpi_program, mpiexec, ranks):  # noqa: F811
+    words = ["120", "2", "seconds"]
+    said = run([*mpiexec, "-n", str(ranks), str(mpi_program("drift")), *words])
+    twin = [sys.executable, str(HERE / "advisor_drift.py"), *words]
+    found = run([*mpiexec, "-n", str(ranks), *twin]).splitlines()
+    made = told(said.splitlines())  # before the last two records are known
+    last = max([i for i, line in enumerate(made) if line.split()[1] == "1"], default=len(made) - 1)
+    assert told(found)[:last] == made[:last]
+    assert (last > 10) == (ranks > 1)

@@ -1,0 +1,50 @@
+"""The program of tests/lib/drift.c in Python: ``mpiexec -n 2 python ... STEPS LAG KIND``.
+
+Prints the receipts; all seconds are told, so that the decisions are the same each time.
+"""
+
+import sys
+
+import numpy as np
+
+import pylb
+
+CELLS = 16  # a rank, at first
+
+
+def loads_of(keys, step, total):
+    at = keys / total - step / 60.0
+    return 1e-3 * (1.0 + np.where(at - np.trunc(at) < -0.7, 6.0, 0.0))
+
+
+def drift(comm, steps, lag, kind):
+    """The receipts, as the C program prints them."""
+    cells = kind == "cells"
+    lb = pylb.Advisor(comm, lag=lag, strategy="BestFitLB" if cells else "auto")
+    keys, since = comm.rank * CELLS + np.arange(CELLS), 0
+    for step in lb.iterate(steps):
+        if cells:
+            if plan := lb.advise(loads=loads_of(keys, step, comm.size * CELLS), keys=keys):
+                keys = plan.migrate(keys)
+                lb.rebalanced(2e-3)
+        else:
+            grown = 0.1 * since if comm.rank == 0 else 0.0
+            since += 1
+            if lb.advise(seconds=1e-3 * (1.0 + grown + 1e-3 * (step % 7))):
+                lb.rebalanced(2e-3)
+                since = 0
+    return [row(r) for r in lb.history]
+
+
+def row(r):
+    figures = (r.max, r.before, r.predicted, r.cost if r.balanced else 0.0, r.gain)
+    words = " ".join(f"{x:.17g}" for x in figures)
+    return f"{r.iteration} {r.balanced:d} {r.strategy or '-'} {words} {r.migrations} {r.reason}"
+
+
+if __name__ == "__main__":
+    from mpi4py import MPI
+
+    found = drift(MPI.COMM_WORLD, int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    if MPI.COMM_WORLD.rank == 0:
+        print("\n".join(found))
