@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn, cast
 
@@ -145,6 +146,17 @@ class AdvisingMode(MeasuringMode):
         super().__init__(state)
         self._core: _core.Advisor | None = None
         self._ignored = 0  # LB steps that no rank carried out
+
+    def _foresee(self) -> float:
+        """A guess: what gathering and answering takes, and sending some of the cells.
+
+        Only where pylb chooses the strategy: what is measured is different in each run.
+        """
+        state = self._state
+        if not (state.places and state.decider.settings.selects and self._core is None):
+            return math.nan
+        guess = state.step().rehearse() + self._first_cost(state.decider.core, knows_network=True)
+        return guess if guess > 0 else math.nan
 
     def _started(self, n: int) -> None:
         if self._core is None:
